@@ -142,9 +142,8 @@ pub fn is_simulated(name: Option<&str>) -> bool {
 unsafe fn profile(device: *mut ibv_device) -> Option<String> {
     // SAFETY: the caller's promise; the path is a string with an end.
     let path = unsafe { CStr::from_ptr((*device).ibdev_path.as_ptr()) }.to_string_lossy();
-    let (profile, _) = path
-        .strip_prefix("/sys/devices/virtual/verbsim/")?
-        .split_once('/')?;
+    let (_, rest) = path.split_once("/sys/devices/virtual/verbsim/")?;
+    let (profile, _) = rest.split_once('/')?;
     Some(profile.to_owned())
 }
 

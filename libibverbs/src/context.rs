@@ -16,6 +16,7 @@ use verbs_abi::{
 use verbs_api::lab::Lab;
 use verbs_api::sync::Mutex;
 use verbs_api::{Capabilities, Cause, GidEntry, GidType, LinkLayer, PortAttr, PortState, Verbs};
+use verbs_sim::Sim;
 
 use crate::caller::way_to;
 use crate::engine::{engine, unobserved};
@@ -25,7 +26,7 @@ use crate::output::say;
 use crate::result::{
     Refusal, Result, known_bits, not_null, or_minus_one, or_zero, pointer, present, status,
 };
-use crate::{absent, batch, cq, cq_ex, dm, domain, mw, post, region, srq, verdict, xrc};
+use crate::{absent, batch, cq, cq_ex, dm, domain, mw, post, region, srq, sysfs, verdict, xrc};
 
 /// Contexts.
 pub(crate) struct OpenDevice;
@@ -135,9 +136,11 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
                 say(error);
             }
         })?;
-        make(device, handle, import::command_fd).inspect_err(|_| {
+        let context = make(device, handle, import::command_fd).inspect_err(|_| {
             let _ = sim.close_device(handle);
-        })
+        })?;
+        sysfs::opened(number, handle);
+        Ok(context)
     })
 }
 
@@ -353,9 +356,16 @@ extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut ibv_values
 }
 
 fn describe(context: *mut ibv_context) -> Result<ibv_device_attr> {
-    let context = context_of(context)?;
-    let found = ibv_device_attr::to_c(&unobserved().query_device(context)?);
-    let has = unobserved().capabilities(context)?;
+    Ok(attributes(unobserved(), context_of(context)?)?)
+}
+
+/// What `ibv_query_device` says.
+pub(crate) fn attributes(
+    sim: &Sim,
+    context: verbs_api::Context,
+) -> verbs_api::Result<ibv_device_attr> {
+    let found = ibv_device_attr::to_c(&sim.query_device(context)?);
+    let has = sim.capabilities(context)?;
     let srq_resize = match has.contains(Capabilities::SRQ_RESIZE) {
         true => IBV_DEVICE_SRQ_RESIZE,
         false => 0,
@@ -377,7 +387,7 @@ fn describe(context: *mut ibv_context) -> Result<ibv_device_attr> {
         max_total_mcast_qp_attach: found
             .max_mcast_grp
             .saturating_mul(found.max_mcast_qp_attach),
-        max_pkeys: unobserved().query_port(context, 1)?.pkey_tbl_len,
+        max_pkeys: sim.query_port(context, 1)?.pkey_tbl_len,
         local_ca_ack_delay: 15,
         ..found
     })
@@ -418,7 +428,7 @@ const LANES: u64 = 4;
 /// How fast each lane is, in Gbit/s.
 const LANE_GBITS: u64 = 25;
 
-fn port_attr(attr: &PortAttr) -> ibv_port_attr {
+pub(crate) fn port_attr(attr: &PortAttr) -> ibv_port_attr {
     let (disabled, link_up) = (3, 5);
     let infiniband = attr.link_layer == LinkLayer::InfiniBand;
     let ip_based_gids = if infiniband {
@@ -581,7 +591,7 @@ pub(crate) extern "C" fn query_gid_table(
     crate::result::count("ibv_query_gid_table", context, table) as isize
 }
 
-fn gid_entry(entry: &GidEntry) -> ibv_gid_entry {
+pub(crate) fn gid_entry(entry: &GidEntry) -> ibv_gid_entry {
     ibv_gid_entry {
         ndev_ifindex: match entry.gid_type {
             GidType::RoceV1 | GidType::RoceV2 => network_interface(),

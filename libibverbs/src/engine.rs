@@ -19,7 +19,7 @@ use crate::dm::Dm;
 use crate::object::{Holding, Objects};
 use crate::output::{Output, say};
 use crate::qp::Qp;
-use crate::{at_exit, caller, cm, context, interrupted, pin, place, report, verdict};
+use crate::{at_exit, caller, cm, context, interrupted, pin, place, report, sysfs, verdict};
 
 /// The simulator, and what programs see of its devices.
 pub(crate) struct Engine {
@@ -28,8 +28,6 @@ pub(crate) struct Engine {
     pub(crate) pcap: Option<Pcap>,
     pub(crate) config: &'static Config,
     devices: &'static [verbs_device],
-    /// Of all devices.
-    pub(crate) transport: Transport,
     pub(crate) objects: Objects,
     pub(crate) cm: cm::State,
     /// Contexts that are not closed.
@@ -65,20 +63,32 @@ static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(null_mut());
 static OF_PARENT: AtomicPtr<Engine> = AtomicPtr::new(null_mut());
 
 /// Reads the configuration when the library is loaded, so that what is wrong with it is said before
-/// the program begins.
+/// the program begins. A library that is only preloaded waits until the program needs it.
 #[used]
 // SAFETY: the section holds functions of this type, which the loader calls once.
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = {
     extern "C" fn at_load() {
-        match Config::read(&Variables::of_process()) {
-            Ok(config) => {
-                verdict::loaded();
-                at_exit::register(&config);
-                caller::register(&config);
-                let _ = CONFIG.set(config);
-                // SAFETY: the last may run in a child of a process with threads: it lets go of a lock of this thread,
-                // reads what never changes, tries a lock, and closes descriptors.
+        #[cfg(not(test))]
+        if crate::preload::at_load() {
+            return;
+        }
+        load();
+    }
+    at_load
+};
+
+/// Reads the configuration, once. A process with a wrong one ends with status 2.
+pub(crate) fn load() -> &'static Config {
+    CONFIG.get_or_init(|| match Config::read(&Variables::of_process()) {
+        Ok(config) => {
+            verdict::loaded();
+            at_exit::register(&config);
+            caller::register(&config);
+            // Miri has no `pthread_atfork`.
+            if !cfg!(miri) {
+                // SAFETY: the last may run in a child of a process with threads: it lets go of a lock of this
+                // thread, reads what never changes, tries a lock, and closes descriptors.
                 unsafe {
                     libc::pthread_atfork(
                         Some(place::before_fork),
@@ -87,21 +97,22 @@ static AT_LOAD: extern "C" fn() = {
                     )
                 };
             }
-            Err(problem) => {
-                say(problem);
-                // SAFETY: ends the process; nothing of it has begun.
-                unsafe { libc::_exit(2) }
-            }
+            config
         }
-    }
-    at_load
-};
+        Err(problem) => {
+            say(problem);
+            // SAFETY: ends the process; it has used no device.
+            unsafe { libc::_exit(2) }
+        }
+    })
+}
 
 /// What there is after `fork` is the parent's.
 unsafe extern "C" fn leave_to_parent() {
     place::after_fork();
     verdict::after_fork();
     pin::after_fork();
+    sysfs::after_fork();
     let engine = ENGINE.swap(null_mut(), Ordering::Relaxed);
     // SAFETY: null, or an engine that was made whole before, and is never freed.
     if let Some(of_parent) = unsafe { engine.as_ref() } {
@@ -134,10 +145,7 @@ pub(crate) fn of_parent() -> Option<&'static Engine> {
 
 #[cold]
 fn start() -> &'static Engine {
-    let config = CONFIG.get_or_init(|| {
-        let config = Config::read(&Variables::of_process());
-        config.expect("the configuration was good when the library was loaded")
-    });
+    let config = load();
     let parent = of_parent();
     let new = Box::into_raw(Box::new(Engine::new(config, parent)));
     let (made, seen) = (Ordering::Release, Ordering::Acquire);
@@ -211,7 +219,6 @@ impl Engine {
             pcap,
             config,
             devices,
-            transport,
             objects: Objects::default(),
             cm: cm::State::default(),
             contexts: Mutex::default(),
@@ -250,20 +257,20 @@ fn devices(config: &Config, transport: Transport) -> &'static [verbs_device] {
         Transport::Iwarp => (IBV_NODE_RNIC, IBV_TRANSPORT_IWARP),
         _ => (IBV_NODE_CA, IBV_TRANSPORT_IB),
     };
-    let device = |(number, name): (usize, &String)| verbs_device {
-        device: ibv_device {
-            ops: [0; 2],
-            node_type,
-            transport_type,
-            name: text(name),
-            dev_name: text(&format!("uverbs{number}")),
-            dev_path: text(&format!("/sys/devices/virtual/verbsim/uverbs{number}")),
-            ibdev_path: text(&format!("{IBDEV_PATH}{}/{name}", config.profile())),
-        },
-        of_driver: [0; 8],
+    let device = |(number, name): (usize, &String)| {
+        let [ibdev_path, dev_path] = sysfs::paths(config, number);
+        verbs_device {
+            device: ibv_device {
+                ops: [0; 2],
+                node_type,
+                transport_type,
+                name: text(name),
+                dev_name: text(&format!("uverbs{number}")),
+                dev_path: text(&dev_path),
+                ibdev_path: text(&ibdev_path),
+            },
+            of_driver: [0; 8],
+        }
     };
     Vec::leak(config.names().iter().enumerate().map(device).collect())
 }
-
-/// Where a device of the kernel would stand in sysfs; profile and name follow.
-pub(crate) const IBDEV_PATH: &str = "/sys/devices/virtual/verbsim/";

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use verbs_api::{Transport, WcStatus};
+use verbs_api::WcStatus;
 
-use crate::engine::{IBDEV_PATH, engine};
+use crate::sysfs;
 
 pub(crate) extern "C" fn wc_status_str(status: u32) -> *const c_char {
     static TEXTS: LazyLock<Vec<CString>> = LazyLock::new(|| {
@@ -144,8 +144,7 @@ pub(crate) extern "C" fn get_sysfs_path() -> *const c_char {
     c"/sys".as_ptr()
 }
 
-/// Reads the first bytes of a file without the end of its line; how many, or -1. Those of our devices
-/// are not in a file system.
+/// Reads the first bytes of a file without the end of its line; how many, or -1.
 pub(crate) extern "C" fn read_sysfs_file(
     dir: *const c_char,
     file: *const c_char,
@@ -158,11 +157,12 @@ pub(crate) extern "C" fn read_sysfs_file(
     // SAFETY: strings with an end (C's contract).
     let (dir, file) = unsafe { (CStr::from_ptr(dir), CStr::from_ptr(file)) };
     let (dir, file) = (dir.to_string_lossy(), file.to_string_lossy());
-    let text = match dir.strip_prefix(IBDEV_PATH) {
-        Some(device) => of_device(device, &file),
-        None => fs::read(Path::new(&*dir).join(&*file)).ok(),
+    let path = Path::new(&*dir).join(&*file);
+    // A device gets its files when they are needed.
+    sysfs::has(&path);
+    let Ok(mut text) = fs::read(path) else {
+        return -1;
     };
-    let Some(mut text) = text else { return -1 };
     if text.last() == Some(&b'\n') {
         text.pop();
     }
@@ -173,21 +173,6 @@ pub(crate) extern "C" fn read_sysfs_file(
         buffer.add(length).write(0);
     }
     length as c_int
-}
-
-/// What a device says in `profile/name`.
-fn of_device(device: &str, file: &str) -> Option<Vec<u8>> {
-    let (profile, name) = device.split_once('/')?;
-    let known = engine().config.names().iter().any(|of| of == name);
-    let text = match file {
-        "node_desc" | "hca_type" => "verbsim".to_owned(),
-        "board_id" => format!("verbsim {profile}"),
-        "fw_ver" => env!("CARGO_PKG_VERSION").to_owned(),
-        "node_type" if engine().transport == Transport::Iwarp => "4: RNIC".to_owned(),
-        "node_type" => "1: CA".to_owned(),
-        _ => return None,
-    };
-    known.then(|| text.into_bytes())
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::engine::Engine;
 use crate::output::say;
 
 /// The addresses of the records, that of the innermost `exec` first, with commas between them.
-const VARIABLE: &str = "VERBSIM_VERDICT";
+pub(crate) const VARIABLE: &str = "VERBSIM_VERDICT";
 
 /// The status of a program that is not good, as `exec` has it.
 const NOT_GOOD: i32 = 99;
@@ -62,6 +62,11 @@ pub(crate) fn opened(engine: &Engine) {
     if !engine.is_used.swap(true, Ordering::Relaxed) {
         record("opened");
     }
+}
+
+/// The program has a libibverbs or librdmacm of its own, and called nothing of this library.
+pub(crate) fn foreign(path: &Path) {
+    record(&format!("foreign {}", path.display()));
 }
 
 /// There is an `exec` that reads what is recorded.

@@ -11,6 +11,8 @@ mod fabric;
 mod format;
 mod setting;
 mod suppressions;
+#[cfg(target_os = "linux")]
+pub mod trees;
 
 pub use config::{Config, link_layer};
 pub use fabric::Fabric;

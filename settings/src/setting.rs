@@ -157,7 +157,6 @@ pub const SETTINGS: &[Setting] = &[
 /// Variables that other parts of the project read.
 const OF_OTHERS: &[&str] = &[
     "LIBRARY",
-    "UVERBS",
     "VERDICT",
     "LIBIBVERBS",
     "LIBRDMACM",

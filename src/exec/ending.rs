@@ -36,7 +36,7 @@ impl Judge<'_> {
         match (ended.how, unused) {
             (End::Status(_), Some(why)) => Stop::Status {
                 status: NOT_GOOD,
-                message: Some(why.to_owned()),
+                message: Some(why),
             },
             (End::Status(_), None) if !is_told || self.is_failure(facts) => Stop::Status {
                 status: NOT_GOOD,
@@ -67,7 +67,7 @@ impl Judge<'_> {
         }
         for process in facts.failed_to_write() {
             let what = process.unwritten.join("; ");
-            self.say(&format!("{} could not write {what}", who(process)), &[]);
+            self.say(&format!("{} could not write {what}", process.who()), &[]);
             is_told = false;
         }
         if facts.is_full {
@@ -75,6 +75,11 @@ impl Judge<'_> {
                 "there were more mistakes or processes than the record of the run holds",
                 &[],
             );
+        }
+        if facts.unused().is_none() {
+            for foreign in facts.foreign() {
+                is_told &= self.say(&foreign, &[]);
+            }
         }
         let is_any_said = !is_told || facts.undiagnosed().next().is_some();
         match ended.how {
@@ -150,13 +155,9 @@ pub(super) fn of_program(end: End) -> Stop {
     Stop::Status { status, message }
 }
 
-fn who(process: &Process) -> String {
-    format!("process {} ({})", process.id, process.name)
-}
-
 /// Why a process has no diagnosis of its own. Causes that are not known are not named.
 fn remark(process: &Process, ended: Ended) -> String {
-    let who = who(process);
+    let who = process.who();
     let missing = match ended.how {
         _ if process.still_runs => {
             format!("{who} still runs, and is not diagnosed (--wait waits for its end)")

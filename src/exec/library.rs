@@ -25,28 +25,14 @@ const BUILT: &str = "libverbsim_ibverbs.so";
 /// Where installed packages have it, from the directory of the program.
 const PACKAGED: &str = "../lib/verbsim/libibverbs.so.1";
 
-/// The same of the library that shows character devices.
-const UVERBS: [&str; 2] = [
-    "libverbsim_uverbs.so",
-    "../lib/verbsim/libverbsim_uverbs.so",
-];
-
 /// What the library exports and no other does.
 const MARK: &str = "VERBSIM_DROP_IN";
 
-/// The libraries that this program carries.
+/// The library that this program carries.
 #[cfg(feature = "bundled")]
-const BUNDLED: Option<Bundled> = Some(Bundled {
-    drop_in: include_bytes!(env!("VERBSIM_BUNDLED")),
-    uverbs: include_bytes!(env!("VERBSIM_BUNDLED_UVERBS")),
-});
+const BUNDLED: Option<&[u8]> = Some(include_bytes!(env!("VERBSIM_BUNDLED")));
 #[cfg(not(feature = "bundled"))]
-const BUNDLED: Option<Bundled> = None;
-
-struct Bundled {
-    drop_in: &'static [u8],
-    uverbs: &'static [u8],
-}
+const BUNDLED: Option<&[u8]> = None;
 
 /// The directory for the loader, of the library that was chosen or that this program came with.
 ///
@@ -58,7 +44,7 @@ pub(super) fn directory(chosen: Option<&Path>) -> Result<PathBuf, Stop> {
         return named(chosen).map_err(|problem| about(chosen, problem));
     }
     if let Some(bundled) = BUNDLED {
-        return cached(bundled.drop_in, &NAMES).map_err(Stop::Usage);
+        return cached(bundled).map_err(Stop::Usage);
     }
     let program = env::current_exe().map_err(|error| Stop::usage(error.to_string()))?;
     let places = [BUILT, PACKAGED].map(|place| program.with_file_name(place));
@@ -72,29 +58,6 @@ pub(super) fn directory(chosen: Option<&Path>) -> Result<PathBuf, Stop> {
             places[1].display()
         ))),
     }
-}
-
-/// The library that shows character devices.
-///
-/// # Errors
-/// It is not there.
-pub(super) fn uverbs() -> Result<PathBuf, Stop> {
-    if let Some(bundled) = BUNDLED {
-        let name = UVERBS[0];
-        let dir = cached(bundled.uverbs, &[name]).map_err(Stop::Usage)?;
-        return Ok(dir.join(name));
-    }
-    let program = env::current_exe().map_err(|error| Stop::usage(error.to_string()))?;
-    let places = UVERBS.map(|place| program.with_file_name(place));
-    let found = places.iter().find(|place| place.exists());
-    found.cloned().ok_or_else(|| {
-        Stop::usage(format!(
-            "the library for --uverbs is neither {} nor {}; `cargo build --package verbs-uverbs` builds it (with \
-             --release for a program built so)",
-            places[0].display(),
-            places[1].display()
-        ))
-    })
 }
 
 fn about(library: &Path, problem: String) -> Stop {
@@ -125,7 +88,7 @@ fn named(library: &Path) -> Result<PathBuf, String> {
     if link(&beside, &Path::new("..").join(file)).is_ok() && has_names(&beside) {
         return Ok(beside);
     }
-    cached(&fs::read(library).map_err(in_words)?, &NAMES)
+    cached(&fs::read(library).map_err(in_words)?)
 }
 
 /// Whether it is the drop-in: one that was built without its linker is empty.
@@ -162,9 +125,9 @@ fn link(dir: &Path, target: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A directory with a copy of a library under these names, in the user's cache, or in the directory for temporary files
-/// where that cannot be. It is made once for each content, and stays.
-fn cached(bytes: &[u8], names: &[&str]) -> Result<PathBuf, String> {
+/// A directory with a copy of a library under its names, in the user's cache, or in the directory for
+/// temporary files where that cannot be. It is made once for each content, and stays.
+fn cached(bytes: &[u8]) -> Result<PathBuf, String> {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     let key = format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish());
@@ -175,7 +138,7 @@ fn cached(bytes: &[u8], names: &[&str]) -> Result<PathBuf, String> {
     let places = [cache.map(|cache| cache.join("verbsim")), Some(temporary)];
     let mut problems = Vec::new();
     for place in places.into_iter().flatten() {
-        match copied(&place, &key, bytes, names) {
+        match copied(&place, &key, bytes) {
             Ok(dir) => return Ok(dir),
             Err(error) => problems.push(format!("{}: {error}", place.display())),
         }
@@ -183,20 +146,20 @@ fn cached(bytes: &[u8], names: &[&str]) -> Result<PathBuf, String> {
     Err(problems.join("; "))
 }
 
-fn copied(place: &Path, key: &str, bytes: &[u8], names: &[&str]) -> io::Result<PathBuf> {
+fn copied(place: &Path, key: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     private(place)?;
     let dir = place.join(key);
     let is_whole = || {
-        let copy = fs::metadata(dir.join(names[0]));
+        let copy = fs::metadata(dir.join(NAMES[0]));
         copy.is_ok_and(|copy| copy.len() == bytes.len() as u64)
     };
     if !is_whole() {
         let made = place.join(format!("{key}.{}", process::id()));
         let make = || {
             fs::create_dir(&made)?;
-            fs::write(made.join(names[0]), bytes)?;
-            for other in &names[1..] {
-                symlink(names[0], made.join(other))?;
+            fs::write(made.join(NAMES[0]), bytes)?;
+            for other in &NAMES[1..] {
+                symlink(NAMES[0], made.join(other))?;
             }
             fs::rename(&made, &dir)
         };

@@ -11,6 +11,8 @@ mod memory;
 #[cfg(target_os = "linux")]
 mod parent;
 #[cfg(target_os = "linux")]
+mod preload;
+#[cfg(target_os = "linux")]
 mod start;
 #[cfg(target_os = "linux")]
 mod verdict;
@@ -47,9 +49,12 @@ pub(crate) struct Args {
     /// The drop-in library [default: the one that came with verbsim]
     #[arg(long, value_name = "FILE", env = "VERBSIM_LIBRARY")]
     library: Option<PathBuf>,
-    /// Show the program character devices, /dev/infiniband/uverbs0 and so on, as UCX and Open MPI want to see: a library
-    /// in LD_PRELOAD answers for them
+    /// Leave LD_PRELOAD alone: the program gets the drop-in library only where it looks for libibverbs.so.1 or
+    /// librdmacm.so.1 by name, and finds no files of the devices below /sys/class/infiniband and /dev/infiniband
     #[arg(long)]
+    no_preload: bool,
+    /// Accepted from older scripts: the preloaded library shows the device files
+    #[arg(long, hide = true)]
     uverbs: bool,
     /// The program and its arguments
     #[arg(

@@ -3,18 +3,18 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use nix::libc;
-use verbs_settings::{Config, Setting, Variables};
+use verbs_settings::{Config, Setting, Variables, trees};
 
 use super::ending::{self, Judge};
 use super::parent::End;
 use super::verdict::{self, Facts, Verdict};
-use super::{Args, Options, library, parent};
+use super::{Args, Options, library, parent, preload};
 use crate::output::Stop;
 
 /// Becomes the program, or stays as its parent where there is something to do at its end.
@@ -60,12 +60,11 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     command
         .args(arguments)
         .envs(variables.iter())
-        .env("LD_LIBRARY_PATH", before(library, "LD_LIBRARY_PATH"));
-    if args.uverbs {
-        command
-            .env("LD_PRELOAD", preloads(library::uverbs()?))
-            .env("VERBSIM_UVERBS", config.names().len().to_string());
+        .env("LD_LIBRARY_PATH", before(&library, "LD_LIBRARY_PATH"));
+    if !args.no_preload {
+        preload::set(&mut command, &library);
     }
+    trees::sweep();
     let judge = config.diagnose().map(|diagnosis| Judge {
         diagnosis,
         format: config.diagnose_format(),
@@ -100,24 +99,13 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
 }
 
 /// A directory in front of those that a variable has.
-fn before(dir: PathBuf, variable: &str) -> OsString {
-    let mut all = dir.into_os_string();
+fn before(dir: &Path, variable: &str) -> OsString {
+    let mut all = dir.as_os_str().to_owned();
     if let Some(others) = env::var_os(variable).filter(|others| !others.is_empty()) {
         all.push(":");
         all.push(others);
     }
     all
-}
-
-/// What is preloaded: behind a sanitizer's runtime, which must come first, and in front of all else.
-fn preloads(library: PathBuf) -> OsString {
-    let before = env::var("LD_PRELOAD").unwrap_or_default();
-    let others = before.split([':', ' ']).filter(|other| !other.is_empty());
-    let is_sanitizer = |other: &&str| other.contains("libasan") || other.contains("libtsan");
-    let (first, last): (Vec<_>, Vec<_>) = others.partition(is_sanitizer);
-    let library = library.display().to_string();
-    let all: Vec<&str> = first.into_iter().chain([&*library]).chain(last).collect();
-    all.join(":").into()
 }
 
 /// Runs the program, and judges it at its end if it is diagnosed.
@@ -128,12 +116,14 @@ fn stay(
     judged: Option<(&Judge<'_>, Verdict)>,
 ) -> io::Result<Stop> {
     let Some((judge, verdict)) = judged else {
-        return Ok(ending::of_program(
-            parent::run(command, timeout, waits)?.how,
-        ));
+        let ended = parent::run(command, timeout, waits);
+        trees::sweep();
+        return Ok(ending::of_program(ended?.how));
     };
     command.env(verdict::VARIABLE, verdict.address()?);
-    let ended = parent::run(command, timeout, waits)?;
+    let ended = parent::run(command, timeout, waits);
+    trees::sweep();
+    let ended = ended?;
     let facts = settled(&verdict, ended.how)?;
     Ok(judge.judge(ended, &facts))
 }

@@ -38,6 +38,8 @@ pub(super) struct Process {
     /// It loaded the library. A child after `fork` did not: its parent had.
     has_loaded: bool,
     has_opened: bool,
+    /// A libibverbs or librdmacm that is not the drop-in. The process called nothing of the drop-in.
+    foreign: Option<String>,
     /// How many errors and how many warnings the diagnosis has that it wrote at its end.
     diagnosed: Option<(usize, usize)>,
     /// The lines of each mistake, recorded when it happened. The diagnosis replaces them.
@@ -123,6 +125,7 @@ impl Facts {
                 process.has_loaded = kind == "loaded";
             }
             "opened" => process.has_opened = true,
+            "foreign" => process.foreign = Some(rest.to_owned()),
             "error" | "warning" => {
                 process.recorded.push(rest.to_owned());
                 process.recorded_warnings += usize::from(kind == "warning");
@@ -138,15 +141,31 @@ impl Facts {
     }
 
     /// Why nothing can be said of the program: no process of it used a device.
-    pub(super) fn unused(&self) -> Option<&'static str> {
+    pub(super) fn unused(&self) -> Option<String> {
         let processes = || self.processes.values();
-        if !processes().any(|process| process.has_loaded) {
-            Some("the program used no RDMA device: it never loaded libibverbs (a static program?)")
-        } else if !processes().any(|process| process.has_opened) {
-            Some("the program used no RDMA device: it opened no device")
+        let why = if processes().any(|process| process.has_opened) {
+            return None;
+        } else if let Some(foreign) = self.foreign().next() {
+            foreign
+        } else if processes().any(|process| process.has_loaded) {
+            "it opened no device".to_owned()
         } else {
-            None
-        }
+            "it never loaded libibverbs (a static program?)".to_owned()
+        };
+        Some(format!("the program used no RDMA device: {why}"))
+    }
+
+    /// What is said of each process that has a libibverbs or librdmacm of its own and did not use the
+    /// drop-in.
+    pub(super) fn foreign(&self) -> impl Iterator<Item = String> {
+        self.processes.values().filter_map(|process| {
+            let (path, who) = (process.foreign.as_ref()?, process.who());
+            Some(format!(
+                "{who} has loaded {path}, and called nothing of the drop-in; if it should use RDMA, it opens that file \
+                 with RTLD_DEEPBIND or dlmopen: replace the file by a link to the library that `verbsim exec -- \
+                 printenv LD_PRELOAD` names"
+            ))
+        })
     }
 
     /// How many errors there are, and how many warnings.
@@ -175,6 +194,11 @@ impl Facts {
 }
 
 impl Process {
+    /// How texts name it.
+    pub(super) fn who(&self) -> String {
+        format!("process {} ({})", self.id, self.name)
+    }
+
     /// A process without a device has little to tell, but a mistake is one there too.
     fn is_undiagnosed(&self) -> bool {
         self.diagnosed.is_none() && (self.has_opened || !self.recorded.is_empty())
@@ -245,5 +269,11 @@ mod tests {
         assert!(why(&[]).contains("never loaded"));
         assert!(why(&["1 loaded 70 true\n"]).contains("opened no device"));
         assert_eq!(why(&["1 loaded 70 true\n", "1 opened\n"]), "");
+        let foreign = why(&[
+            "1 loaded 70 python3\n",
+            "1 foreign /x/libibverbs-1de1263b.so.1\n",
+        ]);
+        let expected = "process 70 (python3) has loaded /x/libibverbs-1de1263b.so.1, and";
+        assert!(foreign.contains(expected), "{foreign}");
     }
 }

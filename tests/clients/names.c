@@ -1,6 +1,8 @@
 /* Names: the texts of numbers are those of the machine's libibverbs; a device that the program describes
  * itself has the name it says; a device has one GUID and one index, open or not; the interface of a GID is
- * one of the machine's; files of sysfs that there are not. What is closed has no descriptor any more. */
+ * one of the machine's; files of sysfs that there are not. What is closed has no descriptor any more. It opens the
+ * machine's libibverbs, which a preloaded drop-in would replace.
+ * verbsim exec --no-preload */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <net/if.h>
