@@ -1,5 +1,5 @@
-//! The drop-in as a preloaded library: it wins over a libibverbs that a program brings, and shows the
-//! files of the devices.
+//! The drop-in as a preloaded library: it wins over a libibverbs that a program brings, and shows
+//! the files of the devices.
 //!
 //! The programs are those of `tests/clients/preload`.
 #![cfg(target_os = "linux")]
@@ -28,8 +28,8 @@ fn compile(name: &str, built: &Path, arguments: &[&str]) {
     assert!(cc.status().unwrap().success());
 }
 
-/// A program or library that is linked with a copy of the machine's libibverbs, which has another file
-/// name and another SONAME, as `auditwheel` makes it.
+/// A program or library that is linked with a copy of the machine's libibverbs, which has another
+/// file name and another SONAME, as `auditwheel` makes it.
 fn with_a_libibverbs_of_its_own(dir: &Path, name: &str, options: &[&str]) -> PathBuf {
     // As long as the real one, so the name is replaced in place.
     const SONAME: &[u8] = b"libibverbs.so.1\0";
@@ -109,13 +109,15 @@ fn a_libibverbs_that_keeps_the_drop_in_away_is_named() {
     let opener = dir.join("opener");
     compile("opener.c", &opener, &[]);
     let [library, opener] = [&library, &opener].map(|path| path.to_str().unwrap());
-    let (status, devices, said) = run(&["--diagnose"], &[opener, library, "deep"]);
-    assert_eq!((status, &*devices), (Some(99), "0\n"));
-    let foreign = format!(
-        "(opener) has loaded {}/libibverbs-a.so, and called",
-        dir.display()
-    );
-    assert!(said.contains(&foreign), "{said}");
+    for way in ["deep", "apart"] {
+        let (status, devices, said) = run(&["--diagnose"], &[opener, library, way]);
+        assert_eq!((status, &*devices), (Some(99), "0\n"), "{way}");
+        let foreign = format!(
+            "(opener) has loaded {}/libibverbs-a.so, and called",
+            dir.display()
+        );
+        assert!(said.contains(&foreign), "{way}: {said}");
+    }
     // Without a look at the devices there is no other library to blame.
     let (_, _, said) = run(&["--diagnose"], &["true"]);
     assert!(said.contains("never loaded libibverbs"), "{said}");
@@ -199,8 +201,8 @@ fn a_program_goes_on_without_its_files() {
     );
 }
 
-/// A program that is linked with the shared runtime of the address sanitizer refuses other libraries
-/// before that.
+/// A program that is linked with the shared runtime of the address sanitizer refuses other
+/// libraries before that.
 #[test]
 #[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
 fn programs_under_sanitizers_start() {

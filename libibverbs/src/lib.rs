@@ -2,8 +2,8 @@
 //! simulated devices where they look for those of the machine. Under the name `librdmacm.so.1` it is that too.
 //!
 //! `verbsim exec -- PROGRAM` sets it all up. By hand: a directory with this library under the names
-//! `libibverbs.so.1` and `libibverbs.so`, named by `LD_LIBRARY_PATH`; and the library in `LD_PRELOAD`. The
-//! crate `verbs-settings` says how the devices are set up.
+//! `libibverbs.so.1` and `libibverbs.so`, named by `LD_LIBRARY_PATH`; and the library in
+//! `LD_PRELOAD`. The crate `verbs-settings` says how the devices are set up.
 //!
 //! # What is supported
 //! What the simulator has, by the functions of libibverbs and the operations of its contexts:
@@ -49,7 +49,8 @@
 //! (`object`, in an `arena`, for which `pin` says who uses it), calls the `engine`, and returns as C does (`result`). Each kind of object has
 //! a file, and so have `import` and `xrc`. Calls that wait for events are `blocking`. `caller` notes where the program calls, and `place` names that.
 //!
-//! `preload` is the library in `LD_PRELOAD`, `loaded` the libraries of the process, `sysfs` the files of the devices.
+//! `preload` is the library in `LD_PRELOAD`, `loaded` the libraries of the process, `sysfs` the files
+//! of the devices.
 //!
 //! # Unsafe
 //! The code trusts that a program passes what the manual pages ask for: *C's contract* in the comments. All

@@ -1,7 +1,8 @@
-//! The libraries of this process, as the loader lists them.
+//! The libraries of this process: whether one needs libibverbs, and whether one brings its own.
 
-use std::ffi::{CStr, OsStr, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CStr, c_int, c_void};
+use std::fs;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use libc::dl_phdr_info;
@@ -13,8 +14,7 @@ const DT_STRTAB: i64 = 5;
 
 /// Whether a path or a name is that of a libibverbs or librdmacm, also of one that a wheel has
 /// renamed: `libibverbs-1de1263b.so.1.14.48.0`.
-pub(crate) fn is_verbs(path: &CStr) -> bool {
-    let path = path.to_bytes();
+pub(crate) fn is_verbs(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     let names = [&b"libibverbs"[..], b"librdmacm"];
     let rest = names.iter().find_map(|prefix| name.strip_prefix(*prefix));
@@ -29,18 +29,29 @@ pub(crate) fn need_verbs() -> bool {
     any(needs_verbs)
 }
 
-/// The path of a libibverbs or librdmacm that is not this library.
+/// The path of a libibverbs or librdmacm that is not this library: of one that is mapped, also in a
+/// namespace of its own (`dlmopen`), which the loader does not list. `None` without `/proc`.
 pub(crate) fn foreign() -> Option<PathBuf> {
-    let own = (foreign as *const ()).addr() as u64;
-    let mut found = None;
-    any(|object| {
-        let name = name_of(object);
-        if is_verbs(name) && !contains(object, own) {
-            found = Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())));
-        }
-        found.is_some()
+    let own = (foreign as *const ()).addr();
+    foreign_in(&fs::read_to_string("/proc/self/maps").ok()?, own)
+}
+
+/// The same in lines such as `7f00-7f10 r-xp 0000 08:01 42 /lib/libibverbs.so.1`. A file is known
+/// by its device and number; that of this library has the address `own`.
+fn foreign_in(maps: &str, own: usize) -> Option<PathBuf> {
+    let lines = maps.lines().filter_map(|line| {
+        let mut words = line.splitn(6, ' ');
+        let (start, end) = words.next()?.split_once('-')?;
+        let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16));
+        let file = (words.nth(2)?, words.next()?);
+        Some((start.ok()?..end.ok()?, file, words.next()?.trim_start()))
     });
-    found
+    let is_own = |range: &Range<usize>| range.contains(&own);
+    let own = lines.clone().find(|(range, ..)| is_own(range));
+    let own = own.map(|(_, file, _)| file);
+    let mut others = lines.filter(|(_, file, _)| Some(*file) != own);
+    let found = others.find(|(.., path)| is_verbs(path.as_bytes()));
+    found.map(|(.., path)| PathBuf::from(path))
 }
 
 /// Asks of each object until one says yes. Whether one did.
@@ -62,25 +73,9 @@ fn any(mut ask: impl FnMut(&dl_phdr_info) -> bool) -> bool {
     of_type(&mut ask) != 0
 }
 
-fn name_of(object: &dl_phdr_info) -> &CStr {
-    if object.dlpi_name.is_null() {
-        return c"";
-    }
-    // SAFETY: the name ends with 0, and lasts as long as the object.
-    unsafe { CStr::from_ptr(object.dlpi_name) }
-}
-
 fn headers(object: &dl_phdr_info) -> &[libc::Elf64_Phdr] {
     // SAFETY: the loader's own list, of this length.
     unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) }
-}
-
-/// Whether an address is in a segment of an object.
-fn contains(object: &dl_phdr_info, address: u64) -> bool {
-    headers(object).iter().any(|header| {
-        let start = object.dlpi_addr + header.p_vaddr;
-        header.p_type == libc::PT_LOAD && (start..start + header.p_memsz).contains(&address)
-    })
 }
 
 /// Whether its dynamic section names libibverbs or librdmacm.
@@ -113,8 +108,12 @@ fn needs_verbs(object: &dl_phdr_info) -> bool {
         strings
     };
     let mut needed = entries.filter(|entry| entry.tag == DT_NEEDED);
-    // SAFETY: the place of a string in the table of strings, which is in the memory of the object.
-    needed.any(|entry| is_verbs(unsafe { CStr::from_ptr((strings + entry.value) as *const _) }))
+    needed.any(|entry| {
+        // SAFETY: the place of a string in the table of strings, which is in the memory of the
+        // object.
+        let name = unsafe { CStr::from_ptr((strings + entry.value) as *const _) };
+        is_verbs(name.to_bytes())
+    })
 }
 
 #[cfg(test)]
@@ -124,18 +123,30 @@ mod tests {
     #[test]
     fn names_of_libibverbs_and_librdmacm_are_known() {
         for (name, expected) in [
-            (c"libibverbs.so.1", true),
-            (c"libibverbs.so", true),
-            (c"/usr/lib/librdmacm.so.1.3.44.0", true),
-            (c"/x/nixl.libs/libibverbs-1de1263b.so.1.14.48.0", true),
-            (c"librdmacm-abc.so.1", true),
-            (c"/usr/lib/libibverbs/libmlx5-rdmav34.so", false),
-            (c"libibverbsx.so", false),
-            (c"libibverbs.a", false),
-            (c"libmlx5.so.1", false),
-            (c"", false),
+            ("libibverbs.so.1", true),
+            ("libibverbs.so", true),
+            ("/usr/lib/librdmacm.so.1.3.44.0", true),
+            ("/x/nixl.libs/libibverbs-1de1263b.so.1.14.48.0", true),
+            ("librdmacm-abc.so.1", true),
+            ("/usr/lib/libibverbs/libmlx5-rdmav34.so", false),
+            ("libibverbsx.so", false),
+            ("libibverbs.a", false),
+            ("libmlx5.so.1", false),
+            ("", false),
         ] {
-            assert_eq!(is_verbs(name), expected, "{name:?}");
+            assert_eq!(is_verbs(name.as_bytes()), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_library_is_foreign_if_it_is_another_file() {
+        let maps = "55d0-55d8 r-xp 00000000 08:01 3                          /bin/program\n\
+                    7f00-7f10 r--p 00000000 08:01 7                          /x/libibverbs.so.1\n\
+                    7f10-7f20 r-xp 00010000 08:01 7                          /x/libibverbs.so.1\n\
+                    7f20-7f30 rw-p 00000000 00:00 0 \n";
+        assert_eq!(foreign_in(maps, 0x7f18), None);
+        let other = "8000-8010 r-xp 00000000 08:01 9      /a b/librdmacm-1.so.1\n";
+        let expected = Some(PathBuf::from("/a b/librdmacm-1.so.1"));
+        assert_eq!(foreign_in(&[maps, other].concat(), 0x7f18), expected);
     }
 }

@@ -1,7 +1,8 @@
 //! Where processes put the files of their devices: what Linux shows below `/sys` and `/dev`.
 //!
 //! Each process has a directory of its own, since addresses of devices differ from process to
-//! process. It removes that at its end; what a process leaves that a signal ends, [`sweep`] removes.
+//! process. It removes that at its end; what a process leaves that a signal ends, [`sweep`]
+//! removes.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::{env, io, process};
 
-/// The directory of this process, which need not be there yet. Its name has the process, when it was
-/// started, and the namespace in which its number counts.
+/// The directory of this process, which need not be there yet. Its name has the process, when it
+/// was started, and the namespace in which its number counts.
 pub fn own() -> PathBuf {
     let id = process::id();
     let start = start_of(id).unwrap_or_default();

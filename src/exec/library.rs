@@ -1,5 +1,5 @@
-//! Where the drop-in library is: a directory in which it has the names that programs look for, and which
-//! outlives them.
+//! Where the drop-in library is: a directory in which it has the names that programs look for, and
+//! which outlives them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
@@ -37,8 +37,8 @@ const BUNDLED: Option<&[u8]> = None;
 /// The directory for the loader, of the library that was chosen or that this program came with.
 ///
 /// # Errors
-/// There is no library, or it is no drop-in: without one the program would run on the devices of the
-/// machine.
+/// There is no library, or it is no drop-in: without one the program would run on the devices of
+/// the machine.
 pub(super) fn directory(chosen: Option<&Path>) -> Result<PathBuf, Stop> {
     if let Some(chosen) = chosen {
         return named(chosen).map_err(|problem| about(chosen, problem));
@@ -125,8 +125,8 @@ fn link(dir: &Path, target: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A directory with a copy of a library under its names, in the user's cache, or in the directory for
-/// temporary files where that cannot be. It is made once for each content, and stays.
+/// A directory with a copy of a library under its names, in the user's cache, or in the directory
+/// for temporary files where that cannot be. It is made once for each content, and stays.
 fn cached(bytes: &[u8]) -> Result<PathBuf, String> {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);

@@ -49,8 +49,9 @@ pub(crate) struct Args {
     /// The drop-in library [default: the one that came with verbsim]
     #[arg(long, value_name = "FILE", env = "VERBSIM_LIBRARY")]
     library: Option<PathBuf>,
-    /// Leave LD_PRELOAD alone: the program gets the drop-in library only where it looks for libibverbs.so.1 or
-    /// librdmacm.so.1 by name, and finds no files of the devices below /sys/class/infiniband and /dev/infiniband
+    /// Leave LD_PRELOAD alone: the program gets the drop-in library only where it looks for
+    /// libibverbs.so.1 or librdmacm.so.1 by name, and finds no files of the devices below
+    /// /sys/class/infiniband and /dev/infiniband
     #[arg(long)]
     no_preload: bool,
     /// Accepted from older scripts: the preloaded library shows the device files

@@ -1,9 +1,9 @@
-//! Functions that take a path: for `/sys/class/infiniband*` and `/dev/infiniband` they look into the
-//! tree of [`sysfs`], for every other path they are the functions of the C library.
+//! Functions that take a path: for `/sys/class/infiniband*` and `/dev/infiniband` they look into
+//! the tree of [`sysfs`], for every other path they are the functions of the C library.
 //!
 //! Another path costs the comparison of its first bytes. A function takes no lock and no memory, so
-//! it may be called where the real one may be: in a signal handler, and in a child after `fork`. The
-//! first path of a device is the exception, since it makes the tree.
+//! it may be called where the real one may be: in a signal handler, and in a child after `fork`.
+//! The first path of a device is the exception, since it makes the tree.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::transmute;
@@ -165,8 +165,8 @@ macro_rules! functions {
                     unsafe { *libc::__errno_location() = libc::ENOSYS };
                     return Failed::FAILED;
                 }
-                // SAFETY: the function of this name has this type. One that takes a variable number of
-                // arguments is called in the same way.
+                // SAFETY: the function of this name has this type. One that takes a variable number
+                // of arguments is called in the same way.
                 let next = unsafe {
                     transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(next)
                 };

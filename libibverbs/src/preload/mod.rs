@@ -39,8 +39,8 @@ pub(crate) fn at_load() -> bool {
         dli_sname: std::ptr::null(),
         dli_saddr: null_mut(),
     };
-    // SAFETY: the address is one of this library, and there is room for the answer. The path lasts as
-    // long as the library, which is never unloaded.
+    // SAFETY: the address is one of this library, and there is room for the answer. The path lasts
+    // as long as the library, which is never unloaded.
     unsafe { libc::dladdr(at_load as *const c_void, &mut found) };
     OWN_PATH.store(found.dli_fname.cast_mut(), Ordering::Relaxed);
     files::find_all();
@@ -147,7 +147,7 @@ extern "C" fn opened(path: *const c_char) -> Opened {
     let own = OWN_PATH.load(Ordering::Relaxed);
     let is_verbs = !path.is_null() && !own.is_null() && IS_ACTIVE.load(Ordering::Relaxed) && {
         // SAFETY: a path ends with 0 (C's contract).
-        loaded::is_verbs(unsafe { CStr::from_ptr(path) })
+        loaded::is_verbs(unsafe { CStr::from_ptr(path) }.to_bytes())
     };
     if is_verbs {
         engine::load();

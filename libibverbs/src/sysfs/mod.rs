@@ -1,9 +1,9 @@
 //! The files of the devices: what Linux shows below `/sys/class/infiniband` and `/dev/infiniband`.
 //!
-//! Programs read there what verbs do not say (a NUMA node), and more. The tree is a directory of this
-//! process ([`trees`]), since a port has an address of its own in each process. A device gets its
-//! files when the program opens it, or when it looks for the files of any device; until it is open it
-//! has no address yet, and its GIDs are zero. They are what verbs say at that time.
+//! Programs read there what verbs do not say (a NUMA node), and more. The tree is a directory of
+//! this process ([`trees`]), since a port has an address of its own in each process. A device gets
+//! its files when the program opens it, or when it looks for the files of any device; until it is
+//! open it has no address yet, and its GIDs are zero. They are what verbs say at that time.
 
 mod files;
 
@@ -168,7 +168,7 @@ fn tree(engine: &Engine) -> Option<&'static Tree> {
         Err(first) => {
             // SAFETY: no other thread has seen it.
             drop(unsafe { Box::from_raw(tree) });
-            // SAFETY: as above.
+            // SAFETY: a tree that another thread has made whole, and that is never freed.
             unsafe { first.as_ref() }
         }
     }

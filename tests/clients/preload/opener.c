@@ -1,5 +1,6 @@
-/* Opens a library as Python does, and with `deep` so that the library prefers the symbols of its own dependencies: how
- * many devices it finds. With `direct` the library is libibverbs itself, and its symbol is looked up by the handle. */
+/* Opens a library as Python does: how many devices it finds. With `deep` the library prefers the symbols of its own
+ * dependencies, with `apart` it is in a namespace of its own. With `direct` it is libibverbs itself, and the program looks
+ * its symbol up by the handle. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@ int main(int arguments, char **argument)
         return 2;
     if (!strcmp(argument[2], "deep"))
         flags |= RTLD_DEEPBIND;
-    void *library = dlopen(argument[1], flags);
+    int is_apart = !strcmp(argument[2], "apart");
+    void *library = is_apart ? dlmopen(LM_ID_NEWLM, argument[1], RTLD_NOW) : dlopen(argument[1], flags);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
         return 1;
