@@ -159,6 +159,31 @@ fn programs_that_a_signal_ends_are_diagnosed_before() {
     );
 }
 
+#[test]
+#[ignore = "wants ibv_devinfo and the drop-in: `./check libibverbs` runs it"]
+fn a_program_that_opens_devices_and_has_no_queue_pair_may_have_fallen_back() {
+    let looks = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_verbsim"));
+        let output = command
+            .arg("exec")
+            .args(options)
+            .arg("ibv_devinfo")
+            .output();
+        let output = output.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), said)
+    };
+    let (code, said) = looks(&["--fail-on", "warning"]);
+    assert_eq!(code, 99, "{said}");
+    assert!(said.contains("may have fallen back to TCP"), "{said}");
+    let (code, said) = looks(&["--fail-on", "error"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("may have fallen back to TCP"), "{said}");
+    let none = "verbsim: no mistakes were found\n";
+    let (code, said) = looks(&["--fail-on", "warning", "--allow-unused"]);
+    assert_eq!((code, &*said), (0, none));
+}
+
 /// What a process may do to itself before it ends by return.
 const CHANGES: [&str; 10] = [
     "return", "setuid", "chroot", "nofile", "fdleak", "noproc", "fsize", "closed", "stdio", "all",

@@ -367,16 +367,20 @@ fn judged(options: &[&str], facts: &[&str], end: &str) -> (Option<i32>, String) 
     refused(exec(&[options, &["sh", "-c", &program]].concat()))
 }
 
+/// Of one process, which has opened a device, created no queue pair, and was diagnosed.
+const LOOKED: &[&str] = &["1 loaded $$ sh", "1 opened", "1 ended 0 0"];
+
 /// Of one process, which has used a device and was diagnosed, and made no mistake.
-const RIGHT: &[&str] = &["1 loaded $$ sh", "1 opened", "1 ended 0 0"];
+const RIGHT: &[&str] = &["1 loaded $$ sh", "1 opened", "1 queue_pair", "1 ended 0 0"];
 
 /// Of one process, which has used a device.
-const CUT_SHORT: &[&str] = &["1 loaded $$ sh", "1 opened"];
+const CUT_SHORT: &[&str] = &["1 loaded $$ sh", "1 opened", "1 queue_pair"];
 
 /// The same, and it has made a mistake.
 const MISTAKEN: &[&str] = &[
     "1 loaded $$ sh",
     "1 opened",
+    "1 queue_pair",
     "1 error sim0: VS-OBJ-02: a pd",
 ];
 
@@ -384,7 +388,10 @@ const MISTAKEN: &[&str] = &[
 #[test]
 fn what_is_found_in_an_exec_within_counts_for_the_one_around_it() {
     let [verbsim, library] = [env!("CARGO_BIN_EXE_verbsim"), drop_in().to_str().unwrap()];
-    for facts in [&["1 loaded 7 sh", "1 opened", "1 ended 1 0"], MISTAKEN] {
+    for facts in [
+        &["1 loaded 7 sh", "1 opened", "1 queue_pair", "1 ended 1 0"],
+        MISTAKEN,
+    ] {
         let program = format!("{SAY} say \"{}\"", entries(facts));
         for inner in [&[][..], &["--diagnose"], &["--timeout", "600"]] {
             let outset = [verbsim, "exec", "--library", library];
@@ -409,6 +416,11 @@ fn a_program_that_used_no_device_is_an_error_of_the_diagnosis() {
         // Without a diagnosis there is no record.
         (&["--timeout", "600"], &[], 3, ""),
         (&["--diagnose"], RIGHT, 3, NONE_FOUND),
+        // It only looked at devices.
+        (&["--diagnose"], LOOKED, 3, "fallen back to TCP"),
+        (&["--fail-on", "error"], LOOKED, 3, "fallen back to TCP"),
+        (&["--fail-on", "warning"], LOOKED, 99, "fallen back to TCP"),
+        (&["--diagnose", "--allow-unused"], LOOKED, 3, NONE_FOUND),
     ] {
         let (code, text) = judged(options, facts, "exit 3");
         assert_eq!(code, Some(status), "{options:?} {facts:?}");

@@ -46,6 +46,8 @@ pub(crate) struct Engine {
     pub(crate) is_ending: AtomicBool,
     /// A context has been opened.
     pub(crate) is_used: AtomicBool,
+    /// The process, or a parent that it was forked from, has had a queue pair.
+    pub(crate) has_queue_pair: AtomicBool,
     /// The mistakes that were recorded when they happened.
     pub(crate) recorded: report::Recorded,
 }
@@ -229,6 +231,7 @@ impl Engine {
             written: Once::new(),
             is_ending: AtomicBool::new(false),
             is_used: AtomicBool::new(false),
+            has_queue_pair: AtomicBool::new(false),
             recorded: report::Recorded::default(),
         }
     }

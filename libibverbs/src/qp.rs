@@ -16,6 +16,7 @@ use crate::engine::{engine, unobserved};
 use crate::object::{CObject, Finding, Holding, kinds};
 use crate::result::{Result, not_null, or_zero, pointer, present, status};
 use crate::srq::Srq;
+use crate::verdict;
 
 kinds! {
     /// Queue pairs. Each has room for the extended structure, of which the plain one is the start.
@@ -79,10 +80,13 @@ pub(crate) enum Maker {
 
 impl Maker {
     fn create(self, pd: verbs_api::Pd, init: &QpInit) -> verbs_api::Result<verbs_api::Qp> {
-        match self {
-            Self::Verbs => engine().sim.create_qp(pd, init),
+        let engine = engine();
+        let qp = match self {
+            Self::Verbs => engine.sim.create_qp(pd, init),
             Self::Cm(cm, id) => cm.create_cm_qp(id, Some(pd), init),
-        }
+        }?;
+        verdict::has_queue_pair(engine);
+        Ok(qp)
     }
 
     fn destroy(self, qp: verbs_api::Qp) -> verbs_api::Result<()> {

@@ -64,6 +64,13 @@ pub(crate) fn opened(engine: &Engine) {
     }
 }
 
+/// A queue pair has been created or opened. The first of a process counts.
+pub(crate) fn has_queue_pair(engine: &Engine) {
+    if !engine.has_queue_pair.swap(true, Ordering::Relaxed) {
+        record("queue_pair");
+    }
+}
+
 /// The program has a libibverbs or librdmacm of its own, and called nothing of this library.
 pub(crate) fn foreign(path: &Path) {
     record(&format!("foreign {}", path.display()));

@@ -20,6 +20,7 @@ use crate::object::{CObject, Finding, context_of, kinds};
 use crate::qp::{More, Qp};
 use crate::result::{Refusal, Result, known_bits, pointer, present, same_context, status};
 use crate::srq::Srq;
+use crate::verdict;
 
 kinds! {
     /// XRC domains, each with the file that names it: no other file gets its number meanwhile.
@@ -151,6 +152,7 @@ fn target(
     let xrcd = CObject::<Xrcd>::find(xrcd)?.handle;
     same_context(xrcd, context_of(context)?)?;
     let handle = make(xrcd)?;
+    verdict::has_queue_pair(engine());
     let got = unobserved().query_qp(handle, QpAttrMask::STATE)?;
     let mut raw = batch::extended(false);
     raw.qp_base = ibv_qp {

@@ -5,9 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmParam, ConnParam, PortSpace};
 use verbs_api::lab::{CmMessage, Fault, FaultGuard, Lab, PacketFilter};
-use verbs_api::{
-    CqInit, ErrorKind, Qp, QpAttrMask, QpInit, QpState, QpType, SrqInit, Verbs, Wait,
-};
+use verbs_api::{CqInit, ErrorKind, Qp, QpAttrMask, QpInit, QpState, QpType, SrqInit, Verbs, Wait};
 use verbs_sim::{Sim, SimConfig};
 
 /// A port of node 1.

@@ -51,12 +51,17 @@ impl Judge<'_> {
     }
 
     fn is_failure(&self, facts: &Facts) -> bool {
-        let (errors, warnings) = facts.found();
+        let (errors, mut warnings) = facts.found();
+        warnings += usize::from(self.fell_back(facts).is_some());
         match self.fail_on {
             Some(FailOn::Error) => errors > 0,
             Some(FailOn::Warning) => errors + warnings > 0,
             None => false,
         }
+    }
+
+    fn fell_back(&self, facts: &Facts) -> Option<&'static str> {
+        facts.fell_back().filter(|_| !self.allow_unused)
     }
 
     /// Whether all is told that was found, by the processes or here.
@@ -81,7 +86,12 @@ impl Judge<'_> {
                 is_told &= self.say(&foreign, &[]);
             }
         }
-        let is_any_said = !is_told || facts.undiagnosed().next().is_some();
+        let mut is_any_said = !is_told || facts.undiagnosed().next().is_some();
+        // A program that was ended may not have come to its queue pairs yet.
+        if let (End::Status(_), Some(why)) = (ended.how, self.fell_back(facts)) {
+            is_told &= self.say(why, &[]);
+            is_any_said = true;
+        }
         match ended.how {
             _ if is_any_said => {}
             End::Signal(signal) if !facts.is_diagnosed() => {

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// --diagnose says where
     #[arg(long, value_name = "LEVEL")]
     fail_on: Option<FailOn>,
-    /// A program that uses no device is no error of the diagnosis
+    /// The diagnosis does not report a program that uses no device, or that opens devices and creates no queue pair
     #[arg(long)]
     allow_unused: bool,
     /// The drop-in library [default: the one that came with verbsim]

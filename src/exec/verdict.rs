@@ -38,6 +38,7 @@ pub(super) struct Process {
     /// It loaded the library. A child after `fork` did not: its parent had.
     has_loaded: bool,
     has_opened: bool,
+    has_queue_pair: bool,
     /// A libibverbs or librdmacm that is not the drop-in. The process called nothing of the drop-in.
     foreign: Option<String>,
     /// How many errors and how many warnings the diagnosis has that it wrote at its end.
@@ -125,6 +126,7 @@ impl Facts {
                 process.has_loaded = kind == "loaded";
             }
             "opened" => process.has_opened = true,
+            "queue_pair" => process.has_queue_pair = true,
             "foreign" => process.foreign = Some(rest.to_owned()),
             "error" | "warning" => {
                 process.recorded.push(rest.to_owned());
@@ -153,6 +155,19 @@ impl Facts {
             "it never loaded libibverbs (a static program?)".to_owned()
         };
         Some(format!("the program used no RDMA device: {why}"))
+    }
+
+    /// Why the program may have used another network: it looked at devices, and used none. A process that still runs
+    /// may use one later.
+    pub(super) fn fell_back(&self) -> Option<&'static str> {
+        let mut processes = self.processes.values();
+        let has_opened = processes.clone().any(|process| process.has_opened);
+        let may_use = |process: &Process| process.has_queue_pair || process.still_runs;
+        (has_opened && !processes.any(may_use)).then_some(
+            "warning: devices were opened, and no process created a queue pair: the program may have fallen back to TCP. \
+             Look for a GID index or a port that it names and the device does not have, for files that it reads below \
+             /sys, and for a libibverbs that it brings (--allow-unused if it only looks at devices)",
+        )
     }
 
     /// What is said of each process that has a libibverbs or librdmacm of its own and did not use the
@@ -261,6 +276,15 @@ mod tests {
     fn a_record_that_was_too_small_says_so() {
         assert!(!facts(&[], 256).is_full);
         assert!(facts(&[], 257).is_full);
+    }
+
+    #[test]
+    fn a_program_that_only_looks_at_devices_may_have_fallen_back() {
+        let opened = ["1 loaded 70 server\n", "1 opened\n", "2 loaded 71 client\n"];
+        let with = |entry| facts(&[&opened[..], &[entry]].concat(), 0).fell_back();
+        assert!(with("1 ended 0 0\n").is_some());
+        assert_eq!(with("2 queue_pair\n"), None);
+        assert_eq!(facts(&opened[..1], 0).fell_back(), None, "it opened none");
     }
 
     #[test]
