@@ -10,6 +10,7 @@ mod capture;
 mod classes;
 mod compare;
 mod devices;
+mod doctor;
 mod exec;
 mod explain;
 mod explore;
@@ -66,6 +67,9 @@ enum Command {
     Explain(explain::Args),
     /// Run a program that uses libibverbs on simulated devices
     Exec(exec::Args),
+    /// Say whether `exec` can give a program simulated devices, and what stands in the way
+    #[command(after_help = EXIT_STATUS_OF_DOCTOR)]
+    Doctor(doctor::Args),
     /// Show the help of a command, or a document: faults, json, modes, ...
     Help(help::Args),
     /// Write completions for a shell, or man pages
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Command::Devices(args) => devices::execute(&args),
         Command::Explain(args) => explain::execute(&args),
         Command::Exec(args) => exec::execute(&args),
+        Command::Doctor(args) => doctor::execute(&args),
         Command::Help(args) => help::execute(&args, Cli::command()),
         Command::Generate(args) => help::generate(&args, Cli::command()),
     };
@@ -110,6 +115,12 @@ Exit status:
      scenario was skipped
   2  the command line is wrong, or a file could not be read or written
   130  Ctrl-C ended the run; it showed what it had done";
+
+const EXIT_STATUS_OF_DOCTOR: &str = "\
+Exit status:
+  0  nothing stands in the way
+  1  something does: a line that begins with `problem` says what, and the remedy
+  2  the command line is wrong, or there is no drop-in library";
 
 const EXIT_STATUS_OF_SEARCH: &str = "\
 Exit status:

@@ -39,7 +39,7 @@ const BUNDLED: Option<&[u8]> = None;
 /// # Errors
 /// There is no library, or it is no drop-in: without one the program would run on the devices of
 /// the machine.
-pub(super) fn directory(chosen: Option<&Path>) -> Result<PathBuf, Stop> {
+pub(crate) fn directory(chosen: Option<&Path>) -> Result<PathBuf, Stop> {
     if let Some(chosen) = chosen {
         return named(chosen).map_err(|problem| about(chosen, problem));
     }

@@ -5,7 +5,7 @@ mod descendants;
 #[cfg(target_os = "linux")]
 mod ending;
 #[cfg(target_os = "linux")]
-mod library;
+pub(crate) mod library;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
@@ -25,7 +25,7 @@ use clap::{Arg, ArgMatches, FromArgMatches, ValueEnum, value_parser};
 use verbs_settings::{Kind, SETTINGS, Setting};
 
 #[cfg(target_os = "linux")]
-pub(crate) use start::execute;
+pub(crate) use start::{environment, execute};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -3,21 +3,22 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
 
 /// The name by which a directory of the library has it.
 const NAME: &str = "libibverbs.so.1";
 
-/// Sets the variables. `dir` is the directory for the loader.
+/// The variables. `dir` is the directory for the loader.
 ///
 /// The loader splits `LD_PRELOAD` at blanks and colons. It finds a library with such a path by its
 /// name in `LD_LIBRARY_PATH`.
-pub(super) fn set(command: &mut Command, dir: &Path) {
+pub(super) fn variables(dir: &Path) -> [(&'static str, OsString); 2] {
     let path = dir.join(NAME);
     let path = path.to_str().filter(|path| !path.contains([':', ' ']));
     let before = env::var("LD_PRELOAD").unwrap_or_default();
-    command.env("LD_PRELOAD", preloads(path.unwrap_or(NAME), &before));
-    command.env("ASAN_OPTIONS", with_any_order(env::var_os("ASAN_OPTIONS")));
+    [
+        ("LD_PRELOAD", preloads(path.unwrap_or(NAME), &before).into()),
+        ("ASAN_OPTIONS", with_any_order(env::var_os("ASAN_OPTIONS"))),
+    ]
 }
 
 /// A sanitizer's runtime comes first, then the library, then all else. The library of an `exec`

@@ -60,10 +60,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     command
         .args(arguments)
         .envs(variables.iter())
-        .env("LD_LIBRARY_PATH", before(&library, "LD_LIBRARY_PATH"));
-    if !args.no_preload {
-        preload::set(&mut command, &library);
-    }
+        .envs(environment(&library, !args.no_preload));
     trees::sweep();
     let judge = config.diagnose().map(|diagnosis| Judge {
         diagnosis,
@@ -96,6 +93,15 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         },
         message: Some(format!("{}: {error}", Path::new(program).display())),
     })
+}
+
+/// The variables by which the loader finds the drop-in library, which has this directory.
+pub(crate) fn environment(library: &Path, preloads: bool) -> Vec<(&'static str, OsString)> {
+    let mut variables = vec![("LD_LIBRARY_PATH", before(library, "LD_LIBRARY_PATH"))];
+    if preloads {
+        variables.extend(preload::variables(library));
+    }
+    variables
 }
 
 /// A directory in front of those that a variable has.
