@@ -52,8 +52,9 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let library = library::directory(args.library.as_deref())?;
     let name = args.program.first().map(OsString::as_os_str);
     let name = name.ok_or_else(|| Stop::usage("no program is named"))?;
+    let environments = [false, true].map(|preloads| exec::environment(&library, preloads));
     let facts = Facts {
-        program: program::Program::find(name, &exec::environment(&library, true)),
+        program: program::Program::find(name, &environments),
         machine: machine::Machine::look(),
         library,
     };

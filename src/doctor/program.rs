@@ -48,7 +48,7 @@ pub(super) struct Libraries {
 
 impl Program {
     /// Looks for a program as a shell does. For a script it is the interpreter.
-    pub(super) fn find(name: &OsStr, environment: &[(&str, OsString)]) -> Self {
+    pub(super) fn find(name: &OsStr, environments: &Environments) -> Self {
         let path = which(name);
         let missing = |path: &Path, why: &str| Self {
             path: path.to_owned(),
@@ -65,14 +65,14 @@ impl Program {
             return missing(&path, "it is not executable");
         }
         if let Some(interpreter) = interpreter_of_script(&path) {
-            return Self::find(&interpreter, environment);
+            return Self::find(&interpreter, environments);
         }
         let is_privileged = metadata.mode() & 0o6000 != 0 || has_capabilities(&path);
         let kind = match loader(&path) {
             Err(()) => Kind::Foreign,
             Ok(None) => Kind::Static,
             Ok(Some(loader)) if is_of_glibc(&loader) => {
-                Kind::Dynamic(libraries(&loader, &path, environment))
+                Kind::Dynamic(libraries(&loader, &path, environments))
             }
             Ok(Some(loader)) => Kind::OtherLoader(loader),
         };
@@ -159,20 +159,33 @@ fn is_of_glibc(loader: &Path) -> bool {
     name.starts_with("ld-linux")
 }
 
+/// The variables for the loader: first without the preloaded library, then with it.
+pub(super) type Environments = [Vec<(&'static str, OsString)>; 2];
+
 /// Lets the loader list the libraries of a program, and look for each symbol. The program does not run.
-fn libraries(loader: &Path, program: &Path, environment: &[(&str, OsString)]) -> Libraries {
-    let listed = Command::new(loader)
-        .arg(program)
-        .envs(environment.iter().cloned())
-        .env("LD_TRACE_LOADED_OBJECTS", "1")
-        .env("LD_WARN", "1")
-        .env("LD_BIND_NOW", "1")
-        .output();
-    let Ok(listed) = listed else {
-        return Libraries::default();
-    };
-    let [out, err] = [&listed.stdout, &listed.stderr].map(|text| String::from_utf8_lossy(text));
-    read_list(&format!("{out}\n{err}"))
+fn libraries(loader: &Path, program: &Path, environments: &Environments) -> Libraries {
+    let [without, with] = environments.each_ref().map(|environment| {
+        let listed = Command::new(loader)
+            .arg(program)
+            .envs(environment.iter().cloned())
+            .env("LD_TRACE_LOADED_OBJECTS", "1")
+            .env("LD_WARN", "1")
+            .env("LD_BIND_NOW", "1")
+            .output();
+        listed.map_or_else(
+            |_| Libraries::default(),
+            |listed| {
+                let texts = [&listed.stdout, &listed.stderr];
+                let [out, err] = texts.map(|text| String::from_utf8_lossy(text));
+                read_list(&format!("{out}\n{err}"))
+            },
+        )
+    });
+    // The loader does not say who needs a library that is preloaded.
+    Libraries {
+        missing: with.missing,
+        ..without
+    }
 }
 
 /// Reads what the loader lists: `NAME => PATH (ADDRESS)`, and `undefined symbol: NAME, version VERSION`.
