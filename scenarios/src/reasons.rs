@@ -31,6 +31,10 @@ const BY_ID: &[(&str, &str)] = &[
     ("AH-02", "C ABI: tests/clients/datagram.c"),
     ("CM-84", "C ABI: tests/clients/cm.c"),
     (
+        "CM-86",
+        "kernels and libraries of this year only: sim/tests/cm.rs, tests/clients/newest.c",
+    ),
+    (
         "WC-36",
         "takes packets of a connection that is over: tests/protocol/sequence.rs",
     ),

@@ -199,6 +199,7 @@ fn a_rule_strikes_one_kind_of_message() {
     }
 }
 
+/// CM-86
 #[test]
 fn a_program_writes_events_of_its_own() {
     let ends = Ends::new(SimConfig::new());
