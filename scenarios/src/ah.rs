@@ -1,14 +1,20 @@
 //! Address handles.
 
-use verbs_api::behavior::SqRelease;
-use verbs_api::{AhAttr, ErrorKind, Gid, QpModify, QpState, QpType, SendWr, WcStatus};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::failure::{check_eq, value_in_case};
+use verbs_api::behavior::{Check, SqRelease};
+use verbs_api::{
+    AhAttr, ErrorKind, Gid, GidType, LinkLayer, QpModify, QpState, QpType, SendWr, WcStatus,
+};
+
+use crate::failure::{check_eq, expect_err_among, value_in_case};
+use crate::mcast::all_hosts;
 use crate::{Bench, OfRule, Pair, PairOptions, QKEY, Result, Scenario, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     serves_all_queue_pairs_of_its_domain,
     every_gid_of_the_port_is_a_source,
+    address_that_no_device_has_is_as_declared,
     with_work_outstanding_cannot_be_destroyed,
     there_are_as_many_as_the_device_says,
 ];
@@ -67,6 +73,63 @@ fn every_gid_of_the_port_is_a_source(bench: &Bench<'_>) -> Result {
         bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
         bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
         b.expect_data(3, 8, RULE)?;
+        bench.destroy_ah(ah)?;
+    }
+    Ok(())
+}
+
+/// How the resolution of an address fails.
+pub(crate) const UNRESOLVED: [ErrorKind; 3] = [
+    ErrorKind::TimedOut,
+    ErrorKind::NetworkUnreachable,
+    ErrorKind::HostUnreachable,
+];
+
+/// The way from the port of side A to an address that no device has; `None` on InfiniBand, which does not
+/// resolve addresses. It is of the port's own link if the port has a link-local address: behind a router
+/// every address may be one that somebody has. Otherwise it is one that is kept for documentation.
+pub(crate) fn way_to_no_device(bench: &Bench<'_>) -> Result<Option<AhAttr>> {
+    let (context, port_num) = (bench.ctx_a(), bench.port());
+    let port = bench.query_port(context, port_num)?;
+    if port.link_layer != LinkLayer::Ethernet {
+        return Ok(None);
+    }
+    // Version 1 of RoCE finds the MAC address in a link-local GID.
+    let is_of_link = |index: &u32| {
+        let entry = bench.query_gid_ex(context, port_num, *index);
+        entry.is_ok_and(|of| of.gid_type == GidType::RoceV2 && of.gid.is_link_local())
+    };
+    let of_link = (0..port.gid_tbl_len.min(8)).find(is_of_link);
+    let index = of_link.unwrap_or_else(|| bench.place().sgid_index.into());
+    let own = bench.query_gid(context, port_num, index)?;
+    let nobody = match own.ipv4() {
+        Some(_) => Ipv4Addr::new(192, 0, 2, 77).to_ipv6_mapped(),
+        None if of_link.is_some() => Ipv6Addr::new(0xfe80, 0, 0, 0, 0x0bad, 0, 0, 77),
+        None => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0x0bad, 0, 0, 77),
+    };
+    let way = AhAttr::global(port_num, index as u8, Gid(nobody.octets()));
+    Ok(Some(way))
+}
+
+scenario!(address_that_no_device_has_is_as_declared: "AH-07"; needs UD);
+fn address_that_no_device_has_is_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "AH-07";
+    let Some(way) = way_to_no_device(bench)? else {
+        return Ok(());
+    };
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    match bench.behavior()?.unowned_gid {
+        Some(Check::Refused) => {
+            expect_err_among(bench.create_ah(pd, &way), &UNRESOLVED, RULE)?;
+        }
+        Some(_) => bench.destroy_ah(bench.create_ah(pd, &way).rule(RULE)?)?,
+        None => {}
+    }
+    // The device itself has an address, and groups need nobody who has theirs.
+    let own = bench.query_gid(bench.ctx_a(), bench.port(), bench.place().sgid_index.into())?;
+    for dgid in [own, all_hosts(bench)?] {
+        let way = AhAttr::global(bench.port(), bench.place().sgid_index, dgid);
+        let ah = value_in_case(&dgid.to_string(), bench.create_ah(pd, &way).rule(RULE))?;
         bench.destroy_ah(ah)?;
     }
     Ok(())

@@ -36,7 +36,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 ];
 
 /// The group of all hosts in the network of the bench.
-fn all_hosts(bench: &Bench<'_>) -> Result<Gid> {
+pub(crate) fn all_hosts(bench: &Bench<'_>) -> Result<Gid> {
     let place = bench.place();
     let own = bench.query_gid(bench.ctx_a(), place.port_num, place.sgid_index.into())?;
     Ok(own.ipv4().map_or(ALL_HOSTS, |_| ALL_HOSTS_V4))

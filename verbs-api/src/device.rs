@@ -272,6 +272,11 @@ impl Gid {
         address.is_multicast() || self.ipv4().is_some_and(|address| address.is_multicast())
     }
 
+    /// Whether it is an address of IPv6 that holds on one link alone (`fe80::/10`).
+    pub fn is_link_local(&self) -> bool {
+        core::net::Ipv6Addr::from(self.0).is_unicast_link_local()
+    }
+
     /// The IPv4 address that it maps, as GIDs of RoCE version 2 over IPv4 do.
     pub fn ipv4(&self) -> Option<core::net::Ipv4Addr> {
         core::net::Ipv6Addr::from(self.0).to_ipv4_mapped()

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::cm::CmEvent;
+use crate::device::Gid;
 use crate::handle::Object;
 use crate::qp::{QpAttrMask, QpState};
 use crate::report::{LostWakeup, Stall};
@@ -238,6 +239,8 @@ kinds! {
     TimedOut = 110, "ETIMEDOUT";
     /// The peer refused.
     ConnectionRefused = 111, "ECONNREFUSED";
+    /// A network leads there, and the host cannot be reached.
+    HostUnreachable = 113, "EHOSTUNREACH";
 }
 
 /// Why a handle is not good.
@@ -344,6 +347,11 @@ pub enum Cause {
     QpState {
         /// That state.
         state: QpState,
+    },
+    /// No device has the destination GID of an address vector.
+    UnownedGid {
+        /// The destination GID.
+        gid: Gid,
     },
     /// The CQ has overrun and cannot be used any more.
     CqOverrun,
@@ -527,6 +535,7 @@ impl fmt::Display for Cause {
             }
             Self::Limit { what, limit } => write!(f, "the limit of {limit} {what} is reached"),
             Self::QpState { state } => write!(f, "the qp is in {state}"),
+            Self::UnownedGid { gid } => write!(f, "no device has the address {gid}"),
             Self::CqOverrun => f.write_str("the cq has overrun"),
             Self::NoEvent => f.write_str("no event is queued"),
             Self::Injected => f.write_str("a fault rule made the call fail"),

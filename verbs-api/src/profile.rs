@@ -251,6 +251,7 @@ const ADVERSARIAL: Behavior = Behavior {
     ud_over_mtu: Check::Accepted,
     ud_short_recv: ShortDatagram::LocLenErr,
     ud_sl: UdSl::Zero,
+    unowned_gid: Check::Accepted,
     route_fields: RouteFields::TrafficClass,
     send_byte_len: SendByteLen::Reads,
     undefined_wc_fields: UndefinedFields::Garbage,

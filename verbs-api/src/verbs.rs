@@ -330,7 +330,8 @@ pub trait Verbs: Send + Sync {
     ///
     /// # Errors
     /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out
-    /// of range.
+    /// of range; `TimedOut`, `NetworkUnreachable` or `HostUnreachable` if no device has the GID of the
+    /// peer (AH-07).
     fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>;
 
     /// Removes a QP in any state (`ibv_destroy_qp`). Waits until its async events that were read
@@ -368,6 +369,11 @@ pub trait Verbs: Send + Sync {
     // Address handles
 
     /// Makes an address handle (`ibv_create_ah`, AH-01).
+    ///
+    /// # Errors
+    /// `Invalid` for a port or GID index that does not exist, or no GRH where the port requires one;
+    /// `TimedOut`, `NetworkUnreachable` or `HostUnreachable` if no device has the destination GID (AH-07);
+    /// `NoMemory`.
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah>;
 
     /// Removes an address handle (`ibv_destroy_ah`).

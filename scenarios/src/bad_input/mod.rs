@@ -79,6 +79,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     modify::attribute_out_of_range_is_refused,
     modify::value_that_is_wider_than_its_field_is_as_declared,
     modify::bad_address_of_the_peer_is_refused,
+    modify::address_that_no_device_has_is_as_declared,
     post::list_of_sends_stops_at_the_bad_one,
     post::list_of_receives_stops_at_the_bad_one,
     post::list_for_a_queue_pair_that_is_none_stops_at_its_first,

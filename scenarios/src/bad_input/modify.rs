@@ -1,13 +1,14 @@
 //! Changes of a queue pair that do not exist: by the transition table, every pair of states, every
 //! attribute that is missing or must not be there; and values out of range.
 
-use verbs_api::behavior::WideValues;
+use verbs_api::behavior::{Check, WideValues};
 use verbs_api::{
     DeviceAttr, ErrorKind, Mtu, PortAttr, QpAttr, QpAttrMask as M, QpState, QpType, transition,
 };
 
 use super::create::{bad_addresses, bad_ports};
 use super::refused;
+use crate::ah::{UNRESOLVED, way_to_no_device};
 use crate::climber::{Climber, required};
 use crate::failure::{check_eq, in_case, value_in_case};
 use crate::{Bench, OfRule, Result};
@@ -336,6 +337,31 @@ fn bad_address_of_the_peer_is_refused(bench: &Bench<'_>) -> Result {
     }
     qp.attr.ah_attr = good;
     qp.go(QpState::Rtr).rule("QP-STATE-29")
+}
+
+scenario!(address_that_no_device_has_is_as_declared:
+    "AH-07", "QP-STATE-06"; needs UC, MODIFY_CONNECT);
+fn address_that_no_device_has_is_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "AH-07";
+    let Some(way) = way_to_no_device(bench)? else {
+        return Ok(());
+    };
+    let declared = bench.behavior()?.unowned_gid;
+    for qp_type in [QpType::Rc, QpType::Uc] {
+        let mut qp = Climber::new(bench, qp_type)?;
+        qp.reach(QpState::Init)?;
+        let good = qp.attr.ah_attr.replace(way);
+        let mask = required(qp_type, QpState::Init, QpState::Rtr);
+        if declared == Some(Check::Refused) {
+            let result = stays(bench, &qp, &UNRESOLVED, RULE, QpState::Rtr, mask);
+            in_case(&qp_type.to_string(), result)?;
+            qp.attr.ah_attr = good;
+        }
+        if declared.is_some() {
+            in_case(&qp_type.to_string(), qp.go(QpState::Rtr).rule(RULE))?;
+        }
+    }
+    Ok(())
 }
 
 /// The change is refused, and all that can be queried stays as it was.

@@ -128,7 +128,7 @@ impl Domains {
         attr: &AhAttr,
     ) -> Result<AhHandle> {
         let index = find(&self.pds, Verb::CreateAh, pd)?;
-        let route = ports.route(Verb::CreateAh, attr)?;
+        let route = ports.resolve(Verb::CreateAh, attr, base.behavior.unowned_gid)?;
         base.check_room(
             Verb::CreateAh,
             "address handles",

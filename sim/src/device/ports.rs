@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use verbs_api::behavior::Check;
 use verbs_api::{
-    AhAttr, Gid, GidEntry, GidType, LinkLayer, Mtu, PortAttr, PortState, Result, Verb,
+    AhAttr, Cause, Error, ErrorKind, Gid, GidEntry, GidType, LinkLayer, Mtu, PortAttr, PortState,
+    Result, Verb,
 };
 #[cfg(feature = "network")]
 use verbs_udp::Tenant;
@@ -339,6 +341,22 @@ impl Ports {
             global: true,
             roce_v1: self.is_v1(grh.sgid_index.into()),
         })
+    }
+
+    /// Checks an address vector as [`route`](Self::route) does, and refuses a GID that no device has
+    /// (AH-07).
+    pub(crate) fn resolve(&self, verb: Verb, attr: &AhAttr, unowned_gid: Check) -> Result<Route> {
+        let route = self.route(verb, attr)?;
+        // InfiniBand knows no such step. Where the link-local address is made of a MAC address, as with
+        // version 1 of RoCE, Linux asks nobody for that.
+        let is_resolved = self.subnet.is_none()
+            && !route.dgid.is_multicast()
+            && !(route.roce_v1 && route.dgid.is_link_local());
+        if is_resolved && route.to.is_none() && unowned_gid == Check::Refused {
+            let cause = Cause::UnownedGid { gid: route.dgid };
+            return Err(Error::new(verb, ErrorKind::TimedOut, cause));
+        }
+        Ok(route)
     }
 
     /// Refuses a LID that no group can have (LID-08). On Ethernet groups have none.

@@ -213,7 +213,7 @@ impl Qp {
             true => attr.dest_qp_num,
             false => self.common.attr.dest_qp_num,
         };
-        let route = device.ports.route(VERB, av)?;
+        let route = device.ports.resolve(VERB, av, behavior.unowned_gid)?;
         let to = device.ports.with_qp(route.to, dest);
         Ok(Some(Route { to, ..route }))
     }

@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::fmt::Write as _;
 
+use verbs_api::behavior::Check;
 use verbs_api::connect::by_attributes;
 use verbs_api::lab::{Fault, FaultId, Harm, Lab, PacketFilter};
 use verbs_api::profile::Profile;
@@ -79,7 +80,9 @@ impl Side {
         Self::with(config.profile(profile), profile, only_packets)
     }
 
-    pub(super) fn with(config: SimConfig, profile: Profile, only_packets: bool) -> Self {
+    pub(super) fn with(mut config: SimConfig, profile: Profile, only_packets: bool) -> Self {
+        // Some queue pairs are connected with an address that no device has.
+        config.behavior.unowned_gid = Check::Accepted;
         let sim = Sim::new(config);
         sim.world.with(|fabric| {
             fabric.direct.tally.only_packets = only_packets;
