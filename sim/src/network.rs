@@ -5,7 +5,8 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
-use verbs_udp::{Socket, Tenant, holder};
+use verbs_api::ErrorKind;
+use verbs_udp::{PORT, Socket, Tenant, holder};
 
 use crate::address::fnv;
 
@@ -124,6 +125,34 @@ impl Network {
         Err(io::Error::new(io::ErrorKind::AddrInUse, text))
     }
 
+    /// Why no process or machine of this network has an address, as far as this can be known without privilege; `None` if
+    /// one may have it. What is of this machine is tried: an address that can be taken has no owner.
+    pub(crate) fn unreachable(self, address: IpAddr) -> Option<ErrorKind> {
+        match self.0 {
+            Places::Loopback(_) => {
+                let is_free = !self.has(address) || Socket::bind(address).is_ok();
+                is_free.then_some(ErrorKind::TimedOut)
+            }
+            Places::Given(_) if is_of_machine(address) => {
+                let is_free = !has_tenant(address) && Socket::share(address).is_ok();
+                is_free.then_some(ErrorKind::TimedOut)
+            }
+            Places::Given(own) => {
+                let is_of_family = |own: &&IpAddr| own.is_ipv4() == address.is_ipv4();
+                let Some(own) = own.iter().find(is_of_family) else {
+                    return Some(ErrorKind::NetworkUnreachable);
+                };
+                // Connecting a socket of UDP asks the kernel for a way, and sends nothing.
+                let tried = UdpSocket::bind((*own, 0)).map(|own| own.connect((address, PORT)));
+                match tried.ok()?.err()?.kind() {
+                    io::ErrorKind::NetworkUnreachable => Some(ErrorKind::NetworkUnreachable),
+                    io::ErrorKind::HostUnreachable => Some(ErrorKind::HostUnreachable),
+                    _ => None,
+                }
+            }
+        }
+    }
+
     /// The names by which processes of this network find who has a port of a port space: for all addresses of the
     /// machine, or for one of those that were given.
     pub(crate) fn services(self, address: IpAddr, port_space: u32, port: u16) -> Vec<String> {
@@ -162,16 +191,21 @@ pub(crate) fn is_of_machine(address: IpAddr) -> bool {
 
 /// Tries whether an address can be taken, or shared with those that have it.
 fn check(address: &IpAddr) -> io::Result<()> {
-    let is_taken = |number| match Tenant::take(*address, number) {
-        Err(error) => error.kind() == io::ErrorKind::AddrInUse,
-        Ok(_) => false,
-    };
     // A socket more would get some of what is for the tenants.
-    if (0..Tenant::MOST).any(is_taken) {
+    if has_tenant(*address) {
         return Ok(());
     }
     let bound = Socket::share(*address);
     bound.map(drop).map_err(|error| named(*address, &error))
+}
+
+/// Whether processes share an address.
+fn has_tenant(address: IpAddr) -> bool {
+    let is_taken = |number| match Tenant::take(address, number) {
+        Err(error) => error.kind() == io::ErrorKind::AddrInUse,
+        Ok(_) => false,
+    };
+    (0..Tenant::MOST).any(is_taken)
 }
 
 /// An error that says which address could not be taken, and who has it.
@@ -193,6 +227,8 @@ fn address(subnet: u16, host: u32) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
 
     #[test]
@@ -209,6 +245,29 @@ mod tests {
             }
             assert!(!one.has(Ipv4Addr::LOCALHOST.into()));
         }
+    }
+
+    #[test]
+    fn an_address_has_no_owner_before_and_after_it_is_taken() {
+        let network = Network::loopback("an_address_has_no_owner");
+        let socket = network.bind(0).unwrap();
+        let address = socket.address();
+        let given = Network::addresses(&[address]);
+        for of in [network, given] {
+            assert_eq!(of.unreachable(address), None);
+        }
+        let foreign = IpAddr::from([10, 0, 0, 1]);
+        assert_eq!(network.unreachable(foreign), Some(ErrorKind::TimedOut));
+        drop(socket);
+        for of in [network, given] {
+            assert_eq!(of.unreachable(address), Some(ErrorKind::TimedOut));
+        }
+        let tenant = Tenant::take(address, 3).unwrap();
+        assert_eq!(given.unreachable(address), None);
+        drop(tenant);
+        let of_ipv6 = Ipv6Addr::new(0xfe80, 0, 0, 0, 0x0bad, 0, 0, 77).into();
+        let unreachable = Some(ErrorKind::NetworkUnreachable);
+        assert_eq!(given.unreachable(of_ipv6), unreachable);
     }
 
     #[test]

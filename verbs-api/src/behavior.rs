@@ -601,7 +601,8 @@ knobs! {
     /// Values that are wider than their fields, in a change of a QP.
     wide_values: WideValues = WideValues::Refused, ["TMR-07"];
     /// On Ethernet, an address vector whose destination GID no device has; if refused, with `ETIMEDOUT`
-    /// when a QP goes to RTR or the address handle is made.
+    /// when a QP goes to RTR or the address handle is made. Linux waits a second for an answer first,
+    /// the simulator does not.
     unowned_gid: Check = Check::Refused, ["AH-07"];
     /// A RoCE port has each GID twice: first for version 1 of RoCE, and then for version 2.
     roce_v1: bool = false, ["DEV-18"];

@@ -9,7 +9,7 @@ use super::check::{InContext, find, in_use};
 use super::key::Regions;
 use super::mw::Windows;
 use super::numbered;
-use super::ports::Ports;
+use super::ports::{Outside, Ports};
 use crate::memory::SharedMemory;
 use crate::packet::Route;
 
@@ -125,10 +125,10 @@ impl Domains {
         base: &mut Base,
         ports: &Ports,
         pd: PdHandle,
-        attr: &AhAttr,
+        (attr, outside): (&AhAttr, Outside),
     ) -> Result<AhHandle> {
         let index = find(&self.pds, Verb::CreateAh, pd)?;
-        let route = ports.resolve(Verb::CreateAh, attr, base.behavior.unowned_gid)?;
+        let route = ports.resolve(Verb::CreateAh, attr, base.behavior.unowned_gid, outside)?;
         base.check_room(
             Verb::CreateAh,
             "address handles",

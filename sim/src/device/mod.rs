@@ -93,7 +93,9 @@ pub(crate) use history::{FailedWork, QpAt, Reached, Reason, reason};
 pub(crate) use limits::What;
 use outbox::Outbox;
 pub(crate) use outbox::{Address, OutPacket};
-pub(crate) use ports::{Gids, MAX_MSG_SZ, PORT_MTU, PORT_MTU_BYTES, Ports, gids, pkeys_match};
+pub(crate) use ports::{
+    Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, gids, pkeys_match,
+};
 pub(crate) use recovery::Standing;
 pub(crate) use region::ProtectionFault;
 pub(crate) use srq::{NoReceive, Srq, Taken};

@@ -22,6 +22,9 @@ use crate::subnet::{self, Subnet};
 /// The GIDs of a fabric and the ports that have them.
 pub(crate) type Gids = BTreeMap<Gid, PortId>;
 
+/// Why no other process has the destination of an address vector; `None` if one may have it.
+pub(crate) type Outside = Option<ErrorKind>;
+
 /// The ports of a device, and what it knows of those of others.
 #[derive(Clone, Debug)]
 pub(crate) struct Ports {
@@ -344,19 +347,32 @@ impl Ports {
     }
 
     /// Checks an address vector as [`route`](Self::route) does, and refuses a GID that no device has
-    /// (AH-07).
-    pub(crate) fn resolve(&self, verb: Verb, attr: &AhAttr, unowned_gid: Check) -> Result<Route> {
+    /// (AH-07). `outside` is why no other process has it.
+    pub(crate) fn resolve(
+        &self,
+        verb: Verb,
+        attr: &AhAttr,
+        unowned_gid: Check,
+        outside: Outside,
+    ) -> Result<Route> {
         let route = self.route(verb, attr)?;
         // InfiniBand knows no such step. Where the link-local address is made of a MAC address, as with
         // version 1 of RoCE, Linux asks nobody for that.
         let is_resolved = self.subnet.is_none()
             && !route.dgid.is_multicast()
             && !(route.roce_v1 && route.dgid.is_link_local());
-        if is_resolved && route.to.is_none() && unowned_gid == Check::Refused {
-            let cause = Cause::UnownedGid { gid: route.dgid };
-            return Err(Error::new(verb, ErrorKind::TimedOut, cause));
+        let unreachable = match route.to {
+            None => Some(ErrorKind::TimedOut),
+            Some(to) if to.is_outside() => outside,
+            Some(_) => None,
+        };
+        match unreachable {
+            Some(kind) if is_resolved && unowned_gid == Check::Refused => {
+                let cause = Cause::UnownedGid { gid: route.dgid };
+                Err(Error::new(verb, kind, cause))
+            }
+            _ => Ok(route),
         }
-        Ok(route)
     }
 
     /// Refuses a LID that no group can have (LID-08). On Ethernet groups have none.

@@ -2,6 +2,7 @@
 #![cfg(feature = "network")]
 
 mod long_reads;
+mod resolution;
 mod versions;
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};

@@ -9,7 +9,7 @@ use verbs_api::{
 use super::Qp;
 use super::recovery::note_given_up;
 use super::requester::Requester;
-use crate::device::{Device, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, in_range, invalid};
+use crate::device::{Device, Outside, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, in_range, invalid};
 use crate::packet::{Packet, Psn, Route};
 
 const VERB: Verb = Verb::ModifyQp;
@@ -36,6 +36,7 @@ impl Qp {
         device: &mut Device,
         attr: &QpAttr,
         mask: M,
+        outside: Outside,
     ) -> Result<Vec<Packet>> {
         self.check_no_iterations(device, VERB)?;
         let mask = mask - transition::ignored(self.qp_type());
@@ -45,7 +46,12 @@ impl Qp {
             false => from,
         };
         self.check_mask(device, attr, mask)?;
-        let route = self.check_values(device, attr, mask)?;
+        self.check_values(device, attr, mask)?;
+        let route = if mask.contains(M::AV) {
+            Some(self.way_to_peer(device, attr, mask, outside)?)
+        } else {
+            None
+        };
         if mask.contains(M::STATE) && matches!(to, QpState::Reset | QpState::Err) {
             note_given_up(self, device);
         }
@@ -102,9 +108,9 @@ impl Qp {
         Ok(())
     }
 
-    /// Checks the values of the attributes that the mask names (QP-STATE-27..29); the route to the
-    /// peer, if there is an address vector among them.
-    fn check_values(&self, device: &Device, attr: &QpAttr, mask: M) -> Result<Option<Route>> {
+    /// Checks the values of the attributes that the mask names, except for the address vector
+    /// (QP-STATE-27, QP-STATE-28).
+    fn check_values(&self, device: &Device, attr: &QpAttr, mask: M) -> Result<()> {
         let limits = &device.base.attr;
         let behavior = &device.base.behavior;
         let (checks_timeout, checks_others) = match behavior.wide_values {
@@ -203,9 +209,17 @@ impl Qp {
             let problem = "needs path migration, which is not supported";
             return Err(invalid(VERB, "alt_ah_attr", problem));
         }
-        if !mask.contains(M::AV) {
-            return Ok(None);
-        }
+        Ok(())
+    }
+
+    /// The route to the peer (QP-STATE-29, AH-07).
+    fn way_to_peer(
+        &self,
+        device: &Device,
+        attr: &QpAttr,
+        mask: M,
+        outside: Outside,
+    ) -> Result<Route> {
         let Some(av) = &attr.ah_attr else {
             return Err(invalid(VERB, "ah_attr", "is missing"));
         };
@@ -213,9 +227,10 @@ impl Qp {
             true => attr.dest_qp_num,
             false => self.common.attr.dest_qp_num,
         };
-        let route = device.ports.resolve(VERB, av, behavior.unowned_gid)?;
+        let unowned_gid = device.base.behavior.unowned_gid;
+        let route = device.ports.resolve(VERB, av, unowned_gid, outside)?;
         let to = device.ports.with_qp(route.to, dest);
-        Ok(Some(Route { to, ..route }))
+        Ok(Route { to, ..route })
     }
 
     fn apply(&mut self, attr: &QpAttr, mask: M, route: Option<Route>) {

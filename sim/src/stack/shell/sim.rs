@@ -482,8 +482,10 @@ impl Verbs for Sim {
             false => format!("{qp}, {mask}"),
         };
         let node = self.node(Verb::ModifyQp, qp)?;
+        let av = attr.ah_attr.filter(|_| mask.contains(QpAttrMask::AV));
+        let outside = av.and_then(|av| self.world.outside(&av));
         let modified = self.call_node(node, Verb::ModifyQp, say, |node| {
-            node.modify_qp(qp, attr, mask)
+            node.modify_qp(qp, attr, mask, outside)
         });
         ends::note_modified(&self.world, (node, qp), &modified, attr, mask);
         #[cfg(feature = "network")]
@@ -528,10 +530,11 @@ impl Verbs for Sim {
     #[track_caller]
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let say = || format!("{pd}, port {}", attr.port_num);
+        let way = (attr, self.world.outside(attr));
         self.call_device(Verb::CreateAh, pd, say, |device| {
             device
                 .domains
-                .create_ah(&mut device.base, &device.ports, pd, attr)
+                .create_ah(&mut device.base, &device.ports, pd, way)
         })
     }
 

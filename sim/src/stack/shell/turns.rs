@@ -3,6 +3,7 @@
 
 use std::net::Ipv4Addr;
 
+use verbs_api::behavior::Check;
 use verbs_api::connect::{self, Endpoint};
 use verbs_api::lab::PacketOpcode;
 use verbs_api::{
@@ -47,7 +48,8 @@ type Left = (u32, u32, PacketOpcode);
 
 impl Answerer {
     fn new(network: &str) -> Self {
-        let config = SimConfig::new().nodes(1).mode(Mode::RealTime).scatter(7);
+        let mut config = SimConfig::new().nodes(1).mode(Mode::RealTime).scatter(7);
+        config.behavior.unowned_gid = Check::Accepted;
         let sim = Sim::new(config.network(Network::loopback(network)));
         let context = sim.open_device("sim0").unwrap();
         let pd = sim.alloc_pd(context).unwrap();

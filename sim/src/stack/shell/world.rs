@@ -6,9 +6,13 @@
 
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "network")]
+use verbs_api::behavior::Check;
 use verbs_api::lab::{LostWakeup, Stall};
 use verbs_api::site::Site;
-use verbs_api::{BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait};
+use verbs_api::{
+    AhAttr, BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait,
+};
 
 #[cfg(feature = "network")]
 use super::border;
@@ -21,8 +25,10 @@ use super::roster::{Roster, Turns};
 #[cfg(feature = "network")]
 use super::sockets::Sockets;
 use super::watch::Watch;
+#[cfg(feature = "network")]
+use crate::address::ip_of;
 use crate::config::{Mode, SimConfig};
-use crate::device::{bad_handle, node_of};
+use crate::device::{Outside, bad_handle, node_of};
 use crate::empty::EmptyCqs;
 #[cfg(feature = "network")]
 use crate::outgoing::Outgoing;
@@ -259,6 +265,21 @@ impl World {
         if turn == Turn::Others {
             std::thread::yield_now();
         }
+    }
+
+    /// What the network says of the destination of an address vector. That takes system calls, so it is asked
+    /// without the lock.
+    pub(super) fn outside(&self, attr: &AhAttr) -> Outside {
+        #[cfg(feature = "network")]
+        if self.config.behavior.unowned_gid == Check::Refused
+            && let Some(network) = self.config.network
+            && let Some(grh) = attr.grh
+            && !grh.dgid.is_multicast()
+        {
+            return network.unreachable(ip_of(grh.dgid));
+        }
+        let _ = attr;
+        None
     }
 
     /// Whether something can come from other processes.

@@ -80,7 +80,7 @@ impl Alone {
         create_qp(pd: Pd, init: &QpInit) -> Result<Qp>: node.create_qp(pd, init);
         qp_num(qp: Qp) -> Result<u32>: node.qp_num(qp);
         modify_qp(qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>:
-            node.modify_qp(qp, attr, mask);
+            node.modify_qp(qp, attr, mask, None);
         post_send(qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>: {
             let (index, posted) = node.push_sends(qp, list)?;
             node.qps.at_mut(index).run_sends(&mut node.device);

@@ -10,7 +10,8 @@ use verbs_api::{
 use super::Node;
 use super::findings::receiver_made_at;
 use crate::device::{
-    Device, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at, same_context,
+    Device, Outside, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at,
+    same_context,
 };
 use crate::stack::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
 
@@ -110,9 +111,10 @@ impl Node {
         qp: QpHandle,
         attr: &QpAttr,
         mask: QpAttrMask,
+        outside: Outside,
     ) -> Result<()> {
         let (own, device) = self.qp_mut(Verb::ModifyQp, qp)?;
-        for packet in own.modify(device, attr, mask)? {
+        for packet in own.modify(device, attr, mask, outside)? {
             // As any other packet, one that cannot be taken is dropped.
             let _ = self.accept(&packet);
         }
