@@ -148,6 +148,8 @@ classes! {
         "check QP number, Q_Key, P_Key, path MTU and the state of the QP at both ends";
     FailedWork = "VS-QP-07", Certain, "WC-21",
         "see what the status means, and check each completion's status before anything else in it";
+    UnownedGid = "VS-QP-08", Hint, "AH-07",
+        "ask the peer for its GID while its device is open, and check the GID index at both ends";
     Busy = "VS-OBJ-01", Certain, "LIFE-01",
         "destroy users before what they use: QP, SRQ, AH, MR, CQ, channel, PD, device";
     Destroyed = "VS-OBJ-02", Certain, "LIFE-05",
@@ -212,6 +214,7 @@ impl Class {
     pub fn of_refusal(error: &Error) -> Option<Self> {
         let verb = error.verb();
         Some(match (error.cause(), error.kind()) {
+            (Cause::UnownedGid { .. }, _) => Self::UnownedGid,
             (
                 _,
                 ErrorKind::WouldBlock
@@ -382,6 +385,7 @@ impl Problem {
             Self::PostedInError { .. } => Class::AfterError,
             Self::RequestRefused { status, why, .. } => Class::of_failure(false, *status, why),
             Self::Dropped { why, .. } => Class::of_dropped(why),
+            Self::UnownedGid { .. } => Class::UnownedGid,
             Self::Garbage { .. } => Class::Garbage,
             Self::Unpolled { .. } => Class::Unpolled,
             Self::Unread { .. } => Class::UnreadEvents,

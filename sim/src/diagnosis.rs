@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use verbs_api::lab::ArmState;
 use verbs_api::site::Site;
-use verbs_api::{AsyncEventType, CompChannel, Cq, Error, Mr, WcStatus};
+use verbs_api::{AsyncEventType, CompChannel, Cq, Error, Gid, Mr, WcStatus};
 
 use crate::class::{Certainty, Class};
 use crate::suppressions::Suppressions;
@@ -290,6 +290,13 @@ pub enum Problem {
         count: u64,
         /// How often one of them came.
         tries: u64,
+    },
+    /// A datagram was sent to an address that no device has. The place is where it was posted.
+    UnownedGid {
+        /// Number of the QP that sent it.
+        qp_num: u32,
+        /// The destination GID.
+        gid: Gid,
     },
     /// Datagrams came from the network that are no packets for this device.
     Garbage {

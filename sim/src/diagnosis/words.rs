@@ -308,6 +308,9 @@ impl Problem {
                 let details = details.unwrap_or_default();
                 format!("{packets} from {from} for qp {qp_num:#x} not taken{tries}: {why}{details}")
             }
+            Self::UnownedGid { qp_num, gid } => {
+                format!("a datagram of qp {qp_num:#x} is lost: no device has the address {gid}")
+            }
             Self::Garbage { why, count } => {
                 let datagrams = counted(*count, "datagram", "datagrams");
                 format!("{datagrams} from the network not taken: {why}")

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use verbs_api::behavior::{Check, RouteFields, UdSl};
+use verbs_api::site::Site;
 use verbs_api::{AhAttr, Dest, Grh, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus};
 
 use super::common::Common;
 use super::grh;
 use crate::device::{Address, Device, OutPacket, QKEY_OF_QP, find};
+use crate::diagnosis::Problem;
 use crate::memory::{Gone, SharedMemory};
 use crate::packet::{Deth, Op, Packet, Route};
 use crate::payload::{Payload, Scatter};
@@ -99,13 +101,20 @@ pub(super) fn send(
     qp: &Common,
     device: &mut Device,
     (packet, payload): (OutPacket, Payload),
-    dest: Dest,
+    (dest, site): (Dest, Option<Site>),
 ) {
     let Some(way) = way(qp, device, dest) else {
         return;
     };
     if !packet.first || !packet.last || payload.len() > qp.mtu(device) {
         return;
+    }
+    if way.route.to.is_none() && !way.to_group && device.ports.subnet().is_none() {
+        let problem = Problem::UnownedGid {
+            qp_num: qp.qp_num,
+            gid: way.route.dgid,
+        };
+        device.base.history.note(problem, site);
     }
     let packet = OutPacket {
         op: Op::Datagram(way.deth),

@@ -87,13 +87,14 @@ impl Requester {
             }
         };
         let (out, dest) = (out_packet(send, packet, (span, mtu), last), send.dest);
+        let site = send.site;
         (self.at, self.at_packet) = match last {
             true => (seq + 1, 0),
             false => (seq, packet + span),
         };
         match dest {
             Dest::Ud { .. } if qp.init.qp_type == QpType::Ud => {
-                datagram::send(qp, device, (out, payload), dest);
+                datagram::send(qp, device, (out, payload), (dest, site));
             }
             _ => qp.send_to_peer(device, out, payload),
         }

@@ -45,9 +45,12 @@ pub(super) fn note_failed_send(
         _ if own.is_some() => own,
         _ if by_lab.is_some() => by_lab.map(Reason::from),
         WcStatus::RnrRetryExcErr => Some("its peer had no receive posted".into()),
-        WcStatus::RetryExcErr if peer.is_none() => {
-            Some("no port has the address it is connected with".into())
-        }
+        WcStatus::RetryExcErr if peer.is_none() => Some(match qp.route {
+            Some(route) if route.global => {
+                format!("no device has the address {}", route.dgid).into()
+            }
+            _ => "no port has the address it is connected with".into(),
+        }),
         _ if by_peer && asked.is_none() => Some(match status {
             WcStatus::RetryExcErr => "its peer, in another process, did not answer".into(),
             _ => "its peer, in another process, refused it".into(),
