@@ -105,7 +105,7 @@ mod tests {
             assert_eq!(group, rule.group);
             assert_eq!(number.len(), 2);
         }
-        assert_eq!(rules().len(), 685);
+        assert_eq!(rules().len(), 686);
         assert_eq!(rules().iter().filter(|rule| rule.seed).count(), 86);
     }
 }
