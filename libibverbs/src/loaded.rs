@@ -13,14 +13,16 @@ const DT_NEEDED: i64 = 1;
 const DT_STRTAB: i64 = 5;
 
 /// Whether a path or a name is that of a libibverbs or librdmacm, also of one that a wheel has
-/// renamed: `libibverbs-1de1263b.so.1.14.48.0`.
+/// renamed: `libibverbs-1de1263b.so.1.14.48.0`. A module of Python has more before `.so`, such as
+/// pyverbs' `libibverbs_enums.cpython-311-x86_64-linux-gnu.so`.
 pub(crate) fn is_verbs(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     let names = [&b"libibverbs"[..], b"librdmacm"];
     let rest = names.iter().find_map(|prefix| name.strip_prefix(*prefix));
     rest.is_some_and(|rest| {
+        let dot = rest.iter().position(|byte| *byte == b'.');
         matches!(rest.first(), Some(b'.' | b'-' | b'_'))
-            && rest.windows(3).any(|part| part == b".so")
+            && dot.is_some_and(|dot| rest[dot..].starts_with(b".so"))
     })
 }
 
@@ -130,6 +132,10 @@ mod tests {
             ("librdmacm-abc.so.1", true),
             ("/usr/lib/libibverbs/libmlx5-rdmav34.so", false),
             ("libibverbsx.so", false),
+            (
+                "/x/pyverbs/libibverbs_enums.cpython-311-x86_64-linux-gnu.so",
+                false,
+            ),
             ("libibverbs.a", false),
             ("libmlx5.so.1", false),
             ("", false),
