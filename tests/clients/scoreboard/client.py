@@ -7,11 +7,14 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+# Addresses of the machine that are not loopback, where the clients have a network of their own.
+OWN_ADDRESSES = "192.0.2.1", "2001:db8::1"
 
 
 class Skipped(Exception):
@@ -31,6 +34,8 @@ class Device:
         # Where servers listen.
         self.address = {None: "127.0.0.1", "rxe": "192.168.71.1", "siw": "192.168.72.1"}[kernel]
         self.gid_index = 1 if kernel == "rxe" else 0
+        # What all programs find in their environment.
+        self.env = {}
 
     def command(self, program, options=()):
         """The words that run a program, which may be given in one string."""
@@ -51,7 +56,10 @@ class Device:
         """Runs a server, and a client once the server is met. Both have to end with 0, but for a server that stays
         until it is ended."""
         with self._start(server, options, env, "server") as serving:
+            end = time.monotonic() + seconds
             while not meet(self, serving) and serving.poll() is None:
+                if time.monotonic() > end:
+                    raise Failed(f"the server cannot be met after {seconds} s: {serving.tail()}")
                 time.sleep(0.01)
             with self._start(client, options, env, "client") as asking:
                 self._await(asking, seconds, serving)
@@ -62,6 +70,7 @@ class Device:
                 return asking.text()
 
     def _start(self, program, options, env, name, folder=None):
+        env = {**os.environ, **self.env, **(env or {})}
         return Process(self.command(program, options), env, self.work / name, folder)
 
     @staticmethod
@@ -86,7 +95,7 @@ class Process(subprocess.Popen):
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(env or {})},
+                env=env,
                 cwd=folder,
                 start_new_session=True,
             )
@@ -127,14 +136,22 @@ def cm(port):
         if device.kernel:
             ids = subprocess.check_output(["rdma", "resource", "show", "cm_id"], text=True)
             return any("LISTEN" in line and f":{port} " in line for line in ids.split("\n"))
-        names = Path("/proc/net/unix").read_text().split("\n")
-        return any("@verbsim loopback " in name and name.endswith(f" {port}") for name in names)
+        names = re.findall(rf"@(verbsim .* {port})$", Path("/proc/net/unix").read_text(), re.MULTILINE)
+        return any(answer_of(name) for name in names)
 
     return meet
 
 
+def answer_of(name):
+    """What a process with this name of an abstract socket writes to those who connect: nothing before it listens."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(f"\0{name}")
+        return asking.recv(256)
+    return b""
+
+
 def says(text):
-    """It has written this."""
+    """It has written this text."""
     return lambda device, server: text in server.text()
 
 
@@ -193,6 +210,28 @@ def debian(*packages):
     if done.returncode or any(state[0] != "installed" for state in states):
         raise Skipped(f"not installed: {', '.join(packages)}")
     return states[0][1]
+
+
+def foreign(work, suite, *packages):
+    """Packages of another suite of Debian in a folder of their own: that folder, and the version of the first."""
+    folder = work / suite
+    try:
+        version = quietly(HERE.parent / "debian", "packages", suite, folder, *packages).split("\n")[-2]
+    except Failed as failed:
+        raise Skipped(f"Debian's mirror does not have the packages of {suite}") from failed
+    return folder, version
+
+
+def unpacked(work, pool, digest):
+    """The folder with a source archive of Debian's mirror, which is named like `r/rdma-core/rdma-core_65.0.orig.tar.gz`
+    and has this SHA-256."""
+    folder = work / Path(pool).name.split(".orig.")[0]
+    if not folder.exists():
+        try:
+            quietly(HERE.parent / "debian", "unpack", pool, digest, folder)
+        except Failed as failed:
+            raise Skipped(f"Debian's mirror does not have {Path(pool).name}") from failed
+    return folder
 
 
 def wheels(work, *requirements, python="/usr/bin/python3"):

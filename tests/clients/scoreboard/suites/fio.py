@@ -1,5 +1,5 @@
-"""fio's engine `rdma`: 8 MiB in blocks of 64 KiB. `verb=send` with `thread` is left out: it sends before it has posted a
-receive, without retries."""
+"""fio's engine `rdma`: 8 MiB in blocks of 64 KiB. `verb=send` is left out: it may send before its server has posted a
+receive, and then waits for ever."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ def prepare(work):
 
 
 def cases(device):
-    for verb in ("write", "read", "send"):
+    for verb in ("write", "read"):
         yield f"verb={verb}", partial(apart, device, verb)
     for verb in ("write", "read"):
         yield f"verb={verb}, thread", partial(together, device, verb)

@@ -11,7 +11,7 @@ LOSS = '[[rule]]\nkind = "packet"\nharm = "drop"\nper_million = 10000\n'
 
 def prepare(work):
     version = debian("openmpi-bin", "libopenmpi-dev")
-    compiled(work, "mpi.c", compiler="mpicc")
+    compiled(work, "mpi.c", compiler="mpicc.openmpi")
     return version
 
 
@@ -25,7 +25,7 @@ def cases(device):
 
 
 def ranks(device, transport, options):
-    program = "mpirun --allow-run-as-root --oversubscribe --mca pml ucx --mca btl ^openib -np 4".split()
+    program = "mpirun.openmpi --allow-run-as-root --oversubscribe --mca pml ucx --mca btl ^openib -np 4".split()
     env = {"UCX_TLS": transport, "UCX_NET_DEVICES": f"{device.name}:1"}
     text = device.alone([*program, device.work / "mpi"], options, env=env)
     assert "every byte is right" in text, text

@@ -1,0 +1,25 @@
+"""rdma-core's own tests in Python, for the suites of pyverbs."""
+
+import json
+
+from client import HERE, Failed, came_out
+
+ADDRESSES = "127.7.7.1", "127.7.7.2"
+
+
+def tests(device, pyverbs, sources, python="/usr/bin/python3", mistakes=None):
+    """The cases of these tests, with the pyverbs in a folder. `mistakes` has the tests that do something wrong, and what."""
+    # What the tests want of a device where the rules leave a choice is what mlx5 does. The tests of rdma_cm are of two
+    # processes each, which share the addresses of the devices. An empty entry in a table of GIDs is there for a test that
+    # looks for one, which no fabric has.
+    options = {"rdmacm": ["--fabric", ",".join(ADDRESSES)], "other": ["--gids", "sim0/1/3=::"]}
+    for which, own in options.items():
+        address = "" if device.kernel else ADDRESSES[0]
+        program = [python, HERE / "rdma_core_tests.py", pyverbs, sources, which, address]
+        text = device.alone(program, [] if device.kernel else ["--profile", "mlx5", *own], seconds=300)
+        told = [json.loads(line) for line in text.splitlines() if line.startswith("[")]
+        if not told:
+            raise Failed(f"no test ran: {text[-400:]}")
+        for test, kind, why in told:
+            mistake = (mistakes or {}).get(test)
+            yield test, came_out("skipped", mistake) if mistake else came_out(kind, why)

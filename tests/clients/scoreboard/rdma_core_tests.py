@@ -1,0 +1,131 @@
+"""Runs rdma-core's own tests in Python, and prints the outcome of each as a line of JSON.
+
+    rdma_core_tests.py PYVERBS SOURCES WHICH ADDRESS
+
+PYVERBS is the folder with the package, SOURCES that of rdma-core. WHICH is `rdmacm` for the tests of that file, or `other`.
+ADDRESS is that of the device, which is simulated, or empty for a device of the kernel.
+"""
+
+import glob
+import importlib
+import json
+import os
+import re
+import sys
+import types
+import unittest
+import warnings
+
+PYVERBS, SOURCES, WHICH, ADDRESS = sys.argv[1:]
+sys.argv[1:] = []
+warnings.simplefilter("ignore")
+# The sources have a `pyverbs` too, which is not built.
+sys.path[:0] = [PYVERBS]
+import pyverbs  # noqa: E402, F401
+
+
+
+class Absent(types.ModuleType):
+    """A module that cannot be imported. Each of its names is a class, and a test that makes an object of it is skipped."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {"__init__": self.skip})
+
+    def skip(self, *_):
+        raise unittest.SkipTest("a module of the vendor cannot be imported")
+
+
+# The modules of a wheel may want newer libraries of vendors than it brings. The tests of those vendors are skipped in
+# any case.
+for vendor in glob.glob(os.path.join(PYVERBS, "pyverbs/providers/*/")):
+    files = glob.glob(os.path.join(vendor, "*.so"))
+    modules = [os.path.relpath(file, PYVERBS).split(".")[0].replace("/", ".") for file in files]
+    try:
+        for module in modules:
+            importlib.import_module(module)
+    except ImportError:
+        sys.modules.update({module: Absent(module) for module in modules})
+
+sys.path[:0] = [SOURCES, os.path.join(SOURCES, "tests")]
+from args_parser import parser  # noqa: E402
+
+parser.parse_args()
+import tests  # noqa: E402
+from tests import base, test_device, utils  # noqa: E402
+
+# Why a test may be skipped: part of what it says, and of its file's name, and what that means. Any
+# other reason is a failure.
+WHY = [
+    ("", "mlx5|efa|cuda", "a vendor's device"),
+    ("CC_DMA_BOUNCE", "buf", "a confidential guest"),
+    ("DMA Handle|ODP", "dmah", "DMA handles"),
+    ("PHC", "phc_timestamp", "a PTP clock"),
+    ("Extended CQ", "tag_matching", "tag matching"),
+    ("ODP|huge pages|XRCD", "odp", "on-demand paging"),
+    ("huge pages", "", "huge pages of the machine"),
+    ("dmabuf|/dev/dri", "", "memory of other devices (dma-buf)"),
+    ("QP type 8|Raw Packet", "", "raw packets, flow steering"),
+    ("Extended QP|FLUSH_GLOBAL", "qpex", "flush, atomic write"),
+    ("parent's context", "device", "a child of fork with its parent's context"),
+]
+
+
+class Outcomes(unittest.TestResult):
+    """Prints the outcomes."""
+
+    def addSuccess(self, test):
+        tell(test, "passed")
+
+    def addSkip(self, test, reason):
+        for part, of, why in WHY:
+            if re.search(part, reason) and re.search(of, file_of(test)):
+                tell(test, "skipped", why)
+                return
+        tell(test, "failed" if ADDRESS else "skipped", f"skipped: {reason}")
+
+    def addFailure(self, test, err):
+        tell(test, "failed", self._exc_info_to_string(err, test))
+
+    addError = addFailure
+
+
+def tell(test, kind, why=""):
+    print(json.dumps([f"{file_of(test)}: {test.id().removeprefix(type(test).__module__ + '.')}", kind, why]), flush=True)
+
+
+def file_of(test):
+    return type(test).__module__.removeprefix("tests.test_")
+
+
+def suite():
+    flat = [unittest.defaultTestLoader.loadTestsFromModule(tests)]
+    while any(isinstance(one, unittest.TestSuite) for one in flat):
+        flat = [test for one in flat for test in (one if isinstance(one, unittest.TestSuite) else [one])]
+    return unittest.TestSuite(test for test in flat if (file_of(test) == "rdmacm") == (WHICH == "rdmacm"))
+
+
+def no_huge_pages():
+    raise unittest.SkipTest("huge pages are not looked for")
+
+
+def of_parent(_):
+    raise unittest.SkipTest("a child has a fabric of its own, and cannot use its parent's context")
+
+
+def main():
+    # What depends on the machine and the user.
+    utils.huge_pages_supported = no_huge_pages
+    utils.is_root = lambda: True
+    if ADDRESS:
+        # What the tests ask other programs and the kernel's files for: simulated devices belong to no
+        # network interface but may have its address, and have the P_Key that every port has.
+        address = (ADDRESS, "00:00:00:00:00:00") if WHICH == "rdmacm" else (None, None)
+        base.RDMATestCase._get_ip_mac = lambda test, *place: test.args.append([*place, *address])
+        utils.get_pkey_from_kernel = lambda device, port, index: 0xFFFF
+        test_device.DMTest.test_multi_process_alloc_dm = of_parent
+    suite().run(Outcomes())
+
+
+main()

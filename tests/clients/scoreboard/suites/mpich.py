@@ -1,0 +1,26 @@
+"""MPICH over UCX: the program of `openmpi-bin`."""
+
+from functools import partial
+
+from client import compiled, debian
+
+NAME, ORIGIN, IS_SHORT = "mpich", "Debian", True
+
+
+def prepare(work):
+    version = debian("mpich", "libmpich-dev")
+    compiled(work, "mpi.c", compiler="mpicc.mpich")
+    return version
+
+
+def cases(device):
+    for count in (2, 4):
+        for transport in ("rc_v", "ud_v"):
+            yield f"-n {count}, {transport}", partial(ranks, device, count, transport)
+
+
+def ranks(device, count, transport):
+    # Ranks of one machine would otherwise share memory.
+    env = {"UCX_TLS": transport, "UCX_NET_DEVICES": f"{device.name}:1", "MPIR_CVAR_NOLOCAL": "1"}
+    text = device.alone(["mpiexec.mpich", "-n", count, device.work / "mpi"], env=env)
+    assert "every byte is right" in text, text
