@@ -20,6 +20,7 @@ use crate::guarded::Guarded;
 pub(crate) struct Service {
     address: SocketAddr,
     listener: Option<Arc<Guarded<UnixListener>>>,
+    is_open: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// Whose thread it is: not that of a child after `fork`.
@@ -32,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MOST: u64 = 256;
 
 impl Service {
-    /// Takes a name, and answers this from then on: 256 bytes at most.
+    /// Takes a name. The answer, of 256 bytes at most, is empty until the service is opened.
     ///
     /// # Errors
     /// `AddrInUse` if another has it; whatever forbids sockets or threads.
@@ -40,8 +41,9 @@ impl Service {
         let address = SocketAddr::from_abstract_name(name)?;
         let listener = UnixListener::bind_addr(&address)?;
         let listener = Arc::new(Guarded::raise(listener)?);
+        let is_open = Arc::new(AtomicBool::new(false));
         let is_over = Arc::new(AtomicBool::new(false));
-        let (answering, end) = (listener.clone(), is_over.clone());
+        let (answering, open, end) = (listener.clone(), is_open.clone(), is_over.clone());
         let thread = thread::Builder::new()
             .name("verbs-sim service".to_owned())
             .spawn(move || {
@@ -49,17 +51,25 @@ impl Service {
                     if end.load(Ordering::SeqCst) {
                         break;
                     }
-                    // Who has gone meanwhile needs no answer.
-                    let _ = asking.write_all(&answer);
+                    if open.load(Ordering::SeqCst) {
+                        // Who has gone meanwhile needs no answer.
+                        let _ = asking.write_all(&answer);
+                    }
                 }
             })?;
         Ok(Self {
             address,
             listener: Some(listener),
+            is_open,
             is_over,
             thread: Some(thread),
             process: process::id(),
         })
+    }
+
+    /// Gives the answer from now on.
+    pub(crate) fn open(&self) {
+        self.is_open.store(true, Ordering::SeqCst);
     }
 
     /// What the process that has a name answers; `None` if there is none, or it does not answer within a second.

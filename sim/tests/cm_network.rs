@@ -3,7 +3,10 @@
 #![cfg(feature = "network")]
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{self, UnixStream};
 use std::time::Duration;
+use std::{fs, io};
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmOption, ConnParam, PortSpace};
 use verbs_api::profile::Profile;
@@ -228,6 +231,30 @@ fn nobody_listens_in_any_process() {
     let id = client.resolve(([127, 0, 0, 1], 7471).into());
     client.sim.connect(id, &ConnParam::new()).unwrap();
     assert_eq!(client.expect(CmEventType::Rejected).status, 8);
+}
+
+/// A client that is faster than the server's next call would be refused, and looks again instead.
+#[test]
+fn a_port_that_is_only_bound_leads_nobody_to_it() {
+    let [server, _client] = two(Network::loopback("cm_only_bound"));
+    let id = server.id();
+    server.sim.bind_addr(id, any(7479)).unwrap();
+    assert_eq!(answer_of(7479), "");
+    server.sim.listen(id, 8).unwrap();
+    let address: IpAddr = answer_of(7479).parse().unwrap();
+    assert!(address.is_loopback());
+}
+
+/// What a process says that asks for a port of the machine.
+fn answer_of(port: u16) -> String {
+    let names = fs::read_to_string("/proc/net/unix").unwrap();
+    let is_of_port = |name: &&str| name.ends_with(&format!(" {port}"));
+    let mut names = names
+        .lines()
+        .filter_map(|line| Some(line.split_once('@')?.1));
+    let name = names.find(is_of_port).unwrap();
+    let address = net::SocketAddr::from_abstract_name(name).unwrap();
+    io::read_to_string(UnixStream::connect_addr(&address).unwrap()).unwrap()
 }
 
 /// Messages to QP 1 name no queue pair that would tell whose they are.

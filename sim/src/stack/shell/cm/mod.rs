@@ -305,7 +305,10 @@ impl Cm for Sim {
             self.managed(Verb::CmListen, Some(id), say, |manager, host| {
                 manager.listen(host, id, backlog)
             })
-        })
+        })?;
+        #[cfg(feature = "network")]
+        self.open_names(id);
+        Ok(())
     }
 
     #[track_caller]

@@ -168,6 +168,16 @@ impl Sim {
         names.iter().zip(addresses).map(take).collect()
     }
 
+    /// An id listens: those who ask for its port are led to it. A port that is only bound refuses connections.
+    pub(super) fn open_names(&self, id: CmId) {
+        let Some(sockets) = &self.world.sockets else {
+            return;
+        };
+        for service in sockets.services.lock().get(&id).into_iter().flatten() {
+            service.open();
+        }
+    }
+
     /// An id is gone: so are its names.
     pub(super) fn drop_names(&self, id: CmId) {
         let services = self.world.sockets.as_ref().map(|sockets| &sockets.services);
