@@ -37,6 +37,11 @@ class Device:
         # What all programs find in their environment.
         self.env = {}
 
+    def skip_iwarp(self):
+        """Called by cases whose programs connect queue pairs themselves."""
+        if self.kernel == "siw":
+            raise Skipped("iWARP has no connections without rdma_cm")
+
     def command(self, program, options=()):
         """The words that run a program, which may be given in one string."""
         words = shlex.split(program) if isinstance(program, str) else [str(word) for word in program]
@@ -48,20 +53,16 @@ class Device:
 
     def alone(self, program, options=(), seconds=60, env=None, folder=None, statuses=(0,)):
         """Runs a program, which has to end with one of these statuses. What it wrote."""
-        with self._start(program, options, env, "alone", folder) as process:
+        with self.start(program, options, env, "alone", folder) as process:
             self._await(process, seconds, statuses=statuses)
             return process.text()
 
     def pair(self, server, client, meet, options=(), seconds=40, env=None, stays=False):
         """Runs a server, and a client once the server is met. Both have to end with 0, but for a server that stays
         until it is ended."""
-        with self._start(server, options, env, "server") as serving:
-            end = time.monotonic() + seconds
-            while not meet(self, serving) and serving.poll() is None:
-                if time.monotonic() > end:
-                    raise Failed(f"the server cannot be met after {seconds} s: {serving.tail()}")
-                time.sleep(0.01)
-            with self._start(client, options, env, "client") as asking:
+        with self.start(server, options, env, "server") as serving:
+            self.await_meeting(serving, meet, seconds)
+            with self.start(client, options, env, "client") as asking:
                 self._await(asking, seconds, serving)
                 if stays:
                     serving.end()
@@ -69,9 +70,18 @@ class Device:
                     self._await(serving, seconds)
                 return asking.text()
 
-    def _start(self, program, options, env, name, folder=None):
+    def start(self, program, options=(), env=None, name="alone", folder=None):
+        """A program that runs, for a `with` block. It writes to the file with that name."""
         env = {**os.environ, **self.env, **(env or {})}
         return Process(self.command(program, options), env, self.work / name, folder)
+
+    def await_meeting(self, server, meet, seconds=40):
+        """Waits until a server can be met."""
+        end = time.monotonic() + seconds
+        while not meet(self, server):
+            if server.poll() is not None or time.monotonic() > end:
+                raise Failed(f"the server cannot be met: {server.tail()}")
+            time.sleep(0.01)
 
     @staticmethod
     def _await(process, seconds, other=None, statuses=(0,)):

@@ -25,6 +25,7 @@ def cases(device):
 
 
 def ranks(device, transport, options):
+    device.skip_iwarp()
     program = "mpirun.openmpi --allow-run-as-root --oversubscribe --mca pml ucx --mca btl ^openib -np 4".split()
     env = {"UCX_TLS": transport, "UCX_NET_DEVICES": f"{device.name}:1"}
     text = device.alone([*program, device.work / "mpi"], options, env=env)

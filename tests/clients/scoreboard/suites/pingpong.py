@@ -23,4 +23,5 @@ def cases(device):
 
 
 def pair(device, program, options=()):
+    device.skip_iwarp()
     device.pair(f"{program} -d {device.name}", f"{program} -d {device.name} 127.0.0.1", tcp(PORT), options)

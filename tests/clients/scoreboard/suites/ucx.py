@@ -35,11 +35,13 @@ def env(device, transport):
 
 
 def perftest(device, transport, test, options=()):
+    device.skip_iwarp()
     program = f"ucx_perftest -p {PORT}"
     client = f"{program} 127.0.0.1 -t {test}"
     device.pair(f"{program} -t {test}", client, tcp(PORT), options, env=env(device, transport), seconds=60)
 
 
 def meet(device, transport):
+    device.skip_iwarp()
     program = [device.work / "meet", "13337"]
     device.pair(program, [*program, device.address], cm(13337), env=env(device, transport))
