@@ -58,8 +58,8 @@ class Device:
             return process.text()
 
     def pair(self, server, client, meet, options=(), seconds=40, env=None, stays=False):
-        """Runs a server, and a client once the server is met. Both have to end with 0, but for a server that stays
-        until it is ended."""
+        """Runs a server, and a client once the server can be met. Both have to end with 0, but for a server
+        that stays until it is ended."""
         with self.start(server, options, env, "server") as serving:
             self.await_meeting(serving, meet, seconds)
             with self.start(client, options, env, "client") as asking:
@@ -153,7 +153,8 @@ def cm(port):
 
 
 def answer_of(name):
-    """What a process with this name of an abstract socket writes to those who connect: nothing before it listens."""
+    """What a process with this name of an abstract socket writes to those who connect: nothing before it
+    listens."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
         asking.connect(f"\0{name}")
         return asking.recv(256)
@@ -187,7 +188,8 @@ def libtest(device, programs, arguments=(), seconds=300, folder=None):
         command = [program, "--test-threads=1", *arguments]
         quiet = {"RUST_BACKTRACE": "0"}
         text = device.alone(command, seconds=seconds, env=quiet, folder=folder, statuses=(0, 101))
-        for test, verdict, why in re.findall(r"^test (\S+)(?: - should panic)? \.\.\. (\w+)(?:, (.*))?$", text, re.MULTILINE):
+        tests = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (\w+)(?:, (.*))?$", re.MULTILINE)
+        for test, verdict, why in tests.findall(text):
             panic = re.search(rf"^---- {re.escape(test)} stdout ----\n(.*?)\n\n", text, re.MULTILINE | re.DOTALL)
             yield test, came_out(kinds[verdict], panic[1] if panic else why or "ignored by the suite itself")
 
@@ -223,7 +225,8 @@ def debian(*packages):
 
 
 def foreign(work, suite, *packages):
-    """Packages of another suite of Debian in a folder of their own: that folder, and the version of the first."""
+    """Packages of another suite of Debian in a folder of their own: that folder, and the version of the
+    first."""
     folder = work / suite
     try:
         version = quietly(HERE.parent / "debian", "packages", suite, folder, *packages).split("\n")[-2]
@@ -233,8 +236,8 @@ def foreign(work, suite, *packages):
 
 
 def unpacked(work, pool, digest):
-    """The folder with a source archive of Debian's mirror, which is named like `r/rdma-core/rdma-core_65.0.orig.tar.gz`
-    and has this SHA-256."""
+    """The folder with a source archive of Debian's mirror, which is named like
+    `r/rdma-core/rdma-core_65.0.orig.tar.gz` and has this SHA-256."""
     folder = work / Path(pool).name.split(".orig.")[0]
     if not folder.exists():
         try:

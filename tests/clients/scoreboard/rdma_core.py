@@ -8,14 +8,15 @@ ADDRESSES = "127.7.7.1", "127.7.7.2"
 
 
 def tests(device, pyverbs, sources, python="/usr/bin/python3", mistakes=None):
-    """The cases of these tests, with the pyverbs in a folder. `mistakes` has the tests that do something wrong, and what."""
-    # What the tests want of a device where the rules leave a choice is what mlx5 does. The tests of rdma_cm are of two
-    # processes each, which share the addresses of the devices. An empty entry in a table of GIDs is there for a test that
-    # looks for one, which no fabric has.
+    """The cases of these tests, with the pyverbs in a folder. `mistakes` has the tests that do something
+    wrong, and what."""
+    # Where the rules leave a choice, the tests want what mlx5 does. The tests of rdma_cm are of two
+    # processes each, which share the addresses of the devices. Another test looks for an empty entry in
+    # a table of GIDs, and without `--gids` there is none.
     options = {"rdmacm": ["--fabric", ",".join(ADDRESSES)], "other": ["--gids", "sim0/1/3=::"]}
     for which, own in options.items():
-        address = "" if device.kernel else ADDRESSES[0]
-        program = [python, HERE / "rdma_core_tests.py", pyverbs, sources, which, address]
+        address = [] if device.kernel else [ADDRESSES[0]]
+        program = [python, HERE / "rdma_core_tests.py", pyverbs, sources, which, device.name, *address]
         text = device.alone(program, [] if device.kernel else ["--profile", "mlx5", *own], seconds=300)
         told = [json.loads(line) for line in text.splitlines() if line.startswith("[")]
         if not told:

@@ -1,9 +1,9 @@
 """Runs rdma-core's own tests in Python, and prints the outcome of each as a line of JSON.
 
-    rdma_core_tests.py PYVERBS SOURCES WHICH ADDRESS
+    rdma_core_tests.py PYVERBS SOURCES WHICH DEVICE [ADDRESS]
 
-PYVERBS is the folder with the package, SOURCES that of rdma-core. WHICH is `rdmacm` for the tests of that file, or `other`.
-ADDRESS is that of the device, which is simulated, or empty for a device of the kernel.
+PYVERBS is the folder with the package, SOURCES that of rdma-core. WHICH is `rdmacm` for the tests of that
+file, or `other`. ADDRESS is that of a simulated device.
 """
 
 import glob
@@ -16,17 +16,18 @@ import types
 import unittest
 import warnings
 
-PYVERBS, SOURCES, WHICH, ADDRESS = sys.argv[1:]
-sys.argv[1:] = []
+PYVERBS, SOURCES, WHICH, DEVICE = sys.argv[1:5]
+ADDRESS = "".join(sys.argv[5:])
+sys.argv[1:] = ["--dev", DEVICE]
 warnings.simplefilter("ignore")
 # The sources have a `pyverbs` too, which is not built.
 sys.path[:0] = [PYVERBS]
 import pyverbs  # noqa: E402, F401
 
 
-
 class Absent(types.ModuleType):
-    """A module that cannot be imported. Each of its names is a class, and a test that makes an object of it is skipped."""
+    """A module that cannot be imported. Each of its names is a class, and a test that makes an object of
+    it is skipped."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -37,8 +38,8 @@ class Absent(types.ModuleType):
         raise unittest.SkipTest("a module of the vendor cannot be imported")
 
 
-# The modules of a wheel may want newer libraries of vendors than it brings. The tests of those vendors are skipped in
-# any case.
+# The modules of a wheel may want newer libraries of vendors than it brings. The tests of those vendors
+# are skipped in any case.
 for vendor in glob.glob(os.path.join(PYVERBS, "pyverbs/providers/*/")):
     files = glob.glob(os.path.join(vendor, "*.so"))
     modules = [os.path.relpath(file, PYVERBS).split(".")[0].replace("/", ".") for file in files]
@@ -55,8 +56,8 @@ parser.parse_args()
 import tests  # noqa: E402
 from tests import base, test_device, utils  # noqa: E402
 
-# Why a test may be skipped: part of what it says, and of its file's name, and what that means. Any
-# other reason is a failure.
+# Why a test may be skipped: part of what it says, part of its file's name, and the reason in words.
+# Any other reason is a failure.
 WHY = [
     ("", "mlx5|efa|cuda", "a vendor's device"),
     ("CC_DMA_BOUNCE", "buf", "a confidential guest"),
@@ -92,7 +93,8 @@ class Outcomes(unittest.TestResult):
 
 
 def tell(test, kind, why=""):
-    print(json.dumps([f"{file_of(test)}: {test.id().removeprefix(type(test).__module__ + '.')}", kind, why]), flush=True)
+    name = test.id().removeprefix(f"{type(test).__module__}.")
+    print(json.dumps([f"{file_of(test)}: {name}", kind, why]), flush=True)
 
 
 def file_of(test):
@@ -119,7 +121,7 @@ def main():
     utils.huge_pages_supported = no_huge_pages
     utils.is_root = lambda: True
     if ADDRESS:
-        # What the tests ask other programs and the kernel's files for: simulated devices belong to no
+        # What the tests ask other programs and the kernel's files for. Simulated devices belong to no
         # network interface but may have its address, and have the P_Key that every port has.
         address = (ADDRESS, "00:00:00:00:00:00") if WHICH == "rdmacm" else (None, None)
         base.RDMATestCase._get_ip_mac = lambda test, *place: test.args.append([*place, *address])

@@ -25,7 +25,7 @@ def prepare(work):
 def cases(device):
     env = {"PATH": f"{device.work / 'bin'}:/usr/bin:/bin", "LD_LIBRARY_PATH": f"{device.work / 'lib'}"}
     for provider in ("verbs", "verbs;ofi_rxm"):
-        script = [device.work / "bin/runfabtests.sh", "-t", "quick", "-s", device.address, "-c", device.address, provider]
+        script = f"runfabtests.sh -t quick -s {device.address} -c {device.address} '{provider}'"
         text = device.alone(script, seconds=1800, env=env, statuses=range(256))
         for test, verdict in re.findall(r"^(fi_.*?):\s+(Pass|Fail|Notrun|Excluded)\b", text, re.MULTILINE):
             why = "not run by the suite itself" if KINDS[verdict] == "skipped" else verdict

@@ -1,5 +1,5 @@
-"""Open MPI over UCX: four ranks, each byte of messages of many sizes between all pairs, sums, exchanges of all with
-all."""
+"""Open MPI over UCX: four ranks, each byte of messages of many sizes between all pairs, sums, exchanges
+of all with all."""
 
 from functools import partial
 

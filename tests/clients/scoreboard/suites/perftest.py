@@ -9,7 +9,8 @@ PORT = 18515
 
 ALL = [f"ib_{verb}_{what}" for verb in ("send", "write", "read", "atomic") for what in ("lat", "bw")]
 OTHERS = [
-    # Without acknowledgements nothing holds a sender back: all of it needs room in the receiver's socket.
+    # Without acknowledgements nothing holds a sender back: all that it sends needs room in the
+    # receiver's socket.
     *(f"ib_{test} -c UC" for test in ("send_lat", "write_lat", "write_bw", "send_bw -s 1024")),
     *("ib_send_lat -c UD", "ib_send_bw -c UD -s 1024", "ib_send_lat -g -c UD"),
     *(f"ib_{test} -c XRC" for test in ("send_lat", "send_bw", "write_lat", "write_bw", "read_lat", "read_bw")),

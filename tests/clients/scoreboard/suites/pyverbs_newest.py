@@ -14,9 +14,9 @@ DIGEST = "f6ba3d8b2c4aa334c5c883c1ad0772de339011123cff4fb1db32ae7a443fb7ca"
 def prepare(work):
     sources, build, built = unpacked(work, POOL, DIGEST), work / "build", work / "built"
     if not built.exists():
-        options = "-D IN_PLACE=1 -D NO_MAN_PAGES=1 -D ENABLE_STATIC=0 -D CMAKE_BUILD_TYPE=Debug -D CMAKE_C_FLAGS_DEBUG=-O0"
-        python = ["-D", "PYTHON_EXECUTABLE=/usr/bin/python3"]
-        quietly("cmake", "-S", sources, "-B", build, "-G", "Ninja", *options.split(), *python)
+        options = "IN_PLACE=1 NO_MAN_PAGES=1 ENABLE_STATIC=0 CMAKE_BUILD_TYPE=Debug CMAKE_C_FLAGS_DEBUG=-O0"
+        options = [f"-D{option}" for option in [*options.split(), "PYTHON_EXECUTABLE=/usr/bin/python3"]]
+        quietly("cmake", "-S", sources, "-B", build, "-G", "Ninja", *options)
         targets = quietly("ninja", "-C", build, "-t", "targets", "all")
         quietly("ninja", "-C", build, *re.findall(r"^(python.*\.so): ", targets, re.MULTILINE))
         built.touch()

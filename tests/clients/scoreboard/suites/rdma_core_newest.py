@@ -1,5 +1,5 @@
-"""Programs and vendors' libraries of the newest rdma-core, from Debian's unstable suite, with the C library that they
-need. The vendors' libraries have to find all names that they import."""
+"""Programs and vendors' libraries of the newest rdma-core, with the C library that they need. The vendors'
+libraries have to find all names that they import."""
 
 from functools import partial
 
@@ -15,7 +15,8 @@ def prepare(work):
     root, version = foreign(work, "sid", *PACKAGES.split())
     libraries = next(root.glob("usr/lib/*/libibverbs.so.1")).parent
     loader = next(root.glob("usr/lib/**/ld-linux-*.so.*"))
-    # Each program is found by its name, and runs with its own C library. What `verbsim exec` puts first stays first.
+    # Each program is found by its name, and runs with its own C library. What `verbsim exec` puts
+    # first stays first.
     programs = work / "programs"
     programs.mkdir(exist_ok=True)
     for program in root.glob("usr/bin/*"):

@@ -1,5 +1,5 @@
-"""UCX by its transports `rc_v` and `ud_v`: `ucx_perftest`, and a program of ours that meets by rdma_cm and compares each
-byte."""
+"""UCX by its transports `rc_v` and `ud_v`: `ucx_perftest`, and a program of ours that meets by rdma_cm
+and compares each byte."""
 
 from functools import partial
 

@@ -1,4 +1,5 @@
-"""Valkey's server with its RDMA module, which is built here: its own test of it, its command line and its benchmark."""
+"""Valkey's server with its RDMA module, which is built here: its own test of the module, its command line
+and its benchmark."""
 
 from functools import partial
 
