@@ -2,6 +2,7 @@
 and its benchmark."""
 
 from functools import partial
+from pathlib import Path
 
 from client import cm, quietly, unpacked
 
@@ -23,7 +24,7 @@ def prepare(work):
 def cases(device):
     folder = unpacked(device.work, POOL, DIGEST)
     for threads in (1, 4):
-        test = f"{folder}/tests/rdma/rdma-test --thread {threads} -h {device.address} -p {PORT}"
+        test = f"{folder}/tests/rdma/rdma-test --thread {threads} --maxkeys 200 -h {device.address} -p {PORT}"
         yield f"rdma-test --thread {threads}", partial(ask, device, folder, test)
     cli = f"{folder}/src/valkey-cli --rdma -h {device.address} -p {PORT}"
     yield "valkey-cli", partial(ask, device, folder, f"{cli} echo over-rdma", "over-rdma")
@@ -32,6 +33,8 @@ def cases(device):
 
 
 def ask(device, folder, client, wanted=""):
+    # The test saves, and a server would first load that.
+    Path("dump.rdb").unlink(missing_ok=True)
     options = "--port 0 --save '' --protected-mode no"
     module = f"--loadmodule {folder}/src/valkey-rdma.so --rdma-bind {device.address} --rdma-port {PORT}"
     server = f"{folder}/src/valkey-server {options} {module}"
