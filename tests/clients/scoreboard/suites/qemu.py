@@ -7,7 +7,7 @@ from functools import partial
 
 from client import Failed, cm, debian
 
-NAME, ORIGIN, IS_SHORT = "qemu-system-x86", "Debian", False
+NAME, ORIGIN, IS_SHORT = "qemu-system-x86", "Debian", True
 # A virtual machine in a virtual machine takes too long.
 KERNELS = ()
 PORT = 4444
