@@ -307,7 +307,9 @@ impl Cm for Sim {
             })
         })?;
         #[cfg(feature = "network")]
-        self.open_names(id);
+        if let Some(sockets) = &self.world.sockets {
+            names::open(sockets, id);
+        }
         Ok(())
     }
 

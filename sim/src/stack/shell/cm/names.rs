@@ -13,6 +13,7 @@ use crate::config::Mode;
 use crate::network;
 use crate::service::Service;
 use crate::stack::shell::sim::Sim;
+use crate::stack::shell::sockets::Sockets;
 
 /// An id gets a port that is free in its own process so often at most, until one is free in the others too.
 const TRIES: u32 = 16;
@@ -168,22 +169,19 @@ impl Sim {
         names.iter().zip(addresses).map(take).collect()
     }
 
-    /// An id listens: those who ask for its port are led to it. A port that is only bound refuses connections.
-    pub(super) fn open_names(&self, id: CmId) {
-        let Some(sockets) = &self.world.sockets else {
-            return;
-        };
-        for service in sockets.services.lock().get(&id).into_iter().flatten() {
-            service.open();
-        }
-    }
-
     /// An id is gone: so are its names.
     pub(super) fn drop_names(&self, id: CmId) {
         let services = self.world.sockets.as_ref().map(|sockets| &sockets.services);
         // Not under the lock: it waits for a thread.
         let names = services.and_then(|services| services.lock().remove(&id));
         drop(names);
+    }
+}
+
+/// An id listens: those who ask for its port are led to it. A port that is only bound refuses connections.
+pub(super) fn open(sockets: &Sockets, id: CmId) {
+    for service in sockets.services.lock().get(&id).into_iter().flatten() {
+        service.open();
     }
 }
 
