@@ -3,8 +3,8 @@
 
     verbsim exec -- python tests/clients/scoreboard/transfer.py ENGINE [LAYOUT...]
 
-This process is the initiator. It starts the target, which lends its memory and makes no transfer. The status is 1 if a byte is wrong,
-and 3 if the engine reported an error.
+This process is the initiator. It starts the target, which lends its memory and makes no transfer. The status is 1 if a
+byte is wrong, and 3 if the engine reported an error.
 """
 
 import argparse

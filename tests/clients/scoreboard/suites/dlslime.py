@@ -1,5 +1,5 @@
-"""DLSlime, the transfer engine of LMDeploy, in two processes: their memory, there and back, each byte compared. It asks for
-a `min_rnr_timer` of 32, which profile `spec` refuses."""
+"""DLSlime, the transfer engine of LMDeploy, in two processes: their memory, there and back, each byte compared. It asks
+for a `min_rnr_timer` of 32, which profile `spec` refuses."""
 
 import engines
 from client import wheels

@@ -1,5 +1,5 @@
-"""Open MPI 5 from PyPI, over the UCX 1.20 that its wheel brings: four ranks, each byte of messages of many sizes between all
-pairs, sums, exchanges of all with all. (PyPI's UCX itself, `libucx-cu12`, has no InfiniBand.)"""
+"""Open MPI 5 from PyPI, over the UCX 1.20 that its wheel brings: four ranks, each byte of messages of many sizes between
+all pairs, sums, exchanges of all with all. (PyPI's UCX itself, `libucx-cu12`, has no InfiniBand.)"""
 
 from functools import partial
 
@@ -17,7 +17,8 @@ def prepare(work):
 
 def cases(device):
     options = {"": [], " on one address": ["--fabric", "127.77.77.2"]}
-    options |= {f" with {name}": ["--faults", HERE / f"faults/{name}.toml"] for name in ("loss", "duplicates", "delays")}
+    for name in ("loss", "duplicates", "delays"):
+        options[f" with {name}"] = ["--faults", HERE / f"faults/{name}.toml"]
     for name, each in options.items():
         for transport in ("rc_v", "ud_v"):
             yield f"-np 4, {transport}{name}", partial(ranks, device, transport, each)
