@@ -545,6 +545,19 @@ fn a_file_for_the_diagnosis_of_a_right_program_stays_empty() {
     assert!(fs::read_to_string(&file).unwrap().contains("signal 15"));
 }
 
+#[test]
+fn a_file_of_packets_has_those_of_one_run() {
+    let packets = directory("packets").join("packets.pcap");
+    fs::write(&packets, [7; 1000]).unwrap();
+    let ended = run(exec(&["--pcap", packets.to_str().unwrap(), "--", "true"]));
+    assert!(ended.status.success());
+    let written = fs::read(&packets).unwrap();
+    assert_eq!(
+        (written.len(), &written[..4]),
+        (24, &0xa1b2_3c4d_u32.to_ne_bytes()[..])
+    );
+}
+
 /// Programs read it: what is said besides is said elsewhere.
 #[test]
 fn a_file_for_programs_has_only_findings() {

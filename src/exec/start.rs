@@ -10,6 +10,7 @@ use std::{env, fs, thread};
 
 use nix::libc;
 use verbs_settings::{Config, Setting, Variables, trees};
+use verbs_sim::Pcap;
 
 use super::ending::{self, Judge};
 use super::parent::End;
@@ -46,12 +47,14 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         config.fabric().check().map_err(Stop::Usage)?;
     }
     let library = library::directory(args.library.as_deref())?;
-    // What the processes of the program write is put behind each other.
+    // The processes of the program append to these files.
     for (setting, path) in options {
-        if ["trace", "diagnose"].contains(&setting.name) && path != "-" {
-            fs::write(path, "")
-                .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
-        }
+        let emptied = match setting.name {
+            "trace" | "diagnose" if path != "-" => fs::write(path, ""),
+            "pcap" => fs::write(path, "").and_then(|()| Pcap::prepare(path.as_ref())),
+            _ => Ok(()),
+        };
+        emptied.map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
     }
     let [program, arguments @ ..] = &args.program[..] else {
         return Err(Stop::usage("no program is named"));
