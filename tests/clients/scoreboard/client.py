@@ -191,7 +191,8 @@ def libtest(device, programs, arguments=(), seconds=300, folder=None):
         tests = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (\w+)(?:, (.*))?$", re.MULTILINE)
         for test, verdict, why in tests.findall(text):
             panic = re.search(rf"^---- {re.escape(test)} stdout ----\n(.*?)\n\n", text, re.MULTILINE | re.DOTALL)
-            yield test, came_out(kinds[verdict], panic[1] if panic else why or "ignored by the suite itself")
+            name = f"{Path(program).name.rsplit('-', 1)[0]}: {test}"
+            yield name, came_out(kinds[verdict], panic[1] if panic else why or "ignored by the suite itself")
 
 
 # ---- How clients get here ----------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from client import crate, libtest
 
 NAME, ORIGIN, IS_SHORT = "sideway", "crates.io", False
+# They take the first device.
+KERNELS = ("rxe",)
 VERSION = "0.4.3"
 
 
