@@ -72,12 +72,15 @@ int main(void)
     CHECK(complete(&a).status == IBV_WC_SUCCESS);
     CHECK(!ibv_dereg_mr(gone));
 
-    /* Nobody has this address: retries run out, and nothing hangs. */
+    /* No device has this address (AH-07). */
     struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
     CHECK(!ibv_modify_qp(a.qp, &reset, IBV_QP_STATE));
-    union ibv_gid nobody = {.raw = {0xfe, 0x80, [15] = 0x77}};
+    union ibv_gid unowned = {.raw = {0xfe, 0x80, [15] = 0x77}};
+    struct ibv_ah_attr way = {.grh = {.dgid = unowned, .hop_limit = 64}, .is_global = 1, .port_num = 1};
+    CHECK(!ibv_create_ah(a.pd, &way) && errno == ETIMEDOUT);
+    /* No queue pair has this number: retries run out, and nothing hangs. */
     to_init(&a);
-    to_rtr(&a, nobody, 77);
+    to_rtr(&a, gid_of(&b), 77);
     to_rts(&a, 8, 1);
     post(&a, &write);
     CHECK(complete(&a).status == IBV_WC_RETRY_EXC_ERR);
