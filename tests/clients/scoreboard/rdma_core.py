@@ -18,9 +18,9 @@ def tests(device, pyverbs, sources, python="/usr/bin/python3", mistakes=None):
         address = [] if device.kernel else [ADDRESSES[0]]
         program = [python, HERE / "rdma_core_tests.py", pyverbs, sources, which, device.name, *address]
         text = device.alone(program, [] if device.kernel else ["--profile", "mlx5", *own], seconds=300)
-        told = [json.loads(line) for line in text.splitlines() if line.startswith("[")]
-        if not told:
+        verdicts = [json.loads(line) for line in text.splitlines() if line.startswith("[")]
+        if not verdicts:
             raise Failed(f"no test ran: {text[-400:]}")
-        for test, kind, why in told:
+        for test, kind, why in verdicts:
             mistake = (mistakes or {}).get(test)
             yield test, came_out("skipped", mistake) if mistake else came_out(kind, why)
