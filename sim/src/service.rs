@@ -120,6 +120,8 @@ mod tests {
             let service = Service::start(&name, answer.into()).unwrap();
             let taken = Service::start(&name, Vec::new()).unwrap_err();
             assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+            assert_eq!(Service::ask(&name).as_deref(), Some(&[][..]), "not open");
+            service.open();
             for _ in 0..3 {
                 assert_eq!(Service::ask(&name).as_deref(), Some(answer.as_bytes()));
             }
