@@ -78,9 +78,10 @@ const TOO_LONG: &str = "it is too long for an IP packet";
 
 fn addresses(route: &Route) -> [IpAddr; 2] {
     let from = ip_of(route.sgid);
-    match route.dgid.is_multicast() {
-        true => [from, group_of(route.dgid, from)],
-        false => [from, ip_of(route.dgid)],
+    if route.dgid.is_multicast() {
+        [from, group_of(route.dgid, from)]
+    } else {
+        [from, ip_of(route.dgid)]
     }
 }
 

@@ -356,8 +356,8 @@ impl Ports {
         outside: Outside,
     ) -> Result<Route> {
         let route = self.route(verb, attr)?;
-        // InfiniBand knows no such step. Where the link-local address is made of a MAC address, as with
-        // version 1 of RoCE, Linux asks nobody for that.
+        // InfiniBand has no such step. In version 1 of RoCE a link-local address is made of the MAC
+        // address, and Linux takes that from it.
         let is_resolved = self.subnet.is_none()
             && !route.dgid.is_multicast()
             && !(route.roce_v1 && route.dgid.is_link_local());

@@ -113,46 +113,32 @@ impl Qp {
     fn check_values(&self, device: &Device, attr: &QpAttr, mask: M) -> Result<()> {
         let limits = &device.base.attr;
         let behavior = &device.base.behavior;
-        let (checks_timeout, checks_others) = match behavior.wide_values {
-            WideValues::Truncated => (false, false),
-            WideValues::TimeoutRefused => (true, false),
-            WideValues::Refused | _ => (true, true),
+        let others = M::RETRY_CNT | M::RNR_RETRY | M::MIN_RNR_TIMER;
+        let unchecked = match behavior.wide_values {
+            WideValues::Truncated => M::TIMEOUT | others,
+            WideValues::TimeoutRefused => others,
+            WideValues::Refused | _ => M::empty(),
         };
-        for (is_checked, bit, what, value, max) in [
+        let numbers: [(M, &'static str, i64, i64); 7] = [
+            (M::TIMEOUT, "timeout", attr.timeout.into(), FIVE_BITS.into()),
             (
-                checks_timeout,
-                M::TIMEOUT,
-                "timeout",
-                attr.timeout,
-                FIVE_BITS,
-            ),
-            (
-                checks_others,
                 M::RETRY_CNT,
                 "retry_cnt",
-                attr.retry_cnt,
-                THREE_BITS,
+                attr.retry_cnt.into(),
+                THREE_BITS.into(),
             ),
             (
-                checks_others,
                 M::RNR_RETRY,
                 "rnr_retry",
-                attr.rnr_retry,
-                THREE_BITS,
+                attr.rnr_retry.into(),
+                THREE_BITS.into(),
             ),
             (
-                checks_others,
                 M::MIN_RNR_TIMER,
                 "min_rnr_timer",
-                attr.min_rnr_timer,
-                FIVE_BITS,
+                attr.min_rnr_timer.into(),
+                FIVE_BITS.into(),
             ),
-        ] {
-            if is_checked && mask.contains(bit) {
-                in_range(VERB, what, value.into(), 0, max.into())?;
-            }
-        }
-        let numbers: [(M, &'static str, i64, i64); 3] = [
             (
                 M::MAX_QP_RD_ATOMIC,
                 "max_rd_atomic",
@@ -173,7 +159,7 @@ impl Qp {
             ),
         ];
         for (bit, what, value, max) in numbers {
-            if mask.contains(bit) {
+            if (mask - unchecked).contains(bit) {
                 in_range(VERB, what, value, 0, max)?;
             }
         }
