@@ -158,8 +158,7 @@ pub(crate) extern "C" fn read_sysfs_file(
     let (dir, file) = unsafe { (CStr::from_ptr(dir), CStr::from_ptr(file)) };
     let (dir, file) = (dir.to_string_lossy(), file.to_string_lossy());
     let path = Path::new(&*dir).join(&*file);
-    // A device gets its files when they are needed.
-    sysfs::has(&path);
+    sysfs::prepare(&path);
     let Ok(mut text) = fs::read(path) else {
         return -1;
     };

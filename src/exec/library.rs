@@ -12,7 +12,7 @@ use object::{Object, ObjectSymbol, ReadCache};
 use crate::output::Stop;
 
 /// Names by which programs look for the library, which is librdmacm too.
-const NAMES: [&str; 4] = [
+pub(super) const NAMES: [&str; 4] = [
     "libibverbs.so.1",
     "libibverbs.so",
     "librdmacm.so.1",

@@ -4,8 +4,10 @@ use std::env;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The name by which a directory of the library has it.
-const NAME: &str = "libibverbs.so.1";
+use super::library::NAMES;
+
+/// A name by which a directory of the library has it.
+const NAME: &str = NAMES[0];
 
 /// The variables. `dir` is the directory for the loader.
 ///

@@ -123,9 +123,11 @@ pub(crate) fn opened(number: usize, context: Context) {
     }
 }
 
-/// Whether a path is in the tree, which then has the files of all devices.
-pub(crate) fn has(path: &Path) -> bool {
-    path.starts_with(trees::own()) && root().is_some()
+/// A path will be read: if it is in the tree, all devices get their files.
+pub(crate) fn prepare(path: &Path) {
+    if path.starts_with(trees::own()) {
+        root();
+    }
 }
 
 /// The tree is the parent's.
