@@ -1,6 +1,7 @@
 """What the files of `suites` are written with: how programs get here, and how they run on a device."""
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -263,6 +264,7 @@ def wheels(work, *requirements, python="/usr/bin/python3"):
     return environment / "bin/python"
 
 
+@functools.cache
 def crate(work, name, version, *features):
     """The sources of a crate of crates.io, with its tests compiled: its folder, and the test programs."""
     folder = work / f"{name}-{version}"
