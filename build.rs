@@ -54,15 +54,15 @@ fn main() {
     println!("cargo::rustc-env=VERBSIM_BUNDLED={}", built.display());
 }
 
-/// Its package. Here it is a folder; from a registry, and where packages are unpacked or vendored, it stands beside
+/// Its package. Here it is a folder; from a registry, and where packages are unpacked or vendored, it is next to
 /// this package, since feature `bundled` depends on it.
 fn place(here: &Path) -> PathBuf {
     let version = env!("CARGO_PKG_VERSION");
-    let beside = here.parent().unwrap_or(here);
+    let around = here.parent().unwrap_or(here);
     let places = [
         here.join(FOLDER),
-        beside.join(format!("{PACKAGE}-{version}")),
-        beside.join(PACKAGE),
+        around.join(format!("{PACKAGE}-{version}")),
+        around.join(PACKAGE),
     ];
     let found = places
         .iter()

@@ -20,7 +20,7 @@ kinds! {
     Buffer in buffers: ibv_buf as ibv_buf, Pd, More;
 }
 
-/// What a buffer has beside its structure.
+/// What a buffer has in addition to its structure.
 pub(crate) struct More {
     pd: Holding<Pd>,
     memory: Mutex<Option<Pages>>,

@@ -34,7 +34,7 @@ pub(crate) struct OpenDevice;
 /// Contexts that are not closed, by the file of their command descriptors. Those of one file are one for the engine.
 pub(crate) type Open = BTreeMap<File, Vec<Holding<OpenDevice>>>;
 
-/// What a context has beside its structure.
+/// What a context has in addition to its structure.
 pub(crate) struct More {
     /// That of its asynchronous events.
     pub(crate) async_fd: Mutex<Option<OwnedFd>>,

@@ -23,7 +23,7 @@ kinds! {
     Cq in cqs: ibv_cq_ex as ibv_cq, Cq, More, Cq;
 }
 
-/// What a CQ has beside its structure.
+/// What a CQ has in addition to its structure.
 pub(crate) struct More {
     /// Of an extended one.
     pub(crate) iteration: Option<Iteration>,

@@ -42,7 +42,7 @@ impl Kind for Dm {
     }
 }
 
-/// What a device memory has beside its structure; one that was imported has that of the first.
+/// What a device memory has in addition to its structure; one that was imported has that of the first.
 #[derive(Default)]
 pub(crate) struct More {
     /// Its bytes, until it is freed.

@@ -27,7 +27,7 @@ kinds! {
     Td in tds: ibv_td as ibv_td, Context, Users;
 }
 
-/// What a domain has beside its structure.
+/// What a domain has in addition to its structure.
 #[derive(Default)]
 pub(crate) struct More {
     /// Of a protection domain the parent domains; of a parent domain all.

@@ -89,7 +89,7 @@ pub(crate) fn load() -> &'static Config {
             caller::register(&config);
             // Miri has no `pthread_atfork`.
             if !cfg!(miri) {
-                // SAFETY: the last may run in a child of a process with threads: it lets go of a lock of
+                // SAFETY: the last may run in a child of a process with threads: it releases a lock of
                 // this thread, reads what never changes, tries a lock, and closes descriptors.
                 unsafe {
                     libc::pthread_atfork(

@@ -23,7 +23,7 @@ kinds! {
     Qp in qps: ibv_qp_ex as ibv_qp, Qp, More, Qp;
 }
 
-/// What a queue pair has beside its structure.
+/// What a queue pair has in addition to its structure.
 pub(crate) struct More {
     pub(crate) qp_type: QpType,
     /// None for one of XRC_RECV.

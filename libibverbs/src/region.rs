@@ -25,7 +25,7 @@ kinds! {
     Mr in mrs: ibv_mr as ibv_mr, Mr, More, Mr;
 }
 
-/// What a region has beside its structure.
+/// What a region has in addition to its structure.
 pub(crate) struct More {
     pub(crate) pd: Mutex<Holding<Pd>>,
     /// The device memory that it shows.

@@ -23,7 +23,7 @@ kinds! {
     Srq in srqs: ibv_srq as ibv_srq, Srq, More, Srq;
 }
 
-/// What an SRQ has beside its structure.
+/// What an SRQ has in addition to its structure.
 pub(crate) struct More {
     /// Receives that it takes.
     max_wr: AtomicU32,

@@ -125,7 +125,7 @@ fn address_that_no_device_has_is_as_declared(bench: &Bench<'_>) -> Result {
         Some(_) => bench.destroy_ah(bench.create_ah(pd, &way).rule(RULE)?)?,
         None => {}
     }
-    // The device itself has an address, and groups need nobody who has theirs.
+    // The address of the device itself has an owner, and that of a group needs none.
     let own = bench.query_gid(bench.ctx_a(), bench.port(), bench.place().sgid_index.into())?;
     for dgid in [own, all_hosts(bench)?] {
         let way = AhAttr::global(bench.port(), bench.place().sgid_index, dgid);

@@ -30,7 +30,7 @@ pub(crate) struct WithPath {
     path: ibv_sa_path_rec,
 }
 
-/// What an id has beside its structure.
+/// What an id has in addition to its structure.
 #[derive(Default)]
 pub(crate) struct More {
     pub(super) own: Mutex<Own>,

@@ -44,7 +44,7 @@ pub(crate) fn at_load() -> bool {
     unsafe { libc::dladdr(at_load as *const c_void, &mut found) };
     OWN_PATH.store(found.dli_fname.cast_mut(), Ordering::Relaxed);
     files::find_all();
-    // A function that the C library does not have is no error of the program's.
+    // That the C library does not have a function is not an error of the program.
     // SAFETY: it only forgets an error of this thread.
     unsafe { libc::dlerror() };
     IS_ACTIVE.store(true, Ordering::Relaxed);
