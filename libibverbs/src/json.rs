@@ -4,7 +4,7 @@ use serde::Serialize;
 use verbs_sim::{Certainty, Finding};
 
 use crate::engine::Engine;
-use crate::place;
+use crate::place::{self, Source};
 
 /// The version of the format.
 const SCHEMA: u32 = 1;
@@ -20,6 +20,7 @@ struct Line<'a> {
     sentence: &'a str,
     place: Option<String>,
     callers: Vec<String>,
+    sources: Vec<Source>,
     count: u64,
     help: &'a str,
 }
@@ -40,6 +41,7 @@ pub(crate) fn line(engine: &Engine, finding: &Finding) -> String {
         sentence: &finding.sentence(engine),
         place: finding.site.map(place::name),
         callers: finding.site.map(place::around).unwrap_or_default(),
+        sources: finding.site.map(place::sources).unwrap_or_default(),
         count: finding.more + 1,
         help: class.remedy(),
     };

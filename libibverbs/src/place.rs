@@ -11,7 +11,7 @@ use std::ptr::with_exposed_provenance_mut;
 use std::sync::{MutexGuard, PoisonError};
 
 use backtrace::Symbol;
-
+use serde::Serialize;
 use verbs_api::site::{Calls, Site};
 use verbs_api::sync::Mutex;
 
@@ -69,15 +69,32 @@ pub(crate) fn name_with_calls(site: Site) -> String {
 /// The lines of the calls around a place, from the inside out. Those that were made part of what they are in are known of
 /// any place; the others if they were noted.
 pub(crate) fn around(site: Site) -> Vec<String> {
+    let (place, around) = outwards(site);
+    let lines = place.into_iter().skip(1).chain(around);
+    lines
+        .take(MOST_CALLS)
+        .map(|line| line.to_string())
+        .collect()
+}
+
+/// Where the sources of a place and of the calls around it are, from the inside out, as far as debug
+/// information says.
+pub(crate) fn sources(site: Site) -> Vec<Source> {
+    let (place, around) = outwards(site);
+    let lines = place.into_iter().chain(around).take(MOST_CALLS);
+    lines.map(|line| line.source).collect()
+}
+
+/// The lines of a place, and those of the calls around it, from the inside out.
+fn outwards(site: Site) -> (Vec<Line>, Vec<Line>) {
     let (place, around) = match site {
         Site::Calls(calls) => (calls.innermost(), calls.around()),
         Site::Address(address) => (address, &[][..]),
-        _ => return Vec::new(),
+        _ => return Default::default(),
     };
     let of_program = around.iter().filter(|address| !is_of_system(**address));
     let around = of_program.flat_map(|address| lines_of_program(*address));
-    let inline = lines_of_program(place).into_iter().skip(1);
-    inline.chain(around).take(MOST_CALLS).collect()
+    (lines_of_program(place), around.collect())
 }
 
 /// The calls that this thread is in, from that on which returns to this address.
@@ -113,34 +130,49 @@ fn is_of_system(address: usize) -> bool {
 fn line(address: usize) -> Option<String> {
     let lines = lines(address);
     let of_program = lines.iter().find(|line| line.is_of_program());
-    let line = of_program.or_else(|| lines.iter().find(|line| !is_header(&line.file)))?;
+    let line = of_program.or_else(|| lines.iter().find(|line| !line.is_of_header()))?;
     Some(line.to_string())
 }
 
 /// The lines of the call that returns there which the program's author knows.
-fn lines_of_program(address: usize) -> Vec<String> {
+fn lines_of_program(address: usize) -> Vec<Line> {
     let lines = lines(address).into_iter();
-    let of_program = lines.filter(Line::is_of_program);
-    of_program.map(|line| line.to_string()).collect()
+    lines.filter(Line::is_of_program).collect()
+}
+
+/// A line of a file, as debug information names it.
+#[derive(Serialize)]
+pub(crate) struct Source {
+    /// As the compiler was given it, from its working directory on.
+    file: String,
+    line: u32,
 }
 
 /// A line of source.
 struct Line {
-    file: String,
-    number: u32,
+    source: Source,
     /// It is of the C++ library, which calls back what a program gives it.
     is_of_library: bool,
 }
 
 impl Line {
     fn is_of_program(&self) -> bool {
-        !self.is_of_library && !is_header(&self.file)
+        !self.is_of_library && !self.is_of_header()
+    }
+
+    fn is_of_header(&self) -> bool {
+        is_header(&self.file())
+    }
+
+    /// The name of the file.
+    fn file(&self) -> String {
+        file_name(Path::new(&self.source.file))
     }
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.number)
+        write!(f, "{}:{}", self.file(), self.source.line)
     }
 }
 
@@ -149,11 +181,11 @@ fn lines(address: usize) -> Vec<Line> {
     let mut found = Vec::new();
     // The crate looks at the byte before the address.
     resolve(with_exposed_provenance_mut(address), |symbol| {
-        if let (Some(path), Some(number)) = (symbol.filename(), symbol.lineno()) {
+        if let (Some(path), Some(line)) = (symbol.filename(), symbol.lineno()) {
+            let file = path.to_string_lossy().into_owned();
             found.push(Line {
-                file: file_name(path),
-                number,
-                is_of_library: path.to_string_lossy().contains("/include/c++/"),
+                is_of_library: file.contains("/include/c++/"),
+                source: Source { file, line },
             });
         }
     });
@@ -206,7 +238,7 @@ fn find_way_out(address: usize, frame: usize) -> WayOut {
 
 fn all_of_headers(address: usize) -> bool {
     let lines = lines(address);
-    !lines.is_empty() && lines.iter().all(|line| is_header(&line.file))
+    !lines.is_empty() && lines.iter().all(Line::is_of_header)
 }
 
 /// Where a function of the headers was called.
