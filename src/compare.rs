@@ -8,7 +8,6 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use verbs_api::Capabilities;
 use verbs_api::profile::Profile;
 use verbs_explore::program::{
@@ -18,6 +17,7 @@ use verbs_sim::{Sim, SimConfig};
 use verbsim::backend::{DevicePlace, Hardware, OfHardware, only};
 
 use crate::output::{Stop, print};
+use crate::progress::Progress;
 use crate::seeds;
 
 #[derive(clap::Args)]
@@ -43,13 +43,11 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     };
     let both = Both::new(&Hardware::chosen(&options).map_err(Stop::Usage)?, args)?;
     let known = known(&both.driver);
-    let bar = ProgressBar::new(args.seeds.end - args.seeds.start);
-    bar.set_style(
-        ProgressStyle::with_template("{pos}/{len} {per_sec}").expect("the template is good"),
-    );
+    let total = args.seeds.end - args.seeds.start;
+    let progress = Progress::new(total, "programs", "{pos}/{len} {per_sec}");
     let start = Instant::now();
-    let different = both.differences(&|| bar.inc(1));
-    bar.finish_and_clear();
+    let different = both.differences(&|| progress.advance());
+    drop(progress);
     let mut shown = vec![0; known.len()];
     let mut unknown = 0;
     let mut crowded = 0;

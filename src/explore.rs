@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use verbs_explore::{Exploration, Found, Shard};
 use verbs_faults::Plan;
 
 use crate::output::{Format, Stop, json, print, save};
+use crate::progress::Progress;
 use crate::style::{Look, Style};
 use crate::subject::Subject;
 use crate::table::Plain;
@@ -197,18 +197,18 @@ fn explore(
     plan: &Plan,
     args: &Args,
 ) -> Result<Entry, Stop> {
-    let bar = ProgressBar::new(exploration.all_seeds().count());
-    let template = ProgressStyle::with_template("{pos}/{len} {per_sec} {wide_bar} {eta} {msg}");
-    bar.set_style(template.expect("the template is good"));
-    bar.set_message(subject.to_string());
+    let total = exploration.all_seeds().count();
+    let template = "{pos}/{len} {per_sec} {wide_bar} {eta} {msg}";
+    let progress = Progress::new(total, format!("seeds of {subject}"), template);
+    progress.message(subject.to_string());
     let start = Instant::now();
     let tried = || {
-        bar.inc(1);
+        progress.advance();
         interrupt::go_on()
     };
     let explored = exploration.search(|world| subject.test(world), tried);
     let seconds = start.elapsed().as_secs_f64();
-    bar.finish_and_clear();
+    drop(progress);
     let tried = explored.tried;
     let struck = |(rule, seeds): (String, u64)| Struck {
         rule,

@@ -18,6 +18,7 @@ mod help;
 mod interrupt;
 mod list;
 mod output;
+mod progress;
 mod replay;
 mod rules;
 mod run;

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use verbs_scenarios::report::{BackendInfo, Entry, FailureReport, Outcome, Report, Run, Summary};
 use verbs_scenarios::{Backend, GROUPS, Scenario, rule, rules, run, select};
 use verbsim::backend::Choice;
 
 use crate::output::{Format, Stop, json, print, save};
+use crate::progress::Progress;
 use crate::style::{Look, Style};
 use crate::table::Plain;
 use crate::words::meant;
@@ -104,15 +104,13 @@ pub(crate) fn no_scenario(pattern: &str) -> Stop {
 
 /// With a line that shows how far it is, if the standard error is a terminal.
 fn run_with_progress(backend: &dyn Backend, scenarios: &[&'static Scenario]) -> Result<Run, Stop> {
-    let bar = ProgressBar::new(scenarios.len() as u64);
-    let template = ProgressStyle::with_template("{pos}/{len} {wide_msg}");
-    bar.set_style(template.expect("the template is good"));
+    let total = scenarios.len() as u64;
+    let progress = Progress::new(total, "scenarios", "{pos}/{len} {wide_msg}");
     let result = run(backend, scenarios, |scenario| {
-        bar.set_message(scenario.id);
-        bar.inc(1);
+        progress.message(scenario.id);
+        progress.advance();
         interrupt::go_on()
     });
-    bar.finish_and_clear();
     result.map_err(|error| Stop::usage(format!("{}: {error}", backend.info().backend)))
 }
 
