@@ -9,8 +9,9 @@ use serde::Serialize;
 use verbs_explore::{Exploration, Found, Shard};
 use verbs_faults::Plan;
 
-use crate::output::{Format, Stop, json, print, save};
+use crate::output::{Stop, json, note, print, save};
 use crate::progress::Progress;
+use crate::results::{self, Case, Format, Suite, Verdict, github, junit};
 use crate::style::{Look, Style};
 use crate::subject::Subject;
 use crate::table::Plain;
@@ -130,6 +131,16 @@ struct Failed {
     shown: String,
 }
 
+impl Failed {
+    /// What happened, the program, and the command that repeats it.
+    fn in_full(&self) -> String {
+        let program = self.program.as_ref().map_or_else(String::new, |code| {
+            format!("\nthe program, as short as it fails:\n{code}")
+        });
+        format!("{}{program}\n  {}\n", self.shown, self.replay)
+    }
+}
+
 fn jobs(text: &str) -> Result<NonZero<usize>, String> {
     let jobs = text.parse().ok().and_then(NonZero::new);
     jobs.ok_or_else(|| "the number of jobs is 1 or more".to_owned())
@@ -174,12 +185,25 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         }
     }
     capture::end(args.pcap.as_deref(), pcap)?;
-    if args.format == Format::Json {
-        print(&json(&Report {
+    match args.format {
+        Format::Table => {}
+        Format::Json => print(&json(&Report {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
             explorations,
-        }))?;
+        }))?,
+        Format::Junit => {
+            print(&junit::document(&[suite(&explorations)]))?;
+            // A log is to say why the command failed, even if the document goes to a file.
+            let failures = explorations
+                .iter()
+                .filter_map(|entry| entry.failure.as_ref());
+            failures.for_each(|failure| note(failure.in_full()));
+        }
+        Format::Github => {
+            let annotations = github::annotations(&[suite(&explorations)]);
+            print(&(annotations + &explorations.iter().map(conclusion).collect::<String>()))?;
+        }
     }
     match (failed, rest) {
         (true, _) => Err(Stop::NotGood),
@@ -261,18 +285,46 @@ fn table(entry: &Entry) -> String {
             ),
         ]);
     }
-    let mut text = rules.text();
-    let Some(failure) = &entry.failure else {
-        let speed = entry.seeds_per_second;
-        let tried = count(*tried, "seed");
-        text += &format!("{subject}: {tried}, no failure, {speed} seeds/s\n");
-        return text;
-    };
-    text += &format!("{subject} failed: {}", failure.shown);
-    if let Some(code) = &failure.program {
-        text += &format!("\nthe program, as short as it fails:\n{code}");
+    let text = rules.text();
+    text + &match &entry.failure {
+        Some(failure) => format!("{subject} failed: {}", failure.in_full()),
+        None => conclusion(entry),
     }
-    text + &format!("\n  {}\n", failure.replay)
+}
+
+/// In a line: how many seeds were tried, and whether one failed.
+fn conclusion(entry: &Entry) -> String {
+    let Entry { subject, tried, .. } = entry;
+    let tried = count(*tried, "seed");
+    match &entry.failure {
+        Some(failure) => format!("{subject}: {tried}, seed {} failed\n", failure.seed),
+        None => format!(
+            "{subject}: {tried}, no failure, {} seeds/s\n",
+            entry.seeds_per_second
+        ),
+    }
+}
+
+/// The explorations, for continuous integration.
+fn suite(explorations: &[Entry]) -> Suite {
+    let case = |entry: &Entry| Case {
+        name: format!("seeds {}..{}, shard {}", entry.from, entry.to, entry.shard),
+        class: entry.subject.clone(),
+        verdict: match (&entry.failure, &entry.rest) {
+            (Some(failure), _) => Verdict::Failed(results::Failure {
+                title: format!("{}: seed {} failed", entry.subject, failure.seed),
+                message: failure.seen.clone(),
+                text: failure.in_full(),
+                place: None,
+            }),
+            (None, Some(rest)) => Verdict::Skipped(format!("interrupted; seeds {rest} go on")),
+            (None, None) => Verdict::Passed,
+        },
+    };
+    Suite {
+        name: "explore".to_owned(),
+        cases: explorations.iter().map(case).collect(),
+    }
 }
 
 fn lines(of: &[impl ToString]) -> Vec<String> {

@@ -38,6 +38,11 @@ enum What {
 /// Documents by their names, with a line about each.
 const DOCUMENTS: &[(&str, &str, &str)] = &[
     (
+        "ci",
+        "run all this in continuous integration, and show the results",
+        include_str!("../docs/ci.md"),
+    ),
+    (
         "conformance",
         "judge a device",
         include_str!("../docs/conformance.md"),

@@ -20,6 +20,7 @@ mod list;
 mod output;
 mod progress;
 mod replay;
+mod results;
 mod rules;
 mod run;
 mod seeds;

@@ -8,8 +8,9 @@ use verbs_scenarios::report::{BackendInfo, Entry, FailureReport, Outcome, Report
 use verbs_scenarios::{Backend, GROUPS, Scenario, rule, rules, run, select};
 use verbsim::backend::Choice;
 
-use crate::output::{Format, Stop, json, print, save};
+use crate::output::{Stop, json, print, save};
 use crate::progress::Progress;
+use crate::results::{self, Case, Format, Suite, Verdict, github, junit};
 use crate::style::{Look, Style};
 use crate::table::Plain;
 use crate::words::meant;
@@ -57,6 +58,11 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let text = |style| match args.format {
         Format::Table => table(&report, style),
         Format::Json => json(&report),
+        Format::Junit => junit::document(&suites(&report)),
+        Format::Github => {
+            let summaries = report.runs.iter().map(|run| summary(run, style));
+            github::annotations(&suites(&report)) + &summaries.collect::<String>()
+        }
     };
     let style = Style::of_stdout();
     match &args.out {
@@ -102,7 +108,6 @@ pub(crate) fn no_scenario(pattern: &str) -> Stop {
     Stop::usage(format!("no scenario matches {pattern}{meant}"))
 }
 
-/// With a line that shows how far it is, if the standard error is a terminal.
 fn run_with_progress(backend: &dyn Backend, scenarios: &[&'static Scenario]) -> Result<Run, Stop> {
     let total = scenarios.len() as u64;
     let progress = Progress::new(total, "scenarios", "{pos}/{len} {wide_msg}");
@@ -121,6 +126,46 @@ fn table(report: &Report, style: Style) -> String {
         text += &verdict(run, style);
     }
     text
+}
+
+/// Each run with its scenarios, for continuous integration.
+fn suites(report: &Report) -> Vec<Suite> {
+    let suite = |run: &Run| Suite {
+        name: subject(&run.info),
+        cases: run.scenarios.iter().map(|entry| case(run, entry)).collect(),
+    };
+    report.runs.iter().map(suite).collect()
+}
+
+fn case(run: &Run, entry: &Entry) -> Case {
+    let (group, name) = entry.id.split_once('.').unwrap_or(("", entry.id));
+    let BackendInfo {
+        device,
+        link_layer,
+        profile,
+        ..
+    } = &run.info;
+    let reason = || entry.reason.clone().unwrap_or_default();
+    let verdict = match (entry.outcome, &entry.failure) {
+        (Outcome::Failed, Some(failure)) => Verdict::Failed(results::Failure {
+            title: format!("{}: {}", entry.id, failure.kind.name()),
+            message: format!("expected {}, seen {}", failure.expected, failure.seen),
+            text: failed(run, entry, failure, Style::plain()),
+            place: None,
+        }),
+        (Outcome::UnexpectedPass, _) => Verdict::Failed(results::Failure::in_a_line(
+            format!("{}: unexpected pass", entry.id),
+            format!("it passed, although a deviation is recorded: {}", reason()),
+        )),
+        (Outcome::KnownDeviation, _) => Verdict::Skipped(format!("known deviation: {}", reason())),
+        (Outcome::Skipped, _) => Verdict::Skipped(reason()),
+        _ => Verdict::Passed,
+    };
+    Case {
+        name: name.to_owned(),
+        class: format!("{device}.{profile}.{link_layer}.{group}"),
+        verdict,
+    }
 }
 
 /// What is not good, and the summary.
@@ -265,6 +310,12 @@ fn summary(run: &Run, style: Style) -> String {
     if run.summary.ran() == 0 {
         parts.push(style.paint(Look::Red, "none ran"));
     }
+    let what = style.paint(Look::Bold, &subject(&run.info));
+    format!("{what}: {}\n", parts.join(", "))
+}
+
+/// What a run was of, in words.
+fn subject(info: &BackendInfo) -> String {
     let BackendInfo {
         backend,
         device,
@@ -272,7 +323,6 @@ fn summary(run: &Run, style: Style) -> String {
         profile,
         seed,
         ..
-    } = &run.info;
-    let what = format!("{backend} {device}, {link_layer}, profile {profile}, seed {seed}");
-    format!("{}: {}\n", style.paint(Look::Bold, &what), parts.join(", "))
+    } = info;
+    format!("{backend} {device}, {link_layer}, profile {profile}, seed {seed}")
 }

@@ -234,7 +234,7 @@ fn one_thing_is_no_plural() {
 #[test]
 fn an_installed_program_has_its_documents() {
     let list = said(&verbsim("help"));
-    for topic in ["faults", "json", "modes", "testing-rust", "drop-in"] {
+    for topic in ["ci", "faults", "json", "modes", "testing-rust", "drop-in"] {
         assert!(list.contains(topic), "{list}");
         let output = verbsim(&format!("help {topic}"));
         assert!(

@@ -572,6 +572,27 @@ fn a_file_for_programs_has_only_findings() {
 
 /// Its own text is lost, and nothing else.
 #[test]
+fn a_document_is_of_one_run_and_says_what_cannot_be_read() {
+    let file = directory("document").join("found.xml");
+    let to = format!("--diagnose={}", file.display());
+    let options = [&to, "--diagnose-format", "junit", "--allow-unused"];
+    for (program, status, failures) in [
+        ("echo nonsense >>$VERBSIM_DIAGNOSE", 99, 1),
+        ("exit 0", 0, 0),
+        ("rm $VERBSIM_DIAGNOSE", 99, 1),
+        ("exit 3", 3, 1),
+    ] {
+        let output = run(exec(&[&options[..], &["sh", "-c", program]].concat()));
+        assert_eq!(output.status.code(), Some(status), "{program}");
+        let document = fs::read_to_string(&file).unwrap();
+        let seen = document.matches("<failure ").count();
+        assert_eq!(seen, failures, "{program}: {document}");
+        let is_said = document.contains("cannot be read: ");
+        assert_eq!(is_said, status == 99, "{program}: {document}");
+    }
+}
+
+#[test]
 fn a_standard_error_that_is_closed_or_full_changes_no_status() {
     let slow = ["--timeout", "0.5", "sleep", "100"];
     for (arguments, status) in [

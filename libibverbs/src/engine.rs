@@ -80,9 +80,22 @@ static AT_LOAD: extern "C" fn() = {
     at_load
 };
 
+/// Refuses a configuration whose diagnosis one process cannot write.
+fn written_here(config: Config) -> Result<Config, String> {
+    if config.diagnose_format().is_document() {
+        return Err(
+            "VERBSIM_DIAGNOSE_FORMAT (--diagnose-format): junit, github and sarif are documents about all processes of a \
+             run: start the program with `verbsim exec`, or choose text or json"
+                .to_owned(),
+        );
+    }
+    Ok(config)
+}
+
 /// Reads the configuration, once. A process with a wrong one ends with status 2.
 pub(crate) fn load() -> &'static Config {
-    CONFIG.get_or_init(|| match Config::read(&Variables::of_process()) {
+    let read = || Config::read(&Variables::of_process()).and_then(written_here);
+    CONFIG.get_or_init(|| match read() {
         Ok(config) => {
             verdict::loaded();
             at_exit::register(&config);

@@ -115,7 +115,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "diagnose-format",
         value: "NAME",
-        help: "How that is written: text, or json, an object a line (see `verbsim help json`) [default: text]",
+        help: "How that is written: text; json, one object per line (see `verbsim help json`); or junit, github or sarif, \
+               one document at the end of the run, from `verbsim exec` only (see `verbsim help ci`) [default: text]",
         kind: Kind::Plain,
     },
     Setting {

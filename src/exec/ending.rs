@@ -7,6 +7,7 @@ use verbs_settings::DiagnoseFormat;
 
 use super::FailOn;
 use super::parent::{End, Ended};
+use super::report::Report;
 use super::verdict::{Facts, Process};
 use crate::output::{self, Stop};
 
@@ -17,6 +18,8 @@ const NOT_GOOD: u8 = 99;
 const NONE_IN_TIME: &str = "no mistakes were found; to wait for an asynchronous event, for a request for a connection, \
                             or for what is none of RDMA's is no mistake";
 
+const TOO_LONG: &str = "the program took too long, and was ended";
+
 /// How a run is judged.
 pub(super) struct Judge<'a> {
     /// Where the processes write their diagnoses.
@@ -24,15 +27,46 @@ pub(super) struct Judge<'a> {
     pub(super) format: DiagnoseFormat,
     pub(super) fail_on: Option<FailOn>,
     pub(super) allow_unused: bool,
+    /// The document that is made of the diagnoses, if one is asked for.
+    pub(super) report: Option<Report>,
+}
+
+/// Something that the processes cannot say themselves.
+pub(super) struct Remark {
+    pub(super) text: String,
+    /// Lines of a diagnosis that follow it.
+    lines: Vec<String>,
+    /// The run is not good because of it.
+    pub(super) is_wrong: bool,
+}
+
+impl Remark {
+    pub(super) fn new(text: impl Into<String>, is_wrong: bool) -> Self {
+        Self {
+            text: text.into(),
+            lines: Vec::new(),
+            is_wrong,
+        }
+    }
 }
 
 impl Judge<'_> {
     /// Says what the processes cannot say themselves. A program that ended by itself may get
     /// another status; one that was ended has failed anyway, and its status says more.
     pub(super) fn judge(&self, ended: Ended, facts: &Facts) -> Stop {
-        let is_told = self.tell(ended, facts);
-        let stop = of_program(ended.how);
+        let mut remarks = self.remarks(ended, facts);
+        // What is not recorded or not written is lost.
+        let mut is_told = !facts.is_full && facts.failed_to_write().next().is_none();
+        for remark in &remarks {
+            is_told &= self.say(remark);
+        }
         let unused = facts.unused().filter(|_| !self.allow_unused);
+        if let Some(report) = &self.report {
+            remarks.extend(unused.iter().map(|why| Remark::new(why, true)));
+            let fails = self.fail_on == Some(FailOn::Warning);
+            is_told &= report.write(failure(ended.how), &remarks, fails);
+        }
+        let stop = of_program(ended.how);
         match (ended.how, unused) {
             (End::Status(_), Some(why)) => Stop::Status {
                 status: NOT_GOOD,
@@ -50,6 +84,13 @@ impl Judge<'_> {
         }
     }
 
+    /// The program could not be started.
+    pub(super) fn not_started(&self, why: &str) {
+        if let Some(report) = &self.report {
+            report.write(Some(why.to_owned()), &[], false);
+        }
+    }
+
     fn is_failure(&self, facts: &Facts) -> bool {
         let (errors, mut warnings) = facts.found();
         warnings += usize::from(self.fell_back(facts).is_some());
@@ -64,64 +105,68 @@ impl Judge<'_> {
         facts.fell_back().filter(|_| !self.allow_unused)
     }
 
-    /// Whether all is told that was found, by the processes or here.
-    fn tell(&self, ended: Ended, facts: &Facts) -> bool {
-        let mut is_told = !facts.is_full;
-        for process in facts.undiagnosed() {
-            is_told &= self.say(&remark(process, ended), &process.recorded);
-        }
+    fn remarks(&self, ended: Ended, facts: &Facts) -> Vec<Remark> {
+        let undiagnosed = facts.undiagnosed().map(|process| Remark {
+            lines: process.recorded.clone(),
+            ..Remark::new(undiagnosed(process, ended), false)
+        });
+        let mut remarks: Vec<_> = undiagnosed.collect();
         for process in facts.failed_to_write() {
             let what = process.unwritten.join("; ");
-            self.say(&format!("{} could not write {what}", process.who()), &[]);
-            is_told = false;
+            let text = format!("{} could not write {what}", process.who());
+            remarks.push(Remark::new(text, true));
         }
         if facts.is_full {
-            self.say(
-                "there were more mistakes or processes than the record of the run holds",
-                &[],
-            );
+            let text = "there were more mistakes or processes than the record of the run holds";
+            remarks.push(Remark::new(text, true));
         }
+        // A process with a library of its own says nothing about the others.
+        let is_clean = remarks.is_empty();
         if facts.unused().is_none() {
-            for foreign in facts.foreign() {
-                is_told &= self.say(&foreign, &[]);
-            }
+            remarks.extend(facts.foreign().map(|text| Remark::new(text, false)));
         }
-        let mut is_any_said = !is_told || facts.undiagnosed().next().is_some();
         // A program that was ended may not have come to its queue pairs yet.
-        if let (End::Status(_), Some(why)) = (ended.how, self.fell_back(facts)) {
-            is_told &= self.say(why, &[]);
-            is_any_said = true;
-        }
-        match ended.how {
-            _ if is_any_said => {}
-            End::Signal(signal) if !facts.is_diagnosed() => {
+        let is_ended = !matches!(ended.how, End::Status(_));
+        let fell_back = self.fell_back(facts).filter(|_| !is_ended);
+        match (ended.how, fell_back) {
+            (_, Some(why)) => {
+                let is_wrong = self.fail_on == Some(FailOn::Warning);
+                remarks.push(Remark::new(why, is_wrong));
+            }
+            _ if !is_clean => {}
+            (End::Signal(signal), None) if !facts.is_diagnosed() => {
                 let text =
                     format!("signal {signal} ended the program before it could be diagnosed");
-                is_told &= self.say(&text, &[]);
+                remarks.push(Remark::new(text, true));
             }
-            how if self.diagnosis == "-" && facts.unused().is_none() && facts.found() == (0, 0) => {
-                is_told &= self.say(
-                    match how {
-                        End::TimedOut => NONE_IN_TIME,
-                        _ => "no mistakes were found",
-                    },
-                    &[],
-                );
+            (how, None)
+                if self.diagnosis == "-" && facts.unused().is_none() && facts.found() == (0, 0) =>
+            {
+                let text = match how {
+                    End::TimedOut => NONE_IN_TIME,
+                    _ => "no mistakes were found",
+                };
+                remarks.push(Remark::new(text, false));
             }
             _ => {}
         }
-        is_told
+        remarks
     }
 
-    /// Writes a remark, and lines of a diagnosis after it, where the diagnosis is. A diagnosis for
-    /// programs has no remarks. Whether everything is written.
-    fn say(&self, remark: &str, lines: &[String]) -> bool {
-        let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let remark = format!("verbsim: {remark}\n");
+    /// Writes a remark, and the lines after it, where the diagnosis is. A diagnosis for programs
+    /// has no remarks. Returns whether everything is written.
+    fn say(&self, remark: &Remark) -> bool {
+        let lines = remark.lines.iter().map(|line| format!("{line}\n"));
+        let lines: String = lines.collect();
+        let text = match &self.report {
+            // It is in the document.
+            Some(report) if report.is_log() => String::new(),
+            _ => format!("verbsim: {}\n", remark.text),
+        };
         // In one piece: processes that still run may write too.
         let (remarks, diagnosis) = match self.format {
-            DiagnoseFormat::Json => (remark, lines),
-            _ => (String::new(), remark + &lines),
+            DiagnoseFormat::Text => (String::new(), text + &lines),
+            _ => (text, lines),
         };
         let is_written = write("-", &remarks) & write(self.diagnosis, &diagnosis);
         if !is_written && self.diagnosis != "-" {
@@ -133,7 +178,7 @@ impl Judge<'_> {
 }
 
 /// Whether the text is written. A standard error that nobody reads is no failure.
-fn write(to: &str, text: &str) -> bool {
+pub(super) fn write(to: &str, text: &str) -> bool {
     let written = match to {
         "-" => io::stderr().write_all(text.as_bytes()),
         _ if text.is_empty() => Ok(()),
@@ -152,21 +197,28 @@ fn write(to: &str, text: &str) -> bool {
     }
 }
 
+/// How the program failed, if it did.
+fn failure(end: End) -> Option<String> {
+    match end {
+        End::Status(0) => None,
+        End::Status(code) => Some(format!("the program ended with status {code}")),
+        End::Signal(signal) => Some(format!("signal {signal} ended the program")),
+        End::TimedOut => Some(TOO_LONG.to_owned()),
+    }
+}
+
 /// With the status of the program, or 128 and the signal that ended it.
 pub(super) fn of_program(end: End) -> Stop {
     let (status, message) = match end {
         End::Status(code) => (code, None),
         End::Signal(signal) => (128 + signal as u8, None),
-        End::TimedOut => (
-            124,
-            Some("the program took too long, and was ended".to_owned()),
-        ),
+        End::TimedOut => (124, Some(TOO_LONG.to_owned())),
     };
     Stop::Status { status, message }
 }
 
 /// Why a process has no diagnosis of its own. Causes that are not known are not named.
-fn remark(process: &Process, ended: Ended) -> String {
+fn undiagnosed(process: &Process, ended: Ended) -> String {
     let who = process.who();
     let missing = match ended.how {
         _ if process.still_runs => {

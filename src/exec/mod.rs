@@ -13,6 +13,8 @@ mod parent;
 #[cfg(target_os = "linux")]
 mod preload;
 #[cfg(target_os = "linux")]
+mod report;
+#[cfg(target_os = "linux")]
 mod start;
 #[cfg(target_os = "linux")]
 mod verdict;

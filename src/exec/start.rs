@@ -14,6 +14,7 @@ use verbs_sim::Pcap;
 
 use super::ending::{self, Judge};
 use super::parent::End;
+use super::report::Report;
 use super::verdict::{self, Facts, Verdict};
 use super::{Args, Options, library, parent, preload};
 use crate::output::Stop;
@@ -59,6 +60,17 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let [program, arguments @ ..] = &args.program[..] else {
         return Err(Stop::usage("no program is named"));
     };
+    let report = match config.diagnose() {
+        Some(to) if config.diagnose_format().is_document() => {
+            let words = args.program.iter().map(|word| word.display().to_string());
+            let report = Report::new(config.diagnose_format(), words.collect(), to)?;
+            variables.set(Setting::named("diagnose"), report.findings());
+            variables.set(Setting::named("diagnose-format"), "json");
+            config = Config::read(&variables).map_err(Stop::Usage)?;
+            Some(report)
+        }
+        _ => None,
+    };
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -70,6 +82,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         format: config.diagnose_format(),
         fail_on: args.fail_on,
         allow_unused: args.allow_unused,
+        report,
     });
     let judged = match &judge {
         Some(judge) => {
@@ -87,6 +100,10 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
             Err(error) => error,
         }
     };
+    let why = format!("{}: {error}", Path::new(program).display());
+    if let Some(judge) = &judge {
+        judge.not_started(&why);
+    }
     Err(Stop::Status {
         // As shells have it.
         status: if error.kind() == io::ErrorKind::NotFound {
@@ -94,7 +111,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         } else {
             126
         },
-        message: Some(format!("{}: {error}", Path::new(program).display())),
+        message: Some(why),
     })
 }
 
