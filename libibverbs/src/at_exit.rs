@@ -91,6 +91,13 @@ fn write_all(engine: &Engine, end: End) {
     }
 }
 
+/// What was found so far, in a program that goes on, but for what is suppressed.
+pub(crate) fn so_far(engine: &Engine) -> Vec<Finding> {
+    let mut mistakes = engine.sim.diagnose_so_far().mistakes;
+    mistakes.retain(|finding| !is_suppressed(engine, finding));
+    mistakes
+}
+
 /// What was found but for what is suppressed, and how much that is.
 fn diagnosis(engine: &Engine, end: End) -> (Diagnosis, usize) {
     let stuck = match end {

@@ -19,7 +19,9 @@ use crate::dm::Dm;
 use crate::object::{Holding, Objects};
 use crate::output::{Output, say};
 use crate::qp::Qp;
-use crate::{at_exit, caller, cm, context, interrupted, pin, place, report, sysfs, verdict};
+use crate::{
+    at_exit, caller, cm, context, control, interrupted, pin, place, report, sysfs, verdict,
+};
 
 /// The simulator, and what programs see of its devices.
 pub(crate) struct Engine {
@@ -50,6 +52,10 @@ pub(crate) struct Engine {
     pub(crate) has_queue_pair: AtomicBool,
     /// The mistakes that were recorded when they happened.
     pub(crate) recorded: report::Recorded,
+    /// What the program has put in force itself.
+    pub(crate) faults: control::Faults,
+    /// The findings that it has seen.
+    pub(crate) seen: control::Seen,
 }
 
 // SAFETY: the devices are never written, and the pointers in them are null. All else can be shared.
@@ -246,6 +252,8 @@ impl Engine {
             is_used: AtomicBool::new(false),
             has_queue_pair: AtomicBool::new(false),
             recorded: report::Recorded::default(),
+            faults: control::Faults::default(),
+            seen: control::Seen::default(),
         }
     }
 

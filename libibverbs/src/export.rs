@@ -137,7 +137,8 @@ use crate::cm::{
     resolved, rsocket, sync,
 };
 use crate::{
-    absent, ah, batch, buffer, context, cq, dm, domain, event, import, qp, region, srq, text,
+    absent, ah, batch, buffer, context, control, cq, dm, domain, event, import, qp, region, srq,
+    text,
 };
 
 export! {
@@ -354,6 +355,24 @@ export! {
         repoll_create = rsocket::repoll_create;
         repoll_ctl = rsocket::repoll_ctl;
         repoll_wait = rsocket::repoll_wait;
+    }
+}
+
+// `verbsim.h`.
+export! {
+    "VERBSIM_1.0" {
+        verbsim_inject = control::inject;
+        verbsim_drop_packets_at = control::drop_packets;
+        verbsim_delay_packets_at = control::delay_packets;
+        verbsim_fail_calls_at = control::fail_calls;
+        verbsim_fail_completions_at = control::fail_completions;
+        verbsim_port_down_at = control::port_down;
+        verbsim_kill_device_at = control::kill_device;
+        verbsim_struck = control::struck;
+        verbsim_remove = control::remove;
+        verbsim_mark = control::mark;
+        verbsim_count_findings = control::count_findings;
+        verbsim_findings = control::findings_since;
     }
 }
 

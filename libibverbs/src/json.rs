@@ -25,6 +25,14 @@ struct Line<'a> {
     help: &'a str,
 }
 
+/// What programs call how sure a finding is.
+pub(crate) fn level(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Certain => "error",
+        _ => "warning",
+    }
+}
+
 /// The line, with its end.
 pub(crate) fn line(engine: &Engine, finding: &Finding) -> String {
     let class = finding.class();
@@ -33,10 +41,7 @@ pub(crate) fn line(engine: &Engine, finding: &Finding) -> String {
         process: std::process::id(),
         device: engine.name_of(finding.node),
         class: class.name(),
-        level: match finding.certainty {
-            Certainty::Certain => "error",
-            _ => "warning",
-        },
+        level: level(finding.certainty),
         rule: class.rule(),
         sentence: &finding.sentence(engine),
         place: finding.site.map(place::name),

@@ -79,6 +79,7 @@ mod buffer;
 mod caller;
 mod cm;
 mod context;
+mod control;
 mod cq;
 mod cq_ex;
 mod dm;

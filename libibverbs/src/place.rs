@@ -18,7 +18,7 @@ use verbs_api::sync::Mutex;
 use crate::engine::{of_parent, running};
 
 /// Their functions are part of the program that includes them, which is not where it calls a verb.
-const HEADERS: [&str; 2] = ["verbs.h", "rdma_verbs.h"];
+const HEADERS: [&str; 3] = ["verbs.h", "rdma_verbs.h", "verbsim.h"];
 
 /// So many calls in each other are looked at.
 const MOST_CALLS: usize = 32;

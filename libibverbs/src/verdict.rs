@@ -25,6 +25,7 @@ use nix::sys::prctl;
 use verbs_sim::{Certainty, Diagnosis, Finding};
 
 use crate::engine::Engine;
+use crate::json;
 use crate::output::say;
 
 /// The addresses of the records, that of the innermost `exec` first, with commas between them.
@@ -84,11 +85,7 @@ pub(crate) fn is_recorded() -> bool {
 /// The program has made a mistake. The lines are those of the diagnosis, which replaces them at the
 /// end.
 pub(crate) fn found(certainty: Certainty, lines: &str) {
-    let level = match certainty {
-        Certainty::Certain => "error",
-        _ => "warning",
-    };
-    record(&format!("{level} {}", lines.trim_end()));
+    record(&format!("{} {}", json::level(certainty), lines.trim_end()));
 }
 
 /// The process ends, and has written its diagnosis. Without a device there is little to diagnose,

@@ -52,6 +52,37 @@ const EARLIER: [&str; 3] = [
     "@IBVERBS_PRIVATE_59",
 ];
 
+/// The version of what `verbsim.h` looks for.
+const OWN: &str = "@@VERBSIM_1.0";
+
+/// The names that `verbsim.h` or the Python module looks for: texts that begin with `verbsim_`.
+fn looked_for(source: &str) -> BTreeSet<&str> {
+    let texts = source.split('"');
+    texts
+        .filter(|text| text.strip_prefix("verbsim_").is_some_and(is_name))
+        .collect()
+}
+
+fn is_name(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
+#[test]
+#[ignore = "VERBSIM_LIBRARY names the drop-in"]
+fn the_drop_in_exports_what_its_header_and_its_python_module_look_for() {
+    let library = std::env::var_os("VERBSIM_LIBRARY").expect("VERBSIM_LIBRARY names the drop-in");
+    let ours = exports(&fs::read(library).unwrap());
+    let ours = ours.iter().filter_map(|name| name.strip_suffix(OWN));
+    let ours: BTreeSet<_> = ours.collect();
+    let header = include_str!("../../include/verbsim.h");
+    // Python counts by itself.
+    let module = include_str!("../../python/verbsim/__init__.py");
+    let mut in_python = looked_for(module);
+    in_python.insert("verbsim_count_findings");
+    assert_eq!((looked_for(header), in_python), (ours.clone(), ours));
+}
+
 #[test]
 #[ignore = "VERBSIM_LIBRARY names the drop-in"]
 fn the_drop_in_exports_what_the_newest_release_exports() {
@@ -60,10 +91,11 @@ fn the_drop_in_exports_what_the_newest_release_exports() {
     let theirs = expected();
     assert!(theirs.len() > 250, "{} names were read", theirs.len());
     let missing: Vec<_> = theirs.difference(&ours).collect();
-    let is_earlier = |name: &&&String| EARLIER.iter().any(|of| name.ends_with(of));
+    let is_expected =
+        |name: &str| EARLIER.iter().any(|of| name.ends_with(of)) || name.ends_with(OWN);
     let more: Vec<_> = ours
         .difference(&theirs)
-        .filter(|name| !is_earlier(&name))
+        .filter(|name| !is_expected(name))
         .collect();
     assert!(
         missing.is_empty() && more.is_empty(),

@@ -343,15 +343,25 @@ fn faults(given: Option<Given<String>>) -> Result<Plan, String> {
         // What could not be read has been named.
         None => given.refuse(name, error.problem),
     })?;
+    check_calls(&plan).map_err(|problem| given.refuse(name, problem))?;
+    Ok(plan)
+}
+
+/// Checks that a program in C makes the calls that a plan lets fail, and learns if they fail.
+///
+/// # Errors
+/// The first rule that names another verb.
+pub fn check_calls(plan: &Plan) -> Result<(), String> {
     for (rule, number) in plan.rules().iter().zip(1..) {
         if let Fault::Call { verb, .. } = rule
             && !can_fail(*verb)
         {
-            let problem = format!("rule {number}: {verb} is no call of a program that can fail");
-            return Err(given.refuse(name, problem));
+            return Err(format!(
+                "rule {number}: {verb} is no call of a program that can fail"
+            ));
         }
     }
-    Ok(plan)
+    Ok(())
 }
 
 /// Whether a program in C calls this verb, and learns if it fails.

@@ -14,7 +14,7 @@ mod suppressions;
 #[cfg(target_os = "linux")]
 pub mod trees;
 
-pub use config::{Config, link_layer};
+pub use config::{Config, check_calls, link_layer};
 pub use fabric::Fabric;
 pub use format::DiagnoseFormat;
 pub use setting::{Kind, SETTINGS, Setting, Variables};

@@ -21,7 +21,13 @@ impl Sim {
         self.world.with(|fabric| diagnose(fabric, None))
     }
 
-    /// The same, but that it panics when it is dropped if the program has made mistakes that are certain: a guard for
+    /// What the program did wrong so far, for one that goes on: what it has not done yet is a hint, and what it still has
+    /// is no leftover. The judgment is that of a program that is stopped here.
+    pub fn diagnose_so_far(&self) -> Diagnosis {
+        self.world.with(|fabric| diagnose(fabric, Some(&[])))
+    }
+
+    /// The simulation panics when it is dropped if the program has made mistakes that are certain: a guard for
     /// tests. Hints and leftovers pass; [`diagnose`](Self::diagnose) has them. So tests of failure can be strict: work that a
     /// fault rule or the laboratory let fail is a hint, and so is work whose failure the program has handled
     /// ([`Problem::Failed`](crate::Problem::Failed)). [`allow`](Self::allow) lets more pass.

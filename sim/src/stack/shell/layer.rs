@@ -1,5 +1,6 @@
-//! Mistakes that only a layer over the verbs sees: it adds them to the diagnosis when they happen.
+//! What only a layer over the verbs knows: it adds mistakes to the diagnosis when they happen, and lines to the trace.
 
+use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
 use verbs_api::{Context, Handle};
 
@@ -24,6 +25,17 @@ pub struct Misuse {
     pub text: String,
     /// Where what the text speaks of began, behind words that say which; if it is known.
     pub place: Option<(&'static str, Site)>,
+}
+
+impl Sim {
+    /// Adds to the trace, if one is kept, what a layer over the verbs has to say of a node. It is recorded as a call.
+    pub fn annotate(&self, node: u32, what: impl FnOnce() -> String) {
+        self.world.with(|fabric| {
+            if fabric.is_traced() {
+                fabric.record(node, TraceEvent::Call { call: what() });
+            }
+        });
+    }
 }
 
 impl Misuse {

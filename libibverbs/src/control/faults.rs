@@ -1,0 +1,130 @@
+//! The faults that the program itself has put in force.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use verbs_api::lab::{FaultId, Lab, When};
+use verbs_api::sync::Mutex;
+use verbs_faults::Plan;
+
+use super::Wrong;
+use crate::engine::Engine;
+
+/// The faults, by the numbers that the program has for them.
+#[derive(Default)]
+pub(crate) struct Faults(Mutex<BTreeMap<i64, Injected>>);
+
+/// What is known of a fault.
+enum Injected {
+    InForce(Vec<Rule>),
+    /// It can strike nothing more and has been taken out of force. It has struck this often.
+    Spent(u64),
+}
+
+struct Rule {
+    id: FaultId,
+    /// How often it can strike, if that has an end.
+    most: Option<u64>,
+}
+
+/// The last number. A child after `fork` goes on from it, so a number of its parent's names nothing there.
+static LAST: AtomicI64 = AtomicI64::new(0);
+
+impl Faults {
+    /// Puts the rules of a plan in force, or none of them. Returns the number of the fault.
+    pub(super) fn inject(&self, engine: &Engine, plan: &Plan) -> Result<i64, Wrong> {
+        verbs_settings::check_calls(plan).map_err(Wrong::invalid)?;
+        if plan.rules().is_empty() {
+            return Err(Wrong::invalid("there is no [[rule]]"));
+        }
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        engine.sim.annotate(0, || {
+            let text = plan.to_string();
+            let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
+            format!("verbsim_inject fault {number}: {}", lines.join(" "))
+        });
+        let faults = &mut *self.0.lock();
+        take_out_spent(engine, faults);
+        let mut rules = Vec::new();
+        for rule in plan.rules() {
+            let most = match rule.when() {
+                Some(When::First(most)) => Some(*most),
+                Some(When::Nth(_)) => Some(1),
+                Some(When::These(all)) => Some(all.len() as u64),
+                _ => None,
+            };
+            match engine.sim.inject(rule.clone()) {
+                Ok(id) => rules.push(Rule { id, most }),
+                Err(error) => {
+                    take_out(engine, &rules)?;
+                    let what = format!("rule {}: {}", rules.len() + 1, error.cause());
+                    return Err(Wrong::new(error.errno(), what));
+                }
+            }
+        }
+        faults.insert(number, Injected::InForce(rules));
+        Ok(number)
+    }
+
+    pub(super) fn struck(&self, engine: &Engine, number: i64) -> Result<i64, Wrong> {
+        let faults = self.0.lock();
+        let fault = faults.get(&number).ok_or_else(|| unknown(number))?;
+        Ok(fault.struck(engine)? as i64)
+    }
+
+    /// Takes a fault out of force. Returns how often it has struck.
+    pub(super) fn remove(&self, engine: &Engine, number: i64) -> Result<i64, Wrong> {
+        let fault = self.0.lock().remove(&number);
+        let fault = fault.ok_or_else(|| unknown(number))?;
+        engine
+            .sim
+            .annotate(0, || format!("verbsim_remove fault {number}"));
+        let struck = match &fault {
+            Injected::InForce(rules) => take_out(engine, rules)?,
+            Injected::Spent(struck) => *struck,
+        };
+        Ok(struck as i64)
+    }
+}
+
+impl Injected {
+    fn struck(&self, engine: &Engine) -> Result<u64, Wrong> {
+        match self {
+            Self::InForce(rules) => rules.iter().map(|rule| rule.struck(engine)).sum(),
+            Self::Spent(struck) => Ok(*struck),
+        }
+    }
+}
+
+impl Rule {
+    fn struck(&self, engine: &Engine) -> Result<u64, Wrong> {
+        Ok(engine.sim.struck(self.id)?)
+    }
+
+    fn is_spent(&self, engine: &Engine) -> bool {
+        let struck = self.struck(engine);
+        matches!((struck, self.most), (Ok(struck), Some(most)) if struck >= most)
+    }
+}
+
+/// Each packet is compared with each rule in force, so those that can strike nothing more do not stay.
+fn take_out_spent(engine: &Engine, faults: &mut BTreeMap<i64, Injected>) {
+    for fault in faults.values_mut() {
+        if let Injected::InForce(rules) = fault
+            && rules.iter().all(|rule| rule.is_spent(engine))
+            && let Ok(struck) = take_out(engine, rules)
+        {
+            *fault = Injected::Spent(struck);
+        }
+    }
+}
+
+/// Takes rules out of force. Returns how often they have struck together.
+fn take_out(engine: &Engine, rules: &[Rule]) -> Result<u64, Wrong> {
+    let struck = rules.iter().map(|rule| engine.sim.remove(rule.id));
+    Ok(struck.sum::<verbs_api::Result<u64>>()?)
+}
+
+fn unknown(number: i64) -> Wrong {
+    Wrong::invalid(format!("there is no fault {number} in this process"))
+}

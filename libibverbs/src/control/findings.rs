@@ -1,0 +1,88 @@
+//! What was found so far, and since which mark.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use verbs_api::sync::Mutex;
+use verbs_sim::{Class, Finding};
+
+use super::Wrong;
+use crate::engine::{Engine, running};
+use crate::{at_exit, json};
+
+/// The findings that were seen, as lines of JSON, each with the last mark before it was first seen. So a finding that
+/// has changed, such as by its count, is new.
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<BTreeMap<String, i64>>);
+
+/// How many marks there were. A child after `fork` goes on from it: all that it finds is later than its parent's marks.
+static MARKS: AtomicI64 = AtomicI64::new(0);
+
+/// Writes a mark into the trace. Returns its number, from 1.
+///
+/// It does not wake a library that sleeps: that has neither a trace nor findings yet.
+pub(super) fn mark(text: &str) -> i64 {
+    if let Some(engine) = running() {
+        let seen = &mut *engine.seen.0.lock();
+        look(engine, seen);
+        engine.sim.annotate(0, || format!("verbsim_mark {text}"));
+        return MARKS.fetch_add(1, Ordering::Relaxed) + 1;
+    }
+    MARKS.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// The findings since a mark, a line of JSON each.
+pub(super) fn lines(since: i64) -> Result<String, Wrong> {
+    let found = found(since)?.into_iter();
+    Ok(found.map(|(_, line)| line).collect())
+}
+
+/// How many there are of a level or a class, or of any.
+pub(super) fn count(what: Option<&str>, since: i64) -> Result<i64, Wrong> {
+    let is_of: Box<dyn Fn(&Finding) -> bool> = match what {
+        None => Box::new(|_| true),
+        Some(level @ ("error" | "warning")) => {
+            Box::new(move |finding| json::level(finding.certainty) == level)
+        }
+        Some(name) => {
+            let class: Class = name.parse().map_err(|_| {
+                let allowed = "error, warning, or a class (`verbsim classes` lists them)";
+                Wrong::invalid(format!("what is {name}: allowed are NULL, {allowed}"))
+            })?;
+            Box::new(move |finding| finding.class() == class)
+        }
+    };
+    let found = found(since)?;
+    Ok(found.iter().filter(|(finding, _)| is_of(finding)).count() as i64)
+}
+
+fn found(since: i64) -> Result<Vec<(Finding, String)>, Wrong> {
+    let marks = MARKS.load(Ordering::Relaxed);
+    if !(0..=marks).contains(&since) {
+        let what = format!("there is no mark {since}; the last one is {marks}");
+        return Err(Wrong::invalid(what));
+    }
+    let Some(engine) = running() else {
+        return Ok(Vec::new());
+    };
+    let seen = &mut *engine.seen.0.lock();
+    let mut found = look(engine, seen);
+    found.retain(|(_, line)| seen.get(line).is_some_and(|first| *first >= since));
+    Ok(found)
+}
+
+/// Looks at what there is now, and forgets what is no longer there.
+fn look(engine: &Engine, seen: &mut BTreeMap<String, i64>) -> Vec<(Finding, String)> {
+    let marks = MARKS.load(Ordering::Relaxed);
+    let with_line = |finding: Finding| {
+        let line = json::line(engine, &finding);
+        (finding, line)
+    };
+    let found: Vec<_> = at_exit::so_far(engine).into_iter().map(with_line).collect();
+    let now = found.iter().map(|(_, line)| {
+        let first = seen.get(line).copied().unwrap_or(marks);
+        (line.clone(), first)
+    });
+    *seen = now.collect();
+    found
+}

@@ -1,0 +1,253 @@
+"""Faults on purpose, findings, and marks, for tests of Python programs that use libibverbs.
+
+A test that runs under ``verbsim exec`` can lose packets, let calls and completions fail, take a port down, and ask
+what the program did wrong so far. On other devices `is_simulated` is false: `findings` is empty, `mark` does nothing,
+and whatever puts a fault in force raises `OSError` with ``ENOTSUP``.
+
+A device is its name, such as ``"sim0"``, or a pyverbs ``Context``. A queue pair is its number, or a pyverbs ``QP``.
+``None`` stands for every one. A wrong argument raises `OSError` or `TypeError`; a line on the standard error says what
+is wrong. Any thread may call any function at any time.
+
+Faults and findings are those of the calling process. A child after ``fork`` has devices of its own, and none of its
+parent's faults. Devices of other processes cannot be reached.
+"""
+
+import ctypes
+import errno
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, List, Optional, Type, Union
+
+__all__ = [
+    "Device",
+    "Fault",
+    "Finding",
+    "QueuePair",
+    "delay_packets",
+    "drop_packets",
+    "fail_calls",
+    "fail_completions",
+    "findings",
+    "inject",
+    "is_simulated",
+    "kill_device",
+    "mark",
+    "port_down",
+]
+
+#: The name of a device, or an object with an attribute ``name``, such as a pyverbs ``Context``.
+Device = Union[str, Any]
+
+#: The number of a queue pair, or an object with an attribute ``qp_num``, such as a pyverbs ``QP``.
+QueuePair = Union[int, Any]
+
+
+def is_simulated() -> bool:
+    """Whether the devices of this process are simulated."""
+    return _function("verbsim_inject") is not None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A mistake of the program, as ``verbsim exec --diagnose-format json`` writes it."""
+
+    #: The name of the device.
+    device: str
+    #: Such as ``VS-KEY-01``; ``verbsim explain`` knows it.
+    cls: str
+    #: ``error``: it is wrong; ``warning``: it may be right.
+    level: str
+    #: The rule that it breaks.
+    rule: str
+    #: What is wrong.
+    sentence: str
+    #: File and line of C, if it is known; that needs ``verbsim exec --diagnose``.
+    place: Optional[str]
+    #: The calls around the place, from the inside out.
+    callers: List[str]
+    #: How often the same was found at the same place.
+    count: int
+    #: What to do.
+    help: str
+
+    def __str__(self) -> str:
+        place = f" ({self.place})" if self.place else ""
+        return f"{self.device}: {self.cls}: {self.level}: {self.sentence}{place}"
+
+
+def findings(since: int = 0) -> List[Finding]:
+    """The mistakes of the program so far, in this process.
+
+    Those that are new or have changed since the mark ``since``, or all of them if it is 0. They are judged as if the
+    program were stopped here: what it may still do is a warning, and objects that it still has are not mentioned.
+    Suppressed findings are left out. It is empty on devices that are not simulated.
+    """
+    find = _function("verbsim_findings")
+    if find is None:
+        return []
+    find.restype = ctypes.c_void_p
+    address = find(ctypes.c_int64(since))
+    if not address:
+        raise _error(ctypes.get_errno())
+    text = ctypes.string_at(address).decode()
+    release = ctypes.CDLL(None).free
+    release.argtypes, release.restype = [ctypes.c_void_p], None
+    release(address)
+    return [_finding(line) for line in text.splitlines()]
+
+
+def mark(text: str) -> int:
+    """Writes a line into the trace, once a device is in use. Returns the number of the mark, for `findings`.
+
+    It is 0 on devices that are not simulated.
+    """
+    return _call("verbsim_mark", text) if is_simulated() else 0
+
+
+class Fault:
+    """A fault that is in force until it has struck its count, or until it is removed.
+
+    As a context manager it is removed at the end of the block.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._struck: Optional[int] = None
+
+    @property
+    def struck(self) -> int:
+        """How often it has struck."""
+        if self._struck is None:
+            return _call("verbsim_struck", ctypes.c_int64(self.number))
+        return self._struck
+
+    def remove(self) -> int:
+        """Takes it out of force, if it is. Returns how often it has struck."""
+        if self._struck is None:
+            self._struck = _call("verbsim_remove", ctypes.c_int64(self.number))
+        return self._struck
+
+    def __enter__(self) -> "Fault":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: object, trace: object) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        return f"Fault({self.number})"
+
+
+def inject(rules: str) -> Fault:
+    """Puts the rules of a fault plan in force: TOML, as ``verbsim help faults`` says.
+
+    Times in a rule count from the first use of a device in this process.
+    """
+    return Fault(_call("verbsim_inject", rules))
+
+
+def drop_packets(count: int = 1, *, device: Optional[Device] = None, qp: Optional[QueuePair] = None) -> Fault:
+    """The next ``count`` packets that leave a queue pair are lost: requests, answers and acknowledgements.
+
+    With a count of 0 they are lost until the fault is removed. So it is with the other functions.
+    """
+    return Fault(_call("verbsim_drop_packets_at", _name(device), _number(qp), _count(count)))
+
+
+def delay_packets(
+    seconds: float, count: int = 1, *, device: Optional[Device] = None, qp: Optional[QueuePair] = None
+) -> Fault:
+    """The next ``count`` packets that leave a queue pair arrive this much later, and others overtake them.
+
+    The time is counted in microseconds.
+    """
+    by = ctypes.c_uint64(round(seconds * 1e6))
+    return Fault(_call("verbsim_delay_packets_at", _name(device), _number(qp), _count(count), by))
+
+
+def fail_calls(verb: str, error: int, count: int = 1, *, device: Optional[Device] = None) -> Fault:
+    """The next ``count`` calls of a verb on a device fail with this errno value, and have no other effect.
+
+    The verb has its name in C, such as ``"ibv_post_send"``.
+    """
+    return Fault(_call("verbsim_fail_calls_at", _name(device), verb, ctypes.c_int(error), _count(count)))
+
+
+def fail_completions(
+    status: int, count: int = 1, *, device: Optional[Device] = None, qp: Optional[QueuePair] = None
+) -> Fault:
+    """The next ``count`` successful completions of a queue pair become errors with this status.
+
+    They have the effects of a real error: the queue pair goes to the error state, and the work behind it is flushed.
+    The status is a number of ``enum ibv_wc_status``, such as ``pyverbs.enums.IBV_WC_RETRY_EXC_ERR``.
+    """
+    status_number = ctypes.c_uint32(status)
+    return Fault(_call("verbsim_fail_completions_at", _name(device), _number(qp), status_number, _count(count)))
+
+
+def port_down(device: Device, port: int = 1) -> Fault:
+    """A port, from 1, is down (``IBV_EVENT_PORT_ERR``) until the fault is removed (``IBV_EVENT_PORT_ACTIVE``)."""
+    return Fault(_call("verbsim_port_down_at", _name(device), ctypes.c_uint32(port)))
+
+
+def kill_device(device: Device) -> None:
+    """A device dies for good.
+
+    Each context of it gets ``IBV_EVENT_DEVICE_FATAL``, and its verbs fail with ``EIO``, except those that free an
+    object.
+    """
+    _call("verbsim_kill_device_at", _name(device))
+
+
+def _function(name: str) -> Optional[Any]:
+    """A function of the simulator, if it is in this process."""
+    # What is preloaded is in the first; without a preload, what pyverbs has loaded is in the second alone.
+    for library, mode in ((None, ctypes.DEFAULT_MODE), ("libibverbs.so.1", os.RTLD_NOLOAD | os.RTLD_LAZY)):
+        try:
+            return ctypes.CDLL(library, mode, use_errno=True)[name]
+        except (OSError, AttributeError):
+            continue
+    return None
+
+
+def _call(name: str, *arguments: Any) -> int:
+    function = _function(name)
+    if function is None:
+        what = "the devices are not simulated: run the test under `verbsim exec`"
+        raise OSError(errno.ENOTSUP, what)
+    function.restype = ctypes.c_int64
+    result: int = function(*(_text(one) if isinstance(one, str) else one for one in arguments))
+    if result < 0:
+        raise _error(-result)
+    return result
+
+
+def _text(text: str) -> bytes:
+    if "\0" in text:
+        raise ValueError("a text of C cannot have a null character")
+    return text.encode()
+
+
+def _error(number: int) -> OSError:
+    return OSError(number, f"{os.strerror(number)} (the standard error says more)")
+
+
+def _finding(line: str) -> Finding:
+    fields = json.loads(line)
+    fields["cls"] = fields.pop("class")
+    return Finding(**{name: fields[name] for name in Finding.__dataclass_fields__})
+
+
+def _name(device: Optional[Device]) -> Optional[str]:
+    name = device if device is None or isinstance(device, (str, bytes)) else device.name
+    return name.decode() if isinstance(name, bytes) else name
+
+
+def _number(qp: Optional[QueuePair]) -> ctypes.c_uint32:
+    return ctypes.c_uint32(qp if isinstance(qp, int) else 0 if qp is None else qp.qp_num)
+
+
+def _count(count: int) -> ctypes.c_uint64:
+    if count < 0:
+        raise OSError(errno.EINVAL, f"count is {count}")
+    return ctypes.c_uint64(count)
