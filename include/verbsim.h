@@ -108,7 +108,7 @@ static inline int64_t verbsim_port_down(const struct ibv_context *context, uint3
 }
 
 /* A device dies for good: each context of it gets IBV_EVENT_DEVICE_FATAL, and its verbs fail with EIO, except those
- * that free an object. Returns 0. */
+ * that free an object. Returns 0, or -EIO if it is dead already. */
 static inline int64_t verbsim_kill_device(const struct ibv_context *context)
 {
     VERBSIM_CALL("verbsim_kill_device_at", (const char *), (verbsim_name_of(context)));
@@ -141,7 +141,8 @@ static inline int64_t verbsim_mark(const char *text)
  * that it still has are not mentioned. Suppressed findings are left out.
  *
  * The text has a line of JSON for each finding (docs/json.md, `verbsim help json`), and is empty if there is none. The
- * caller frees it. NULL, with errno, is an error. Without `verbsim exec --diagnose` the findings have no place. */
+ * caller frees it. NULL, with errno, is an error. With `verbsim exec --diagnose` a place is exact; without it, a place in
+ * unoptimized code may be a line of verbs.h. */
 static inline char *verbsim_findings(int64_t since)
 {
     VERBSIM_FIND("verbsim_findings", char *, (int64_t));

@@ -1,7 +1,8 @@
-//! `verbsim help`: the help of commands, and the documents. `verbsim generate`: completions and man pages.
+//! `verbsim help`: the help of commands, and the documents. `verbsim generate`: completions, man pages and the C header.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use clap_complete::Shell;
@@ -31,6 +32,11 @@ enum What {
     /// Man pages, a file for each command
     Man {
         /// The folder to write them to
+        folder: PathBuf,
+    },
+    /// The C header verbsim.h, by which a program's tests inject faults and ask for findings
+    Header {
+        /// The folder to write it to
         folder: PathBuf,
     },
 }
@@ -152,10 +158,16 @@ pub(crate) fn generate(args: &Generate, mut cli: clap::Command) -> Result<(), St
             clap_complete::generate(*shell, &mut cli, "verbsim", &mut text);
             print(&String::from_utf8_lossy(&text))
         }
-        What::Man { folder } => {
-            let written =
-                fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(cli, folder));
-            written.map_err(|error| Stop::usage(format!("{}: {error}", folder.display())))
-        }
+        What::Man { folder } => written_to(folder, |folder| clap_mangen::generate_to(cli, folder)),
+        What::Header { folder } => written_to(folder, |folder| {
+            let text = include_str!("../include/verbsim.h");
+            fs::write(folder.join("verbsim.h"), text)
+        }),
     }
+}
+
+/// Makes the folder, and writes into it.
+fn written_to(folder: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Stop> {
+    let written = fs::create_dir_all(folder).and_then(|()| write(folder));
+    written.map_err(|error| Stop::usage(format!("{}: {error}", folder.display())))
 }

@@ -264,6 +264,18 @@ fn completions_and_man_pages_are_made() {
     assert!(page.contains("shard"), "{page}");
 }
 
+#[test]
+fn the_header_of_c_is_written_to_a_folder() {
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/include");
+    assert!(
+        verbsim(&format!("generate header {folder}"))
+            .status
+            .success()
+    );
+    let header = std::fs::read_to_string(format!("{folder}/verbsim.h")).unwrap();
+    assert_eq!(header, include_str!("../include/verbsim.h"));
+}
+
 /// Status 130, how far it came, and how to go on.
 #[test]
 #[cfg(target_os = "linux")]

@@ -49,6 +49,8 @@
 //! (`object`, in an `arena`, for which `pin` says who uses it), calls the `engine`, and returns as C does (`result`). Each kind of object has
 //! a file, and so have `import` and `xrc`. Calls that wait for events are `blocking`. `caller` notes where the program calls, and `place` names that.
 //!
+//! `control` has the functions behind `verbsim.h`, which tests of programs call.
+//!
 //! `preload` is the library in `LD_PRELOAD`, `loaded` the libraries of the process, `sysfs` the files
 //! of the devices.
 //!

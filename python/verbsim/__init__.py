@@ -62,7 +62,7 @@ class Finding:
     rule: str
     #: What is wrong.
     sentence: str
-    #: File and line of C, if it is known; that needs ``verbsim exec --diagnose``.
+    #: File and line of C, if it is known.
     place: Optional[str]
     #: The calls around the place, from the inside out.
     callers: List[str]
@@ -87,7 +87,7 @@ def findings(since: int = 0) -> List[Finding]:
     if find is None:
         return []
     find.restype = ctypes.c_void_p
-    address = find(ctypes.c_int64(since))
+    address = find(ctypes.c_int64(_within("since", since, 0, (1 << 63) - 1)))
     if not address:
         raise _error(ctypes.get_errno())
     text = ctypes.string_at(address).decode()
@@ -161,8 +161,10 @@ def delay_packets(
 
     The time is counted in microseconds.
     """
-    by = ctypes.c_uint64(round(seconds * 1e6))
-    return Fault(_call("verbsim_delay_packets_at", _name(device), _number(qp), _count(count), by))
+    by = _within("seconds * 1000000", round(seconds * 1e6), 1, (1 << 63) - 1)
+    return Fault(
+        _call("verbsim_delay_packets_at", _name(device), _number(qp), _count(count), ctypes.c_uint64(by))
+    )
 
 
 def fail_calls(verb: str, error: int, count: int = 1, *, device: Optional[Device] = None) -> Fault:
@@ -170,7 +172,8 @@ def fail_calls(verb: str, error: int, count: int = 1, *, device: Optional[Device
 
     The verb has its name in C, such as ``"ibv_post_send"``.
     """
-    return Fault(_call("verbsim_fail_calls_at", _name(device), verb, ctypes.c_int(error), _count(count)))
+    number = ctypes.c_int(_within("error", error, 1, 4095))
+    return Fault(_call("verbsim_fail_calls_at", _name(device), verb, number, _count(count)))
 
 
 def fail_completions(
@@ -181,13 +184,13 @@ def fail_completions(
     They have the effects of a real error: the queue pair goes to the error state, and the work behind it is flushed.
     The status is a number of ``enum ibv_wc_status``, such as ``pyverbs.enums.IBV_WC_RETRY_EXC_ERR``.
     """
-    status_number = ctypes.c_uint32(status)
-    return Fault(_call("verbsim_fail_completions_at", _name(device), _number(qp), status_number, _count(count)))
+    number = ctypes.c_uint32(_within("status", status, 1, 0xFFFFFFFF))
+    return Fault(_call("verbsim_fail_completions_at", _name(device), _number(qp), number, _count(count)))
 
 
 def port_down(device: Device, port: int = 1) -> Fault:
     """A port, from 1, is down (``IBV_EVENT_PORT_ERR``) until the fault is removed (``IBV_EVENT_PORT_ACTIVE``)."""
-    return Fault(_call("verbsim_port_down_at", _name(device), ctypes.c_uint32(port)))
+    return Fault(_call("verbsim_port_down_at", _name(device), ctypes.c_uint32(_within("port", port, 1, 255))))
 
 
 def kill_device(device: Device) -> None:
@@ -244,10 +247,17 @@ def _name(device: Optional[Device]) -> Optional[str]:
 
 
 def _number(qp: Optional[QueuePair]) -> ctypes.c_uint32:
-    return ctypes.c_uint32(qp if isinstance(qp, int) else 0 if qp is None else qp.qp_num)
+    if qp is None:
+        return ctypes.c_uint32(0)
+    return ctypes.c_uint32(_within("qp", qp if isinstance(qp, int) else qp.qp_num, 1, 0xFFFFFF))
 
 
 def _count(count: int) -> ctypes.c_uint64:
-    if count < 0:
-        raise OSError(errno.EINVAL, f"count is {count}")
-    return ctypes.c_uint64(count)
+    return ctypes.c_uint64(_within("count", count, 0, (1 << 63) - 1))
+
+
+def _within(name: str, value: int, least: int, most: int) -> int:
+    # ctypes would leave bits out.
+    if not least <= value <= most:
+        raise OSError(errno.EINVAL, f"{name} is {value}: allowed are {least} to {most}")
+    return value

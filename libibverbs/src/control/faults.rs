@@ -57,7 +57,10 @@ impl Faults {
                 Ok(id) => rules.push(Rule { id, most }),
                 Err(error) => {
                     take_out(engine, &rules)?;
-                    let what = format!("rule {}: {}", rules.len() + 1, error.cause());
+                    let what = match plan.rules().len() {
+                        1 => error.cause().to_string(),
+                        _ => format!("rule {}: {}", rules.len() + 1, error.cause()),
+                    };
                     return Err(Wrong::new(error.errno(), what));
                 }
             }

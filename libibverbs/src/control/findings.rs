@@ -10,10 +10,20 @@ use super::Wrong;
 use crate::engine::{Engine, running};
 use crate::{at_exit, json};
 
-/// The findings that were seen, as lines of JSON, each with the last mark before it was first seen. So a finding that
-/// has changed, such as by its count, is new.
+/// The findings that were seen, as lines of JSON. For each finding with such a line, this has the last mark before it
+/// was first seen. So a finding that has changed, such as by its count, is new.
 #[derive(Default)]
-pub(crate) struct Seen(Mutex<BTreeMap<String, i64>>);
+pub(crate) struct Seen(Mutex<Lines>);
+
+type Lines = BTreeMap<String, Vec<i64>>;
+
+struct Found {
+    finding: Finding,
+    /// In JSON.
+    line: String,
+    /// The last mark before it was first seen.
+    first: i64,
+}
 
 /// How many marks there were. A child after `fork` goes on from it: all that it finds is later than its parent's marks.
 static MARKS: AtomicI64 = AtomicI64::new(0);
@@ -33,8 +43,7 @@ pub(super) fn mark(text: &str) -> i64 {
 
 /// The findings since a mark, a line of JSON each.
 pub(super) fn lines(since: i64) -> Result<String, Wrong> {
-    let found = found(since)?.into_iter();
-    Ok(found.map(|(_, line)| line).collect())
+    Ok(found(since)?.into_iter().map(|found| found.line).collect())
 }
 
 /// How many there are of a level or a class, or of any.
@@ -53,10 +62,11 @@ pub(super) fn count(what: Option<&str>, since: i64) -> Result<i64, Wrong> {
         }
     };
     let found = found(since)?;
-    Ok(found.iter().filter(|(finding, _)| is_of(finding)).count() as i64)
+    let found = found.iter().filter(|found| is_of(&found.finding));
+    Ok(found.count() as i64)
 }
 
-fn found(since: i64) -> Result<Vec<(Finding, String)>, Wrong> {
+fn found(since: i64) -> Result<Vec<Found>, Wrong> {
     let marks = MARKS.load(Ordering::Relaxed);
     if !(0..=marks).contains(&since) {
         let what = format!("there is no mark {since}; the last one is {marks}");
@@ -65,24 +75,28 @@ fn found(since: i64) -> Result<Vec<(Finding, String)>, Wrong> {
     let Some(engine) = running() else {
         return Ok(Vec::new());
     };
-    let seen = &mut *engine.seen.0.lock();
-    let mut found = look(engine, seen);
-    found.retain(|(_, line)| seen.get(line).is_some_and(|first| *first >= since));
+    let mut found = look(engine, &mut engine.seen.0.lock());
+    found.retain(|found| found.first >= since);
     Ok(found)
 }
 
 /// Looks at what there is now, and forgets what is no longer there.
-fn look(engine: &Engine, seen: &mut BTreeMap<String, i64>) -> Vec<(Finding, String)> {
+fn look(engine: &Engine, seen: &mut Lines) -> Vec<Found> {
     let marks = MARKS.load(Ordering::Relaxed);
-    let with_line = |finding: Finding| {
+    let before = std::mem::take(seen);
+    let see = |finding| {
         let line = json::line(engine, &finding);
-        (finding, line)
+        let alike = seen.entry(line.clone()).or_default();
+        let first = before
+            .get(&line)
+            .and_then(|alike_before| alike_before.get(alike.len()));
+        let first = first.copied().unwrap_or(marks);
+        alike.push(first);
+        Found {
+            finding,
+            line,
+            first,
+        }
     };
-    let found: Vec<_> = at_exit::so_far(engine).into_iter().map(with_line).collect();
-    let now = found.iter().map(|(_, line)| {
-        let first = seen.get(line).copied().unwrap_or(marks);
-        (line.clone(), first)
-    });
-    *seen = now.collect();
-    found
+    at_exit::so_far(engine).into_iter().map(see).collect()
 }

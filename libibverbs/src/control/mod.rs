@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 use std::time::Duration;
 
 use verbs_api::lab::{Fault, Lab, PacketFilter, When};
-use verbs_api::{Error, ErrorKind, Verb, Verbs, WcStatus};
+use verbs_api::{Error, ErrorKind, Verb, Verbs, Wait, WcStatus};
 use verbs_faults::{Plan, PlanError};
 
 use crate::engine::{Engine, engine, unobserved};
@@ -104,6 +104,9 @@ pub(crate) extern "C" fn kill_device(device: *const c_char) -> i64 {
         // The laboratory finds a device by a context, and the program may have none.
         let context = sim.open_device(&format!("sim{node}"))?;
         sim.kill_device(context)?;
+        // This context gets the event too. Left unread, it would be a finding.
+        let event = sim.get_async_event(context, Wait::Poll)?;
+        sim.ack_async_event(context, &event)?;
         sim.close_device(context)?;
         Ok(0)
     })
