@@ -79,6 +79,11 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
         include_str!("../docs/faults.md"),
     ),
     (
+        "faults-on-purpose",
+        "let a test in C, C++ or Python cause faults",
+        include_str!("../docs/faults-on-purpose.md"),
+    ),
+    (
         "invariants",
         "what is checked in every run",
         include_str!("../docs/invariants.md"),

@@ -77,6 +77,7 @@ fn each_guide_does_what_it_says() {
 const GUIDES: &[&str] = &[
     "testing-rust.md",
     "existing-programs.md",
+    "faults-on-purpose.md",
     "model-checking.md",
     "exploration.md",
     "conformance.md",
@@ -199,6 +200,12 @@ impl Reader {
             .args(["-c", &script])
             .current_dir(&self.at)
             .env("PATH", format!("{}:{path}", program.display()))
+            // As after `pip install verbsim`.
+            .env(
+                "PYTHONPATH",
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("python"),
+            )
+            .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("CARGO_TARGET_DIR", self.target.join("guides/target"))
             .env("CARGO_TERM_COLOR", "never")
             // Nothing that a guide shows depends on these, and they take minutes.
