@@ -93,7 +93,7 @@ fn write_all(engine: &Engine, end: End) {
 
 /// What was found so far, in a program that goes on, but for what is suppressed.
 pub(crate) fn so_far(engine: &Engine) -> Vec<Finding> {
-    let mut mistakes = engine.sim.diagnose_so_far().mistakes;
+    let mut mistakes = Diagnosis::so_far(&engine.sim).mistakes;
     mistakes.retain(|finding| !is_suppressed(engine, finding));
     mistakes
 }

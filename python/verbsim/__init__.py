@@ -162,9 +162,7 @@ def delay_packets(
     The time is counted in microseconds.
     """
     by = _within("seconds * 1000000", round(seconds * 1e6), 1, (1 << 63) - 1)
-    return Fault(
-        _call("verbsim_delay_packets_at", _name(device), _number(qp), _count(count), ctypes.c_uint64(by))
-    )
+    return Fault(_call("verbsim_delay_packets_at", _name(device), _number(qp), _count(count), ctypes.c_uint64(by)))
 
 
 def fail_calls(verb: str, error: int, count: int = 1, *, device: Optional[Device] = None) -> Fault:

@@ -91,7 +91,7 @@ pub use guarded::Guarded;
 #[cfg(feature = "network")]
 pub use network::Network;
 pub use pcap::Pcap;
-pub use stack::shell::{Misuse, Participant, Sim, Sleeping, Step, Stuck, Watch, What};
+pub use stack::shell::{Annotation, Misuse, Participant, Sim, Sleeping, Step, Stuck, Watch, What};
 pub use suppressions::Suppressions;
 
 /// For searches in the simulator's own tests. No promise is made of it.

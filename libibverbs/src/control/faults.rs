@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use verbs_api::lab::{FaultId, Lab, When};
 use verbs_api::sync::Mutex;
 use verbs_faults::Plan;
+use verbs_sim::Annotation;
 
 use super::Wrong;
 use crate::engine::Engine;
@@ -38,11 +39,10 @@ impl Faults {
             return Err(Wrong::invalid("there is no [[rule]]"));
         }
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        engine.sim.annotate(0, || {
-            let text = plan.to_string();
-            let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
-            format!("verbsim_inject fault {number}: {}", lines.join(" "))
-        });
+        let text = plan.to_string();
+        let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
+        let text = format!("verbsim_inject fault {number}: {}", lines.join(" "));
+        Annotation { node: 0, text }.note(&engine.sim);
         let faults = &mut *self.0.lock();
         take_out_spent(engine, faults);
         let mut rules = Vec::new();
@@ -79,9 +79,8 @@ impl Faults {
     pub(super) fn remove(&self, engine: &Engine, number: i64) -> Result<i64, Wrong> {
         let fault = self.0.lock().remove(&number);
         let fault = fault.ok_or_else(|| unknown(number))?;
-        engine
-            .sim
-            .annotate(0, || format!("verbsim_remove fault {number}"));
+        let text = format!("verbsim_remove fault {number}");
+        Annotation { node: 0, text }.note(&engine.sim);
         let struck = match &fault {
             Injected::InForce(rules) => take_out(engine, rules)?,
             Injected::Spent(struck) => *struck,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use verbs_api::sync::Mutex;
-use verbs_sim::{Class, Finding};
+use verbs_sim::{Annotation, Class, Finding};
 
 use super::Wrong;
 use crate::engine::{Engine, running};
@@ -35,7 +35,8 @@ pub(super) fn mark(text: &str) -> i64 {
     if let Some(engine) = running() {
         let seen = &mut *engine.seen.0.lock();
         look(engine, seen);
-        engine.sim.annotate(0, || format!("verbsim_mark {text}"));
+        let text = format!("verbsim_mark {text}");
+        Annotation { node: 0, text }.note(&engine.sim);
         return MARKS.fetch_add(1, Ordering::Relaxed) + 1;
     }
     MARKS.fetch_add(1, Ordering::Relaxed) + 1

@@ -15,6 +15,7 @@ use std::time::Duration;
 use verbs_api::lab::{Fault, Lab, PacketFilter, When};
 use verbs_api::{Error, ErrorKind, Verb, Verbs, Wait, WcStatus};
 use verbs_faults::{Plan, PlanError};
+use verbs_sim::Annotation;
 
 use crate::engine::{Engine, engine, unobserved};
 use crate::output::say;
@@ -100,7 +101,8 @@ pub(crate) extern "C" fn kill_device(device: *const c_char) -> i64 {
     answer("verbsim_kill_device", || {
         let node = node(device)?;
         let sim = unobserved();
-        sim.annotate(node, || "verbsim_kill_device".to_owned());
+        let text = "verbsim_kill_device".to_owned();
+        Annotation { node, text }.note(sim);
         // The laboratory finds a device by a context, and the program may have none.
         let context = sim.open_device(&format!("sim{node}"))?;
         sim.kill_device(context)?;

@@ -21,12 +21,6 @@ impl Sim {
         self.world.with(|fabric| diagnose(fabric, None))
     }
 
-    /// What the program did wrong so far, for one that goes on: what it has not done yet is a hint, and what it still has
-    /// is no leftover. The judgment is that of a program that is stopped here.
-    pub fn diagnose_so_far(&self) -> Diagnosis {
-        self.world.with(|fabric| diagnose(fabric, Some(&[])))
-    }
-
     /// The simulation panics when it is dropped if the program has made mistakes that are certain: a guard for
     /// tests. Hints and leftovers pass; [`diagnose`](Self::diagnose) has them. So tests of failure can be strict: work that a
     /// fault rule or the laboratory let fail is a hint, and so is work whose failure the program has handled
@@ -80,6 +74,14 @@ impl Sim {
             panic!("allow({entry:?}): {unknown}; `verbsim classes` lists them");
         }
         self
+    }
+}
+
+impl Diagnosis {
+    /// What a program that goes on did wrong so far. What it has not done yet is a hint, and what it still has is no
+    /// leftover: the judgment is that of a program that is stopped here.
+    pub fn so_far(sim: &Sim) -> Self {
+        sim.world.with(|fabric| diagnose(fabric, Some(&[])))
     }
 }
 

@@ -27,14 +27,21 @@ pub struct Misuse {
     pub place: Option<(&'static str, Site)>,
 }
 
-impl Sim {
-    /// Adds to the trace, if one is kept, what a layer over the verbs has to say of a node. It is recorded as a call.
-    pub fn annotate(&self, node: u32, what: impl FnOnce() -> String) {
-        self.world.with(|fabric| {
-            if fabric.is_traced() {
-                fabric.record(node, TraceEvent::Call { call: what() });
-            }
-        });
+/// A line for the trace: what a layer over the verbs does that is no verb. It is recorded as a call.
+#[derive(Clone, Debug)]
+pub struct Annotation {
+    /// The node that it is about, by its number.
+    pub node: u32,
+    /// In words.
+    pub text: String,
+}
+
+impl Annotation {
+    /// Adds it to the trace, if one is kept.
+    pub fn note(self, sim: &Sim) {
+        let Self { node, text: call } = self;
+        sim.world
+            .with(|fabric| fabric.record(node, TraceEvent::Call { call }));
     }
 }
 

@@ -36,7 +36,7 @@ mod watch;
 mod world;
 
 pub use diagnose::{Sleeping, Stuck};
-pub use layer::Misuse;
+pub use layer::{Annotation, Misuse};
 pub use model::{Participant, Step, What};
 pub use node::Alone;
 pub use sim::Sim;
