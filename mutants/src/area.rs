@@ -184,10 +184,12 @@ fn drop_in(tree: &Tree) -> Result<Judges> {
         let client = built.join(&name);
         let compiled = Command::new("cc")
             .arg("-O1")
+            .arg("-I")
+            .arg(tree.path.join("include"))
             .arg(&source)
             .arg("-o")
             .arg(&client)
-            .args(["-libverbs", "-lpthread"])
+            .args(["-libverbs", "-lrdmacm", "-lpthread"])
             .status()?;
         if !compiled.success() {
             return Err(format!("cc {} fails", source.display()).into());

@@ -213,7 +213,7 @@ static void check_findings(void)
     CHECK(verbsim_count_findings("VS-KEY-01", 0) == 1 && verbsim_count_findings("VS-KEY-02", 0) == 0);
     char *found = verbsim_findings(before);
     CHECK(found && strstr(found, "\"class\":\"VS-KEY-01\"") && strstr(found, "\"device\":\"left\""));
-    CHECK(strstr(found, "no region has the rkey 0x1234") && strstr(found, "control.c:"));
+    CHECK(strstr(found, "no region has the rkey 0x1234") && strstr(found, "\"place\":\""));
     CHECK(strstr(found, "}\n{") && !strcmp(found + strlen(found) - 2, "}\n"));
     free(found);
 
