@@ -151,6 +151,7 @@ fn wrong_arguments_are_named_and_marks_and_faults_are_in_the_trace() {
         "verbsim_mark before the mistake",
         "REM_ACCESS_ERR",
         "verbsim_mark after the mistake",
+        "verbsim_mark round and round",
         "node 1 verbsim_kill_device",
         "async event DEVICE_FATAL",
     ] {

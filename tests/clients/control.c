@@ -77,6 +77,11 @@ static void check_packets(void)
     CHECK(verbsim_remove(late) == 1 && verbsim_remove(lost) == 2);
     CHECK(verbsim_struck(lost) == -EINVAL && verbsim_remove(lost) == -EINVAL);
 
+    /* It never arrives. */
+    late = verbsim_delay_packets(a.qp, 1, UINT64_MAX);
+    send_one(IBV_WC_SUCCESS);
+    CHECK(verbsim_remove(late) == 1);
+
     /* Without a count it has no end, and of another queue pair it is nothing. */
     int64_t others = verbsim_drop_packets(b.qp, 0);
     CHECK(verbsim_remove(others) == 0);
@@ -163,6 +168,7 @@ static void check_wrong_arguments(void)
                          "[[rule]]\nkind = \"port\"\nnode = 7") == -EINVAL);
     CHECK(verbsim_inject("[[rule]]\nkind = \"call\"\nverb = \"ibv_get_device_list\"\nerror = 5") == -EINVAL);
     CHECK(verbsim_delay_packets(a.qp, 1, 0) == -EINVAL);
+    CHECK(verbsim_drop_packets(&(struct ibv_qp){.qp_num = 1u << 24}, 1) == -EINVAL);
     CHECK(verbsim_fail_calls(a.context, NULL, ENOMEM, 1) == -EINVAL);
     CHECK(verbsim_fail_calls(a.context, "ibv_nothing", ENOMEM, 1) == -EINVAL);
     CHECK(verbsim_fail_calls(a.context, "ibv_alloc_pd", 0, 1) == -EINVAL);
@@ -234,7 +240,7 @@ static void *use_all(void *unused)
     for (int i = 0; i < ROUNDS; i++) {
         int64_t fault = verbsim_fail_calls(NULL, "ibv_create_ah", EIO, 1);
         CHECK(fault > 0 && verbsim_struck(fault) == 0);
-        int64_t mark = verbsim_mark("round");
+        int64_t mark = verbsim_mark("round\nand round");
         CHECK(mark > 0 && verbsim_count_findings("error", mark) == 0);
         free(verbsim_findings(0));
         CHECK(verbsim_remove(fault) == 0);

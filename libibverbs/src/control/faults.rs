@@ -130,3 +130,35 @@ fn take_out(engine: &Engine, rules: &[Rule]) -> Result<u64, Wrong> {
 fn unknown(number: i64) -> Wrong {
     Wrong::invalid(format!("there is no fault {number} in this process"))
 }
+
+#[cfg(test)]
+mod tests {
+    use verbs_api::lab::Fault;
+    use verbs_api::{ErrorKind, Verb, Verbs};
+
+    use super::*;
+    use crate::engine::engine;
+
+    /// Each packet and call is compared with each rule in force.
+    #[test]
+    fn faults_that_are_over_do_not_stay_in_force() {
+        let engine = engine();
+        let faults = Faults::default();
+        let once = Plan::new(vec![Fault::fail(Verb::QueryPkey, ErrorKind::Io).first(1)]).unwrap();
+        let context = engine.sim.open_device("sim0").unwrap();
+        let inject_and_strike = || {
+            let number = faults.inject(engine, &once).unwrap();
+            engine.sim.query_pkey(context, 1, 0).unwrap_err();
+            number
+        };
+        let numbers: Vec<_> = (0..100).map(|_| inject_and_strike()).collect();
+        let in_force = |fault: &&Injected| matches!(fault, Injected::InForce(_));
+        assert_eq!(faults.0.lock().values().filter(in_force).count(), 1);
+        for number in numbers {
+            assert_eq!(faults.struck(engine, number).unwrap(), 1);
+            assert_eq!(faults.remove(engine, number).unwrap(), 1);
+        }
+        engine.sim.query_pkey(context, 1, 0).unwrap();
+        engine.sim.close_device(context).unwrap();
+    }
+}

@@ -35,7 +35,8 @@ pub(super) fn mark(text: &str) -> i64 {
     if let Some(engine) = running() {
         let seen = &mut *engine.seen.0.lock();
         look(engine, seen);
-        let text = format!("verbsim_mark {text}");
+        // A record of the trace is a line.
+        let text = format!("verbsim_mark {}", text.replace(char::is_control, " "));
         Annotation { node: 0, text }.note(&engine.sim);
         return MARKS.fetch_add(1, Ordering::Relaxed) + 1;
     }

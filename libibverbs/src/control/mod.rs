@@ -40,7 +40,7 @@ pub(crate) extern "C" fn drop_packets(device: *const c_char, qp_num: u32, count:
     })
 }
 
-/// They arrive so much later.
+/// The next `count` packets that leave a queue pair arrive this much later; all of them if it is 0.
 pub(crate) extern "C" fn delay_packets(
     device: *const c_char,
     qp_num: u32,
