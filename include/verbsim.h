@@ -11,8 +11,8 @@
  *   -ENODEV   no device has this name
  *   -EINVAL   an argument is wrong
  *
- * Except for -ENOTSUP, a line on the standard error says what is wrong. Objects are those of libibverbs; NULL stands
- * for every one. Any thread may call any function at any time.
+ * Except for -ENOTSUP, a line on the standard error says what is wrong. Objects are those of libibverbs. NULL stands
+ * for every one, except where a port goes down or a device dies. Any thread may call any function at any time.
  *
  * Faults and findings are those of the calling process. A child after fork has devices of its own, and none of its
  * parent's faults. Devices of other processes cannot be reached.
