@@ -1,9 +1,9 @@
 /* Faults on purpose, findings, and marks, for tests of programs that use libibverbs.
  *
- * A test that runs under `verbsim exec` can lose packets, let calls and completions fail, take a port down, and ask
- * what the program did wrong so far. Nothing is linked: each function looks for the simulator with dlsym when it is
- * called (with a glibc before 2.34, link with -ldl). On other devices each function changes nothing and returns
- * -ENOTSUP.
+ * A test that runs under `verbsim exec` can lose packets, let calls and completions fail, take a
+ * port down, and ask what the program did wrong so far. Nothing is linked: each function looks for
+ * the simulator with dlsym when it is called (with a glibc before 2.34, link with -ldl). On other
+ * devices each function changes nothing and returns -ENOTSUP.
  *
  * Each function returns a number. A number below zero is an errno value:
  *
@@ -11,11 +11,12 @@
  *   -ENODEV   no device has this name
  *   -EINVAL   an argument is wrong
  *
- * Except for -ENOTSUP, a line on the standard error says what is wrong. Objects are those of libibverbs. NULL stands
- * for every one, except where a port goes down or a device dies. Any thread may call any function at any time.
+ * Except for -ENOTSUP, a line on the standard error says what is wrong. Objects are those of
+ * libibverbs. NULL stands for every one, except where a port goes down or a device dies. Any thread
+ * may call any function at any time.
  *
- * Faults and findings are those of the calling process. A child after fork has devices of its own, and none of its
- * parent's faults. Devices of other processes cannot be reached.
+ * Faults and findings are those of the calling process. A child after fork has devices of its own,
+ * and none of its parent's faults. Devices of other processes cannot be reached.
  */
 #ifndef VERBSIM_H
 #define VERBSIM_H
@@ -31,15 +32,15 @@
 extern "C" {
 #endif
 
-/* Looks for a function of the simulator, and returns -ENOTSUP if there is none. It declares `call` as a pointer to
- * it. */
-#define VERBSIM_FIND(name, result, parameters)                                                                         \
-    result(*call) parameters;                                                                                          \
-    void *found = dlsym(NULL, name); /* NULL is RTLD_DEFAULT, which needs _GNU_SOURCE. */                               \
+/* Declares `call`, a pointer to a function of the simulator, and `found`, which is NULL if there is
+ * no simulator. */
+#define VERBSIM_FIND(name, result, parameters)                                                     \
+    result(*call) parameters;                                                                      \
+    void *found = dlsym(NULL, name); /* RTLD_DEFAULT is NULL, and needs _GNU_SOURCE. */            \
     memcpy(&call, &found, sizeof call)
 
-#define VERBSIM_CALL(name, parameters, arguments)                                                                      \
-    VERBSIM_FIND(name, int64_t, parameters);                                                                           \
+#define VERBSIM_CALL(name, parameters, arguments)                                                  \
+    VERBSIM_FIND(name, int64_t, parameters);                                                       \
     return found ? call arguments : -ENOTSUP
 
 static inline const char *verbsim_name_of(const struct ibv_context *context)
@@ -55,60 +56,69 @@ static inline int verbsim_is_simulated(void)
 
 /* --- Faults ---
  *
- * Each of these puts a fault in force from now on, and returns its number, from 1. The fault counts what matches it
- * from that moment. `count` says how many matches it strikes, and then it is over; 0 stands for all until
- * verbsim_remove. If several faults would strike the same thing, the first one does. */
+ * Each of these puts a fault in force from now on, and returns its number, from 1. The fault counts
+ * what matches it from that moment. `count` says how many matches it strikes, and then it is over;
+ * 0 stands for all until verbsim_remove. If several faults would strike the same thing, the first
+ * one does. */
 
 /* The rules of a fault plan: TOML, as docs/faults.md says (`verbsim help faults`), such as
  *
  *   "[[rule]]\nkind = \"packet\"\nharm = \"duplicate\"\nclass = \"write\"\nnth = 3"
  *
- * Times in a rule count from the first use of a device in this process. All that the other functions put in force can
- * be written as rules. */
+ * Times in a rule count from the first use of a device in this process. All that the other
+ * functions put in force can be written as rules. */
 static inline int64_t verbsim_inject(const char *rules)
 {
     VERBSIM_CALL("verbsim_inject", (const char *), (rules));
 }
 
-/* The next `count` packets that leave a queue pair are lost: requests, answers and acknowledgements. */
+/* The next `count` packets that leave a queue pair are lost: requests, answers and
+ * acknowledgements. */
 static inline int64_t verbsim_drop_packets(const struct ibv_qp *qp, uint64_t count)
 {
     VERBSIM_CALL("verbsim_drop_packets_at", (const char *, uint32_t, uint64_t),
                  (verbsim_name_of(qp ? qp->context : NULL), qp ? qp->qp_num : 0, count));
 }
 
-/* The next `count` packets that leave a queue pair arrive this much later, and others overtake them. */
-static inline int64_t verbsim_delay_packets(const struct ibv_qp *qp, uint64_t count, uint64_t microseconds)
+/* The next `count` packets that leave a queue pair arrive this much later, and others overtake
+ * them. */
+static inline int64_t verbsim_delay_packets(const struct ibv_qp *qp, uint64_t count,
+                                            uint64_t microseconds)
 {
     VERBSIM_CALL("verbsim_delay_packets_at", (const char *, uint32_t, uint64_t, uint64_t),
-                 (verbsim_name_of(qp ? qp->context : NULL), qp ? qp->qp_num : 0, count, microseconds));
+                 (verbsim_name_of(qp ? qp->context : NULL), qp ? qp->qp_num : 0, count,
+                  microseconds));
 }
 
-/* The next `count` calls of a verb on a device, such as "ibv_post_send", fail with this errno value, and have no other
- * effect. */
-static inline int64_t verbsim_fail_calls(const struct ibv_context *context, const char *verb, int error,
-                                         uint64_t count)
+/* The next `count` calls of a verb on a device, such as "ibv_post_send", fail with this errno
+ * value, and have no other effect. */
+static inline int64_t verbsim_fail_calls(const struct ibv_context *context, const char *verb,
+                                         int error, uint64_t count)
 {
     VERBSIM_CALL("verbsim_fail_calls_at", (const char *, const char *, int, uint64_t),
                  (verbsim_name_of(context), verb, error, count));
 }
 
-/* The next `count` successful completions of a queue pair become errors with this status, with the effects of a real
- * one: the queue pair goes to the error state, and the work behind it is flushed. */
-static inline int64_t verbsim_fail_completions(const struct ibv_qp *qp, enum ibv_wc_status status, uint64_t count)
+/* The next `count` successful completions of a queue pair become errors with this status, with the
+ * effects of a real one: the queue pair goes to the error state, and the work behind it is
+ * flushed. */
+static inline int64_t verbsim_fail_completions(const struct ibv_qp *qp, enum ibv_wc_status status,
+                                               uint64_t count)
 {
     VERBSIM_CALL("verbsim_fail_completions_at", (const char *, uint32_t, uint32_t, uint64_t),
-                 (verbsim_name_of(qp ? qp->context : NULL), qp ? qp->qp_num : 0, (uint32_t)status, count));
+                 (verbsim_name_of(qp ? qp->context : NULL), qp ? qp->qp_num : 0, (uint32_t)status,
+                  count));
 }
 
-/* A port, from 1, goes down (IBV_EVENT_PORT_ERR). verbsim_remove brings it up again (IBV_EVENT_PORT_ACTIVE). */
+/* A port, from 1, goes down (IBV_EVENT_PORT_ERR). verbsim_remove brings it up again
+ * (IBV_EVENT_PORT_ACTIVE). */
 static inline int64_t verbsim_port_down(const struct ibv_context *context, uint32_t port)
 {
     VERBSIM_CALL("verbsim_port_down_at", (const char *, uint32_t), (verbsim_name_of(context), port));
 }
 
-/* A device dies for good: each context of it gets IBV_EVENT_DEVICE_FATAL, and its verbs fail with EIO, except those
- * that free an object. Returns 0, or -EIO if it is dead already. */
+/* A device dies for good: each context of it gets IBV_EVENT_DEVICE_FATAL, and its verbs fail with
+ * EIO, except those that free an object. Returns 0, or -EIO if it is dead already. */
 static inline int64_t verbsim_kill_device(const struct ibv_context *context)
 {
     VERBSIM_CALL("verbsim_kill_device_at", (const char *), (verbsim_name_of(context)));
@@ -120,8 +130,8 @@ static inline int64_t verbsim_struck(int64_t fault)
     VERBSIM_CALL("verbsim_struck", (int64_t), (fault));
 }
 
-/* Takes a fault out of force. Returns how often it has struck. Packets that it has delayed stay delayed. Its number
- * then names nothing. */
+/* Takes a fault out of force. Returns how often it has struck. Packets that it has delayed stay
+ * delayed. Its number then names nothing. */
 static inline int64_t verbsim_remove(int64_t fault)
 {
     VERBSIM_CALL("verbsim_remove", (int64_t), (fault));
@@ -129,20 +139,21 @@ static inline int64_t verbsim_remove(int64_t fault)
 
 /* --- Marks and findings --- */
 
-/* Writes a line into the trace (`verbsim exec --trace`) once a device is in use. Returns the number of the mark, from
- * 1, for verbsim_findings. */
+/* Writes a line into the trace (`verbsim exec --trace`) once a device is in use. Returns the number
+ * of the mark, from 1, for verbsim_findings. */
 static inline int64_t verbsim_mark(const char *text)
 {
     VERBSIM_CALL("verbsim_mark", (const char *), (text));
 }
 
-/* The mistakes of the program so far, in this process: those that are new or have changed since a mark, or all of them
- * if `since` is 0. They are judged as if the program were stopped here: what it may still do is a warning, and objects
- * that it still has are not mentioned. Suppressed findings are left out.
+/* The mistakes of the program so far, in this process: those that are new or have changed since a
+ * mark, or all of them if `since` is 0. They are judged as if the program were stopped here: what
+ * it may still do is a warning, and objects that it still has are not mentioned. Suppressed
+ * findings are left out.
  *
- * The text has a line of JSON for each finding (docs/json.md, `verbsim help json`), and is empty if there is none. The
- * caller frees it. NULL, with errno, is an error. With `verbsim exec --diagnose` a place is exact; without it, a place in
- * unoptimized code may be a line of verbs.h. */
+ * The text has a line of JSON for each finding (docs/json.md, `verbsim help json`), and is empty if
+ * there is none. The caller frees it. NULL, with errno, is an error. With `verbsim exec --diagnose`
+ * a place is exact; without it, a place in unoptimized code may be a line of verbs.h. */
 static inline char *verbsim_findings(int64_t since)
 {
     VERBSIM_FIND("verbsim_findings", char *, (int64_t));
@@ -152,8 +163,8 @@ static inline char *verbsim_findings(int64_t since)
     return NULL;
 }
 
-/* How many findings verbsim_findings has. `what` is "error", "warning", or a class such as "VS-KEY-01"; NULL stands
- * for all. */
+/* How many findings verbsim_findings has. `what` is "error", "warning", or a class such as
+ * "VS-KEY-01"; NULL stands for all. */
 static inline int64_t verbsim_count_findings(const char *what, int64_t since)
 {
     VERBSIM_CALL("verbsim_count_findings", (const char *, int64_t), (what, since));

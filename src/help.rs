@@ -1,4 +1,5 @@
-//! `verbsim help`: the help of commands, and the documents. `verbsim generate`: completions, man pages and the C header.
+//! `verbsim help`: the help of commands, and the documents. `verbsim generate`: completions, man
+//! pages and the C header.
 
 use std::fs;
 use std::io;

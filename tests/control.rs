@@ -1,6 +1,8 @@
-//! `verbsim.h` and the Python module: in programs of C and C++ of each standard, and where nothing is simulated.
+//! `verbsim.h` and the Python module: in programs of C and C++ of each standard, and where nothing
+//! is simulated.
 //!
-//! The programs are `tests/clients/control.c` and `tests/clients/control.py`, which check what the functions do.
+//! The programs are `tests/clients/control.c` and `tests/clients/control.py`, which check what the
+//! functions do.
 #![cfg(target_os = "linux")]
 
 use std::fs;

@@ -1,5 +1,5 @@
-/* Every function of verbsim.h: faults, findings, marks, wrong arguments, threads, fork. Where the devices are not
- * simulated, each says so.
+/* Every function of verbsim.h: faults, findings, marks, wrong arguments, threads, fork. Where the
+ * devices are not simulated, each says so.
  *
  * verbsim exec --names left,right --seed 0 */
 #include "bench.h"

@@ -28,7 +28,8 @@ struct Rule {
     most: Option<u64>,
 }
 
-/// The last number. A child after `fork` goes on from it, so a number of its parent's names nothing there.
+/// The last number. A child after `fork` goes on from it, so a number of its parent's names nothing
+/// there.
 static LAST: AtomicI64 = AtomicI64::new(0);
 
 impl Faults {
@@ -109,7 +110,8 @@ impl Rule {
     }
 }
 
-/// Each packet is compared with each rule in force, so those that can strike nothing more do not stay.
+/// Each packet is compared with each rule in force, so those that can strike nothing more do not
+/// stay.
 fn take_out_spent(engine: &Engine, faults: &mut BTreeMap<i64, Injected>) {
     for fault in faults.values_mut() {
         if let Injected::InForce(rules) = fault

@@ -10,8 +10,8 @@ use super::Wrong;
 use crate::engine::{Engine, running};
 use crate::{at_exit, json};
 
-/// The findings that were seen, as lines of JSON. For each finding with such a line, this has the last mark before it
-/// was first seen. So a finding that has changed, such as by its count, is new.
+/// The findings that were seen, as lines of JSON. For each finding with such a line, this has the
+/// last mark before it was first seen. So a finding that has changed, such as by its count, is new.
 #[derive(Default)]
 pub(crate) struct Seen(Mutex<Lines>);
 
@@ -25,7 +25,8 @@ struct Found {
     first: i64,
 }
 
-/// How many marks there were. A child after `fork` goes on from it: all that it finds is later than its parent's marks.
+/// How many marks there were. A child after `fork` goes on from it: all that it finds is later than
+/// its parent's marks.
 static MARKS: AtomicI64 = AtomicI64::new(0);
 
 /// Writes a mark into the trace. Returns its number, from 1.

@@ -1,9 +1,10 @@
-//! What a test asks of the devices while it runs: faults on purpose, the findings so far, marks in the trace.
+//! What a test asks of the devices while it runs: faults on purpose, the findings so far, marks in
+//! the trace.
 //!
-//! These are the functions behind `verbsim.h` and Python's `import verbsim`, which find them by `dlsym`. Devices have
-//! names here, and queue pairs have numbers, because Python does not have the pointers of C. Each function returns a
-//! number, or an errno value below zero. An error also puts a line on the standard error: the program under test has
-//! made no mistake, so it is no finding.
+//! These are the functions behind `verbsim.h` and Python's `import verbsim`, which find them by
+//! `dlsym`. Devices have names here, and queue pairs have numbers, because Python does not have the
+//! pointers of C. Each function returns a number, or an errno value below zero. An error also puts
+//! a line on the standard error: the program under test has made no mistake, so it is no finding.
 
 mod faults;
 mod findings;
@@ -137,7 +138,8 @@ pub(crate) extern "C" fn count_findings(what: *const c_char, since: i64) -> i64 
     })
 }
 
-/// The findings since a mark, as lines of JSON that the program frees; null and `errno` for an error.
+/// The findings since a mark, as lines of JSON that the program frees; null and `errno` for an
+/// error.
 pub(crate) extern "C" fn findings_since(since: i64) -> *mut c_char {
     let mut lines = null_mut();
     answer("verbsim_findings", || {

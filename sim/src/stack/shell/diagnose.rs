@@ -21,8 +21,8 @@ impl Sim {
         self.world.with(|fabric| diagnose(fabric, None))
     }
 
-    /// The simulation panics when it is dropped if the program has made mistakes that are certain: a guard for
-    /// tests. Hints and leftovers pass; [`diagnose`](Self::diagnose) has them. So tests of failure can be strict: work that a
+    /// The simulation panics when it is dropped if the program has made mistakes that are certain:
+    /// a guard for tests. Hints and leftovers pass; [`diagnose`](Self::diagnose) has them. So tests of failure can be strict: work that a
     /// fault rule or the laboratory let fail is a hint, and so is work whose failure the program has handled
     /// ([`Problem::Failed`](crate::Problem::Failed)). [`allow`](Self::allow) lets more pass.
     ///
@@ -78,8 +78,8 @@ impl Sim {
 }
 
 impl Diagnosis {
-    /// What a program that goes on did wrong so far. What it has not done yet is a hint, and what it still has is no
-    /// leftover: the judgment is that of a program that is stopped here.
+    /// What a program that goes on did wrong so far. The judgment is that of a program that is
+    /// stopped here: what it has not done yet is a hint, and what it still has is not a leftover.
     pub fn so_far(sim: &Sim) -> Self {
         sim.world.with(|fabric| diagnose(fabric, Some(&[])))
     }

@@ -1,4 +1,5 @@
-//! What only a layer over the verbs knows: it adds mistakes to the diagnosis when they happen, and lines to the trace.
+//! What only a layer over the verbs knows: it adds mistakes to the diagnosis when they happen, and
+//! lines to the trace.
 
 use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
@@ -27,7 +28,7 @@ pub struct Misuse {
     pub place: Option<(&'static str, Site)>,
 }
 
-/// A line for the trace: what a layer over the verbs does that is no verb. It is recorded as a call.
+/// A line for the trace about something that a layer over the verbs does. It is recorded as a call.
 #[derive(Clone, Debug)]
 pub struct Annotation {
     /// The node that it is about, by its number.
