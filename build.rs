@@ -1,4 +1,5 @@
-//! With feature `bundled`: builds the drop-in library, which the program then carries.
+//! Says which commit the program is built from. With feature `bundled`: builds the drop-in library, which the
+//! program then carries.
 
 use std::env;
 use std::fs;
@@ -35,23 +36,73 @@ const OF_CARGO: [&str; 4] = [
     "CARGO_MANIFEST_",
 ];
 
+/// A library that is built already. `./package` sets it, since its packages have the library as a file too.
+const BUILT: &str = "VERBSIM_BUNDLED";
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let is_linux = env::var_os("CARGO_CFG_TARGET_OS").is_some_and(|os| os == "linux");
-    if env::var_os("CARGO_FEATURE_BUNDLED").is_none() || !is_linux {
-        return;
-    }
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    for source in SOURCES {
-        println!("cargo::rerun-if-changed={}", here.join(source).display());
+    let version = env!("CARGO_PKG_VERSION");
+    let commit = packaged_commit(&here).or_else(|| checked_out_commit(&here));
+    let commit = commit.map_or_else(String::new, |commit| format!(" ({commit})"));
+    println!("cargo::rustc-env=VERBSIM_VERSION={version}{commit}");
+    let is_linux = env::var_os("CARGO_CFG_TARGET_OS").is_some_and(|os| os == "linux");
+    if env::var_os("CARGO_FEATURE_BUNDLED").is_some() && is_linux {
+        bundle(&here);
     }
-    let built = build(&here);
+}
+
+/// The commit that `cargo package` has recorded, in 12 digits as below.
+fn packaged_commit(here: &Path) -> Option<String> {
+    const RECORD: &str = ".cargo_vcs_info.json";
+    let record = fs::read_to_string(here.join(RECORD)).ok()?;
+    println!("cargo::rerun-if-changed={RECORD}");
+    let (_, rest) = record.split_once("\"sha1\": \"")?;
+    rest.get(..12).map(str::to_owned)
+}
+
+/// The commit that is checked out here, if this package is a repository of its own.
+fn checked_out_commit(here: &Path) -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git")
+            .current_dir(here)
+            .args(arguments)
+            .output();
+        let output = output.ok().filter(|output| output.status.success())?;
+        let line = String::from_utf8(output.stdout).ok()?;
+        Some(line.trim_end().to_owned())
+    };
+    let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
+    if top.canonicalize().ok()? != here.canonicalize().ok()? {
+        return None;
+    }
+    // A commit or a checkout adds a line to the log of HEAD.
+    let log = here.join(git(&["rev-parse", "--git-path", "logs/HEAD"])?);
+    if log.exists() {
+        println!("cargo::rerun-if-changed={}", log.display());
+    }
+    git(&["rev-parse", "--short=12", "HEAD"])
+}
+
+/// Tells the compiler where the library is that the program carries.
+fn bundle(here: &Path) {
+    println!("cargo::rerun-if-env-changed={BUILT}");
+    let built = env::var_os(BUILT).map_or_else(
+        || {
+            for source in SOURCES {
+                println!("cargo::rerun-if-changed={}", here.join(source).display());
+            }
+            build(here)
+        },
+        PathBuf::from,
+    );
+    println!("cargo::rerun-if-changed={}", built.display());
     let bytes = fs::read(&built).unwrap_or_default();
     let mark = MARK.as_bytes();
     if !bytes.windows(mark.len()).any(|part| part == mark) {
         println!("cargo::error={PACKAGE} could not be built");
     }
-    println!("cargo::rustc-env=VERBSIM_BUNDLED={}", built.display());
+    println!("cargo::rustc-env={BUILT}={}", built.display());
 }
 
 /// Its package. Here it is a folder; from a registry, and where packages are unpacked or vendored, it is next to
