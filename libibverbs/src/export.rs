@@ -19,7 +19,7 @@ macro_rules! symbol {
             jump!(),
             concat!(
                 ".symver __", stringify!($name), "_", $version, ", ",
-                stringify!($name), $at, $version
+                stringify!($name), $at, $version, ", remove"
             ),
             function = sym $function,
         );
