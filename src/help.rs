@@ -110,6 +110,11 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
         include_str!("../docs/mutants.md"),
     ),
     (
+        "packages",
+        "install, remove, and the plugin for pytest",
+        include_str!("../docs/packages.md"),
+    ),
+    (
         "sanitizer",
         "what a diagnosis finds, and how to live with it",
         include_str!("../docs/sanitizer.md"),

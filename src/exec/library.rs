@@ -22,7 +22,7 @@ pub(super) const NAMES: [&str; 4] = [
 /// File name of the library as cargo builds it.
 const BUILT: &str = "libverbsim_ibverbs.so";
 
-/// Where installed packages have it, from the directory of the program.
+/// Where installed packages have it under all of its names, from the directory of the program.
 const PACKAGED: &str = "../lib/verbsim/libibverbs.so.1";
 
 /// What the library exports and no other does.
@@ -43,21 +43,32 @@ pub(crate) fn directory(chosen: Option<&Path>) -> Result<PathBuf, Stop> {
     if let Some(chosen) = chosen {
         return named(chosen).map_err(|problem| about(chosen, problem));
     }
+    let program = env::current_exe().map_err(|error| Stop::usage(error.to_string()))?;
+    let [built, packaged] = [BUILT, PACKAGED].map(|place| program.with_file_name(place));
+    if packaged.exists() {
+        return in_package(&packaged).map_err(|problem| about(&packaged, problem));
+    }
     if let Some(bundled) = BUNDLED {
         return cached(bundled).map_err(Stop::Usage);
     }
-    let program = env::current_exe().map_err(|error| Stop::usage(error.to_string()))?;
-    let places = [BUILT, PACKAGED].map(|place| program.with_file_name(place));
-    match places.iter().find(|place| place.exists()) {
-        Some(place) => named(place).map_err(|problem| about(place, problem)),
-        None => Err(Stop::usage(format!(
-            "the drop-in for libibverbs is neither {} nor {}; `cargo build --package \
-             verbs-libibverbs` builds it (with --release for a program built so), --library names \
-             one elsewhere",
-            places[0].display(),
-            places[1].display()
-        ))),
+    if built.exists() {
+        return named(&built).map_err(|problem| about(&built, problem));
     }
+    Err(Stop::usage(format!(
+        "the drop-in for libibverbs is neither {} nor {}; `cargo build --package verbs-libibverbs` \
+         builds it (with --release for a program built so), --library names one elsewhere",
+        built.display(),
+        packaged.display()
+    )))
+}
+
+/// The directory that a package has installed. Its other names are small libraries that need the drop-in: a wheel
+/// has no symbolic links, and copies would be several simulators in a process.
+fn in_package(library: &Path) -> Result<PathBuf, String> {
+    let library = library.canonicalize().map_err(in_words)?;
+    check(&library)?;
+    let dir = library.parent().expect("a file is in a directory");
+    Ok(dir.to_owned())
 }
 
 fn about(library: &Path, problem: String) -> Stop {
