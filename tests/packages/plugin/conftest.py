@@ -17,7 +17,7 @@ class End:
         self.cq = CQ(self.context, 16)
         self.mr = MR(self.pd, 4096, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE)
         init = QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=QPCap(16, 16, 1, 1))
-        self.qp = QP(self.pd, init, QPAttr())
+        self.qp = QP(self.pd, init)
 
     def connect(self, other):
         route = GlobalRoute(dgid=other.context.query_gid(1, 0), sgid_index=0)
