@@ -37,7 +37,7 @@ const OF_CARGO: [&str; 4] = [
 ];
 
 /// A library that is built already. `./package` sets it, since its packages have the library as a file too.
-const BUILT: &str = "VERBSIM_BUNDLED";
+const BUILT: &str = "BUNDLED_LIBRARY";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -45,7 +45,9 @@ fn main() {
     let version = env!("CARGO_PKG_VERSION");
     let commit = packaged_commit(&here).or_else(|| checked_out_commit(&here));
     let commit = commit.map_or_else(String::new, |commit| format!(" ({commit})"));
-    println!("cargo::rustc-env=VERBSIM_VERSION={version}{commit}");
+    // Not `VERBSIM_...`: programs that `cargo run` and `cargo test` start get it too, and `exec` refuses such variables
+    // if they are not settings.
+    println!("cargo::rustc-env=VERSION_AND_COMMIT={version}{commit}");
     let is_linux = env::var_os("CARGO_CFG_TARGET_OS").is_some_and(|os| os == "linux");
     if env::var_os("CARGO_FEATURE_BUNDLED").is_some() && is_linux {
         bundle(&here);

@@ -38,7 +38,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 ///
 /// Without arguments: run the suite against the simulator.
 #[derive(Parser)]
-#[command(name = "verbsim", version = env!("VERBSIM_VERSION"), after_help = EXIT_STATUS, disable_help_subcommand = true)]
+#[command(name = "verbsim", version = env!("VERSION_AND_COMMIT"), after_help = EXIT_STATUS, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

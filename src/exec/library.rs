@@ -30,7 +30,7 @@ const MARK: &str = "VERBSIM_DROP_IN";
 
 /// The library that this program carries.
 #[cfg(feature = "bundled")]
-const BUNDLED: Option<&[u8]> = Some(include_bytes!(env!("VERBSIM_BUNDLED")));
+const BUNDLED: Option<&[u8]> = Some(include_bytes!(env!("BUNDLED_LIBRARY")));
 #[cfg(not(feature = "bundled"))]
 const BUNDLED: Option<&[u8]> = None;
 
