@@ -205,6 +205,10 @@ impl Config {
     pub fn simulation(
         &self,
         mode: Mode,
+        #[cfg_attr(
+            not(target_os = "linux"),
+            expect(unused_variables, reason = "packets leave the process on Linux only")
+        )]
         fabric: &Fabric,
         drawn: u64,
         pcap: Option<Pcap>,

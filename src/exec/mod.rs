@@ -90,6 +90,10 @@ impl Args {
 }
 
 /// The settings of the devices that stand on the command line.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "`exec` runs programs on Linux only")
+)]
 struct Options(Vec<(&'static Setting, OsString)>);
 
 impl clap::Args for Options {

@@ -6,7 +6,9 @@ use verbs_api::cm::{CmEventType as Kind, ConnParam, PortSpace};
 use verbs_api::{ErrorKind, Wait};
 
 use super::link::{Link, Meeting, SOON, Side, sides};
-use crate::failure::{check, check_eq};
+#[cfg(target_os = "linux")]
+use crate::failure::check;
+use crate::failure::check_eq;
 use crate::{Bench, OfRule, Result, expect_err, expect_err_among};
 
 scenario!(id_stays_while_its_events_are_unacknowledged: "CM-50", "CM-53"; needs CM);
@@ -225,9 +227,9 @@ fn event_is_acknowledged_once(bench: &Bench<'_>) -> Result {
     cm.destroy_id(id, Wait::Poll).rule(RULE)
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 scenario!(descriptor_is_readable_while_an_event_is_unread: "CM-57"; needs CM, FD);
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn descriptor_is_readable_while_an_event_is_unread(bench: &Bench<'_>) -> Result {
     use crate::chan::descriptor::is_readable;
     const RULE: &str = "CM-57";

@@ -94,7 +94,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     event::events_come_in_the_order_in_which_they_happened,
     event::empty_channel_gives_nothing,
     event::event_is_acknowledged_once,
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     event::descriptor_is_readable_while_an_event_is_unread,
     event::channel_stays_while_an_id_has_it,
     loss::message_that_is_lost_is_sent_again,

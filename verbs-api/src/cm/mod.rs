@@ -20,11 +20,15 @@ use core::time::Duration;
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
 
-use crate::error::{Result, Verb};
+use crate::error::Result;
+#[cfg(unix)]
+use crate::error::Verb;
 use crate::event::AsyncEventType;
 use crate::handle::{Context, Pd, Qp};
 use crate::qp::{QpAttr, QpAttrMask, QpInit, QpState};
-use crate::verbs::{Wait, unsupported};
+use crate::verbs::Wait;
+#[cfg(unix)]
+use crate::verbs::unsupported;
 
 pub use crate::handle::{CmChannel, CmId};
 pub use event::{CmEvent, CmEventType, CmParam, ConnData, UdData};
