@@ -293,6 +293,35 @@ fn named(before: &str, paragraph: &str) -> Option<String> {
     is_path.then(|| path.to_owned())
 }
 
+/// rustdoc leaves out a line that begins with `# `. GitHub and the registries of packages show it.
+#[test]
+fn no_page_shows_a_line_that_rustdoc_hides() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let inside = |folder: &Path| {
+        let entries = fs::read_dir(folder).unwrap();
+        entries
+            .map(|entry| entry.unwrap().path())
+            .collect::<Vec<_>>()
+    };
+    let folders = inside(root).into_iter().filter(|path| path.is_dir());
+    let readmes = folders.map(|folder| folder.join("README.md"));
+    let pages = [inside(root), inside(&root.join("docs")), readmes.collect()].concat();
+    let is_page = |path: &&PathBuf| path.extension().is_some_and(|of| of == "md") && path.exists();
+    let pages: Vec<_> = pages.iter().filter(is_page).collect();
+    assert!(pages.len() > 30, "{} pages", pages.len());
+    for page in pages {
+        let text = fs::read_to_string(page).unwrap();
+        // Every second piece is the inside of a block.
+        for block in text.split("\n```").skip(1).step_by(2) {
+            let mut lines = block.lines();
+            if lines.next().is_some_and(|info| info.starts_with("rust")) {
+                let hidden = lines.find(|line| *line == "#" || line.starts_with("# "));
+                assert_eq!(hidden, None, "{}", page.display());
+            }
+        }
+    }
+}
+
 #[test]
 fn steps_are_read_from_markdown() {
     let markdown = "# A guide\n\nWords.\n\n`src/lib.rs`, the loop:\n\n```rust\nfn f() {}\n```\n\nRun it:\n\n```sh\ncargo test\n```\n\n\
