@@ -293,9 +293,8 @@ fn named(before: &str, paragraph: &str) -> Option<String> {
     is_path.then(|| path.to_owned())
 }
 
-/// rustdoc leaves out a line that begins with `# `. GitHub and the registries of packages show it.
-#[test]
-fn no_page_shows_a_line_that_rustdoc_hides() {
+/// The pages of the root, of `docs`, and the `README.md` of each folder, with their texts.
+fn pages() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let inside = |folder: &Path| {
         let entries = fs::read_dir(folder).unwrap();
@@ -303,14 +302,22 @@ fn no_page_shows_a_line_that_rustdoc_hides() {
             .map(|entry| entry.unwrap().path())
             .collect::<Vec<_>>()
     };
-    let folders = inside(root).into_iter().filter(|path| path.is_dir());
-    let readmes = folders.map(|folder| folder.join("README.md"));
-    let pages = [inside(root), inside(&root.join("docs")), readmes.collect()].concat();
-    let is_page = |path: &&PathBuf| path.extension().is_some_and(|of| of == "md") && path.exists();
-    let pages: Vec<_> = pages.iter().filter(is_page).collect();
+    let readmes = inside(root).into_iter().map(|path| path.join("README.md"));
+    let files = [inside(root), inside(&root.join("docs")), readmes.collect()].concat();
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|of| of == "md") && path.exists();
+    let pages = files.into_iter().filter(is_page).map(|page| {
+        let text = fs::read_to_string(&page).unwrap();
+        (page, text)
+    });
+    let pages: Vec<_> = pages.collect();
     assert!(pages.len() > 30, "{} pages", pages.len());
-    for page in pages {
-        let text = fs::read_to_string(page).unwrap();
+    pages
+}
+
+/// rustdoc leaves out a line that begins with `# `. GitHub and the registries of packages show it.
+#[test]
+fn no_page_shows_a_line_that_rustdoc_hides() {
+    for (page, text) in pages() {
         // Every second piece is the inside of a block.
         for block in text.split("\n```").skip(1).step_by(2) {
             let mut lines = block.lines();
@@ -319,6 +326,45 @@ fn no_page_shows_a_line_that_rustdoc_hides() {
                 assert_eq!(hidden, None, "{}", page.display());
             }
         }
+    }
+}
+
+#[test]
+fn each_file_that_a_page_links_to_exists() {
+    for (page, text) in pages() {
+        let links = text.split("](").skip(1);
+        let links = links.filter_map(|rest| Some(rest.split_once(')')?.0));
+        for link in links.filter(|link| !link.contains("://")) {
+            let (file, _) = link.split_once('#').unwrap_or((link, ""));
+            let file = page.parent().unwrap().join(file);
+            assert!(file.exists(), "{}: {link}", page.display());
+        }
+    }
+}
+
+/// Contributors follow its lists file by file. Names in capital letters stand for any.
+#[test]
+fn each_file_that_the_page_for_contributors_names_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+    let is_path = |word: &&str| {
+        let in_path = |letter: char| letter.is_ascii_alphanumeric() || "._-/".contains(letter);
+        let folder = word.split_once('/').map_or("", |(folder, _)| folder);
+        let is_placeholder = word
+            .split(['/', '.'])
+            .any(|part| part.len() > 1 && part.chars().all(|letter| letter.is_ascii_uppercase()));
+        word.chars().all(in_path)
+            && !folder.is_empty()
+            && folder != "target"
+            && root.join(folder).is_dir()
+            && !is_placeholder
+    };
+    // Every second piece is between backquotes.
+    let words = page.split('`').skip(1).step_by(2);
+    let paths: Vec<_> = words.filter(is_path).collect();
+    assert!(paths.len() > 50, "{paths:?}");
+    for path in paths {
+        assert!(root.join(path).exists(), "{path}");
     }
 }
 
