@@ -1,6 +1,6 @@
 //! What is built is kept neither in the repository nor in a package.
 //!
-//! A clone has what git says of its files; sources that were unpacked elsewhere have no git, and pass.
+//! Git says which files are kept. Sources that are not a clone pass.
 
 use std::ffi::OsStr;
 use std::fs;

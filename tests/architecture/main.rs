@@ -1,5 +1,5 @@
-//! The shape of the code: who calls whom, how long files are, how much one type does, and that nothing
-//! built is kept.
+//! The shape of the code: who calls whom, how long files are, how much one type does, and that
+//! nothing built is kept.
 
 mod built;
 mod calls;
