@@ -5,8 +5,7 @@ what the program did wrong so far. On other devices `is_simulated` is false: `fi
 and whatever puts a fault in force raises `OSError` with ``ENOTSUP``.
 
 A device is its name, such as ``"sim0"``, or a pyverbs ``Context``. A queue pair is its number, or a pyverbs ``QP``.
-``None`` stands for every one. A wrong argument raises `OSError` or `TypeError`; a line on the standard error says what
-is wrong. Any thread may call any function at any time.
+``None`` stands for every one. An argument of a wrong type raises `TypeError`, and a wrong value `OSError`. Any thread may call any function at any time.
 
 Faults and findings are those of the calling process. A child after ``fork`` has devices of its own, and none of its
 parent's faults. Devices of other processes cannot be reached.
@@ -35,6 +34,9 @@ __all__ = [
     "mark",
     "port_down",
 ]
+
+#: The longest delay, in seconds.
+_LONGEST = 1e9
 
 #: The name of a device, or an object with an attribute ``name``, such as a pyverbs ``Context``.
 Device = Union[str, Any]
@@ -102,7 +104,7 @@ def mark(text: str) -> int:
 
     It is 0 on devices that are not simulated.
     """
-    return _call("verbsim_mark", text) if is_simulated() else 0
+    return _call("verbsim_mark", _text("text", text)) if is_simulated() else 0
 
 
 class Fault:
@@ -132,7 +134,12 @@ class Fault:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: object, trace: object) -> None:
-        self.remove()
+        try:
+            self.remove()
+        except OSError:
+            # In a child after fork the fault is unknown. The exception of the block says more.
+            if kind is None:
+                raise
 
     def __repr__(self) -> str:
         return f"Fault({self.number})"
@@ -143,7 +150,7 @@ def inject(rules: str) -> Fault:
 
     Times in a rule count from the first use of a device in this process.
     """
-    return Fault(_call("verbsim_inject", rules))
+    return Fault(_call("verbsim_inject", _text("rules", rules)))
 
 
 def drop_packets(count: int = 1, *, device: Optional[Device] = None, qp: Optional[QueuePair] = None) -> Fault:
@@ -161,7 +168,11 @@ def delay_packets(
 
     The time is counted in microseconds.
     """
-    by = _within("seconds * 1000000", round(seconds * 1e6), 1, (1 << 63) - 1)
+    if not isinstance(seconds, (int, float)):
+        raise TypeError(f"seconds is {seconds!r}: it is a number")
+    if not 1e-6 <= seconds <= _LONGEST:
+        raise OSError(errno.EINVAL, f"seconds is {seconds}: allowed are 0.000001 to {_LONGEST}")
+    by = round(seconds * 1e6)
     return Fault(_call("verbsim_delay_packets_at", _name(device), _number(qp), _count(count), ctypes.c_uint64(by)))
 
 
@@ -171,7 +182,7 @@ def fail_calls(verb: str, error: int, count: int = 1, *, device: Optional[Device
     The verb has its name in C, such as ``"ibv_post_send"``.
     """
     number = ctypes.c_int(_within("error", error, 1, 4095))
-    return Fault(_call("verbsim_fail_calls_at", _name(device), verb, number, _count(count)))
+    return Fault(_call("verbsim_fail_calls_at", _name(device), _text("verb", verb), number, _count(count)))
 
 
 def fail_completions(
@@ -217,16 +228,22 @@ def _call(name: str, *arguments: Any) -> int:
         what = "the devices are not simulated: run the test under `verbsim exec`"
         raise OSError(errno.ENOTSUP, what)
     function.restype = ctypes.c_int64
-    result: int = function(*(_text(one) if isinstance(one, str) else one for one in arguments))
+    result: int = function(*arguments)
     if result < 0:
         raise _error(-result)
     return result
 
 
-def _text(text: str) -> bytes:
-    if "\0" in text:
-        raise ValueError("a text of C cannot have a null character")
-    return text.encode()
+def _text(name: str, text: str) -> bytes:
+    if not isinstance(text, str):
+        raise TypeError(f"{name} is {text!r}: it is a string")
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError as error:
+        raise OSError(errno.EINVAL, f"{name} is {text!r}: {error}") from None
+    if b"\0" in encoded:
+        raise OSError(errno.EINVAL, f"{name} is {text!r}: a string of C has no null character")
+    return encoded
 
 
 def _error(number: int) -> OSError:
@@ -239,15 +256,19 @@ def _finding(line: str) -> Finding:
     return Finding(**{name: fields[name] for name in Finding.__dataclass_fields__})
 
 
-def _name(device: Optional[Device]) -> Optional[str]:
-    name = device if device is None or isinstance(device, (str, bytes)) else device.name
-    return name.decode() if isinstance(name, bytes) else name
+def _name(device: Optional[Device]) -> Optional[bytes]:
+    if device is None:
+        return None
+    name = getattr(device, "name", device)
+    if isinstance(name, bytes):
+        name = name.decode()
+    return _text("device", name)
 
 
 def _number(qp: Optional[QueuePair]) -> ctypes.c_uint32:
     if qp is None:
         return ctypes.c_uint32(0)
-    return ctypes.c_uint32(_within("qp", qp if isinstance(qp, int) else qp.qp_num, 1, 0xFFFFFF))
+    return ctypes.c_uint32(_within("qp", getattr(qp, "qp_num", qp), 1, 0xFFFFFF))
 
 
 def _count(count: int) -> ctypes.c_uint64:
@@ -255,6 +276,8 @@ def _count(count: int) -> ctypes.c_uint64:
 
 
 def _within(name: str, value: int, least: int, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}: it is an integer")
     # ctypes would leave bits out.
     if not least <= value <= most:
         raise OSError(errno.EINVAL, f"{name} is {value}: allowed are {least} to {most}")

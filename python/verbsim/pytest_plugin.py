@@ -19,6 +19,18 @@ import verbsim
 #: Set in the pytest that runs under ``verbsim exec``.
 _STARTED = "PYTEST_VERBSIM_STARTED"
 
+#: Options with which pytest runs no test. Then no device is used, which `exec` would report.
+_NO_TESTS = (
+    "help",
+    "version",
+    "markers",
+    "collectonly",
+    "showfixtures",
+    "show_fixtures_per_test",
+    "setupplan",
+    "cacheshow",
+)
+
 
 def pytest_addoption(parser):
     group = parser.getgroup("verbsim", "simulated RDMA devices")
@@ -73,8 +85,9 @@ class _Judge:
         if not wrong:
             return
         text = "\n".join(f"{finding}\nhelp: {finding.help}" for finding in wrong)
-        report.sections.append(("verbsim", text))
-        if report.passed:
+        if report.failed or hasattr(report, "wasxfail"):
+            report.sections.append(("verbsim", text))
+        else:
             report.outcome = "failed"
             report.longrepr = text
 
@@ -86,8 +99,8 @@ def _option(config, name):
 
 
 def _is_asked_for(config):
-    # Collecting alone uses no device, which `exec` would report.
-    return bool(_option(config, "verbsim")) and not config.known_args_namespace.collectonly
+    given = config.known_args_namespace
+    return bool(_option(config, "verbsim")) and not any(getattr(given, name, None) for name in _NO_TESTS)
 
 
 def _fail_on(config):
@@ -106,7 +119,10 @@ def _start_again(config):
     arguments = [str(argument) for argument in config.invocation_params.args]
     if arguments != sys.argv[1:]:
         raise pytest.UsageError("a program called pytest.main(): run that program under `verbsim exec`")
-    options = shlex.split(_option(config, "verbsim_options"))
+    try:
+        options = shlex.split(_option(config, "verbsim_options"))
+    except ValueError as error:
+        raise pytest.UsageError(f"verbsim_options is {_option(config, 'verbsim_options')!r}: {error}") from None
     # Older versions of Python do not say how they were started.
     python = getattr(sys, "orig_argv", [sys.executable, "-m", "pytest", *arguments])
     command = [_program(), "exec", "--fail-on", _fail_on(config), *options, "--", *python]

@@ -55,12 +55,36 @@ def check_without_devices():
     ):
         raises(errno.EINVAL, call)
     raises(errno.ENODEV, lambda: verbsim.kill_device("nowhere"))
-    for call in (lambda: verbsim.mark("a\0b"), lambda: verbsim.drop_packets(1.5), lambda: verbsim.port_down(7)):
+    for call in (
+        lambda: verbsim.mark("a\0b"),
+        lambda: verbsim.mark("\udcff"),
+        lambda: verbsim.delay_packets(float("nan")),
+    ):
+        raises(errno.EINVAL, call)
+    for call in (
+        lambda: verbsim.mark(5),
+        lambda: verbsim.inject(b"[[rule]]"),
+        lambda: verbsim.fail_calls(5, errno.EIO),
+        lambda: verbsim.delay_packets("soon"),
+        lambda: verbsim.drop_packets(1.5),
+        lambda: verbsim.drop_packets(device=0),
+        lambda: verbsim.drop_packets(qp="x"),
+        lambda: verbsim.drop_packets(qp=True),
+        lambda: verbsim.port_down(7),
+    ):
         try:
             call()
-        except (TypeError, ValueError, AttributeError):
+        except TypeError:
             continue
         raise AssertionError("no error")
+    try:
+        with verbsim.drop_packets() as fault:
+            # As if in a child after fork, which does not know it.
+            fault.number += 1
+            raise KeyError("of the block")
+    except KeyError:
+        fault.number -= 1
+        fault.remove()
 
 
 def check_with_pyverbs():

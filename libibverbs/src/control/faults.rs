@@ -13,13 +13,13 @@ use crate::engine::Engine;
 
 /// The faults, by the numbers that the program has for them.
 #[derive(Default)]
-pub(crate) struct Faults(Mutex<BTreeMap<i64, Injected>>);
+pub(crate) struct Faults(Mutex<Injected>);
 
-/// What is known of a fault.
-enum Injected {
-    InForce(Vec<Rule>),
-    /// It can strike nothing more and has been taken out of force. It has struck this often.
-    Spent(u64),
+#[derive(Default)]
+struct Injected {
+    in_force: BTreeMap<i64, Vec<Rule>>,
+    /// Those that could strike nothing more and were taken out of force: how often they have struck.
+    spent: BTreeMap<i64, u64>,
 }
 
 struct Rule {
@@ -45,7 +45,7 @@ impl Faults {
         let text = format!("verbsim_inject fault {number}: {}", lines.join(" "));
         Annotation { node: 0, text }.note(&engine.sim);
         let faults = &mut *self.0.lock();
-        take_out_spent(engine, faults);
+        faults.take_out_spent(engine);
         let mut rules = Vec::new();
         for rule in plan.rules() {
             let most = match rule.when() {
@@ -66,36 +66,49 @@ impl Faults {
                 }
             }
         }
-        faults.insert(number, Injected::InForce(rules));
+        faults.in_force.insert(number, rules);
         Ok(number)
     }
 
     pub(super) fn struck(&self, engine: &Engine, number: i64) -> Result<i64, Wrong> {
         let faults = self.0.lock();
-        let fault = faults.get(&number).ok_or_else(|| unknown(number))?;
-        Ok(fault.struck(engine)? as i64)
+        let struck = match faults.in_force.get(&number) {
+            Some(rules) => rules.iter().map(|rule| rule.struck(engine)).sum(),
+            None => faults
+                .spent
+                .get(&number)
+                .copied()
+                .ok_or_else(|| unknown(number)),
+        };
+        Ok(struck? as i64)
     }
 
     /// Takes a fault out of force. Returns how often it has struck.
     pub(super) fn remove(&self, engine: &Engine, number: i64) -> Result<i64, Wrong> {
-        let fault = self.0.lock().remove(&number);
-        let fault = fault.ok_or_else(|| unknown(number))?;
+        let faults = &mut *self.0.lock();
+        let struck = match faults.in_force.remove(&number) {
+            Some(rules) => take_out(engine, &rules),
+            None => faults.spent.remove(&number).ok_or_else(|| unknown(number)),
+        };
         let text = format!("verbsim_remove fault {number}");
         Annotation { node: 0, text }.note(&engine.sim);
-        let struck = match &fault {
-            Injected::InForce(rules) => take_out(engine, rules)?,
-            Injected::Spent(struck) => *struck,
-        };
-        Ok(struck as i64)
+        Ok(struck? as i64)
     }
 }
 
 impl Injected {
-    fn struck(&self, engine: &Engine) -> Result<u64, Wrong> {
-        match self {
-            Self::InForce(rules) => rules.iter().map(|rule| rule.struck(engine)).sum(),
-            Self::Spent(struck) => Ok(*struck),
-        }
+    /// Each packet is compared with each rule in force, so those that can strike nothing more do
+    /// not stay.
+    fn take_out_spent(&mut self, engine: &Engine) {
+        self.in_force.retain(|number, rules| {
+            if !rules.iter().all(|rule| rule.is_spent(engine)) {
+                return true;
+            }
+            let struck = take_out(engine, rules);
+            struck
+                .map(|struck| self.spent.insert(*number, struck))
+                .is_err()
+        });
     }
 }
 
@@ -107,19 +120,6 @@ impl Rule {
     fn is_spent(&self, engine: &Engine) -> bool {
         let struck = self.struck(engine);
         matches!((struck, self.most), (Ok(struck), Some(most)) if struck >= most)
-    }
-}
-
-/// Each packet is compared with each rule in force, so those that can strike nothing more do not
-/// stay.
-fn take_out_spent(engine: &Engine, faults: &mut BTreeMap<i64, Injected>) {
-    for fault in faults.values_mut() {
-        if let Injected::InForce(rules) = fault
-            && rules.iter().all(|rule| rule.is_spent(engine))
-            && let Ok(struck) = take_out(engine, rules)
-        {
-            *fault = Injected::Spent(struck);
-        }
     }
 }
 
@@ -154,8 +154,7 @@ mod tests {
             number
         };
         let numbers: Vec<_> = (0..100).map(|_| inject_and_strike()).collect();
-        let in_force = |fault: &&Injected| matches!(fault, Injected::InForce(_));
-        assert_eq!(faults.0.lock().values().filter(in_force).count(), 1);
+        assert_eq!(faults.0.lock().in_force.len(), 1);
         for number in numbers {
             assert_eq!(faults.struck(engine, number).unwrap(), 1);
             assert_eq!(faults.remove(engine, number).unwrap(), 1);
