@@ -149,6 +149,161 @@ fn commands_that_do_not_judge_have_no_such_formats() {
     }
 }
 
+/// What `exec` makes of what processes say. Shell scripts say it instead of the drop-in.
+#[cfg(target_os = "linux")]
+mod of_scripts {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A directory with a library that has the mark of the drop-in.
+    fn directory(test: &str) -> PathBuf {
+        let dir = super::directory(test);
+        let text = "#[unsafe(no_mangle)] pub static VERBSIM_DROP_IN: u8 = 1;";
+        fs::write(dir.join("library.rs"), text).unwrap();
+        let mut rustc = Command::new("rustc");
+        rustc.args(["--edition", "2024", "--crate-type", "cdylib", "library.rs"]);
+        rustc.args(["-o", "library.so"]).current_dir(&dir);
+        assert!(rustc.status().unwrap().success());
+        dir
+    }
+
+    /// A script that is found by `PATH`, in the directory `bin`. It writes these facts to the record
+    /// of the run, and then does the rest.
+    fn exec(dir: &Path, options: &[&str], facts: &[&str], rest: &str) -> Command {
+        let facts: String = facts.iter().map(|fact| format!("{fact}\\n\\000")).collect();
+        let say = "set -- $VERBSIM_VERDICT; printf \"$facts\" 1<>/proc/$1/fd/$2";
+        let script = dir.join("bin/script");
+        fs::create_dir_all(dir.join("bin")).unwrap();
+        fs::write(
+            &script,
+            format!("#!/bin/sh\nfacts=\"{facts}\"\n{say}\n{rest}\n"),
+        )
+        .unwrap();
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let library = dir.join("library.so");
+        let exec = ["exec", "--library", library.to_str().unwrap()];
+        let mut command = command(dir, &[&exec[..], options, &["--", "script"]].concat());
+        let path = env::var("PATH").unwrap();
+        let path = format!("{}:{path}", dir.join("bin").display());
+        command.env("PATH", path);
+        command
+    }
+
+    /// A finding without a place.
+    const FINDING: &str = r#"{"process":7,"device":"sim0","class":"VS-OBJ-03","level":"error","rule":"DEV-03","sentence":"not destroyed","place":null,"sources":[],"count":1,"help":"destroy it"}"#;
+
+    /// Names are compared from run to run, and texts have numbers of processes.
+    #[test]
+    fn junit_has_a_case_of_its_own_for_each_thing_under_a_name_that_stays_the_same() {
+        let dir = directory("names");
+        let finds = format!("printf '%s\\n' '{FINDING}' '{FINDING}' >>$VERBSIM_DIAGNOSE");
+        let used = ["1 loaded $$ script", "1 opened", "1 queue_pair"];
+        let two = [
+            &used[..],
+            &["1 ended 0 0", "2 loaded 7 a", "2 opened"],
+            &["3 loaded 8 b", "3 opened"],
+        ]
+        .concat();
+        let program = "script";
+        for (options, facts, rest, names, failures) in [
+            (
+                &[][..],
+                &two[..],
+                &*finds,
+                &[
+                    program,
+                    "VS-OBJ-03 on sim0",
+                    "VS-OBJ-03 on sim0 (2)",
+                    "a process ended without a diagnosis",
+                    "a process ended without a diagnosis (2)",
+                ][..],
+                2,
+            ),
+            (
+                &[],
+                &used,
+                "kill $$",
+                &[
+                    program,
+                    "a signal ended a process before it could be diagnosed",
+                ],
+                1,
+            ),
+            (
+                &[],
+                &[],
+                "kill $$",
+                &[
+                    program,
+                    "a signal ended the program before it could be diagnosed",
+                ],
+                1,
+            ),
+            (
+                &[],
+                &[],
+                "",
+                &[program, "the program used no RDMA device"],
+                1,
+            ),
+            (&["--timeout", "0.5"], &[], "sleep 100", &[program], 1),
+        ] {
+            let document = ["--diagnose=found.xml", "--diagnose-format", "junit"];
+            run(exec(&dir, &[&document, options].concat(), facts, rest));
+            let text = fs::read_to_string(dir.join("found.xml")).unwrap();
+            let cases = text.split("<testcase name=\"").skip(1);
+            let cases = cases.map(|case| case.split_once('"').unwrap().0);
+            assert_eq!(cases.collect::<Vec<_>>(), names, "{text}");
+            let (tests, failures) = (names.len(), format!("failures=\"{failures}\""));
+            let counts = counts(&text);
+            assert!(
+                counts.starts_with(&format!("tests=\"{tests}\"")) && counts.contains(&failures),
+                "{text}"
+            );
+        }
+    }
+
+    /// GitHub reads a command at the beginning of a line only.
+    #[test]
+    fn annotations_begin_a_line_of_the_standard_error() {
+        let dir = directory("lines");
+        let options = [
+            "--diagnose",
+            "--diagnose-format",
+            "github",
+            "--allow-unused",
+        ];
+        let rest = "printf unfinished >&2; exit 3";
+        let ended = run(exec(&dir, &options, &[], rest));
+        let annotation = "::error title=verbsim exec::the program ended with status 3";
+        assert_eq!(ended.stderr, format!("unfinished\n{annotation}\n"));
+        let ended = run(exec(&dir, &options, &[], ""));
+        assert_eq!(ended.stderr, "", "there is nothing to begin a line for");
+    }
+
+    #[test]
+    fn a_finding_without_a_place_is_in_the_file_of_the_program_that_path_has() {
+        let dir = directory("path");
+        let elsewhere = super::directory("path-elsewhere");
+        fs::write(dir.join("script"), "not the program").unwrap();
+        let options = ["--diagnose=found.sarif", "--diagnose-format", "sarif"];
+        let rest = format!("echo '{FINDING}' >>$VERBSIM_DIAGNOSE");
+        let absolute = format!("file://{}", dir.join("bin/script").display());
+        for (current, uri) in [(&dir, "bin/script"), (&elsewhere, &absolute)] {
+            let mut command = exec(&dir, &options, &[], &rest);
+            let path = format!("../results-path/bin:{}", env::var("PATH").unwrap());
+            command.current_dir(current).env("PATH", path);
+            run(command);
+            let text = fs::read_to_string(current.join("found.sarif")).unwrap();
+            let document: Value = serde_json::from_str(&text).unwrap();
+            let result = &document["runs"][0]["results"][0]["locations"][0];
+            let file = &result["physicalLocation"]["artifactLocation"]["uri"];
+            assert_eq!(file, uri);
+        }
+    }
+}
+
 /// What needs the drop-in.
 #[cfg(target_os = "linux")]
 mod on_the_drop_in {
@@ -228,14 +383,16 @@ mod on_the_drop_in {
         let arguments = [&exec[..], &program.each_ref().map(|word| &word[..])].concat();
         let ended = verbsim_in(&dir, &arguments);
         let place = "::error file=src/access.c,line=10,";
-        assert!(ended.stderr.starts_with(place) && ended.stderr.lines().count() == 1);
+        let text = ended.stderr.strip_prefix('\n').unwrap();
+        assert!(text.starts_with(place) && text.lines().count() == 1);
 
         // A step in a subdirectory: files are named from the checkout on.
         for variable in ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"] {
             let mut below = command(&dir.join("src"), &arguments);
             below.env(variable, &dir);
             let ended = run(below);
-            assert!(ended.stderr.starts_with(place), "{}", ended.stderr);
+            let text = ended.stderr.trim_start();
+            assert!(text.starts_with(place), "{text}");
         }
     }
 

@@ -14,9 +14,9 @@ use crate::output::{self, Stop};
 /// The program ran, and is not good.
 const NOT_GOOD: u8 = 99;
 
-/// A hang need not come of RDMA, and some waits are right for ever.
-const NONE_IN_TIME: &str = "no mistakes were found; to wait for an asynchronous event, for a request for a connection, \
-                            or for what is none of RDMA's is no mistake";
+/// A hang may have a cause other than RDMA, and a program may wait without end on purpose.
+const NONE_IN_TIME: &str = "no mistakes were found; to wait for an asynchronous event, for a connection request, \
+                            or for something other than RDMA is not a mistake";
 
 const TOO_LONG: &str = "the program took too long, and was ended";
 
@@ -33,6 +33,8 @@ pub(super) struct Judge<'a> {
 
 /// Something that the processes cannot say themselves.
 pub(super) struct Remark {
+    /// What happened, in words that are the same in each run.
+    pub(super) name: &'static str,
     pub(super) text: String,
     /// Lines of a diagnosis that follow it.
     lines: Vec<String>,
@@ -41,8 +43,9 @@ pub(super) struct Remark {
 }
 
 impl Remark {
-    pub(super) fn new(text: impl Into<String>, is_wrong: bool) -> Self {
+    pub(super) fn new(name: &'static str, text: impl Into<String>, is_wrong: bool) -> Self {
         Self {
+            name,
             text: text.into(),
             lines: Vec::new(),
             is_wrong,
@@ -62,25 +65,24 @@ impl Judge<'_> {
         }
         let unused = facts.unused().filter(|_| !self.allow_unused);
         if let Some(report) = &self.report {
-            remarks.extend(unused.iter().map(|why| Remark::new(why, true)));
+            // A program that was ended may not have opened its devices yet, and it counts as failed.
+            let counted = unused.iter().filter(|_| ended.is_by_itself());
+            let name = "the program used no RDMA device";
+            remarks.extend(counted.map(|why| Remark::new(name, why, true)));
             let fails = self.fail_on == Some(FailOn::Warning);
             is_told &= report.write(failure(ended.how), &remarks, fails);
         }
-        let stop = of_program(ended.how);
-        match (ended.how, unused) {
-            (End::Status(_), Some(why)) => Stop::Status {
-                status: NOT_GOOD,
-                message: Some(why),
-            },
-            (End::Status(_), None) if !is_told || self.is_failure(facts) => Stop::Status {
-                status: NOT_GOOD,
-                message: None,
-            },
-            (_, Some(why)) => {
+        let End::Status(status) = ended.how else {
+            if let Some(why) = unused {
                 output::note(format_args!("error: {why}"));
-                stop
             }
-            _ => stop,
+            return of_program(ended.how);
+        };
+        let is_untested = unused.is_some();
+        let is_good = is_told && !is_untested && !self.is_failure(facts);
+        Stop::Status {
+            status: if is_good { status } else { NOT_GOOD },
+            message: unused,
         }
     }
 
@@ -106,47 +108,50 @@ impl Judge<'_> {
     }
 
     fn remarks(&self, ended: Ended, facts: &Facts) -> Vec<Remark> {
-        let undiagnosed = facts.undiagnosed().map(|process| Remark {
-            lines: process.recorded.clone(),
-            ..Remark::new(undiagnosed(process, ended), false)
-        });
+        let undiagnosed = facts.undiagnosed();
+        let undiagnosed = undiagnosed.map(|process| without_diagnosis(process, ended));
         let mut remarks: Vec<_> = undiagnosed.collect();
         for process in facts.failed_to_write() {
             let what = process.unwritten.join("; ");
             let text = format!("{} could not write {what}", process.who());
-            remarks.push(Remark::new(text, true));
+            let name = "a process could not write everything";
+            remarks.push(Remark::new(name, text, true));
         }
         if facts.is_full {
             let text = "there were more mistakes or processes than the record of the run holds";
-            remarks.push(Remark::new(text, true));
+            remarks.push(Remark::new("the record of the run is full", text, true));
         }
         // A process with a library of its own says nothing about the others.
         let is_clean = remarks.is_empty();
         if facts.unused().is_none() {
-            remarks.extend(facts.foreign().map(|text| Remark::new(text, false)));
+            let name = "a process has a libibverbs or librdmacm of its own";
+            remarks.extend(facts.foreign().map(|text| Remark::new(name, text, false)));
         }
         // A program that was ended may not have come to its queue pairs yet.
-        let is_ended = !matches!(ended.how, End::Status(_));
-        let fell_back = self.fell_back(facts).filter(|_| !is_ended);
+        let fell_back = self.fell_back(facts).filter(|_| ended.is_by_itself());
         match (ended.how, fell_back) {
             (_, Some(why)) => {
                 let is_wrong = self.fail_on == Some(FailOn::Warning);
-                remarks.push(Remark::new(why, is_wrong));
+                let name = "devices were opened, and no process created a queue pair";
+                remarks.push(Remark::new(name, why, is_wrong));
             }
             _ if !is_clean => {}
             (End::Signal(signal), None) if !facts.is_diagnosed() => {
+                let name = "a signal ended the program before it could be diagnosed";
                 let text =
                     format!("signal {signal} ended the program before it could be diagnosed");
-                remarks.push(Remark::new(text, true));
+                // The signal is the failure.
+                remarks.push(Remark::new(name, text, false));
             }
             (how, None)
                 if self.diagnosis == "-" && facts.unused().is_none() && facts.found() == (0, 0) =>
             {
+                let name = "no mistakes were found";
                 let text = match how {
                     End::TimedOut => NONE_IN_TIME,
-                    _ => "no mistakes were found",
+                    _ => name,
                 };
-                remarks.push(Remark::new(text, false));
+                remarks.push(Remark::new(name, text, false));
             }
             _ => {}
         }
@@ -177,7 +182,8 @@ impl Judge<'_> {
     }
 }
 
-/// Whether the text is written. A standard error that nobody reads is no failure.
+/// Writes a text. Returns whether it is written, or goes to a standard error whose reader has
+/// closed it.
 pub(super) fn write(to: &str, text: &str) -> bool {
     let written = match to {
         "-" => io::stderr().write_all(text.as_bytes()),
@@ -218,20 +224,29 @@ pub(super) fn of_program(end: End) -> Stop {
 }
 
 /// Why a process has no diagnosis of its own. Causes that are not known are not named.
-fn undiagnosed(process: &Process, ended: Ended) -> String {
+fn without_diagnosis(process: &Process, ended: Ended) -> Remark {
     let who = process.who();
-    let missing = match ended.how {
-        _ if process.still_runs => {
-            format!("{who} still runs, and is not diagnosed (--wait waits for its end)")
-        }
-        End::Signal(signal) if ended.program == process.id => {
-            format!("signal {signal} ended {who} before it could be diagnosed")
-        }
-        _ => format!("{who} ended without a diagnosis: what only its end shows is missing"),
+    let (name, missing) = match ended.how {
+        _ if process.still_runs => (
+            "a process still runs",
+            format!("{who} still runs, and is not diagnosed (--wait waits for its end)"),
+        ),
+        End::Signal(signal) if ended.program == process.id => (
+            "a signal ended a process before it could be diagnosed",
+            format!("signal {signal} ended {who} before it could be diagnosed"),
+        ),
+        _ => (
+            "a process ended without a diagnosis",
+            format!("{who} ended without a diagnosis: what only its end shows is missing"),
+        ),
     };
-    if process.recorded.is_empty() {
+    let text = if process.recorded.is_empty() {
         missing
     } else {
         format!("{missing}; what it did wrong before:")
+    };
+    Remark {
+        lines: process.recorded.clone(),
+        ..Remark::new(name, text, false)
     }
 }

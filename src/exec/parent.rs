@@ -47,6 +47,13 @@ pub(super) struct Ended {
     pub(super) program: i32,
 }
 
+impl Ended {
+    /// Whether neither a signal nor its parent ended the program.
+    pub(super) fn is_by_itself(&self) -> bool {
+        matches!(self.how, End::Status(_))
+    }
+}
+
 /// From the signal that asks a program to end to the one that ends it.
 const GRACE: Duration = Duration::from_secs(5);
 

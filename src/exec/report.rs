@@ -130,19 +130,23 @@ impl Report {
 
     /// Where the program is, for what has no better place.
     fn place(&self, checkout: Option<&Path>) -> Place {
-        let file = self.command[0].clone();
-        let program = Source {
-            file: PathBuf::from(&file),
-            line: 1,
-        };
+        let file = on_path(&self.command[0]);
+        let file = fs::canonicalize(&file).unwrap_or(file);
+        let name = file.display().to_string();
+        let program = Source { file, line: 1 };
         let place = checkout.and_then(|checkout| program.place(checkout));
-        place.unwrap_or(Place { file, line: 1 })
+        place.unwrap_or(Place {
+            file: name,
+            line: 1,
+        })
     }
 
     /// Returns whether the document is written.
     fn save(&self, document: &str) -> bool {
         if self.is_log() {
-            return write("-", document);
+            // The last line of the program may have no end, and GitHub reads a command at the
+            // beginning of a line only.
+            return document.is_empty() || write("-", &format!("\n{document}"));
         }
         let saved = save(self.to.as_ref(), document);
         if let Err(Stop::Usage(why)) = &saved {
@@ -154,7 +158,8 @@ impl Report {
     /// What the processes have written, and why some of it cannot be read.
     fn read(&self) -> (Vec<Finding>, Vec<Remark>) {
         let (mut findings, mut unread) = (Vec::new(), Vec::new());
-        let mut refuse = |why: String| unread.push(Remark::new(why, true));
+        let mut refuse =
+            |why: String| unread.push(Remark::new("a finding cannot be read", why, true));
         let bytes = fs::read(&self.findings).unwrap_or_else(|error| {
             let path = self.findings.display();
             refuse(format!("the findings cannot be read: {path}: {error}"));
@@ -252,6 +257,16 @@ impl Source {
     }
 }
 
+/// The file of a program: a name without a slash is looked up in the directories of `PATH`.
+fn on_path(program: &str) -> PathBuf {
+    let directories = env::var_os("PATH").filter(|_| !program.contains('/'));
+    let found = directories.and_then(|directories| {
+        let mut files = env::split_paths(&directories).map(|directory| directory.join(program));
+        files.find(|file| file.is_file())
+    });
+    found.unwrap_or_else(|| program.into())
+}
+
 /// The directory that GitHub or GitLab checked out and names in a variable, if the current
 /// directory is in it. Otherwise the current directory.
 fn checkout() -> Option<PathBuf> {
@@ -268,7 +283,7 @@ fn case(remark: &Remark) -> Case {
     // The formats have levels of their own.
     let text = remark.text.trim_start_matches("warning: ");
     Case {
-        name: text.to_owned(),
+        name: remark.name.to_owned(),
         class: CLASS.to_owned(),
         verdict: verdict(Failure::in_a_line(CLASS, text), remark.is_wrong),
     }

@@ -1,5 +1,7 @@
 //! JUnit XML.
 
+use std::collections::BTreeMap;
+
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::{Case, Failure, Suite, Verdict};
@@ -11,14 +13,23 @@ pub(crate) fn document(suites: &[Suite]) -> String {
     report.to_string().expect("the writer is a string")
 }
 
+/// Readers treat two cases with the same class and name as one case, so the second gets a number.
 fn suite(of: &Suite) -> TestSuite {
     let mut suite = TestSuite::new(valid(&of.name));
-    suite.add_test_cases(of.cases.iter().map(case));
+    let mut seen = BTreeMap::new();
+    suite.add_test_cases(of.cases.iter().map(|of| {
+        let count = seen.entry((&of.class, &of.name)).or_insert(0);
+        *count += 1;
+        match *count {
+            1 => case(of, &of.name),
+            count => case(of, &format!("{} ({count})", of.name)),
+        }
+    }));
     suite
 }
 
-fn case(of: &Case) -> TestCase {
-    let mut case = TestCase::new(valid(&of.name), status(&of.verdict));
+fn case(of: &Case, name: &str) -> TestCase {
+    let mut case = TestCase::new(valid(name), status(&of.verdict));
     case.set_classname(valid(&of.class));
     if let Verdict::Doubtful(Failure { place, .. }) | Verdict::Failed(Failure { place, .. }) =
         &of.verdict
