@@ -408,22 +408,31 @@ const NONE_FOUND: &str = "verbsim: no mistakes were found\n";
 #[test]
 fn a_program_that_used_no_device_is_an_error_of_the_diagnosis() {
     let (never, opened_none) = ("never loaded libibverbs", "opened no device");
-    for (options, facts, status, said) in [
-        (&["--diagnose"][..], &[][..], 99, never),
-        (&["--fail-on", "error"], &[], 99, never),
-        (&["--diagnose"], &CUT_SHORT[..1], 99, opened_none),
-        (&["--diagnose", "--allow-unused"], &[], 3, ""),
+    for (options, facts, program, status, said) in [
+        (&["--diagnose"][..], &[][..], 0, 99, never),
+        (&["--fail-on", "error"], &[], 0, 99, never),
+        (&["--diagnose"], &CUT_SHORT[..1], 0, 99, opened_none),
+        (&["--diagnose", "--allow-unused"], &[], 0, 0, ""),
         // Without a diagnosis there is no record.
-        (&["--timeout", "600"], &[], 3, ""),
-        (&["--diagnose"], RIGHT, 3, NONE_FOUND),
+        (&["--timeout", "600"], &[], 0, 0, ""),
+        // The status of a program that failed says why it used no device.
+        (&["--diagnose"], &[], 3, 3, never),
+        (&["--fail-on", "error"], &CUT_SHORT[..1], 3, 3, opened_none),
+        (&["--diagnose"], RIGHT, 3, 3, NONE_FOUND),
         // It only looked at devices.
-        (&["--diagnose"], LOOKED, 3, "fallen back to TCP"),
-        (&["--fail-on", "error"], LOOKED, 3, "fallen back to TCP"),
-        (&["--fail-on", "warning"], LOOKED, 99, "fallen back to TCP"),
-        (&["--diagnose", "--allow-unused"], LOOKED, 3, NONE_FOUND),
+        (&["--diagnose"], LOOKED, 3, 3, "fallen back to TCP"),
+        (&["--fail-on", "error"], LOOKED, 3, 3, "fallen back to TCP"),
+        (
+            &["--fail-on", "warning"],
+            LOOKED,
+            3,
+            99,
+            "fallen back to TCP",
+        ),
+        (&["--diagnose", "--allow-unused"], LOOKED, 3, 3, NONE_FOUND),
     ] {
-        let (code, text) = judged(options, facts, "exit 3");
-        assert_eq!(code, Some(status), "{options:?} {facts:?}");
+        let (code, text) = judged(options, facts, &format!("exit {program}"));
+        assert_eq!(code, Some(status), "{options:?} {facts:?} {program}");
         assert!(
             text.contains(said) && text.is_empty() == said.is_empty(),
             "{text}"

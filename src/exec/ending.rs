@@ -78,7 +78,9 @@ impl Judge<'_> {
             }
             return of_program(ended.how);
         };
-        let is_untested = unused.is_some();
+        // A program that failed before it opened a device, such as for a wrong option, says why by
+        // its status.
+        let is_untested = unused.is_some() && status == 0;
         let is_good = is_told && !is_untested && !self.is_failure(facts);
         Stop::Status {
             status: if is_good { status } else { NOT_GOOD },
