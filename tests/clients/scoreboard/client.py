@@ -298,3 +298,13 @@ def compiled(work, source, *libraries, compiler="cc"):
     program = work / Path(source).stem
     quietly(compiler, "-O1", "-Wall", "-Wextra", "-Werror", HERE / source, "-o", program, *libraries)
     return program
+
+
+def ucx(device, transport):
+    """The environment in which the UCX of an MPI uses a device.
+
+    At its end, UCX unmaps memory into which datagrams may still arrive, and with its cache of registrations the region
+    is deregistered later. A real device has pinned the pages; the drop-in gets a SIGSEGV. Without the cache the region
+    goes first.
+    """
+    return {"UCX_TLS": transport, "UCX_NET_DEVICES": f"{device.name}:1", "UCX_IB_REG_METHODS": "direct"}

@@ -3,7 +3,7 @@ of all with all."""
 
 from functools import partial
 
-from client import compiled, debian
+from client import compiled, debian, ucx
 
 NAME, ORIGIN, IS_SHORT = "openmpi-bin", "Debian", True
 # UCX gives its peers up where all is as slow as in the virtual machine.
@@ -28,6 +28,6 @@ def cases(device):
 
 def ranks(device, transport, options):
     program = "mpirun.openmpi --allow-run-as-root --oversubscribe --mca pml ucx --mca btl ^openib -np 4".split()
-    env = {"UCX_TLS": transport, "UCX_NET_DEVICES": f"{device.name}:1"}
+    env = ucx(device, transport)
     text = device.alone([*program, device.work / "mpi"], options, env=env)
     assert "every byte is right" in text, text

