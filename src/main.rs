@@ -27,6 +27,8 @@ mod seeds;
 mod style;
 mod subject;
 mod table;
+#[cfg(target_os = "linux")]
+mod which;
 mod words;
 
 use std::env;

@@ -13,6 +13,8 @@ use object::Endianness;
 use object::elf::{FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader};
 
+use crate::which::which;
+
 /// What was found of a program.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
@@ -82,20 +84,6 @@ impl Program {
             is_privileged,
         }
     }
-}
-
-fn which(name: &OsStr) -> Option<PathBuf> {
-    if Path::new(name).components().count() > 1 {
-        return fs::canonicalize(name).ok();
-    }
-    let all = env::var_os("PATH")?;
-    let found = env::split_paths(&all).map(|dir| dir.join(name));
-    let is_program = |path: &PathBuf| {
-        fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
-    };
-    found
-        .filter(is_program)
-        .find_map(|path| fs::canonicalize(path).ok())
 }
 
 /// What a script names behind `#!`. Of `/usr/bin/env NAME` it is the name.

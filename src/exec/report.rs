@@ -12,6 +12,7 @@ use verbs_settings::{DiagnoseFormat, trees};
 use super::ending::{Remark, write};
 use crate::output::{Stop, note, save};
 use crate::results::{Case, Failure, Place, Suite, Verdict, github, junit, sarif};
+use crate::which::which;
 
 /// The class of a case that is not about a mistake.
 const CLASS: &str = "verbsim exec";
@@ -130,8 +131,8 @@ impl Report {
 
     /// Where the program is, for what has no better place.
     fn place(&self, checkout: Option<&Path>) -> Place {
-        let file = on_path(&self.command[0]);
-        let file = fs::canonicalize(&file).unwrap_or(file);
+        let program = &self.command[0];
+        let file = which(program.as_ref()).unwrap_or_else(|| program.into());
         let name = file.display().to_string();
         let program = Source { file, line: 1 };
         let place = checkout.and_then(|checkout| program.place(checkout));
@@ -255,16 +256,6 @@ impl Source {
             line: self.line,
         })
     }
-}
-
-/// The file of a program: a name without a slash is looked up in the directories of `PATH`.
-fn on_path(program: &str) -> PathBuf {
-    let directories = env::var_os("PATH").filter(|_| !program.contains('/'));
-    let found = directories.and_then(|directories| {
-        let mut files = env::split_paths(&directories).map(|directory| directory.join(program));
-        files.find(|file| file.is_file())
-    });
-    found.unwrap_or_else(|| program.into())
 }
 
 /// The directory that GitHub or GitLab checked out and names in a variable, if the current
