@@ -4,7 +4,7 @@
 //! These are the functions behind `verbsim.h` and Python's `import verbsim`, which find them by
 //! `dlsym`. Devices have names here, and queue pairs have numbers, because Python does not have the
 //! pointers of C. Each function returns a number, or an errno value below zero. An error also puts
-//! a line on the standard error: the program under test has made no mistake, so it is no finding.
+//! a line on the standard error: the program under test has made no mistake, so it is not a finding.
 
 mod faults;
 mod findings;
