@@ -23,9 +23,9 @@ pub(crate) enum Area {
 
 /// Sources that only tests compile, by what their paths begin with.
 const ONLY_TESTS: &[&str] = &[
-    "sim/src/stack/shell/alike",
-    "sim/src/stack/shell/tally",
-    "sim/src/stack/shell/turns",
+    "sim/src/direct/equivalence",
+    "sim/src/direct/tally",
+    "sim/src/network/turns",
 ];
 
 /// Programs, and the checks of each by its place and their names.

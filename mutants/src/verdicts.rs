@@ -213,5 +213,5 @@ const CQS: &[&str] = &[
     "sim/src/device/cq_ex.rs",
     "sim/src/device/moderate.rs",
     "sim/src/device/notify.rs",
-    "sim/src/empty.rs",
+    "sim/src/device/empty.rs",
 ];

@@ -9,7 +9,7 @@ use verbs_api::{Capabilities, LinkLayer};
 
 #[cfg(feature = "network")]
 use crate::network::Network;
-use crate::pcap::Pcap;
+use crate::packet::Pcap;
 use crate::subnet::{self, Subnet};
 
 /// How the simulator runs what is posted.

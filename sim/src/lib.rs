@@ -23,81 +23,66 @@
 //! - Acknowledging too many events is an error, not a destroy that never returns.
 //!
 //! # Where things are
-//! The core stands on three floors, without lock, clock or I/O. `device` is what queue pairs stand on: CQs,
-//! memory, events, ports, timers. `stack::qp` is one queue pair. `stack::shell::node` is a device with its
-//! queue pairs, and the door through which packets come. Around it, in `stack::shell`: `fabric` is all nodes
-//! and what is between them, and moves packets; `world` is its lock, and waiting; `clock` is the machine's
-//! time, where that counts, and `timer_thread` lets timers fire by it. `sim` and `lab` map the traits on it:
-//! `call` is how a verb runs, and `say` what the trace says of it. `caller` adds what programs that hand over
-//! pointers need; `model` and `roster` are for models of concurrent programs.
+//! Each folder names those above it in this table, not those below.
 //!
-//! On a network (feature `network`): `network` is which addresses ports have, `border` where packets leave and come in,
-//! `outgoing` those that are to be sent, `sockets` what sends and reads them, `receiver` the thread that reads, `joined`
-//! what verbs do to the sockets.
-//!
-//! `cm` connects queue pairs by messages to QP 1: a plain struct too, which the fabric has beside its nodes.
-//!
-//! Beside them: `packet`, `payload` and `memory` are what travels and where it goes; `wire` holds the tap and
-//! the rules for packets and calls, `late` the packets that they hold back, `outage` the ports that go down;
-//! `fault` decides when a rule strikes; `subnet` has the LIDs of InfiniBand; `diagnosis` says what a program
-//! did wrong.
+//! | folder | |
+//! |---|---|
+//! | `memory`, `packet`, `storage`, `time` | bytes of regions, packets, containers, deadlines |
+//! | `device` | what queue pairs stand on: CQs, memory regions, events, ports, timers |
+//! | `qp` | one queue pair: requester and responder |
+//! | `node` | a device with its queue pairs |
+//! | `direct` | the fast path: messages that move without packets |
+//! | `cm` | the connection manager of rdma_cm, as a plain struct |
+//! | `network` | packets to and from other processes, by UDP (feature `network`) |
+//! | `fabric` | all nodes, and how packets, timers and faults get to them |
+//! | `runtime` | what lets threads use a fabric: a lock, waits, a clock |
+//! | `verbs` | the traits `Verbs`, `Cm` and `Lab` |
+//! | `diagnosis` | what a program did wrong |
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
 compile_error!("feature `fd` is for Linux");
 
 mod address;
-mod checksum;
-mod class;
 mod cm;
 mod config;
+#[cfg(feature = "fd")]
+mod descriptor;
 mod device;
 mod diagnosis;
-mod empty;
+mod direct;
+mod fabric;
 mod fault;
-#[cfg(feature = "fd")]
-mod flag;
-mod frame;
-#[cfg(feature = "fd")]
-mod guarded;
-mod late;
 mod memory;
 #[cfg(feature = "network")]
 mod network;
-mod outage;
-#[cfg(feature = "network")]
-mod outgoing;
+mod node;
 mod packet;
-mod payload;
-mod pcap;
-mod ring;
+mod qp;
 mod rng;
-#[cfg(feature = "network")]
-mod service;
-mod spare;
-mod stack;
+mod runtime;
+mod storage;
 mod subnet;
-mod suppressions;
 mod sync;
 mod time;
-mod timers;
-mod wire;
+mod verbs;
 
-pub use class::{Certainty, Class, UnknownClass};
 pub use config::{Mode, SimConfig};
-pub use diagnosis::{Diagnosis, Finding, Names, PlainNames, Problem, Unposted, Why};
 #[cfg(feature = "fd")]
-pub use guarded::Guarded;
+pub use descriptor::Guarded;
+pub use diagnosis::{
+    Certainty, Class, Diagnosis, Finding, Names, PlainNames, Problem, Suppressions, UnknownClass,
+    Unposted, Why,
+};
 #[cfg(feature = "network")]
 pub use network::Network;
-pub use pcap::Pcap;
-pub use stack::shell::{Annotation, Misuse, Participant, Sim, Sleeping, Step, Stuck, Watch, What};
-pub use suppressions::Suppressions;
+pub use packet::Pcap;
+pub use verbs::{Annotation, Misuse, Participant, Sim, Sleeping, Step, Stuck, Watch, What};
 
 /// For searches in the simulator's own tests. No promise is made of it.
 #[doc(hidden)]
 pub mod search {
-    pub use crate::stack::shell::Alone;
+    pub use crate::node::Alone;
 }
 
 #[cfg(doctest)]

@@ -223,7 +223,7 @@ impl Manager {
             }
             (AsyncEventType::CommEst, Some(_)) => Err(wrong_state(verb, id, of.state)),
             (AsyncEventType::PathMig, Some(_)) => Ok(()),
-            (_, Some(_)) => Err(super::invalid(
+            (_, Some(_)) => Err(crate::cm::invalid(
                 verb,
                 "event",
                 "is none that a connection is told of",

@@ -42,7 +42,7 @@ use verbs_roce::mad::CmMad;
 use crate::device::{check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
-use crate::timers::Timers;
+use crate::time::Timers;
 
 use conn::Conn;
 use events::Channels;

@@ -13,7 +13,7 @@ use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, ProtectionFault, RKEY};
 use crate::memory::{Gathered, Slice, Span};
-use crate::payload::Scatter;
+use crate::packet::payload::Scatter;
 
 /// What a registration takes.
 pub(super) const KNOWN: Access = Access::ALL_RDMA

@@ -3,18 +3,18 @@
 use verbs_api::Wc;
 use verbs_api::table::Id;
 
-use crate::ring;
+use crate::storage::Ring;
 use crate::time::Time;
 
 /// The completions of a CQ that were not polled yet, oldest first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ring {
-    entries: ring::Ring<Entry>,
+pub(super) struct CompletionRing {
+    entries: Ring<Entry>,
     /// How many of them would have satisfied a solicited request.
     solicited: usize,
 }
 
-impl Ring {
+impl CompletionRing {
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.entries.len()

@@ -17,8 +17,9 @@ use super::channel::Channel;
 use super::check::{
     InContext, check_acknowledged, find, find_in, find_unchecked, in_range, in_use, invalid,
 };
-use super::completion::{Completion, Delivery, Entry, Ring, Ticket};
+use super::completion::{Completion, CompletionRing, Delivery, Entry, Ticket};
 use super::cq_ex::Extended;
+use super::empty::EmptyCqs;
 use super::events::Numbers;
 use super::history::{FailedWork, reason};
 use super::left::{Dealings, Left};
@@ -27,8 +28,7 @@ use super::notify::{Added, Notify};
 use super::recovery::Standing;
 use super::undefined::undefine;
 use crate::diagnosis::Noted;
-use crate::empty::EmptyCqs;
-use crate::timers::Timers;
+use crate::time::Timers;
 
 /// A completion queue.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Cq {
     pub(crate) channel: Option<u32>,
     /// It is an extended one.
     pub(crate) extended: Option<Extended>,
-    pub(super) ring: Ring,
+    pub(super) ring: CompletionRing,
     pub(super) cqe: u32,
     pub(crate) notify: Notify,
     pub(crate) moderation: Moderation,
@@ -200,7 +200,7 @@ impl Cqs {
             init: *init,
             channel,
             extended,
-            ring: Ring::default(),
+            ring: CompletionRing::default(),
             cqe,
             notify: Notify::default(),
             moderation: Moderation::default(),

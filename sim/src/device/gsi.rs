@@ -8,8 +8,8 @@ use verbs_api::QpType;
 use super::base::Base;
 use super::outbox::{Address, OutPacket, Outbox};
 use super::ports::Ports;
+use crate::packet::payload::Payload;
 use crate::packet::{Deth, Op, Packet, Psn, Route};
-use crate::payload::Payload;
 
 /// The number of the queue pair.
 pub(crate) const GSI_QPN: u32 = 1;

@@ -7,7 +7,7 @@ use verbs_api::{Cq as CqHandle, QpState, WcStatus};
 
 use super::fresh::{Fresh, News};
 use super::recovery::{Recovery, Standing};
-use crate::class::Class;
+use crate::diagnosis::Class;
 use crate::diagnosis::{Noted, Problem};
 use crate::packet::{Packet, PortId, Psn};
 use crate::time::Time;

@@ -35,6 +35,7 @@ mod cq;
 mod cq_ex;
 mod deliver;
 mod domain;
+mod empty;
 mod events;
 mod fresh;
 mod gsi;
@@ -68,7 +69,7 @@ use verbs_api::table::Table;
 use verbs_api::{Context, Object};
 
 use crate::memory::SharedMemory;
-use crate::timers::Timers;
+use crate::time::Timers;
 
 pub(crate) use access::{check_empty, touch};
 pub(crate) use base::Base;
@@ -84,6 +85,7 @@ pub(crate) use contexts::node_of;
 pub(crate) use contexts::slot_of;
 pub(crate) use cq::Cqs;
 pub(crate) use domain::{Ah, Domains};
+pub(crate) use empty::EmptyCqs;
 #[cfg(feature = "fd")]
 pub(crate) use events::EventQueue;
 pub(crate) use events::Events;

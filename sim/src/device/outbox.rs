@@ -9,9 +9,9 @@ use verbs_api::lab::TraceEvent;
 use super::base::Base;
 use super::history::reason;
 use super::ports::Ports;
+use crate::packet::payload::Payload;
 use crate::packet::{Op, Packet, PortId, Psn, Route};
-use crate::payload::Payload;
-use crate::ring::Ring;
+use crate::storage::Ring;
 use crate::time::Time;
 
 /// Where a packet goes to.

@@ -91,8 +91,8 @@ impl History {
 mod tests {
     use verbs_api::WcStatus;
 
-    use super::super::history::FailedWork;
     use super::*;
+    use crate::device::history::FailedWork;
     use crate::time::Time;
 
     fn failed(qp_num: u32, receive: bool) -> FailedWork {

@@ -7,8 +7,8 @@ use verbs_api::site::Site;
 use verbs_api::{Dest, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus};
 
 use crate::packet::Psn;
-use crate::payload::Payload;
-use crate::spare::Spare;
+use crate::packet::payload::Payload;
+use crate::storage::Spare;
 
 /// A send in its queue.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use core::time::Duration;
 use verbs_api::site::Site;
 use verbs_api::{Cause, CompChannel, Cq};
 
+use super::class::Certainty;
 use super::{Diagnosis, Finding, Problem, Why};
-use crate::class::Certainty;
 use crate::device::reason;
 
 /// How devices, places and objects are called where findings are printed.

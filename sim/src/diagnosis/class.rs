@@ -1,0 +1,453 @@
+//! The classes of mistakes: names that stay, the rule that each breaks, and what to do.
+
+use core::fmt;
+use core::net::Ipv6Addr;
+use core::str::FromStr;
+
+use verbs_api::{BadHandle, Cause, Error, ErrorKind, QpState, Verb, WcStatus};
+
+use super::Problem;
+use crate::device::reason;
+
+/// How sure it is that a finding is a mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Certainty {
+    /// It may be right: a warning.
+    Hint,
+    /// It is wrong: an error.
+    Certain,
+}
+
+macro_rules! classes {
+    ($( $class:ident = $name:literal, $certainty:ident, $rule:literal, $remedy:literal; )*) => {
+        /// A kind of mistake.
+        ///
+        /// ```
+        /// use verbs_sim::Class;
+        ///
+        /// assert_eq!("VS-ARM-01".parse(), Ok(Class::LostWakeup));
+        /// assert_eq!(Class::LostWakeup.rule(), "CQ-ARM-30");
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Class {
+            $(
+                #[doc = concat!("`", $name, "`. What to do: ", $remedy, ".")]
+                $class,
+            )*
+        }
+
+        impl Class {
+            /// All of them.
+            pub const ALL: &[Self] = &[$( Self::$class, )*];
+
+            /// Its name, such as `VS-ARM-01`: it stays.
+            pub fn name(self) -> &'static str {
+                match self { $( Self::$class => $name, )* }
+            }
+
+            /// How sure it is that what is of it is a mistake.
+            pub fn certainty(self) -> Certainty {
+                match self { $( Self::$class => Certainty::$certainty, )* }
+            }
+
+            /// The rule that it breaks, as `verbsim explain` knows it.
+            pub fn rule(self) -> &'static str {
+                match self { $( Self::$class => $rule, )* }
+            }
+
+            /// What to do.
+            pub fn remedy(self) -> &'static str {
+                match self { $( Self::$class => $remedy, )* }
+            }
+        }
+    };
+}
+
+classes! {
+    LostWakeup = "VS-ARM-01", Certain, "CQ-ARM-30",
+        "poll once more after ibv_req_notify_cq, and only then wait";
+    DrainIncomplete = "VS-ARM-02", Certain, "CQ-ARM-03",
+        "poll until ibv_poll_cq returns less than was asked for, arm, and poll once more";
+    NotArmed = "VS-ARM-03", Certain, "CQ-ARM-17",
+        "call ibv_req_notify_cq before each wait: a request makes one event";
+    SolicitedOnly = "VS-ARM-04", Hint, "CQ-ARM-08",
+        "arm for the next completion, or let the sender set IBV_SEND_SOLICITED";
+    ArmedWithoutChannel = "VS-ARM-05", Certain, "CQ-ARM-48",
+        "create the CQ with a completion channel, or do not arm it";
+    SolicitedWait = "VS-ARM-06", Certain, "CQ-ARM-08",
+        "arm for the next completion, or let the sender set IBV_SEND_SOLICITED";
+    NotArmedAgain = "VS-ARM-07", Hint, "CQ-ARM-17",
+        "call ibv_req_notify_cq after each event, and then poll: a request makes one event";
+    Unacknowledged = "VS-EVT-01", Certain, "CHAN-34",
+        "acknowledge each event that was read before its object is destroyed";
+    OverAcknowledged = "VS-EVT-02", Certain, "CHAN-37",
+        "acknowledge as many events as were read, no more";
+    OtherPolled = "VS-EVT-03", Certain, "CQ-ARM-04",
+        "poll the CQ that ibv_get_cq_event gives: a channel may serve several";
+    UnreadEvents = "VS-EVT-04", Hint, "CHAN-32",
+        "read events until there is none: an edge-triggered descriptor tells of the first only";
+    UnreadAsync = "VS-EVT-05", Hint, "ASYNC-03",
+        "read asynchronous events with ibv_get_async_event, and acknowledge them";
+    NotAcknowledged = "VS-EVT-06", Hint, "CHAN-34",
+        "acknowledge each event that was read, at the latest before its object is destroyed";
+    Overrun = "VS-CQ-01", Certain, "CQ-OVR-01",
+        "make the CQ as large as all the work that may complete in it, or poll before posting more";
+    SmallCq = "VS-CQ-02", Hint, "SQ-30",
+        "make the CQ as large as all the work that may complete in it";
+    NeverPolled = "VS-CQ-03", Certain, "CQ-POLL-10",
+        "poll what was asked for: signaled sends and receives complete in the CQ, and keep their slots until then";
+    Unpolled = "VS-CQ-04", Hint, "CQ-POLL-10",
+        "poll the CQ until it is empty";
+    Resized = "VS-CQ-05", Certain, "CQ-RESIZE-06",
+        "poll first, or keep at least as many entries as there are completions";
+    Iterated = "VS-CQ-06", Certain, "CQ-CREATE-15",
+        "after ENOENT of ibv_start_poll no other call of the iteration follows; else ibv_end_poll ends it";
+    SendQueueFull = "VS-SQ-01", Certain, "SQ-03",
+        "signal at least one send in each queue's length, and poll its completion before posting more";
+    Inline = "VS-SQ-02", Certain, "SQ-09",
+        "ask for the room when the QP is created (max_inline_data), and send what is longer without IBV_SEND_INLINE";
+    LongList = "VS-SQ-03", Certain, "SQ-06",
+        "give a work request no more scatter/gather entries than max_send_sge or max_recv_sge of its queue pair";
+    QueueFull = "VS-SQ-04", Hint, "SQ-03",
+        "poll completions before posting more";
+    Batched = "VS-SQ-05", Certain, "SQ-26",
+        "build each batch in one thread, from ibv_wr_start to ibv_wr_complete or ibv_wr_abort, and post nothing else there meanwhile";
+    ReceiveQueueFull = "VS-RQ-01", Hint, "RQ-02",
+        "poll the completions of receives before posting more";
+    ShortReceive = "VS-RQ-02", Certain, "RQ-05",
+        "post receives as large as the largest message, and of UD 40 bytes larger, for the GRH";
+    NotReceived = "VS-RNR-01", Certain, "RNR-03",
+        "post receives before the peer may send, and ask for more tries (rnr_retry 7 is for ever)";
+    LateReceive = "VS-RNR-02", Hint, "RNR-01",
+        "post receives before the peer may send: a device sends again, but slowly, and messages of UC and UD are lost";
+    Rights = "VS-MR-01", Certain, "MR-01",
+        "IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need IBV_ACCESS_LOCAL_WRITE too";
+    Deregistered = "VS-MR-02", Certain, "MR-05",
+        "deregister a region when all work that uses it has completed, the peer's too";
+    RemoteAccess = "VS-KEY-01", Certain, "RDMA-05",
+        "give the peer the address and the rkey of a region that lasts, and the rights that its work needs";
+    LocalAccess = "VS-KEY-02", Certain, "SQ-22",
+        "name registered memory, with the lkey of its region, of the QP's protection domain";
+    UndefinedField = "VS-WC-01", Certain, "WC-01",
+        "look at the status first: if it is not success, only wr_id, status, qp_num and vendor_err are valid";
+    FieldNotAsked = "VS-WC-02", Certain, "CQ-CREATE-16",
+        "name each field that is read in wc_flags of ibv_create_cq_ex: a real driver has no function for another";
+    Transition = "VS-QP-01", Certain, "QP-STATE-03",
+        "give the attributes that the transition requires, in range, and no others";
+    WrongState = "VS-QP-02", Certain, "SQ-01",
+        "bring the QP to RTS before sends are posted, and to INIT before receives are";
+    NoAnswer = "VS-QP-03", Certain, "WC-30",
+        "bring the peer's QP to RTR before sending, keep it until the last message, and check QP number, PSN and address";
+    EndsDiffer = "VS-QP-04", Certain, "CM-32",
+        "give both ends the same path MTU, to each the other's PSN, and no more reads than the other takes";
+    AfterError = "VS-QP-05", Hint, "QP-FLUSH-03",
+        "after the first failure stop posting: what follows is flushed, and the first status tells why";
+    NotTaken = "VS-QP-06", Hint, "UD-07",
+        "check QP number, Q_Key, P_Key, path MTU and the state of the QP at both ends";
+    FailedWork = "VS-QP-07", Certain, "WC-21",
+        "see what the status means, and check each completion's status before anything else in it";
+    UnownedGid = "VS-QP-08", Hint, "AH-07",
+        "ask the peer for its GID while its device is open, and check the GID index at both ends";
+    Busy = "VS-OBJ-01", Certain, "LIFE-01",
+        "destroy users before what they use: QP, SRQ, AH, MR, CQ, channel, PD, device";
+    Destroyed = "VS-OBJ-02", Certain, "LIFE-05",
+        "do not use an object after it was destroyed";
+    NotDestroyed = "VS-OBJ-03", Hint, "DEV-03",
+        "destroy what was created, and close what was opened";
+    OtherParent = "VS-OBJ-04", Certain, "DEV-13",
+        "objects that work together are of one context, and where memory is used of one protection domain";
+    EndlessWait = "VS-WAIT-01", Hint, "CHAN-30",
+        "see that what the wait is for can still come";
+    PolledInVain = "VS-WAIT-02", Hint, "CQ-POLL-10",
+        "see that work is outstanding that completes in the CQ: a signaled send, or a receive that the peer sends to";
+    AfterFork = "VS-FORK-01", Certain, "DEV-12",
+        "open devices in the process that uses them: objects of RDMA do not survive fork";
+    CmUnacknowledged = "VS-CM-01", Certain, "CM-56",
+        "acknowledge each event of rdma_cm (rdma_ack_cm_event) before its id is destroyed";
+    Refused = "VS-CALL-01", Hint, "SQ-02",
+        "look at what the call returns";
+    Injected = "VS-LAB-01", Hint, "WC-21",
+        "nothing: a fault rule or the laboratory did it";
+    Garbage = "VS-NET-01", Hint, "DEV-01",
+        "find out who sends to the RoCE port";
+    Changed = "VS-MEM-01", Certain, "SQ-17",
+        "leave the bytes of a send as they are until its completion, or a later one of its queue, is polled";
+    Unmapped = "VS-MEM-02", Certain, "MR-23",
+        "keep memory mapped until its region is deregistered, and deregister it when no work uses it";
+    DeregisteredEarly = "VS-MEM-03", Hint, "MR-06",
+        "deregister a region when the completion of all work that names it has been polled";
+}
+
+/// No class has this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownClass(String);
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for UnknownClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no class of mistakes is called {}", self.0)
+    }
+}
+
+impl core::error::Error for UnknownClass {}
+
+impl FromStr for Class {
+    type Err = UnknownClass;
+
+    fn from_str(name: &str) -> Result<Self, UnknownClass> {
+        let found = Self::ALL
+            .iter()
+            .find(|class| class.name().eq_ignore_ascii_case(name));
+        found.copied().ok_or_else(|| UnknownClass(name.to_owned()))
+    }
+}
+
+impl Class {
+    /// That of a call which was refused; `None` if a program without mistakes may meet that.
+    pub fn of_refusal(error: &Error) -> Option<Self> {
+        let verb = error.verb();
+        Some(match (error.cause(), error.kind()) {
+            (Cause::UnownedGid { .. }, _) => Self::UnownedGid,
+            (
+                _,
+                ErrorKind::WouldBlock
+                | ErrorKind::TimedOut
+                | ErrorKind::Interrupted
+                | ErrorKind::Stalled
+                | ErrorKind::Io,
+            )
+            | (Cause::Injected | Cause::CqOverrun | Cause::CmEvent(_), _) => return None,
+            // Programs find out like this what there is, so it may be right.
+            (_, ErrorKind::NotSupported | ErrorKind::NotImplemented) => Self::Refused,
+            // What there was to poll is over.
+            (Cause::Text(_), ErrorKind::NotFound)
+                if matches!(verb, Verb::StartPoll | Verb::NextPoll) =>
+            {
+                return None;
+            }
+            // Programs fill an SRQ until it is full, since its size may be rounded up.
+            (Cause::QueueFull { .. }, _) if verb == Verb::PostSrqRecv => return None,
+            // Programs try every address of the machine. No device has the link-local ones.
+            (Cause::Text(text), ErrorKind::AddressNotAvailable) if names_link_local(text) => {
+                return None;
+            }
+            (Cause::QueueFull { queue, .. }, _) => match *queue {
+                // For ever.
+                reason::UNSIGNALED => Self::SendQueueFull,
+                // Programs may post until they are refused, and poll then.
+                reason::SENDS => Self::QueueFull,
+                _ => Self::ReceiveQueueFull,
+            },
+            (
+                Cause::Handle {
+                    problem: BadHandle::Stale,
+                    ..
+                },
+                _,
+            ) => Self::Destroyed,
+            (
+                Cause::Handle {
+                    problem: BadHandle::Foreign,
+                    ..
+                },
+                _,
+            ) => Self::OtherParent,
+            (Cause::Handle { .. }, _) => Self::Refused,
+            (Cause::InUse { .. }, _) => Self::Busy,
+            // What a device or the laboratory has too little of is known only when it is refused.
+            (Cause::Limit { .. }, _) => Self::Refused,
+            (Cause::Mismatch { .. }, _) => Self::OtherParent,
+            (
+                Cause::QpState {
+                    state: QpState::Err,
+                },
+                _,
+            ) => Self::AfterError,
+            (Cause::QpState { .. }, _) => Self::WrongState,
+            (Cause::OutOfRange { what, .. }, _) if what.contains("inline") => match verb {
+                // Programs find out like this how much there may be.
+                Verb::CreateQp => Self::Refused,
+                _ => Self::Inline,
+            },
+            (
+                Cause::OutOfRange {
+                    what: "num_sge", ..
+                },
+                _,
+            ) => Self::LongList,
+            (Cause::Usage(text), _) if text.contains("an iteration over") => Self::Iterated,
+            (
+                Cause::Argument {
+                    what: "access",
+                    problem,
+                },
+                _,
+            ) => match problem.contains("local") {
+                true => Self::Rights,
+                // Programs find out like this what there is.
+                false => Self::Refused,
+            },
+            (Cause::Argument { what, .. }, _) if what.to_lowercase().contains("inline") => {
+                Self::Inline
+            }
+            _ => return Self::of_refused_verb(verb),
+        })
+    }
+
+    fn of_refused_verb(verb: Verb) -> Option<Self> {
+        Some(match verb {
+            // Programs ask these until they are refused.
+            Verb::QueryPort
+            | Verb::QueryGid
+            | Verb::QueryGidEx
+            | Verb::QueryGidTable
+            | Verb::QueryPkey
+            | Verb::OpenDevice => return None,
+            Verb::ModifyQp | Verb::ConnectRc => Self::Transition,
+            Verb::ResizeCq => Self::Resized,
+            Verb::StartPoll | Verb::NextPoll | Verb::EndPoll | Verb::ReadWc => Self::Iterated,
+            Verb::AckCqEvents | Verb::AckAsyncEvent => Self::OverAcknowledged,
+            _ => Self::Refused,
+        })
+    }
+
+    /// That of packets that were not taken for this reason.
+    pub(crate) fn of_dropped(why: &str) -> Self {
+        match why {
+            reason::NO_RECEIVE => Self::LateReceive,
+            reason::SHORT_RECEIVE => Self::ShortReceive,
+            reason::PATH_MTU => Self::EndsDiffer,
+            _ => Self::NotTaken,
+        }
+    }
+
+    /// That of work that failed for this reason.
+    pub(crate) fn of_failure(receive: bool, status: WcStatus, why: &str) -> Self {
+        match status {
+            _ if reason::lab::has_done(why) => Self::Injected,
+            _ if why.contains("was deregistered") => Self::Deregistered,
+            _ if why.ends_with(reason::NOT_MAPPED) => Self::Unmapped,
+            _ if why.contains(reason::OTHER_CUT) || why == reason::NO_BEGINNING => Self::EndsDiffer,
+            WcStatus::RnrRetryExcErr => Self::NotReceived,
+            WcStatus::RetryExcErr => Self::NoAnswer,
+            WcStatus::RemAccessErr => Self::RemoteAccess,
+            WcStatus::LocLenErr if receive => Self::ShortReceive,
+            WcStatus::RemInvReqErr if why.contains("longer than") => Self::ShortReceive,
+            WcStatus::RemInvReqErr if why.contains("multiple of 8") => Self::RemoteAccess,
+            WcStatus::LocProtErr => Self::LocalAccess,
+            _ => Self::FailedWork,
+        }
+    }
+}
+
+/// Whether a text says that no device has a link-local address of IPv6.
+fn names_link_local(text: &str) -> bool {
+    let address = text.strip_prefix(reason::NO_ADDRESS);
+    let address = address.and_then(|address| address.parse::<Ipv6Addr>().ok());
+    address.is_some_and(|address| address.is_unicast_link_local())
+}
+
+impl Problem {
+    /// Of which class it is.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Failed {
+                receive,
+                status,
+                why,
+                ..
+            } => {
+                let why = why.as_ref().map_or("", |why| &why.text);
+                Class::of_failure(*receive, *status, why)
+            }
+            Self::Refused { class, .. }
+            | Self::Waits { class, .. }
+            | Self::Misused { class, .. } => *class,
+            Self::PolledInVain { .. } => Class::PolledInVain,
+            Self::Unposted { .. } => Class::Batched,
+            Self::Overrun { .. } => Class::Overrun,
+            Self::SmallCq { .. } => Class::SmallCq,
+            Self::ArmedWithoutChannel { .. } => Class::ArmedWithoutChannel,
+            Self::LostWakeup { partly: false, .. } => Class::LostWakeup,
+            Self::LostWakeup { partly: true, .. } => Class::DrainIncomplete,
+            Self::SolicitedOnly { .. } => Class::SolicitedOnly,
+            Self::OtherPolled { .. } => Class::OtherPolled,
+            Self::NotArmedAgain { .. } => Class::NotArmedAgain,
+            Self::NeverPolled { .. } => Class::NeverPolled,
+            Self::EndsDiffer { .. } => Class::EndsDiffer,
+            Self::PostedInError { .. } => Class::AfterError,
+            Self::RequestRefused { status, why, .. } => Class::of_failure(false, *status, why),
+            Self::Dropped { why, .. } => Class::of_dropped(why),
+            Self::UnownedGid { .. } => Class::UnownedGid,
+            Self::Garbage { .. } => Class::Garbage,
+            Self::Unpolled { .. } => Class::Unpolled,
+            Self::Unread { .. } => Class::UnreadEvents,
+            Self::UnreadAsync { .. } => Class::UnreadAsync,
+            Self::Unacknowledged { .. } => Class::NotAcknowledged,
+            Self::NotDestroyed { .. } => Class::NotDestroyed,
+            Self::Changed { .. } => Class::Changed,
+            Self::Unmapped { .. } => Class::Unmapped,
+            Self::DeregisteredEarly { .. } => Class::DeregisteredEarly,
+        }
+    }
+
+    /// How sure it is that it is a mistake.
+    pub(crate) fn certainty(&self) -> Certainty {
+        let is_gone = matches!(
+            self,
+            Self::OtherPolled {
+                destroyed: true,
+                ..
+            }
+        );
+        if self.is_excused() || is_gone {
+            Certainty::Hint
+        } else {
+            self.class().certainty()
+        }
+    }
+
+    /// Whether it would be certain if the program had not handled it.
+    pub(crate) fn is_excused(&self) -> bool {
+        matches!(self, Self::Failed { handled: true, .. }) && self.is_excusable()
+    }
+
+    /// Whether it is a failure that the other side can cause, by being gone or not ready. It is not
+    /// certain any more once the program has handled it.
+    pub(crate) fn is_excusable(&self) -> bool {
+        match self {
+            Self::Failed {
+                status: WcStatus::RetryExcErr | WcStatus::RnrRetryExcErr | WcStatus::RemOpErr,
+                ..
+            } => matches!(
+                self.class(),
+                Class::NoAnswer | Class::NotReceived | Class::FailedWork
+            ),
+            _ => false,
+        }
+    }
+
+    /// What tells it from others of its class: the verb that was refused and for what, or what differs.
+    pub(crate) fn fact(&self) -> [&'static str; 2] {
+        match self {
+            Self::Refused { error, .. } => {
+                let reason = match error.cause() {
+                    Cause::OutOfRange { what, .. } => what,
+                    Cause::Argument { problem, .. } => problem,
+                    _ => "",
+                };
+                [error.verb().name(), reason]
+            }
+            Self::EndsDiffer { what, .. } => [what, ""],
+            Self::Misused { fact, .. } => *fact,
+            _ => [""; 2],
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Findings that are known, and not to be said again.
+
+use super::class::{Class, UnknownClass};
+use super::{Finding, Names, PlainNames};
+
+/// Findings that are known. Each entry is a class, such as `VS-CQ-04`, or a class and a place, such as
+/// `VS-ARM-05:src/client.rs:*`, where `*` is any text. The place is what a finding has in parentheses.
+///
+/// ```
+/// use verbs_sim::{Class, Suppressions};
+///
+/// let known = Suppressions::parse("VS-CQ-04\nVS-ARM-05:src/client.rs:*  # ticket 7").unwrap();
+/// assert!(known.cover(Class::Unpolled, || None));
+/// assert!(known.cover(Class::ArmedWithoutChannel, || Some("src/client.rs:17".to_owned())));
+/// assert!(!known.cover(Class::ArmedWithoutChannel, || Some("src/server.rs:17".to_owned())));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Suppressions(Vec<Suppression>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Suppression {
+    class: Class,
+    /// `None` for all places, and for findings without one.
+    place: Option<String>,
+}
+
+impl Suppressions {
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// It names no class.
+    pub fn add(&mut self, entry: &str) -> Result<(), UnknownClass> {
+        let (class, place) = match entry.split_once(':') {
+            Some((class, place)) => (class.trim(), Some(place.trim().to_owned())),
+            None => (entry.trim(), None),
+        };
+        let class = class.parse()?;
+        self.0.push(Suppression { class, place });
+        Ok(())
+    }
+
+    /// Reads a text with an entry in each line. What is behind `#` is for people.
+    ///
+    /// # Errors
+    /// The number of the first line that names no class, and what it names.
+    pub fn parse(text: &str) -> Result<Self, (usize, UnknownClass)> {
+        let mut all = Self::default();
+        for (line, number) in text.lines().zip(1..) {
+            let entry = line.split('#').next().unwrap_or_default().trim();
+            if !entry.is_empty() {
+                all.add(entry).map_err(|unknown| (number, unknown))?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether a finding of this class, at the place that `place` gives, is among them.
+    pub fn cover(&self, class: Class, place: impl FnOnce() -> Option<String>) -> bool {
+        let mut of_class = self
+            .0
+            .iter()
+            .filter(|entry| entry.class == class)
+            .peekable();
+        if of_class.peek().is_none() {
+            return false;
+        }
+        // Names of places take time.
+        let place = place().unwrap_or_default();
+        of_class.any(|entry| {
+            let pattern = entry.place.as_deref();
+            pattern.is_none_or(|pattern| matches(pattern, &place))
+        })
+    }
+
+    /// Whether a finding is among them, with its place as [`PlainNames`] has it.
+    pub(crate) fn cover_finding(&self, finding: &Finding) -> bool {
+        self.cover(finding.class(), || {
+            finding.site.map(|site| PlainNames.place(site))
+        })
+    }
+}
+
+/// Whether a text is of a pattern, where `*` is any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(text) = text.strip_prefix(first) else {
+        return false;
+    };
+    let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    ends.any(|at| matches(rest, &text[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_is_any_text() {
+        for (pattern, text, expected) in [
+            ("client.c:17", "client.c:17", true),
+            ("client.c:17", "client.c:171", false),
+            ("client.c:*", "client.c:17", true),
+            ("client.c:*", "old_client.c:17", false),
+            ("*client.c:*", "old_client.c:17", true),
+            ("* in lib*.so*", "post in libold.so.1", true),
+            ("*", "", true),
+            ("*a*a", "ba", false),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_of_a_class_or_of_its_places() {
+        let text = "# known\n\nVS-CQ-04\nvs-arm-05:old.c:*  # ticket 7\n VS-ARM-05 : new.c:3\n";
+        let all = Suppressions::parse(text).unwrap();
+        let cover = |class, place: Option<&str>| all.cover(class, || place.map(str::to_owned));
+        assert!(cover(Class::Unpolled, None) && cover(Class::Unpolled, Some("x.c:1")));
+        assert!(cover(Class::ArmedWithoutChannel, Some("old.c:12")));
+        assert!(cover(Class::ArmedWithoutChannel, Some("new.c:3")));
+        assert!(!cover(Class::ArmedWithoutChannel, Some("new.c:4")));
+        assert!(!cover(Class::ArmedWithoutChannel, None));
+        assert!(!cover(Class::Overrun, Some("old.c:12")));
+        assert!(!Suppressions::default().cover(Class::Overrun, || None));
+    }
+
+    #[test]
+    fn a_line_that_names_no_class_is_named() {
+        let text = "VS-CQ-04\nVS-CQ-99:x.c:1\n";
+        let (line, unknown) = Suppressions::parse(text).unwrap_err();
+        assert_eq!(line, 2);
+        assert!(unknown.to_string().contains("VS-CQ-99"), "{unknown}");
+    }
+}

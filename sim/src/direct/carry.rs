@@ -1,0 +1,360 @@
+//! Messages that are carried out at once, from one node to another (see `qp/direct`).
+#![expect(unsafe_code, reason = "bytes are moved from region to region")]
+
+use std::mem;
+
+use verbs_api::site::Site;
+use verbs_api::{
+    BatchEnd, Handle, Qp as QpHandle, QpType, SendFlags, SendOp, SendOps, SendWr, Verb,
+};
+
+use super::conditions::{Detour, End, EndMut, Leaving, atomic_result, ensure};
+#[cfg(test)]
+use super::tally::Tally;
+use crate::fabric::{Fabric, Seat};
+use crate::memory::{Gathered, Span, move_bytes};
+use crate::node::Node;
+use crate::qp::{CachedPath, Kinds};
+use crate::time::Time;
+
+/// What is needed to carry messages out at once.
+#[derive(Debug, Default)]
+pub(crate) struct Direct {
+    /// Nobody can see packets.
+    pub(crate) is_allowed: bool,
+    /// What was found of ways in an epoch does not hold in the next.
+    pub(crate) epoch: u64,
+    /// The memory that the present message names, at either end.
+    local: Vec<Span>,
+    remote: Vec<Span>,
+    /// A datagram.
+    bytes: Vec<u8>,
+    #[cfg(test)]
+    pub(crate) tally: Tally,
+}
+
+impl Direct {
+    /// The lists of memory, to be put back.
+    fn take_parts(&mut self) -> (Vec<Span>, Vec<Span>) {
+        (mem::take(&mut self.local), mem::take(&mut self.remote))
+    }
+}
+
+/// Carries messages out at once.
+pub(crate) struct Carrier<'f> {
+    seats: &'f mut [Seat],
+    direct: &'f mut Direct,
+    news: &'f mut Vec<u32>,
+    now: Time,
+    site: Option<Site>,
+}
+
+impl Fabric {
+    /// Carries messages out at once.
+    #[inline(always)]
+    pub(crate) fn carrier(&mut self) -> Carrier<'_> {
+        Carrier {
+            seats: &mut self.seats,
+            direct: &mut self.direct,
+            news: &mut self.news,
+            now: self.now,
+            site: self.site,
+        }
+    }
+}
+
+impl Carrier<'_> {
+    /// Carries out work requests at once, from the first on; how many.
+    #[inline(always)]
+    pub(crate) fn carry_out(&mut self, index: u32, qp: QpHandle, list: &[SendWr<'_>]) -> usize {
+        match list {
+            _ if !self.direct.is_allowed => 0,
+            [wr] => self.carries(index, qp, wr, 1).into(),
+            list => self.carry_list(index, qp, list),
+        }
+    }
+
+    /// Carries out a batch of one work request; whether it did. A larger one is posted as a whole or not at all.
+    pub(crate) fn carry_batch(
+        &mut self,
+        index: u32,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+        end: BatchEnd,
+    ) -> bool {
+        let ([wr], BatchEnd::Complete, true) = (list, end, self.direct.is_allowed) else {
+            return false;
+        };
+        self.has_in_batches(index, qp, wr) && self.carries_in_list(index, qp, wr, 1)
+    }
+
+    fn has_in_batches(&self, index: u32, qp: QpHandle, wr: &SendWr<'_>) -> bool {
+        let qps = &self.seats[index as usize].node.qps;
+        let own = qps.get(qp.index(), qp.generation());
+        own.is_ok_and(|own| own.common.init.send_ops.contains(SendOps::of(&wr.op)))
+    }
+
+    /// An end, to look at.
+    #[inline(always)]
+    fn at(&self, node: u32, qp: u32) -> End<'_> {
+        let Node { qps, device, .. } = &self.seats[node as usize].node;
+        let qp = qps.at(qp);
+        End { qp, device }
+    }
+
+    /// An end, to work with at the present time.
+    #[inline(always)]
+    fn at_mut(&mut self, node: u32, qp: u32) -> EndMut<'_> {
+        let node = &mut self.seats[node as usize].node;
+        node.set_now(self.now);
+        node.device.base.site = self.site;
+        let qp = node.qps.at_mut(qp);
+        let device = &mut node.device;
+        EndMut { qp, device }
+    }
+
+    /// As above, of a list of several.
+    #[inline(never)]
+    fn carry_list(&mut self, index: u32, qp: QpHandle, list: &[SendWr<'_>]) -> usize {
+        // What a read or an atomic brings back lands once the rest of the list has left, and a read sees what that does.
+        let is_read = |op: &SendOp| matches!(op, SendOp::RdmaRead { .. });
+        let shows = |two: &[SendWr<'_>]| {
+            let (first, then) = (&two[0].op, &two[1].op);
+            first.reads() && !is_read(then) && (is_read(first) || !then.reads())
+        };
+        if list.windows(2).any(shows) {
+            return 0;
+        }
+        let mut all = list.iter();
+        let stopped = all.position(|wr| !self.carries_in_list(index, qp, wr, list.len()));
+        stopped.unwrap_or(list.len())
+    }
+
+    #[inline(never)]
+    fn carries_in_list(&mut self, index: u32, qp: QpHandle, wr: &SendWr<'_>, of: usize) -> bool {
+        self.carries(index, qp, wr, of)
+    }
+
+    /// Carries out a work request of a list of so many; whether it did.
+    #[inline(always)]
+    fn carries(&mut self, index: u32, qp: QpHandle, wr: &SendWr<'_>, of: usize) -> bool {
+        let carried = self.carry(index, qp, wr, of);
+        #[cfg(test)]
+        self.direct.tally.count(carried);
+        carried.is_ok()
+    }
+
+    #[inline(always)]
+    fn carry(
+        &mut self,
+        index: u32,
+        qp: QpHandle,
+        wr: &SendWr<'_>,
+        of: usize,
+    ) -> Result<(), Detour> {
+        let Node { qps, device, .. } = &self.seats[index as usize].node;
+        let own = qps.get(qp.index(), qp.generation());
+        let own = own.map_err(|_| Detour::NearTransport)?;
+        let is_it = own.common.handle.context() == qp.context();
+        let requester = own.requester.as_ref().filter(|_| is_it);
+        let way = requester.ok_or(Detour::NearTransport)?.way;
+        if way.epoch != self.direct.epoch {
+            return self.carry_on_new_way(index, qp, wr, of);
+        }
+        let near = End { qp: own, device };
+        let leaving = near.leave((way, wr), &mut self.direct.local)?;
+        let far = way.node;
+        let Node { qps, device, .. } = &self.seats[far as usize].node;
+        let qp_there = qps.at(way.peer);
+        let there = End {
+            qp: qp_there,
+            device,
+        };
+        let place = there.admit(&leaving, &mut self.direct.remote)?;
+        if far == index || of > 1 {
+            let is_whole = matches!((leaving.local, place), (Gathered::One(_), Gathered::One(_)));
+            self.check_order((index, qp.index()), &leaving, (wr.flags, is_whole), of)?;
+        }
+        let Direct { local, remote, .. } = &*self.direct;
+        let (local, remote) = ((leaving.local, &local[..]), (place, &remote[..]));
+        if leaving.kind.intersects(Kinds::READS) {
+            bring_back(&wr.op, remote, local);
+        } else {
+            // SAFETY: the bytes are of regions that were looked up just now.
+            unsafe { move_bytes(local, remote) };
+        }
+        let ends_first = leaving.way.ends_first && !leaving.kind.intersects(Kinds::READS);
+        if ends_first {
+            self.end(index, qp.index(), &leaving, wr);
+        }
+        let mut there = self.at_mut(far, way.peer);
+        there.take(&leaving, wr.flags);
+        self.collect(far);
+        if !ends_first {
+            self.end(index, qp.index(), &leaving, wr);
+        }
+        Ok(())
+    }
+
+    /// As above, once the way has been found.
+    #[cold]
+    fn carry_on_new_way(
+        &mut self,
+        index: u32,
+        qp: QpHandle,
+        wr: &SendWr<'_>,
+        of: usize,
+    ) -> Result<(), Detour> {
+        if self.at(index, qp.index()).qp.qp_type() == QpType::Ud {
+            return self.carry_datagram(index, qp.index(), wr, of);
+        }
+        self.find_way(index, qp.index())?;
+        self.carry(index, qp, wr, of)
+    }
+
+    /// As above, of a queue pair of datagrams.
+    #[inline(never)]
+    fn carry_datagram(
+        &mut self,
+        index: u32,
+        qp: u32,
+        wr: &SendWr<'_>,
+        of: usize,
+    ) -> Result<(), Detour> {
+        let asked = self.at(index, qp).ask_datagram(wr)?;
+        let node = asked.to.node;
+        let peer = self.find(node, asked.dest_qpn())?;
+        self.at(node, peer).answer_datagram(&asked)?;
+        let way = CachedPath {
+            epoch: self.direct.epoch,
+            node,
+            peer,
+            kinds: asked.kinds,
+            ends_first: true,
+        };
+        let (mut local, mut remote) = self.direct.take_parts();
+        let near = self.at(index, qp);
+        let leaving = near.leave((way, wr), &mut local)?;
+        let there = self.at(node, peer);
+        let (place, header) = there.admit_datagram((&leaving, &asked), &mut remote)?;
+        let shows = node == index || of > near.send_capacity();
+        ensure(of == 1 || !shows, Detour::ForItself)?;
+        let bytes = &mut self.direct.bytes;
+        bytes.resize(header.len() + leaving.length as usize, 0);
+        let (head, data) = bytes.split_at_mut(header.len());
+        head.copy_from_slice(&header);
+        // SAFETY: the bytes are of regions that were looked up just now.
+        unsafe {
+            let data = (Gathered::One(Span::of(data)), &[][..]);
+            move_bytes((leaving.local, &local), data);
+            let all = (Gathered::One(Span::of(bytes)), &[][..]);
+            move_bytes(all, (place, &remote));
+        }
+        (self.direct.local, self.direct.remote) = (local, remote);
+        self.end(index, qp, &leaving, wr);
+        let mut there = self.at_mut(node, peer);
+        there.take_datagram((&leaving, &asked), wr.flags);
+        self.collect(node);
+        Ok(())
+    }
+
+    /// Where the device itself is the peer it shows that a list is in its queue as a whole before any of it is done, and
+    /// that bytes which were taken before are no more those of their region.
+    #[inline(never)]
+    fn check_order(
+        &self,
+        (index, qp): (u32, u32),
+        leaving: &Leaving,
+        (flags, is_whole): (SendFlags, bool),
+        of: usize,
+    ) -> Result<(), Detour> {
+        let is_for_itself = leaving.way.node == index;
+        let is_taken = leaving.way.ends_first || flags.contains(SendFlags::INLINE);
+        let shows = match is_for_itself {
+            true => of > 1 || is_taken && !is_whole,
+            false => of > self.at(index, qp).send_capacity(),
+        };
+        ensure(!shows, Detour::ForItself)
+    }
+
+    #[inline(never)]
+    fn end(&mut self, index: u32, qp: u32, leaving: &Leaving, wr: &SendWr<'_>) {
+        self.at_mut(index, qp).end(leaving, wr);
+        self.collect(index);
+    }
+
+    /// As [`Fabric::collect`], of a node that has sent nothing and whose deadline is the same.
+    #[inline(always)]
+    fn collect(&mut self, index: u32) {
+        let seat = &mut self.seats[index as usize];
+        if seat.waiting > 0 && seat.node.take_news() {
+            self.news.push(index);
+        }
+        #[cfg(feature = "fd")]
+        seat.descriptors.update(&mut seat.node.device);
+    }
+
+    /// Looks for the way of a queue pair to its peer.
+    #[cold]
+    fn find_way(&mut self, index: u32, qp: u32) -> Result<(), Detour> {
+        let asked = self.at(index, qp).ask_way()?;
+        let node = asked.to.node;
+        let peer = self.find(node, asked.dest_qpn)?;
+        let kinds = self.at(node, peer).answer_way(&asked)?;
+        let way = CachedPath {
+            epoch: self.direct.epoch,
+            node,
+            peer,
+            kinds: asked.kinds & kinds,
+            ends_first: asked.ends_first,
+        };
+        if let Some(requester) = &mut self.at_mut(index, qp).qp.requester {
+            requester.way = way;
+        }
+        Ok(())
+    }
+
+    /// The slot of the queue pair with a number.
+    fn find(&self, node: u32, qp_num: u32) -> Result<u32, Detour> {
+        let node = &self.seats[node as usize].node;
+        node.find_by_number(qp_num).ok_or(Detour::FarQp)
+    }
+}
+
+/// Whether no way of a message from one queue pair to another depends on what a verb does.
+pub(crate) fn keeps_ways(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::PostRecv
+            | Verb::PostSrqRecv
+            | Verb::ReqNotifyCq
+            | Verb::GetCqEvent
+            | Verb::AckCqEvents
+            | Verb::StartPoll
+            | Verb::NextPoll
+            | Verb::EndPoll
+            | Verb::ReadMr
+            | Verb::WriteMr
+    )
+}
+
+/// Brings back what a read or an atomic asks for. An atomic changes what is there.
+#[inline(never)]
+fn bring_back(op: &SendOp, remote: (Gathered, &[Span]), local: (Gathered, &[Span])) {
+    if let SendOp::RdmaRead { .. } = op {
+        // SAFETY: as in `carry`.
+        unsafe { move_bytes(remote, local) };
+        return;
+    }
+    let mut bytes = [0; size_of::<u64>()];
+    // SAFETY: as above.
+    unsafe { move_bytes(remote, (Gathered::One(Span::of(&mut bytes)), &[])) };
+    let original = u64::from_ne_bytes(bytes);
+    let result = atomic_result(op, original)
+        .unwrap_or(original)
+        .to_ne_bytes();
+    for (bytes, into) in [(&result, remote), (&bytes, local)] {
+        // SAFETY: as above.
+        unsafe { move_bytes((Gathered::One(Span::of_shared(bytes)), &[]), into) };
+    }
+}

@@ -1,0 +1,464 @@
+//! Messages that are carried out at once, without packets.
+//!
+//! Where nobody can see packets, and both ends stand as they do between two messages, all that happens to the next one
+//! is known before it starts: its bytes are moved, its receive and its send complete. Then both ends are put where
+//! packets and acknowledgements would have left them. Whatever is out of the ordinary is found before anything changes,
+//! and takes the long way: a message that fails, waits, or is not whole; a queue with other work under way.
+//!
+//! ```text
+//!     near                         far
+//!     leave: what is to be sent
+//!                                  admit: whether it is taken as it is, and where it goes
+//!                (bytes are moved)
+//!                                  take: the receive completes
+//!     end: the send is in its queue, done, and completes
+//! ```
+//!
+//! A send that is done when it has left completes before its message is taken. What was found of the way to the peer holds
+//! for an epoch of the fabric, in which nothing has happened but messages that were carried out at once, receives that
+//! were posted, polls, and what belongs to events.
+
+use verbs_api::behavior::{AtomicCheck, Behavior, Check, Placement, SendDone, UndefinedFields};
+use verbs_api::{
+    Access, Capabilities, Dest, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Wc, WcOpcode,
+};
+
+use crate::device::{Device, MAX_MSG_SZ, Recv, length_of, pkeys_match};
+use crate::memory::{Gathered, Span};
+use crate::packet::{PortId, Psn, Route, packets};
+use crate::qp::requester::Requester;
+use crate::qp::responder::completion;
+use crate::qp::{CachedPath, Kinds, Qp, atomic};
+
+/// Why a message takes the long way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detour {
+    /// Of the sender's end: what it does is out of the ordinary, or it is not there.
+    NearDevice,
+    NearTransport,
+    NearState,
+    NearPort,
+    /// Other work is under way, or fails, or waits.
+    NearBusy,
+    /// The peer is nowhere, or in another process.
+    Elsewhere,
+    /// Of the other end.
+    FarDevice,
+    FarQp,
+    FarState,
+    FarPort,
+    FarPkey,
+    FarQkey,
+    /// Its packets are of another size.
+    FarMtu,
+    /// It is connected with another.
+    FarPeer,
+    /// Part of a message has come.
+    FarBusy,
+    /// Of the send: it is refused, fails, or moves no bytes.
+    Operation,
+    /// One of the ends is not ready for messages of its kind.
+    Kind,
+    SendQueue,
+    /// The device itself is the peer, which is to see a whole list, or bytes as they were.
+    ForItself,
+    SendCq,
+    LocalMemory,
+    /// Of what it meets at the other end.
+    Sequence,
+    NoReceive,
+    ReceiveCq,
+    ReceiveLength,
+    ReceiveMemory,
+    Alignment,
+    RemoteMemory,
+}
+
+#[cfg(test)]
+impl Detour {
+    pub(crate) const ALL: &[Self] = &[
+        Self::NearDevice,
+        Self::NearTransport,
+        Self::NearState,
+        Self::NearPort,
+        Self::NearBusy,
+        Self::Elsewhere,
+        Self::FarDevice,
+        Self::FarQp,
+        Self::FarState,
+        Self::FarPort,
+        Self::FarPkey,
+        Self::FarQkey,
+        Self::FarMtu,
+        Self::FarPeer,
+        Self::FarBusy,
+        Self::Operation,
+        Self::Kind,
+        Self::SendQueue,
+        Self::ForItself,
+        Self::SendCq,
+        Self::LocalMemory,
+        Self::Sequence,
+        Self::NoReceive,
+        Self::ReceiveCq,
+        Self::ReceiveLength,
+        Self::ReceiveMemory,
+        Self::Alignment,
+        Self::RemoteMemory,
+    ];
+}
+
+/// What one end asks of the other to see whether there is a way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    qp_type: QpType,
+    qp_num: u32,
+    pub(crate) dest_qpn: u32,
+    from: PortId,
+    pub(crate) to: PortId,
+    pkey: u16,
+    roce_v1: bool,
+    mtu: u32,
+    pub(crate) kinds: Kinds,
+    pub(crate) ends_first: bool,
+}
+
+/// A message that leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving {
+    pub(crate) way: CachedPath,
+    pub(crate) local: Gathered,
+    pub(crate) kind: Kinds,
+    psn: Psn,
+    span: u32,
+    pub(crate) length: u32,
+    pub(crate) imm: [u8; 4],
+    /// The memory of the peer that it names.
+    place: Remote,
+}
+
+impl Device {
+    /// Whether messages between it and others can be carried out at once.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.base.dead && self.base.rules.spares_completions() && is_plain(&self.base.behavior)
+    }
+}
+
+/// Whether a device does with messages what all of this is about.
+fn is_plain(behavior: &Behavior) -> bool {
+    behavior.placement == Placement::Arrival
+        && behavior.undefined_wc_fields == UndefinedFields::Zero
+        && behavior.zero_len_sge_check != Check::Refused
+        && behavior.recv_sgl_overhang != Check::Refused
+}
+
+/// So it is, or this is why the long way is taken.
+#[inline(always)]
+pub(crate) fn ensure(is_so: bool, detour: Detour) -> Result<(), Detour> {
+    match is_so {
+        true => Ok(()),
+        false => Err(detour),
+    }
+}
+
+/// An end of messages, to look at.
+#[derive(Clone, Copy)]
+pub(crate) struct End<'a> {
+    pub(crate) qp: &'a Qp,
+    pub(crate) device: &'a Device,
+}
+
+/// An end of messages, to work with.
+pub(crate) struct EndMut<'a> {
+    pub(crate) qp: &'a mut Qp,
+    pub(crate) device: &'a mut Device,
+}
+
+impl<'a> End<'a> {
+    /// What is to be asked of the peer, if this end stands as it does between messages.
+    pub(crate) fn ask_way(self) -> Result<Question, Detour> {
+        let (qp, device) = (&self.qp.common, self.device);
+        ensure(device.is_plain(), Detour::NearDevice)?;
+        let is_known = matches!(qp.init.qp_type, QpType::Rc | QpType::Uc);
+        ensure(is_known, Detour::NearTransport)?;
+        ensure(qp.state() == QpState::Rts, Detour::NearState)?;
+        let route = qp.route.as_ref().ok_or(Detour::Elsewhere)?;
+        let port = route.from.port;
+        let is_good = qp.attr.port_num == port && device.ports.at(port).up;
+        ensure(is_good, Detour::NearPort)?;
+        let rests = |requester: &Requester| requester.is_at_rest(qp);
+        let rests = self.qp.requester.as_ref().is_some_and(rests);
+        ensure(rests, Detour::NearBusy)?;
+        let to = route.to.filter(|to| !to.is_outside());
+        Ok(Question {
+            qp_type: qp.init.qp_type,
+            qp_num: qp.qp_num,
+            dest_qpn: qp.attr.dest_qp_num,
+            from: route.from,
+            to: to.ok_or(Detour::Elsewhere)?,
+            pkey: qp.pkey(device),
+            roce_v1: route.roce_v1,
+            mtu: qp.mtu(device),
+            kinds: self.kinds_to_send(),
+            ends_first: !qp.is_reliable() || device.base.behavior.send_done == SendDone::Sent,
+        })
+    }
+
+    pub(crate) fn kinds_to_send(self) -> Kinds {
+        let (lacks, qp) = (self.device.base.lacks, &self.qp.common);
+        let is_settled = self.qp.excess.is_none();
+        let may_read = qp.is_reliable() && qp.attr.max_rd_atomic > 0 && is_settled;
+        let mut kinds = Kinds::SEND | Kinds::WRITE;
+        for (kind, needs, is_ready) in [
+            (Kinds::SEND_WITH_IMM, Capabilities::SEND_WITH_IMM, true),
+            (Kinds::WRITE_WITH_IMM, Capabilities::WRITE_WITH_IMM, true),
+            (Kinds::READ, Capabilities::RDMA_READ, may_read),
+            (Kinds::ATOMIC, Capabilities::ATOMICS, may_read),
+        ] {
+            kinds.set(kind, is_ready && !lacks.contains(needs));
+        }
+        kinds
+    }
+
+    fn kinds_to_receive(self) -> Kinds {
+        let attr = &self.qp.common.attr;
+        let may_read = attr.max_dest_rd_atomic > 0;
+        let mut kinds = Kinds::SENDS;
+        for (more, needs, is_ready) in [
+            (Kinds::WRITES, Access::REMOTE_WRITE, true),
+            (Kinds::READ, Access::REMOTE_READ, may_read),
+            (Kinds::ATOMIC, Access::REMOTE_ATOMIC, may_read),
+        ] {
+            kinds.set(more, is_ready && attr.qp_access_flags.contains(needs));
+        }
+        kinds
+    }
+
+    /// What this takes as the other end, as it takes packets from there.
+    pub(crate) fn answer_way(self, asked: &Question) -> Result<Kinds, Detour> {
+        let (qp, device) = (&self.qp.common, self.device);
+        self.check_takes(asked.qp_type, asked.to.port, asked.pkey)?;
+        let raises = device.base.behavior.comm_est && !self.qp.comm_est;
+        let establishes = qp.state() == QpState::Rtr && raises;
+        ensure(!establishes, Detour::FarState)?;
+        ensure(qp.mtu(device) == asked.mtu, Detour::FarMtu)?;
+        let answers = |route: &Route| {
+            route.to == Some(asked.from)
+                && route.roce_v1 == asked.roce_v1
+                && (!qp.is_reliable()
+                    || route.from == asked.to && qp.attr.dest_qp_num == asked.qp_num)
+        };
+        ensure(qp.route.as_ref().is_some_and(answers), Detour::FarPeer)?;
+        ensure(self.qp.responder.is_between_messages(), Detour::FarBusy)?;
+        Ok(self.kinds_to_receive())
+    }
+
+    /// Whether it takes packets of a transport that come through a port with a P_Key.
+    pub(crate) fn check_takes(self, qp_type: QpType, port: u8, pkey: u16) -> Result<(), Detour> {
+        let (qp, device) = (&self.qp.common, self.device);
+        ensure(device.is_plain(), Detour::FarDevice)?;
+        ensure(qp.init.qp_type == qp_type, Detour::FarQp)?;
+        ensure(qp.takes_packets(), Detour::FarState)?;
+        let is_good = qp.attr.port_num == port && device.ports.at(port).up;
+        ensure(is_good, Detour::FarPort)?;
+        ensure(pkeys_match(qp.pkey(device), pkey), Detour::FarPkey)
+    }
+
+    /// A message as it leaves, and the local memory that it names.
+    #[inline(always)]
+    pub(crate) fn leave(
+        self,
+        (way, wr): (CachedPath, &SendWr<'_>),
+        parts: &mut Vec<Span>,
+    ) -> Result<Leaving, Detour> {
+        let (qp, device) = (&self.qp.common, self.device);
+        let requester = self.qp.requester.as_ref().ok_or(Detour::NearTransport)?;
+        let nowhere = Remote { addr: 0, rkey: 0 };
+        let (kind, imm, place) = match wr.op {
+            SendOp::Send => (Kinds::SEND, [0; 4], nowhere),
+            SendOp::RdmaWrite { remote } => (Kinds::WRITE, [0; 4], remote),
+            SendOp::SendWithImm { imm_data } => (Kinds::SEND_WITH_IMM, imm_data, nowhere),
+            SendOp::RdmaWriteWithImm { remote, imm_data } => {
+                (Kinds::WRITE_WITH_IMM, imm_data, remote)
+            }
+            SendOp::RdmaRead { remote } => (Kinds::READ, [0; 4], remote),
+            SendOp::CompareAndSwap { remote, .. } | SendOp::FetchAndAdd { remote, .. } => {
+                (Kinds::ATOMIC, [0; 4], remote)
+            }
+            _ => return Err(Detour::Operation),
+        };
+        ensure(way.kinds.contains(kind), Detour::Kind)?;
+        let reads = kind.intersects(Kinds::READS);
+        let is_inline = wr.flags.contains(SendFlags::INLINE);
+        let whole = match wr.inline_data {
+            None => length_of(wr.sg_list),
+            Some(bytes) => bytes.len() as u64,
+        };
+        let cap = &qp.init.cap;
+        let most = match is_inline {
+            true if reads => return Err(Detour::Operation),
+            true => cap.max_inline_data,
+            false => MAX_MSG_SZ,
+        };
+        let is_legal = whole <= most.into()
+            && wr.sg_list.len() <= cap.max_send_sge as usize
+            && (is_inline || wr.inline_data.is_none())
+            && (matches!(wr.dest, Dest::Connected) || qp.init.qp_type == QpType::Ud);
+        ensure(is_legal, Detour::Operation)?;
+        let mut length = whole as u32;
+        if kind == Kinds::ATOMIC {
+            length = atomic_length(device.base.behavior.atomic_check, wr, length)?;
+        }
+        ensure(!requester.sq.is_full(), Detour::SendQueue)?;
+        // Both ends may have the same CQ.
+        let completions = 1 + usize::from(way.node == device.base.id);
+        let has_room = device.cqs.has_room(requester.cq, completions);
+        ensure(has_room, Detour::SendCq)?;
+        let need = match reads {
+            true => Access::LOCAL_WRITE,
+            false => Access::empty(),
+        };
+        let as_of = (!is_inline).then_some((requester.pd, need));
+        let local = match wr.inline_data {
+            None => device
+                .domains
+                .regions
+                .spans(as_of, wr.sg_list, length, parts),
+            Some(bytes) => Some(Gathered::One(Span::of_shared(bytes))),
+        };
+        Ok(Leaving {
+            way,
+            local: local.ok_or(Detour::LocalMemory)?,
+            kind,
+            psn: requester.next_psn(),
+            span: packets(length, qp.mtu),
+            length,
+            imm,
+            place,
+        })
+    }
+
+    /// The memory here that a message names, if it is taken as it is.
+    #[inline(always)]
+    pub(crate) fn admit(
+        self,
+        leaving: &Leaving,
+        parts: &mut Vec<Span>,
+    ) -> Result<Gathered, Detour> {
+        ensure(self.qp.responder.expects(leaving.psn), Detour::Sequence)?;
+        let Leaving { kind, place, .. } = *leaving;
+        if kind.intersects(Kinds::SENDS) {
+            return self.admit_bytes(leaving.length, parts);
+        }
+        if kind == Kinds::WRITE_WITH_IMM {
+            self.find_receive()?;
+        }
+        let (length, need) = match kind {
+            Kinds::READ => (leaving.length, Access::REMOTE_READ),
+            Kinds::ATOMIC => (atomic::BYTES, Access::REMOTE_ATOMIC),
+            _ => (leaving.length, Access::REMOTE_WRITE),
+        };
+        let is_aligned = kind != Kinds::ATOMIC || place.addr.is_multiple_of(8);
+        ensure(is_aligned, Detour::Alignment)?;
+        if length == 0 {
+            parts.clear();
+            return Ok(Gathered::Parts);
+        }
+        let peer = (self.qp.common.handle, self.qp.receives().pd());
+        let (domains, base) = (&self.device.domains, &self.device.base);
+        let found = domains.remote_span(base, peer, place, length, need);
+        found.map(Gathered::One).ok_or(Detour::RemoteMemory)
+    }
+
+    /// How much work the send queue has room for.
+    pub(crate) fn send_capacity(self) -> usize {
+        let requester = self.qp.requester.as_ref();
+        requester.map_or(0, |own| own.sq.capacity() as usize)
+    }
+
+    /// The receive that a message consumes, and the domain of its memory.
+    #[inline(always)]
+    fn find_receive(self) -> Result<(u32, &'a Recv), Detour> {
+        let receives = self.qp.receives();
+        let found = receives.next(self.device).map_err(|_| Detour::NoReceive)?;
+        let has_room = receives
+            .cq()
+            .is_some_and(|cq| self.device.cqs.has_room(cq, 1));
+        ensure(has_room, Detour::ReceiveCq)?;
+        Ok(found)
+    }
+
+    /// Where the bytes of a Send go, so many.
+    #[inline(always)]
+    pub(crate) fn admit_bytes(
+        self,
+        length: u32,
+        parts: &mut Vec<Span>,
+    ) -> Result<Gathered, Detour> {
+        let (pd, recv) = self.find_receive()?;
+        ensure(u64::from(length) <= recv.length(), Detour::ReceiveLength)?;
+        let (regions, as_of) = (
+            &self.device.domains.regions,
+            Some((pd, Access::LOCAL_WRITE)),
+        );
+        let found = regions.spans(as_of, &recv.list, length, parts);
+        found.ok_or(Detour::ReceiveMemory)
+    }
+}
+
+impl EndMut<'_> {
+    /// A message that was admitted has come: its receive completes. No packet of it can come again, so a read
+    /// or an atomic takes no responder resource.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, leaving: &Leaving, flags: SendFlags) {
+        let Leaving { kind, length, .. } = *leaving;
+        if kind.intersects(Kinds::RECEIVED) {
+            let opcode = match kind {
+                Kinds::WRITE_WITH_IMM => WcOpcode::RecvRdmaWithImm,
+                _ => WcOpcode::Recv,
+            };
+            let imm = kind.intersects(Kinds::WITH_IMM).then_some(leaving.imm);
+            let wc = completion(self.device, (imm, None), opcode, length);
+            self.complete_receive(wc, flags);
+        }
+        self.qp.responder.took(leaving.psn, leaving.span);
+    }
+
+    /// The receive of a message completes, which has been looked at.
+    #[inline(always)]
+    pub(crate) fn complete_receive(&mut self, mut wc: Wc, flags: SendFlags) {
+        let Self { qp, device } = self;
+        let (qp, receives) = (&qp.common, &mut qp.responder.receives);
+        let _ = receives.need(device);
+        if let Some(done) = receives.finish(qp, device) {
+            (wc.wr_id, wc.qp_num) = (done.wr_id, qp.qp_num);
+            let solicited = flags.contains(SendFlags::SOLICITED);
+            let Device { base, cqs, .. } = &mut **device;
+            cqs.add_success(base, done.cq, wc, (done.ticket, solicited));
+        }
+    }
+
+    /// A message has been carried out: it is in its queue, and done.
+    #[inline(always)]
+    pub(crate) fn end(&mut self, leaving: &Leaving, wr: &SendWr<'_>) {
+        let Self { qp, device } = self;
+        if let Some(requester) = &mut qp.requester {
+            let (span, length) = (leaving.span, leaving.length);
+            requester.did(&qp.common, device, wr, (span, length));
+        }
+    }
+}
+
+/// The bytes that an atomic brings back, if nothing is to be said against it (ATOM-03, ATOM-04).
+#[inline(never)]
+fn atomic_length(check: AtomicCheck, wr: &SendWr<'_>, length: u32) -> Result<u32, Detour> {
+    match atomic::problem(check, wr, length.into()) {
+        None => atomic::length(check, length).map_err(|_| Detour::Operation),
+        Some(_) => Err(Detour::Operation),
+    }
+}
+
+/// What an atomic leaves in memory in place of what it finds there.
+pub(crate) fn atomic_result(op: &SendOp, original: u64) -> Option<u64> {
+    Some(atomic::header(op)?.op.applied_to(original))
+}

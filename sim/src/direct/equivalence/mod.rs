@@ -1,0 +1,195 @@
+//! Messages that are carried out at once leave everything as packets do: two simulations get the same random calls and
+//! faults, one of them without the short way, and all that they are is compared.
+
+mod side;
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use verbs_api::lab::{Fault, Lab, PacketFilter};
+use verbs_api::profile::Profile;
+use verbs_api::site::{Site, Standing};
+use verbs_api::{ErrorKind, SendWr, Verb, Verbs, WcStatus};
+
+use side::{Draw, Side};
+
+use super::tally::Tally;
+use crate::direct::conditions::Detour;
+use crate::fabric::Fabric;
+use crate::rng::{Purpose, Random};
+use crate::{Mode, Pcap, SimConfig};
+
+/// Shows where two texts part.
+fn assert_same(texts: [&str; 2], when: &str) {
+    let [a, b] = texts;
+    if a != b {
+        let at = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+        let around = |text: &str| {
+            let bytes = &text.as_bytes()[at.saturating_sub(400)..(at + 200).min(text.len())];
+            String::from_utf8_lossy(bytes).into_owned()
+        };
+        if let Ok(path) = std::env::var("ALIKE") {
+            std::fs::write(format!("{path}.a"), a).unwrap();
+            std::fs::write(format!("{path}.b"), b).unwrap();
+        }
+        panic!(
+            "{when}\nat once: {}\n---\npackets: {}",
+            around(a),
+            around(b)
+        );
+    }
+}
+
+/// Compares for these seeds; how many posts there were, and what became of them.
+fn compare(profile: Profile, seeds: core::ops::Range<u64>, steps: u64) -> (u64, Tally) {
+    let _standing = Standing::at(Site::Address(1));
+    let mut all = Tally::default();
+    let mut posts = 0;
+    for seed in seeds {
+        let mut sides = [false, true].map(|only_packets| Side::new(profile, only_packets));
+        for step in 0..steps {
+            let said = sides.each_mut().map(|side| {
+                let mut draw = Draw(Random::new(seed << 20 | step, Purpose::Node, 0));
+                side.act(&mut draw)
+            });
+            let when = format!("{}, seed {seed}, step {step}", profile.name);
+            assert_same([&said[0], &said[1]], &when);
+            posts += u64::from(said[0].starts_with("post") || said[0].starts_with("batch"));
+            if step % 8 == 7 {
+                let told = sides.each_ref().map(Side::told);
+                assert_same([&told[0], &told[1]], &format!("{when}: {}", said[0]));
+            }
+            if step % 64 == 63 || std::env::var("ALIKE").is_ok() {
+                let [at_once, packets] = sides.each_ref().map(Side::bytes);
+                assert!(at_once == packets, "bytes differ: {when}: {}", said[0]);
+            }
+        }
+        let [at_once, packets] = &sides;
+        let of = |side: &Side| {
+            side.sim
+                .world
+                .with(|fabric| std::mem::take(&mut fabric.direct.tally))
+        };
+        let Tally {
+            carried, detours, ..
+        } = of(at_once);
+        all.carried += carried;
+        for (detour, count) in detours {
+            *all.detours.entry(detour).or_default() += count;
+        }
+        assert_eq!(of(packets).carried, 0);
+    }
+    (posts, all)
+}
+
+/// How many seeds of each profile.
+fn seeds() -> u64 {
+    if cfg!(debug_assertions) { 2 } else { 120 }
+}
+
+#[test]
+fn messages_that_are_carried_out_at_once_leave_all_as_packets_do() {
+    let (mut posts, mut carried) = (0, 0);
+    let mut detours = BTreeMap::new();
+    for profile in Profile::ALL {
+        let (more, tally) = compare(*profile, 0..seeds(), 1000);
+        println!("{}: {more} posts, {tally:?}", profile.name);
+        // What it places late nobody carries out at once.
+        if *profile != Profile::ADVERSARIAL {
+            posts += more;
+            carried += tally.carried;
+        }
+        for (detour, count) in tally.detours {
+            *detours.entry(detour).or_insert(0) += count;
+        }
+    }
+    println!("{posts} posts, {carried} messages at once, {detours:?}");
+    if cfg!(debug_assertions) {
+        return;
+    }
+    assert!(2 * carried >= posts, "{carried} of {posts} posts");
+    let rare: Vec<_> = Detour::ALL
+        .iter()
+        .filter(|detour| detours.get(detour).is_none_or(|count| *count < 100))
+        .collect();
+    assert!(rare.is_empty(), "taken too rarely to be trusted: {rare:?}");
+}
+
+/// Who can see packets, or calls, sees each: nothing is carried out at once for as long.
+#[test]
+fn whoever_can_see_packets_sees_each() {
+    let carried = |side: &Side| {
+        let done = |fabric: &mut Fabric| fabric.direct.tally.carried;
+        let before = side.sim.world.with(|fabric| done(fabric));
+        let [(end, qp), (far, _)] = side.pairs[0];
+        let list = [side.ends[end].mrs[0].1.sge(0, 64)];
+        let wr = SendWr::rdma_write(1, &list, side.ends[far].mrs[0].1.remote(0));
+        side.sim.post_send(qp, &[wr]).unwrap();
+        side.poll(side.ends[end].cqs[0], 4);
+        side.sim.world.with(|fabric| done(fabric)) - before
+    };
+    let plain = Side::new(Profile::SPEC, false);
+    assert_eq!(carried(&plain), 1);
+
+    // Rules, for as long as they are in force, though they strike nothing of this.
+    let far_away = PacketFilter::EVERY.src_qpn(0x00ff_0000);
+    let later = Duration::from_secs(3600);
+    let rules = [
+        Fault::drop(far_away),
+        Fault::delay(far_away, later),
+        Fault::reorder(far_away, 3),
+        Fault::duplicate(far_away, later),
+        Fault::corrupt(far_away),
+        Fault::link_down(0).down_at(later),
+        Fault::fail(Verb::AllocPd, ErrorKind::NoMemory),
+        Fault::complete(WcStatus::LocProtErr).qpn(0x00ff_0000),
+        Fault::complete(WcStatus::LocProtErr)
+            .node(1)
+            .qpn(0x00ff_0000),
+    ];
+    for rule in rules {
+        let fault = plain.sim.inject(rule.clone()).unwrap();
+        assert_eq!(carried(&plain), 0, "{rule:?}");
+        plain.sim.remove(fault).unwrap();
+        assert_eq!(carried(&plain), 1, "{rule:?} is gone");
+    }
+
+    // A port that is to go down lets messages pass until then, and none that were under way come later.
+    let outage = Fault::port_down(1, 1).down_at(later);
+    let outage = plain.sim.inject(outage).unwrap();
+    assert_eq!(carried(&plain), 1);
+    plain.sim.advance(2 * later).unwrap();
+    assert_eq!(carried(&plain), 0);
+    plain.sim.remove(outage).unwrap();
+
+    // What a simulation is made with.
+    let config = || SimConfig::new().mode(Mode::Inline);
+    let pcap = Pcap::new(std::io::sink()).unwrap();
+    let watched = [
+        ("a trace", config().trace(true)),
+        ("packets as bytes", config().wire(true)),
+        ("a file of packets", config().pcap(pcap)),
+        ("a planted defect", config().planted_defect(true)),
+        ("virtual time for one thread", SimConfig::new()),
+        (
+            "data that is placed late",
+            config().profile(Profile::ADVERSARIAL),
+        ),
+    ];
+    for (who, config) in watched {
+        assert_eq!(
+            carried(&Side::with(config, Profile::SPEC, false)),
+            0,
+            "{who}"
+        );
+    }
+
+    // A tap, which nothing takes away.
+    plain.sim.set_port(plain.ends[1].context, 1, true).unwrap();
+    let tapped = Side::new(Profile::SPEC, false);
+    assert_eq!(carried(&tapped), 1);
+    tapped.sim.tap();
+    assert_eq!(carried(&tapped), 0);
+    let opcodes = tapped.sim.tapped().len();
+    assert_eq!(opcodes, 2, "the write and its acknowledgement");
+}

@@ -1,0 +1,282 @@
+//! The connection manager among the nodes: what it knows of them, and the way of its messages.
+
+use core::net::IpAddr;
+#[cfg(feature = "fd")]
+use std::collections::BTreeMap;
+
+#[cfg(feature = "fd")]
+use verbs_api::CmChannel;
+use verbs_api::lab::TraceRecord;
+use verbs_api::{AhAttr, Gid, Mtu, Verb};
+use verbs_roce::mad::CmMad;
+
+use super::{Fabric, Seat};
+use crate::address::{fnv, gid_of, ip_of};
+use crate::cm::{Arrival, Host, Local, Manager, Outgoing, Peer, Reads};
+use crate::config::{Mode, SimConfig};
+#[cfg(feature = "fd")]
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::packet::payload::Payload;
+use crate::packet::{PortId, Route};
+
+/// The connection manager, and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Managed {
+    pub(super) manager: Manager,
+    /// Threads that wait for news of it.
+    pub(super) waiting: u32,
+    #[cfg(feature = "fd")]
+    pub(crate) descriptors: BTreeMap<CmChannel, Descriptor>,
+}
+
+impl Managed {
+    pub(super) fn new(config: &SimConfig) -> Self {
+        let seed = config.scatter.unwrap_or(config.seed);
+        Self {
+            manager: Manager::new(seed, config.cm_timeout, config.trace),
+            waiting: 0,
+            #[cfg(feature = "fd")]
+            descriptors: BTreeMap::new(),
+        }
+    }
+}
+
+impl Fabric {
+    /// Works on the connection manager, and lets what comes of it take effect.
+    pub(crate) fn manage<R>(&mut self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
+        let manager = &mut self.managed.manager;
+        (manager.now, manager.site) = (self.now, self.site);
+        let machine = Machine {
+            seats: &self.seats,
+            config: &self.config,
+        };
+        let result = work(manager, &machine);
+        flush(self);
+        if self.config.mode != Mode::Stepped && !self.flight.is_empty() {
+            self.deliver_all();
+        }
+        result
+    }
+}
+
+/// Messages came to QP 1 of a node.
+#[cold]
+pub(super) fn receive(fabric: &mut Fabric, node: u32) {
+    for (route, payload) in fabric.seats[node as usize].node.device.gsi.take() {
+        let Some((arrival, mad)) = read(fabric, node, &route, &payload) else {
+            continue;
+        };
+        let manager = &mut fabric.managed.manager;
+        manager.now = fabric.now;
+        let machine = Machine {
+            seats: &fabric.seats,
+            config: &fabric.config,
+        };
+        manager.receive(&machine, arrival, &mad);
+        flush(fabric);
+    }
+}
+
+/// What came, if it is for the manager.
+fn read(fabric: &Fabric, node: u32, route: &Route, payload: &Payload) -> Option<(Arrival, CmMad)> {
+    let bytes = payload.bytes(&mut fabric.memory.lock()).ok()?;
+    let mad = CmMad::read(&bytes).ok()?;
+    let machine = Machine {
+        seats: &fabric.seats,
+        config: &fabric.config,
+    };
+    let to = machine.local(route.to?, route.dgid)?;
+    let subnet = fabric.seats[node as usize].node.device.ports.subnet();
+    let from = Peer {
+        gid: route.sgid,
+        lid: subnet.map_or(0, |subnet| subnet.lid(route.from)),
+    };
+    Some((Arrival { to, from }, mad))
+}
+
+/// Lets what the manager has done take effect: events are seen, messages leave.
+fn flush(fabric: &mut Fabric) {
+    let notes = fabric.managed.manager.take_notes();
+    if let Some(trace) = &mut fabric.trace {
+        let at = fabric.now.since_start();
+        trace.extend(
+            notes
+                .into_iter()
+                .map(|(node, event)| TraceRecord::new(at, node, event)),
+        );
+    }
+    fabric.deadlines.is_sooner = true;
+    let managed = &mut fabric.managed;
+    if managed.waiting > 0 && managed.manager.channels.take_news() {
+        fabric.news.push(fabric.seats.len() as u32);
+    }
+    #[cfg(feature = "fd")]
+    while let Some(channel) = managed.manager.channels.changed() {
+        let queue = managed.manager.channels.queue(Verb::CmGetEvent, channel);
+        if let Some(descriptor) = managed.descriptors.get_mut(&channel) {
+            descriptor.update(queue.as_ref().ok().copied());
+        }
+        if queue.is_err() {
+            managed.descriptors.remove(&channel);
+        }
+    }
+    for outgoing in managed.manager.take_outgoing() {
+        send(fabric, &outgoing);
+    }
+}
+
+/// Sends a message through QP 1 of a node.
+fn send(fabric: &mut Fabric, outgoing: &Outgoing) {
+    let Outgoing { from, to, mad } = outgoing;
+    let seat = &mut fabric.seats[from.id.node as usize];
+    seat.node.set_now(fabric.now);
+    let device = &mut seat.node.device;
+    let attr = AhAttr {
+        dlid: to.lid,
+        ..AhAttr::global(from.id.port, from.gid_index, to.gid)
+    };
+    // A port whose address has been taken away sends nothing.
+    let Ok(route) = device.ports.route(Verb::CmConnect, &attr) else {
+        return;
+    };
+    #[cfg(feature = "network")]
+    let route = {
+        let Manager { numbers, ids, .. } = &fabric.managed.manager;
+        if device.ports.is_shared() && numbers.is_for_other(ids, &mad.message) {
+            Route {
+                to: Some(PortId::OUTSIDE),
+                ..route
+            }
+        } else {
+            route
+        }
+    };
+    if device.base.dead {
+        return;
+    }
+    let Device {
+        base,
+        ports,
+        outbox,
+        gsi,
+        ..
+    } = device;
+    gsi.send((base, ports, outbox), &route, &mad.write());
+    fabric.collect(from.id.node);
+}
+
+/// The nodes as the machine that the manager runs on.
+struct Machine<'a> {
+    seats: &'a [Seat],
+    config: &'a SimConfig,
+}
+
+impl Machine<'_> {
+    fn device(&self, node: u32) -> Option<&Device> {
+        let seat = self.seats.get(node as usize)?;
+        Some(&seat.node.device).filter(|device| !device.base.dead)
+    }
+
+    /// A port by one of its GIDs.
+    fn local(&self, id: PortId, gid: Gid) -> Option<Local> {
+        let ports = &self.device(id.node)?.ports;
+        // Of a GID that is there twice, the second is of RoCE version 2, as rdma_cm takes it.
+        let gid_index = ports.at(id.port).gids.iter().rposition(|of| *of == gid)?;
+        let subnet = ports.subnet();
+        Some(Local {
+            id,
+            address: match subnet {
+                Some(_) => ipoib(id),
+                None => ip_of(gid),
+            },
+            gid,
+            gid_index: gid_index as u8,
+            lid: subnet.map_or(0, |subnet| subnet.lid(id)),
+        })
+    }
+
+    /// The port that has an address, and the GID by which it leads there.
+    fn place(&self, address: IpAddr) -> Option<(PortId, Gid)> {
+        let ports = &self.seats[0].node.device.ports;
+        if ports.subnet().is_none() {
+            let gid = gid_of(address);
+            return Some((ports.port_of(&gid)?, gid));
+        }
+        let IpAddr::V4(v4) = address else {
+            return None;
+        };
+        let [_, high, low, port] = v4.octets();
+        let node = u16::from_be_bytes([high, low]).into();
+        let id = PortId { node, port };
+        let is_there = ipoib(id) == address && (1..=self.config.ports).contains(&port);
+        let seat = self.seats.get(node as usize).filter(|_| is_there)?;
+        Some((id, seat.node.device.ports.at(port).gids[0]))
+    }
+}
+
+/// The address of IP that a port of InfiniBand has.
+fn ipoib(PortId { node, port }: PortId) -> IpAddr {
+    let [high, low] = (node as u16).to_be_bytes();
+    IpAddr::from([10, high, low, port])
+}
+
+impl Host for Machine<'_> {
+    fn port_at(&self, address: IpAddr) -> Option<Local> {
+        let (id, gid) = self.place(address)?;
+        self.local(id, gid)
+    }
+
+    fn loopback(&self) -> Option<Local> {
+        let first = PortId { node: 0, port: 1 };
+        let gids = &self.device(0)?.ports.at(1).gids;
+        let of_ip = gids.iter().find(|gid| gid.ipv4().is_some());
+        self.local(first, *of_ip.or(gids.first())?)
+    }
+
+    fn peer_at(&self, from: &Local, address: IpAddr) -> Option<Peer> {
+        let ports = &self.device(from.id.node)?.ports;
+        if !ports.at(from.id.port).up {
+            return None;
+        }
+        let (gid, lid) = match self.place(address) {
+            Some((id, gid)) => (gid, ports.subnet().map_or(0, |subnet| subnet.lid(id))),
+            None if self.config.reaches(address) => (gid_of(address), 0),
+            None => return None,
+        };
+        let same_family = ip_of(gid).is_ipv4() == ip_of(from.gid).is_ipv4();
+        same_family.then_some(Peer { gid, lid })
+    }
+
+    fn is_on_network(&self, address: IpAddr) -> bool {
+        let is_private = !self.config.has_network();
+        is_private && matches!(address, IpAddr::V4(address) if address.octets()[0] == 10)
+    }
+
+    fn guid(&self, node: u32) -> u64 {
+        self.device(node)
+            .map_or(0, |device| device.base.attr.node_guid)
+    }
+
+    fn mtu(&self, port: PortId) -> Mtu {
+        let device = self.device(port.node);
+        device.map_or(Mtu::Mtu1024, |device| device.ports.at(port.port).mtu)
+    }
+
+    fn reads(&self, node: u32) -> Reads {
+        let attr = self.device(node).map(|device| &device.base.attr);
+        let most = |value: Option<i32>| value.unwrap_or(0).clamp(0, 0xff) as u8;
+        Reads {
+            responder: most(attr.map(|attr| attr.max_qp_rd_atom as i32)),
+            initiator: most(attr.map(|attr| attr.max_qp_init_rd_atom as i32)),
+        }
+    }
+
+    fn group_lid(&self, group: Gid) -> u16 {
+        const FIRST: u16 = 0xc000;
+        match self.seats[0].node.device.ports.subnet() {
+            Some(_) => FIRST | (fnv(&group.0) as u16 & 0x1fff),
+            None => 0,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Whether the two ends of a connection fit together, which a queue pair alone cannot see.
+
+use verbs_api::site::Site;
+use verbs_api::{Qp as QpHandle, QpAttr, QpAttrMask, QpState, QpType, Result, Verb};
+
+use super::Fabric;
+use crate::device::QpAt;
+use crate::diagnosis::{Noted, Problem};
+use crate::qp::Qp;
+use crate::runtime::world::World;
+
+/// A queue pair may have been modified: if it has come to RTR or RTS, it is compared with its peer.
+#[track_caller]
+pub(crate) fn note_modified(
+    world: &World,
+    (node, qp): (u32, QpHandle),
+    modified: &Result<()>,
+    attr: &QpAttr,
+    mask: QpAttrMask,
+) {
+    if modified.is_ok()
+        && mask.contains(QpAttrMask::STATE)
+        && let to @ (QpState::Rtr | QpState::Rts) = attr.qp_state
+    {
+        world.with(|fabric| compare(fabric, node, qp, to));
+    }
+}
+
+/// A queue pair has come to RTR or RTS: notes what does not fit with its peer. Each fact is compared when the later of the
+/// two ends knows it.
+fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
+    let Some((own_at, peer_at, Facts { differ, reads })) = compared(fabric, node, qp, to) else {
+        return;
+    };
+    for (what, own, others) in differ {
+        let problem = problem(own_at, peer_at, (what, own, others));
+        fabric.note_mistake(node, problem);
+    }
+    if let Some((reader, most, taken)) = reads {
+        let ((node, qp_num), peer) = match reader {
+            Reader::Own => (own_at, peer_at),
+            Reader::Peer => (peer_at, own_at),
+        };
+        let problem = problem((node, qp_num), peer, (READS, most, taken));
+        let noted = Noted::at(problem, fabric.site.map(Site::with_calls));
+        // Ways of messages depend on it.
+        fabric.work(node, |node| {
+            if let Some(index) = node.find_by_number(qp_num) {
+                node.qps.at_mut(index).excess = Some(Box::new(noted));
+            }
+        });
+    }
+}
+
+fn problem(
+    (_, qp_num): QpAt,
+    peer: QpAt,
+    (what, own, others): (&'static str, u64, u64),
+) -> Problem {
+    Problem::EndsDiffer {
+        qp_num,
+        peer,
+        what,
+        own,
+        others,
+    }
+}
+
+/// What does not fit.
+#[derive(Default)]
+struct Facts {
+    /// What differs, at the one that has come to a state, and at its peer.
+    differ: Vec<(&'static str, u64, u64)>,
+    /// Who may have more reads under way than the other takes, how many, and how many are taken. Without reads that does no
+    /// harm.
+    reads: Option<(Reader, u64, u64)>,
+}
+
+enum Reader {
+    Own,
+    Peer,
+}
+
+/// The two queue pairs, and what does not fit.
+fn compared(fabric: &Fabric, node: u32, qp: QpHandle, to: QpState) -> Option<(QpAt, QpAt, Facts)> {
+    let seat = fabric.node(node);
+    let own = seat.qps.at(seat.find_qp(Verb::ModifyQp, qp).ok()?);
+    let peer_at = own.common.route?.to.filter(|to| !to.is_outside())?;
+    let other = fabric.node(peer_at.node);
+    let peer = other
+        .qps
+        .at(other.find_by_number(own.common.attr.dest_qp_num)?);
+    let (qp_num, peer_num) = (own.common.qp_num, peer.common.qp_num);
+    let is_fresh = !own.was_reset && !peer.was_reset;
+    let is_pair = is_fresh && is_connected(own) && peer.common.attr.dest_qp_num == qp_num;
+    is_pair.then(|| {
+        (
+            (node, qp_num),
+            (peer_at.node, peer_num),
+            differences(own, peer, to),
+        )
+    })
+}
+
+fn is_connected(qp: &Qp) -> bool {
+    matches!(qp.common.init.qp_type, QpType::Rc | QpType::Uc)
+}
+
+fn is_reliable(qp: &Qp) -> bool {
+    qp.common.init.qp_type == QpType::Rc
+}
+
+fn differences(own: &Qp, peer: &Qp, to: QpState) -> Facts {
+    let (attr, other) = (&own.common.attr, &peer.common.attr);
+    let receives = |qp: &Qp| matches!(qp.common.attr.qp_state, QpState::Rtr | QpState::Rts);
+    if !receives(peer) {
+        return Facts::default();
+    }
+    let sends = peer.common.attr.qp_state == QpState::Rts;
+    let mut differ = Vec::new();
+    let mut reads = None;
+    if to == QpState::Rtr {
+        if attr.path_mtu != other.path_mtu {
+            let bytes = |mtu: verbs_api::Mtu| u64::from(mtu.bytes().unwrap_or_default());
+            differ.push((
+                "the path MTUs differ",
+                bytes(attr.path_mtu),
+                bytes(other.path_mtu),
+            ));
+        }
+        if sends && other.sq_psn != attr.rq_psn {
+            let (own, others) = (attr.rq_psn.into(), other.sq_psn.into());
+            differ.push((
+                "the PSN that is waited for is not the one that comes",
+                own,
+                others,
+            ));
+        }
+        if sends && is_reliable(own) && other.max_rd_atomic > attr.max_dest_rd_atomic {
+            let (most, taken) = (other.max_rd_atomic, attr.max_dest_rd_atomic);
+            reads = Some((Reader::Peer, most.into(), taken.into()));
+        }
+    } else {
+        if attr.sq_psn != other.rq_psn {
+            let (own, others) = (attr.sq_psn.into(), other.rq_psn.into());
+            differ.push((
+                "the PSN that comes is not the one that is waited for",
+                own,
+                others,
+            ));
+        }
+        if is_reliable(own) && attr.max_rd_atomic > other.max_dest_rd_atomic {
+            let (most, taken) = (attr.max_rd_atomic, other.max_dest_rd_atomic);
+            reads = Some((Reader::Own, most.into(), taken.into()));
+        }
+    }
+    Facts { differ, reads }
+}
+
+const READS: &str =
+    "more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic)";

@@ -1,0 +1,80 @@
+//! Packets that did not get through: the queue pair that waits for an answer learns why, so that a diagnosis can tell a
+//! mistake of the program from what a fault rule or the laboratory did.
+
+use super::Seat;
+use crate::device::{QpAt, reason};
+use crate::packet::{Packet, Psn};
+use crate::qp::Qp;
+
+/// A packet that did not get through.
+pub(super) struct Fate {
+    /// The queue pair that sent it, and the one it was for, if that is in this process.
+    ends: [Option<QpAt>; 2],
+    /// It answers a request of the queue pair that it was for.
+    is_answer: bool,
+    /// The last sequence number that it has, or answers.
+    last: Psn,
+    /// What became of it.
+    what: &'static str,
+}
+
+impl Fate {
+    #[cold]
+    pub(super) fn of(packet: &Packet, what: &'static str) -> Self {
+        let route = &packet.route;
+        let from = Some(route.from).filter(|from| !from.is_outside());
+        let to = route.to.filter(|to| !to.is_outside());
+        Self {
+            ends: [
+                from.map(|from| (from.node, packet.src_qpn)),
+                to.map(|to| (to.node, packet.dest_qpn)),
+            ],
+            is_answer: packet.op.is_answer(),
+            last: packet.psn.plus(packet.span.saturating_sub(1)),
+            what,
+        }
+    }
+}
+
+/// The queue pair whose request or answer that was learns it.
+#[cold]
+pub(super) fn note(seats: &mut [Seat], fate: &Fate) {
+    let [sender, receiver] = fate.ends;
+    let why = why(seats, fate);
+    let requester = if fate.is_answer { receiver } else { sender };
+    if let (Some(why), Some(at)) = (why, requester)
+        && let node = &mut seats[at.0 as usize].node
+        && let Some(index) = node.find_by_number(at.1)
+    {
+        node.qps.at_mut(index).note_unanswered(fate.last, why);
+    }
+}
+
+/// Why work fails if that packet was its last: a reason of the laboratory, or a fate that sending again cannot mend. `None`
+/// where a later try may get through, or where nobody knows.
+fn why(seats: &[Seat], fate: &Fate) -> Option<&'static str> {
+    let node = |at: QpAt| &seats[at.0 as usize].node;
+    let qp = |at: QpAt| -> Option<&Qp> {
+        let node = node(at);
+        Some(node.qps.at(node.find_by_number(at.1)?))
+    };
+    let [sender, receiver] = fate.ends;
+    let is_moved = || {
+        let mut ends = fate.ends.into_iter().flatten().filter_map(qp);
+        ends.any(|end| end.common.is_moved)
+    };
+    let was_harmed = |at: QpAt| match qp(at) {
+        Some(present) => present.is_harmed(),
+        None => node(at).device.base.history.was_harmed(at.1),
+    };
+    match fate.what {
+        reason::NO_GID | reason::PKEY | reason::OTHER_PEER if is_moved() => {
+            Some(reason::lab::TABLES)
+        }
+        reason::NO_QP | reason::NOT_READY if receiver.is_some_and(was_harmed) => {
+            Some(reason::lab::PEER)
+        }
+        what if reason::LASTING.contains(&what) => sender.map(|_| what),
+        what => reason::lab::of_fate(what),
+    }
+}

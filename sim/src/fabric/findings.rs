@@ -1,0 +1,297 @@
+//! What all nodes together know of what programs did wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use verbs_api::site::Site;
+use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
+
+use super::{Fabric, waits};
+use crate::device::{node_of, reason};
+use crate::diagnosis::{Certainty, Class};
+use crate::diagnosis::{Diagnosis, Finding, Noted, Problem, Unposted, Why};
+use crate::node::Node;
+use crate::verbs::diagnose::Stuck;
+
+/// Without a place that is this crate's: through `dyn Verbs` Rust knows no other.
+pub(super) fn finding(node: u32, noted: Noted) -> Finding {
+    let is_own = |site: &Site| match site {
+        Site::Source(location) => location.file().starts_with(own_files()),
+        _ => false,
+    };
+    let mut finding = Finding::new(node, noted);
+    finding.site = finding.site.filter(|site| !is_own(site));
+    match &mut finding.problem {
+        Problem::Failed { why: Some(why), .. } | Problem::Waits { why, .. } => {
+            why.place = why.place.filter(|(_, site)| !is_own(site));
+        }
+        Problem::NotDestroyed { names, .. } => {
+            for (_, made_at) in names {
+                *made_at = made_at.filter(|site| !is_own(site));
+            }
+        }
+        Problem::Misused { place, .. } => {
+            *place = place.filter(|(_, site)| !is_own(site));
+        }
+        Problem::DeregisteredEarly { posted, .. } => {
+            *posted = posted.filter(|site| !is_own(site));
+        }
+        _ => {}
+    }
+    finding
+}
+
+/// What the names of the files begin with by which programs call verbs.
+fn own_files() -> &'static str {
+    file!()
+        .strip_suffix("fabric/findings.rs")
+        .unwrap_or(file!())
+}
+
+impl Fabric {
+    /// The program makes a mistake, in the present verb.
+    #[cold]
+    pub(crate) fn note_mistake(&mut self, node: u32, problem: Problem) {
+        let site = self.site;
+        self.node_mut(node).device.base.history.note(problem, site);
+    }
+}
+
+/// A call was refused.
+#[cold]
+pub(crate) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
+    if let Some(class) = Class::of_refusal(error) {
+        let error = error.clone();
+        fabric.note_mistake(node, Problem::Refused { class, error });
+    }
+}
+
+/// What programs did wrong or left undone: causes first, then what came of them, and what threads do if they are stopped.
+pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis {
+    let mut diagnosis = Diagnosis::default();
+    let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
+        let numbers = 0..fabric.seats.len() as u32;
+        let findings = numbers.flat_map(|number| {
+            let found = found(fabric.node(number)).into_iter();
+            found.map(move |noted| finding(number, noted))
+        });
+        findings.collect::<Vec<_>>()
+    };
+    let mistakes = &mut diagnosis.mistakes;
+    mistakes.extend(of_nodes(&|node| node.findings().causes()));
+    let mut failed = of_nodes(&|node| failures(fabric, node));
+    failed.sort_by_key(|finding| is_of_receive_there(&finding.problem));
+    mistakes.extend(failed);
+    let mut signs = of_nodes(&|node| node.findings().signs());
+    signs
+        .iter_mut()
+        .for_each(|finding| place_dropped(fabric, finding));
+    let mut waits = waits::findings(fabric);
+    if let Some(stuck) = stopped {
+        waits.extend(waits::of_stopped(fabric, stuck));
+        let sleeps = |node| {
+            waits
+                .iter()
+                .any(|wait: &Finding| wait.node == node && is_certain(wait))
+        };
+        // Who does not sleep may have been about to look.
+        for sign in signs.iter_mut().filter(|sign| !sleeps(sign.node)) {
+            sign.certainty = Certainty::Hint;
+        }
+        // Where nobody sleeps, who would have looked may sleep at another device.
+        let sleeper = |node| move |wait: &Finding| wait.node == node && is_wait(&wait.problem);
+        if waits.iter().any(|wait| is_wait(&wait.problem)) {
+            signs.retain(|sign| !is_left(&sign.problem) || waits.iter().any(sleeper(sign.node)));
+        }
+    }
+    let never_posted = |batch| never_posted(batch, stopped.is_some());
+    mistakes.extend(fabric.unposted.iter().map(never_posted));
+    mistakes.extend(signs);
+    mistakes.extend(waits);
+    drop_consequences(mistakes);
+    // What is left in CQs may be what came of all else.
+    mistakes.sort_by_key(|finding| is_left(&finding.problem));
+    diagnosis.leftovers = of_nodes(&|node| node.findings().leftovers());
+    if stopped.is_some() {
+        // It had no time to destroy what it has.
+        let was_closed =
+            |left: &Finding| matches!(left.problem, Problem::NotDestroyed { closed: true, .. });
+        diagnosis.leftovers.retain(was_closed);
+    }
+    diagnosis
+}
+
+/// A batch that is still being built. A program that is stopped might have ended it.
+fn never_posted(batch: &Unposted, is_stopped: bool) -> Finding {
+    let noted = Noted::at(batch.problem(), batch.begun_at);
+    let mut found = finding(node_of(batch.qp.context()), noted);
+    if is_stopped || !batch.is_certain {
+        found.certainty = Certainty::Hint;
+    }
+    found
+}
+
+fn is_certain(finding: &Finding) -> bool {
+    finding.certainty == Certainty::Certain
+}
+
+fn is_left(problem: &Problem) -> bool {
+    matches!(
+        problem,
+        Problem::NeverPolled { .. } | Problem::Unpolled { .. }
+    )
+}
+
+fn is_wait(problem: &Problem) -> bool {
+    matches!(problem, Problem::Waits { .. })
+}
+
+/// What it is about, if it is told of a thread that waits for it too.
+fn waited_for(problem: &Problem) -> Option<String> {
+    match problem {
+        Problem::LostWakeup { cq, .. }
+        | Problem::SolicitedOnly { cq, .. }
+        | Problem::NotArmedAgain { cq, .. } => Some(cq.to_string()),
+        Problem::Unacknowledged { of, .. } => Some(of.clone()),
+        _ => None,
+    }
+}
+
+/// Whether work failed for what is wrong with a receive of its peer, which fails too.
+fn is_of_receive_there(problem: &Problem) -> bool {
+    let Problem::Failed {
+        status,
+        why: Some(why),
+        ..
+    } = problem
+    else {
+        return false;
+    };
+    matches!(status, WcStatus::RemOpErr | WcStatus::RemInvReqErr) && why.node.is_some()
+}
+
+/// Where the oldest work was posted whose packets are not taken, if that is still under way; or else where was made what is
+/// to take them.
+fn place_dropped(fabric: &Fabric, finding: &mut Finding) {
+    let Problem::Dropped { from, qp_num, .. } = finding.problem else {
+        return;
+    };
+    let sender = || {
+        let mut qps = fabric.node(from.0?).qps.iter().map(|(_, qp)| qp);
+        qps.find(|qp| qp.common.qp_num == from.1)?
+            .unfinished()
+            .oldest_send_at()
+    };
+    let receiver = || fabric.node(finding.node).findings().receiver(qp_num);
+    finding.site = finding.site.or_else(sender).or_else(receiver);
+}
+
+fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
+    let findings = node.findings();
+    let failures = findings.failures().iter();
+    let noted = failures.map(|failure| findings.failure(failure, |peer| fabric.node(peer)));
+    noted.collect()
+}
+
+/// The kind of object that a program wanted to destroy and could not.
+fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
+    let Problem::Refused { error, .. } = &finding.problem else {
+        return None;
+    };
+    let object = match error.verb() {
+        _ if matches!(error.cause(), Cause::Handle { .. }) => return None,
+        Verb::DestroyQp => Object::Qp,
+        Verb::DestroySrq => Object::Srq,
+        Verb::DestroyAh => Object::Ah,
+        Verb::DeallocMw => Object::Mw,
+        Verb::DeregMr => Object::Mr,
+        Verb::DestroyCq => Object::Cq,
+        Verb::CloseXrcd => Object::Xrcd,
+        _ => return None,
+    };
+    Some((finding, object))
+}
+
+/// Where a request was refused, which fails a receive there too.
+fn refused_at(finding: &Finding) -> Option<u32> {
+    match &finding.problem {
+        Problem::Failed {
+            status: WcStatus::RemAccessErr,
+            why: Some(Why { node, .. }),
+            ..
+        } => *node,
+        Problem::RequestRefused { .. } => Some(finding.node),
+        _ => None,
+    }
+}
+
+/// Leaves out what another finding explains: objects in use, since their users were not destroyed; packets of a queue pair
+/// that failed, work that failed since its peer's CQ has overrun, what a thread is told to wait for, and what nobody polls
+/// since the thread waits.
+pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
+    let among = |pick: fn(&Problem) -> Option<u32>| -> BTreeSet<(u32, u32)> {
+        let picked = mistakes.iter();
+        picked
+            .filter_map(|finding| Some((finding.node, pick(&finding.problem)?)))
+            .collect()
+    };
+    let failed = among(|problem| match problem {
+        Problem::Failed { qp_num, .. } => Some(*qp_num),
+        _ => None,
+    });
+    let differ = among(|problem| match problem {
+        Problem::EndsDiffer { qp_num, .. } => Some(*qp_num),
+        _ => None,
+    });
+    let refusing: BTreeSet<_> = mistakes.iter().filter_map(refused_at).collect();
+    // Of whatever queue pair.
+    let waits = among(|problem| match problem {
+        Problem::Waits { class, .. } if *class != Class::EndlessWait => Some(0),
+        _ => None,
+    });
+    let told: BTreeSet<_> = mistakes
+        .iter()
+        .filter_map(|finding| match &finding.problem {
+            Problem::Waits { of: Some(of), .. } => Some((finding.node, waited_for(of)?)),
+            _ => None,
+        })
+        .collect();
+    let is_told = |finding: &Finding| {
+        waited_for(&finding.problem).is_some_and(|of| told.contains(&(finding.node, of)))
+    };
+    let mut refused = BTreeMap::<_, u64>::new();
+    for (finding, object) in mistakes.iter().filter_map(not_destroyed) {
+        *refused.entry((finding.node, object)).or_default() += 1 + finding.more;
+    }
+    mistakes.retain(|finding| match &finding.problem {
+        _ if is_told(finding) => false,
+        Problem::Refused { error, .. } => {
+            let Cause::InUse { by, count, .. } = error.cause() else {
+                return true;
+            };
+            let explained = refused.get(&(finding.node, *by)).copied();
+            explained.unwrap_or_default() < (*count).into()
+        }
+        problem if is_left(problem) => !waits.contains(&(finding.node, 0)),
+        Problem::Dropped {
+            from: (node, from),
+            qp_num,
+            why,
+            ..
+        } => {
+            let of_sender = node.is_some_and(|node| failed.contains(&(node, *from)));
+            let is_cut = *why == reason::PATH_MTU && differ.contains(&(finding.node, *qp_num));
+            !of_sender && !is_cut && !failed.contains(&(finding.node, *qp_num))
+        }
+        Problem::Failed {
+            receive: true,
+            status: WcStatus::LocAccessErr,
+            ..
+        } => !refusing.contains(&finding.node),
+        Problem::Failed {
+            status: WcStatus::RemOpErr,
+            why: Some(Why { text, .. }),
+            ..
+        } => !text.ends_with(reason::OVERRUN),
+        _ => true,
+    });
+}

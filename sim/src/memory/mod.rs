@@ -1,0 +1,594 @@
+//! Memory that devices read and write: all unsafe of the simulator.
+//!
+//! The nodes of a fabric share one memory, since a packet carries references to the bytes of its
+//! sender until it is delivered. It has a lock of its own, held for one copy, with no other lock
+//! taken meanwhile.
+//!
+//! A device may place the data of a message late ([`Placement::Late`]): what is not placed yet waits
+//! here, in order. It is placed before the program may take it for placed or its memory for its own
+//! (`Domains::place_late`), and before anything but the program looks at the same region.
+//!
+//! The lock is parking_lot's and not the facade's on purpose: nothing that a model checker could
+//! switch at happens while it is held.
+#![allow(unsafe_code)]
+
+mod checksum;
+mod process;
+mod span;
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(crate) use checksum::Checksum;
+use parking_lot::Mutex;
+pub(crate) use process::is_permitted;
+pub(crate) use span::{Gathered, Span, move_bytes};
+use verbs_api::behavior::Placement;
+
+/// The memory that the nodes of a fabric share.
+pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
+
+/// The bytes of all regions.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// What is still to be placed, oldest first; `None` where nothing is ever late.
+    late: Option<Vec<Late>>,
+    /// What the caller has not mapped any more is noticed: the kernel copies.
+    checks_mapping: bool,
+}
+
+/// Bytes that are not where they belong yet.
+#[derive(Debug)]
+struct Late {
+    bytes: Vec<u8>,
+    into: Slice,
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// How many regions have been here, the present one included.
+    generation: u32,
+    /// How many have it.
+    users: u32,
+    bytes: Bytes,
+}
+
+/// Names a region. One that was removed is never taken for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RegionId {
+    index: u32,
+    generation: u32,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    /// Memory: the caller's, or the simulator's own.
+    At { span: Span, own: Option<Block> },
+    /// Zeros without end; what is written is discarded.
+    Null,
+    /// No region is here.
+    Nothing,
+}
+
+/// Memory of the allocator.
+#[derive(Debug)]
+struct Block {
+    first: *mut u8,
+    layout: Layout,
+}
+
+// SAFETY: nothing else has the pointer, and the allocator takes blocks back from any thread.
+unsafe impl Send for Block {}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: `first` came from the allocator with this layout, and the region it was for is gone.
+        unsafe { dealloc(self.first, self.layout) };
+    }
+}
+
+/// Bytes are not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// Their region was deregistered.
+    Deregistered,
+    /// The caller has not mapped them all, or not for that; found where mapping is checked.
+    Unmapped(Unmapped),
+}
+
+/// Bytes of a region that were to be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unmapped {
+    pub(crate) region: RegionId,
+    pub(crate) offset: usize,
+    pub(crate) length: usize,
+}
+
+/// Owned regions start on a cache line, as some machines copy many times slower where the target
+/// lies a few bytes further into its page than the source.
+const ALIGNMENT: usize = 64;
+
+impl Memory {
+    /// No regions yet.
+    pub(crate) fn new(placement: Placement) -> Self {
+        Self {
+            late: (placement == Placement::Late).then(Vec::new),
+            ..Self::default()
+        }
+    }
+
+    /// From now on it is noticed what the caller has not mapped any more.
+    pub(crate) fn check_mapping(&mut self) {
+        self.checks_mapping = true;
+    }
+
+    /// A region of zero bytes of the simulator's own; `None` if there is no memory for them. The
+    /// machine gives them when they are first touched, so that a large region costs nothing until
+    /// it is used.
+    pub(crate) fn add_owned(&mut self, length: usize) -> Option<RegionId> {
+        // The allocator would touch memory that is to be aligned, to make it zero.
+        let layout = Layout::array::<u8>(length.checked_add(ALIGNMENT)?).ok()?;
+        // SAFETY: the layout has a size above zero.
+        let first = unsafe { alloc_zeroed(layout) };
+        if first.is_null() {
+            return None;
+        }
+        let own = Block { first, layout };
+        let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
+        let start = first.wrapping_add(before);
+        let span = Span { start, length };
+        let own = Some(own);
+        Some(self.add(Bytes::At { span, own }))
+    }
+
+    /// A region of the caller's memory.
+    ///
+    /// # Safety
+    /// Until [`remove`](Self::remove) returned, the memory must be valid for reads, and for writes
+    /// if anything is copied to this region, and nothing else may write to bytes that are copied.
+    pub(crate) unsafe fn add_of_caller(&mut self, addr: *mut u8, length: usize) -> RegionId {
+        let span = Span {
+            start: addr,
+            length,
+        };
+        self.add(Bytes::At { span, own: None })
+    }
+
+    /// A null region.
+    pub(crate) fn add_null(&mut self) -> RegionId {
+        self.add(Bytes::Null)
+    }
+
+    /// One more has a region: it stays until all have let go of it.
+    pub(crate) fn share(&mut self, region: RegionId) {
+        if let Some(slot) = self.slots.get_mut(region.index as usize)
+            && slot.generation == region.generation
+        {
+            slot.users += 1;
+        }
+    }
+
+    fn add(&mut self, bytes: Bytes) -> RegionId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                generation: 0,
+                users: 0,
+                bytes: Bytes::Nothing,
+            });
+            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 regions")
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.generation += 1;
+        slot.users = 1;
+        slot.bytes = bytes;
+        RegionId {
+            index,
+            generation: slot.generation,
+        }
+    }
+
+    /// Lets go of the bytes of a region. Once all who had it did, no copy touches them.
+    pub(crate) fn remove(&mut self, region: RegionId) {
+        self.settle_if(|late| late.region == region);
+        if let Some(slot) = self.slots.get_mut(region.index as usize)
+            && slot.generation == region.generation
+            && !matches!(slot.bytes, Bytes::Nothing)
+        {
+            slot.users -= 1;
+            if slot.users > 0 {
+                return;
+            }
+            slot.bytes = Bytes::Nothing;
+            self.free.push(region.index);
+        }
+    }
+
+    /// Copies bytes out of a region, as they are now. The range must lie within it.
+    pub(crate) fn peek(
+        &self,
+        region: RegionId,
+        offset: usize,
+        into: &mut [u8],
+    ) -> Result<(), Gone> {
+        match self.span(region, offset, into.len())? {
+            Some(from) if self.checks(region) => {
+                let length = into.len();
+                let unmapped = Unmapped {
+                    region,
+                    offset,
+                    length,
+                };
+                process::read(from, into).map_err(|_| Gone::Unmapped(unmapped))?;
+            }
+            // SAFETY: the span is of a region that is there.
+            Some(from) => unsafe { from.copy_to(Span::of(into)) },
+            None => into.fill(0),
+        }
+        Ok(())
+    }
+
+    /// Copies bytes out of a region. The range must lie within it.
+    pub(crate) fn read(
+        &mut self,
+        region: RegionId,
+        offset: usize,
+        into: &mut [u8],
+    ) -> Result<(), Gone> {
+        self.settle_if(|late| late.region == region);
+        self.peek(region, offset, into)
+    }
+
+    /// Copies bytes into a region. The range must lie within it.
+    pub(crate) fn write(
+        &mut self,
+        region: RegionId,
+        offset: usize,
+        from: &[u8],
+    ) -> Result<(), Gone> {
+        self.settle_if(|late| late.region == region);
+        self.put(region, offset, from)
+    }
+
+    /// As [`write`](Self::write), whatever is late.
+    fn put(&mut self, region: RegionId, offset: usize, from: &[u8]) -> Result<(), Gone> {
+        if let Some(into) = self.span(region, offset, from.len())? {
+            if self.checks(region) {
+                let unmapped = Unmapped {
+                    region,
+                    offset,
+                    length: from.len(),
+                };
+                return process::write(from, into).map_err(|_| Gone::Unmapped(unmapped));
+            }
+            let from = Span::of_shared(from);
+            // SAFETY: the span is of a region that is there; the source is only read.
+            unsafe { from.copy_to(into) };
+        }
+        Ok(())
+    }
+
+    /// Places all that is late.
+    pub(crate) fn settle(&mut self) {
+        let Some(late) = &mut self.late else { return };
+        for Late { bytes, into } in std::mem::take(late) {
+            // Into a region that is gone nothing is placed.
+            let _ = self.put(into.region, into.offset, &bytes);
+        }
+    }
+
+    /// Nothing that `is_late` says so of is late afterwards.
+    fn settle_if(&mut self, is_late: impl Fn(&Slice) -> bool) {
+        let late = self.late.iter().flatten();
+        if late.map(|late| &late.into).any(is_late) {
+            self.settle();
+        }
+    }
+
+    /// Whether data may be placed late.
+    pub(crate) fn places_late(&self) -> bool {
+        self.late.is_some()
+    }
+
+    /// Places the end of a message, and leaves its beginning for later.
+    pub(crate) fn place_late(&mut self, message: &[u8], target: &[Slice]) -> Result<(), Gone> {
+        let mut rest = message;
+        let mut beginnings = Vec::new();
+        for into in target {
+            // Of two messages for the same bytes the later one wins.
+            self.settle_if(|late| late.overlaps(into));
+            let (bytes, behind) = rest.split_at(into.length as usize);
+            rest = behind;
+            let (first, last) = bytes.split_at(bytes.len() / 2);
+            self.put(into.region, into.offset + first.len(), last)?;
+            beginnings.push(Late {
+                bytes: first.to_vec(),
+                into: into.part(0, first.len() as u32),
+            });
+        }
+        if let Some(late) = &mut self.late {
+            late.append(&mut beginnings);
+        }
+        Ok(())
+    }
+
+    /// Copies `from` to `into`; they may overlap.
+    pub(crate) fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
+        if self.checks_mapping {
+            let mut bytes = vec![0; from.length as usize];
+            self.peek(from.region, from.offset, &mut bytes)?;
+            return self.put(into.region, into.offset, &bytes);
+        }
+        let source = self.span(from.region, from.offset, from.length as usize)?;
+        let target = self.span(into.region, into.offset, into.length as usize)?;
+        match (source, target) {
+            // SAFETY: both spans are of regions that are there.
+            (Some(source), Some(target)) => unsafe { source.copy_to(target) },
+            (None, Some(_)) => {
+                self.put(into.region, into.offset, &vec![0; into.length as usize])?
+            }
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel is to copy the bytes of a region: those of the caller, if mapping is checked.
+    fn checks(&self, region: RegionId) -> bool {
+        self.checks_mapping
+            && matches!(
+                self.slots[region.index as usize].bytes,
+                Bytes::At { own: None, .. }
+            )
+    }
+
+    /// All bytes of a region; none of a null region. They are good as long as the region is there.
+    pub(crate) fn whole(&self, region: RegionId) -> Option<Span> {
+        match &self.slots.get(region.index as usize)?.bytes {
+            Bytes::At { span, .. } => Some(*span),
+            Bytes::Null | Bytes::Nothing => None,
+        }
+    }
+
+    /// The bytes of a slice; none of a null region, and of one that is gone.
+    pub(crate) fn span_of(&self, slice: &Slice) -> Option<Span> {
+        self.span(slice.region, slice.offset, slice.length as usize)
+            .ok()?
+    }
+
+    /// Copies all of some slices, in order, to others of the same length together.
+    #[inline]
+    pub(crate) fn copy_all(&mut self, from: &[Slice], into: &[Slice]) -> Result<(), Gone> {
+        if let ([from], [into]) = (from, into) {
+            return self.copy(from, into);
+        }
+        let mut targets = into.iter();
+        let mut into = Slice::NOWHERE;
+        for from in from {
+            let mut done = 0;
+            while done < from.length {
+                if into.length == 0 {
+                    into = *targets.next().expect("both have the same length");
+                    continue;
+                }
+                let now = into.length.min(from.length - done);
+                self.copy(&from.part(done, now), &into.part(0, now))?;
+                into = into.part(now, into.length - now);
+                done += now;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies bytes into slices that are as long together.
+    pub(crate) fn write_all(&mut self, bytes: &[u8], into: &[Slice]) -> Result<(), Gone> {
+        let mut rest = bytes;
+        for into in into {
+            let (now, later) = rest.split_at(into.length as usize);
+            self.write(into.region, into.offset, now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// The first bytes of all regions.
+    #[cfg(test)]
+    pub(crate) fn all_bytes(&self) -> Vec<u8> {
+        const MOST: usize = 4096;
+        let mut all = Vec::new();
+        for slot in &self.slots {
+            if let Bytes::At { span, .. } = &slot.bytes {
+                let length = span.length.min(MOST);
+                let mut bytes = vec![0; length];
+                let start = span.start;
+                // SAFETY: the region is there, and as long as that.
+                unsafe { Span { start, length }.copy_to(Span::of(&mut bytes)) };
+                all.extend(bytes);
+            }
+        }
+        all
+    }
+
+    /// Bytes of a region; none of a null region. The one place where a range is checked before it is
+    /// touched.
+    #[inline]
+    fn span(&self, region: RegionId, offset: usize, length: usize) -> Result<Option<Span>, Gone> {
+        let slot = self.slots.get(region.index as usize);
+        let slot = slot.ok_or(Gone::Deregistered)?;
+        if slot.generation != region.generation {
+            return Err(Gone::Deregistered);
+        }
+        let span = match &slot.bytes {
+            Bytes::At { span, .. } => span,
+            Bytes::Null => return Ok(None),
+            Bytes::Nothing => return Err(Gone::Deregistered),
+        };
+        let end = offset.checked_add(length);
+        assert!(
+            end.is_some_and(|end| end <= span.length),
+            "bytes {offset}..+{length} of a region of {}",
+            span.length
+        );
+        Ok(Some(Span {
+            start: span.start.wrapping_add(offset),
+            length,
+        }))
+    }
+}
+
+/// A part of a region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slice {
+    pub(crate) region: RegionId,
+    pub(crate) offset: usize,
+    pub(crate) length: u32,
+}
+
+impl Slice {
+    const NOWHERE: Self = Self {
+        region: RegionId {
+            index: 0,
+            generation: 0,
+        },
+        offset: 0,
+        length: 0,
+    };
+
+    fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.length as usize
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let (own, other_range) = (self.range(), other.range());
+        self.region == other.region && own.start < other_range.end && other_range.start < own.end
+    }
+
+    pub(crate) fn part(&self, start: u32, length: u32) -> Self {
+        Self {
+            region: self.region,
+            offset: self.offset + start as usize,
+            length,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::payload::{Payload, Scatter};
+
+    fn slice(region: RegionId, offset: usize, length: u32) -> Slice {
+        Slice {
+            region,
+            offset,
+            length,
+        }
+    }
+
+    fn payload(slices: &[Slice]) -> Payload {
+        Payload::Slices(Scatter::Many(slices.into()))
+    }
+
+    fn shared(memory: Memory) -> SharedMemory {
+        Arc::new(Mutex::new(memory))
+    }
+
+    /// WC-35: parts of any sizes add up, whatever the sizes of the target's parts.
+    #[test]
+    fn scatter_and_gather_cut_at_different_places() {
+        let mut memory = Memory::default();
+        let from = memory.add_owned(100).unwrap();
+        let into = memory.add_owned(100).unwrap();
+        let bytes: Vec<u8> = (0..100).collect();
+        memory.write(from, 0, &bytes).unwrap();
+        let memory = shared(memory);
+        let gathered = payload(&[slice(from, 50, 7), slice(from, 0, 20), slice(from, 90, 3)]);
+        let sent: Vec<u8> = (50..57).chain(0..20).chain(90..93).collect();
+        let target = [slice(into, 1, 2), slice(into, 10, 26), slice(into, 80, 2)];
+        for payload in [gathered, Payload::inline(sent.clone().into())] {
+            memory.lock().write(into, 0, &[0; 100]).unwrap();
+            payload.copy_to(&memory, &target).unwrap();
+            let mut seen = vec![0; 100];
+            memory.lock().read(into, 0, &mut seen).unwrap();
+            let got: Vec<u8> = [&seen[1..3], &seen[10..36], &seen[80..82]].concat();
+            assert_eq!(got, sent);
+            let part = payload.part(5, 10);
+            assert_eq!(part.len(), 10);
+            part.copy_to(&memory, &[slice(into, 0, 10)]).unwrap();
+            memory.lock().read(into, 0, &mut seen).unwrap();
+            assert_eq!(seen[..10], sent[5..15]);
+        }
+    }
+
+    #[test]
+    fn a_copy_within_one_region_may_overlap() {
+        let mut memory = Memory::default();
+        let region = memory.add_owned(10).unwrap();
+        let bytes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+        memory.write(region, 0, &bytes).unwrap();
+        let memory = shared(memory);
+        payload(&[slice(region, 0, 8)])
+            .copy_to(&memory, &[slice(region, 2, 8)])
+            .unwrap();
+        let mut seen = [0; 10];
+        memory.lock().read(region, 0, &mut seen).unwrap();
+        assert_eq!(seen, [0, 1, 0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_large_region_costs_nothing_until_it_is_used() {
+        let mut memory = Memory::default();
+        assert!(memory.add_owned(usize::MAX).is_none());
+        assert!(memory.add_owned(usize::MAX / 2).is_none());
+        // The layout is one that could be, but no machine has the memory. Miri would end here.
+        if !cfg!(miri) {
+            assert!(memory.add_owned(1 << 62).is_none());
+        }
+        let region = memory.add_owned(8 << 30).unwrap();
+        memory.write(region, (8 << 30) - 1, &[7]).unwrap();
+        let mut seen = [0; 2];
+        memory.read(region, (8 << 30) - 2, &mut seen).unwrap();
+        assert_eq!(seen, [0, 7]);
+        let none = memory.add_owned(0).unwrap();
+        assert_eq!(memory.read(none, 0, &mut []), Ok(()));
+    }
+
+    #[test]
+    fn a_removed_region_is_never_touched() {
+        let mut bytes = [7u8; 16];
+        let mut memory = Memory::default();
+        // SAFETY: the array outlives the region, which ends at `remove`.
+        let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len()) };
+        let owned = memory.add_owned(16).unwrap();
+        let memory = shared(memory);
+        let (there, here) = (slice(region, 0, 16), slice(owned, 0, 16));
+        payload(&[there]).copy_to(&memory, &[here]).unwrap();
+        memory.lock().remove(region);
+        for is_slot_used_again in [false, true] {
+            if is_slot_used_again {
+                let next = memory.lock().add_owned(16).unwrap();
+                assert_eq!(next.index, region.index);
+            }
+            assert_eq!(
+                payload(&[there]).copy_to(&memory, &[here]),
+                Err(Gone::Deregistered)
+            );
+            assert_eq!(
+                payload(&[here]).copy_to(&memory, &[there]),
+                Err(Gone::Deregistered)
+            );
+            assert_eq!(
+                payload(&[there]).copy_to(&memory, &[there]),
+                Err(Gone::Deregistered)
+            );
+            assert_eq!(
+                memory.lock().write(region, 0, &[0]),
+                Err(Gone::Deregistered)
+            );
+        }
+        let mut seen = [0];
+        memory.lock().read(owned, 3, &mut seen).unwrap();
+        assert_eq!(seen, [7]);
+    }
+}

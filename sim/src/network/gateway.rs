@@ -1,0 +1,352 @@
+//! Where packets leave the process, and where they come in.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::mem;
+use std::net::IpAddr;
+use std::ops::Range;
+
+use verbs_api::Gid;
+use verbs_api::lab::Syndrome;
+use verbs_roce::{Frame, Ip, ReadError};
+use verbs_udp::{Received, Train};
+
+use super::Network;
+use super::outgoing::Outgoing;
+use crate::fabric::wire::Verdict;
+use crate::fabric::{Fabric, give_turn};
+use crate::memory::{Gone, SharedMemory};
+use crate::node::findings;
+use crate::packet::frame;
+use crate::packet::{Op, Packet, PortId};
+
+/// What a fabric has for other processes.
+#[derive(Debug)]
+pub(crate) struct Border {
+    network: Network,
+    pub(crate) outgoing: Outgoing,
+    /// The same, empty, to be exchanged for it.
+    spare: Outgoing,
+    /// Acknowledgements of what has come: they leave behind what the program answers, in one piece with it.
+    acknowledgements: Vec<Packet>,
+    /// What leaves now is caused by what comes in.
+    is_arriving: bool,
+    /// A thread sends what has left. What leaves meanwhile it sends afterwards, so the order stays.
+    is_sending: bool,
+    /// Packets that leave at once, at most.
+    most: usize,
+    /// Queue pairs that have more to send to other processes, with their nodes.
+    pub(crate) turns: VecDeque<(u32, (u32, u32))>,
+    /// Of the ports here.
+    addresses: BTreeSet<IpAddr>,
+    /// Ports of each node.
+    ports: u8,
+    /// By node, queue pairs that packets of other processes may be for, as last counted; behind them, ids of rdma_cm.
+    listeners: Vec<u32>,
+    all_listeners: u32,
+}
+
+/// Bytes that may wait to be sent.
+const CROWDED: usize = 1 << 20;
+
+/// Where something comes in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entrance {
+    Port(PortId),
+    /// At the socket of a group: a copy for this process.
+    Group(Gid),
+}
+
+impl Border {
+    pub(crate) fn new(network: Network, nodes: u32, ports: u8) -> Self {
+        Self {
+            network,
+            outgoing: Outgoing::default(),
+            spare: Outgoing::default(),
+            acknowledgements: Vec::new(),
+            is_arriving: false,
+            is_sending: false,
+            most: Train::MOST,
+            turns: VecDeque::new(),
+            addresses: BTreeSet::new(),
+            ports,
+            listeners: vec![0; nodes as usize + 1],
+            all_listeners: 0,
+        }
+    }
+
+    /// A packet leaves, if its bytes are still there.
+    #[inline(never)]
+    pub(crate) fn leave(&mut self, packet: &Packet, memory: &SharedMemory) {
+        if self.is_arriving && packet.op == Op::Acknowledge(Syndrome::Ack) {
+            return self.keep(packet);
+        }
+        let payload = packet.payload.bytes(&mut memory.lock());
+        let Ok(payload): Result<_, Gone> = payload else {
+            return;
+        };
+        // One that no network carries is lost there, as one to an address that nobody has.
+        let _ = self.outgoing.push(packet, &payload, self.most);
+    }
+
+    /// Keeps an acknowledgement, which says what an older one to the same queue pair says.
+    fn keep(&mut self, packet: &Packet) {
+        let way = |of: &Packet| (of.route, of.src_qpn, of.dest_qpn);
+        match self.acknowledgements.last_mut() {
+            Some(last) if way(last) == way(packet) => *last = packet.clone(),
+            _ => self.acknowledgements.push(packet.clone()),
+        }
+    }
+
+    /// What was kept leaves.
+    fn let_go(&mut self) {
+        for packet in self.acknowledgements.drain(..) {
+            // As in `leave`.
+            let _ = self.outgoing.push(&packet, &[], self.most);
+        }
+    }
+
+    /// Packets of other processes may be for so many queue pairs of a node now: how many there are in all.
+    pub(crate) fn count_listeners(&mut self, node: u32, now: u32) -> u32 {
+        let before = mem::replace(&mut self.listeners[node as usize], now);
+        self.all_listeners = self.all_listeners - before + now;
+        self.all_listeners
+    }
+
+    /// Whether something is to be sent.
+    #[inline]
+    pub(crate) fn has_outgoing(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Whether so much is to be sent, while a thread sends, that no more should come.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_sending && self.outgoing.bytes() > CROWDED
+    }
+
+    /// Whether queue pairs have more to send to other processes.
+    pub(crate) fn has_turns(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// What is to be sent, if nobody sends. Who gets it sends it, and calls [`sent`](Self::sent).
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Outgoing> {
+        if self.outgoing.is_empty() || self.is_sending {
+            return None;
+        }
+        self.let_go();
+        self.is_sending = true;
+        let spare = mem::take(&mut self.spare);
+        Some(mem::replace(&mut self.outgoing, spare))
+    }
+
+    /// As above, with what was kept.
+    pub(crate) fn take_all(&mut self) -> Option<Outgoing> {
+        self.let_go();
+        self.take()
+    }
+
+    /// It was sent: what is to be sent now. From now on singly, if the system did not cut a train apart.
+    pub(crate) fn sent(&mut self, mut outgoing: Outgoing, cuts: bool) -> Option<Outgoing> {
+        if !cuts {
+            self.most = 1;
+        }
+        outgoing.clear();
+        self.spare = outgoing;
+        self.is_sending = false;
+        self.take()
+    }
+
+    /// Whether everything that has left was sent.
+    pub(crate) fn is_all_sent(&self) -> bool {
+        self.outgoing.is_empty() && self.acknowledgements.is_empty() && !self.is_sending
+    }
+}
+
+/// Lets a queue pair have its turn that has more to send to another process, unless much is to be sent already.
+/// Whether more turns are wanted.
+pub(crate) fn send_more(fabric: &mut Fabric) -> bool {
+    if let Some(border) = &mut fabric.border
+        && !border.is_crowded()
+        && let Some((node, qp)) = border.turns.pop_front()
+    {
+        give_turn(fabric, node, qp);
+        fabric.deliver_all();
+    }
+    let border = fabric.border.as_ref();
+    border.is_some_and(|border| border.has_turns())
+}
+
+/// Takes packets of other processes in and delivers them. What they ask for leaves in one turn, and the rest later.
+pub(crate) fn let_arrive(
+    fabric: &mut Fabric,
+    entrance: Entrance,
+    take_in: impl FnOnce(&mut Fabric),
+) {
+    if let Entrance::Port(to) = entrance {
+        let border = fabric.border.as_ref();
+        let is_crowded = border.is_some_and(|border| border.is_crowded());
+        let turns = &mut fabric.node_mut(to.node).device.turns;
+        if is_crowded {
+            turns.end();
+        } else {
+            turns.begin();
+        }
+    }
+    fabric.set_arriving(true);
+    take_in(fabric);
+    fabric.deliver_all();
+    fabric.set_arriving(false);
+}
+
+/// Groups that have members here.
+pub(crate) fn groups(fabric: &Fabric) -> BTreeSet<Gid> {
+    let of_node = |node| fabric.node(node).groups.iter().copied();
+    nodes(fabric).flat_map(of_node).collect()
+}
+
+/// All ports of nodes that have members of a group.
+fn ports_of_members(fabric: &Fabric, group: &Gid) -> Vec<PortId> {
+    let ports = 1..=fabric.border.as_ref().map_or(0, |border| border.ports);
+    let has_members = |node: &u32| fabric.node(*node).groups.iter().any(|of| of == group);
+    let nodes = nodes(fabric).filter(has_members);
+    let of_node = |node| ports.clone().map(move |port| PortId { node, port });
+    nodes.flat_map(of_node).collect()
+}
+
+fn nodes(fabric: &Fabric) -> Range<u32> {
+    let border = fabric.border.as_ref();
+    0..border.map_or(0, |border| border.listeners.len() - 1) as u32
+}
+
+/// Packets of other processes are there that nobody has read and nobody will.
+pub(crate) fn note_unread(
+    fabric: &mut Fabric,
+    entrance: Entrance,
+    address: IpAddr,
+    came: &Received<'_>,
+) {
+    let (Some(border), Some(ip)) = (&fabric.border, Ip::new(came.from, address)) else {
+        return;
+    };
+    let Entrance::Port(to) = entrance else { return };
+    if !border.network.has(came.from) {
+        return;
+    }
+    let node = fabric.node_mut(to.node);
+    for datagram in came.datagrams() {
+        if let Ok(received) = Frame::read_udp(ip, came.port, datagram) {
+            let route = frame::route(&received, PortId::OUTSIDE, to);
+            if let Ok(packet) = node.packet_of(received, route) {
+                findings::note_unread(node, &packet);
+            }
+        }
+    }
+}
+
+impl Fabric {
+    /// A port has an address from now on. If its socket does not cut trains apart, none are made.
+    pub(crate) fn set_address(&mut self, to: PortId, address: IpAddr, mtu: usize, segments: bool) {
+        let Some(border) = &mut self.border else {
+            return;
+        };
+        border.addresses.insert(address);
+        if !segments {
+            border.most = 1;
+        }
+        let gids = self.work(to.node, |node| {
+            node.device.ports.set_address(to.port, address, mtu)
+        });
+        self.adopt_gids(&gids);
+    }
+
+    /// The process shares its addresses, as the tenant with this number. The node has no queue pair yet.
+    pub(crate) fn become_tenant(&mut self, node: u32, number: u8) {
+        self.work(node, |node| {
+            node.device.ports.become_tenant(number);
+            node.numbers.become_tenant(number);
+        });
+        self.manage(|manager, _| manager.numbers.become_tenant(number));
+    }
+
+    /// Packets of another process came in.
+    pub(crate) fn arrive(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
+        let_arrive(self, entrance, |fabric| {
+            fabric.take_in(entrance, address, came);
+        });
+    }
+
+    fn set_arriving(&mut self, is_arriving: bool) {
+        if let Some(border) = &mut self.border {
+            border.is_arriving = is_arriving;
+        }
+    }
+
+    fn take_in(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
+        let Some(border) = &self.border else { return };
+        let is_own = border.addresses.contains(&came.from);
+        let is_stranger = !border.network.has(came.from);
+        let ports = match entrance {
+            Entrance::Port(port) => vec![port],
+            // Members here got it when it was sent. An address alone does not tell who sent it, if others share it.
+            Entrance::Group(_) if is_own && border.network.given().is_none() => return,
+            Entrance::Group(group) => ports_of_members(self, &group),
+        };
+        let Some(ip) = Ip::new(came.from, address) else {
+            return;
+        };
+        let ip = ip.with_traffic_class(came.traffic_class);
+        let ip = ip.with_hop_limit(came.hop_limit);
+        for datagram in came.datagrams() {
+            for port in &ports {
+                match is_stranger {
+                    true => self.refuse(*port, "from another fabric"),
+                    false => self.arrive_at(*port, entrance, (ip, came.port), is_own, datagram),
+                }
+            }
+        }
+    }
+
+    fn arrive_at(
+        &mut self,
+        to: PortId,
+        entrance: Entrance,
+        (ip, port): (Ip, u16),
+        is_own: bool,
+        bytes: &[u8],
+    ) {
+        let received = match Frame::read_udp(ip, port, bytes) {
+            Ok(received) => received,
+            // A device without congestion control does nothing about it.
+            Err(ReadError::Cnp) => return,
+            Err(_) => return self.refuse(to, "no RoCEv2 packet"),
+        };
+        let mut route = frame::route(&received, PortId::OUTSIDE, to);
+        if let Entrance::Group(group) = entrance {
+            route.dgid = group;
+        }
+        let packet = match self.node(to.node).packet_of(received, route) {
+            Ok(packet) if packet.damaged => return self.refuse(to, "a wrong ICRC"),
+            Ok(packet) => packet,
+            Err(_) => return self.refuse(to, "no packet for this device"),
+        };
+        let ports = &self.node(to.node).device.ports;
+        let is_copy = is_own && !ports.is_of_other_tenant(packet.src_qpn);
+        if is_copy && matches!(entrance, Entrance::Group(_)) {
+            return;
+        }
+        let packet = Packet {
+            arrives: self.now(),
+            ..packet
+        };
+        match self.verdict(&packet) {
+            Verdict::Passes => self.fly(packet),
+            Verdict::Lost(why) => self.lose(to.node, &packet, why),
+            Verdict::Harmed(harm) => self.harm(to.node, packet, harm),
+        }
+    }
+
+    fn refuse(&mut self, to: PortId, why: &'static str) {
+        self.node_mut(to.node).device.base.history.garbage(why);
+    }
+}

@@ -1,0 +1,132 @@
+//! Names of a machine: what a process answers to who knows one.
+//!
+//! A name is one of an abstract socket (unix(7)): no two processes have it, and it is free when its process ends,
+//! however it ends. A thread answers, as long as the service is there.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::descriptor::Guarded;
+
+/// A name, and what is answered to everyone who asks by it. Dropping it lets go of the name.
+#[derive(Debug)]
+pub(crate) struct Service {
+    address: SocketAddr,
+    listener: Option<Arc<Guarded<UnixListener>>>,
+    is_open: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// Whose thread it is: not that of a child after `fork`.
+    process: u32,
+}
+
+/// No longer than this somebody waits for an answer. The thread that gives it does nothing else.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes of an answer.
+const MOST: u64 = 256;
+
+impl Service {
+    /// Takes a name. The answer, of 256 bytes at most, is empty until the service is opened.
+    ///
+    /// # Errors
+    /// `AddrInUse` if another has it; whatever forbids sockets or threads.
+    pub(crate) fn start(name: &str, answer: Vec<u8>) -> io::Result<Self> {
+        let address = SocketAddr::from_abstract_name(name)?;
+        let listener = UnixListener::bind_addr(&address)?;
+        let listener = Arc::new(Guarded::raise(listener)?);
+        let is_open = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (answering, open, end) = (listener.clone(), is_open.clone(), is_over.clone());
+        let thread = thread::Builder::new()
+            .name("verbs-sim service".to_owned())
+            .spawn(move || {
+                while let Some(Ok((mut asking, _))) = answering.own().map(UnixListener::accept) {
+                    if end.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    if open.load(Ordering::SeqCst) {
+                        // Who has gone meanwhile needs no answer.
+                        let _ = asking.write_all(&answer);
+                    }
+                }
+            })?;
+        Ok(Self {
+            address,
+            listener: Some(listener),
+            is_open,
+            is_over,
+            thread: Some(thread),
+            process: process::id(),
+        })
+    }
+
+    /// Gives the answer from now on.
+    pub(crate) fn open(&self) {
+        self.is_open.store(true, Ordering::SeqCst);
+    }
+
+    /// What the process that has a name answers; `None` if there is none, or it does not answer within a second.
+    pub(crate) fn ask(name: &str) -> Option<Vec<u8>> {
+        let address = SocketAddr::from_abstract_name(name).ok()?;
+        let stream = UnixStream::connect_addr(&address).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        let mut answer = Vec::new();
+        stream.take(MOST).read_to_end(&mut answer).ok()?;
+        Some(answer)
+    }
+
+    /// Whether this is its name.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.address.as_abstract_name() == Some(name.as_bytes())
+    }
+
+    /// Its descriptor, unless the program has closed it.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.listener.as_ref()?.own()?.as_fd())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if self.process != process::id() {
+            return;
+        }
+        self.is_over.store(true, Ordering::SeqCst);
+        let is_woken = UnixStream::connect_addr(&self.address).is_ok();
+        self.listener = None;
+        // When it has ended the name is free.
+        if let Some(thread) = self.thread.take().filter(|_| is_woken) {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_of_one_service_at_a_time_which_answers() {
+        let name = format!("verbs-sim test {}", process::id());
+        assert_eq!(Service::ask(&name), None);
+        for answer in ["here", "here again"] {
+            let service = Service::start(&name, answer.into()).unwrap();
+            let taken = Service::start(&name, Vec::new()).unwrap_err();
+            assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+            assert_eq!(Service::ask(&name).as_deref(), Some(&[][..]), "not open");
+            service.open();
+            for _ in 0..3 {
+                assert_eq!(Service::ask(&name).as_deref(), Some(answer.as_bytes()));
+            }
+            drop(service);
+            assert_eq!(Service::ask(&name), None);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The door through which packets come: for whom one is, and why it is not taken.
+
+use verbs_api::lab::TraceEvent;
+use verbs_api::{MULTICAST_QPN, QpType};
+
+use verbs_roce::{Frame, Received};
+
+use super::Node;
+use crate::device::{GSI_QPN, reason};
+use crate::memory::SharedMemory;
+use crate::packet::frame;
+use crate::packet::{Packet, Route};
+
+impl Node {
+    /// A packet arrived.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub(crate) fn handle_packet(&mut self, packet: &Packet) -> Result<(), &'static str> {
+        if self.device.base.is_traced() {
+            self.device.base.note(TraceEvent::Received(packet.view()));
+        }
+        let taken = self.accept(packet);
+        if let Err(why) = taken {
+            self.device.base.note_dropped(packet, why);
+        }
+        taken
+    }
+
+    /// Handles a packet after writing it as bytes and reading them again.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    #[inline(never)]
+    pub(crate) fn handle_as_bytes(
+        &mut self,
+        packet: &Packet,
+        memory: &SharedMemory,
+    ) -> Result<(), &'static str> {
+        let Some(to) = packet.route.to else {
+            return Ok(());
+        };
+        let payload = packet.payload.bytes(&mut memory.lock());
+        let bytes = match payload.map(|payload| frame::write(packet, &payload)) {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(why)) => {
+                self.device.base.note_dropped(packet, why);
+                return Err(why);
+            }
+            // The payload is gone: the packet carries nothing, and its handler finds that.
+            Err(_) => return self.handle_packet(packet),
+        };
+        let received = Frame::read(&bytes).map_err(|_| "it is no RoCEv2 packet");
+        let packet = received.and_then(|received| {
+            let sgid = frame::route(&received, to, to).sgid;
+            let from = self.device.ports.port_of(&sgid);
+            let from = from.ok_or("no port has its source address")?;
+            self.packet_of(received, frame::route(&received, from, to))
+        });
+        match packet {
+            Ok(packet) => self.handle_packet(&packet),
+            Err(why) => {
+                self.device.base.note(TraceEvent::Dropped { why });
+                Err(why)
+            }
+        }
+    }
+
+    /// The packet that came in bytes on this way.
+    pub(crate) fn packet_of(
+        &self,
+        received: Received<'_>,
+        route: Route,
+    ) -> Result<Packet, &'static str> {
+        let peer_of = |number| {
+            let qp = self.find_by_number(number).map(|index| self.qps.at(index));
+            qp.map_or(0, |qp| qp.common.attr.dest_qp_num)
+        };
+        frame::read(received, route, peer_of)
+    }
+
+    /// Lets the one take it for whom it is.
+    pub(super) fn accept(&mut self, packet: &Packet) -> Result<(), &'static str> {
+        let Some(to) = packet.route.to else {
+            return Err(reason::NO_GID);
+        };
+        if self.device.base.dead {
+            return Err(reason::DEAD);
+        }
+        if !self.device.ports.at(to.port).up {
+            return Err(reason::PORT_DOWN);
+        }
+        if packet.damaged {
+            return Err(reason::CHECKSUM);
+        }
+        let for_group = || packet.transport == QpType::Ud && packet.route.dgid.is_multicast();
+        if packet.dest_qpn == MULTICAST_QPN || for_group() {
+            return self.accept_for_group(to.port, packet);
+        }
+        let Some(index) = self.find_by_number(packet.dest_qpn) else {
+            if packet.dest_qpn == GSI_QPN {
+                return self.device.gsi.receive(packet);
+            }
+            return Err(missing(self, packet.dest_qpn));
+        };
+        let qp = self.qps.at_mut(index);
+        qp.receive(&mut self.device, to.port, packet)
+    }
+
+    /// A packet came for a group (MCAST-04, MCAST-09): each member takes it or not, whatever
+    /// becomes of it at the others (MCAST-07).
+    fn accept_for_group(&mut self, port: u8, packet: &Packet) -> Result<(), &'static str> {
+        if packet.dest_qpn != MULTICAST_QPN {
+            return Err("a group has another QP number");
+        }
+        let members = self.groups.members(&packet.route.dgid);
+        let members = members.cloned().ok_or("no qp is attached to the group")?;
+        for index in members {
+            let qp = self.qps.at_mut(index);
+            if let Err(why) = qp.receive(&mut self.device, port, packet) {
+                self.device.base.note(TraceEvent::Dropped { why });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no QP with a number.
+fn missing(node: &Node, qp_num: u32) -> &'static str {
+    let is_stranger = || {
+        let slot = node.numbers.slot(qp_num);
+        slot.is_none_or(|slot| slot >= node.qps.slots())
+    };
+    match node.numbers.are_scattered() && !node.device.ports.has_network() && is_stranger() {
+        true => reason::ELSEWHERE,
+        false => reason::NO_QP,
+    }
+}

@@ -1,0 +1,45 @@
+//! Which queue pair is meant: by a handle, or by its number.
+
+use verbs_api::lab::Limit;
+use verbs_api::{Qp as QpHandle, Result, Verb};
+
+use super::Node;
+use crate::device::{Device, find, opening};
+use crate::qp::Qp;
+
+impl Node {
+    /// The queue pair that a handle names, by itself or by an opening.
+    #[inline]
+    pub(crate) fn find_qp(&self, verb: Verb, qp: QpHandle) -> Result<u32> {
+        match opening(qp) {
+            None => find(&self.qps, verb, qp),
+            Some(opening) => {
+                let openings = &self.device.xrcds.openings;
+                Ok(openings.at(find(openings, verb, opening)?).qp)
+            }
+        }
+    }
+
+    /// As above, to work with.
+    #[inline]
+    pub(super) fn qp_mut(&mut self, verb: Verb, qp: QpHandle) -> Result<(&mut Qp, &mut Device)> {
+        let index = self.find_qp(verb, qp)?;
+        Ok((self.qps.at_mut(index), &mut self.device))
+    }
+
+    /// The slot of the queue pair with a number.
+    pub(crate) fn find_by_number(&self, qp_num: u32) -> Option<u32> {
+        let index = self.numbers.slot(qp_num)?;
+        let qp = self.qps.peek(index)?;
+        (qp.common.qp_num == qp_num).then_some(index)
+    }
+
+    /// There may be one more.
+    pub(super) fn check_qp_room(&self, verb: Verb) -> Result<()> {
+        let (base, count) = (&self.device.base, self.qps.len());
+        base.check_room(verb, "queue pairs", count, base.attr.max_qp)?;
+        let count = u64::from(count) + 1;
+        base.rules
+            .check(verb, Limit::QueuePairs, "queue pairs", count)
+    }
+}

@@ -1,0 +1,372 @@
+//! What a program left undone on a node.
+
+use std::collections::BTreeMap;
+
+use verbs_api::site::Site;
+use verbs_api::table::Table;
+use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
+
+use super::Node;
+#[cfg(feature = "network")]
+use crate::device::reason;
+use crate::device::{Device, FailedWork, InContext, Reason, Standing};
+use crate::diagnosis::Certainty;
+use crate::diagnosis::{Noted, Problem, Why, counted};
+#[cfg(feature = "network")]
+use crate::packet::Packet;
+use crate::qp::Qp;
+
+impl Node {
+    /// What is known of what the program did wrong.
+    pub(crate) fn findings(&self) -> Findings<'_> {
+        let closed = None;
+        Findings { node: self, closed }
+    }
+
+    /// A context is about to be closed: what it still has (DEV-03).
+    pub(super) fn note_left(&mut self, context: Context) {
+        let closed = Some(context);
+        let of_context = Findings { node: self, closed };
+        let (unread, names) = (of_context.unread_async(), of_context.objects());
+        for problem in unread {
+            self.device.base.note_mistake(problem);
+        }
+        if !names.is_empty() {
+            let (contexts, closed) = (0, true);
+            let problem = Problem::NotDestroyed {
+                names,
+                contexts,
+                closed,
+            };
+            self.device.base.history.left(problem);
+        }
+    }
+}
+
+/// Where the SRQ was made that a queue pair takes receives from, or else the queue pair.
+pub(super) fn receiver_made_at(node: &Node, index: u32) -> Option<Site> {
+    let (base, qp) = (&node.device.base, node.qps.at(index));
+    match qp.srq() {
+        Some(srq) => {
+            let context = node.device.srqs.at(srq).handle.context();
+            base.made_at(context, Object::Srq, srq)
+        }
+        None => base.made_at(qp.context(), Object::Qp, index),
+    }
+}
+
+/// A packet of another process has come that nobody reads. That counts if its queue pair has never been ready to
+/// receive.
+#[cfg(feature = "network")]
+pub(crate) fn note_unread(node: &mut Node, packet: &Packet) {
+    let (number, now) = (packet.dest_qpn, node.device.base.now);
+    let present = node.find_by_number(number);
+    let present = present.map(|index| node.qps.at(index).reached());
+    let history = &mut node.device.base.history;
+    if !packet.damaged && history.was_never_ready(number, present) {
+        let why = match present {
+            Some(_) => reason::NOT_READY,
+            None => reason::NO_QP,
+        };
+        history.dropped(now, packet, why);
+    }
+}
+
+/// What is known of a node, or of one context that is closed.
+pub(crate) struct Findings<'n> {
+    node: &'n Node,
+    closed: Option<Context>,
+}
+
+impl Findings<'_> {
+    /// The work requests that failed, oldest first.
+    pub(crate) fn failures(&self) -> &[FailedWork] {
+        &self.node.device.base.history.failures
+    }
+
+    /// A failure as a problem; `node` looks at the node of the peer.
+    pub(crate) fn failure<'n>(
+        &self,
+        failure: &FailedWork,
+        node: impl FnOnce(u32) -> &'n Node,
+    ) -> Noted {
+        let own = failure.why.clone().map(|why| why_of(None, why));
+        let from = (self.node.device.base.id, failure.qp_num);
+        let of_peer = || {
+            let (peer, psn) = failure.asked?;
+            let why = node(peer).device.base.history.answer(from, psn, failure)?;
+            Some(why_of(Some(peer), why))
+        };
+        let problem = Problem::Failed {
+            qp_num: failure.qp_num,
+            receive: failure.receive,
+            wr_id: failure.label,
+            status: failure.status,
+            why: own.or_else(of_peer),
+            handled: failure.standing == Standing::Handled,
+        };
+        Noted::at(problem, failure.site)
+    }
+
+    /// Where was made what the queue pair of this number takes receives from, or took.
+    pub(crate) fn receiver(&self, qp_num: u32) -> Option<Site> {
+        match self.node.find_by_number(qp_num) {
+            Some(index) => receiver_made_at(self.node, index),
+            None => self.node.device.base.history.receiver_made_at(qp_num),
+        }
+    }
+
+    /// What was wrong when it happened, and completions that were lost.
+    pub(crate) fn causes(&self) -> Vec<Noted> {
+        let overruns = self.node.device.base.history.overruns();
+        self.noted(Certainty::Certain).chain(overruns).collect()
+    }
+
+    /// What was seen when it happened, and is so sure to be wrong.
+    fn noted(&self, certainty: Certainty) -> impl Iterator<Item = Noted> {
+        let noted = self.node.device.base.history.noted().iter();
+        let is_so = move |noted: &&Noted| noted.problem.class().certainty() == certainty;
+        noted.filter(is_so).cloned()
+    }
+
+    /// What tells that something is wrong: packets that were not taken, completions and events that nobody has looked at.
+    pub(crate) fn signs(&self) -> Vec<Noted> {
+        let device = &self.node.device;
+        let mut signs: Vec<_> = self.noted(Certainty::Hint).collect();
+        let present = |number| {
+            let index = self.node.find_by_number(number)?;
+            Some(self.node.qps.at(index).reached())
+        };
+        signs.extend(device.base.history.not_taken(present));
+        let mut outstanding = vec![0; device.cqs.table.slots() as usize];
+        let mut unpolled = BTreeMap::new();
+        for (_, qp) in self.node.qps.iter() {
+            let work = qp.unfinished();
+            for (cq, count) in work.signaled_sends().into_iter().chain(work.own_receives()) {
+                outstanding[cq as usize] += count;
+            }
+            for (cq, posted_at) in work.unpolled() {
+                unpolled.entry(cq).or_insert(posted_at);
+            }
+        }
+        for (index, _) in device.cqs.table.iter() {
+            if let Some(left) = device.cqs.left(&device.base, index) {
+                signs.extend(left.too_small(outstanding[index as usize]));
+                signs.extend(left.at_the_end(unpolled.get(&index).copied()));
+            }
+        }
+        let channels = device.cqs.channels.iter();
+        let unread = channels.filter_map(|(_, channel)| channel.events_left());
+        signs.extend(unread);
+        signs.extend(self.unacknowledged());
+        signs.extend(self.unread_async().into_iter().map(Noted::from));
+        signs
+    }
+
+    /// What is still there.
+    pub(crate) fn leftovers(&self) -> Vec<Noted> {
+        let base = &self.node.device.base;
+        let of_ids = u32::from(base.of_ids.is_some());
+        let contexts = base.open_contexts() - of_ids;
+        let names = self.objects();
+        let left = !names.is_empty() || contexts > 0;
+        let closed = false;
+        let left = left.then_some(Problem::NotDestroyed {
+            names,
+            contexts,
+            closed,
+        });
+        base.history
+            .left
+            .iter()
+            .cloned()
+            .chain(left)
+            .map(Noted::from)
+            .collect()
+    }
+
+    fn unread_async(&self) -> Vec<Problem> {
+        let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
+        let history = &self.node.device.base.history;
+        let unread = self.node.device.base.unread_async(self.closed);
+        for event in unread.filter(|event| is_error(event.event_type)) {
+            // An overrun has been told already.
+            let is_told = match event.element {
+                Element::Cq(cq) => history.has_overrun(cq),
+                Element::Qp(qp) if event.event_type == AsyncEventType::QpFatal => {
+                    let index = self.node.find_qp(Verb::GetAsyncEvent, qp);
+                    index.is_ok_and(|qp| history.has_lost(self.node.qps.at(qp).common.qp_num))
+                }
+                _ => false,
+            };
+            if is_told {
+                continue;
+            }
+            let of = match event.element {
+                Element::Qp(qp) => match self.node.find_qp(Verb::GetAsyncEvent, qp) {
+                    Ok(index) => name_of(self.node.qps.at(index)),
+                    Err(_) => qp.to_string(),
+                },
+                other => other.to_string(),
+            };
+            *counts.entry((of, event.event_type.into())).or_default() += 1;
+        }
+        let counts = counts.into_iter();
+        let problem = |((of, event_type), events): ((String, u32), u32)| Problem::UnreadAsync {
+            event_type: event_type.into(),
+            of,
+            events,
+        };
+        counts.map(problem).collect()
+    }
+
+    fn unacknowledged(&self) -> impl Iterator<Item = Noted> {
+        let device = &self.node.device;
+        let cqs = device.cqs.table.iter();
+        let cqs = cqs.map(|(_, cq)| Element::Cq(cq.handle));
+        let qps = self.node.qps.iter();
+        let qps = qps.map(|(_, qp)| Element::Qp(qp.common.handle));
+        let srqs = device.srqs.iter();
+        let srqs = srqs.map(|(_, srq)| Element::Srq(srq.handle));
+        let all = cqs.chain(qps).chain(srqs);
+        all.filter_map(|element| self.unacknowledged_of(element))
+    }
+
+    /// Events about an object that were read and not acknowledged.
+    pub(crate) fn unacknowledged_of(&self, element: Element) -> Option<Noted> {
+        let Device { base, cqs, .. } = &self.node.device;
+        let verb = Verb::GetAsyncEvent;
+        let (of, context, own) = match element {
+            Element::Cq(cq) => {
+                let own = cqs.table.get(cq.index(), cq.generation()).ok();
+                (cq.to_string(), cq.context(), own)
+            }
+            Element::Qp(qp) => {
+                let index = self.node.find_qp(verb, qp).ok();
+                let name = index.map(|index| name_of(self.node.qps.at(index)));
+                (name.unwrap_or_else(|| qp.to_string()), qp.context(), None)
+            }
+            Element::Srq(srq) => (srq.to_string(), srq.context(), None),
+            _ => return None,
+        };
+        let of_async = base.unacked(context, element);
+        let of_cq = own.map_or(0, |cq| cq.events_unacked);
+        let last = base.last_read(context, element).filter(|_| of_async > 0);
+        let read_at = match (own, last) {
+            (Some(cq), _) if of_cq > 0 => cq.event_read_at(),
+            (_, last) => last.and_then(|(_, site)| site),
+        };
+        let problem = Problem::Unacknowledged {
+            of,
+            last: last.map(|(event, _)| event.to_string()),
+            events: of_cq + of_async,
+        };
+        (of_cq + of_async > 0).then(|| Noted::at(problem, read_at))
+    }
+
+    /// The objects of a context that is closed, or all, users before what they use.
+    fn objects(&self) -> Vec<(String, Option<Site>)> {
+        let all = [
+            self.names(Object::Qp, &self.node.qps, |_, qp| Some(standing(qp))),
+            self.names(Object::Srq, &self.node.device.srqs, |_, srq| {
+                let receives = counted(srq.taken() as u64, "receive", "receives");
+                Some(format!("{} ({receives} outstanding)", srq.handle))
+            }),
+            self.names(
+                Object::Mw,
+                &self.node.device.domains.windows.table,
+                |at, _| numbered("mw", at),
+            ),
+            self.names(Object::Ah, &self.node.device.domains.ahs, |at, _| {
+                numbered("ah", at)
+            }),
+            self.names(Object::Mr, &self.node.device.domains.regions, |at, mr| {
+                let (lkey, length) = (mr.attr.lkey, mr.attr.length);
+                Some(format!("mr#{at} (lkey {lkey:#x}, {length} bytes)"))
+            }),
+            self.names(Object::Cq, &self.node.device.cqs.table, |_, cq| {
+                Some(cq.handle.to_string())
+            }),
+            self.names(
+                Object::CompChannel,
+                &self.node.device.cqs.channels,
+                |at, _| numbered("channel", at),
+            ),
+            self.names(Object::Xrcd, &self.node.device.xrcds.table, |at, _| {
+                numbered("xrcd", at)
+            }),
+            self.names(Object::Pd, &self.node.device.domains.pds, |at, _| {
+                let of_ids = self.node.device.base.of_ids.is_some_and(|(_, pd)| pd == at);
+                numbered("pd", at).filter(|_| !of_ids)
+            }),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    /// The objects of a kind, but for those that have no name.
+    fn names<T: InContext>(
+        &self,
+        kind: Object,
+        table: &Table<T>,
+        name: impl Fn(u32, &T) -> Option<String>,
+    ) -> Vec<(String, Option<Site>)> {
+        let indices = match self.closed {
+            Some(context) => self.node.device.base.objects(context, kind),
+            None => table.indices(|_| true),
+        };
+        // Handles of queue pairs that several contexts have open are in no table of queue pairs.
+        let named = |at: u32| {
+            let object = table.peek(at)?;
+            let made_at = self.node.device.base.made_at(object.context(), kind, at);
+            Some((name(at, object)?, made_at))
+        };
+        indices.into_iter().filter_map(named).collect()
+    }
+}
+
+fn why_of(node: Option<u32>, why: Reason) -> Why {
+    let Reason { text, place } = why;
+    Why { node, text, place }
+}
+
+fn numbered(kind: &str, at: u32) -> Option<String> {
+    Some(format!("{kind}#{at}"))
+}
+
+fn name_of(qp: &Qp) -> String {
+    format!("qp {:#x}", qp.common.qp_num)
+}
+
+/// A QP with its state, unless it was never used, and what is outstanding.
+fn standing(qp: &Qp) -> String {
+    let state = qp.common.attr.qp_state;
+    let mut text = name_of(qp);
+    if state != QpState::Reset {
+        text += &format!(" in {state}");
+    }
+    let (sends, receives) = qp.unfinished().counts();
+    let outstanding = [(sends, "send", "sends"), (receives, "receive", "receives")];
+    let waiting = outstanding.into_iter().filter(|(count, ..)| *count > 0);
+    let waiting: Vec<_> = waiting
+        .map(|(count, one, many)| counted(count, one, many))
+        .collect();
+    if !waiting.is_empty() {
+        text += &format!(" ({} outstanding)", waiting.join(", "));
+    }
+    text
+}
+
+/// Whether an event tells of something that went wrong.
+fn is_error(event: AsyncEventType) -> bool {
+    use AsyncEventType as E;
+    matches!(
+        event,
+        E::CqErr
+            | E::QpFatal
+            | E::QpReqErr
+            | E::QpAccessErr
+            | E::SrqErr
+            | E::DeviceFatal
+            | E::PortErr
+    )
+}

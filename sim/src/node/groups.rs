@@ -1,0 +1,101 @@
+//! Multicast groups.
+//!
+//! A datagram for a group leaves as one packet for each port of the fabric, its own among them, as a
+//! switch makes them that knows of no groups; every port is told of every group, and no subnet
+//! administrator has to be asked. The node that gets one gives it to the queue pairs on that port
+//! that are attached.
+
+use std::collections::BTreeMap;
+
+use verbs_api::{Capabilities, Cause, Error, ErrorKind, Gid, Qp as QpHandle, QpType, Result, Verb};
+
+use super::Node;
+use crate::device::invalid;
+
+/// The queue pairs that are attached to each group, in the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Groups(BTreeMap<Gid, Vec<u32>>);
+
+impl Node {
+    /// `ibv_attach_mcast`
+    pub(crate) fn attach_mcast(&mut self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
+        let verb = Verb::AttachMcast;
+        let index = self.find_qp(verb, qp)?;
+        let base = &self.device.base;
+        base.check_has(verb, Capabilities::MCAST, "has no multicast")?;
+        if self.qps.at(index).qp_type() != QpType::Ud {
+            return Err(invalid(verb, "qp", "is not of the transport UD"));
+        }
+        if !group.is_multicast() {
+            return Err(invalid(verb, "gid", "names no multicast group"));
+        }
+        self.device.ports.check_group_lid(verb, lid)?;
+        let groups = &mut self.groups.0;
+        let (what, count, limit) = match groups.get_mut(&group) {
+            Some(members) if members.contains(&index) => return Ok(()),
+            Some(members) => {
+                let limit = base.attr.max_mcast_qp_attach;
+                ("queue pairs of one group", members.len(), limit)
+            }
+            None => ("multicast groups", groups.len(), base.attr.max_mcast_grp),
+        };
+        if count >= limit as usize {
+            let limit = limit.into();
+            let cause = Cause::Limit { what, limit };
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        }
+        groups.entry(group).or_default().push(index);
+        Ok(())
+    }
+
+    /// `ibv_detach_mcast`
+    pub(crate) fn detach_mcast(&mut self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
+        let verb = Verb::DetachMcast;
+        let index = self.find_qp(verb, qp)?;
+        self.device.ports.check_group_lid(verb, lid)?;
+        let members = self.groups.members(&group);
+        if !members.is_some_and(|members| members.contains(&index)) {
+            return Err(invalid(verb, "qp", "is not attached to the group"));
+        }
+        self.groups.remove(index, |of| *of == group);
+        Ok(())
+    }
+
+    /// A QP that is attached to a group cannot be destroyed (QP-DESTROY-02).
+    pub(super) fn check_detached(&self, verb: Verb, index: u32) -> Result<()> {
+        let mut groups = self.groups.0.iter();
+        let Some((group, _)) = groups.find(|(_, members)| members.contains(&index)) else {
+            return Ok(());
+        };
+        let qp = self.qps.at(index).common.handle;
+        let text = format!("{qp} is attached to the group {group}");
+        Err(Error::new(verb, ErrorKind::Busy, Cause::Text(text.into())))
+    }
+}
+
+impl Groups {
+    /// Those that some QP is attached to.
+    #[cfg(feature = "network")]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Gid> {
+        self.0.keys()
+    }
+
+    pub(super) fn members(&self, group: &Gid) -> Option<&Vec<u32>> {
+        self.0.get(group)
+    }
+
+    /// A QP is gone.
+    pub(super) fn leave(&mut self, index: u32) {
+        self.remove(index, |_| true);
+    }
+
+    /// Takes a QP out of the groups that are asked for.
+    fn remove(&mut self, index: u32, from: impl Fn(&Gid) -> bool) {
+        self.0.retain(|group, members| {
+            if from(group) {
+                members.retain(|member| *member != index);
+            }
+            !members.is_empty()
+        });
+    }
+}

@@ -1,0 +1,93 @@
+//! What may yet complete in a CQ.
+
+use core::fmt;
+use std::collections::BTreeSet;
+
+use verbs_api::Verb;
+
+use super::Node;
+use crate::diagnosis::{Unposted, counted};
+
+/// The work that has not completed in a CQ.
+pub(crate) struct Outstanding {
+    /// Signaled ones, under way or waiting.
+    sends: u64,
+    /// Those of SRQs may complete in other CQs too.
+    receives: u64,
+    /// Sends that make no completion if they succeed, and still have their slots.
+    unsignaled: u64,
+    /// Work requests of batches that are not posted.
+    unposted: usize,
+}
+
+impl Outstanding {
+    /// Of the CQ with this index.
+    pub(crate) fn of(node: &Node, cq: u32) -> Self {
+        let mut found = Self {
+            sends: 0,
+            receives: 0,
+            unsignaled: 0,
+            unposted: 0,
+        };
+        let of_xrc = node.device.srqs.iter();
+        let of_xrc = of_xrc.filter(|(_, srq)| srq.xrc.as_ref().is_some_and(|xrc| xrc.cq == cq));
+        let mut srqs: BTreeSet<u32> = of_xrc.map(|(index, _)| index).collect();
+        for (_, qp) in node.qps.iter() {
+            let here = |of: Option<(u32, u64)>| of.filter(|(at, _)| *at == cq).map_or(0, |of| of.1);
+            let work = qp.unfinished();
+            found.sends += here(work.signaled_sends());
+            found.receives += here(work.own_receives());
+            found.unsignaled += here(work.unsignaled_sends());
+            srqs.extend(work.srq_into(cq));
+        }
+        let taken = |srq: u32| node.device.srqs.at(srq).taken() as u64;
+        found.receives += srqs.into_iter().map(taken).sum::<u64>();
+        found
+    }
+
+    /// With what is not posted of the queue pairs whose sends complete there.
+    pub(crate) fn with_unposted(mut self, node: &Node, cq: u32, batches: &[Unposted]) -> Self {
+        let completes_here = |batch: &&Unposted| {
+            let index = node.find_qp(Verb::PostBatch, batch.qp);
+            let sends = index.map(|index| node.qps.at(index).unfinished().signaled_sends());
+            sends.is_ok_and(|sends| sends.is_some_and(|(at, _)| at == cq))
+        };
+        let batches = batches.iter().filter(completes_here);
+        self.unposted = batches.map(|batch| batch.requests).sum();
+        self
+    }
+}
+
+impl Outstanding {
+    /// Nothing may yet complete in it.
+    pub(crate) fn is_none(&self) -> bool {
+        (self.sends, self.receives, self.unsignaled) == (0, 0, 0)
+    }
+}
+
+impl fmt::Display for Outstanding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sends = counted(self.sends, "send", "sends");
+        let receives = counted(self.receives, "receive", "receives");
+        match (self.sends, self.receives) {
+            (0, 0) => f.write_str("no work is outstanding that would complete in it"),
+            (1, 0) => write!(f, "{sends} is outstanding"),
+            (_, 0) => write!(f, "{sends} are outstanding"),
+            (0, 1) => write!(f, "{receives} is outstanding"),
+            (0, _) => write!(f, "{receives} are outstanding"),
+            _ => write!(f, "{sends} and {receives} are outstanding"),
+        }?;
+        if self.sends + self.receives == 0 && self.unsignaled > 0 {
+            let sends = counted(self.unsignaled, "send was", "sends were");
+            write!(f, "; {sends} not signaled")?;
+        }
+        if self.unposted > 0 {
+            let requests = counted(self.unposted as u64, "work request is", "work requests are");
+            write!(
+                f,
+                "; {requests} in a batch that is not completed (ibv_wr_complete)"
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,275 @@
+//! Which posted work owns which bytes: until its completion is polled, a program may not read what the
+//! device may write, nor write what it may read.
+
+use std::fmt;
+use std::ops::Range;
+
+use verbs_api::site::Site;
+use verbs_api::{
+    Cause, Error, ErrorKind, Handle, Mr as MrHandle, MrChange, Qp as QpHandle, QpState, ReregError,
+    Result, SendFlags, Sge, Srq as SrqHandle, Verb,
+};
+
+use super::Node;
+use crate::device::{ClaimedQueue, Claims, Work, find};
+use crate::diagnosis::Problem;
+use crate::qp::WorkQueue;
+
+/// A work request that is in its queue.
+struct Request<'a> {
+    owner: Owner,
+    pd: u32,
+    list: &'a [Sge],
+}
+
+/// Whose bytes they are.
+pub(super) struct Owner {
+    queue: OwnersQueue,
+    pub(super) label: u64,
+    /// Where it was posted.
+    site: Option<Site>,
+}
+
+enum OwnersQueue {
+    Send(QpHandle),
+    Recv(QpHandle),
+    Shared(SrqHandle),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "work request {:#x} of ", self.label)?;
+        match self.queue {
+            OwnersQueue::Send(qp) => write!(f, "the send queue of {qp}"),
+            OwnersQueue::Recv(qp) => write!(f, "the receive queue of {qp}"),
+            OwnersQueue::Shared(srq) => write!(f, "{srq}"),
+        }
+    }
+}
+
+impl Node {
+    /// The posted work that owns some of these bytes of the memory of the region in this slot: the device
+    /// may still write them, or (if the caller wants to write) read them.
+    pub(super) fn owner_of(
+        &mut self,
+        index: u32,
+        bytes: Range<u64>,
+        for_write: bool,
+    ) -> Option<Owner> {
+        let device = &self.device;
+        let mr = device.domains.regions.at(index);
+        // Some devices check receives of an SRQ against the domain of the QP that takes them.
+        let only = mr
+            .only_domain()
+            .filter(|_| !device.base.behavior.srq_checks_qp_pd);
+        if only.is_some_and(|pd| device.domains.pds.at(pd).posted == 0) {
+            return None;
+        }
+        let mut claims = std::mem::take(&mut self.device.claims);
+        self.sort_in(&mut claims);
+        let regions = &self.device.domains.regions;
+        let mr = regions.at(index);
+        let is_owner = |request: &Request<'_>| {
+            only.is_none_or(|pd| request.pd == pd) && regions.names(request.list, mr, &bytes)
+        };
+        let mut places = regions.places_of(mr, &bytes).into_iter();
+        let owner = places.find_map(|(lkey, addrs)| {
+            let mut find = |writes| {
+                claims.find(writes, lkey, &addrs, |works| {
+                    self.last_owner(works, is_owner)
+                })
+            };
+            find(true).or_else(|| for_write.then(|| find(false)).flatten())
+        });
+        self.device.claims = claims;
+        owner
+    }
+
+    /// The last to be posted of those that `is_owner` says yes to. Forgets what is done behind it.
+    fn last_owner(
+        &self,
+        works: &mut Vec<Work>,
+        is_owner: impl Fn(&Request<'_>) -> bool,
+    ) -> Option<Owner> {
+        while let Some(last) = works.last() {
+            match self.request(last) {
+                None => works.pop(),
+                Some(found) if is_owner(&found) => return Some(found.owner),
+                Some(_) => break,
+            };
+        }
+        let before = works.iter().rev().skip(1);
+        let mut present = before.filter_map(|work| self.request(work));
+        present.find(is_owner).map(|found| found.owner)
+    }
+
+    /// A work request, if its slot is still taken.
+    fn request(&self, work: &Work) -> Option<Request<'_>> {
+        let generation = work.generation;
+        let qp = |index| {
+            let qp = self.qps.peek(index)?;
+            (qp.common.handle.generation() == generation).then_some(qp)
+        };
+        let (queue, pd, label, site, list) = match work.queue {
+            ClaimedQueue::Send(index) => {
+                let qp = qp(index)?;
+                let requester = qp.requester.as_ref()?;
+                let send = requester.sq.find(work.seq)?;
+                let queue = OwnersQueue::Send(qp.common.handle);
+                (queue, requester.pd, send.label, send.site, &send.list[..])
+            }
+            ClaimedQueue::Recv(index) => {
+                let qp = qp(index)?;
+                let receives = qp.receives();
+                let recv = receives.rq()?.find(work.seq)?;
+                let queue = OwnersQueue::Recv(qp.common.handle);
+                (queue, receives.pd()?, recv.label, recv.site, &recv.list[..])
+            }
+            ClaimedQueue::Shared(index) => {
+                let srq = self.device.srqs.peek(index)?;
+                let recv = srq.find(work.seq)?;
+                let queue = OwnersQueue::Shared(srq.handle);
+                let is_it = srq.handle.generation() == generation;
+                is_it.then_some((queue, srq.pd, recv.label, recv.site, &recv.list[..]))?
+            }
+        };
+        let owner = Owner { queue, label, site };
+        Some(Request { owner, pd, list })
+    }
+
+    /// Sorts in what was posted since the last time.
+    fn sort_in(&mut self, claims: &mut Claims) {
+        for queue in claims.take_fresh() {
+            self.sort_in_queue(claims, queue);
+        }
+        claims.throw_out(|work| self.request(work).is_some());
+    }
+
+    fn sort_in_queue(&mut self, claims: &mut Claims, queue: ClaimedQueue) {
+        let work = |generation, seq| Work {
+            queue,
+            generation,
+            seq,
+        };
+        match queue {
+            ClaimedQueue::Send(index) if self.qps.peek(index).is_some() => {
+                let qp = self.qps.at_mut(index);
+                let generation = qp.common.handle.generation();
+                let requester = qp.requester.as_mut();
+                let fresh = requester.into_iter().flat_map(|own| own.sq.fresh());
+                // The bytes of inline sends have been taken.
+                for (seq, send) in fresh.filter(|(_, send)| !send.flags.contains(SendFlags::INLINE))
+                {
+                    claims.add(send.is_read(), &send.list, work(generation, seq));
+                }
+            }
+            ClaimedQueue::Recv(index) if self.qps.peek(index).is_some() => {
+                let qp = self.qps.at_mut(index);
+                let generation = qp.common.handle.generation();
+                let rq = qp.receives_mut().rq_mut();
+                for (seq, recv) in rq.into_iter().flat_map(WorkQueue::fresh) {
+                    claims.add(true, &recv.list, work(generation, seq));
+                }
+            }
+            ClaimedQueue::Shared(index) if self.device.srqs.peek(index).is_some() => {
+                let srq = self.device.srqs.at_mut(index);
+                let generation = srq.handle.generation();
+                for (seq, recv) in srq.fresh() {
+                    claims.add(true, &recv.list, work(generation, seq));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Copies bytes out of an owned region.
+    pub(crate) fn read_mr(&mut self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        let (index, start) = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
+        self.device.domains.read_mr(index, start, bytes)
+    }
+
+    /// Copies bytes into an owned region.
+    pub(crate) fn write_mr(&mut self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
+        let (index, start) = self.own_bytes(Verb::WriteMr, mr, offset, bytes.len())?;
+        self.device.domains.write_mr(index, start, bytes)
+    }
+
+    /// The slot of an owned region, and where a range of it starts in its memory. Refuses a range of which
+    /// posted work owns a byte.
+    fn own_bytes(
+        &mut self,
+        verb: Verb,
+        mr: MrHandle,
+        offset: usize,
+        length: usize,
+    ) -> Result<(u32, u64)> {
+        let domains = &self.device.domains;
+        let (index, range) = domains.own_bytes(verb, mr, offset, length)?;
+        let start = range.start;
+        let Some(owner) = self.owner_of(index, range, verb == Verb::WriteMr) else {
+            return Ok((index, start));
+        };
+        let text = format!(
+            "{mr}+{offset:#x}, {length} bytes, belongs to {owner} until its completion has \
+             been polled"
+        );
+        let cause = Cause::Usage(text.into());
+        Err(Error::new(verb, ErrorKind::Usage, cause))
+    }
+
+    /// `ibv_dereg_mr`
+    pub(crate) fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
+        let early = match self.device.base.checks_memory {
+            true => deregistered_early(self, mr)?,
+            false => None,
+        };
+        self.device.domains.dereg_mr(&mut self.device.base, mr)?;
+        if let Some(problem) = early {
+            self.device.base.note_mistake(problem);
+        }
+        Ok(())
+    }
+
+    /// `ibv_rereg_mr`. Not of memory that posted work names.
+    pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
+        if change.length.is_some() {
+            let verb = Verb::ReregMr;
+            let index = find(&self.device.domains.regions, verb, mr)?;
+            let own = self.device.domains.regions.at(index);
+            let all = own.bytes(0..own.attr.length);
+            if let Some(owner) = self.owner_of(index, all, true) {
+                let text = format!("{owner} uses {mr}");
+                let cause = Cause::Text(text.into());
+                return Err(Error::new(verb, ErrorKind::Busy, cause).into());
+            }
+        }
+        self.device
+            .domains
+            .rereg_mr(&mut self.device.base, mr, change)
+    }
+}
+
+/// Whether the completion of work that names a region has not been polled.
+fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<Problem>> {
+    let index = find(&node.device.domains.regions, Verb::DeregMr, mr)?;
+    let own = node.device.domains.regions.at(index);
+    let all = own.bytes(0..own.attr.length);
+    let Some(owner) = node.owner_of(index, all, true) else {
+        return Ok(None);
+    };
+    // What was flushed touches no memory any more.
+    if let OwnersQueue::Send(qp) | OwnersQueue::Recv(qp) = owner.queue
+        && node.qps.at(qp.index()).common.state() == QpState::Err
+    {
+        return Ok(None);
+    }
+    let label = owner.label;
+    let number = |qp: QpHandle| node.qps.at(qp.index()).common.qp_num;
+    let work = match owner.queue {
+        OwnersQueue::Send(qp) => format!("send {label:#x} of qp {:#x}", number(qp)),
+        OwnersQueue::Recv(qp) => format!("receive {label:#x} of qp {:#x}", number(qp)),
+        OwnersQueue::Shared(srq) => format!("receive {label:#x} of {srq}"),
+    };
+    let posted = owner.site;
+    Ok(Some(Problem::DeregisteredEarly { mr, work, posted }))
+}

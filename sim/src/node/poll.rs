@@ -1,0 +1,96 @@
+//! Completions leave their CQs, and the slots of their work are free.
+
+use verbs_api::{Cq as CqHandle, Result, Wc, WcStatus};
+
+use super::Node;
+use crate::device::Ticket;
+use crate::qp::note_success;
+
+impl Node {
+    /// `ibv_poll_cq`
+    #[inline]
+    pub(crate) fn poll_cq(&mut self, cq: CqHandle, wc: &mut [Wc]) -> Result<usize> {
+        let index = self
+            .device
+            .cqs
+            .check_poll(&self.device.base, cq, !wc.is_empty())?;
+        let mut count = 0;
+        while count < wc.len()
+            && let Some(entry) = self.device.cqs.pop(index)
+        {
+            wc[count] = entry.wc;
+            let ticket = entry.ticket;
+            self.seen(wc[count].status, ticket);
+            count += 1;
+        }
+        self.device.cqs.polled(index, count == wc.len());
+        if count > 0 {
+            self.device.domains.place_late(&self.device.base);
+        }
+        Ok(count)
+    }
+
+    /// `ibv_start_poll`
+    pub(crate) fn start_poll(&mut self, cq: CqHandle) -> Result<()> {
+        let (status, ticket) = self.device.cqs.start_poll(&self.device.base, cq)?;
+        self.taken(status, ticket);
+        Ok(())
+    }
+
+    /// `ibv_next_poll`
+    pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<()> {
+        let (status, ticket) = self.device.cqs.next_poll(cq)?;
+        self.taken(status, ticket);
+        Ok(())
+    }
+
+    /// `ibv_destroy_cq` that does not wait.
+    pub(crate) fn destroy_cq(&mut self, cq: CqHandle) -> Result<()> {
+        for ticket in self.device.cqs.destroy_cq(&mut self.device.base, cq)? {
+            self.release(ticket);
+        }
+        Ok(())
+    }
+
+    /// An iteration has come to a completion.
+    fn taken(&mut self, status: WcStatus, ticket: Ticket) {
+        self.seen(status, ticket);
+        self.device.domains.place_late(&self.device.base);
+    }
+
+    /// The program has a completion.
+    #[inline(always)]
+    fn seen(&mut self, status: WcStatus, ticket: Ticket) {
+        note_seen(self, status, ticket);
+        self.release(ticket);
+    }
+
+    /// A completion is in its CQ no more: its slot is free, and in a queue of the QP those before it.
+    #[inline(always)]
+    pub(super) fn release(&mut self, ticket: Ticket) {
+        self.device.let_go(&ticket);
+        if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {
+            qp.release(&mut self.device, ticket);
+        }
+    }
+}
+
+/// The program has seen how work ended.
+#[inline(always)]
+fn note_seen(node: &mut Node, status: WcStatus, ticket: Ticket) {
+    let is_failure = status != WcStatus::Success;
+    if (is_failure || node.device.base.history.recovery.is_awaited())
+        && let Some(qp) = node.qps.live_mut(ticket.qp, ticket.qp_generation)
+    {
+        if is_failure {
+            qp.has_seen_failure();
+            let qp_num = qp.common.qp_num;
+            if status != WcStatus::WrFlushErr {
+                let history = &mut node.device.base.history;
+                history.see_failure(qp_num, ticket.is_recv());
+            }
+        } else {
+            note_success(qp, &mut node.device, ticket);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Work is put into send queues.
+
+use verbs_api::{BatchEnd, Handle, PostError, Qp as QpHandle, Result, SendWr, Verb};
+
+use super::Node;
+
+impl Node {
+    /// `ibv_post_send`, but that nothing starts yet: the slot of the queue pair.
+    #[inline]
+    pub(crate) fn push_sends(
+        &mut self,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+    ) -> Result<(u32, Result<(), PostError>), PostError> {
+        let found = self.qp_mut(Verb::PostSend, qp);
+        let (own, device) = found.map_err(|error| PostError::new(0, error))?;
+        let posted = own.push_sends(device, list);
+        Ok((own.common.handle.index(), posted))
+    }
+
+    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`, but that nothing starts yet: the slot of the queue pair.
+    pub(crate) fn push_batch(
+        &mut self,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+        end: BatchEnd,
+    ) -> Result<(u32, Result<()>)> {
+        let (own, device) = self.qp_mut(Verb::PostBatch, qp)?;
+        own.push_batch(device, list, end)?;
+        Ok((own.common.handle.index(), Ok(())))
+    }
+}

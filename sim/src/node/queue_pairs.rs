@@ -1,0 +1,268 @@
+//! Verbs of queue pairs: which one is meant, its life, and what it is asked for.
+
+use verbs_api::behavior::Check;
+use verbs_api::{
+    Ah as AhHandle, AsyncEvent, Capabilities, Cause, Context, Element, Error, ErrorKind, Handle,
+    Mw as MwHandle, MwBind, Object, Pd as PdHandle, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
+    QpCap, QpInit, QpQuery, QpType, RecvWr, Result, Verb,
+};
+
+use super::Node;
+use super::findings::receiver_made_at;
+use crate::device::{
+    Device, Outside, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at,
+    same_context,
+};
+use crate::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
+
+impl Node {
+    /// `ibv_create_qp`
+    pub(crate) fn create_qp(&mut self, pd: PdHandle, init: &QpInit) -> Result<QpHandle> {
+        let verb = Verb::CreateQp;
+        let device = &self.device;
+        let behavior = device.base.behavior;
+        let pd_index = find(&device.domains.pds, verb, pd)?;
+        let context = pd.context();
+        let send_cq = find_in(&device.cqs.table, verb, context, init.send_cq)?;
+        let recv_cq = match init.qp_type {
+            QpType::XrcSend => send_cq,
+            _ => find_in(&device.cqs.table, verb, context, init.recv_cq)?,
+        };
+        let lacks = device.base.lacks;
+        let has = match init.qp_type {
+            QpType::Rc => true,
+            QpType::Uc => !lacks.contains(Capabilities::UC),
+            QpType::Ud => !lacks.contains(Capabilities::UD),
+            QpType::XrcSend => !lacks.contains(Capabilities::XRC),
+            _ => false,
+        };
+        if !has {
+            let cause = Cause::Argument {
+                what: "qp_type",
+                problem: "is not supported",
+            };
+            return Err(Error::new(verb, ErrorKind::NotSupported, cause));
+        }
+        let srq = check_srq(device, verb, context, init)?;
+        let asked = init.cap;
+        let init = &init.cap(own_queues(init));
+        let checked = match behavior.srq_recv_sizes {
+            Check::Refused => asked,
+            Check::Accepted | _ => init.cap,
+        };
+        check_cap(device, verb, &checked)?;
+        check_batches(verb, init, lacks)?;
+        let rounding = behavior.wr_rounding;
+        let init = init.cap(QpCap {
+            max_send_wr: rounding.up(init.cap.max_send_wr),
+            max_recv_wr: rounding.up(init.cap.max_recv_wr),
+            ..init.cap
+        });
+        self.check_qp_room(verb)?;
+        let (pd, cq) = (pd_index, recv_cq);
+        let source = match srq {
+            None => Source::Own {
+                pd,
+                cq,
+                rq: WorkQueue::new(init.cap.max_recv_wr),
+            },
+            Some(srq) => Source::Shared { pd, cq, srq },
+        };
+        let id = self.qps.insert(|id| {
+            let handle = QpHandle::from_parts(context, id.index, id.generation);
+            let qp_num = self.numbers.number(id, behavior.number_reuse);
+            Qp::new(handle, qp_num, init, (pd, send_cq), source)
+        });
+        let device = &mut self.device;
+        device.base.add_object(context, Object::Qp, id.index);
+        device.domains.pds.at_mut(pd).qps += 1;
+        for cq in self.qps.at(id.index).cqs() {
+            device.cqs.table.at_mut(cq).users += 1;
+        }
+        if let Some(srq) = srq {
+            device.srqs.at_mut(srq).users += 1;
+        }
+        Ok(QpHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// The QP number.
+    pub(crate) fn qp_num(&self, qp: QpHandle) -> Result<u32> {
+        let index = self.find_qp(Verb::QueryQp, qp)?;
+        Ok(self.qps.at(index).common.qp_num)
+    }
+
+    /// `ibv_query_qp`: everything, whatever the mask.
+    pub(crate) fn query_qp(&self, qp: QpHandle, _mask: QpAttrMask) -> Result<QpQuery> {
+        let index = self.find_qp(Verb::QueryQp, qp)?;
+        Ok(self.qps.at(index).query())
+    }
+
+    /// `ibv_modify_qp`. Packets that came before their time come in now.
+    pub(crate) fn modify_qp(
+        &mut self,
+        qp: QpHandle,
+        attr: &QpAttr,
+        mask: QpAttrMask,
+        outside: Outside,
+    ) -> Result<()> {
+        let (own, device) = self.qp_mut(Verb::ModifyQp, qp)?;
+        for packet in own.modify(device, attr, mask, outside)? {
+            // As any other packet, one that cannot be taken is dropped.
+            let _ = self.accept(&packet);
+        }
+        self.device.domains.place_late(&self.device.base);
+        Ok(())
+    }
+
+    /// `ibv_post_recv`
+    pub(crate) fn post_recv(&mut self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let found = self.qp_mut(Verb::PostRecv, qp);
+        let (own, device) = found.map_err(|error| PostError::new(0, error))?;
+        own.post_recv(device, list)
+    }
+
+    /// `ibv_bind_mw`
+    pub(crate) fn bind_mw(&mut self, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
+        let verb = Verb::BindMw;
+        let (own, device) = self.qp_mut(verb, qp)?;
+        let rkey = device
+            .domains
+            .check_bind_mw(&device.base, verb, qp.context(), mw, bind)?;
+        own.post_bind(device, (mw, rkey), bind)
+    }
+
+    /// `ibv_destroy_ah`. Not while posted work names it (UD-16).
+    pub(crate) fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
+        let verb = Verb::DestroyAh;
+        let index = find(&self.device.domains.ahs, verb, ah)?;
+        let user = |(_, qp): (u32, &Qp)| Some((qp.common.handle, qp.user_of_ah(ah)?));
+        if self.device.domains.ahs.at(index).sends > 0
+            && let Some((qp, label)) = self.qps.iter().find_map(user)
+        {
+            let text = format!(
+                "work request {label:#x} of {qp} needs {ah} until its completion has been polled"
+            );
+            let cause = Cause::Usage(text.into());
+            return Err(Error::new(verb, ErrorKind::Usage, cause));
+        }
+        self.device.domains.destroy_ah(&mut self.device.base, index);
+        Ok(())
+    }
+
+    /// `ibv_ack_async_event`
+    pub(crate) fn ack_async_event(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
+        let verb = Verb::AckAsyncEvent;
+        self.device.base.find_context(verb, context)?;
+        if let Element::Qp(qp) = event.element {
+            self.find_qp(verb, qp)?;
+            same_context(verb, context, qp)?;
+        }
+        self.device.ack_async_event(context, event)
+    }
+
+    /// `ibv_destroy_qp` that does not wait.
+    pub(crate) fn destroy_qp(&mut self, qp: QpHandle) -> Result<()> {
+        let verb = Verb::DestroyQp;
+        if let Some(opening) = opening(qp) {
+            return self.destroy_opening(verb, qp, opening);
+        }
+        let index = find(&self.qps, verb, qp)?;
+        self.qps.at(index).check_no_iterations(&self.device, verb)?;
+        self.check_detached(verb, index)?;
+        let unacked = self.device.base.unacked(qp.context(), Element::Qp(qp));
+        check_acknowledged(verb, Object::Qp, unacked)?;
+        self.remove_qp(index);
+        Ok(())
+    }
+
+    fn remove_qp(&mut self, index: u32) {
+        self.groups.leave(index);
+        let made_at = receiver_made_at(self, index);
+        let mut qp = self.qps.remove(index);
+        let handle = qp.common.handle;
+        let device = &mut self.device;
+        note_given_up(&qp, device);
+        device.timers.set(index, None);
+        device
+            .base
+            .remove_object(handle.context(), Object::Qp, index);
+        let site = device.base.site;
+        device
+            .base
+            .history
+            .gone(qp.common.qp_num, qp.reached(), (made_at, site));
+        for (cq, site) in qp.unfinished().unpolled() {
+            device.cqs.table.at_mut(cq).note_unpolled(site);
+        }
+        qp.clear(device);
+        qp.common.count_listener(device, false);
+        for cq in qp.cqs() {
+            device.cqs.table.at_mut(cq).users -= 1;
+        }
+        if let Some(srq) = qp.srq() {
+            device.srqs.at_mut(srq).users -= 1;
+        }
+        if let Some(requester) = &qp.requester {
+            device.domains.pds.at_mut(requester.pd).qps -= 1;
+        }
+        device.domains.free_windows(index);
+        let element = Element::Qp(handle);
+        device.base.discard_async(handle.context(), element);
+        device.domains.place_late(&device.base);
+        device.base.news = true;
+    }
+
+    /// With those of XRC_RECV that the context has open.
+    pub(super) fn remove_qps_of(&mut self, context: Context) {
+        for index in self.device.base.objects(context, Object::Qp) {
+            match opening_at(index) {
+                None => self.remove_qp(index),
+                Some(opening) => self.close_opening(opening),
+            }
+        }
+    }
+}
+
+/// The SRQ that a QP is to be made with; only RC and UD may have one (QP-CREATE-04).
+fn check_srq(device: &Device, verb: Verb, context: Context, init: &QpInit) -> Result<Option<u32>> {
+    let Some(srq) = init.srq else {
+        return Ok(None);
+    };
+    if init.qp_type == QpType::Uc && device.base.behavior.uc_srq == Check::Refused {
+        return Err(invalid(verb, "srq", "is for RC and UD"));
+    }
+    let srq = find_in(&device.srqs, verb, context, srq)?;
+    if init.qp_type == QpType::XrcSend || device.srqs.at(srq).xrc.is_some() {
+        let problem = "and the qp: messages of XRC name an SRQ, those of others cannot";
+        return Err(invalid(verb, "srq", problem));
+    }
+    Ok(Some(srq))
+}
+
+fn check_cap(device: &Device, verb: Verb, cap: &QpCap) -> Result<()> {
+    let attr = &device.base.attr;
+    let (wr, sge) = (i64::from(attr.max_qp_wr), i64::from(attr.max_sge));
+    let inline = i64::from(attr.max_inline_data);
+    for (what, value, max) in [
+        ("max_send_wr", cap.max_send_wr, wr),
+        ("max_recv_wr", cap.max_recv_wr, wr),
+        ("max_send_sge", cap.max_send_sge, sge),
+        ("max_recv_sge", cap.max_recv_sge, sge),
+        ("max_inline_data", cap.max_inline_data, inline),
+    ] {
+        in_range(verb, what, i64::from(value), 0, max)?;
+    }
+    Ok(())
+}
+
+/// The sizes of a QP's own queues: it has no receives beside those of an SRQ, and of XRC none at all.
+fn own_queues(init: &QpInit) -> QpCap {
+    if init.srq.is_none() && init.qp_type != QpType::XrcSend {
+        return init.cap;
+    }
+    QpCap {
+        max_recv_wr: 0,
+        max_recv_sge: 0,
+        ..init.cap
+    }
+}

@@ -1,0 +1,89 @@
+//! Queue pairs of XRC_RECV: of a domain, and shared by the programs that have them open.
+
+use verbs_api::{
+    Context, Element, Handle, Object, Qp as QpHandle, QpCap, QpInit, QpType, Result, Verb,
+    Xrcd as XrcdHandle,
+};
+
+use super::Node;
+use crate::device::{check_acknowledged, find, invalid};
+use crate::qp::Qp;
+
+/// The context of queue pairs that are of none: of no node, and in a slot that no context has.
+const NO_CONTEXT: Context = Context::from_parts(u32::MAX, 1);
+
+impl Node {
+    /// `ibv_create_qp_ex` with a domain.
+    pub(crate) fn create_xrc_recv_qp(&mut self, xrcd: XrcdHandle) -> Result<QpHandle> {
+        let verb = Verb::CreateQp;
+        let domain = self.device.domain_of(verb, xrcd)?;
+        self.check_qp_room(verb)?;
+        let none = QpInit::new(QpType::XrcRecv, Default::default(), Default::default());
+        let init = none.cap(QpCap {
+            max_send_wr: 0,
+            max_recv_wr: 0,
+            max_send_sge: 0,
+            max_recv_sge: 0,
+            max_inline_data: 0,
+        });
+        let number_reuse = self.device.base.behavior.number_reuse;
+        let id = self.qps.insert(|id| {
+            let handle = QpHandle::from_parts(NO_CONTEXT, id.index, id.generation);
+            let qp_num = self.numbers.number(id, number_reuse);
+            Qp::of_domain(handle, qp_num, init, domain)
+        });
+        Ok(self.open(xrcd, id.index))
+    }
+
+    /// `ibv_open_qp`
+    pub(crate) fn open_qp(&mut self, xrcd: XrcdHandle, qp_num: u32) -> Result<QpHandle> {
+        let verb = Verb::OpenQp;
+        let domain = self.device.domain_of(verb, xrcd)?;
+        let is_of_domain = |qp: &u32| {
+            let target = self.qps.at(*qp).target();
+            target.is_some_and(|target| target.domain == domain)
+        };
+        let Some(qp) = self.find_by_number(qp_num).filter(is_of_domain) else {
+            return Err(invalid(verb, "qp_num", "is of no target in the domain"));
+        };
+        let base = &self.device.base;
+        let count = self.device.xrcds.openings.len();
+        base.check_room(verb, "open queue pairs", count, base.attr.max_qp)?;
+        Ok(self.open(xrcd, qp))
+    }
+
+    fn open(&mut self, xrcd: XrcdHandle, qp: u32) -> QpHandle {
+        let (opening, handle) = self.device.add_opening(xrcd, qp);
+        let target = self.qps.at_mut(qp).target_mut();
+        let openings = &mut target.expect("it is a target").openings;
+        openings.insert(opening, handle);
+        handle
+    }
+
+    /// `ibv_destroy_qp` of an opening; with the last the queue pair goes.
+    pub(super) fn destroy_opening(
+        &mut self,
+        verb: Verb,
+        qp: QpHandle,
+        opening: QpHandle,
+    ) -> Result<()> {
+        let index = find(&self.device.xrcds.openings, verb, opening)?;
+        let unacked = self.device.base.unacked(qp.context(), Element::Qp(qp));
+        check_acknowledged(verb, Object::Qp, unacked)?;
+        self.close_opening(index);
+        Ok(())
+    }
+
+    pub(super) fn close_opening(&mut self, opening: u32) {
+        let qp = self.device.remove_opening(opening);
+        let target = self.qps.at_mut(qp).target_mut();
+        let openings = &mut target.expect("it is a target").openings;
+        openings.remove(&opening);
+        if openings.is_empty() {
+            let mut target = self.qps.remove(qp);
+            target.clear(&mut self.device);
+            target.common.count_listener(&mut self.device, false);
+            self.device.domains.place_late(&self.device.base);
+        }
+    }
+}

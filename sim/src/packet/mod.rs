@@ -1,0 +1,392 @@
+//! Packets: BTH fields, extended headers, payload.
+
+pub(crate) mod frame;
+pub(crate) mod payload;
+mod pcap;
+
+pub use pcap::Pcap;
+
+use verbs_api::lab::{CmMessage, PacketOpcode, PacketView, Syndrome};
+use verbs_api::{Gid, QpType};
+use verbs_roce::mad;
+
+use crate::address::ip_of;
+use crate::time::Time;
+use payload::Payload;
+
+/// A port of the fabric.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PortId {
+    pub(crate) node: u32,
+    pub(crate) port: u8,
+}
+
+/// Where a packet goes and where it comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) from: PortId,
+    /// `None` if no port of the fabric has the destination GID, or LID, and there is no network.
+    pub(crate) to: Option<PortId>,
+    pub(crate) sgid: Gid,
+    pub(crate) dgid: Gid,
+    /// With a GRH; without it the GIDs are not in the packet.
+    pub(crate) global: bool,
+    /// In version 1 of RoCE: behind a GRH, and not in UDP.
+    pub(crate) roce_v1: bool,
+}
+
+impl PortId {
+    /// All ports of other processes: the addresses tell them apart.
+    pub(crate) const OUTSIDE: Self = Self {
+        node: u32::MAX,
+        port: 0,
+    };
+
+    pub(crate) fn is_outside(self) -> bool {
+        self.node == Self::OUTSIDE.node
+    }
+}
+
+impl Route {
+    /// Whether it leads to another process.
+    pub(crate) fn leads_outside(&self) -> bool {
+        self.to.is_some_and(PortId::is_outside)
+    }
+
+    /// Whether packets from the other end of this route come as that packet has.
+    pub(crate) fn is_back_along(&self, packet: &Self) -> bool {
+        let ends = |route: &Self| [route.sgid, route.dgid].map(ip_of);
+        let [from, to] = ends(packet);
+        self.to == Some(packet.from) && (!packet.from.is_outside() || ends(self) == [to, from])
+    }
+
+    /// The nodes at its ends.
+    pub(crate) fn link(&self) -> (u32, Option<u32>) {
+        (self.from.node, self.to.map(|to| to.node))
+    }
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    pub(crate) route: Route,
+    pub(crate) transport: QpType,
+    pub(crate) op: Op,
+    /// The first packet of its message.
+    pub(crate) first: bool,
+    /// The last packet of its message.
+    pub(crate) last: bool,
+    /// For fault rules: only datagrams carry it.
+    pub(crate) src_qpn: u32,
+    pub(crate) dest_qpn: u32,
+    pub(crate) psn: Psn,
+    /// Sequence numbers it takes: more than one if a whole message travels as one packet.
+    pub(crate) span: u32,
+    pub(crate) pkey: u16,
+    pub(crate) ack_req: bool,
+    pub(crate) solicited: bool,
+    pub(crate) imm: Option<[u8; 4]>,
+    /// Of a request of XRC: the SRQ it is for (XRC extended header). Otherwise 0.
+    pub(crate) srqn: u32,
+    /// Of a response: how many requests its responder has completed (AETH), 24 bits.
+    pub(crate) msn: u32,
+    pub(crate) payload: Payload,
+    /// Set by the fabric when the packet leaves; means nothing in inline mode.
+    pub(crate) arrives: Time,
+    /// Its checksum is wrong (ICRC).
+    pub(crate) damaged: bool,
+}
+
+/// What a packet does, with its extended header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Send,
+    /// The last packet of a Send, with the key that it invalidates.
+    SendWithInv(u32),
+    /// The header is in the first packet only.
+    Write(Option<Reth>),
+    ReadRequest(Reth),
+    ReadResponse,
+    Acknowledge(Syndrome),
+    AtomicRequest(AtomicEth),
+    /// The payload is what was there.
+    AtomicResponse,
+    /// A datagram.
+    Datagram(Deth),
+}
+
+impl Op {
+    /// It answers a request.
+    pub(crate) fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Self::ReadResponse | Self::Acknowledge(_) | Self::AtomicResponse
+        )
+    }
+
+    /// It asks for data, which stand for the acknowledgement.
+    pub(crate) fn is_answered_with_data(&self) -> bool {
+        matches!(self, Self::ReadRequest(_) | Self::AtomicRequest(_))
+    }
+}
+
+/// RDMA extended header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reth {
+    pub(crate) addr: u64,
+    pub(crate) rkey: u32,
+    pub(crate) length: u32,
+}
+
+/// Atomic extended header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AtomicEth {
+    pub(crate) addr: u64,
+    pub(crate) rkey: u32,
+    pub(crate) op: AtomicOp,
+}
+
+impl AtomicEth {
+    pub(crate) fn is_aligned(&self) -> bool {
+        self.addr.is_multiple_of(8)
+    }
+}
+
+/// What an atomic does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtomicOp {
+    CompareAndSwap { compare: u64, swap: u64 },
+    FetchAndAdd { add: u64 },
+}
+
+/// Datagram extended header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deth {
+    pub(crate) qkey: u32,
+    pub(crate) src_qpn: u32,
+    /// Service level of the path, for the completion. On InfiniBand alone.
+    pub(crate) sl: u8,
+    /// Of the network's header, which the receiver sees.
+    pub(crate) traffic_class: u8,
+    pub(crate) hop_limit: u8,
+    pub(crate) flow_label: u32,
+}
+
+/// What a place for a packet holds before the first one: nothing that could be sent.
+impl Default for Packet {
+    fn default() -> Self {
+        Self {
+            route: Route::default(),
+            transport: QpType::Rc,
+            op: Op::Send,
+            first: false,
+            last: false,
+            src_qpn: 0,
+            dest_qpn: 0,
+            psn: Psn::default(),
+            span: 0,
+            pkey: 0,
+            ack_req: false,
+            solicited: false,
+            imm: None,
+            srqn: 0,
+            msn: 0,
+            payload: Payload::default(),
+            arrives: Time::ZERO,
+            damaged: false,
+        }
+    }
+}
+
+/// Sequence numbers that a message of so many bytes takes.
+pub(crate) fn packets(length: u32, mtu: u32) -> u32 {
+    // Most are short, and dividing takes long.
+    if length <= mtu {
+        1
+    } else {
+        length.div_ceil(mtu)
+    }
+}
+
+impl Packet {
+    /// Whether it has as many bytes as its place in a message asks for with this path MTU: one that
+    /// others follow all of it, an only one at most, the last at least one byte (IBA C9-92). For a
+    /// whole message in one packet the sequence numbers tell the same.
+    pub(crate) fn fits(&self, mtu: u32) -> bool {
+        let length = self.payload.len();
+        match self.last {
+            true => packets(length, mtu) == self.span && (self.first || length > 0),
+            false => length == mtu,
+        }
+    }
+
+    /// Whether it has an AETH: an answer, but for the middle of a long one.
+    pub(crate) fn has_aeth(&self) -> bool {
+        match self.op {
+            Op::Acknowledge(_) | Op::AtomicResponse => true,
+            Op::ReadResponse => self.first || self.last,
+            _ => false,
+        }
+    }
+
+    /// The packet as a laboratory shows it.
+    pub(crate) fn view(&self) -> PacketView {
+        let mut view = PacketView::default();
+        (view.sgid, view.dgid) = (self.route.sgid, self.route.dgid);
+        view.opcode = self.opcode();
+        view.dest_qpn = self.dest_qpn;
+        (view.psn, view.psn_span) = (self.psn.value(), self.span);
+        view.pkey = self.pkey;
+        view.ack_req = self.ack_req;
+        view.solicited = self.solicited;
+        view.payload = self.payload.len().into();
+        view.msn = self.has_aeth().then_some(self.msn);
+        view.syndrome = match self.op {
+            Op::Acknowledge(syndrome) => Some(syndrome),
+            _ => None,
+        };
+        view.src_qpn = match self.op {
+            Op::Datagram(deth) => Some(deth.src_qpn),
+            _ => None,
+        };
+        view.srqn = (self.transport == QpType::XrcSend).then_some(self.srqn);
+        view.cm = match (self.op, self.dest_qpn) {
+            (Op::Datagram(_), 1) => self.payload.own().and_then(mad::attribute),
+            _ => None,
+        }
+        .map(|message| CmMessage::from(message as u32));
+        view
+    }
+
+    pub(crate) fn opcode(&self) -> PacketOpcode {
+        // Only, First, Middle, Last, with immediate data after Last and Only.
+        let position = match (self.first, self.last, self.imm.is_some()) {
+            (true, false, _) => 0,
+            (false, false, _) => 1,
+            (false, true, false) => 2,
+            (false, true, true) => 3,
+            (true, true, false) => 4,
+            (true, true, true) => 5,
+        };
+        let transport = match self.transport {
+            QpType::Uc => 0x20,
+            QpType::Ud => 0x60,
+            QpType::XrcSend | QpType::XrcRecv => 0xa0,
+            _ => 0x00,
+        };
+        let operation = match self.op {
+            Op::Send | Op::Datagram(_) => position,
+            Op::SendWithInv(_) => 0x16 + u32::from(self.first),
+            Op::Write(_) => 6 + position,
+            Op::ReadRequest(_) => 0x0c,
+            Op::ReadResponse if self.first && self.last => 0x10,
+            Op::ReadResponse => 0x0d + position,
+            Op::Acknowledge(_) => 0x11,
+            Op::AtomicResponse => 0x12,
+            Op::AtomicRequest(eth) => match eth.op {
+                AtomicOp::CompareAndSwap { .. } => 0x13,
+                AtomicOp::FetchAndAdd { .. } => 0x14,
+            },
+        };
+        PacketOpcode::from(transport | operation)
+    }
+}
+
+/// A packet sequence number: 24 bits, arithmetic modulo 2^24 (TMR-13).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Psn(u32);
+
+impl Psn {
+    const BITS: u32 = 24;
+    /// The greatest number.
+    pub(crate) const MAX: u32 = (1 << Self::BITS) - 1;
+    /// The most numbers that may be under way: with more, old and new could not be told apart.
+    pub(crate) const WINDOW: u32 = 1 << (Self::BITS - 1);
+
+    pub(crate) fn new(value: u32) -> Self {
+        Self(value & Self::MAX)
+    }
+
+    pub(crate) fn value(self) -> u32 {
+        self.0
+    }
+
+    /// The number `by` after this one.
+    pub(crate) fn plus(self, by: u32) -> Self {
+        Self::new(self.0.wrapping_add(by))
+    }
+
+    /// The number before this one.
+    pub(crate) fn previous(self) -> Self {
+        Self::new(self.0.wrapping_sub(1))
+    }
+
+    /// How many numbers from `start` to this one, going up.
+    pub(crate) fn distance(self, start: Self) -> u32 {
+        self.0.wrapping_sub(start.0) & Self::MAX
+    }
+
+    /// How far this one is after `other`; negative if it is before it. The half circle decides.
+    pub(crate) fn after(self, other: Self) -> i32 {
+        let shift = 32 - Self::BITS;
+        ((self.0.wrapping_sub(other.0) << shift) as i32) >> shift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RQ-14: a message that was cut for another path MTU is found out, whether it comes packet by
+    /// packet or as one.
+    #[test]
+    fn whole_messages_fit_a_path_mtu_as_their_packets_do() {
+        let packet = |length: u32, (first, last), span| Packet {
+            first,
+            last,
+            span,
+            payload: Payload::inline(vec![0; length as usize].into()),
+            ..Packet::default()
+        };
+        let sizes = [256, 512, 1024, 2048, 4096];
+        for (of_sender, of_receiver) in sizes.iter().flat_map(|a| sizes.map(|b| (*a, b))) {
+            let around = |n: u32| n.saturating_sub(2)..n + 2;
+            for length in sizes
+                .into_iter()
+                .chain([0, 600, 9000, 12288])
+                .flat_map(around)
+            {
+                let count = packets(length, of_sender);
+                let whole = packet(length, (true, true), count);
+                let each = (0..count).map(|n| {
+                    let left = length - n * of_sender;
+                    packet(left.min(of_sender), (n == 0, n + 1 == count), 1)
+                });
+                let fits = each.into_iter().all(|packet| packet.fits(of_receiver));
+                let case = format!("{length} bytes, {of_sender} to {of_receiver}");
+                assert_eq!(whole.fits(of_receiver), fits, "{case}");
+                let smaller = of_sender.min(of_receiver);
+                assert_eq!(
+                    fits,
+                    of_sender == of_receiver || length <= smaller,
+                    "{case}"
+                );
+            }
+        }
+        assert!(
+            !packet(0, (false, true), 1).fits(256),
+            "a last one without bytes"
+        );
+    }
+
+    /// TMR-13: sequence numbers wrap at 24 bits.
+    #[test]
+    fn sequence_numbers_compare_around_the_wrap() {
+        let last = Psn::new(Psn::MAX);
+        assert_eq!(last.plus(1), Psn::new(0));
+        assert_eq!(last.plus(3).after(last), 3);
+        assert_eq!(last.after(last.plus(3)), -3);
+        assert_eq!(Psn::new(0).previous(), last);
+        assert_eq!(Psn::new(1 << 23).after(Psn::new(0)), -(1 << 23));
+    }
+}

@@ -1,0 +1,58 @@
+//! Atomics: what they ask for, and what they do to memory.
+
+use verbs_api::behavior::AtomicCheck;
+use verbs_api::{SendOp, SendWr, WcStatus};
+
+use crate::packet::{AtomicEth, AtomicOp};
+
+/// Bytes that an atomic works on, and that it answers with.
+pub(crate) const BYTES: u32 = 8;
+
+impl AtomicOp {
+    pub(crate) fn applied_to(self, value: u64) -> u64 {
+        match self {
+            Self::CompareAndSwap { compare, swap } if value == compare => swap,
+            Self::CompareAndSwap { .. } => value,
+            Self::FetchAndAdd { add } => value.wrapping_add(add),
+        }
+    }
+}
+
+/// The header of an atomic; `None` of other work.
+pub(crate) fn header(op: &SendOp) -> Option<AtomicEth> {
+    let (remote, op) = match *op {
+        SendOp::CompareAndSwap {
+            remote,
+            compare,
+            swap,
+        } => (remote, AtomicOp::CompareAndSwap { compare, swap }),
+        SendOp::FetchAndAdd { remote, add } => (remote, AtomicOp::FetchAndAdd { add }),
+        _ => return None,
+    };
+    Some(AtomicEth {
+        addr: remote.addr,
+        rkey: remote.rkey,
+        op,
+    })
+}
+
+/// The length of the answer that an atomic takes, or with what it fails (ATOM-03).
+pub(crate) fn length(check: AtomicCheck, length: u32) -> Result<u32, WcStatus> {
+    match length {
+        BYTES => Ok(BYTES),
+        BYTES.. if check != AtomicCheck::Strict => Ok(BYTES),
+        _ => Err(WcStatus::LocLenErr),
+    }
+}
+
+/// What is wrong with an atomic, for a device that looks when it is posted (ATOM-03, ATOM-04).
+pub(crate) fn problem(check: AtomicCheck, wr: &SendWr<'_>, length: u64) -> Option<&'static str> {
+    let eth = header(&wr.op).filter(|_| check == AtomicCheck::Post)?;
+    if length < BYTES.into() {
+        Some("has no room for 8 bytes")
+    } else if !eth.is_aligned() {
+        Some("has a remote address that is no multiple of 8")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,203 @@
+//! Unreliable datagrams.
+
+use std::sync::Arc;
+
+use verbs_api::behavior::{Check, RouteFields, UdSl};
+use verbs_api::site::Site;
+use verbs_api::{AhAttr, Dest, Grh, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus};
+
+use super::common::Common;
+use super::grh;
+use crate::device::{Address, Device, OutPacket, QKEY_OF_QP, find};
+use crate::diagnosis::Problem;
+use crate::memory::{Gone, SharedMemory};
+use crate::packet::payload::{Payload, Scatter};
+use crate::packet::{Deth, Op, Packet, Route};
+use crate::subnet::Subnet;
+
+/// What makes a datagram fail at the sender (UD-10, UD-12).
+pub(crate) fn check(
+    device: &Device,
+    pd: u32,
+    mtu: u32,
+    (dest, length): (Dest, u32),
+) -> Result<(), WcStatus> {
+    let Dest::Ud { ah, .. } = dest else {
+        return Err(WcStatus::LocQpOpErr);
+    };
+    let behavior = &device.base.behavior;
+    let of_pd = find(&device.domains.ahs, Verb::PostSend, ah).is_ok_and(|ah| {
+        let unchecked = behavior.ah_pd_check == Check::Accepted;
+        unchecked || device.domains.ahs.at(ah).pd == pd
+    });
+    if !of_pd {
+        return Err(WcStatus::LocQpOpErr);
+    }
+    if length > mtu && behavior.ud_over_mtu == Check::Refused {
+        return Err(WcStatus::LocLenErr);
+    }
+    Ok(())
+}
+
+/// The way of a datagram.
+pub(crate) struct DatagramWay {
+    pub(crate) route: Route,
+    pub(crate) dest_qpn: u32,
+    pub(crate) deth: Deth,
+    pub(crate) to_group: bool,
+}
+
+/// What the receiver of a datagram sees of it beside its bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Head<'a> {
+    pub(crate) route: &'a Route,
+    pub(crate) deth: Deth,
+    pub(crate) imm: Option<[u8; 4]>,
+    /// Bytes.
+    pub(crate) length: u32,
+}
+
+impl<'a> Head<'a> {
+    pub(super) fn of(packet: &'a Packet, deth: Deth) -> Self {
+        Self {
+            route: &packet.route,
+            deth,
+            imm: packet.imm,
+            length: packet.payload.len(),
+        }
+    }
+}
+
+/// The way to a destination, if its address handle is there.
+pub(crate) fn way(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramWay> {
+    let Dest::Ud {
+        ah,
+        remote_qpn: dest_qpn,
+        remote_qkey,
+    } = dest
+    else {
+        return None;
+    };
+    let ah = find(&device.domains.ahs, Verb::PostSend, ah).ok()?;
+    let ah = device.domains.ahs.at(ah);
+    let qkey = match remote_qkey & QKEY_OF_QP {
+        0 => remote_qkey,
+        _ => qp.attr.qkey,
+    };
+    let fields = device.base.behavior.route_fields;
+    Some(DatagramWay {
+        route: Route {
+            to: device.ports.with_qp(ah.route.to, dest_qpn),
+            ..ah.route
+        },
+        dest_qpn,
+        deth: deth(&ah.attr, fields, qp.qp_num, qkey),
+        to_group: device.ports.is_of_group(&ah.attr),
+    })
+}
+
+/// Sends a datagram. One that is longer than the MTU is not sent.
+pub(super) fn send(
+    qp: &Common,
+    device: &mut Device,
+    (packet, payload): (OutPacket, Payload),
+    (dest, site): (Dest, Option<Site>),
+) {
+    let Some(way) = way(qp, device, dest) else {
+        return;
+    };
+    if !packet.first || !packet.last || payload.len() > qp.mtu(device) {
+        return;
+    }
+    if way.route.to.is_none() && !way.to_group && device.ports.subnet().is_none() {
+        let problem = Problem::UnownedGid {
+            qp_num: qp.qp_num,
+            gid: way.route.dgid,
+        };
+        device.base.history.note(problem, site);
+    }
+    let packet = OutPacket {
+        op: Op::Datagram(way.deth),
+        ack_req: false,
+        ..packet
+    };
+    let address = Address {
+        route: &way.route,
+        transport: QpType::Ud,
+        src_qpn: qp.qp_num,
+        dest_qpn: way.dest_qpn,
+        pkey: qp.pkey(device),
+    };
+    let Device {
+        base,
+        ports,
+        outbox,
+        ..
+    } = device;
+    match way.to_group {
+        true => outbox.send_to_group(base, ports, address, packet, payload),
+        false => outbox.send(base, ports, address, packet, payload),
+    }
+}
+
+fn deth(attr: &AhAttr, fields: RouteFields, src_qpn: u32, qkey: u32) -> Deth {
+    /// Of a route to a peer in the same network, in Linux.
+    const HOP_LIMIT: u8 = 64;
+    let (traffic_class, flow_label, hop_limit) = match (&attr.grh, fields) {
+        (None, _) => (0, 0, 0),
+        (Some(grh), RouteFields::TrafficClass) => (grh.traffic_class, 0, HOP_LIMIT),
+        (Some(grh), RouteFields::All | _) => (grh.traffic_class, grh.flow_label, grh.hop_limit),
+    };
+    Deth {
+        qkey,
+        src_qpn,
+        sl: attr.sl,
+        traffic_class,
+        hop_limit,
+        flow_label,
+    }
+}
+
+/// The completion of a datagram that was placed.
+pub(crate) fn completion(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> Wc {
+    let mut wc_flags = WcFlags::empty();
+    wc_flags.set(WcFlags::WITH_IMM, head.imm.is_some());
+    wc_flags.set(WcFlags::GRH, head.route.global);
+    let mut wc = Wc::default();
+    wc.opcode = WcOpcode::Recv;
+    wc.byte_len = head.length + grh::BYTES;
+    wc.imm_data = head.imm.unwrap_or_default();
+    wc.src_qp = head.deth.src_qpn;
+    wc.sl = service_level(head, subnet, sl);
+    wc.slid = subnet.map_or(0, |subnet| subnet.lid(head.route.from));
+    wc.wc_flags = wc_flags;
+    wc
+}
+
+/// The service level in the completion of a datagram (WC-15).
+fn service_level(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> u8 {
+    /// As mlx5 tells them: with a GRH; with UDP, over IPv6 or IPv4.
+    const GRH: u8 = 0;
+    const UDP_IPV6: u8 = 0x9;
+    const UDP_IPV4: u8 = 0xa;
+    match sl {
+        _ if subnet.is_some() => head.deth.sl,
+        UdSl::PacketType if head.route.roce_v1 => GRH,
+        UdSl::PacketType if grh::ipv4(head.route).is_some() => UDP_IPV4,
+        UdSl::PacketType => UDP_IPV6,
+        UdSl::Zero | _ => 0,
+    }
+}
+
+/// Puts a datagram into a receive, behind the header of the network.
+pub(super) fn place(
+    memory: &SharedMemory,
+    packet: &Packet,
+    header: Option<[u8; Grh::BYTES]>,
+    (grh, data): (&Scatter, &Scatter),
+) -> Result<(), Gone> {
+    if let Some(header) = header {
+        Payload::inline(Arc::new(header)).copy_to(memory, grh)?;
+    }
+    packet.payload.copy_to(memory, data)
+}

@@ -1,0 +1,418 @@
+//! Queue pairs: the floor between the device and the node.
+//!
+//! A queue pair owns its two sides, and each side its data: what they need of the device they are
+//! given, and what they want of the whole queue pair they return ([`Stop`]). Nothing here knows the
+//! node, nor any other queue pair.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `common` | what both sides know: number, attributes, the way to the peer |
+//! | `requester`, `phase`, `transmit` | the side that sends; how it stands; the packets of a send |
+//! | `responder`, `receives` | the side that answers; where its receives come from |
+//! | `reading`, `resources` | reads that are being answered; those that may be asked for again |
+//! | `receive` | a packet for a queue pair: which side takes it, and what becomes of it |
+//! | `direct` | messages that are carried out at once, without packets |
+//! | `datagram`, `grh`, `atomic` | what UD and atomics have of their own |
+//! | `queue`, `send`, `sum` | a work queue; a send in it; whether its bytes have changed |
+//! | `post`, `modify` | `ibv_post_send` and its like; `ibv_modify_qp` |
+//! | `wait` | how long a requester waits |
+//! | `verdict` | what a side says: stop, or refuse a request |
+//! | `loss` | why a request was not answered, as far as the fabric knows |
+//! | `recovery` | whether the program goes on after a failure |
+//! | `why` | what failed, in words |
+
+pub(crate) mod atomic;
+mod cached_path;
+mod common;
+pub(crate) mod datagram;
+pub(crate) mod grh;
+mod loss;
+mod modify;
+mod number;
+mod phase;
+mod post;
+mod queue;
+mod reading;
+mod receive;
+mod receives;
+mod recovery;
+pub(crate) mod requester;
+mod resources;
+pub(crate) mod responder;
+mod send;
+mod sum;
+mod transmit;
+mod unfinished;
+mod verdict;
+mod wait;
+mod why;
+
+use smallvec::SmallVec;
+use verbs_api::{
+    Ah as AhHandle, AsyncEventType, Context, Dest, Element, Handle, Qp as QpHandle, QpAttr, QpInit,
+    QpQuery, QpState, QpType, Wc, WcOpcode, WcStatus,
+};
+
+use crate::device::{Delivery, Device, InContext, Queue, Reached, Send, Ticket};
+use crate::diagnosis::{Noted, Problem};
+use crate::packet::Packet;
+
+pub(crate) use cached_path::{CachedPath, Kinds};
+pub(crate) use common::Common;
+pub(crate) use number::Numbers;
+pub(crate) use post::check_batches;
+pub(crate) use queue::WorkQueue;
+pub(crate) use receives::{Receives, Source, Target};
+pub(crate) use recovery::{note_given_up, note_success};
+use requester::Requester;
+use responder::Responder;
+use unfinished::Unfinished;
+use verdict::Stop;
+
+/// A queue pair.
+#[derive(Clone, Debug)]
+pub(crate) struct Qp {
+    pub(crate) common: Common,
+    /// One of XRC_RECV has none.
+    pub(crate) requester: Option<Requester>,
+    pub(crate) responder: Responder,
+    /// `COMM_EST` has been raised, for this connection.
+    pub(crate) comm_est: bool,
+    /// Packets that came before RTR, on a device that keeps them.
+    early: Vec<Packet>,
+    /// `QP_FATAL` has been raised.
+    fatal: bool,
+    /// The program has polled that it is in the error state, and has posted so many sends since.
+    posts_in_error: Option<u32>,
+    /// It has been back to RESET: what its peer has may be of the connection before.
+    pub(crate) was_reset: bool,
+    /// It may have more reads under way than its peer takes: a mistake once one is posted.
+    pub(crate) excess: Option<Box<Noted>>,
+}
+
+impl InContext for Qp {
+    fn context(&self) -> Context {
+        self.common.handle.context()
+    }
+}
+
+impl Qp {
+    /// A program's, in RESET, with a send queue of this protection domain and CQ.
+    pub(crate) fn new(
+        handle: QpHandle,
+        qp_num: u32,
+        init: QpInit,
+        (pd, send_cq): (u32, u32),
+        source: Source,
+    ) -> Self {
+        let requester = Requester::new(pd, send_cq, WorkQueue::new(init.cap.max_send_wr));
+        Self {
+            requester: Some(requester),
+            ..Self::receiving(handle, qp_num, init, source)
+        }
+    }
+
+    /// One of XRC_RECV, of a domain and of no context.
+    pub(crate) fn of_domain(handle: QpHandle, qp_num: u32, init: QpInit, domain: u32) -> Self {
+        let source = Source::Named(Target::new(domain));
+        Self::receiving(handle, qp_num, init, source)
+    }
+
+    fn receiving(handle: QpHandle, qp_num: u32, init: QpInit, source: Source) -> Self {
+        Self {
+            common: Common::new(handle, qp_num, init),
+            requester: None,
+            responder: Responder::new(Receives::new(source)),
+            comm_est: false,
+            early: Vec::new(),
+            fatal: false,
+            posts_in_error: None,
+            was_reset: false,
+            excess: None,
+        }
+    }
+
+    /// How far it has come, for a diagnosis.
+    pub(crate) fn reached(&self) -> Reached {
+        let has_taken = self.was_reset || self.responder.has_taken();
+        Reached {
+            state: self.common.state(),
+            has_taken,
+            is_harmed: self.is_harmed(),
+        }
+    }
+
+    pub(crate) fn receives(&self) -> &Receives {
+        &self.responder.receives
+    }
+
+    pub(crate) fn receives_mut(&mut self) -> &mut Receives {
+        &mut self.responder.receives
+    }
+
+    /// What it has as one of XRC_RECV.
+    pub(crate) fn target(&self) -> Option<&Target> {
+        match &self.receives().source {
+            Source::Named(target) => Some(target),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn target_mut(&mut self) -> Option<&mut Target> {
+        match &mut self.receives_mut().source {
+            Source::Named(target) => Some(target),
+            _ => None,
+        }
+    }
+
+    /// The CQs it uses: one or two, or none if it is of XRC_RECV.
+    pub(crate) fn cqs(&self) -> SmallVec<[u32; 2]> {
+        let send = self.requester.as_ref().map(|requester| requester.cq);
+        let mut cqs: SmallVec<[u32; 2]> = send.into_iter().chain(self.receives().cq()).collect();
+        cqs.dedup();
+        cqs
+    }
+
+    /// The SRQ it was made with.
+    pub(crate) fn srq(&self) -> Option<u32> {
+        self.receives().made_with()
+    }
+
+    /// `ibv_query_qp`: everything.
+    pub(crate) fn query(&self) -> QpQuery {
+        let state = self.common.state();
+        let is_busy = self.requester.as_ref().is_some_and(Requester::is_busy);
+        let attr = QpAttr {
+            cur_qp_state: state,
+            sq_draining: state == QpState::Sqd && is_busy,
+            ..self.common.attr
+        };
+        QpQuery::new(self.common.qp_num, attr, self.common.init)
+    }
+
+    /// What its timer is for.
+    pub(crate) fn timer_name(&self) -> &'static str {
+        match &self.requester {
+            Some(requester) if requester.waits_for_receiver() => "RNR timer",
+            _ => "ack timeout",
+        }
+    }
+
+    /// Its timer fired.
+    pub(crate) fn timeout(&mut self, device: &mut Device) {
+        self.request(device, |requester, qp, device| {
+            requester.timeout(qp, device)
+        });
+    }
+
+    /// Lets the requester work, and heeds what it says.
+    #[inline(always)]
+    fn request(
+        &mut self,
+        device: &mut Device,
+        work: impl FnOnce(&mut Requester, &Common, &mut Device) -> Result<(), Stop>,
+    ) {
+        if let Some(requester) = &mut self.requester
+            && let Err(stop) = work(requester, &self.common, device)
+        {
+            self.stop(device, stop);
+        }
+    }
+
+    /// Raises an event about it: in every context that has it open.
+    fn raise(&self, device: &mut Device, event: AsyncEventType) {
+        let mut raise = |qp: QpHandle| device.base.raise(qp.context(), event, Element::Qp(qp));
+        match self.target() {
+            Some(target) => target.openings.values().copied().for_each(raise),
+            None => raise(self.common.handle),
+        }
+    }
+
+    /// One of its sides says that it has to stop.
+    #[cold]
+    fn stop(&mut self, device: &mut Device, stop: Stop) {
+        match stop {
+            Stop::Sends => self.stop_sends(device),
+            Stop::All => self.fail(device),
+            Stop::Fatal => {
+                if !std::mem::replace(&mut self.fatal, true) {
+                    self.raise(device, AsyncEventType::QpFatal);
+                }
+                self.fail(device);
+            }
+        }
+    }
+
+    /// A failed send stops RC and XRC, and of UC and UD the send queue if the device has SQE.
+    fn stop_sends(&mut self, device: &mut Device) {
+        if self.common.is_reliable() || !device.base.behavior.sqe {
+            self.fail(device);
+        } else {
+            self.common.set_state(device, QpState::Sqe);
+            self.flush_sends(device);
+        }
+    }
+
+    /// To the error state, if it is not there yet.
+    fn fail(&mut self, device: &mut Device) {
+        if self.common.state() != QpState::Err {
+            self.enter_error(device);
+        }
+    }
+
+    /// To the error state: all that is outstanding is flushed, in order (QP-FLUSH-01, -02). Receives
+    /// that wait in an SRQ stay there, and the QP will take none any more (QP-FLUSH-04, -05).
+    fn enter_error(&mut self, device: &mut Device) {
+        device.timers.set(self.common.index(), None);
+        let was_in_error = self.common.state() == QpState::Err;
+        self.common.set_state(device, QpState::Err);
+        device.domains.place_late(&device.base);
+        self.responder.reads.stop();
+        self.flush_sends(device);
+        self.flush_recvs(device);
+        if self.srq().is_some() && !was_in_error && device.base.behavior.last_wqe {
+            self.raise(device, AsyncEventType::QpLastWqeReached);
+        }
+    }
+
+    fn flush_sends(&mut self, device: &mut Device) {
+        while let Some(requester) = self.requester.as_mut().filter(|own| own.sq.has_undone()) {
+            let delivery = requester.complete(&self.common, device, WcStatus::WrFlushErr);
+            if delivery == Delivery::Fatal {
+                self.stop(device, Stop::Fatal);
+            }
+        }
+    }
+
+    fn flush_recvs(&mut self, device: &mut Device) {
+        let wc = failed_receive(WcStatus::WrFlushErr);
+        while self.receives().has_one() {
+            self.complete_recv(device, wc, false);
+        }
+    }
+
+    /// The present receive completes. `wc` has status, opcode and what the message brought.
+    fn complete_recv(&mut self, device: &mut Device, wc: Wc, solicited: bool) -> Delivery {
+        if wc.status != WcStatus::Success {
+            why::note_failed_recv(&self.common, self.receives(), device, wc.status);
+        }
+        let receives = &mut self.responder.receives;
+        let delivery = receives.complete(&self.common, device, wc, solicited);
+        self.common.is_harmed |= delivery == Delivery::Failed;
+        if let Err(stop) = Stop::after_receive(delivery) {
+            self.stop(device, stop);
+        }
+        delivery
+    }
+
+    /// A completion of its own queues was polled: the slot is free, and those before it.
+    #[inline(always)]
+    pub(crate) fn release(&mut self, device: &mut Device, ticket: Ticket) {
+        match (ticket.queue, &mut self.requester) {
+            (Queue::Recv, _) => self.responder.receives.release(device, ticket.seq),
+            (Queue::Send, Some(requester)) => {
+                sum::compare(requester, &self.common, device, ticket.seq);
+                requester.release(device, ticket.seq);
+            }
+            _ => {}
+        }
+    }
+
+    /// Back to RESET: the queues are cleared without completions (QP-STATE-25).
+    fn reset(&mut self, device: &mut Device) {
+        let index = self.common.index();
+        device.timers.set(index, None);
+        self.common.set_state(device, QpState::Reset);
+        self.common.attr = QpAttr {
+            cap: self.common.init.cap,
+            ..QpAttr::default()
+        };
+        self.common.route = None;
+        (self.common.is_moved, self.common.is_harmed) = (false, false);
+        self.responder.reset();
+        self.comm_est = false;
+        self.early.clear();
+        self.fatal = false;
+        self.posts_in_error = None;
+        self.was_reset = true;
+        self.excess = None;
+        self.clear(device);
+    }
+
+    /// Takes all work out of its queues, and its completions out of its CQs where the device does so.
+    pub(crate) fn clear(&mut self, device: &mut Device) {
+        let sends = self.requester.as_mut();
+        if let Some((pd, dropped)) = sends.map(|own| (own.pd, own.reset(device))) {
+            device.domains.pds.at_mut(pd).posted -= dropped;
+        }
+        let (dropped, taken) = self.responder.receives.clear(device);
+        if let Some(pd) = self.receives().pd().filter(|_| dropped > 0) {
+            device.domains.pds.at_mut(pd).posted -= dropped;
+        }
+        for cq in self.cqs() {
+            device.purge(cq, self.common.handle);
+        }
+        if let Some(taken) = taken {
+            device.release_shared(taken);
+        }
+    }
+
+    /// The program has polled a completion that is no success.
+    pub(crate) fn has_seen_failure(&mut self) {
+        if self.common.state() == QpState::Err {
+            self.posts_in_error.get_or_insert(0);
+        }
+    }
+
+    /// A send is posted in the error state. One is how a program finds the end of what is flushed (QP-FLUSH-08).
+    fn note_post_in_error(&mut self, device: &mut Device) {
+        if let Some(posts) = &mut self.posts_in_error
+            && self.common.attr.qp_state == QpState::Err
+        {
+            *posts += 1;
+            if *posts > 1 {
+                let qp_num = self.common.qp_num;
+                device.base.note_mistake(Problem::PostedInError { qp_num });
+            }
+        }
+    }
+
+    /// The work that has not completed, or whose completions the program has not polled.
+    pub(crate) fn unfinished(&self) -> Unfinished<'_> {
+        Unfinished(self)
+    }
+
+    /// A send whose slot is taken and that goes over an address handle.
+    pub(crate) fn user_of_ah(&self, ah: AhHandle) -> Option<u64> {
+        let uses = |send: &&Send| matches!(send.dest, Dest::Ud { ah: of, .. } if of == ah);
+        let requester = self.requester.as_ref()?;
+        requester.sq.iter().find(uses).map(|send| send.label)
+    }
+
+    pub(crate) fn qp_type(&self) -> QpType {
+        self.common.init.qp_type
+    }
+}
+
+/// The completion of a receive that failed, or was flushed.
+fn failed_receive(status: WcStatus) -> Wc {
+    let mut wc = Wc::default();
+    (wc.opcode, wc.status) = (WcOpcode::Recv, status);
+    wc
+}
+
+/// A copy of a queue pair without what no program can observe.
+#[cfg(test)]
+pub(crate) fn observable(qp: &Qp) -> Qp {
+    let mut qp = qp.clone();
+    // A message of the fast path cannot be asked for again, so it keeps nothing for that.
+    qp.responder.reads.resources.clear();
+    if let Some(requester) = &mut qp.requester {
+        requester.way = CachedPath::default();
+        requester.sq.each_mut(|send| {
+            send.payload = crate::packet::payload::Payload::default();
+            send.inline.clear();
+        });
+    }
+    qp
+}

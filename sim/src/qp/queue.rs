@@ -1,0 +1,177 @@
+//! A work queue.
+//!
+//! Work requests are numbered in the order of posting, for the life of the QP. They stay in the
+//! queue until a completion that covers them is polled, since until then their bytes belong to the
+//! device and their slot is taken:
+//!
+//! ```text
+//!     | done, not polled | under way ... | waiting ... |
+//!     ^ base             ^ done                        ^ end
+//! ```
+
+use crate::storage::Ring;
+use crate::storage::Spare;
+
+/// The send queue or the receive queue of a QP.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkQueue<W: Default> {
+    requests: Ring<W>,
+    base: u64,
+    done: u64,
+    /// The number after the last one that `fresh` has given.
+    given: u64,
+    capacity: u32,
+}
+
+impl<W: Default> WorkQueue<W> {
+    pub(crate) fn new(capacity: u32) -> Self {
+        Self {
+            requests: Ring::default(),
+            base: 0,
+            done: 0,
+            given: 0,
+            capacity,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.requests.len() >= self.capacity as usize
+    }
+
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// The requests that it has not given yet, with their numbers.
+    pub(crate) fn fresh(&mut self) -> impl Iterator<Item = (u64, &W)> {
+        let first = self.given.max(self.base);
+        self.given = self.end();
+        (first..).zip(self.requests.range((first - self.base) as usize))
+    }
+
+    /// The request of a number, if its slot is still taken.
+    #[inline]
+    pub(crate) fn find(&self, seq: u64) -> Option<&W> {
+        self.requests.get(seq.checked_sub(self.base)? as usize)
+    }
+
+    /// The number after the last one.
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.base + self.requests.len() as u64
+    }
+
+    /// The number of the oldest request that is not done; [`end`](Self::end) if all are.
+    #[inline]
+    pub(crate) fn oldest(&self) -> u64 {
+        self.done
+    }
+
+    /// Whether a request is not done.
+    #[inline]
+    pub(crate) fn has_undone(&self) -> bool {
+        self.done < self.end()
+    }
+
+    /// The requests that are done, and of which nobody has polled a completion.
+    pub(crate) fn unpolled(&self) -> impl Iterator<Item = &W> {
+        self.requests.iter().take((self.done - self.base) as usize)
+    }
+
+    /// How many requests are not done.
+    pub(crate) fn undone(&self) -> u64 {
+        self.end() - self.done
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, seq: u64) -> &W {
+        self.find(seq).expect("its slot is taken")
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, seq: u64) -> &mut W {
+        self.requests.at_mut((seq - self.base) as usize)
+    }
+
+    /// The oldest request that is not done is done now; its number.
+    #[inline]
+    pub(crate) fn finish(&mut self) -> u64 {
+        debug_assert!(self.has_undone());
+        self.done += 1;
+        self.done - 1
+    }
+
+    /// All requests whose bytes still belong to the device.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &W> {
+        self.requests.iter()
+    }
+
+    /// Those of them from one number to another.
+    pub(super) fn between(&self, from: u64, to: u64) -> impl Iterator<Item = &W> {
+        let count = (to + 1).saturating_sub(self.base);
+        let others = from.saturating_sub(self.base);
+        self.iter().take(count as usize).skip(others as usize)
+    }
+
+    #[cfg(test)]
+    pub(super) fn each_mut(&mut self, mut change: impl FnMut(&mut W)) {
+        (0..self.requests.len()).for_each(|offset| change(self.requests.at_mut(offset)));
+    }
+
+    /// A place for a request at the end, as the one who had it before left it; the queue must not be full. And whether
+    /// it is the first since [`fresh`](Self::fresh).
+    #[inline]
+    pub(crate) fn push(&mut self, spare: &mut Spare<W>) -> (&mut W, bool) {
+        let is_first = self.given == self.end();
+        (self.requests.push_lent(spare), is_first)
+    }
+
+    /// Frees the slots of done requests up to this one; how many. `free` gets the requests.
+    #[inline(always)]
+    pub(crate) fn release(
+        &mut self,
+        seq: u64,
+        spare: &mut Spare<W>,
+        mut free: impl FnMut(&mut W),
+    ) -> u32 {
+        debug_assert!(seq < self.done);
+        let first = self.base;
+        while self.base <= seq
+            && let Some(request) = self.requests.pop()
+        {
+            free(request);
+            self.base += 1;
+        }
+        self.requests.give_back(spare);
+        (self.base - first) as u32
+    }
+
+    /// Takes back the requests from this number on, none of which was started; how many. `free` gets them.
+    pub(crate) fn take_back(
+        &mut self,
+        first: u64,
+        spare: &mut Spare<W>,
+        mut free: impl FnMut(&mut W),
+    ) -> u32 {
+        debug_assert!(self.given <= first);
+        let taken = self.end() - first;
+        for _ in 0..taken {
+            self.requests.pop_back().map(&mut free);
+        }
+        self.requests.give_back(spare);
+        taken as u32
+    }
+
+    /// Drops all requests; how many. Numbers go on. `free` gets the requests.
+    pub(crate) fn clear(&mut self, spare: &mut Spare<W>, mut free: impl FnMut(&mut W)) -> u32 {
+        let end = self.end();
+        let dropped = self.requests.len();
+        while let Some(request) = self.requests.pop() {
+            free(request);
+        }
+        self.requests.give_back(spare);
+        (self.base, self.done) = (end, end);
+        dropped as u32
+    }
+}

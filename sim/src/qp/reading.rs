@@ -1,0 +1,250 @@
+//! RDMA Reads that are answered. A long one takes several turns, and what comes behind it waits.
+
+use std::collections::VecDeque;
+
+use verbs_api::{Access, Qp as QpHandle};
+
+use super::common::Common;
+use super::resources::Resources;
+use super::responder::{access_fault, check_enabled, lost};
+use super::verdict::Refusal;
+use crate::device::{Device, OutPacket, reason};
+use crate::packet::payload::{Payload, Scatter};
+use crate::packet::{Op, Packet, Psn, Reth, packets};
+
+/// Requests that wait behind a read, at most. More are dropped, as if they were lost.
+const WAITING: usize = 64;
+
+/// The reads of a responder, and its resources.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reads {
+    pub(super) resources: Resources,
+    /// A read that is not answered as a whole yet.
+    answering: Option<Box<Answering>>,
+}
+
+impl Reads {
+    /// Answers the read that came in this packet. What does not leave in this turn leaves in later ones.
+    pub(super) fn answer(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        peer: Peer,
+        packet: &Packet,
+        mut reading: Reading,
+    ) -> Result<(), Refusal> {
+        if !reading.go_on(qp, device, peer)? {
+            let answering = self.answering.get_or_insert_default();
+            answering.reading = Some((reading, packet.clone()));
+            device.turns.ask(qp.handle);
+        }
+        Ok(())
+    }
+
+    /// Answers a duplicate, if the read was made and is kept; why it is not taken for more than that.
+    pub(super) fn answer_again(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        peer: Peer,
+        packet: &Packet,
+        again: Reading,
+    ) -> &'static str {
+        let mtu = qp.mtu(device);
+        if self.resources.read(again.psn, &again.reth, mtu).is_none() {
+            return "a duplicate of no read that is kept";
+        }
+        // The rights may be gone by now. Then there is no answer.
+        let _ = self.answer(qp, device, peer, packet, again);
+        reason::DUPLICATE
+    }
+
+    /// Whether a request has to wait behind a read.
+    pub(super) fn are_answered(&self) -> bool {
+        self.answering.is_none()
+    }
+
+    /// What is left of a read is not answered, and what has come behind it is dropped.
+    pub(super) fn stop(&mut self) {
+        self.answering = None;
+    }
+
+    /// A request has come behind a read that is being answered. If the peer asks for that read again, it has
+    /// gone back, and so does the answer.
+    #[cold]
+    pub(super) fn wait(
+        &mut self,
+        qp: &Common,
+        device: &Device,
+        packet: &Packet,
+        completed: Psn,
+    ) -> Result<(), &'static str> {
+        let Some(answering) = &mut self.answering else {
+            return Ok(());
+        };
+        if let (Op::ReadRequest(reth), Some((reading, _))) = (packet.op, &mut answering.reading)
+            && let Some(made) = self.resources.read(packet.psn, &reth, qp.mtu(device))
+            && made.contains(reading.psn)
+        {
+            *reading = Reading::again(packet.psn, reth, completed);
+            return Err(reason::DUPLICATE);
+        }
+        if answering.waiting.len() >= WAITING {
+            return Err("too many requests wait behind a read");
+        }
+        answering.waiting.push_back(packet.clone());
+        Ok(())
+    }
+
+    /// Goes on with the read that is being answered. If it has to be refused: the request for what is left, and why.
+    pub(super) fn go_on(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        peer: Peer,
+    ) -> Option<(Packet, Refusal)> {
+        let answering = self.answering.as_mut()?;
+        let (reading, _) = answering.reading.as_mut()?;
+        let refusal = match reading.go_on(qp, device, peer) {
+            Ok(false) => {
+                device.turns.ask(qp.handle);
+                return None;
+            }
+            Ok(true) => None,
+            Err(refusal) => Some(refusal),
+        };
+        let (reading, came) = answering.reading.take()?;
+        // A duplicate is not refused: its answer ends, as if the rest were lost.
+        let refusal = refusal.filter(|_| !reading.is_again)?;
+        Some((reading.request(came), refusal))
+    }
+
+    /// The next request that has come behind a read, once that is answered.
+    pub(super) fn next_waiting(&mut self) -> Option<Packet> {
+        let answering = self.answering.as_mut()?;
+        if answering.reading.is_some() {
+            return None;
+        }
+        let next = answering.waiting.pop_front();
+        if next.is_none() {
+            self.answering = None;
+        }
+        next
+    }
+}
+
+/// A read that takes several turns, and the requests that have come behind it.
+#[derive(Clone, Debug, Default)]
+struct Answering {
+    /// What is left of the read, and the packet that it came in. None while what has come behind it is being carried
+    /// out.
+    reading: Option<(Reading, Packet)>,
+    waiting: VecDeque<Packet>,
+}
+
+/// As whom the peer of a queue pair touches memory.
+type Peer = (QpHandle, Option<u32>);
+
+/// The part of a read that is not answered yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    psn: Psn,
+    reth: Reth,
+    /// How many requests have been completed (MSN), with the read.
+    completed: Psn,
+    /// Nothing of the answer has left.
+    is_first: bool,
+    /// The request is a duplicate.
+    is_again: bool,
+}
+
+impl Reading {
+    /// A request that was expected.
+    pub(super) fn new(psn: Psn, reth: Reth, completed: Psn) -> Self {
+        Self {
+            psn,
+            reth,
+            completed,
+            is_first: true,
+            is_again: false,
+        }
+    }
+
+    /// A duplicate.
+    pub(super) fn again(psn: Psn, reth: Reth, completed: Psn) -> Self {
+        Self {
+            is_again: true,
+            ..Self::new(psn, reth, completed)
+        }
+    }
+
+    /// Sends as much of the answer as may leave in this turn. `peer` is who touches the memory. Whether
+    /// that was all that was left.
+    fn go_on(&mut self, qp: &Common, device: &mut Device, peer: Peer) -> Result<bool, Refusal> {
+        let (mtu, length) = (qp.mtu(device), self.reth.length);
+        // The rights may go between two turns, and the memory too.
+        check_enabled(qp, device, Access::REMOTE_READ, None)?;
+        let source = match length {
+            0 => Scatter::Nothing,
+            _ => {
+                let Reth { addr, rkey, .. } = self.reth;
+                let (length, need) = (length.into(), Access::REMOTE_READ);
+                let domains = &device.domains;
+                let source = domains.touch_remote(&device.base, peer, rkey, addr, length, need);
+                Scatter::One(source.map_err(|_| access_fault(device, None))?)
+            }
+        };
+        let span = packets(length, mtu);
+        let step = if qp.sends_whole_messages(device) {
+            span
+        } else {
+            1
+        };
+        let now = if step == span {
+            device.turns.take(1) * step
+        } else {
+            device.turns.take(span)
+        };
+        let is_all = now == span;
+        let bytes = if is_all { length } else { now * mtu };
+        let payload = match &source {
+            Scatter::Nothing => Payload::default(),
+            _ if bytes == 0 => Payload::default(),
+            _ if device.base.checks_memory => {
+                let part = Payload::Slices(source).part(0, bytes);
+                let taken = part.taken_along(&device.domains.memory);
+                taken.map_err(|gone| lost(device, gone, None))?
+            }
+            _ => Payload::Slices(source),
+        };
+        let mut packet = 0;
+        while packet < now {
+            let last = packet + step == span;
+            let start = packet * mtu;
+            let length = if last { length - start } else { step * mtu };
+            let (psn, msn) = (self.psn.plus(packet), self.completed.value());
+            let response = OutPacket {
+                first: self.is_first && packet == 0,
+                last,
+                span: step,
+                ..OutPacket::answer(Op::ReadResponse, psn, msn)
+            };
+            qp.send_to_peer(device, response, payload.part(start, length));
+            packet += step;
+        }
+        self.psn = self.psn.plus(now);
+        self.reth.addr = self.reth.addr.wrapping_add(bytes.into());
+        self.reth.length -= bytes;
+        self.is_first &= now == 0;
+        Ok(is_all)
+    }
+
+    /// The request for what is left, in place of the one that came.
+    fn request(&self, came: Packet) -> Packet {
+        Packet {
+            psn: self.psn,
+            op: Op::ReadRequest(self.reth),
+            ..came
+        }
+    }
+}

@@ -1,0 +1,687 @@
+//! The requester side: starts sends in order, takes acknowledgements and read responses, tries again.
+//!
+//! The send queue of an RC QP, in sequence numbers:
+//!
+//! ```text
+//!     | done | acknowledged up to `una` ... | sent up to `at` ... | waiting |
+//! ```
+//!
+//! After a loss `at` goes back (go-back-N); what was started keeps its numbers.
+//!
+//! An example: three sends of two packets each, from sequence number 10 on, and a fourth not started.
+//! An acknowledgement of 11 came, then a NAK that says that 13 is missing:
+//!
+//! ```text
+//!     numbers     10 11 | 12 13 | 14 15 |
+//!     at first    A  A  | B  B  | C  C  | D       una 10, next 16, at D
+//!     ACK 11      done  | B  B  | C  C  | D       una 12: A completes, the retries are full again
+//!     NAK 13      done  | B  B  | C  C  | D       una 13: 12 is acknowledged, too
+//!                          ^ at                   one retry less; 13, 14, 15 leave again, then D
+//! ```
+
+use verbs_api::behavior::{Check, Retry7, SendByteLen, SendDone};
+use verbs_api::lab::Syndrome;
+use verbs_api::{
+    Access, AsyncEventType, Element, QpAttr, QpState, QpType, SendFlags, SendOp, SendWr, Wc,
+    WcStatus,
+};
+
+use super::atomic;
+use super::cached_path::CachedPath;
+use super::common::Common;
+use super::datagram;
+use super::loss::Known;
+use super::phase::Phase;
+use super::queue::WorkQueue;
+use super::send::{hold_ah, let_go, taken};
+use super::sum;
+use super::verdict::Stop;
+use super::wait::{ack_timeout, rnr_wait};
+use crate::device::{ClaimedQueue, Completion, Delivery, Device, Queue, Send, touch};
+use crate::packet::payload::Payload;
+use crate::packet::{Packet, Psn, packets};
+use crate::time::Time;
+
+/// The requester side of a QP.
+#[derive(Clone, Debug)]
+pub(crate) struct Requester {
+    pub(crate) pd: u32,
+    /// Where sends complete.
+    pub(crate) cq: u32,
+    pub(crate) sq: WorkQueue<Send>,
+    /// The number the next send to start gets.
+    next: Psn,
+    /// The oldest number not acknowledged.
+    pub(super) una: Psn,
+    pub(crate) way: CachedPath,
+    /// The send to transmit next, and its packet.
+    pub(super) at: u64,
+    pub(super) at_packet: u32,
+    /// The first send that was never started.
+    fresh: u64,
+    /// RDMA Reads and atomics under way.
+    pub(super) reads: u8,
+    retries: u8,
+    rnr_retries: u8,
+    phase: Phase,
+    /// In SQD: `SQ_DRAINED` is to be raised once.
+    tells_when_drained: bool,
+    pub(super) known: Known,
+    /// What was posted before this may have been answered by the peer. Only kept where memory is checked.
+    pub(super) answered: u64,
+}
+
+/// Whether the next send could be started.
+enum Start {
+    Started,
+    /// Earlier work must be done first.
+    Blocked,
+    Failed(WcStatus),
+}
+
+/// What acknowledged all before some number.
+#[derive(PartialEq, Eq)]
+enum Progress {
+    /// Nothing is missing.
+    Whole,
+    /// The response of a read is missing: the read is tried again.
+    ResponseLost,
+}
+
+impl Requester {
+    /// One that has started nothing of its queue, of this protection domain and this CQ.
+    pub(super) fn new(pd: u32, cq: u32, sq: WorkQueue<Send>) -> Self {
+        Self {
+            pd,
+            cq,
+            sq,
+            next: Psn::default(),
+            una: Psn::default(),
+            way: CachedPath::default(),
+            at: 0,
+            at_packet: 0,
+            fresh: 0,
+            reads: 0,
+            retries: 0,
+            rnr_retries: 0,
+            phase: Phase::default(),
+            tells_when_drained: false,
+            known: Known::default(),
+            answered: 0,
+        }
+    }
+
+    /// RTR to RTS.
+    pub(super) fn start_at(&mut self, psn: Psn, attr: &QpAttr) {
+        (self.next, self.una) = (psn, psn);
+        self.at = self.sq.oldest();
+        self.fresh = self.at;
+        (self.retries, self.rnr_retries) = (attr.retry_cnt, attr.rnr_retry);
+    }
+
+    /// Leaves out what was flushed.
+    pub(super) fn skip_to_end(&mut self) {
+        self.skip_to(self.sq.end());
+    }
+
+    fn skip_to(&mut self, seq: u64) {
+        (self.at, self.at_packet) = (seq, 0);
+        self.fresh = seq;
+    }
+
+    /// Back to RESET: the queue is cleared without completions; how many sends it had.
+    pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
+        let free = let_go(&mut device.domains.ahs);
+        let dropped = self.sq.clear(&mut device.places.sends, free);
+        let sq = std::mem::replace(&mut self.sq, WorkQueue::new(0));
+        *self = Self::new(self.pd, self.cq, sq);
+        dropped
+    }
+
+    /// Between messages: nothing is under way, and the next send may start.
+    pub(crate) fn is_at_rest(&self, qp: &Common) -> bool {
+        let oldest = self.sq.oldest();
+        !self.sq.has_undone()
+            && (self.at, self.at_packet, self.fresh) == (oldest, 0, oldest)
+            && (self.una == self.next || !qp.is_reliable())
+            && self.reads == 0
+            && self.phase == Phase::Sending
+    }
+
+    /// The number that the next send gets.
+    #[inline]
+    pub(crate) fn next_psn(&self) -> Psn {
+        self.next
+    }
+
+    /// A send has been carried out, of so many sequence numbers and bytes: it is in the queue, and done.
+    #[inline(always)]
+    pub(crate) fn did(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        wr: &SendWr<'_>,
+        (span, length): (u32, u32),
+    ) {
+        let (send, is_first) = self.sq.push(&mut device.places.sends);
+        send.put(wr, length, None);
+        send.site = device.base.site;
+        (send.first, send.span) = (self.next, span);
+        let is_read = send.is_read();
+        if is_read {
+            (send.got, send.answered) = (length, span);
+        }
+        if is_first {
+            device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
+        }
+        hold_ah(&mut device.domains.ahs, &wr.dest);
+        device.domains.pds.at_mut(self.pd).posted += 1;
+        let seq = self.sq.finish();
+        (self.at, self.fresh) = (seq + 1, seq + 1);
+        self.next = self.next.plus(span);
+        if qp.is_reliable() {
+            self.una = self.next;
+            (self.retries, self.rnr_retries) = (qp.attr.retry_cnt, qp.attr.rnr_retry);
+        }
+        if device.releases_at_completion() {
+            self.release(device, seq);
+        }
+        if !qp.signals(wr.flags) {
+            return;
+        }
+        let mut wc = Wc::default();
+        wc.wr_id = wr.wr_id;
+        wc.opcode = wr.op.wc_opcode();
+        wc.byte_len = match device.base.behavior.send_byte_len {
+            SendByteLen::Reads if !is_read => 0,
+            _ => length,
+        };
+        wc.qp_num = qp.qp_num;
+        let ticket = qp.ticket(Queue::Send, seq, wr.label());
+        let solicited = wr.flags.contains(SendFlags::SOLICITED);
+        device
+            .cqs
+            .add_success(&mut device.base, self.cq, wc, (ticket, solicited));
+    }
+
+    pub(super) fn waits_for_receiver(&self) -> bool {
+        self.phase.waits()
+    }
+
+    /// The number of the packet to transmit next.
+    pub(super) fn at_psn(&self) -> Psn {
+        if self.at == self.fresh {
+            return self.next;
+        }
+        let send = self.sq.get(self.at);
+        match send.is_read() {
+            true => send.first.plus(self.at_packet.max(send.answered)),
+            false => send.first.plus(self.at_packet),
+        }
+    }
+
+    /// Whether started work is not done.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.sq.oldest() < self.fresh
+    }
+
+    /// Starts and transmits what can be.
+    #[inline]
+    pub(super) fn pump(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
+        match self.at == self.sq.end() {
+            true => Ok(()),
+            false => self.pump_waiting(qp, device),
+        }
+    }
+
+    /// As above, where something may wait to be transmitted.
+    fn pump_waiting(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
+        let may_start = match qp.state() {
+            QpState::Rts => true,
+            QpState::Sqd => false,
+            _ => return Ok(()),
+        };
+        let mut transmits = false;
+        while !self.waits_for_receiver() && self.at != self.sq.end() {
+            if self.is_window_full(qp, device) {
+                break;
+            }
+            let seq = self.at;
+            if seq == self.fresh {
+                if !may_start {
+                    break;
+                }
+                let send = self.sq.get(seq);
+                if send.is_local() && send.failed.is_none() {
+                    // Once all before it is done.
+                    if self.sq.oldest() != seq {
+                        break;
+                    }
+                    self.run_locally(qp, device, seq)?;
+                    continue;
+                }
+                match self.start(qp, device, seq) {
+                    Start::Started => {}
+                    Start::Blocked => break,
+                    Start::Failed(_) if self.sq.oldest() < seq => break,
+                    Start::Failed(status) => return self.finish(qp, device, status),
+                }
+            }
+            self.transmit(qp, device, seq)?;
+            transmits = true;
+        }
+        if transmits {
+            self.keep_timer(qp, device, false);
+        }
+        Ok(())
+    }
+
+    /// Carries out work that no peer has a part in.
+    fn run_locally(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Result<(), Stop> {
+        let (done, failure) = match self.sq.get(seq).op {
+            SendOp::BindMw { mw, rkey, info } => {
+                let done = device
+                    .domains
+                    .bind(&device.base, (qp.handle, self.pd), mw, rkey, info);
+                (done, WcStatus::MwBindErr)
+            }
+            SendOp::LocalInv { rkey } => (
+                device.domains.invalidate(&device.base, qp.handle, rkey),
+                WcStatus::LocQpOpErr,
+            ),
+            _ => (None, WcStatus::LocQpOpErr),
+        };
+        self.skip_to(seq + 1);
+        self.finish(qp, device, done.map_or(failure, |()| WcStatus::Success))
+    }
+
+    /// Gives the next send its sequence numbers and its payload.
+    fn start(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Start {
+        let mtu = qp.mtu(device);
+        let datagram = match qp.init.qp_type {
+            QpType::Ud => {
+                let send = self.sq.get(seq);
+                datagram::check(device, self.pd, mtu, (send.dest, send.length))
+            }
+            _ => Ok(()),
+        };
+        let is_busy = self.is_busy();
+        let (reads, under_way) = (self.reads, self.reads_under_way(qp));
+        let send = self.sq.get_mut(seq);
+        if let Some(status) = send.failed {
+            return Start::Failed(status);
+        }
+        if send.flags.contains(SendFlags::FENCE) && reads > 0 {
+            return Start::Blocked;
+        }
+        let behavior = &device.base.behavior;
+        if send.is_read() {
+            match qp.attr.max_rd_atomic {
+                0 if behavior.read_without_depth == Check::Refused => {
+                    return Start::Failed(WcStatus::LocQpOpErr);
+                }
+                most if under_way >= most.into() => return Start::Blocked,
+                _ => {}
+            }
+        }
+        let mut length = send.length;
+        if atomic::header(&send.op).is_some() {
+            match atomic::length(behavior.atomic_check, length) {
+                Ok(taken) => length = taken,
+                Err(status) => return Start::Failed(status),
+            }
+        }
+        // Local memory of a read is looked at when the response comes (RDMA-15).
+        if send.flags.contains(SendFlags::INLINE) {
+            send.payload = Payload::inline(send.inline[..].into());
+        } else if !send.is_read() {
+            let stays = behavior.send_done == SendDone::Acknowledged
+                && qp.is_reliable()
+                && !device.base.checks_memory;
+            match taken(device, self.pd, send, stays) {
+                Ok(payload) => send.payload = payload,
+                Err(status) => return Start::Failed(status),
+            }
+        }
+        if let Err(status) = datagram {
+            return Start::Failed(status);
+        }
+        let span = packets(length, mtu);
+        let reach = self.next.distance(self.una) + span;
+        if reach > Psn::WINDOW && is_busy {
+            return Start::Blocked;
+        }
+        send.length = length;
+        send.first = self.next;
+        send.span = span;
+        self.next = send.end();
+        self.fresh = seq + 1;
+        self.reads += u8::from(send.is_read());
+        Start::Started
+    }
+
+    /// The oldest send that is not done completes, and the queue goes on.
+    pub(super) fn complete(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        status: WcStatus,
+    ) -> Delivery {
+        let behavior = &device.base.behavior;
+        let releases = device.releases_at_completion();
+        let silent = status == WcStatus::MwBindErr && !behavior.bind_err_wc;
+        let seq = self.sq.finish();
+        sum::forget_failed(self, seq, status);
+        let send = self.sq.get(seq);
+        let is_read = send.is_read();
+        if is_read && seq < self.fresh {
+            self.reads -= 1;
+        }
+        let signaled = qp.signals(send.flags);
+        let mut wc = Wc::default();
+        wc.wr_id = send.wr_id;
+        let label = send.label;
+        wc.status = status;
+        wc.opcode = send.op.wc_opcode();
+        wc.byte_len = match behavior.send_byte_len {
+            SendByteLen::Reads if !is_read => 0,
+            _ => send.length,
+        };
+        wc.qp_num = qp.qp_num;
+        let solicited = send.flags.contains(SendFlags::SOLICITED);
+        if releases {
+            sum::compare(self, qp, device, seq);
+            self.release(device, seq);
+        }
+        if !signaled && (status == WcStatus::Success || silent) {
+            return Delivery::Made;
+        }
+        let completion = Completion {
+            wc,
+            ticket: qp.ticket(Queue::Send, seq, label),
+            solicited,
+            of_datagram: false,
+        };
+        device.complete(self.cq, completion)
+    }
+
+    /// Frees the slots of done sends up to this one.
+    #[inline(always)]
+    pub(crate) fn release(&mut self, device: &mut Device, seq: u64) {
+        let free = let_go(&mut device.domains.ahs);
+        let released = self.sq.release(seq, &mut device.places.sends, free);
+        device.domains.pds.at_mut(self.pd).posted -= released;
+    }
+
+    /// The ack timer runs while started work of an RC QP is not done. `restart` after progress.
+    fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
+        if !qp.is_reliable() || self.waits_for_receiver() {
+            return;
+        }
+        let timeout = match self.is_busy() {
+            true => ack_timeout(qp.attr.timeout),
+            false => None,
+        };
+        let (index, timers) = (qp.index(), &mut device.timers);
+        match timeout {
+            Some(nanos) if restart || timers.get(index).is_none() => {
+                let at = device.base.now.as_nanos().saturating_add(nanos);
+                timers.set(index, Some(Time::from_nanos(at)));
+            }
+            Some(_) => {}
+            None => timers.set(index, None),
+        }
+    }
+
+    /// An acknowledgement for an RC QP.
+    pub(super) fn acknowledge(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        psn: Psn,
+        syndrome: Syndrome,
+    ) -> Result<(), Stop> {
+        if !self.expects(qp, psn) {
+            return Ok(());
+        }
+        if syndrome == Syndrome::Ack {
+            self.progress(qp, device, psn.plus(1))?;
+            return self.pump(qp, device);
+        }
+        // A NAK acknowledges all before it.
+        if self.progress(qp, device, psn)? == Progress::ResponseLost {
+            return self.pump(qp, device);
+        }
+        if let Some(code) = syndrome.rnr_timer() {
+            return self.wait_for_receiver(qp, device, psn, code);
+        }
+        let status = match syndrome {
+            Syndrome::NakPsnSequence => return self.retry(qp, device, psn),
+            Syndrome::NakInvalidRequest => WcStatus::RemInvReqErr,
+            Syndrome::NakRemoteAccess => WcStatus::RemAccessErr,
+            Syndrome::NakRemoteOperation => WcStatus::RemOpErr,
+            _ => WcStatus::BadRespErr,
+        };
+        self.fail(qp, device, status)
+    }
+
+    /// Whether an answer with this number can be for something under way.
+    fn expects(&self, qp: &Common, psn: Psn) -> bool {
+        let is_sending = matches!(qp.state(), QpState::Rts | QpState::Sqd);
+        is_sending && psn.distance(self.una) < self.next.distance(self.una)
+    }
+
+    /// All before `upto` is acknowledged.
+    fn progress(&mut self, qp: &Common, device: &mut Device, upto: Psn) -> Result<Progress, Stop> {
+        let una = self.una;
+        let mut reached = upto;
+        let mut lost_response = None;
+        while self.is_busy() {
+            let send = self.sq.get(self.sq.oldest());
+            if send.is_read() {
+                let missing = send.next_response();
+                if upto.distance(una) > missing.distance(una) {
+                    reached = missing;
+                    lost_response = Some(missing);
+                }
+                break;
+            }
+            if upto.distance(una) < send.end().distance(una) {
+                break;
+            }
+            self.finish(qp, device, WcStatus::Success)?;
+        }
+        if reached != una {
+            self.reach(qp, device, reached);
+        }
+        let Some(missing) = lost_response else {
+            return Ok(Progress::Whole);
+        };
+        if self.phase.response_lost() {
+            self.retry(qp, device, missing)?;
+        }
+        Ok(Progress::ResponseLost)
+    }
+
+    /// The oldest number not acknowledged is another now.
+    fn reach(&mut self, qp: &Common, device: &mut Device, una: Psn) {
+        self.una = una;
+        (self.retries, self.rnr_retries) = (qp.attr.retry_cnt, qp.attr.rnr_retry);
+        self.phase.progress();
+        self.catch_up();
+        self.keep_timer(qp, device, true);
+        self.check_drained(qp, device);
+    }
+
+    /// What was acknowledged is not transmitted again.
+    fn catch_up(&mut self) {
+        let oldest = self.sq.oldest();
+        if self.at < oldest || (self.at == oldest && oldest < self.fresh) {
+            self.rewind(self.una, false);
+        }
+    }
+
+    /// Goes on transmitting at `psn`; only forward unless `back`.
+    fn rewind(&mut self, psn: Psn, back: bool) {
+        let mut seq = self.sq.oldest();
+        let una = self.una;
+        let is_before = |send: &Send| send.end().distance(una) <= psn.distance(una);
+        while seq < self.fresh && is_before(self.sq.get(seq)) {
+            seq += 1;
+        }
+        let mut packet = 0;
+        if seq < self.fresh {
+            let send = self.sq.get(seq);
+            let offset = psn.distance(send.first);
+            if !send.is_read() && offset < send.span {
+                packet = offset;
+            }
+        }
+        if back || (seq, packet) > (self.at, self.at_packet) {
+            (self.at, self.at_packet) = (seq, packet);
+        }
+    }
+
+    /// Tries again from `psn` (TMR-03): a time-out, or an answer that says something was lost.
+    fn retry(&mut self, qp: &Common, device: &mut Device, psn: Psn) -> Result<(), Stop> {
+        let behavior = &device.base.behavior;
+        if behavior.send_done == SendDone::Sent {
+            return self.fail(qp, device, WcStatus::RetryExcErr);
+        }
+        let endless = behavior.retry7 == Retry7::Unlimited;
+        match self.retries {
+            0 => return self.fail(qp, device, WcStatus::RetryExcErr),
+            7.. if endless => {}
+            _ => self.retries -= 1,
+        }
+        self.rewind(psn, true);
+        self.keep_timer(qp, device, true);
+        self.pump(qp, device)
+    }
+
+    /// The receiver is not ready (RNR-01): wait as long as it asked for.
+    fn wait_for_receiver(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        psn: Psn,
+        code: u8,
+    ) -> Result<(), Stop> {
+        match self.rnr_retries {
+            0 => return self.fail(qp, device, WcStatus::RnrRetryExcErr),
+            7 => {}
+            _ => self.rnr_retries -= 1,
+        }
+        self.phase.wait();
+        self.rewind(psn, true);
+        let at = device.base.now.after(rnr_wait(code));
+        device.timers.set(qp.index(), Some(at));
+        Ok(())
+    }
+
+    /// The oldest send fails.
+    fn fail(&mut self, qp: &Common, device: &mut Device, status: WcStatus) -> Result<(), Stop> {
+        let sq = &self.sq;
+        let oldest = sq.has_undone().then(|| sq.get(sq.oldest()));
+        let is_early = device.base.behavior.send_done == SendDone::Sent;
+        match oldest {
+            Some(oldest) if !is_early || oldest.is_read() => self.finish(qp, device, status),
+            // What failed has completed long ago.
+            _ if is_early => Err(Stop::All),
+            _ => Ok(()),
+        }
+    }
+
+    /// A read response for an RC QP.
+    pub(super) fn take_response(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        packet: &Packet,
+    ) -> Result<(), Stop> {
+        if !self.expects(qp, packet.psn) {
+            return self.pump(qp, device);
+        }
+        // It acknowledges all before it.
+        if self.progress(qp, device, packet.psn)? == Progress::ResponseLost {
+            return self.pump(qp, device);
+        }
+        if !self.is_busy() {
+            return Ok(());
+        }
+        let seq = self.sq.oldest();
+        let send = self.sq.get(seq);
+        if !send.is_read() || send.next_response() != packet.psn {
+            return Ok(());
+        }
+        let behavior = &device.base.behavior;
+        let mtu = qp.mtu(device);
+        let failure = match behavior.read_mtu {
+            _ if !send.is_answered_in_kind_by(packet) => Some(WcStatus::BadRespErr),
+            Check::Refused if !packet.fits(mtu) => Some(WcStatus::LocLenErr),
+            Check::Refused if !send.is_answered_in_length_by(packet, mtu) => {
+                Some(WcStatus::BadRespErr)
+            }
+            // It is for sequence numbers that the read does not have.
+            Check::Accepted if packet.span > send.span - send.answered => return Ok(()),
+            _ => None,
+        };
+        if let Some(status) = failure {
+            return self.fail(qp, device, status);
+        }
+        let (got, length) = (send.got.into(), u64::from(packet.payload.len()));
+        let (regions, need) = (&device.domains.regions, Access::LOCAL_WRITE);
+        let fault = behavior.read_fault_status.status();
+        let Ok(target) = touch(regions, self.pd, &send.list, got, length, need) else {
+            return self.fail(qp, device, fault);
+        };
+        if let Err(gone) = packet.payload.copy_to(&device.domains.memory, &target) {
+            // If the memory went away while the packet was on its way, that is lost.
+            return match device.note_unmapped(gone) {
+                true => self.fail(qp, device, fault),
+                false => Ok(()),
+            };
+        }
+        let send = self.sq.get_mut(seq);
+        send.got += length as u32;
+        send.answered += packet.span;
+        if send.got >= send.length {
+            self.finish(qp, device, WcStatus::Success)?;
+        }
+        self.reach(qp, device, packet.psn.plus(packet.span));
+        self.pump(qp, device)
+    }
+
+    /// The timer of an RC QP fired.
+    pub(super) fn timeout(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
+        if self.phase.timer_fired() {
+            return self.retry(qp, device, self.una);
+        }
+        self.pump(qp, device)?;
+        // An answer may be missing though there is nothing to transmit again.
+        self.keep_timer(qp, device, false);
+        Ok(())
+    }
+
+    /// The queue is in SQD from now on: whether its program asked to be told when it has drained.
+    pub(super) fn drain(&mut self, qp: &Common, device: &mut Device, tells: bool) {
+        self.tells_when_drained = tells;
+        self.check_drained(qp, device);
+    }
+
+    /// The queue goes on after SQD.
+    pub(super) fn resume(&mut self) {
+        self.tells_when_drained = false;
+    }
+
+    /// Raises `SQ_DRAINED` once when a queue in SQD that asked for it has drained (QP-STATE-11).
+    fn check_drained(&mut self, qp: &Common, device: &mut Device) {
+        if qp.state() == QpState::Sqd && self.tells_when_drained && !self.is_busy() {
+            self.tells_when_drained = false;
+            let (context, element) = (qp.context(), Element::Qp(qp.handle));
+            device
+                .base
+                .raise(context, AsyncEventType::SqDrained, element);
+        }
+    }
+}

@@ -1,0 +1,599 @@
+//! The responder side of connected QPs: what a request does to memory and receives, and its answer.
+
+use verbs_api::behavior::{Check, QpAccessStatus, SendInvalAnswer, ShortStatus, UnknownSrq};
+use verbs_api::lab::Syndrome;
+use verbs_api::{Access, AsyncEventType, QpType, Wc, WcFlags, WcOpcode, WcStatus};
+
+use super::atomic;
+use super::common::Common;
+use super::reading::{Reading, Reads};
+use super::receives::Receives;
+use super::resources::Resource;
+use super::verdict::Refusal;
+use crate::device::{Device, NoReceive, OutPacket, check_empty, reason, touch};
+use crate::memory::Gone;
+use crate::packet::payload::{Payload, Scatter};
+use crate::packet::{AtomicEth, Op, Packet, Psn, Reth, packets};
+
+/// The responder side of a QP.
+#[derive(Clone, Debug)]
+pub(crate) struct Responder {
+    pub(crate) receives: Receives,
+    sequence: Sequence,
+    pub(super) reads: Reads,
+}
+
+/// What has come in order.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sequence {
+    /// The sequence number of the next request.
+    expected: Psn,
+    /// How many it has seen: what lies further back is no duplicate, but was never expected.
+    taken: u32,
+    /// How many requests have been completed (MSN), modulo 2^24.
+    completed: Psn,
+    answers: Answers,
+    /// The message that is arriving.
+    message: Option<Message>,
+}
+
+/// What becomes of requests that come too early.
+///
+/// ```text
+///                 the expected one   one that is ahead     no receive for it
+///     Open        Open               NakIsOut, answered    NakIsOut, answered
+///     NakIsOut    Open               NakIsOut, ignored     -
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Answers {
+    /// The first is answered with a NAK.
+    #[default]
+    Open,
+    /// A NAK is out for the expected request: what comes out of order meanwhile is ignored.
+    NakIsOut,
+}
+
+/// A message of several packets that is arriving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Message {
+    Send { got: u32 },
+    Write { reth: Reth, got: u32 },
+}
+
+/// How a request stands to what was expected.
+pub(super) enum Order {
+    Expected,
+    /// An earlier one is missing.
+    Ahead,
+    /// It was carried out before: an acknowledgement or a response was lost.
+    Duplicate,
+    NeverExpected,
+}
+
+/// A request was carried out.
+pub(super) struct Executed {
+    /// How many sequence numbers it takes.
+    pub(super) span: u32,
+    /// The message has come whole, and consumes a receive.
+    pub(super) completes: Option<Wc>,
+}
+
+impl Executed {
+    fn part(span: u32) -> Self {
+        let completes = None;
+        Self { span, completes }
+    }
+}
+
+impl Responder {
+    pub(super) fn new(receives: Receives) -> Self {
+        Self {
+            receives,
+            sequence: Sequence::default(),
+            reads: Reads::default(),
+        }
+    }
+
+    /// INIT to RTR.
+    pub(super) fn expect(&mut self, psn: Psn) {
+        self.sequence = Sequence {
+            expected: psn,
+            ..Sequence::default()
+        };
+    }
+
+    /// The connection is over.
+    pub(super) fn reset(&mut self) {
+        self.sequence = Sequence::default();
+        self.reads = Reads::default();
+    }
+
+    /// Bytes of the present message that have come.
+    pub(super) fn got(&self) -> u32 {
+        match self.sequence.message {
+            Some(Message::Send { got } | Message::Write { got, .. }) => got,
+            None => 0,
+        }
+    }
+
+    /// What has come of the present message is worth nothing: its receive is used again.
+    pub(super) fn abandon_message(&mut self) {
+        self.sequence.message = None;
+    }
+
+    /// Whether it has carried out a request of this connection.
+    pub(super) fn has_taken(&self) -> bool {
+        self.sequence.taken > 0
+    }
+
+    /// Whether it is the turn of a request of a reliable connection.
+    pub(super) fn order(&mut self, psn: Psn) -> Order {
+        match psn.after(self.sequence.expected) {
+            0 => {
+                self.sequence.answers = Answers::Open;
+                Order::Expected
+            }
+            1.. => Order::Ahead,
+            behind if behind.unsigned_abs() > self.sequence.taken => Order::NeverExpected,
+            _ => Order::Duplicate,
+        }
+    }
+
+    /// A request is missing: the first that is ahead of it is answered, and no other.
+    pub(super) fn miss(&mut self, qp: &Common, device: &mut Device) {
+        if self.sequence.answers == Answers::Open {
+            self.sequence.answers = Answers::NakIsOut;
+            self.answer(qp, device, self.sequence.expected, Syndrome::NakPsnSequence);
+        }
+    }
+
+    /// There is no receive for the expected request (RNR-01).
+    pub(super) fn ask_to_wait(&mut self, qp: &Common, device: &mut Device, psn: Psn) {
+        self.sequence.answers = Answers::NakIsOut;
+        self.answer(qp, device, psn, Syndrome::rnr(qp.attr.min_rnr_timer));
+    }
+
+    /// Whether a packet for a UC QP is no duplicate. What was missing before it stays missing.
+    pub(super) fn takes_unreliable(&mut self, packet: &Packet) -> bool {
+        let offset = packet.psn.after(self.sequence.expected);
+        if offset < 0 {
+            return false;
+        }
+        // With a new message what was left of the one before is gone.
+        if packet.first || offset != 0 {
+            self.abandon_message();
+        }
+        self.sequence.expected = packet.psn.plus(packet.span);
+        true
+    }
+
+    /// The request that was expected has been carried out.
+    pub(super) fn advance(&mut self, packet: &Packet, span: u32) {
+        let sequence = &mut self.sequence;
+        sequence.expected = packet.psn.plus(span);
+        sequence.taken = (sequence.taken + span).min(Psn::WINDOW);
+        sequence.completed = sequence.completed.plus(packet.last.into());
+    }
+
+    /// Nothing has come of the next message.
+    pub(crate) fn is_between_messages(&self) -> bool {
+        self.sequence.message.is_none() && !self.receives.has_taken()
+    }
+
+    /// The number of the next request.
+    pub(super) fn waits_for(&self) -> Psn {
+        self.sequence.expected
+    }
+
+    /// Whether this is the number of the next request.
+    #[inline]
+    pub(crate) fn expects(&self, psn: Psn) -> bool {
+        self.sequence.expected == psn
+    }
+
+    /// The next message has been carried out, and takes so many sequence numbers.
+    #[inline(always)]
+    pub(crate) fn took(&mut self, psn: Psn, span: u32) {
+        let sequence = &mut self.sequence;
+        sequence.answers = Answers::Open;
+        sequence.expected = psn.plus(span);
+        sequence.taken = (sequence.taken + span).min(Psn::WINDOW);
+        sequence.completed = sequence.completed.plus(1);
+    }
+
+    /// Answers a request of a reliable connection.
+    pub(super) fn answer(&self, qp: &Common, device: &mut Device, psn: Psn, syndrome: Syndrome) {
+        self.acknowledge(qp, device, psn, (syndrome, self.sequence.completed));
+    }
+
+    fn acknowledge(
+        &self,
+        qp: &Common,
+        device: &mut Device,
+        psn: Psn,
+        (syndrome, completed): (Syndrome, Psn),
+    ) {
+        let packet = OutPacket::answer(Op::Acknowledge(syndrome), psn, completed.value());
+        qp.send_to_peer(device, packet, Payload::default());
+    }
+
+    /// A request that was carried out before comes again.
+    pub(super) fn answer_duplicate(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        packet: &Packet,
+    ) -> Result<(), &'static str> {
+        if self.steer(device, packet).is_err() {
+            return Err("a duplicate, for an SRQ that is gone");
+        }
+        let completed = self.sequence.completed;
+        match packet.op {
+            Op::ReadRequest(reth) => {
+                let again = Reading::again(packet.psn, reth, completed);
+                let peer = self.peer(qp);
+                return Err(self.reads.answer_again(qp, device, peer, packet, again));
+            }
+            Op::AtomicRequest(_) => {
+                if let Some(original) = self.reads.resources.original(packet.psn) {
+                    answer_atomic(qp, device, (packet.psn, completed), original);
+                }
+            }
+            _ if packet.ack_req => {
+                let last = self.sequence.expected.previous();
+                self.answer(qp, device, last, Syndrome::Ack);
+            }
+            _ => {}
+        }
+        Err(reason::DUPLICATE)
+    }
+
+    /// Carries out the expected request.
+    pub(super) fn execute(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        packet: &Packet,
+    ) -> Result<Executed, Refusal> {
+        self.steer(device, packet)?;
+        let message = self.sequence.message;
+        if packet.first != message.is_none() || !has_path_mtu(qp, device, packet) {
+            return Err(Refusal::INVALID);
+        }
+        // The answer counts the request that it answers.
+        let completed = self.sequence.completed.plus(1);
+        match (packet.op, message) {
+            (Op::Send | Op::SendWithInv(_), None) => self.take_send(qp, device, packet, 0),
+            (Op::Send | Op::SendWithInv(_), Some(Message::Send { got })) => {
+                self.take_send(qp, device, packet, got)
+            }
+            (Op::Write(Some(reth)), None) => self.take_write(qp, device, packet, reth, 0),
+            (Op::Write(None), Some(Message::Write { reth, got })) => {
+                self.take_write(qp, device, packet, reth, got)
+            }
+            (Op::ReadRequest(_) | Op::AtomicRequest(_), None)
+                if qp.attr.max_dest_rd_atomic == 0 =>
+            {
+                Err(Refusal::INVALID)
+            }
+            (Op::ReadRequest(reth), None) => {
+                let reading = Reading::new(packet.psn, reth, completed);
+                let peer = self.peer(qp);
+                self.reads.answer(qp, device, peer, packet, reading)?;
+                let span = packets(reth.length, qp.mtu(device));
+                let resource = Resource::read(packet.psn, span, reth);
+                self.keep(qp, resource);
+                Ok(Executed::part(span))
+            }
+            (Op::AtomicRequest(eth), None) => {
+                self.execute_atomic(qp, device, (packet.psn, completed), eth)
+            }
+            _ => Err(Refusal::INVALID),
+        }
+    }
+
+    /// A request of XRC is for an SRQ that it names (XRC-04, XRC-06).
+    #[inline]
+    fn steer(&mut self, device: &Device, packet: &Packet) -> Result<(), Refusal> {
+        if packet.transport != QpType::XrcSend || self.receives.steer(device, packet.srqn) {
+            return Ok(());
+        }
+        Err(match device.base.behavior.xrc_unknown_srq {
+            UnknownSrq::RemOpErr => Refusal::CANNOT,
+            UnknownSrq::RemInvReqErr | _ => Refusal::INVALID,
+        })
+    }
+
+    /// Makes sure that there is a receive for the message.
+    fn need_receive(&mut self, device: &mut Device) -> Result<(), Refusal> {
+        self.receives.need(device).map_err(|none| match none {
+            NoReceive::Empty => Refusal::NotReady,
+            NoReceive::Failed => Refusal::CANNOT,
+        })
+    }
+
+    /// Puts the data of a Send into the present receive, from `got` on.
+    fn take_send(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        packet: &Packet,
+        got: u32,
+    ) -> Result<Executed, Refusal> {
+        self.need_receive(device)?;
+        let target = self.receive_target(qp, device, packet, got)?;
+        let copied = packet.payload.copy_to(&device.domains.memory, &target);
+        copied.map_err(|gone| match device.note_unmapped(gone) {
+            true => bad_receive(device),
+            false => Refusal::Lost,
+        })?;
+        let got = got + packet.payload.len();
+        if !packet.last {
+            self.sequence.message = Some(Message::Send { got });
+            return Ok(Executed::part(packet.span));
+        }
+        self.sequence.message = None;
+        let key = match packet.op {
+            Op::SendWithInv(rkey) => Some(rkey),
+            _ => None,
+        };
+        if let Some(rkey) = key {
+            let done = device.domains.invalidate(&device.base, qp.handle, rkey);
+            done.ok_or_else(|| self.bad_invalidation(qp, device, packet))?;
+        }
+        Ok(Executed {
+            span: packet.span,
+            completes: Some(completion(device, (packet.imm, key), WcOpcode::Recv, got)),
+        })
+    }
+
+    /// A Send came whole and names a key that it cannot invalidate (MW-18).
+    fn bad_invalidation(&self, qp: &Common, device: &mut Device, packet: &Packet) -> Refusal {
+        let syndrome = match device.base.behavior.nak_send_inval {
+            _ if !qp.is_reliable() => None,
+            SendInvalAnswer::Nak => Some(Syndrome::NakRemoteAccess),
+            SendInvalAnswer::Ack => {
+                let last = packet.psn.plus(packet.span - 1);
+                let completed = self.sequence.completed.plus(1);
+                self.acknowledge(qp, device, last, (Syndrome::Ack, completed));
+                None
+            }
+            SendInvalAnswer::Nothing | _ => None,
+        };
+        Refusal::Fault {
+            syndrome,
+            recv: Some(WcStatus::LocAccessErr),
+            event: None,
+        }
+    }
+
+    fn receive_target(
+        &self,
+        qp: &Common,
+        device: &Device,
+        packet: &Packet,
+        got: u32,
+    ) -> Result<Scatter, Refusal> {
+        let (pd, recv) = self.receives.present(device).ok_or(Refusal::CANNOT)?;
+        let length = u64::from(packet.payload.len());
+        let (behavior, regions) = (&device.base.behavior, &device.domains.regions);
+        if u64::from(got) + length > recv.length() {
+            if qp.init.qp_type == QpType::Uc {
+                let status = behavior.ud_short_recv.status();
+                let fault = |status| Refusal::with_receive(Syndrome::Ack, status);
+                return Err(status.map_or(Refusal::INVALID, fault));
+            }
+            let (syndrome, status) = match behavior.recv_short_status {
+                ShortStatus::LocQpOpErr => (Syndrome::NakRemoteOperation, WcStatus::LocQpOpErr),
+                ShortStatus::LocLenErr | _ => (Syndrome::NakInvalidRequest, WcStatus::LocLenErr),
+            };
+            return Err(Refusal::with_receive(syndrome, status));
+        }
+        let writes = Access::LOCAL_WRITE;
+        let all = match behavior.recv_sgl_overhang {
+            Check::Refused => touch(regions, pd, &recv.list, 0, recv.length(), writes),
+            Check::Accepted | _ => Ok(Scatter::Nothing),
+        };
+        all.and_then(|_| check_empty(regions, behavior.zero_len_sge_check, pd, &recv.list))
+            .and_then(|()| touch(regions, pd, &recv.list, got.into(), length, writes))
+            .map_err(|_| bad_receive(device))
+    }
+
+    /// Puts the data of an RDMA Write into memory, from `got` on.
+    fn take_write(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        packet: &Packet,
+        reth: Reth,
+        got: u32,
+    ) -> Result<Executed, Refusal> {
+        let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
+        check_enabled(qp, device, Access::REMOTE_WRITE, recv)?;
+        // Immediate data needs a receive; nothing is placed before there is one.
+        if packet.imm.is_some() {
+            self.need_receive(device)?;
+        }
+        // All of the range is checked at the start, and the rest again with each packet, since
+        // the region may go in between. A write of no bytes names no memory (RDMA-10).
+        let left = reth.length - got.min(reth.length);
+        let length = packet.payload.len();
+        if length > left {
+            return Err(Refusal::INVALID);
+        }
+        if left > 0 {
+            let denied = || access_fault(device, recv);
+            let addr = reth.addr.checked_add(got.into()).ok_or_else(denied)?;
+            let peer = self.peer(qp);
+            let mut target = device
+                .domains
+                .touch_remote(
+                    &device.base,
+                    peer,
+                    reth.rkey,
+                    addr,
+                    left.into(),
+                    Access::REMOTE_WRITE,
+                )
+                .map_err(|_| denied())?;
+            target.length = length;
+            let copied = packet.payload.copy_to(&device.domains.memory, &[target]);
+            copied.map_err(|gone| lost(device, gone, recv))?;
+        }
+        let got = got + length;
+        if !packet.last {
+            self.sequence.message = Some(Message::Write { reth, got });
+            return Ok(Executed::part(packet.span));
+        }
+        self.sequence.message = None;
+        if got != reth.length {
+            return Err(Refusal::INVALID);
+        }
+        let completes = packet
+            .imm
+            .map(|imm| completion(device, (Some(imm), None), WcOpcode::RecvRdmaWithImm, got));
+        Ok(Executed {
+            span: packet.span,
+            completes,
+        })
+    }
+
+    /// As whom the peer of the QP touches memory.
+    pub(super) fn peer(&self, qp: &Common) -> (verbs_api::Qp, Option<u32>) {
+        (qp.handle, self.receives.pd())
+    }
+
+    /// The peer may ask for it again.
+    fn keep(&mut self, qp: &Common, resource: Resource) {
+        let most = qp.attr.max_dest_rd_atomic;
+        self.reads.resources.keep(resource, most);
+    }
+
+    /// How many requests have been completed (MSN).
+    pub(super) fn completed(&self) -> Psn {
+        self.sequence.completed
+    }
+
+    /// Carries out an atomic, and answers with what was there.
+    fn execute_atomic(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        (psn, completed): (Psn, Psn),
+        eth: AtomicEth,
+    ) -> Result<Executed, Refusal> {
+        // The alignment is looked at before the key (ATOM-04).
+        if !eth.is_aligned() {
+            return Err(Refusal::INVALID);
+        }
+        let need = Access::REMOTE_ATOMIC;
+        check_enabled(qp, device, need, None)?;
+        let place = device
+            .domains
+            .touch_remote(
+                &device.base,
+                self.peer(qp),
+                eth.rkey,
+                eth.addr,
+                atomic::BYTES.into(),
+                need,
+            )
+            .map_err(|_| access_fault(device, None))?;
+        let mut bytes = [0; atomic::BYTES as usize];
+        let (region, offset) = (place.region, place.offset);
+        let mut memory = device.domains.memory.lock();
+        let done = memory.read(region, offset, &mut bytes).and_then(|()| {
+            let value = eth.op.applied_to(u64::from_ne_bytes(bytes)).to_ne_bytes();
+            memory.write(region, offset, &value)
+        });
+        drop(memory);
+        done.map_err(|gone| lost(device, gone, None))?;
+        let original = u64::from_ne_bytes(bytes);
+        self.keep(qp, Resource::atomic(psn, original));
+        answer_atomic(qp, device, (psn, completed), original);
+        Ok(Executed::part(1))
+    }
+}
+
+fn answer_atomic(qp: &Common, device: &mut Device, (psn, completed): (Psn, Psn), original: u64) {
+    let packet = OutPacket::answer(Op::AtomicResponse, psn, completed.value());
+    let payload = Payload::inline(original.to_ne_bytes()[..].into());
+    qp.send_to_peer(device, packet, payload);
+}
+
+/// Whether a request was cut for the path MTU that the QP has (RQ-14).
+pub(super) fn has_path_mtu(qp: &Common, device: &Device, packet: &Packet) -> bool {
+    let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
+    let unchecked = is_send && device.base.behavior.send_mtu == Check::Accepted;
+    unchecked || packet.fits(qp.mtu(device))
+}
+
+/// A peer named memory that it may not use so (RDMA-03, RDMA-09).
+pub(super) fn access_fault(device: &Device, recv: Option<WcStatus>) -> Refusal {
+    let tells = device.base.behavior.qp_access_event;
+    Refusal::Fault {
+        syndrome: Some(Syndrome::NakRemoteAccess),
+        recv,
+        event: tells.then_some(AsyncEventType::QpAccessErr),
+    }
+}
+
+/// What a peer named went away on the way, or is not mapped.
+#[cold]
+pub(super) fn lost(device: &mut Device, gone: Gone, recv: Option<WcStatus>) -> Refusal {
+    match device.note_unmapped(gone) {
+        true => access_fault(device, recv),
+        false => Refusal::Lost,
+    }
+}
+
+/// The memory of a receive cannot be used.
+fn bad_receive(device: &Device) -> Refusal {
+    let status = device.base.behavior.recv_fault_status.status();
+    Refusal::with_receive(Syndrome::NakRemoteOperation, status)
+}
+
+/// Whether the queue pair allows the operation, whatever memory it names, if any (RDMA-04).
+pub(super) fn check_enabled(
+    qp: &Common,
+    device: &Device,
+    operation: Access,
+    recv: Option<WcStatus>,
+) -> Result<(), Refusal> {
+    if qp.attr.qp_access_flags.contains(operation) {
+        return Ok(());
+    }
+    Err(match device.base.behavior.qp_access_status {
+        QpAccessStatus::RemInvReqErr => Refusal::INVALID,
+        QpAccessStatus::RemAccessErr | _ => access_fault(device, recv),
+    })
+}
+
+/// The completion of a message that consumes a receive, which has been placed: it has immediate data, or the
+/// key that it invalidates, or neither.
+#[inline]
+pub(crate) fn completion(
+    device: &Device,
+    (imm, key): (Option<[u8; 4]>, Option<u32>),
+    opcode: WcOpcode,
+    length: u32,
+) -> Wc {
+    let mut wc_flags = WcFlags::empty();
+    if imm.is_some() {
+        wc_flags |= WcFlags::WITH_IMM;
+    }
+    if device.base.behavior.grh_flag_rc {
+        wc_flags |= WcFlags::GRH;
+    }
+    let mut imm_data = imm.unwrap_or_default();
+    if let Some(rkey) = key {
+        wc_flags |= WcFlags::WITH_INV;
+        imm_data = rkey.to_ne_bytes();
+    }
+    let mut wc = Wc::default();
+    wc.opcode = opcode;
+    wc.byte_len = length;
+    wc.imm_data = imm_data;
+    wc.wc_flags = wc_flags;
+    wc
+}

@@ -1,0 +1,99 @@
+//! What a queue pair asks of a send in its queue.
+
+use verbs_api::table::Table;
+use verbs_api::{Access, Dest, Handle, SendOp, WcStatus};
+
+use super::{atomic, sum};
+use crate::device::{Ah, Device, ProtectionFault, Send, check_empty, touch};
+use crate::packet::payload::Payload;
+use crate::packet::{Op, Packet, Psn};
+
+impl Send {
+    pub(crate) fn is_read(&self) -> bool {
+        self.op.reads()
+    }
+
+    /// Whether no peer has a part in it.
+    pub(super) fn is_local(&self) -> bool {
+        is_local(&self.op)
+    }
+
+    /// The number of the first response of a read that has not come.
+    pub(super) fn next_response(&self) -> Psn {
+        self.first.plus(self.answered)
+    }
+
+    pub(super) fn is_answered_in_kind_by(&self, packet: &Packet) -> bool {
+        atomic::header(&self.op).is_some() == (packet.op == Op::AtomicResponse)
+    }
+
+    /// Whether the next response is as long as it must be.
+    pub(super) fn is_answered_in_length_by(&self, packet: &Packet, mtu: u32) -> bool {
+        let most = u64::from(packet.span) * u64::from(mtu);
+        let length = most.min((self.length - self.got).into());
+        length == u64::from(packet.payload.len())
+    }
+
+    /// The number after its last one.
+    pub(super) fn end(&self) -> Psn {
+        self.first.plus(self.span)
+    }
+}
+
+/// Work that no peer has a part in.
+pub(super) fn is_local(op: &SendOp) -> bool {
+    matches!(op, SendOp::BindMw { .. } | SendOp::LocalInv { .. })
+}
+
+/// A send that goes there is in its queue.
+#[inline(always)]
+pub(super) fn hold_ah(ahs: &mut Table<Ah>, dest: &Dest) {
+    if let Dest::Ud { ah, .. } = dest
+        && let Some(ah) = ahs.live_mut(ah.index(), ah.generation())
+    {
+        ah.sends += 1;
+    }
+}
+
+/// Lets go of what each send has whose slot becomes free: of its address handle, and of its bytes.
+#[inline(always)]
+pub(super) fn let_go(ahs: &mut Table<Ah>) -> impl FnMut(&mut Send) {
+    |send| {
+        send.let_go();
+        if let Dest::Ud { ah, .. } = send.dest
+            && let Some(ah) = ahs.live_mut(ah.index(), ah.generation())
+        {
+            ah.sends -= 1;
+        }
+    }
+}
+
+/// The bytes of a send, or with what it fails. They stay where they are as long as the send is under way,
+/// if that is so.
+pub(super) fn taken(
+    device: &mut Device,
+    pd: u32,
+    send: &mut Send,
+    stays: bool,
+) -> Result<Payload, WcStatus> {
+    if device.base.checks_memory {
+        sum::note_started(&device.domains, pd, send);
+    }
+    let (regions, behavior) = (&device.domains.regions, &device.base.behavior);
+    let length = send.length.into();
+    let slices = check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
+        .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()));
+    let payload = slices.and_then(|slices| match stays {
+        true => Ok(Payload::Slices(slices)),
+        // The send is done, and its memory the program's again, before this arrives.
+        false => Payload::copied(&device.domains.memory, &slices).map_err(|gone| {
+            device.note_unmapped(gone);
+            ProtectionFault::Key
+        }),
+    });
+    let behavior = &device.base.behavior;
+    payload.map_err(|fault| match fault {
+        ProtectionFault::Key => behavior.send_key_status.status(),
+        ProtectionFault::Range => behavior.send_range_status.status(),
+    })
+}

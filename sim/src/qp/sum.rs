@@ -1,0 +1,112 @@
+//! Whether the bytes of a send are still those that were posted: until its completion is polled they are the device's.
+
+use std::num::NonZeroU64;
+
+use verbs_api::{Access, SendFlags, WcStatus};
+
+use super::common::Common;
+use super::requester::Requester;
+use crate::device::{Device, Domains, Send, touch};
+use crate::diagnosis::Problem;
+use crate::memory::Checksum;
+use crate::memory::Gone;
+use crate::packet::{Op, Packet};
+
+/// So many bytes are read at a time.
+const PART: u32 = 64 << 10;
+
+/// A send was posted. Before a fenced one starts, a read may still bring what it is to take.
+pub(super) fn note_posted(domains: &Domains, pd: u32, send: &mut Send) {
+    send.sum = None;
+    if !send.flags.contains(SendFlags::FENCE) {
+        note(domains, pd, send);
+    }
+}
+
+/// A send has taken its bytes.
+pub(super) fn note_started(domains: &Domains, pd: u32, send: &mut Send) {
+    if send.flags.contains(SendFlags::FENCE) {
+        note(domains, pd, send);
+    }
+}
+
+fn note(domains: &Domains, pd: u32, send: &mut Send) {
+    // If its bytes are not there it fails when it starts.
+    send.sum = sum_of(domains, pd, send).unwrap_or_default();
+}
+
+/// The sum of the bytes that a send takes from regions. None if it takes none, or names what it may not use, with which it
+/// fails.
+fn sum_of(domains: &Domains, pd: u32, send: &Send) -> Result<Option<NonZeroU64>, Gone> {
+    if send.is_read() || send.is_local() || send.flags.contains(SendFlags::INLINE) {
+        return Ok(None);
+    }
+    let length = send.length.into();
+    let named = touch(&domains.regions, pd, &send.list, 0, length, Access::empty());
+    let Ok(slices) = named else { return Ok(None) };
+    let mut sum = Checksum::default();
+    let mut bytes = vec![0; PART.min(send.length) as usize];
+    for slice in &*slices {
+        let mut done = 0;
+        while done < slice.length {
+            let now = PART.min(slice.length - done);
+            let (part, into) = (slice.part(done, now), &mut bytes[..now as usize]);
+            domains.memory.lock().read(part.region, part.offset, into)?;
+            sum.add(into);
+            done += now;
+        }
+    }
+    // Of all sums one is none: a send that has it is not looked at.
+    Ok(NonZeroU64::new(sum.value()))
+}
+
+/// A send that failed has not been sent, or to no avail.
+#[inline(always)]
+pub(super) fn forget_failed(requester: &mut Requester, seq: u64, status: WcStatus) {
+    if status != WcStatus::Success {
+        requester.sq.get_mut(seq).sum = None;
+    }
+}
+
+/// The slots of sends are about to be free, as when the program polls a completion: compares the bytes of all up to that, where
+/// memory is checked.
+#[inline(always)]
+pub(super) fn compare(requester: &mut Requester, qp: &Common, device: &mut Device, seq: u64) {
+    if device.base.checks_memory {
+        compare_all(requester, qp, device, seq);
+    }
+}
+
+/// A message of the peer has come. It may answer the sends that were posted, whose bytes it has then: the program may use
+/// them again.
+#[inline(always)]
+pub(super) fn note_message(requester: &mut Option<Requester>, device: &Device, packet: &Packet) {
+    let is_answer = matches!(
+        packet.op,
+        Op::Acknowledge(_) | Op::ReadResponse | Op::AtomicResponse
+    );
+    if device.base.checks_memory
+        && !is_answer
+        && let Some(requester) = requester
+    {
+        requester.answered = requester.sq.end();
+    }
+}
+
+#[cold]
+fn compare_all(requester: &mut Requester, qp: &Common, device: &mut Device, seq: u64) {
+    for send in requester.sq.between(requester.answered, seq) {
+        let Some(before) = send.sum else { continue };
+        match sum_of(&device.domains, requester.pd, send) {
+            Ok(Some(now)) if now != before => {
+                let (qp_num, wr_id) = (qp.qp_num, send.label);
+                let problem = Problem::Changed { qp_num, wr_id };
+                device.base.history.note(problem, send.site);
+            }
+            Ok(_) => {}
+            Err(gone) => {
+                device.note_unmapped(gone);
+            }
+        }
+    }
+}

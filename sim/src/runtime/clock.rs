@@ -1,0 +1,141 @@
+//! The clock of the machine, and the ends of waits of threads.
+//!
+//! This is the only file of the simulator that reads that clock: in
+//! [`Mode::RealTime`](crate::Mode::RealTime), and for waits in [`Mode::Inline`](crate::Mode::Inline);
+//! otherwise time is virtual.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard};
+use crate::time::Time;
+
+/// The clock of the machine, and an alarm for the thread that lets timers fire.
+#[derive(Debug)]
+pub(crate) struct RealClock {
+    start: Instant,
+    /// When that thread wakes up next, in nanoseconds from the start.
+    alarm: AtomicU64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The thread is to end.
+    ended: bool,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl RealClock {
+    /// Its time starts now.
+    pub(crate) fn start() -> Self {
+        Self {
+            start: Instant::now(),
+            alarm: AtomicU64::new(NEVER),
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        let nanos = self.start.elapsed().as_nanos();
+        Time::from_nanos(u64::try_from(nanos).unwrap_or(NEVER))
+    }
+
+    /// Something is due at this time.
+    pub(crate) fn expect(&self, due: Time) {
+        let due = due.as_nanos();
+        if due < self.alarm.load(Ordering::Relaxed) {
+            let _state = self.state.lock();
+            if self.alarm.fetch_min(due, Ordering::Relaxed) > due {
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    /// Waits for a change, but no longer than until `end`.
+    fn wait(&self, state: &mut MutexGuard<'_, State>, end: Time) {
+        let end = self.start.checked_add(end.since_start());
+        end.map_or(Deadline::Never, Deadline::Machine)
+            .wait(&self.changed, state);
+    }
+
+    /// Waits until this time.
+    pub(crate) fn wait_until(&self, end: Time) {
+        let mut state = self.state.lock();
+        while self.now() < end && !state.ended {
+            self.wait(&mut state, end);
+        }
+    }
+
+    /// Lets timers `fire` when they are due, until the end. That says when to look again.
+    pub(crate) fn run(&self, fire: impl Fn() -> Option<Time>) {
+        let mut state = self.state.lock();
+        while !state.ended {
+            let alarm = self.alarm.load(Ordering::Relaxed);
+            if self.now().as_nanos() < alarm {
+                self.wait(&mut state, Time::from_nanos(alarm));
+                continue;
+            }
+            self.alarm.store(NEVER, Ordering::Relaxed);
+            // What is set from now on is expected anew.
+            if let Some(next) = MutexGuard::unlocked(&mut state, &fire) {
+                self.alarm.fetch_min(next.as_nanos(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The thread that lets timers fire is to end.
+    pub(crate) fn end(&self) {
+        self.state.lock().ended = true;
+        self.changed.notify_all();
+    }
+}
+
+/// When the wait of a thread is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deadline {
+    /// Never, or too far away to be said.
+    Never,
+    /// By the clock of the machine.
+    Machine(Instant),
+    /// By the clock of the simulation: under a model checker there is no other.
+    Simulation(Time),
+}
+
+impl Deadline {
+    /// In so long a time; `now` is that of the simulation.
+    pub(crate) fn after(time: Duration, now: Time) -> Self {
+        if CHECKED {
+            return Self::Simulation(now.after(time));
+        }
+        let end = Instant::now().checked_add(time);
+        end.map_or(Self::Never, Self::Machine)
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_over(self, now: Time) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Machine(end) => Instant::now() >= end,
+            Self::Simulation(end) => now >= end,
+        }
+    }
+
+    /// Whether it comes without another thread.
+    pub(crate) fn comes_alone(self) -> bool {
+        matches!(self, Self::Machine(_))
+    }
+
+    /// Waits for news, but no longer than until then.
+    pub(crate) fn wait<T>(self, news: &Condvar, guard: &mut MutexGuard<'_, T>) {
+        match self {
+            Self::Machine(end) => {
+                news.wait_until(guard, end);
+            }
+            Self::Never | Self::Simulation(_) => news.wait(guard),
+        }
+    }
+}

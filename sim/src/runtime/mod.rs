@@ -1,0 +1,7 @@
+//! What lets threads use a fabric: its lock, waiting, the machine's clock, and the thread that fires timers.
+
+pub(crate) mod clock;
+pub(crate) mod idle;
+pub(crate) mod roster;
+pub(crate) mod timer_thread;
+pub(crate) mod world;

@@ -1,0 +1,51 @@
+//! Time as the core sees it: nanoseconds since the start, given as an argument.
+
+mod timers;
+
+pub(crate) use timers::Timers;
+
+use core::time::Duration;
+
+/// Nanoseconds since the start of the laboratory's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Time(u64);
+
+impl Time {
+    /// The start.
+    pub(crate) const ZERO: Self = Self(0);
+
+    /// The end.
+    pub(crate) const MAX: Self = Self(u64::MAX);
+
+    /// So many nanoseconds after the start.
+    pub(crate) const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the start.
+    pub(crate) const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Time since the start.
+    pub(crate) const fn since_start(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+
+    /// Later by `by`; the end of time if that is too far.
+    #[must_use]
+    pub(crate) fn after(self, by: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+/// The sooner of two times that there may not be.
+pub(crate) fn sooner(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (only, None) | (None, only) => only,
+    }
+}

@@ -1,0 +1,370 @@
+//! How the call of a verb runs: on the node of its handle, under the lock, refused where a fault rule says so,
+//! and in the trace.
+
+use std::fmt::Display;
+#[cfg(feature = "fd")]
+use std::os::fd::OwnedFd;
+
+use verbs_api::lab::TraceEvent;
+use verbs_api::{
+    BatchEnd, Context, Cq, Error, Handle, Mr, Object, PostError, Qp, ReregError, Result, SendWr,
+    Verb, Wait, Wc,
+};
+
+use super::say::{self, Say};
+use super::sim::Sim;
+use crate::config::Mode;
+use crate::device::Device;
+#[cfg(feature = "fd")]
+use crate::device::EventQueue;
+use crate::direct::keeps_ways;
+use crate::fabric::Fabric;
+use crate::fabric::WaitFor;
+use crate::fabric::findings::note_refusal;
+use crate::node::Node;
+use crate::runtime::idle;
+use crate::sync::MutexGuard;
+
+/// An error of a verb, whatever it says beside that.
+pub(crate) trait Refusal {
+    fn refusal(&self) -> &Error;
+}
+
+impl Refusal for Error {
+    fn refusal(&self) -> &Error {
+        self
+    }
+}
+
+impl Refusal for PostError {
+    fn refusal(&self) -> &Error {
+        &self.error
+    }
+}
+
+impl Refusal for ReregError {
+    fn refusal(&self) -> &Error {
+        &self.error
+    }
+}
+
+/// Notes that a call of the program was refused, if it was.
+#[inline]
+pub(crate) fn note_refused<R, E: Refusal>(
+    sim: &Sim,
+    fabric: &mut Fabric,
+    node: u32,
+    result: &Result<R, E>,
+) {
+    if let Err(error) = result
+        && sim.is_observed()
+    {
+        note_refusal(fabric, node, error.refusal());
+    }
+}
+
+impl Sim {
+    /// The node that a handle is of.
+    pub(crate) fn node<H: Handle>(&self, verb: Verb, handle: H) -> Result<u32> {
+        self.node_of(verb, H::OBJECT, handle.context())
+    }
+
+    pub(crate) fn node_of(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
+        self.world.check_thread(verb)?;
+        self.world.node_of(verb, object, context)
+    }
+
+    /// Refuses a call on a dead device, and one that a fault rule strikes.
+    #[inline]
+    pub(crate) fn check_call(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
+        fabric.node(node).device.base.check_alive(verb)?;
+        match self.is_observed() {
+            true => fabric.strike_call(node, verb),
+            false => Ok(()),
+        }
+    }
+
+    /// What is no verb, and only looks.
+    #[track_caller]
+    pub(crate) fn look<R>(
+        &self,
+        context: Context,
+        look: impl FnOnce(&Node) -> Result<R>,
+    ) -> Result<R> {
+        let node = self.node(Verb::QueryDevice, context)?;
+        self.world.with(|fabric| look(fabric.node(node)))
+    }
+
+    /// A verb that only looks.
+    #[track_caller]
+    pub(crate) fn query<R>(
+        &self,
+        verb: Verb,
+        handle: impl Handle,
+        look: impl FnOnce(&Node) -> Result<R>,
+    ) -> Result<R> {
+        let node = self.node(verb, handle)?;
+        self.world.with(|fabric| {
+            self.check_call(fabric, node, verb)?;
+            let seen = look(fabric.node(node));
+            note_refused(self, fabric, node, &seen);
+            seen
+        })
+    }
+
+    /// Copies bytes in or out. It is in the trace only if that says which thread did it.
+    #[track_caller]
+    pub(crate) fn access(
+        &self,
+        verb: Verb,
+        (mr, offset, length): (Mr, usize, usize),
+        copy: impl FnOnce(&mut Node) -> Result<()>,
+    ) -> Result<()> {
+        if !self.world.config.trace_threads {
+            let node = self.node(verb, mr)?;
+            return self.world.with(|fabric| {
+                self.check_call(fabric, node, verb)?;
+                copy(fabric.node_mut(node))
+            });
+        }
+        let say = || format!("{mr}+{offset:#x}, {length} B");
+        self.call(verb, mr, say, |node| copy(node))
+    }
+
+    /// A verb that does something. `say` gives its arguments, for the trace.
+    #[track_caller]
+    pub(crate) fn call<R: Say, E: From<Error> + Display + Refusal>(
+        &self,
+        verb: Verb,
+        handle: impl Handle,
+        say: impl FnOnce() -> String,
+        work: impl FnOnce(&mut Node) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.call_node(self.node(verb, handle)?, verb, say, work)
+    }
+
+    /// As above, of what the device does without its queue pairs.
+    #[track_caller]
+    pub(crate) fn call_device<R: Say, E: From<Error> + Display + Refusal>(
+        &self,
+        verb: Verb,
+        handle: impl Handle,
+        say: impl FnOnce() -> String,
+        work: impl FnOnce(&mut Device) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.call(verb, handle, say, |node| work(&mut node.device))
+    }
+
+    #[track_caller]
+    pub(crate) fn call_node<R: Say, E: From<Error> + Display + Refusal>(
+        &self,
+        node: u32,
+        verb: Verb,
+        say: impl FnOnce() -> String,
+        work: impl FnOnce(&mut Node) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.world.call(verb, |fabric| {
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.check_call(fabric, node, verb)?;
+                match keeps_ways(verb) {
+                    true => fabric.work_quietly(node, work),
+                    false => fabric.work(node, work),
+                }
+            })
+        })
+    }
+
+    /// `ibv_post_send`: the first work requests at once, as far as that can be done.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn post_sends(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let node = self.node(Verb::PostSend, qp)?;
+        self.world.with(|fabric| {
+            let done = fabric.carrier().carry_out(node, qp, list);
+            match done == list.len() && done > 0 {
+                true => Ok(()),
+                false => self.post_packets(fabric, node, (qp, list), done),
+            }
+        })
+    }
+
+    /// As above, of those behind the first so many, which were carried out at once.
+    #[inline(never)]
+    fn post_packets(
+        &self,
+        fabric: &mut MutexGuard<'_, Fabric>,
+        node: u32,
+        (qp, list): (Qp, &[SendWr<'_>]),
+        done: usize,
+    ) -> Result<(), PostError> {
+        let verb = Verb::PostSend;
+        let rest = &list[done..];
+        let say = || format!("{qp}, {}", say::sends(rest));
+        let posted = self.traced(fabric, node, verb, say, |fabric| {
+            self.check_call(fabric, node, verb)?;
+            post(fabric, node, |node| node.push_sends(qp, rest))
+        });
+        posted.map_err(|failed| PostError::new(failed.bad_wr + done, failed.error))
+    }
+
+    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`: at once, if that can be done.
+    #[track_caller]
+    pub(crate) fn post_batch_of(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
+        let verb = Verb::PostBatch;
+        let say = || format!("{qp}, {} sends, {end:?}", list.len());
+        let node = self.node(verb, qp)?;
+        self.world.with(|fabric| {
+            if fabric.carrier().carry_batch(node, qp, list, end) {
+                return Ok(());
+            }
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.check_call(fabric, node, verb)?;
+                post(fabric, node, |node| node.push_batch(qp, list, end))
+            })
+        })
+    }
+
+    /// A verb that may wait.
+    #[track_caller]
+    pub(crate) fn wait<R: Say>(
+        &self,
+        verb: Verb,
+        handle: impl Handle,
+        (wait, wait_for): (Wait, WaitFor),
+        say: impl FnOnce() -> String,
+        attempt: impl FnMut(&mut Node) -> Result<R>,
+    ) -> Result<R> {
+        let node = self.node(verb, handle)?;
+        self.world.call(verb, |fabric| {
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.check_call(fabric, node, verb)?;
+                self.world.wait(fabric, node, verb, wait, wait_for, attempt)
+            })
+        })
+    }
+
+    /// A duplicate of the descriptor of a queue of events.
+    #[cfg(feature = "fd")]
+    #[track_caller]
+    pub(crate) fn descriptor(
+        &self,
+        verb: Verb,
+        handle: impl Handle,
+        of: EventQueue,
+    ) -> Result<OwnedFd> {
+        let node = self.node(verb, handle)?;
+        self.world.with(|fabric| {
+            self.check_call(fabric, node, verb)?;
+            fabric.descriptor(node, verb, of)
+        })
+    }
+
+    /// Polls under the lock. Apart from the poll that takes none, so that this one stays small; the
+    /// handle comes in parts, which keeps it in registers there.
+    #[inline(never)]
+    #[track_caller]
+    pub(crate) fn poll(
+        &self,
+        context: Context,
+        index: u32,
+        generation: u32,
+        wc: &mut [Wc],
+    ) -> Result<usize> {
+        let cq = Cq::from_parts(context, index, generation);
+        let verb = Verb::PollCq;
+        let node = self.node(verb, cq)?;
+        let count = self.world.call(verb, |fabric| {
+            // Nobody sees the call: it is not refused, nor in the trace.
+            if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
+                let count = fabric.node_mut(node).poll_cq(cq, wc);
+                note_refused(self, fabric, node, &count);
+                return count;
+            }
+            self.check_call(fabric, node, verb)?;
+            let count = fabric.node_mut(node).poll_cq(cq, wc);
+            if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
+                note_refused(self, fabric, node, &count);
+                return count;
+            }
+            if count == Ok(0) {
+                if !wc.is_empty() {
+                    self.make_progress(fabric);
+                }
+                // A poll that finds nothing is in the trace only where threads are.
+                if !self.world.config.trace_threads {
+                    return count;
+                }
+            }
+            let say = || format!("{cq}, {}", wc.len());
+            self.traced(fabric, node, verb, say, |_| count)
+        });
+        match count {
+            Ok(0) => self.world.polled_in_vain(),
+            _ => idle::polled(),
+        }
+        count
+    }
+
+    /// Runs a verb; in the trace it stands between its call and what it returned.
+    pub(crate) fn traced<R: Say, E: Display + Refusal>(
+        &self,
+        fabric: &mut MutexGuard<'_, Fabric>,
+        node: u32,
+        verb: Verb,
+        say: impl FnOnce() -> String,
+        run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let is_traced = self.is_traced(fabric);
+        if is_traced {
+            record_call(fabric, node, verb, say);
+        }
+        let result = run(fabric);
+        note_refused(self, fabric, node, &result);
+        if is_traced {
+            record_return(fabric, node, &result);
+        }
+        result
+    }
+
+    pub(crate) fn is_traced(&self, fabric: &Fabric) -> bool {
+        self.is_observed() && fabric.is_traced()
+    }
+
+    /// A program that polls and finds nothing lets the clock move, where it is virtual.
+    pub(crate) fn make_progress(&self, fabric: &mut Fabric) {
+        if self.world.config.mode == Mode::Stepped {
+            let horizon = fabric.now().after(self.world.config.horizon);
+            fabric.step(horizon);
+        }
+    }
+}
+
+/// Posts sends: `push` puts them into the queue of the slot that it returns.
+fn post<R, E>(
+    fabric: &mut Fabric,
+    index: u32,
+    push: impl FnOnce(&mut Node) -> Result<(u32, Result<R, E>), E>,
+) -> Result<R, E> {
+    fabric.work(index, |node| {
+        let (qp, posted) = push(node)?;
+        node.qps.at_mut(qp).run_sends(&mut node.device);
+        posted
+    })
+}
+
+#[cold]
+fn record_call(fabric: &mut Fabric, node: u32, verb: Verb, say: impl FnOnce() -> String) {
+    let call = format!("{verb}({})", say());
+    fabric.record(node, TraceEvent::Call { call });
+}
+
+#[cold]
+fn record_return<R: Say, E: Display>(fabric: &mut Fabric, node: u32, result: &Result<R, E>) {
+    let value = match result {
+        Ok(value) => value.say(),
+        Err(error) => error.to_string(),
+    };
+    if !value.is_empty() {
+        fabric.record(node, TraceEvent::Return { value });
+    }
+}

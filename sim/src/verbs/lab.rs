@@ -1,0 +1,294 @@
+//! The simulator as a laboratory.
+
+use core::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use verbs_api::lab::{
+    Fault, FaultId, Lab, Limit, Live, Stall, Strike, TappedPacket, TraceRecord, When,
+};
+use verbs_api::{
+    AsyncEventType, Cause, Context, Error, ErrorKind, Gid, Handle, Mtu, Result, Srq, Verb, Verbs,
+};
+
+use super::sim::Sim;
+use crate::device::What;
+use crate::fabric::wire::{CallRule, PacketRule};
+use crate::node::{Node, note_pkeys_changed};
+use crate::packet::PortId;
+use crate::time::Time;
+
+/// Numbers fault rules over all simulations; nothing a run decides or prints depends on them.
+static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
+
+impl Lab for Sim {
+    fn now(&self) -> Duration {
+        self.world.with(|fabric| fabric.now().since_start())
+    }
+
+    fn advance(&self, by: Duration) -> Result<()> {
+        self.world.check_thread(Verb::Lab)?;
+        if self.world.clock.is_some() {
+            let cause = Cause::Text("the clock is that of the machine: it cannot be moved".into());
+            return Err(Error::new(Verb::Lab, ErrorKind::NotSupported, cause));
+        }
+        self.world
+            .with_all(|fabric| fabric.advance(fabric.now().after(by)));
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.world.check_thread(Verb::Lab)?;
+        if self.world.settle() {
+            return Ok(());
+        }
+        let mut stall = Stall::default();
+        stall.waiting_for = "everything to settle".to_owned();
+        (stall.now, stall.timers) = self
+            .world
+            .with(|fabric| (fabric.now().since_start(), fabric.timers()));
+        Err(Error::new(
+            Verb::Lab,
+            ErrorKind::Stalled,
+            Cause::Stall(Box::new(stall)),
+        ))
+    }
+
+    fn close(&self) {
+        self.world.with(|fabric| self.world.close(fabric));
+    }
+
+    fn inject(&self, fault: Fault) -> Result<FaultId> {
+        fault.check()?;
+        let id = FaultId(NEXT_FAULT.fetch_add(1, Ordering::Relaxed));
+        let when = fault.when().cloned().unwrap_or(When::Always);
+        match fault {
+            Fault::Packet { packets, harm, .. } => {
+                self.check_node("from", packets.from)?;
+                self.check_node("to", packets.to)?;
+                self.harm_packets(id, when, PacketRule::Harm(packets, harm));
+            }
+            Fault::Link {
+                node,
+                peer,
+                down_at,
+                up_at,
+                ..
+            } => {
+                self.check_node("node", Some(node))?;
+                self.check_node("peer", peer)?;
+                let rule = PacketRule::Down {
+                    node,
+                    peer,
+                    from: at(down_at),
+                    until: up_at.map_or(Time::MAX, at),
+                };
+                self.harm_packets(id, when, rule);
+            }
+            Fault::Port {
+                node,
+                port,
+                down_at,
+                up_at,
+                ..
+            } => {
+                self.check_node("node", Some(node))?;
+                let last = self.world.config.ports.into();
+                check_range("port", port.into(), 1, last)?;
+                let (down_at, up_at) = (at(down_at), up_at.map(at));
+                self.world.with(|fabric| {
+                    let striker = fabric.striker(id, when);
+                    fabric.add_outage(PortId { node, port }, down_at, up_at, striker);
+                });
+            }
+            Fault::Call {
+                node, verb, error, ..
+            } => {
+                self.check_node("node", node)?;
+                let rule = CallRule { node, verb, error };
+                self.world.with(|fabric| {
+                    let striker = fabric.striker(id, when);
+                    fabric.rewire(|wire| wire.fail_calls(rule, striker));
+                });
+            }
+            Fault::Completion {
+                node, qpn, status, ..
+            } => self.add_rule(id, when, node, What::Completion(qpn, status))?,
+            Fault::Limit {
+                node, limit, value, ..
+            } => {
+                self.add_rule(id, when, node, What::Limit(limit, value))?;
+            }
+            _ => {
+                return Err(refused(
+                    "fault",
+                    "is of a kind this laboratory does not have",
+                ));
+            }
+        }
+        Ok(id)
+    }
+
+    fn remove(&self, fault: FaultId) -> Result<u64> {
+        let struck = self.struck(fault)?;
+        self.world.with(|fabric| fabric.remove_rule(fault));
+        Ok(struck)
+    }
+
+    fn struck(&self, fault: FaultId) -> Result<u64> {
+        let struck = self.world.with(|fabric| fabric.struck(fault));
+        struck.ok_or_else(|| refused("fault", "is not in force"))
+    }
+
+    fn strikes(&self) -> Vec<Strike> {
+        self.world.with(|fabric| fabric.strikes())
+    }
+
+    fn unobserved(&self) -> &dyn Verbs {
+        self.unobserved()
+    }
+
+    fn node(&self, context: Context) -> Result<u32> {
+        self.lab_node(context)
+    }
+
+    fn tap(&self) {
+        self.world
+            .with(|fabric| fabric.rewire(|wire| wire.start_tap()));
+    }
+
+    fn tapped(&self) -> Vec<TappedPacket> {
+        self.world.with(|fabric| fabric.tapped())
+    }
+
+    fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
+        self.work(context, |node| node.device.set_port(context, port, up))
+    }
+
+    fn kill_device(&self, context: Context) -> Result<()> {
+        self.work(context, |node| node.kill(context))?;
+        let node = Lab::node(self, context)?;
+        self.world
+            .with(|fabric| fabric.manage(|manager, _| manager.device_gone(node)));
+        Ok(())
+    }
+
+    fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
+        self.work(context, |node| node.device.set_mtu(context, port, mtu))
+    }
+
+    fn set_privileged(&self, context: Context, privileged: bool) -> Result<()> {
+        self.work(context, |node| {
+            node.device.set_privileged(context, privileged)
+        })
+    }
+
+    fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()> {
+        let node = self.lab_node(context)?;
+        self.world
+            .with(|fabric| fabric.set_gid(node, context, port, index, gid))
+    }
+
+    fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()> {
+        self.work(context, |node| {
+            node.device.set_pkey(context, port, index, pkey)?;
+            note_pkeys_changed(node, port);
+            Ok(())
+        })
+    }
+
+    fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()> {
+        self.work(context, |node| node.device.announce(context, port, kind))
+    }
+
+    fn fail_srq(&self, srq: Srq) -> Result<()> {
+        self.work(srq, |node| node.device.fail_srq(srq))
+    }
+
+    fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {
+        self.work(context, |node| node.device.set_limit(context, limit, value))
+    }
+
+    fn live(&self, context: Context) -> Result<Live> {
+        let node = self.lab_node(context)?;
+        self.world.with(|fabric| fabric.node(node).live_of(context))
+    }
+
+    fn trace(&self) -> Vec<TraceRecord> {
+        self.world.with(|fabric| fabric.trace())
+    }
+}
+
+impl Sim {
+    /// How many records the trace has so far.
+    pub fn trace_len(&self) -> usize {
+        self.world.with(|fabric| fabric.trace_len())
+    }
+
+    fn harm_packets(&self, id: FaultId, when: When, rule: PacketRule) {
+        self.world.with(|fabric| {
+            let striker = fabric.striker(id, when);
+            fabric.rewire(|wire| wire.harm_packets(rule, striker));
+        });
+    }
+
+    /// Adds a rule to a node, or to all: they count together.
+    fn add_rule(&self, id: FaultId, when: When, node: Option<u32>, what: What) -> Result<()> {
+        self.check_node("node", node)?;
+        let nodes = match node {
+            Some(node) => node..node + 1,
+            None => 0..self.world.config.nodes,
+        };
+        self.world.with(|fabric| {
+            let striker = fabric.striker(id, when).shared();
+            for node in nodes {
+                fabric.work(node, |node| {
+                    node.device.base.rules.add(what, striker.clone())
+                });
+            }
+        });
+        Ok(())
+    }
+
+    fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
+        let last = self.world.config.nodes - 1;
+        check_range(what, node.unwrap_or(0), 0, last)
+    }
+
+    fn lab_node<H: Handle>(&self, handle: H) -> Result<u32> {
+        let context = handle.context();
+        self.world.node_of(Verb::Lab, H::OBJECT, context)
+    }
+
+    fn work(&self, handle: impl Handle, work: impl FnOnce(&mut Node) -> Result<()>) -> Result<()> {
+        let node = self.lab_node(handle)?;
+        self.world
+            .with(|fabric| fabric.work(node, |node| work(node)))
+    }
+}
+
+/// So long after the start.
+fn at(time: Duration) -> Time {
+    Time::ZERO.after(time)
+}
+
+fn check_range(what: &'static str, value: u32, min: u32, max: u32) -> Result<()> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    let (value, min, max) = (value.into(), min.into(), max.into());
+    let cause = Cause::OutOfRange {
+        what,
+        value,
+        min,
+        max,
+    };
+    Err(Error::new(Verb::Lab, ErrorKind::Invalid, cause))
+}
+
+fn refused(what: &'static str, problem: &'static str) -> Error {
+    Error::new(
+        Verb::Lab,
+        ErrorKind::Invalid,
+        Cause::Argument { what, problem },
+    )
+}

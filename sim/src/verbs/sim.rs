@@ -1,0 +1,690 @@
+//! The simulator as a backend: every verb of the trait on the node it concerns.
+
+#[cfg(feature = "fd")]
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use verbs_api::behavior::Declared;
+use verbs_api::cm::Cm;
+use verbs_api::lab::Lab;
+use verbs_api::{
+    Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
+    CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
+    DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit,
+    Mw, MwAttr, MwBind, MwBindInfo, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
+    QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
+    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
+};
+
+use super::diagnose::Strict;
+use super::say;
+use crate::config::{Mode, SimConfig};
+#[cfg(feature = "fd")]
+use crate::device::EventQueue;
+use crate::fabric::{WaitFor, ends};
+#[cfg(feature = "network")]
+use crate::network::receiver::Receiver;
+use crate::runtime::idle;
+use crate::runtime::timer_thread::TimerThread;
+use crate::runtime::world::World;
+use crate::sync::CHECKED;
+
+/// A fabric of simulated RDMA devices: implements [`Verbs`] and, as a laboratory, [`Lab`].
+///
+/// ```
+/// use verbs_api::{Arm, CqInit, Verbs};
+/// use verbs_sim::{Sim, SimConfig};
+///
+/// let sim = Sim::new(SimConfig::new());
+/// let context = sim.open_device("sim0")?;
+/// let cq = sim.create_cq(context, &CqInit::new(16))?;
+/// sim.req_notify_cq(cq, Arm::NEXT)?;
+/// # Ok::<(), verbs_api::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Sim {
+    /// Dropped first, while all is there.
+    pub(crate) strict: Option<Strict>,
+    pub(crate) world: Arc<World>,
+    /// The same without observation; `None` if this is that one.
+    unobserved: Option<Box<Sim>>,
+    _timers: Option<TimerThread>,
+    #[cfg(feature = "network")]
+    pub(crate) receiver: Option<Arc<Receiver>>,
+}
+
+impl Sim {
+    /// Starts a simulation.
+    pub fn new(config: SimConfig) -> Self {
+        let world = Arc::new(World::new(config));
+        #[cfg(feature = "network")]
+        let receiver = world
+            .config
+            .network
+            .map(|_| Arc::new(Receiver::new(&world)));
+        let unobserved = Self {
+            strict: None,
+            world: world.clone(),
+            unobserved: None,
+            _timers: None,
+            #[cfg(feature = "network")]
+            receiver: receiver.clone(),
+        };
+        Self {
+            strict: None,
+            #[cfg(feature = "network")]
+            receiver,
+            _timers: TimerThread::start(&world),
+            world,
+            unobserved: Some(Box::new(unobserved)),
+        }
+    }
+
+    /// As [`Lab::unobserved`].
+    pub fn unobserved(&self) -> &Self {
+        self.unobserved.as_deref().unwrap_or(self)
+    }
+
+    pub(crate) fn is_observed(&self) -> bool {
+        self.unobserved.is_some()
+    }
+}
+
+impl Verbs for Sim {
+    #[track_caller]
+    fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        let lacks = self.world.config.lacks;
+        let transport = match lacks.contains(Capabilities::IWARP_LACKS) {
+            true => Transport::Iwarp,
+            false => Transport::Ib,
+        };
+        let device = |node| DeviceInfo::new(format!("sim{node}"), "sim", transport);
+        Ok((0..self.world.config.nodes).map(device).collect())
+    }
+
+    #[track_caller]
+    fn open_device(&self, name: &str) -> Result<Context> {
+        let verb = Verb::OpenDevice;
+        let number = name
+            .strip_prefix("sim")
+            .and_then(|number| number.parse().ok());
+        let Some(node) = number.filter(|node| *node < self.world.config.nodes) else {
+            let last = self.world.config.nodes - 1;
+            let text = format!("there is no device {name}, only sim0 to sim{last}");
+            return Err(Error::new(
+                verb,
+                ErrorKind::NoDevice,
+                Cause::Text(text.into()),
+            ));
+        };
+        self.world.check_thread(verb)?;
+        #[cfg(feature = "network")]
+        self.take_addresses(verb, node)?;
+        self.call_node(
+            node,
+            verb,
+            || name.to_owned(),
+            |node| node.device.open_device(),
+        )
+    }
+
+    #[track_caller]
+    fn close_device(&self, context: Context) -> Result<()> {
+        let say = || context.to_string();
+        let closed = self.call(Verb::CloseDevice, context, say, |node| {
+            node.close_device(context)
+        });
+        #[cfg(feature = "network")]
+        self.update_receiver(context, true);
+        closed
+    }
+
+    #[track_caller]
+    fn capabilities(&self, context: Context) -> Result<Capabilities> {
+        let mut capabilities = self.look(context, |node| node.device.capabilities(context))?;
+        capabilities.remove(self.world.config.lacks);
+        if !cfg!(feature = "fd") {
+            capabilities.remove(Capabilities::FD);
+        }
+        if self.world.config.mode == Mode::Stepped {
+            capabilities.remove(Capabilities::THREADS);
+        }
+        Ok(capabilities)
+    }
+
+    #[track_caller]
+    fn behavior(&self, context: Context) -> Result<Declared> {
+        let own = self.look(context, |node| node.device.behavior(context))?;
+        Ok(self.world.config.declared.unwrap_or(own).into())
+    }
+
+    #[track_caller]
+    fn query_device(&self, context: Context) -> Result<DeviceAttr> {
+        self.query(Verb::QueryDevice, context, |node| {
+            node.device.query_device(context)
+        })
+    }
+
+    #[track_caller]
+    fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
+        self.query(Verb::QueryDeviceEx, context, |node| {
+            node.device.query_device_ex(context)
+        })
+    }
+
+    #[track_caller]
+    fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
+        self.query(Verb::QueryPort, context, |node| {
+            node.device.query_port(context, port)
+        })
+    }
+
+    #[track_caller]
+    fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
+        self.query(Verb::QueryGid, context, |node| {
+            node.device.query_gid(context, port, index)
+        })
+    }
+
+    #[track_caller]
+    fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
+        self.query(Verb::QueryGidEx, context, |node| {
+            node.device.query_gid_ex(context, port, index)
+        })
+    }
+
+    #[track_caller]
+    fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize> {
+        self.query(Verb::QueryGidTable, context, |node| {
+            node.device.query_gid_table(context, entries)
+        })
+    }
+
+    #[track_caller]
+    fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
+        self.query(Verb::QueryPkey, context, |node| {
+            node.device.query_pkey(context, port, index)
+        })
+    }
+
+    #[track_caller]
+    fn alloc_pd(&self, context: Context) -> Result<Pd> {
+        let say = || context.to_string();
+        self.call_device(Verb::AllocPd, context, say, |device| {
+            device.domains.alloc_pd(&mut device.base, context)
+        })
+    }
+
+    #[track_caller]
+    fn dealloc_pd(&self, pd: Pd) -> Result<()> {
+        let say = || pd.to_string();
+        self.call_device(Verb::DeallocPd, pd, say, |device| {
+            device.domains.dealloc_pd(&mut device.base, pd)
+        })
+    }
+
+    #[track_caller]
+    fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
+        let say = || format!("{pd}, {length} B, {:#x}", access.bits());
+        self.call_device(Verb::AllocMr, pd, say, |device| {
+            device
+                .domains
+                .alloc_mr(&mut device.base, pd, length, access)
+        })
+    }
+
+    #[track_caller]
+    fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
+        let say = || format!("{pd}, {init:?}");
+        self.call_device(Verb::AllocMrAs, pd, say, |device| {
+            device.domains.alloc_mr_as(&mut device.base, pd, init)
+        })
+    }
+
+    #[track_caller]
+    fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
+        let say = || pd.to_string();
+        self.call_device(Verb::AllocNullMr, pd, say, |device| {
+            device.domains.alloc_null_mr(&mut device.base, pd)
+        })
+    }
+
+    #[expect(unsafe_code, reason = "the unsafe method of the trait")]
+    #[track_caller]
+    unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
+        let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
+        self.call_device(Verb::RegMr, pd, say, |device| {
+            // SAFETY: the caller of this method makes the same promise.
+            unsafe {
+                device
+                    .domains
+                    .reg_mr(&mut device.base, pd, addr, length, access)
+            }
+        })
+    }
+
+    #[track_caller]
+    fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError> {
+        let say = || format!("{mr}, {change:?}");
+        self.call(Verb::ReregMr, mr, say, |node| node.rereg_mr(mr, change))
+    }
+
+    #[track_caller]
+    fn dereg_mr(&self, mr: Mr) -> Result<()> {
+        let say = || mr.to_string();
+        self.call(Verb::DeregMr, mr, say, |node| node.dereg_mr(mr))
+    }
+
+    #[track_caller]
+    fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
+        let say = || format!("{pd}, {mw_type}");
+        self.call_device(Verb::AllocMw, pd, say, |device| {
+            device.domains.alloc_mw(&mut device.base, pd, mw_type)
+        })
+    }
+
+    #[track_caller]
+    fn dealloc_mw(&self, mw: Mw) -> Result<()> {
+        let say = || mw.to_string();
+        self.call_device(Verb::DeallocMw, mw, say, |device| {
+            device.domains.dealloc_mw(&mut device.base, mw)
+        })
+    }
+
+    #[track_caller]
+    fn query_mw(&self, mw: Mw) -> Result<MwAttr> {
+        self.query(Verb::QueryMw, mw, |node| node.device.domains.query_mw(mw))
+    }
+
+    #[track_caller]
+    fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
+        let say = || {
+            let MwBindInfo { mr, length, .. } = bind.info;
+            format!("{qp}, {mw}, {:#x}, {length} B of {mr}", bind.label())
+        };
+        self.call(Verb::BindMw, qp, say, |node| node.bind_mw(qp, mw, bind))
+    }
+
+    #[track_caller]
+    fn query_mr(&self, mr: Mr) -> Result<MrAttr> {
+        self.query(Verb::QueryMr, mr, |node| node.device.domains.query_mr(mr))
+    }
+
+    #[track_caller]
+    fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        let range = (mr, offset, bytes.len());
+        self.access(Verb::ReadMr, range, |node| node.read_mr(mr, offset, bytes))
+    }
+
+    #[track_caller]
+    fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()> {
+        let range = (mr, offset, bytes.len());
+        self.access(Verb::WriteMr, range, |node| {
+            node.write_mr(mr, offset, bytes)
+        })
+    }
+
+    #[track_caller]
+    fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
+        let say = || context.to_string();
+        self.call_device(Verb::CreateCompChannel, context, say, |device| {
+            device.cqs.create_comp_channel(&mut device.base, context)
+        })
+    }
+
+    #[track_caller]
+    fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
+        let say = || channel.to_string();
+        self.call_device(Verb::DestroyCompChannel, channel, say, |device| {
+            device.cqs.destroy_comp_channel(&mut device.base, channel)
+        })
+    }
+
+    #[track_caller]
+    fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
+        let say = || format!("{channel}, {wait:?}");
+        let wait = (wait, WaitFor::Event(channel));
+        self.wait(Verb::GetCqEvent, channel, wait, say, |node| {
+            node.device.cqs.get_cq_event(&mut node.device.base, channel)
+        })
+    }
+
+    #[track_caller]
+    fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
+        let say = || format!("{context}, {} entries{}", init.cqe, say::also(init.channel));
+        self.call_device(Verb::CreateCq, context, say, |device| {
+            device.cqs.create_cq(&mut device.base, context, init)
+        })
+    }
+
+    #[track_caller]
+    fn query_cq(&self, cq: Cq) -> Result<CqAttr> {
+        self.query(Verb::QueryCq, cq, |node| node.device.cqs.query_cq(cq))
+    }
+
+    #[track_caller]
+    fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
+        let say = || format!("{cq}, {cqe}");
+        self.call_device(Verb::ResizeCq, cq, say, |device| {
+            device.cqs.resize_cq(&device.base, cq, cqe)
+        })
+    }
+
+    #[track_caller]
+    fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
+        let say = || format!("{cq}, {arm}");
+        self.call_device(Verb::ReqNotifyCq, cq, say, |device| {
+            device.cqs.req_notify_cq(&mut device.base, cq, arm)
+        })
+    }
+
+    #[inline]
+    #[track_caller]
+    fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+        if !CHECKED && self.world.is_empty(cq) {
+            self.world.polled_in_vain();
+            return Ok(0);
+        }
+        self.poll(cq.context(), cq.index(), cq.generation(), wc)
+    }
+
+    #[track_caller]
+    fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
+        let say = || format!("{cq}, {nevents}");
+        self.call_device(Verb::AckCqEvents, cq, say, |device| {
+            device.cqs.ack_cq_events(&mut device.base, cq, nevents)
+        })
+    }
+
+    #[track_caller]
+    fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
+        let say = || format!("{cq}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Element::Cq(cq)));
+        self.wait(Verb::DestroyCq, cq, wait, say, |node| node.destroy_cq(cq))
+    }
+
+    #[track_caller]
+    fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
+        let say = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
+        self.call_device(Verb::CreateCqEx, context, say, |device| {
+            device.cqs.create_cq_ex(&mut device.base, context, init)
+        })
+    }
+
+    #[track_caller]
+    fn start_poll(&self, cq: Cq) -> Result<()> {
+        let verb = Verb::StartPoll;
+        let node = self.node(verb, cq)?;
+        let started = self.world.with(|fabric| {
+            self.check_call(fabric, node, verb)?;
+            let result = fabric.work_quietly(node, |node| node.start_poll(cq));
+            if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
+                self.make_progress(fabric);
+                return result;
+            }
+            self.traced(fabric, node, verb, || cq.to_string(), |_| result)
+        });
+        match &started {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.world.polled_in_vain(),
+            _ => idle::polled(),
+        }
+        started
+    }
+
+    #[track_caller]
+    fn next_poll(&self, cq: Cq) -> Result<()> {
+        let say = || cq.to_string();
+        self.call(Verb::NextPoll, cq, say, |node| node.next_poll(cq))
+    }
+
+    #[track_caller]
+    fn read_wc(&self, cq: Cq) -> Result<WcEx> {
+        self.query(Verb::ReadWc, cq, |node| node.device.cqs.read_wc(cq))
+    }
+
+    #[track_caller]
+    fn end_poll(&self, cq: Cq) -> Result<()> {
+        let say = || cq.to_string();
+        self.call_device(Verb::EndPoll, cq, say, |device| device.cqs.end_poll(cq))
+    }
+
+    #[track_caller]
+    fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
+        let say = || format!("{cq}, {moderation:?}");
+        self.call_device(Verb::ModifyCq, cq, say, |device| {
+            device.cqs.modify_cq(&mut device.base, cq, moderation)
+        })
+    }
+
+    #[track_caller]
+    fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
+        let say = || {
+            let (send_cq, recv_cq, srq) = (init.send_cq, init.recv_cq, say::also(init.srq));
+            format!("{pd}, {}, {send_cq}, {recv_cq}{srq}", init.qp_type)
+        };
+        self.call(Verb::CreateQp, pd, say, |node| node.create_qp(pd, init))
+    }
+
+    #[track_caller]
+    fn qp_num(&self, qp: Qp) -> Result<u32> {
+        self.query(Verb::QueryQp, qp, |node| node.qp_num(qp))
+    }
+
+    #[track_caller]
+    fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery> {
+        self.query(Verb::QueryQp, qp, |node| node.query_qp(qp, mask))
+    }
+
+    #[track_caller]
+    fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
+        let say = || match mask.contains(QpAttrMask::STATE) {
+            true => format!("{qp}, {}, {mask}", attr.qp_state),
+            false => format!("{qp}, {mask}"),
+        };
+        let node = self.node(Verb::ModifyQp, qp)?;
+        let av = attr.ah_attr.filter(|_| mask.contains(QpAttrMask::AV));
+        let outside = av.and_then(|av| self.world.outside(&av));
+        let modified = self.call_node(node, Verb::ModifyQp, say, |node| {
+            node.modify_qp(qp, attr, mask, outside)
+        });
+        ends::note_modified(&self.world, (node, qp), &modified, attr, mask);
+        #[cfg(feature = "network")]
+        self.update_receiver(qp.context(), false);
+        modified
+    }
+
+    #[track_caller]
+    fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
+        let say = || format!("{qp}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Element::Qp(qp)));
+        let destroyed = self.wait(Verb::DestroyQp, qp, wait, say, |node| node.destroy_qp(qp));
+        #[cfg(feature = "network")]
+        self.update_receiver(qp.context(), false);
+        destroyed
+    }
+
+    #[track_caller]
+    fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
+        let node = self.node(Verb::ConnectRc, a)?;
+        self.world
+            .with(|fabric| self.check_call(fabric, node, Verb::ConnectRc))?;
+        connect::by_attributes(self, a, b, params)
+    }
+
+    #[track_caller]
+    fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        self.post_sends(qp, list)
+    }
+
+    #[track_caller]
+    fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
+        self.post_batch_of(qp, list, end)
+    }
+
+    #[track_caller]
+    fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let say = || format!("{qp}, {}", say::receives(list));
+        self.call(Verb::PostRecv, qp, say, |node| node.post_recv(qp, list))
+    }
+
+    #[track_caller]
+    fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
+        let say = || format!("{pd}, port {}", attr.port_num);
+        let way = (attr, self.world.outside(attr));
+        self.call_device(Verb::CreateAh, pd, say, |device| {
+            device
+                .domains
+                .create_ah(&mut device.base, &device.ports, pd, way)
+        })
+    }
+
+    #[track_caller]
+    fn destroy_ah(&self, ah: Ah) -> Result<()> {
+        let say = || ah.to_string();
+        self.call(Verb::DestroyAh, ah, say, |node| node.destroy_ah(ah))
+    }
+
+    #[track_caller]
+    fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
+        let say = || format!("{qp}, {group}, {lid}");
+        self.call(Verb::AttachMcast, qp, say, |node| {
+            node.attach_mcast(qp, group, lid)
+        })?;
+        #[cfg(feature = "network")]
+        self.join_group(qp, group, lid)?;
+        Ok(())
+    }
+
+    #[track_caller]
+    fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
+        let say = || format!("{qp}, {group}, {lid}");
+        let detached = self.call(Verb::DetachMcast, qp, say, |node| {
+            node.detach_mcast(qp, group, lid)
+        });
+        #[cfg(feature = "network")]
+        self.update_receiver(qp.context(), true);
+        detached
+    }
+
+    #[track_caller]
+    fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
+        let say = || format!("{pd}, {} receives", init.attr.max_wr);
+        self.call_device(Verb::CreateSrq, pd, say, |device| {
+            device.create_srq(pd, init)
+        })
+    }
+
+    #[track_caller]
+    fn srq_init(&self, srq: Srq) -> Result<SrqInit> {
+        self.query(Verb::QuerySrq, srq, |node| node.device.srq_init(srq))
+    }
+
+    #[track_caller]
+    fn query_srq(&self, srq: Srq) -> Result<SrqAttr> {
+        self.query(Verb::QuerySrq, srq, |node| node.device.query_srq(srq))
+    }
+
+    #[track_caller]
+    fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
+        let say = || format!("{srq}, {attr:?}, {mask:?}");
+        self.call_device(Verb::ModifySrq, srq, say, |device| {
+            device.modify_srq(srq, attr, mask)
+        })
+    }
+
+    #[track_caller]
+    fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
+        let say = || format!("{srq}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Element::Srq(srq)));
+        self.wait(Verb::DestroySrq, srq, wait, say, |node| {
+            node.device.destroy_srq(srq)
+        })
+    }
+
+    #[track_caller]
+    fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let say = || format!("{srq}, {}", say::receives(list));
+        self.call_device(Verb::PostSrqRecv, srq, say, |device| {
+            device.post_srq_recv(srq, list)
+        })
+    }
+
+    #[track_caller]
+    fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd> {
+        let say = || format!("{context}, {init:?}");
+        self.call_device(Verb::OpenXrcd, context, say, |device| {
+            device.open_xrcd(context, init)
+        })
+    }
+
+    #[track_caller]
+    fn close_xrcd(&self, xrcd: Xrcd) -> Result<()> {
+        let say = || xrcd.to_string();
+        self.call_device(Verb::CloseXrcd, xrcd, say, |device| device.close_xrcd(xrcd))
+    }
+
+    #[track_caller]
+    fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp> {
+        let say = || format!("{xrcd}, {}", QpType::XrcRecv);
+        self.call(Verb::CreateQp, xrcd, say, |node| {
+            node.create_xrc_recv_qp(xrcd)
+        })
+    }
+
+    #[track_caller]
+    fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp> {
+        let say = || format!("{xrcd}, {qp_num:#x}");
+        self.call(Verb::OpenQp, xrcd, say, |node| node.open_qp(xrcd, qp_num))
+    }
+
+    #[track_caller]
+    fn srq_num(&self, srq: Srq) -> Result<u32> {
+        self.query(Verb::GetSrqNum, srq, |node| node.device.srq_num(srq))
+    }
+
+    #[track_caller]
+    fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
+        let say = || format!("{context}, {wait:?}");
+        let wait = (wait, WaitFor::AsyncEvent(context));
+        self.wait(Verb::GetAsyncEvent, context, wait, say, |node| {
+            node.device.base.get_async_event(context)
+        })
+    }
+
+    #[track_caller]
+    fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
+        let say = || format!("{context}, {event}");
+        self.call(Verb::AckAsyncEvent, context, say, |node| {
+            node.ack_async_event(context, event)
+        })
+    }
+
+    #[cfg(feature = "fd")]
+    #[track_caller]
+    fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd> {
+        self.descriptor(Verb::ChannelFd, channel, EventQueue::Channel(channel))
+    }
+
+    #[cfg(feature = "fd")]
+    #[track_caller]
+    fn async_fd(&self, context: Context) -> Result<OwnedFd> {
+        self.descriptor(Verb::AsyncFd, context, EventQueue::Async(context))
+    }
+
+    #[track_caller]
+    fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
+        let say = || format!("{object:?}, {garbled}");
+        let node = self.node_of(Verb::Garble, object.kind(), object.context())?;
+        self.call_node(node, Verb::Garble, say, |node| node.garble(object, garbled))
+    }
+
+    #[track_caller]
+    fn cm(&self) -> Option<&dyn Cm> {
+        Some(self)
+    }
+
+    #[track_caller]
+    fn lab(&self) -> Option<&dyn Lab> {
+        Some(self)
+    }
+}

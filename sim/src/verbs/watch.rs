@@ -1,0 +1,114 @@
+//! Who is told of each mistake when it happens.
+
+use core::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::sim::Sim;
+use crate::diagnosis::Finding;
+use crate::fabric::Fabric;
+use crate::fabric::fresh::{keep_fresh, take_fresh};
+
+/// Who is told of each mistake when it happens.
+pub struct Watch {
+    /// A node has something new.
+    is_any: Arc<AtomicBool>,
+    tell: Box<dyn Fn(&Finding) + Send + Sync>,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    /// From now on `tell` is called for each mistake that is seen when it happens, once for its place: calls that are refused, work
+    /// that fails, CQs that overrun, and some that are armed. A lost wake-up shows when its CQ is destroyed. What
+    /// shows only at the end is in [`Sim::diagnose`] alone. A failure that the program handles later is certain when it
+    /// happens, and a hint in a later diagnosis. One that the laboratory caused is a hint from the start.
+    ///
+    /// It is called before the verb returns that made the mistake, in its thread. Work may also fail in a verb of the peer, or in
+    /// a thread of the simulator. The lock of the simulator is not held: `tell` may ask for anything, such as a diagnosis.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// use verbs_api::{CqInit, Verbs};
+    /// use verbs_sim::{Sim, SimConfig, Watch};
+    ///
+    /// let told = Arc::new(AtomicUsize::new(0));
+    /// let sim = Sim::new(SimConfig::new());
+    /// let count = told.clone();
+    /// Watch::on(&sim, move |_| _ = count.fetch_add(1, Ordering::Relaxed));
+    /// let context = sim.open_device("sim0")?;
+    /// let cq = sim.create_cq(context, &CqInit::new(16))?;
+    /// sim.ack_cq_events(cq, 1).unwrap_err();
+    /// assert_eq!(told.load(Ordering::Relaxed), 1);
+    /// # Ok::<(), verbs_api::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If somebody is told already.
+    pub fn on(sim: &Sim, tell: impl Fn(&Finding) + Send + Sync + 'static) {
+        let is_any = Arc::new(AtomicBool::new(false));
+        let (fresh, tell) = (is_any.clone(), Box::new(tell));
+        let first = sim.world.watch.set(Self { is_any, tell });
+        assert!(first.is_ok(), "somebody is told already");
+        sim.world.with(|fabric| keep_fresh(fabric, &fresh));
+    }
+
+    /// What is new.
+    #[inline]
+    pub(crate) fn take(&self, fabric: &mut Fabric) -> Vec<Finding> {
+        match self.is_any.load(Ordering::Relaxed) {
+            true => self.take_news(fabric),
+            false => Vec::new(),
+        }
+    }
+
+    #[cold]
+    fn take_news(&self, fabric: &mut Fabric) -> Vec<Finding> {
+        self.is_any.store(false, Ordering::Relaxed);
+        take_fresh(fabric)
+    }
+
+    pub(crate) fn tell(&self, fresh: &[Finding]) {
+        fresh.iter().for_each(&self.tell);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use verbs_api::{CqInit, Verbs};
+
+    use super::*;
+    use crate::config::SimConfig;
+
+    /// Who is told may ask the simulator.
+    #[test]
+    fn a_mistake_is_told_once_and_without_the_lock() {
+        let sim = Arc::new(Sim::new(SimConfig::new()));
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let (asked, noted) = (Arc::downgrade(&sim), told.clone());
+        Watch::on(&sim, move |finding| {
+            let sim = asked.upgrade().expect("it calls");
+            let found = sim.diagnose().mistakes.len();
+            noted.lock().push((finding.to_string(), found));
+        });
+        let context = sim.open_device("sim1").unwrap();
+        let cq = sim.create_cq(context, &CqInit::new(4)).unwrap();
+        for _ in 0..2 {
+            sim.ack_cq_events(cq, 1).unwrap_err();
+        }
+        let told = told.lock();
+        let [(text, found)] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert!(text.starts_with("sim1: VS-EVT-02: "), "{text}");
+        assert_eq!(*found, 1);
+        sim.unobserved().ack_cq_events(cq, 1).unwrap_err();
+    }
+}
