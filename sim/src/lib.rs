@@ -39,6 +39,14 @@
 //! | `verbs` | the traits `Verbs`, `Cm` and `Lab` |
 //! | `diagnosis` | what a program did wrong |
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(feature = "network"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "files that a feature replaces use some of the core"
+    )
+)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
 compile_error!("feature `fd` is for Linux");
@@ -46,7 +54,7 @@ compile_error!("feature `fd` is for Linux");
 mod address;
 mod cm;
 mod config;
-#[cfg(feature = "fd")]
+#[cfg_attr(not(feature = "fd"), path = "descriptor/none.rs")]
 mod descriptor;
 mod device;
 mod diagnosis;
@@ -54,7 +62,7 @@ mod direct;
 mod fabric;
 mod fault;
 mod memory;
-#[cfg(feature = "network")]
+#[cfg_attr(not(feature = "network"), path = "network/none.rs")]
 mod network;
 mod node;
 mod packet;

@@ -262,7 +262,6 @@ impl Manager {
     }
 
     /// Tells the other sides of all ids, before their process goes.
-    #[cfg(feature = "network")]
     pub(crate) fn take_leave_of_all(&mut self) {
         for index in self.ids.indices(|id| id.conn.is_some()) {
             self.take_leave(index);

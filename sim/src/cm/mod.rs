@@ -24,7 +24,7 @@ mod host;
 mod id;
 mod ids;
 mod message;
-mod numbers;
+pub(crate) mod numbers;
 mod params;
 mod pending;
 mod receive;
@@ -51,8 +51,6 @@ pub(crate) use id::OwnQp;
 use id::{Id, State};
 use ids::Ids;
 use numbers::Numbers;
-#[cfg(feature = "network")]
-pub(crate) use numbers::{Address, address_of, tenant_of};
 pub(crate) use pending::{is_idle, no_event};
 
 /// The connection manager of a machine.
@@ -122,7 +120,6 @@ impl Manager {
     }
 
     /// How many ids wait for messages of other machines, or may get some.
-    #[cfg(feature = "network")]
     pub(crate) fn expecting(&self) -> u32 {
         self.ids.listening + self.numbers.count()
     }

@@ -352,7 +352,6 @@ impl History {
     }
 
     /// A datagram came from the network, and was not taken.
-    #[cfg(feature = "network")]
     pub(crate) fn garbage(&mut self, why: &'static str) {
         *self.garbage.entry(why).or_default() += 1;
     }

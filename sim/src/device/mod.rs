@@ -81,12 +81,10 @@ pub(crate) use check::{
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
 pub(crate) use contexts::node_of;
-#[cfg(feature = "fd")]
 pub(crate) use contexts::slot_of;
 pub(crate) use cq::Cqs;
 pub(crate) use domain::{Ah, Domains};
 pub(crate) use empty::EmptyCqs;
-#[cfg(feature = "fd")]
 pub(crate) use events::EventQueue;
 pub(crate) use events::Events;
 pub(crate) use fresh::Fresh;
@@ -96,7 +94,7 @@ pub(crate) use limits::What;
 use outbox::Outbox;
 pub(crate) use outbox::{Address, OutPacket};
 pub(crate) use ports::{
-    Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, gids, pkeys_match,
+    Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };
 pub(crate) use recovery::Standing;
 pub(crate) use region::ProtectionFault;

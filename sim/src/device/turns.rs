@@ -23,7 +23,6 @@ impl Turns {
     }
 
     /// No packet of a read leaves before the next turn.
-    #[cfg(feature = "network")]
     pub(crate) fn end(&mut self) {
         self.left = 0;
     }

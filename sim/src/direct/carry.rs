@@ -290,7 +290,6 @@ impl Carrier<'_> {
         if seat.waiting > 0 && seat.node.take_news() {
             self.news.push(index);
         }
-        #[cfg(feature = "fd")]
         seat.descriptors.update(&mut seat.node.device);
     }
 

@@ -1,10 +1,8 @@
 //! The connection manager among the nodes: what it knows of them, and the way of its messages.
 
 use core::net::IpAddr;
-#[cfg(feature = "fd")]
 use std::collections::BTreeMap;
 
-#[cfg(feature = "fd")]
 use verbs_api::CmChannel;
 use verbs_api::lab::TraceRecord;
 use verbs_api::{AhAttr, Gid, Mtu, Verb};
@@ -14,7 +12,6 @@ use super::{Fabric, Seat};
 use crate::address::{fnv, gid_of, ip_of};
 use crate::cm::{Arrival, Host, Local, Manager, Outgoing, Peer, Reads};
 use crate::config::{Mode, SimConfig};
-#[cfg(feature = "fd")]
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::packet::payload::Payload;
@@ -26,7 +23,6 @@ pub(crate) struct Managed {
     pub(super) manager: Manager,
     /// Threads that wait for news of it.
     pub(super) waiting: u32,
-    #[cfg(feature = "fd")]
     pub(crate) descriptors: BTreeMap<CmChannel, Descriptor>,
 }
 
@@ -36,7 +32,6 @@ impl Managed {
         Self {
             manager: Manager::new(seed, config.cm_timeout, config.trace),
             waiting: 0,
-            #[cfg(feature = "fd")]
             descriptors: BTreeMap::new(),
         }
     }
@@ -111,7 +106,6 @@ fn flush(fabric: &mut Fabric) {
     if managed.waiting > 0 && managed.manager.channels.take_news() {
         fabric.news.push(fabric.seats.len() as u32);
     }
-    #[cfg(feature = "fd")]
     while let Some(channel) = managed.manager.channels.changed() {
         let queue = managed.manager.channels.queue(Verb::CmGetEvent, channel);
         if let Some(descriptor) = managed.descriptors.get_mut(&channel) {
@@ -140,7 +134,6 @@ fn send(fabric: &mut Fabric, outgoing: &Outgoing) {
     let Ok(route) = device.ports.route(Verb::CmConnect, &attr) else {
         return;
     };
-    #[cfg(feature = "network")]
     let route = {
         let Manager { numbers, ids, .. } = &fabric.managed.manager;
         if device.ports.is_shared() && numbers.is_for_other(ids, &mad.message) {

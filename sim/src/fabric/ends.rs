@@ -7,7 +7,7 @@ use super::Fabric;
 use crate::device::QpAt;
 use crate::diagnosis::{Noted, Problem};
 use crate::qp::Qp;
-use crate::runtime::world::World;
+use crate::runtime::World;
 
 /// A queue pair may have been modified: if it has come to RTR or RTS, it is compared with its peer.
 #[track_caller]

@@ -20,28 +20,22 @@ pub(crate) mod wire;
 
 use core::time::Duration;
 use std::collections::VecDeque;
-#[cfg(feature = "fd")]
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-#[cfg(feature = "fd")]
-use verbs_api::Verb;
 use verbs_api::lab::{FaultId, Harm, TappedPacket, TimerReport, TraceEvent, TraceRecord};
 use verbs_api::site::Site;
 use verbs_api::{Context, Gid, Result};
 
 use crate::config::{Mode, SimConfig};
-#[cfg(feature = "fd")]
 use crate::descriptor::Descriptors;
 use crate::device::EmptyCqs;
-#[cfg(feature = "fd")]
-use crate::device::EventQueue;
 use crate::device::{Gids, gids, reason};
 use crate::diagnosis::Unposted;
 use crate::direct::Direct;
 use crate::fault::{Striker, Strikers};
 use crate::memory::{Memory, SharedMemory};
+use crate::network::Gateway;
 use crate::node::Node;
 use crate::packet::frame;
 use crate::packet::payload::Payload;
@@ -95,8 +89,7 @@ pub(crate) struct Fabric {
     /// What connects queue pairs.
     pub(crate) managed: Managed,
     /// What there is for other processes, on a network.
-    #[cfg(feature = "network")]
-    pub(crate) border: Option<Box<crate::network::gateway::Border>>,
+    pub(crate) gateway: Option<Box<Gateway>>,
 }
 
 /// What stands for the connection manager in the place of a node.
@@ -108,7 +101,6 @@ pub(crate) struct Seat {
     pub(crate) node: Node,
     /// Threads that wait for news of it.
     pub(crate) waiting: u32,
-    #[cfg(feature = "fd")]
     pub(crate) descriptors: Descriptors,
 }
 
@@ -175,7 +167,6 @@ impl Fabric {
             Seat {
                 node,
                 waiting: 0,
-                #[cfg(feature = "fd")]
                 descriptors: Descriptors::default(),
             }
         };
@@ -201,10 +192,7 @@ impl Fabric {
             waits: Waits::default(),
             unposted: Vec::new(),
             managed: Managed::new(&config),
-            #[cfg(feature = "network")]
-            border: config.network.map(|network| {
-                Box::new(crate::network::gateway::Border::new(network, nodes, ports))
-            }),
+            gateway: Gateway::of(&config),
             config,
         };
         if fabric.config.planted_defect {
@@ -274,11 +262,10 @@ impl Fabric {
         };
         self.direct.epoch += 1;
         let to = packet.route.to.filter(|to| !to.is_outside());
-        #[cfg(feature = "network")]
-        if let Some(border) = &mut self.border
+        if let Some(gateway) = &mut self.gateway
             && packet.route.leads_outside()
         {
-            border.leave(packet, &self.memory);
+            gateway.leave(packet, &self.memory);
         }
         let mut fate = None;
         // What goes nowhere is lost.
@@ -317,7 +304,6 @@ impl Fabric {
         if seat.waiting > 0 && seat.node.take_news() {
             self.news.push(index);
         }
-        #[cfg(feature = "fd")]
         seat.descriptors.update(&mut seat.node.device);
         if self.unseen {
             return seat.node.device.outbox.move_to(&mut self.flight);
@@ -597,10 +583,9 @@ impl Fabric {
             return;
         };
         match packet.route.to {
-            #[cfg(feature = "network")]
             Some(to) if to.is_outside() => {
-                if let Some(border) = &mut self.border {
-                    border.leave(&packet, &self.memory);
+                if let Some(gateway) = &mut self.gateway {
+                    gateway.leave(&packet, &self.memory);
                 }
             }
             Some(to) => {
@@ -640,15 +625,6 @@ impl Fabric {
     /// What the tap saw since the last call.
     pub(crate) fn tapped(&mut self) -> Vec<TappedPacket> {
         self.wire.tapped()
-    }
-
-    /// A duplicate of the descriptor of a queue of events of a node.
-    #[cfg(feature = "fd")]
-    pub(crate) fn descriptor(&mut self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
-        let seat = &mut self.seats[node as usize];
-        let base = &seat.node.device.base;
-        base.check_has(verb, verbs_api::Capabilities::FD, "has no file descriptors")?;
-        seat.descriptors.open(verb, of, &mut seat.node.device)
     }
 
     pub(crate) fn is_traced(&self) -> bool {

@@ -10,12 +10,11 @@ use crate::time::Time;
 pub(super) fn grant(fabric: &mut Fabric, index: u32) {
     let node = &mut fabric.seats[index as usize].node;
     for qp in node.device.turns.take_waiting() {
-        #[cfg(feature = "network")]
-        if let Some(border) = &mut fabric.border
+        if let Some(gateway) = &mut fabric.gateway
             && let Some(asks) = node.qps.peek(qp.0)
             && asks.common.is_connected_outside()
         {
-            border.turns.push_back((index, qp));
+            gateway.wants_turn(index, qp);
             continue;
         }
         fabric.turns.push_back((index, qp));

@@ -12,6 +12,7 @@ use verbs_udp::{Received, Train};
 
 use super::Network;
 use super::outgoing::Outgoing;
+use crate::config::SimConfig;
 use crate::fabric::wire::Verdict;
 use crate::fabric::{Fabric, give_turn};
 use crate::memory::{Gone, SharedMemory};
@@ -21,9 +22,9 @@ use crate::packet::{Op, Packet, PortId};
 
 /// What a fabric has for other processes.
 #[derive(Debug)]
-pub(crate) struct Border {
+pub(crate) struct Gateway {
     network: Network,
-    pub(crate) outgoing: Outgoing,
+    outgoing: Outgoing,
     /// The same, empty, to be exchanged for it.
     spare: Outgoing,
     /// Acknowledgements of what has come: they leave behind what the program answers, in one piece with it.
@@ -35,7 +36,7 @@ pub(crate) struct Border {
     /// Packets that leave at once, at most.
     most: usize,
     /// Queue pairs that have more to send to other processes, with their nodes.
-    pub(crate) turns: VecDeque<(u32, (u32, u32))>,
+    turns: VecDeque<(u32, (u32, u32))>,
     /// Of the ports here.
     addresses: BTreeSet<IpAddr>,
     /// Ports of each node.
@@ -56,9 +57,11 @@ pub(crate) enum Entrance {
     Group(Gid),
 }
 
-impl Border {
-    pub(crate) fn new(network: Network, nodes: u32, ports: u8) -> Self {
-        Self {
+impl Gateway {
+    /// The gateway of a simulation that is on a network.
+    pub(crate) fn of(config: &SimConfig) -> Option<Box<Self>> {
+        let network = config.network?;
+        Some(Box::new(Self {
             network,
             outgoing: Outgoing::default(),
             spare: Outgoing::default(),
@@ -68,10 +71,15 @@ impl Border {
             most: Train::MOST,
             turns: VecDeque::new(),
             addresses: BTreeSet::new(),
-            ports,
-            listeners: vec![0; nodes as usize + 1],
+            ports: config.ports,
+            listeners: vec![0; config.nodes as usize + 1],
             all_listeners: 0,
-        }
+        }))
+    }
+
+    /// A queue pair with a peer in another process has more to send. It gets a turn once the network has room.
+    pub(crate) fn wants_turn(&mut self, node: u32, qp: (u32, u32)) {
+        self.turns.push_back((node, qp));
     }
 
     /// A packet leaves, if its bytes are still there.
@@ -166,15 +174,15 @@ impl Border {
 /// Lets a queue pair have its turn that has more to send to another process, unless much is to be sent already.
 /// Whether more turns are wanted.
 pub(crate) fn send_more(fabric: &mut Fabric) -> bool {
-    if let Some(border) = &mut fabric.border
-        && !border.is_crowded()
-        && let Some((node, qp)) = border.turns.pop_front()
+    if let Some(gateway) = &mut fabric.gateway
+        && !gateway.is_crowded()
+        && let Some((node, qp)) = gateway.turns.pop_front()
     {
         give_turn(fabric, node, qp);
         fabric.deliver_all();
     }
-    let border = fabric.border.as_ref();
-    border.is_some_and(|border| border.has_turns())
+    let gateway = fabric.gateway.as_ref();
+    gateway.is_some_and(|gateway| gateway.has_turns())
 }
 
 /// Takes packets of other processes in and delivers them. What they ask for leaves in one turn, and the rest later.
@@ -184,8 +192,8 @@ pub(crate) fn let_arrive(
     take_in: impl FnOnce(&mut Fabric),
 ) {
     if let Entrance::Port(to) = entrance {
-        let border = fabric.border.as_ref();
-        let is_crowded = border.is_some_and(|border| border.is_crowded());
+        let gateway = fabric.gateway.as_ref();
+        let is_crowded = gateway.is_some_and(|gateway| gateway.is_crowded());
         let turns = &mut fabric.node_mut(to.node).device.turns;
         if is_crowded {
             turns.end();
@@ -207,7 +215,7 @@ pub(crate) fn groups(fabric: &Fabric) -> BTreeSet<Gid> {
 
 /// All ports of nodes that have members of a group.
 fn ports_of_members(fabric: &Fabric, group: &Gid) -> Vec<PortId> {
-    let ports = 1..=fabric.border.as_ref().map_or(0, |border| border.ports);
+    let ports = 1..=fabric.gateway.as_ref().map_or(0, |gateway| gateway.ports);
     let has_members = |node: &u32| fabric.node(*node).groups.iter().any(|of| of == group);
     let nodes = nodes(fabric).filter(has_members);
     let of_node = |node| ports.clone().map(move |port| PortId { node, port });
@@ -215,8 +223,8 @@ fn ports_of_members(fabric: &Fabric, group: &Gid) -> Vec<PortId> {
 }
 
 fn nodes(fabric: &Fabric) -> Range<u32> {
-    let border = fabric.border.as_ref();
-    0..border.map_or(0, |border| border.listeners.len() - 1) as u32
+    let gateway = fabric.gateway.as_ref();
+    0..gateway.map_or(0, |gateway| gateway.listeners.len() - 1) as u32
 }
 
 /// Packets of other processes are there that nobody has read and nobody will.
@@ -226,11 +234,11 @@ pub(crate) fn note_unread(
     address: IpAddr,
     came: &Received<'_>,
 ) {
-    let (Some(border), Some(ip)) = (&fabric.border, Ip::new(came.from, address)) else {
+    let (Some(gateway), Some(ip)) = (&fabric.gateway, Ip::new(came.from, address)) else {
         return;
     };
     let Entrance::Port(to) = entrance else { return };
-    if !border.network.has(came.from) {
+    if !gateway.network.has(came.from) {
         return;
     }
     let node = fabric.node_mut(to.node);
@@ -247,12 +255,12 @@ pub(crate) fn note_unread(
 impl Fabric {
     /// A port has an address from now on. If its socket does not cut trains apart, none are made.
     pub(crate) fn set_address(&mut self, to: PortId, address: IpAddr, mtu: usize, segments: bool) {
-        let Some(border) = &mut self.border else {
+        let Some(gateway) = &mut self.gateway else {
             return;
         };
-        border.addresses.insert(address);
+        gateway.addresses.insert(address);
         if !segments {
-            border.most = 1;
+            gateway.most = 1;
         }
         let gids = self.work(to.node, |node| {
             node.device.ports.set_address(to.port, address, mtu)
@@ -277,19 +285,19 @@ impl Fabric {
     }
 
     fn set_arriving(&mut self, is_arriving: bool) {
-        if let Some(border) = &mut self.border {
-            border.is_arriving = is_arriving;
+        if let Some(gateway) = &mut self.gateway {
+            gateway.is_arriving = is_arriving;
         }
     }
 
     fn take_in(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
-        let Some(border) = &self.border else { return };
-        let is_own = border.addresses.contains(&came.from);
-        let is_stranger = !border.network.has(came.from);
+        let Some(gateway) = &self.gateway else { return };
+        let is_own = gateway.addresses.contains(&came.from);
+        let is_stranger = !gateway.network.has(came.from);
         let ports = match entrance {
             Entrance::Port(port) => vec![port],
             // Members here got it when it was sent. An address alone does not tell who sent it, if others share it.
-            Entrance::Group(_) if is_own && border.network.given().is_none() => return,
+            Entrance::Group(_) if is_own && gateway.network.given().is_none() => return,
             Entrance::Group(group) => ports_of_members(self, &group),
         };
         let Some(ip) = Ip::new(came.from, address) else {

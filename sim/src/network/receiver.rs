@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::thread::set_current_timer_slack;
 
 use super::sockets::Sockets;
-use crate::runtime::world::World;
+use crate::runtime::World;
 use crate::sync::Mutex;
 
 /// The thread that reads the sockets. It ends when this is dropped.
@@ -30,11 +30,14 @@ const LONGEST_REST: Duration = Duration::from_micros(320);
 const LOOKS: u32 = 32;
 
 impl Receiver {
-    pub(crate) fn new(world: &Arc<World>) -> Self {
-        Self {
-            world: world.clone(),
-            thread: Mutex::default(),
-        }
+    /// The thread of a simulation that is on a network. It has not started.
+    pub(crate) fn of(world: &Arc<World>) -> Option<Arc<Self>> {
+        world.config.network.map(|_| {
+            Arc::new(Self {
+                world: world.clone(),
+                thread: Mutex::default(),
+            })
+        })
     }
 
     /// Starts it, unless it runs. Without a thread, those that poll still look.
@@ -80,7 +83,7 @@ fn run(world: &World, sockets: &Sockets) {
                 continue;
             }
             rest = FIRST_REST;
-            let has_come = world.read(sockets);
+            let has_come = world.read_sockets(sockets);
             in_vain = if has_come || is_behind {
                 0
             } else {

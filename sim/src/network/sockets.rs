@@ -25,7 +25,8 @@ use super::gateway::Entrance;
 use super::outgoing::Outgoing;
 use super::service::Service;
 use crate::address::group_of;
-use crate::cm;
+use crate::cm::numbers;
+use crate::config::{Mode, SimConfig};
 use crate::descriptor::Flag;
 use crate::descriptor::{Guarded, raised};
 use crate::packet::PortId;
@@ -89,8 +90,22 @@ enum Readable {
 }
 
 impl Sockets {
-    /// None yet, for so many nodes with so many ports.
-    pub(crate) fn new(network: Network, nodes: u32, ports: u8) -> io::Result<Self> {
+    /// The sockets of a simulation that is on a network. No port has one yet.
+    ///
+    /// # Panics
+    /// If the simulation cannot be on a network, or the system has no descriptors.
+    pub(crate) fn of(config: &SimConfig) -> Option<Self> {
+        let network = config.network?;
+        assert!(
+            config.mode == Mode::RealTime && config.is_roce() && !config.wire,
+            "on a network devices are of RoCE, in Mode::RealTime, and without SimConfig::wire"
+        );
+        network.check_ports(config.nodes as usize * usize::from(config.ports));
+        let sockets = Self::new(network, config.nodes, config.ports);
+        Some(sockets.expect("the system has descriptors"))
+    }
+
+    fn new(network: Network, nodes: u32, ports: u8) -> io::Result<Self> {
         let epoll = raised(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         Ok(Self {
             network,
@@ -480,9 +495,9 @@ fn tenant_of(network: Network, address: IpAddr, datagram: &[u8]) -> Option<u8> {
         return None;
     }
     let mad = datagram.get(BTH_AND_DETH..BTH_AND_DETH + MAD)?;
-    match cm::address_of(&CmMad::read(mad).ok()?.message)? {
-        cm::Address::Connection(number) => cm::tenant_of(number),
-        cm::Address::Service(service_id) => {
+    match numbers::address_of(&CmMad::read(mad).ok()?.message)? {
+        numbers::Address::Connection(number) => numbers::tenant_of(number),
+        numbers::Address::Service(service_id) => {
             let (ps, port) = service_port(service_id)?;
             let names = network.services(address, ps.into(), port);
             let answer = Service::ask(names.first()?)?;

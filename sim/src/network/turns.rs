@@ -161,7 +161,7 @@ fn arrive(fabric: &mut Fabric, train: Vec<Packet>) -> Vec<Left> {
 
 /// One queue pair has its turn.
 fn turn(fabric: &mut Fabric) -> Option<Vec<Left>> {
-    let has_turns = fabric.border.as_ref().unwrap().has_turns();
+    let has_turns = fabric.gateway.as_ref().unwrap().has_turns();
     send_more(fabric);
     has_turns.then(|| left(fabric))
 }
@@ -178,9 +178,9 @@ fn turns(fabric: &mut Fabric) -> Vec<Left> {
 
 /// What is to be sent. It counts as sent.
 fn left(fabric: &mut Fabric) -> Vec<Left> {
-    let border = fabric.border.as_mut().unwrap();
+    let gateway = fabric.gateway.as_mut().unwrap();
     let mut all = Vec::new();
-    if let Some(outgoing) = border.take_all() {
+    if let Some(outgoing) = gateway.take_all() {
         for (_, train) in outgoing.trains() {
             for bytes in train.bytes.chunks(train.segment) {
                 let any = Ipv4::new(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST);
@@ -189,7 +189,7 @@ fn left(fabric: &mut Fabric) -> Vec<Left> {
                 all.push((bth.dest_qpn, bth.psn, bth.opcode));
             }
         }
-        assert!(border.sent(outgoing, true).is_none());
+        assert!(gateway.sent(outgoing, true).is_none());
     }
     all
 }
@@ -320,7 +320,7 @@ fn few_requests_wait_behind_a_read() {
     target.sim.world.with(|fabric| {
         let psn = LONG + WAITING;
         arrive(fabric, vec![link.read(psn, target.reth(0, 100))]);
-        assert!(fabric.border.as_ref().unwrap().has_turns());
+        assert!(fabric.gateway.as_ref().unwrap().has_turns());
     });
     target
         .sim

@@ -7,12 +7,10 @@ use verbs_api::table::Table;
 use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
 use super::Node;
-#[cfg(feature = "network")]
 use crate::device::reason;
 use crate::device::{Device, FailedWork, InContext, Reason, Standing};
 use crate::diagnosis::Certainty;
 use crate::diagnosis::{Noted, Problem, Why, counted};
-#[cfg(feature = "network")]
 use crate::packet::Packet;
 use crate::qp::Qp;
 
@@ -57,7 +55,6 @@ pub(super) fn receiver_made_at(node: &Node, index: u32) -> Option<Site> {
 
 /// A packet of another process has come that nobody reads. That counts if its queue pair has never been ready to
 /// receive.
-#[cfg(feature = "network")]
 pub(crate) fn note_unread(node: &mut Node, packet: &Packet) {
     let (number, now) = (packet.dest_qpn, node.device.base.now);
     let present = node.find_by_number(number);

@@ -4,4 +4,6 @@ pub(crate) mod clock;
 pub(crate) mod idle;
 pub(crate) mod roster;
 pub(crate) mod timer_thread;
-pub(crate) mod world;
+mod world;
+
+pub(crate) use world::World;

@@ -6,31 +6,20 @@
 
 use std::sync::{Arc, OnceLock};
 
-#[cfg(feature = "network")]
-use verbs_api::behavior::Check;
 use verbs_api::lab::{LostWakeup, Stall};
 use verbs_api::site::Site;
-use verbs_api::{
-    AhAttr, BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait,
-};
+use verbs_api::{BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait};
 
 use super::clock::{Deadline, RealClock};
 use super::idle::{self, Turn};
 use super::roster::{Roster, Turns};
-#[cfg(feature = "network")]
-use crate::address::ip_of;
 use crate::config::{Mode, SimConfig};
 use crate::device::EmptyCqs;
-use crate::device::{Outside, bad_handle, node_of};
+use crate::device::{bad_handle, node_of};
 use crate::direct::keeps_ways;
 use crate::fabric::waits::note_endless;
 use crate::fabric::{Fabric, WaitFor, Waiting};
-#[cfg(feature = "network")]
-use crate::network::gateway;
-#[cfg(feature = "network")]
-use crate::network::outgoing::Outgoing;
-#[cfg(feature = "network")]
-use crate::network::sockets::Sockets;
+use crate::network::Sockets;
 use crate::node::Node;
 use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard, ThreadId, this_thread};
 use crate::time::Time;
@@ -40,7 +29,7 @@ use crate::verbs::watch::Watch;
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) config: SimConfig,
-    fabric: Mutex<Fabric>,
+    pub(crate) fabric: Mutex<Fabric>,
     /// One a node, and one for the connection manager, for threads that wait for something to happen there. Notified with the lock
     /// held, so that no thread is between its look and its wait.
     news: Vec<Condvar>,
@@ -57,14 +46,8 @@ pub(crate) struct World {
     /// The clock of the machine, where that counts.
     pub(crate) clock: Option<RealClock>,
     /// Where other processes are reached, on a network.
-    #[cfg(feature = "network")]
     pub(crate) sockets: Option<Sockets>,
 }
-
-/// A thread looks so often what has come from other processes before it sleeps: most answers are soon there, and a
-/// thread that is woken by another takes longer.
-#[cfg(feature = "network")]
-const LOOKS: u32 = 64;
 
 impl World {
     pub(crate) fn new(config: SimConfig) -> Self {
@@ -72,14 +55,7 @@ impl World {
             !(CHECKED && config.mode == Mode::RealTime),
             "Mode::RealTime is by the clock of the machine, which a model checker does not have: use Mode::Inline"
         );
-        #[cfg(feature = "network")]
-        if let Some(network) = config.network {
-            assert!(
-                config.mode == Mode::RealTime && config.is_roce() && !config.wire,
-                "on a network devices are of RoCE, in Mode::RealTime, and without SimConfig::wire"
-            );
-            network.check_ports(config.nodes as usize * usize::from(config.ports));
-        }
+        let sockets = Sockets::of(&config);
         let fabric = Fabric::new(config.clone());
         Self {
             empty: fabric.empty_cqs().clone(),
@@ -89,11 +65,7 @@ impl World {
             turns: config.trace_threads.then(Turns::default),
             owner: OnceLock::new(),
             watch: OnceLock::new(),
-            #[cfg(feature = "network")]
-            sockets: config.network.map(|network| {
-                let sockets = Sockets::new(network, config.nodes, config.ports);
-                sockets.expect("the system has descriptors")
-            }),
+            sockets,
             clock: (config.mode == Mode::RealTime).then(RealClock::start),
             config,
         }
@@ -181,40 +153,15 @@ impl World {
         self.wake(&mut fabric);
         if let Some(watch) = self.watch.get() {
             let fresh = watch.take(&mut fabric);
-            self.let_go(fabric);
+            self.unlock(fabric);
             watch.tell(&fresh);
             return result;
         }
-        self.let_go(fabric);
+        self.unlock(fabric);
         result
     }
 
-    /// Unlocks, and sends what there is to send.
-    #[inline(always)]
-    fn let_go(&self, fabric: MutexGuard<'_, Fabric>) {
-        #[cfg(not(feature = "network"))]
-        drop(fabric);
-        #[cfg(feature = "network")]
-        self.send_outgoing(fabric);
-    }
-
-    #[cfg(feature = "network")]
-    #[inline(always)]
-    fn send_outgoing(&self, mut fabric: MutexGuard<'_, Fabric>) {
-        if let Some(border) = &mut fabric.border
-            && border.has_outgoing()
-        {
-            let (outgoing, is_crowded) = (border.take(), border.is_crowded());
-            drop(fabric);
-            match outgoing {
-                Some(outgoing) => self.send(outgoing),
-                None if is_crowded => self.wait_for_room(),
-                None => {}
-            }
-        }
-    }
-
-    fn tell_time(&self, fabric: &mut Fabric) {
+    pub(crate) fn tell_time(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock {
             fabric.set_now(clock.now());
         }
@@ -259,149 +206,10 @@ impl World {
     /// Takes what has come from other processes, if something can; else it is perhaps others' turn.
     #[cold]
     pub(crate) fn look_around(&self, turn: Turn) {
-        #[cfg(feature = "network")]
-        if self.listens() && self.look() {
+        if self.poll_sockets() {
             return;
         }
         if turn == Turn::Others {
-            std::thread::yield_now();
-        }
-    }
-
-    /// What the network says of the destination of an address vector. That takes system calls, so it is asked
-    /// without the lock.
-    pub(crate) fn outside(&self, attr: &AhAttr) -> Outside {
-        #[cfg(feature = "network")]
-        if self.config.behavior.unowned_gid == Check::Refused
-            && let Some(network) = self.config.network
-            && let Some(grh) = attr.grh
-            && !grh.dgid.is_multicast()
-        {
-            return network.unreachable(ip_of(grh.dgid));
-        }
-        let _ = attr;
-        None
-    }
-
-    /// Whether something can come from other processes.
-    #[cfg(feature = "network")]
-    pub(crate) fn listens(&self) -> bool {
-        let sockets = self.sockets.as_ref();
-        sockets.is_some_and(Sockets::has_listeners)
-    }
-
-    /// Takes what has come from other processes; whether something has.
-    #[cfg(feature = "network")]
-    pub(crate) fn look(&self) -> bool {
-        let Some(sockets) = &self.sockets else {
-            return false;
-        };
-        sockets.count_look();
-        self.send_more();
-        let has_come = self.read(sockets);
-        if has_come {
-            sockets.call_receiver();
-        }
-        has_come
-    }
-
-    /// As above, but leaves what waits for an answer.
-    #[cfg(feature = "network")]
-    pub(crate) fn read(&self, sockets: &Sockets) -> bool {
-        let mut has_come = false;
-        sockets.read(|entrance, address, came| {
-            has_come = true;
-            self.with(|fabric| fabric.arrive(entrance, address, came));
-        });
-        has_come
-    }
-
-    /// Whether a thread that has looked so often looks once more before it sleeps.
-    #[cfg(feature = "network")]
-    pub(crate) fn looks_again(&self, looks: u32) -> bool {
-        looks < LOOKS && self.listens()
-    }
-
-    /// Takes what has come from other processes, before a thread sleeps. After its last look others see to what comes.
-    #[cfg(feature = "network")]
-    pub(crate) fn look_again(&self, looks: &mut u32) {
-        self.look_around(Turn::Others);
-        *looks += 1;
-        if let Some(sockets) = &self.sockets
-            && *looks == LOOKS
-        {
-            sockets.stop_looking();
-        }
-    }
-
-    /// Sends the acknowledgements that wait for an answer, and what one queue pair sends in its turn. Whether more turns
-    /// are wanted.
-    #[cfg(feature = "network")]
-    pub(crate) fn send_more(&self) -> bool {
-        let mut fabric = self.fabric.lock();
-        let border = fabric.border.as_mut();
-        let are_wanted = border.as_ref().is_some_and(|border| border.has_turns());
-        let kept = border.and_then(|border| border.take_all());
-        drop(fabric);
-        if let Some(kept) = kept {
-            self.send(kept);
-        }
-        are_wanted && self.with(|fabric| gateway::send_more(fabric))
-    }
-
-    /// Sends what there is to send, if nobody has the lock; whether all has been sent.
-    #[cfg(feature = "network")]
-    pub(crate) fn send_rest(&self) -> bool {
-        let Some(mut fabric) = self.fabric.try_lock() else {
-            return false;
-        };
-        if fabric.border.is_none() {
-            return true;
-        }
-        // As the kernel does when it closes what a process has of rdma_cm.
-        fabric.manage(|manager, _| manager.take_leave_of_all());
-        let Some(border) = &mut fabric.border else {
-            return true;
-        };
-        let rest = border.take_all();
-        let is_sent = rest.is_none() && border.is_all_sent();
-        drop(fabric);
-        if let Some(rest) = rest {
-            self.send(rest);
-        }
-        is_sent
-    }
-
-    /// Sends what has left, and what leaves meanwhile.
-    #[cfg(feature = "network")]
-    fn send(&self, outgoing: Outgoing) {
-        let mut next = Some(outgoing);
-        while let (Some(outgoing), Some(sockets)) = (next, &self.sockets) {
-            let cuts = sockets.send(&outgoing);
-            let mut fabric = self.fabric.lock();
-            let border = fabric.border.as_mut();
-            next = border.and_then(|border| border.sent(outgoing, cuts));
-        }
-    }
-
-    /// Waits while another thread sends and much more is to be sent, a second at most: a program cannot post faster than
-    /// the system sends.
-    #[cfg(feature = "network")]
-    #[cold]
-    fn wait_for_room(&self) {
-        self.yield_until(|| {
-            let fabric = self.fabric.lock();
-            let border = fabric.border.as_ref();
-            border.is_none_or(|border| !border.is_crowded())
-        });
-    }
-
-    /// Lets other threads run until something is done, a second at most.
-    #[cfg(feature = "network")]
-    pub(crate) fn yield_until(&self, is_done: impl Fn() -> bool) {
-        let Some(clock) = &self.clock else { return };
-        let end = clock.now().after(std::time::Duration::from_secs(1));
-        while !is_done() && clock.now() < end {
             std::thread::yield_now();
         }
     }
@@ -515,8 +323,7 @@ impl World {
             site: fabric.site,
         };
         let mut deadline = None;
-        #[cfg(feature = "network")]
-        let mut looks = 0;
+        let mut polls = 0;
         loop {
             let result = attempt(fabric);
             let Err(error) = result else { return result };
@@ -551,18 +358,8 @@ impl World {
                     if fabric.is_closed() {
                         return Err(self.stalled(fabric, place, verb, wait_for));
                     }
-                    #[cfg(feature = "network")]
-                    if let Some(outgoing) =
-                        fabric.border.as_mut().and_then(|border| border.take_all())
-                    {
-                        MutexGuard::unlocked(fabric, || self.send(outgoing));
-                        continue;
-                    }
-                    // Once the lock was let go, what the wait is for may have come.
-                    #[cfg(feature = "network")]
-                    if self.looks_again(looks) {
-                        MutexGuard::unlocked(fabric, || self.look_again(&mut looks));
-                        self.tell_time(fabric);
+                    // While the lock was released, what the wait is for may have come.
+                    if self.exchange_packets(fabric, &mut polls) {
                         continue;
                     }
                     self.sleep(fabric, waiting, deadline);

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 
 use verbs_api::lab::TraceEvent;
 use verbs_api::{
-    BatchEnd, Context, Cq, Error, Handle, Mr, Object, PostError, Qp, ReregError, Result, SendWr,
-    Verb, Wait, Wc,
+    BatchEnd, Capabilities, Context, Cq, Error, Handle, Mr, Object, PostError, Qp, ReregError,
+    Result, SendWr, Verb, Wait, Wc,
 };
 
 use super::say::{self, Say};
@@ -255,7 +255,11 @@ impl Sim {
         let node = self.node(verb, handle)?;
         self.world.with(|fabric| {
             self.check_call(fabric, node, verb)?;
-            fabric.descriptor(node, verb, of)
+            let seat = &mut fabric.seats[node as usize];
+            let device = &mut seat.node.device;
+            let lacks = "has no file descriptors";
+            device.base.check_has(verb, Capabilities::FD, lacks)?;
+            seat.descriptors.open(verb, of, device)
         })
     }
 

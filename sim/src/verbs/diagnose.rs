@@ -13,7 +13,7 @@ use crate::diagnosis::Suppressions;
 use crate::diagnosis::{Diagnosis, Unposted};
 use crate::fabric::findings::diagnose;
 use crate::fabric::{WaitFor, Waiting};
-use crate::runtime::world::World;
+use crate::runtime::World;
 
 impl Sim {
     /// What the program did wrong or left undone so far: at its end, all of it.
@@ -127,8 +127,7 @@ impl Stuck {
     /// stopped in the middle, as by a signal, also what its threads do, and why that has no end. Batches that are not posted
     /// only a layer over the verbs knows ([`Unposted`]).
     pub fn diagnose(sim: &Sim, unposted: Vec<Unposted>, stopped: Option<&[Self]>) -> Diagnosis {
-        #[cfg(feature = "network")]
-        crate::verbs::network::note_unread(&sim.world);
+        crate::network::note_unread(&sim.world);
         sim.world.with(|fabric| {
             fabric.unposted = unposted;
             diagnose(fabric, stopped)

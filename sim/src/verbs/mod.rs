@@ -7,8 +7,6 @@ pub(crate) mod diagnose;
 mod lab;
 mod layer;
 mod model;
-#[cfg(feature = "network")]
-mod network;
 mod say;
 mod sim;
 pub(crate) mod watch;

@@ -7,7 +7,7 @@ use verbs_api::{Cause, CompChannel, Error, ErrorKind, Result, Verb, Wait};
 
 use super::sim::Sim;
 use crate::fabric::WaitFor;
-use crate::runtime::world::World;
+use crate::runtime::World;
 
 impl Sim {
     /// One more thread takes part in the simulation, until the value is dropped. To be called before

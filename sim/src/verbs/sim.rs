@@ -22,11 +22,10 @@ use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
 use crate::fabric::{WaitFor, ends};
-#[cfg(feature = "network")]
-use crate::network::receiver::Receiver;
+use crate::network::Receiver;
+use crate::runtime::World;
 use crate::runtime::idle;
 use crate::runtime::timer_thread::TimerThread;
-use crate::runtime::world::World;
 use crate::sync::CHECKED;
 
 /// A fabric of simulated RDMA devices: implements [`Verbs`] and, as a laboratory, [`Lab`].
@@ -49,7 +48,6 @@ pub struct Sim {
     /// The same without observation; `None` if this is that one.
     unobserved: Option<Box<Sim>>,
     _timers: Option<TimerThread>,
-    #[cfg(feature = "network")]
     pub(crate) receiver: Option<Arc<Receiver>>,
 }
 
@@ -57,22 +55,16 @@ impl Sim {
     /// Starts a simulation.
     pub fn new(config: SimConfig) -> Self {
         let world = Arc::new(World::new(config));
-        #[cfg(feature = "network")]
-        let receiver = world
-            .config
-            .network
-            .map(|_| Arc::new(Receiver::new(&world)));
+        let receiver = Receiver::of(&world);
         let unobserved = Self {
             strict: None,
             world: world.clone(),
             unobserved: None,
             _timers: None,
-            #[cfg(feature = "network")]
             receiver: receiver.clone(),
         };
         Self {
             strict: None,
-            #[cfg(feature = "network")]
             receiver,
             _timers: TimerThread::start(&world),
             world,
@@ -118,7 +110,6 @@ impl Verbs for Sim {
             ));
         };
         self.world.check_thread(verb)?;
-        #[cfg(feature = "network")]
         self.take_addresses(verb, node)?;
         self.call_node(
             node,
@@ -134,7 +125,6 @@ impl Verbs for Sim {
         let closed = self.call(Verb::CloseDevice, context, say, |node| {
             node.close_device(context)
         });
-        #[cfg(feature = "network")]
         self.update_receiver(context, true);
         closed
     }
@@ -488,7 +478,6 @@ impl Verbs for Sim {
             node.modify_qp(qp, attr, mask, outside)
         });
         ends::note_modified(&self.world, (node, qp), &modified, attr, mask);
-        #[cfg(feature = "network")]
         self.update_receiver(qp.context(), false);
         modified
     }
@@ -498,7 +487,6 @@ impl Verbs for Sim {
         let say = || format!("{qp}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Element::Qp(qp)));
         let destroyed = self.wait(Verb::DestroyQp, qp, wait, say, |node| node.destroy_qp(qp));
-        #[cfg(feature = "network")]
         self.update_receiver(qp.context(), false);
         destroyed
     }
@@ -550,7 +538,6 @@ impl Verbs for Sim {
         self.call(Verb::AttachMcast, qp, say, |node| {
             node.attach_mcast(qp, group, lid)
         })?;
-        #[cfg(feature = "network")]
         self.join_group(qp, group, lid)?;
         Ok(())
     }
@@ -561,7 +548,6 @@ impl Verbs for Sim {
         let detached = self.call(Verb::DetachMcast, qp, say, |node| {
             node.detach_mcast(qp, group, lid)
         });
-        #[cfg(feature = "network")]
         self.update_receiver(qp.context(), true);
         detached
     }

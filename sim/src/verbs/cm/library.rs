@@ -10,7 +10,7 @@ use verbs_api::{
 };
 
 use crate::cm::OwnQp;
-use crate::verbs::sim::Sim;
+use crate::verbs::Sim;
 
 /// The library around a simulation.
 pub(crate) struct Library<'s>(pub(crate) &'s Sim);

@@ -1,8 +1,6 @@
 //! rdma_cm: each call on the connection manager, and on queue pairs what librdmacm does beside it.
 
 mod library;
-#[cfg(feature = "network")]
-mod names;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -60,14 +58,13 @@ impl Sim {
                 fabric.manage(work)
             })
         });
-        #[cfg(feature = "network")]
         self.update_managed();
         result
     }
 
     /// A call that only looks, or is a part of another.
     #[track_caller]
-    fn look_at<R>(&self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
+    pub(crate) fn look_at<R>(&self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
         self.world.with(|fabric| fabric.manage(work))
     }
 
@@ -139,27 +136,6 @@ impl Sim {
     }
 }
 
-/// There is no other process.
-#[cfg(not(feature = "network"))]
-impl Sim {
-    fn is_of_machine(&self, _: core::net::IpAddr) -> bool {
-        false
-    }
-
-    fn leads_to(&self, _: CmId, _: SocketAddr) -> Option<core::net::IpAddr> {
-        None
-    }
-
-    fn with_name(
-        &self,
-        _: Verb,
-        _: (CmId, u16),
-        mut bind: impl FnMut() -> Result<()>,
-    ) -> Result<()> {
-        bind()
-    }
-}
-
 /// The node that the trace and fault rules say an id is of.
 fn node_of(fabric: &mut Fabric, id: Option<CmId>) -> u32 {
     let of = |id| fabric.manage(|manager, _| manager.ids.node_of(id));
@@ -214,7 +190,6 @@ impl Cm for Sim {
         let wait = (wait, WaitFor::CmAcknowledgement(id));
         let call = (Verb::CmDestroyId, Some(id));
         let destroyed = self.wait_managed(call, wait, say, |manager| manager.destroy_id(id));
-        #[cfg(feature = "network")]
         if destroyed.is_ok() {
             self.drop_names(id);
             self.update_managed();
@@ -306,17 +281,13 @@ impl Cm for Sim {
                 manager.listen(host, id, backlog)
             })
         })?;
-        #[cfg(feature = "network")]
-        if let Some(sockets) = &self.world.sockets {
-            names::open(sockets, id);
-        }
+        self.open_names(id);
         Ok(())
     }
 
     #[track_caller]
     fn connect(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
         let say = || format!("{id}, {} B", param.private_data.len());
-        #[cfg(feature = "network")]
         self.follow_name(id);
         self.managed(Verb::CmConnect, Some(id), say, |manager, host| {
             manager.connect(host, id, param)

@@ -9,11 +9,9 @@ use std::{io, thread};
 use verbs_api::cm::{Cm, CmId};
 use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
 
+use super::service::Service;
 use crate::config::Mode;
-use crate::network;
-use crate::network::service::Service;
-use crate::network::sockets::Sockets;
-use crate::verbs::sim::Sim;
+use crate::verbs::Sim;
 
 /// An id gets a port that is free in its own process so often at most, until one is free in the others too.
 const TRIES: u32 = 16;
@@ -169,6 +167,16 @@ impl Sim {
         names.iter().zip(addresses).map(take).collect()
     }
 
+    /// An id listens: clients that look for its port are led to it. A port that is only bound refuses connections.
+    pub(crate) fn open_names(&self, id: CmId) {
+        let Some(sockets) = &self.world.sockets else {
+            return;
+        };
+        for service in sockets.services.lock().get(&id).into_iter().flatten() {
+            service.open();
+        }
+    }
+
     /// An id is gone: so are its names.
     pub(crate) fn drop_names(&self, id: CmId) {
         let services = self.world.sockets.as_ref().map(|sockets| &sockets.services);
@@ -178,17 +186,10 @@ impl Sim {
     }
 }
 
-/// An id listens: those who ask for its port are led to it. A port that is only bound refuses connections.
-pub(crate) fn open(sockets: &Sockets, id: CmId) {
-    for service in sockets.services.lock().get(&id).into_iter().flatten() {
-        service.open();
-    }
-}
-
 /// Whether an address is of the machine, where there is no network. Loopback leads every id to its
 /// own port there, and virtual time has no machine.
 fn is_of_program(mode: Mode, address: IpAddr) -> bool {
-    mode == Mode::RealTime && !address.is_loopback() && network::is_of_machine(address)
+    mode == Mode::RealTime && !address.is_loopback() && super::is_of_machine(address)
 }
 
 fn refused(verb: Verb, error: &io::Error) -> Error {

@@ -5,18 +5,18 @@ use std::os::fd::BorrowedFd;
 
 use verbs_api::{Context, Error, ErrorKind, Gid, Handle, Qp, Result, Verb};
 
-use super::sim::Sim;
+use super::gateway::{self, groups};
 use crate::device::node_of;
-use crate::network::gateway::{self, groups};
-use crate::runtime::world::World;
+use crate::runtime::World;
+use crate::verbs::Sim;
 
 impl Sim {
     /// Takes what has come from other processes, for a program that waits for a descriptor: an answer is often soon
     /// there. It does so while this is true, and sleeps then. `looks` is 0 at first.
     pub fn look_for_packets(&self, looks: &mut u32) -> bool {
-        let again = self.world.looks_again(*looks);
+        let again = self.world.polls_again(*looks);
         if again {
-            self.world.look_again(looks);
+            self.world.poll_again(looks);
         }
         again
     }
@@ -66,8 +66,8 @@ impl Sim {
         }
         let listeners = self.world.with(|fabric| {
             let now = fabric.node(node).device.base.listeners;
-            let border = fabric.border.as_mut();
-            let all = border.map_or(0, |border| border.count_listeners(node, now));
+            let gateway = fabric.gateway.as_mut();
+            let all = gateway.map_or(0, |gateway| gateway.count_listeners(node, now));
             sockets.set_listeners(all > 0);
             all
         });
@@ -86,9 +86,9 @@ impl Sim {
         };
         let listeners = self.world.with(|fabric| {
             let now = fabric.manage(|manager, _| manager.expecting());
-            let border = fabric.border.as_mut();
-            let all = border.map_or(0, |border| {
-                border.count_listeners(self.world.config.nodes, now)
+            let gateway = fabric.gateway.as_mut();
+            let all = gateway.map_or(0, |gateway| {
+                gateway.count_listeners(self.world.config.nodes, now)
             });
             sockets.set_listeners(all > 0);
             all
