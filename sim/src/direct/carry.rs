@@ -11,9 +11,8 @@ use verbs_api::{
 use super::conditions::{Detour, End, EndMut, Leaving, atomic_result, ensure};
 #[cfg(test)]
 use super::tally::Tally;
-use crate::fabric::{Fabric, Seat};
 use crate::memory::{Gathered, Span, move_bytes};
-use crate::node::Node;
+use crate::node::{Node, NodeSlot};
 use crate::qp::{CachedPath, Kinds};
 use crate::time::Time;
 
@@ -42,25 +41,11 @@ impl Direct {
 
 /// Carries messages out at once.
 pub(crate) struct Carrier<'f> {
-    seats: &'f mut [Seat],
-    direct: &'f mut Direct,
-    news: &'f mut Vec<u32>,
-    now: Time,
-    site: Option<Site>,
-}
-
-impl Fabric {
-    /// Carries messages out at once.
-    #[inline(always)]
-    pub(crate) fn carrier(&mut self) -> Carrier<'_> {
-        Carrier {
-            seats: &mut self.seats,
-            direct: &mut self.direct,
-            news: &mut self.news,
-            now: self.now,
-            site: self.site,
-        }
-    }
+    pub(crate) slots: &'f mut [NodeSlot],
+    pub(crate) direct: &'f mut Direct,
+    pub(crate) news: &'f mut Vec<u32>,
+    pub(crate) now: Time,
+    pub(crate) site: Option<Site>,
 }
 
 impl Carrier<'_> {
@@ -89,7 +74,7 @@ impl Carrier<'_> {
     }
 
     fn has_in_batches(&self, index: u32, qp: QpHandle, wr: &SendWr<'_>) -> bool {
-        let qps = &self.seats[index as usize].node.qps;
+        let qps = &self.slots[index as usize].node.qps;
         let own = qps.get(qp.index(), qp.generation());
         own.is_ok_and(|own| own.common.init.send_ops.contains(SendOps::of(&wr.op)))
     }
@@ -97,7 +82,7 @@ impl Carrier<'_> {
     /// An end, to look at.
     #[inline(always)]
     fn at(&self, node: u32, qp: u32) -> End<'_> {
-        let Node { qps, device, .. } = &self.seats[node as usize].node;
+        let Node { qps, device, .. } = &self.slots[node as usize].node;
         let qp = qps.at(qp);
         End { qp, device }
     }
@@ -105,7 +90,7 @@ impl Carrier<'_> {
     /// An end, to work with at the present time.
     #[inline(always)]
     fn at_mut(&mut self, node: u32, qp: u32) -> EndMut<'_> {
-        let node = &mut self.seats[node as usize].node;
+        let node = &mut self.slots[node as usize].node;
         node.set_now(self.now);
         node.device.base.site = self.site;
         let qp = node.qps.at_mut(qp);
@@ -152,7 +137,7 @@ impl Carrier<'_> {
         wr: &SendWr<'_>,
         of: usize,
     ) -> Result<(), Detour> {
-        let Node { qps, device, .. } = &self.seats[index as usize].node;
+        let Node { qps, device, .. } = &self.slots[index as usize].node;
         let own = qps.get(qp.index(), qp.generation());
         let own = own.map_err(|_| Detour::NearTransport)?;
         let is_it = own.common.handle.context() == qp.context();
@@ -164,7 +149,7 @@ impl Carrier<'_> {
         let near = End { qp: own, device };
         let leaving = near.leave((way, wr), &mut self.direct.local)?;
         let far = way.node;
-        let Node { qps, device, .. } = &self.seats[far as usize].node;
+        let Node { qps, device, .. } = &self.slots[far as usize].node;
         let qp_there = qps.at(way.peer);
         let there = End {
             qp: qp_there,
@@ -286,11 +271,11 @@ impl Carrier<'_> {
     /// As [`Fabric::collect`], of a node that has sent nothing and whose deadline is the same.
     #[inline(always)]
     fn collect(&mut self, index: u32) {
-        let seat = &mut self.seats[index as usize];
-        if seat.waiting > 0 && seat.node.take_news() {
+        let slot = &mut self.slots[index as usize];
+        if slot.waiting > 0 && slot.node.take_news() {
             self.news.push(index);
         }
-        seat.descriptors.update(&mut seat.node.device);
+        slot.descriptors.update(&mut slot.node.device);
     }
 
     /// Looks for the way of a queue pair to its peer.
@@ -315,7 +300,7 @@ impl Carrier<'_> {
 
     /// The slot of the queue pair with a number.
     fn find(&self, node: u32, qp_num: u32) -> Result<u32, Detour> {
-        let node = &self.seats[node as usize].node;
+        let node = &self.slots[node as usize].node;
         node.find_by_number(qp_num).ok_or(Detour::FarQp)
     }
 }

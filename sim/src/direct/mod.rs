@@ -17,4 +17,4 @@ mod equivalence;
 #[cfg(test)]
 mod tally;
 
-pub(crate) use carry::{Direct, keeps_ways};
+pub(crate) use carry::{Carrier, Direct, keeps_ways};

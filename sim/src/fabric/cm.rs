@@ -8,12 +8,13 @@ use verbs_api::lab::TraceRecord;
 use verbs_api::{AhAttr, Gid, Mtu, Verb};
 use verbs_roce::mad::CmMad;
 
-use super::{Fabric, Seat};
+use super::Fabric;
 use crate::address::{fnv, gid_of, ip_of};
 use crate::cm::{Arrival, Host, Local, Manager, Outgoing, Peer, Reads};
 use crate::config::{Mode, SimConfig};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::node::NodeSlot;
 use crate::packet::payload::Payload;
 use crate::packet::{PortId, Route};
 
@@ -43,7 +44,7 @@ impl Fabric {
         let manager = &mut self.managed.manager;
         (manager.now, manager.site) = (self.now, self.site);
         let machine = Machine {
-            seats: &self.seats,
+            slots: &self.slots,
             config: &self.config,
         };
         let result = work(manager, &machine);
@@ -58,14 +59,14 @@ impl Fabric {
 /// Messages came to QP 1 of a node.
 #[cold]
 pub(super) fn receive(fabric: &mut Fabric, node: u32) {
-    for (route, payload) in fabric.seats[node as usize].node.device.gsi.take() {
+    for (route, payload) in fabric.slots[node as usize].node.device.gsi.take() {
         let Some((arrival, mad)) = read(fabric, node, &route, &payload) else {
             continue;
         };
         let manager = &mut fabric.managed.manager;
         manager.now = fabric.now;
         let machine = Machine {
-            seats: &fabric.seats,
+            slots: &fabric.slots,
             config: &fabric.config,
         };
         manager.receive(&machine, arrival, &mad);
@@ -78,11 +79,11 @@ fn read(fabric: &Fabric, node: u32, route: &Route, payload: &Payload) -> Option<
     let bytes = payload.bytes(&mut fabric.memory.lock()).ok()?;
     let mad = CmMad::read(&bytes).ok()?;
     let machine = Machine {
-        seats: &fabric.seats,
+        slots: &fabric.slots,
         config: &fabric.config,
     };
     let to = machine.local(route.to?, route.dgid)?;
-    let subnet = fabric.seats[node as usize].node.device.ports.subnet();
+    let subnet = fabric.slots[node as usize].node.device.ports.subnet();
     let from = Peer {
         gid: route.sgid,
         lid: subnet.map_or(0, |subnet| subnet.lid(route.from)),
@@ -104,7 +105,7 @@ fn flush(fabric: &mut Fabric) {
     fabric.deadlines.is_sooner = true;
     let managed = &mut fabric.managed;
     if managed.waiting > 0 && managed.manager.channels.take_news() {
-        fabric.news.push(fabric.seats.len() as u32);
+        fabric.news.push(fabric.slots.len() as u32);
     }
     while let Some(channel) = managed.manager.channels.changed() {
         let queue = managed.manager.channels.queue(Verb::CmGetEvent, channel);
@@ -123,9 +124,9 @@ fn flush(fabric: &mut Fabric) {
 /// Sends a message through QP 1 of a node.
 fn send(fabric: &mut Fabric, outgoing: &Outgoing) {
     let Outgoing { from, to, mad } = outgoing;
-    let seat = &mut fabric.seats[from.id.node as usize];
-    seat.node.set_now(fabric.now);
-    let device = &mut seat.node.device;
+    let slot = &mut fabric.slots[from.id.node as usize];
+    slot.node.set_now(fabric.now);
+    let device = &mut slot.node.device;
     let attr = AhAttr {
         dlid: to.lid,
         ..AhAttr::global(from.id.port, from.gid_index, to.gid)
@@ -161,14 +162,14 @@ fn send(fabric: &mut Fabric, outgoing: &Outgoing) {
 
 /// The nodes as the machine that the manager runs on.
 struct Machine<'a> {
-    seats: &'a [Seat],
+    slots: &'a [NodeSlot],
     config: &'a SimConfig,
 }
 
 impl Machine<'_> {
     fn device(&self, node: u32) -> Option<&Device> {
-        let seat = self.seats.get(node as usize)?;
-        Some(&seat.node.device).filter(|device| !device.base.dead)
+        let slot = self.slots.get(node as usize)?;
+        Some(&slot.node.device).filter(|device| !device.base.dead)
     }
 
     /// A port by one of its GIDs.
@@ -191,7 +192,7 @@ impl Machine<'_> {
 
     /// The port that has an address, and the GID by which it leads there.
     fn place(&self, address: IpAddr) -> Option<(PortId, Gid)> {
-        let ports = &self.seats[0].node.device.ports;
+        let ports = &self.slots[0].node.device.ports;
         if ports.subnet().is_none() {
             let gid = gid_of(address);
             return Some((ports.port_of(&gid)?, gid));
@@ -203,8 +204,8 @@ impl Machine<'_> {
         let node = u16::from_be_bytes([high, low]).into();
         let id = PortId { node, port };
         let is_there = ipoib(id) == address && (1..=self.config.ports).contains(&port);
-        let seat = self.seats.get(node as usize).filter(|_| is_there)?;
-        Some((id, seat.node.device.ports.at(port).gids[0]))
+        let slot = self.slots.get(node as usize).filter(|_| is_there)?;
+        Some((id, slot.node.device.ports.at(port).gids[0]))
     }
 }
 
@@ -267,7 +268,7 @@ impl Host for Machine<'_> {
 
     fn group_lid(&self, group: Gid) -> u16 {
         const FIRST: u16 = 0xc000;
-        match self.seats[0].node.device.ports.subnet() {
+        match self.slots[0].node.device.ports.subnet() {
             Some(_) => FIRST | (fnv(&group.0) as u16 & 0x1fff),
             None => 0,
         }

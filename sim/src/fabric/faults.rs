@@ -40,9 +40,9 @@ impl Fabric {
     pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
         // Nodes that have the same rule count together.
         let on_node = || {
-            self.seats
+            self.slots
                 .iter()
-                .find_map(|seat| seat.node.device.base.rules.struck(id))
+                .find_map(|slot| slot.node.device.base.rules.struck(id))
         };
         let of_port = || self.outages.struck(id);
         self.wire.struck(id).or_else(on_node).or_else(of_port)
@@ -76,10 +76,10 @@ impl Fabric {
         if let Some(empty) = &self.empty {
             empty.clear();
         }
-        for seat in &mut self.seats {
-            seat.node.device.base.whole_messages = whole_messages;
-            let shows = quiet_polls && !seat.node.device.base.dead;
-            seat.node
+        for slot in &mut self.slots {
+            slot.node.device.base.whole_messages = whole_messages;
+            let shows = quiet_polls && !slot.node.device.base.dead;
+            slot.node
                 .device
                 .cqs
                 .show_empty(self.empty.clone().filter(|_| shows));

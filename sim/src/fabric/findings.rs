@@ -69,7 +69,7 @@ pub(crate) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
 pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
-        let numbers = 0..fabric.seats.len() as u32;
+        let numbers = 0..fabric.slots.len() as u32;
         let findings = numbers.flat_map(|number| {
             let found = found(fabric.node(number)).into_iter();
             found.map(move |noted| finding(number, noted))

@@ -11,15 +11,15 @@ use crate::node::Node;
 
 /// From now on what is new is kept for [`take_fresh`]; `is_any` says that there is some.
 pub(crate) fn keep_fresh(fabric: &mut Fabric, is_any: &Arc<AtomicBool>) {
-    for seat in &mut fabric.seats {
-        seat.node.device.base.history.news.keep(is_any.clone());
+    for slot in &mut fabric.slots {
+        slot.node.device.base.history.news.keep(is_any.clone());
     }
 }
 
 /// What is new since the last call.
 pub(crate) fn take_fresh(fabric: &mut Fabric) -> Vec<Finding> {
     let mut found = Vec::new();
-    for number in 0..fabric.seats.len() as u32 {
+    for number in 0..fabric.slots.len() as u32 {
         let fresh = fabric.node_mut(number).device.base.history.news.take();
         let of_node = |fresh| {
             let noted = noted(fabric, fabric.node(number), fresh)?;

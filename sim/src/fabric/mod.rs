@@ -28,15 +28,14 @@ use verbs_api::site::Site;
 use verbs_api::{Context, Gid, Result};
 
 use crate::config::{Mode, SimConfig};
-use crate::descriptor::Descriptors;
 use crate::device::EmptyCqs;
 use crate::device::{Gids, gids, reason};
 use crate::diagnosis::Unposted;
-use crate::direct::Direct;
+use crate::direct::{Carrier, Direct};
 use crate::fault::{Striker, Strikers};
 use crate::memory::{Memory, SharedMemory};
 use crate::network::Gateway;
-use crate::node::Node;
+use crate::node::{Node, NodeSlot};
 use crate::packet::frame;
 use crate::packet::payload::Payload;
 use crate::packet::{Packet, PortId};
@@ -55,7 +54,7 @@ use wire::{Verdict, Wire};
 #[derive(Debug)]
 pub(crate) struct Fabric {
     pub(crate) config: SimConfig,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) slots: Vec<NodeSlot>,
     pub(crate) memory: SharedMemory,
     pub(crate) now: Time,
     /// Packets under way, in the order in which they arrive. In inline mode there are none between
@@ -95,15 +94,6 @@ pub(crate) struct Fabric {
 /// What stands for the connection manager in the place of a node.
 const MANAGER: u32 = u32::MAX;
 
-/// A node in its place.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    pub(crate) node: Node,
-    /// Threads that wait for news of it.
-    pub(crate) waiting: u32,
-    pub(crate) descriptors: Descriptors,
-}
-
 /// Lets a queue pair have its turn, and takes from its node what came of that.
 #[cold]
 pub(crate) fn give_turn(fabric: &mut Fabric, index: u32, qp: (u32, u32)) {
@@ -140,7 +130,7 @@ impl Fabric {
         let located = if config.has_network() { 0 } else { nodes };
         let gids = gids(located, ports, subnet.is_some());
         let shared = (Arc::new(gids), memory.clone());
-        let seat = |id| {
+        let slot = |id| {
             let mut node = Node::new(
                 id,
                 ports,
@@ -164,14 +154,10 @@ impl Fabric {
             if config.trace {
                 node.device.base.start_trace();
             }
-            Seat {
-                node,
-                waiting: 0,
-                descriptors: Descriptors::default(),
-            }
+            NodeSlot::new(node)
         };
         let mut fabric = Self {
-            seats: (0..nodes).map(seat).collect(),
+            slots: (0..nodes).map(slot).collect(),
             memory,
             now: Time::ZERO,
             flight: Box::default(),
@@ -202,6 +188,18 @@ impl Fabric {
         fabric
     }
 
+    /// The fast path, for one call.
+    #[inline(always)]
+    pub(crate) fn carrier(&mut self) -> Carrier<'_> {
+        Carrier {
+            slots: &mut self.slots,
+            direct: &mut self.direct,
+            news: &mut self.news,
+            now: self.now,
+            site: self.site,
+        }
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.now
     }
@@ -213,12 +211,12 @@ impl Fabric {
 
     /// A node, to look at.
     pub(crate) fn node(&self, index: u32) -> &Node {
-        &self.seats[index as usize].node
+        &self.slots[index as usize].node
     }
 
     /// Works on a node where nothing comes of it that would have to take effect, nor that ways of messages depend on.
     pub(crate) fn node_mut(&mut self, index: u32) -> &mut Node {
-        &mut self.seats[index as usize].node
+        &mut self.slots[index as usize].node
     }
 
     /// Works on a node, and lets what comes of it take effect.
@@ -237,7 +235,7 @@ impl Fabric {
     /// As above, where no way of a message depends on what changes.
     #[inline]
     pub(crate) fn work_quietly<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
-        let node = &mut self.seats[index as usize].node;
+        let node = &mut self.slots[index as usize].node;
         node.set_now(self.now);
         node.device.base.site = self.site;
         let result = work(node);
@@ -270,7 +268,7 @@ impl Fabric {
         let mut fate = None;
         // What goes nowhere is lost.
         if let Some(to) = to {
-            let node = &mut self.seats[to.node as usize].node;
+            let node = &mut self.slots[to.node as usize].node;
             node.set_now(self.now);
             let taken = match self.config.wire {
                 false => node.handle_packet(packet),
@@ -282,7 +280,7 @@ impl Fabric {
             delivered.payload = Payload::default();
         }
         if let Some(fate) = fate {
-            fates::note(&mut self.seats, &fate);
+            fates::note(&mut self.slots, &fate);
         }
         if let Some(to) = to {
             self.collect(to.node);
@@ -299,14 +297,14 @@ impl Fabric {
     /// Takes from a node what came of work on it: its trace, then its packets; notes its news.
     #[inline(always)]
     fn collect(&mut self, index: u32) {
-        let seat = &mut self.seats[index as usize];
-        self.deadlines.update(index, &mut seat.node.device);
-        if seat.waiting > 0 && seat.node.take_news() {
+        let slot = &mut self.slots[index as usize];
+        self.deadlines.update(index, &mut slot.node.device);
+        if slot.waiting > 0 && slot.node.take_news() {
             self.news.push(index);
         }
-        seat.descriptors.update(&mut seat.node.device);
+        slot.descriptors.update(&mut slot.node.device);
         if self.unseen {
-            return seat.node.device.outbox.move_to(&mut self.flight);
+            return slot.node.device.outbox.move_to(&mut self.flight);
         }
         self.collect_seen(index);
     }
@@ -316,7 +314,7 @@ impl Fabric {
     fn collect_seen(&mut self, index: u32) {
         if let Some(trace) = &mut self.trace {
             let (at, node) = (self.now.since_start(), index);
-            let events = self.seats[index as usize]
+            let events = self.slots[index as usize]
                 .node
                 .device
                 .base
@@ -325,7 +323,7 @@ impl Fabric {
             trace.extend(events.map(|event| TraceRecord::new(at, node, event)));
         }
         let arrives = self.now.after(self.config.latency);
-        while let Some(mut packet) = self.seats[index as usize].node.device.outbox.pop() {
+        while let Some(mut packet) = self.slots[index as usize].node.device.outbox.pop() {
             packet.arrives = arrives;
             if packet.route.to.is_none() {
                 self.lose(index, &packet, reason::NO_GID);
@@ -383,7 +381,7 @@ impl Fabric {
             self.record(index, TraceEvent::Harmed { packet, harm });
         }
         if matches!(harm, Harm::Delay(_) | Harm::Reorder(_)) {
-            fates::note(&mut self.seats, &Fate::of(&packet, reason::HELD_BACK));
+            fates::note(&mut self.slots, &Fate::of(&packet, reason::HELD_BACK));
         }
         match harm {
             Harm::Corrupt => {
@@ -427,7 +425,7 @@ impl Fabric {
             let packet = packet.view();
             self.record(node, TraceEvent::Lost { packet, why });
         }
-        fates::note(&mut self.seats, &Fate::of(packet, why));
+        fates::note(&mut self.slots, &Fate::of(packet, why));
     }
 
     /// Puts a GID into the table of a port; all nodes learn where it is.
@@ -447,8 +445,8 @@ impl Fabric {
     /// All nodes learn where GIDs are.
     pub(crate) fn adopt_gids(&mut self, gids: &Arc<Gids>) {
         self.direct.epoch += 1;
-        for seat in &mut self.seats {
-            seat.node.adopt_gids(gids.clone());
+        for slot in &mut self.slots {
+            slot.node.adopt_gids(gids.clone());
         }
     }
 
@@ -517,10 +515,10 @@ impl Fabric {
 
     /// A time before which nothing happens by itself: no packet, no timer, and no change of a port.
     pub(crate) fn expected(&mut self) -> Option<Time> {
-        let seats = &self.seats;
+        let slots = &self.slots;
         let of_node = self
             .deadlines
-            .earliest(|index| &seats[index as usize].node.device);
+            .earliest(|index| &slots[index as usize].node.device);
         let others = [
             self.managed.manager.next_deadline(),
             self.next_packet(),
@@ -568,8 +566,8 @@ impl Fabric {
     /// Takes a rule out of force.
     pub(crate) fn remove_rule(&mut self, id: FaultId) {
         self.rewire(|wire| wire.remove(id));
-        for seat in &mut self.seats {
-            seat.node.device.base.rules.remove(id);
+        for slot in &mut self.slots {
+            slot.node.device.base.rules.remove(id);
         }
         if let Some(port) = self.outages.remove(id) {
             self.work(port.node, |node| node.device.switch_port(port.port, true));
@@ -591,7 +589,7 @@ impl Fabric {
             Some(to) => {
                 let taken = self.work(to.node, |node| node.handle_packet(&packet));
                 if let Err(why) = taken {
-                    fates::note(&mut self.seats, &Fate::of(&packet, why));
+                    fates::note(&mut self.slots, &Fate::of(&packet, why));
                 }
                 if self.node(to.node).device.gsi.has_received() {
                     cm::receive(self, to.node);
@@ -602,10 +600,10 @@ impl Fabric {
     }
 
     fn next_timer(&mut self) -> Option<(Time, u32)> {
-        let seats = &mut self.seats;
+        let slots = &mut self.slots;
         let of_node = self
             .deadlines
-            .first(|index| seats[index as usize].node.next_deadline());
+            .first(|index| slots[index as usize].node.next_deadline());
         let managed = self.managed.manager.next_deadline();
         let managed = managed.map(|at| (at, MANAGER));
         of_node.into_iter().chain(managed).min()
@@ -614,9 +612,9 @@ impl Fabric {
     /// All timers that run, in the order of their deadlines.
     pub(crate) fn timers(&self) -> Vec<TimerReport> {
         let mut timers: Vec<_> = self
-            .seats
+            .slots
             .iter()
-            .flat_map(|seat| seat.node.timers())
+            .flat_map(|slot| slot.node.timers())
             .collect();
         timers.sort_by_key(|timer| timer.at);
         timers
@@ -659,8 +657,8 @@ impl Fabric {
 
     /// One more thread waits for news of a node, or of the connection manager behind all nodes, or one less.
     pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {
-        let waiting = match self.seats.get_mut(index as usize) {
-            Some(seat) => &mut seat.waiting,
+        let waiting = match self.slots.get_mut(index as usize) {
+            Some(slot) => &mut slot.waiting,
             None => &mut self.managed.waiting,
         };
         *waiting = if starts { *waiting + 1 } else { *waiting - 1 };

@@ -8,7 +8,7 @@ use crate::time::Time;
 /// has room.
 #[cold]
 pub(super) fn grant(fabric: &mut Fabric, index: u32) {
-    let node = &mut fabric.seats[index as usize].node;
+    let node = &mut fabric.slots[index as usize].node;
     for qp in node.device.turns.take_waiting() {
         if let Some(gateway) = &mut fabric.gateway
             && let Some(asks) = node.qps.peek(qp.0)
@@ -24,7 +24,7 @@ pub(super) fn grant(fabric: &mut Fabric, index: u32) {
 /// Lets a queue pair have its turn.
 pub(super) fn give(fabric: &mut Fabric, index: u32, qp: (u32, u32)) {
     fabric.direct.epoch += 1;
-    let node = &mut fabric.seats[index as usize].node;
+    let node = &mut fabric.slots[index as usize].node;
     node.set_now(fabric.now);
     node::give_turn(node, qp);
 }

@@ -131,7 +131,7 @@ fn of_sleeper(
     let (node, silence) = match wait_for {
         WaitFor::Event(channel) => {
             let node = node_of(channel.context());
-            fabric.seats.get(node as usize)?;
+            fabric.slots.get(node as usize)?;
             (node, no_event(fabric, node, channel, false)?)
         }
         WaitFor::CmEvent(channel) if !cm::is_idle(manager, channel) => {
@@ -159,7 +159,7 @@ fn of_sleeper(
 
 fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<Finding> {
     let node = node_of(cq.context());
-    fabric.seats.get(node as usize)?;
+    fabric.slots.get(node as usize)?;
     fabric.node(node).device.cqs.query_cq(cq).ok()?;
     let problem = Problem::PolledInVain {
         cq,
@@ -194,7 +194,7 @@ fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
 }
 
 fn place_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
-    match fabric.seats.get(waiting.place as usize) {
+    match fabric.slots.get(waiting.place as usize) {
         Some(_) => waiting.place,
         None => 0,
     }

@@ -32,7 +32,10 @@ mod owner;
 mod poll;
 mod push;
 mod queue_pairs;
+mod slot;
 mod xrc;
+
+pub(crate) use slot::NodeSlot;
 
 use std::sync::Arc;
 

@@ -255,11 +255,11 @@ impl Sim {
         let node = self.node(verb, handle)?;
         self.world.with(|fabric| {
             self.check_call(fabric, node, verb)?;
-            let seat = &mut fabric.seats[node as usize];
-            let device = &mut seat.node.device;
+            let slot = &mut fabric.slots[node as usize];
+            let device = &mut slot.node.device;
             let lacks = "has no file descriptors";
             device.base.check_has(verb, Capabilities::FD, lacks)?;
-            seat.descriptors.open(verb, of, device)
+            slot.descriptors.open(verb, of, device)
         })
     }
 
