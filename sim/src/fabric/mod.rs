@@ -37,7 +37,7 @@ use crate::descriptor::Descriptors;
 use crate::device::EmptyCqs;
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
-use crate::device::{Gids, gids, reason};
+use crate::device::{Gids, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::Direct;
 use crate::fault::{Striker, Strikers};
@@ -45,7 +45,7 @@ use crate::memory::{Memory, SharedMemory};
 use crate::node::Node;
 use crate::packet::frame;
 use crate::packet::payload::Payload;
-use crate::packet::{Packet, PortId};
+use crate::packet::{DropReason, Packet, PortId};
 use crate::storage::Ring;
 use crate::time::{Time, sooner};
 use cm::Managed;
@@ -342,7 +342,7 @@ impl Fabric {
         while let Some(mut packet) = self.seats[index as usize].node.device.outbox.pop() {
             packet.arrives = arrives;
             if packet.route.to.is_none() {
-                self.lose(index, &packet, reason::NO_GID);
+                self.lose(index, &packet, DropReason::UnownedGid);
                 continue;
             }
             self.wire.spoil(&mut packet);
@@ -397,7 +397,7 @@ impl Fabric {
             self.record(index, TraceEvent::Harmed { packet, harm });
         }
         if matches!(harm, Harm::Delay(_) | Harm::Reorder(_)) {
-            fates::note(&mut self.seats, &Fate::of(&packet, reason::HELD_BACK));
+            fates::note(&mut self.seats, &Fate::of(&packet, DropReason::HeldBack));
         }
         match harm {
             Harm::Corrupt => {
@@ -436,9 +436,10 @@ impl Fabric {
         self.deadlines.is_sooner = true;
     }
 
-    pub(crate) fn lose(&mut self, node: u32, packet: &Packet, why: &'static str) {
+    pub(crate) fn lose(&mut self, node: u32, packet: &Packet, why: DropReason) {
         if self.is_traced() {
             let packet = packet.view();
+            let why = why.text();
             self.record(node, TraceEvent::Lost { packet, why });
         }
         fates::note(&mut self.seats, &Fate::of(packet, why));
