@@ -84,7 +84,7 @@ pub use diagnosis::{
 };
 #[cfg(feature = "network")]
 pub use network::Network;
-pub use packet::Pcap;
+pub use packet::{DropReason, Pcap};
 pub use verbs::{Annotation, Misuse, Participant, Sim, Sleeping, Step, Stuck, Watch, What};
 
 /// For searches in the simulator's own tests. No promise is made of it.

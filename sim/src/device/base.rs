@@ -16,7 +16,7 @@ use super::events::EventQueue;
 use super::history::{FailedWork, History, Reason};
 use super::limits::Rules;
 use crate::diagnosis::Problem;
-use crate::packet::Packet;
+use crate::packet::{DropReason, Packet};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
 
@@ -202,9 +202,9 @@ impl Base {
     }
 
     /// A packet was not taken.
-    pub(crate) fn note_dropped(&mut self, packet: &Packet, why: &'static str) {
+    pub(crate) fn note_dropped(&mut self, packet: &Packet, why: DropReason) {
         self.history.dropped(self.now, packet, why);
-        self.note(TraceEvent::Dropped { why });
+        self.note(TraceEvent::Dropped { why: why.text() });
     }
 }
 

@@ -9,7 +9,7 @@ use super::base::Base;
 use super::outbox::{Address, OutPacket, Outbox};
 use super::ports::Ports;
 use crate::packet::payload::Payload;
-use crate::packet::{Deth, Op, Packet, Psn, Route};
+use crate::packet::{Deth, DropReason, Op, Packet, Psn, Route};
 
 /// The number of the queue pair.
 pub(crate) const GSI_QPN: u32 = 1;
@@ -61,13 +61,13 @@ impl Gsi {
     }
 
     /// A packet came for it.
-    pub(crate) fn receive(&mut self, packet: &Packet) -> Result<(), &'static str> {
+    pub(crate) fn receive(&mut self, packet: &Packet) -> Result<(), DropReason> {
         match packet.op {
             Op::Datagram(deth) if deth.qkey == QKEY => {
                 self.received.push((packet.route, packet.payload.clone()));
                 Ok(())
             }
-            _ => Err("it is no message for QP 1"),
+            _ => Err(DropReason::NotForGsi),
         }
     }
 

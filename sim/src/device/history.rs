@@ -9,40 +9,17 @@ use super::fresh::{Fresh, News};
 use super::recovery::{Recovery, Standing};
 use crate::diagnosis::Class;
 use crate::diagnosis::{Noted, Problem};
-use crate::packet::{Packet, PortId, Psn};
+use crate::packet::{DropReason, Packet, PortId, Psn};
 use crate::time::Time;
 
 /// Why packets are not taken that came for want of care on a program's side.
 pub(crate) mod reason {
-    pub(crate) const NO_RECEIVE: &str = "no receive is posted";
     /// The address that a program names, for rdma_cm, follows.
     pub(crate) const NO_ADDRESS: &str = "no device here has ";
     /// The queue that is full.
     pub(crate) const SENDS: &str = "send queue";
     /// The same, if nothing can ever free a slot of it.
     pub(crate) const UNSIGNALED: &str = "send queue, in which no send is signaled,";
-    pub(crate) const NO_QP: &str = "no such qp";
-    pub(crate) const MEMORY_GONE: &str = "memory that it uses was deregistered on the way";
-    pub(crate) const ELSEWHERE: &str =
-        "no such qp: it is of another process, which a private fabric does not reach";
-    /// The same, if that is known.
-    pub(crate) const DESTROYED: &str = "the qp was destroyed";
-    pub(crate) const NOT_READY: &str = "the qp is not ready to receive";
-    pub(crate) const KEPT: &str = "the qp is not ready to receive: it is kept";
-    /// The same, of a queue pair that is gone.
-    pub(crate) const NEVER_READY: &str = "the qp was destroyed, and had not been ready to receive";
-    /// Of a queue pair that has taken nothing.
-    pub(crate) const FIRST_PSN: &str = "the qp waits for another PSN first (rq_psn)";
-    pub(crate) const OTHER_TRANSPORT: &str = "the qp is of another transport";
-    pub(crate) const OTHER_PORT: &str = "the qp is on another port";
-    pub(crate) const OTHER_PEER: &str = "it is not from the peer";
-    pub(crate) const OTHER_VERSION: &str =
-        "it is of another version of RoCE: the GID indices of the two ends have other types";
-    pub(crate) const PKEY: &str = "the P_Key does not match";
-    pub(crate) const QKEY: &str = "the Q_Key does not match";
-    pub(crate) const PATH_MTU: &str = "the message was cut for another path MTU";
-    /// Of what was carried out before.
-    pub(crate) const DUPLICATE: &str = "a duplicate";
     /// How reasons of failures begin that come of path MTUs.
     pub(crate) const OTHER_CUT: &str = "cut for another path MTU";
     /// Of a request that was taken for the first, and is a part of another.
@@ -50,22 +27,13 @@ pub(crate) mod reason {
     /// How reasons end of work on memory that is not there.
     pub(crate) const NOT_MAPPED: &str = "are not all mapped";
     pub(crate) const INJECTED: &str = "a fault rule wants it";
-    /// What becomes of packets that a fault rule strikes, or the laboratory.
-    pub(crate) const BY_RULE: &str = "a fault rule";
-    pub(crate) const LINK_DOWN: &str = "the link is down";
-    pub(crate) const PORT_DOWN: &str = "the port is down";
-    pub(crate) const DEAD: &str = "the device is dead";
-    pub(crate) const CHECKSUM: &str = "the checksum is wrong";
-    pub(crate) const HELD_BACK: &str = "a fault rule holds it back";
-    pub(crate) const NO_GID: &str = "no port has this GID";
     /// How the reason ends for which a peer's message has no completion.
     pub(crate) const OVERRUN: &str = "has overrun: the completion is lost";
-    pub(crate) const SHORT_RECEIVE: &str = "the receive is too small";
-    pub(crate) const BAD_MESSAGE: &str = "the message cannot be taken";
 
     /// Why work fails that a fault rule or the laboratory let fail: no mistake of the program.
     pub(crate) mod lab {
         use super::*;
+        use crate::packet::DropReason;
 
         pub(crate) const LOST: &str = "a fault rule lost the request or its answer";
         pub(crate) const DAMAGED: &str = "a fault rule damaged the request or its answer";
@@ -89,47 +57,18 @@ pub(crate) mod reason {
         }
 
         /// Why work fails whose packets have this fate.
-        pub(crate) fn of_fate(fate: &str) -> Option<&'static str> {
+        pub(crate) fn of_fate(fate: DropReason) -> Option<&'static str> {
             Some(match fate {
-                BY_RULE => LOST,
-                CHECKSUM => DAMAGED,
-                HELD_BACK => LATE,
-                LINK_DOWN => LINK,
-                PORT_DOWN => PORT,
-                super::DEAD => DEVICE,
+                DropReason::FaultRule => LOST,
+                DropReason::Checksum => DAMAGED,
+                DropReason::HeldBack => LATE,
+                DropReason::LinkDown => LINK,
+                DropReason::PortDown => PORT,
+                DropReason::DeadDevice => DEVICE,
                 _ => return None,
             })
         }
     }
-
-    /// The fates of packets that sending again cannot mend.
-    pub(crate) const LASTING: [&str; 7] = [
-        NO_QP,
-        ELSEWHERE,
-        OTHER_TRANSPORT,
-        OTHER_PORT,
-        OTHER_PEER,
-        OTHER_VERSION,
-        PKEY,
-    ];
-
-    pub(super) const ALL: [&str; 15] = [
-        NO_RECEIVE,
-        NO_QP,
-        ELSEWHERE,
-        NOT_READY,
-        KEPT,
-        FIRST_PSN,
-        OTHER_TRANSPORT,
-        OTHER_PORT,
-        OTHER_PEER,
-        OTHER_VERSION,
-        PKEY,
-        QKEY,
-        PATH_MTU,
-        SHORT_RECEIVE,
-        BAD_MESSAGE,
-    ];
 }
 
 /// Why something failed, in words.
@@ -176,11 +115,11 @@ pub(crate) struct History {
     places: BTreeMap<(Class, [&'static str; 2], Option<Site>), usize>,
     refusals: Vec<Refusal>,
     /// By sender, receiver and reason.
-    dropped: BTreeMap<(QpAt, u32, &'static str), Dropped>,
+    dropped: BTreeMap<(QpAt, u32, DropReason), Dropped>,
     /// Entries, and completions lost.
     overruns: BTreeMap<CqHandle, Overrun>,
     /// Datagrams of the network, by what they were.
-    garbage: BTreeMap<&'static str, u64>,
+    garbage: BTreeMap<DropReason, u64>,
     /// The newest queue pairs that were destroyed.
     gone: VecDeque<GoneQp>,
     /// What contexts had when they were closed.
@@ -304,7 +243,7 @@ impl History {
         }
     }
 
-    pub(crate) fn dropped(&mut self, at: Time, packet: &Packet, why: &'static str) {
+    pub(crate) fn dropped(&mut self, at: Time, packet: &Packet, why: DropReason) {
         if let Some(dropped) = self.dropped_for(packet, why) {
             dropped.add(at, packet.psn);
         }
@@ -315,7 +254,7 @@ impl History {
     pub(crate) fn drops(
         &mut self,
         packet: &Packet,
-        why: &'static str,
+        why: DropReason,
         details: impl FnOnce() -> Reason,
     ) {
         if let Some(dropped) = self.dropped_for(packet, why) {
@@ -323,9 +262,9 @@ impl History {
         }
     }
 
-    fn dropped_for(&mut self, packet: &Packet, why: &'static str) -> Option<&mut Dropped> {
+    fn dropped_for(&mut self, packet: &Packet, why: DropReason) -> Option<&mut Dropped> {
         // A connected sender is known by the one who takes its packets.
-        let is_unknown = why == reason::OTHER_PEER && packet.route.from.is_outside();
+        let is_unknown = why == DropReason::OtherPeer && packet.route.from.is_outside();
         let src_qpn = if is_unknown { 0 } else { packet.src_qpn };
         let from = (packet.route.from.node, src_qpn);
         let place = (from, packet.dest_qpn, why);
@@ -352,7 +291,7 @@ impl History {
     }
 
     /// A datagram came from the network, and was not taken.
-    pub(crate) fn garbage(&mut self, why: &'static str) {
+    pub(crate) fn garbage(&mut self, why: DropReason) {
         *self.garbage.entry(why).or_default() += 1;
     }
 
@@ -431,7 +370,7 @@ impl History {
         // Of one for a group only its members know more.
         let dropped = self.dropped.iter().filter(|(_, of)| of.tries > 0);
         let dropped = dropped.filter_map(move |((from, qp_num, why), dropped)| {
-            let (why, site) = self.why_not_taken(*qp_num, (why, dropped), of_qp(*qp_num))?;
+            let (why, site) = self.why_not_taken(*qp_num, (*why, dropped), of_qp(*qp_num))?;
             let node = Some(from.0).filter(|node| *node != PortId::OUTSIDE.node);
             let problem = Problem::Dropped {
                 from: (node, from.1),
@@ -445,7 +384,10 @@ impl History {
             Some(Noted::at(problem, site.or(place.map(|(_, site)| site))))
         });
         let garbage = self.garbage.iter();
-        let garbage = garbage.map(|(why, count)| Problem::Garbage { why, count: *count });
+        let garbage = garbage.map(|(why, count)| Problem::Garbage {
+            why: *why,
+            count: *count,
+        });
         dropped.chain(garbage.map(Noted::from))
     }
 
@@ -454,9 +396,9 @@ impl History {
     fn why_not_taken(
         &self,
         qp_num: u32,
-        (why, dropped): (&'static str, &Dropped),
+        (why, dropped): (DropReason, &Dropped),
         present: Option<Reached>,
-    ) -> Option<(&'static str, Option<Site>)> {
+    ) -> Option<(DropReason, Option<Site>)> {
         let gone = self.of_gone(qp_num);
         let site = gone.and_then(|gone| gone.site);
         let last = present.or_else(|| gone.map(|gone| gone.last));
@@ -467,14 +409,18 @@ impl History {
         };
         match why {
             // It has failed by that.
-            reason::NO_QP | reason::NOT_READY if has_refused() => None,
-            reason::NO_QP if never_ready && present.is_none() => Some((reason::NEVER_READY, site)),
-            reason::NO_QP if gone.is_some() => Some((reason::DESTROYED, site)),
+            DropReason::NoQp | DropReason::NotReady if has_refused() => None,
+            DropReason::NoQp if never_ready && present.is_none() => {
+                Some((DropReason::NeverReady, site))
+            }
+            DropReason::NoQp if gone.is_some() => Some((DropReason::DestroyedQp, site)),
             // They came too early, or one before them was lost, and then all went well.
-            reason::KEPT if !never_ready => None,
-            reason::FIRST_PSN if self.refusals.iter().any(|refusal| refusal.by == qp_num) => None,
-            reason::FIRST_PSN if last.is_none_or(|last| last.has_taken) => None,
-            _ => reason::ALL.contains(&why).then_some((why, None)),
+            DropReason::Kept if !never_ready => None,
+            DropReason::FirstPsn if self.refusals.iter().any(|refusal| refusal.by == qp_num) => {
+                None
+            }
+            DropReason::FirstPsn if last.is_none_or(|last| last.has_taken) => None,
+            _ => is_of_program(why).then_some((why, None)),
         }
     }
 
@@ -504,16 +450,16 @@ impl History {
     pub(crate) fn answer(&self, from: QpAt, psn: u32, failure: &FailedWork) -> Option<Reason> {
         if failure.status == WcStatus::RetryExcErr {
             // A receiver that is not ready says so: that is an answer.
-            let silent = |((of, _, why), _): &(&(QpAt, u32, &str), &Dropped)| {
-                *of == from && *why != reason::NO_RECEIVE
+            let silent = |((of, _, why), _): &(&(QpAt, u32, DropReason), &Dropped)| {
+                *of == from && *why != DropReason::NoReceive
             };
             let dropped = self.dropped.iter().filter(silent);
             let ((_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
-            let gone = self.of_gone(*qp_num).filter(|_| *why == reason::NO_QP);
+            let gone = self.of_gone(*qp_num).filter(|_| *why == DropReason::NoQp);
             return Some(match gone {
                 None => format!("for qp {qp_num:#x}, {why}").into(),
                 Some(gone) => {
-                    let why = reason::DESTROYED;
+                    let why = DropReason::DestroyedQp;
                     Reason::from(format!("for qp {qp_num:#x}, {why}")).at("at", gone.site)
                 }
             });
@@ -524,4 +470,26 @@ impl History {
         };
         Some(self.refusals.iter().rev().find(found)?.why.clone())
     }
+}
+
+/// Whether the program may be why packets are not taken. The rest is loss, or what comes of it.
+fn is_of_program(why: DropReason) -> bool {
+    matches!(
+        why,
+        DropReason::NoReceive
+            | DropReason::NoQp
+            | DropReason::OtherProcess
+            | DropReason::NotReady
+            | DropReason::Kept
+            | DropReason::FirstPsn
+            | DropReason::OtherTransport
+            | DropReason::OtherPort
+            | DropReason::OtherPeer
+            | DropReason::OtherVersion
+            | DropReason::Pkey
+            | DropReason::Qkey
+            | DropReason::PathMtu
+            | DropReason::ShortReceive
+            | DropReason::BadMessage
+    )
 }

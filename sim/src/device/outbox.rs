@@ -7,10 +7,9 @@ use verbs_api::QpType;
 use verbs_api::lab::TraceEvent;
 
 use super::base::Base;
-use super::history::reason;
 use super::ports::Ports;
 use crate::packet::payload::Payload;
-use crate::packet::{Op, Packet, PortId, Psn, Route};
+use crate::packet::{DropReason, Op, Packet, PortId, Psn, Route};
 use crate::storage::Ring;
 use crate::time::Time;
 
@@ -151,7 +150,7 @@ impl Outbox {
         base.note(TraceEvent::Sent(packet));
         if !up {
             self.packets.pop_back();
-            let why = reason::PORT_DOWN;
+            let why = DropReason::PortDown.text();
             base.note(TraceEvent::Lost { packet, why });
         }
     }

@@ -8,6 +8,7 @@ use verbs_api::{BadHandle, Cause, Error, ErrorKind, QpState, Verb, WcStatus};
 
 use super::Problem;
 use crate::device::reason;
+use crate::packet::DropReason;
 
 /// How sure it is that a finding is a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -319,11 +320,11 @@ impl Class {
     }
 
     /// That of packets that were not taken for this reason.
-    pub(crate) fn of_dropped(why: &str) -> Self {
+    pub(crate) fn of_dropped(why: DropReason) -> Self {
         match why {
-            reason::NO_RECEIVE => Self::LateReceive,
-            reason::SHORT_RECEIVE => Self::ShortReceive,
-            reason::PATH_MTU => Self::EndsDiffer,
+            DropReason::NoReceive => Self::LateReceive,
+            DropReason::ShortReceive => Self::ShortReceive,
+            DropReason::PathMtu => Self::EndsDiffer,
             _ => Self::NotTaken,
         }
     }
@@ -384,7 +385,7 @@ impl Problem {
             Self::EndsDiffer { .. } => Class::EndsDiffer,
             Self::PostedInError { .. } => Class::AfterError,
             Self::RequestRefused { status, why, .. } => Class::of_failure(false, *status, why),
-            Self::Dropped { why, .. } => Class::of_dropped(why),
+            Self::Dropped { why, .. } => Class::of_dropped(*why),
             Self::UnownedGid { .. } => Class::UnownedGid,
             Self::Garbage { .. } => Class::Garbage,
             Self::Unpolled { .. } => Class::Unpolled,

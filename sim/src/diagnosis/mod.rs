@@ -11,6 +11,8 @@ use verbs_api::lab::ArmState;
 use verbs_api::site::Site;
 use verbs_api::{AsyncEventType, CompChannel, Cq, Error, Gid, Mr, WcStatus};
 
+use crate::packet::DropReason;
+
 pub use class::{Certainty, Class, UnknownClass};
 pub use suppressions::Suppressions;
 pub use unposted::Unposted;
@@ -284,7 +286,7 @@ pub enum Problem {
         /// The number of the QP they were for.
         qp_num: u32,
         /// Why.
-        why: &'static str,
+        why: DropReason,
         /// The same with numbers, of the first of them, in words.
         details: Option<String>,
         /// How many, without those that came again.
@@ -302,7 +304,7 @@ pub enum Problem {
     /// Datagrams came from the network that are no packets for this device.
     Garbage {
         /// What they were.
-        why: &'static str,
+        why: DropReason,
         /// How many.
         count: u64,
     },

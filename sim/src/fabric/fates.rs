@@ -3,7 +3,7 @@
 
 use super::NodeSlot;
 use crate::device::{QpAt, reason};
-use crate::packet::{Packet, Psn};
+use crate::packet::{DropReason, Packet, Psn};
 use crate::qp::Qp;
 
 /// A packet that did not get through.
@@ -15,12 +15,12 @@ pub(super) struct Fate {
     /// The last sequence number that it has, or answers.
     last: Psn,
     /// What became of it.
-    what: &'static str,
+    what: DropReason,
 }
 
 impl Fate {
     #[cold]
-    pub(super) fn of(packet: &Packet, what: &'static str) -> Self {
+    pub(super) fn of(packet: &Packet, what: DropReason) -> Self {
         let route = &packet.route;
         let from = Some(route.from).filter(|from| !from.is_outside());
         let to = route.to.filter(|to| !to.is_outside());
@@ -68,13 +68,27 @@ fn why(slots: &[NodeSlot], fate: &Fate) -> Option<&'static str> {
         None => node(at).device.base.history.was_harmed(at.1),
     };
     match fate.what {
-        reason::NO_GID | reason::PKEY | reason::OTHER_PEER if is_moved() => {
+        DropReason::UnownedGid | DropReason::Pkey | DropReason::OtherPeer if is_moved() => {
             Some(reason::lab::TABLES)
         }
-        reason::NO_QP | reason::NOT_READY if receiver.is_some_and(was_harmed) => {
+        DropReason::NoQp | DropReason::NotReady if receiver.is_some_and(was_harmed) => {
             Some(reason::lab::PEER)
         }
-        what if reason::LASTING.contains(&what) => sender.map(|_| what),
+        what if is_lasting(what) => sender.map(|_| what.text()),
         what => reason::lab::of_fate(what),
     }
+}
+
+/// Whether sending again cannot mend it.
+fn is_lasting(what: DropReason) -> bool {
+    matches!(
+        what,
+        DropReason::NoQp
+            | DropReason::OtherProcess
+            | DropReason::OtherTransport
+            | DropReason::OtherPort
+            | DropReason::OtherPeer
+            | DropReason::OtherVersion
+            | DropReason::Pkey
+    )
 }

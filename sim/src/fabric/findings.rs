@@ -10,6 +10,7 @@ use crate::device::{node_of, reason};
 use crate::diagnosis::{Certainty, Class};
 use crate::diagnosis::{Diagnosis, Finding, Noted, Problem, Unposted, Why};
 use crate::node::Node;
+use crate::packet::DropReason;
 use crate::verbs::diagnose::Stuck;
 
 /// Without a place that is this crate's: through `dyn Verbs` Rust knows no other.
@@ -279,7 +280,7 @@ pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
             ..
         } => {
             let of_sender = node.is_some_and(|node| failed.contains(&(node, *from)));
-            let is_cut = *why == reason::PATH_MTU && differ.contains(&(finding.node, *qp_num));
+            let is_cut = *why == DropReason::PathMtu && differ.contains(&(finding.node, *qp_num));
             !of_sender && !is_cut && !failed.contains(&(finding.node, *qp_num))
         }
         Problem::Failed {

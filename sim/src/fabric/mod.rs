@@ -29,7 +29,7 @@ use verbs_api::{Context, Gid, Result};
 
 use crate::config::{Mode, SimConfig};
 use crate::device::EmptyCqs;
-use crate::device::{Gids, gids, reason};
+use crate::device::{Gids, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::{Carrier, Direct};
 use crate::fault::{Striker, Strikers};
@@ -38,7 +38,7 @@ use crate::network::Gateway;
 use crate::node::{Node, NodeSlot};
 use crate::packet::frame;
 use crate::packet::payload::Payload;
-use crate::packet::{Packet, PortId};
+use crate::packet::{DropReason, Packet, PortId};
 use crate::storage::Ring;
 use crate::time::{Time, sooner};
 use cm::Managed;
@@ -326,7 +326,7 @@ impl Fabric {
         while let Some(mut packet) = self.slots[index as usize].node.device.outbox.pop() {
             packet.arrives = arrives;
             if packet.route.to.is_none() {
-                self.lose(index, &packet, reason::NO_GID);
+                self.lose(index, &packet, DropReason::UnownedGid);
                 continue;
             }
             self.wire.spoil(&mut packet);
@@ -381,7 +381,7 @@ impl Fabric {
             self.record(index, TraceEvent::Harmed { packet, harm });
         }
         if matches!(harm, Harm::Delay(_) | Harm::Reorder(_)) {
-            fates::note(&mut self.slots, &Fate::of(&packet, reason::HELD_BACK));
+            fates::note(&mut self.slots, &Fate::of(&packet, DropReason::HeldBack));
         }
         match harm {
             Harm::Corrupt => {
@@ -420,9 +420,10 @@ impl Fabric {
         self.deadlines.is_sooner = true;
     }
 
-    pub(crate) fn lose(&mut self, node: u32, packet: &Packet, why: &'static str) {
+    pub(crate) fn lose(&mut self, node: u32, packet: &Packet, why: DropReason) {
         if self.is_traced() {
             let packet = packet.view();
+            let why = why.text();
             self.record(node, TraceEvent::Lost { packet, why });
         }
         fates::note(&mut self.slots, &Fate::of(packet, why));

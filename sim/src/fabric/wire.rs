@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use verbs_api::lab::{FaultId, Harm, PacketFilter, PacketView, TappedPacket};
 use verbs_api::{ErrorKind, Verb};
 
-use crate::device::reason;
 use crate::fault::Striker;
-use crate::packet::Packet;
+use crate::packet::{DropReason, Packet};
 use crate::time::Time;
 
 /// Rules in force, in the order in which they were made; the first that strikes decides.
@@ -49,7 +48,7 @@ pub(crate) struct CallRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Passes,
-    Lost(&'static str),
+    Lost(DropReason),
     Harmed(Harm),
 }
 
@@ -180,9 +179,9 @@ impl PacketRule {
 
     fn verdict(&self) -> Verdict {
         match self {
-            Self::Harm(_, Harm::Drop) => Verdict::Lost(reason::BY_RULE),
+            Self::Harm(_, Harm::Drop) => Verdict::Lost(DropReason::FaultRule),
             Self::Harm(_, harm) => Verdict::Harmed(*harm),
-            Self::Down { .. } => Verdict::Lost(reason::LINK_DOWN),
+            Self::Down { .. } => Verdict::Lost(DropReason::LinkDown),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::fabric::{Fabric, give_turn};
 use crate::memory::{Gone, SharedMemory};
 use crate::node::findings;
 use crate::packet::frame;
-use crate::packet::{Op, Packet, PortId};
+use crate::packet::{DropReason, Op, Packet, PortId};
 
 /// What a fabric has for other processes.
 #[derive(Debug)]
@@ -308,7 +308,7 @@ impl Fabric {
         for datagram in came.datagrams() {
             for port in &ports {
                 match is_stranger {
-                    true => self.refuse(*port, "from another fabric"),
+                    true => self.refuse(*port, DropReason::OtherFabric),
                     false => self.arrive_at(*port, entrance, (ip, came.port), is_own, datagram),
                 }
             }
@@ -327,16 +327,16 @@ impl Fabric {
             Ok(received) => received,
             // A device without congestion control does nothing about it.
             Err(ReadError::Cnp) => return,
-            Err(_) => return self.refuse(to, "no RoCEv2 packet"),
+            Err(_) => return self.refuse(to, DropReason::NotRoceDatagram),
         };
         let mut route = frame::route(&received, PortId::OUTSIDE, to);
         if let Entrance::Group(group) = entrance {
             route.dgid = group;
         }
         let packet = match self.node(to.node).packet_of(received, route) {
-            Ok(packet) if packet.damaged => return self.refuse(to, "a wrong ICRC"),
+            Ok(packet) if packet.damaged => return self.refuse(to, DropReason::WrongIcrc),
             Ok(packet) => packet,
-            Err(_) => return self.refuse(to, "no packet for this device"),
+            Err(_) => return self.refuse(to, DropReason::NotForDevice),
         };
         let ports = &self.node(to.node).device.ports;
         let is_copy = is_own && !ports.is_of_other_tenant(packet.src_qpn);
@@ -354,7 +354,7 @@ impl Fabric {
         }
     }
 
-    fn refuse(&mut self, to: PortId, why: &'static str) {
+    fn refuse(&mut self, to: PortId, why: DropReason) {
         self.node_mut(to.node).device.base.history.garbage(why);
     }
 }

@@ -6,7 +6,7 @@ use verbs_roce::Ip;
 use verbs_udp::Train as UdpTrain;
 
 use crate::packet::frame;
-use crate::packet::{Packet, PortId};
+use crate::packet::{DropReason, Packet, PortId};
 
 /// Packets for other processes, in the order in which they leave.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl Outgoing {
         packet: &Packet,
         payload: &[u8],
         most: usize,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), DropReason> {
         let (from, ip, start) = (packet.route.from, frame::ip(packet)?, self.bytes.len());
         if let Some(train) = self.trains.last_mut()
             && (train.from, train.ip) == (from, ip)

@@ -6,17 +6,17 @@ use verbs_api::{MULTICAST_QPN, QpType};
 use verbs_roce::{Frame, Received};
 
 use super::Node;
-use crate::device::{GSI_QPN, reason};
+use crate::device::GSI_QPN;
 use crate::memory::SharedMemory;
 use crate::packet::frame;
-use crate::packet::{Packet, Route};
+use crate::packet::{DropReason, Packet, Route};
 
 impl Node {
     /// A packet arrived.
     ///
     /// # Errors
     /// Why it is not taken.
-    pub(crate) fn handle_packet(&mut self, packet: &Packet) -> Result<(), &'static str> {
+    pub(crate) fn handle_packet(&mut self, packet: &Packet) -> Result<(), DropReason> {
         if self.device.base.is_traced() {
             self.device.base.note(TraceEvent::Received(packet.view()));
         }
@@ -36,7 +36,7 @@ impl Node {
         &mut self,
         packet: &Packet,
         memory: &SharedMemory,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), DropReason> {
         let Some(to) = packet.route.to else {
             return Ok(());
         };
@@ -50,17 +50,19 @@ impl Node {
             // The payload is gone: the packet carries nothing, and its handler finds that.
             Err(_) => return self.handle_packet(packet),
         };
-        let received = Frame::read(&bytes).map_err(|_| "it is no RoCEv2 packet");
+        let received = Frame::read(&bytes).map_err(|_| DropReason::NotRoce);
         let packet = received.and_then(|received| {
             let sgid = frame::route(&received, to, to).sgid;
             let from = self.device.ports.port_of(&sgid);
-            let from = from.ok_or("no port has its source address")?;
+            let from = from.ok_or(DropReason::UnknownSource)?;
             self.packet_of(received, frame::route(&received, from, to))
         });
         match packet {
             Ok(packet) => self.handle_packet(&packet),
             Err(why) => {
-                self.device.base.note(TraceEvent::Dropped { why });
+                self.device
+                    .base
+                    .note(TraceEvent::Dropped { why: why.text() });
                 Err(why)
             }
         }
@@ -71,7 +73,7 @@ impl Node {
         &self,
         received: Received<'_>,
         route: Route,
-    ) -> Result<Packet, &'static str> {
+    ) -> Result<Packet, DropReason> {
         let peer_of = |number| {
             let qp = self.find_by_number(number).map(|index| self.qps.at(index));
             qp.map_or(0, |qp| qp.common.attr.dest_qp_num)
@@ -80,18 +82,18 @@ impl Node {
     }
 
     /// Lets the one take it for whom it is.
-    pub(super) fn accept(&mut self, packet: &Packet) -> Result<(), &'static str> {
+    pub(super) fn accept(&mut self, packet: &Packet) -> Result<(), DropReason> {
         let Some(to) = packet.route.to else {
-            return Err(reason::NO_GID);
+            return Err(DropReason::UnownedGid);
         };
         if self.device.base.dead {
-            return Err(reason::DEAD);
+            return Err(DropReason::DeadDevice);
         }
         if !self.device.ports.at(to.port).up {
-            return Err(reason::PORT_DOWN);
+            return Err(DropReason::PortDown);
         }
         if packet.damaged {
-            return Err(reason::CHECKSUM);
+            return Err(DropReason::Checksum);
         }
         let for_group = || packet.transport == QpType::Ud && packet.route.dgid.is_multicast();
         if packet.dest_qpn == MULTICAST_QPN || for_group() {
@@ -109,16 +111,18 @@ impl Node {
 
     /// A packet came for a group (MCAST-04, MCAST-09): each member takes it or not, whatever
     /// becomes of it at the others (MCAST-07).
-    fn accept_for_group(&mut self, port: u8, packet: &Packet) -> Result<(), &'static str> {
+    fn accept_for_group(&mut self, port: u8, packet: &Packet) -> Result<(), DropReason> {
         if packet.dest_qpn != MULTICAST_QPN {
-            return Err("a group has another QP number");
+            return Err(DropReason::NotTheGroups);
         }
         let members = self.groups.members(&packet.route.dgid);
-        let members = members.cloned().ok_or("no qp is attached to the group")?;
+        let members = members.cloned().ok_or(DropReason::NoMember)?;
         for index in members {
             let qp = self.qps.at_mut(index);
             if let Err(why) = qp.receive(&mut self.device, port, packet) {
-                self.device.base.note(TraceEvent::Dropped { why });
+                self.device
+                    .base
+                    .note(TraceEvent::Dropped { why: why.text() });
             }
         }
         Ok(())
@@ -126,13 +130,13 @@ impl Node {
 }
 
 /// Why there is no QP with a number.
-fn missing(node: &Node, qp_num: u32) -> &'static str {
+fn missing(node: &Node, qp_num: u32) -> DropReason {
     let is_stranger = || {
         let slot = node.numbers.slot(qp_num);
         slot.is_none_or(|slot| slot >= node.qps.slots())
     };
     match node.numbers.are_scattered() && !node.device.ports.has_network() && is_stranger() {
-        true => reason::ELSEWHERE,
-        false => reason::NO_QP,
+        true => DropReason::OtherProcess,
+        false => DropReason::NoQp,
     }
 }

@@ -7,11 +7,10 @@ use verbs_api::table::Table;
 use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
 use super::Node;
-use crate::device::reason;
 use crate::device::{Device, FailedWork, InContext, Reason, Standing};
 use crate::diagnosis::Certainty;
 use crate::diagnosis::{Noted, Problem, Why, counted};
-use crate::packet::Packet;
+use crate::packet::{DropReason, Packet};
 use crate::qp::Qp;
 
 impl Node {
@@ -62,8 +61,8 @@ pub(crate) fn note_unread(node: &mut Node, packet: &Packet) {
     let history = &mut node.device.base.history;
     if !packet.damaged && history.was_never_ready(number, present) {
         let why = match present {
-            Some(_) => reason::NOT_READY,
-            None => reason::NO_QP,
+            Some(_) => DropReason::NotReady,
+            None => DropReason::NoQp,
         };
         history.dropped(now, packet, why);
     }

@@ -9,7 +9,7 @@ use verbs_api::lab::{PacketOpcode, Syndrome};
 use verbs_roce::{Aeth, Bth, Data, Extended, Frame, Ip, Operation, Received, Transport};
 
 use super::payload::Payload;
-use super::{AtomicEth, AtomicOp, Deth, Op, Packet, PortId, Psn, Reth, Route};
+use super::{AtomicEth, AtomicOp, Deth, DropReason, Op, Packet, PortId, Psn, Reth, Route};
 use crate::address::{gid_of, group_of, ip_of};
 
 /// Hops that packets of connected QPs may take.
@@ -21,7 +21,7 @@ const PORTS: u16 = 0xc000;
 ///
 /// # Errors
 /// If no IP header has both addresses, or it is too long for one.
-pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, DropReason> {
     let mut bytes = Vec::with_capacity(128 + payload.len());
     let source_port = PORTS | packet.src_qpn as u16;
     // A GRH is laid out as a header of IPv6 is.
@@ -32,7 +32,7 @@ pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, &'static
         ip(packet)?
     };
     let written = frame(packet, (ip, source_port), payload).write(&mut bytes);
-    written.map_err(|_| TOO_LONG)?;
+    written.map_err(|_| DropReason::TooLong)?;
     spoil(packet, &mut bytes);
     Ok(bytes)
 }
@@ -43,13 +43,13 @@ pub(crate) fn write_udp(
     payload: &[u8],
     identification: u16,
     bytes: &mut Vec<u8>,
-) -> Result<(), &'static str> {
+) -> Result<(), DropReason> {
     let mut ip = ip(packet)?;
     if let Ip::V4(ip) = &mut ip {
         ip.identification = identification;
     }
     let frame = frame(packet, (ip, verbs_roce::PORT), payload);
-    frame.write_udp(bytes).map_err(|_| TOO_LONG)?;
+    frame.write_udp(bytes).map_err(|_| DropReason::TooLong)?;
     spoil(packet, bytes);
     Ok(())
 }
@@ -58,12 +58,12 @@ pub(crate) fn write_udp(
 ///
 /// # Errors
 /// If no IP header has both addresses.
-pub(crate) fn ip(packet: &Packet) -> Result<Ip, &'static str> {
+pub(crate) fn ip(packet: &Packet) -> Result<Ip, DropReason> {
     ip_between(packet, addresses(&packet.route))
 }
 
-fn ip_between(packet: &Packet, [from, to]: [IpAddr; 2]) -> Result<Ip, &'static str> {
-    let ip = Ip::new(from, to).ok_or("one address is of IPv4, the other of IPv6")?;
+fn ip_between(packet: &Packet, [from, to]: [IpAddr; 2]) -> Result<Ip, DropReason> {
+    let ip = Ip::new(from, to).ok_or(DropReason::MixedAddresses)?;
     Ok(match packet.op {
         Op::Datagram(deth) => {
             let ip = ip.with_traffic_class(deth.traffic_class);
@@ -72,8 +72,6 @@ fn ip_between(packet: &Packet, [from, to]: [IpAddr; 2]) -> Result<Ip, &'static s
         _ => ip.with_hop_limit(HOP_LIMIT),
     })
 }
-
-const TOO_LONG: &str = "it is too long for an IP packet";
 
 fn addresses(route: &Route) -> [IpAddr; 2] {
     let from = ip_of(route.sgid);
@@ -137,10 +135,10 @@ pub(crate) fn read(
     received: Received<'_>,
     route: Route,
     peer: impl Fn(u32) -> u32,
-) -> Result<Packet, &'static str> {
+) -> Result<Packet, DropReason> {
     let frame = received.frame();
     let opcode = u32::from(frame.bth.opcode);
-    let (op, msn) = op(&frame).ok_or("the operation is not understood")?;
+    let (op, msn) = op(&frame).ok_or(DropReason::UnknownOperation)?;
     let payload = match frame.extended.operation {
         Operation::AtomicAck { original, .. } => Payload::inline(original.to_ne_bytes()[..].into()),
         _ => Payload::inline(frame.payload.into()),
@@ -148,7 +146,7 @@ pub(crate) fn read(
     let (first, last) = place(opcode & OPERATION);
     Ok(Packet {
         route,
-        transport: transport(opcode, &frame.extended).ok_or("the transport is not understood")?,
+        transport: transport(opcode, &frame.extended).ok_or(DropReason::UnknownTransport)?,
         op,
         first,
         last,

@@ -1,9 +1,11 @@
 //! Packets: BTH fields, extended headers, payload.
 
+mod drop_reason;
 pub(crate) mod frame;
 pub(crate) mod payload;
 mod pcap;
 
+pub use drop_reason::DropReason;
 pub use pcap::Pcap;
 
 use verbs_api::lab::{CmMessage, PacketOpcode, PacketView, Syndrome};

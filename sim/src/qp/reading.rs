@@ -8,9 +8,9 @@ use super::common::Common;
 use super::resources::Resources;
 use super::responder::{access_fault, check_enabled, lost};
 use super::verdict::Refusal;
-use crate::device::{Device, OutPacket, reason};
+use crate::device::{Device, OutPacket};
 use crate::packet::payload::{Payload, Scatter};
-use crate::packet::{Op, Packet, Psn, Reth, packets};
+use crate::packet::{DropReason, Op, Packet, Psn, Reth, packets};
 
 /// Requests that wait behind a read, at most. More are dropped, as if they were lost.
 const WAITING: usize = 64;
@@ -49,14 +49,14 @@ impl Reads {
         peer: Peer,
         packet: &Packet,
         again: Reading,
-    ) -> &'static str {
+    ) -> DropReason {
         let mtu = qp.mtu(device);
         if self.resources.read(again.psn, &again.reth, mtu).is_none() {
-            return "a duplicate of no read that is kept";
+            return DropReason::UnknownRead;
         }
         // The rights may be gone by now. Then there is no answer.
         let _ = self.answer(qp, device, peer, packet, again);
-        reason::DUPLICATE
+        DropReason::Duplicate
     }
 
     /// Whether a request has to wait behind a read.
@@ -78,7 +78,7 @@ impl Reads {
         device: &Device,
         packet: &Packet,
         completed: Psn,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), DropReason> {
         let Some(answering) = &mut self.answering else {
             return Ok(());
         };
@@ -87,10 +87,10 @@ impl Reads {
             && made.contains(reading.psn)
         {
             *reading = Reading::again(packet.psn, reth, completed);
-            return Err(reason::DUPLICATE);
+            return Err(DropReason::Duplicate);
         }
         if answering.waiting.len() >= WAITING {
-            return Err("too many requests wait behind a read");
+            return Err(DropReason::TooManyWaiting);
         }
         answering.waiting.push_back(packet.clone());
         Ok(())

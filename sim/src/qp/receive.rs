@@ -8,7 +8,7 @@ use super::responder::{Executed, Order, has_path_mtu};
 use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, sum, why};
 use crate::device::{Delivery, Device, NoReceive, pkeys_match, reason, touch};
-use crate::packet::{Deth, Op, Packet, Route};
+use crate::packet::{Deth, DropReason, Op, Packet, Route};
 
 /// So many packets of other processes are kept at most that come before their time.
 const EARLY: usize = 64;
@@ -29,39 +29,39 @@ impl Qp {
         device: &mut Device,
         port: u8,
         packet: &Packet,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), DropReason> {
         let qp = &self.common;
         let qp_type = qp.init.qp_type;
         if qp_type != counterpart(packet.transport) {
-            return Err(reason::OTHER_TRANSPORT);
+            return Err(DropReason::OtherTransport);
         }
         let keeps = qp_type == QpType::Rc && device.base.behavior.buffer_when_not_ready;
         // A stranger may send as much as it likes.
         let has_room = !packet.route.from.is_outside() || self.early.len() < EARLY;
         if qp.state() == QpState::Init && keeps && has_room {
             self.early.push(packet.clone());
-            return Err(reason::KEPT);
+            return Err(DropReason::Kept);
         }
         if !qp.takes_packets() {
-            return Err(reason::NOT_READY);
+            return Err(DropReason::NotReady);
         }
         if qp.attr.port_num != port {
-            return Err(reason::OTHER_PORT);
+            return Err(DropReason::OtherPort);
         }
         if !pkeys_match(qp.pkey(device), packet.pkey) {
             device.ports.at_mut(port).bad_pkeys += 1;
-            return Err(reason::PKEY);
+            return Err(DropReason::Pkey);
         }
         let is_from_peer = || {
             qp.route
                 .is_some_and(|route| route.is_back_along(&packet.route))
         };
         if qp_type != QpType::Ud && !is_from_peer() {
-            return Err(reason::OTHER_PEER);
+            return Err(DropReason::OtherPeer);
         }
         let has_version = |route: &Route| route.roce_v1 == packet.route.roce_v1;
         if qp_type != QpType::Ud && !qp.route.as_ref().is_some_and(has_version) {
-            return Err(reason::OTHER_VERSION);
+            return Err(DropReason::OtherVersion);
         }
         if device.base.behavior.comm_est {
             self.establish(device);
@@ -83,7 +83,7 @@ impl Qp {
             (QpType::Rc | QpType::XrcRecv, _) => self.respond(device, packet),
             (QpType::Uc, _) => self.receive_unreliable(device, packet),
             (_, Op::Datagram(deth)) => self.receive_datagram(device, packet, deth),
-            _ => Err("the packet is malformed"),
+            _ => Err(DropReason::Malformed),
         }
     }
 
@@ -97,7 +97,7 @@ impl Qp {
     }
 
     /// A request for a QP of a reliable connection: here is decided whether it is acknowledged.
-    fn respond(&mut self, device: &mut Device, packet: &Packet) -> Result<(), &'static str> {
+    fn respond(&mut self, device: &mut Device, packet: &Packet) -> Result<(), DropReason> {
         if !self.responder.reads.are_answered() {
             let completed = self.responder.completed();
             let reads = &mut self.responder.reads;
@@ -127,18 +127,18 @@ impl Qp {
     }
 
     /// As [`respond`](Self::respond), with nothing before it that has to be answered.
-    fn respond_now(&mut self, device: &mut Device, packet: &Packet) -> Result<(), &'static str> {
+    fn respond_now(&mut self, device: &mut Device, packet: &Packet) -> Result<(), DropReason> {
         let (qp, responder) = (&self.common, &mut self.responder);
         match responder.order(packet.psn) {
             Order::Expected => {}
             Order::Ahead => {
                 responder.miss(qp, device);
                 why::note_other_psn(responder, device, packet);
-                return Err("the sequence number is ahead");
+                return Err(DropReason::PsnAhead);
             }
             Order::NeverExpected => {
                 why::note_other_psn(responder, device, packet);
-                return Err("the sequence number was never expected");
+                return Err(DropReason::PsnNeverExpected);
             }
             Order::Duplicate => return responder.answer_duplicate(qp, device, packet),
         }
@@ -161,17 +161,17 @@ impl Qp {
         device: &mut Device,
         packet: &Packet,
         refusal: Refusal,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), DropReason> {
         match refusal {
-            Refusal::Lost => Err(reason::MEMORY_GONE),
+            Refusal::Lost => Err(DropReason::MemoryGone),
             Refusal::NotReady if device.base.behavior.rnr => {
                 let (qp, responder) = (&self.common, &mut self.responder);
                 responder.ask_to_wait(qp, device, packet.psn);
-                Err(reason::NO_RECEIVE)
+                Err(DropReason::NoReceive)
             }
             Refusal::NotReady => {
                 let syndrome = Syndrome::NakRemoteOperation;
-                let why = reason::NO_RECEIVE.into();
+                let why = DropReason::NoReceive.text().into();
                 why::note_refused(device, packet, why, (Some(syndrome), None));
                 self.responder
                     .answer(&self.common, device, packet.psn, syndrome);
@@ -238,9 +238,9 @@ impl Qp {
         &mut self,
         device: &mut Device,
         packet: &Packet,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), DropReason> {
         if !self.responder.takes_unreliable(packet) {
-            return Err(reason::DUPLICATE);
+            return Err(DropReason::Duplicate);
         }
         let Err(refusal) = self.execute(device, packet) else {
             return Ok(());
@@ -256,12 +256,12 @@ impl Qp {
             return Ok(());
         }
         Err(match refusal {
-            Refusal::NotReady => reason::NO_RECEIVE,
-            Refusal::Lost => reason::MEMORY_GONE,
+            Refusal::NotReady => DropReason::NoReceive,
+            Refusal::Lost => DropReason::MemoryGone,
             Refusal::Fault { .. } if !has_path_mtu(&self.common, device, packet) => {
-                reason::PATH_MTU
+                DropReason::PathMtu
             }
-            Refusal::Fault { .. } => reason::BAD_MESSAGE,
+            Refusal::Fault { .. } => DropReason::BadMessage,
         })
     }
 
@@ -271,19 +271,19 @@ impl Qp {
         device: &mut Device,
         packet: &Packet,
         deth: Deth,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), DropReason> {
         let attr = &self.common.attr;
         if deth.qkey != attr.qkey {
             device.ports.at_mut(attr.port_num).bad_qkeys += 1;
             why::note_other_qkey(&self.common, device, packet, deth.qkey);
-            return Err(reason::QKEY);
+            return Err(DropReason::Qkey);
         }
         let (pd, recv) = match self.receives().next(device) {
             Ok(found) => found,
-            Err(NoReceive::Empty) => return Err(reason::NO_RECEIVE),
+            Err(NoReceive::Empty) => return Err(DropReason::NoReceive),
             Err(NoReceive::Failed) => {
                 self.enter_error(device);
-                return Err("the srq has failed");
+                return Err(DropReason::FailedSrq);
             }
         };
         let length = packet.payload.len() + grh::BYTES;
@@ -301,7 +301,7 @@ impl Qp {
                 None => {
                     let (room, site) = (recv.length(), recv.site);
                     why::note_short(device, packet, room, site);
-                    return Err(reason::SHORT_RECEIVE);
+                    return Err(DropReason::ShortReceive);
                 }
             },
             (Ok(grh), Ok(data)) => {
@@ -313,7 +313,7 @@ impl Qp {
                 match placed {
                     Ok(()) => datagram::completion(&head, subnet, sl),
                     Err(gone) if device.note_unmapped(gone) => failed_receive(fault.status()),
-                    Err(_) => return Err(reason::MEMORY_GONE),
+                    Err(_) => return Err(DropReason::MemoryGone),
                 }
             }
             _ => failed_receive(behavior.recv_fault_status.status()),

@@ -10,10 +10,10 @@ use super::reading::{Reading, Reads};
 use super::receives::Receives;
 use super::resources::Resource;
 use super::verdict::Refusal;
-use crate::device::{Device, NoReceive, OutPacket, check_empty, reason, touch};
+use crate::device::{Device, NoReceive, OutPacket, check_empty, touch};
 use crate::memory::Gone;
 use crate::packet::payload::{Payload, Scatter};
-use crate::packet::{AtomicEth, Op, Packet, Psn, Reth, packets};
+use crate::packet::{AtomicEth, DropReason, Op, Packet, Psn, Reth, packets};
 
 /// The responder side of a QP.
 #[derive(Clone, Debug)]
@@ -223,9 +223,9 @@ impl Responder {
         qp: &Common,
         device: &mut Device,
         packet: &Packet,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), DropReason> {
         if self.steer(device, packet).is_err() {
-            return Err("a duplicate, for an SRQ that is gone");
+            return Err(DropReason::DuplicateForSrq);
         }
         let completed = self.sequence.completed;
         match packet.op {
@@ -245,7 +245,7 @@ impl Responder {
             }
             _ => {}
         }
-        Err(reason::DUPLICATE)
+        Err(DropReason::Duplicate)
     }
 
     /// Carries out the expected request.

@@ -11,7 +11,7 @@ use super::responder::{Responder, has_path_mtu};
 use super::{atomic, grh};
 use crate::device::{Device, FailedWork, Reason, Recv, Send, Standing, access_names, reason};
 use crate::diagnosis::Problem;
-use crate::packet::{Op, Packet, Reth};
+use crate::packet::{DropReason, Op, Packet, Reth};
 
 /// A send is about to fail; the first request that was not answered tells what the peer was asked. Whether a fault rule or
 /// the laboratory let it fail.
@@ -281,7 +281,7 @@ fn operation(op: Op) -> &'static str {
 #[cold]
 pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet: &Packet) {
     if packet.route.from.is_outside() && !responder.has_taken() {
-        let (now, why) = (device.base.now, reason::FIRST_PSN);
+        let (now, why) = (device.base.now, DropReason::FirstPsn);
         let (waits_for, psn) = (responder.waits_for().value(), packet.psn.value());
         let history = &mut device.base.history;
         history.drops(packet, why, || {
@@ -295,7 +295,7 @@ pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet:
 #[cold]
 pub(super) fn note_other_qkey(qp: &Common, device: &mut Device, packet: &Packet, qkey: u32) {
     let own = qp.attr.qkey;
-    device.base.history.drops(packet, reason::QKEY, || {
+    device.base.history.drops(packet, DropReason::Qkey, || {
         format!("{qkey:#x} in the packet, and {own:#x} at the qp").into()
     });
 }
@@ -304,7 +304,7 @@ pub(super) fn note_other_qkey(qp: &Common, device: &mut Device, packet: &Packet,
 #[cold]
 pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: Option<Site>) {
     let history = &mut device.base.history;
-    history.drops(packet, reason::SHORT_RECEIVE, || {
+    history.drops(packet, DropReason::ShortReceive, || {
         let (length, grh) = (packet.payload.len(), grh::BYTES);
         let why = format!("the message has {length} bytes, its GRH {grh}, and the receive {room}");
         Reason::from(why).at("at", site)

@@ -1,0 +1,95 @@
+//! Why a packet is lost on its way, or not taken where it arrives.
+
+use core::fmt;
+
+macro_rules! drop_reasons {
+    ($( $reason:ident = $text:literal; )*) => {
+        /// Why a packet is lost on its way, or not taken where it arrives. Printed it is what a trace
+        /// and a finding say.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum DropReason {
+            $(
+                #[doc = concat!("\"", $text, "\".")]
+                $reason,
+            )*
+        }
+
+        impl DropReason {
+            #[cfg(test)]
+            const ALL: &[Self] = &[$( Self::$reason, )*];
+
+            /// What a trace and a finding say.
+            pub const fn text(self) -> &'static str {
+                match self { $( Self::$reason => $text, )* }
+            }
+        }
+    };
+}
+
+// A diagnosis lists packets that differ only in the reason in this order. It is that of the texts.
+drop_reasons! {
+    Duplicate = "a duplicate";
+    UnknownRead = "a duplicate of no read that is kept";
+    DuplicateForSrq = "a duplicate, for an SRQ that is gone";
+    FaultRule = "a fault rule";
+    HeldBack = "a fault rule holds it back";
+    NotTheGroups = "a group has another QP number";
+    WrongIcrc = "a wrong ICRC";
+    OtherFabric = "from another fabric";
+    NotRoce = "it is no RoCEv2 packet";
+    NotForGsi = "it is no message for QP 1";
+    OtherPeer = "it is not from the peer";
+    OtherVersion = "it is of another version of RoCE: the GID indices of the two ends have other types";
+    TooLong = "it is too long for an IP packet";
+    MemoryGone = "memory that it uses was deregistered on the way";
+    NotRoceDatagram = "no RoCEv2 packet";
+    NotForDevice = "no packet for this device";
+    UnknownSource = "no port has its source address";
+    UnownedGid = "no port has this GID";
+    NoMember = "no qp is attached to the group";
+    NoReceive = "no receive is posted";
+    NoQp = "no such qp";
+    OtherProcess = "no such qp: it is of another process, which a private fabric does not reach";
+    MixedAddresses = "one address is of IPv4, the other of IPv6";
+    Pkey = "the P_Key does not match";
+    Qkey = "the Q_Key does not match";
+    Checksum = "the checksum is wrong";
+    DeadDevice = "the device is dead";
+    LinkDown = "the link is down";
+    BadMessage = "the message cannot be taken";
+    PathMtu = "the message was cut for another path MTU";
+    UnknownOperation = "the operation is not understood";
+    Malformed = "the packet is malformed";
+    PortDown = "the port is down";
+    NotReady = "the qp is not ready to receive";
+    Kept = "the qp is not ready to receive: it is kept";
+    OtherTransport = "the qp is of another transport";
+    OtherPort = "the qp is on another port";
+    FirstPsn = "the qp waits for another PSN first (rq_psn)";
+    DestroyedQp = "the qp was destroyed";
+    NeverReady = "the qp was destroyed, and had not been ready to receive";
+    ShortReceive = "the receive is too small";
+    PsnAhead = "the sequence number is ahead";
+    PsnNeverExpected = "the sequence number was never expected";
+    FailedSrq = "the srq has failed";
+    UnknownTransport = "the transport is not understood";
+    TooManyWaiting = "too many requests wait behind a read";
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_is_that_of_the_texts() {
+        let texts: Vec<_> = DropReason::ALL.iter().map(|reason| reason.text()).collect();
+        assert!(texts.is_sorted(), "{texts:?}");
+    }
+}
