@@ -4,7 +4,6 @@ use core::net::IpAddr;
 use std::collections::BTreeMap;
 
 use verbs_api::CmChannel;
-use verbs_api::lab::TraceRecord;
 use verbs_api::{AhAttr, Gid, Mtu, Verb};
 use verbs_roce::mad::CmMad;
 
@@ -42,122 +41,115 @@ impl Fabric {
     /// Works on the connection manager, and lets what comes of it take effect.
     pub(crate) fn manage<R>(&mut self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
         let manager = &mut self.managed.manager;
-        (manager.now, manager.site) = (self.now, self.site);
+        (manager.now, manager.site) = (self.schedule.now, self.site);
         let machine = Machine {
             slots: &self.slots,
             config: &self.config,
         };
         let result = work(manager, &machine);
-        flush(self);
-        if self.config.mode != Mode::Stepped && !self.flight.is_empty() {
+        self.flush_manager();
+        if self.config.mode != Mode::Stepped && !self.schedule.flight.is_empty() {
             self.deliver_all();
         }
         result
     }
-}
 
-/// Messages came to QP 1 of a node.
-#[cold]
-pub(super) fn receive(fabric: &mut Fabric, node: u32) {
-    for (route, payload) in fabric.slots[node as usize].node.device.gsi.take() {
-        let Some((arrival, mad)) = read(fabric, node, &route, &payload) else {
-            continue;
-        };
-        let manager = &mut fabric.managed.manager;
-        manager.now = fabric.now;
+    /// Messages came to QP 1 of a node.
+    #[cold]
+    pub(super) fn receive_mads(&mut self, node: u32) {
+        for (route, payload) in self.slots[node as usize].node.device.gsi.take() {
+            let Some((arrival, mad)) = self.read_mad(node, &route, &payload) else {
+                continue;
+            };
+            let manager = &mut self.managed.manager;
+            manager.now = self.schedule.now;
+            let machine = Machine {
+                slots: &self.slots,
+                config: &self.config,
+            };
+            manager.receive(&machine, arrival, &mad);
+            self.flush_manager();
+        }
+    }
+
+    /// What came, if it is for the manager.
+    fn read_mad(&self, node: u32, route: &Route, payload: &Payload) -> Option<(Arrival, CmMad)> {
+        let bytes = payload.bytes(&mut self.memory.lock()).ok()?;
+        let mad = CmMad::read(&bytes).ok()?;
         let machine = Machine {
-            slots: &fabric.slots,
-            config: &fabric.config,
+            slots: &self.slots,
+            config: &self.config,
         };
-        manager.receive(&machine, arrival, &mad);
-        flush(fabric);
+        let to = machine.local(route.to?, route.dgid)?;
+        let subnet = self.slots[node as usize].node.device.ports.subnet();
+        let from = Peer {
+            gid: route.sgid,
+            lid: subnet.map_or(0, |subnet| subnet.lid(route.from)),
+        };
+        Some((Arrival { to, from }, mad))
     }
-}
 
-/// What came, if it is for the manager.
-fn read(fabric: &Fabric, node: u32, route: &Route, payload: &Payload) -> Option<(Arrival, CmMad)> {
-    let bytes = payload.bytes(&mut fabric.memory.lock()).ok()?;
-    let mad = CmMad::read(&bytes).ok()?;
-    let machine = Machine {
-        slots: &fabric.slots,
-        config: &fabric.config,
-    };
-    let to = machine.local(route.to?, route.dgid)?;
-    let subnet = fabric.slots[node as usize].node.device.ports.subnet();
-    let from = Peer {
-        gid: route.sgid,
-        lid: subnet.map_or(0, |subnet| subnet.lid(route.from)),
-    };
-    Some((Arrival { to, from }, mad))
-}
-
-/// Lets what the manager has done take effect: events are seen, messages leave.
-fn flush(fabric: &mut Fabric) {
-    let notes = fabric.managed.manager.take_notes();
-    if let Some(trace) = &mut fabric.trace {
-        let at = fabric.now.since_start();
-        trace.extend(
-            notes
-                .into_iter()
-                .map(|(node, event)| TraceRecord::new(at, node, event)),
-        );
-    }
-    fabric.deadlines.is_sooner = true;
-    let managed = &mut fabric.managed;
-    if managed.waiting > 0 && managed.manager.channels.take_news() {
-        fabric.news.push(fabric.slots.len() as u32);
-    }
-    while let Some(channel) = managed.manager.channels.changed() {
-        let queue = managed.manager.channels.queue(Verb::CmGetEvent, channel);
-        if let Some(descriptor) = managed.descriptors.get_mut(&channel) {
-            descriptor.update(queue.as_ref().ok().copied());
+    /// Lets what the manager has done take effect: events are seen, messages leave.
+    fn flush_manager(&mut self) {
+        let notes = self.managed.manager.take_notes();
+        self.recorder.record(self.schedule.now, notes);
+        self.schedule.deadlines.is_sooner = true;
+        let managed = &mut self.managed;
+        if managed.waiting > 0 && managed.manager.channels.take_news() {
+            self.news.push(self.slots.len() as u32);
         }
-        if queue.is_err() {
-            managed.descriptors.remove(&channel);
-        }
-    }
-    for outgoing in managed.manager.take_outgoing() {
-        send(fabric, &outgoing);
-    }
-}
-
-/// Sends a message through QP 1 of a node.
-fn send(fabric: &mut Fabric, outgoing: &Outgoing) {
-    let Outgoing { from, to, mad } = outgoing;
-    let slot = &mut fabric.slots[from.id.node as usize];
-    slot.node.set_now(fabric.now);
-    let device = &mut slot.node.device;
-    let attr = AhAttr {
-        dlid: to.lid,
-        ..AhAttr::global(from.id.port, from.gid_index, to.gid)
-    };
-    // A port whose address has been taken away sends nothing.
-    let Ok(route) = device.ports.route(Verb::CmConnect, &attr) else {
-        return;
-    };
-    let route = {
-        let Manager { numbers, ids, .. } = &fabric.managed.manager;
-        if device.ports.is_shared() && numbers.is_for_other(ids, &mad.message) {
-            Route {
-                to: Some(PortId::OUTSIDE),
-                ..route
+        while let Some(channel) = managed.manager.channels.changed() {
+            let queue = managed.manager.channels.queue(Verb::CmGetEvent, channel);
+            if let Some(descriptor) = managed.descriptors.get_mut(&channel) {
+                descriptor.update(queue.as_ref().ok().copied());
             }
-        } else {
-            route
+            if queue.is_err() {
+                managed.descriptors.remove(&channel);
+            }
         }
-    };
-    if device.base.dead {
-        return;
+        for outgoing in managed.manager.take_outgoing() {
+            self.send_mad(&outgoing);
+        }
     }
-    let Device {
-        base,
-        ports,
-        outbox,
-        gsi,
-        ..
-    } = device;
-    gsi.send((base, ports, outbox), &route, &mad.write());
-    fabric.collect(from.id.node);
+
+    /// Sends a message through QP 1 of a node.
+    fn send_mad(&mut self, outgoing: &Outgoing) {
+        let Outgoing { from, to, mad } = outgoing;
+        let slot = &mut self.slots[from.id.node as usize];
+        slot.node.set_now(self.schedule.now);
+        let device = &mut slot.node.device;
+        let attr = AhAttr {
+            dlid: to.lid,
+            ..AhAttr::global(from.id.port, from.gid_index, to.gid)
+        };
+        // A port whose address has been taken away sends nothing.
+        let Ok(route) = device.ports.route(Verb::CmConnect, &attr) else {
+            return;
+        };
+        let route = {
+            let Manager { numbers, ids, .. } = &self.managed.manager;
+            if device.ports.is_shared() && numbers.is_for_other(ids, &mad.message) {
+                Route {
+                    to: Some(PortId::OUTSIDE),
+                    ..route
+                }
+            } else {
+                route
+            }
+        };
+        if device.base.dead {
+            return;
+        }
+        let Device {
+            base,
+            ports,
+            outbox,
+            gsi,
+            ..
+        } = device;
+        gsi.send((base, ports, outbox), &route, &mad.write());
+        self.collect(from.id.node);
+    }
 }
 
 /// The nodes as the machine that the manager runs on.

@@ -7,7 +7,7 @@ use crate::time::Time;
 
 /// Packets that are held back, in the order in which they arrive: by time, then by when they left.
 #[derive(Debug, Default)]
-pub(crate) struct Late {
+pub(super) struct Late {
     held: BTreeMap<(Time, u64), Held>,
     /// The links with packets that wait to be overtaken.
     lanes: BTreeMap<Link, Lane>,
@@ -35,18 +35,18 @@ struct Lane {
 }
 
 impl Late {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
     /// When the next one arrives.
-    pub(crate) fn next_at(&self) -> Option<Time> {
+    pub(super) fn next_at(&self) -> Option<Time> {
         self.held.keys().next().map(|(at, _)| *at)
     }
 
     /// Holds a packet back until its time to arrive, or until `behind` packets have overtaken it, if that
     /// is not 0.
-    pub(crate) fn hold(&mut self, packet: Packet, behind: u32) {
+    pub(super) fn hold(&mut self, packet: Packet, behind: u32) {
         let (at, number) = (packet.arrives, self.count);
         self.count += 1;
         let after = (behind > 0).then(|| {
@@ -59,7 +59,7 @@ impl Late {
     }
 
     /// The next one arrives.
-    pub(crate) fn pop(&mut self) -> Option<Packet> {
+    pub(super) fn pop(&mut self) -> Option<Packet> {
         let ((_, number), Held { packet, after }) = self.held.pop_first()?;
         let link = packet.route.link();
         if let Some(after) = after
@@ -74,7 +74,7 @@ impl Late {
     }
 
     /// A packet leaves on a link: those that it was the last to overtake, oldest first.
-    pub(crate) fn overtake(&mut self, link: Link) -> Vec<Packet> {
+    pub(super) fn overtake(&mut self, link: Link) -> Vec<Packet> {
         let mut free = Vec::new();
         let Some(lane) = self.lanes.get_mut(&link) else {
             return free;

@@ -12,18 +12,19 @@ mod fates;
 mod faults;
 pub(crate) mod findings;
 pub(crate) mod fresh;
-pub(crate) mod late;
+mod late;
 mod outage;
+mod recorder;
+pub(crate) mod rules;
+mod schedule;
 mod turns;
 pub(crate) mod waits;
-pub(crate) mod wire;
 
 use core::time::Duration;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use verbs_api::lab::{FaultId, Harm, TappedPacket, TimerReport, TraceEvent, TraceRecord};
+use verbs_api::lab::{FaultId, Harm, TimerReport, TraceEvent};
 use verbs_api::site::Site;
 use verbs_api::{Context, Gid, Result};
 
@@ -32,23 +33,20 @@ use crate::device::EmptyCqs;
 use crate::device::{Gids, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::{Carrier, Direct};
-use crate::fault::{Striker, Strikers};
+use crate::fault::Striker;
 use crate::memory::{Memory, SharedMemory};
 use crate::network::Gateway;
 use crate::node::{Node, NodeSlot};
-use crate::packet::frame;
 use crate::packet::payload::Payload;
 use crate::packet::{DropReason, Packet, PortId};
-use crate::storage::Ring;
 use crate::time::{Time, sooner};
 use cm::Managed;
-use deadlines::Deadlines;
 use fates::Fate;
-use late::Late;
-use outage::Outages;
+use recorder::Recorder;
+use rules::{Rules, Verdict};
+use schedule::{Due, Schedule};
 use waits::Waits;
 pub(crate) use waits::{WaitFor, Waiting};
-use wire::{Verdict, Wire};
 
 /// The nodes of a simulation and what is between them.
 #[derive(Debug)]
@@ -56,19 +54,9 @@ pub(crate) struct Fabric {
     pub(crate) config: SimConfig,
     pub(crate) slots: Vec<NodeSlot>,
     pub(crate) memory: SharedMemory,
-    pub(crate) now: Time,
-    /// Packets under way, in the order in which they arrive. In inline mode there are none between
-    /// two verbs.
-    pub(crate) flight: Box<Ring<Packet>>,
-    /// Queue pairs that have asked for a turn, with their nodes. They have it behind the packets that arrive by now.
-    pub(crate) turns: VecDeque<(u32, (u32, u32))>,
-    /// Packets under way that fault rules hold back.
-    pub(crate) late: Late,
-    pub(crate) outages: Outages,
-    pub(crate) deadlines: Deadlines,
-    pub(crate) wire: Wire,
-    pub(crate) strikers: Strikers,
-    pub(crate) trace: Option<Vec<TraceRecord>>,
+    pub(crate) schedule: Schedule,
+    pub(crate) rules: Rules,
+    pub(crate) recorder: Recorder,
     /// Nodes where something happened that a waiting thread may wait for.
     pub(crate) news: Vec<u32>,
     /// Not in stepped mode, where each poll is seen.
@@ -93,25 +81,6 @@ pub(crate) struct Fabric {
 
 /// What stands for the connection manager in the place of a node.
 const MANAGER: u32 = u32::MAX;
-
-/// Lets a queue pair have its turn, and takes from its node what came of that.
-#[cold]
-pub(crate) fn give_turn(fabric: &mut Fabric, index: u32, qp: (u32, u32)) {
-    turns::give(fabric, index, qp);
-    fabric.collect(index);
-    if fabric.node(index).device.turns.are_wanted() {
-        turns::grant(fabric, index);
-    }
-}
-
-/// Lets the queue pair have its turn that asked first. False if none did.
-fn give_next_turn(fabric: &mut Fabric) -> bool {
-    let first = fabric.turns.pop_front();
-    if let Some((node, qp)) = first {
-        give_turn(fabric, node, qp);
-    }
-    first.is_some()
-}
 
 impl Fabric {
     pub(crate) fn new(config: SimConfig) -> Self {
@@ -159,15 +128,9 @@ impl Fabric {
         let mut fabric = Self {
             slots: (0..nodes).map(slot).collect(),
             memory,
-            now: Time::ZERO,
-            flight: Box::default(),
-            turns: VecDeque::new(),
-            late: Late::default(),
-            outages: Outages::default(),
-            deadlines: Deadlines::default(),
-            wire: Wire::default(),
-            strikers: Strikers::new(config.seed, config.strikes),
-            trace: config.trace.then(Vec::new),
+            schedule: Schedule::default(),
+            rules: Rules::new(&config),
+            recorder: Recorder::new(&config),
             news: Vec::new(),
             empty: (config.mode != Mode::Stepped).then(EmptyCqs::new),
             unseen: false,
@@ -181,9 +144,6 @@ impl Fabric {
             gateway: Gateway::of(&config),
             config,
         };
-        if fabric.config.planted_defect {
-            fabric.wire.plant_defect();
-        }
         fabric.inform_nodes();
         fabric
     }
@@ -195,13 +155,13 @@ impl Fabric {
             slots: &mut self.slots,
             direct: &mut self.direct,
             news: &mut self.news,
-            now: self.now,
+            now: self.schedule.now,
             site: self.site,
         }
     }
 
     pub(crate) fn now(&self) -> Time {
-        self.now
+        self.schedule.now
     }
 
     /// The CQs that can be seen to be empty without the lock.
@@ -224,7 +184,7 @@ impl Fabric {
         self.direct.epoch += 1;
         let result = self.work_quietly(index, work);
         if self.node(index).device.turns.are_wanted() {
-            turns::grant(self, index);
+            self.grant_turns(index);
             if self.config.mode != Mode::Stepped {
                 self.deliver_all();
             }
@@ -236,11 +196,11 @@ impl Fabric {
     #[inline]
     pub(crate) fn work_quietly<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         let node = &mut self.slots[index as usize].node;
-        node.set_now(self.now);
+        node.set_now(self.schedule.now);
         node.device.base.site = self.site;
         let result = work(node);
         self.collect(index);
-        if self.config.mode != Mode::Stepped && !self.flight.is_empty() {
+        if self.config.mode != Mode::Stepped && !self.schedule.flight.is_empty() {
             self.deliver_all();
         }
         result
@@ -249,13 +209,13 @@ impl Fabric {
     /// Delivers what is under way, and what that makes the nodes send.
     #[inline(never)]
     pub(crate) fn deliver_all(&mut self) {
-        while self.deliver_next() || give_next_turn(self) {}
+        while self.deliver_next() || self.give_next_turn() {}
     }
 
     /// Delivers the oldest packet, in its place: they are not small. False if there is none.
     #[inline(always)]
     fn deliver_next(&mut self) -> bool {
-        let Some(packet) = self.flight.front() else {
+        let Some(packet) = self.schedule.flight.front() else {
             return false;
         };
         self.direct.epoch += 1;
@@ -269,14 +229,14 @@ impl Fabric {
         // What goes nowhere is lost.
         if let Some(to) = to {
             let node = &mut self.slots[to.node as usize].node;
-            node.set_now(self.now);
+            node.set_now(self.schedule.now);
             let taken = match self.config.wire {
                 false => node.handle_packet(packet),
                 true => node.handle_as_bytes(packet, &self.memory),
             };
             fate = taken.err().map(|why| Fate::of(packet, why));
         }
-        if let Some(delivered) = self.flight.pop() {
+        if let Some(delivered) = self.schedule.flight.pop() {
             delivered.payload = Payload::default();
         }
         if let Some(fate) = fate {
@@ -285,10 +245,10 @@ impl Fabric {
         if let Some(to) = to {
             self.collect(to.node);
             if self.node(to.node).device.turns.are_wanted() {
-                turns::grant(self, to.node);
+                self.grant_turns(to.node);
             }
             if self.node(to.node).device.gsi.has_received() {
-                cm::receive(self, to.node);
+                self.receive_mads(to.node);
             }
         }
         true
@@ -298,13 +258,13 @@ impl Fabric {
     #[inline(always)]
     fn collect(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        self.deadlines.update(index, &mut slot.node.device);
+        self.schedule.deadlines.update(index, &mut slot.node.device);
         if slot.waiting > 0 && slot.node.take_news() {
             self.news.push(index);
         }
         slot.descriptors.update(&mut slot.node.device);
         if self.unseen {
-            return slot.node.device.outbox.move_to(&mut self.flight);
+            return slot.node.device.outbox.move_to(&mut self.schedule.flight);
         }
         self.collect_seen(index);
     }
@@ -312,71 +272,48 @@ impl Fabric {
     /// As above, where packets can be seen.
     #[inline(never)]
     fn collect_seen(&mut self, index: u32) {
-        if let Some(trace) = &mut self.trace {
-            let (at, node) = (self.now.since_start(), index);
-            let events = self.slots[index as usize]
-                .node
-                .device
-                .base
-                .take_trace()
-                .into_iter();
-            trace.extend(events.map(|event| TraceRecord::new(at, node, event)));
+        if self.recorder.is_traced() {
+            let base = &mut self.slots[index as usize].node.device.base;
+            let events = base.take_trace().into_iter().map(|event| (index, event));
+            self.recorder.record(self.schedule.now, events);
         }
-        let arrives = self.now.after(self.config.latency);
+        let arrives = self.schedule.now.after(self.config.latency);
         while let Some(mut packet) = self.slots[index as usize].node.device.outbox.pop() {
             packet.arrives = arrives;
             if packet.route.to.is_none() {
                 self.lose(index, &packet, DropReason::UnownedGid);
                 continue;
             }
-            self.wire.spoil(&mut packet);
-            self.capture(&packet);
+            self.rules.spoil(&mut packet);
+            let now = self.schedule.now;
+            self.recorder.capture(now, &packet, &self.memory);
             match self.verdict(&packet) {
-                Verdict::Passes => self.fly(packet),
+                Verdict::Passes => self.schedule.fly(packet),
                 Verdict::Lost(why) => self.lose(index, &packet, why),
                 Verdict::Harmed(harm) => self.harm(index, packet, harm),
             }
         }
     }
 
-    /// Writes a packet to the file of packets, if there is one.
-    fn capture(&self, packet: &Packet) {
-        let Some(pcap) = &self.config.pcap else {
-            return;
-        };
-        // What cannot be written does not leave.
-        if let Ok(payload) = packet.payload.bytes(&mut self.memory.lock())
-            && let Ok(bytes) = frame::write(packet, &payload)
-        {
-            pcap.record(self.now, &bytes);
-        }
-    }
-
     /// What becomes of a packet on its way; the tap sees it.
     pub(crate) fn verdict(&mut self, packet: &Packet) -> Verdict {
-        if !self.wire.sees_packets() {
+        if !self.sees_packets() {
             return Verdict::Passes;
         }
-        self.wire.carry(self.now, packet)
+        let (now, view) = (self.schedule.now, packet.view());
+        let verdict = self.rules.judge(now, packet, &view);
+        let is_lost = matches!(verdict, Verdict::Lost(_));
+        self.recorder.tap(now, view, is_lost);
+        verdict
     }
 
-    /// Lets a packet go its way, and behind it those that it was the last to overtake.
-    pub(crate) fn fly(&mut self, packet: Packet) {
-        let (link, arrives) = (packet.route.link(), packet.arrives);
-        *self.flight.push() = packet;
-        if self.late.is_empty() {
-            return;
-        }
-        for overtaken in self.late.overtake(link) {
-            *self.flight.push() = Packet {
-                arrives,
-                ..overtaken
-            };
-        }
+    /// Whether an observer or a rule sees single packets.
+    fn sees_packets(&self) -> bool {
+        self.recorder.sees_packets() || self.rules.see_packets()
     }
 
     pub(crate) fn harm(&mut self, index: u32, mut packet: Packet, harm: Harm) {
-        if self.is_traced() {
+        if self.recorder.is_traced() {
             let packet = packet.view();
             self.record(index, TraceEvent::Harmed { packet, harm });
         }
@@ -386,21 +323,21 @@ impl Fabric {
         match harm {
             Harm::Corrupt => {
                 packet.damaged = true;
-                self.fly(packet);
+                self.schedule.fly(packet);
             }
             Harm::Duplicate(by) if by.is_zero() => {
-                *self.flight.push() = packet.clone();
-                self.fly(packet);
+                *self.schedule.flight.push() = packet.clone();
+                self.schedule.fly(packet);
             }
             Harm::Duplicate(by) => {
                 let copy = packet.clone();
-                self.fly(packet);
+                self.schedule.fly(packet);
                 self.hold(copy, by, 0);
             }
             Harm::Delay(by) => self.hold(packet, by, 0),
             Harm::Reorder(behind) => self.hold(packet, Harm::REORDER_WITHIN, behind),
             // A loss is another verdict.
-            _ => self.fly(packet),
+            _ => self.schedule.fly(packet),
         }
     }
 
@@ -409,19 +346,17 @@ impl Fabric {
     fn hold(&mut self, mut packet: Packet, by: Duration, behind: u32) {
         let from = match self.config.mode {
             Mode::Stepped => packet.arrives,
-            Mode::Inline | Mode::RealTime => self.now,
+            Mode::Inline | Mode::RealTime => self.schedule.now,
         };
-        packet.arrives = from.after(by);
         // Of memory that is gone nothing can be taken; it is lost on arrival.
         if let Ok(payload) = packet.payload.taken_along(&self.memory) {
             packet.payload = payload;
         }
-        self.late.hold(packet, behind);
-        self.deadlines.is_sooner = true;
+        self.schedule.hold(packet, (from, by), behind);
     }
 
     pub(crate) fn lose(&mut self, node: u32, packet: &Packet, why: DropReason) {
-        if self.is_traced() {
+        if self.recorder.is_traced() {
             let packet = packet.view();
             let why = why.text();
             self.record(node, TraceEvent::Lost { packet, why });
@@ -454,46 +389,36 @@ impl Fabric {
     /// Lets a port go down or come up, the next packet arrive, a queue pair have its turn or the next timer fire, if
     /// that is due until `limit`.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
-        let packet = self.next_packet();
-        if packet.is_none_or(|at| at > self.now) && give_next_turn(self) {
-            return true;
-        }
         let timer = self.next_timer();
-        if let Some(at) = self.outages.next()
-            && at <= packet.unwrap_or(limit).min(limit)
-            && timer.is_none_or(|(first, _)| at <= first)
-        {
-            self.set_now(at);
-            self.change_port();
-            return true;
-        }
-        let is_due = |at: &Time| *at <= limit;
-        // A packet before a timer, so that an acknowledgement that comes in time is in time.
-        if let Some(at) = packet.filter(is_due)
-            && timer.is_none_or(|(first, _)| at <= first)
-        {
-            self.set_now(at);
-            // Of two that arrive at one time, the one that is late has left before the other.
-            if self.late.next_at() == Some(at) {
-                self.deliver_late();
-                return true;
-            }
-            return self.deliver_next();
-        }
-        let Some((at, index)) = timer.filter(|(at, _)| is_due(at)) else {
+        let Some((at, due)) = self.schedule.first_due(timer, limit) else {
             return false;
         };
-        self.set_now(at);
-        match index {
-            MANAGER => self.manage(|manager, _| manager.handle_timeout()),
-            node => self.work(node, |node| node.handle_timeout()),
+        self.schedule.set_now(at);
+        match due {
+            Due::Turn => self.give_next_turn(),
+            Due::Outage => {
+                self.change_port();
+                true
+            }
+            Due::Packet => self.deliver_next(),
+            Due::LatePacket => {
+                self.deliver_late();
+                true
+            }
+            Due::Timer(MANAGER) => {
+                self.manage(|manager, _| manager.handle_timeout());
+                true
+            }
+            Due::Timer(node) => {
+                self.work(node, |node| node.handle_timeout());
+                true
+            }
         }
-        true
     }
 
     /// Runs until nothing is under way and no timer runs; false if the horizon came first.
     pub(crate) fn settle(&mut self) -> bool {
-        let limit = self.now.after(self.config.horizon);
+        let limit = self.schedule.now.after(self.config.horizon);
         while self.next_work().is_some() && self.step(limit) {}
         self.next_work().is_none()
     }
@@ -506,25 +431,26 @@ impl Fabric {
 
     /// Lets happen what is due by now.
     pub(crate) fn catch_up(&mut self) {
-        self.advance(self.now);
+        self.advance(self.schedule.now);
     }
 
-    /// Never back.
+    /// Moves the clock, never back.
     pub(crate) fn set_now(&mut self, to: Time) {
-        self.now = self.now.max(to);
+        self.schedule.set_now(to);
     }
 
     /// A time before which nothing happens by itself: no packet, no timer, and no change of a port.
     pub(crate) fn expected(&mut self) -> Option<Time> {
         let slots = &self.slots;
         let of_node = self
+            .schedule
             .deadlines
             .earliest(|index| &slots[index as usize].node.device);
         let others = [
             self.managed.manager.next_deadline(),
-            self.next_packet(),
-            turns::next(self),
-            self.outages.next(),
+            self.schedule.next_packet(),
+            self.schedule.next_turn(),
+            self.schedule.outages.next(),
         ];
         others.into_iter().fold(of_node, sooner)
     }
@@ -532,14 +458,8 @@ impl Fabric {
     /// When the next packet arrives, queue pair has its turn or timer fires.
     pub(crate) fn next_work(&mut self) -> Option<Time> {
         let timer = self.next_timer().map(|(at, _)| at);
-        let others = [turns::next(self), timer];
-        others.into_iter().fold(self.next_packet(), sooner)
-    }
-
-    /// When the next packet arrives.
-    fn next_packet(&self) -> Option<Time> {
-        let packet = self.flight.front().map(|packet| packet.arrives);
-        sooner(packet, self.late.next_at())
+        let others = [self.schedule.next_turn(), timer];
+        others.into_iter().fold(self.schedule.next_packet(), sooner)
     }
 
     /// Lets a port be down for a time.
@@ -550,27 +470,32 @@ impl Fabric {
         up_at: Option<Time>,
         striker: Striker,
     ) {
-        self.outages.add(port, down_at, up_at, striker);
-        self.deadlines.is_sooner = true;
-        while self.outages.next().is_some_and(|at| at <= self.now) {
+        self.schedule.outages.add(port, down_at, up_at, striker);
+        self.schedule.deadlines.is_sooner = true;
+        while self
+            .schedule
+            .outages
+            .next()
+            .is_some_and(|at| at <= self.schedule.now)
+        {
             self.change_port();
         }
     }
 
     #[cold]
     fn change_port(&mut self) {
-        if let Some((port, up)) = self.outages.take() {
+        if let Some((port, up)) = self.schedule.outages.take() {
             self.work(port.node, |node| node.device.switch_port(port.port, up));
         }
     }
 
     /// Takes a rule out of force.
     pub(crate) fn remove_rule(&mut self, id: FaultId) {
-        self.rewire(|wire| wire.remove(id));
+        self.rewire(|rules| rules.remove(id));
         for slot in &mut self.slots {
             slot.node.device.base.rules.remove(id);
         }
-        if let Some(port) = self.outages.remove(id) {
+        if let Some(port) = self.schedule.outages.remove(id) {
             self.work(port.node, |node| node.device.switch_port(port.port, true));
         }
     }
@@ -578,7 +503,7 @@ impl Fabric {
     /// Delivers the packet that arrives next of those that were held back.
     #[cold]
     fn deliver_late(&mut self) {
-        let Some(packet) = self.late.pop() else {
+        let Some(packet) = self.schedule.late.pop() else {
             return;
         };
         match packet.route.to {
@@ -593,7 +518,7 @@ impl Fabric {
                     fates::note(&mut self.slots, &Fate::of(&packet, why));
                 }
                 if self.node(to.node).device.gsi.has_received() {
-                    cm::receive(self, to.node);
+                    self.receive_mads(to.node);
                 }
             }
             None => {}
@@ -603,6 +528,7 @@ impl Fabric {
     fn next_timer(&mut self) -> Option<(Time, u32)> {
         let slots = &mut self.slots;
         let of_node = self
+            .schedule
             .deadlines
             .first(|index| slots[index as usize].node.next_deadline());
         let managed = self.managed.manager.next_deadline();
@@ -621,30 +547,9 @@ impl Fabric {
         timers
     }
 
-    /// What the tap saw since the last call.
-    pub(crate) fn tapped(&mut self) -> Vec<TappedPacket> {
-        self.wire.tapped()
-    }
-
-    pub(crate) fn is_traced(&self) -> bool {
-        self.trace.is_some()
-    }
-
-    /// Records in the trace so far.
-    pub(crate) fn trace_len(&self) -> usize {
-        self.trace.as_ref().map_or(0, Vec::len)
-    }
-
     /// Adds to the trace.
     pub(crate) fn record(&mut self, node: u32, event: TraceEvent) {
-        let at = self.now.since_start();
-        if let Some(trace) = &mut self.trace {
-            trace.push(TraceRecord::new(at, node, event));
-        }
-    }
-
-    pub(crate) fn trace(&self) -> Vec<TraceRecord> {
-        self.trace.clone().unwrap_or_default()
+        self.recorder.record(self.schedule.now, [(node, event)]);
     }
 
     /// No more work will come.

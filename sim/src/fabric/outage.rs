@@ -8,7 +8,7 @@ use crate::time::Time;
 
 /// The rules in force.
 #[derive(Debug, Default)]
-pub(crate) struct Outages {
+pub(super) struct Outages {
     /// In the order in which they were made.
     all: Vec<Outage>,
     /// When a port changes next.
@@ -43,7 +43,7 @@ impl Outage {
 }
 
 impl Outages {
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         port: PortId,
         down_at: Time,
@@ -61,7 +61,7 @@ impl Outages {
     }
 
     /// When a port changes next.
-    pub(crate) fn next(&self) -> Option<Time> {
+    pub(super) fn next(&self) -> Option<Time> {
         self.next
     }
 
@@ -70,7 +70,7 @@ impl Outages {
     }
 
     /// The next change of a port: which, and whether it comes up.
-    pub(crate) fn take(&mut self) -> Option<(PortId, bool)> {
+    pub(super) fn take(&mut self) -> Option<(PortId, bool)> {
         let next = self.next?;
         let mut due = self.all.iter_mut().filter(|one| one.next() == Some(next));
         let outage = due.next()?;
@@ -84,13 +84,13 @@ impl Outages {
         Some((port, up))
     }
 
-    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
+    pub(super) fn struck(&self, id: FaultId) -> Option<u64> {
         let outage = self.all.iter().find(|one| one.striker.id() == id)?;
         Some(outage.striker.struck())
     }
 
     /// Takes a rule out, if it is here: the port, if the rule has it down.
-    pub(crate) fn remove(&mut self, id: FaultId) -> Option<PortId> {
+    pub(super) fn remove(&mut self, id: FaultId) -> Option<PortId> {
         let position = self.all.iter().position(|one| one.striker.id() == id)?;
         let outage = self.all.remove(position);
         self.find_next();

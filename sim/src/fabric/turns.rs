@@ -2,34 +2,44 @@
 
 use super::Fabric;
 use crate::node;
-use crate::time::Time;
 
-/// Queue pairs of a node have asked for turns. Those with a peer in another process have theirs once the network
-/// has room.
-#[cold]
-pub(super) fn grant(fabric: &mut Fabric, index: u32) {
-    let node = &mut fabric.slots[index as usize].node;
-    for qp in node.device.turns.take_waiting() {
-        if let Some(gateway) = &mut fabric.gateway
-            && let Some(asks) = node.qps.peek(qp.0)
-            && asks.common.is_connected_outside()
-        {
-            gateway.wants_turn(index, qp);
-            continue;
+impl Fabric {
+    /// Queue pairs of a node have asked for turns. Those with a peer in another process get theirs once the network
+    /// has room.
+    #[cold]
+    pub(super) fn grant_turns(&mut self, index: u32) {
+        let node = &mut self.slots[index as usize].node;
+        for qp in node.device.turns.take_waiting() {
+            if let Some(gateway) = &mut self.gateway
+                && let Some(asks) = node.qps.peek(qp.0)
+                && asks.common.is_connected_outside()
+            {
+                gateway.wants_turn(index, qp);
+                continue;
+            }
+            self.schedule.turns.push_back((index, qp));
         }
-        fabric.turns.push_back((index, qp));
     }
-}
 
-/// Lets a queue pair have its turn.
-pub(super) fn give(fabric: &mut Fabric, index: u32, qp: (u32, u32)) {
-    fabric.direct.epoch += 1;
-    let node = &mut fabric.slots[index as usize].node;
-    node.set_now(fabric.now);
-    node::give_turn(node, qp);
-}
+    /// Gives a queue pair its turn, and sends what it has to send.
+    #[cold]
+    pub(crate) fn give_turn(&mut self, index: u32, qp: (u32, u32)) {
+        self.direct.epoch += 1;
+        let node = &mut self.slots[index as usize].node;
+        node.set_now(self.schedule.now);
+        node::give_turn(node, qp);
+        self.collect(index);
+        if self.node(index).device.turns.are_wanted() {
+            self.grant_turns(index);
+        }
+    }
 
-/// When the next turn is: at once, if a queue pair waits for one.
-pub(super) fn next(fabric: &Fabric) -> Option<Time> {
-    (!fabric.turns.is_empty()).then_some(fabric.now)
+    /// Gives the queue pair its turn that asked first. Returns false if none did.
+    pub(super) fn give_next_turn(&mut self) -> bool {
+        let first = self.schedule.turns.pop_front();
+        if let Some((node, qp)) = first {
+            self.give_turn(node, qp);
+        }
+        first.is_some()
+    }
 }

@@ -13,8 +13,8 @@ use verbs_udp::{Received, Train};
 use super::Network;
 use super::outgoing::Outgoing;
 use crate::config::SimConfig;
-use crate::fabric::wire::Verdict;
-use crate::fabric::{Fabric, give_turn};
+use crate::fabric::Fabric;
+use crate::fabric::rules::Verdict;
 use crate::memory::{Gone, SharedMemory};
 use crate::node::findings;
 use crate::packet::frame;
@@ -171,88 +171,79 @@ impl Gateway {
     }
 }
 
-/// Lets a queue pair have its turn that has more to send to another process, unless much is to be sent already.
-/// Whether more turns are wanted.
-pub(crate) fn send_more(fabric: &mut Fabric) -> bool {
-    if let Some(gateway) = &mut fabric.gateway
-        && !gateway.is_crowded()
-        && let Some((node, qp)) = gateway.turns.pop_front()
-    {
-        give_turn(fabric, node, qp);
-        fabric.deliver_all();
-    }
-    let gateway = fabric.gateway.as_ref();
-    gateway.is_some_and(|gateway| gateway.has_turns())
-}
-
-/// Takes packets of other processes in and delivers them. What they ask for leaves in one turn, and the rest later.
-pub(crate) fn let_arrive(
-    fabric: &mut Fabric,
-    entrance: Entrance,
-    take_in: impl FnOnce(&mut Fabric),
-) {
-    if let Entrance::Port(to) = entrance {
-        let gateway = fabric.gateway.as_ref();
-        let is_crowded = gateway.is_some_and(|gateway| gateway.is_crowded());
-        let turns = &mut fabric.node_mut(to.node).device.turns;
-        if is_crowded {
-            turns.end();
-        } else {
-            turns.begin();
+impl Fabric {
+    /// Lets a queue pair have its turn that has more to send to another process, unless much is to be sent already.
+    /// Whether more turns are wanted.
+    pub(super) fn send_turn(&mut self) -> bool {
+        if let Some(gateway) = &mut self.gateway
+            && !gateway.is_crowded()
+            && let Some((node, qp)) = gateway.turns.pop_front()
+        {
+            self.give_turn(node, qp);
+            self.deliver_all();
         }
+        let gateway = self.gateway.as_ref();
+        gateway.is_some_and(|gateway| gateway.has_turns())
     }
-    fabric.set_arriving(true);
-    take_in(fabric);
-    fabric.deliver_all();
-    fabric.set_arriving(false);
-}
 
-/// Groups that have members here.
-pub(crate) fn groups(fabric: &Fabric) -> BTreeSet<Gid> {
-    let of_node = |node| fabric.node(node).groups.iter().copied();
-    nodes(fabric).flat_map(of_node).collect()
-}
-
-/// All ports of nodes that have members of a group.
-fn ports_of_members(fabric: &Fabric, group: &Gid) -> Vec<PortId> {
-    let ports = 1..=fabric.gateway.as_ref().map_or(0, |gateway| gateway.ports);
-    let has_members = |node: &u32| fabric.node(*node).groups.iter().any(|of| of == group);
-    let nodes = nodes(fabric).filter(has_members);
-    let of_node = |node| ports.clone().map(move |port| PortId { node, port });
-    nodes.flat_map(of_node).collect()
-}
-
-fn nodes(fabric: &Fabric) -> Range<u32> {
-    let gateway = fabric.gateway.as_ref();
-    0..gateway.map_or(0, |gateway| gateway.listeners.len() - 1) as u32
-}
-
-/// Packets of other processes are there that nobody has read and nobody will.
-pub(crate) fn note_unread(
-    fabric: &mut Fabric,
-    entrance: Entrance,
-    address: IpAddr,
-    came: &Received<'_>,
-) {
-    let (Some(gateway), Some(ip)) = (&fabric.gateway, Ip::new(came.from, address)) else {
-        return;
-    };
-    let Entrance::Port(to) = entrance else { return };
-    if !gateway.network.has(came.from) {
-        return;
+    /// Takes packets of other processes in and delivers them. What they ask for leaves in one turn, and the rest later.
+    pub(super) fn let_arrive(&mut self, entrance: Entrance, take_in: impl FnOnce(&mut Fabric)) {
+        if let Entrance::Port(to) = entrance {
+            let gateway = self.gateway.as_ref();
+            let is_crowded = gateway.is_some_and(|gateway| gateway.is_crowded());
+            let turns = &mut self.node_mut(to.node).device.turns;
+            if is_crowded {
+                turns.end();
+            } else {
+                turns.begin();
+            }
+        }
+        self.set_arriving(true);
+        take_in(self);
+        self.deliver_all();
+        self.set_arriving(false);
     }
-    let node = fabric.node_mut(to.node);
-    for datagram in came.datagrams() {
-        if let Ok(received) = Frame::read_udp(ip, came.port, datagram) {
-            let route = frame::route(&received, PortId::OUTSIDE, to);
-            if let Ok(packet) = node.packet_of(received, route) {
-                findings::note_unread(node, &packet);
+
+    /// Groups that have members here.
+    pub(super) fn groups(&self) -> BTreeSet<Gid> {
+        let of_node = |node| self.node(node).groups.iter().copied();
+        self.node_numbers().flat_map(of_node).collect()
+    }
+
+    /// All ports of nodes that have members of a group.
+    fn ports_of_members(&self, group: &Gid) -> Vec<PortId> {
+        let ports = 1..=self.gateway.as_ref().map_or(0, |gateway| gateway.ports);
+        let has_members = |node: &u32| self.node(*node).groups.iter().any(|of| of == group);
+        let nodes = self.node_numbers().filter(has_members);
+        let of_node = |node| ports.clone().map(move |port| PortId { node, port });
+        nodes.flat_map(of_node).collect()
+    }
+
+    fn node_numbers(&self) -> Range<u32> {
+        let gateway = self.gateway.as_ref();
+        0..gateway.map_or(0, |gateway| gateway.listeners.len() - 1) as u32
+    }
+
+    /// Packets of other processes are there that nobody has read and nobody will.
+    pub(super) fn note_unread(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
+        let (Some(gateway), Some(ip)) = (&self.gateway, Ip::new(came.from, address)) else {
+            return;
+        };
+        let Entrance::Port(to) = entrance else { return };
+        if !gateway.network.has(came.from) {
+            return;
+        }
+        let node = self.node_mut(to.node);
+        for datagram in came.datagrams() {
+            if let Ok(received) = Frame::read_udp(ip, came.port, datagram) {
+                let route = frame::route(&received, PortId::OUTSIDE, to);
+                if let Ok(packet) = node.packet_of(received, route) {
+                    findings::note_unread(node, &packet);
+                }
             }
         }
     }
-}
 
-impl Fabric {
     /// A port has an address from now on. If its socket does not cut trains apart, none are made.
     pub(crate) fn set_address(&mut self, to: PortId, address: IpAddr, mtu: usize, segments: bool) {
         let Some(gateway) = &mut self.gateway else {
@@ -279,7 +270,7 @@ impl Fabric {
 
     /// Packets of another process came in.
     pub(crate) fn arrive(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
-        let_arrive(self, entrance, |fabric| {
+        self.let_arrive(entrance, |fabric| {
             fabric.take_in(entrance, address, came);
         });
     }
@@ -298,7 +289,7 @@ impl Fabric {
             Entrance::Port(port) => vec![port],
             // Members here got it when it was sent. An address alone does not tell who sent it, if others share it.
             Entrance::Group(_) if is_own && gateway.network.given().is_none() => return,
-            Entrance::Group(group) => ports_of_members(self, &group),
+            Entrance::Group(group) => self.ports_of_members(&group),
         };
         let Some(ip) = Ip::new(came.from, address) else {
             return;
@@ -348,7 +339,7 @@ impl Fabric {
             ..packet
         };
         match self.verdict(&packet) {
-            Verdict::Passes => self.fly(packet),
+            Verdict::Passes => self.schedule.fly(packet),
             Verdict::Lost(why) => self.lose(to.node, &packet, why),
             Verdict::Harmed(harm) => self.harm(to.node, packet, harm),
         }

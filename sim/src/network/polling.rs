@@ -8,7 +8,6 @@ use std::thread;
 use verbs_api::AhAttr;
 use verbs_api::behavior::Check;
 
-use super::gateway;
 use super::outgoing::Outgoing;
 use super::sockets::Sockets;
 use crate::address::ip_of;
@@ -123,7 +122,7 @@ impl World {
         if let Some(kept) = kept {
             self.send(kept);
         }
-        are_wanted && self.with(|fabric| gateway::send_more(fabric))
+        are_wanted && self.with(|fabric| fabric.send_turn())
     }
 
     /// Ends the connections of rdma_cm, and sends pending output, unless another thread holds the lock. Returns whether

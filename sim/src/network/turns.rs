@@ -11,7 +11,7 @@ use verbs_api::{
 };
 use verbs_roce::{Frame, Ip, Ipv4};
 
-use super::gateway::{Entrance, let_arrive, send_more};
+use super::gateway::Entrance;
 use crate::fabric::Fabric;
 use crate::packet::payload::Payload;
 use crate::packet::{AtomicEth, AtomicOp, Op, Packet, PortId, Psn, Reth, Route};
@@ -153,8 +153,10 @@ impl Connection {
 
 /// Packets come in one train.
 fn arrive(fabric: &mut Fabric, train: Vec<Packet>) -> Vec<Left> {
-    let_arrive(fabric, Entrance::Port(TO), |fabric| {
-        train.into_iter().for_each(|packet| fabric.fly(packet));
+    fabric.let_arrive(Entrance::Port(TO), |fabric| {
+        train
+            .into_iter()
+            .for_each(|packet| fabric.schedule.fly(packet));
     });
     left(fabric)
 }
@@ -162,7 +164,7 @@ fn arrive(fabric: &mut Fabric, train: Vec<Packet>) -> Vec<Left> {
 /// One queue pair has its turn.
 fn turn(fabric: &mut Fabric) -> Option<Vec<Left>> {
     let has_turns = fabric.gateway.as_ref().unwrap().has_turns();
-    send_more(fabric);
+    fabric.send_turn();
     has_turns.then(|| left(fabric))
 }
 

@@ -5,7 +5,6 @@ use std::os::fd::BorrowedFd;
 
 use verbs_api::{Context, Error, ErrorKind, Gid, Handle, Qp, Result, Verb};
 
-use super::gateway::{self, groups};
 use crate::device::node_of;
 use crate::runtime::World;
 use crate::verbs::Sim;
@@ -75,7 +74,7 @@ impl Sim {
             receiver.start();
         }
         if may_leave_groups {
-            sockets.leave_all_but(|| self.world.with(|fabric| groups(fabric)));
+            sockets.leave_all_but(|| self.world.with(|fabric| fabric.groups()));
         }
     }
 
@@ -124,7 +123,7 @@ pub(crate) fn note_unread(world: &World) {
     };
     for _ in 0..MOST {
         sockets.read(|entrance, address, came| {
-            world.with(|fabric| gateway::note_unread(fabric, entrance, address, came));
+            world.with(|fabric| fabric.note_unread(entrance, address, came));
         });
     }
 }

@@ -144,7 +144,7 @@ impl World {
         // It may take long.
         let site = Site::of_program();
         let mut fabric = self.fabric.lock();
-        if needs_time || fabric.is_traced() {
+        if needs_time || fabric.recorder.is_traced() {
             self.tell_time(&mut fabric);
         }
         self.note_turn(&fabric);
@@ -169,14 +169,14 @@ impl World {
 
     fn note_turn(&self, fabric: &Fabric) {
         if let Some(turns) = &self.turns {
-            turns.begin(fabric.trace_len());
+            turns.begin(fabric.recorder.trace_len());
         }
     }
 
     #[inline(always)]
     fn wake(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock
-            && fabric.deadlines.is_sooner
+            && fabric.schedule.is_sooner()
             && let Some(time) = fabric.expected()
         {
             clock.expect(time);

@@ -331,7 +331,7 @@ impl Sim {
     }
 
     pub(crate) fn is_traced(&self, fabric: &Fabric) -> bool {
-        self.is_observed() && fabric.is_traced()
+        self.is_observed() && fabric.recorder.is_traced()
     }
 
     /// A program that polls and finds nothing lets the clock move, where it is virtual.

@@ -12,7 +12,7 @@ use verbs_api::{
 
 use super::sim::Sim;
 use crate::device::What;
-use crate::fabric::wire::{CallRule, PacketRule};
+use crate::fabric::rules::{CallRule, PacketRule};
 use crate::node::{Node, note_pkeys_changed};
 use crate::packet::PortId;
 use crate::time::Time;
@@ -107,7 +107,7 @@ impl Lab for Sim {
                 let rule = CallRule { node, verb, error };
                 self.world.with(|fabric| {
                     let striker = fabric.striker(id, when);
-                    fabric.rewire(|wire| wire.fail_calls(rule, striker));
+                    fabric.rewire(|rules| rules.fail_calls(rule, striker));
                 });
             }
             Fault::Completion {
@@ -152,12 +152,11 @@ impl Lab for Sim {
     }
 
     fn tap(&self) {
-        self.world
-            .with(|fabric| fabric.rewire(|wire| wire.start_tap()));
+        self.world.with(|fabric| fabric.start_tap());
     }
 
     fn tapped(&self) -> Vec<TappedPacket> {
-        self.world.with(|fabric| fabric.tapped())
+        self.world.with(|fabric| fabric.recorder.tapped())
     }
 
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
@@ -214,20 +213,20 @@ impl Lab for Sim {
     }
 
     fn trace(&self) -> Vec<TraceRecord> {
-        self.world.with(|fabric| fabric.trace())
+        self.world.with(|fabric| fabric.recorder.trace())
     }
 }
 
 impl Sim {
     /// How many records the trace has so far.
     pub fn trace_len(&self) -> usize {
-        self.world.with(|fabric| fabric.trace_len())
+        self.world.with(|fabric| fabric.recorder.trace_len())
     }
 
     fn harm_packets(&self, id: FaultId, when: When, rule: PacketRule) {
         self.world.with(|fabric| {
             let striker = fabric.striker(id, when);
-            fabric.rewire(|wire| wire.harm_packets(rule, striker));
+            fabric.rewire(|rules| rules.harm_packets(rule, striker));
         });
     }
 

@@ -1,21 +1,22 @@
-//! What a laboratory does to packets and calls: the tap, and the fault rules.
+//! The fault rules of a laboratory, for packets and calls.
 
 use std::collections::BTreeSet;
 
-use verbs_api::lab::{FaultId, Harm, PacketFilter, PacketView, TappedPacket};
+use verbs_api::lab::{FaultId, Harm, PacketFilter, PacketView};
 use verbs_api::{ErrorKind, Verb};
 
-use crate::fault::Striker;
+use crate::config::SimConfig;
+use crate::fault::{Striker, Strikers};
 use crate::packet::{DropReason, Packet};
 use crate::time::Time;
 
 /// Rules in force, in the order in which they were made; the first that strikes decides.
-#[derive(Debug, Default)]
-pub(crate) struct Wire {
-    tap: Option<Vec<TappedPacket>>,
+#[derive(Debug)]
+pub(crate) struct Rules {
     packets: Vec<(PacketRule, Striker)>,
     calls: Vec<(CallRule, Striker)>,
     planted: Option<Planted>,
+    pub(super) strikers: Strikers,
 }
 
 /// A defect ([`SimConfig::planted_defect`](crate::SimConfig::planted_defect)): node, queue pair and
@@ -52,19 +53,24 @@ pub(crate) enum Verdict {
     Harmed(Harm),
 }
 
-impl Wire {
-    /// Whether single packets can be observed.
-    pub(crate) fn sees_packets(&self) -> bool {
-        self.tap.is_some() || !self.packets.is_empty() || self.planted.is_some()
+impl Rules {
+    pub(super) fn new(config: &SimConfig) -> Self {
+        Self {
+            packets: Vec::new(),
+            calls: Vec::new(),
+            planted: config.planted_defect.then(Planted::new),
+            strikers: Strikers::new(config.seed, config.strikes),
+        }
+    }
+
+    /// Whether a rule sees single packets.
+    pub(super) fn see_packets(&self) -> bool {
+        !self.packets.is_empty() || self.planted.is_some()
     }
 
     /// Whether a rule may make an error of a call.
     pub(crate) fn fails_calls(&self) -> bool {
         !self.calls.is_empty()
-    }
-
-    pub(crate) fn plant_defect(&mut self) {
-        self.planted = Some(Planted::new());
     }
 
     /// A packet leaves: the defect does its part, where there is one.
@@ -80,17 +86,12 @@ impl Wire {
     }
 
     /// A packet leaves: what becomes of it on its way.
-    pub(crate) fn carry(&mut self, at: Time, packet: &Packet) -> Verdict {
-        let view = packet.view();
+    pub(super) fn judge(&mut self, at: Time, packet: &Packet, view: &PacketView) -> Verdict {
         let mut verdict = Verdict::Passes;
         for (rule, striker) in &mut self.packets {
-            if rule.matches(at, packet, &view) && striker.strikes(verdict == Verdict::Passes) {
+            if rule.matches(at, packet, view) && striker.strikes(verdict == Verdict::Passes) {
                 verdict = rule.verdict();
             }
-        }
-        if let Some(tap) = &mut self.tap {
-            let dropped = matches!(verdict, Verdict::Lost(_));
-            tap.push(TappedPacket::new(at.since_start(), view, dropped));
         }
         verdict
     }
@@ -105,14 +106,6 @@ impl Wire {
             }
         }
         error
-    }
-
-    pub(crate) fn start_tap(&mut self) {
-        self.tap.get_or_insert_default();
-    }
-
-    pub(crate) fn tapped(&mut self) -> Vec<TappedPacket> {
-        self.tap.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     pub(crate) fn harm_packets(&mut self, rule: PacketRule, striker: Striker) {
