@@ -18,17 +18,18 @@
 //! for an epoch of the fabric, in which nothing has happened but messages that were carried out at once, receives that
 //! were posted, polls, and what belongs to events.
 
-use verbs_api::behavior::{AtomicCheck, Behavior, Check, Placement, SendDone, UndefinedFields};
+use verbs_api::behavior::{Behavior, Check, Placement, SendDone, UndefinedFields};
 use verbs_api::{
-    Access, Capabilities, Dest, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Wc, WcOpcode,
+    Access, Capabilities, Dest, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Verb, Wc,
+    WcOpcode,
 };
 
-use crate::device::{Device, MAX_MSG_SZ, Recv, length_of, pkeys_match};
+use crate::device::{Device, Recv, length_of, pkeys_match};
 use crate::memory::{Gathered, Span};
 use crate::packet::{PortId, Psn, Route, packets};
 use crate::qp::requester::Requester;
 use crate::qp::responder::completion;
-use crate::qp::{CachedPath, Kinds, Qp, atomic};
+use crate::qp::{CachedPath, Kinds, Qp, atomic, check_data};
 
 /// Why a message takes the long way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -294,20 +295,15 @@ impl<'a> End<'a> {
             None => length_of(wr.sg_list),
             Some(bytes) => bytes.len() as u64,
         };
-        let cap = &qp.init.cap;
-        let most = match is_inline {
-            true if reads => return Err(Detour::Operation),
-            true => cap.max_inline_data,
-            false => MAX_MSG_SZ,
-        };
-        let is_legal = whole <= most.into()
-            && wr.sg_list.len() <= cap.max_send_sge as usize
-            && (is_inline || wr.inline_data.is_none())
-            && (matches!(wr.dest, Dest::Connected) || qp.init.qp_type == QpType::Ud);
-        ensure(is_legal, Detour::Operation)?;
+        let (behavior, cap) = (&device.base.behavior, &qp.init.cap);
+        let has_sges = wr.sg_list.len() <= cap.max_send_sge as usize;
+        let is_to_peer = matches!(wr.dest, Dest::Connected) || qp.init.qp_type == QpType::Ud;
+        ensure(has_sges && is_to_peer, Detour::Operation)?;
+        check_data(behavior, Verb::PostSend, cap, wr, whole).map_err(|_| Detour::Operation)?;
         let mut length = whole as u32;
         if kind == Kinds::ATOMIC {
-            length = atomic_length(device.base.behavior.atomic_check, wr, length)?;
+            let taken = atomic::length(behavior.atomic_check, length);
+            length = taken.map_err(|_| Detour::Operation)?;
         }
         ensure(!requester.sq.is_full(), Detour::SendQueue)?;
         // Both ends may have the same CQ.
@@ -446,15 +442,6 @@ impl EndMut<'_> {
             let (span, length) = (leaving.span, leaving.length);
             requester.did(&qp.common, device, wr, (span, length));
         }
-    }
-}
-
-/// The bytes that an atomic brings back, if nothing is to be said against it (ATOM-03, ATOM-04).
-#[inline(never)]
-fn atomic_length(check: AtomicCheck, wr: &SendWr<'_>, length: u32) -> Result<u32, Detour> {
-    match atomic::problem(check, wr, length.into()) {
-        None => atomic::length(check, length).map_err(|_| Detour::Operation),
-        Some(_) => Err(Detour::Operation),
     }
 }
 

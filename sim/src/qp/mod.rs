@@ -60,7 +60,7 @@ use crate::packet::Packet;
 pub(crate) use cached_path::{CachedPath, Kinds};
 pub(crate) use common::Common;
 pub(crate) use number::Numbers;
-pub(crate) use post::check_batches;
+pub(crate) use post::{check_batches, check_data};
 pub(crate) use queue::WorkQueue;
 pub(crate) use receives::{Receives, Source, Target};
 pub(crate) use recovery::{note_given_up, note_success};
