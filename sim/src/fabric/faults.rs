@@ -61,6 +61,11 @@ impl Fabric {
         self.inform_nodes();
     }
 
+    /// Whether an observer or a rule sees single packets.
+    pub(super) fn sees_packets(&self) -> bool {
+        self.recorder.sees_packets() || self.rules.see_packets()
+    }
+
     /// Tells the nodes what is seen of what they do. In stepped mode that is all: each packet is an
     /// event, and so is each poll, which moves the clock.
     pub(super) fn inform_nodes(&mut self) {

@@ -206,6 +206,25 @@ impl Fabric {
         result
     }
 
+    /// Gives a queue pair its turn, and takes from its node what it sends.
+    #[cold]
+    pub(crate) fn give_turn(&mut self, index: u32, qp: (u32, u32)) {
+        self.start_turn(index, qp);
+        self.collect(index);
+        if self.node(index).device.turns.are_wanted() {
+            self.grant_turns(index);
+        }
+    }
+
+    /// Gives the queue pair its turn that asked first. Returns false if none did.
+    fn give_next_turn(&mut self) -> bool {
+        let first = self.schedule.turns.pop_front();
+        if let Some((node, qp)) = first {
+            self.give_turn(node, qp);
+        }
+        first.is_some()
+    }
+
     /// Delivers what is under way, and what that makes the nodes send.
     #[inline(never)]
     pub(crate) fn deliver_all(&mut self) {
@@ -305,11 +324,6 @@ impl Fabric {
         let is_lost = matches!(verdict, Verdict::Lost(_));
         self.recorder.tap(now, view, is_lost);
         verdict
-    }
-
-    /// Whether an observer or a rule sees single packets.
-    fn sees_packets(&self) -> bool {
-        self.recorder.sees_packets() || self.rules.see_packets()
     }
 
     pub(crate) fn harm(&mut self, index: u32, mut packet: Packet, harm: Harm) {

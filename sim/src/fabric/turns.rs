@@ -21,25 +21,11 @@ impl Fabric {
         }
     }
 
-    /// Gives a queue pair its turn, and sends what it has to send.
-    #[cold]
-    pub(crate) fn give_turn(&mut self, index: u32, qp: (u32, u32)) {
+    /// Lets a queue pair put into its outbox what it sends in its turn.
+    pub(super) fn start_turn(&mut self, index: u32, qp: (u32, u32)) {
         self.direct.epoch += 1;
         let node = &mut self.slots[index as usize].node;
         node.set_now(self.schedule.now);
         node::give_turn(node, qp);
-        self.collect(index);
-        if self.node(index).device.turns.are_wanted() {
-            self.grant_turns(index);
-        }
-    }
-
-    /// Gives the queue pair its turn that asked first. Returns false if none did.
-    pub(super) fn give_next_turn(&mut self) -> bool {
-        let first = self.schedule.turns.pop_front();
-        if let Some((node, qp)) = first {
-            self.give_turn(node, qp);
-        }
-        first.is_some()
     }
 }
