@@ -32,6 +32,9 @@ pub(crate) struct History {
     garbage: BTreeMap<DropReason, u64>,
     /// The newest queue pairs that were destroyed.
     gone: VecDeque<GoneQp>,
+    /// Of queue pairs that have posted no read, by their numbers: they may have more reads under way
+    /// than their peers take.
+    excess: BTreeMap<u32, Noted>,
     /// What contexts had when they were closed.
     pub(crate) left: Vec<Problem>,
     /// What of it is new.
@@ -234,6 +237,7 @@ impl History {
         last: Reached,
         (made_at, site): (Option<Site>, Option<Site>),
     ) {
+        self.forget_reads(qp_num);
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
@@ -281,6 +285,29 @@ impl History {
                 more,
             });
         }
+    }
+
+    /// A queue pair may have more reads under way than its peer takes: a mistake once it reads.
+    #[cold]
+    pub(crate) fn reads_exceed(&mut self, qp_num: u32, noted: Noted, has_read: bool) {
+        if has_read {
+            self.note(noted.problem, noted.site);
+        } else {
+            self.excess.insert(qp_num, noted);
+        }
+    }
+
+    /// A queue pair posts its first read.
+    #[cold]
+    pub(crate) fn first_read(&mut self, qp_num: u32) {
+        if let Some(noted) = self.excess.remove(&qp_num) {
+            self.note(noted.problem, noted.site);
+        }
+    }
+
+    /// A queue pair is not connected any more.
+    pub(crate) fn forget_reads(&mut self, qp_num: u32) {
+        self.excess.remove(&qp_num);
     }
 
     /// What was seen when it happened.

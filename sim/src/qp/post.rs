@@ -206,10 +206,8 @@ impl Qp {
         if is_first {
             device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
         }
-        if wr.op.reads()
-            && let Some(noted) = self.excess.take()
-        {
-            device.base.history.note(noted.problem, noted.site);
+        if wr.op.reads() {
+            requester.note_read(qp, device);
         }
         if verb != Verb::PostBatch {
             device.domains.note_bind(&device.base, &wr.op);
