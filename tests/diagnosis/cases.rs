@@ -632,6 +632,30 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     (
+        "reads before the other end is ready, which takes fewer reads (CM-32)",
+        |sim| {
+            let (a, b) = ends(sim);
+            let (qp_a, qp_b) = (a.qp(QpType::Rc, 4), b.qp(QpType::Rc, 4));
+            let connect = |qp, of, reads| {
+                let params = RcParams {
+                    max_rd_atomic: reads,
+                    ..RcParams::default()
+                };
+                let peer = connect::endpoint(sim, of, &params).unwrap();
+                connect::to_endpoint(sim, qp, &peer, &params).unwrap();
+            };
+            connect(qp_a, qp_b, 4);
+            let list = [a.mem.sge(0, 64)];
+            a.post(qp_a, SendWr::rdma_read(2, &list, b.mem.remote(0)));
+            connect(qp_b, qp_a, 1);
+            settle(sim);
+            a.drain();
+        },
+        &[
+            "sim0: VS-QP-04: more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic): 4 at qp 0x2, and 1 at its peer, qp 0x2 of sim1",
+        ],
+    ),
+    (
         "sends to a queue pair that was destroyed (WC-30)",
         |sim| {
             let (a, _, qp_a, qp_b) = connected(sim);

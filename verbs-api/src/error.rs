@@ -1,10 +1,11 @@
 //! Errors: one kind for all backends, the verb that failed, and the facts.
 
 use core::fmt;
+use core::net::IpAddr;
 
 use crate::cm::CmEvent;
 use crate::device::Gid;
-use crate::handle::Object;
+use crate::handle::{Cq, Object};
 use crate::qp::{QpAttrMask, QpState};
 use crate::report::{LostWakeup, Stall};
 use crate::shown::debug_is_display;
@@ -299,6 +300,18 @@ pub enum Cause {
         /// The greatest value allowed.
         max: i64,
     },
+    /// Rights let a peer write memory, and not the program itself (MR-01).
+    NoLocalWrite,
+    /// No device of this machine has an address.
+    NoAddress {
+        /// The address.
+        ip: IpAddr,
+    },
+    /// An iteration over the completions of a CQ is open, so the CQ cannot be destroyed.
+    IterationOpen {
+        /// The CQ.
+        cq: Cq,
+    },
     /// An argument is wrong for another reason.
     Argument {
         /// The name of the field or argument.
@@ -331,8 +344,8 @@ pub enum Cause {
     },
     /// A queue has no free slot.
     QueueFull {
-        /// Which queue, such as `send queue`.
-        queue: &'static str,
+        /// Which queue.
+        queue: FullQueue,
         /// How many work requests it holds.
         capacity: u32,
     },
@@ -369,6 +382,31 @@ pub enum Cause {
     Usage(Box<str>),
     /// Another fact, in the backend's words.
     Text(Box<str>),
+}
+
+/// A queue without a free slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FullQueue {
+    /// The send queue of a queue pair.
+    Send,
+    /// A send queue in which no send is signaled: no completion ever frees a slot (SQ-03).
+    UnsignaledSend,
+    /// The receive queue of a queue pair.
+    Receive,
+    /// A shared receive queue.
+    SharedReceive,
+}
+
+impl fmt::Display for FullQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Send => "send queue",
+            Self::UnsignaledSend => "send queue, in which no send is signaled,",
+            Self::Receive => "receive queue",
+            Self::SharedReceive => "shared receive queue",
+        })
+    }
 }
 
 /// Why a verb failed.
@@ -516,6 +554,11 @@ impl fmt::Display for Cause {
                 max,
             } => {
                 write!(f, "{what} is {value}, allowed are {min} to {max}")
+            }
+            Self::NoLocalWrite => f.write_str("access allows remote writes but no local ones"),
+            Self::NoAddress { ip } => write!(f, "no device here has {ip}"),
+            Self::IterationOpen { cq } => {
+                write!(f, "an iteration over {cq} is open, and would be waited for")
             }
             Self::Argument { what, problem } => write!(f, "{what} {problem}"),
             Self::Mismatch { object, must_share } => {

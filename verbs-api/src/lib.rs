@@ -74,7 +74,7 @@ pub use device::{
     AtomicCap, DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, GidType, LinkLayer, Mtu,
     PortAttr, PortState, Transport, TsoCaps,
 };
-pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
+pub use error::{BadHandle, Cause, Error, ErrorKind, FullQueue, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
 pub use grh::Grh;
 pub use handle::{

@@ -10,7 +10,6 @@ use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
 use super::host::{Host, Local};
 use super::id::{Id, State, wrong_state};
 use super::ids::Ids;
-use crate::device::reason;
 
 /// The indices of the ids that have a port, by port space and number.
 #[derive(Clone, Debug, Default)]
@@ -165,8 +164,11 @@ fn own_port(
     }
     let local = host.loopback().filter(|_| is_of_machine);
     local.map(Some).ok_or_else(|| {
-        let cause = Cause::Text(format!("{}{ip}", reason::NO_ADDRESS).into());
-        Error::new(verb, ErrorKind::AddressNotAvailable, cause)
+        Error::new(
+            verb,
+            ErrorKind::AddressNotAvailable,
+            Cause::NoAddress { ip },
+        )
     })
 }
 

@@ -13,9 +13,9 @@ use verbs_api::{
 use super::check::lacks;
 use super::contexts::OpenDevice;
 use super::events::EventQueue;
-use super::history::{FailedWork, History, Reason};
+use super::history::{FailedWork, History};
 use super::limits::Rules;
-use crate::diagnosis::Problem;
+use crate::diagnosis::{Problem, Why};
 use crate::packet::{DropReason, Packet};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
@@ -197,7 +197,7 @@ impl Base {
     }
 
     /// A request of a peer was refused.
-    pub(crate) fn note_refused(&mut self, packet: &Packet, why: Reason) {
+    pub(crate) fn note_refused(&mut self, packet: &Packet, why: Why) {
         self.history.refused(self.now, packet, why);
     }
 

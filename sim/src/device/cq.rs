@@ -21,13 +21,13 @@ use super::completion::{Completion, CompletionRing, Delivery, Entry, Ticket};
 use super::cq_ex::Extended;
 use super::empty::EmptyCqs;
 use super::events::Numbers;
-use super::history::{FailedWork, reason};
+use super::history::FailedWork;
 use super::left::{Dealings, Left};
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::recovery::Standing;
 use super::undefined::undefine;
-use crate::diagnosis::Noted;
+use crate::diagnosis::{FailureCause, LabCause, Noted};
 use crate::time::Timers;
 
 /// A completion queue.
@@ -670,7 +670,7 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
         receive: ticket.is_recv(),
         label: ticket.label,
         status,
-        why: Some(reason::INJECTED.into()),
+        why: Some(FailureCause::Lab(LabCause::Injected).into()),
         asked: None,
         at: base.now,
         site: None,

@@ -177,11 +177,8 @@ impl Cqs {
         if !cq.is_iterated() {
             return Ok(());
         }
-        let text = format!(
-            "an iteration over {} is open, and would be waited for",
-            cq.handle
-        );
-        Err(misuse(verb, text))
+        let cause = Cause::IterationOpen { cq: cq.handle };
+        Err(Error::new(verb, ErrorKind::Usage, cause))
     }
 
     fn check_extended(&self, verb: Verb, index: u32) -> Result<Extended> {

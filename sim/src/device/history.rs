@@ -1,5 +1,6 @@
 //! What went wrong on a device, for a diagnosis: it outlives the objects that it happened to.
 
+use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 
 use verbs_api::site::Site;
@@ -7,100 +8,9 @@ use verbs_api::{Cq as CqHandle, QpState, WcStatus};
 
 use super::fresh::{Fresh, News};
 use super::recovery::{Recovery, Standing};
-use crate::diagnosis::Class;
-use crate::diagnosis::{Noted, Problem};
+use crate::diagnosis::{Class, FailureCause, Noted, Problem, Why};
 use crate::packet::{DropReason, Packet, PortId, Psn};
 use crate::time::Time;
-
-/// Why packets are not taken that came for want of care on a program's side.
-pub(crate) mod reason {
-    /// The address that a program names, for rdma_cm, follows.
-    pub(crate) const NO_ADDRESS: &str = "no device here has ";
-    /// The queue that is full.
-    pub(crate) const SENDS: &str = "send queue";
-    /// The same, if nothing can ever free a slot of it.
-    pub(crate) const UNSIGNALED: &str = "send queue, in which no send is signaled,";
-    /// How reasons of failures begin that come of path MTUs.
-    pub(crate) const OTHER_CUT: &str = "cut for another path MTU";
-    /// Of a request that was taken for the first, and is a part of another.
-    pub(crate) const NO_BEGINNING: &str = "the qp waits for another PSN first (rq_psn): it is the rest of a message whose beginning was not taken";
-    /// How reasons end of work on memory that is not there.
-    pub(crate) const NOT_MAPPED: &str = "are not all mapped";
-    pub(crate) const INJECTED: &str = "a fault rule wants it";
-    /// How the reason ends for which a peer's message has no completion.
-    pub(crate) const OVERRUN: &str = "has overrun: the completion is lost";
-
-    /// Why work fails that a fault rule or the laboratory let fail: no mistake of the program.
-    pub(crate) mod lab {
-        use super::*;
-        use crate::packet::DropReason;
-
-        pub(crate) const LOST: &str = "a fault rule lost the request or its answer";
-        pub(crate) const DAMAGED: &str = "a fault rule damaged the request or its answer";
-        pub(crate) const LATE: &str = "a fault rule held back the request or its answer";
-        pub(crate) const LINK: &str = "a fault rule cut the link to its peer";
-        pub(crate) const PORT: &str = "a port on the way to its peer was down";
-        pub(crate) const DEVICE: &str = "the device of its peer was dead";
-        pub(crate) const PEER: &str =
-            "its peer had stopped before, since a fault rule or the laboratory let it fail";
-        pub(crate) const TABLES: &str =
-            "the laboratory changed a GID or a P_Key that the connection needs";
-        pub(crate) const SRQ: &str = "the laboratory let the SRQ of the receiver fail";
-
-        const ALL: [&str; 10] = [
-            INJECTED, LOST, DAMAGED, LATE, LINK, PORT, DEVICE, PEER, TABLES, SRQ,
-        ];
-
-        /// Whether a failure for this reason is none of the program's.
-        pub(crate) fn has_done(why: &str) -> bool {
-            ALL.contains(&why)
-        }
-
-        /// Why work fails whose packets have this fate.
-        pub(crate) fn of_fate(fate: DropReason) -> Option<&'static str> {
-            Some(match fate {
-                DropReason::FaultRule => LOST,
-                DropReason::Checksum => DAMAGED,
-                DropReason::HeldBack => LATE,
-                DropReason::LinkDown => LINK,
-                DropReason::PortDown => PORT,
-                DropReason::DeadDevice => DEVICE,
-                _ => return None,
-            })
-        }
-    }
-}
-
-/// Why something failed, in words.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Reason {
-    pub(crate) text: String,
-    /// Where what it speaks of was made or destroyed, behind a word that says which.
-    pub(crate) place: Option<(&'static str, Site)>,
-}
-
-impl<T: Into<String>> From<T> for Reason {
-    fn from(text: T) -> Self {
-        Self {
-            text: text.into(),
-            place: None,
-        }
-    }
-}
-
-impl Reason {
-    /// With the place, if it is known.
-    pub(crate) fn at(self, what: &'static str, site: Option<Site>) -> Self {
-        let place = site.map(|site| (what, site));
-        Self { place, ..self }
-    }
-
-    /// The same of a part of something.
-    pub(crate) fn of(self, whole: &str) -> Self {
-        let text = format!("{whole}, {}", self.text);
-        Self { text, ..self }
-    }
-}
 
 /// A QP, by its node and its number there.
 pub(crate) type QpAt = (u32, u32);
@@ -122,6 +32,9 @@ pub(crate) struct History {
     garbage: BTreeMap<DropReason, u64>,
     /// The newest queue pairs that were destroyed.
     gone: VecDeque<GoneQp>,
+    /// Of queue pairs that have posted no read, by their numbers: they may have more reads under way
+    /// than their peers take.
+    excess: BTreeMap<u32, Noted>,
     /// What contexts had when they were closed.
     pub(crate) left: Vec<Problem>,
     /// What of it is new.
@@ -139,7 +52,7 @@ pub(crate) struct FailedWork {
     pub(crate) label: u64,
     pub(crate) status: WcStatus,
     /// As far as this node knows.
-    pub(crate) why: Option<Reason>,
+    pub(crate) why: Option<Why>,
     /// The node of the peer, and the number of the request that it had to answer.
     pub(crate) asked: Option<(u32, u32)>,
     pub(crate) at: Time,
@@ -169,7 +82,7 @@ struct Refusal {
     /// The number of the QP that refused it.
     by: u32,
     psn: u32,
-    why: Reason,
+    why: Why,
     at: Time,
 }
 
@@ -207,7 +120,52 @@ struct Dropped {
     newest: Option<Psn>,
     last: Time,
     /// More of the reason, as it was for the first.
-    details: Option<Reason>,
+    details: Option<DropDetails>,
+}
+
+/// More of why a packet is dropped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DropDetails {
+    /// Its sequence number, and the one that the queue pair waits for.
+    Psn { psn: u32, waits_for: u32 },
+    /// Its Q_Key, and that of the queue pair.
+    Qkey { qkey: u32, own: u32 },
+    /// The bytes of its message, of what comes before these, and of the receive, and where that was
+    /// posted.
+    Short {
+        length: u32,
+        grh: u32,
+        room: u64,
+        posted_at: Option<Site>,
+    },
+}
+
+impl DropDetails {
+    fn posted_at(&self) -> Option<Site> {
+        match self {
+            Self::Short { posted_at, .. } => *posted_at,
+            Self::Psn { .. } | Self::Qkey { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for DropDetails {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Psn { psn, waits_for } => {
+                write!(f, "{psn} comes, and {waits_for} is waited for")
+            }
+            Self::Qkey { qkey, own } => {
+                write!(f, "{qkey:#x} in the packet, and {own:#x} at the qp")
+            }
+            Self::Short {
+                length, grh, room, ..
+            } => write!(
+                f,
+                "the message has {length} bytes, its GRH {grh}, and the receive {room}"
+            ),
+        }
+    }
 }
 
 impl Dropped {
@@ -231,7 +189,7 @@ impl History {
         }
     }
 
-    pub(crate) fn refused(&mut self, at: Time, packet: &Packet, why: Reason) {
+    pub(crate) fn refused(&mut self, at: Time, packet: &Packet, why: Why) {
         if self.refusals.len() < MOST {
             self.refusals.push(Refusal {
                 from: (packet.route.from.node, packet.src_qpn),
@@ -255,7 +213,7 @@ impl History {
         &mut self,
         packet: &Packet,
         why: DropReason,
-        details: impl FnOnce() -> Reason,
+        details: impl FnOnce() -> DropDetails,
     ) {
         if let Some(dropped) = self.dropped_for(packet, why) {
             dropped.details.get_or_insert_with(details);
@@ -279,6 +237,7 @@ impl History {
         last: Reached,
         (made_at, site): (Option<Site>, Option<Site>),
     ) {
+        self.forget_reads(qp_num);
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
@@ -325,6 +284,29 @@ impl History {
                 more,
             });
         }
+    }
+
+    /// A queue pair may have more reads under way than its peer takes: a mistake once it reads.
+    #[cold]
+    pub(crate) fn reads_exceed(&mut self, qp_num: u32, noted: Noted, has_read: bool) {
+        if has_read {
+            self.note(noted.problem, noted.site);
+        } else {
+            self.excess.insert(qp_num, noted);
+        }
+    }
+
+    /// A queue pair posts its first read.
+    #[cold]
+    pub(crate) fn first_read(&mut self, qp_num: u32) {
+        if let Some(noted) = self.excess.remove(&qp_num) {
+            self.note(noted.problem, noted.site);
+        }
+    }
+
+    /// A queue pair is not connected any more.
+    pub(crate) fn forget_reads(&mut self, qp_num: u32) {
+        self.excess.remove(&qp_num);
     }
 
     /// What was seen when it happened.
@@ -376,12 +358,12 @@ impl History {
                 from: (node, from.1),
                 qp_num: *qp_num,
                 why,
-                details: dropped.details.as_ref().map(|more| more.text.clone()),
+                details: dropped.details.as_ref().map(ToString::to_string),
                 count: dropped.count,
                 tries: dropped.tries,
             };
-            let place = dropped.details.as_ref().and_then(|more| more.place);
-            Some(Noted::at(problem, site.or(place.map(|(_, site)| site))))
+            let posted_at = dropped.details.and_then(|details| details.posted_at());
+            Some(Noted::at(problem, site.or(posted_at)))
         });
         let garbage = self.garbage.iter();
         let garbage = garbage.map(|(why, count)| Problem::Garbage {
@@ -447,20 +429,20 @@ impl History {
     }
 
     /// Why a request of a peer was refused or found nobody.
-    pub(crate) fn answer(&self, from: QpAt, psn: u32, failure: &FailedWork) -> Option<Reason> {
+    pub(crate) fn answer(&self, from: QpAt, psn: u32, failure: &FailedWork) -> Option<Why> {
         if failure.status == WcStatus::RetryExcErr {
             // A receiver that is not ready says so: that is an answer.
             let silent = |((of, _, why), _): &(&(QpAt, u32, DropReason), &Dropped)| {
                 *of == from && *why != DropReason::NoReceive
             };
             let dropped = self.dropped.iter().filter(silent);
-            let ((_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
-            let gone = self.of_gone(*qp_num).filter(|_| *why == DropReason::NoQp);
+            let (&(_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
+            let gone = self.of_gone(qp_num).filter(|_| why == DropReason::NoQp);
             return Some(match gone {
-                None => format!("for qp {qp_num:#x}, {why}").into(),
+                None => FailureCause::Dropped { qp_num, why }.into(),
                 Some(gone) => {
                     let why = DropReason::DestroyedQp;
-                    Reason::from(format!("for qp {qp_num:#x}, {why}")).at("at", gone.site)
+                    Why::from(FailureCause::Dropped { qp_num, why }).at("at", gone.site)
                 }
             });
         }

@@ -11,6 +11,7 @@ use verbs_api::table::Table;
 
 use super::region::{Mr, first_addr};
 use super::unmapped::Registered;
+use crate::diagnosis::RegionSlot;
 use crate::rng::{Purpose, Random};
 
 /// The bits of the tag.
@@ -63,7 +64,7 @@ pub(crate) struct Regions {
 pub(super) struct Gone {
     lkey: u32,
     rkey: u32,
-    pub(super) name: String,
+    pub(super) region: RegionSlot,
     /// Where.
     pub(super) site: Option<Site>,
 }
@@ -97,7 +98,7 @@ impl Regions {
         self.gone.push_back(Gone {
             lkey: mr.attr.lkey,
             rkey: mr.attr.rkey,
-            name: format!("mr#{index}"),
+            region: RegionSlot(index),
             site,
         });
     }

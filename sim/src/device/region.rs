@@ -625,11 +625,7 @@ fn check_mr(base: &Base, verb: Verb, length: usize, access: Access) -> Result<()
     if access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC)
         && !access.contains(Access::LOCAL_WRITE)
     {
-        return Err(invalid(
-            verb,
-            "access",
-            "allows remote writes but no local ones",
-        ));
+        return Err(Error::new(verb, ErrorKind::Invalid, Cause::NoLocalWrite));
     }
     let max = i64::try_from(base.attr.max_mr_size).unwrap_or(i64::MAX);
     in_range(

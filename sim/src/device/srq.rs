@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use verbs_api::behavior::LimitReadback;
 use verbs_api::table::Id;
 use verbs_api::{
-    AsyncEventType, Capabilities, Cause, Context, Element, Error, ErrorKind, Handle, Object,
-    Pd as PdHandle, PostError, RecvWr, Result, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit,
-    Verb,
+    AsyncEventType, Capabilities, Cause, Context, Element, Error, ErrorKind, FullQueue, Handle,
+    Object, Pd as PdHandle, PostError, RecvWr, Result, Srq as SrqHandle, SrqAttr, SrqAttrMask,
+    SrqInit, Verb,
 };
 
 use super::Device;
@@ -279,7 +279,7 @@ impl Device {
         }
         if srq.recvs.len() >= srq.attr.max_wr as usize {
             let cause = Cause::QueueFull {
-                queue: "shared receive queue",
+                queue: FullQueue::SharedReceive,
                 capacity: srq.attr.max_wr,
             };
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));

@@ -7,9 +7,8 @@ use verbs_api::Mr as MrHandle;
 use verbs_api::site::Site;
 
 use super::Device;
-use super::history::reason;
 use super::region::Mr;
-use crate::diagnosis::Problem;
+use crate::diagnosis::{FailureCause, Problem};
 use crate::memory::Gone;
 
 /// What is known of regions, by their slots, where memory is checked; else nothing.
@@ -35,13 +34,10 @@ impl Registered {
     }
 
     /// Why work on a region failed, if it was for what is not mapped.
-    pub(super) fn why(&self, index: u32) -> Option<String> {
-        let Region { mr, unmapped, .. } = self.0.get(&index)?;
-        let (offset, length) = (*unmapped)?;
-        let not_mapped = reason::NOT_MAPPED;
-        Some(format!(
-            "{length} bytes from {offset:#x} on of {mr} {not_mapped}"
-        ))
+    pub(super) fn why(&self, index: u32) -> Option<FailureCause> {
+        let Region { mr, unmapped, .. } = *self.0.get(&index)?;
+        let (offset, length) = unmapped?;
+        Some(FailureCause::NotMapped { mr, offset, length })
     }
 }
 

@@ -1,16 +1,16 @@
-//! Why memory cannot be used as a work request or a peer wants it, in words.
+//! Why memory cannot be used as a work request or a peer wants it.
 
 use verbs_api::{Access, Object, Sge};
 
 use super::base::Base;
 use super::check::InContext;
-use super::history::Reason;
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, RKEY};
+use crate::diagnosis::{FailureCause, KeyKind, RegionSlot, Why};
 
-/// What lies further from a region is not told in relation to it: it would depend on where the machine
-/// has put things.
+/// An offset further from a region is not reported: it would depend on where the machine has put
+/// things.
 const NEAR: u64 = 1 << 20;
 
 impl Regions {
@@ -22,21 +22,23 @@ impl Regions {
         rkey: u32,
         place: (u64, u64),
         need: Access,
-    ) -> Reason {
+    ) -> Why {
         if is_window_key(rkey) {
-            return format!("no window of rkey {rkey:#x} opens that").into();
+            return FailureCause::NoWindow { rkey }.into();
         }
+        let region = self.slot_of_key(rkey);
         match self.of_key(rkey & !RKEY) {
-            None => self.no_region("rkey", rkey),
-            Some(mr) if mr.attr.rkey != rkey && mr.attr.lkey == rkey => {
-                let name = self.name_of_key(rkey);
-                format!("{rkey:#x} is the lkey of {name}, not its rkey").into()
+            None => self.no_region(KeyKind::Rkey, rkey),
+            Some(mr) if mr.attr.rkey != rkey && mr.attr.lkey == rkey => FailureCause::OtherKey {
+                region,
+                key: rkey,
+                needed: KeyKind::Rkey,
             }
+            .into(),
             Some(mr) => {
                 let why = self.why_not_in(base, mr, pd, place, need);
                 let why = why.or_else(|| self.why_unmapped(rkey));
-                let name = self.name_of_key(rkey);
-                why.unwrap_or_else(|| format!("{name} cannot be used so").into())
+                why.unwrap_or_else(|| FailureCause::Unusable(region).into())
             }
         }
     }
@@ -48,15 +50,19 @@ impl Regions {
         pd: u32,
         list: &[Sge],
         need: Access,
-    ) -> Option<Reason> {
+    ) -> Option<Why> {
         list.iter().find_map(|sge| {
             let Some(mr) = self.of_key(sge.lkey) else {
                 let is_rkey = sge.lkey & RKEY != 0;
                 let of_key = self.of_key(sge.lkey & !RKEY).filter(|_| is_rkey);
-                let (lkey, name) = (sge.lkey, self.name_of_key(sge.lkey));
                 return Some(match of_key {
-                    Some(_) => format!("{lkey:#x} is the rkey of {name}, not its lkey").into(),
-                    None => self.no_region("lkey", lkey),
+                    Some(_) => FailureCause::OtherKey {
+                        region: self.slot_of_key(sge.lkey),
+                        key: sge.lkey,
+                        needed: KeyKind::Lkey,
+                    }
+                    .into(),
+                    None => self.no_region(KeyKind::Lkey, sge.lkey),
                 });
             };
             let place = (sge.addr, u64::from(sge.length));
@@ -66,26 +72,24 @@ impl Regions {
     }
 
     /// Of the region of a key some memory was not mapped.
-    fn why_unmapped(&self, key: u32) -> Option<Reason> {
-        let why = self.registered.why(self.keys().slot(key & !RKEY)?)?;
-        Some(why.into())
+    fn why_unmapped(&self, key: u32) -> Option<Why> {
+        let cause = self.registered.why(self.keys().slot(key & !RKEY)?)?;
+        Some(cause.into())
     }
 
     /// There may have been one.
-    fn no_region(&self, what: &str, key: u32) -> Reason {
+    fn no_region(&self, kind: KeyKind, key: u32) -> Why {
         match self.gone(key) {
             Some(gone) => {
-                let name = &gone.name;
-                let why = format!("{name}, of the {what} {key:#x}, was deregistered");
-                Reason::from(why).at("at", gone.site)
+                let region = gone.region;
+                Why::from(FailureCause::Deregistered { region, kind, key }).at("at", gone.site)
             }
-            None => format!("no region has the {what} {key:#x}").into(),
+            None => FailureCause::NoRegion(kind, key).into(),
         }
     }
 
-    /// The region of a key, as handles are printed.
-    fn name_of_key(&self, key: u32) -> String {
-        format!("mr#{}", self.keys().slot(key).unwrap_or_default())
+    fn slot_of_key(&self, key: u32) -> RegionSlot {
+        RegionSlot(self.keys().slot(key).unwrap_or_default())
     }
 
     fn why_not_in(
@@ -95,43 +99,40 @@ impl Regions {
         pd: Option<u32>,
         place: (u64, u64),
         need: Access,
-    ) -> Option<Reason> {
-        let name = self.name_of_key(mr.attr.lkey);
-        let why = Reason::from(why_not_in(mr, &name, pd, place, need)?);
+    ) -> Option<Why> {
+        let region = self.slot_of_key(mr.attr.lkey);
+        let why = Why::from(why_not_in(mr, region, pd, place, need)?);
         let index = self.keys().slot(mr.attr.lkey)?;
         let registered = base.made_at(mr.context(), Object::Mr, index);
         Some(why.at("registered at", registered))
     }
 }
 
-/// Rights, in words.
-pub(crate) fn access_names(access: Access) -> String {
-    let names: Vec<_> = access.iter_names().map(|(name, _)| name).collect();
-    names.join(" and ")
-}
-
 fn why_not_in(
     mr: &Mr,
-    name: &str,
+    region: RegionSlot,
     pd: Option<u32>,
     (addr, length): (u64, u64),
     need: Access,
-) -> Option<String> {
+) -> Option<FailureCause> {
     if Some(mr.pd) != pd {
-        return Some(format!("{name} is of another protection domain"));
+        return Some(FailureCause::OtherPd(region));
     }
-    let missing = need - mr.access;
-    if !missing.is_empty() {
-        return Some(format!("{name} does not allow {}", access_names(missing)));
+    let rights = need - mr.access;
+    if !rights.is_empty() {
+        return Some(FailureCause::Missing { region, rights });
     }
     if mr.part(addr, length).is_ok() {
         return None;
     }
     let (start, bytes) = (mr.attr.addr, mr.attr.length);
     Some(match addr.checked_sub(start) {
-        Some(offset) if offset <= bytes + NEAR => {
-            format!("{length} bytes from {offset:#x} on are not in {name}, which has {bytes}")
-        }
-        _ => format!("the address is not in {name}"),
+        Some(offset) if offset <= bytes + NEAR => FailureCause::OutOf {
+            region,
+            offset,
+            length,
+            bytes,
+        },
+        _ => FailureCause::FarFrom(region),
     })
 }

@@ -1,13 +1,12 @@
 //! The classes of mistakes: names that stay, the rule that each breaks, and what to do.
 
 use core::fmt;
-use core::net::Ipv6Addr;
+use core::net::IpAddr;
 use core::str::FromStr;
 
-use verbs_api::{BadHandle, Cause, Error, ErrorKind, QpState, Verb, WcStatus};
+use verbs_api::{BadHandle, Cause, Error, ErrorKind, FullQueue, QpState, Verb, WcStatus};
 
-use super::Problem;
-use crate::device::reason;
+use super::{FailureCause, Problem};
 use crate::packet::DropReason;
 
 /// How sure it is that a finding is a mistake.
@@ -236,14 +235,14 @@ impl Class {
             // Programs fill an SRQ until it is full, since its size may be rounded up.
             (Cause::QueueFull { .. }, _) if verb == Verb::PostSrqRecv => return None,
             // Programs try every address of the machine. No device has the link-local ones.
-            (Cause::Text(text), ErrorKind::AddressNotAvailable) if names_link_local(text) => {
+            (Cause::NoAddress { ip: IpAddr::V6(ip) }, _) if ip.is_unicast_link_local() => {
                 return None;
             }
             (Cause::QueueFull { queue, .. }, _) => match *queue {
                 // For ever.
-                reason::UNSIGNALED => Self::SendQueueFull,
+                FullQueue::UnsignaledSend => Self::SendQueueFull,
                 // Programs may post until they are refused, and poll then.
-                reason::SENDS => Self::QueueFull,
+                FullQueue::Send => Self::QueueFull,
                 _ => Self::ReceiveQueueFull,
             },
             (
@@ -272,32 +271,35 @@ impl Class {
                 _,
             ) => Self::AfterError,
             (Cause::QpState { .. }, _) => Self::WrongState,
-            (Cause::OutOfRange { what, .. }, _) if what.contains("inline") => match verb {
-                // Programs find out like this how much there may be.
-                Verb::CreateQp => Self::Refused,
-                _ => Self::Inline,
-            },
+            // Programs find out like this how much there may be.
+            (
+                Cause::OutOfRange {
+                    what: "max_inline_data",
+                    ..
+                },
+                _,
+            ) if verb == Verb::CreateQp => Self::Refused,
+            (
+                Cause::OutOfRange {
+                    what: "inline data" | "max_inline_data",
+                    ..
+                }
+                | Cause::Argument {
+                    what: "inline data" | "INLINE",
+                    ..
+                },
+                _,
+            ) => Self::Inline,
             (
                 Cause::OutOfRange {
                     what: "num_sge", ..
                 },
                 _,
             ) => Self::LongList,
-            (Cause::Usage(text), _) if text.contains("an iteration over") => Self::Iterated,
-            (
-                Cause::Argument {
-                    what: "access",
-                    problem,
-                },
-                _,
-            ) => match problem.contains("local") {
-                true => Self::Rights,
-                // Programs find out like this what there is.
-                false => Self::Refused,
-            },
-            (Cause::Argument { what, .. }, _) if what.to_lowercase().contains("inline") => {
-                Self::Inline
-            }
+            (Cause::IterationOpen { .. }, _) => Self::Iterated,
+            (Cause::NoLocalWrite, _) => Self::Rights,
+            // Programs find out like this what there is.
+            (Cause::Argument { what: "access", .. }, _) => Self::Refused,
             _ => return Self::of_refused_verb(verb),
         })
     }
@@ -329,30 +331,48 @@ impl Class {
         }
     }
 
-    /// That of work that failed for this reason.
-    pub(crate) fn of_failure(receive: bool, status: WcStatus, why: &str) -> Self {
-        match status {
-            _ if reason::lab::has_done(why) => Self::Injected,
-            _ if why.contains("was deregistered") => Self::Deregistered,
-            _ if why.ends_with(reason::NOT_MAPPED) => Self::Unmapped,
-            _ if why.contains(reason::OTHER_CUT) || why == reason::NO_BEGINNING => Self::EndsDiffer,
-            WcStatus::RnrRetryExcErr => Self::NotReceived,
-            WcStatus::RetryExcErr => Self::NoAnswer,
-            WcStatus::RemAccessErr => Self::RemoteAccess,
-            WcStatus::LocLenErr if receive => Self::ShortReceive,
-            WcStatus::RemInvReqErr if why.contains("longer than") => Self::ShortReceive,
-            WcStatus::RemInvReqErr if why.contains("multiple of 8") => Self::RemoteAccess,
-            WcStatus::LocProtErr => Self::LocalAccess,
+    /// That of work that failed for this cause, if it is known.
+    pub(crate) fn of_failure(
+        receive: bool,
+        status: WcStatus,
+        cause: Option<&FailureCause>,
+    ) -> Self {
+        use FailureCause as F;
+        match (cause.map(F::root), status) {
+            (Some(F::Lab(_)), _) => Self::Injected,
+            (
+                Some(
+                    F::Deregistered { .. }
+                    | F::Dropped {
+                        why: DropReason::MemoryGone,
+                        ..
+                    },
+                ),
+                _,
+            ) => Self::Deregistered,
+            (Some(F::NotMapped { .. }), _) => Self::Unmapped,
+            (
+                Some(
+                    F::AnswerCut { .. }
+                    | F::MessageCut { .. }
+                    | F::NoBeginning
+                    | F::Dropped {
+                        why: DropReason::PathMtu,
+                        ..
+                    },
+                ),
+                _,
+            ) => Self::EndsDiffer,
+            (_, WcStatus::RnrRetryExcErr) => Self::NotReceived,
+            (_, WcStatus::RetryExcErr) => Self::NoAnswer,
+            (_, WcStatus::RemAccessErr) => Self::RemoteAccess,
+            (_, WcStatus::LocLenErr) if receive => Self::ShortReceive,
+            (Some(F::LongerThan { .. }), WcStatus::RemInvReqErr) => Self::ShortReceive,
+            (Some(F::Misaligned), WcStatus::RemInvReqErr) => Self::RemoteAccess,
+            (_, WcStatus::LocProtErr) => Self::LocalAccess,
             _ => Self::FailedWork,
         }
     }
-}
-
-/// Whether a text says that no device has a link-local address of IPv6.
-fn names_link_local(text: &str) -> bool {
-    let address = text.strip_prefix(reason::NO_ADDRESS);
-    let address = address.and_then(|address| address.parse::<Ipv6Addr>().ok());
-    address.is_some_and(|address| address.is_unicast_link_local())
 }
 
 impl Problem {
@@ -365,8 +385,8 @@ impl Problem {
                 why,
                 ..
             } => {
-                let why = why.as_ref().map_or("", |why| &why.text);
-                Class::of_failure(*receive, *status, why)
+                let cause = why.as_ref().map(|why| &why.cause);
+                Class::of_failure(*receive, *status, cause)
             }
             Self::Refused { class, .. }
             | Self::Waits { class, .. }
@@ -384,7 +404,9 @@ impl Problem {
             Self::NeverPolled { .. } => Class::NeverPolled,
             Self::EndsDiffer { .. } => Class::EndsDiffer,
             Self::PostedInError { .. } => Class::AfterError,
-            Self::RequestRefused { status, why, .. } => Class::of_failure(false, *status, why),
+            Self::RequestRefused { status, why, .. } => {
+                Class::of_failure(false, *status, Some(&why.cause))
+            }
             Self::Dropped { why, .. } => Class::of_dropped(*why),
             Self::UnownedGid { .. } => Class::UnownedGid,
             Self::Garbage { .. } => Class::Garbage,

@@ -1,5 +1,6 @@
 //! What a program did wrong or left undone, as far as a simulation knows.
 
+mod cause;
 mod class;
 mod suppressions;
 mod unposted;
@@ -13,6 +14,8 @@ use verbs_api::{AsyncEventType, CompChannel, Cq, Error, Gid, Mr, WcStatus};
 
 use crate::packet::DropReason;
 
+pub use cause::Why;
+pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, RegionSlot};
 pub use class::{Certainty, Class, UnknownClass};
 pub use suppressions::Suppressions;
 pub use unposted::Unposted;
@@ -251,7 +254,9 @@ pub enum Problem {
         /// Why nothing comes.
         class: Class,
         /// In words, with what would end it.
-        why: Why,
+        why: String,
+        /// A place that these words speak of, behind words that say which; if it is known.
+        place: Option<(&'static str, Site)>,
         /// What is wrong with an object, if that is why: it is said in place of these words.
         of: Option<Box<Problem>>,
     },
@@ -275,8 +280,8 @@ pub enum Problem {
         qp_num: u32,
         /// How the peer's work ends.
         status: WcStatus,
-        /// What for, in words.
-        why: String,
+        /// What for.
+        why: Why,
     },
     /// Packets were not taken.
     Dropped {
@@ -375,29 +380,6 @@ pub enum Problem {
         /// Where that was posted, if it is known.
         posted: Option<Site>,
     },
-}
-
-/// What something failed for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Why {
-    /// The node where that was found, if it is another one: the responder's.
-    pub node: Option<u32>,
-    /// In words.
-    pub text: String,
-    /// Where what it speaks of was made or destroyed, behind words that say which; if it is known.
-    pub place: Option<(&'static str, Site)>,
-}
-
-impl Why {
-    /// Of the same node, and of no place.
-    pub(crate) fn new(text: String) -> Self {
-        Self {
-            node: None,
-            text,
-            place: None,
-        }
-    }
 }
 
 impl Diagnosis {

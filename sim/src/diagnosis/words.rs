@@ -4,11 +4,10 @@ use core::fmt;
 use core::time::Duration;
 
 use verbs_api::site::Site;
-use verbs_api::{Cause, CompChannel, Cq};
+use verbs_api::{Cause, CompChannel, Cq, FullQueue};
 
 use super::class::Certainty;
 use super::{Diagnosis, Finding, Problem, Why};
-use crate::device::reason;
 
 /// How devices, places and objects are called where findings are printed.
 pub trait Names {
@@ -101,7 +100,7 @@ impl Why {
     fn in_words(&self, names: &dyn Names) -> String {
         let at = self.node.map(|node| format!("at {}, ", names.device(node)));
         let (at, place) = (at.unwrap_or_default(), beside(self.place, names));
-        format!(": {at}{}{place}", self.text)
+        format!(": {at}{}{place}", self.cause)
     }
 }
 
@@ -135,9 +134,10 @@ impl Problem {
             }
             Self::Refused { error, .. } => {
                 let posted = match error.cause() {
-                    Cause::QueueFull { queue, .. } if *queue == reason::UNSIGNALED => {
-                        ": no slot is ever free again"
-                    }
+                    Cause::QueueFull {
+                        queue: FullQueue::UnsignaledSend,
+                        ..
+                    } => ": no slot is ever free again",
                     Cause::QueueFull { .. } => ": no slot is free until a completion is polled",
                     _ => "",
                 };
@@ -246,6 +246,7 @@ impl Problem {
                 waits_for,
                 since,
                 why,
+                place,
                 of,
                 ..
             } => {
@@ -257,14 +258,10 @@ impl Problem {
                         format!("{events} not acknowledged")
                     }
                     Some(problem) => problem.in_words(names),
-                    None => why.text.clone(),
+                    None => why.clone(),
                 };
-                let why = Why {
-                    text,
-                    ..why.clone()
-                };
-                let why = why.in_words(names);
-                format!("a thread waits in {call} for {waits_for}{since}{why}")
+                let place = beside(*place, names);
+                format!("a thread waits in {call} for {waits_for}{since}: {text}{place}")
             }
             Self::PolledInVain {
                 cq,
@@ -283,7 +280,10 @@ impl Problem {
                 ..
             } => {
                 let from = format!("qp {from:#x} of another process");
-                format!("{operation} from {from} was refused by qp {qp_num:#x}: {why}")
+                format!(
+                    "{operation} from {from} was refused by qp {qp_num:#x}: {}",
+                    why.cause
+                )
             }
             Self::Dropped {
                 from: (node, from),
@@ -372,8 +372,9 @@ impl Problem {
                 )
             }
             Self::Unmapped { mr, offset, length } => {
-                let not_mapped = reason::NOT_MAPPED;
-                format!("work uses {mr}, of which {length} bytes from {offset:#x} on {not_mapped}")
+                format!(
+                    "work uses {mr}, of which {length} bytes from {offset:#x} on are not all mapped"
+                )
             }
             Self::DeregisteredEarly { mr, work, posted } => {
                 let posted =

@@ -207,8 +207,7 @@ impl<'a> End<'a> {
 
     pub(crate) fn kinds_to_send(self) -> Kinds {
         let (lacks, qp) = (self.device.base.lacks, &self.qp.common);
-        let is_settled = self.qp.excess.is_none();
-        let may_read = qp.is_reliable() && qp.attr.max_rd_atomic > 0 && is_settled;
+        let may_read = qp.is_reliable() && qp.attr.max_rd_atomic > 0;
         let mut kinds = Kinds::SEND | Kinds::WRITE;
         for (kind, needs, is_ready) in [
             (Kinds::SEND_WITH_IMM, Capabilities::SEND_WITH_IMM, true),

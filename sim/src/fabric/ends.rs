@@ -43,12 +43,11 @@ fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
         };
         let problem = problem((node, qp_num), peer, (READS, most, taken));
         let noted = Noted::at(problem, fabric.site.map(Site::with_calls));
-        // Ways of messages depend on it.
-        fabric.work(node, |node| {
-            if let Some(index) = node.find_by_number(qp_num) {
-                node.qps.at_mut(index).excess = Some(Box::new(noted));
-            }
-        });
+        let node = fabric.node_mut(node);
+        let reader = node.find_by_number(qp_num);
+        let has_read = reader.is_some_and(|index| node.qps.at(index).has_read());
+        let history = &mut node.device.base.history;
+        history.reads_exceed(qp_num, noted, has_read);
     }
 }
 
@@ -72,7 +71,7 @@ struct Facts {
     /// What differs, at the one that has come to a state, and at its peer.
     differ: Vec<(&'static str, u64, u64)>,
     /// Who may have more reads under way than the other takes, how many, and how many are taken. Without reads that does no
-    /// harm.
+    /// harm: it counts from the first one on.
     reads: Option<(Reader, u64, u64)>,
 }
 

@@ -2,7 +2,8 @@
 //! mistake of the program from what a fault rule or the laboratory did.
 
 use super::NodeSlot;
-use crate::device::{QpAt, reason};
+use crate::device::QpAt;
+use crate::diagnosis::{LabCause, LossCause};
 use crate::packet::{DropReason, Packet, Psn};
 use crate::qp::Qp;
 
@@ -52,7 +53,7 @@ pub(super) fn note(slots: &mut [NodeSlot], fate: &Fate) {
 
 /// Why work fails if that packet was its last: a reason of the laboratory, or a fate that sending again cannot mend. `None`
 /// where a later try may get through, or where nobody knows.
-fn why(slots: &[NodeSlot], fate: &Fate) -> Option<&'static str> {
+fn why(slots: &[NodeSlot], fate: &Fate) -> Option<LossCause> {
     let node = |at: QpAt| &slots[at.0 as usize].node;
     let qp = |at: QpAt| -> Option<&Qp> {
         let node = node(at);
@@ -69,13 +70,13 @@ fn why(slots: &[NodeSlot], fate: &Fate) -> Option<&'static str> {
     };
     match fate.what {
         DropReason::UnownedGid | DropReason::Pkey | DropReason::OtherPeer if is_moved() => {
-            Some(reason::lab::TABLES)
+            Some(LossCause::Lab(LabCause::Tables))
         }
         DropReason::NoQp | DropReason::NotReady if receiver.is_some_and(was_harmed) => {
-            Some(reason::lab::PEER)
+            Some(LossCause::Lab(LabCause::Peer))
         }
-        what if is_lasting(what) => sender.map(|_| what.text()),
-        what => reason::lab::of_fate(what),
+        what if is_lasting(what) => sender.map(|_| LossCause::Lasting),
+        what => LabCause::of_drop(what).map(LossCause::Lab),
     }
 }
 

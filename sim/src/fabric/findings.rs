@@ -6,9 +6,9 @@ use verbs_api::site::Site;
 use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 
 use super::{Fabric, waits};
-use crate::device::{node_of, reason};
+use crate::device::node_of;
 use crate::diagnosis::{Certainty, Class};
-use crate::diagnosis::{Diagnosis, Finding, Noted, Problem, Unposted, Why};
+use crate::diagnosis::{Diagnosis, FailureCause, Finding, Noted, Problem, Unposted, Why};
 use crate::node::Node;
 use crate::packet::DropReason;
 use crate::verbs::diagnose::Stuck;
@@ -22,7 +22,7 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     let mut finding = Finding::new(node, noted);
     finding.site = finding.site.filter(|site| !is_own(site));
     match &mut finding.problem {
-        Problem::Failed { why: Some(why), .. } | Problem::Waits { why, .. } => {
+        Problem::Failed { why: Some(why), .. } => {
             why.place = why.place.filter(|(_, site)| !is_own(site));
         }
         Problem::NotDestroyed { names, .. } => {
@@ -30,7 +30,7 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
                 *made_at = made_at.filter(|site| !is_own(site));
             }
         }
-        Problem::Misused { place, .. } => {
+        Problem::Misused { place, .. } | Problem::Waits { place, .. } => {
             *place = place.filter(|(_, site)| !is_own(site));
         }
         Problem::DeregisteredEarly { posted, .. } => {
@@ -290,9 +290,9 @@ pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
         } => !refusing.contains(&finding.node),
         Problem::Failed {
             status: WcStatus::RemOpErr,
-            why: Some(Why { text, .. }),
+            why: Some(why),
             ..
-        } => !text.ends_with(reason::OVERRUN),
+        } => !matches!(why.cause, FailureCause::Overrun(_)),
         _ => true,
     });
 }

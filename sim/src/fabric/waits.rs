@@ -13,7 +13,7 @@ use super::findings::finding;
 use crate::cm;
 use crate::device::{Device, node_of};
 use crate::diagnosis::{Certainty, Class};
-use crate::diagnosis::{Finding, Noted, Problem, Why, counted};
+use crate::diagnosis::{Finding, Noted, Problem, counted};
 use crate::node::Outstanding;
 use crate::time::Time;
 use crate::verbs::diagnose::{Kind, Stuck};
@@ -146,7 +146,8 @@ fn of_sleeper(
         waits_for: format!("{wait_for}{other}"),
         since: None,
         class: silence.class,
-        why: Why::new(silence.why),
+        why: silence.why,
+        place: None,
         of: silence.of,
     };
     let mut found = finding(node, Noted::at(problem, silence.at));
@@ -257,10 +258,8 @@ fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> 
         waits_for: waiting.wait_for.to_string(),
         since: Some(since),
         class: silence.class,
-        why: Why {
-            place,
-            ..Why::new(silence.why)
-        },
+        why: silence.why,
+        place,
         of: silence.of,
     };
     Some(Noted::at(problem, site))

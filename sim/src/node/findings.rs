@@ -7,7 +7,7 @@ use verbs_api::table::Table;
 use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
 use super::Node;
-use crate::device::{Device, FailedWork, InContext, Reason, Standing};
+use crate::device::{Device, FailedWork, InContext, Standing};
 use crate::diagnosis::Certainty;
 use crate::diagnosis::{Noted, Problem, Why, counted};
 use crate::packet::{DropReason, Packet};
@@ -86,19 +86,19 @@ impl Findings<'_> {
         failure: &FailedWork,
         node: impl FnOnce(u32) -> &'n Node,
     ) -> Noted {
-        let own = failure.why.clone().map(|why| why_of(None, why));
         let from = (self.node.device.base.id, failure.qp_num);
         let of_peer = || {
             let (peer, psn) = failure.asked?;
             let why = node(peer).device.base.history.answer(from, psn, failure)?;
-            Some(why_of(Some(peer), why))
+            let node = Some(peer);
+            Some(Why { node, ..why })
         };
         let problem = Problem::Failed {
             qp_num: failure.qp_num,
             receive: failure.receive,
             wr_id: failure.label,
             status: failure.status,
-            why: own.or_else(of_peer),
+            why: failure.why.clone().or_else(of_peer),
             handled: failure.standing == Standing::Handled,
         };
         Noted::at(problem, failure.site)
@@ -318,11 +318,6 @@ impl Findings<'_> {
         };
         indices.into_iter().filter_map(named).collect()
     }
-}
-
-fn why_of(node: Option<u32>, why: Reason) -> Why {
-    let Reason { text, place } = why;
-    Why { node, text, place }
 }
 
 fn numbered(kind: &str, at: u32) -> Option<String> {

@@ -7,6 +7,7 @@ use super::requester::Requester;
 use super::verdict::Stop;
 use super::{Qp, why};
 use crate::device::{Delivery, Device};
+use crate::diagnosis::LossCause;
 use crate::packet::Psn;
 
 /// What is known of a requester for a diagnosis.
@@ -26,14 +27,14 @@ struct Loss {
     /// The last sequence number of the request.
     last: Psn,
     /// Why the first try was lost.
-    why: &'static str,
+    why: LossCause,
 }
 
 /// The oldest request that is not answered, when its send fails.
 pub(super) struct Unanswered {
     pub(super) psn: Psn,
     /// Why it was lost, or a newer one was.
-    pub(super) why: Option<&'static str>,
+    pub(super) why: Option<LossCause>,
 }
 
 impl Requester {
@@ -65,7 +66,7 @@ impl Requester {
 impl Qp {
     /// A request up to this number was lost, or its answer. The first loss of the newest request counts: what comes of
     /// later tries follows from it.
-    pub(crate) fn note_unanswered(&mut self, last: Psn, why: &'static str) {
+    pub(crate) fn note_unanswered(&mut self, last: Psn, why: LossCause) {
         if let Some(requester) = &mut self.requester {
             let newest = &mut requester.known.loss;
             if newest.is_none_or(|newest| last.after(newest.last) > 0) {

@@ -54,7 +54,7 @@ use verbs_api::{
 };
 
 use crate::device::{Delivery, Device, InContext, Queue, Reached, Send, Ticket};
-use crate::diagnosis::{Noted, Problem};
+use crate::diagnosis::Problem;
 use crate::packet::Packet;
 
 pub(crate) use cached_path::{CachedPath, Kinds};
@@ -86,8 +86,6 @@ pub(crate) struct Qp {
     posts_in_error: Option<u32>,
     /// It has been back to RESET: what its peer has may be of the connection before.
     pub(crate) was_reset: bool,
-    /// It may have more reads under way than its peer takes: a mistake once one is posted.
-    pub(crate) excess: Option<Box<Noted>>,
 }
 
 impl InContext for Qp {
@@ -128,7 +126,6 @@ impl Qp {
             fatal: false,
             posts_in_error: None,
             was_reset: false,
-            excess: None,
         }
     }
 
@@ -140,6 +137,11 @@ impl Qp {
             has_taken,
             is_harmed: self.is_harmed(),
         }
+    }
+
+    /// Whether it has posted a read or an atomic since it was in RESET.
+    pub(crate) fn has_read(&self) -> bool {
+        self.requester.as_ref().is_some_and(|own| own.has_read)
     }
 
     pub(crate) fn receives(&self) -> &Receives {
@@ -335,7 +337,7 @@ impl Qp {
         self.fatal = false;
         self.posts_in_error = None;
         self.was_reset = true;
-        self.excess = None;
+        device.base.history.forget_reads(self.common.qp_num);
         self.clear(device);
     }
 

@@ -2,8 +2,8 @@
 
 use verbs_api::behavior::{Behavior, Check, Errno, FlushPostInErr, IllegalOpcode, PostWrongState};
 use verbs_api::{
-    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, Mw, MwBind, PostError, QpCap, QpInit,
-    QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
+    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, FullQueue, Mw, MwBind, PostError, QpCap,
+    QpInit, QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
 };
 
 use super::common::Common;
@@ -11,7 +11,7 @@ use super::requester::Requester;
 use super::send::{self, hold_ah, let_go};
 use super::{Qp, atomic, sum};
 use crate::device::{
-    ClaimedQueue, Device, MAX_MSG_SZ, check_sges, find_in, in_range, invalid, post_each, reason,
+    ClaimedQueue, Device, MAX_MSG_SZ, check_sges, find_in, in_range, invalid, post_each,
 };
 
 impl Qp {
@@ -182,10 +182,8 @@ impl Qp {
         if is_first {
             device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
         }
-        if wr.op.reads()
-            && let Some(noted) = self.excess.take()
-        {
-            device.base.history.note(noted.problem, noted.site);
+        if wr.op.reads() {
+            requester.note_read(qp, device);
         }
         if verb != Verb::PostBatch {
             device.domains.note_bind(&device.base, &wr.op);
@@ -216,7 +214,7 @@ impl Qp {
         // As drivers do: for a receive they look at the queue first, for a send at the work request.
         if rq.is_full() {
             let cause = Cause::QueueFull {
-                queue: "receive queue",
+                queue: FullQueue::Receive,
                 capacity: rq.capacity(),
             };
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
@@ -379,8 +377,8 @@ fn full(verb: Verb, qp: &Common, requester: &Requester) -> Error {
     let mut sends = requester.sq.iter();
     let cause = Cause::QueueFull {
         queue: match sends.any(|send| qp.signals(send.flags)) {
-            true => reason::SENDS,
-            false => reason::UNSIGNALED,
+            true => FullQueue::Send,
+            false => FullQueue::UnsignaledSend,
         },
         capacity: requester.sq.capacity(),
     };

@@ -7,7 +7,8 @@ use super::datagram::Head;
 use super::responder::{Executed, Order, has_path_mtu};
 use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, sum, why};
-use crate::device::{Delivery, Device, NoReceive, pkeys_match, reason, touch};
+use crate::device::{Delivery, Device, NoReceive, pkeys_match, touch};
+use crate::diagnosis::FailureCause;
 use crate::packet::{Deth, DropReason, Op, Packet, Route};
 
 /// So many packets of other processes are kept at most that come before their time.
@@ -171,7 +172,7 @@ impl Qp {
             }
             Refusal::NotReady => {
                 let syndrome = Syndrome::NakRemoteOperation;
-                let why = DropReason::NoReceive.text().into();
+                let why = FailureCause::NoReceive.into();
                 why::note_refused(device, packet, why, (Some(syndrome), None));
                 self.responder
                     .answer(&self.common, device, packet.psn, syndrome);
@@ -184,7 +185,7 @@ impl Qp {
                 event,
             } => {
                 let why = why::refused(&self.common, &self.responder, device, packet);
-                self.common.is_harmed |= reason::lab::has_done(&why.text);
+                self.common.is_harmed |= why.cause.is_of_lab();
                 why::note_refused(device, packet, why, (syndrome, recv));
                 let told = recv.map_or(Delivery::Made, |status| {
                     self.fail_recv(device, status, packet.solicited)

@@ -67,6 +67,8 @@ pub(crate) struct Requester {
     /// In SQD: `SQ_DRAINED` is to be raised once.
     tells_when_drained: bool,
     pub(super) known: Known,
+    /// A read or an atomic was posted.
+    pub(super) has_read: bool,
     /// What was posted before this may have been answered by the peer. Only kept where memory is checked.
     pub(super) answered: u64,
 }
@@ -107,6 +109,7 @@ impl Requester {
             phase: Phase::default(),
             tells_when_drained: false,
             known: Known::default(),
+            has_read: false,
             answered: 0,
         }
     }
@@ -154,6 +157,14 @@ impl Requester {
         self.next
     }
 
+    /// A read or an atomic is posted. From the first on it matters how many the peer takes.
+    #[inline(always)]
+    pub(super) fn note_read(&mut self, qp: &Common, device: &mut Device) {
+        if !std::mem::replace(&mut self.has_read, true) {
+            device.base.history.first_read(qp.qp_num);
+        }
+    }
+
     /// A send has been carried out, of so many sequence numbers and bytes: it is in the queue, and done.
     #[inline(always)]
     pub(crate) fn did(
@@ -170,6 +181,7 @@ impl Requester {
         let is_read = send.is_read();
         if is_read {
             (send.got, send.answered) = (length, span);
+            self.note_read(qp, device);
         }
         if is_first {
             device.claims.has_fresh(ClaimedQueue::Send(qp.index()));

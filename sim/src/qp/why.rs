@@ -9,8 +9,8 @@ use super::loss::Unanswered;
 use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
 use super::{atomic, grh};
-use crate::device::{Device, FailedWork, Reason, Recv, Send, Standing, access_names, reason};
-use crate::diagnosis::Problem;
+use crate::device::{Device, DropDetails, FailedWork, Recv, Send, Standing};
+use crate::diagnosis::{FailureCause, LabCause, LossCause, Problem, Why};
 use crate::packet::{DropReason, Op, Packet, Reth};
 
 /// A send is about to fail; the first request that was not answered tells what the peer was asked. Whether a fault rule or
@@ -43,17 +43,15 @@ pub(super) fn note_failed_send(
     };
     let why = match status {
         _ if own.is_some() => own,
-        _ if by_lab.is_some() => by_lab.map(Reason::from),
-        WcStatus::RnrRetryExcErr => Some("its peer had no receive posted".into()),
+        _ if by_lab.is_some() => by_lab.map(|cause| FailureCause::Lab(cause).into()),
+        WcStatus::RnrRetryExcErr => Some(FailureCause::PeerNotReady.into()),
         WcStatus::RetryExcErr if peer.is_none() => Some(match qp.route {
-            Some(route) if route.global => {
-                format!("no device has the address {}", route.dgid).into()
-            }
-            _ => "no port has the address it is connected with".into(),
+            Some(route) if route.global => FailureCause::UnownedGid(route.dgid).into(),
+            _ => FailureCause::UnownedLid.into(),
         }),
         _ if by_peer && asked.is_none() => Some(match status {
-            WcStatus::RetryExcErr => "its peer, in another process, did not answer".into(),
-            _ => "its peer, in another process, refused it".into(),
+            WcStatus::RetryExcErr => FailureCause::NoAnswer.into(),
+            _ => FailureCause::RefusedElsewhere.into(),
         }),
         _ if by_peer => None,
         _ => not_sent(qp, pd, send, device, status),
@@ -74,15 +72,16 @@ pub(super) fn note_failed_send(
 
 /// What the laboratory did to a request that is not answered, or to its answer, if that is why. `loss` is what the fabric
 /// knows of its packets; of those that do not leave a port that is down it knows nothing.
-fn lost_by_lab(qp: &Common, loss: Option<&'static str>, device: &Device) -> Option<&'static str> {
+fn lost_by_lab(qp: &Common, loss: Option<LossCause>, device: &Device) -> Option<LabCause> {
     let port = device.ports.at(qp.attr.port_num);
     match loss {
-        Some(why) => reason::lab::has_done(why).then_some(why),
+        Some(LossCause::Lab(cause)) => Some(cause),
+        Some(LossCause::Lasting) => None,
         None if qp.route.is_some_and(|route| route.to.is_none()) => {
-            qp.is_moved.then_some(reason::lab::TABLES)
+            qp.is_moved.then_some(LabCause::Tables)
         }
-        None if qp.is_connected_outside() => (!port.up).then_some(reason::lab::PORT),
-        None => port.was_down.then_some(reason::lab::PORT),
+        None if qp.is_connected_outside() => (!port.up).then_some(LabCause::Port),
+        None => port.was_down.then_some(LabCause::Port),
     }
 }
 
@@ -100,7 +99,10 @@ pub(super) fn note_failed_recv(
     let Some((pd, recv)) = receives.present(device) else {
         return;
     };
-    let too_long = || format!("the message is longer than its {} bytes", recv.length()).into();
+    let too_long = || {
+        let room = recv.length();
+        FailureCause::LongerThanReceive { room }.into()
+    };
     let why = match status {
         WcStatus::LocLenErr => Some(too_long()),
         // Some devices have one status for both.
@@ -122,43 +124,36 @@ pub(super) fn note_failed_recv(
 }
 
 /// Why a send cannot be carried out.
-fn not_sent(
-    qp: &Common,
-    pd: u32,
-    send: &Send,
-    device: &Device,
-    status: WcStatus,
-) -> Option<Reason> {
+fn not_sent(qp: &Common, pd: u32, send: &Send, device: &Device, status: WcStatus) -> Option<Why> {
     let mtu = qp.mtu(device);
     if let Dest::Ud { ah, .. } = send.dest
         && qp.init.qp_type == QpType::Ud
     {
         let Ok(ah) = device.domains.ahs.get(ah.index(), ah.generation()) else {
-            return Some("its address handle is gone".into());
+            return Some(FailureCause::AhGone.into());
         };
         if ah.pd != pd {
-            return Some("its address handle is of another protection domain".into());
+            return Some(FailureCause::AhOfOtherPd.into());
         }
         if send.length > mtu {
             let length = send.length;
-            return Some(format!("{length} bytes are more than the MTU, {mtu}").into());
+            return Some(FailureCause::OverMtu { length, mtu }.into());
         }
     }
     if status == WcStatus::LocLenErr && matches!(send.op, SendOp::RdmaRead { .. }) {
-        return Some(format!("the data were {} than {mtu} bytes", reason::OTHER_CUT).into());
+        return Some(FailureCause::AnswerCut { mtu }.into());
     }
     if send.is_read() && qp.attr.max_rd_atomic == 0 {
-        return Some("max_rd_atomic is 0".into());
+        return Some(FailureCause::NoReads.into());
     }
     if atomic::header(&send.op).is_some() && send.length != atomic::BYTES {
-        let length = send.length;
-        return Some(format!("an atomic takes 8 bytes, and not {length}").into());
+        return Some(FailureCause::AtomicLength(send.length).into());
     }
     not_there(pd, send, device)
 }
 
 /// Why a send cannot use the memory that it names.
-fn not_there(pd: u32, send: &Send, device: &Device) -> Option<Reason> {
+fn not_there(pd: u32, send: &Send, device: &Device) -> Option<Why> {
     let need = match send.is_read() {
         true => Access::LOCAL_WRITE,
         false => Access::empty(),
@@ -168,7 +163,7 @@ fn not_there(pd: u32, send: &Send, device: &Device) -> Option<Reason> {
 }
 
 /// Why nothing can be put into a receive.
-fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<Reason> {
+fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<Why> {
     device
         .domains
         .regions
@@ -176,29 +171,24 @@ fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<Reason> {
 }
 
 /// Why a request of a peer cannot be carried out.
-pub(super) fn refused(
-    qp: &Common,
-    responder: &Responder,
-    device: &Device,
-    packet: &Packet,
-) -> Reason {
+pub(super) fn refused(qp: &Common, responder: &Responder, device: &Device, packet: &Packet) -> Why {
     if let Some(why) = refused_by_lab(qp, responder, device) {
-        return why.into();
+        return FailureCause::Lab(why).into();
     }
     if !has_path_mtu(qp, device, packet) {
         let mtu = qp.mtu(device);
-        return format!("the message was {} than {mtu} bytes", reason::OTHER_CUT).into();
+        return FailureCause::MessageCut { mtu }.into();
     }
     let is_rest = !packet.first && responder.is_between_messages();
     if is_rest && !responder.has_taken() {
-        return reason::NO_BEGINNING.into();
+        return FailureCause::NoBeginning.into();
     }
     let (reth, need) = match packet.op {
         Op::Write(Some(reth)) => (reth, Access::REMOTE_WRITE),
         Op::ReadRequest(reth) => (reth, Access::REMOTE_READ),
         Op::AtomicRequest(eth) => {
             if !eth.is_aligned() {
-                return "the address is not a multiple of 8".into();
+                return FailureCause::Misaligned.into();
             }
             let (addr, rkey, length) = (eth.addr, eth.rkey, atomic::BYTES);
             (Reth { addr, rkey, length }, Access::REMOTE_ATOMIC)
@@ -206,11 +196,11 @@ pub(super) fn refused(
         _ => return not_taken(responder, device, packet),
     };
     if packet.op.is_answered_with_data() && qp.attr.max_dest_rd_atomic == 0 {
-        return "max_dest_rd_atomic is 0".into();
+        return FailureCause::NoReadsThere.into();
     }
     if !qp.attr.qp_access_flags.contains(need) {
-        let (needed, number) = (access_names(need), qp.qp_num);
-        return format!("qp {number:#x} does not allow {needed}").into();
+        let (qp_num, needed) = (qp.qp_num, need);
+        return FailureCause::QpForbids { qp_num, needed }.into();
     }
     let place = (reth.addr, u64::from(reth.length));
     let pd = responder.receives.pd();
@@ -221,11 +211,11 @@ pub(super) fn refused(
 }
 
 /// What the laboratory did, if a request is refused for that.
-fn refused_by_lab(qp: &Common, responder: &Responder, device: &Device) -> Option<&'static str> {
+fn refused_by_lab(qp: &Common, responder: &Responder, device: &Device) -> Option<LabCause> {
     let srq = responder.receives.made_with();
     match srq.is_some_and(|srq| device.srqs.at(srq).has_failed()) {
-        true => Some(reason::lab::SRQ),
-        false => qp.is_harmed.then_some(reason::INJECTED),
+        true => Some(LabCause::Srq),
+        false => qp.is_harmed.then_some(LabCause::Injected),
     }
 }
 
@@ -235,22 +225,23 @@ fn refused_by_lab(qp: &Common, responder: &Responder, device: &Device) -> Option
 pub(super) fn note_refused(
     device: &mut Device,
     packet: &Packet,
-    why: Reason,
+    why: Why,
     (syndrome, recv): (Option<Syndrome>, Option<WcStatus>),
 ) {
     let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
     let is_told = is_send && recv.is_some()
-        || why.text.ends_with(reason::OVERRUN)
-        || why.text.ends_with(reason::NOT_MAPPED);
+        || matches!(
+            why.cause.root(),
+            FailureCause::Overrun(_) | FailureCause::NotMapped { .. }
+        );
     if packet.route.from.is_outside() && !is_told {
-        let Reason { text, place } = why.clone();
-        let site = place.map(|(_, site)| site);
+        let site = why.place.map(|(_, site)| site);
         let problem = Problem::RequestRefused {
             operation: operation(packet.op),
             from: packet.src_qpn,
             qp_num: packet.dest_qpn,
             status: status_of(syndrome),
-            why: text,
+            why: why.clone(),
         };
         device.base.history.note(problem, site);
     }
@@ -284,9 +275,7 @@ pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet:
         let (now, why) = (device.base.now, DropReason::FirstPsn);
         let (waits_for, psn) = (responder.waits_for().value(), packet.psn.value());
         let history = &mut device.base.history;
-        history.drops(packet, why, || {
-            format!("{psn} comes, and {waits_for} is waited for").into()
-        });
+        history.drops(packet, why, || DropDetails::Psn { psn, waits_for });
         history.dropped(now, packet, why);
     }
 }
@@ -295,9 +284,10 @@ pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet:
 #[cold]
 pub(super) fn note_other_qkey(qp: &Common, device: &mut Device, packet: &Packet, qkey: u32) {
     let own = qp.attr.qkey;
-    device.base.history.drops(packet, DropReason::Qkey, || {
-        format!("{qkey:#x} in the packet, and {own:#x} at the qp").into()
-    });
+    device
+        .base
+        .history
+        .drops(packet, DropReason::Qkey, || DropDetails::Qkey { qkey, own });
 }
 
 /// A datagram and what comes before it do not fit into a receive.
@@ -306,34 +296,36 @@ pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: 
     let history = &mut device.base.history;
     history.drops(packet, DropReason::ShortReceive, || {
         let (length, grh) = (packet.payload.len(), grh::BYTES);
-        let why = format!("the message has {length} bytes, its GRH {grh}, and the receive {room}");
-        Reason::from(why).at("at", site)
+        DropDetails::Short {
+            length,
+            grh,
+            room,
+            posted_at: site,
+        }
     });
 }
 
 /// Why a message cannot be put into the receive that it takes.
-fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Reason {
+fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
     if let Some(cq) = responder
         .receives
         .cq()
         .and_then(|cq| device.cqs.overrun_at(cq))
     {
-        let overrun = reason::OVERRUN;
-        return format!("{cq}, where its receive completes, {overrun}").into();
+        return FailureCause::Overrun(cq).into();
     }
     if let Some((pd, recv)) = responder.receives.present(device) {
         let bytes = u64::from(responder.got() + packet.payload.len());
         let (label, room) = (recv.label, recv.length());
         if bytes > room {
-            return format!("the message is longer than the {room} bytes of receive {label:#x}")
-                .into();
+            return FailureCause::LongerThan { label, room }.into();
         }
         if let Some(why) = not_received(device, pd, recv) {
-            return why.of(&format!("for receive {label:#x}"));
+            return why.for_receive(label);
         }
     }
     match packet.op {
-        Op::SendWithInv(rkey) => format!("the rkey {rkey:#x} cannot be invalidated").into(),
-        _ => "the request is invalid there".into(),
+        Op::SendWithInv(rkey) => FailureCause::NotInvalidated { rkey }.into(),
+        _ => FailureCause::Invalid.into(),
     }
 }
