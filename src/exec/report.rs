@@ -28,7 +28,7 @@ pub(super) struct Report {
     findings: PathBuf,
 }
 
-/// A finding, as the library writes it (`libibverbs/src/json.rs`).
+/// A finding, as the library writes it (`libibverbs/src/process/json.rs`).
 #[derive(Deserialize)]
 struct Finding {
     process: u32,

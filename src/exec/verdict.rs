@@ -1,7 +1,7 @@
 //! What became of the processes of a program: they tell it in a record, memory that they share with
 //! this process.
 //!
-//! `libibverbs/src/verdict.rs` is the library's side, and describes the layout.
+//! `libibverbs/src/base/record.rs` is the library's side, and describes the layout.
 
 use std::collections::BTreeMap;
 use std::{env, fs, io};

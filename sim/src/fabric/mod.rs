@@ -26,6 +26,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use verbs_api::lab::{FaultId, Harm, TimerReport, TraceEvent};
 use verbs_api::site::Site;
+use verbs_api::table::Id;
 use verbs_api::{Context, Gid, Result};
 
 use crate::config::{Mode, SimConfig};
@@ -208,7 +209,7 @@ impl Fabric {
 
     /// Gives a queue pair its turn, and takes from its node what it sends.
     #[cold]
-    pub(crate) fn give_turn(&mut self, index: u32, qp: (u32, u32)) {
+    pub(crate) fn give_turn(&mut self, index: u32, qp: Id) {
         self.start_turn(index, qp);
         self.collect(index);
         if self.node(index).device.turns.are_wanted() {
@@ -366,7 +367,8 @@ impl Fabric {
         if let Ok(payload) = packet.payload.taken_along(&self.memory) {
             packet.payload = payload;
         }
-        self.schedule.hold(packet, (from, by), behind);
+        packet.arrives = from.after(by);
+        self.schedule.hold(packet, behind);
     }
 
     pub(crate) fn lose(&mut self, node: u32, packet: &Packet, why: DropReason) {

@@ -1,6 +1,5 @@
 //! What happens next in a fabric: packets that arrive, turns of queue pairs, timers, and ports that go down or come up.
 
-use core::time::Duration;
 use std::collections::VecDeque;
 
 use super::deadlines::Deadlines;
@@ -9,6 +8,7 @@ use super::outage::Outages;
 use crate::packet::Packet;
 use crate::storage::Ring;
 use crate::time::{Time, sooner};
+use verbs_api::table::Id;
 
 /// The time, and what waits for a later one.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Schedule {
     /// Packets in flight that fault rules hold back.
     pub(super) late: Late,
     /// Queue pairs that have asked for a turn, with their nodes. They get it after the packets that arrive by now.
-    pub(super) turns: VecDeque<(u32, (u32, u32))>,
+    pub(super) turns: VecDeque<(u32, Id)>,
     pub(super) outages: Outages,
     pub(super) deadlines: Deadlines,
 }
@@ -107,10 +107,9 @@ impl Schedule {
         }
     }
 
-    /// Holds a packet back until `by` after `from`, or until `behind` packets have overtaken it, if that is not 0.
-    pub(super) fn hold(&mut self, packet: Packet, (from, by): (Time, Duration), behind: u32) {
-        let arrives = from.after(by);
-        self.late.hold(Packet { arrives, ..packet }, behind);
+    /// Holds a packet back until it arrives, or until `behind` packets have overtaken it, if that is not 0.
+    pub(super) fn hold(&mut self, packet: Packet, behind: u32) {
+        self.late.hold(packet, behind);
         self.deadlines.is_sooner = true;
     }
 }

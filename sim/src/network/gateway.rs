@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use verbs_api::Gid;
 use verbs_api::lab::Syndrome;
+use verbs_api::table::Id;
 use verbs_roce::{Frame, Ip, ReadError};
 use verbs_udp::{Received, Train};
 
@@ -36,7 +37,7 @@ pub(crate) struct Gateway {
     /// Packets that leave at once, at most.
     most: usize,
     /// Queue pairs that have more to send to other processes, with their nodes.
-    turns: VecDeque<(u32, (u32, u32))>,
+    turns: VecDeque<(u32, Id)>,
     /// Of the ports here.
     addresses: BTreeSet<IpAddr>,
     /// Ports of each node.
@@ -78,7 +79,7 @@ impl Gateway {
     }
 
     /// A queue pair with a peer in another process has more to send. It gets a turn once the network has room.
-    pub(crate) fn wants_turn(&mut self, node: u32, qp: (u32, u32)) {
+    pub(crate) fn wants_turn(&mut self, node: u32, qp: Id) {
         self.turns.push_back((node, qp));
     }
 

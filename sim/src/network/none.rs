@@ -6,6 +6,7 @@ use core::convert::Infallible;
 use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use verbs_api::table::Id;
 use verbs_api::{AhAttr, CmId, Context, Gid, Qp, Result, Verb};
 
 use crate::config::SimConfig;
@@ -56,7 +57,7 @@ impl Gateway {
         match self.0 {}
     }
 
-    pub(crate) fn wants_turn(&mut self, _: u32, _: (u32, u32)) {
+    pub(crate) fn wants_turn(&mut self, _: u32, _: Id) {
         match self.0 {}
     }
 }

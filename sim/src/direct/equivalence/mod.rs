@@ -15,7 +15,6 @@ use side::{Draw, Side};
 
 use super::tally::Tally;
 use crate::direct::conditions::Detour;
-use crate::fabric::Fabric;
 use crate::rng::{Purpose, Random};
 use crate::{Mode, Pcap, SimConfig};
 
@@ -119,14 +118,14 @@ fn messages_that_are_carried_out_at_once_leave_all_as_packets_do() {
 #[test]
 fn whoever_can_see_packets_sees_each() {
     let carried = |side: &Side| {
-        let done = |fabric: &mut Fabric| fabric.direct.tally.carried;
-        let before = side.sim.world.with(|fabric| done(fabric));
+        let count = || side.sim.world.with(|fabric| fabric.direct.tally.carried);
+        let before = count();
         let [(end, qp), (far, _)] = side.pairs[0];
         let list = [side.ends[end].mrs[0].1.sge(0, 64)];
         let wr = SendWr::rdma_write(1, &list, side.ends[far].mrs[0].1.remote(0));
         side.sim.post_send(qp, &[wr]).unwrap();
         side.poll(side.ends[end].cqs[0], 4);
-        side.sim.world.with(|fabric| done(fabric)) - before
+        count() - before
     };
     let plain = Side::new(Profile::SPEC, false);
     assert_eq!(carried(&plain), 1);
