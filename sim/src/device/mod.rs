@@ -76,7 +76,7 @@ pub(crate) use base::Base;
 use base::device_attr;
 pub(crate) use check::{
     InContext, bad_handle, check_acknowledged, check_sges, find, find_in, find_unchecked, in_range,
-    in_use, invalid, post_each, same_context,
+    in_use, invalid, numbered, post_each, same_context,
 };
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
@@ -123,14 +123,6 @@ pub(crate) struct Device {
     pub(crate) outbox: Outbox,
     pub(crate) turns: Turns,
     pub(crate) gsi: Gsi,
-}
-
-/// A table of objects with numbers that others see, which some devices give again at once.
-pub(crate) fn numbered<T>(reuse: bool) -> Table<T> {
-    match reuse {
-        true => Table::without_quarantine(),
-        false => Table::default(),
-    }
 }
 
 impl Device {
