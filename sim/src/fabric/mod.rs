@@ -7,15 +7,12 @@
 
 mod cm;
 mod deadlines;
-pub(crate) mod ends;
 mod fates;
 mod faults;
-pub(crate) mod findings;
-pub(crate) mod fresh;
 pub(crate) mod late;
 mod outage;
 mod turns;
-pub(crate) mod waits;
+mod waits;
 pub(crate) mod wire;
 
 use core::time::Duration;
@@ -680,6 +677,11 @@ impl Fabric {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn nodes(&self) -> u32 {
+        self.seats.len() as u32
     }
 
     /// One more thread waits for news of a node, or of the connection manager behind all nodes, or one less.

@@ -22,8 +22,8 @@ use crate::address::ip_of;
 use crate::config::{Mode, SimConfig};
 use crate::device::EmptyCqs;
 use crate::device::{Outside, bad_handle, node_of};
+use crate::diagnosis::note_endless;
 use crate::direct::keeps_ways;
-use crate::fabric::waits::note_endless;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 #[cfg(feature = "network")]
 use crate::network::gateway;
