@@ -207,8 +207,8 @@ impl<'s> Finder<'s> {
 
     /// A method that only notes something for people.
     fn makes_text(&self, call: &ExprMethodCall) -> bool {
-        let is_history = self.text(&*call.receiver).ends_with("history");
-        is_history || TEXT_METHODS.iter().any(|name| call.method == name)
+        let is_journal = self.text(&*call.receiver).ends_with("journal");
+        is_journal || TEXT_METHODS.iter().any(|name| call.method == name)
     }
 
     /// A condition, of which each part may be true or false.
@@ -293,7 +293,14 @@ fn has_let(expr: &Expr) -> bool {
 }
 
 /// Structures and functions that only make a text.
-const TEXTS: &[&str] = &["TraceEvent", "Cause", "CqReport", "Problem"];
+const TEXTS: &[&str] = &[
+    "TraceEvent",
+    "Cause",
+    "CqReport",
+    "Problem",
+    "FailureCause",
+    "LabCause",
+];
 const TEXT_METHODS: &[&str] = &["note", "note_dropped", "note_failed", "note_lost", "record"];
 
 /// On one line, and not too long for one.

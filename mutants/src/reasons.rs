@@ -50,7 +50,7 @@ impl Class {
             places.contains(&&file[..]) || places.iter().any(of_function)
         };
         match () {
-            () if mutant.is_text || is_in(TEXTS) => Some(Self::Text),
+            () if mutant.is_text || file.starts_with(DIAGNOSIS) || is_in(TEXTS) => Some(Self::Text),
             // The number of a work request in the trace, in errors and in the diagnosis.
             () if text.starts_with("label: ") => Some(Self::Text),
             // Where the program was, and how it has dealt with a CQ: for the diagnosis.
@@ -87,7 +87,10 @@ impl Class {
     }
 }
 
-/// What only a diagnosis is made of.
+/// The folder of the diagnosis, which only makes texts.
+const DIAGNOSIS: &str = "sim/src/diagnosis/";
+
+/// What only a diagnosis is made of, elsewhere.
 const OF_DIAGNOSES: &[&str] = &[
     "site",
     "dealings",
@@ -117,15 +120,8 @@ const OF_DIAGNOSES: &[&str] = &[
 
 /// Sources and functions that only make texts.
 const TEXTS: &[&str] = &[
-    "sim/src/diagnosis/class.rs",
-    "sim/src/diagnosis/mod.rs",
-    "sim/src/diagnosis/words.rs",
-    "sim/src/diagnosis/suppressions.rs",
     "sim/src/cm/pending.rs",
-    "sim/src/device/fresh.rs",
-    "sim/src/device/history.rs",
     "sim/src/device/left.rs",
-    "sim/src/device/recovery.rs",
     "sim/src/device/why.rs",
     "sim/src/qp/recovery.rs",
     "sim/src/qp/unfinished.rs",
@@ -133,13 +129,8 @@ const TEXTS: &[&str] = &[
     "sim/src/verbs/say.rs",
     "sim/src/verbs/diagnose.rs",
     "sim/src/verbs/layer.rs",
-    "sim/src/fabric/ends.rs",
     "sim/src/fabric/fates.rs",
-    "sim/src/fabric/findings.rs",
-    "sim/src/fabric/fresh.rs",
     "sim/src/fabric/waits.rs",
-    "sim/src/node/findings.rs",
-    "sim/src/node/outstanding.rs",
     "sim/src/verbs/watch.rs",
     "sim/src/network/gateway.rs note_unread",
     "sim/src/network/verbs.rs note_unread",

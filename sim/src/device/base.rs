@@ -13,9 +13,8 @@ use verbs_api::{
 use super::check::lacks;
 use super::contexts::OpenDevice;
 use super::events::EventQueue;
-use super::history::{FailedWork, History};
 use super::limits::Rules;
-use crate::diagnosis::{Problem, Why};
+use crate::diagnosis::{FailedWork, Journal, Problem, Why};
 use crate::packet::{DropReason, Packet};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
@@ -52,7 +51,7 @@ pub(crate) struct Base {
     pub(crate) news: bool,
     /// Queues of events that somebody watches and that have changed.
     pub(super) changed_queues: Vec<EventQueue>,
-    pub(crate) history: History,
+    pub(crate) journal: Journal,
     /// Where the program calls the present verb.
     pub(crate) site: Option<Site>,
     trace: Option<Vec<TraceEvent>>,
@@ -78,7 +77,7 @@ impl Base {
             of_ids: None,
             news: false,
             changed_queues: Vec::new(),
-            history: History::default(),
+            journal: Journal::default(),
             site: None,
             trace: None,
         }
@@ -188,22 +187,22 @@ impl Base {
     /// The program makes a mistake, in the present verb.
     #[cold]
     pub(crate) fn note_mistake(&mut self, problem: Problem) {
-        self.history.note(problem, self.site);
+        self.journal.note(problem, self.site);
     }
 
     /// A work request failed.
     pub(crate) fn note_failed(&mut self, failure: FailedWork) {
-        self.history.failed(failure);
+        self.journal.failed(failure);
     }
 
     /// A request of a peer was refused.
     pub(crate) fn note_refused(&mut self, packet: &Packet, why: Why) {
-        self.history.refused(self.now, packet, why);
+        self.journal.refused(self.now, packet, why);
     }
 
     /// A packet was not taken.
     pub(crate) fn note_dropped(&mut self, packet: &Packet, why: DropReason) {
-        self.history.dropped(self.now, packet, why);
+        self.journal.dropped(self.now, packet, why);
         self.note(TraceEvent::Dropped { why: why.text() });
     }
 }

@@ -21,13 +21,11 @@ use super::completion::{Completion, CompletionRing, Delivery, Entry, Ticket};
 use super::cq_ex::Extended;
 use super::empty::EmptyCqs;
 use super::events::Numbers;
-use super::history::FailedWork;
 use super::left::{Dealings, Left};
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
-use super::recovery::Standing;
 use super::undefined::undefine;
-use crate::diagnosis::{FailureCause, LabCause, Noted};
+use crate::diagnosis::{FailedWork, FailureCause, LabCause, Noted, Standing};
 use crate::time::Timers;
 
 /// A completion queue.
@@ -363,7 +361,7 @@ impl Cqs {
             .left(base, index)
             .map_or(Vec::new(), |left| left.as_it_goes().collect());
         for Noted { problem, site, .. } in left {
-            base.history.note(problem, site);
+            base.journal.note(problem, site);
         }
         self.forget_moderation(index);
         let cq = self.table.remove(index);
@@ -496,7 +494,7 @@ impl Cqs {
         let found = self.table.at(index);
         let (cq, cqe) = (found.handle, found.cqe);
         let made_at = base.made_at(cq.context(), Object::Cq, index);
-        base.history.lost(cq, cqe, (wc.qp_num, made_at));
+        base.journal.lost(cq, cqe, (wc.qp_num, made_at));
         base.note(TraceEvent::Overrun { cq, wc });
     }
 
@@ -583,7 +581,7 @@ impl Cqs {
             has_late_event: self.moderated.get(index).is_some(),
             made_at: base.made_at(cq.handle.context(), Object::Cq, index),
         };
-        (!base.history.has_overrun(cq.handle)).then_some(left)
+        (!base.journal.has_overrun(cq.handle)).then_some(left)
     }
 
     /// From now on shows here which CQs are found empty, or nowhere.

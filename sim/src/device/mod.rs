@@ -20,8 +20,6 @@
 //! | `notify`, `moderate` | arming; events for several completions |
 //! | `srq`, `xrcd` | shared receive queues; domains of extended reliable connections |
 //! | `limits` | what fault rules do to completions and resources |
-//! | `history`, `fresh` | what went wrong, and what of it is new |
-//! | `recovery` | whether a program goes on after work that failed |
 //! | `unmapped` | memory of regions that is not mapped any more |
 
 mod access;
@@ -37,9 +35,7 @@ mod deliver;
 mod domain;
 mod empty;
 mod events;
-mod fresh;
 mod gsi;
-mod history;
 mod key;
 mod lab;
 mod left;
@@ -50,7 +46,6 @@ mod notify;
 mod outbox;
 mod ports;
 mod query;
-mod recovery;
 mod region;
 mod srq;
 mod turns;
@@ -87,16 +82,13 @@ pub(crate) use domain::{Ah, Domains};
 pub(crate) use empty::EmptyCqs;
 pub(crate) use events::EventQueue;
 pub(crate) use events::Events;
-pub(crate) use fresh::Fresh;
 pub(crate) use gsi::{GSI_QPN, Gsi};
-pub(crate) use history::{DropDetails, FailedWork, QpAt, Reached};
 pub(crate) use limits::What;
 use outbox::Outbox;
 pub(crate) use outbox::{Address, OutPacket};
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };
-pub(crate) use recovery::Standing;
 pub(crate) use region::ProtectionFault;
 pub(crate) use srq::{NoReceive, Srq, Taken};
 use turns::Turns;

@@ -59,7 +59,7 @@ impl Device {
             region.unmapped = Some((offset, length));
             let (mr, site) = (region.mr, region.site);
             let problem = Problem::Unmapped { mr, offset, length };
-            self.base.history.note(problem, site);
+            self.base.journal.note(problem, site);
         }
         true
     }

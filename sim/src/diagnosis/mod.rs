@@ -1,9 +1,32 @@
 //! What a program did wrong or left undone, as far as a simulation knows.
+//!
+//! The core states facts when something goes wrong, and does not judge them. What is below in this
+//! table names nothing of a device; what is above reads the nodes, and only the runtime asks it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `report` | the findings of all nodes: their order, and which explain others |
+//! | `of_node`, `waits`, `ends` | the findings of a node; of threads that wait; of connections |
+//! | `outstanding` | what may yet complete in a CQ |
+//! | `class`, `words` | the class of each finding; its sentence |
+//! | `suppressions` | findings that are known |
+//! | `journal`, `news` | what went wrong on a node; what of it is new |
+//! | `recovery` | whether a program goes on after work that failed |
+//! | `fact`, `cause` | what the core states: data; what work failed for |
 
 mod cause;
 mod class;
+mod ends;
+mod fact;
+mod journal;
+mod news;
+mod of_node;
+mod outstanding;
+mod recovery;
+mod report;
 mod suppressions;
 mod unposted;
+mod waits;
 mod words;
 
 use core::time::Duration;
@@ -17,8 +40,16 @@ use crate::packet::DropReason;
 pub use cause::Why;
 pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, RegionSlot};
 pub use class::{Certainty, Class, UnknownClass};
+pub(crate) use ends::compare;
+pub(crate) use fact::{DropDetails, FailedWork, QpAt, Reached, Standing};
+pub(crate) use journal::Journal;
+pub(crate) use of_node::note_closing;
+#[cfg(feature = "network")]
+pub(crate) use of_node::note_unread;
+pub(crate) use report::{diagnose, keep_fresh, note_mistake, note_refusal, take_fresh};
 pub use suppressions::Suppressions;
 pub use unposted::Unposted;
+pub(crate) use waits::note_endless;
 pub(crate) use words::counted;
 pub use words::{Names, PlainNames};
 

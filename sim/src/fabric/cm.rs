@@ -20,7 +20,7 @@ use crate::packet::{PortId, Route};
 /// The connection manager, and who waits for it.
 #[derive(Debug)]
 pub(crate) struct Managed {
-    pub(super) manager: Manager,
+    pub(crate) manager: Manager,
     /// Threads that wait for news of it.
     pub(super) waiting: u32,
     pub(crate) descriptors: BTreeMap<CmChannel, Descriptor>,

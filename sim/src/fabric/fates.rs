@@ -2,8 +2,7 @@
 //! mistake of the program from what a fault rule or the laboratory did.
 
 use super::NodeSlot;
-use crate::device::QpAt;
-use crate::diagnosis::{LabCause, LossCause};
+use crate::diagnosis::{LabCause, LossCause, QpAt};
 use crate::packet::{DropReason, Packet, Psn};
 use crate::qp::Qp;
 
@@ -66,7 +65,7 @@ fn why(slots: &[NodeSlot], fate: &Fate) -> Option<LossCause> {
     };
     let was_harmed = |at: QpAt| match qp(at) {
         Some(present) => present.is_harmed(),
-        None => node(at).device.base.history.was_harmed(at.1),
+        None => node(at).device.base.journal.was_harmed(at.1),
     };
     match fate.what {
         DropReason::UnownedGid | DropReason::Pkey | DropReason::OtherPeer if is_moved() => {

@@ -7,18 +7,15 @@
 
 mod cm;
 mod deadlines;
-pub(crate) mod ends;
 mod fates;
 mod faults;
-pub(crate) mod findings;
-pub(crate) mod fresh;
 mod late;
 mod outage;
 mod recorder;
 pub(crate) mod rules;
 mod schedule;
 mod turns;
-pub(crate) mod waits;
+mod waits;
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -575,6 +572,11 @@ impl Fabric {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn nodes(&self) -> u32 {
+        self.slots.len() as u32
     }
 
     /// One more thread waits for news of a node, or of the connection manager behind all nodes, or one less.

@@ -14,10 +14,10 @@ use verbs_udp::{Received, Train};
 use super::Network;
 use super::outgoing::Outgoing;
 use crate::config::SimConfig;
+use crate::diagnosis;
 use crate::fabric::Fabric;
 use crate::fabric::rules::Verdict;
 use crate::memory::{Gone, SharedMemory};
-use crate::node::findings;
 use crate::packet::frame;
 use crate::packet::{DropReason, Op, Packet, PortId};
 
@@ -239,7 +239,7 @@ impl Fabric {
             if let Ok(received) = Frame::read_udp(ip, came.port, datagram) {
                 let route = frame::route(&received, PortId::OUTSIDE, to);
                 if let Ok(packet) = node.packet_of(received, route) {
-                    findings::note_unread(node, &packet);
+                    diagnosis::note_unread(node, &packet);
                 }
             }
         }
@@ -347,6 +347,6 @@ impl Fabric {
     }
 
     fn refuse(&mut self, to: PortId, why: DropReason) {
-        self.node_mut(to.node).device.base.history.garbage(why);
+        self.node_mut(to.node).device.base.journal.garbage(why);
     }
 }

@@ -1,10 +1,11 @@
 //! Which queue pair is meant: by a handle, or by its number.
 
 use verbs_api::lab::Limit;
-use verbs_api::{Qp as QpHandle, Result, Verb};
+use verbs_api::site::Site;
+use verbs_api::{Handle, Object, Qp as QpHandle, Result, Verb};
 
 use super::Node;
-use crate::device::{Device, find, opening};
+use crate::device::{Device, InContext, find, opening};
 use crate::qp::Qp;
 
 impl Node {
@@ -32,6 +33,18 @@ impl Node {
         let index = self.numbers.slot(qp_num)?;
         let qp = self.qps.peek(index)?;
         (qp.common.qp_num == qp_num).then_some(index)
+    }
+
+    /// Where the SRQ was made that a queue pair takes receives from, or else the queue pair.
+    pub(crate) fn receiver_made_at(&self, index: u32) -> Option<Site> {
+        let (base, qp) = (&self.device.base, self.qps.at(index));
+        match qp.srq() {
+            Some(srq) => {
+                let context = self.device.srqs.at(srq).handle.context();
+                base.made_at(context, Object::Srq, srq)
+            }
+            None => base.made_at(qp.context(), Object::Qp, index),
+        }
     }
 
     /// There may be one more.

@@ -17,17 +17,14 @@
 //! | `xrc` | queue pairs of XRC_RECV, which several programs share |
 //! | `poll` | completions leave their CQs, and their slots are free |
 //! | `owner` | which posted work owns which bytes |
-//! | `findings` | what went wrong, and what was left undone |
 //! | `garble` | handles that are garbled on purpose |
 //! | `alone` | a node of its own, for searches |
 
 mod alone;
 mod door;
 mod find;
-pub(crate) mod findings;
 mod garble;
 mod groups;
-mod outstanding;
 mod owner;
 mod poll;
 mod push;
@@ -50,7 +47,6 @@ use crate::qp::{Numbers, Qp};
 use crate::time::Time;
 
 pub use alone::Alone;
-pub(crate) use outstanding::Outstanding;
 
 /// One simulated device with its queue pairs.
 #[derive(Clone, Debug)]
@@ -156,14 +152,19 @@ impl Node {
 
     /// `ibv_close_device`: all that the context still has goes with it, as when the kernel cleans
     /// up behind a process.
-    pub(crate) fn close_device(&mut self, context: Context) -> Result<()> {
+    /// cleans up; `look` sees it as it was.
+    pub(crate) fn close_device(
+        &mut self,
+        context: Context,
+        look: impl FnOnce(&mut Self, Context),
+    ) -> Result<()> {
         let base = &self.device.base;
         base.find_context(Verb::CloseDevice, context)?;
         if base.of_ids.is_some_and(|(own, _)| own == context) {
             let cause = Cause::Usage(format!("{context} is that of all ids of rdma_cm").into());
             return Err(Error::new(Verb::CloseDevice, ErrorKind::Usage, cause));
         }
-        self.note_left(context);
+        look(self, context);
         self.remove_qps_of(context);
         for ticket in self.device.clear_context(context) {
             self.release(ticket);

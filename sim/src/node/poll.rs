@@ -79,15 +79,15 @@ impl Node {
 #[inline(always)]
 fn note_seen(node: &mut Node, status: WcStatus, ticket: Ticket) {
     let is_failure = status != WcStatus::Success;
-    if (is_failure || node.device.base.history.recovery.is_awaited())
+    if (is_failure || node.device.base.journal.recovery.is_awaited())
         && let Some(qp) = node.qps.live_mut(ticket.qp, ticket.qp_generation)
     {
         if is_failure {
             qp.has_seen_failure();
             let qp_num = qp.common.qp_num;
             if status != WcStatus::WrFlushErr {
-                let history = &mut node.device.base.history;
-                history.see_failure(qp_num, ticket.is_recv());
+                let journal = &mut node.device.base.journal;
+                journal.see_failure(qp_num, ticket.is_recv());
             }
         } else {
             note_success(qp, &mut node.device, ticket);

@@ -8,7 +8,6 @@ use verbs_api::{
 };
 
 use super::Node;
-use super::findings::receiver_made_at;
 use crate::device::{
     Device, Outside, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at,
     same_context,
@@ -177,7 +176,7 @@ impl Node {
 
     fn remove_qp(&mut self, index: u32) {
         self.groups.leave(index);
-        let made_at = receiver_made_at(self, index);
+        let made_at = self.receiver_made_at(index);
         let mut qp = self.qps.remove(index);
         let handle = qp.common.handle;
         let device = &mut self.device;
@@ -189,7 +188,7 @@ impl Node {
         let site = device.base.site;
         device
             .base
-            .history
+            .journal
             .gone(qp.common.qp_num, qp.reached(), (made_at, site));
         for (cq, site) in qp.unfinished().unpolled() {
             device.cqs.table.at_mut(cq).note_unpolled(site);

@@ -114,7 +114,7 @@ pub(super) fn send(
             qp_num: qp.qp_num,
             gid: way.route.dgid,
         };
-        device.base.history.note(problem, site);
+        device.base.journal.note(problem, site);
     }
     let packet = OutPacket {
         op: Op::Datagram(way.deth),

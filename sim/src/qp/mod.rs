@@ -19,7 +19,7 @@
 //! | `verdict` | what a side says: stop, or refuse a request |
 //! | `loss` | why a request was not answered, as far as the fabric knows |
 //! | `recovery` | whether the program goes on after a failure |
-//! | `why` | what failed, in words |
+//! | `why` | what work failed for |
 
 pub(crate) mod atomic;
 mod cached_path;
@@ -53,8 +53,8 @@ use verbs_api::{
     QpQuery, QpState, QpType, Wc, WcOpcode, WcStatus,
 };
 
-use crate::device::{Delivery, Device, InContext, Queue, Reached, Send, Ticket};
-use crate::diagnosis::Problem;
+use crate::device::{Delivery, Device, InContext, Queue, Send, Ticket};
+use crate::diagnosis::{Problem, Reached};
 use crate::packet::Packet;
 
 pub(crate) use cached_path::{CachedPath, Kinds};
@@ -337,7 +337,7 @@ impl Qp {
         self.fatal = false;
         self.posts_in_error = None;
         self.was_reset = true;
-        device.base.history.forget_reads(self.common.qp_num);
+        device.base.journal.forget_reads(self.common.qp_num);
         self.clear(device);
     }
 

@@ -6,7 +6,7 @@ use crate::device::{Device, Ticket};
 /// The program destroys a queue pair, or takes it out of use. If it has polled why that failed, it deals with it.
 pub(crate) fn note_given_up(qp: &Qp, device: &mut Device) {
     if qp.posts_in_error.is_some() {
-        device.base.history.give_up(qp.common.qp_num);
+        device.base.journal.give_up(qp.common.qp_num);
     }
 }
 
@@ -14,8 +14,8 @@ pub(crate) fn note_given_up(qp: &Qp, device: &mut Device) {
 /// that was posted after the queue pair was given up: all on a queue pair that was connected since, or else sends.
 #[cold]
 pub(crate) fn note_success(qp: &mut Qp, device: &mut Device, ticket: Ticket) {
-    let history = &mut device.base.history;
-    let given_up = history.recovery.given_up();
+    let journal = &mut device.base.journal;
+    let given_up = journal.recovery.given_up();
     let connected_after = qp.common.connected_after;
     let since = match &mut qp.requester {
         Some(own) if connected_after < given_up && !ticket.is_recv() => {
@@ -30,5 +30,5 @@ pub(crate) fn note_success(qp: &mut Qp, device: &mut Device, ticket: Ticket) {
         }
         _ => connected_after,
     };
-    history.go_on(since);
+    journal.go_on(since);
 }

@@ -161,7 +161,7 @@ impl Requester {
     #[inline(always)]
     pub(super) fn note_read(&mut self, qp: &Common, device: &mut Device) {
         if !std::mem::replace(&mut self.has_read, true) {
-            device.base.history.first_read(qp.qp_num);
+            device.base.journal.first_read(qp.qp_num);
         }
     }
 

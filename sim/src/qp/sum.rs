@@ -101,7 +101,7 @@ fn compare_all(requester: &mut Requester, qp: &Common, device: &mut Device, seq:
             Ok(Some(now)) if now != before => {
                 let (qp_num, wr_id) = (qp.qp_num, send.label);
                 let problem = Problem::Changed { qp_num, wr_id };
-                device.base.history.note(problem, send.site);
+                device.base.journal.note(problem, send.site);
             }
             Ok(_) => {}
             Err(gone) => {

@@ -1,4 +1,4 @@
-//! Why work of a queue pair failed, in words, for a diagnosis.
+//! What work of a queue pair failed for, which the journal of its node keeps.
 
 use verbs_api::lab::Syndrome;
 use verbs_api::site::Site;
@@ -9,8 +9,10 @@ use super::loss::Unanswered;
 use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
 use super::{atomic, grh};
-use crate::device::{Device, DropDetails, FailedWork, Recv, Send, Standing};
-use crate::diagnosis::{FailureCause, LabCause, LossCause, Problem, Why};
+use crate::device::{Device, Recv, Send};
+use crate::diagnosis::{
+    DropDetails, FailedWork, FailureCause, LabCause, LossCause, Problem, Standing, Why,
+};
 use crate::packet::{DropReason, Op, Packet, Reth};
 
 /// A send is about to fail; the first request that was not answered tells what the peer was asked. Whether a fault rule or
@@ -243,7 +245,7 @@ pub(super) fn note_refused(
             status: status_of(syndrome),
             why: why.clone(),
         };
-        device.base.history.note(problem, site);
+        device.base.journal.note(problem, site);
     }
     device.base.note_refused(packet, why);
 }
@@ -274,9 +276,9 @@ pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet:
     if packet.route.from.is_outside() && !responder.has_taken() {
         let (now, why) = (device.base.now, DropReason::FirstPsn);
         let (waits_for, psn) = (responder.waits_for().value(), packet.psn.value());
-        let history = &mut device.base.history;
-        history.drops(packet, why, || DropDetails::Psn { psn, waits_for });
-        history.dropped(now, packet, why);
+        let journal = &mut device.base.journal;
+        journal.drops(packet, why, || DropDetails::Psn { psn, waits_for });
+        journal.dropped(now, packet, why);
     }
 }
 
@@ -286,15 +288,15 @@ pub(super) fn note_other_qkey(qp: &Common, device: &mut Device, packet: &Packet,
     let own = qp.attr.qkey;
     device
         .base
-        .history
+        .journal
         .drops(packet, DropReason::Qkey, || DropDetails::Qkey { qkey, own });
 }
 
 /// A datagram and what comes before it do not fit into a receive.
 #[cold]
 pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: Option<Site>) {
-    let history = &mut device.base.history;
-    history.drops(packet, DropReason::ShortReceive, || {
+    let journal = &mut device.base.journal;
+    journal.drops(packet, DropReason::ShortReceive, || {
         let (length, grh) = (packet.payload.len(), grh::BYTES);
         DropDetails::Short {
             length,

@@ -17,10 +17,10 @@ use crate::config::Mode;
 use crate::device::Device;
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
+use crate::diagnosis::note_refusal;
 use crate::direct::keeps_ways;
 use crate::fabric::Fabric;
 use crate::fabric::WaitFor;
-use crate::fabric::findings::note_refusal;
 use crate::node::Node;
 use crate::runtime::idle;
 use crate::sync::MutexGuard;

@@ -10,8 +10,8 @@ use verbs_api::{CmChannel, CompChannel, Cq, Handle, Qp, Verb};
 use super::sim::Sim;
 use crate::device::node_of;
 use crate::diagnosis::Suppressions;
+use crate::diagnosis::diagnose;
 use crate::diagnosis::{Diagnosis, Unposted};
-use crate::fabric::findings::diagnose;
 use crate::fabric::{WaitFor, Waiting};
 use crate::runtime::World;
 

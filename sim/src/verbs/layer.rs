@@ -7,8 +7,8 @@ use verbs_api::{Context, Handle};
 
 use super::sim::Sim;
 use crate::device::node_of;
-use crate::diagnosis::Class;
-use crate::diagnosis::{Problem, Unposted};
+
+use crate::diagnosis::{Class, Problem, Unposted, note_mistake};
 
 /// A misuse of a layer over the verbs that the simulator does not see, such as a pointer to no
 /// object.
@@ -57,7 +57,7 @@ impl Misuse {
             text: self.text,
             place: self.place,
         };
-        sim.world.with(|fabric| fabric.note_mistake(node, problem));
+        sim.world.with(|fabric| note_mistake(fabric, node, problem));
     }
 }
 
@@ -66,8 +66,8 @@ impl Unposted {
     pub fn note(&self, sim: &Sim) {
         let (problem, node) = (self.problem(), node_of(self.qp.context()));
         sim.world.with(|fabric| {
-            let history = &mut fabric.node_mut(node).device.base.history;
-            history.note(problem, self.begun_at);
+            let journal = &mut fabric.node_mut(node).device.base.journal;
+            journal.note(problem, self.begun_at);
         });
     }
 }

@@ -12,7 +12,7 @@ use verbs_api::{
     CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
     DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit,
     Mw, MwAttr, MwBind, MwBindInfo, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
-    QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
+    QpInit, QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
     SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
@@ -21,7 +21,8 @@ use super::say;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
-use crate::fabric::{WaitFor, ends};
+use crate::diagnosis::{compare, note_closing};
+use crate::fabric::WaitFor;
 use crate::network::Receiver;
 use crate::runtime::World;
 use crate::runtime::idle;
@@ -123,7 +124,7 @@ impl Verbs for Sim {
     fn close_device(&self, context: Context) -> Result<()> {
         let say = || context.to_string();
         let closed = self.call(Verb::CloseDevice, context, say, |node| {
-            node.close_device(context)
+            node.close_device(context, note_closing)
         });
         self.update_receiver(context, true);
         closed
@@ -477,7 +478,12 @@ impl Verbs for Sim {
         let modified = self.call_node(node, Verb::ModifyQp, say, |node| {
             node.modify_qp(qp, attr, mask, outside)
         });
-        ends::note_modified(&self.world, (node, qp), &modified, attr, mask);
+        if modified.is_ok()
+            && mask.contains(QpAttrMask::STATE)
+            && let to @ (QpState::Rtr | QpState::Rts) = attr.qp_state
+        {
+            self.world.with(|fabric| compare(fabric, node, qp, to));
+        }
         self.update_receiver(qp.context(), false);
         modified
     }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::sim::Sim;
 use crate::diagnosis::Finding;
+use crate::diagnosis::{keep_fresh, take_fresh};
 use crate::fabric::Fabric;
-use crate::fabric::fresh::{keep_fresh, take_fresh};
 
 /// Who is told of each mistake when it happens.
 pub struct Watch {

@@ -6,49 +6,35 @@ use verbs_api::site::Site;
 use verbs_api::table::Table;
 use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
-use super::Node;
-use crate::device::{Device, FailedWork, InContext, Standing};
-use crate::diagnosis::Certainty;
-use crate::diagnosis::{Noted, Problem, Why, counted};
+use super::fact::{FailedWork, Standing};
+use super::{Certainty, Noted, Problem, Why, counted};
+use crate::device::{Device, InContext};
+use crate::node::Node;
 use crate::packet::{DropReason, Packet};
 use crate::qp::Qp;
 
-impl Node {
-    /// What is known of what the program did wrong.
-    pub(crate) fn findings(&self) -> Findings<'_> {
-        let closed = None;
-        Findings { node: self, closed }
-    }
-
-    /// A context is about to be closed: what it still has (DEV-03).
-    pub(super) fn note_left(&mut self, context: Context) {
-        let closed = Some(context);
-        let of_context = Findings { node: self, closed };
-        let (unread, names) = (of_context.unread_async(), of_context.objects());
-        for problem in unread {
-            self.device.base.note_mistake(problem);
-        }
-        if !names.is_empty() {
-            let (contexts, closed) = (0, true);
-            let problem = Problem::NotDestroyed {
-                names,
-                contexts,
-                closed,
-            };
-            self.device.base.history.left(problem);
-        }
-    }
+/// What is known of what the program did wrong on a node.
+pub(super) fn findings(node: &Node) -> Findings<'_> {
+    let closed = None;
+    Findings { node, closed }
 }
 
-/// Where the SRQ was made that a queue pair takes receives from, or else the queue pair.
-pub(super) fn receiver_made_at(node: &Node, index: u32) -> Option<Site> {
-    let (base, qp) = (&node.device.base, node.qps.at(index));
-    match qp.srq() {
-        Some(srq) => {
-            let context = node.device.srqs.at(srq).handle.context();
-            base.made_at(context, Object::Srq, srq)
-        }
-        None => base.made_at(qp.context(), Object::Qp, index),
+/// A context is about to be closed: notes what it still has (DEV-03).
+pub(crate) fn note_closing(node: &mut Node, context: Context) {
+    let closed = Some(context);
+    let of_context = Findings { node, closed };
+    let (unread, names) = (of_context.unread_async(), of_context.objects());
+    for problem in unread {
+        node.device.base.note_mistake(problem);
+    }
+    if !names.is_empty() {
+        let (contexts, closed) = (0, true);
+        let problem = Problem::NotDestroyed {
+            names,
+            contexts,
+            closed,
+        };
+        node.device.base.journal.left(problem);
     }
 }
 
@@ -58,18 +44,18 @@ pub(crate) fn note_unread(node: &mut Node, packet: &Packet) {
     let (number, now) = (packet.dest_qpn, node.device.base.now);
     let present = node.find_by_number(number);
     let present = present.map(|index| node.qps.at(index).reached());
-    let history = &mut node.device.base.history;
-    if !packet.damaged && history.was_never_ready(number, present) {
+    let journal = &mut node.device.base.journal;
+    if !packet.damaged && journal.was_never_ready(number, present) {
         let why = match present {
             Some(_) => DropReason::NotReady,
             None => DropReason::NoQp,
         };
-        history.dropped(now, packet, why);
+        journal.dropped(now, packet, why);
     }
 }
 
 /// What is known of a node, or of one context that is closed.
-pub(crate) struct Findings<'n> {
+pub(super) struct Findings<'n> {
     node: &'n Node,
     closed: Option<Context>,
 }
@@ -77,7 +63,7 @@ pub(crate) struct Findings<'n> {
 impl Findings<'_> {
     /// The work requests that failed, oldest first.
     pub(crate) fn failures(&self) -> &[FailedWork] {
-        &self.node.device.base.history.failures
+        self.node.device.base.journal.failures()
     }
 
     /// A failure as a problem; `node` looks at the node of the peer.
@@ -89,7 +75,7 @@ impl Findings<'_> {
         let from = (self.node.device.base.id, failure.qp_num);
         let of_peer = || {
             let (peer, psn) = failure.asked?;
-            let why = node(peer).device.base.history.answer(from, psn, failure)?;
+            let why = node(peer).device.base.journal.answer(from, psn, failure)?;
             let node = Some(peer);
             Some(Why { node, ..why })
         };
@@ -107,20 +93,20 @@ impl Findings<'_> {
     /// Where was made what the queue pair of this number takes receives from, or took.
     pub(crate) fn receiver(&self, qp_num: u32) -> Option<Site> {
         match self.node.find_by_number(qp_num) {
-            Some(index) => receiver_made_at(self.node, index),
-            None => self.node.device.base.history.receiver_made_at(qp_num),
+            Some(index) => self.node.receiver_made_at(index),
+            None => self.node.device.base.journal.receiver_made_at(qp_num),
         }
     }
 
     /// What was wrong when it happened, and completions that were lost.
     pub(crate) fn causes(&self) -> Vec<Noted> {
-        let overruns = self.node.device.base.history.overruns();
+        let overruns = self.node.device.base.journal.overruns();
         self.noted(Certainty::Certain).chain(overruns).collect()
     }
 
     /// What was seen when it happened, and is so sure to be wrong.
     fn noted(&self, certainty: Certainty) -> impl Iterator<Item = Noted> {
-        let noted = self.node.device.base.history.noted().iter();
+        let noted = self.node.device.base.journal.noted().iter();
         let is_so = move |noted: &&Noted| noted.problem.class().certainty() == certainty;
         noted.filter(is_so).cloned()
     }
@@ -133,7 +119,7 @@ impl Findings<'_> {
             let index = self.node.find_by_number(number)?;
             Some(self.node.qps.at(index).reached())
         };
-        signs.extend(device.base.history.not_taken(present));
+        signs.extend(device.base.journal.not_taken(present));
         let mut outstanding = vec![0; device.cqs.table.slots() as usize];
         let mut unpolled = BTreeMap::new();
         for (_, qp) in self.node.qps.iter() {
@@ -172,7 +158,7 @@ impl Findings<'_> {
             contexts,
             closed,
         });
-        base.history
+        base.journal
             .left
             .iter()
             .cloned()
@@ -183,15 +169,15 @@ impl Findings<'_> {
 
     fn unread_async(&self) -> Vec<Problem> {
         let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
-        let history = &self.node.device.base.history;
+        let journal = &self.node.device.base.journal;
         let unread = self.node.device.base.unread_async(self.closed);
         for event in unread.filter(|event| is_error(event.event_type)) {
             // An overrun has been told already.
             let is_told = match event.element {
-                Element::Cq(cq) => history.has_overrun(cq),
+                Element::Cq(cq) => journal.has_overrun(cq),
                 Element::Qp(qp) if event.event_type == AsyncEventType::QpFatal => {
                     let index = self.node.find_qp(Verb::GetAsyncEvent, qp);
-                    index.is_ok_and(|qp| history.has_lost(self.node.qps.at(qp).common.qp_num))
+                    index.is_ok_and(|qp| journal.has_lost(self.node.qps.at(qp).common.qp_num))
                 }
                 _ => false,
             };

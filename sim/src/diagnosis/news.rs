@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use verbs_api::Cq as CqHandle;
 
-/// Something new in a history.
+/// Something new in a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fresh {
     /// A mistake, by its number.
@@ -16,7 +16,7 @@ pub(crate) enum Fresh {
     Overrun(CqHandle),
 }
 
-/// What is new in the history of a node. Nothing, if nobody is told.
+/// What is new in the journal of a node. Nothing, if nobody is told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct News(Option<Kept>);
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use verbs_api::Verb;
 
-use super::Node;
-use crate::diagnosis::{Unposted, counted};
+use super::{Unposted, counted};
+use crate::node::Node;
 
 /// The work that has not completed in a CQ.
 pub(crate) struct Outstanding {

@@ -1,19 +1,7 @@
 //! Whether a program goes on after work that failed: a diagnosis takes a failure that it has handled for no mistake.
 
-use super::history::History;
-
-/// How a program has dealt with work that failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Standing {
-    #[default]
-    Open,
-    /// It has polled the failure.
-    Polled,
-    /// It has given the queue pair up after that, as the one of this number.
-    GivenUp(u32),
-    /// Work that it has posted since then has succeeded.
-    Handled,
-}
+use super::fact::Standing;
+use super::journal::Journal;
 
 /// How many queue pairs with failed work a program has given up, and for which of them no work has succeeded yet.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +24,7 @@ impl Recovery {
     }
 }
 
-impl History {
+impl Journal {
     /// The program polls a completion that is not a success. Completions of one queue come in order,
     /// so it belongs to what failed there before.
     #[cold]
@@ -91,8 +79,8 @@ impl History {
 mod tests {
     use verbs_api::WcStatus;
 
+    use super::super::fact::FailedWork;
     use super::*;
-    use crate::device::history::FailedWork;
     use crate::time::Time;
 
     fn failed(qp_num: u32, receive: bool) -> FailedWork {
@@ -111,18 +99,18 @@ mod tests {
 
     #[test]
     fn a_failure_is_handled_only_if_its_own_queue_was_polled() {
-        let mut history = History::default();
-        history.failures = vec![failed(1, false), failed(1, true), failed(2, false)];
-        history.see_failure(1, true);
-        history.give_up(1);
-        history.give_up(2);
-        assert!(history.recovery.is_awaited());
-        history.go_on(0);
-        assert!(history.recovery.is_awaited(), "that was posted before");
-        history.go_on(1);
-        let standing = history.failures.iter().map(|failure| failure.standing);
+        let mut journal = Journal::default();
+        journal.failures = vec![failed(1, false), failed(1, true), failed(2, false)];
+        journal.see_failure(1, true);
+        journal.give_up(1);
+        journal.give_up(2);
+        assert!(journal.recovery.is_awaited());
+        journal.go_on(0);
+        assert!(journal.recovery.is_awaited(), "that was posted before");
+        journal.go_on(1);
+        let standing = journal.failures.iter().map(|failure| failure.standing);
         let expected = [Standing::Open, Standing::Handled, Standing::Open];
         assert_eq!(standing.collect::<Vec<_>>(), expected);
-        assert!(!history.recovery.is_awaited());
+        assert!(!journal.recovery.is_awaited());
     }
 }

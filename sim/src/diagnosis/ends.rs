@@ -1,40 +1,23 @@
 //! Whether the two ends of a connection fit together, which a queue pair alone cannot see.
 
 use verbs_api::site::Site;
-use verbs_api::{Qp as QpHandle, QpAttr, QpAttrMask, QpState, QpType, Result, Verb};
+use verbs_api::{Qp as QpHandle, QpState, QpType, Verb};
 
-use super::Fabric;
-use crate::device::QpAt;
-use crate::diagnosis::{Noted, Problem};
+use super::fact::QpAt;
+use super::report::note_mistake;
+use super::{Noted, Problem};
+use crate::fabric::Fabric;
 use crate::qp::Qp;
-use crate::runtime::World;
-
-/// A queue pair may have been modified: if it has come to RTR or RTS, it is compared with its peer.
-#[track_caller]
-pub(crate) fn note_modified(
-    world: &World,
-    (node, qp): (u32, QpHandle),
-    modified: &Result<()>,
-    attr: &QpAttr,
-    mask: QpAttrMask,
-) {
-    if modified.is_ok()
-        && mask.contains(QpAttrMask::STATE)
-        && let to @ (QpState::Rtr | QpState::Rts) = attr.qp_state
-    {
-        world.with(|fabric| compare(fabric, node, qp, to));
-    }
-}
 
 /// A queue pair has come to RTR or RTS: notes what does not fit with its peer. Each fact is compared when the later of the
 /// two ends knows it.
-fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
+pub(crate) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
     let Some((own_at, peer_at, Facts { differ, reads })) = compared(fabric, node, qp, to) else {
         return;
     };
     for (what, own, others) in differ {
         let problem = problem(own_at, peer_at, (what, own, others));
-        fabric.note_mistake(node, problem);
+        note_mistake(fabric, node, problem);
     }
     if let Some((reader, most, taken)) = reads {
         let ((node, qp_num), peer) = match reader {
@@ -46,8 +29,8 @@ fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
         let node = fabric.node_mut(node);
         let reader = node.find_by_number(qp_num);
         let has_read = reader.is_some_and(|index| node.qps.at(index).has_read());
-        let history = &mut node.device.base.history;
-        history.reads_exceed(qp_num, noted, has_read);
+        let journal = &mut node.device.base.journal;
+        journal.reads_exceed(qp_num, noted, has_read);
     }
 }
 

@@ -1,14 +1,19 @@
 //! What all nodes together know of what programs did wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use verbs_api::site::Site;
 use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 
-use super::{Fabric, waits};
+use super::news::Fresh;
+use super::of_node::findings;
+use super::{
+    Certainty, Class, Diagnosis, FailureCause, Finding, Noted, Problem, Unposted, Why, waits,
+};
 use crate::device::node_of;
-use crate::diagnosis::{Certainty, Class};
-use crate::diagnosis::{Diagnosis, FailureCause, Finding, Noted, Problem, Unposted, Why};
+use crate::fabric::Fabric;
 use crate::node::Node;
 use crate::packet::DropReason;
 use crate::verbs::diagnose::Stuck;
@@ -44,17 +49,20 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
 /// What the names of the files begin with by which programs call verbs.
 fn own_files() -> &'static str {
     file!()
-        .strip_suffix("fabric/findings.rs")
+        .strip_suffix("diagnosis/report.rs")
         .unwrap_or(file!())
 }
 
-impl Fabric {
-    /// The program makes a mistake, in the present verb.
-    #[cold]
-    pub(crate) fn note_mistake(&mut self, node: u32, problem: Problem) {
-        let site = self.site;
-        self.node_mut(node).device.base.history.note(problem, site);
-    }
+/// The program makes a mistake, in the present verb.
+#[cold]
+pub(crate) fn note_mistake(fabric: &mut Fabric, node: u32, problem: Problem) {
+    let site = fabric.site;
+    fabric
+        .node_mut(node)
+        .device
+        .base
+        .journal
+        .note(problem, site);
 }
 
 /// A call was refused.
@@ -62,7 +70,7 @@ impl Fabric {
 pub(crate) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
     if let Some(class) = Class::of_refusal(error) {
         let error = error.clone();
-        fabric.note_mistake(node, Problem::Refused { class, error });
+        note_mistake(fabric, node, Problem::Refused { class, error });
     }
 }
 
@@ -70,7 +78,7 @@ pub(crate) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
 pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
-        let numbers = 0..fabric.slots.len() as u32;
+        let numbers = 0..fabric.nodes();
         let findings = numbers.flat_map(|number| {
             let found = found(fabric.node(number)).into_iter();
             found.map(move |noted| finding(number, noted))
@@ -78,15 +86,15 @@ pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis 
         findings.collect::<Vec<_>>()
     };
     let mistakes = &mut diagnosis.mistakes;
-    mistakes.extend(of_nodes(&|node| node.findings().causes()));
+    mistakes.extend(of_nodes(&|node| findings(node).causes()));
     let mut failed = of_nodes(&|node| failures(fabric, node));
     failed.sort_by_key(|finding| is_of_receive_there(&finding.problem));
     mistakes.extend(failed);
-    let mut signs = of_nodes(&|node| node.findings().signs());
+    let mut signs = of_nodes(&|node| findings(node).signs());
     signs
         .iter_mut()
         .for_each(|finding| place_dropped(fabric, finding));
-    let mut waits = waits::findings(fabric);
+    let mut waits = waits::of_waiting(fabric);
     if let Some(stuck) = stopped {
         waits.extend(waits::of_stopped(fabric, stuck));
         let sleeps = |node| {
@@ -111,7 +119,7 @@ pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis 
     drop_consequences(mistakes);
     // What is left in CQs may be what came of all else.
     mistakes.sort_by_key(|finding| is_left(&finding.problem));
-    diagnosis.leftovers = of_nodes(&|node| node.findings().leftovers());
+    diagnosis.leftovers = of_nodes(&|node| findings(node).leftovers());
     if stopped.is_some() {
         // It had no time to destroy what it has.
         let was_closed =
@@ -182,12 +190,12 @@ fn place_dropped(fabric: &Fabric, finding: &mut Finding) {
             .unfinished()
             .oldest_send_at()
     };
-    let receiver = || fabric.node(finding.node).findings().receiver(qp_num);
+    let receiver = || findings(fabric.node(finding.node)).receiver(qp_num);
     finding.site = finding.site.or_else(sender).or_else(receiver);
 }
 
 fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
-    let findings = node.findings();
+    let findings = findings(node);
     let failures = findings.failures().iter();
     let noted = failures.map(|failure| findings.failure(failure, |peer| fabric.node(peer)));
     noted.collect()
@@ -228,7 +236,7 @@ fn refused_at(finding: &Finding) -> Option<u32> {
 /// Leaves out what another finding explains: objects in use, since their users were not destroyed; packets of a queue pair
 /// that failed, work that failed since its peer's CQ has overrun, what a thread is told to wait for, and what nobody polls
 /// since the thread waits.
-pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
+fn drop_consequences(mistakes: &mut Vec<Finding>) {
     let among = |pick: fn(&Problem) -> Option<u32>| -> BTreeSet<(u32, u32)> {
         let picked = mistakes.iter();
         picked
@@ -295,4 +303,44 @@ pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
         } => !matches!(why.cause, FailureCause::Overrun(_)),
         _ => true,
     });
+}
+
+/// From now on what is new is kept for [`take_fresh`]; `is_any` says that there is some.
+pub(crate) fn keep_fresh(fabric: &mut Fabric, is_any: &Arc<AtomicBool>) {
+    for number in 0..fabric.nodes() {
+        let journal = &mut fabric.node_mut(number).device.base.journal;
+        journal.news.keep(is_any.clone());
+    }
+}
+
+/// What is new since the last call.
+pub(crate) fn take_fresh(fabric: &mut Fabric) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for number in 0..fabric.nodes() {
+        let fresh = fabric.node_mut(number).device.base.journal.news.take();
+        let of_node = |fresh| {
+            let noted = noted(fabric, fabric.node(number), fresh)?;
+            Some(finding(number, noted))
+        };
+        found.extend(fresh.into_iter().filter_map(of_node));
+    }
+    drop_consequences(&mut found);
+    found
+}
+
+fn noted(fabric: &Fabric, node: &Node, fresh: Fresh) -> Option<Noted> {
+    let journal = &node.device.base.journal;
+    let is_of = |problem: &Problem, of| matches!(problem, Problem::Overrun { cq, .. } if *cq == of);
+    match fresh {
+        Fresh::Noted(number) => journal.noted().get(number).cloned(),
+        Fresh::Failed(number) => {
+            let failure = journal.failures().get(number)?;
+            let node = findings(node);
+            Some(node.failure(failure, |peer| fabric.node(peer)))
+        }
+        Fresh::Overrun(cq) => {
+            let mut overruns = journal.overruns();
+            overruns.find(|noted| is_of(&noted.problem, cq))
+        }
+    }
 }

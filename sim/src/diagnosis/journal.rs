@@ -1,23 +1,21 @@
-//! What went wrong on a device, for a diagnosis: it outlives the objects that it happened to.
+//! What went wrong on a node. A journal outlives the objects that its entries are about.
 
-use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 
 use verbs_api::site::Site;
 use verbs_api::{Cq as CqHandle, QpState, WcStatus};
 
-use super::fresh::{Fresh, News};
-use super::recovery::{Recovery, Standing};
-use crate::diagnosis::{Class, FailureCause, Noted, Problem, Why};
+use super::fact::{DropDetails, FailedWork, QpAt, Reached};
+use super::news::{Fresh, News};
+use super::recovery::Recovery;
+use super::{Class, FailureCause, Noted, Problem, Why};
 use crate::packet::{DropReason, Packet, PortId, Psn};
 use crate::time::Time;
 
-/// A QP, by its node and its number there.
-pub(crate) type QpAt = (u32, u32);
-
+/// What went wrong on a node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    pub(crate) failures: Vec<FailedWork>,
+pub(crate) struct Journal {
+    pub(super) failures: Vec<FailedWork>,
     pub(crate) recovery: Recovery,
     /// Mistakes that were seen when they happened, in that order.
     noted: Vec<Noted>,
@@ -43,23 +41,6 @@ pub(crate) struct History {
 
 /// Of each kind so many are kept, so that a program that goes on failing costs no more.
 const MOST: usize = 1000;
-
-/// A work request that failed.
-#[derive(Clone, Debug)]
-pub(crate) struct FailedWork {
-    pub(crate) qp_num: u32,
-    pub(crate) receive: bool,
-    pub(crate) label: u64,
-    pub(crate) status: WcStatus,
-    /// As far as this node knows.
-    pub(crate) why: Option<Why>,
-    /// The node of the peer, and the number of the request that it had to answer.
-    pub(crate) asked: Option<(u32, u32)>,
-    pub(crate) at: Time,
-    /// Where it was posted.
-    pub(crate) site: Option<Site>,
-    pub(crate) standing: Standing,
-}
 
 /// What was lost in a CQ.
 #[derive(Clone, Debug, Default)]
@@ -97,16 +78,6 @@ struct GoneQp {
     made_at: Option<Site>,
 }
 
-/// How far a QP has come.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reached {
-    pub(crate) state: QpState,
-    /// It has carried out a request, or may have on a connection before.
-    pub(crate) has_taken: bool,
-    /// A fault rule or the laboratory has stopped it.
-    pub(crate) is_harmed: bool,
-}
-
 /// How many queue pairs that are gone are remembered, for as long as their peers try again.
 const GONE: usize = 1000;
 
@@ -123,51 +94,6 @@ struct Dropped {
     details: Option<DropDetails>,
 }
 
-/// More of why a packet is dropped.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum DropDetails {
-    /// Its sequence number, and the one that the queue pair waits for.
-    Psn { psn: u32, waits_for: u32 },
-    /// Its Q_Key, and that of the queue pair.
-    Qkey { qkey: u32, own: u32 },
-    /// The bytes of its message, of what comes before these, and of the receive, and where that was
-    /// posted.
-    Short {
-        length: u32,
-        grh: u32,
-        room: u64,
-        posted_at: Option<Site>,
-    },
-}
-
-impl DropDetails {
-    fn posted_at(&self) -> Option<Site> {
-        match self {
-            Self::Short { posted_at, .. } => *posted_at,
-            Self::Psn { .. } | Self::Qkey { .. } => None,
-        }
-    }
-}
-
-impl fmt::Display for DropDetails {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Psn { psn, waits_for } => {
-                write!(f, "{psn} comes, and {waits_for} is waited for")
-            }
-            Self::Qkey { qkey, own } => {
-                write!(f, "{qkey:#x} in the packet, and {own:#x} at the qp")
-            }
-            Self::Short {
-                length, grh, room, ..
-            } => write!(
-                f,
-                "the message has {length} bytes, its GRH {grh}, and the receive {room}"
-            ),
-        }
-    }
-}
-
 impl Dropped {
     /// One more, at this time; what comes again has no newer number.
     fn add(&mut self, at: Time, psn: Psn) {
@@ -181,7 +107,7 @@ impl Dropped {
     }
 }
 
-impl History {
+impl Journal {
     pub(crate) fn failed(&mut self, failure: FailedWork) {
         if self.failures.len() < MOST {
             self.news.add(Fresh::Failed(self.failures.len()));
@@ -307,6 +233,11 @@ impl History {
     /// A queue pair is not connected any more.
     pub(crate) fn forget_reads(&mut self, qp_num: u32) {
         self.excess.remove(&qp_num);
+    }
+
+    /// The work that failed, oldest first.
+    pub(super) fn failures(&self) -> &[FailedWork] {
+        &self.failures
     }
 
     /// What was seen when it happened.

@@ -1,0 +1,281 @@
+//! What the threads that wait are waiting for, and why it does not come.
+
+use core::time::Duration;
+
+use verbs_api::lab::{ArmState, CqReport};
+use verbs_api::site::Site;
+use verbs_api::{CompChannel, Cq, Handle};
+
+use super::of_node::findings;
+use super::outstanding::Outstanding;
+use super::report::finding;
+use super::{Certainty, Class, Finding, Noted, Problem, counted};
+use crate::cm;
+use crate::device::{Device, node_of};
+use crate::fabric::{Fabric, WaitFor, Waiting};
+use crate::time::Time;
+use crate::verbs::diagnose::{Kind, Stuck};
+
+/// A wait that nothing under way can end.
+#[cold]
+pub(crate) fn note_endless(fabric: &mut Fabric, waiting: &Waiting) {
+    if let Some(Noted { problem, site, .. }) = as_noted(fabric, waiting, true) {
+        let node = place_of(fabric, waiting);
+        let journal = &mut fabric.node_mut(node).device.base.journal;
+        journal.note(problem, site);
+    }
+}
+
+/// The threads that wait now, but for those that wait for what may never happen.
+pub(super) fn of_waiting(fabric: &Fabric) -> Vec<Finding> {
+    let finding = |waiting: &Waiting| {
+        let noted = as_noted(fabric, waiting, false)?;
+        Some(finding(place_of(fabric, waiting), noted))
+    };
+    fabric.waits.iter().filter_map(finding).collect()
+}
+
+/// What threads do that the program is stopped in.
+pub(super) fn of_stopped(fabric: &Fabric, stuck: &[Stuck]) -> Vec<Finding> {
+    let found = stuck.iter().filter_map(|stuck| match stuck.0 {
+        Kind::Asleep { call, wait_for, or } => of_sleeper(fabric, call, wait_for, or),
+        Kind::Polls { cq, times, site } => of_poller(fabric, cq, times, site),
+    });
+    found.chain(for_cm_events(fabric)).collect()
+}
+
+fn of_sleeper(
+    fabric: &Fabric,
+    call: &'static str,
+    wait_for: WaitFor,
+    or: Option<&'static str>,
+) -> Option<Finding> {
+    // The call may be that of a verb which sleeps in it.
+    let mut waits = fabric.waits.iter();
+    if waits.any(|waiting| waiting.wait_for == wait_for) {
+        return None;
+    }
+    let manager = &fabric.managed.manager;
+    let (node, silence) = match wait_for {
+        WaitFor::Event(channel) => {
+            let node = node_of(channel.context());
+            fabric.slots.get(node as usize)?;
+            (node, no_event(fabric, node, channel, false)?)
+        }
+        WaitFor::CmEvent(channel) if !cm::is_idle(manager, channel) => {
+            let why = cm::no_event(manager, channel)?;
+            (0, Silence::new(Class::EndlessWait, why))
+        }
+        _ => return None,
+    };
+    let other = or.map(|or| format!(", or {or}")).unwrap_or_default();
+    let problem = Problem::Waits {
+        call,
+        waits_for: format!("{wait_for}{other}"),
+        since: None,
+        class: silence.class,
+        why: silence.why,
+        place: None,
+        of: silence.of,
+    };
+    let mut found = finding(node, Noted::at(problem, silence.at));
+    // Something else may end it.
+    if or.is_some() {
+        found.certainty = Certainty::Hint;
+    }
+    Some(found)
+}
+
+fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<Finding> {
+    let node = node_of(cq.context());
+    fabric.slots.get(node as usize)?;
+    fabric.node(node).device.cqs.query_cq(cq).ok()?;
+    let problem = Problem::PolledInVain {
+        cq,
+        times,
+        outstanding: outstanding(fabric, node, cq).to_string(),
+    };
+    Some(finding(node, Noted::at(problem, site)))
+}
+
+/// What may yet complete in a CQ.
+fn outstanding(fabric: &Fabric, node: u32, cq: Cq) -> Outstanding {
+    let (node, cq) = (fabric.node(node), cq.index());
+    Outstanding::of(node, cq).with_unposted(node, cq, &fabric.unposted)
+}
+
+/// The threads that wait for events of rdma_cm. A program that ends by itself may have some that did so to the end.
+fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
+    let waits = fabric.waits.iter();
+    let waits = waits.filter_map(|waiting| match waiting.wait_for {
+        WaitFor::CmEvent(channel) if !cm::is_idle(&fabric.managed.manager, channel) => {
+            Some((channel.index(), waiting))
+        }
+        _ => None,
+    });
+    let mut waits: Vec<_> = waits.collect();
+    waits.sort_by_key(|(channel, _)| *channel);
+    let found = waits.into_iter().filter_map(|(_, waiting)| {
+        let noted = as_noted(fabric, waiting, true)?;
+        Some(finding(place_of(fabric, waiting), noted))
+    });
+    found.collect()
+}
+
+fn place_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
+    match fabric.slots.get(waiting.place as usize) {
+        Some(_) => waiting.place,
+        None => 0,
+    }
+}
+
+/// Threads take turns. So long none of them should take.
+const A_TURN: Duration = Duration::from_millis(100);
+
+/// `stalled` if nothing is under way, so that it waits for ever.
+fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> {
+    let [now, then] = [fabric.now(), waiting.since].map(Time::since_start);
+    let since = now.saturating_sub(then);
+    let begun = |at| Silence {
+        at,
+        ..Silence::new(Class::EndlessWait, "another thread has begun it")
+    };
+    let silence = match waiting.wait_for {
+        WaitFor::Event(channel) | WaitFor::Edge(channel) => {
+            no_event(fabric, waiting.place, channel, stalled)?
+        }
+        // A thread that does nothing else may wait for ever.
+        WaitFor::AsyncEvent(_) => return None,
+        WaitFor::CmEvent(_) if !stalled => return None,
+        WaitFor::CmEvent(channel) => {
+            let why = cm::no_event(&fabric.managed.manager, channel)?;
+            Silence::new(Class::EndlessWait, why)
+        }
+        WaitFor::CmAcknowledgement(id) => {
+            let noted = fabric.managed.manager.ids.unacknowledged(id)?;
+            Silence::of(Class::CmUnacknowledged, noted)
+        }
+        WaitFor::Acknowledgement(element) => {
+            let findings = findings(fabric.node(waiting.place));
+            Silence::of(Class::Unacknowledged, findings.unacknowledged_of(element)?)
+        }
+        WaitFor::Batch { .. } | WaitFor::Iteration(_) if since < A_TURN => return None,
+        WaitFor::Batch { begun_at, .. } => begun(begun_at),
+        WaitFor::Iteration(cq) => {
+            let cqs = &fabric.node(waiting.place).device.cqs;
+            begun(cqs.iteration_begun_at(cq))
+        }
+    };
+    let begun_at = match waiting.wait_for {
+        WaitFor::Batch { .. } | WaitFor::Iteration(_) => silence.at.map(|site| ("at", site)),
+        _ => None,
+    };
+    // The place is that of the destroy, or else where the CQ was armed.
+    let (site, place) = match silence.of.as_deref() {
+        None => (waiting.site, begun_at),
+        Some(Problem::Unacknowledged { .. }) => {
+            (waiting.site, silence.at.map(|site| ("read at", site)))
+        }
+        Some(_) => {
+            let wait = waiting.site.map(|site| ("the wait is at", site));
+            (silence.at.or(waiting.site), wait)
+        }
+    };
+    let problem = Problem::Waits {
+        call: waiting.call,
+        waits_for: waiting.wait_for.to_string(),
+        since: Some(since),
+        class: silence.class,
+        why: silence.why,
+        place,
+        of: silence.of,
+    };
+    Some(Noted::at(problem, site))
+}
+
+/// Why no event comes.
+struct Silence {
+    class: Class,
+    why: String,
+    /// What is wrong with an object, if that is why.
+    of: Option<Box<Problem>>,
+    /// Where the CQ was armed that this speaks of, the events were read, or another thread began.
+    at: Option<Site>,
+}
+
+impl Silence {
+    fn new(class: Class, why: impl Into<String>) -> Self {
+        Self {
+            class,
+            why: why.into(),
+            of: None,
+            at: None,
+        }
+    }
+
+    /// Since something is wrong with an object.
+    fn of(class: Class, noted: Noted) -> Self {
+        Self {
+            of: Some(Box::new(noted.problem)),
+            at: noted.site,
+            ..Self::new(class, "")
+        }
+    }
+}
+
+/// Why no event comes on a channel.
+fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> Option<Silence> {
+    let Device { base, cqs, .. } = &fabric.node(node).device;
+    let (queued, reports) = cqs.channel_report(channel);
+    // It is about to wake up.
+    if queued > 0 {
+        return None;
+    }
+    let wake_up = |report: &CqReport| {
+        let found = cqs.left(base, report.cq.index())?.asleep()?;
+        let ends = || stalled || Outstanding::of(fabric.node(node), report.cq.index()).is_none();
+        let class = match found.problem.class() {
+            // None that is solicited can come.
+            Class::SolicitedOnly if ends() => Class::SolicitedWait,
+            class => class,
+        };
+        Some(Silence::of(class, found))
+    };
+    if let Some(lost) = reports.iter().find_map(wake_up) {
+        return Some(lost);
+    }
+    let mut armed = reports
+        .iter()
+        .filter(|report| report.armed != ArmState::Off);
+    if let Some(first) = armed.next() {
+        let others = match armed.count() {
+            0 => String::new(),
+            others => format!(
+                "; {} armed",
+                counted(others as u64, "more CQ is", "more CQs are")
+            ),
+        };
+        let cq = first.cq;
+        let outstanding = outstanding(fabric, node, cq);
+        let why =
+            format!("nothing has completed in {cq} since it was armed, and {outstanding}{others}");
+        return Some(Silence {
+            at: cqs.left(base, cq.index()).and_then(|left| left.armed_at()),
+            ..Silence::new(Class::EndlessWait, why)
+        });
+    }
+    let not_again = |report: &CqReport| cqs.left(base, report.cq.index())?.not_armed_again();
+    if let Some(found) = reports.iter().find_map(not_again) {
+        return Some(Silence::of(Class::NotArmed, found));
+    }
+    Some(match reports.is_empty() {
+        true => Silence::new(Class::EndlessWait, "no CQ has this channel"),
+        false => {
+            let names: Vec<_> = reports.iter().map(|report| report.cq.to_string()).collect();
+            Silence::new(
+                Class::NotArmed,
+                format!("{} is not armed", names.join(", ")),
+            )
+        }
+    })
+}
