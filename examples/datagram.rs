@@ -1,8 +1,9 @@
 //! Request and reply over UD: one server queue pair for any number of clients.
 //!
-//! Clients learn by rdma_cm where their datagrams go. A datagram brings the number of the queue pair that sent it, but
-//! not a way back that works on every kind of network, so the client puts its GID into the request. Datagrams can be
-//! lost: the client asks again after a while, and takes an old answer for what it is by its number.
+//! Clients learn by rdma_cm where their datagrams go. A datagram brings the number of the queue
+//! pair that sent it, but not a way back that works on every kind of network, so the client puts
+//! its GID into the request. Datagrams can be lost: the client asks again after a while, and takes
+//! an old answer for what it is by its number.
 //!
 //! ```sh
 //! cargo run --release --example datagram

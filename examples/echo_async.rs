@@ -1,7 +1,7 @@
 //! The echo server as an async program on tokio, with a task for each of its clients.
 //!
-//! The runtime watches descriptors: of completion channels, and of what rdma_cm waits for. Waits with `Wait::Poll` do
-//! the rest: `Cq::wait` arms, polls again, and takes and acknowledges events.
+//! The runtime watches descriptors: of completion channels, and of what rdma_cm waits for. Waits
+//! with `Wait::Poll` do the rest: `Cq::wait` arms, polls again, and takes and acknowledges events.
 //!
 //! ```sh
 //! cargo run --release --example echo_async

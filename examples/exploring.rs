@@ -5,10 +5,10 @@
 //! cargo test --example exploring
 //! ```
 //!
-//! The program under test is [`Mailbox::deliver`]: it sends messages one by one, and one whose send has
-//! failed once more over a new connection. A send that has failed may have arrived all the same, if only
-//! the acknowledgement was lost: that message comes twice. A few tests with a lost packet each do not
-//! show it. The tests below it do, and that numbers of messages cure it.
+//! The program under test is [`Mailbox::deliver`]: it sends messages one by one, and one whose send
+//! has failed once more over a new connection. A send that has failed may have arrived all the
+//! same, if only the acknowledgement was lost: that message comes twice. A few tests with a lost
+//! packet each do not show it. The tests below it do, and that numbers of messages cure it.
 
 use std::sync::Arc;
 

@@ -30,7 +30,7 @@ pub(crate) struct SetUp {
     pub(crate) is_roce: bool,
     /// Some GIDs were set.
     pub(crate) has_gids: bool,
-    /// Of all devices.
+    /// Ports of all devices together.
     pub(crate) ports: usize,
 }
 
@@ -101,11 +101,11 @@ impl Fabric {
             }
             // What was meant as an address would be a fabric of its own.
             Which::Named(name) if name.chars().all(|c| c.is_ascii_digit() || c == '.') => {
-                return refuse("that is no address, and a name has a letter".to_owned());
+                return refuse("that is not an address, and a name needs a letter".to_owned());
             }
             Which::Addresses(all) => {
                 if let Some(bad) = all.iter().find(|address| !is_of_one(**address)) {
-                    return refuse(format!("{bad} is no address of one interface"));
+                    return refuse(format!("{bad} is not the address of one interface"));
                 }
                 let mut seen = BTreeSet::new();
                 if let Some(twice) = all.iter().find(|address| !seen.insert(**address)) {
@@ -125,7 +125,7 @@ impl Fabric {
         self.which == Which::Private
     }
 
-    /// Whether nobody asked for it, so that a private one does too.
+    /// Whether this is the default, because no fabric was asked for.
     pub fn is_default(&self) -> bool {
         self.place.is_none()
     }
