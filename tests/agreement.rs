@@ -1,8 +1,8 @@
 //! A driver and the simulator's profile of it agree.
 //!
 //! `VERBSIM_REPORTS` names a directory with JSON reports of the suite on real drivers
-//! (`verbsim run --backend hw --format json --out FILE`); `./check hardware` makes them in a virtual
-//! machine. Without it there is nothing to compare.
+//! (`verbsim run --backend hw --format json --out FILE`); `./check hardware` makes them in a
+//! virtual machine. Without it there is nothing to compare.
 
 use std::io::Write;
 use std::ops::ControlFlow;

@@ -1,4 +1,5 @@
-//! What a diagnosis says of memory that is the device's, where that is looked at: in each mode, and nothing elsewhere.
+//! What a diagnosis says of memory that is the device's, where that is looked at: in each mode, and
+//! nothing elsewhere.
 
 mod common;
 
@@ -118,7 +119,8 @@ fn sends_whose_bytes_change_are_found() {
     in_each_mode(program, &[expected]);
 }
 
-/// What may change: bytes of reads, those that a read brings before a fenced write, and those of work that failed.
+/// What may change: bytes of reads, those that a read brings before a fenced write, and those of
+/// work that failed.
 #[test]
 fn bytes_that_may_change_are_let_be() {
     let program = |sim: &Sim| {

@@ -109,8 +109,8 @@ async fn tokio_wakes_a_task_until_every_completion_is_polled() {
     assert_eq!(seen.unwrap(), (0..MESSAGES).collect::<Vec<_>>());
 }
 
-/// A runtime that goes away takes its wait with it: nothing hangs, no event is lost, and the channel
-/// can be destroyed.
+/// A runtime that goes away takes its wait with it: nothing hangs, no event is lost, and the
+/// channel can be destroyed.
 #[test]
 fn runtime_that_ends_leaves_the_event_of_its_wait() {
     let sim = world();

@@ -32,7 +32,8 @@ fn program() -> &'static Path {
     })
 }
 
-/// The way may have several words. A shell lets the commands that it starts in the background ignore SIGINT.
+/// The way may have several words. A shell lets the commands that it starts in the background
+/// ignore SIGINT.
 fn exec(options: &[&str], way: &str) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal=INT,QUIT", env!("CARGO_BIN_EXE_verbsim")]);

@@ -1,6 +1,8 @@
-//! `verbsim exec`: the program runs as if it had been started by itself, on the drop-in or not at all.
+//! `verbsim exec`: the program runs as if it had been started by itself, on the drop-in or not at
+//! all.
 //!
-//! A library with the mark of the drop-in stands in for it, so that these tests need nothing but Rust.
+//! A library with the mark of the drop-in stands in for it, so that these tests need nothing but
+//! Rust.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -345,7 +347,8 @@ fn a_program_that_a_signal_ends_is_said_to_be_undiagnosed() {
     assert!(said.contains("signal 9"), "{said}");
 }
 
-/// A shell's function that writes to the records what the drop-in writes: entries, from the beginning.
+/// A shell's function that writes to the records what the drop-in writes: entries, from the
+/// beginning.
 const SAY: &str = r#"say() {
     IFS=,
     for record in $VERBSIM_VERDICT; do
@@ -361,7 +364,8 @@ fn entries(facts: &[&str]) -> String {
     facts.iter().map(|fact| format!("{fact}\\n\\000")).collect()
 }
 
-/// A program that says of its processes what the drop-in says: status, and what is on the standard error.
+/// A program that says of its processes what the drop-in says: status, and what is on the standard
+/// error.
 fn judged(options: &[&str], facts: &[&str], end: &str) -> (Option<i32>, String) {
     let program = format!("{SAY} say \"{}\"; {end}", entries(facts));
     refused(exec(&[options, &["sh", "-c", &program]].concat()))

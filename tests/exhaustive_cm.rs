@@ -1,8 +1,10 @@
-//! A client and a server of rdma_cm in every state that both can be in, compared with a small model of them.
+//! A client and a server of rdma_cm in every state that both can be in, compared with a small model
+//! of them.
 //!
-//! The model has two ids, their queue pairs, the messages between them and the events that nobody has read: finitely many
-//! states. From each of them every call is tried, in a simulator that the shortest way has brought there. What is
-//! compared: what the call says, the event that it reads, and the states of both queue pairs.
+//! The model has two ids, their queue pairs, the messages between them and the events that nobody
+//! has read: finitely many states. From each of them every call is tried, in a simulator that the
+//! shortest way has brought there. What is compared: what the call says, the event that it reads,
+//! and the states of both queue pairs.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -276,8 +278,9 @@ impl Model {
         may
     }
 
-    /// CM-40 to CM-43: the own queue pair fails; a connection that stands is asked to end, and one whose peer has asked is
-    /// ended; nothing happens where there was something, and no longer or not yet is.
+    /// CM-40 to CM-43: the own queue pair fails; a connection that stands is asked to end, and one
+    /// whose peer has asked is ended; nothing happens where there was something, and no longer or
+    /// not yet is.
     fn disconnect(&mut self, who: Who) -> bool {
         let end = self.end(who);
         if matches!(
@@ -301,7 +304,8 @@ impl Model {
         true
     }
 
-    /// CM-46, CM-51: the peer is told, and events that nobody has read vanish. The queue pair stays as it is.
+    /// CM-46, CM-51: the peer is told, and events that nobody has read vanish. The queue pair stays
+    /// as it is.
     fn destroy(&mut self, who: Who) -> bool {
         let may = self.end(who).phase != Phase::Destroyed;
         if may {

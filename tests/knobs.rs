@@ -113,8 +113,9 @@ fn recorded() -> Vec<Recorded> {
     record.value
 }
 
-/// `tests/knobs.toml` has the rules that a value breaks, and how it shows; where it has none, the suite passes.
-/// Optimized, the whole suite runs under each value; in the dev profile, the scenarios of the knob's rules.
+/// `tests/knobs.toml` has the rules that a value breaks, and how it shows; where it has none, the
+/// suite passes. Optimized, the whole suite runs under each value; in the dev profile, the
+/// scenarios of the knob's rules.
 #[test]
 fn a_value_that_is_declared_breaks_what_is_recorded_and_nothing_else() {
     let whole = !cfg!(debug_assertions);
@@ -174,7 +175,8 @@ fn bears_on(knob: &Knob, scenario: &Scenario) -> bool {
     scenario.rules.iter().any(|id| knob.rules.contains(id))
 }
 
-/// What `judge` says of each value of each knob but that of the specification, from as many threads as help.
+/// What `judge` says of each value of each knob but that of the specification, from as many threads
+/// as help.
 fn of_values(judge: impl Fn(&Knob, &str, Behavior) -> Vec<String> + Sync) -> Vec<String> {
     let turned = |knob: &'static Knob| {
         let own = Behavior::SPEC.get(knob.name);
@@ -244,7 +246,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// QP-STATE-18: with `post_wrong_state` a send is refused, and runs before the next one all the same.
+/// QP-STATE-18: with `post_wrong_state` a send is refused, and runs before the next one all the
+/// same.
 #[test]
 fn a_send_that_is_refused_and_queued_runs_in_rts() {
     let mut behavior = Behavior::SPEC;
@@ -268,8 +271,8 @@ fn a_send_that_is_refused_and_queued_runs_in_rts() {
     assert_eq!(sent, [(1, WcStatus::Success), (2, WcStatus::Success)]);
 }
 
-/// QP-STATE-18: with `post_wrong_state` a list is queued up to its first bad work request, which is the one
-/// that is refused.
+/// QP-STATE-18: with `post_wrong_state` a list is queued up to its first bad work request, which is
+/// the one that is refused.
 #[test]
 fn a_list_that_is_refused_and_queued_is_queued_up_to_a_bad_work_request() {
     let mut behavior = Behavior::SPEC;
@@ -299,8 +302,8 @@ fn a_list_that_is_refused_and_queued_is_queued_up_to_a_bad_work_request() {
     assert_eq!(sent, [0, 1, 2].map(|wr_id| (wr_id, WcStatus::Success)));
 }
 
-/// CQ-OVR-04: with `overrun_nak` the requester learns of a completion that is lost at the responder, be it
-/// of a success or a failure, and otherwise it hears nothing.
+/// CQ-OVR-04: with `overrun_nak` the requester learns of a completion that is lost at the
+/// responder, be it of a success or a failure, and otherwise it hears nothing.
 #[test]
 fn a_completion_lost_at_the_responder_is_answered_as_the_knob_says() {
     for overrun_nak in [true, false] {

@@ -1,5 +1,5 @@
-//! The tables of `docs/sanitizer.md` are true: which mistakes are found, by which program that makes them, and which classes
-//! there are.
+//! The tables of `docs/sanitizer.md` are true: which mistakes are found, by which program that
+//! makes them, and which classes there are.
 //!
 //! `VERBSIM_BLESS=1` writes them anew.
 

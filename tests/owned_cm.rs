@@ -1,7 +1,7 @@
 //! Programs that meet by `verbs_api::owned`: on the simulator and, unchanged, on a real device.
 //!
-//! `VERBSIM_ADDRESS` is an address of a device of this machine; without it that test is skipped and says so.
-//! `./check hardware` runs it on soft-RoCE and soft-iWARP.
+//! `VERBSIM_ADDRESS` is an address of a device of this machine; without it that test is skipped and
+//! says so. `./check hardware` runs it on soft-RoCE and soft-iWARP.
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -134,7 +134,8 @@ fn connected(cm: &Cm, listener: &Listener) -> Result<[(Side, Connection); 2]> {
     Ok([(near, client), (far, server)])
 }
 
-/// CM-31, CM-40: the queue pairs of ids are connected when the events say so, and both sides hear of the end.
+/// CM-31, CM-40: the queue pairs of ids are connected when the events say so, and both sides hear
+/// of the end.
 fn programs_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
     let listener = Listener::bind(cm, PortSpace::Tcp, at)?;
     let [(near, client), (far, server)] = connected(cm, &listener)?;
@@ -162,7 +163,8 @@ fn programs_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// The id goes after its queue pair, whichever the program drops first; then the peer hears of the end.
+/// The id goes after its queue pair, whichever the program drops first; then the peer hears of the
+/// end.
 fn dropping_everything_in_any_order_ends_the_connection(cm: &Cm, at: SocketAddr) -> Result<()> {
     let listener = Listener::bind(cm, PortSpace::Tcp, at)?;
     for first in 0..3 {
@@ -189,8 +191,8 @@ fn dropping_everything_in_any_order_ends_the_connection(cm: &Cm, at: SocketAddr)
     Ok(())
 }
 
-/// CM-63: the error of a client has the reason and the server's words; a request that is dropped is refused, and so is
-/// one that nobody has read when its listener goes.
+/// CM-63: the error of a client has the reason and the server's words; a request that is dropped is
+/// refused, and so is one that nobody has read when its listener goes.
 fn refusal_tells_the_client_why(cm: &Cm, at: SocketAddr) -> Result<()> {
     let listener = Listener::bind(cm, PortSpace::Tcp, at)?;
     let ask = |listener: &Listener| {
@@ -223,7 +225,8 @@ fn refusal_tells_the_client_why(cm: &Cm, at: SocketAddr) -> Result<()> {
     refused(&client);
     let (_side, client) = ask(&listener)?;
     drop(listener);
-    // Where a listener of siw goes just before the request comes, the client is told nothing, and gives up.
+    // Where a listener of siw goes just before the request comes, the client is told nothing, and
+    // gives up.
     let error = client.established(SOON).unwrap_err();
     let kinds = [ErrorKind::ConnectionRefused, ErrorKind::TimedOut];
     assert!(kinds.contains(&error.kind()), "{error}");
@@ -301,8 +304,8 @@ fn bad_use_is_an_error(cm: &Cm, at: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// CM-70: a client learns where its datagrams go, and one queue pair of a server answers for all; whoever is in a group
-/// learns where those of the group go.
+/// CM-70: a client learns where its datagrams go, and one queue pair of a server answers for all;
+/// whoever is in a group learns where those of the group go.
 fn datagrams_find_their_way(cm: &Cm, at: SocketAddr) -> Result<()> {
     let listener = Listener::bind(cm, PortSpace::Udp, at)?;
     let context = listener.context()?;
@@ -367,7 +370,8 @@ fn datagrams_find_their_way(cm: &Cm, at: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// CM-14: what leads nowhere is an error when its time is over, and says so at once where no network leads there.
+/// CM-14: what leads nowhere is an error when its time is over, and says so at once where no
+/// network leads there.
 #[test]
 fn who_cannot_be_reached_is_an_error() {
     let sim = Arc::new(Sim::new(SimConfig::new()));

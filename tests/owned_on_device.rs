@@ -1,6 +1,7 @@
 //! One program written with `verbs_api::owned`, on the simulator and, unchanged, on a real device.
 //!
-//! `VERBSIM_DEVICE` names the device; without it that test is skipped and says so. `./check hardware` runs it on soft-RoCE and soft-iWARP.
+//! `VERBSIM_DEVICE` names the device; without it that test is skipped and says so.
+//! `./check hardware` runs it on soft-RoCE and soft-iWARP.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -42,8 +43,8 @@ fn on_a_device() {
 /// How long a completion may take. Virtual time on the simulator; long on an emulated machine.
 const SOON: Wait = Wait::For(Duration::from_secs(30));
 
-/// Messages each way, RDMA both ways, an unsignaled send, a failed queue pair, a channel of two CQs,
-/// everything dropped in an order that raw handles would not allow.
+/// Messages each way, RDMA both ways, an unsignaled send, a failed queue pair, a channel of two
+/// CQs, everything dropped in an order that raw handles would not allow.
 fn program(verbs: Arc<dyn Verbs>, device: &str) -> Result<()> {
     let context = Context::open(verbs, device)?;
     let pd = context.alloc_pd()?;

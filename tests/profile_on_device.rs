@@ -1,6 +1,7 @@
 //! The limits of a profile are those of its driver.
 //!
-//! `VERBSIM_DEVICE` names a device; without it that test is skipped and says so. `./check hardware` runs it on soft-RoCE and soft-iWARP.
+//! `VERBSIM_DEVICE` names a device; without it that test is skipped and says so. `./check hardware`
+//! runs it on soft-RoCE and soft-iWARP.
 
 use std::io::{self, Write};
 

@@ -17,8 +17,8 @@ pub struct Seeds {
     jobs: NonZero<usize>,
 }
 
-/// One of several equal parts of the seeds: every `of`th, from the `number`th on. Shards need not know each
-/// other; together they try each seed once.
+/// One of several equal parts of the seeds: every `of`th, from the `number`th on. Shards need not
+/// know each other; together they try each seed once.
 ///
 /// ```
 /// use verbs_explore::Shard;
@@ -86,9 +86,9 @@ impl Seeds {
         self.range.start + (self.shard.number - 1) + index * self.shard.of
     }
 
-    /// Tries them in their order until one fails. `trial` says how one fails. `tried` is called after each, and may
-    /// break the search off: seeds that have begun are finished, and no other begins. Once a seed has failed, no
-    /// higher one begins.
+    /// Tries them in their order until one fails. `trial` says how one fails. `tried` is called
+    /// after each, and may break the search off: seeds that have begun are finished, and no other
+    /// begins. Once a seed has failed, no higher one begins.
     pub fn search<F: Send>(
         &self,
         trial: impl Fn(u64) -> Option<F> + Sync,

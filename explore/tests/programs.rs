@@ -109,8 +109,8 @@ proptest! {
     }
 }
 
-/// Runs a program with a rule for each verb in force: the outcome, the trace, and what the rules have
-/// struck until all is over.
+/// Runs a program with a rule for each verb in force: the outcome, the trace, and what the rules
+/// have struck until all is over.
 fn run_struck(
     program: &Program,
     seed: u64,

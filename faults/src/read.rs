@@ -1,4 +1,5 @@
-//! Reading plans. A rule is a table of fields; errors name the line, the rule, the field and what is allowed.
+//! Reading plans. A rule is a table of fields; errors name the line, the rule, the field and what
+//! is allowed.
 
 use core::fmt;
 use core::ops::Range;

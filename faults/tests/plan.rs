@@ -28,8 +28,8 @@ fn blocks(language: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// Each example of the document is a plan, they have each kind, harm and field, and what the document
-/// says of an error is true.
+/// Each example of the document is a plan, they have each kind, harm and field, and what the
+/// document says of an error is true.
 #[test]
 fn examples_of_the_document_are_plans() {
     let examples = blocks("toml\n");
@@ -149,7 +149,7 @@ fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
         ),
         (
             "[[rule]]\nkind = \"call\"\nverb = \"lab\"\nerror = \"EIO\"",
-            "3: rule 1: field \"verb\": is the laboratory's own, which does not fail",
+            "3: rule 1: field \"verb\": is of the test controls, which do not fail",
         ),
         (
             "[[rule]]\nkind = \"call\"\nverb = \"ibv_poll_cq\"",

@@ -11,10 +11,11 @@ use crate::harness::{BODY, Execution, FAILED, START};
 
 /// An execution in which a model failed.
 ///
-/// It prints what failed, the mistake that this points to, and a sequence diagram: a column for each thread
-/// and one for the device, with time going down. `>>` marks the fatal step: the call whose error the thread failed with,
-/// such as the wait that nothing ended; without such an error the last call before the thread took its objects apart.
-/// Where several devices take part, objects have the device's name in front: `sim1.cq#0`.
+/// It prints what failed, the mistake that this points to, and a sequence diagram: a column for
+/// each thread and one for the device, with time going down. `>>` marks the fatal step: the call
+/// whose error the thread failed with, such as the wait that nothing ended; without such an error
+/// the last call before the thread took its objects apart. Where several devices take part, objects
+/// have the device's name in front: `sim1.cq#0`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Counterexample {
@@ -149,8 +150,8 @@ impl Counterexample {
         }
     }
 
-    /// The call that a thread failed with. If none says so, its wait that nothing ended. Without one its last call, but
-    /// for those with which it took its objects apart when it had failed.
+    /// The call that a thread failed with. If none says so, its wait that nothing ended. Without
+    /// one its last call, but for those with which it took its objects apart when it had failed.
     fn last_call(&self, thread: &str, failure: &ModelError) -> Option<usize> {
         let lane = self.lane(thread)?;
         let is_own = |row: &Row| row.what == Kind::Call && row.lane == lane;

@@ -13,7 +13,8 @@ use verbs_sim::{Participant, Sim, SimConfig, Step};
 
 use crate::error::{ModelError, Outcome};
 
-/// What one execution of a model works with: a device with a context, a PD and a channel, and threads.
+/// What one execution of a model works with: a device with a context, a PD and a channel, and
+/// threads.
 ///
 /// Handles are `Copy`: take them out, and move them into the threads.
 #[derive(Clone)]
@@ -114,8 +115,8 @@ impl Harness {
     }
 
     /// A connection of the device with itself: what is sent on it completes in `recv_cq`, for which
-    /// `receives` empty receives are posted, `wr_id` from 0. Its sends complete only if they fail or
-    /// are signaled, in a CQ of their own.
+    /// `receives` empty receives are posted, `wr_id` from 0. Its sends complete only if they fail
+    /// or are signaled, in a CQ of their own.
     pub fn link(&self, recv_cq: Cq, receives: u64) -> Outcome<Link> {
         let send_cq = self.sim().create_cq(self.context(), &CqInit::new(16))?;
         self.link_between(send_cq, recv_cq, receives)
@@ -140,8 +141,8 @@ impl Harness {
 
     /// Starts a thread of the model. Its failure is the model's; all threads are waited for.
     ///
-    /// A wait for an event or an acknowledgement that cannot come returns an error ([`Sim::participate`]),
-    /// so no thread has to be stopped.
+    /// A wait for an event or an acknowledgement that cannot come returns an error
+    /// ([`Sim::participate`]), so no thread has to be stopped.
     pub fn spawn<T, E>(
         &self,
         name: &str,

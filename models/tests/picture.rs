@@ -1,7 +1,7 @@
 //! The picture in the README: what the checker says of an event loop that loses a wake-up.
 //!
-//! `VERBSIM_BLESS=1 RUSTFLAGS="--cfg loom" cargo test -p verbs-models --test picture --target-dir target/loom` draws it
-//! anew.
+//! `VERBSIM_BLESS=1 RUSTFLAGS="--cfg loom" cargo test -p verbs-models --test picture --target-dir target/loom`
+//! draws it anew.
 #![cfg(loom)]
 
 use std::{env, fs};

@@ -1,8 +1,10 @@
-//! Judges the tests by mutants: small changes of the code, one at a time, which tests should notice.
+//! Judges the tests by mutants: small changes of the code, one at a time, which tests should
+//! notice.
 //!
-//! All mutants are woven into one copy of the sources, behind a switch that the environment sets, since a build for each
-//! would take days. Each check (a scenario on a profile, a client, a test) runs once to see which mutants it
-//! reaches; a mutant is judged by those that reach it, until one fails. docs/mutants.md says how to read the result.
+//! All mutants are woven into one copy of the sources, behind a switch that the environment sets,
+//! since a build for each would take days. Each check (a scenario on a profile, a client, a test)
+//! runs once to see which mutants it reaches; a mutant is judged by those that reach it, until one
+//! fails. docs/mutants.md says how to read the result.
 //!
 //! | module | holds |
 //! |---|---|
@@ -68,7 +70,8 @@ struct Args {
     /// Keep the verdicts of earlier runs, and judge only what was not noticed
     #[arg(long)]
     again: bool,
-    /// Add survivors without a reason to the files, as holes, and drop the reasons that are none any more
+    /// Add survivors without a reason to the files, as holes, and drop the reasons that are none
+    /// any more
     #[arg(long)]
     write: bool,
     /// So many at the same time [default: twice the processors, since some wait]

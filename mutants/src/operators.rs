@@ -1,7 +1,7 @@
 //! Where a source can be mutated, and into what.
 //!
-//! Mutations are texts: what they put in place of an expression is made from the text of its parts. Some of them do not
-//! compile, which shows when the tree is checked.
+//! Mutations are texts: what they put in place of an expression is made from the text of its parts.
+//! Some of them do not compile, which shows when the tree is checked.
 
 use std::ops::Range;
 
@@ -172,8 +172,8 @@ impl<'s> Finder<'s> {
         self.constant -= constant;
     }
 
-    /// The statements of a block. `unit`: what it ends with is a statement too. `alone`: a block that would be empty
-    /// without its only statement is its condition's business.
+    /// The statements of a block. `unit`: what it ends with is a statement too. `alone`: a block
+    /// that would be empty without its only statement is its condition's business.
     fn block(&mut self, block: &Block, unit: bool, alone: bool) {
         let last = block.stmts.len().saturating_sub(1);
         for (at, statement) in block.stmts.iter().enumerate() {

@@ -42,8 +42,8 @@ pub(crate) enum End {
 }
 
 impl Program {
-    /// Runs checks, which take so long if nothing is wrong, with this variable of the environment. What it prints goes
-    /// to `out`.
+    /// Runs checks, which take so long if nothing is wrong, with this variable of the environment.
+    /// What it prints goes to `out`.
     pub(crate) fn run(
         &self,
         names: &[&str],
@@ -109,8 +109,8 @@ fn ticks(process: u32) -> u64 {
     fields.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// Runs each check alone, to see how long it takes and what it reaches. A check that fails without mutants, or takes too
-/// long to be asked often, is left out, and said.
+/// Runs each check alone, to see how long it takes and what it reaches. A check that fails without
+/// mutants, or takes too long to be asked often, is left out, and said.
 pub(crate) fn measure(
     programs: &[Program],
     names: Vec<(usize, String)>,

@@ -80,8 +80,8 @@ impl Survey {
         self.ask(judges, &numbers, stage, args.jobs())
     }
 
-    /// What is wrong about the mutants that have a verdict, and about the reasons. In a whole run a reason may not
-    /// be of a mutant that is noticed.
+    /// What is wrong about the mutants that have a verdict, and about the reasons. In a whole run a
+    /// reason may not be of a mutant that is noticed.
     pub(crate) fn problems(&self, is_whole: bool) -> Vec<String> {
         let unknown = self.unknown().into_iter();
         let unknown = unknown.map(|key| format!("a reason for a mutant that there is not: {key}"));
@@ -92,8 +92,8 @@ impl Survey {
         unknown.chain(of_judged).collect()
     }
 
-    /// Adds the survivors without a reason to the files, and drops the reasons of mutants that there are not or that
-    /// a scenario notices.
+    /// Adds the survivors without a reason to the files, and drops the reasons of mutants that
+    /// there are not or that a scenario notices.
     pub(crate) fn write(&mut self) -> Result<()> {
         for key in self.unknown() {
             self.reasons.remove(&key);

@@ -40,8 +40,8 @@ impl Tree {
         self.target.join("search").join(name)
     }
 
-    /// Weaves these mutants, by their numbers, and leaves out what does not compile: gives the rest. `packages` are
-    /// arguments of cargo.
+    /// Weaves these mutants, by their numbers, and leaves out what does not compile: gives the
+    /// rest. `packages` are arguments of cargo.
     ///
     /// # Errors
     /// If something does not compile that is no mutant.
@@ -81,7 +81,8 @@ impl Tree {
         Ok((output.status.success(), text))
     }
 
-    /// All files, the woven ones in place of their sources. What is as it was stays, so that little is built again.
+    /// All files, the woven ones in place of their sources. What is as it was stays, so that little
+    /// is built again.
     fn write(&self, woven: &BTreeMap<String, Woven>) -> Result<()> {
         for file in &self.files {
             let (from, to) = (self.root.join(file), self.path.join(file));

@@ -19,7 +19,8 @@ pub(crate) struct Judged {
     pub(crate) tests: Option<Verdict>,
 }
 
-/// The verdicts that there are, and a file that has them: a line each, a later one in place of an earlier one.
+/// The verdicts that there are, and a file that has them: a line each, a later one in place of an
+/// earlier one.
 #[derive(Debug)]
 pub(crate) struct Verdicts {
     pub(crate) all: BTreeMap<Key, Judged>,
@@ -156,8 +157,8 @@ impl Counts {
     }
 }
 
-/// A row for each source, one for the code of CQs, one for all. A caught mutant of a place that does not count is not
-/// counted either.
+/// A row for each source, one for the code of CQs, one for all. A caught mutant of a place that
+/// does not count is not counted either.
 pub(crate) fn table(
     verdicts: &Verdicts,
     mutants: &BTreeMap<&Key, &Mutant>,

@@ -219,8 +219,8 @@ def kill_device(device: Device) -> None:
 
 def _function(name: str) -> Optional[Any]:
     """A function of the simulator, if it is in this process."""
-    # A preloaded library is in the first; without a preload, the library that pyverbs has loaded is in
-    # the second alone.
+    # A preloaded library is in the first. Without a preload, the library that pyverbs has loaded is
+    # in the second alone.
     for library, mode in ((None, ctypes.DEFAULT_MODE), ("libibverbs.so.1", os.RTLD_NOLOAD | os.RTLD_LAZY)):
         try:
             return ctypes.CDLL(library, mode, use_errno=True)[name]

@@ -32,7 +32,8 @@ impl NetworkHeaders {
 }
 
 impl Network {
-    /// The headers of a packet with so many bytes after them. `Err` is the length that the IP header cannot say.
+    /// The headers of a packet with so many bytes after them. `Err` is the length that the IP
+    /// header cannot say.
     pub(crate) fn headers(&self, udp_payload: usize) -> Result<NetworkHeaders, usize> {
         let udp_length = udp_payload.saturating_add(UDP_LEN);
         let ip_length = match self.ip {
@@ -83,7 +84,8 @@ impl Network {
         bytes
     }
 
-    /// The headers of an IP packet, and the UDP payload. Bytes behind the end of the packet are ignored.
+    /// The headers of an IP packet, and the UDP payload. Bytes behind the end of the packet are
+    /// ignored.
     pub(crate) fn read(packet: &[u8]) -> Result<(Self, NetworkHeaders, &[u8]), ReadError> {
         let version = packet.first().ok_or(ReadError::TooShort)? >> 4;
         let (ip, ip_flag, headers, datagram) = match version {

@@ -140,7 +140,7 @@ fn one_of_several_threads_gets_it(bench: &Bench<'_>) -> Result {
         };
         threads.into_iter().map(join).collect::<Result<_>>()
     })?;
-    // Those that no thread waited for: a device may also tell of the queue pairs.
+    // Events that no thread waited for: a device may also report the queue pairs.
     events.extend(bench.async_events(context)?);
     for tight in &cqs {
         let of_it = events

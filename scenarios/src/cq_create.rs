@@ -350,7 +350,7 @@ fn failure_leaks_nothing(bench: &Bench<'_>) -> Result {
         lab.set_limit(context, limit, None)?;
     }
     check_eq!("CQ-CREATE-13", lab.live(context)?, before, "what lives");
-    // Were entries of the failed ones still counted, so many would not fit.
+    // If entries of the failed ones were still counted, these would not fit.
     lab.set_limit(context, Limit::CqEntries, Some(8))?;
     let cq = bench.create_cq(context, &CqInit::new(1).channel(channel));
     bench.destroy_cq(cq.rule("CQ-CREATE-13")?, Wait::Poll)?;
@@ -358,7 +358,7 @@ fn failure_leaks_nothing(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(limit_of_entries_is_of_all_cqs_together: "CQ-CREATE-13", "CQ-RESIZE-15"; needs LAB);
-/// What a resize or a destruction gives back others can have.
+/// Entries that a resize or a destruction releases are available to others.
 fn limit_of_entries_is_of_all_cqs_together(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-13";
     let (lab, context) = (bench.lab(), bench.ctx_a());
@@ -404,7 +404,7 @@ fn limit_of_entries_is_of_all_cqs_together(bench: &Bench<'_>) -> Result {
             bench.destroy_cq(third, Wait::Poll)?;
         }
         bench.destroy_cq(second, Wait::Poll)?;
-        // All is given back.
+        // All entries are released.
         lab.set_limit(context, Limit::CqEntries, Some(most))?;
         create(15).rule(RESIZE)?;
     }

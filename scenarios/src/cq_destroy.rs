@@ -302,7 +302,7 @@ fn completions_of_a_qp_that_goes(bench: &Bench<'_>, go: impl Fn(&End<'_>) -> Res
     Ok(())
 }
 
-/// With so many completions of each, the first of which are polled before.
+/// With `count` completions of each, the first of which are polled before.
 fn so_many_stay_or_go(bench: &Bench<'_>, count: u64, go: impl Fn(&End<'_>) -> Result) -> Result {
     let options = PairOptions::default();
     let stays = bench.pair(options)?;
@@ -341,7 +341,8 @@ fn so_many_stay_or_go(bench: &Bench<'_>, count: u64, go: impl Fn(&End<'_>) -> Re
     bench.no_event(stays.b.channel, "CQ-DESTROY-08")
 }
 
-/// Passes a solicited message from A to B. The completion of its receive is then there, and not polled.
+/// Passes a solicited message from A to B. The completion of its receive is then there, and not
+/// polled.
 fn pass(bench: &Bench<'_>, pair: &Pair<'_>, wr_id: u64) -> Result {
     let (a, b) = (pair.a, pair.b);
     bench.arm(b.recv_cq, Arm::NEXT)?;

@@ -223,7 +223,7 @@ fn period_begins_with_the_first_completion_asked_for(bench: &Bench<'_>) -> Resul
 
 scenario!(count_and_period_end_each_other:
     "CQ-MOD-01", "CQ-MOD-02"; needs CQ_MODERATION, LAB);
-/// Whichever is first makes the one event; the next request begins anew with both.
+/// Whichever limit is reached first makes the one event; the next request starts again with both.
 fn count_and_period_end_each_other(bench: &Bench<'_>) -> Result {
     let cq = Moderated::new(bench)?;
     cq.set(3, LONG)?;
@@ -253,7 +253,8 @@ fn count_and_period_end_each_other(bench: &Bench<'_>) -> Result {
 
 scenario!(period_and_time_out_of_a_queue_pair_run_beside_each_other:
     "CQ-MOD-02", "TMR-17"; needs CQ_MODERATION, LAB);
-/// A request of the same device is lost while an event is put off. One is over long before the other.
+/// A request of the same device is lost while an event is put off. One is over long before the
+/// other.
 fn period_and_time_out_of_a_queue_pair_run_beside_each_other(bench: &Bench<'_>) -> Result {
     for (timeout, period) in [(8, LONG), (14, 1000)] {
         let cq = Moderated::with(

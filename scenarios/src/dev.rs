@@ -225,7 +225,7 @@ fn transport_tells_how_queue_pairs_are_connected(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(only_devices_of_the_list_can_be_opened: "DEV-16");
-/// A name that is none, and those beside the names of devices.
+/// Names that do not exist, and variations of the names of devices.
 fn only_devices_of_the_list_can_be_opened(bench: &Bench<'_>) -> Result {
     const RULE: &str = "DEV-16";
     let names: Vec<_> = bench.devices()?.into_iter().map(|d| d.name).collect();

@@ -72,8 +72,8 @@ pub struct End<'b> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairOptions {
-    /// Transport: RC, UC, UD or XRC_SEND. With XRC_SEND side B is XRC_RECV, and its receives go to an SRQ
-    /// in a private domain. Default: RC.
+    /// Transport: RC, UC, UD or XRC_SEND. With XRC_SEND side B is XRC_RECV, and its receives go to
+    /// an SRQ in a private domain. Default: RC.
     pub qp_type: QpType,
     /// Least entries of the CQ of sends. Default: 64.
     pub send_cqe: i32,
@@ -308,8 +308,8 @@ impl<'v> Bench<'v> {
         })
     }
 
-    /// Connects two RC, UC or XRC ends by attributes, each with its own: `psn_a` is the first sequence
-    /// number an end sends, and `psn_b` the first it expects.
+    /// Connects two RC, UC or XRC ends by attributes, each with its own: `psn_a` is the first
+    /// sequence number an end sends, and `psn_b` the first it expects.
     pub fn connect_each<'b>(
         &'b self,
         a: End<'b>,
@@ -324,8 +324,8 @@ impl<'v> Bench<'v> {
         self.introduce(a, b)
     }
 
-    /// Brings the queue pair of an RC, UC or XRC end from RESET to `state`, with the PSNs of `params` as in
-    /// [`connect_each`](Self::connect_each). The peer stays as it is.
+    /// Brings the queue pair of an RC, UC or XRC end from RESET to `state`, with the PSNs of
+    /// `params` as in [`connect_each`](Self::connect_each). The peer stays as it is.
     pub fn climb(&self, end: &End<'_>, peer: &End<'_>, params: RcParams, state: QpState) -> Result {
         let params = self.place().within(params);
         let peer = connect::Endpoint {
@@ -429,7 +429,8 @@ impl<'b> End<'b> {
         mem.remote(mem.length / 2)
     }
 
-    /// A place in the peer's region with an invalid key: work that names it ends with `REM_ACCESS_ERR`.
+    /// A place in the peer's region with an invalid key: work that names it ends with
+    /// `REM_ACCESS_ERR`.
     pub fn bad_remote(&self) -> Remote {
         let good = self.remote();
         Remote {

@@ -1,5 +1,6 @@
-//! The error matrix of a reliable connection: what each cause does to both sides. It is for transports with
-//! acknowledged packets; iWARP, which ends the connection on any error, has another.
+//! The error matrix of a reliable connection: what each cause does to both sides. It is for
+//! transports with acknowledged packets; iWARP, which ends the connection on any error, has
+//! another.
 
 use verbs_api::behavior::QpAccessStatus;
 use verbs_api::{
@@ -71,7 +72,7 @@ impl Row {
         Self { receive, ..self }
     }
 
-    /// The responder has `QP_ACCESS_ERR`, if it is a device that says so.
+    /// The responder has `QP_ACCESS_ERR`, if the device reports that.
     fn access(self, bench: &Bench<'_>) -> Result<Self> {
         let says_so = bench.behavior()?.qp_access_event == Some(true);
         Ok(Self {
@@ -256,7 +257,7 @@ fn denied(bench: &Bench<'_>, b: &End<'_>, need: Access) -> Result<Vec<(&'static 
     ])
 }
 
-/// The same for each place that is denied.
+/// Every place that is denied fails in this way.
 fn each_denied(
     bench: &Bench<'_>,
     row: &Row,

@@ -44,7 +44,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     batches_of_what_is_not_there_are_refused,
 ];
 
-/// A message goes from A to B as ever.
+/// A message from A to B still arrives.
 fn works(bench: &Bench<'_>, rule: &'static str) -> Result {
     works_on(bench, &bench.rc_pair()?, rule)
 }
@@ -419,6 +419,6 @@ fn batches_of_what_is_not_there_are_refused(bench: &Bench<'_>) -> Result {
         SendOps::LOCAL_INV,
         SendOps::SEND_WITH_INV,
     ];
-    let beside = lacking.map(|ops| SendOps::SEND | ops);
-    no_batches(bench, &[lacking, beside].concat())
+    let combined = lacking.map(|ops| SendOps::SEND | ops);
+    no_batches(bench, &[lacking, combined].concat())
 }

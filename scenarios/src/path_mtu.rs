@@ -1,7 +1,7 @@
 //! Connected queue pairs with different path MTUs.
 //!
-//! A message that fits into one packet of either is unaffected. A longer one is cut in a way that the other
-//! end does not expect.
+//! A message that fits into one packet of either is unaffected. A longer one is cut in a way that
+//! the other end does not expect.
 
 use verbs_api::{Mtu, QpState, QpType, RcParams, WcStatus};
 

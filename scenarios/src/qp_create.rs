@@ -1,4 +1,4 @@
-//! Queue pairs when they are new, and what a query tells of them.
+//! New queue pairs, and the results of their query.
 
 use std::collections::BTreeSet;
 
@@ -198,7 +198,7 @@ fn queue_without_entries_takes_no_work(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(live_qps_have_different_numbers: "QP-CREATE-07");
-/// Some go and others come meanwhile.
+/// Others are created and destroyed in between.
 fn live_qps_have_different_numbers(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     let mut live = BTreeSet::from([end.qp_num]);
@@ -330,7 +330,7 @@ fn query_follows_a_connection_into_error(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(query_for_one_attribute_tells_it: "QP-CREATE-09");
-/// The same as a query for everything tells.
+/// A query for one attribute gives the same value as a query for all.
 fn query_for_one_attribute_tells_it(bench: &Bench<'_>) -> Result {
     let Pair { a, .. } = bench.rc_pair()?;
     let all = bench.query_qp(a.qp, M::STANDARD)?.attr;
@@ -379,7 +379,7 @@ scenario!(privileged_qkey_needs_the_privilege: "QP-CREATE-11"; needs UD, MODIFY_
 /// Where a Q_Key is set first, and where it is changed.
 fn privileged_qkey_needs_the_privilege(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-11";
-    // Programs are privileged until the laboratory says otherwise.
+    // Programs are privileged until the test controls change that.
     let (mut a, _) = Climber::pair(bench, QpType::Ud)?;
     a.attr.qkey = 1 << 31;
     a.reach(QpState::Rts).rule(RULE)?;

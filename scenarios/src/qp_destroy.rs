@@ -176,7 +176,7 @@ fn peer_of_an_rc_qp_that_is_gone_gets_no_answer(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(message_to_a_qp_that_is_gone_reaches_no_other: "QP-DESTROY-05"; needs MODIFY_CONNECT);
-/// Others are made on its CQs meanwhile, up to its state, with receives.
+/// In the meantime others are created on its CQs, brought to its state, with receives.
 fn message_to_a_qp_that_is_gone_reaches_no_other(bench: &Bench<'_>) -> Result {
     let (mut a, b) = Climber::pair(bench, QpType::Rc)?;
     (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
@@ -232,7 +232,7 @@ fn numbers_stay_good_however_many_were_used(bench: &Bench<'_>) -> Result {
         check!(
             RULE,
             (2..1 << 24).contains(&number),
-            "a number of 24 bits, but for 0 and 1",
+            "a number of 24 bits, except 0 and 1",
             "{number:#x}"
         );
         bench.destroy_qp(qp, bench.wait())?;

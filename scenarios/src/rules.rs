@@ -29,8 +29,8 @@ pub struct Rule {
     pub observe: String,
     /// Devices or drivers known to differ.
     pub divergence: Option<String>,
-    /// Rules that say the same, each or between them: the scenarios that check one of them check this
-    /// one, and no assertion names it. Default: none.
+    /// Rules that say the same, each or between them: the scenarios that check one of them check
+    /// this one, and no assertion names it. Default: none.
     #[serde(default)]
     pub same_as: Vec<String>,
 }

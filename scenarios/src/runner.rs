@@ -32,8 +32,8 @@ pub trait Backend: Sync {
         None
     }
 
-    /// What its devices lack, where that is known beforehand: if one lacks more, the scenarios that need it
-    /// fail. Default: `None`, they lack what they say, and these scenarios are skipped.
+    /// What its devices lack, where that is known beforehand: if one lacks more, the scenarios that
+    /// need it fail. Default: `None`, they lack what they say, and these scenarios are skipped.
     fn lacks(&self) -> Option<Capabilities> {
         None
     }
@@ -63,26 +63,26 @@ pub trait Backend: Sync {
         Place::default()
     }
 
-    /// How long to wait where the backend is no laboratory. Default: that of [`Bounds`].
+    /// How long to wait if the backend is not a simulator. Default: that of [`Bounds`].
     fn bounds(&self) -> Bounds {
         Bounds::default()
     }
 }
 
-/// What came of running a scenario once.
+/// The result of running a scenario once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attempt {
     /// How sure it is that nothing happened where nothing was to happen.
     pub negative: Option<Negative>,
-    /// What the scenario found and went on after, since a deviation is recorded for it, and what the end of its
-    /// [`Fixture`] found.
+    /// What the scenario found and went on after, since a deviation is recorded for it, and what
+    /// the end of its [`Fixture`] found.
     pub noted: Vec<FailureReport>,
     /// What ended it.
     pub ended_by: Option<FailureReport>,
 }
 
-/// Runs scenarios in their order, each on fresh devices. `before` is called before each, and may break the run off:
-/// that scenario and those behind it are not in the [`Run`].
+/// Runs scenarios in their order, each on fresh devices. `before` is called before each, and may
+/// break the run off: that scenario and those behind it are not in the [`Run`].
 ///
 /// # Errors
 /// If the backend cannot start.
@@ -110,9 +110,10 @@ pub fn run(
     })
 }
 
-/// Runs one scenario on devices that are there. An error says what is wrong, unless a deviation is recorded for it.
+/// Runs one scenario on devices that are there. An error says what is wrong, unless a deviation is
+/// recorded for it.
 ///
-/// For a laboratory and a scenario without threads: the seed of the laboratory decides the run.
+/// For a simulator and a scenario without threads: the seed of the simulator decides the run.
 pub fn run_in(verbs: &dyn Verbs, scenario: &Scenario, known: &[Deviation]) -> Result {
     let body = || {
         let (bounds, place) = (Bounds::default(), Place::default());
@@ -247,9 +248,9 @@ fn of_scenario<'d>(known: &'d [Deviation], scenario: &Scenario) -> Vec<&'d Devia
     of.collect()
 }
 
-/// What an attempt comes to, in the light of what is known of the device: how it ended, why, and the
-/// failure that shows it. Each failure needs a deviation that explains it, and one that ended the scenario a
-/// deviation that says why it cannot go on.
+/// What an attempt comes to, in the light of what is known of the device: how it ended, why, and
+/// the failure that shows it. Each failure needs a deviation that explains it, and one that ended
+/// the scenario a deviation that says why it cannot go on.
 fn verdict<'a>(
     attempt: &'a Attempt,
     known: &[&Deviation],
@@ -326,8 +327,8 @@ fn attempt(
     }
 }
 
-/// Runs a body with threads. After [`WATCH`], those that wait are told that nothing will come, and
-/// the scenario has failed: a lost wake-up must not be a run that never ends.
+/// Runs a body with threads. After [`WATCH`], waiting threads get an error and the scenario has
+/// failed: a lost wake-up must not be a run that never ends.
 fn watched(verbs: &dyn Verbs, body: impl FnOnce() -> Result) -> Result {
     thread::scope(|scope| {
         let (done, watch) = channel::bounded::<()>(0);
@@ -460,7 +461,7 @@ mod tests {
         let known = verdict(&attempt, &[&deviation]);
         let reason = Some("it merges (its manual)".to_string());
         assert_eq!(known, (Outcome::KnownDeviation, reason, Some(&same)));
-        // What explains one failure does not explain another beside it.
+        // An explanation of one failure does not explain another one.
         assert_eq!(outcome(&[&same, &other], &[&deviation]), Outcome::Failed);
     }
 

@@ -1,4 +1,5 @@
-//! Work that fails, and is no mistake of the program: the laboratory did it, or the program handles it.
+//! Work that fails, and is no mistake of the program: the laboratory did it, or the program handles
+//! it.
 
 use std::time::Duration;
 
@@ -161,7 +162,8 @@ fn an_srq_that_the_laboratory_lets_fail_is_no_mistake_of_the_sender() {
     assert!(text.contains("let the SRQ of the receiver fail"), "{text}");
 }
 
-/// A program that learns of a failure stops using its queue pair, or destroys it; the other end then gets no answer.
+/// A program that learns of a failure stops using its queue pair, or destroys it; the other end
+/// then gets no answer.
 #[test]
 fn what_comes_of_a_failure_at_the_other_end_is_the_laboratorys_too() {
     for destroys in [false, true] {
@@ -249,7 +251,8 @@ fn send_and_receive((a, qp_a): (&End<'_>, Qp), (b, qp_b): (&End<'_>, Qp)) {
     b.drain();
 }
 
-/// A program whose send fails, and what it does then: whether that is said to be a mistake for certain.
+/// A program whose send fails, and what it does then: whether that is said to be a mistake for
+/// certain.
 fn certainty(fails: Fails, then: Then) -> Certainty {
     let sim = Sim::new(SimConfig::new());
     let (a, b) = ends(&sim);

@@ -1,4 +1,5 @@
-//! What only a layer over the verbs knows: batches that are not posted, and threads that wait for their turn.
+//! What only a layer over the verbs knows: batches that are not posted, and threads that wait for
+//! their turn.
 
 use std::time::Duration;
 
@@ -101,7 +102,8 @@ fn a_misuse_is_told_with_what_came_before() {
     assert!(found.starts_with(&expected), "{found}");
 }
 
-/// A program that probes with other arguments is told so once, and of another errno value at the same place too.
+/// A program that probes with other arguments is told so once, and of another errno value at the
+/// same place too.
 #[test]
 fn misuses_at_one_place_are_counted_by_their_fact() {
     let sim = Sim::new(SimConfig::new());

@@ -125,8 +125,8 @@ proptest! {
     }
 }
 
-/// An end with memory: for each connection 512 bytes to send from, 512 to receive into, and 512 that
-/// peers reach.
+/// An end with memory: for each connection 512 bytes to send from, 512 to receive into, and 512
+/// that peers reach.
 struct Area<'v> {
     end: End<'v>,
     xrcd: Option<Xrcd>,

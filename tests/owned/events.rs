@@ -118,8 +118,8 @@ fn port_events_hold_the_context_alone() {
     bench.assert_nothing_lives();
 }
 
-/// CHAN-44 cannot be said: a thread that waits holds the channel, and what others drop goes when the
-/// wait is over.
+/// CHAN-44 cannot be said: a thread that waits holds the channel, and what others drop goes when
+/// the wait is over.
 #[test]
 fn a_channel_on_which_a_thread_waits_goes_after_the_wait() {
     let bench = Bench::inline();

@@ -78,8 +78,8 @@ fn a_raw_event_delays_the_end_of_a_cq_and_nothing_else() {
     bench.assert_nothing_lives();
 }
 
-/// An event of a CQ that no program can get hold of any more is acknowledged and passed over, and the
-/// CQ goes if that was in its way; also if it is one of a raw CQ.
+/// An event of a CQ that no program can get hold of any more is acknowledged and passed over, and
+/// the CQ goes if that was in its way; also if it is one of a raw CQ.
 #[test]
 fn events_without_an_owner_are_acknowledged_and_passed_over() {
     let bench = Bench::stepped();
@@ -125,7 +125,8 @@ fn events_without_an_owner_are_acknowledged_and_passed_over() {
     bench.sim.destroy_cq(raw, Wait::Poll).unwrap();
 }
 
-/// Raw objects keep what they use, and go on with numbers of their own beside objects of this layer.
+/// Raw objects keep what they use, and go on with numbers of their own beside objects of this
+/// layer.
 #[test]
 fn raw_work_on_a_cq_with_an_owner_keeps_its_own_numbers() {
     let bench = Bench::stepped();

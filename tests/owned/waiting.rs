@@ -29,8 +29,8 @@ fn connected(ends: &[End; 2], cqe: u32) -> (Cq, Qp, Qp) {
     (cq, qp, peer)
 }
 
-/// In any mode a wait for a time, or for none, is over when nothing comes: of a CQ, of a channel, and for
-/// asynchronous events.
+/// In any mode a wait for a time, or for none, is over when nothing comes: of a CQ, of a channel,
+/// and for asynchronous events.
 #[test]
 fn waits_for_a_time_end() {
     for bench in [Bench::stepped(), Bench::inline()] {
@@ -90,7 +90,8 @@ fn wait_gives_what_is_there_then_what_comes() {
 }
 
 /// However many waits end by a poll, at most one event of a CQ is queued. (In stepped mode the poll
-/// that finds nothing lets the message arrive: before the arming, or behind that of the last round.)
+/// that finds nothing lets the message arrive: before the arming, or behind that of the last
+/// round.)
 #[test]
 fn waits_that_end_by_a_poll_leave_no_heap_of_events() {
     for bench in [Bench::inline(), Bench::stepped()] {
@@ -187,8 +188,8 @@ fn cqs_of_one_channel_take_turns() {
     assert!(all.into_iter().eq((0..300).chain([1000])));
 }
 
-/// After a wait that gave nothing every CQ is armed and no event is queued: the next completion of any of them
-/// makes an event, which is what a watcher of the descriptor is told of.
+/// After a wait that gave nothing every CQ is armed and no event is queued: the next completion of
+/// any of them makes an event, which is what a watcher of the descriptor is told of.
 #[test]
 fn a_channel_that_would_block_becomes_readable_with_the_next_completion() {
     let bench = Bench::stepped();

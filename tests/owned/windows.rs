@@ -19,8 +19,8 @@ fn write(bench: &Bench, near: &Qp, end: &End, remote: Remote) -> WcStatus {
     drain(&end.cq)[0].status
 }
 
-/// MW-02, MW-04, MR-07, MW-19: a window of either type opens what it was bound to; the region that the
-/// program drops stays as long as the window is bound, and goes with it.
+/// MW-02, MW-04, MR-07, MW-19: a window of either type opens what it was bound to; the region that
+/// the program drops stays as long as the window is bound, and goes with it.
 #[test]
 fn a_region_that_is_dropped_stays_as_long_as_a_window_shows_it() {
     for mw_type in [MwType::Type1, MwType::Type2] {

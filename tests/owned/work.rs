@@ -37,8 +37,8 @@ fn work_holds_its_region_until_its_completion_is_polled() {
     assert_eq!(bench.live(1).mrs, 1, "{raw} is gone with its last holder");
 }
 
-/// Numbers that these objects give to the device are shown nowhere: not in the trace, nor in errors, nor in
-/// the diagnosis.
+/// Numbers that these objects give to the device are shown nowhere: not in the trace, nor in
+/// errors, nor in the diagnosis.
 #[test]
 fn what_is_shown_has_the_numbers_of_the_program() {
     const SENDS: u64 = 0x5e4d;
@@ -89,8 +89,8 @@ fn what_is_shown_has_the_numbers_of_the_program() {
     assert_eq!(failed, shown);
 }
 
-/// WC-19, QP-FLUSH-01: unsignaled work is let go of by the next completion of its queue, of whatever
-/// kind; that of the other queue says nothing about it.
+/// WC-19, QP-FLUSH-01: unsignaled work is let go of by the next completion of its queue, of
+/// whatever kind; that of the other queue says nothing about it.
 #[test]
 fn unsignaled_work_is_released_by_a_later_completion_of_its_queue() {
     for fails in [false, true] {
@@ -209,8 +209,8 @@ fn completions_not_taken_come_again() {
     assert_eq!(waited.as_slice()[0].wr_id, 5);
 }
 
-/// SQ-01, SQ-03, RQ-02: a list stops at the first that cannot be posted; what comes before runs, and
-/// nothing holds the rest.
+/// SQ-01, SQ-03, RQ-02: a list stops at the first that cannot be posted; what comes before runs,
+/// and nothing holds the rest.
 #[test]
 fn what_is_refused_is_not_held() {
     let bench = Bench::stepped();

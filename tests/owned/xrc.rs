@@ -163,8 +163,8 @@ fn a_receive_holds_its_region_until_it_is_polled() {
     assert_eq!(program.bench.live(1).mrs, before);
 }
 
-/// XRC-01, XRC-02, XRC-05: a target that another context has opened stays when its maker drops it, and
-/// its events name it; domain, CQ and SRQ are held by what was made from them.
+/// XRC-01, XRC-02, XRC-05: a target that another context has opened stays when its maker drops it,
+/// and its events name it; domain, CQ and SRQ are held by what was made from them.
 #[test]
 fn what_is_shared_lives_as_long_as_somebody_has_it() {
     let program = Program::new();

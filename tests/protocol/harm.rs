@@ -132,8 +132,8 @@ proptest! {
         prop_assert!(ran.arrived[..received] == expected.arrived[..received]);
     }
 
-    /// The same on every profile whose sends are done when they are acknowledged, however it tells of
-    /// them.
+    /// The same on every profile whose sends are done when they are acknowledged, however it tells
+    /// of them.
     #[test]
     fn whatever_happens_to_packets_the_bytes_are_right_on_every_profile(
         program in prop::collection::vec(work(), 1..16),
@@ -540,7 +540,7 @@ fn rules_that_make_no_sense_are_refused() {
         ),
         (
             Fault::fail(Verb::Lab, ErrorKind::Io),
-            "verb is the laboratory's own, which does not fail",
+            "verb is of the test controls, which do not fail",
         ),
         (
             Fault::complete(WcStatus::Success),
@@ -581,8 +581,8 @@ fn rules_count_for_themselves_and_the_first_decides() {
     assert_eq!(link.near.state(link.qp), QpState::Rts);
 }
 
-/// Of rules for the completions of one queue pair and of any, too, the first that was made decides, and
-/// each counts what it looks at.
+/// Of rules for the completions of one queue pair and of any, too, the first that was made decides,
+/// and each counts what it looks at.
 #[test]
 fn rules_for_one_queue_pair_and_for_any_keep_their_order() {
     let rule = |status| Fault::complete(status).node(0).nth(2);

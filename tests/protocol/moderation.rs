@@ -1,5 +1,5 @@
-//! Moderation of completion events (`ibv_modify_cq`): an event after so many completions, or so long
-//! after the first of them.
+//! Moderation of completion events (`ibv_modify_cq`): an event after so many completions, or so
+//! long after the first of them.
 
 use std::time::Duration;
 
@@ -93,8 +93,8 @@ fn moderation(cq_count: u16, cq_period: u16) -> CqModeration {
 proptest! {
     #![proptest_config(Config::with_cases(64))]
 
-    /// The event comes with the completion that makes up the count, and not before; what came before
-    /// the request does not count.
+    /// The event comes with the completion that makes up the count, and not before; what came
+    /// before the request does not count.
     #[test]
     fn event_comes_with_the_last_of_the_count(
         count in 1_u16..8,

@@ -12,8 +12,8 @@ use crate::link::{Link, statuses};
 const US: Duration = Duration::from_micros(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// TMR-04, TMR-05: a link that comes up before the last retry costs nothing but time; one that stays
-/// down longer costs the connection.
+/// TMR-04, TMR-05: a link that comes up before the last retry costs nothing but time; one that
+/// stays down longer costs the connection.
 #[test]
 fn link_that_is_down_within_the_retries_is_survived() {
     let timeout = Duration::from_nanos(4096 << 14);

@@ -115,8 +115,8 @@ fn ud_drops_what_does_not_fit() {
     }
 }
 
-/// UD-02 to -04, UD-13: the data stand behind 40 bytes with the addresses of the path: a GRH, or for
-/// IPv4 its header in the last 20 of them.
+/// UD-02 to -04, UD-13: the data stand behind 40 bytes with the addresses of the path: a GRH, or
+/// for IPv4 its header in the last 20 of them.
 #[test]
 fn ud_puts_the_header_of_the_path_before_the_data() {
     for sgid_index in [0, 1] {

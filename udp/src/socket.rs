@@ -67,18 +67,20 @@ impl Socket {
     /// A socket on an address of this machine.
     ///
     /// # Errors
-    /// `AddrInUse` if somebody else has the port there ([`holder`](crate::holder) says who); `AddrNotAvailable` if the
-    /// address is none of this machine's; whatever forbids sockets.
+    /// `AddrInUse` if somebody else has the port there ([`holder`](crate::holder) says who);
+    /// `AddrNotAvailable` if the address is none of this machine's; whatever forbids sockets.
     pub fn bind(address: IpAddr) -> io::Result<Self> {
         let fd = open(address)?;
         bind(&fd, &SocketAddr::new(address, PORT))?;
         Self::of(fd, address)
     }
 
-    /// A socket on an address that other processes of this user may share: each is a [`Tenant`](crate::Tenant).
+    /// A socket on an address that other processes of this user may share: each is a
+    /// [`Tenant`](crate::Tenant).
     ///
     /// # Errors
-    /// Those of [`bind`](Self::bind): `AddrInUse` if who has the port does not share it with this user.
+    /// Those of [`bind`](Self::bind): `AddrInUse` if who has the port does not share it with this
+    /// user.
     pub fn share(address: IpAddr) -> io::Result<Self> {
         let fd = open(address)?;
         sockopt::set_socket_reuseport(&fd, true)?;
@@ -87,8 +89,8 @@ impl Socket {
         Self::of(fd, address)
     }
 
-    /// A socket that gets what is sent to a group, as every other on this machine does, through the interface of this
-    /// address.
+    /// A socket that gets what is sent to a group, as every other on this machine does, through the
+    /// interface of this address.
     ///
     /// # Errors
     /// If both are not of one family, the group is no group, or the system refuses.
@@ -200,8 +202,8 @@ impl Socket {
         self.fd
     }
 
-    /// What a packet of IP may have on the interface of this address, in bytes: as much as the system allows, if nobody
-    /// tells.
+    /// What a packet of IP may have on the interface of this address, in bytes: as much as the
+    /// system allows, if nobody tells.
     pub fn mtu(&self) -> usize {
         let name = interface_with(self.address);
         let told =
@@ -329,8 +331,8 @@ impl<'a> Received<'a> {
         Datagrams(self.bytes.chunks(self.segment))
     }
 
-    /// The same apart by tenant, in order: datagrams for one that follow each other stay together. `None` are those
-    /// that neither their QP number nor `of_others` says whom they are for.
+    /// The same apart by tenant, in order: datagrams for one that follow each other stay together.
+    /// `None` are those that neither their QP number nor `of_others` says whom they are for.
     pub(crate) fn by_tenant(
         self,
         of_others: impl Fn(&[u8]) -> Option<u8>,

@@ -6,7 +6,8 @@ use libc::{in_addr, in6_addr, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_stor
 
 use crate::border::Border;
 
-/// The address that a pointer of C names; none if it is null, or of another family than those of IP.
+/// The address that a pointer of C names; none if it is null, or of another family than those of
+/// IP.
 ///
 /// # Safety
 /// It is null, or there are as many bytes as its family asks for.

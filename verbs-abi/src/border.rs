@@ -109,8 +109,8 @@ pub unsafe fn slice<'a, T>(first: *const T, count: usize) -> Option<&'a [T]> {
 #[cfg(test)]
 pub(crate) fn of_bytes<T: Copy>(bytes: &[u8]) -> T {
     assert_eq!(bytes.len(), size_of::<T>());
-    // SAFETY: structures of C that are converted are numbers and pointers, for which any bytes are a
-    // value.
+    // SAFETY: structures of C that are converted are numbers and pointers, for which any bytes are
+    // a value.
     unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
 }
 

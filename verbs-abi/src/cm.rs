@@ -185,7 +185,8 @@ constants! {
     }
 }
 
-// Private data, and a caller's own value in its place, are pointers, and told apart. So are the objects of an id.
+// Private data, and a caller's own value in its place, are pointers, and told apart. So are the
+// objects of an id.
 conversions! {
     rdma_ib_addr, CmIdAttr { sgid, dgid, }
     => from |raw| { pkey: u16::from_be(raw.pkey) }
@@ -270,7 +271,8 @@ impl rdma_cm_param {
     /// What an event tells besides. It is nothing where C has nothing but zeros.
     ///
     /// # Safety
-    /// It is of an event with this number that has not been acknowledged, of an id for datagrams or not.
+    /// It is of an event with this number that has not been acknowledged, of an id for datagrams or
+    /// not.
     pub unsafe fn from_c(raw: &Self, event: u32, datagram: bool) -> CmParam {
         if event == RDMA_CM_EVENT_USER {
             // SAFETY: an event of a program has this one.
@@ -341,8 +343,8 @@ impl Default for rdma_cm_param {
     }
 }
 
-/// What `rdma_set_option` takes for an option at the level `RDMA_OPTION_ID`: its name and its value; none if C has
-/// no such option.
+/// What `rdma_set_option` takes for an option at the level `RDMA_OPTION_ID`: its name and its
+/// value; none if C has no such option.
 pub fn option_to_c(option: CmOption) -> Option<(c_int, Vec<u8>)> {
     let flag = |value: bool| c_int::from(value).to_ne_bytes().to_vec();
     Some(match option {
@@ -354,7 +356,8 @@ pub fn option_to_c(option: CmOption) -> Option<(c_int, Vec<u8>)> {
     })
 }
 
-/// The option that `rdma_set_option` is given; none if it is not known, or its value has another size.
+/// The option that `rdma_set_option` is given; none if it is not known, or its value has another
+/// size.
 pub fn option_from_c(level: c_int, name: c_int, value: &[u8]) -> Option<CmOption> {
     let byte = || Some(*<&[u8; 1]>::try_from(value).ok()?.first()?);
     let flag = || Some(c_int::from_ne_bytes(value.try_into().ok()?) != 0);

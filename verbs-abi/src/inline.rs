@@ -1,5 +1,5 @@
-//! The inline functions of `verbs.h`: they call operations of an object, or of its context, and say so
-//! when there is none.
+//! The inline functions of `verbs.h`: they call operations of an object, or of its context, and say
+//! so when there is none.
 
 use std::ffi::c_int;
 use std::mem::offset_of;
@@ -145,7 +145,8 @@ pub unsafe fn bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: &mut ibv_mw_bind) 
     }
 }
 
-/// `ibv_query_port`: the extended operation if there is one, which fills the link layer and the flags.
+/// `ibv_query_port`: the extended operation if there is one, which fills the link layer and the
+/// flags.
 ///
 /// # Safety
 /// `context` is a live context.

@@ -1,5 +1,5 @@
-//! The C ABI of libibverbs and librdmacm: the border of the project to C, in both directions. The backend for
-//! hardware calls it, the drop-in answers it.
+//! The C ABI of libibverbs and librdmacm: the border of the project to C, in both directions. The
+//! backend for hardware calls it, the drop-in answers it.
 //!
 //! | module | holds |
 //! |---|---|

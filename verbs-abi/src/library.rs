@@ -1,8 +1,8 @@
-//! The libraries of the machine, opened at run time: a program runs where there are none, and needs no
-//! package to be built.
+//! The libraries of the machine, opened at run time: a program runs where there are none, and needs
+//! no package to be built.
 //!
-//! libibverbs is opened with the first look for devices, librdmacm with the first call that needs it. Plain symbols
-//! are those of the versions that programs of today are linked with.
+//! libibverbs is opened with the first look for devices, librdmacm with the first call that needs
+//! it. Plain symbols are those of the versions that programs of today are linked with.
 
 use std::env;
 use std::error::Error;
@@ -23,8 +23,9 @@ use crate::{
 /// Names another libibverbs: a file, or what the dynamic linker is to look for.
 pub const VARIABLE: &str = "VERBSIM_LIBIBVERBS";
 
-/// Names another librdmacm, in the same way. Without it the one of another libibverbs is that file itself, if it has
-/// the functions, or else the librdmacm beside it: that of the machine knows nothing of another's devices.
+/// Names another librdmacm, in the same way. Without it the one of another libibverbs is that file
+/// itself, if it has the functions, or else the librdmacm beside it: that of the machine knows
+/// nothing of another's devices.
 pub const RDMACM_VARIABLE: &str = "VERBSIM_LIBRDMACM";
 
 /// Why a library could not be opened.
@@ -133,8 +134,8 @@ fn open<T: Table>(what: &str, name: &OsStr) -> Result<T, Unopened> {
         let reason = format!("{what} cannot be opened by a program that is linked statically");
         return Err(Unopened::Absent(reason));
     }
-    // SAFETY: what libibverbs and librdmacm do as they are opened is safe, and nobody gives something else
-    // in their place but on purpose.
+    // SAFETY: what libibverbs and librdmacm do as they are opened is safe, and nobody gives
+    // something else in their place but on purpose.
     let library = unsafe { Library::new(name) }.map_err(|error| {
         let why = error
             .source()
@@ -150,8 +151,8 @@ fn open<T: Table>(what: &str, name: &OsStr) -> Result<T, Unopened> {
     T::of(library).map_err(|function| Unopened::Wrong(lacking(function)))
 }
 
-/// Declares a table of functions, and the functions of the same names that call it. What is `later` came
-/// with releases that not all machines have.
+/// Declares a table of functions, and the functions of the same names that call it. What is `later`
+/// came with releases that not all machines have.
 macro_rules! library {
     (
         $table:ident in $place:ident {
@@ -192,8 +193,8 @@ macro_rules! library {
             #[doc = concat!("`", stringify!($name), "`")]
             ///
             /// # Safety
-            /// The library is open, objects are live, and all that is passed is as the manual page asks
-            /// for.
+            /// The library is open, objects are live, and all that is passed is as the manual page
+            /// asks for.
             pub unsafe extern "C" fn $name($($arg: $type),*) $(-> $returned)? {
                 // SAFETY: the caller's promise.
                 unsafe { ($table::opened().$name)($($arg),*) }

@@ -124,8 +124,9 @@ macro_rules! op {
     };
 }
 
-/// Declares what structures of C are in `verbs-api`: their fields, of the same names or of `other: names`,
-/// each as [`Border`](crate::border::Border) has it. What is no field of both is said apart.
+/// Declares what structures of C are in `verbs-api`: their fields, of the same names or of
+/// `other: names`, each as [`Border`](crate::border::Border) has it. What is no field of both is
+/// said apart.
 macro_rules! conversions {
     ($(
         $raw:ident, $api:ident { $($fields:tt)* }

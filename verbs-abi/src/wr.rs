@@ -129,8 +129,8 @@ impl ibv_send_wr {
         }))
     }
 
-    /// The request without its list; none if C has no such operation. On a queue pair for datagrams it
-    /// is for this address handle. A bind is this one.
+    /// The request without its list; none if C has no such operation. On a queue pair for datagrams
+    /// it is for this address handle. A bind is this one.
     pub fn to_c(wr: &SendWr<'_>, ah: Option<*mut ibv_ah>, bind: Option<bind_mw_t>) -> Option<Self> {
         let (opcode, imm_data) = match wr.op {
             SendOp::RdmaWrite { .. } => (IBV_WR_RDMA_WRITE, 0),

@@ -1,9 +1,9 @@
 //! What an RC queue pair receives is what its peer sent, once and in order.
 //!
-//! A receiver listens to the QP that it named when it became ready to receive. Where more than one QP
-//! has ever named it, or its number was in use before, packets of another connection can arrive, and
-//! nothing is judged. With both ends used for the first time, message after message must be the next;
-//! if the sender was reset some may be missing, but none may come twice.
+//! A receiver listens to the QP that it named when it became ready to receive. Where more than one
+//! QP has ever named it, or its number was in use before, packets of another connection can arrive,
+//! and nothing is judged. With both ends used for the first time, message after message must be the
+//! next; if the sender was reset some may be missing, but none may come twice.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -121,8 +121,8 @@ impl Delivery {
         self.used.insert(address);
     }
 
-    /// Whether a QP and its peer have met nobody else, and are connected for the first time: no packet
-    /// of another connection can come to either.
+    /// Whether a QP and its peer have met nobody else, and are connected for the first time: no
+    /// packet of another connection can come to either.
     pub(crate) fn is_first_connection(&self, qp: Qp) -> bool {
         let is_first = |qp, peer| {
             let end: Option<&End> = self.ends.get(&qp);

@@ -17,9 +17,9 @@ use super::summary::Summary;
 use super::work::{What, Work};
 
 impl Checked {
-    /// Ends the run: polls what is still there, reads the events and the regions, and in a laboratory
-    /// brings every QP to ERR first, lets everything happen that is under way, and compares the number
-    /// of objects. What is called afterwards is forwarded and not looked at.
+    /// Ends the run: polls what is still there, reads the events and the regions, and in a
+    /// laboratory brings every QP to ERR first, lets everything happen that is under way, and
+    /// compares the number of objects. What is called afterwards is forwarded and not looked at.
     ///
     /// # Errors
     /// The first invariant that is broken.
@@ -56,7 +56,8 @@ impl Checked {
         }
     }
 
-    /// Ends what the program has left open: it keeps CQs from being polled, and QPs from being changed.
+    /// Ends what the program has left open: it keeps CQs from being polled, and QPs from being
+    /// changed.
     fn end_iterations(&self) {
         let mut books = self.books.lock();
         for cq in books.queues.iterations() {

@@ -261,8 +261,9 @@ impl Queues {
         }
     }
 
-    /// Sends of a QP may wait for ever: it never tries again (TMR-02), must not read, does not flush what
-    /// is posted in ERR (QP-STATE-21), or does not go on with what it held in SQD (QP-STATE-10).
+    /// Sends of a QP may wait for ever: it never tries again (TMR-02), must not read, does not
+    /// flush what is posted in ERR (QP-STATE-21), or does not go on with what it held in SQD
+    /// (QP-STATE-10).
     pub(crate) fn waits_for_ever(&mut self, qp: Qp) {
         if let Some(book) = self.qps.get_mut(&qp) {
             book.waits_for_ever = true;
@@ -396,8 +397,8 @@ impl Queues {
 
     /// A completion was polled: what it is of, or what is wrong with it.
     ///
-    /// Where its QP is not known it can be of any that has such work. Then each of them may have lost
-    /// it to the others, and that is all that is given up.
+    /// Where its QP is not known it can be of any that has such work. Then each of them may have
+    /// lost it to the others, and that is all that is given up.
     pub(crate) fn complete(&mut self, cq: Cq, polled: &Polled) -> Result<Completed, String> {
         let wc = &polled.wc;
         let Some(book) = self.cqs.get_mut(&cq) else {

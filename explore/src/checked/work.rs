@@ -294,8 +294,8 @@ impl Flow {
         self.given_up || !self.ways(wc, lossy).0.is_empty()
     }
 
-    /// The ways to understand a completion: how far the flow is then, and which work it is of, by its
-    /// lane and its place there.
+    /// The ways to understand a completion: how far the flow is then, and which work it is of, by
+    /// its lane and its place there.
     fn ways(&self, wc: &Wc, lossy: bool) -> (States, SmallVec<[(usize, u64); 1]>) {
         let mut next = States::new();
         let mut found = SmallVec::new();

@@ -36,8 +36,8 @@ impl fmt::Display for Difference {
 /// simulator has the profile of the device's driver, as many nodes as there are devices, and runs
 /// nothing else.
 ///
-/// A device that was only too slow for [`quiet`](Conditions::quiet) gets more time, twice; only what
-/// is left then is a difference.
+/// A device that was only too slow for [`quiet`](Conditions::quiet) gets more time, twice; only
+/// what is left then is a difference.
 ///
 /// # Errors
 /// The difference.

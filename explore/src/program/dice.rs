@@ -11,7 +11,8 @@ impl Dice {
         Self(Random::new(seed, 0))
     }
 
-    /// A number below `n`, which is not 0. Draws are everywhere: as a call they take less of the instruction cache.
+    /// A number below `n`, which is not 0. Draws are everywhere: as a call they take less of the
+    /// instruction cache.
     #[inline(never)]
     pub(super) fn below(&mut self, n: u32) -> u32 {
         // Widening multiplication: the bias is far below what anybody could notice.

@@ -427,8 +427,9 @@ impl Draft {
             path_mtu: self.dice.one(&[Mtu::Mtu256, Mtu::Mtu512, Mtu::Mtu1024]),
             access,
             retries,
-            // Soft-RoCE of Linux 6.1.176 frees as many reads as a responder can now have, of memory that
-            // has room for those of before (rxe_qp_from_attr): never 0, and never more than before.
+            // Soft-RoCE of Linux 6.1.176 frees as many reads as a responder can now have, of memory
+            // that has room for those of before (rxe_qp_from_attr): never 0, and never more than
+            // before.
             depth: match self.pace {
                 Pace::Free => self.dice.weighted(&[(1, 0), (10, 1), (10, 4)]),
                 Pace::Settled => {

@@ -45,7 +45,7 @@ pub struct Program {
 pub enum Pace {
     /// It runs on beside the next calls.
     Free,
-    /// What a call started is finished before the next call. The outcome is then the same on any device
-    /// that behaves like its profile on the simulator, however fast it is.
+    /// What a call started is finished before the next call. The outcome is then the same on any
+    /// device that behaves like its profile on the simulator, however fast it is.
     Settled,
 }

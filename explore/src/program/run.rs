@@ -27,11 +27,11 @@ pub struct Conditions<'a> {
     /// Index in its GID table. Default: 0.
     pub sgid_index: u8,
     /// What a laboratory made of the same program: without a laboratory, what was to come there is
-    /// waited for here, and the program ends with the first call that comes out differently. Default:
-    /// nothing is known, and nothing waited for.
+    /// waited for here, and the program ends with the first call that comes out differently.
+    /// Default: nothing is known, and nothing waited for.
     pub expected: Option<&'a Outcome>,
-    /// Without a laboratory: how long what was started may take, besides what it took there. Default:
-    /// no time.
+    /// Without a laboratory: how long what was started may take, besides what it took there.
+    /// Default: no time.
     pub quiet: Duration,
     /// Without a laboratory: how long what is expected may take. Default: 1 s.
     pub patience: Duration,
@@ -422,7 +422,8 @@ impl Runner<'_> {
         Ok(Seen::Done)
     }
 
-    /// Whether a queue pair is in ERR. Only a laboratory is asked: of a device the same is expected.
+    /// Whether a queue pair is in ERR. Only a laboratory is asked: of a device the same is
+    /// expected.
     fn is_in_error(&self, qp: Number) -> bool {
         let can_tell = self.pace == Pace::Settled && self.verbs.lab().is_some();
         let query = || {

@@ -135,8 +135,8 @@ impl Runner<'_> {
         of_region.any(|(from, to)| from < end && start < to)
     }
 
-    /// Bytes of a region that mean nothing, as start and end. A receive that has not completed is the
-    /// device's, which may have put a part of a message there.
+    /// Bytes of a region that mean nothing, as start and end. A receive that has not completed is
+    /// the device's, which may have put a part of a message there.
     pub(super) fn undefined_of(&self, mr: Mr) -> impl Iterator<Item = (u32, u32)> {
         let waiting = self
             .posted

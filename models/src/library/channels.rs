@@ -38,8 +38,8 @@ pub(super) const MODELS: &[Model] = &[
     .search(Search::new().preemptions(3)),
 ];
 
-/// Two threads serve one CQ; they end when nothing can come any more. An event wakes one of them, and
-/// the other may be polling already.
+/// Two threads serve one CQ; they end when nothing can come any more. An event wakes one of them,
+/// and the other may be polling already.
 fn two_threads(harness: &Harness, expect_some: bool) -> Outcome {
     let cq = harness.cq(4)?;
     let link = harness.link(cq, 2)?;

@@ -170,8 +170,8 @@ fn dropped(harness: &Harness) -> Outcome {
         Ok::<_, Error>(())
     });
     let owner = harness.spawn("owner", move |_| {
-        // A step of the device: counting references is none, so the drop alone would be tried at one
-        // place only.
+        // A step of the device: counting references is none, so the drop alone would be tried at
+        // one place only.
         cq.query()?;
         drop(cq);
         Ok::<_, Error>(())

@@ -6,7 +6,8 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MadError {
-    /// So many bytes: of a MAD other than [`MAD`](super::MAD), of an IP CM header fewer than [`IP_CM`](super::IP_CM).
+    /// So many bytes: of a MAD other than [`MAD`](super::MAD), of an IP CM header fewer than
+    /// [`IP_CM`](super::IP_CM).
     Length(usize),
     /// The version of the header is not 1.
     BaseVersion(u8),
@@ -16,7 +17,8 @@ pub enum MadError {
     ClassVersion(u8),
     /// The method is not 3, Send.
     Method(u8),
-    /// No message has this attribute id, or one for alternate paths (LAP, APR), which are not supported.
+    /// No message has this attribute id, or one for alternate paths (LAP, APR), which are not
+    /// supported.
     Attribute(u16),
     /// The IP version in an IP CM header is neither 4 nor 6.
     IpVersion(u8),

@@ -132,7 +132,8 @@ fields! {
         responder_resources: u8 = 24;
         /// Reads and atomics that the sender makes at a time.
         initiator_depth: u8 = 25;
-        /// How long the sender's device takes at most to acknowledge: 4.096 µs times 2 to this, 5 bits.
+        /// How long the sender's device takes at most to acknowledge: 4.096 µs times 2 to this, 5
+        /// bits.
         target_ack_delay: u8 = 26[0..5];
         /// What became of the alternate path, 2 bits: 0 accepted, 1 not supported, 2 rejected.
         failover_accepted: u8 = 26[5..7];
@@ -196,8 +197,8 @@ fields! {
     pub struct SidrRep {
         /// The request, as the receiver calls it.
         request_id: u32 = 0;
-        /// 0: here it is. 1: the service id is not supported. 2: the service refuses. 3: no QP. 4: ask elsewhere.
-        /// 5: the version is not supported.
+        /// 0: here it is. 1: the service id is not supported. 2: the service refuses. 3: no QP. 4:
+        /// ask elsewhere. 5: the version is not supported.
         status: u8 = 4;
         /// Bytes of `additional_info` that mean something. It may say more than there are.
         additional_info_length: u8 = 5;

@@ -1,4 +1,5 @@
-//! Messages of communication management (CM) in bytes: how queue pairs of two nodes find each other.
+//! Messages of communication management (CM) in bytes: how queue pairs of two nodes find each
+//! other.
 //!
 //! Each is a management datagram (MAD) of 256 bytes: the payload of a UD SEND_ONLY to QP 1.
 //!
@@ -14,9 +15,9 @@
 //! | [`CmAttribute`], [`attribute`] | which message it is |
 //! | [`IpCm`], [`service_id`], [`service_port`] | how rdma_cm puts IP addresses and ports in there |
 //!
-//! A MAD does not say how long its private data are: the receiver sees all that there is room for, the rest zero.
-//! Reserved bits are not kept, and neither are the fields of the reliable datagram transport. A value that has more
-//! bits than its field is written without the upper ones.
+//! A MAD does not say how long its private data are: the receiver sees all that there is room for,
+//! the rest zero. Reserved bits are not kept, and neither are the fields of the reliable datagram
+//! transport. A value that has more bits than its field is written without the upper ones.
 //!
 //! ```
 //! use verbs_roce::mad::{CmMad, CmMessage, PrivateData, Rtu};
@@ -27,7 +28,8 @@
 //! # Ok::<(), verbs_roce::mad::MadError>(())
 //! ```
 //!
-//! Specification: InfiniBand Architecture, volume 1, chapters 12 (messages) and 13 (header), annex A11 (IP addresses).
+//! Specification: InfiniBand Architecture, volume 1, chapters 12 (messages) and 13 (header), annex
+//! A11 (IP addresses).
 
 mod error;
 mod field;

@@ -15,8 +15,8 @@ use crate::failure::{Failure, in_case};
 use crate::mcast::{ALL_HOSTS, MLID};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err};
 
-/// How the kernel says for every driver that it knows no such object, and a driver that it has no such
-/// verb.
+/// How the kernel says for every driver that it knows no such object, and a driver that it has no
+/// such verb.
 const NO_SUCH: [ErrorKind; 2] = [ErrorKind::NotFound, ErrorKind::NotSupported];
 
 /// Runs calls on an object whose handle is garbled.
@@ -52,7 +52,7 @@ fn garbled_cq_is_not_armed(bench: &Bench<'_>) -> Result {
         for arm in [Arm::NEXT, Arm::SOLICITED] {
             let armed = bench.req_notify_cq(end.recv_cq, arm);
             match (declared, armed) {
-                // Some drivers never look at the handle, and say so.
+                // Some drivers declare that they do not check the handle.
                 (Some(Check::Accepted) | None, Ok(())) => {}
                 (Some(Check::Accepted), Err(error)) => {
                     let failure = Failure::assertion("it is armed, as declared", error.to_string());

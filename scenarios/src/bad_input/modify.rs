@@ -324,7 +324,7 @@ fn bad_address_of_the_peer_is_refused(bench: &Bench<'_>) -> Result {
     let good = qp.attr.ah_attr;
     let mask = required(QpType::Rc, QpState::Init, QpState::Rtr);
     for av in bad_addresses(bench, &qp.av())? {
-        // Also a GRH that names no GID of the port is none.
+        // A GRH with a GID index that the port does not have is invalid too.
         let of_port = av.port_num != qp.attr.port_num;
         let rule = if of_port {
             "QP-STATE-27"

@@ -53,7 +53,7 @@ fn descriptor_is_readable_exactly_while_an_event_is_unread(bench: &Bench<'_>) ->
 }
 
 scenario!(descriptor_that_is_asked_for_late_tells_how_it_is: "CHAN-30"; needs FD);
-/// Of a channel that has had events: with one unread, and with all read.
+/// On a channel that has had events: with one unread, and with all read.
 fn descriptor_that_is_asked_for_late_tells_how_it_is(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CHAN-30";
     for is_read in [false, true] {

@@ -11,7 +11,8 @@ use super::refuse::CONSUMER;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Claim, OfRule, Pair, Result, expect_err, pattern};
 
-/// The peer's bytes stand in an event: with zeros behind them as far as the message has room, or by iWARP just they.
+/// The peer's bytes stand in an event: with zeros behind them as far as the message has room, or by
+/// iWARP just they.
 pub(super) fn check_private_data(
     side: &Side<'_>,
     event: &CmEvent,

@@ -199,9 +199,9 @@ fn request_for_datagrams_is_refused(bench: &Bench<'_>) -> Result {
     hears(other.id, REFUSED, &[])?;
     // Who listens for connections takes none for datagrams.
     let (_, at) = server.listener(PortSpace::Tcp)?;
-    let nobody = client.routed(PortSpace::Udp, at)?;
-    client.ask(nobody)?;
-    hears(nobody, UNSUPPORTED, &[])?;
+    let unserved = client.routed(PortSpace::Udp, at)?;
+    client.ask(unserved)?;
+    hears(unserved, UNSUPPORTED, &[])?;
     client.no_event(RULE)
 }
 

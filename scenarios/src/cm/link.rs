@@ -16,7 +16,7 @@ use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result};
 /// Time to resolve what leads somewhere.
 pub(super) const SOON: Duration = Duration::from_secs(2);
 /// Virtual time for what must not come.
-const MEANWHILE: Duration = Duration::from_millis(50);
+const QUIET: Duration = Duration::from_millis(50);
 
 /// One side: its device, its address, and where its events go.
 #[derive(Clone, Copy)]
@@ -70,8 +70,8 @@ fn side<'b>(bench: &'b Bench<'_>, opened: Context) -> Result<Side<'b>> {
     Err(Failure::assertion("an address of the device", "none"))
 }
 
-/// What may be addresses of IPv4 of a port: those of its GIDs, or else of IPoIB, which are in no table of the device:
-/// of simulated ones, or of this machine.
+/// What may be addresses of IPv4 of a port: those of its GIDs, or else of IPoIB, which are in no
+/// table of the device: of simulated ones, or of this machine.
 fn addresses(bench: &Bench<'_>, verbs: Context) -> Result<impl Iterator<Item = IpAddr>> {
     let port = bench.port();
     let table = bench.query_port(verbs, port)?.gid_tbl_len;
@@ -154,7 +154,7 @@ impl<'b> Side<'b> {
         self.end_in(id, None)
     }
 
-    /// The same in another domain.
+    /// An end for `id` in the protection domain `pd`.
     pub(super) fn end_in(&self, id: CmId, pd: Option<Pd>) -> Result<End<'b>> {
         let Self { bench, cm, .. } = *self;
         let attr = self.attr(id)?;
@@ -236,7 +236,7 @@ impl<'b> Side<'b> {
     /// All other events that are there or come soon: messages may be repeated for minutes.
     pub(super) fn rest(&self) -> Result<Vec<CmEvent>> {
         let wait = match self.bench.verbs().lab() {
-            Some(lab) => lab.advance(MEANWHILE).map(|()| Wait::Poll)?,
+            Some(lab) => lab.advance(QUIET).map(|()| Wait::Poll)?,
             None => self.bench.quiet()?,
         };
         let mut got = Vec::new();
@@ -316,7 +316,7 @@ impl<'b> Meeting<'b> {
         self.server.request(self.listener, Claim::NONE)
     }
 
-    /// The server gets a queue pair and accepts. Nobody has heard of it yet.
+    /// The server creates a queue pair and accepts. The client does not know yet.
     pub(super) fn accept(
         self,
         from: End<'b>,

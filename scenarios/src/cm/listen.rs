@@ -115,7 +115,7 @@ fn request_tells_what_the_client_has(bench: &Bench<'_>) -> Result {
     let retries = (data.retry_count, data.rnr_retry_count);
     check_eq!("CM-22", retries, (5, 3), "both retry counts");
     check_eq!("CM-22", data.flow_control, 1, "flow control");
-    // What is said of a queue pair is for ids that have none.
+    // The options of a queue pair are for ids without one.
     check_eq!(
         "CM-23",
         data.qp_num,
@@ -169,9 +169,9 @@ fn listener_takes_what_comes_to_its_port(bench: &Bench<'_>) -> Result {
     let (other, other_at) = server.listener(PortSpace::Tcp)?;
     let (_, bound_at) = server.bound(PortSpace::Tcp)?;
     // Who is bound does not listen.
-    let nobody = client.routed(PortSpace::Tcp, bound_at)?;
-    client.ask(nobody)?;
-    let event = client.expect(Kind::Rejected, nobody, "CM-25")?;
+    let unserved = client.routed(PortSpace::Tcp, bound_at)?;
+    client.ask(unserved)?;
+    let event = client.expect(Kind::Rejected, unserved, "CM-25")?;
     check_eq!("CM-25", event.status, NOBODY_LISTENS, "the status");
     for (listener, to) in [(other, other_at), (meeting.listener, at)] {
         let id = client.routed(PortSpace::Tcp, to)?;

@@ -11,7 +11,7 @@ use super::resolve::TIMED_OUT;
 use crate::failure::{check, check_eq, value_in_case};
 use crate::{Bench, Claim, Failure, OfRule, Result, expect_err};
 
-/// A message waits so long for its answer at most: the response times of both sides that Linux names.
+/// The longest wait for the answer to a message: the response times of both sides that Linux sends.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is sent again (max CM retries).
 const RETRIES: u64 = 15;

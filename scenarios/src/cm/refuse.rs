@@ -10,7 +10,7 @@ use crate::{Bench, Claim, OfRule, Result, expect_err};
 
 /// Status of a refusal: the consumer does not want it (IBA 12.6.7.2).
 pub(super) const CONSUMER: i32 = 28;
-/// Nobody listens there.
+/// No id listens there.
 pub(super) const NOBODY_LISTENS: i32 = 8;
 
 scenario!(request_where_nobody_listens_is_refused: "CM-25", "CM-64"; needs CM);

@@ -79,7 +79,7 @@ fn who_names_no_source_gets_one(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-/// An address of the same net that nobody has.
+/// An unused address of the same net.
 fn neighbour(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => {

@@ -43,13 +43,13 @@ const CALLS: &[(&str, Call, &[State])] = &[
     ),
     ("reject", |side, id| side.cm.reject(id, &[]), &[]),
     ("establish", |side, id| side.cm.establish(id), &[]),
-    // A listener, which has nothing to end, may be told so or not.
+    // A listener has nothing to disconnect; either answer is right.
     (
         "disconnect",
         |side, id| side.cm.disconnect(id),
         &[State::Listening, State::Connected],
     ),
-    // Whether the network has connections to be told of is the device's.
+    // The device decides whether the network has connections to establish.
     (
         "notify",
         |side, id| side.cm.notify(id, AsyncEventType::CommEst),
@@ -88,7 +88,7 @@ fn call_in_the_wrong_state_changes_nothing(bench: &Bench<'_>) -> Result {
         }
         side.no_event(RULE)
     };
-    // Each goes on as ever.
+    // Each works as usual.
     let meeting = Meeting::new(bench)?;
     let cm: &dyn Cm = side.cm;
     let id = side.id(PortSpace::Tcp)?;

@@ -1,4 +1,4 @@
-//! The places of a CQ that an open iteration holds, and what becomes of them.
+//! The places of a CQ that an open iteration holds, until it ends.
 
 use verbs_api::behavior::{Overrun, PollAfterOverrun, SqRelease};
 use verbs_api::{
@@ -26,7 +26,7 @@ fn plain(cqe: i32) -> CqInitEx {
     CqInitEx::new(CqInit::new(cqe))
 }
 
-/// Opens an iteration and comes to so many completions, all of which are there.
+/// Opens an iteration and advances to completion number `count`; all of them are there.
 fn come_to(bench: &Bench<'_>, cq: Cq, count: u64) -> Result {
     start(bench, cq)?;
     for wr_id in 0..count {
@@ -123,7 +123,8 @@ fn dead_cq_is_iterated_to_its_last_completion(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(overwriting_takes_the_places_of_an_iteration_first: "CQ-CREATE-14"; needs CQ_EX);
-/// They are of the oldest completions, and have been seen: the newest stay, as many as there are places.
+/// They are of the oldest completions, and have been seen: the newest stay, as many as there are
+/// places.
 fn overwriting_takes_the_places_of_an_iteration_first(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-14";
     let init = plain(7).flags(CqFlags::IGNORE_OVERRUN);
@@ -208,7 +209,7 @@ fn later_completion_frees_the_slots_of_lost_ones(bench: &Bench<'_>) -> Result {
         };
         check_eq!(rule, room(), u64::from(all) - cqe - lost, "the free slots");
         let got = bench.successes(tight.cq, 1)?[0].wr_id;
-        // Sends that were posted meanwhile have completed, and overwritten others.
+        // Sends that were posted in between have completed, and overwritten others.
         if queue == Queue::Recv {
             check_eq!(rule, got, lost, "the oldest that is left");
             check_eq!(rule, room(), lost + 1, "the free slots");

@@ -2,7 +2,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `held` | the places that an open iteration holds, and CQs that go or die meanwhile |
+//! | `held` | the places that an open iteration holds, and CQs that are destroyed or die during it
+//! |
 
 mod held;
 
@@ -89,7 +90,7 @@ fn next(bench: &Bench<'_>, cq: Cq) -> Result<bool> {
     }
 }
 
-/// Comes to the next completion. Where it comes late the iteration has to be started anew.
+/// Advances to the next completion. If it comes late, the iteration must be started again.
 fn go_on(bench: &Bench<'_>, cq: Cq) -> Result {
     bench.until("the next completion", || {
         if next(bench, cq)? {
@@ -100,7 +101,7 @@ fn go_on(bench: &Bench<'_>, cq: Cq) -> Result {
     })
 }
 
-/// So many completions, by an iteration for each.
+/// Reads `count` completions, with an iteration for each.
 fn read(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
     let one = |_| {
         start(bench, cq)?;
@@ -111,7 +112,7 @@ fn read(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
     (0..count).map(one).collect()
 }
 
-/// So many completions, by as many iterations as it takes, each to its end.
+/// Reads `count` completions, with as many iterations as it takes, each to its end.
 fn iterate(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -135,7 +136,7 @@ fn iteration_gives_each_completion_in_order(bench: &Bench<'_>) -> Result {
     let (pair, _) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(16)))?;
     let cq = pair.b.recv_cq;
     let mut first = 0;
-    // More than the CQ has places in all: they are given back.
+    // More than the CQ has places in all: they are released.
     for count in [1, 2, 8, 3, 16, 15, 1] {
         let wr_ids = first..first + count;
         pair.deliver(wr_ids.clone())?;
@@ -233,7 +234,7 @@ fn iteration_said_wrongly_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(nothing_waits_for_an_open_iteration: "CQ-CREATE-15"; needs CQ_EX);
-/// What would wait is refused; all else is as ever.
+/// Calls that would wait are refused; all others work as usual.
 fn nothing_waits_for_an_open_iteration(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
     let (pair, channel) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?;

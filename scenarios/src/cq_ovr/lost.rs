@@ -12,8 +12,8 @@ use crate::{Bench, End, OfRule, Pair, PairOptions, Result};
 
 const RULE: &str = "CQ-OVR-04";
 
-/// How often a queue pair is told to have lost a completion since the last look, which is once where
-/// an overrun is fatal, and else never.
+/// How many lost completions the events of a queue pair reported since the last look: one where an
+/// overrun is fatal, else none.
 fn told_once(bench: &Bench<'_>, end: &End<'_>) -> Result {
     let events = bench.async_events(end.context)?;
     let fatal = AsyncEvent::new(AsyncEventType::QpFatal, Element::Qp(end.qp));

@@ -199,7 +199,7 @@ fn requester_is_told_of_the_loss_or_not_answered(bench: &Bench<'_>) -> Result {
         "CQ-OVR-04",
         failed.map(|wc| wc.status),
         Some(expected),
-        "the first status that is no success, of the message whose completion was lost"
+        "the first status other than success, of the message whose completion was lost"
     );
     Ok(())
 }

@@ -40,8 +40,8 @@ pub(crate) struct Tight<'b> {
     pub(crate) channel: CompChannel,
 }
 
-/// Of a responder that has lost a completion there may be no answer any more (CQ-OVR-04), and seven
-/// retries may have no end (TMR-04).
+/// A responder that has lost a completion may not answer any more (CQ-OVR-04), and seven retries
+/// may never end (TMR-04).
 pub(crate) fn impatient() -> RcParams {
     RcParams {
         retry_cnt: 3,
@@ -143,8 +143,8 @@ impl<'b> Tight<'b> {
         self.bench.settle()
     }
 
-    /// How many completions surely are too many: one more than the size in a laboratory, which is
-    /// exact; elsewhere entries may hold more than one.
+    /// The number of completions that are surely too many: one above the size on a simulator, which
+    /// is exact; elsewhere an entry may hold several.
     pub(crate) fn too_many(&self) -> Result<u64> {
         let cqe = self.cqe()?;
         Ok(match self.bench.verbs().lab() {

@@ -130,8 +130,8 @@ fn channel_context_vector_and_qps_stay(bench: &Bench<'_>) -> Result {
         check_eq!("CQ-RESIZE-27", after.channel, before.channel);
         check_eq!("CQ-RESIZE-27", after.cq_context, before.cq_context);
         check_eq!("CQ-RESIZE-27", after.comp_vector, before.comp_vector);
-        let beside = bench.query_cq(tight.end.send_cq)?;
-        check_eq!("CQ-RESIZE-27", beside, other, "the other CQ of the QP");
+        let kept = bench.query_cq(tight.end.send_cq)?;
+        check_eq!("CQ-RESIZE-27", kept, other, "the other CQ of the QP");
 
         bench.arm(cq, Arm::NEXT)?;
         tight.push(0)?;

@@ -136,7 +136,7 @@ fn null_region_reads_as_zeros_and_discards_what_is_written(bench: &Bench<'_>) ->
             vec![0; 3 * LEN as usize],
             "what is read from it"
         );
-        // What comes is discarded, and its completion is as ever.
+        // The data is discarded, and the completion is the usual one.
         b.fill(5, LEN)?;
         bench.post_recv(a.qp, &[verbs_api::RecvWr::new(2, &[zeros(LEN)])])?;
         b.send(2, LEN)?;
@@ -166,7 +166,7 @@ fn null_region_is_there_if_the_device_says_so(bench: &Bench<'_>) -> Result {
         .contains(Capabilities::NULL_MR);
     match bench.alloc_null_mr(pd) {
         Ok(mr) if has => bench.dereg_mr(mr).rule(RULE)?,
-        // A laboratory that plays a lesser device can do more than it says.
+        // A simulator that plays a lesser device can do more than it declares.
         Ok(mr) if bench.verbs().lab().is_some() => bench.dereg_mr(mr).rule(RULE)?,
         Err(error) if !has && error.kind() == ErrorKind::NotSupported => {}
         result => {
@@ -220,7 +220,7 @@ fn program_reaches_the_bytes_of_a_region_alone(bench: &Bench<'_>) -> Result {
     check_eq!(RULE, bytes, [0; 2], "what is read");
     // No other region gets what is not there, or may not be written.
     for (what, of, offset, length) in [
-        ("one byte more", whole, 0, SIZE + 1),
+        ("an additional byte", whole, 0, SIZE + 1),
         ("from its second byte on", whole, 1, SIZE),
         ("from its end on", whole, SIZE, 1),
         ("from the end of a part on", end, 64, 1),

@@ -1,4 +1,4 @@
-//! What a window opens, and to whom.
+//! The memory that a window opens, and the queue pairs that may use it.
 
 use verbs_api::{Access, MwType, Remote, SendOp, SendWr, WcStatus};
 

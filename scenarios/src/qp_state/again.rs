@@ -135,7 +135,8 @@ fn message_of_before_is_not_gone_on_with(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(atomic_of_before_is_not_answered_again: "QP-STATE-34"; needs ATOMICS, MODIFY_CONNECT, LAB);
-/// An atomic of the second life has the sequence number of one of the first, and its answer is lost.
+/// An atomic of the second life has the sequence number of one of the first, and its answer is
+/// lost.
 fn atomic_of_before_is_not_answered_again(bench: &Bench<'_>) -> Result {
     for depth in [1, 4] {
         let rc = RcParams {
@@ -214,7 +215,8 @@ fn response_of_before_is_for_no_work_of_now(bench: &Bench<'_>) -> Result {
 
 scenario!(packet_of_before_makes_no_write_shorter_or_longer:
     "RDMA-29"; needs MODIFY_CONNECT, LAB);
-/// A write of two packets loses the second, and gets that of a write of the first life in its place.
+/// A write of two packets loses the second, and gets that of a write of the first life in its
+/// place.
 fn packet_of_before_makes_no_write_shorter_or_longer(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-29";
     const LATE: Duration = Duration::from_micros(500);
@@ -293,7 +295,7 @@ fn packet_that_was_kept_goes_with_the_reset(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(each_connection_is_told_as_the_first: "QP-STATE-34", "QP-STATE-24"; needs MODIFY_CONNECT);
-/// A device that tells of the first message in RTR does so after each RESET.
+/// A device that reports the first message in RTR does so after each RESET.
 fn each_connection_is_told_as_the_first(bench: &Bench<'_>) -> Result {
     let (a, b) = Climber::pair(bench, QpType::Rc)?;
     for life in 0..3 {
@@ -320,7 +322,7 @@ fn each_connection_is_told_as_the_first(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(wish_to_be_told_goes_with_the_reset: "QP-STATE-34", "QP-STATE-11"; needs MODIFY_CONNECT, LAB);
-/// In the first life SQD is to be told; in the second nobody asks.
+/// In the first life SQD is requested with an event; in the second without.
 fn wish_to_be_told_goes_with_the_reset(bench: &Bench<'_>) -> Result {
     let pair = pair(bench)?;
     let a = pair.a;

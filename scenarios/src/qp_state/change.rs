@@ -90,7 +90,7 @@ fn reset_qp_connects_again(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(rights_change_in_rts: "QP-STATE-26"; needs MODIFY_CONNECT);
-/// Rights that are taken away and given back count from then on.
+/// Rights that are revoked and granted again apply from then on.
 fn rights_change_in_rts(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-26";
     let rights = |access| {
@@ -176,7 +176,7 @@ fn optional(bench: &Bench<'_>, qp_type: QpType) -> Result {
 }
 
 scenario!(mtu_above_that_of_the_port_is_as_declared: "QP-STATE-28"; needs MODIFY_CONNECT);
-/// In a laboratory the port's MTU is made smaller than its greatest; elsewhere it is what it is.
+/// On a simulator the port's MTU is made smaller than its maximum; elsewhere it is used as it is.
 fn mtu_above_that_of_the_port_is_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-28";
     if let Some(lab) = bench.verbs().lab() {

@@ -81,7 +81,7 @@ fn in_each_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
         };
         check_eq!(RULE, after, expected, case);
     }
-    // In RTS nobody is told, unless the device always tells.
+    // In RTS there is no event, unless the device always sends one.
     if bench.behavior()?.sq_drained_always == Some(false) {
         bench.no_async_event(a.end.context, RULE)?;
     }

@@ -8,7 +8,7 @@ use crate::climber::Climber;
 use crate::failure::{check, check_eq, value_in_case};
 use crate::{Bench, Claim, End, OfRule, Pair, PairOptions, Result, wr_ids};
 
-/// An entry with a key that is none.
+/// An entry with an invalid key.
 fn bad(end: &End<'_>) -> Sge {
     let good = end.sge(0, 8);
     Sge {

@@ -132,8 +132,8 @@ fn write_with_immediate_completes_one_receive_behind_its_data(bench: &Bench<'_>)
 }
 
 scenario!(message_has_at_most_max_msg_sz_bytes: "RDMA-25", "DEV-10"; needs RDMA_READ);
-/// There is no memory for so much: what is allowed fails for the lack of it, what is not for its
-/// length.
+/// There is not enough memory for such a message: an allowed one fails for lack of memory, a longer
+/// one because of its length.
 fn message_has_at_most_max_msg_sz_bytes(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-25";
     let longest = bench.query_port(bench.ctx_a(), bench.port())?.max_msg_sz;

@@ -248,7 +248,7 @@ fn memory_without_rights_can_be_sent_from(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(denied_write_with_immediate_needs_no_receive: "RDMA-04", "RDMA-13"; needs WRITE_WITH_IMM);
-/// Where none is posted it fails all the same, or waits for one in vain.
+/// Without a receive it fails too, or waits for one without result.
 fn denied_write_with_immediate_needs_no_receive(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions {
         rc: RcParams {

@@ -1,5 +1,5 @@
-//! What becomes of the receives, and who is told, when a queue pair fails or goes, or the SRQ
-//! itself fails.
+//! The receives and the events when a queue pair fails or is destroyed, or when the SRQ itself
+//! fails.
 
 use verbs_api::lab::{Fault, FaultId, PacketFilter, PacketOpcode};
 use verbs_api::{
@@ -167,7 +167,7 @@ fn failed_queue_is_told_and_gives_no_receive(bench: &Bench<'_>) -> Result {
     shared.takes(&takes, 1, 0, RULE)?;
     bench.lab().fail_srq(shared.srq)?;
     shared.event(AsyncEventType::SrqErr, [RULE, "ASYNC-02"])?;
-    // It is told once.
+    // One event reports it.
     bench.lab().fail_srq(shared.srq)?;
     bench.no_async_event(shared.context, RULE)?;
     let posted = bench.post_srq_recv(shared.srq, &[RecvWr::new(2, &[])]);

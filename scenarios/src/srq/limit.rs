@@ -9,8 +9,8 @@ use crate::{Bench, Claim, OfRule, PairOptions, Result, expect_err};
 const REACHED: AsyncEventType = AsyncEventType::SrqLimitReached;
 
 scenario!(limit_event_comes_once_when_fewer_than_it_are_left: "SRQ-05", "ASYNC-02"; needs SRQ);
-/// So many receives are posted, and the limit lies so: the event comes with the receive that leaves
-/// one fewer than it.
+/// For various numbers of receives and limits, the event comes with the receive that leaves one
+/// fewer than the limit.
 fn limit_event_comes_once_when_fewer_than_it_are_left(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-05";
     let shared = Shared::new(bench, 8)?;

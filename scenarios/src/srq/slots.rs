@@ -23,8 +23,8 @@ struct Slots<'b> {
 }
 
 impl<'b> Slots<'b> {
-    /// With `posted` receives, which complete in `cq`; none where the device does not tell when slots
-    /// are free.
+    /// With `posted` receives, which complete in `cq`; none where the device does not tell when
+    /// slots are free.
     fn new(
         bench: &'b Bench<'_>,
         posted: u64,
@@ -50,13 +50,13 @@ impl<'b> Slots<'b> {
             shared,
             pair,
             cq,
-            // Not all devices tell of an SRQ how large it is.
+            // Not all devices report the size of an SRQ.
             all: Shared::new(bench, 20)?.room()?,
             at_completion: release == SqRelease::Completion,
         }))
     }
 
-    /// So many messages take receives, and are known to have arrived.
+    /// Lets `count` messages take receives, and waits until they have arrived.
     fn pass(&self, count: u64) -> Result {
         for wr_id in 0..count {
             self.pair.a.send(wr_id, 8)?;
@@ -65,13 +65,14 @@ impl<'b> Slots<'b> {
         self.bench.settle()
     }
 
-    /// So many slots are free at this moment. They are taken then.
+    /// Checks that `free` slots are free at this moment, and takes them.
     fn frees(&self, free: u64, rule: &'static str) -> Result {
         check_eq!(rule, self.shared.room()?, free, "the slots that are free");
         Ok(())
     }
 
-    /// Of so many receives that are done, those whose slots are free, and those whose slots will be.
+    /// Of `completed` receives, the number whose slots are free, and the number whose slots will
+    /// be.
     fn now_or_later(&self, completed: u64) -> (u64, u64) {
         match self.at_completion {
             true => (completed, 0),

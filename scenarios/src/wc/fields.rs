@@ -253,7 +253,7 @@ fn grh_flag_of_a_connected_receive_is_as_declared(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(vendor_err_of_a_simulated_success_is_zero: "WC-16"; needs LAB);
-/// Nothing can be said of a device: the number has no portable meaning.
+/// The number has no portable meaning on a device.
 fn vendor_err_of_a_simulated_success_is_zero(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     pair.b.recv(1, 8)?;

@@ -36,7 +36,7 @@ fn target_is_opened_by_its_number(bench: &Bench<'_>) -> Result {
         check_eq!(RULE, bench.qp_num(opened)?, number, "the number");
         handles.push(opened);
     }
-    // What one changes all see, and the queue pair beside it is another.
+    // What one changes all see, and the other queue pair is independent.
     let climber = Climber::new(bench, QpType::XrcSend)?;
     let to_init = verbs_api::QpAttr {
         qp_state: QpState::Init,
@@ -78,8 +78,8 @@ fn number_that_is_none_of_the_domain_is_refused(bench: &Bench<'_>) -> Result {
     bench.open_qp(own, number).rule(RULE).map(drop)
 }
 
-/// A connected pair whose receiving end is in the domain of a file, with one more handle of its queue
-/// pair, in another context.
+/// A connected pair whose receiving end is in the domain of a file, with one more handle of its
+/// queue pair, in another context.
 struct Shared<'b> {
     pair: Pair<'b>,
     neighbour: Context,

@@ -26,7 +26,8 @@ class Reported(Exception):
     """The engine said that it could not move the bytes."""
 
 
-# ---- What is moved: places in the initiator's memory, in the target's, and lengths -----------------
+# ---- What is moved: places in the initiator's memory, in the target's, and lengths
+# -----------------
 
 
 def whole():
@@ -47,7 +48,8 @@ def odd():
 LAYOUTS = {"whole": whole, "blocks": blocks, "odd": odd}
 
 
-# ---- Engines. Both processes make one on their memory, and meet by the other's card ----------------
+# ---- Engines. Both processes make one on their memory, and meet by the other's card
+# ----------------
 
 
 class Engine:
@@ -204,7 +206,8 @@ class InfiniStore(Engine):
 ENGINES = {"nixl": Nixl, "mooncake": Mooncake, "dlslime": DLSlime, "infinistore": InfiniStore}
 
 
-# ---- The two processes -----------------------------------------------------------------------------
+# ---- The two processes
+# -----------------------------------------------------------------------------
 
 
 def noise(seed):

@@ -1,5 +1,6 @@
-//! A program of Rust, with the crate `sideway`, which looks libibverbs up when it runs: two threads,
-//! each with a device, whose extended queue pairs do atomics and send messages, with events.
+//! A program of Rust, with the crate `sideway`, which looks libibverbs up when it runs: two
+//! threads, each with a device, whose extended queue pairs do atomics and send messages, with
+//! events.
 
 use std::error::Error;
 use std::ptr::null_mut;
