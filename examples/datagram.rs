@@ -7,7 +7,7 @@
 //!
 //! ```sh
 //! cargo run --release --example datagram
-//! cargo run --release --example datagram -- 192.168.1.7    # an address of a device of this machine
+//! cargo run --release --example datagram -- 192.168.1.7    # an address of a device here
 //! ```
 
 mod common;

@@ -20,7 +20,7 @@ use verbs_sim::{Sim, SimConfig};
 struct Mailbox {
     sender: Side,
     receiver: Side,
-    /// What has arrived, in order.
+    /// The messages that arrived, in order.
     arrived: Vec<u64>,
     /// Whether a message that has arrived before is thrown away.
     skips_known: bool,

@@ -178,7 +178,7 @@ fn short_receive_of_uc_fails_as_declared_for_it() {
     }
 }
 
-/// CQ-ARM-42: with `error_fires_solicited = none` a flushed receive is no solicited one.
+/// CQ-ARM-42: with `error_fires_solicited = none` a flushed receive is not a solicited completion.
 #[test]
 fn flushed_receive_fires_no_solicited_request_where_errors_do_not() {
     let sim = sim(|behavior| behavior.error_fires_solicited = ErrorFires::None);

@@ -32,7 +32,7 @@ enum Step {
 }
 
 #[test]
-#[ignore = "builds each guide's packages anew, for minutes: `./check guides` runs it"]
+#[ignore = "builds each guide's packages, for minutes: `./check guides` runs it"]
 fn each_guide_does_what_it_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = root.join(option_env!("CARGO_TARGET_DIR").unwrap_or("target"));

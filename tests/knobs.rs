@@ -159,7 +159,7 @@ fn a_value_that_is_declared_breaks_what_is_recorded_and_nothing_else() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A record of no knob or value would be looked at by nobody.
+/// A record of a knob or value that does not exist would never be used.
 #[test]
 fn what_is_recorded_is_of_a_knob_and_its_value() {
     for Recorded { of, because, .. } in recorded() {
@@ -341,8 +341,8 @@ proptest! {
         ..Config::default()
     })]
 
-    /// QP-STATE-09, QP-STATE-18, QP-STATE-25: a device that believes what it is told of its state,
-    /// and queues what it refuses, completes nothing twice, and works again after RESET.
+    /// QP-STATE-09, QP-STATE-18, QP-STATE-25: a device that trusts the state it is given, and
+    /// queues work that it should refuse, completes nothing twice, and works again after RESET.
     #[test]
     fn a_device_without_checks_works_again_after_reset(
         profile in select(&[Profile::RXE, Profile::SIW][..]),

@@ -301,7 +301,7 @@ fn attribute_that_an_srq_does_not_have_is_refused() {
     }
 }
 
-/// XRC-07: a device without XRC says so before it looks at the handles of what it cannot have made.
+/// XRC-07: a device without XRC refuses the call before it checks the handles.
 #[test]
 fn srq_of_xrc_is_refused_as_not_supported_where_there_is_none() {
     let sim = Sim::new(SimConfig::new().lacks(Capabilities::XRC));

@@ -1,6 +1,6 @@
 //! One program written with `verbs_api::owned`, on the simulator and, unchanged, on a real device.
 //!
-//! `VERBSIM_DEVICE` names the device; without it that test is skipped and says so.
+//! `VERBSIM_DEVICE` names the device; without it that test is skipped, with a message.
 //! `./check hardware` runs it on soft-RoCE and soft-iWARP.
 
 use std::io::{self, Write};
@@ -169,14 +169,14 @@ fn both(channel: &CompChannel, cqs: &[Cq; 2]) -> Result<[Completion; 2]> {
     Ok(got.map(|wc| wc.expect("the loop has ended")))
 }
 
-/// MR-24: without a word from whoever promised that the memory can be read.
+/// MR-24: without a promise by the caller that the memory can be written.
 fn no_change_makes_a_constant_writable(verbs: &dyn Verbs, device: &str) -> Result<()> {
     static CONSTANT: [u8; 64] = [1; 64];
     let context = verbs.open_device(device)?;
     let pd = verbs.alloc_pd(context)?;
     let addr = CONSTANT.as_ptr().cast_mut();
     #[allow(unsafe_code, reason = "the caller's own memory is registered")]
-    // SAFETY: the memory is there for ever, and is only to be read.
+    // SAFETY: the memory is there forever, and is only read.
     let mr = unsafe { verbs.reg_mr(pd, addr, CONSTANT.len(), Access::empty()) }?;
     for access in [Access::LOCAL_WRITE, Access::ALL_RDMA] {
         let change = MrChange {

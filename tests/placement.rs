@@ -14,7 +14,7 @@ use verbs_sim::{Sim, SimConfig};
 const MESSAGE: &[u8] = b"all of it or not";
 const LENGTH: u32 = MESSAGE.len() as u32;
 
-/// Two ends, connected. The near one writes into the memory of the far one, where nobody polls.
+/// Two ends, connected. The near one writes into the memory of the far one, which does not poll.
 struct Link<'v> {
     near: End<'v>,
     far: End<'v>,
@@ -45,7 +45,7 @@ impl<'v> Link<'v> {
         self.post(self.qp, SendOp::RdmaWrite { remote }, 0);
     }
 
-    /// A connection of XRC beside it: a sender at the near end, its target at the far end, and an
+    /// An additional XRC connection: a sender at the near end, its target at the far end, and an
     /// SRQ of the domain with its number.
     fn xrc(&self) -> (Qp, Qp, Srq, u32) {
         let Self { near, far, .. } = self;
@@ -189,7 +189,7 @@ fn written_to_the_programs_own(sim: &Sim) -> (Link<'_>, Mr, *mut u8) {
     (link, mr, memory)
 }
 
-/// The same for memory that is the program's own, which it writes to when the QP is gone.
+/// Late data also reaches memory of the program, which it may write to after the QP is destroyed.
 #[test]
 #[expect(unsafe_code, reason = "the caller's memory")]
 fn memory_of_the_program_is_its_own_when_the_qp_is_destroyed() {

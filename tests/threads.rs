@@ -257,7 +257,7 @@ fn packets_that_cross_all_arrive() {
     }
 }
 
-/// CHAN-13: an event wakes the thread that waits for it, whoever else waits on the device.
+/// CHAN-13: an event wakes the thread that waits for it, even if other threads wait on the device.
 #[test]
 fn an_event_wakes_the_thread_that_waits_for_it() {
     const ROUNDS: u32 = 1000;

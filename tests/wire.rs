@@ -153,8 +153,8 @@ fn a_file_of_packets_has_each_that_was_sent() {
     }
 }
 
-/// Where nobody sees packets a message travels as one, however long it is. Here it has the packets
-/// of its path MTU.
+/// If packets are not observed, a message of any length travels as one. Here it has the packets of
+/// its path MTU.
 #[test]
 fn long_messages_are_packets_in_inline_mode_too() {
     const LENGTH: u32 = 100_000;
@@ -185,7 +185,7 @@ fn long_messages_are_packets_in_inline_mode_too() {
     assert_eq!(parts.iter().max(), Some(&1024));
 }
 
-/// What cannot be written is told at the end, and the simulation goes on.
+/// Packets that cannot be written are reported at the end, and the simulation continues.
 #[test]
 fn a_file_that_cannot_be_written_says_so_at_the_end() {
     struct Full(usize);

@@ -102,7 +102,7 @@ impl Side {
     }
 }
 
-/// An error for a completion that is none of a success.
+/// An error for a failed completion.
 pub(crate) fn succeeded(wc: &Wc) -> Result {
     match wc.status {
         WcStatus::Success => Ok(()),

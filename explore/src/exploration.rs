@@ -66,7 +66,7 @@ pub struct Trial {
     pub diagnosis: Diagnosis,
 }
 
-/// What came of a test under many seeds.
+/// The outcome of a test under many seeds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explored {
@@ -96,8 +96,9 @@ pub struct Found {
     /// What happened up to the failure, oldest record first. Without what the program did on its
     /// way out: objects that are destroyed when an error is returned, or when a panic drops them.
     ///
-    /// Polls that find nothing are left out, as in any trace of the simulator. If a program does
-    /// nothing but poll in vain, that is one record, such as `ibv_poll_cq(cq#0, 4) = 0, 57 times`.
+    /// Polls of an empty queue are left out, as in any trace of the simulator. If a program does
+    /// nothing but poll an empty queue, that is one record, such as
+    /// `ibv_poll_cq(cq#0, 4) = 0, 57 times`.
     pub trace: Vec<TraceRecord>,
     /// What the program had done wrong when it failed, and apart from that what was there then: it
     /// is taken before anything is destroyed on the way out. If the device broke an invariant, it
@@ -157,8 +158,8 @@ impl Exploration {
         self
     }
 
-    /// Lets a run fail if its program has made mistakes that are certain ([`Sim::strict`]), but for
-    /// those that are `allowed`. What the faults of the plan let fail is no mistake.
+    /// Lets a run fail if its program has made definite mistakes ([`Sim::strict`]), except for
+    /// those that are `allowed`. Failures that the faults of the plan cause are not mistakes.
     #[must_use]
     pub fn strict(mut self, allowed: Suppressions) -> Self {
         self.strict = Some(allowed);
@@ -377,9 +378,9 @@ impl World {
         self.verbs.clone()
     }
 
-    /// The laboratory around them.
+    /// The test controls around them.
     pub fn lab(&self) -> &dyn Lab {
-        self.verbs.lab().expect("a simulation is a laboratory")
+        self.verbs.lab().expect("a simulation has test controls")
     }
 
     /// The seed, for what the test itself decides by chance.
@@ -410,7 +411,7 @@ fn word(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// The failure, the faults as a plan, how to bring it back (but for `{:#}`), the diagnosis, and the
+/// The failure, the faults as a plan, how to replay it (not with `{:#}`), the diagnosis, and the
 /// end of the trace.
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

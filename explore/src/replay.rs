@@ -124,7 +124,7 @@ fn can_strike(when: &When, ordinal: u64) -> bool {
 /// 1: a responder answers a long read in turns, and no duplicate of a read that it no longer keeps.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+1");
 
-/// What stands for "as the plan and the seed have it".
+/// Stands for "as the plan and the seed decide".
 const SEEDED: &str = "*";
 
 impl fmt::Display for Replay {
@@ -196,7 +196,7 @@ fn part(text: &str) -> Option<Part> {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// The text is no replay.
+    /// The text is not a replay.
     Malformed {
         /// Which part makes no sense.
         field: &'static str,

@@ -1,4 +1,4 @@
-//! Which seeds are tried, by whom, and how many at once.
+//! Which seeds are tried, by which threads, and how many at once.
 
 use core::fmt;
 use core::num::NonZero;
@@ -34,7 +34,7 @@ pub struct Shard {
     of: u64,
 }
 
-/// What came of trying seeds.
+/// The outcome of trying seeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Searched<F> {
@@ -124,7 +124,7 @@ impl Seeds {
         let jobs = count.min(self.jobs.get() as u64);
         thread::scope(|scope| {
             for _ in 1..jobs {
-                // Those there are do it all if there are no more threads to be had.
+                // If no more threads can be started, the existing ones do all the work.
                 if thread::Builder::new().spawn_scoped(scope, work).is_err() {
                     break;
                 }

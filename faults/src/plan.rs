@@ -102,7 +102,7 @@ impl Plan {
         })
     }
 
-    /// Checks that a laboratory takes the plan, which was read from `file`.
+    /// Checks that a simulator accepts the plan, which was read from `file`.
     ///
     /// # Errors
     /// The first rule that it refuses, for a node or port that does not exist.

@@ -150,8 +150,8 @@ impl Counterexample {
         }
     }
 
-    /// The call that a thread failed with. If none says so, its wait that nothing ended. Without
-    /// one its last call, but for those with which it took its objects apart when it had failed.
+    /// The call that a thread failed with. If no call has that error, the wait that was never
+    /// woken. Otherwise the last call before the thread destroyed its objects.
     fn last_call(&self, thread: &str, failure: &ModelError) -> Option<usize> {
         let lane = self.lane(thread)?;
         let is_own = |row: &Row| row.what == Kind::Call && row.lane == lane;
@@ -181,7 +181,7 @@ impl Counterexample {
         self.lanes.iter().position(|name| name == thread)
     }
 
-    /// Adds what the steps tell of a CQ that was armed too late.
+    /// Adds what the steps show about a CQ that was armed too late.
     fn explain(&mut self) {
         let nodes = self.nodes_of_failures();
         for ((_, failure), node) in self.failures.iter_mut().zip(nodes) {
@@ -211,7 +211,7 @@ impl Counterexample {
         failures.map(node).collect()
     }
 
-    /// Numbers of objects are each device's own: where there are several it is said whose.
+    /// Each device numbers its own objects: if there are several devices, adds their names.
     fn tell_devices_apart(&mut self) {
         let mut nodes = self.rows.iter().filter_map(|row| row.node);
         let Some(first) = nodes.next() else { return };

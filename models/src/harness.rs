@@ -88,7 +88,7 @@ impl Harness {
         })))
     }
 
-    /// The simulation: all verbs, and the laboratory.
+    /// The simulation: all verbs, and the test controls.
     pub fn sim(&self) -> &Arc<Sim> {
         &self.0.sim
     }
@@ -234,7 +234,7 @@ impl Harness {
         drop(participant);
     }
 
-    /// This thread takes part again: with what whoever woke it got for it.
+    /// This thread takes part again, with the participant that the waking thread created for it.
     pub(crate) fn resume(&self, participant: Option<Participant>) {
         let participant = participant.unwrap_or_else(|| self.sim().participate());
         let name = self.own_name();
@@ -261,7 +261,8 @@ impl Harness {
 #[cfg(loom)]
 const STACK: usize = 0x8000;
 
-/// A thread of a model: [`Harness::spawn`]. One that nobody joins is waited for at the end.
+/// A thread of a model: [`Harness::spawn`]. The end of the model waits for a thread that is not
+/// joined.
 pub struct Thread<T> {
     name: String,
     harness: Harness,

@@ -83,7 +83,7 @@ impl Search {
     }
 
     /// loom: gives up the search after this many interleavings; it does not count as passed.
-    /// Default: a million, or less if `LOOM_MAX_PERMUTATIONS` says so.
+    /// Default: a million, or less if `LOOM_MAX_PERMUTATIONS` is lower.
     #[must_use]
     pub const fn limit(self, executions: u64) -> Self {
         Self {
@@ -188,7 +188,7 @@ impl Run {
         })
     }
 
-    /// The checker itself stopped: threads wait for each other, or for ever.
+    /// The checker itself stopped: threads wait for each other, or forever.
     fn gave_up(&self, panic: &(dyn std::any::Any + Send)) {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -238,8 +238,8 @@ fn explore(
         .max_permutations
         .map_or(u64::MAX, |limit| limit as u64);
     let limit = search.limit.min(own_limit);
-    // It stops before this one. One more than the limit has run then, so that a search which ends
-    // by itself at the limit is told from one that was cut.
+    // It stops before this one. A search that is cut runs one interleaving above the limit, and one
+    // that ends by itself at the limit does not.
     builder.max_permutations = Some(usize::try_from(limit.saturating_add(2)).unwrap_or(usize::MAX));
     if builder.checkpoint_file.is_none() {
         // It looks at its limits only so often.
@@ -316,7 +316,7 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// What came of a search.
+/// The outcome of a search.
 #[derive(Clone, Debug)]
 #[must_use = "a search that is not looked at proves nothing"]
 #[non_exhaustive]

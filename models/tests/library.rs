@@ -43,7 +43,7 @@ fn checker_accepts_right_loops_and_finds_what_is_wrong_with_the_others() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
 }
 
-/// Each matter has a right loop and a wrong one, but for the simulator's own.
+/// Each matter has a right loop and a wrong one, except the simulator's own.
 #[test]
 fn each_group_has_a_right_loop_and_a_wrong_one() {
     let groups: BTreeSet<_> = models().map(Model::group).collect();

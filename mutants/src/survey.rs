@@ -1,4 +1,4 @@
-//! A run: which mutants are judged, what came of them, and what is wrong about that.
+//! A run: which mutants are judged, their outcome, and the problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -52,7 +52,7 @@ pub(crate) fn weave(source: &str, chosen: &[Chosen<'_>]) -> Woven {
             .partition(|index| width(index) == 0);
         let mut ending = closes.remove(&byte).unwrap_or_default();
         ending.retain(|index| width(index) > 0);
-        // Of two that are as wide, the later one is inside.
+        // If two are equally wide, the later one is inside.
         ending.sort_by_key(|index| (width(index), usize::MAX - index));
         for index in ending {
             woven.text += close(chosen[index].0.form);

@@ -8,8 +8,8 @@ use crate::ip::Ip;
 /// One RoCEv2 packet, from the IP header to the payload. Lengths, pad, the checksum of the IPv4
 /// header and the ICRC follow from it.
 ///
-/// Fields that are narrower than their type say so; a value that does not fit is refused when the
-/// frame is written.
+/// Fields that are narrower than their type say how wide they are; a value that does not fit is
+/// refused when the frame is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The IP header.

@@ -1,4 +1,4 @@
-//! The invariant CRC, and what it tells of an IPv4 identification that nobody knows.
+//! The invariant CRC, and how to compute an unknown IPv4 identification from it.
 
 use crc32fast::Hasher;
 
@@ -125,8 +125,8 @@ const INVERSES: [u32; u16::BITS as usize] = {
     inverses
 };
 
-/// A register as it was before it took so many bytes of zeros: a few products instead of a step for
-/// each.
+/// A register as it was before `bytes` bytes of zeros: a few products instead of a step for each
+/// byte.
 fn divided(register: u32, bytes: usize) -> u32 {
     let inverses = INVERSES.iter().enumerate();
     inverses

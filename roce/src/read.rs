@@ -22,14 +22,14 @@ pub enum ReadError {
     TooLong,
     /// The version is neither 4 nor 6.
     IpVersion(u8),
-    /// An IPv4 header of so many bytes: of more than 20 it has options, which RoCEv2 does not
-    /// allow.
+    /// The length of an IPv4 header in bytes: with more than 20 it has options, which RoCEv2 does
+    /// not allow.
     IpHeaderLength(u8),
     /// The header checksum of IPv4 is wrong.
     HeaderChecksum {
         /// In the header.
         found: u16,
-        /// Of the header.
+        /// The checksum of the header.
         computed: u16,
     },
     /// A fragment of an IPv4 packet.
@@ -65,7 +65,7 @@ pub enum ReadError {
     Icrc {
         /// At the end of the packet.
         found: u32,
-        /// Of the packet; if the identification was not known, for identification 0.
+        /// The ICRC of the packet; if the identification was not known, for identification 0.
         computed: u32,
     },
 }
@@ -105,7 +105,7 @@ pub struct Received<'a> {
     covered: Covered<'a>,
     /// The ICRC at the end of the packet.
     found: u32,
-    /// Nobody told the identification of IPv4: the frame has 0.
+    /// The identification of IPv4 is unknown: the frame has 0.
     identification_unknown: bool,
 }
 
@@ -151,8 +151,8 @@ impl<'a> Frame<'a> {
         Self::parse(network, headers, body)
     }
 
-    /// Parses what a UDP socket received: from BTH to the ICRC. `ip` and `source_port` are what the
-    /// socket tells of the headers.
+    /// Parses what a UDP socket received: from BTH to the ICRC. `ip` and `source_port` are the
+    /// parts of the headers that the socket reports.
     ///
     /// No socket tells the identification, so that in `ip` is ignored; [`Received::verify`] finds
     /// it. DF counts, and the addresses. TOS, TTL and the flow label are for the frame alone, since

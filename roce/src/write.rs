@@ -16,7 +16,7 @@ use crate::network::{FLOW_LABEL_BITS, Network, NetworkHeaders};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The opcode has no name, so nobody knows its headers.
+    /// The opcode has no name, so its headers are unknown.
     UnknownOpcode(PacketOpcode),
     /// The frame has other extended headers than its opcode.
     Headers(PacketOpcode),

@@ -66,7 +66,7 @@ impl Writer {
             } else {
                 self.failed += 1;
                 link = self.connect()?;
-                // It would be refused for ever.
+                // It would be refused forever.
                 if status == WcStatus::RemAccessErr {
                     return Ok(());
                 }

@@ -1,5 +1,4 @@
-//! Work that fails, and is no mistake of the program: the laboratory did it, or the program handles
-//! it.
+//! Failed work that is not a mistake of the program: the test caused it, or the program handles it.
 
 use std::time::Duration;
 
@@ -32,7 +31,7 @@ fn send_fails(sim: &Sim, cause: fn(&Sim, [&End<'_>; 2])) {
     a.drain();
 }
 
-/// What the laboratory does to a connection, and the words for it.
+/// What the test does to a connection, and the words for it.
 type LabCause = (fn(&Sim, [&End<'_>; 2]), &'static str);
 
 const LAB: &[LabCause] = &[
@@ -229,7 +228,7 @@ enum Fails {
 enum Then {
     /// It polls, destroys the queue pair, connects another, and sends by that.
     Reconnects,
-    /// The same with the queue pair, which it resets.
+    /// Resets the queue pair.
     Resets,
     /// It polls, destroys the queue pair, and sends by one that it has had before.
     UsesAnother,
@@ -353,7 +352,7 @@ fn a_failure_is_handled_if_it_is_polled_and_later_work_succeeds() {
     assert_eq!(certainty(Fails::WrongKey, Reconnects), Certainty::Certain);
 }
 
-/// Nobody knows yet what the program will do.
+/// It is not known yet what the program will do.
 #[test]
 fn a_failure_is_told_as_certain_when_it_happens() {
     let sim = Sim::new(SimConfig::new());

@@ -156,7 +156,7 @@ fn an_invalidated_window_lets_its_region_go() {
     }
 }
 
-/// ATOM-01, SQ-17: the result of an atomic lands in a region that the program has let go of.
+/// ATOM-01, SQ-17: the result of an atomic is written to a region that the program has dropped.
 #[test]
 fn an_atomic_holds_the_region_of_its_result() {
     let bench = Bench::stepped();

@@ -12,7 +12,7 @@ use crate::common::{End, checked, pair, property_config, settle};
 /// What is done with one of a few windows of one region.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many bytes from an offset on, for these rights.
+    /// Binds a range of bytes with rights.
     Bind(usize, u64, u64, Access),
     Invalidate(usize),
     /// The peer does it.

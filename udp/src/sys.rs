@@ -43,7 +43,7 @@ pub(crate) fn steer<const N: usize>(
 /// The value is of the option's type, and what it points to is there.
 unsafe fn set_to<T>(fd: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) -> io::Result<()> {
     let (at, size) = (from_ref(value).cast(), size_of_val(value) as u32);
-    // SAFETY: the value is there for the call, and so long; the rest is the caller's promise.
+    // SAFETY: the value is valid for the call, with this length; the rest is the caller's promise.
     let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, at, size) };
     if done == 0 {
         Ok(())
@@ -52,7 +52,7 @@ unsafe fn set_to<T>(fd: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) 
     }
 }
 
-/// A control message that is a number, with its level and kind. All have four bytes, but for the
+/// A control message that is a number, with its level and kind. All have four bytes, except for the
 /// size of segments, which has two.
 pub(crate) type Control = (c_int, c_int, c_int);
 

@@ -25,7 +25,7 @@ use crate::socket::Received;
 use crate::sys::steer;
 
 /// One of the processes that share an address, by a number that is in each of its QP numbers.
-/// Dropping it lets go of the number.
+/// Dropping it releases the number.
 #[derive(Debug)]
 pub struct Tenant {
     fd: OwnedFd,
@@ -55,7 +55,7 @@ impl Tenant {
         })
     }
 
-    /// Whose a QP number is. Some mean the same for everyone: those are nobody's.
+    /// The owner of a QP number. Numbers that mean the same for everyone have no owner.
     pub fn of(qp_num: u32) -> Option<u8> {
         (2..0xff_ffff)
             .contains(&qp_num)
@@ -72,7 +72,7 @@ impl Tenant {
         self.number
     }
 
-    /// The same under another descriptor.
+    /// This tenant under another descriptor.
     pub fn with_descriptor(self, other: impl FnOnce(OwnedFd) -> OwnedFd) -> Self {
         Self {
             fd: other(self.fd),
@@ -80,9 +80,9 @@ impl Tenant {
         }
     }
 
-    /// Hands on what is for other tenants: what is left, in order, which is its own or nobody's. Of
-    /// datagrams whose QP number is nobody's, `of_others` says whose they are. If there is no such
-    /// tenant, or it does not keep up, what is for it is lost as on a network.
+    /// Forwards the datagrams of other tenants, and returns the remaining ones, in order. For
+    /// datagrams whose QP number has no owner, `of_others` decides. If there is no such tenant, or
+    /// it does not keep up, the datagram is lost, as on a network.
     pub fn keep_own<'a>(
         &self,
         came: Received<'a>,
@@ -145,7 +145,7 @@ impl AsFd for Tenant {
     }
 }
 
-/// Whom a datagram of RoCEv2 is for, if it says so.
+/// The tenant that a RoCEv2 datagram is for, if its QP number has one.
 pub(crate) fn of_datagram(datagram: &[u8]) -> Option<u8> {
     let qp_num = datagram.get(5..8)?;
     let number = |number, byte: &u8| number << 8 | u32::from(*byte);
@@ -170,7 +170,7 @@ fn name(address: IpAddr, number: u8) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new_abstract_name(name.as_bytes())?)
 }
 
-/// What stands before datagrams that are handed on: what their headers said, and how long each is.
+/// The header of forwarded datagrams: the facts of their own headers, and the length of each.
 struct Head([u8; Head::BYTES]);
 
 impl Head {

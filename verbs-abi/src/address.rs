@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn an_address_of_ipv4_is_in_wire_order() {
         let raw = address_to_c("192.168.71.1:7174".parse().unwrap());
-        // SAFETY: so many bytes are there.
+        // SAFETY: eight bytes are there.
         let bytes: [u8; 8] = unsafe { std::ptr::from_ref(&raw).cast::<[u8; 8]>().read() };
         assert_eq!(bytes, [2, 0, 0x1c, 0x06, 192, 168, 71, 1]);
     }

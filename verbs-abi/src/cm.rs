@@ -373,7 +373,7 @@ pub fn option_from_c(level: c_int, name: c_int, value: &[u8]) -> Option<CmOption
 /// Private data. Without an address there is none, whatever its length says, as in librdmacm.
 ///
 /// # Safety
-/// So many bytes are there, and stay for `'a`; or none.
+/// `length` bytes are there, and stay for `'a`; or `length` is 0.
 unsafe fn bytes<'a>(start: *const c_void, length: u8) -> &'a [u8] {
     // SAFETY: the caller's promise.
     unsafe { slice(start.cast(), length.into()) }.unwrap_or_default()

@@ -23,9 +23,9 @@ use crate::{
 /// Names another libibverbs: a file, or what the dynamic linker is to look for.
 pub const VARIABLE: &str = "VERBSIM_LIBIBVERBS";
 
-/// Names another librdmacm, in the same way. Without it the one of another libibverbs is that file
-/// itself, if it has the functions, or else the librdmacm beside it: that of the machine knows
-/// nothing of another's devices.
+/// Names another librdmacm, in the same way. Without it the librdmacm of another libibverbs is that
+/// file itself, if it has the functions, or else the librdmacm next to it, because the machine's
+/// librdmacm does not know the other's devices.
 pub const RDMACM_VARIABLE: &str = "VERBSIM_LIBRDMACM";
 
 /// Why a library could not be opened.
@@ -98,8 +98,8 @@ fn librdmacm() -> Result<Librdmacm, Unopened> {
         (Some(name), _) => open(what, &name),
         (None, None) => open(what, usual.as_ref()),
         (None, Some(verbs)) => open(what, &verbs).or_else(|_| {
-            let beside = Path::new(&verbs).with_file_name(usual);
-            open(what, beside.as_os_str())
+            let sibling = Path::new(&verbs).with_file_name(usual);
+            open(what, sibling.as_os_str())
         }),
     }?;
     let ours = Libibverbs::opened().ibv_get_device_list as *const c_void;
@@ -134,8 +134,8 @@ fn open<T: Table>(what: &str, name: &OsStr) -> Result<T, Unopened> {
         let reason = format!("{what} cannot be opened by a program that is linked statically");
         return Err(Unopened::Absent(reason));
     }
-    // SAFETY: what libibverbs and librdmacm do as they are opened is safe, and nobody gives
-    // something else in their place but on purpose.
+    // SAFETY: opening libibverbs and librdmacm is safe, and another file is in their place only on
+    // purpose.
     let library = unsafe { Library::new(name) }.map_err(|error| {
         let why = error
             .source()
@@ -182,7 +182,7 @@ macro_rules! library {
         }
 
         impl $table {
-            /// Whoever has an object of the library, and asks it for something, has opened it.
+            /// A caller that has an object of the library has opened it.
             fn opened() -> &'static Self {
                 let opened = $place.get().and_then(|opened| opened.as_ref().ok());
                 opened.expect("the library is open")

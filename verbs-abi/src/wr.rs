@@ -51,7 +51,7 @@ pub union wr_t {
     pub ud: ud_t,
 }
 
-/// As above.
+/// The last union of a send: the arguments of a bind or of TSO, depending on its operation.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the fields are those of C")]
@@ -77,7 +77,7 @@ constants! {
 }
 
 impl ibv_send_wr {
-    /// What it does; none if nobody here knows the operation. `bind` says what a bind is of.
+    /// The operation; `None` if verbsim does not know it. `bind` is the bind's argument.
     ///
     /// # Errors
     /// Those of `bind`.

@@ -32,7 +32,8 @@ use crate::packet::{CmMessage, PacketClass, PacketOpcode};
 /// // The first three posts on node 1 find the queue full.
 /// let full = Fault::fail(Verb::PostSend, ErrorKind::NoMemory).node(1).first(3);
 /// // Node 0 is cut off from node 2 in the second second.
-/// let (from, to) = (Duration::from_secs(1), Duration::from_secs(2));\n/// let cut = Fault::link_down(0).peer(2).down_at(from).up_at(to);
+/// let (from, to) = (Duration::from_secs(1), Duration::from_secs(2));
+/// let cut = Fault::link_down(0).peer(2).down_at(from).up_at(to);
 /// for fault in [lost, full, cut] {
 ///     assert!(fault.check().is_ok());
 /// }

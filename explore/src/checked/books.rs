@@ -34,7 +34,7 @@ pub(crate) struct Books {
     pub(crate) closed: bool,
     /// At the end, no call shows what is wrong.
     pub(crate) ending: bool,
-    /// Who is told of it.
+    /// The witness to notify, if any.
     pub(crate) witness: Option<Arc<Witness>>,
     contexts: Map<Context, Device>,
     /// Contexts that ids have, which no program opens or closes.

@@ -61,11 +61,11 @@ use books::Books;
 /// Several threads may use it. Its lock is held during calls that do not wait, so the books have
 /// the order of the calls; those that can wait are made without it.
 ///
-/// Besides the program's calls, it asks for the number of each new QP and the attributes of each
-/// region that was made or changed. It reads a region before it goes, and the completion that an
+/// Besides the program's calls, it queries the number of each new QP and the attributes of each new
+/// or changed region. It reads a region before it is deregistered, and the completion that an
 /// iteration is at if the program moves on without it. At the end it ends open iterations. A
-/// laboratory observes none of that ([`Lab::unobserved`]): fault rules strike the calls of the
-/// program alone.
+/// simulator does not observe these calls ([`Lab::unobserved`]): fault rules strike only the calls
+/// of the program.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -108,7 +108,7 @@ impl Checked {
         }
     }
 
-    /// The same with a witness.
+    /// Checks with a witness of failures.
     pub(crate) fn watched(mut self, witness: Arc<Witness>) -> Self {
         self.books.lock().witness = Some(witness.clone());
         self.witness = Some(witness);
@@ -156,7 +156,7 @@ impl fmt::Debug for Checked {
 
 impl Drop for Checked {
     /// # Panics
-    /// If an invariant is broken and nobody has asked ([`finish`](Self::finish)).
+    /// If an invariant is broken and [`finish`](Self::finish) was not called.
     fn drop(&mut self) {
         if thread::panicking() || self.books.lock().closed {
             return;

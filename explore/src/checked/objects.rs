@@ -56,7 +56,7 @@ struct Living {
     leaving: u32,
 }
 
-/// How things stood when an object was to go.
+/// The state before an object is destroyed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaving {
     changes: u64,
@@ -155,7 +155,7 @@ impl Objects {
     }
 }
 
-/// What a laboratory counts, by kind.
+/// The objects that a simulator counts, by kind.
 pub(crate) fn counted(live: &Live) -> [(Object, u32); 9] {
     [
         (Object::Pd, live.pds),

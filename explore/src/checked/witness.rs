@@ -1,9 +1,9 @@
 //! The moment at which a program fails, before it takes apart what it has made.
 //!
-//! A program that fails returns an error or panics, and on the way out its objects are destroyed:
-//! at the end nothing tells any more how things stood. So evidence is taken in front of each row of
-//! calls that destroy, and of the first call that is made while a panic unwinds. It counts if no
-//! other call follows. What the device itself does wrong is seen at once.
+//! A program that fails returns an error or panics, and on the way out its objects are destroyed,
+//! so the state at the failure is lost. So evidence is taken before each series of calls that
+//! destroy, and before the first call during a panic. It counts if no other call follows. Mistakes
+//! of the device itself are noticed at once.
 
 use core::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct Seen {
     idle: Idle,
 }
 
-/// How things stood.
+/// The state at the failure.
 #[derive(Clone, Debug)]
 struct Evidence {
     diagnosis: Diagnosis,
@@ -95,7 +95,7 @@ impl Witness {
         }
     }
 
-    /// The program lets go of something, which says nothing of whether it has failed.
+    /// The program releases an object, which does not mean that it has failed.
     fn lets_go(&self) {
         if thread::panicking() {
             self.begins_to_end();

@@ -301,8 +301,8 @@ impl Draft {
         }
     }
 
-    /// Posts a receive, or two, for messages of so many bytes, where the queue pair takes them
-    /// from.
+    /// Posts a receive, or two, for messages of `length` bytes, on the queue that the queue pair
+    /// receives from.
     fn receive(&mut self, qp: usize, length: u32) {
         let QpDraft {
             number,

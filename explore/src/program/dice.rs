@@ -2,7 +2,7 @@
 
 use verbs_api::random::Random;
 
-/// A stream of draws, the same for ever for the same seed.
+/// A stream of draws, the same in every version for the same seed.
 #[derive(Debug)]
 pub(super) struct Dice(Random);
 
@@ -24,7 +24,7 @@ impl Dice {
         low + self.below(high - low + 1)
     }
 
-    /// True so many times in a hundred.
+    /// True with a probability of `chance` in a hundred.
     pub(super) fn percent(&mut self, chance: u32) -> bool {
         self.below(100) < chance
     }

@@ -10,8 +10,8 @@ use super::dice::Dice;
 use super::{Pace, Program};
 
 impl Program {
-    /// The program of a seed: of about 15 to 70 calls. For one version of this package it is the
-    /// same for ever.
+    /// The program of a seed: about 15 to 70 calls. For one version of this package it is always
+    /// the same.
     pub fn of_seed(seed: u64, pace: Pace) -> Self {
         let mut draft = Draft::new(seed, pace);
         draft.set_up();
@@ -78,7 +78,7 @@ pub(super) struct QpDraft {
     pub(super) number: Number,
     pub(super) context: Number,
     pub(super) make: QpMake,
-    /// Whom it sends to, as the place in the list of QPs.
+    /// The QP that it sends to, as its position in the list of QPs.
     pub(super) peer: usize,
     /// Receives that nothing has taken yet.
     pub(super) recvs: u32,

@@ -31,7 +31,7 @@ pub(super) const MODELS: &[Model] = &[
     Model::fails(
         "channel.handles_its_first_cq_only",
         &["CHAN-23", "CHAN-06"],
-        "a completion is in cq#1 that nobody polls",
+        "an unpolled completion is in cq#1",
         (2, 3),
         |harness| two_cqs(harness, false),
     )

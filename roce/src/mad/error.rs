@@ -2,11 +2,11 @@
 
 use core::fmt;
 
-/// Why bytes are no message of communication management, or data do not fit into one.
+/// Why bytes are not a message of communication management, or data do not fit into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MadError {
-    /// So many bytes: of a MAD other than [`MAD`](super::MAD), of an IP CM header fewer than
+    /// The number of bytes: of a MAD, not [`MAD`](super::MAD); of an IP CM header, fewer than
     /// [`IP_CM`](super::IP_CM).
     Length(usize),
     /// The version of the header is not 1.

@@ -4,8 +4,8 @@ use core::ops::Range;
 
 use super::MAD;
 
-/// The bits of a MAD where a field, or a part of it, stands. Bit 0 is the most significant one of
-/// byte 0.
+/// The bits of a MAD that hold a field, or a part of it. Bit 0 is the most significant bit of byte
+/// 0.
 pub(super) type Place = Range<usize>;
 
 /// These bits, from byte `byte` on.

@@ -22,7 +22,8 @@
 //! ```
 //! use verbs_roce::mad::{CmMad, CmMessage, PrivateData, Rtu};
 //!
-//! let rtu = Rtu { local_comm_id: 1, remote_comm_id: 2, private_data: PrivateData::new(b"ready")? };
+//! let private_data = PrivateData::new(b"ready")?;
+//! let rtu = Rtu { local_comm_id: 1, remote_comm_id: 2, private_data };
 //! let mad = CmMad { transaction: 7, message: CmMessage::Rtu(rtu) };
 //! assert_eq!(CmMad::read(&mad.write())?, mad);
 //! # Ok::<(), verbs_roce::mad::MadError>(())
@@ -141,7 +142,7 @@ impl CmMad {
     /// Reads the payload of a packet to QP 1.
     ///
     /// # Errors
-    /// If it is no MAD of communication management ([`MadError`]).
+    /// If it is not a MAD of communication management ([`MadError`]).
     pub fn read(bytes: &[u8]) -> Result<Self, MadError> {
         let (bytes, attribute) = header(bytes)?;
         Ok(Self {

@@ -3,7 +3,7 @@
 
     verbsim exec -- python tests/clients/scoreboard/transfer.py ENGINE [LAYOUT...]
 
-This process is the initiator. It starts the target, which lends its memory and makes no transfer. The status is 1 if a
+This process is the initiator. It starts the target, which provides its memory and makes no transfer. The status is 1 if a
 byte is wrong, and 3 if the engine reported an error.
 """
 
@@ -215,7 +215,7 @@ def noise(seed):
 
 
 def target(pipe, options):
-    """Lends its memory, and fills or shows it when the initiator says so."""
+    """Provides its memory, and fills or shows it when the initiator asks."""
     memory = ctypes.create_string_buffer(SIZE)
     engine = ENGINES[options.engine](memory, options.device)
     pipe.send(engine.card())

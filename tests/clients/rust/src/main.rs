@@ -56,7 +56,7 @@ struct End {
     mr: Arc<MemoryRegion>,
     words: Box<Words>,
     gid: Gid,
-    /// Numbers of work that is done, and that nobody has waited for yet.
+    /// Numbers of completed work that is not yet waited for.
     done: Vec<u64>,
 }
 
