@@ -141,9 +141,10 @@ mod tests {
         let mut mailbox = Mailbox::new(&world.verbs(), skips_known).map_err(in_words)?;
         mailbox.deliver(MESSAGES).map_err(in_words)?;
         let once: Vec<u64> = (0..MESSAGES).collect();
-        match mailbox.arrived == once {
-            true => Ok(()),
-            false => Err(format!("arrived: {:?}", mailbox.arrived)),
+        if mailbox.arrived == once {
+            Ok(())
+        } else {
+            Err(format!("arrived: {:?}", mailbox.arrived))
         }
     }
 

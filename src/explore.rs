@@ -75,9 +75,10 @@ impl Faults {
     fn argument(&self) -> String {
         let name = self.faults.as_deref();
         let named = name.map_or_else(String::new, |name| format!(" --faults {name}"));
-        let planted = match self.planted_defect {
-            true => " --planted-defect",
-            false => "",
+        let planted = if self.planted_defect {
+            " --planted-defect"
+        } else {
+            ""
         };
         named + planted
     }

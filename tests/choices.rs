@@ -79,15 +79,12 @@ fn loss_of_what_is_done_when_it_left_ends_the_connection() {
         sim.inject(Fault::drop(REQUESTS).nth(1)).unwrap();
         sim.tap();
         let into = [a.mem.sge(64, 8)];
-        let expected = match is_read {
-            true => {
-                a.post(from, SendWr::rdma_read(2, &into, b.mem.remote(0)));
-                [(2, WcStatus::RetryExcErr), (3, WcStatus::WrFlushErr)]
-            }
-            false => {
-                a.send(from, 2, 0, 8);
-                [(2, WcStatus::Success), (3, WcStatus::Success)]
-            }
+        let expected = if is_read {
+            a.post(from, SendWr::rdma_read(2, &into, b.mem.remote(0)));
+            [(2, WcStatus::RetryExcErr), (3, WcStatus::WrFlushErr)]
+        } else {
+            a.send(from, 2, 0, 8);
+            [(2, WcStatus::Success), (3, WcStatus::Success)]
         };
         a.send(from, 3, 0, 8);
         settle(&sim);

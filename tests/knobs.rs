@@ -82,9 +82,10 @@ fn every_value_of_every_knob_is_noticed_when_the_specification_is_declared() {
             declared: Behavior::SPEC,
             lacks: Capabilities::empty(),
         };
-        match is_noticed(knob, &liar) {
-            true => Vec::new(),
-            false => vec!["no scenario notices it".to_string()],
+        if is_noticed(knob, &liar) {
+            Vec::new()
+        } else {
+            vec!["no scenario notices it".to_string()]
         }
     });
     assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
@@ -126,9 +127,10 @@ fn a_value_that_is_declared_breaks_what_is_recorded_and_nothing_else() {
         let turned = Turned {
             behavior,
             declared: behavior,
-            lacks: match IWARP.contains(&(knob.name, value)) {
-                true => Profile::SIW.lacks,
-                false => Capabilities::empty(),
+            lacks: if IWARP.contains(&(knob.name, value)) {
+                Profile::SIW.lacks
+            } else {
+                Capabilities::empty()
             },
         };
         let of_knob = |scenario: &&Scenario| whole || bears_on(knob, scenario);

@@ -404,9 +404,12 @@ impl Trial {
 
 /// As one word of a shell and of a replay.
 fn word(name: &str) -> String {
-    let plain = |c: char| match c.is_alphanumeric() || "_-./".contains(c) {
-        true => c,
-        false => '_',
+    let plain = |c: char| {
+        if c.is_alphanumeric() || "_-./".contains(c) {
+            c
+        } else {
+            '_'
+        }
     };
     name.chars().map(plain).collect()
 }

@@ -257,7 +257,7 @@ impl<'t> Rule<'t> {
             let problem = format!(
                 "is {} of rules of kind {}, allowed are {}",
                 if known {
-                    "no field"
+                    "not a field"
                 } else {
                     "not known as a field"
                 },

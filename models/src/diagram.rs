@@ -318,9 +318,10 @@ fn with_device(text: &str, node: u32) -> String {
         let start = part
             .trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '_')
             .len();
-        match is_object && start < part.len() {
-            true => named += &format!("{}sim{node}.{}", &part[..start], &part[start..]),
-            false => named += part,
+        if is_object && start < part.len() {
+            named += &format!("{}sim{node}.{}", &part[..start], &part[start..])
+        } else {
+            named += part
         }
         if parts.peek().is_some() {
             named.push('#');

@@ -430,9 +430,12 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
         let [left, right] = [&expr.left, &expr.right].map(|side| self.text(&**side));
         let is_assignment = assigns(&expr.op);
-        let with = |op: &&str| match is_assignment {
-            true => format!("{left} {op} {right}"),
-            false => format!("({left}) {op} ({right})"),
+        let with = |op: &&str| {
+            if is_assignment {
+                format!("{left} {op} {right}")
+            } else {
+                format!("({left}) {op} ({right})")
+            }
         };
         let mut codes: Vec<String> = others(&expr.op).iter().map(with).collect();
         if matches!(expr.op, BinOp::And(_) | BinOp::Or(_)) {

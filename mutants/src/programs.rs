@@ -91,9 +91,10 @@ impl Program {
             thread::sleep(nap);
             nap = (nap * 5 / 4).min(Duration::from_millis(20));
         };
-        match status.success() {
-            true => Ok(End::Good),
-            false => Ok(End::Bad(what_failed(out, status))),
+        if status.success() {
+            Ok(End::Good)
+        } else {
+            Ok(End::Bad(what_failed(out, status)))
         }
     }
 }

@@ -73,9 +73,10 @@ impl Survey {
         let packages = self.area.packages();
         let left = tree.weave(&self.sources, &self.mutants, &chosen, packages)?;
         let numbers: Vec<u32> = left.into_iter().collect();
-        let (judges, stage) = match args.tests {
-            false => (self.area.judges(&tree)?, Stage::First),
-            true => (self.area.tests(&tree)?, Stage::Tests),
+        let (judges, stage) = if args.tests {
+            (self.area.tests(&tree)?, Stage::Tests)
+        } else {
+            (self.area.judges(&tree)?, Stage::First)
         };
         self.ask(judges, &numbers, stage, args.jobs())
     }

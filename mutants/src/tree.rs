@@ -90,9 +90,10 @@ impl Tree {
                 Some(woven) => woven.text.clone().into_bytes(),
                 None => fs::read(&from)?,
             };
-            let content = match is_manifest_of(file, woven) {
-                true => with_switch(file, &String::from_utf8(content)?).into_bytes(),
-                false => content,
+            let content = if is_manifest_of(file, woven) {
+                with_switch(file, &String::from_utf8(content)?).into_bytes()
+            } else {
+                content
             };
             if fs::read(&to).ok().as_ref() != Some(&content) {
                 fs::create_dir_all(to.parent().expect("it is below the root"))?;

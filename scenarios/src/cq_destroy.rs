@@ -157,17 +157,19 @@ fn last_acknowledgement_wakes_whatever_it_is_of(bench: &Bench<'_>) -> Result {
         tight.push_all(2..2 + tight.too_many()?)?;
         let error = cq_error(bench, &end)?;
         bench.destroy_qp(end.qp, bench.wait())?;
-        let order = match async_last {
-            true => [false, false, true],
-            false => [true, false, false],
+        let order = if async_last {
+            [false, false, true]
+        } else {
+            [true, false, false]
         };
         let destroy = || bench.destroy_cq(cq, bench.wait());
         let acknowledge = || {
             for is_async in order {
                 yield_to_others();
-                match is_async {
-                    true => bench.ack_async_event(end.context, &error)?,
-                    false => bench.ack_cq_events(cq, 1)?,
+                if is_async {
+                    bench.ack_async_event(end.context, &error)?
+                } else {
+                    bench.ack_cq_events(cq, 1)?
                 }
             }
             Ok(())
@@ -191,9 +193,10 @@ fn waits_for_events_of_both_kinds(bench: &Bench<'_>) -> Result {
         bench.destroy_qp(end.qp, bench.wait())?;
         for is_async in [async_first, !async_first] {
             would_block(bench, cq, RULE)?;
-            match is_async {
-                true => bench.ack_async_event(end.context, &error)?,
-                false => bench.ack_cq_events(cq, 1)?,
+            if is_async {
+                bench.ack_async_event(end.context, &error)?
+            } else {
+                bench.ack_cq_events(cq, 1)?
             }
         }
         bench.destroy_cq(cq, Wait::Poll).rule(RULE)?;

@@ -103,9 +103,10 @@ impl<'b> Moderated<'b> {
 
     fn comes(&self, solicited: bool) -> Result {
         self.b.recv(1, 8)?;
-        match solicited {
-            true => self.pair.a.send_solicited(1, 8)?,
-            false => self.pair.a.send(1, 8)?,
+        if solicited {
+            self.pair.a.send_solicited(1, 8)?
+        } else {
+            self.pair.a.send(1, 8)?
         }
         self.bench.successes(self.b.recv_cq, 1).map(drop)
     }
@@ -373,9 +374,10 @@ fn new_period_holds_for_an_event_that_is_put_off(bench: &Bench<'_>) -> Result {
         cq.until(first + micros(GONE))?;
         cq.silent(CHANGE)?;
         cq.set(9, period)?;
-        let result = match period <= GONE {
-            true => cq.fires(CHANGE),
-            false => cq.fires_at(first + micros(period), CHANGE),
+        let result = if period <= GONE {
+            cq.fires(CHANGE)
+        } else {
+            cq.fires_at(first + micros(period), CHANGE)
         };
         in_case(&format!("{period} us"), result)?;
         cq.is_unarmed(CHANGE)?;
@@ -417,9 +419,10 @@ fn numbers_make_no_event_by_themselves(bench: &Bench<'_>) -> Result {
         cq.arrives()?;
         cq.silent(CHANGE)?;
         cq.arrives()?;
-        match armed {
-            true => cq.fires(CHANGE)?,
-            false => cq.silent(CHANGE)?,
+        if armed {
+            cq.fires(CHANGE)?
+        } else {
+            cq.silent(CHANGE)?
         }
     }
     Ok(())

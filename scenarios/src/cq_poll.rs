@@ -341,9 +341,10 @@ fn full_cq_raises_an_error_or_loses_nothing(bench: &Bench<'_>) -> Result {
         tight.push_all(0..count)?;
         let events = bench.async_events(tight.end.context)?;
         let is_told = events.contains(&tight.cq_err_event());
-        let all = match is_told {
-            true => Ok(Vec::new()),
-            false => bench.successes(tight.cq, count as usize),
+        let all = if is_told {
+            Ok(Vec::new())
+        } else {
+            bench.successes(tight.cq, count as usize)
         };
         let all = wr_ids(&all.rule("CQ-POLL-11")?);
         let in_order = all.iter().copied().eq(0..count);

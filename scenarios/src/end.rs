@@ -206,14 +206,18 @@ impl<'v> Bench<'v> {
 
     /// An end of its own, its queue pair in RESET.
     pub fn end(&self, context: Context, options: PairOptions) -> Result<End<'_>> {
-        let channel = |wanted: bool| match wanted {
-            true => self.create_comp_channel(context).map(Some),
-            false => Ok(None),
+        let channel = |wanted: bool| {
+            if wanted {
+                self.create_comp_channel(context).map(Some)
+            } else {
+                Ok(None)
+            }
         };
         let recv_channel = channel(options.channel)?;
-        let send_channel = match options.separate_channels {
-            true => channel(options.channel)?,
-            false => recv_channel,
+        let send_channel = if options.separate_channels {
+            channel(options.channel)?
+        } else {
+            recv_channel
         };
         let cq = |cqe, channel| {
             let init = CqInit {
@@ -223,9 +227,10 @@ impl<'v> Bench<'v> {
             self.create_cq(context, &init)
         };
         let recv_cq = cq(options.recv_cqe, recv_channel)?;
-        let send_cq = match options.one_cq {
-            true => recv_cq,
-            false => cq(options.send_cqe, send_channel)?,
+        let send_cq = if options.one_cq {
+            recv_cq
+        } else {
+            cq(options.send_cqe, send_channel)?
         };
         self.end_on(send_cq, recv_cq, options)
     }

@@ -394,12 +394,13 @@ fn group_has_a_multicast_lid(bench: &Bench<'_>) -> Result {
     let infiniband = is_infiniband(bench)?;
     for lid in [0, 1, 0xbfff, 0xffff] {
         let attached = bench.attach_mcast(b.qp, ALL_HOSTS, lid);
-        let result = match infiniband {
-            true => expect_err(attached, ErrorKind::Invalid, RULE).map(drop),
+        let result = if infiniband {
+            expect_err(attached, ErrorKind::Invalid, RULE).map(drop)
+        } else {
             // There groups have none.
-            false => attached
+            attached
                 .and_then(|()| bench.detach_mcast(b.qp, ALL_HOSTS, lid))
-                .rule(RULE),
+                .rule(RULE)
         };
         in_case(&format!("LID {lid:#x}"), result)?;
     }

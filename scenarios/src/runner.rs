@@ -124,9 +124,10 @@ pub fn run_in(verbs: &dyn Verbs, scenario: &Scenario, known: &[Deviation]) -> Re
     let (result, _) = knowing(&known, || no_panic(body));
     result.or_else(|failure| {
         let explains = |of: &&Deviation| of.explains(failure.rule, &failure.seen);
-        match known.iter().any(explains) {
-            true => Ok(()),
-            false => Err(failure),
+        if known.iter().any(explains) {
+            Ok(())
+        } else {
+            Err(failure)
         }
     })
 }
@@ -202,12 +203,13 @@ fn judge(
         return skipped(format!("needs {missing}"));
     }
     let too_much = scenario.lacks.intersection(capabilities);
-    let lacking = match too_much.is_empty() {
-        true => None,
-        false => match backend.lacking(too_much) {
+    let lacking = if too_much.is_empty() {
+        None
+    } else {
+        match backend.lacking(too_much) {
             Some(lacking) => Some(lacking),
             None => return skipped(format!("for devices without {too_much}")),
-        },
+        }
     };
     let backend = lacking.as_deref().unwrap_or(backend);
     let known = of_scenario(deviations, scenario);
@@ -342,12 +344,15 @@ fn watched(verbs: &dyn Verbs, body: impl FnOnce() -> Result) -> Result {
         let result = body();
         drop(done);
         let late = watch.join().expect("it does not panic");
-        result.and_then(|()| match late {
-            true => Err(Failure::hang(
-                format!("an end within {WATCH:?}"),
-                "it had to be woken",
-            )),
-            false => Ok(()),
+        result.and_then(|()| {
+            if late {
+                Err(Failure::hang(
+                    format!("an end within {WATCH:?}"),
+                    "it had to be woken",
+                ))
+            } else {
+                Ok(())
+            }
         })
     })
 }

@@ -337,9 +337,10 @@ fn other_partition_is_not_heard(bench: &Bench<'_>) -> Result {
         b.recv(1, 8)?;
         a.send(2, 8)?;
         let case = format!("P_Keys {of_a:#06x} and {of_b:#06x}");
-        let status = match pass {
-            true => WcStatus::Success,
-            false => WcStatus::RetryExcErr,
+        let status = if pass {
+            WcStatus::Success
+        } else {
+            WcStatus::RetryExcErr
         };
         in_case(&case, bench.one_with(a.send_cq, status, RULE).map(drop))?;
         let arrived = bench.poll_all(b.recv_cq)?.len();

@@ -62,9 +62,10 @@ impl Fabric {
     pub(crate) fn read(given: Option<Given<String>>, set_up: &SetUp) -> Result<Self, String> {
         let Some(given) = given else {
             let is_private = !set_up.is_roce || set_up.has_gids || !cfg!(target_os = "linux");
-            let which = match is_private {
-                true => Which::Private,
-                false => Which::Named(DEFAULT.to_owned()),
+            let which = if is_private {
+                Which::Private
+            } else {
+                Which::Named(DEFAULT.to_owned())
             };
             return Ok(Self { which, place: None });
         };

@@ -241,9 +241,10 @@ impl OfSimulator {
                 })
             }));
         }
-        match simulators.is_empty() {
-            true => Err(format!("profile {name} is for ethernet alone")),
-            false => Ok(simulators),
+        if simulators.is_empty() {
+            Err(format!("profile {name} is for ethernet alone"))
+        } else {
+            Ok(simulators)
         }
     }
 }

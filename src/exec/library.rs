@@ -109,15 +109,16 @@ fn check(library: &Path) -> Result<(), String> {
     let file =
         object::File::parse(&cache).map_err(|error| format!("it is not a library: {error}"))?;
     let is_mark = |name: &str| name == MARK;
-    match file
+    if file
         .dynamic_symbols()
         .any(|symbol| symbol.name().is_ok_and(is_mark))
     {
-        true => Ok(()),
-        false => Err(
+        Ok(())
+    } else {
+        Err(
             "it is not the drop-in of verbsim, or was built empty, as without the linker lld"
                 .to_owned(),
-        ),
+        )
     }
 }
 
@@ -193,9 +194,10 @@ fn private(dir: &Path) -> io::Result<()> {
         .mode(0o700)
         .create(dir)?;
     let found = fs::symlink_metadata(dir)?;
-    match found.uid() == getuid().as_raw() && found.mode() & 0o022 == 0 {
-        true => Ok(()),
-        false => Err(io::Error::other("others can write it")),
+    if found.uid() == getuid().as_raw() && found.mode() & 0o022 == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::other("others can write it"))
     }
 }
 

@@ -83,9 +83,10 @@ pub(super) fn run(
         before.thread_set_mask()?;
         set_pdeathsig(Signal::SIGKILL)?;
         // It may have been killed before.
-        match getppid() == parent {
-            true => Ok(()),
-            false => Err(Errno::ESRCH.into()),
+        if getppid() == parent {
+            Ok(())
+        } else {
+            Err(Errno::ESRCH.into())
         }
     };
     // SAFETY: between fork and exec it makes system calls, and nothing else.

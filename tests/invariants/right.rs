@@ -236,9 +236,10 @@ impl Pair {
                     None => verbs.post_recv(peer, &[RecvWr::new(wr_id, &room)]),
                 };
                 let list = [a.mem.sge(base, length)];
-                let wr = match imm {
-                    true => SendWr::send_with_imm(wr_id, &list, [1, 2, 3, self.next as u8]),
-                    false => SendWr::send(wr_id, &list).solicited(),
+                let wr = if imm {
+                    SendWr::send_with_imm(wr_id, &list, [1, 2, 3, self.next as u8])
+                } else {
+                    SendWr::send(wr_id, &list).solicited()
                 };
                 post(if signaled { wr } else { wr.unsignaled() });
                 self.posted += 1;

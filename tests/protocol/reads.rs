@@ -135,9 +135,10 @@ fn a_duplicate_is_answered_while_the_responder_keeps_the_read() {
             sim.lab().unwrap().inject(rule).unwrap();
             let list = [near.mem.sge(0, 8)];
             for wr_id in 0..=newer {
-                let wr = match with_atomics && wr_id > 0 {
-                    true => SendWr::fetch_and_add(wr_id, &list, remote, 1),
-                    false => SendWr::rdma_read(wr_id, &list, remote),
+                let wr = if with_atomics && wr_id > 0 {
+                    SendWr::fetch_and_add(wr_id, &list, remote, 1)
+                } else {
+                    SendWr::rdma_read(wr_id, &list, remote)
                 };
                 near.post(qp, wr);
             }

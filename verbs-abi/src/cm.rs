@@ -287,9 +287,10 @@ impl rdma_cm_param {
             let (conn, param) = unsafe { (raw.conn, raw.conn.param()) };
             let mut data = rdma_conn_param::from_c(&conn);
             data.private_data = param.private_data.to_vec();
-            return match data == ConnData::default() {
-                true => CmParam::None,
-                false => CmParam::Conn(data),
+            return if data == ConnData::default() {
+                CmParam::None
+            } else {
+                CmParam::Conn(data)
             };
         }
         // SAFETY: other events have this one.
@@ -301,9 +302,10 @@ impl rdma_cm_param {
             // SAFETY: such an event has its private data.
             data.private_data = unsafe { bytes(ud.private_data, ud.private_data_len) }.to_vec();
         }
-        match data == UdData::default() {
-            true => CmParam::None,
-            false => CmParam::Ud(data),
+        if data == UdData::default() {
+            CmParam::None
+        } else {
+            CmParam::Ud(data)
         }
     }
 
@@ -320,9 +322,10 @@ impl rdma_cm_param {
             }
             CmParam::Ud(data) => {
                 made.ud = rdma_ud_param {
-                    private_data: match data.private_data.is_empty() {
-                        true => token(data.context),
-                        false => start(&data.private_data),
+                    private_data: if data.private_data.is_empty() {
+                        token(data.context)
+                    } else {
+                        start(&data.private_data)
                     },
                     private_data_len: length(&data.private_data),
                     ..rdma_ud_param::to_c(data)
@@ -380,9 +383,10 @@ unsafe fn bytes<'a>(start: *const c_void, length: u8) -> &'a [u8] {
 }
 
 fn start(bytes: &[u8]) -> *const c_void {
-    match bytes.is_empty() {
-        true => std::ptr::null(),
-        false => bytes.as_ptr().cast(),
+    if bytes.is_empty() {
+        std::ptr::null()
+    } else {
+        bytes.as_ptr().cast()
     }
 }
 

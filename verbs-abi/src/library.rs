@@ -52,9 +52,10 @@ pub struct Missing(pub &'static str);
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let library = match self.0.starts_with("rdma_") {
-            true => "librdmacm",
-            false => "libibverbs",
+        let library = if self.0.starts_with("rdma_") {
+            "librdmacm"
+        } else {
+            "libibverbs"
         };
         let function = self.0;
         write!(
@@ -142,9 +143,10 @@ fn open<T: Table>(what: &str, name: &OsStr) -> Result<T, Unopened> {
             .map_or_else(|| error.to_string(), ToString::to_string);
         let reason = format!("{what} cannot be opened: {why}");
         // A name without a directory is looked for.
-        match Path::new(name).exists() {
-            true => Unopened::Wrong(reason),
-            false => Unopened::Absent(reason),
+        if Path::new(name).exists() {
+            Unopened::Wrong(reason)
+        } else {
+            Unopened::Absent(reason)
         }
     })?;
     let lacking = |function| format!("{} is not {what}: it has no {function}", name.display());

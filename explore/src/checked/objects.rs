@@ -115,9 +115,10 @@ impl Objects {
         };
         living.leaving -= 1;
         let is_strange = busy && before.childless && before.changes == self.changes;
-        match is_strange && PARENTS.contains(&id.kind) {
-            true => Err(format!("{id} is said to be in use, and nothing uses it")),
-            false => Ok(()),
+        if is_strange && PARENTS.contains(&id.kind) {
+            Err(format!("{id} is said to be in use, and nothing uses it"))
+        } else {
+            Ok(())
         }
     }
 

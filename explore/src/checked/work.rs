@@ -374,9 +374,10 @@ impl Flow {
             Some(format!("{}{failed}", work.show()))
         };
         let next: Vec<String> = [SEND, RECV].into_iter().filter_map(next).collect();
-        match next.is_empty() {
-            true => "nothing is outstanding".to_string(),
-            false => format!("next are {}", next.join(" and ")),
+        if next.is_empty() {
+            "nothing is outstanding".to_string()
+        } else {
+            format!("next are {}", next.join(" and "))
         }
     }
 

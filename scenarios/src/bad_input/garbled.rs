@@ -172,9 +172,10 @@ fn garbled_window_and_region_are_bound_as_declared(bench: &Bench<'_>) -> Result 
                 length: 8,
                 access: Access::REMOTE_READ,
             };
-            let object = match garbles_window {
-                true => DriverObject::Mw(mw),
-                false => DriverObject::Mr(a.mr),
+            let object = if garbles_window {
+                DriverObject::Mw(mw)
+            } else {
+                DriverObject::Mr(a.mr)
             };
             let mut seen = Check::Refused;
             garbled(bench, object, || {

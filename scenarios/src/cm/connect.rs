@@ -269,9 +269,10 @@ fn most_is_as_many_as_the_device_has(bench: &Bench<'_>) -> Result {
         // 255 stands for the most there is.
         if most < 254 {
             let mut param = ConnParam::new();
-            match asks_to_read {
-                true => param.initiator_depth = most + 1,
-                false => param.responder_resources = most + 1,
+            if asks_to_read {
+                param.initiator_depth = most + 1
+            } else {
+                param.responder_resources = most + 1
             }
             expect_err(client.cm.connect(id, &param), ErrorKind::Invalid, RULE)?;
         }

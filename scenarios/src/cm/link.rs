@@ -159,9 +159,10 @@ impl<'b> Side<'b> {
         let Self { bench, cm, .. } = *self;
         let attr = self.attr(id)?;
         let own = attr.pd.unwrap_or_default();
-        let qp_type = match attr.ps.is_datagram() {
-            true => QpType::Ud,
-            false => QpType::Rc,
+        let qp_type = if attr.ps.is_datagram() {
+            QpType::Ud
+        } else {
+            QpType::Rc
         };
         let mut options = PairOptions::of(qp_type);
         options.access |= Access::REMOTE_ATOMIC;

@@ -226,9 +226,10 @@ fn event_comes_once_however_many_are_lost(bench: &Bench<'_>) -> Result {
             other.push_all(0..3)?;
         }
         let events = bench.async_events(first.end.context)?;
-        let seen = match events.contains(&first.cq_err_event()) {
-            false => Overrun::Dead,
-            true => Overrun::DropNew,
+        let seen = if events.contains(&first.cq_err_event()) {
+            Overrun::DropNew
+        } else {
+            Overrun::Dead
         };
         expect_overrun(bench, "CQ-OVR-05", seen)?;
     }

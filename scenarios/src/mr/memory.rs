@@ -204,9 +204,10 @@ fn program_reaches_the_bytes_of_a_region_alone(bench: &Bench<'_>) -> Result {
         let write = |offset, length| bench.write_mr(mr, offset, &vec![1; length]);
         for (offset, length) in [(0, size), (size - 1, 1), (size, 0)] {
             in_case(what, read(offset, length).map_err(Failure::from)).rule(RULE)?;
-            match mr == read_only {
-                true => invalid(what, write(offset, length), RULE)?,
-                false => in_case(what, write(offset, length).map_err(Failure::from)).rule(RULE)?,
+            if mr == read_only {
+                invalid(what, write(offset, length), RULE)?
+            } else {
+                in_case(what, write(offset, length).map_err(Failure::from)).rule(RULE)?
             }
         }
         for (offset, length) in [(0, size + 1), (1, size), (size, 1), (usize::MAX, 2)] {
@@ -278,9 +279,10 @@ fn region_larger_than_all_memory_is_refused(bench: &Bench<'_>) -> Result {
     for length in [1 << 62, isize::MAX as usize, usize::MAX] {
         let before = bench.live()?;
         let made = bench.alloc_mr(pd, length, Access::empty());
-        let kinds: &[_] = match most < length as u64 {
-            true => &[ErrorKind::Invalid, ErrorKind::NoMemory],
-            false => &[ErrorKind::NoMemory],
+        let kinds: &[_] = if most < length as u64 {
+            &[ErrorKind::Invalid, ErrorKind::NoMemory]
+        } else {
+            &[ErrorKind::NoMemory]
         };
         in_case(
             &format!("{length:#x} bytes"),
@@ -494,9 +496,10 @@ fn work_owns_its_bytes_by_whatever_region_they_are_reached(bench: &Bench<'_>) ->
         ] {
             let seen = bench.read_mr(mr, offset, &mut [0]);
             let case = format!("{mr}+{offset}, of a receive by {posted}");
-            let result = match taken {
-                true => expect_err(seen, ErrorKind::Usage, RULE).map(drop),
-                false => seen.map_err(Failure::from).rule(RULE),
+            let result = if taken {
+                expect_err(seen, ErrorKind::Usage, RULE).map(drop)
+            } else {
+                seen.map_err(Failure::from).rule(RULE)
             };
             in_case(&case, result)?;
         }

@@ -55,9 +55,10 @@ fn failed_completion_of_an_unreliable_receive_stops_the_queue_pair(bench: &Bench
 fn failing<'b>(bench: &'b Bench<'_>, qp_type: QpType, of_send: bool) -> Result<Pair<'b>> {
     let pair = bench.pair(PairOptions::of(qp_type))?;
     let Pair { a, b } = pair;
-    let (end, cq): (End<'_>, _) = match of_send {
-        true => (a, a.send_cq),
-        false => (b, b.recv_cq),
+    let (end, cq): (End<'_>, _) = if of_send {
+        (a, a.send_cq)
+    } else {
+        (b, b.recv_cq)
     };
     let lab = bench.lab();
     let second = Fault::complete(STATUS).node(lab.node(end.context)?);

@@ -122,9 +122,10 @@ fn message_of_before_is_not_gone_on_with(bench: &Bench<'_>) -> Result {
     for is_send in [true, false] {
         let lost = bench.lab().inject(Fault::drop(REQUESTS).nth(3))?;
         b.recv(1, 768)?;
-        match is_send {
-            true => a.send(1, 768)?,
-            false => a.write(1, 768)?,
+        if is_send {
+            a.send(1, 768)?
+        } else {
+            a.write(1, 768)?
         }
         bench.lab().advance(Duration::from_micros(100))?;
         bench.lab().remove(lost)?;
@@ -347,9 +348,10 @@ fn nothing_leaves_in_error(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-FLUSH-12";
     for waits in [false, true] {
         let Pair { a, .. } = pair(bench)?;
-        let lost = match waits {
-            true => None,
-            false => Some(bench.lab().inject(Fault::drop(REQUESTS))?),
+        let lost = if waits {
+            None
+        } else {
+            Some(bench.lab().inject(Fault::drop(REQUESTS))?)
         };
         a.send(1, 8)?;
         a.write(2, 8)?;

@@ -145,9 +145,10 @@ fn message_has_at_most_max_msg_sz_bytes(bench: &Bench<'_>) -> Result {
         ] {
             let a = bench.rc_pair()?.a;
             let remote = a.remote();
-            let op = match is_read {
-                true => SendOp::RdmaRead { remote },
-                false => SendOp::RdmaWrite { remote },
+            let op = if is_read {
+                SendOp::RdmaRead { remote }
+            } else {
+                SendOp::RdmaWrite { remote }
             };
             let local = [a.sge(a.mem.length, len)];
             let result = match bench.post_send(a.qp, &[SendWr::new(1, op, &local)]) {
@@ -179,9 +180,10 @@ fn all_of_a_write_is_there_only_when_a_completion_says_so(bench: &Bench<'_>) -> 
         bench.lab().advance(std::time::Duration::from_millis(1))?;
         let arrived = place(&b, len - 1)?;
         check!(RULE, arrived != last, "the last byte", "{arrived:?}");
-        let seen = match place(&b, 0)? == before {
-            true => Placement::Late,
-            false => Placement::Arrival,
+        let seen = if place(&b, 0)? == before {
+            Placement::Late
+        } else {
+            Placement::Arrival
         };
         bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
         b.expect_data(1, len, RULE)?;

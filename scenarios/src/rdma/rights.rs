@@ -49,9 +49,10 @@ fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
             bench.write_mr(mr, 0, &[7; 64])?;
             a.fill(1, LEN)?;
             ask(&a, needed, bench.query_mr(mr)?.remote(0), LEN)?;
-            let status = match rights.contains(needed) {
-                true => WcStatus::Success,
-                false => WcStatus::RemAccessErr,
+            let status = if rights.contains(needed) {
+                WcStatus::Success
+            } else {
+                WcStatus::RemAccessErr
             };
             let case = format!("{what} where {rights:?} is allowed");
             in_case(&case, bench.one_with(a.send_cq, status, RULE).map(drop))?;

@@ -143,9 +143,10 @@ fn reset_qp_gives_back_the_slot_it_had_taken(bench: &Bench<'_>) -> Result {
         let shared = Shared::new(bench, 4)?;
         shared.post(0..4)?;
         let (pair, lost) = begins(bench, &shared)?;
-        match destroyed {
-            true => bench.destroy_qp(pair.b.qp, bench.wait())?,
-            false => bench.to_reset(pair.b.qp)?,
+        if destroyed {
+            bench.destroy_qp(pair.b.qp, bench.wait())?
+        } else {
+            bench.to_reset(pair.b.qp)?
         }
         bench.lab().remove(lost)?;
         let free = u64::from(shared.max_wr()?) - 3;

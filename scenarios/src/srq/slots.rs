@@ -74,9 +74,10 @@ impl<'b> Slots<'b> {
     /// Of `completed` receives, the number whose slots are free, and the number whose slots will
     /// be.
     fn now_or_later(&self, completed: u64) -> (u64, u64) {
-        match self.at_completion {
-            true => (completed, 0),
-            false => (0, completed),
+        if self.at_completion {
+            (completed, 0)
+        } else {
+            (0, completed)
         }
     }
 }

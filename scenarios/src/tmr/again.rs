@@ -383,9 +383,12 @@ fn answers_that_come_again_late_mean_nothing(bench: &Bench<'_>) -> Result {
     const LATE: Duration = Duration::from_micros(100);
     for (first, second) in [(false, false), (true, true), (true, false), (false, true)] {
         let Pair { a, b } = small(bench, 7)?;
-        let work = |wr_id, is_read| match is_read {
-            true => a.read(wr_id, 600),
-            false => a.write(wr_id, 600),
+        let work = |wr_id, is_read| {
+            if is_read {
+                a.read(wr_id, 600)
+            } else {
+                a.write(wr_id, 600)
+            }
         };
         let ends = |is_read| if is_read { (b, a) } else { (a, b) };
         let again = bench.lab().inject(Fault::duplicate(ANSWERS, LATE))?;

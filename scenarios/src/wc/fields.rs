@@ -198,9 +198,10 @@ fn byte_len_of_other_sends_is_as_declared(bench: &Bench<'_>) -> Result {
             }
             a.post(kind.work(&a, 2, &[a.sge(0, len)]))?;
             let wc = bench.successes(a.send_cq, 1)?[0];
-            let seen = match wc.byte_len == len {
-                true => SendByteLen::All,
-                false => SendByteLen::Reads,
+            let seen = if wc.byte_len == len {
+                SendByteLen::All
+            } else {
+                SendByteLen::Reads
             };
             bench.as_declared("WC-09", declared, seen)?;
         }

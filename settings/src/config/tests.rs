@@ -213,7 +213,7 @@ fn what_makes_no_sense_is_named() {
         (
             "",
             &[("VERBSIM_FABRIC", "10.0.0.256")],
-            &["is 10.0.0.256", "no address, and a name has a letter"],
+            &["is 10.0.0.256", "not an address, and a name needs a letter"],
         ),
         (
             "",
