@@ -257,11 +257,11 @@ impl<'v> Bench<'v> {
     /// The next `n` completions of a CQ, oldest first, of whatever status.
     pub fn poll(&self, cq: Cq, n: usize) -> Result<Vec<Wc>> {
         let mut got = Vec::new();
-        let mut patience = self.patience(EMPTY_POLLS);
+        let mut deadline = self.deadline(EMPTY_POLLS);
         while got.len() < n {
             if poll_once(self.verbs, cq, n - got.len(), &mut got)? > 0 {
-                patience = self.patience(EMPTY_POLLS);
-            } else if !patience.once_more()? {
+                deadline = self.deadline(EMPTY_POLLS);
+            } else if !deadline.once_more()? {
                 let expected = format!("{n} completions on {cq}");
                 let seen = format!("completions: {}", list(&got));
                 return Err(Failure::hang(expected, seen));
@@ -396,12 +396,12 @@ impl<'v> Bench<'v> {
     /// Calls `attempt` until it returns a value: on a simulator until all is quiet, elsewhere for
     /// at most [`Bounds::positive`]. `what` names the thing to wait for.
     pub fn until<T>(&self, what: &str, attempt: impl Fn() -> Result<Option<T>>) -> Result<T> {
-        let mut patience = self.patience(0);
+        let mut deadline = self.deadline(0);
         loop {
             if let Some(value) = attempt()? {
                 return Ok(value);
             }
-            if !patience.once_more()? {
+            if !deadline.once_more()? {
                 return Err(Failure::hang(what, "it did not happen"));
             }
         }
@@ -601,8 +601,8 @@ impl<'v> Bench<'v> {
         Ok(wait)
     }
 
-    fn patience(&self, free_tries: u32) -> Patience<'_> {
-        Patience {
+    fn deadline(&self, free_tries: u32) -> Deadline<'_> {
+        Deadline {
             lab: self.verbs.lab(),
             stepped: self.stepped(),
             free_tries,
@@ -620,14 +620,14 @@ impl<'v> Deref for Bench<'v> {
 }
 
 /// Decides whether it makes sense to look once more.
-struct Patience<'v> {
+struct Deadline<'v> {
     lab: Option<&'v dyn Lab>,
     stepped: bool,
     free_tries: u32,
     deadline: Instant,
 }
 
-impl Patience<'_> {
+impl Deadline<'_> {
     fn once_more(&mut self) -> Result<bool> {
         if self.stepped && self.free_tries > 0 {
             self.free_tries -= 1;

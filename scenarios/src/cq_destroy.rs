@@ -7,7 +7,7 @@ use verbs_api::{
 };
 
 use crate::bench::yield_to_others;
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Claim, End, Failure, OfRule, Pair, PairOptions, Result, Scenario};
 use crate::{expect_err, expect_err_among};
@@ -147,14 +147,14 @@ scenario!(last_acknowledgement_wakes_whatever_it_is_of:
 /// Those before it leave the waiting thread where it is.
 fn last_acknowledgement_wakes_whatever_it_is_of(bench: &Bench<'_>) -> Result {
     for async_last in [false, true] {
-        let tight = Tight::new(bench, Queue::Send, 3)?;
-        let (end, cq) = (tight.end, tight.cq);
+        let small = SmallCq::new(bench, Queue::Send, 3)?;
+        let (end, cq) = (small.end, small.cq);
         for wr_id in 0..2 {
             bench.arm(cq, Arm::NEXT)?;
-            tight.push(wr_id)?;
-            bench.take_event(tight.channel)?;
+            small.push(wr_id)?;
+            bench.take_event(small.channel)?;
         }
-        tight.push_all(2..2 + tight.too_many()?)?;
+        small.push_all(2..2 + small.too_many()?)?;
         let error = cq_error(bench, &end)?;
         bench.destroy_qp(end.qp, bench.wait())?;
         let order = if async_last {
@@ -184,11 +184,11 @@ scenario!(waits_for_events_of_both_kinds: "CQ-DESTROY-03"; hazards MAY_HANG);
 fn waits_for_events_of_both_kinds(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-DESTROY-03";
     for async_first in [false, true] {
-        let tight = Tight::new(bench, Queue::Send, 1)?;
-        let (end, cq) = (tight.end, tight.cq);
+        let small = SmallCq::new(bench, Queue::Send, 1)?;
+        let (end, cq) = (small.end, small.cq);
         bench.arm(cq, Arm::NEXT)?;
-        tight.push_all(0..tight.too_many()?)?;
-        bench.take_event(tight.channel)?;
+        small.push_all(0..small.too_many()?)?;
+        bench.take_event(small.channel)?;
         let error = cq_error(bench, &end)?;
         bench.destroy_qp(end.qp, bench.wait())?;
         for is_async in [async_first, !async_first] {

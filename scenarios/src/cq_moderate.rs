@@ -6,7 +6,7 @@ use verbs_api::behavior::Overrun;
 use verbs_api::lab::{Fault, Lab, PacketFilter};
 use verbs_api::{Arm, Capabilities, CqModeration, ErrorKind, Handle, QpCap, RcParams, Wait, Wc};
 
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
@@ -448,23 +448,23 @@ fn event_that_is_put_off_goes_with_an_overrun(bench: &Bench<'_>) -> Result {
         return Ok(());
     }
     for queue in Queue::BOTH {
-        let tight = Tight::new(bench, queue, 3)?;
+        let small = SmallCq::new(bench, queue, 3)?;
         let on = CqModeration {
             cq_count: u16::MAX,
             cq_period: u16::MAX,
         };
-        bench.modify_cq(tight.cq, &on)?;
-        bench.arm(tight.cq, Arm::NEXT)?;
-        tight.overrun(GOES)?;
+        bench.modify_cq(small.cq, &on)?;
+        bench.arm(small.cq, Arm::NEXT)?;
+        small.overrun(GOES)?;
         let mut at_once = 0;
-        while let Ok(event) = bench.get_cq_event(tight.channel, Wait::Poll) {
+        while let Ok(event) = bench.get_cq_event(small.channel, Wait::Poll) {
             bench.ack_cq_events(event.cq, 1)?;
             at_once += 1;
         }
         let spurious = u32::from(behavior.spurious_events == Some(true));
         check_eq!(GOES, at_once, spurious, "the events of a lost completion");
         bench.lab().advance(2 * micros(u16::MAX))?;
-        let late = bench.get_cq_event(tight.channel, Wait::Poll).map(drop);
+        let late = bench.get_cq_event(small.channel, Wait::Poll).map(drop);
         expect_err(late, ErrorKind::WouldBlock, GOES)?;
     }
     Ok(())

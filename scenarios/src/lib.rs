@@ -17,10 +17,10 @@
 
 mod bench;
 mod claim;
-mod climber;
 pub mod deviations;
 mod end;
 mod failure;
+mod fresh_qp;
 mod kind;
 mod known;
 mod reasons;

@@ -7,8 +7,8 @@ use verbs_api::{
     QpState, QpType, SendWr, Wc, WcFlags, WcStatus, connect,
 };
 
-use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::mcast::{ALL_HOSTS, MLID};
 use crate::{Bench, End, OfRule, Pair, PairOptions, QKEY, Result, Scenario, expect_err};
 
@@ -237,7 +237,7 @@ fn unreliable_connection_by_lid_carries_messages(bench: &Bench<'_>) -> Result {
 fn connected(bench: &Bench<'_>, qp_type: QpType) -> Result {
     const RULE: &str = "LID-05";
     for without in [[true, true], [true, false], [false, true]] {
-        let (mut a, mut b) = Climber::pair(bench, qp_type)?;
+        let (mut a, mut b) = FreshQp::pair(bench, qp_type)?;
         for (side, without) in [&mut a, &mut b].into_iter().zip(without) {
             let mut way = side.av();
             if without {
@@ -248,7 +248,7 @@ fn connected(bench: &Bench<'_>, qp_type: QpType) -> Result {
         }
         if !is_infiniband(bench)? {
             let local = if without[0] { &a } else { &b };
-            let mask = crate::climber::required(qp_type, QpState::Init, QpState::Rtr);
+            let mask = crate::fresh_qp::required(qp_type, QpState::Init, QpState::Rtr);
             let refused = local.change(QpState::Rtr, mask);
             expect_err(refused, ErrorKind::Invalid, "QP-STATE-29")?;
             continue;
@@ -307,7 +307,7 @@ fn datagram_goes_to_the_port_of_its_lid(bench: &Bench<'_>) -> Result {
 scenario!(connection_to_a_lid_of_no_port_gets_no_answer:
     "LID-06", "LID-07"; needs MODIFY_CONNECT);
 fn connection_to_a_lid_of_no_port_gets_no_answer(bench: &Bench<'_>) -> Result {
-    let (mut a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (mut a, b) = FreshQp::pair(bench, QpType::Rc)?;
     a.attr.ah_attr = Some(AhAttr {
         dlid: UNUSED,
         ..a.av()

@@ -7,7 +7,7 @@ use verbs_api::{
     Wait, WcStatus,
 };
 
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::end::gives_up_soon;
 use crate::failure::{check_eq, value_in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
@@ -199,11 +199,11 @@ fn end_of_a_context_waits_for_no_acknowledgement_of_its_cqs(bench: &Bench<'_>) -
     let context = bench.open_device(&name)?;
     let channel = bench.create_comp_channel(context)?;
     let cq = bench.create_cq(context, &CqInit::new(4).channel(channel))?;
-    let tight = Tight::on(bench, Queue::Send, cq)?;
+    let small = SmallCq::on(bench, Queue::Send, cq)?;
     bench.arm(cq, Arm::NEXT)?;
-    tight.push(0)?;
+    small.push(0)?;
     bench.take_event(channel)?;
-    tight.push_all(1..1 + tight.too_many()?)?;
+    small.push_all(1..1 + small.too_many()?)?;
     loop {
         let event = bench.take_async_event(context)?;
         if event.element == Element::Cq(cq) {

@@ -9,8 +9,8 @@ use verbs_api::{
     SendWr, Wait,
 };
 
-use crate::climber::{Climber, required};
 use crate::failure::{check, check_eq, in_case, value_in_case};
+use crate::fresh_qp::{FreshQp, required};
 use crate::{
     Bench, End, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
 };
@@ -251,7 +251,7 @@ fn query_tells_what_was_set_on_a_ud_qp(bench: &Bench<'_>) -> Result {
 /// After each transition, all attributes that were set so far, and the sizes.
 fn tells_what_was_set(bench: &Bench<'_>, qp_type: QpType) -> Result {
     const RULE: &str = "QP-CREATE-08";
-    let mut qp = Climber::new(bench, qp_type)?;
+    let mut qp = FreshQp::new(bench, qp_type)?;
     qp.attr = QpAttr {
         rq_psn: 0x123456,
         sq_psn: 0x654321,
@@ -380,12 +380,12 @@ scenario!(privileged_qkey_needs_the_privilege: "QP-CREATE-11"; needs UD, MODIFY_
 fn privileged_qkey_needs_the_privilege(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-11";
     // Programs are privileged until the test controls change that.
-    let (mut a, _) = Climber::pair(bench, QpType::Ud)?;
+    let (mut a, _) = FreshQp::pair(bench, QpType::Ud)?;
     a.attr.qkey = 1 << 31;
     a.reach(QpState::Rts).rule(RULE)?;
     for state in [QpState::Init, QpState::Rts] {
         for qkey in [1 << 31, u32::MAX, (1 << 31) - 1, 0] {
-            let (mut a, _) = Climber::pair(bench, QpType::Ud)?;
+            let (mut a, _) = FreshQp::pair(bench, QpType::Ud)?;
             if state == QpState::Rts {
                 a.reach(QpState::Rts)?;
             }

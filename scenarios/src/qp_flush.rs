@@ -7,9 +7,9 @@ use std::thread;
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{Cq, QpCap, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, WcStatus};
 
-use crate::climber::Climber;
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, pattern, wr_ids};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -382,7 +382,7 @@ fn receiver_that_is_never_ready_stays_as_it_is(bench: &Bench<'_>) -> Result {
 scenario!(peer_that_never_answers_stays_as_it_is: "QP-FLUSH-10"; needs MODIFY_CONNECT);
 /// The peer is in INIT.
 fn peer_that_never_answers_stays_as_it_is(bench: &Bench<'_>) -> Result {
-    let (mut a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (mut a, b) = FreshQp::pair(bench, QpType::Rc)?;
     (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
     a.reach(QpState::Rts)?;
     b.reach(QpState::Init)?;

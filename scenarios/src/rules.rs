@@ -17,8 +17,6 @@ pub struct Rule {
     pub id: String,
     /// The id without its number, such as `CQ-ARM`.
     pub group: String,
-    /// Stated by the pages on arming, resizing and channels that the suite began with.
-    pub seed: bool,
     /// How firmly it is asserted.
     pub level: Level,
     /// The sentence.
@@ -106,6 +104,5 @@ mod tests {
             assert_eq!(number.len(), 2);
         }
         assert_eq!(rules().len(), 686);
-        assert_eq!(rules().iter().filter(|rule| rule.seed).count(), 86);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use verbs_api::cm::{CmId, CmOption, PortSpace};
 use verbs_api::{Access, Capabilities, ErrorKind, QpAttrMask};
 
-use super::link::{Meeting, SOON, Side, manager, sides};
+use super::link::{CmPair, SOON, Side, manager, sides};
 use crate::failure::{check, check_eq};
 use crate::{Bench, Claim, OfRule, Result, expect_err, expect_err_among};
 
@@ -310,7 +310,7 @@ fn options_are_those_of_the_queue_pair(bench: &Bench<'_>) -> Result {
         client.cm.set_option(id, option).rule(RULE)?;
     }
     client.route(id, at)?;
-    let meeting = Meeting {
+    let cm_pair = CmPair {
         server,
         client,
         listener,
@@ -319,7 +319,7 @@ fn options_are_those_of_the_queue_pair(bench: &Bench<'_>) -> Result {
         id,
     };
     let param = verbs_api::cm::ConnParam::new();
-    let link = meeting.link(&param, &param)?;
+    let link = cm_pair.link(&param, &param)?;
     let [own, theirs] = link.qps(QpAttrMask::TIMEOUT | QpAttrMask::AV)?;
     check_eq!(RULE, own.timeout, 11, "the time-out");
     for attr in [own, theirs] {

@@ -266,7 +266,7 @@ impl<'b> Side<'b> {
 
 /// A listener, and a client that has a route to it.
 #[derive(Clone, Copy)]
-pub(super) struct Meeting<'b> {
+pub(super) struct CmPair<'b> {
     pub(super) server: Side<'b>,
     pub(super) client: Side<'b>,
     pub(super) listener: CmId,
@@ -275,7 +275,7 @@ pub(super) struct Meeting<'b> {
     pub(super) id: CmId,
 }
 
-impl<'b> Meeting<'b> {
+impl<'b> CmPair<'b> {
     pub(super) fn new(bench: &'b Bench<'_>) -> Result<Self> {
         Self::of(bench, PortSpace::Tcp)
     }
@@ -299,7 +299,7 @@ impl<'b> Meeting<'b> {
         self.client.routed(self.ps, self.at)
     }
 
-    /// The same meeting with such a client.
+    /// The same listener, with a client that `client` creates.
     pub(super) fn with_another(&self) -> Result<Self> {
         let id = self.another()?;
         Ok(Self { id, ..*self })
@@ -327,7 +327,7 @@ impl<'b> Meeting<'b> {
         let to = self.server.end(accepted)?;
         self.server.cm.accept(accepted, param)?;
         Ok(Link {
-            meeting: self,
+            cm_pair: self,
             accepted,
             pair: self.client.bench.introduce(from, to)?,
         })
@@ -345,7 +345,7 @@ impl<'b> Meeting<'b> {
 /// A connection. Its client is `a` of the pair.
 #[derive(Clone, Copy)]
 pub(super) struct Link<'b> {
-    pub(super) meeting: Meeting<'b>,
+    pub(super) cm_pair: CmPair<'b>,
     /// The id of the server.
     pub(super) accepted: CmId,
     pub(super) pair: Pair<'b>,
@@ -354,13 +354,13 @@ pub(super) struct Link<'b> {
 impl<'b> Link<'b> {
     pub(super) fn new(bench: &'b Bench<'_>) -> Result<Self> {
         let param = ConnParam::new();
-        Meeting::new(bench)?.link(&param, &param)
+        CmPair::new(bench)?.link(&param, &param)
     }
 
     /// Both sides and their ids, the client first.
     pub(super) fn ends(&self) -> [(Side<'b>, CmId); 2] {
-        let Meeting { server, client, .. } = self.meeting;
-        [(client, self.meeting.id), (server, self.accepted)]
+        let CmPair { server, client, .. } = self.cm_pair;
+        [(client, self.cm_pair.id), (server, self.accepted)]
     }
 
     /// Both sides hear that they are connected: what they hear, the client first.
@@ -379,7 +379,7 @@ impl<'b> Link<'b> {
 
     /// What both queue pairs are set to, the client's first.
     pub(super) fn qps(&self, mask: QpAttrMask) -> Result<[QpAttr; 2]> {
-        let bench = self.meeting.client.bench;
+        let bench = self.cm_pair.client.bench;
         let of = |end: End<'_>| bench.query_qp(end.qp, mask);
         Ok([of(self.pair.a)?.attr, of(self.pair.b)?.attr])
     }

@@ -12,7 +12,7 @@ use verbs_api::{
     QpState, QpType, Wait, Wc, WcEx, WcFields, WcFlags, WcStatus,
 };
 
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
 use crate::{
     Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
@@ -473,20 +473,20 @@ fn overrun_is_ignored_or_the_flag_refused(bench: &Bench<'_>) -> Result {
             expect_err_among(made, &[ErrorKind::NotSupported, ErrorKind::Invalid], RULE)?;
             continue;
         }
-        let tight = Tight::on(bench, queue, made.rule(RULE)?)?;
-        let size = tight.cqe()?;
+        let small = SmallCq::on(bench, queue, made.rule(RULE)?)?;
+        let size = small.cqe()?;
         for beyond in [1, 3, size, 2 * size + 1] {
-            tight.push_all(0..size + beyond)?;
+            small.push_all(0..size + beyond)?;
             bench.settle()?;
             bench.no_async_event(context, RULE)?;
-            check_eq!(RULE, bench.state(tight.end.qp)?, QpState::Rts);
+            check_eq!(RULE, bench.state(small.end.qp)?, QpState::Rts);
             // The oldest are lost.
-            let got = wr_ids(&bench.successes(tight.cq, size as usize).rule(RULE)?);
+            let got = wr_ids(&bench.successes(small.cq, size as usize).rule(RULE)?);
             check_eq!(RULE, got, (beyond..size + beyond).collect::<Vec<_>>());
-            bench.no_completion(tight.cq, RULE)?;
+            bench.no_completion(small.cq, RULE)?;
         }
         let after = bench.behavior()?.poll_after_overrun;
-        let left = bench.start_poll(tight.cq);
+        let left = bench.start_poll(small.cq);
         let what = format!("the empty CQ, with {after:?}: {left:?}");
         in_case(&what, expect_err(left, ErrorKind::NotFound, RULE).map(drop))?;
     }

@@ -8,8 +8,8 @@ use verbs_api::{
     SendWr, Wait, WcStatus, connect,
 };
 
-use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
 
 const RULE: &str = "QP-STATE-34";
@@ -274,7 +274,7 @@ fn no_timer_strikes_in_error(bench: &Bench<'_>) -> Result {
 scenario!(packet_that_was_kept_goes_with_the_reset: "QP-STATE-34"; needs MODIFY_CONNECT, LAB);
 /// A device may keep what comes in INIT until RTR, and not beyond RESET.
 fn packet_that_was_kept_goes_with_the_reset(bench: &Bench<'_>) -> Result {
-    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
     a.reach(QpState::Rts)?;
     b.reach(QpState::Init)?;
     a.end.send(1, 8)?;
@@ -298,7 +298,7 @@ fn packet_that_was_kept_goes_with_the_reset(bench: &Bench<'_>) -> Result {
 scenario!(each_connection_is_told_as_the_first: "QP-STATE-34", "QP-STATE-24"; needs MODIFY_CONNECT);
 /// A device that reports the first message in RTR does so after each RESET.
 fn each_connection_is_told_as_the_first(bench: &Bench<'_>) -> Result {
-    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
     for life in 0..3 {
         a.reach(QpState::Rts)?;
         b.reach(QpState::Rtr)?;

@@ -3,8 +3,8 @@
 use verbs_api::behavior::SqRelease;
 use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpState, QpType, RecvWr, SendFlags, SendWr, Sge};
 
-use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::kind::Kind;
 use crate::{
     Bench, End, Failure, OfRule, Pair, PairOptions, QKEY, Result, expect_err, expect_err_among,
@@ -397,7 +397,7 @@ fn bytes_of_receives_are_the_devices_up_to_the_last(bench: &Bench<'_>) -> Result
 scenario!(empty_list_is_posted_with_success_before_rts: "SQ-24"; needs MODIFY_CONNECT, LAB);
 /// Where a send is refused. In C an empty list has no first work request, and devices differ.
 fn empty_list_is_posted_with_success_before_rts(bench: &Bench<'_>) -> Result {
-    let qp = Climber::new(bench, QpType::Rc)?;
+    let qp = FreshQp::new(bench, QpType::Rc)?;
     for state in [QpState::Reset, QpState::Init, QpState::Rtr] {
         qp.reach(state)?;
         let posted = bench.post_send(qp.end.qp, &[]).rule("SQ-24");

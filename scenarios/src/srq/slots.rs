@@ -165,8 +165,8 @@ fn slots_are_free_when_the_cq_is_destroyed(bench: &Bench<'_>) -> Result {
 scenario!(slot_of_a_completion_lost_to_an_overrun: "SRQ-20", "SRQ-19"; needs SRQ);
 /// The QP takes no receive after the one whose completion is lost.
 fn slot_of_a_completion_lost_to_an_overrun(bench: &Bench<'_>) -> Result {
-    let tight = |shared: &Shared<'_>| Ok(bench.create_cq(shared.context, &CqInit::new(3))?);
-    let Some(slots) = Slots::new(bench, 16, tight)? else {
+    let small = |shared: &Shared<'_>| Ok(bench.create_cq(shared.context, &CqInit::new(3))?);
+    let Some(slots) = Slots::new(bench, 16, small)? else {
         return Ok(());
     };
     let Some(kept) = lost_slots_kept(bench)? else {

@@ -27,7 +27,7 @@ impl Queue {
 /// A pair of which one CQ is small. All its other queues have room for what it takes to overrun
 /// that one.
 #[derive(Clone, Copy)]
-pub(crate) struct Tight<'b> {
+pub(crate) struct SmallCq<'b> {
     bench: &'b Bench<'b>,
     queue: Queue,
     /// The pair.
@@ -49,7 +49,7 @@ pub(crate) fn impatient() -> RcParams {
     }
 }
 
-impl<'b> Tight<'b> {
+impl<'b> SmallCq<'b> {
     /// A pair with a CQ of at least `cqe` entries.
     pub(crate) fn new(bench: &'b Bench<'b>, queue: Queue, cqe: i32) -> Result<Self> {
         let context = match queue {
