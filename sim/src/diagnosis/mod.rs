@@ -44,7 +44,6 @@ pub(crate) use ends::compare;
 pub(crate) use fact::{DropDetails, FailedWork, QpAt, Reached, Standing};
 pub(crate) use journal::Journal;
 pub(crate) use of_node::note_closing;
-#[cfg(feature = "network")]
 pub(crate) use of_node::note_unread;
 pub(crate) use report::{diagnose, keep_fresh, note_mistake, note_refusal, take_fresh};
 pub use suppressions::Suppressions;

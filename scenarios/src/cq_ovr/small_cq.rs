@@ -27,7 +27,7 @@ impl Queue {
 /// A pair of which one CQ is small. All its other queues have room for what it takes to overrun
 /// that one.
 #[derive(Clone, Copy)]
-pub(crate) struct Tight<'b> {
+pub(crate) struct SmallCq<'b> {
     bench: &'b Bench<'b>,
     queue: Queue,
     /// The pair.
@@ -40,8 +40,8 @@ pub(crate) struct Tight<'b> {
     pub(crate) channel: CompChannel,
 }
 
-/// Of a responder that has lost a completion there may be no answer any more (CQ-OVR-04), and seven
-/// retries may have no end (TMR-04).
+/// A responder that has lost a completion may not answer any more (CQ-OVR-04), and seven retries
+/// may never end (TMR-04).
 pub(crate) fn impatient() -> RcParams {
     RcParams {
         retry_cnt: 3,
@@ -49,7 +49,7 @@ pub(crate) fn impatient() -> RcParams {
     }
 }
 
-impl<'b> Tight<'b> {
+impl<'b> SmallCq<'b> {
     /// A pair with a CQ of at least `cqe` entries.
     pub(crate) fn new(bench: &'b Bench<'b>, queue: Queue, cqe: i32) -> Result<Self> {
         let context = match queue {
@@ -143,8 +143,8 @@ impl<'b> Tight<'b> {
         self.bench.settle()
     }
 
-    /// How many completions surely are too many: one more than the size in a laboratory, which is
-    /// exact; elsewhere entries may hold more than one.
+    /// The number of completions that are surely too many: one above the size on a simulator, which
+    /// is exact; elsewhere an entry may hold several.
     pub(crate) fn too_many(&self) -> Result<u64> {
         let cqe = self.cqe()?;
         Ok(match self.bench.verbs().lab() {

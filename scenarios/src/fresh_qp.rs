@@ -7,7 +7,7 @@ use verbs_api::{
 use crate::{Bench, End, Failure, Pair, PairOptions, QKEY, Result};
 
 /// An end with a peer, both in RESET at first, and attributes that are good for any transition.
-pub(crate) struct Climber<'b> {
+pub(crate) struct FreshQp<'b> {
     bench: &'b Bench<'b>,
     pub(crate) end: End<'b>,
     pub(crate) attr: QpAttr,
@@ -22,7 +22,7 @@ const LADDER: [QpState; 5] = [
     QpState::Sqd,
 ];
 
-impl<'b> Climber<'b> {
+impl<'b> FreshQp<'b> {
     /// On side A (of XRC_RECV: on side B), in RESET.
     pub(crate) fn new(bench: &'b Bench<'_>, qp_type: QpType) -> Result<Self> {
         match qp_type {
