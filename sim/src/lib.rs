@@ -60,7 +60,6 @@ mod device;
 mod diagnosis;
 mod direct;
 mod fabric;
-mod fault;
 mod memory;
 #[cfg_attr(not(feature = "network"), path = "network/none.rs")]
 mod network;
@@ -73,6 +72,7 @@ mod storage;
 mod subnet;
 mod sync;
 mod time;
+mod trigger;
 mod verbs;
 
 pub use config::{Mode, SimConfig};

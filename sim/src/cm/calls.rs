@@ -309,7 +309,7 @@ impl Manager {
     pub(super) fn send(&mut self, index: u32, mad: CmMad) {
         if let Some(conn) = &self.ids.at(index).conn {
             let (from, to) = (conn.from, conn.to);
-            self.outbox.push(Outgoing { from, to, mad });
+            self.egress.push(Outgoing { from, to, mad });
         }
     }
 

@@ -67,7 +67,7 @@ pub(crate) struct Manager {
     pub(crate) site: Option<Site>,
     pub(crate) numbers: Numbers,
     timers: Timers,
-    outbox: Vec<Outgoing>,
+    egress: Vec<Outgoing>,
     notes: Option<Vec<(u32, TraceEvent)>>,
 }
 
@@ -99,7 +99,7 @@ impl Manager {
             numbers: Numbers::new(&mut random),
             ids: Ids::new(random),
             timers: Timers::default(),
-            outbox: Vec::new(),
+            egress: Vec::new(),
             notes: traced.then(Vec::new),
         }
     }
@@ -111,7 +111,7 @@ impl Manager {
 
     /// What is to be sent, oldest first.
     pub(crate) fn take_outgoing(&mut self) -> Vec<Outgoing> {
-        core::mem::take(&mut self.outbox)
+        core::mem::take(&mut self.egress)
     }
 
     /// What happened since the last call, for the trace.

@@ -71,7 +71,7 @@ impl Domains {
 
     /// The program may take back memory that its device wrote to: from now on nothing is late.
     #[inline]
-    pub(crate) fn place_late(&self, base: &Base) {
+    pub(crate) fn flush_deferred_writes(&self, base: &Base) {
         if base.behavior.placement == Placement::Late {
             self.memory.lock().settle();
         }

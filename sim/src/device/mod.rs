@@ -9,7 +9,7 @@
 //! | `check` | handles, ranges, and the errors that say what is wrong with them |
 //! | `contexts`, `events` | contexts and asynchronous events; queues of events |
 //! | `query`, `lab` | what a device tells of itself; what only a laboratory does to it |
-//! | `ports`, `outbox`, `gsi` | tables and addresses; the way out; QP 1 |
+//! | `ports`, `egress`, `gsi` | tables and addresses; the way out; QP 1 |
 //! | `domain` | protection domains, address handles |
 //! | `region`, `key`, `access`, `why` | memory regions; their keys; who may touch what; why not |
 //! | `mw` | memory windows: binding, invalidation, access through them |
@@ -33,6 +33,7 @@ mod cq;
 mod cq_ex;
 mod deliver;
 mod domain;
+mod egress;
 mod empty;
 mod events;
 mod gsi;
@@ -43,7 +44,6 @@ mod limits;
 mod moderate;
 mod mw;
 mod notify;
-mod outbox;
 mod ports;
 mod query;
 mod region;
@@ -79,13 +79,13 @@ pub(crate) use contexts::node_of;
 pub(crate) use contexts::slot_of;
 pub(crate) use cq::Cqs;
 pub(crate) use domain::{Ah, Domains};
+use egress::Egress;
+pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
 pub(crate) use events::EventQueue;
 pub(crate) use events::Events;
 pub(crate) use gsi::{GSI_QPN, Gsi};
 pub(crate) use limits::What;
-use outbox::Outbox;
-pub(crate) use outbox::{Address, OutPacket};
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };
@@ -112,7 +112,7 @@ pub(crate) struct Device {
     pub(crate) places: Places,
     /// One a QP, for what it waits for.
     pub(crate) timers: Timers,
-    pub(crate) outbox: Outbox,
+    pub(crate) egress: Egress,
     pub(crate) turns: Turns,
     pub(crate) gsi: Gsi,
 }
@@ -137,7 +137,7 @@ impl Device {
             claims: Claims::default(),
             places: Places::default(),
             timers: Timers::default(),
-            outbox: Outbox::default(),
+            egress: Egress::default(),
             turns: Turns::default(),
             gsi: Gsi::default(),
         }

@@ -437,7 +437,7 @@ impl Domains {
             self.pds.at_mut(before).mrs -= 1;
             self.pds.at_mut(pd).mrs += 1;
         }
-        self.place_late(base);
+        self.flush_deferred_writes(base);
         Ok(())
     }
 

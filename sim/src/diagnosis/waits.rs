@@ -55,7 +55,7 @@ fn of_sleeper(
     if waits.any(|waiting| waiting.wait_for == wait_for) {
         return None;
     }
-    let manager = &fabric.managed.manager;
+    let manager = &fabric.cm_bridge.manager;
     let (node, silence) = match wait_for {
         WaitFor::Event(channel) => {
             let node = node_of(channel.context());
@@ -108,7 +108,7 @@ fn outstanding(fabric: &Fabric, node: u32, cq: Cq) -> Outstanding {
 fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
     let waits = fabric.waits.iter();
     let waits = waits.filter_map(|waiting| match waiting.wait_for {
-        WaitFor::CmEvent(channel) if !cm::is_idle(&fabric.managed.manager, channel) => {
+        WaitFor::CmEvent(channel) if !cm::is_idle(&fabric.cm_bridge.manager, channel) => {
             Some((channel.index(), waiting))
         }
         _ => None,
@@ -148,11 +148,11 @@ fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> 
         WaitFor::AsyncEvent(_) => return None,
         WaitFor::CmEvent(_) if !stalled => return None,
         WaitFor::CmEvent(channel) => {
-            let why = cm::no_event(&fabric.managed.manager, channel)?;
+            let why = cm::no_event(&fabric.cm_bridge.manager, channel)?;
             Silence::new(Class::EndlessWait, why)
         }
         WaitFor::CmAcknowledgement(id) => {
-            let noted = fabric.managed.manager.ids.unacknowledged(id)?;
+            let noted = fabric.cm_bridge.manager.ids.unacknowledged(id)?;
             Silence::of(Class::CmUnacknowledged, noted)
         }
         WaitFor::Acknowledgement(element) => {

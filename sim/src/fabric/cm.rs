@@ -19,14 +19,14 @@ use crate::packet::{PortId, Route};
 
 /// The connection manager, and who waits for it.
 #[derive(Debug)]
-pub(crate) struct Managed {
+pub(crate) struct CmBridge {
     pub(crate) manager: Manager,
     /// Threads that wait for news of it.
     pub(super) waiting: u32,
     pub(crate) descriptors: BTreeMap<CmChannel, Descriptor>,
 }
 
-impl Managed {
+impl CmBridge {
     pub(super) fn new(config: &SimConfig) -> Self {
         let seed = config.scatter.unwrap_or(config.seed);
         Self {
@@ -40,7 +40,7 @@ impl Managed {
 impl Fabric {
     /// Works on the connection manager, and lets what comes of it take effect.
     pub(crate) fn manage<R>(&mut self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
-        let manager = &mut self.managed.manager;
+        let manager = &mut self.cm_bridge.manager;
         (manager.now, manager.site) = (self.schedule.now, self.site);
         let machine = Machine {
             slots: &self.slots,
@@ -61,7 +61,7 @@ impl Fabric {
             let Some((arrival, mad)) = self.read_mad(node, &route, &payload) else {
                 continue;
             };
-            let manager = &mut self.managed.manager;
+            let manager = &mut self.cm_bridge.manager;
             manager.now = self.schedule.now;
             let machine = Machine {
                 slots: &self.slots,
@@ -91,23 +91,23 @@ impl Fabric {
 
     /// Lets what the manager has done take effect: events are seen, messages leave.
     fn flush_manager(&mut self) {
-        let notes = self.managed.manager.take_notes();
+        let notes = self.cm_bridge.manager.take_notes();
         self.recorder.record(self.schedule.now, notes);
         self.schedule.deadlines.is_sooner = true;
-        let managed = &mut self.managed;
-        if managed.waiting > 0 && managed.manager.channels.take_news() {
+        let cm_bridge = &mut self.cm_bridge;
+        if cm_bridge.waiting > 0 && cm_bridge.manager.channels.take_news() {
             self.news.push(self.slots.len() as u32);
         }
-        while let Some(channel) = managed.manager.channels.changed() {
-            let queue = managed.manager.channels.queue(Verb::CmGetEvent, channel);
-            if let Some(descriptor) = managed.descriptors.get_mut(&channel) {
+        while let Some(channel) = cm_bridge.manager.channels.changed() {
+            let queue = cm_bridge.manager.channels.queue(Verb::CmGetEvent, channel);
+            if let Some(descriptor) = cm_bridge.descriptors.get_mut(&channel) {
                 descriptor.update(queue.as_ref().ok().copied());
             }
             if queue.is_err() {
-                managed.descriptors.remove(&channel);
+                cm_bridge.descriptors.remove(&channel);
             }
         }
-        for outgoing in managed.manager.take_outgoing() {
+        for outgoing in cm_bridge.manager.take_outgoing() {
             self.send_mad(&outgoing);
         }
     }
@@ -127,7 +127,7 @@ impl Fabric {
             return;
         };
         let route = {
-            let Manager { numbers, ids, .. } = &self.managed.manager;
+            let Manager { numbers, ids, .. } = &self.cm_bridge.manager;
             if device.ports.is_shared() && numbers.is_for_other(ids, &mad.message) {
                 Route {
                     to: Some(PortId::OUTSIDE),
@@ -143,11 +143,11 @@ impl Fabric {
         let Device {
             base,
             ports,
-            outbox,
+            egress,
             gsi,
             ..
         } = device;
-        gsi.send((base, ports, outbox), &route, &mad.write());
+        gsi.send((base, ports, egress), &route, &mad.write());
         self.collect(from.id.node);
     }
 }

@@ -6,7 +6,7 @@ use verbs_api::{Cause, Error, Result, Verb};
 use super::Fabric;
 use super::rules::Rules;
 use crate::config::Mode;
-use crate::fault::Striker;
+use crate::trigger::Trigger;
 
 impl Fabric {
     /// The error that a fault rule makes of a call.
@@ -27,13 +27,13 @@ impl Fabric {
     }
 
     /// Decides when the next rule strikes.
-    pub(crate) fn striker(&mut self, id: FaultId, when: When) -> Striker {
-        self.rules.strikers.make(id, when)
+    pub(crate) fn trigger(&mut self, id: FaultId, when: When) -> Trigger {
+        self.rules.triggers.make(id, when)
     }
 
     /// What rules have struck.
     pub(crate) fn strikes(&self) -> Vec<Strike> {
-        self.rules.strikers.strikes()
+        self.rules.triggers.strikes()
     }
 
     /// How often a rule has struck, if it is in force.

@@ -7,9 +7,9 @@
 
 mod cm;
 mod deadlines;
+mod delay_queue;
 mod fates;
 mod faults;
-mod late;
 mod outage;
 mod recorder;
 pub(crate) mod rules;
@@ -30,15 +30,15 @@ use crate::config::{Mode, SimConfig};
 use crate::device::EmptyCqs;
 use crate::device::{Gids, gids};
 use crate::diagnosis::Unposted;
-use crate::direct::{Carrier, Direct};
-use crate::fault::Striker;
+use crate::direct::{Direct, FastPath};
 use crate::memory::{Memory, SharedMemory};
 use crate::network::Gateway;
 use crate::node::{Node, NodeSlot};
 use crate::packet::payload::Payload;
 use crate::packet::{DropReason, Packet, PortId};
 use crate::time::{Time, sooner};
-use cm::Managed;
+use crate::trigger::Trigger;
+use cm::CmBridge;
 use fates::Fate;
 use recorder::Recorder;
 use rules::{Rules, Verdict};
@@ -72,7 +72,7 @@ pub(crate) struct Fabric {
     /// What a layer over the verbs has not posted when the program ends.
     pub(crate) unposted: Vec<Unposted>,
     /// What connects queue pairs.
-    pub(crate) managed: Managed,
+    pub(crate) cm_bridge: CmBridge,
     /// What there is for other processes, on a network.
     pub(crate) gateway: Option<Box<Gateway>>,
 }
@@ -138,7 +138,7 @@ impl Fabric {
             site: None,
             waits: Waits::default(),
             unposted: Vec::new(),
-            managed: Managed::new(&config),
+            cm_bridge: CmBridge::new(&config),
             gateway: Gateway::of(&config),
             config,
         };
@@ -148,8 +148,8 @@ impl Fabric {
 
     /// The fast path, for one call.
     #[inline(always)]
-    pub(crate) fn carrier(&mut self) -> Carrier<'_> {
-        Carrier {
+    pub(crate) fn fast_path(&mut self) -> FastPath<'_> {
+        FastPath {
             slots: &mut self.slots,
             direct: &mut self.direct,
             news: &mut self.news,
@@ -281,7 +281,7 @@ impl Fabric {
         }
         slot.descriptors.update(&mut slot.node.device);
         if self.unseen {
-            return slot.node.device.outbox.move_to(&mut self.schedule.flight);
+            return slot.node.device.egress.move_to(&mut self.schedule.flight);
         }
         self.collect_seen(index);
     }
@@ -295,7 +295,7 @@ impl Fabric {
             self.recorder.record(self.schedule.now, events);
         }
         let arrives = self.schedule.now.after(self.config.latency);
-        while let Some(mut packet) = self.slots[index as usize].node.device.outbox.pop() {
+        while let Some(mut packet) = self.slots[index as usize].node.device.egress.pop() {
             packet.arrives = arrives;
             if packet.route.to.is_none() {
                 self.lose(index, &packet, DropReason::UnownedGid);
@@ -414,8 +414,8 @@ impl Fabric {
                 true
             }
             Due::Packet => self.deliver_next(),
-            Due::LatePacket => {
-                self.deliver_late();
+            Due::DelayedPacket => {
+                self.deliver_delayed();
                 true
             }
             Due::Timer(MANAGER) => {
@@ -460,7 +460,7 @@ impl Fabric {
             .deadlines
             .earliest(|index| &slots[index as usize].node.device);
         let others = [
-            self.managed.manager.next_deadline(),
+            self.cm_bridge.manager.next_deadline(),
             self.schedule.next_packet(),
             self.schedule.next_turn(),
             self.schedule.outages.next(),
@@ -481,9 +481,9 @@ impl Fabric {
         port: PortId,
         down_at: Time,
         up_at: Option<Time>,
-        striker: Striker,
+        trigger: Trigger,
     ) {
-        self.schedule.outages.add(port, down_at, up_at, striker);
+        self.schedule.outages.add(port, down_at, up_at, trigger);
         self.schedule.deadlines.is_sooner = true;
         while self
             .schedule
@@ -515,8 +515,8 @@ impl Fabric {
 
     /// Delivers the packet that arrives next of those that were held back.
     #[cold]
-    fn deliver_late(&mut self) {
-        let Some(packet) = self.schedule.late.pop() else {
+    fn deliver_delayed(&mut self) {
+        let Some(packet) = self.schedule.delayed.pop() else {
             return;
         };
         match packet.route.to {
@@ -544,9 +544,9 @@ impl Fabric {
             .schedule
             .deadlines
             .first(|index| slots[index as usize].node.next_deadline());
-        let managed = self.managed.manager.next_deadline();
-        let managed = managed.map(|at| (at, MANAGER));
-        of_node.into_iter().chain(managed).min()
+        let cm_bridge = self.cm_bridge.manager.next_deadline();
+        let cm_bridge = cm_bridge.map(|at| (at, MANAGER));
+        of_node.into_iter().chain(cm_bridge).min()
     }
 
     /// All timers that run, in the order of their deadlines.
@@ -583,7 +583,7 @@ impl Fabric {
     pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {
         let waiting = match self.slots.get_mut(index as usize) {
             Some(slot) => &mut slot.waiting,
-            None => &mut self.managed.waiting,
+            None => &mut self.cm_bridge.waiting,
         };
         *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
     }

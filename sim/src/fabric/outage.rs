@@ -2,9 +2,9 @@
 
 use verbs_api::lab::FaultId;
 
-use crate::fault::Striker;
 use crate::packet::PortId;
 use crate::time::Time;
+use crate::trigger::Trigger;
 
 /// The rules in force.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ struct Outage {
     down_at: Time,
     up_at: Option<Time>,
     state: State,
-    striker: Striker,
+    trigger: Trigger,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +48,14 @@ impl Outages {
         port: PortId,
         down_at: Time,
         up_at: Option<Time>,
-        striker: Striker,
+        trigger: Trigger,
     ) {
         self.all.push(Outage {
             port,
             down_at,
             up_at,
             state: State::Before,
-            striker,
+            trigger,
         });
         self.find_next();
     }
@@ -76,7 +76,7 @@ impl Outages {
         let outage = due.next()?;
         let up = outage.state == State::Down;
         if !up {
-            outage.striker.strikes(true);
+            outage.trigger.strikes(true);
         }
         outage.state = if up { State::Over } else { State::Down };
         let port = outage.port;
@@ -85,13 +85,13 @@ impl Outages {
     }
 
     pub(super) fn struck(&self, id: FaultId) -> Option<u64> {
-        let outage = self.all.iter().find(|one| one.striker.id() == id)?;
-        Some(outage.striker.struck())
+        let outage = self.all.iter().find(|one| one.trigger.id() == id)?;
+        Some(outage.trigger.struck())
     }
 
     /// Takes a rule out, if it is here: the port, if the rule has it down.
     pub(super) fn remove(&mut self, id: FaultId) -> Option<PortId> {
-        let position = self.all.iter().position(|one| one.striker.id() == id)?;
+        let position = self.all.iter().position(|one| one.trigger.id() == id)?;
         let outage = self.all.remove(position);
         self.find_next();
         (outage.state == State::Down).then_some(outage.port)

@@ -6,17 +6,17 @@ use verbs_api::lab::{FaultId, Harm, PacketFilter, PacketView};
 use verbs_api::{ErrorKind, Verb};
 
 use crate::config::SimConfig;
-use crate::fault::{Striker, Strikers};
 use crate::packet::{DropReason, Packet};
 use crate::time::Time;
+use crate::trigger::{Trigger, Triggers};
 
 /// Rules in force, in the order in which they were made; the first that strikes decides.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    packets: Vec<(PacketRule, Striker)>,
-    calls: Vec<(CallRule, Striker)>,
+    packets: Vec<(PacketRule, Trigger)>,
+    calls: Vec<(CallRule, Trigger)>,
     planted: Option<Planted>,
-    pub(super) strikers: Strikers,
+    pub(super) triggers: Triggers,
 }
 
 /// A defect ([`SimConfig::planted_defect`](crate::SimConfig::planted_defect)): node, queue pair and
@@ -59,7 +59,7 @@ impl Rules {
             packets: Vec::new(),
             calls: Vec::new(),
             planted: config.planted_defect.then(Planted::new),
-            strikers: Strikers::new(config.seed, config.strikes),
+            triggers: Triggers::new(config.seed, config.strikes),
         }
     }
 
@@ -88,8 +88,8 @@ impl Rules {
     /// A packet leaves: what becomes of it on its way.
     pub(super) fn judge(&mut self, at: Time, packet: &Packet, view: &PacketView) -> Verdict {
         let mut verdict = Verdict::Passes;
-        for (rule, striker) in &mut self.packets {
-            if rule.matches(at, packet, view) && striker.strikes(verdict == Verdict::Passes) {
+        for (rule, trigger) in &mut self.packets {
+            if rule.matches(at, packet, view) && trigger.strikes(verdict == Verdict::Passes) {
                 verdict = rule.verdict();
             }
         }
@@ -99,38 +99,38 @@ impl Rules {
     /// A verb is called on a node: the error that a rule makes of it.
     pub(crate) fn fail(&mut self, node: u32, verb: Verb) -> Option<ErrorKind> {
         let mut error = None;
-        for (rule, striker) in &mut self.calls {
+        for (rule, trigger) in &mut self.calls {
             let matches = rule.verb == verb && rule.node.is_none_or(|of| of == node);
-            if matches && striker.strikes(error.is_none()) {
+            if matches && trigger.strikes(error.is_none()) {
                 error = Some(rule.error);
             }
         }
         error
     }
 
-    pub(crate) fn harm_packets(&mut self, rule: PacketRule, striker: Striker) {
-        self.packets.push((rule, striker));
+    pub(crate) fn harm_packets(&mut self, rule: PacketRule, trigger: Trigger) {
+        self.packets.push((rule, trigger));
     }
 
-    pub(crate) fn fail_calls(&mut self, rule: CallRule, striker: Striker) {
-        self.calls.push((rule, striker));
+    pub(crate) fn fail_calls(&mut self, rule: CallRule, trigger: Trigger) {
+        self.calls.push((rule, trigger));
     }
 
-    fn strikers(&self) -> impl Iterator<Item = &Striker> {
-        let packets = self.packets.iter().map(|(_, striker)| striker);
-        packets.chain(self.calls.iter().map(|(_, striker)| striker))
+    fn triggers(&self) -> impl Iterator<Item = &Trigger> {
+        let packets = self.packets.iter().map(|(_, trigger)| trigger);
+        packets.chain(self.calls.iter().map(|(_, trigger)| trigger))
     }
 
     /// How often a rule has struck, if it is here.
     pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
-        let mut strikers = self.strikers().filter(|striker| striker.id() == id);
-        strikers.next().map(Striker::struck)
+        let mut triggers = self.triggers().filter(|trigger| trigger.id() == id);
+        triggers.next().map(Trigger::struck)
     }
 
     /// Takes a rule out, if it is here.
     pub(crate) fn remove(&mut self, id: FaultId) {
-        self.packets.retain(|(_, striker)| striker.id() != id);
-        self.calls.retain(|(_, striker)| striker.id() != id);
+        self.packets.retain(|(_, trigger)| trigger.id() != id);
+        self.calls.retain(|(_, trigger)| trigger.id() != id);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::deadlines::Deadlines;
-use super::late::Late;
+use super::delay_queue::DelayQueue;
 use super::outage::Outages;
 use crate::packet::Packet;
 use crate::storage::Ring;
@@ -17,7 +17,7 @@ pub(crate) struct Schedule {
     /// Packets in flight, in the order in which they arrive. In inline mode there are none between two verbs.
     pub(super) flight: Box<Ring<Packet>>,
     /// Packets in flight that fault rules hold back.
-    pub(super) late: Late,
+    pub(super) delayed: DelayQueue,
     /// Queue pairs that have asked for a turn, with their nodes. They get it after the packets that arrive by now.
     pub(super) turns: VecDeque<(u32, Id)>,
     pub(super) outages: Outages,
@@ -34,7 +34,7 @@ pub(super) enum Due {
     /// The first packet in flight arrives.
     Packet,
     /// The first packet that was held back arrives.
-    LatePacket,
+    DelayedPacket,
     /// A timer of a node, or of the connection manager, fires.
     Timer(u32),
 }
@@ -67,11 +67,11 @@ impl Schedule {
         // A packet arrives before a timer fires, so that an acknowledgement that comes in time is in time.
         if let Some(at) = packet.filter(|at| *at <= limit && is_before_timer(*at)) {
             // Of two packets that arrive at one time, the late one left first.
-            let is_late = self.late.next_at() == Some(at);
+            let is_late = self.delayed.next_at() == Some(at);
             return Some((
                 at,
                 if is_late {
-                    Due::LatePacket
+                    Due::DelayedPacket
                 } else {
                     Due::Packet
                 },
@@ -84,7 +84,7 @@ impl Schedule {
     /// When the next packet arrives.
     pub(super) fn next_packet(&self) -> Option<Time> {
         let packet = self.flight.front().map(|packet| packet.arrives);
-        sooner(packet, self.late.next_at())
+        sooner(packet, self.delayed.next_at())
     }
 
     /// When a queue pair has its turn: now, if one waits for it.
@@ -96,10 +96,10 @@ impl Schedule {
     pub(crate) fn fly(&mut self, packet: Packet) {
         let (link, arrives) = (packet.route.link(), packet.arrives);
         *self.flight.push() = packet;
-        if self.late.is_empty() {
+        if self.delayed.is_empty() {
             return;
         }
-        for overtaken in self.late.overtake(link) {
+        for overtaken in self.delayed.overtake(link) {
             *self.flight.push() = Packet {
                 arrives,
                 ..overtaken
@@ -109,7 +109,7 @@ impl Schedule {
 
     /// Holds a packet back until it arrives, or until `behind` packets have overtaken it, if that is not 0.
     pub(super) fn hold(&mut self, packet: Packet, behind: u32) {
-        self.late.hold(packet, behind);
+        self.delayed.hold(packet, behind);
         self.deadlines.is_sooner = true;
     }
 }

@@ -43,8 +43,8 @@ pub(crate) struct Gateway {
     /// Ports of each node.
     ports: u8,
     /// By node, queue pairs that packets of other processes may be for, as last counted; behind them, ids of rdma_cm.
-    listeners: Vec<u32>,
-    all_listeners: u32,
+    remote_qps: Vec<u32>,
+    all_remote_qps: u32,
 }
 
 /// Bytes that may wait to be sent.
@@ -52,7 +52,7 @@ const CROWDED: usize = 1 << 20;
 
 /// Where something comes in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Entrance {
+pub(crate) enum RxSource {
     Port(PortId),
     /// At the socket of a group: a copy for this process.
     Group(Gid),
@@ -73,8 +73,8 @@ impl Gateway {
             turns: VecDeque::new(),
             addresses: BTreeSet::new(),
             ports: config.ports,
-            listeners: vec![0; config.nodes as usize + 1],
-            all_listeners: 0,
+            remote_qps: vec![0; config.nodes as usize + 1],
+            all_remote_qps: 0,
         }))
     }
 
@@ -115,10 +115,10 @@ impl Gateway {
     }
 
     /// Packets of other processes may be for so many queue pairs of a node now: how many there are in all.
-    pub(crate) fn count_listeners(&mut self, node: u32, now: u32) -> u32 {
-        let before = mem::replace(&mut self.listeners[node as usize], now);
-        self.all_listeners = self.all_listeners - before + now;
-        self.all_listeners
+    pub(crate) fn count_remote_qps(&mut self, node: u32, now: u32) -> u32 {
+        let before = mem::replace(&mut self.remote_qps[node as usize], now);
+        self.all_remote_qps = self.all_remote_qps - before + now;
+        self.all_remote_qps
     }
 
     /// Whether something is to be sent.
@@ -188,8 +188,8 @@ impl Fabric {
     }
 
     /// Takes packets of other processes in and delivers them. What they ask for leaves in one turn, and the rest later.
-    pub(super) fn let_arrive(&mut self, entrance: Entrance, take_in: impl FnOnce(&mut Fabric)) {
-        if let Entrance::Port(to) = entrance {
+    pub(super) fn let_arrive(&mut self, source: RxSource, take_in: impl FnOnce(&mut Fabric)) {
+        if let RxSource::Port(to) = source {
             let gateway = self.gateway.as_ref();
             let is_crowded = gateway.is_some_and(|gateway| gateway.is_crowded());
             let turns = &mut self.node_mut(to.node).device.turns;
@@ -222,15 +222,15 @@ impl Fabric {
 
     fn node_numbers(&self) -> Range<u32> {
         let gateway = self.gateway.as_ref();
-        0..gateway.map_or(0, |gateway| gateway.listeners.len() - 1) as u32
+        0..gateway.map_or(0, |gateway| gateway.remote_qps.len() - 1) as u32
     }
 
     /// Packets of other processes are there that nobody has read and nobody will.
-    pub(super) fn note_unread(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
+    pub(super) fn note_unread(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
         let (Some(gateway), Some(ip)) = (&self.gateway, Ip::new(came.from, address)) else {
             return;
         };
-        let Entrance::Port(to) = entrance else { return };
+        let RxSource::Port(to) = source else { return };
         if !gateway.network.has(came.from) {
             return;
         }
@@ -270,9 +270,9 @@ impl Fabric {
     }
 
     /// Packets of another process came in.
-    pub(crate) fn arrive(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
-        self.let_arrive(entrance, |fabric| {
-            fabric.take_in(entrance, address, came);
+    pub(crate) fn arrive(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
+        self.let_arrive(source, |fabric| {
+            fabric.take_in(source, address, came);
         });
     }
 
@@ -282,15 +282,15 @@ impl Fabric {
         }
     }
 
-    fn take_in(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
+    fn take_in(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
         let Some(gateway) = &self.gateway else { return };
         let is_own = gateway.addresses.contains(&came.from);
         let is_stranger = !gateway.network.has(came.from);
-        let ports = match entrance {
-            Entrance::Port(port) => vec![port],
+        let ports = match source {
+            RxSource::Port(port) => vec![port],
             // Members here got it when it was sent. An address alone does not tell who sent it, if others share it.
-            Entrance::Group(_) if is_own && gateway.network.given().is_none() => return,
-            Entrance::Group(group) => self.ports_of_members(&group),
+            RxSource::Group(_) if is_own && gateway.network.given().is_none() => return,
+            RxSource::Group(group) => self.ports_of_members(&group),
         };
         let Some(ip) = Ip::new(came.from, address) else {
             return;
@@ -301,7 +301,7 @@ impl Fabric {
             for port in &ports {
                 match is_stranger {
                     true => self.refuse(*port, DropReason::OtherFabric),
-                    false => self.arrive_at(*port, entrance, (ip, came.port), is_own, datagram),
+                    false => self.arrive_at(*port, source, (ip, came.port), is_own, datagram),
                 }
             }
         }
@@ -310,7 +310,7 @@ impl Fabric {
     fn arrive_at(
         &mut self,
         to: PortId,
-        entrance: Entrance,
+        source: RxSource,
         (ip, port): (Ip, u16),
         is_own: bool,
         bytes: &[u8],
@@ -322,7 +322,7 @@ impl Fabric {
             Err(_) => return self.refuse(to, DropReason::NotRoceDatagram),
         };
         let mut route = frame::route(&received, PortId::OUTSIDE, to);
-        if let Entrance::Group(group) = entrance {
+        if let RxSource::Group(group) = source {
             route.dgid = group;
         }
         let packet = match self.node(to.node).packet_of(received, route) {
@@ -332,7 +332,7 @@ impl Fabric {
         };
         let ports = &self.node(to.node).device.ports;
         let is_copy = is_own && !ports.is_of_other_tenant(packet.src_qpn);
-        if is_copy && matches!(entrance, Entrance::Group(_)) {
+        if is_copy && matches!(source, RxSource::Group(_)) {
             return;
         }
         let packet = Packet {

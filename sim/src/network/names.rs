@@ -26,16 +26,16 @@ type Services = BTreeMap<CmId, Vec<Arc<Service>>>;
 impl Sim {
     /// Whether an address is of the machine, though of no device: it leads to the first port.
     pub(crate) fn is_of_machine(&self, address: IpAddr) -> bool {
-        let is_of_machine = match &self.world.sockets {
+        let is_of_machine = match &self.runtime.sockets {
             Some(sockets) => sockets.network().is_of_machine(address),
-            None => is_of_program(self.world.config.mode, address),
+            None => is_of_program(self.runtime.config.mode, address),
         };
         is_of_machine && !self.look_at(|_, host| host.port_at(address).is_some())
     }
 
     /// The address of the device that an address of the machine leads to: where its port is listened at, or the own one.
     pub(crate) fn leads_to(&self, id: CmId, dst: SocketAddr) -> Option<IpAddr> {
-        if self.world.sockets.is_none() {
+        if self.runtime.sockets.is_none() {
             let first = self.look_at(|_, host| host.loopback())?;
             return self.is_of_machine(dst.ip()).then_some(first.address);
         }
@@ -45,7 +45,7 @@ impl Sim {
 
     /// The own address that an address of the machine leads to, and that where its port is listened at, if it is.
     fn who_listens(&self, id: CmId, dst: SocketAddr) -> Option<(Option<IpAddr>, Option<IpAddr>)> {
-        let network = self.world.sockets.as_ref()?.network();
+        let network = self.runtime.sockets.as_ref()?.network();
         let is_own = self.look_at(|_, host| host.port_at(dst.ip()).is_some());
         let is_shared = is_own && network.given().is_some();
         if !is_shared && (is_own || !network.is_of_machine(dst.ip())) {
@@ -100,7 +100,7 @@ impl Sim {
         (id, port): (CmId, u16),
         mut bind: impl FnMut() -> Result<()>,
     ) -> Result<()> {
-        let Some(sockets) = &self.world.sockets else {
+        let Some(sockets) = &self.runtime.sockets else {
             return bind();
         };
         let mut tries = 0;
@@ -132,7 +132,7 @@ impl Sim {
     /// The names of an id. Other ids of the process with the same port have some of them already.
     fn take_names(&self, id: CmId, services: &Services) -> io::Result<Vec<Arc<Service>>> {
         let attr = self.query_id(id).ok();
-        let Some((sockets, attr)) = self.world.sockets.as_ref().zip(attr) else {
+        let Some((sockets, attr)) = self.runtime.sockets.as_ref().zip(attr) else {
             return Ok(Vec::new());
         };
         let network = sockets.network();
@@ -169,7 +169,7 @@ impl Sim {
 
     /// An id listens: clients that look for its port are led to it. A port that is only bound refuses connections.
     pub(crate) fn open_names(&self, id: CmId) {
-        let Some(sockets) = &self.world.sockets else {
+        let Some(sockets) = &self.runtime.sockets else {
             return;
         };
         for service in sockets.services.lock().get(&id).into_iter().flatten() {
@@ -179,7 +179,11 @@ impl Sim {
 
     /// An id is gone: so are its names.
     pub(crate) fn drop_names(&self, id: CmId) {
-        let services = self.world.sockets.as_ref().map(|sockets| &sockets.services);
+        let services = self
+            .runtime
+            .sockets
+            .as_ref()
+            .map(|sockets| &sockets.services);
         // Not under the lock: it waits for a thread.
         let names = services.and_then(|services| services.lock().remove(&id));
         drop(names);

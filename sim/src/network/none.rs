@@ -14,7 +14,7 @@ use crate::device::Outside;
 use crate::fabric::Fabric;
 use crate::memory::SharedMemory;
 use crate::packet::Packet;
-use crate::runtime::World;
+use crate::runtime::Runtime;
 use crate::sync::MutexGuard;
 use crate::verbs::Sim;
 
@@ -40,7 +40,7 @@ impl Sockets {
 pub(crate) struct Receiver(Infallible);
 
 impl Receiver {
-    pub(crate) fn of(_: &Arc<World>) -> Option<Arc<Self>> {
+    pub(crate) fn of(_: &Arc<Runtime>) -> Option<Arc<Self>> {
         None
     }
 }
@@ -62,9 +62,9 @@ impl Gateway {
     }
 }
 
-pub(crate) fn note_unread(_: &World) {}
+pub(crate) fn note_unread(_: &Runtime) {}
 
-impl World {
+impl Runtime {
     pub(crate) fn outside(&self, _: &AhAttr) -> Outside {
         None
     }

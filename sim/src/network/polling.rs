@@ -13,7 +13,7 @@ use super::sockets::Sockets;
 use crate::address::ip_of;
 use crate::device::Outside;
 use crate::fabric::Fabric;
-use crate::runtime::World;
+use crate::runtime::Runtime;
 use crate::runtime::idle::Turn;
 use crate::sync::MutexGuard;
 
@@ -24,7 +24,7 @@ const POLLS: u32 = 64;
 /// How long a thread waits for another one to send.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-impl World {
+impl Runtime {
     /// Whether the network is known to lead nowhere for the destination of an address vector. The answer takes system
     /// calls, so the caller does not hold the lock.
     pub(crate) fn outside(&self, attr: &AhAttr) -> Outside {
@@ -55,7 +55,7 @@ impl World {
     /// Sends pending output, and reads the sockets if a queue pair can receive from other processes. Returns whether a
     /// packet arrived.
     pub(crate) fn poll_sockets(&self) -> bool {
-        let Some(sockets) = self.sockets.as_ref().filter(|of| of.has_listeners()) else {
+        let Some(sockets) = self.sockets.as_ref().filter(|of| of.has_remote_qps()) else {
             return false;
         };
         sockets.count_look();
@@ -98,12 +98,12 @@ impl World {
 
     /// Whether a thread that has polled this many times polls once more before it sleeps.
     pub(super) fn polls_again(&self, polls: u32) -> bool {
-        polls < POLLS && self.sockets.as_ref().is_some_and(Sockets::has_listeners)
+        polls < POLLS && self.sockets.as_ref().is_some_and(Sockets::has_remote_qps)
     }
 
     /// Polls the sockets before a thread sleeps. After the last poll the receiver thread takes over.
     pub(super) fn poll_again(&self, polls: &mut u32) {
-        self.look_around(Turn::Others);
+        self.yield_or_poll(Turn::Others);
         *polls += 1;
         if let Some(sockets) = &self.sockets
             && *polls == POLLS

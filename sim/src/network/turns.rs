@@ -11,7 +11,7 @@ use verbs_api::{
 };
 use verbs_roce::{Frame, Ip, Ipv4};
 
-use super::gateway::Entrance;
+use super::gateway::RxSource;
 use crate::fabric::Fabric;
 use crate::packet::payload::Payload;
 use crate::packet::{AtomicEth, AtomicOp, Op, Packet, PortId, Psn, Reth, Route};
@@ -153,7 +153,7 @@ impl Connection {
 
 /// Packets come in one train.
 fn arrive(fabric: &mut Fabric, train: Vec<Packet>) -> Vec<Left> {
-    fabric.let_arrive(Entrance::Port(TO), |fabric| {
+    fabric.let_arrive(RxSource::Port(TO), |fabric| {
         train
             .into_iter()
             .for_each(|packet| fabric.schedule.fly(packet));
@@ -207,7 +207,7 @@ fn numbers(left: &[Left], of: &Connection) -> Vec<u32> {
 fn a_train_of_requests_for_a_long_read_takes_little_memory_and_holds_up_no_other() {
     let target = Answerer::new("turns_train");
     let (greedy, other) = (target.link(77), target.link(78));
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         let read = greedy.read(0, target.reth(0, LONG));
         let first = arrive(fabric, vec![read; 60]);
         assert_eq!(first.len(), BURST);
@@ -237,7 +237,7 @@ fn a_train_of_requests_for_a_long_read_takes_little_memory_and_holds_up_no_other
 fn answers_leave_in_order_behind_a_long_read() {
     let target = Answerer::new("turns_order");
     let link = target.link(77);
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         let train = vec![
             link.read(0, target.reth(0, LONG)),
             link.send(LONG),
@@ -275,7 +275,7 @@ fn answers_leave_in_order_behind_a_long_read() {
 fn a_duplicate_that_is_not_part_of_a_read_is_dropped() {
     let target = Answerer::new("turns_duplicates");
     let link = target.link(77);
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         arrive(fabric, vec![link.read(0, target.reth(10, 4))]);
         let other_key = Reth {
             rkey: target.mem.rkey ^ 1,
@@ -305,7 +305,7 @@ fn few_requests_wait_behind_a_read() {
     const WAITING: usize = 64;
     let target = Answerer::new("turns_waiting");
     let link = target.link(77);
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         let mut all = arrive(fabric, vec![link.read(0, target.reth(0, LONG))]);
         let reth = |_| target.reth(0, 1);
         let train: Vec<_> = (0..200).map(|at| link.read(LONG + at, reth(at))).collect();
@@ -319,7 +319,7 @@ fn few_requests_wait_behind_a_read() {
         assert_eq!(next, [(link.peer, nak, PacketOpcode::RcAcknowledge)]);
     });
     // What is left of a read goes with the connection.
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         let psn = LONG + WAITING;
         arrive(fabric, vec![link.read(psn, target.reth(0, 100))]);
         assert!(fabric.gateway.as_ref().unwrap().has_turns());
@@ -328,7 +328,7 @@ fn few_requests_wait_behind_a_read() {
         .sim
         .destroy_qp(link.qp, verbs_api::Wait::Poll)
         .unwrap();
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         assert_eq!(turns(fabric), []);
     });
 }

@@ -21,7 +21,7 @@
 //! | `alone` | a node of its own, for searches |
 
 mod alone;
-mod door;
+mod demux;
 mod find;
 mod garble;
 mod groups;

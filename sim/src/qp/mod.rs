@@ -268,7 +268,7 @@ impl Qp {
         device.timers.set(self.common.index(), None);
         let was_in_error = self.common.state() == QpState::Err;
         self.common.set_state(device, QpState::Err);
-        device.domains.place_late(&device.base);
+        device.domains.flush_deferred_writes(&device.base);
         self.responder.reads.stop();
         self.flush_sends(device);
         self.flush_recvs(device);

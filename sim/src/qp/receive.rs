@@ -133,7 +133,7 @@ impl Qp {
         match responder.order(packet.psn) {
             Order::Expected => {}
             Order::Ahead => {
-                responder.miss(qp, device);
+                responder.send_seq_nak(qp, device);
                 why::note_other_psn(responder, device, packet);
                 return Err(DropReason::PsnAhead);
             }
@@ -167,7 +167,7 @@ impl Qp {
             Refusal::Lost => Err(DropReason::MemoryGone),
             Refusal::NotReady if device.base.behavior.rnr => {
                 let (qp, responder) = (&self.common, &mut self.responder);
-                responder.ask_to_wait(qp, device, packet.psn);
+                responder.send_rnr_nak(qp, device, packet.psn);
                 Err(DropReason::NoReceive)
             }
             Refusal::NotReady => {

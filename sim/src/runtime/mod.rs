@@ -3,7 +3,7 @@
 pub(crate) mod clock;
 pub(crate) mod idle;
 pub(crate) mod roster;
+mod shared;
 pub(crate) mod timer_thread;
-mod world;
 
-pub(crate) use world::World;
+pub(crate) use shared::Runtime;

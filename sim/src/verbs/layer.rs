@@ -41,7 +41,7 @@ impl Annotation {
     /// Adds it to the trace, if one is kept.
     pub fn note(self, sim: &Sim) {
         let Self { node, text: call } = self;
-        sim.world
+        sim.runtime
             .with(|fabric| fabric.record(node, TraceEvent::Call { call }));
     }
 }
@@ -57,7 +57,8 @@ impl Misuse {
             text: self.text,
             place: self.place,
         };
-        sim.world.with(|fabric| note_mistake(fabric, node, problem));
+        sim.runtime
+            .with(|fabric| note_mistake(fabric, node, problem));
     }
 }
 
@@ -65,7 +66,7 @@ impl Unposted {
     /// Adds it to the diagnosis: its queue pair goes.
     pub fn note(&self, sim: &Sim) {
         let (problem, node) = (self.problem(), node_of(self.qp.context()));
-        sim.world.with(|fabric| {
+        sim.runtime.with(|fabric| {
             let journal = &mut fabric.node_mut(node).device.base.journal;
             journal.note(problem, self.begun_at);
         });

@@ -17,7 +17,7 @@ use crate::config::{Mode, SimConfig};
 use crate::device::EmptyCqs;
 use crate::device::{bad_handle, node_of};
 use crate::diagnosis::note_endless;
-use crate::direct::keeps_ways;
+use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::network::Sockets;
 use crate::node::Node;
@@ -27,7 +27,7 @@ use crate::verbs::watch::Watch;
 
 /// A fabric that threads share.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Runtime {
     pub(crate) config: SimConfig,
     pub(crate) fabric: Mutex<Fabric>,
     /// One a node, and one for the connection manager, for threads that wait for something to happen there. Notified with the lock
@@ -49,7 +49,7 @@ pub(crate) struct World {
     pub(crate) sockets: Option<Sockets>,
 }
 
-impl World {
+impl Runtime {
     pub(crate) fn new(config: SimConfig) -> Self {
         assert!(
             !(CHECKED && config.mode == Mode::RealTime),
@@ -198,14 +198,14 @@ impl World {
         if self.clock.is_some() {
             match idle::polled_in_vain() {
                 Turn::Own => {}
-                turn => self.look_around(turn),
+                turn => self.yield_or_poll(turn),
             }
         }
     }
 
     /// Takes what has come from other processes, if something can; else it is perhaps others' turn.
     #[cold]
-    pub(crate) fn look_around(&self, turn: Turn) {
+    pub(crate) fn yield_or_poll(&self, turn: Turn) {
         if self.poll_sockets() {
             return;
         }
@@ -297,7 +297,7 @@ impl World {
             verb,
             wait,
             wait_for,
-            |fabric| match keeps_ways(verb) {
+            |fabric| match keeps_paths(verb) {
                 true => fabric.work_quietly(node, &mut attempt),
                 false => fabric.work(node, &mut attempt),
             },

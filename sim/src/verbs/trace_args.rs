@@ -9,33 +9,33 @@ use verbs_api::{
 };
 
 /// What a verb returned.
-pub(crate) trait Say {
-    fn say(&self) -> String;
+pub(crate) trait TraceArgs {
+    fn args(&self) -> String;
 }
 
-impl Say for () {
-    fn say(&self) -> String {
+impl TraceArgs for () {
+    fn args(&self) -> String {
         String::new()
     }
 }
 
-impl Say for CqEvent {
-    fn say(&self) -> String {
+impl TraceArgs for CqEvent {
+    fn args(&self) -> String {
         self.cq.to_string()
     }
 }
 
-macro_rules! say {
+macro_rules! args {
     ($($name:ident)*) => { $(
-        impl Say for $name {
-            fn say(&self) -> String {
+        impl TraceArgs for $name {
+            fn args(&self) -> String {
                 self.to_string()
             }
         }
     )* };
 }
 
-say!(usize u64 Context Pd Mr Mw CompChannel Cq Qp Ah Srq Xrcd AsyncEvent CmChannel CmId CmEvent);
+args!(usize u64 Context Pd Mr Mw CompChannel Cq Qp Ah Srq Xrcd AsyncEvent CmChannel CmId CmEvent);
 
 /// Sends that are posted.
 pub(crate) fn sends(list: &[SendWr<'_>]) -> String {

@@ -5,13 +5,13 @@
 
 /// Places that no queue has now, by how many are in a row.
 #[derive(Debug)]
-pub(crate) struct Spare<T> {
+pub(crate) struct FreeList<T> {
     least: Vec<Vec<T>>,
     /// Twice as many, and so on.
     more: Vec<Vec<Vec<T>>>,
 }
 
-impl<T> Default for Spare<T> {
+impl<T> Default for FreeList<T> {
     fn default() -> Self {
         Self {
             least: Vec::new(),
@@ -21,13 +21,13 @@ impl<T> Default for Spare<T> {
 }
 
 /// A clone has no places of its own yet.
-impl<T> Clone for Spare<T> {
+impl<T> Clone for FreeList<T> {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl<T: Default> Spare<T> {
+impl<T: Default> FreeList<T> {
     /// Places that are lent in a row: so many, or a power of two times as many.
     pub(crate) const LEAST: usize = 4;
     /// So many rows of the least are kept at most, and of others half as many; the rest goes back to the allocator.
@@ -35,7 +35,7 @@ impl<T: Default> Spare<T> {
 
     /// A row of the least places. They are as those who used them before left them.
     #[inline(always)]
-    pub(crate) fn lend_least(&mut self) -> Vec<T> {
+    pub(crate) fn take_least(&mut self) -> Vec<T> {
         match self.least.pop() {
             Some(places) => places,
             None => Self::make(Self::LEAST),
@@ -44,7 +44,7 @@ impl<T: Default> Spare<T> {
 
     /// As above, so many: a power of two times the least.
     #[inline(never)]
-    pub(crate) fn lend(&mut self, count: usize) -> Vec<T> {
+    pub(crate) fn take(&mut self, count: usize) -> Vec<T> {
         let kept = self.more.get_mut(Self::size(count)).and_then(Vec::pop);
         kept.unwrap_or_else(|| Self::make(count))
     }

@@ -8,7 +8,7 @@ use verbs_api::{
     BatchEnd, Handle, Qp as QpHandle, QpType, SendFlags, SendOp, SendOps, SendWr, Verb,
 };
 
-use super::conditions::{Detour, End, EndMut, Leaving, atomic_result, ensure};
+use super::conditions::{End, EndMut, PreparedSend, SlowPath, atomic_result, ensure};
 #[cfg(test)]
 use super::tally::Tally;
 use crate::memory::{Gathered, Span, move_bytes};
@@ -40,7 +40,7 @@ impl Direct {
 }
 
 /// Carries messages out at once.
-pub(crate) struct Carrier<'f> {
+pub(crate) struct FastPath<'f> {
     pub(crate) slots: &'f mut [NodeSlot],
     pub(crate) direct: &'f mut Direct,
     pub(crate) news: &'f mut Vec<u32>,
@@ -48,19 +48,19 @@ pub(crate) struct Carrier<'f> {
     pub(crate) site: Option<Site>,
 }
 
-impl Carrier<'_> {
+impl FastPath<'_> {
     /// Carries out work requests at once, from the first on; how many.
     #[inline(always)]
-    pub(crate) fn carry_out(&mut self, index: u32, qp: QpHandle, list: &[SendWr<'_>]) -> usize {
+    pub(crate) fn send(&mut self, index: u32, qp: QpHandle, list: &[SendWr<'_>]) -> usize {
         match list {
             _ if !self.direct.is_allowed => 0,
-            [wr] => self.carries(index, qp, wr, 1).into(),
-            list => self.carry_list(index, qp, list),
+            [wr] => self.try_send(index, qp, wr, 1).into(),
+            list => self.send_list(index, qp, list),
         }
     }
 
     /// Carries out a batch of one work request; whether it did. A larger one is posted as a whole or not at all.
-    pub(crate) fn carry_batch(
+    pub(crate) fn send_batch(
         &mut self,
         index: u32,
         qp: QpHandle,
@@ -70,7 +70,7 @@ impl Carrier<'_> {
         let ([wr], BatchEnd::Complete, true) = (list, end, self.direct.is_allowed) else {
             return false;
         };
-        self.has_in_batches(index, qp, wr) && self.carries_in_list(index, qp, wr, 1)
+        self.has_in_batches(index, qp, wr) && self.try_send_in_list(index, qp, wr, 1)
     }
 
     fn has_in_batches(&self, index: u32, qp: QpHandle, wr: &SendWr<'_>) -> bool {
@@ -100,7 +100,7 @@ impl Carrier<'_> {
 
     /// As above, of a list of several.
     #[inline(never)]
-    fn carry_list(&mut self, index: u32, qp: QpHandle, list: &[SendWr<'_>]) -> usize {
+    fn send_list(&mut self, index: u32, qp: QpHandle, list: &[SendWr<'_>]) -> usize {
         // What a read or an atomic brings back lands once the rest of the list has left, and a read sees what that does.
         let is_read = |op: &SendOp| matches!(op, SendOp::RdmaRead { .. });
         let shows = |two: &[SendWr<'_>]| {
@@ -111,43 +111,43 @@ impl Carrier<'_> {
             return 0;
         }
         let mut all = list.iter();
-        let stopped = all.position(|wr| !self.carries_in_list(index, qp, wr, list.len()));
+        let stopped = all.position(|wr| !self.try_send_in_list(index, qp, wr, list.len()));
         stopped.unwrap_or(list.len())
     }
 
     #[inline(never)]
-    fn carries_in_list(&mut self, index: u32, qp: QpHandle, wr: &SendWr<'_>, of: usize) -> bool {
-        self.carries(index, qp, wr, of)
+    fn try_send_in_list(&mut self, index: u32, qp: QpHandle, wr: &SendWr<'_>, of: usize) -> bool {
+        self.try_send(index, qp, wr, of)
     }
 
     /// Carries out a work request of a list of so many; whether it did.
     #[inline(always)]
-    fn carries(&mut self, index: u32, qp: QpHandle, wr: &SendWr<'_>, of: usize) -> bool {
-        let carried = self.carry(index, qp, wr, of);
+    fn try_send(&mut self, index: u32, qp: QpHandle, wr: &SendWr<'_>, of: usize) -> bool {
+        let on_fast_path = self.send_one(index, qp, wr, of);
         #[cfg(test)]
-        self.direct.tally.count(carried);
-        carried.is_ok()
+        self.direct.tally.count(on_fast_path);
+        on_fast_path.is_ok()
     }
 
     #[inline(always)]
-    fn carry(
+    fn send_one(
         &mut self,
         index: u32,
         qp: QpHandle,
         wr: &SendWr<'_>,
         of: usize,
-    ) -> Result<(), Detour> {
+    ) -> Result<(), SlowPath> {
         let Node { qps, device, .. } = &self.slots[index as usize].node;
         let own = qps.get(qp.index(), qp.generation());
-        let own = own.map_err(|_| Detour::NearTransport)?;
+        let own = own.map_err(|_| SlowPath::LocalTransport)?;
         let is_it = own.common.handle.context() == qp.context();
         let requester = own.requester.as_ref().filter(|_| is_it);
-        let way = requester.ok_or(Detour::NearTransport)?.way;
+        let way = requester.ok_or(SlowPath::LocalTransport)?.way;
         if way.epoch != self.direct.epoch {
-            return self.carry_on_new_way(index, qp, wr, of);
+            return self.send_on_new_path(index, qp, wr, of);
         }
         let near = End { qp: own, device };
-        let leaving = near.leave((way, wr), &mut self.direct.local)?;
+        let prepared = near.prepare((way, wr), &mut self.direct.local)?;
         let far = way.node;
         let Node { qps, device, .. } = &self.slots[far as usize].node;
         let qp_there = qps.at(way.peer);
@@ -155,58 +155,61 @@ impl Carrier<'_> {
             qp: qp_there,
             device,
         };
-        let place = there.admit(&leaving, &mut self.direct.remote)?;
+        let place = there.check_receive(&prepared, &mut self.direct.remote)?;
         if far == index || of > 1 {
-            let is_whole = matches!((leaving.local, place), (Gathered::One(_), Gathered::One(_)));
-            self.check_order((index, qp.index()), &leaving, (wr.flags, is_whole), of)?;
+            let is_whole = matches!(
+                (prepared.local, place),
+                (Gathered::One(_), Gathered::One(_))
+            );
+            self.check_order((index, qp.index()), &prepared, (wr.flags, is_whole), of)?;
         }
         let Direct { local, remote, .. } = &*self.direct;
-        let (local, remote) = ((leaving.local, &local[..]), (place, &remote[..]));
-        if leaving.kind.intersects(Kinds::READS) {
+        let (local, remote) = ((prepared.local, &local[..]), (place, &remote[..]));
+        if prepared.kind.intersects(Kinds::READS) {
             bring_back(&wr.op, remote, local);
         } else {
             // SAFETY: the bytes are of regions that were looked up just now.
             unsafe { move_bytes(local, remote) };
         }
-        let ends_first = leaving.way.ends_first && !leaving.kind.intersects(Kinds::READS);
+        let ends_first = prepared.way.ends_first && !prepared.kind.intersects(Kinds::READS);
         if ends_first {
-            self.end(index, qp.index(), &leaving, wr);
+            self.end(index, qp.index(), &prepared, wr);
         }
         let mut there = self.at_mut(far, way.peer);
-        there.take(&leaving, wr.flags);
+        there.take(&prepared, wr.flags);
         self.collect(far);
         if !ends_first {
-            self.end(index, qp.index(), &leaving, wr);
+            self.end(index, qp.index(), &prepared, wr);
         }
         Ok(())
     }
 
     /// As above, once the way has been found.
     #[cold]
-    fn carry_on_new_way(
+    fn send_on_new_path(
         &mut self,
         index: u32,
         qp: QpHandle,
         wr: &SendWr<'_>,
         of: usize,
-    ) -> Result<(), Detour> {
+    ) -> Result<(), SlowPath> {
         if self.at(index, qp.index()).qp.qp_type() == QpType::Ud {
-            return self.carry_datagram(index, qp.index(), wr, of);
+            return self.send_datagram(index, qp.index(), wr, of);
         }
-        self.find_way(index, qp.index())?;
-        self.carry(index, qp, wr, of)
+        self.find_path(index, qp.index())?;
+        self.send_one(index, qp, wr, of)
     }
 
     /// As above, of a queue pair of datagrams.
     #[inline(never)]
-    fn carry_datagram(
+    fn send_datagram(
         &mut self,
         index: u32,
         qp: u32,
         wr: &SendWr<'_>,
         of: usize,
-    ) -> Result<(), Detour> {
-        let asked = self.at(index, qp).ask_datagram(wr)?;
+    ) -> Result<(), SlowPath> {
+        let asked = self.at(index, qp).datagram_query(wr)?;
         let node = asked.to.node;
         let peer = self.find(node, asked.dest_qpn())?;
         self.at(node, peer).answer_datagram(&asked)?;
@@ -219,26 +222,26 @@ impl Carrier<'_> {
         };
         let (mut local, mut remote) = self.direct.take_parts();
         let near = self.at(index, qp);
-        let leaving = near.leave((way, wr), &mut local)?;
+        let prepared = near.prepare((way, wr), &mut local)?;
         let there = self.at(node, peer);
-        let (place, header) = there.admit_datagram((&leaving, &asked), &mut remote)?;
+        let (place, header) = there.check_datagram_receive((&prepared, &asked), &mut remote)?;
         let shows = node == index || of > near.send_capacity();
-        ensure(of == 1 || !shows, Detour::ForItself)?;
+        ensure(of == 1 || !shows, SlowPath::ForItself)?;
         let bytes = &mut self.direct.bytes;
-        bytes.resize(header.len() + leaving.length as usize, 0);
+        bytes.resize(header.len() + prepared.length as usize, 0);
         let (head, data) = bytes.split_at_mut(header.len());
         head.copy_from_slice(&header);
         // SAFETY: the bytes are of regions that were looked up just now.
         unsafe {
             let data = (Gathered::One(Span::of(data)), &[][..]);
-            move_bytes((leaving.local, &local), data);
+            move_bytes((prepared.local, &local), data);
             let all = (Gathered::One(Span::of(bytes)), &[][..]);
             move_bytes(all, (place, &remote));
         }
         (self.direct.local, self.direct.remote) = (local, remote);
-        self.end(index, qp, &leaving, wr);
+        self.end(index, qp, &prepared, wr);
         let mut there = self.at_mut(node, peer);
-        there.take_datagram((&leaving, &asked), wr.flags);
+        there.take_datagram((&prepared, &asked), wr.flags);
         self.collect(node);
         Ok(())
     }
@@ -249,22 +252,22 @@ impl Carrier<'_> {
     fn check_order(
         &self,
         (index, qp): (u32, u32),
-        leaving: &Leaving,
+        prepared: &PreparedSend,
         (flags, is_whole): (SendFlags, bool),
         of: usize,
-    ) -> Result<(), Detour> {
-        let is_for_itself = leaving.way.node == index;
-        let is_taken = leaving.way.ends_first || flags.contains(SendFlags::INLINE);
+    ) -> Result<(), SlowPath> {
+        let is_for_itself = prepared.way.node == index;
+        let is_taken = prepared.way.ends_first || flags.contains(SendFlags::INLINE);
         let shows = match is_for_itself {
             true => of > 1 || is_taken && !is_whole,
             false => of > self.at(index, qp).send_capacity(),
         };
-        ensure(!shows, Detour::ForItself)
+        ensure(!shows, SlowPath::ForItself)
     }
 
     #[inline(never)]
-    fn end(&mut self, index: u32, qp: u32, leaving: &Leaving, wr: &SendWr<'_>) {
-        self.at_mut(index, qp).end(leaving, wr);
+    fn end(&mut self, index: u32, qp: u32, prepared: &PreparedSend, wr: &SendWr<'_>) {
+        self.at_mut(index, qp).end(prepared, wr);
         self.collect(index);
     }
 
@@ -280,11 +283,11 @@ impl Carrier<'_> {
 
     /// Looks for the way of a queue pair to its peer.
     #[cold]
-    fn find_way(&mut self, index: u32, qp: u32) -> Result<(), Detour> {
-        let asked = self.at(index, qp).ask_way()?;
+    fn find_path(&mut self, index: u32, qp: u32) -> Result<(), SlowPath> {
+        let asked = self.at(index, qp).path_query()?;
         let node = asked.to.node;
         let peer = self.find(node, asked.dest_qpn)?;
-        let kinds = self.at(node, peer).answer_way(&asked)?;
+        let kinds = self.at(node, peer).answer_path(&asked)?;
         let way = CachedPath {
             epoch: self.direct.epoch,
             node,
@@ -299,14 +302,14 @@ impl Carrier<'_> {
     }
 
     /// The slot of the queue pair with a number.
-    fn find(&self, node: u32, qp_num: u32) -> Result<u32, Detour> {
+    fn find(&self, node: u32, qp_num: u32) -> Result<u32, SlowPath> {
         let node = &self.slots[node as usize].node;
-        node.find_by_number(qp_num).ok_or(Detour::FarQp)
+        node.find_by_number(qp_num).ok_or(SlowPath::RemoteQp)
     }
 }
 
 /// Whether no way of a message from one queue pair to another depends on what a verb does.
-pub(crate) fn keeps_ways(verb: Verb) -> bool {
+pub(crate) fn keeps_paths(verb: Verb) -> bool {
     matches!(
         verb,
         Verb::PostRecv
@@ -326,7 +329,7 @@ pub(crate) fn keeps_ways(verb: Verb) -> bool {
 #[inline(never)]
 fn bring_back(op: &SendOp, remote: (Gathered, &[Span]), local: (Gathered, &[Span])) {
     if let SendOp::RdmaRead { .. } = op {
-        // SAFETY: as in `carry`.
+        // SAFETY: as in `send_one`.
         unsafe { move_bytes(remote, local) };
         return;
     }

@@ -21,9 +21,9 @@ use crate::rng::Random;
 use crate::{Mode, Sim, SimConfig};
 
 /// What is drawn for one step.
-pub(super) struct Draw(pub(super) Random);
+pub(super) struct Choices(pub(super) Random);
 
-impl Draw {
+impl Choices {
     fn below(&mut self, count: u64) -> u64 {
         self.0.any() % count
     }
@@ -54,7 +54,7 @@ pub(super) struct End {
 /// Two queue pairs, each with its node.
 pub(super) type Pair = [(usize, Qp); 2];
 
-pub(super) struct Side {
+pub(super) struct Twin {
     pub(super) sim: Sim,
     pub(super) ends: Vec<End>,
     pub(super) pairs: Vec<Pair>,
@@ -74,7 +74,7 @@ const ONLY_LOCAL: usize = 2;
 const BYTES_OF_THEIR_OWN: [u8; 70] = [0x5a; 70];
 const ACCESS: Access = Access::ALL_RDMA.union(Access::REMOTE_ATOMIC);
 
-impl Side {
+impl Twin {
     pub(super) fn new(profile: Profile, only_packets: bool) -> Self {
         let config = SimConfig::new().mode(Mode::Inline).seed(5);
         Self::with(config.profile(profile), profile, only_packets)
@@ -84,7 +84,7 @@ impl Side {
         // Some queue pairs are connected with an address that no device has.
         config.behavior.unowned_gid = Check::Accepted;
         let sim = Sim::new(config);
-        sim.world.with(|fabric| {
+        sim.runtime.with(|fabric| {
             fabric.direct.tally.only_packets = only_packets;
             fabric.rewire(|_| ());
         });
@@ -116,7 +116,7 @@ impl Side {
                 ah,
             }
         });
-        let mut side = Self {
+        let mut twin = Self {
             sim,
             ends: ends.into(),
             pairs: Vec::new(),
@@ -139,19 +139,19 @@ impl Side {
             ([0, 1], QpType::Ud, 0, false),
             ([1, 0], QpType::Ud, 1, true),
         ] {
-            let made = ends.map(|end| (end, side.make_qp(end, qp_type, cq, shares)));
+            let made = ends.map(|end| (end, twin.make_qp(end, qp_type, cq, shares)));
             if let [(a, Some(first)), (b, Some(second))] = made {
-                side.pairs.push([(a, first), (b, second)]);
+                twin.pairs.push([(a, first), (b, second)]);
             }
         }
         // One whose peer is itself.
-        if let Some(own) = side.make_qp(0, QpType::Rc, 0, false) {
-            side.pairs.push([(0, own), (0, own)]);
+        if let Some(own) = twin.make_qp(0, QpType::Rc, 0, false) {
+            twin.pairs.push([(0, own), (0, own)]);
         }
-        for pair in side.pairs.clone() {
-            side.connect(pair, &params()).unwrap();
+        for pair in twin.pairs.clone() {
+            twin.connect(pair, &params()).unwrap();
         }
-        side
+        twin
     }
 
     fn make_qp(&self, end: usize, qp_type: QpType, cq: usize, shares: bool) -> Option<Qp> {
@@ -228,7 +228,7 @@ impl Side {
         query.attr.qp_state
     }
 
-    fn list(&self, end: usize, draw: &mut Draw) -> Vec<Sge> {
+    fn list(&self, end: usize, draw: &mut Choices) -> Vec<Sge> {
         let count = draw.any(&[1, 1, 1, 1, 1, 1, 1, 2, 2, 0]);
         let sge = |_| {
             let mem = self.ends[end].mrs[draw.index(3)].1;
@@ -248,7 +248,7 @@ impl Side {
         (0..count).map(sge).collect()
     }
 
-    fn op(&self, far: usize, draw: &mut Draw) -> SendOp {
+    fn op(&self, far: usize, draw: &mut Choices) -> SendOp {
         let at = if draw.one_in(80) {
             ONLY_LOCAL
         } else {
@@ -281,7 +281,7 @@ impl Side {
         }
     }
 
-    fn post(&self, [(near, qp), (far, peer)]: Pair, draw: &mut Draw) -> String {
+    fn post(&self, [(near, qp), (far, peer)]: Pair, draw: &mut Choices) -> String {
         let count = if draw.one_in(12) {
             2 + draw.index(3)
         } else {
@@ -354,7 +354,7 @@ impl Side {
         format!("post {wrs:?}: {:?}", self.sim.post_send(qp, &wrs))
     }
 
-    fn receive(&self, (end, qp): (usize, Qp), draw: &mut Draw) -> String {
+    fn receive(&self, (end, qp): (usize, Qp), draw: &mut Choices) -> String {
         let mem = self.ends[end].mrs[draw.index(3)].1;
         let mut list = vec![mem.sge(draw.below(80), 2000 + draw.below(1500) as u32)];
         match draw.below(120) {
@@ -386,7 +386,7 @@ impl Side {
     }
 
     /// Whatever has broken works again.
-    fn mend(&mut self, draw: &mut Draw) -> String {
+    fn mend(&mut self, draw: &mut Choices) -> String {
         let mut said = String::new();
         for pair @ [(_, qp), (_, peer)] in self.pairs.clone() {
             let broken = [qp, peer].map(|of| self.state_of(of) != QpState::Rts);
@@ -408,7 +408,7 @@ impl Side {
     }
 
     /// Connections that are not as they should be.
-    fn bend(&mut self, draw: &mut Draw) -> String {
+    fn mutate(&mut self, draw: &mut Choices) -> String {
         let [pair, other] = [0; 2].map(|_| self.pairs[draw.index(self.pairs.len())]);
         let [(_, qp), (_, peer)] = pair;
         let mut said = String::new();
@@ -480,7 +480,7 @@ impl Side {
         said
     }
 
-    fn break_rules(&mut self, draw: &mut Draw) -> String {
+    fn break_rules(&mut self, draw: &mut Choices) -> String {
         let fault = match draw.below(7) {
             0 => Fault::fail(Verb::PostSend, ErrorKind::NoMemory).nth(1 + draw.below(3)),
             1 => Fault::complete(WcStatus::RemOpErr).nth(1 + draw.below(3)),
@@ -500,7 +500,7 @@ impl Side {
         String::new()
     }
 
-    pub(super) fn act(&mut self, draw: &mut Draw) -> String {
+    pub(super) fn act(&mut self, draw: &mut Choices) -> String {
         if draw.one_in(400) {
             // Of no queue pair.
             let wr = SendWr::send(1, &[]);
@@ -536,7 +536,7 @@ impl Side {
                 }
                 format!("{event:?}")
             }
-            52 if draw.one_in(4) => self.bend(draw),
+            52 if draw.one_in(4) => self.mutate(draw),
             52..55 => self.mend(draw),
             55 if draw.one_in(24) => {
                 let up = draw.one_in(2);
@@ -594,9 +594,9 @@ impl Side {
     }
 
     /// All that it is, but for what nobody can tell.
-    pub(super) fn told(&self) -> String {
-        self.sim.world.with(|fabric| {
-            let nodes = [0, 1].map(|node| told(fabric.node(node))).concat();
+    pub(super) fn snapshot(&self) -> String {
+        self.sim.runtime.with(|fabric| {
+            let nodes = [0, 1].map(|node| snapshot(fabric.node(node))).concat();
             // Work that is done keeps no place.
             let nodes = nodes.replace("site: Some(Address(1))", "site: None");
             format!("{:?} {:?}\n{nodes}", fabric.now(), fabric.timers())
@@ -605,7 +605,7 @@ impl Side {
 
     pub(super) fn bytes(&self) -> Vec<u8> {
         self.sim
-            .world
+            .runtime
             .with(|fabric| fabric.memory.lock().all_bytes())
     }
 }
@@ -634,10 +634,10 @@ fn region(sim: &Sim, pd: Pd, at: usize) -> (Mr, MrAttr) {
 }
 
 /// All that a node is, but for what nobody can tell.
-fn told(node: &Node) -> String {
-    let mut told = String::new();
+fn snapshot(node: &Node) -> String {
+    let mut snapshot = String::new();
     for (index, qp) in node.qps.iter() {
-        writeln!(told, "qp {index} {:?}", observable(qp)).unwrap();
+        writeln!(snapshot, "qp {index} {:?}", observable(qp)).unwrap();
     }
     let Device {
         base,
@@ -647,18 +647,23 @@ fn told(node: &Node) -> String {
         ..
     } = &node.device;
     for (index, cq) in cqs.table.iter() {
-        writeln!(told, "cq {index} {cq:?}").unwrap();
+        writeln!(snapshot, "cq {index} {cq:?}").unwrap();
     }
     let channels: Vec<_> = cqs.channels.iter().collect();
-    writeln!(told, "{channels:?} {:?}", cqs.moderated.running()).unwrap();
+    writeln!(snapshot, "{channels:?} {:?}", cqs.moderated.running()).unwrap();
     let pds: Vec<_> = domains.pds.iter().collect();
-    writeln!(told, "{pds:?} {:?}", node.device.srqs).unwrap();
+    writeln!(snapshot, "{pds:?} {:?}", node.device.srqs).unwrap();
     let ahs: Vec<_> = domains.ahs.iter().collect();
-    writeln!(told, "{:?} {:?} {ahs:?}", domains.regions, domains.windows).unwrap();
-    writeln!(told, "{ports:?} {:?}", node.device.timers.running()).unwrap();
+    writeln!(
+        snapshot,
+        "{:?} {:?} {ahs:?}",
+        domains.regions, domains.windows
+    )
+    .unwrap();
+    writeln!(snapshot, "{ports:?} {:?}", node.device.timers.running()).unwrap();
     let mut base = base.clone();
     // All simulations number their rules together.
     base.rules = Default::default();
-    writeln!(told, "{base:?}").unwrap();
-    told
+    writeln!(snapshot, "{base:?}").unwrap();
+    snapshot
 }

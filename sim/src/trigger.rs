@@ -21,7 +21,7 @@ impl Strikes {
 
 /// Counts what matched a rule, and decides.
 #[derive(Debug)]
-pub(crate) struct Striker {
+pub(crate) struct Trigger {
     id: FaultId,
     when: When,
     random: Random,
@@ -32,17 +32,17 @@ pub(crate) struct Striker {
 
 /// The striker of a rule that several nodes have: they count together.
 #[derive(Clone, Debug)]
-pub(crate) struct SharedStriker(Arc<Mutex<Striker>>);
+pub(crate) struct SharedTrigger(Arc<Mutex<Trigger>>);
 
 /// Makes strikers.
 #[derive(Debug)]
-pub(crate) struct Strikers {
+pub(crate) struct Triggers {
     seed: u64,
     made: u32,
     strikes: Strikes,
 }
 
-impl Strikers {
+impl Triggers {
     /// Whether strikes are kept is said by `keeps`.
     pub(crate) fn new(seed: u64, keeps: bool) -> Self {
         Self {
@@ -54,10 +54,10 @@ impl Strikers {
 
     /// The striker of the next rule. Which random numbers it gets depends on the seed and on how many
     /// rules there were before it.
-    pub(crate) fn make(&mut self, id: FaultId, when: When) -> Striker {
+    pub(crate) fn make(&mut self, id: FaultId, when: When) -> Trigger {
         let random = Random::new(self.seed, Purpose::Fault, self.made);
         self.made += 1;
-        Striker {
+        Trigger {
             id,
             when,
             random,
@@ -73,7 +73,7 @@ impl Strikers {
     }
 }
 
-impl Striker {
+impl Trigger {
     /// Something matched: whether the rule strikes it. What is not `free` an earlier rule has struck:
     /// it only counts.
     pub(crate) fn strikes(&mut self, free: bool) -> bool {
@@ -105,12 +105,12 @@ impl Striker {
         self.struck
     }
 
-    pub(crate) fn shared(self) -> SharedStriker {
-        SharedStriker(Arc::new(Mutex::new(self)))
+    pub(crate) fn shared(self) -> SharedTrigger {
+        SharedTrigger(Arc::new(Mutex::new(self)))
     }
 }
 
-impl SharedStriker {
+impl SharedTrigger {
     /// As [`Striker::strikes`].
     pub(crate) fn strikes(&self, free: bool) -> bool {
         self.0.lock().strikes(free)

@@ -84,12 +84,12 @@ impl OutPacket {
 
 /// Packets that wait for the fabric to carry them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outbox {
+pub(crate) struct Egress {
     /// In a box, to be exchanged for an empty one.
     packets: Box<Ring<Packet>>,
 }
 
-impl Outbox {
+impl Egress {
     /// Sends a packet, if its port is up.
     #[inline(always)]
     pub(crate) fn send(

@@ -7,7 +7,7 @@ use crate::time::Time;
 
 /// Packets that are held back, in the order in which they arrive: by time, then by when they left.
 #[derive(Debug, Default)]
-pub(super) struct Late {
+pub(super) struct DelayQueue {
     held: BTreeMap<(Time, u64), Held>,
     /// The links with packets that wait to be overtaken.
     lanes: BTreeMap<Link, Lane>,
@@ -34,7 +34,7 @@ struct Lane {
     waiting: BTreeMap<(u64, u64), Time>,
 }
 
-impl Late {
+impl DelayQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
