@@ -269,14 +269,16 @@ pub(crate) fn check_data(
     if let Some(problem) = atomic::problem(behavior.atomic_check, wr, length) {
         return Err(invalid(verb, "atomic", problem));
     }
-    let is_inline = wr.flags.contains(SendFlags::INLINE);
-    if is_inline && wr.op.reads() {
+    if !wr.flags.contains(SendFlags::INLINE) {
+        if wr.inline_data.is_some() {
+            return Err(invalid(verb, "inline data", "is without INLINE"));
+        }
+        return Ok(());
+    }
+    if wr.op.reads() {
         return Err(invalid(verb, "INLINE", "is for Send and RDMA Write"));
     }
-    if !is_inline && wr.inline_data.is_some() {
-        return Err(invalid(verb, "inline data", "is without INLINE"));
-    }
-    if is_inline && length > u64::from(cap.max_inline_data) {
+    if length > u64::from(cap.max_inline_data) {
         let (value, max) = (length as i64, cap.max_inline_data.into());
         let cause = Cause::OutOfRange {
             what: "inline data",
