@@ -4,8 +4,8 @@ use verbs_api::site::Site;
 use verbs_api::{Qp as QpHandle, QpState, QpType, Verb};
 
 use super::fact::QpAt;
+use super::problem::{EndsDiffer, Noted};
 use super::report::note_mistake;
-use super::{Noted, Problem};
 use crate::fabric::Fabric;
 use crate::qp::Qp;
 
@@ -38,8 +38,8 @@ fn problem(
     (_, qp_num): QpAt,
     peer: QpAt,
     (what, own, others): (&'static str, u64, u64),
-) -> Problem {
-    Problem::EndsDiffer {
+) -> EndsDiffer {
+    EndsDiffer {
         qp_num,
         peer,
         what,

@@ -12,7 +12,6 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{ClaimedQueue, Claims, Work, find};
-use crate::diagnosis::Problem;
 use crate::qp::WorkQueue;
 
 /// A work request that is in its queue.
@@ -224,8 +223,9 @@ impl Node {
             false => None,
         };
         self.device.domains.dereg_mr(&mut self.device.base, mr)?;
-        if let Some(problem) = early {
-            self.device.base.note_mistake(problem);
+        if let Some(early) = early {
+            let base = &mut self.device.base;
+            base.journal.deregistered_early(mr, early, base.site);
         }
         Ok(())
     }
@@ -249,8 +249,8 @@ impl Node {
     }
 }
 
-/// Whether the completion of work that names a region has not been polled.
-fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<Problem>> {
+/// Work that names a region and whose completion has not been polled, and where it was posted.
+fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<(String, Option<Site>)>> {
     let index = find(&node.device.domains.regions, Verb::DeregMr, mr)?;
     let own = node.device.domains.regions.at(index);
     let all = own.bytes(0..own.attr.length);
@@ -270,6 +270,5 @@ fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<Problem>> 
         OwnersQueue::Recv(qp) => format!("receive {label:#x} of qp {:#x}", number(qp)),
         OwnersQueue::Shared(srq) => format!("receive {label:#x} of {srq}"),
     };
-    let posted = owner.site;
-    Ok(Some(Problem::DeregisteredEarly { mr, work, posted }))
+    Ok(Some((work, owner.site)))
 }
