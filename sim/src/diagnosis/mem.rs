@@ -1,7 +1,7 @@
 //! Memory that a program changes, unmaps or deregisters while it is the device's.
 
-use verbs_api::Mr;
 use verbs_api::site::Site;
+use verbs_api::{Mr, Srq};
 
 use super::Class;
 use super::journal::Journal;
@@ -60,10 +60,24 @@ impl Describe for Unmapped {
 pub struct DeregisteredEarly {
     /// The region.
     pub mr: Mr,
-    /// The work, the last that was posted.
-    pub work: String,
-    /// Where that was posted, if it is known.
+    /// The program's number for the work, the last that was posted.
+    pub wr_id: u64,
+    /// The queue of that work.
+    pub queue: PostedTo,
+    /// Where it was posted, if that is known.
     pub posted: Option<Site>,
+}
+
+/// The queue of a work request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PostedTo {
+    /// The send queue of the queue pair with this number.
+    Send(u32),
+    /// The receive queue of the queue pair with this number.
+    Recv(u32),
+    /// A shared receive queue.
+    Srq(Srq),
 }
 
 impl Describe for DeregisteredEarly {
@@ -72,7 +86,17 @@ impl Describe for DeregisteredEarly {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self { mr, work, posted } = self;
+        let Self {
+            mr,
+            wr_id,
+            queue,
+            posted,
+        } = self;
+        let work = match queue {
+            PostedTo::Send(qp_num) => format!("send {wr_id:#x} of qp {qp_num:#x}"),
+            PostedTo::Recv(qp_num) => format!("receive {wr_id:#x} of qp {qp_num:#x}"),
+            PostedTo::Srq(srq) => format!("receive {wr_id:#x} of {srq}"),
+        };
         let posted = posted.map(|site| format!(", which was posted at {}", names.place(site)));
         let posted = posted.unwrap_or_default();
         format!("{mr} was deregistered before the completion of {work} was polled{posted}")
@@ -97,9 +121,15 @@ impl Journal {
     pub(crate) fn deregistered_early(
         &mut self,
         mr: Mr,
-        (work, posted): (String, Option<Site>),
+        (wr_id, queue, posted): (u64, PostedTo, Option<Site>),
         site: Option<Site>,
     ) {
-        self.note(DeregisteredEarly { mr, work, posted }, site);
+        let early = DeregisteredEarly {
+            mr,
+            wr_id,
+            queue,
+            posted,
+        };
+        self.note(early, site);
     }
 }

@@ -55,6 +55,7 @@ pub(crate) use of_node::note_closing;
 #[cfg(feature = "network")]
 pub(crate) use of_node::note_unread;
 use problem::Noted;
+pub(crate) use problem::PostedTo;
 pub use problem::{Problem, Unposted};
 pub(crate) use report::{diagnose, keep_fresh, note_mistake, note_refusal, take_fresh};
 pub use suppressions::Suppressions;

@@ -5,6 +5,9 @@ use verbs_api::site::Site;
 use super::words::Names;
 use super::{Certainty, Class};
 
+pub use super::mem::PostedTo;
+pub use super::qp::Difference;
+
 /// A problem, as its group describes it.
 pub(super) trait Describe {
     /// Its class.

@@ -16,11 +16,39 @@ pub struct EndsDiffer {
     /// The node and the number of its peer.
     pub peer: (u32, u32),
     /// What differs, with both values: at the QP, and at its peer.
-    pub what: &'static str,
+    pub what: Difference,
     /// The value at the QP.
     pub own: u64,
     /// The value at its peer.
     pub others: u64,
+}
+
+/// What differs between the ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// The path MTUs.
+    PathMtu,
+    /// The PSN that an end waits for (`rq_psn`), and the one of its peer (`sq_psn`).
+    RqPsn,
+    /// The PSN of an end (`sq_psn`), and the one that its peer waits for (`rq_psn`).
+    SqPsn,
+    /// How many reads an end may have under way (`max_rd_atomic`), and fewer that its peer takes
+    /// (`max_dest_rd_atomic`).
+    Reads,
+}
+
+impl Difference {
+    fn text(self) -> &'static str {
+        match self {
+            Self::PathMtu => "the path MTUs differ",
+            Self::RqPsn => "the PSN that is waited for is not the one that comes",
+            Self::SqPsn => "the PSN that comes is not the one that is waited for",
+            Self::Reads => {
+                "more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic)"
+            }
+        }
+    }
 }
 
 impl Describe for EndsDiffer {
@@ -29,7 +57,7 @@ impl Describe for EndsDiffer {
     }
 
     fn key(&self) -> [&'static str; 2] {
-        [self.what, ""]
+        [self.what.text(), ""]
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
@@ -40,7 +68,7 @@ impl Describe for EndsDiffer {
             own,
             others,
         } = self;
-        let node = names.device(*node);
+        let (node, what) = (names.device(*node), what.text());
         format!("{what}: {own} at qp {qp_num:#x}, and {others} at its peer, qp {peer:#x} of {node}")
     }
 }

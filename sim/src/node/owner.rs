@@ -12,6 +12,7 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{ClaimedQueue, Claims, Work, find};
+use crate::diagnosis::PostedTo;
 use crate::qp::WorkQueue;
 
 /// A work request that is in its queue.
@@ -249,8 +250,11 @@ impl Node {
     }
 }
 
-/// Work that names a region and whose completion has not been polled, and where it was posted.
-fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<(String, Option<Site>)>> {
+/// Work by the program's number for it, its queue, and where it was posted.
+type EarlyWork = (u64, PostedTo, Option<Site>);
+
+/// Work that names a region and whose completion has not been polled.
+fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<EarlyWork>> {
     let index = find(&node.device.domains.regions, Verb::DeregMr, mr)?;
     let own = node.device.domains.regions.at(index);
     let all = own.bytes(0..own.attr.length);
@@ -263,12 +267,11 @@ fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<(String, O
     {
         return Ok(None);
     }
-    let label = owner.label;
     let number = |qp: QpHandle| node.qps.at(qp.index()).common.qp_num;
-    let work = match owner.queue {
-        OwnersQueue::Send(qp) => format!("send {label:#x} of qp {:#x}", number(qp)),
-        OwnersQueue::Recv(qp) => format!("receive {label:#x} of qp {:#x}", number(qp)),
-        OwnersQueue::Shared(srq) => format!("receive {label:#x} of {srq}"),
+    let queue = match owner.queue {
+        OwnersQueue::Send(qp) => PostedTo::Send(number(qp)),
+        OwnersQueue::Recv(qp) => PostedTo::Recv(number(qp)),
+        OwnersQueue::Shared(srq) => PostedTo::Srq(srq),
     };
-    Ok(Some((work, owner.site)))
+    Ok(Some((owner.label, queue, owner.site)))
 }
