@@ -38,6 +38,9 @@
 //! | `runtime` | what lets threads use a fabric: a lock, waits, a clock |
 //! | `verbs` | the traits `Verbs`, `Cm` and `Lab` |
 //! | `diagnosis` | what a program did wrong |
+//!
+//! `diagnosis` is at both ends: the core writes the journal of what goes wrong, and names no more of
+//! it; a report reads the core.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "network"),
@@ -78,6 +81,7 @@ mod verbs;
 pub use config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 pub use descriptor::Guarded;
+pub use diagnosis::problem;
 pub use diagnosis::{
     Certainty, Class, Diagnosis, Finding, Names, PlainNames, Problem, Suppressions, UnknownClass,
     Unposted, Why,

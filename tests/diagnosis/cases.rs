@@ -8,7 +8,7 @@ use verbs_api::{
 use verbs_sim::Sim;
 
 use super::common::{self, End, pair, settle, take_events};
-use super::{QKEY, apart, close, connected, ends, lonely, received};
+use super::{QKEY, apart, close, connect_for_reads, connected, ends, lonely, received};
 
 /// What a program does wrong, the program, and what is found.
 pub(super) type Case = (&'static str, fn(&Sim), &'static [&'static str]);
@@ -610,14 +610,8 @@ pub(super) const CASES: &[Case] = &[
         |sim| {
             let (a, b) = ends(sim);
             let (qp_a, qp_b) = (a.qp(QpType::Rc, 4), b.qp(QpType::Rc, 4));
-            for (qp, of, reads) in [(qp_a, qp_b, 4), (qp_b, qp_a, 1)] {
-                let params = RcParams {
-                    max_rd_atomic: reads,
-                    ..RcParams::default()
-                };
-                let peer = connect::endpoint(sim, of, &params).unwrap();
-                connect::to_endpoint(sim, qp, &peer, &params).unwrap();
-            }
+            connect_for_reads(sim, (qp_a, qp_b), 4);
+            connect_for_reads(sim, (qp_b, qp_a), 1);
             let list = [a.mem.sge(0, 64)];
             a.post(qp_a, SendWr::rdma_write(1, &list, b.mem.remote(0)));
             settle(sim);
@@ -636,18 +630,10 @@ pub(super) const CASES: &[Case] = &[
         |sim| {
             let (a, b) = ends(sim);
             let (qp_a, qp_b) = (a.qp(QpType::Rc, 4), b.qp(QpType::Rc, 4));
-            let connect = |qp, of, reads| {
-                let params = RcParams {
-                    max_rd_atomic: reads,
-                    ..RcParams::default()
-                };
-                let peer = connect::endpoint(sim, of, &params).unwrap();
-                connect::to_endpoint(sim, qp, &peer, &params).unwrap();
-            };
-            connect(qp_a, qp_b, 4);
+            connect_for_reads(sim, (qp_a, qp_b), 4);
             let list = [a.mem.sge(0, 64)];
             a.post(qp_a, SendWr::rdma_read(2, &list, b.mem.remote(0)));
-            connect(qp_b, qp_a, 1);
+            connect_for_reads(sim, (qp_b, qp_a), 1);
             settle(sim);
             a.drain();
         },

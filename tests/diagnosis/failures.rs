@@ -15,7 +15,7 @@ use super::{connected, ends};
 /// Work that failed: its class, its level, and the finding in words.
 fn failures(sim: &Sim) -> Vec<(Class, Certainty, String)> {
     let mistakes = sim.diagnose().mistakes.into_iter();
-    let failed = mistakes.filter(|found| matches!(found.problem, Problem::Failed { .. }));
+    let failed = mistakes.filter(|found| matches!(found.problem, Problem::Failed(_)));
     failed
         .map(|found| (found.class(), found.certainty, found.to_string()))
         .collect()

@@ -46,6 +46,16 @@ fn connected(sim: &Sim) -> (End<'_>, End<'_>, Qp, Qp) {
     (a, b, qp_a, qp_b)
 }
 
+/// Connects a queue pair with its peer, for this many reads under way.
+fn connect_for_reads(sim: &Sim, (qp, of): (Qp, Qp), reads: u8) {
+    let params = RcParams {
+        max_rd_atomic: reads,
+        ..RcParams::default()
+    };
+    let peer = connect::endpoint(sim, of, &params).unwrap();
+    connect::to_endpoint(sim, qp, &peer, &params).unwrap();
+}
+
 /// A QP of `a` with a path MTU of 1024 bytes; that of its peer is 256.
 fn apart(a: &End<'_>, b: &End<'_>, qp_type: QpType) -> Qp {
     let (qp, peer) = (a.qp(qp_type, 4), b.qp(qp_type, 4));
@@ -110,8 +120,12 @@ fn mistakes_are_named_with_their_cause() {
         let sim = Sim::new(SimConfig::new());
         program(&sim);
         let mut diagnosis = sim.diagnose();
-        let was_closed =
-            |problem: &Problem| matches!(problem, Problem::NotDestroyed { closed: true, .. });
+        let was_closed = |problem: &Problem| {
+            matches!(
+                problem,
+                Problem::NotDestroyed(objects) if objects.closed
+            )
+        };
         diagnosis
             .leftovers
             .retain(|finding| was_closed(&finding.problem));
@@ -261,7 +275,7 @@ fn what_a_stopped_program_had_not_done_yet_is_a_hint() {
     .mistakes;
     let waits = mistakes
         .iter()
-        .find(|found| matches!(found.problem, Problem::Waits { .. }));
+        .find(|found| matches!(found.problem, Problem::Waits(_)));
     assert_eq!(waits.unwrap().certainty, Certainty::Certain, "it sleeps");
 }
 

@@ -81,8 +81,8 @@ fn what_is_shown_has_the_numbers_of_the_program() {
     assert_eq!(shown, [RECEIVES, RECEIVES, SENDS, SENDS]);
     let mut failed = Vec::new();
     for finding in bench.sim.diagnose().findings() {
-        if let Problem::Failed { wr_id, .. } = finding.problem {
-            failed.push(wr_id);
+        if let Problem::Failed(work) = &finding.problem {
+            failed.push(work.wr_id);
         }
     }
     failed.sort_unstable();

@@ -12,6 +12,9 @@ use super::conn::Conn;
 use super::groups::Joined;
 use super::host::{Local, Peer};
 
+/// An event that was read, and where.
+pub(crate) type ReadEvent = (CmEventType, Option<Site>);
+
 /// An id.
 #[derive(Clone, Debug)]
 pub(crate) struct Id {
@@ -41,7 +44,7 @@ pub(crate) struct Id {
     /// Events that were read and not acknowledged.
     pub(super) unacked: u32,
     /// The last event that was read, and where.
-    pub(super) last_read: Option<(CmEventType, Option<Site>)>,
+    pub(super) last_read: Option<ReadEvent>,
     /// So many requests may wait to be read.
     pub(super) backlog: usize,
 }

@@ -11,10 +11,9 @@ use super::Arrival;
 use super::bind::Bindings;
 use super::conn::{Conn, Phase};
 use super::host::Host;
-use super::id::{Id, OwnQp, State, wrong_state};
+use super::id::{Id, OwnQp, ReadEvent, State, wrong_state};
 use super::params::check_reads;
 use crate::device::{bad_handle, invalid};
-use crate::diagnosis::{Noted, Problem};
 use crate::rng::Random;
 
 /// The ids.
@@ -63,21 +62,12 @@ impl Ids {
         found.port.map(|local| local.id.node)
     }
 
-    /// Events of an id that were read and not acknowledged.
-    pub(crate) fn unacknowledged(&self, id: CmId) -> Option<Noted> {
+    /// The events of an id that were read and not acknowledged: how many, which was the last, and
+    /// where that was read.
+    pub(crate) fn unacknowledged(&self, id: CmId) -> Option<(u32, Option<ReadEvent>)> {
         let index = self.find(Verb::CmDestroyId, id).ok()?;
-        let Id {
-            unacked: events,
-            last_read,
-            ..
-        } = *self.at(index);
-        let problem = Problem::Unacknowledged {
-            of: id.to_string(),
-            last: last_read.map(|(event, _)| event.to_string()),
-            events,
-        };
-        let read_at = last_read.and_then(|(_, site)| site);
-        (events > 0).then(|| Noted::at(problem, read_at))
+        let id = self.at(index);
+        (id.unacked > 0).then_some((id.unacked, id.last_read))
     }
 
     /// An id has a queue pair from now on, or none.

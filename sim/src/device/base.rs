@@ -14,7 +14,7 @@ use super::check::lacks;
 use super::contexts::OpenDevice;
 use super::events::EventQueue;
 use super::limits::Rules;
-use crate::diagnosis::{FailedWork, Journal, Problem, Why};
+use crate::diagnosis::Journal;
 use crate::packet::{DropReason, Packet};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
@@ -182,22 +182,6 @@ impl Base {
         if let Some(trace) = &mut self.trace {
             trace.push(event);
         }
-    }
-
-    /// The program makes a mistake, in the present verb.
-    #[cold]
-    pub(crate) fn note_mistake(&mut self, problem: Problem) {
-        self.journal.note(problem, self.site);
-    }
-
-    /// A work request failed.
-    pub(crate) fn note_failed(&mut self, failure: FailedWork) {
-        self.journal.failed(failure);
-    }
-
-    /// A request of a peer was refused.
-    pub(crate) fn note_refused(&mut self, packet: &Packet, why: Why) {
-        self.journal.refused(self.now, packet, why);
     }
 
     /// A packet was not taken.

@@ -11,7 +11,7 @@ use super::base::Base;
 use super::check::{InContext, find, in_use};
 use super::cq::Cqs;
 use super::events::{EventQueue, Events};
-use crate::diagnosis::{Noted, Problem};
+use crate::diagnosis::ChannelSeen;
 
 /// A completion channel.
 #[derive(Clone, Debug)]
@@ -36,10 +36,14 @@ impl InContext for Channel {
 }
 
 impl Channel {
-    pub(crate) fn events_left(&self) -> Option<Noted> {
-        let (channel, events) = (self.handle, self.events.len() as u32);
-        let problem = Problem::Unread { channel, events };
-        (events > 0).then(|| Noted::at(problem, self.read_at))
+    /// It, with what is to be seen of it.
+    pub(crate) fn seen(&self) -> ChannelSeen {
+        ChannelSeen {
+            channel: self.handle,
+            events_unread: self.events.len() as u32,
+            was_left: self.was_left,
+            read_at: self.read_at,
+        }
     }
 }
 
@@ -134,9 +138,9 @@ impl Cqs {
         let cq = self.table.at_mut(cq);
         cq.events_unread.remove(0);
         cq.events_unacked += 1;
-        cq.dealings.event_was_read = true;
-        cq.dealings.is_disarmed = true;
-        cq.dealings.event_read_at = base.site;
+        cq.usage.event_was_read = true;
+        cq.usage.is_disarmed = true;
+        cq.usage.event_read_at = base.site;
         let (handle, event) = (cq.handle, CqEvent::new(cq.handle, cq.init.cq_context));
         // The next poll has to be noticed.
         if let Some(shown) = &self.shown.0 {

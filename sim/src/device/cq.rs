@@ -21,11 +21,10 @@ use super::completion::{Completion, CompletionRing, Delivery, Entry, Ticket};
 use super::cq_ex::Extended;
 use super::empty::EmptyCqs;
 use super::events::Numbers;
-use super::left::{Dealings, Left};
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::undefined::undefine;
-use crate::diagnosis::{FailedWork, FailureCause, LabCause, Noted, Standing};
+use crate::diagnosis::{CqSeen, CqUse, FailedWork, FailureCause, LabCause, Standing};
 use crate::time::Timers;
 
 /// A completion queue.
@@ -50,7 +49,7 @@ pub(crate) struct Cq {
     pub(crate) events_unread: Numbers,
     /// Events that were read and not acknowledged.
     pub(crate) events_unacked: u32,
-    pub(super) dealings: Dealings,
+    pub(super) usage: CqUse,
 }
 
 /// The CQs of a device.
@@ -111,12 +110,23 @@ impl Cq {
 
     /// Where an event of it was last read.
     pub(crate) fn event_read_at(&self) -> Option<Site> {
-        self.dealings.event_read_at
+        self.usage.event_read_at
+    }
+
+    /// It has been armed.
+    fn note_armed(&mut self, base: &mut Base) {
+        self.usage.armed_at = base.site;
+        self.usage.is_disarmed = false;
+        self.usage.failure_was_seen = false;
+        self.usage.was_armed_over = self.usage.is_partly_polled;
+        if self.channel.is_none() {
+            base.journal.armed_without_channel(self.handle, base.site);
+        }
     }
 
     /// A queue pair goes, and completions of it are left that nobody has polled.
     pub(crate) fn note_unpolled(&mut self, posted_at: Site) {
-        self.dealings.unpolled_at.get_or_insert(posted_at);
+        self.usage.unpolled_at.get_or_insert(posted_at);
     }
 
     /// It has overrun, and what it held was polled.
@@ -207,7 +217,7 @@ impl Cqs {
             srqs: 0,
             events_unread: Numbers::new(),
             events_unacked: 0,
-            dealings: Dealings::default(),
+            usage: CqUse::default(),
         });
         base.add_object(context, Object::Cq, id.index);
         Ok(CqHandle::from_parts(context, id.index, id.generation))
@@ -357,12 +367,8 @@ impl Cqs {
 
     /// A CQ goes: the work of the completions that were still in it.
     pub(crate) fn remove_cq(&mut self, base: &mut Base, index: u32) -> Vec<Ticket> {
-        let left: Vec<_> = self
-            .left(base, index)
-            .map_or(Vec::new(), |left| left.as_it_goes().collect());
-        for Noted { problem, site, .. } in left {
-            base.journal.note(problem, site);
-        }
+        let seen = self.seen(base, index);
+        base.journal.cq_goes(&seen);
         self.forget_moderation(index);
         let cq = self.table.remove(index);
         base.remove_object(cq.handle.context(), Object::Cq, index);
@@ -554,7 +560,7 @@ impl Cqs {
     pub(crate) fn pop(&mut self, index: u32) -> Option<&Entry> {
         let cq = self.table.at_mut(index);
         let entry = cq.ring.pop()?;
-        cq.dealings.failure_was_seen |= entry.wc.status != WcStatus::Success;
+        cq.usage.failure_was_seen |= entry.wc.status != WcStatus::Success;
         Some(entry)
     }
 
@@ -563,25 +569,33 @@ impl Cqs {
     pub(crate) fn polled(&mut self, index: u32, is_filled: bool) {
         let cq = self.table.at_mut(index);
         let is_empty = cq.ring.is_empty();
-        cq.dealings.was_polled = true;
-        cq.dealings.is_partly_polled = is_filled && !is_empty;
-        cq.dealings.event_was_read = false;
+        cq.usage.was_polled = true;
+        cq.usage.is_partly_polled = is_filled && !is_empty;
+        cq.usage.event_was_read = false;
         if is_empty {
-            cq.dealings.unpolled_at = None;
+            cq.usage.unpolled_at = None;
             self.show(index);
         }
     }
 
-    /// What may be left in a CQ, but in one whose overrun tells more.
-    pub(crate) fn left(&self, base: &Base, index: u32) -> Option<Left<'_>> {
+    /// A CQ, with what is to be seen of it.
+    pub(crate) fn seen(&self, base: &Base, index: u32) -> CqSeen {
         let cq = self.table.at(index);
-        let left = Left {
-            cq,
-            channel: cq.channel.map(|channel| self.channels.at(channel)),
+        let is_success = |entry: &&Entry| entry.wc.status == WcStatus::Success;
+        CqSeen {
+            cq: cq.handle,
+            cqe: cq.cqe,
+            armed: cq.notify.state(),
+            usage: cq.usage.clone(),
+            unpolled: cq.ring.len() as u32,
+            successes: cq.ring.iter().filter(is_success).count() as u32,
+            has_solicited: cq.ring.has_solicited(),
+            are_of_sends: cq.ring.iter().all(|entry| !entry.ticket.is_recv()),
+            channel: cq.channel.map(|channel| self.channels.at(channel).seen()),
+            events_unread: cq.events_unread.len() as u32,
             has_late_event: self.moderated.get(index).is_some(),
             made_at: base.made_at(cq.handle.context(), Object::Cq, index),
-        };
-        (!base.journal.has_overrun(cq.handle)).then_some(left)
+        }
     }
 
     /// From now on shows here which CQs are found empty, or nowhere.
@@ -663,7 +677,7 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
     base.note(TraceEvent::Fault {
         what: "the completion becomes an error",
     });
-    base.note_failed(FailedWork {
+    base.journal.failed(FailedWork {
         qp_num: wc.qp_num,
         receive: ticket.is_recv(),
         label: ticket.label,

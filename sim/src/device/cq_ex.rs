@@ -103,8 +103,8 @@ impl Cqs {
         if self.table.at(index).has_died_empty() && fails {
             return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
         }
-        let dealings = &mut self.table.at_mut(index).dealings;
-        (dealings.was_polled, dealings.event_was_read) = (true, false);
+        let usage = &mut self.table.at_mut(index).usage;
+        (usage.was_polled, usage.event_was_read) = (true, false);
         let Some(Entry { wc, ticket, at, .. }) = self.pop(index).copied() else {
             self.show(index);
             return Err(nothing(verb, "the cq is empty"));

@@ -39,7 +39,6 @@ mod events;
 mod gsi;
 mod key;
 mod lab;
-mod left;
 mod limits;
 mod moderate;
 mod mw;

@@ -8,7 +8,7 @@ use verbs_api::site::Site;
 
 use super::Device;
 use super::region::Mr;
-use crate::diagnosis::{FailureCause, Problem};
+use crate::diagnosis::FailureCause;
 use crate::memory::Gone;
 
 /// What is known of regions, by their slots, where memory is checked; else nothing.
@@ -58,8 +58,7 @@ impl Device {
         if let Some(region) = regions.registered.0.get_mut(&index) {
             region.unmapped = Some((offset, length));
             let (mr, site) = (region.mr, region.site);
-            let problem = Problem::Unmapped { mr, offset, length };
-            self.base.journal.note(problem, site);
+            self.base.journal.unmapped(mr, (offset, length), site);
         }
         true
     }

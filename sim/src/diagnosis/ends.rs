@@ -4,8 +4,8 @@ use verbs_api::site::Site;
 use verbs_api::{Qp as QpHandle, QpState, QpType, Verb};
 
 use super::fact::QpAt;
+use super::problem::{Difference, EndsDiffer, Noted};
 use super::report::note_mistake;
-use super::{Noted, Problem};
 use crate::fabric::Fabric;
 use crate::qp::Qp;
 
@@ -24,7 +24,7 @@ pub(crate) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState)
             Reader::Own => (own_at, peer_at),
             Reader::Peer => (peer_at, own_at),
         };
-        let problem = problem((node, qp_num), peer, (READS, most, taken));
+        let problem = problem((node, qp_num), peer, (Difference::Reads, most, taken));
         let noted = Noted::at(problem, fabric.site.map(Site::with_calls));
         let node = fabric.node_mut(node);
         let reader = node.find_by_number(qp_num);
@@ -37,9 +37,9 @@ pub(crate) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState)
 fn problem(
     (_, qp_num): QpAt,
     peer: QpAt,
-    (what, own, others): (&'static str, u64, u64),
-) -> Problem {
-    Problem::EndsDiffer {
+    (what, own, others): (Difference, u64, u64),
+) -> EndsDiffer {
+    EndsDiffer {
         qp_num,
         peer,
         what,
@@ -52,7 +52,7 @@ fn problem(
 #[derive(Default)]
 struct Facts {
     /// What differs, at the one that has come to a state, and at its peer.
-    differ: Vec<(&'static str, u64, u64)>,
+    differ: Vec<(Difference, u64, u64)>,
     /// Who may have more reads under way than the other takes, how many, and how many are taken. Without reads that does no
     /// harm: it counts from the first one on.
     reads: Option<(Reader, u64, u64)>,
@@ -105,18 +105,14 @@ fn differences(own: &Qp, peer: &Qp, to: QpState) -> Facts {
         if attr.path_mtu != other.path_mtu {
             let bytes = |mtu: verbs_api::Mtu| u64::from(mtu.bytes().unwrap_or_default());
             differ.push((
-                "the path MTUs differ",
+                Difference::PathMtu,
                 bytes(attr.path_mtu),
                 bytes(other.path_mtu),
             ));
         }
         if sends && other.sq_psn != attr.rq_psn {
             let (own, others) = (attr.rq_psn.into(), other.sq_psn.into());
-            differ.push((
-                "the PSN that is waited for is not the one that comes",
-                own,
-                others,
-            ));
+            differ.push((Difference::RqPsn, own, others));
         }
         if sends && is_reliable(own) && other.max_rd_atomic > attr.max_dest_rd_atomic {
             let (most, taken) = (other.max_rd_atomic, attr.max_dest_rd_atomic);
@@ -125,11 +121,7 @@ fn differences(own: &Qp, peer: &Qp, to: QpState) -> Facts {
     } else {
         if attr.sq_psn != other.rq_psn {
             let (own, others) = (attr.sq_psn.into(), other.rq_psn.into());
-            differ.push((
-                "the PSN that comes is not the one that is waited for",
-                own,
-                others,
-            ));
+            differ.push((Difference::SqPsn, own, others));
         }
         if is_reliable(own) && attr.max_rd_atomic > other.max_dest_rd_atomic {
             let (most, taken) = (attr.max_rd_atomic, other.max_dest_rd_atomic);
@@ -138,6 +130,3 @@ fn differences(own: &Qp, peer: &Qp, to: QpState) -> Facts {
     }
     Facts { differ, reads }
 }
-
-const READS: &str =
-    "more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic)";

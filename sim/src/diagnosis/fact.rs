@@ -2,8 +2,9 @@
 
 use core::fmt;
 
+use verbs_api::lab::ArmState;
 use verbs_api::site::Site;
-use verbs_api::{QpState, WcStatus};
+use verbs_api::{CompChannel, Cq, QpState, WcStatus};
 
 use super::cause::Why;
 use crate::time::Time;
@@ -94,4 +95,63 @@ pub(crate) enum Standing {
     GivenUp(u32),
     /// Work that it has posted since then has succeeded.
     Handled,
+}
+
+/// How a program has used a CQ.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CqUse {
+    /// A completion was polled, some time.
+    pub(crate) was_polled: bool,
+    /// The last poll took as many as it asked for, and left some.
+    pub(crate) is_partly_polled: bool,
+    /// An event of it was read, and it was not polled since.
+    pub(crate) event_was_read: bool,
+    /// An event of it was read, and it was not armed since.
+    pub(crate) is_disarmed: bool,
+    /// Where the last event was read.
+    pub(crate) event_read_at: Option<Site>,
+    /// That was so when it was armed: the last poll had left some.
+    pub(crate) was_armed_over: bool,
+    /// A completion was polled since then that tells of a failure: who sees that may stop.
+    pub(crate) failure_was_seen: bool,
+    /// Where it was armed.
+    pub(crate) armed_at: Option<Site>,
+    /// Where the oldest work was posted whose completion was not polled when its queue pair went.
+    pub(crate) unpolled_at: Option<Site>,
+}
+
+/// A CQ, with what is to be seen of it.
+#[derive(Clone, Debug)]
+pub(crate) struct CqSeen {
+    pub(crate) cq: Cq,
+    pub(crate) cqe: u32,
+    pub(crate) armed: ArmState,
+    pub(crate) usage: CqUse,
+    /// Completions in it.
+    pub(crate) unpolled: u32,
+    /// Those of them that are of no failed work: a failure is a finding of its own.
+    pub(crate) successes: u32,
+    /// A solicited one is among them.
+    pub(crate) has_solicited: bool,
+    /// All of them are of sends.
+    pub(crate) are_of_sends: bool,
+    pub(crate) channel: Option<ChannelSeen>,
+    /// Events of it that were not read.
+    pub(crate) events_unread: u32,
+    /// An event of it is put off, and will come.
+    pub(crate) has_late_event: bool,
+    /// Where it was made.
+    pub(crate) made_at: Option<Site>,
+}
+
+/// A completion channel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChannelSeen {
+    pub(crate) channel: CompChannel,
+    /// Events of all its CQs that were not read.
+    pub(crate) events_unread: u32,
+    /// The last event that was read was not the last there was.
+    pub(crate) was_left: bool,
+    /// Where that was read.
+    pub(crate) read_at: Option<Site>,
 }

@@ -6,8 +6,10 @@ use verbs_api::site::Site;
 use verbs_api::table::Table;
 use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
+use super::fact::CqSeen;
 use super::fact::{FailedWork, Standing};
-use super::{Certainty, Noted, Problem, Why, counted};
+use super::problem::{Failed, NotDestroyed, Noted, Unacknowledged, UnreadAsync};
+use super::{Certainty, Why, counted};
 use crate::device::{Device, InContext};
 use crate::node::Node;
 use crate::packet::{DropReason, Packet};
@@ -19,17 +21,26 @@ pub(super) fn findings(node: &Node) -> Findings<'_> {
     Findings { node, closed }
 }
 
+/// A CQ, unless it has overrun: that tells more.
+pub(super) fn cq_seen(device: &Device, index: u32) -> Option<CqSeen> {
+    let seen = device.cqs.seen(&device.base, index);
+    (!device.base.journal.has_overrun(seen.cq)).then_some(seen)
+}
+
 /// A context is about to be closed: notes what it still has (DEV-03).
 pub(crate) fn note_closing(node: &mut Node, context: Context) {
     let closed = Some(context);
     let of_context = Findings { node, closed };
     let (unread, names) = (of_context.unread_async(), of_context.objects());
     for problem in unread {
-        node.device.base.note_mistake(problem);
+        node.device
+            .base
+            .journal
+            .note(problem, node.device.base.site);
     }
     if !names.is_empty() {
         let (contexts, closed) = (0, true);
-        let problem = Problem::NotDestroyed {
+        let problem = NotDestroyed {
             names,
             contexts,
             closed,
@@ -79,7 +90,7 @@ impl Findings<'_> {
             let node = Some(peer);
             Some(Why { node, ..why })
         };
-        let problem = Problem::Failed {
+        let problem = Failed {
             qp_num: failure.qp_num,
             receive: failure.receive,
             wr_id: failure.label,
@@ -132,16 +143,20 @@ impl Findings<'_> {
             }
         }
         for (index, _) in device.cqs.table.iter() {
-            if let Some(left) = device.cqs.left(&device.base, index) {
-                signs.extend(left.too_small(outstanding[index as usize]));
-                signs.extend(left.at_the_end(unpolled.get(&index).copied()));
+            if let Some(seen) = cq_seen(device, index) {
+                signs.extend(seen.too_small(outstanding[index as usize]));
+                signs.extend(seen.at_the_end(unpolled.get(&index).copied()));
             }
         }
         let channels = device.cqs.channels.iter();
-        let unread = channels.filter_map(|(_, channel)| channel.events_left());
+        let unread = channels.filter_map(|(_, channel)| channel.seen().unread());
         signs.extend(unread);
         signs.extend(self.unacknowledged());
-        signs.extend(self.unread_async().into_iter().map(Noted::from));
+        signs.extend(
+            self.unread_async()
+                .into_iter()
+                .map(|problem| Noted::at(problem, None)),
+        );
         signs
     }
 
@@ -153,7 +168,7 @@ impl Findings<'_> {
         let names = self.objects();
         let left = !names.is_empty() || contexts > 0;
         let closed = false;
-        let left = left.then_some(Problem::NotDestroyed {
+        let left = left.then_some(NotDestroyed {
             names,
             contexts,
             closed,
@@ -163,11 +178,11 @@ impl Findings<'_> {
             .iter()
             .cloned()
             .chain(left)
-            .map(Noted::from)
+            .map(|problem| Noted::at(problem, None))
             .collect()
     }
 
-    fn unread_async(&self) -> Vec<Problem> {
+    fn unread_async(&self) -> Vec<UnreadAsync> {
         let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
         let journal = &self.node.device.base.journal;
         let unread = self.node.device.base.unread_async(self.closed);
@@ -194,7 +209,7 @@ impl Findings<'_> {
             *counts.entry((of, event.event_type.into())).or_default() += 1;
         }
         let counts = counts.into_iter();
-        let problem = |((of, event_type), events): ((String, u32), u32)| Problem::UnreadAsync {
+        let problem = |((of, event_type), events): ((String, u32), u32)| UnreadAsync {
             event_type: event_type.into(),
             of,
             events,
@@ -238,7 +253,7 @@ impl Findings<'_> {
             (Some(cq), _) if of_cq > 0 => cq.event_read_at(),
             (_, last) => last.and_then(|(_, site)| site),
         };
-        let problem = Problem::Unacknowledged {
+        let problem = Unacknowledged {
             of,
             last: last.map(|(event, _)| event.to_string()),
             events: of_cq + of_async,

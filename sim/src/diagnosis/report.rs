@@ -9,9 +9,11 @@ use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 
 use super::news::Fresh;
 use super::of_node::findings;
-use super::{
-    Certainty, Class, Diagnosis, FailureCause, Finding, Noted, Problem, Unposted, Why, waits,
+use super::problem::{
+    DeregisteredEarly, Dropped, EndsDiffer, Failed, LostWakeup, Misused, NotArmedAgain,
+    NotDestroyed, Noted, Overrun, Problem, Refused, SolicitedOnly, Unacknowledged, Waits,
 };
+use super::{Certainty, Class, Diagnosis, FailureCause, Finding, Unposted, Why, threads};
 use crate::device::node_of;
 use crate::fabric::Fabric;
 use crate::node::Node;
@@ -27,18 +29,18 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     let mut finding = Finding::new(node, noted);
     finding.site = finding.site.filter(|site| !is_own(site));
     match &mut finding.problem {
-        Problem::Failed { why: Some(why), .. } => {
+        Problem::Failed(Failed { why: Some(why), .. }) => {
             why.place = why.place.filter(|(_, site)| !is_own(site));
         }
-        Problem::NotDestroyed { names, .. } => {
+        Problem::NotDestroyed(NotDestroyed { names, .. }) => {
             for (_, made_at) in names {
                 *made_at = made_at.filter(|site| !is_own(site));
             }
         }
-        Problem::Misused { place, .. } | Problem::Waits { place, .. } => {
+        Problem::Misused(Misused { place, .. }) | Problem::Waits(Waits { place, .. }) => {
             *place = place.filter(|(_, site)| !is_own(site));
         }
-        Problem::DeregisteredEarly { posted, .. } => {
+        Problem::DeregisteredEarly(DeregisteredEarly { posted, .. }) => {
             *posted = posted.filter(|site| !is_own(site));
         }
         _ => {}
@@ -55,7 +57,7 @@ fn own_files() -> &'static str {
 
 /// The program makes a mistake, in the present verb.
 #[cold]
-pub(crate) fn note_mistake(fabric: &mut Fabric, node: u32, problem: Problem) {
+pub(crate) fn note_mistake(fabric: &mut Fabric, node: u32, problem: impl Into<Problem>) {
     let site = fabric.site;
     fabric
         .node_mut(node)
@@ -70,7 +72,7 @@ pub(crate) fn note_mistake(fabric: &mut Fabric, node: u32, problem: Problem) {
 pub(crate) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
     if let Some(class) = Class::of_refusal(error) {
         let error = error.clone();
-        note_mistake(fabric, node, Problem::Refused { class, error });
+        note_mistake(fabric, node, Refused { class, error });
     }
 }
 
@@ -94,9 +96,9 @@ pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis 
     signs
         .iter_mut()
         .for_each(|finding| place_dropped(fabric, finding));
-    let mut waits = waits::of_waiting(fabric);
+    let mut waits = threads::of_waiting(fabric);
     if let Some(stuck) = stopped {
-        waits.extend(waits::of_stopped(fabric, stuck));
+        waits.extend(threads::of_stopped(fabric, stuck));
         let sleeps = |node| {
             waits
                 .iter()
@@ -122,8 +124,12 @@ pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis 
     diagnosis.leftovers = of_nodes(&|node| findings(node).leftovers());
     if stopped.is_some() {
         // It had no time to destroy what it has.
-        let was_closed =
-            |left: &Finding| matches!(left.problem, Problem::NotDestroyed { closed: true, .. });
+        let was_closed = |left: &Finding| {
+            matches!(
+                left.problem,
+                Problem::NotDestroyed(NotDestroyed { closed: true, .. })
+            )
+        };
         diagnosis.leftovers.retain(was_closed);
     }
     diagnosis
@@ -131,7 +137,7 @@ pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis 
 
 /// A batch that is still being built. A program that is stopped might have ended it.
 fn never_posted(batch: &Unposted, is_stopped: bool) -> Finding {
-    let noted = Noted::at(batch.problem(), batch.begun_at);
+    let noted = Noted::at(batch.clone(), batch.begun_at);
     let mut found = finding(node_of(batch.qp.context()), noted);
     if is_stopped || !batch.is_certain {
         found.certainty = Certainty::Hint;
@@ -144,34 +150,31 @@ fn is_certain(finding: &Finding) -> bool {
 }
 
 fn is_left(problem: &Problem) -> bool {
-    matches!(
-        problem,
-        Problem::NeverPolled { .. } | Problem::Unpolled { .. }
-    )
+    matches!(problem, Problem::NeverPolled(_) | Problem::Unpolled { .. })
 }
 
 fn is_wait(problem: &Problem) -> bool {
-    matches!(problem, Problem::Waits { .. })
+    matches!(problem, Problem::Waits(_))
 }
 
 /// What it is about, if it is told of a thread that waits for it too.
 fn waited_for(problem: &Problem) -> Option<String> {
     match problem {
-        Problem::LostWakeup { cq, .. }
-        | Problem::SolicitedOnly { cq, .. }
-        | Problem::NotArmedAgain { cq, .. } => Some(cq.to_string()),
-        Problem::Unacknowledged { of, .. } => Some(of.clone()),
+        Problem::LostWakeup(LostWakeup { cq, .. })
+        | Problem::SolicitedOnly(SolicitedOnly { cq, .. })
+        | Problem::NotArmedAgain(NotArmedAgain { cq, .. }) => Some(cq.to_string()),
+        Problem::Unacknowledged(Unacknowledged { of, .. }) => Some(of.clone()),
         _ => None,
     }
 }
 
 /// Whether work failed for what is wrong with a receive of its peer, which fails too.
 fn is_of_receive_there(problem: &Problem) -> bool {
-    let Problem::Failed {
+    let Problem::Failed(Failed {
         status,
         why: Some(why),
         ..
-    } = problem
+    }) = problem
     else {
         return false;
     };
@@ -181,7 +184,7 @@ fn is_of_receive_there(problem: &Problem) -> bool {
 /// Where the oldest work was posted whose packets are not taken, if that is still under way; or else where was made what is
 /// to take them.
 fn place_dropped(fabric: &Fabric, finding: &mut Finding) {
-    let Problem::Dropped { from, qp_num, .. } = finding.problem else {
+    let Problem::Dropped(Dropped { from, qp_num, .. }) = finding.problem else {
         return;
     };
     let sender = || {
@@ -203,7 +206,7 @@ fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
 
 /// The kind of object that a program wanted to destroy and could not.
 fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
-    let Problem::Refused { error, .. } = &finding.problem else {
+    let Problem::Refused(Refused { error, .. }) = &finding.problem else {
         return None;
     };
     let object = match error.verb() {
@@ -223,12 +226,12 @@ fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
 /// Where a request was refused, which fails a receive there too.
 fn refused_at(finding: &Finding) -> Option<u32> {
     match &finding.problem {
-        Problem::Failed {
+        Problem::Failed(Failed {
             status: WcStatus::RemAccessErr,
             why: Some(Why { node, .. }),
             ..
-        } => *node,
-        Problem::RequestRefused { .. } => Some(finding.node),
+        }) => *node,
+        Problem::RequestRefused(_) => Some(finding.node),
         _ => None,
     }
 }
@@ -244,23 +247,23 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
             .collect()
     };
     let failed = among(|problem| match problem {
-        Problem::Failed { qp_num, .. } => Some(*qp_num),
+        Problem::Failed(Failed { qp_num, .. }) => Some(*qp_num),
         _ => None,
     });
     let differ = among(|problem| match problem {
-        Problem::EndsDiffer { qp_num, .. } => Some(*qp_num),
+        Problem::EndsDiffer(EndsDiffer { qp_num, .. }) => Some(*qp_num),
         _ => None,
     });
     let refusing: BTreeSet<_> = mistakes.iter().filter_map(refused_at).collect();
     // Of whatever queue pair.
     let waits = among(|problem| match problem {
-        Problem::Waits { class, .. } if *class != Class::EndlessWait => Some(0),
+        Problem::Waits(Waits { class, .. }) if *class != Class::EndlessWait => Some(0),
         _ => None,
     });
     let told: BTreeSet<_> = mistakes
         .iter()
         .filter_map(|finding| match &finding.problem {
-            Problem::Waits { of: Some(of), .. } => Some((finding.node, waited_for(of)?)),
+            Problem::Waits(Waits { of: Some(of), .. }) => Some((finding.node, waited_for(of)?)),
             _ => None,
         })
         .collect();
@@ -273,7 +276,7 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
     }
     mistakes.retain(|finding| match &finding.problem {
         _ if is_told(finding) => false,
-        Problem::Refused { error, .. } => {
+        Problem::Refused(Refused { error, .. }) => {
             let Cause::InUse { by, count, .. } = error.cause() else {
                 return true;
             };
@@ -281,26 +284,26 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
             explained.unwrap_or_default() < (*count).into()
         }
         problem if is_left(problem) => !waits.contains(&(finding.node, 0)),
-        Problem::Dropped {
+        Problem::Dropped(Dropped {
             from: (node, from),
             qp_num,
             why,
             ..
-        } => {
+        }) => {
             let of_sender = node.is_some_and(|node| failed.contains(&(node, *from)));
             let is_cut = *why == DropReason::PathMtu && differ.contains(&(finding.node, *qp_num));
             !of_sender && !is_cut && !failed.contains(&(finding.node, *qp_num))
         }
-        Problem::Failed {
+        Problem::Failed(Failed {
             receive: true,
             status: WcStatus::LocAccessErr,
             ..
-        } => !refusing.contains(&finding.node),
-        Problem::Failed {
+        }) => !refusing.contains(&finding.node),
+        Problem::Failed(Failed {
             status: WcStatus::RemOpErr,
             why: Some(why),
             ..
-        } => !matches!(why.cause, FailureCause::Overrun(_)),
+        }) => !matches!(why.cause, FailureCause::Overrun(_)),
         _ => true,
     });
 }
@@ -330,7 +333,7 @@ pub(crate) fn take_fresh(fabric: &mut Fabric) -> Vec<Finding> {
 
 fn noted(fabric: &Fabric, node: &Node, fresh: Fresh) -> Option<Noted> {
     let journal = &node.device.base.journal;
-    let is_of = |problem: &Problem, of| matches!(problem, Problem::Overrun { cq, .. } if *cq == of);
+    let is_of = |problem: &Problem, of| matches!(problem, Problem::Overrun(Overrun { cq, .. }) if *cq == of);
     match fresh {
         Fresh::Noted(number) => journal.noted().get(number).cloned(),
         Fresh::Failed(number) => {

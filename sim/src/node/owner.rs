@@ -12,7 +12,7 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{ClaimedQueue, Claims, Work, find};
-use crate::diagnosis::Problem;
+use crate::diagnosis::PostedTo;
 use crate::qp::WorkQueue;
 
 /// A work request that is in its queue.
@@ -224,8 +224,9 @@ impl Node {
             false => None,
         };
         self.device.domains.dereg_mr(&mut self.device.base, mr)?;
-        if let Some(problem) = early {
-            self.device.base.note_mistake(problem);
+        if let Some(early) = early {
+            let base = &mut self.device.base;
+            base.journal.deregistered_early(mr, early, base.site);
         }
         Ok(())
     }
@@ -249,8 +250,11 @@ impl Node {
     }
 }
 
-/// Whether the completion of work that names a region has not been polled.
-fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<Problem>> {
+/// Work by the program's number for it, its queue, and where it was posted.
+type EarlyWork = (u64, PostedTo, Option<Site>);
+
+/// Work that names a region and whose completion has not been polled.
+fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<EarlyWork>> {
     let index = find(&node.device.domains.regions, Verb::DeregMr, mr)?;
     let own = node.device.domains.regions.at(index);
     let all = own.bytes(0..own.attr.length);
@@ -263,13 +267,11 @@ fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<Problem>> 
     {
         return Ok(None);
     }
-    let label = owner.label;
     let number = |qp: QpHandle| node.qps.at(qp.index()).common.qp_num;
-    let work = match owner.queue {
-        OwnersQueue::Send(qp) => format!("send {label:#x} of qp {:#x}", number(qp)),
-        OwnersQueue::Recv(qp) => format!("receive {label:#x} of qp {:#x}", number(qp)),
-        OwnersQueue::Shared(srq) => format!("receive {label:#x} of {srq}"),
+    let queue = match owner.queue {
+        OwnersQueue::Send(qp) => PostedTo::Send(number(qp)),
+        OwnersQueue::Recv(qp) => PostedTo::Recv(number(qp)),
+        OwnersQueue::Shared(srq) => PostedTo::Srq(srq),
     };
-    let posted = owner.site;
-    Ok(Some(Problem::DeregisteredEarly { mr, work, posted }))
+    Ok(Some((owner.label, queue, owner.site)))
 }

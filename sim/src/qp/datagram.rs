@@ -9,7 +9,6 @@ use verbs_api::{AhAttr, Dest, Grh, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus
 use super::common::Common;
 use super::grh;
 use crate::device::{Address, Device, OutPacket, QKEY_OF_QP, find};
-use crate::diagnosis::Problem;
 use crate::memory::{Gone, SharedMemory};
 use crate::packet::payload::{Payload, Scatter};
 use crate::packet::{Deth, Op, Packet, Route};
@@ -110,11 +109,8 @@ pub(super) fn send(
         return;
     }
     if way.route.to.is_none() && !way.to_group && device.ports.subnet().is_none() {
-        let problem = Problem::UnownedGid {
-            qp_num: qp.qp_num,
-            gid: way.route.dgid,
-        };
-        device.base.journal.note(problem, site);
+        let (qp_num, gid) = (qp.qp_num, way.route.dgid);
+        device.base.journal.unowned_gid(qp_num, gid, site);
     }
     let packet = OutPacket {
         op: Op::Datagram(way.deth),

@@ -54,7 +54,7 @@ use verbs_api::{
 };
 
 use crate::device::{Delivery, Device, InContext, Queue, Send, Ticket};
-use crate::diagnosis::{Problem, Reached};
+use crate::diagnosis::Reached;
 use crate::packet::Packet;
 
 pub(crate) use cached_path::{CachedPath, Kinds};
@@ -373,8 +373,8 @@ impl Qp {
         {
             *posts += 1;
             if *posts > 1 {
-                let qp_num = self.common.qp_num;
-                device.base.note_mistake(Problem::PostedInError { qp_num });
+                let base = &mut device.base;
+                base.journal.posted_in_error(self.common.qp_num, base.site);
             }
         }
     }

@@ -173,7 +173,9 @@ impl Qp {
             Refusal::NotReady => {
                 let syndrome = Syndrome::NakRemoteOperation;
                 let why = FailureCause::NoReceive.into();
-                why::note_refused(device, packet, why, (Some(syndrome), None));
+                let base = &mut device.base;
+                base.journal
+                    .refused(base.now, packet, why, (Some(syndrome), None));
                 self.responder
                     .answer(&self.common, device, packet.psn, syndrome);
                 self.enter_error(device);
@@ -186,7 +188,9 @@ impl Qp {
             } => {
                 let why = why::refused(&self.common, &self.responder, device, packet);
                 self.common.is_harmed |= why.cause.is_of_lab();
-                why::note_refused(device, packet, why, (syndrome, recv));
+                let base = &mut device.base;
+                base.journal
+                    .refused(base.now, packet, why, (syndrome, recv));
                 let told = recv.map_or(Delivery::Made, |status| {
                     self.fail_recv(device, status, packet.solicited)
                 });

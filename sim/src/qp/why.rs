@@ -1,6 +1,5 @@
 //! What work of a queue pair failed for, which the journal of its node keeps.
 
-use verbs_api::lab::Syndrome;
 use verbs_api::site::Site;
 use verbs_api::{Access, Dest, Handle, QpType, SendOp, WcStatus};
 
@@ -10,9 +9,7 @@ use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
 use super::{atomic, grh};
 use crate::device::{Device, Recv, Send};
-use crate::diagnosis::{
-    DropDetails, FailedWork, FailureCause, LabCause, LossCause, Problem, Standing, Why,
-};
+use crate::diagnosis::{DropDetails, FailedWork, FailureCause, LabCause, LossCause, Standing, Why};
 use crate::packet::{DropReason, Op, Packet, Reth};
 
 /// A send is about to fail; the first request that was not answered tells what the peer was asked. Whether a fault rule or
@@ -58,7 +55,7 @@ pub(super) fn note_failed_send(
         _ if by_peer => None,
         _ => not_sent(qp, pd, send, device, status),
     };
-    device.base.note_failed(FailedWork {
+    device.base.journal.failed(FailedWork {
         qp_num: qp.qp_num,
         receive: false,
         label: send.label,
@@ -122,7 +119,7 @@ pub(super) fn note_failed_recv(
         site: recv.site,
         standing: Standing::Open,
     };
-    device.base.note_failed(failure);
+    device.base.journal.failed(failure);
 }
 
 /// Why a send cannot be carried out.
@@ -218,54 +215,6 @@ fn refused_by_lab(qp: &Common, responder: &Responder, device: &Device) -> Option
     match srq.is_some_and(|srq| device.srqs.at(srq).has_failed()) {
         true => Some(LabCause::Srq),
         false => qp.is_harmed.then_some(LabCause::Injected),
-    }
-}
-
-/// A request of a peer is refused: the peer learns it by this syndrome, and the receive that it takes by this status. The
-/// failed work of a peer in this process tells why; of one in another process nobody does but this end.
-#[cold]
-pub(super) fn note_refused(
-    device: &mut Device,
-    packet: &Packet,
-    why: Why,
-    (syndrome, recv): (Option<Syndrome>, Option<WcStatus>),
-) {
-    let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
-    let is_told = is_send && recv.is_some()
-        || matches!(
-            why.cause.root(),
-            FailureCause::Overrun(_) | FailureCause::NotMapped { .. }
-        );
-    if packet.route.from.is_outside() && !is_told {
-        let site = why.place.map(|(_, site)| site);
-        let problem = Problem::RequestRefused {
-            operation: operation(packet.op),
-            from: packet.src_qpn,
-            qp_num: packet.dest_qpn,
-            status: status_of(syndrome),
-            why: why.clone(),
-        };
-        device.base.journal.note(problem, site);
-    }
-    device.base.note_refused(packet, why);
-}
-
-/// How work ends that is answered so.
-fn status_of(syndrome: Option<Syndrome>) -> WcStatus {
-    match syndrome {
-        Some(Syndrome::NakInvalidRequest) => WcStatus::RemInvReqErr,
-        Some(Syndrome::NakRemoteAccess) => WcStatus::RemAccessErr,
-        Some(Syndrome::NakRemoteOperation) => WcStatus::RemOpErr,
-        _ => WcStatus::RetryExcErr,
-    }
-}
-
-fn operation(op: Op) -> &'static str {
-    match op {
-        Op::Write(_) => "a write",
-        Op::ReadRequest(_) => "a read",
-        Op::AtomicRequest(_) => "an atomic",
-        _ => "a send",
     }
 }
 

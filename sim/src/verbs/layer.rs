@@ -8,7 +8,8 @@ use verbs_api::{Context, Handle};
 use super::sim::Sim;
 use crate::device::node_of;
 
-use crate::diagnosis::{Class, Problem, Unposted, note_mistake};
+use crate::diagnosis::problem::Misused;
+use crate::diagnosis::{Class, Unposted, note_mistake};
 
 /// A misuse of a layer over the verbs that the simulator does not see, such as a pointer to no
 /// object.
@@ -51,7 +52,7 @@ impl Misuse {
     #[track_caller]
     pub fn note(self, sim: &Sim) {
         let node = self.context.map_or(0, node_of);
-        let problem = Problem::Misused {
+        let problem = Misused {
             class: self.class,
             fact: self.fact,
             text: self.text,
@@ -65,10 +66,10 @@ impl Misuse {
 impl Unposted {
     /// Adds it to the diagnosis: its queue pair goes.
     pub fn note(&self, sim: &Sim) {
-        let (problem, node) = (self.problem(), node_of(self.qp.context()));
+        let node = node_of(self.qp.context());
         sim.runtime.with(|fabric| {
             let journal = &mut fabric.node_mut(node).device.base.journal;
-            journal.note(problem, self.begun_at);
+            journal.unposted(self);
         });
     }
 }

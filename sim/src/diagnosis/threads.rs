@@ -6,12 +6,13 @@ use verbs_api::lab::{ArmState, CqReport};
 use verbs_api::site::Site;
 use verbs_api::{CompChannel, Cq, Handle};
 
-use super::of_node::findings;
+use super::of_node::{cq_seen, findings};
 use super::outstanding::Outstanding;
+use super::problem::{Noted, PolledInVain, Problem, Unacknowledged, Waits};
 use super::report::finding;
-use super::{Certainty, Class, Finding, Noted, Problem, counted};
+use super::{Certainty, Class, Finding, counted};
 use crate::cm;
-use crate::device::{Device, node_of};
+use crate::device::node_of;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::time::Time;
 use crate::verbs::diagnose::{Kind, Stuck};
@@ -69,7 +70,7 @@ fn of_sleeper(
         _ => return None,
     };
     let other = or.map(|or| format!(", or {or}")).unwrap_or_default();
-    let problem = Problem::Waits {
+    let problem = Waits {
         call,
         waits_for: format!("{wait_for}{other}"),
         since: None,
@@ -90,7 +91,7 @@ fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<
     let node = node_of(cq.context());
     fabric.slots.get(node as usize)?;
     fabric.node(node).device.cqs.query_cq(cq).ok()?;
-    let problem = Problem::PolledInVain {
+    let problem = PolledInVain {
         cq,
         times,
         outstanding: outstanding(fabric, node, cq).to_string(),
@@ -152,8 +153,14 @@ fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> 
             Silence::new(Class::EndlessWait, why)
         }
         WaitFor::CmAcknowledgement(id) => {
-            let noted = fabric.cm_bridge.manager.ids.unacknowledged(id)?;
-            Silence::of(Class::CmUnacknowledged, noted)
+            let (events, last) = fabric.cm_bridge.manager.ids.unacknowledged(id)?;
+            let problem = Unacknowledged {
+                of: id.to_string(),
+                last: last.map(|(event, _)| event.to_string()),
+                events,
+            };
+            let read_at = last.and_then(|(_, site)| site);
+            Silence::of(Class::CmUnacknowledged, Noted::at(problem, read_at))
         }
         WaitFor::Acknowledgement(element) => {
             let findings = findings(fabric.node(waiting.place));
@@ -173,7 +180,7 @@ fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> 
     // The place is that of the destroy, or else where the CQ was armed.
     let (site, place) = match silence.of.as_deref() {
         None => (waiting.site, begun_at),
-        Some(Problem::Unacknowledged { .. }) => {
+        Some(Problem::Unacknowledged(_)) => {
             (waiting.site, silence.at.map(|site| ("read at", site)))
         }
         Some(_) => {
@@ -181,7 +188,7 @@ fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> 
             (silence.at.or(waiting.site), wait)
         }
     };
-    let problem = Problem::Waits {
+    let problem = Waits {
         call: waiting.call,
         waits_for: waiting.wait_for.to_string(),
         since: Some(since),
@@ -225,14 +232,14 @@ impl Silence {
 
 /// Why no event comes on a channel.
 fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> Option<Silence> {
-    let Device { base, cqs, .. } = &fabric.node(node).device;
-    let (queued, reports) = cqs.channel_report(channel);
+    let device = &fabric.node(node).device;
+    let (queued, reports) = device.cqs.channel_report(channel);
     // It is about to wake up.
     if queued > 0 {
         return None;
     }
     let wake_up = |report: &CqReport| {
-        let found = cqs.left(base, report.cq.index())?.asleep()?;
+        let found = cq_seen(device, report.cq.index())?.asleep()?;
         let ends = || stalled || Outstanding::of(fabric.node(node), report.cq.index()).is_none();
         let class = match found.problem.class() {
             // None that is solicited can come.
@@ -260,11 +267,11 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> 
         let why =
             format!("nothing has completed in {cq} since it was armed, and {outstanding}{others}");
         return Some(Silence {
-            at: cqs.left(base, cq.index()).and_then(|left| left.armed_at()),
+            at: cq_seen(device, cq.index()).and_then(|seen| seen.usage.armed_at),
             ..Silence::new(Class::EndlessWait, why)
         });
     }
-    let not_again = |report: &CqReport| cqs.left(base, report.cq.index())?.not_armed_again();
+    let not_again = |report: &CqReport| cq_seen(device, report.cq.index())?.not_armed_again();
     if let Some(found) = reports.iter().find_map(not_again) {
         return Some(Silence::of(Class::NotArmed, found));
     }

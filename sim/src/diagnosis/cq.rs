@@ -1,0 +1,197 @@
+//! CQs that have overrun or may overrun, and completions that are not polled.
+
+use verbs_api::Cq;
+use verbs_api::site::Site;
+
+use super::fact::CqSeen;
+use super::journal::{Journal, MOST};
+use super::news::Fresh;
+use super::problem::{Describe, Noted};
+use super::words::{Names, counted, waiting};
+use super::{Class, words};
+
+/// Completions were lost, since a CQ was full.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Overrun {
+    /// The CQ.
+    pub cq: Cq,
+    /// How many completions it holds.
+    pub cqe: u32,
+    /// How many were lost.
+    pub lost: u64,
+    /// The numbers of the queue pairs whose completions those were, the first eight.
+    pub qps: Vec<u32>,
+}
+
+impl Describe for Overrun {
+    fn class(&self) -> Class {
+        Class::Overrun
+    }
+
+    fn sentence(&self, names: &dyn Names) -> String {
+        let Self { cq, cqe, lost, qps } = self;
+        let cq = names.cq(*cq);
+        let entries = counted((*cqe).into(), "entry", "entries");
+        let lost = counted(*lost, "completion was", "completions were");
+        let qps: Vec<_> = qps.iter().map(|qp| format!("qp {qp:#x}")).collect();
+        let qps = qps.join(", ");
+        format!("{cq}, of {entries}, has overrun: {lost} lost, of {qps}")
+    }
+}
+
+/// More may complete in a CQ than it has room for.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SmallCq {
+    /// The CQ.
+    pub cq: Cq,
+    /// How many completions it holds.
+    pub cqe: u32,
+    /// How many are in it.
+    pub unpolled: u32,
+    /// How much work is outstanding that completes in it.
+    pub outstanding: u64,
+}
+
+impl Describe for SmallCq {
+    fn class(&self) -> Class {
+        Class::SmallCq
+    }
+
+    fn sentence(&self, names: &dyn Names) -> String {
+        let Self {
+            cq,
+            cqe,
+            unpolled,
+            outstanding,
+        } = self;
+        let cq = names.cq(*cq);
+        let entries = counted((*cqe).into(), "entry", "entries");
+        let holds = counted((*unpolled).into(), "completion", "completions");
+        let more = counted(*outstanding, "work request", "work requests");
+        format!("{cq}, of {entries}, holds {holds}, and {more} may yet complete in it")
+    }
+}
+
+/// No completion of a CQ was ever polled.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct NeverPolled {
+    /// The CQ.
+    pub cq: Cq,
+    /// How many wait that are no flush.
+    pub unpolled: u32,
+}
+
+impl Describe for NeverPolled {
+    fn class(&self) -> Class {
+        Class::NeverPolled
+    }
+
+    fn sentence(&self, names: &dyn Names) -> String {
+        let Self { cq, unpolled } = self;
+        let cq = names.cq(*cq);
+        let wait = waiting(*unpolled);
+        format!("{cq} was never polled: {wait} in it")
+    }
+}
+
+/// Completions wait in a CQ.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Unpolled {
+    /// The CQ.
+    pub cq: Cq,
+    /// How many.
+    pub unpolled: u32,
+}
+
+impl Describe for Unpolled {
+    fn class(&self) -> Class {
+        Class::Unpolled
+    }
+
+    fn sentence(&self, names: &dyn Names) -> String {
+        let Self { cq, unpolled } = self;
+        let cq = names.cq(*cq);
+        let completions = counted((*unpolled).into(), "completion", "completions");
+        format!("{completions} of {cq} not polled")
+    }
+}
+
+impl Journal {
+    /// A CQ goes, with what is in it. Its overrun tells more.
+    pub(crate) fn cq_goes(&mut self, seen: &CqSeen) {
+        if self.has_overrun(seen.cq) {
+            return;
+        }
+        let found = seen.lost_wakeup().filter(|_| seen.goes_on());
+        let found = found.or_else(|| seen.other_polled(true));
+        let found = found.or_else(|| seen.never_polled(None));
+        for Noted { problem, site, .. } in seen.unread().into_iter().chain(found) {
+            self.note(problem, site);
+        }
+    }
+
+    pub(crate) fn lost(&mut self, cq: Cq, cqe: u32, (qp_num, made_at): (u32, Option<Site>)) {
+        if self.overruns.len() < MOST || self.overruns.contains_key(&cq) {
+            let overrun = self.overruns.entry(cq).or_default();
+            if overrun.lost == 0 {
+                self.news.add(Fresh::Overrun(cq));
+            }
+            (overrun.cqe, overrun.lost) = (cqe, overrun.lost + 1);
+            overrun.made_at = made_at;
+            if overrun.qps.len() < words::MOST && !overrun.qps.contains(&qp_num) {
+                overrun.qps.push(qp_num);
+            }
+        }
+    }
+
+    /// Completions that were lost.
+    pub(super) fn overruns(&self) -> impl Iterator<Item = Noted> {
+        self.overruns.iter().map(|(cq, overrun)| {
+            let problem = Overrun {
+                cq: *cq,
+                cqe: overrun.cqe,
+                lost: overrun.lost,
+                qps: overrun.qps.clone(),
+            };
+            Noted::at(problem, overrun.made_at)
+        })
+    }
+}
+
+impl CqSeen {
+    /// What is in it at the end. `posted_at` is where the oldest work was posted of which a completion is there.
+    pub(super) fn at_the_end(&self, posted_at: Option<Site>) -> Option<Noted> {
+        let (cq, unpolled) = (self.cq, self.unpolled);
+        let posted_at = posted_at.or(self.usage.unpolled_at);
+        let rest = Noted::at(Unpolled { cq, unpolled }, posted_at);
+        let found = self.asleep().filter(|_| self.goes_on());
+        let found = found.or_else(|| self.other_polled(false));
+        let found = found.or_else(|| self.not_armed_again());
+        let found = found.or_else(|| self.never_polled(posted_at));
+        found.or_else(|| (unpolled > 0).then_some(rest))
+    }
+
+    /// More may complete in it than it has room for: so much work is outstanding.
+    pub(super) fn too_small(&self, outstanding: u64) -> Option<Noted> {
+        let problem = SmallCq {
+            cq: self.cq,
+            cqe: self.cqe,
+            unpolled: self.unpolled,
+            outstanding,
+        };
+        let is_small = u64::from(self.unpolled) + outstanding > self.cqe.into();
+        is_small.then(|| Noted::at(problem, self.made_at))
+    }
+
+    /// Work has completed in it, and nobody ever looked: not at an event that told of it either, which says more.
+    fn never_polled(&self, posted_at: Option<Site>) -> Option<Noted> {
+        let (cq, unpolled) = (self.cq, self.successes);
+        let posted_at = self.usage.unpolled_at.or(posted_at);
+        let is_so = unpolled > 0 && !self.usage.was_polled && self.unread().is_none();
+        is_so.then(|| Noted::at(NeverPolled { cq, unpolled }, posted_at))
+    }
+}

@@ -1,0 +1,160 @@
+//! Events that were not read, not acknowledged, or read for another CQ than was polled.
+
+use verbs_api::{AsyncEventType, CompChannel, Cq};
+
+use super::fact::{ChannelSeen, CqSeen};
+use super::problem::{Describe, Noted};
+use super::words::{Names, counted, waiting};
+use super::{Certainty, Class};
+
+/// An event told of a CQ that was not polled since, and completions wait in it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct OtherPolled {
+    /// The CQ.
+    pub cq: Cq,
+    /// How many wait.
+    pub unpolled: u32,
+    /// The program has destroyed the CQ: it may have ended before it wanted to poll.
+    pub destroyed: bool,
+}
+
+impl Describe for OtherPolled {
+    fn class(&self) -> Class {
+        Class::OtherPolled
+    }
+
+    fn certainty(&self) -> Certainty {
+        // A program that destroys a CQ may have ended before it wanted to poll.
+        if self.destroyed {
+            Certainty::Hint
+        } else {
+            self.class().certainty()
+        }
+    }
+
+    fn sentence(&self, names: &dyn Names) -> String {
+        let Self { cq, unpolled, .. } = self;
+        let cq = names.cq(*cq);
+        let wait = waiting(*unpolled);
+        format!("an event of {cq} was read, and {cq} was not polled since: {wait} in it")
+    }
+}
+
+/// Events of CQs wait in a channel.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Unread {
+    /// The channel.
+    pub channel: CompChannel,
+    /// How many.
+    pub events: u32,
+}
+
+impl Describe for Unread {
+    fn class(&self) -> Class {
+        Class::UnreadEvents
+    }
+
+    fn sentence(&self, names: &dyn Names) -> String {
+        let Self { channel, events } = self;
+        let channel = names.channel(*channel);
+        let events = counted((*events).into(), "event", "events");
+        format!("{events} of {channel} not read")
+    }
+}
+
+/// Asynchronous events that tell of an error were not read.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct UnreadAsync {
+    /// What they tell.
+    pub event_type: AsyncEventType,
+    /// What they are of.
+    pub of: String,
+    /// How many.
+    pub events: u32,
+}
+
+impl Describe for UnreadAsync {
+    fn class(&self) -> Class {
+        Class::UnreadAsync
+    }
+
+    fn sentence(&self, _: &dyn Names) -> String {
+        let Self {
+            event_type,
+            of,
+            events,
+        } = self;
+        let events = counted((*events).into(), "event", "events");
+        format!("{events} {event_type} of {of} not read")
+    }
+}
+
+/// Events were read and not acknowledged: the destroy of what they are of would wait for ever. A thread that does
+/// wait so is another mistake, and a certain one.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Unacknowledged {
+    /// What they are of.
+    pub of: String,
+    /// What the last of them tells, if there are several kinds.
+    pub last: Option<String>,
+    /// How many.
+    pub events: u32,
+}
+
+impl Describe for Unacknowledged {
+    fn class(&self) -> Class {
+        Class::NotAcknowledged
+    }
+
+    fn sentence(&self, _: &dyn Names) -> String {
+        let events = self.events_in_words();
+        format!("{events} read and not acknowledged: its destroy would wait")
+    }
+}
+
+impl Unacknowledged {
+    /// The events, without what comes of them.
+    pub(super) fn events_in_words(&self) -> String {
+        let last = match &self.last {
+            None => String::new(),
+            Some(last) if self.events == 1 => format!(", {last},"),
+            Some(last) => format!(", the last {last},"),
+        };
+        let events = counted(self.events.into(), "event", "events");
+        format!("{events} of {}{last}", self.of)
+    }
+}
+
+impl ChannelSeen {
+    /// Events that nobody has read.
+    pub(super) fn unread(&self) -> Option<Noted> {
+        let (channel, events) = (self.channel, self.events_unread);
+        (events > 0).then(|| Noted::at(Unread { channel, events }, self.read_at))
+    }
+}
+
+impl CqSeen {
+    /// An event of it was never read, though one before it was: as when an edge told of both. One of a CQ that is empty
+    /// has told of nothing that was missed.
+    pub(super) fn unread(&self) -> Option<Noted> {
+        let seen = self.channel.filter(|_| self.unpolled > 0)?;
+        let (channel, events) = (seen.channel, self.events_unread);
+        let is_so = events > 0 && seen.was_left;
+        is_so.then(|| Noted::at(Unread { channel, events }, seen.read_at))
+    }
+
+    /// An event told of completions, and nobody looked.
+    pub(super) fn other_polled(&self, destroyed: bool) -> Option<Noted> {
+        let problem = OtherPolled {
+            cq: self.cq,
+            unpolled: self.successes,
+            destroyed,
+        };
+        let is_so = self.successes > 0 && self.usage.event_was_read;
+        is_so.then(|| Noted::at(problem, self.usage.event_read_at))
+    }
+}

@@ -1,0 +1,57 @@
+//! Objects that are not destroyed.
+
+use verbs_api::site::Site;
+
+use super::Class;
+use super::problem::Describe;
+use super::words::{MOST, Names, counted};
+
+/// Objects are still there.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct NotDestroyed {
+    /// Which, with how they stand, and where they were made: users before what they use.
+    pub names: Vec<(String, Option<Site>)>,
+    /// How often the device is still open.
+    pub contexts: u32,
+    /// They went with their context, which was closed all the same (DEV-03).
+    pub closed: bool,
+}
+
+impl Describe for NotDestroyed {
+    fn class(&self) -> Class {
+        Class::NotDestroyed
+    }
+
+    fn sentence(&self, names: &dyn Names) -> String {
+        let Self {
+            names: left,
+            contexts,
+            closed,
+        } = self;
+        let before = match closed {
+            true => " before the context was closed",
+            false => "",
+        };
+        let mut parts = Vec::new();
+        if !left.is_empty() {
+            let place = |site| format!(" ({})", names.place(site));
+            let shown = left
+                .iter()
+                .take(MOST)
+                .map(|(name, site)| format!("{name}{}", site.map(place).unwrap_or_default()));
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            let more = left.len().saturating_sub(MOST);
+            let more = (more > 0).then(|| format!(", and {more} more"));
+            parts.push(format!(
+                "not destroyed{before}: {shown}{}",
+                more.unwrap_or_default()
+            ));
+        }
+        if *contexts > 0 {
+            let contexts = counted((*contexts).into(), "context", "contexts");
+            parts.push(format!("{contexts} not closed"));
+        }
+        parts.join("; ")
+    }
+}

@@ -1,0 +1,200 @@
+//! Packets that were not taken.
+
+use verbs_api::Gid;
+use verbs_api::site::Site;
+
+use super::Class;
+use super::fact::Reached;
+use super::journal::{self, Journal, Refusal};
+use super::problem::{Describe, Noted};
+use super::words::{Names, counted};
+use crate::packet::{DropReason, PortId};
+
+/// Packets were not taken.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Dropped {
+    /// The node and the number of the QP they came from; the node is `None` if it is another process's, and the number 0
+    /// if it is not known.
+    pub from: (Option<u32>, u32),
+    /// The number of the QP they were for.
+    pub qp_num: u32,
+    /// Why.
+    pub why: DropReason,
+    /// The same with numbers, of the first of them, in words.
+    pub details: Option<String>,
+    /// How many, without those that came again.
+    pub count: u64,
+    /// How often one of them came.
+    pub tries: u64,
+}
+
+impl Describe for Dropped {
+    fn class(&self) -> Class {
+        match self.why {
+            DropReason::NoReceive => Class::LateReceive,
+            DropReason::ShortReceive => Class::ShortReceive,
+            DropReason::PathMtu => Class::EndsDiffer,
+            _ => Class::NotTaken,
+        }
+    }
+
+    fn sentence(&self, names: &dyn Names) -> String {
+        let Self {
+            from: (node, from),
+            qp_num,
+            why,
+            details,
+            count,
+            tries,
+        } = self;
+        let packets = counted(*count, "packet", "packets");
+        let node = node.map_or_else(|| "another process".to_owned(), |node| names.device(node));
+        let from = match from {
+            0 => node,
+            _ => format!("qp {from:#x} of {node}"),
+        };
+        let tries = match tries == count {
+            true => String::new(),
+            false => format!(", in {tries} tries"),
+        };
+        let details = details.as_ref().map(|details| format!(": {details}"));
+        let details = details.unwrap_or_default();
+        format!("{packets} from {from} for qp {qp_num:#x} not taken{tries}: {why}{details}")
+    }
+}
+
+/// A datagram was sent to an address that no device has. The place is where it was posted.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct UnownedGid {
+    /// Number of the QP that sent it.
+    pub qp_num: u32,
+    /// The destination GID.
+    pub gid: Gid,
+}
+
+impl Describe for UnownedGid {
+    fn class(&self) -> Class {
+        Class::UnownedGid
+    }
+
+    fn sentence(&self, _: &dyn Names) -> String {
+        let Self { qp_num, gid } = self;
+        format!("a datagram of qp {qp_num:#x} is lost: no device has the address {gid}")
+    }
+}
+
+/// Datagrams came from the network that are no packets for this device.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Garbage {
+    /// What they were.
+    pub why: DropReason,
+    /// How many.
+    pub count: u64,
+}
+
+impl Describe for Garbage {
+    fn class(&self) -> Class {
+        Class::Garbage
+    }
+
+    fn sentence(&self, _: &dyn Names) -> String {
+        let Self { why, count } = self;
+        let datagrams = counted(*count, "datagram", "datagrams");
+        format!("{datagrams} from the network not taken: {why}")
+    }
+}
+
+impl Journal {
+    /// A datagram is sent to an address that no device has.
+    #[cold]
+    pub(crate) fn unowned_gid(&mut self, qp_num: u32, gid: Gid, posted_at: Option<Site>) {
+        self.note(UnownedGid { qp_num, gid }, posted_at);
+    }
+
+    /// Packets that were not taken; `of_qp` knows the queue pairs that are there.
+    pub(super) fn not_taken(
+        &self,
+        of_qp: impl Fn(u32) -> Option<Reached>,
+    ) -> impl Iterator<Item = Noted> {
+        // Of one for a group only its members know more.
+        let dropped = self.dropped.iter().filter(|(_, of)| of.tries > 0);
+        let dropped = dropped.filter_map(move |((from, qp_num, why), dropped)| {
+            let (why, site) = self.why_not_taken(*qp_num, (*why, dropped), of_qp(*qp_num))?;
+            let node = Some(from.0).filter(|node| *node != PortId::OUTSIDE.node);
+            let problem = Dropped {
+                from: (node, from.1),
+                qp_num: *qp_num,
+                why,
+                details: dropped.details.as_ref().map(ToString::to_string),
+                count: dropped.count,
+                tries: dropped.tries,
+            };
+            let posted_at = dropped.details.and_then(|details| details.posted_at());
+            Some(Noted::at(problem, site.or(posted_at)))
+        });
+        let garbage = self.garbage.iter();
+        let garbage = garbage.map(|(why, count)| Garbage {
+            why: *why,
+            count: *count,
+        });
+        dropped.chain(garbage.map(|garbage| Noted::at(garbage, None)))
+    }
+
+    /// Why packets for a queue pair were not taken, and where it was destroyed, if that is why. `None` if there is nothing
+    /// wrong, or a finding says so.
+    fn why_not_taken(
+        &self,
+        qp_num: u32,
+        (why, dropped): (DropReason, &journal::Dropped),
+        present: Option<Reached>,
+    ) -> Option<(DropReason, Option<Site>)> {
+        let gone = self.of_gone(qp_num);
+        let site = gone.and_then(|gone| gone.site);
+        let last = present.or_else(|| gone.map(|gone| gone.last));
+        let never_ready = self.was_never_ready(qp_num, present);
+        let has_refused = || {
+            let of_qp = |refusal: &Refusal| refusal.by == qp_num && refusal.at <= dropped.last;
+            self.refusals.iter().any(of_qp)
+        };
+        match why {
+            // It has failed by that.
+            DropReason::NoQp | DropReason::NotReady if has_refused() => None,
+            DropReason::NoQp if never_ready && present.is_none() => {
+                Some((DropReason::NeverReady, site))
+            }
+            DropReason::NoQp if gone.is_some() => Some((DropReason::DestroyedQp, site)),
+            // They came too early, or one before them was lost, and then all went well.
+            DropReason::Kept if !never_ready => None,
+            DropReason::FirstPsn if self.refusals.iter().any(|refusal| refusal.by == qp_num) => {
+                None
+            }
+            DropReason::FirstPsn if last.is_none_or(|last| last.has_taken) => None,
+            _ => is_of_program(why).then_some((why, None)),
+        }
+    }
+}
+
+/// Whether the program may be why packets are not taken. The rest is loss, or what comes of it.
+fn is_of_program(why: DropReason) -> bool {
+    matches!(
+        why,
+        DropReason::NoReceive
+            | DropReason::NoQp
+            | DropReason::OtherProcess
+            | DropReason::NotReady
+            | DropReason::Kept
+            | DropReason::FirstPsn
+            | DropReason::OtherTransport
+            | DropReason::OtherPort
+            | DropReason::OtherPeer
+            | DropReason::OtherVersion
+            | DropReason::Pkey
+            | DropReason::Qkey
+            | DropReason::PathMtu
+            | DropReason::ShortReceive
+            | DropReason::BadMessage
+    )
+}

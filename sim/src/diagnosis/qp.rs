@@ -1,0 +1,126 @@
+//! How queue pairs are connected and used.
+
+use verbs_api::site::Site;
+
+use super::Class;
+use super::journal::Journal;
+use super::problem::{Describe, Noted};
+use super::words::Names;
+
+/// The ends of a connection do not fit together.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EndsDiffer {
+    /// Number of the QP that came last to where it shows.
+    pub qp_num: u32,
+    /// The node and the number of its peer.
+    pub peer: (u32, u32),
+    /// What differs, with both values: at the QP, and at its peer.
+    pub what: Difference,
+    /// The value at the QP.
+    pub own: u64,
+    /// The value at its peer.
+    pub others: u64,
+}
+
+/// What differs between the ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// The path MTUs.
+    PathMtu,
+    /// The PSN that an end waits for (`rq_psn`), and the one of its peer (`sq_psn`).
+    RqPsn,
+    /// The PSN of an end (`sq_psn`), and the one that its peer waits for (`rq_psn`).
+    SqPsn,
+    /// How many reads an end may have under way (`max_rd_atomic`), and fewer that its peer takes
+    /// (`max_dest_rd_atomic`).
+    Reads,
+}
+
+impl Difference {
+    fn text(self) -> &'static str {
+        match self {
+            Self::PathMtu => "the path MTUs differ",
+            Self::RqPsn => "the PSN that is waited for is not the one that comes",
+            Self::SqPsn => "the PSN that comes is not the one that is waited for",
+            Self::Reads => {
+                "more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic)"
+            }
+        }
+    }
+}
+
+impl Describe for EndsDiffer {
+    fn class(&self) -> Class {
+        Class::EndsDiffer
+    }
+
+    fn key(&self) -> [&'static str; 2] {
+        [self.what.text(), ""]
+    }
+
+    fn sentence(&self, names: &dyn Names) -> String {
+        let Self {
+            qp_num,
+            peer: (node, peer),
+            what,
+            own,
+            others,
+        } = self;
+        let (node, what) = (names.device(*node), what.text());
+        format!("{what}: {own} at qp {qp_num:#x}, and {others} at its peer, qp {peer:#x} of {node}")
+    }
+}
+
+/// Sends were posted on a QP in the error state, after a completion had told of that.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PostedInError {
+    /// Number of the QP.
+    pub qp_num: u32,
+}
+
+impl Describe for PostedInError {
+    fn class(&self) -> Class {
+        Class::AfterError
+    }
+
+    fn sentence(&self, _: &dyn Names) -> String {
+        let Self { qp_num } = self;
+        format!(
+            "a send was posted on qp {qp_num:#x}, after a completion had shown that it is in ERR: it is only flushed"
+        )
+    }
+}
+
+impl Journal {
+    /// A send is posted on a queue pair after the program has polled that it is in the error state.
+    #[cold]
+    pub(crate) fn posted_in_error(&mut self, qp_num: u32, site: Option<Site>) {
+        self.note(PostedInError { qp_num }, site);
+    }
+
+    /// A queue pair may have more reads under way than its peer takes: a mistake once it reads.
+    #[cold]
+    pub(super) fn reads_exceed(&mut self, qp_num: u32, noted: Noted, has_read: bool) {
+        if has_read {
+            self.note(noted.problem, noted.site);
+        } else {
+            self.excess.insert(qp_num, noted);
+        }
+    }
+
+    /// A queue pair posts its first read.
+    #[cold]
+    pub(crate) fn first_read(&mut self, qp_num: u32) {
+        if let Some(noted) = self.excess.remove(&qp_num) {
+            self.note(noted.problem, noted.site);
+        }
+    }
+
+    /// A queue pair is not connected any more.
+    pub(crate) fn forget_reads(&mut self, qp_num: u32) {
+        self.excess.remove(&qp_num);
+    }
+}

@@ -1,0 +1,216 @@
+//! Work that failed, and requests of peers that were refused.
+
+use verbs_api::WcStatus;
+use verbs_api::lab::Syndrome;
+
+use super::cause::{FailureCause, Why};
+use super::journal::Journal;
+use super::problem::Describe;
+use super::words::Names;
+use super::{Certainty, Class};
+use crate::packet::{DropReason, Op, Packet};
+use crate::time::Time;
+
+/// A work request failed, and was not only flushed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Failed {
+    /// Number of its QP.
+    pub qp_num: u32,
+    /// It is a receive.
+    pub receive: bool,
+    /// The program's number for it ([`SendWr::label`](verbs_api::SendWr::label)).
+    pub wr_id: u64,
+    /// How it ended.
+    pub status: WcStatus,
+    /// What it failed for, if that is known.
+    pub why: Option<Why>,
+    /// The program has polled that, has destroyed or reset the queue pair, and work that it has posted since then has
+    /// succeeded.
+    pub handled: bool,
+}
+
+impl Describe for Failed {
+    fn class(&self) -> Class {
+        let cause = self.why.as_ref().map(|why| &why.cause);
+        class_of(self.receive, self.status, cause)
+    }
+
+    fn certainty(&self) -> Certainty {
+        if self.is_excused() {
+            Certainty::Hint
+        } else {
+            self.class().certainty()
+        }
+    }
+
+    fn sentence(&self, names: &dyn Names) -> String {
+        let Self {
+            qp_num,
+            receive,
+            wr_id,
+            status,
+            why,
+            ..
+        } = self;
+        let kind = if *receive { "receive" } else { "send" };
+        let why = why
+            .as_ref()
+            .map_or(String::new(), |why| why.in_words(names));
+        let handled = if self.is_excused() {
+            "; the program went on"
+        } else {
+            ""
+        };
+        format!("{kind} {wr_id:#x} of qp {qp_num:#x} failed with {status}{why}{handled}")
+    }
+}
+
+/// A request of a peer in another process was refused. That of a peer in this one is in its `Failed`. The place is where
+/// the region was registered or deregistered, if it is for that.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RequestRefused {
+    /// What was asked for, such as `a write`.
+    pub operation: &'static str,
+    /// The number of the peer's QP, in its process.
+    pub from: u32,
+    /// The number of the QP that refused it.
+    pub qp_num: u32,
+    /// How the peer's work ends.
+    pub status: WcStatus,
+    /// What for.
+    pub why: Why,
+}
+
+impl Describe for RequestRefused {
+    fn class(&self) -> Class {
+        class_of(false, self.status, Some(&self.why.cause))
+    }
+
+    fn sentence(&self, _: &dyn Names) -> String {
+        let Self {
+            operation,
+            from,
+            qp_num,
+            why,
+            ..
+        } = self;
+        let from = format!("qp {from:#x} of another process");
+        format!(
+            "{operation} from {from} was refused by qp {qp_num:#x}: {}",
+            why.cause
+        )
+    }
+}
+
+impl Failed {
+    /// Whether it would be certain if the program had not handled it.
+    fn is_excused(&self) -> bool {
+        self.handled && self.is_excusable()
+    }
+
+    /// Whether it is a failure that the other side can cause, by being gone or not ready. It is not
+    /// certain any more once the program has handled it.
+    pub(super) fn is_excusable(&self) -> bool {
+        let may_be = matches!(
+            self.status,
+            WcStatus::RetryExcErr | WcStatus::RnrRetryExcErr | WcStatus::RemOpErr
+        );
+        may_be
+            && matches!(
+                self.class(),
+                Class::NoAnswer | Class::NotReceived | Class::FailedWork
+            )
+    }
+}
+
+/// That of work that failed for this cause, if it is known.
+fn class_of(receive: bool, status: WcStatus, cause: Option<&FailureCause>) -> Class {
+    use FailureCause as F;
+    match (cause.map(F::root), status) {
+        (Some(F::Lab(_)), _) => Class::Injected,
+        (
+            Some(
+                F::Deregistered { .. }
+                | F::Dropped {
+                    why: DropReason::MemoryGone,
+                    ..
+                },
+            ),
+            _,
+        ) => Class::Deregistered,
+        (Some(F::NotMapped { .. }), _) => Class::Unmapped,
+        (
+            Some(
+                F::AnswerCut { .. }
+                | F::MessageCut { .. }
+                | F::NoBeginning
+                | F::Dropped {
+                    why: DropReason::PathMtu,
+                    ..
+                },
+            ),
+            _,
+        ) => Class::EndsDiffer,
+        (_, WcStatus::RnrRetryExcErr) => Class::NotReceived,
+        (_, WcStatus::RetryExcErr) => Class::NoAnswer,
+        (_, WcStatus::RemAccessErr) => Class::RemoteAccess,
+        (_, WcStatus::LocLenErr) if receive => Class::ShortReceive,
+        (Some(F::LongerThan { .. }), WcStatus::RemInvReqErr) => Class::ShortReceive,
+        (Some(F::Misaligned), WcStatus::RemInvReqErr) => Class::RemoteAccess,
+        (_, WcStatus::LocProtErr) => Class::LocalAccess,
+        _ => Class::FailedWork,
+    }
+}
+
+impl Journal {
+    /// A request of a peer is refused: the peer learns it by this syndrome, and the receive that it takes by this status. The
+    /// failed work of a peer in this process tells why; of one in another process nobody does but this end.
+    #[cold]
+    pub(crate) fn refused(
+        &mut self,
+        at: Time,
+        packet: &Packet,
+        why: Why,
+        (syndrome, recv): (Option<Syndrome>, Option<WcStatus>),
+    ) {
+        let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
+        let is_told = is_send && recv.is_some()
+            || matches!(
+                why.cause.root(),
+                FailureCause::Overrun(_) | FailureCause::NotMapped { .. }
+            );
+        if packet.route.from.is_outside() && !is_told {
+            let site = why.place.map(|(_, site)| site);
+            let refused = RequestRefused {
+                operation: operation(packet.op),
+                from: packet.src_qpn,
+                qp_num: packet.dest_qpn,
+                status: status_of(syndrome),
+                why: why.clone(),
+            };
+            self.note(refused, site);
+        }
+        self.keep_refusal(at, packet, why);
+    }
+}
+
+/// How work ends that is answered so.
+fn status_of(syndrome: Option<Syndrome>) -> WcStatus {
+    match syndrome {
+        Some(Syndrome::NakInvalidRequest) => WcStatus::RemInvReqErr,
+        Some(Syndrome::NakRemoteAccess) => WcStatus::RemAccessErr,
+        Some(Syndrome::NakRemoteOperation) => WcStatus::RemOpErr,
+        _ => WcStatus::RetryExcErr,
+    }
+}
+
+fn operation(op: Op) -> &'static str {
+    match op {
+        Op::Write(_) => "a write",
+        Op::ReadRequest(_) => "a read",
+        Op::AtomicRequest(_) => "an atomic",
+        _ => "a send",
+    }
+}
