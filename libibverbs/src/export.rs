@@ -26,107 +26,49 @@ macro_rules! symbol {
     };
 }
 
-/// What libibverbs and its drivers have among themselves: the same in each release, under a version
-/// that is the release's.
+/// Several names of one function.
+macro_rules! same {
+    ($at:literal, $version:literal, $function:path { $( $name:ident )* }) => {
+        $( symbol!($at, $version, $name, $function); )*
+    };
+}
+
+/// Functions by which libibverbs and its drivers call each other. They are the same in each release,
+/// under a version of that release.
 macro_rules! private {
     ($at:literal, $version:literal, $register:ident) => {
-        private! { $at, $version;
-            $register = nothing;
-            ibv_query_gid_type = query::query_gid_type;
-            __verbs_log = nothing;
-            verbs_allow_disassociate_destroy = nothing;
-            verbs_init_cq = nothing;
-            verbs_set_ops = nothing;
-            verbs_uninit_context = nothing;
-            _verbs_init_and_alloc_context = none;
-            verbs_open_device = none;
-            __ioctl_final_num_attrs = unsupported;
-            execute_ioctl = unsupported;
-            ibv_cmd_advise_mr = unsupported;
-            ibv_cmd_alloc_dm = unsupported;
-            ibv_cmd_alloc_mw = unsupported;
-            ibv_cmd_alloc_pd = unsupported;
-            ibv_cmd_attach_mcast = unsupported;
-            ibv_cmd_close_xrcd = unsupported;
-            ibv_cmd_create_ah = unsupported;
-            ibv_cmd_create_counters = unsupported;
-            ibv_cmd_create_cq = unsupported;
-            ibv_cmd_create_cq_ex = unsupported;
-            ibv_cmd_create_flow = unsupported;
-            ibv_cmd_create_flow_action_esp = unsupported;
-            ibv_cmd_create_qp = unsupported;
-            ibv_cmd_create_qp_ex = unsupported;
-            ibv_cmd_create_qp_ex2 = unsupported;
-            ibv_cmd_create_rwq_ind_table = unsupported;
-            ibv_cmd_create_srq = unsupported;
-            ibv_cmd_create_srq_ex = unsupported;
-            ibv_cmd_create_wq = unsupported;
-            ibv_cmd_dealloc_mw = unsupported;
-            ibv_cmd_dealloc_pd = unsupported;
-            ibv_cmd_dereg_mr = unsupported;
-            ibv_cmd_destroy_ah = unsupported;
-            ibv_cmd_destroy_counters = unsupported;
-            ibv_cmd_destroy_cq = unsupported;
-            ibv_cmd_destroy_flow = unsupported;
-            ibv_cmd_destroy_flow_action = unsupported;
-            ibv_cmd_destroy_qp = unsupported;
-            ibv_cmd_destroy_rwq_ind_table = unsupported;
-            ibv_cmd_destroy_srq = unsupported;
-            ibv_cmd_destroy_wq = unsupported;
-            ibv_cmd_detach_mcast = unsupported;
-            ibv_cmd_free_dm = unsupported;
-            ibv_cmd_get_context = unsupported;
-            ibv_cmd_modify_cq = unsupported;
-            ibv_cmd_modify_flow_action_esp = unsupported;
-            ibv_cmd_modify_qp = unsupported;
-            ibv_cmd_modify_qp_ex = unsupported;
-            ibv_cmd_modify_srq = unsupported;
-            ibv_cmd_modify_wq = unsupported;
-            ibv_cmd_open_qp = unsupported;
-            ibv_cmd_open_xrcd = unsupported;
-            ibv_cmd_poll_cq = unsupported;
-            ibv_cmd_post_recv = unsupported;
-            ibv_cmd_post_send = unsupported;
-            ibv_cmd_post_srq_recv = unsupported;
-            ibv_cmd_query_context = unsupported;
-            ibv_cmd_query_device_any = unsupported;
-            ibv_cmd_query_mr = unsupported;
-            ibv_cmd_query_port = unsupported;
-            ibv_cmd_query_qp = unsupported;
-            ibv_cmd_query_srq = unsupported;
-            ibv_cmd_read_counters = unsupported;
-            ibv_cmd_reg_dm_mr = unsupported;
-            ibv_cmd_reg_dmabuf_mr = unsupported;
-            ibv_cmd_reg_mr = unsupported;
-            ibv_cmd_req_notify_cq = unsupported;
-            ibv_cmd_rereg_mr = unsupported;
-            ibv_cmd_resize_cq = unsupported;
-            ibv_read_ibdev_sysfs_file = unsupported;
-            ibv_cmd_alloc_dmah = unsupported;
-            ibv_cmd_free_dmah = unsupported;
-            ibv_cmd_create_cq_ex2 = unsupported;
-            ibv_cmd_reg_mr_ex = unsupported;
-            ibv_cmd_create_comp_cntr = unsupported;
-            ibv_cmd_destroy_comp_cntr = unsupported;
-            ibv_cmd_export_dmabuf_fd = unsupported;
-            ibv_cmd_inc_comp_cntr = unsupported;
-            ibv_cmd_inc_err_comp_cntr = unsupported;
-            ibv_cmd_qp_attach_comp_cntr = unsupported;
-            ibv_cmd_query_comp_cntr_caps = unsupported;
-            ibv_cmd_query_port_speed = unsupported;
-            ibv_cmd_read_comp_cntr = unsupported;
-            ibv_cmd_read_err_comp_cntr = unsupported;
-            ibv_cmd_set_comp_cntr = unsupported;
-            ibv_cmd_set_err_comp_cntr = unsupported;
-            ibv_dmabuf_heap_alloc = none;
-            ibv_dmabuf_heap_cc_shared_init = none;
-            ibv_dmabuf_heap_destroy = nothing;
-            ibv_dmabuf_heap_free = nothing;
-            ibv_wr_opcode_str = none;
-        }
-    };
-    ($at:literal, $version:literal; $( $name:ident = $function:path; )*) => {
-        $( symbol!($at, $version, $name, $function); )*
+        same!($at, $version, nothing {
+            $register __verbs_log verbs_allow_disassociate_destroy verbs_init_cq verbs_set_ops
+            verbs_uninit_context ibv_dmabuf_heap_destroy ibv_dmabuf_heap_free
+        });
+        symbol!($at, $version, ibv_query_gid_type, query::query_gid_type);
+        same!($at, $version, none {
+            _verbs_init_and_alloc_context verbs_open_device ibv_dmabuf_heap_alloc
+            ibv_dmabuf_heap_cc_shared_init ibv_wr_opcode_str
+        });
+        same!($at, $version, unsupported {
+            __ioctl_final_num_attrs execute_ioctl ibv_cmd_advise_mr ibv_cmd_alloc_dm
+            ibv_cmd_alloc_mw ibv_cmd_alloc_pd ibv_cmd_attach_mcast ibv_cmd_close_xrcd
+            ibv_cmd_create_ah ibv_cmd_create_counters ibv_cmd_create_cq ibv_cmd_create_cq_ex
+            ibv_cmd_create_flow ibv_cmd_create_flow_action_esp ibv_cmd_create_qp
+            ibv_cmd_create_qp_ex ibv_cmd_create_qp_ex2 ibv_cmd_create_rwq_ind_table
+            ibv_cmd_create_srq ibv_cmd_create_srq_ex ibv_cmd_create_wq ibv_cmd_dealloc_mw
+            ibv_cmd_dealloc_pd ibv_cmd_dereg_mr ibv_cmd_destroy_ah ibv_cmd_destroy_counters
+            ibv_cmd_destroy_cq ibv_cmd_destroy_flow ibv_cmd_destroy_flow_action ibv_cmd_destroy_qp
+            ibv_cmd_destroy_rwq_ind_table ibv_cmd_destroy_srq ibv_cmd_destroy_wq
+            ibv_cmd_detach_mcast ibv_cmd_free_dm ibv_cmd_get_context ibv_cmd_modify_cq
+            ibv_cmd_modify_flow_action_esp ibv_cmd_modify_qp ibv_cmd_modify_qp_ex ibv_cmd_modify_srq
+            ibv_cmd_modify_wq ibv_cmd_open_qp ibv_cmd_open_xrcd ibv_cmd_poll_cq ibv_cmd_post_recv
+            ibv_cmd_post_send ibv_cmd_post_srq_recv ibv_cmd_query_context ibv_cmd_query_device_any
+            ibv_cmd_query_mr ibv_cmd_query_port ibv_cmd_query_qp ibv_cmd_query_srq
+            ibv_cmd_read_counters ibv_cmd_reg_dm_mr ibv_cmd_reg_dmabuf_mr ibv_cmd_reg_mr
+            ibv_cmd_req_notify_cq ibv_cmd_rereg_mr ibv_cmd_resize_cq ibv_read_ibdev_sysfs_file
+            ibv_cmd_alloc_dmah ibv_cmd_free_dmah ibv_cmd_create_cq_ex2 ibv_cmd_reg_mr_ex
+            ibv_cmd_create_comp_cntr ibv_cmd_destroy_comp_cntr ibv_cmd_export_dmabuf_fd
+            ibv_cmd_inc_comp_cntr ibv_cmd_inc_err_comp_cntr ibv_cmd_qp_attach_comp_cntr
+            ibv_cmd_query_comp_cntr_caps ibv_cmd_query_port_speed ibv_cmd_read_comp_cntr
+            ibv_cmd_read_err_comp_cntr ibv_cmd_set_comp_cntr ibv_cmd_set_err_comp_cntr
+        });
     };
 }
 
@@ -308,31 +250,7 @@ export! {
         rdma_resolve_addr = address::resolve_addr;
         rdma_resolve_route = address::resolve_route;
         rdma_set_option = address::set_option;
-        raccept = rsocket::minus_one;
-        rbind = rsocket::minus_one;
         rclose = rsocket::close;
-        rconnect = rsocket::minus_one;
-        rfcntl = rsocket::minus_one;
-        rgetpeername = rsocket::minus_one;
-        rgetsockname = rsocket::minus_one;
-        rgetsockopt = rsocket::minus_one;
-        riounmap = rsocket::minus_one;
-        rlisten = rsocket::minus_one;
-        rsetsockopt = rsocket::minus_one;
-        rshutdown = rsocket::minus_one;
-        rsocket = rsocket::minus_one;
-        riomap = rsocket::minus_one_wide;
-        riowrite = rsocket::minus_one_wide;
-        rread = rsocket::minus_one_wide;
-        rreadv = rsocket::minus_one_wide;
-        rrecv = rsocket::minus_one_wide;
-        rrecvfrom = rsocket::minus_one_wide;
-        rrecvmsg = rsocket::minus_one_wide;
-        rsend = rsocket::minus_one_wide;
-        rsendmsg = rsocket::minus_one_wide;
-        rsendto = rsocket::minus_one_wide;
-        rwrite = rsocket::minus_one_wide;
-        rwritev = rsocket::minus_one_wide;
         rpoll = rsocket::poll;
         rselect = rsocket::select;
     }
@@ -357,6 +275,14 @@ export! {
         repoll_wait = rsocket::repoll_wait;
     }
 }
+
+same!("@@", "RDMACM_1.0", rsocket::minus_one {
+    raccept rbind rconnect rfcntl rgetpeername rgetsockname rgetsockopt riounmap rlisten rsetsockopt
+    rshutdown rsocket
+});
+same!("@@", "RDMACM_1.0", rsocket::minus_one_wide {
+    riomap riowrite rread rreadv rrecv rrecvfrom rrecvmsg rsend rsendmsg rsendto rwrite rwritev
+});
 
 // `verbsim.h`.
 export! {

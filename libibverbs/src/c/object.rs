@@ -264,15 +264,16 @@ impl<K: Kind> CObject<K> {
         let found = K::arena().at(handle.into());
         let found = found.filter(|of| of.number as u32 == handle && of.is_first());
         found.filter(|of| importable(of)).ok_or_else(|| {
-            let what = format!("the context has no object of this kind with the handle {handle}");
-            Refusal::new(libc::EINVAL, what)
+            Refusal::invalid(format!(
+                "the context has no object of this kind with the handle {handle}"
+            ))
         })
     }
 
     /// Gives up an object that `ibv_import_*` has made.
     pub(crate) fn end_import(&self) -> Result<()> {
         if self.is_first() {
-            return Err(Refusal::new(libc::EINVAL, "the object was not imported"));
+            return Err(Refusal::invalid("the object was not imported"));
         }
         self.end()
     }

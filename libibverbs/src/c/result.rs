@@ -76,6 +76,12 @@ impl Refusal {
         }
     }
 
+    /// A call that is refused with `EINVAL`.
+    #[cold]
+    pub(crate) fn invalid(what: impl Into<String>) -> Self {
+        Self::new(libc::EINVAL, what)
+    }
+
     /// What no device here can do: `EOPNOTSUPP`.
     #[cold]
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {
@@ -98,18 +104,13 @@ impl Refusal {
         }
     }
 
-    /// What a program without mistakes meets: nothing is there yet, a signal came, the peer has
-    /// refused.
+    /// A refusal without a finding: one that a program without mistakes meets (no event is there yet, a
+    /// signal came, the peer has refused), or one that is noted already.
     pub(crate) fn expected(errno: c_int) -> Self {
         Self {
             errno: NonZero::new(errno).unwrap_or(IO),
             finding: None,
         }
-    }
-
-    /// A call within this one was refused, and has said why.
-    pub(crate) fn noted(errno: c_int) -> Self {
-        Self::expected(errno)
     }
 
     /// The same refusal, of a part of what was passed, such as a work request.
@@ -171,7 +172,7 @@ fn errno_of(error: &Error) -> c_int {
 /// The engine has noted it, as far as a program without mistakes does not meet it.
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        Self::noted(errno_of(&error))
+        Self::expected(errno_of(&error))
     }
 }
 
@@ -250,51 +251,43 @@ impl Drop for Uncancelled {
     }
 }
 
-/// 0, or an errno value: most verbs.
-pub(crate) fn status(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<()>,
-) -> c_int {
-    guarded(call, object, verb).map_or_else(|errno| errno, |()| 0)
+/// The ways out of the library, a row for each: how the verb is run, its result, and the value for C.
+macro_rules! ways_out {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident $(<$type:ident: $bound:path>)?: $run:ident, $result:ty => $value:ty,
+            |$left:ident| $expr:expr;
+    )*) => { $(
+        $(#[$meta])*
+        pub(crate) fn $name $(<$type: $bound>)? (
+            call: &'static str,
+            object: impl Object,
+            verb: impl FnOnce() -> Result<$result>,
+        ) -> $value {
+            let $left = $run(call, object, verb);
+            $expr
+        }
+    )* };
 }
 
-/// The same as [`status`], of verbs that programs call for each message.
-#[inline]
-pub(crate) fn quick_status(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<()>,
-) -> c_int {
-    quickly(call, object, verb).map_or_else(|errno| errno, |()| 0)
-}
-
-/// A count, or an errno value as a negative number.
-#[inline]
-pub(crate) fn count(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<c_int>,
-) -> c_int {
-    quickly(call, object, verb).unwrap_or_else(|errno| -errno.abs())
-}
-
-/// What the verb gives, or -1 and `errno`.
-pub(crate) fn or_minus_one<T: From<i8>>(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<T>,
-) -> T {
-    guarded(call, object, verb).unwrap_or_else(|_| T::from(-1))
-}
-
-/// What the verb gives, or 0 and `errno`.
-pub(crate) fn or_zero<T: Default>(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<T>,
-) -> T {
-    guarded(call, object, verb).unwrap_or_default()
+ways_out! {
+    /// 0, or an errno value: most verbs.
+    status: guarded, () => c_int, |left| left.map_or_else(|errno| errno, |()| 0);
+    /// 0, or an errno value, of verbs that programs call for each message.
+    #[inline]
+    quick_status: quickly, () => c_int, |left| left.map_or_else(|errno| errno, |()| 0);
+    /// A count, or an errno value as a negative number.
+    #[inline]
+    count: quickly, c_int => c_int, |left| left.unwrap_or_else(|errno| -errno.abs());
+    /// 0, or -1 and `errno`.
+    zero_or_minus_one: guarded, () => c_int, |left| left.map_or(-1, |()| 0);
+    /// The result of the verb, or -1 and `errno`.
+    or_minus_one: guarded, c_int => c_int, |left| left.unwrap_or(-1);
+    /// The result of the verb, or 0 and `errno`.
+    or_zero<T: Default>: guarded, T => T, |left| left.unwrap_or_default();
+    /// Nothing.
+    #[inline]
+    silent: quickly, () => (), |left| left.unwrap_or_default();
 }
 
 /// A pointer, or null and `errno`.
@@ -304,12 +297,6 @@ pub(crate) fn pointer<T>(
     verb: impl FnOnce() -> Result<*mut T>,
 ) -> *mut T {
     guarded(call, object, verb).unwrap_or(null_mut())
-}
-
-/// Nothing to return, whatever happens.
-#[inline]
-pub(crate) fn silent(call: &'static str, object: impl Object, verb: impl FnOnce() -> Result<()>) {
-    let _ = quickly(call, object, verb);
 }
 
 pub(crate) fn set_errno(errno: c_int) {
@@ -352,10 +339,9 @@ fn absent<T>(pointer: *const T) -> Refusal {
 pub(crate) fn known_bits(field: &str, mask: u32, known: u32) -> Result<()> {
     match mask & !known {
         0 => Ok(()),
-        unknown => {
-            let what = format!("{field} has {unknown:#x}, which no device here knows");
-            Err(Refusal::unsupported(what))
-        }
+        unknown => Err(Refusal::unsupported(format!(
+            "{field} has {unknown:#x}, which no device here knows"
+        ))),
     }
 }
 

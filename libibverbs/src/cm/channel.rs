@@ -7,8 +7,7 @@ use verbs_api::sync::Mutex;
 
 use super::calls::cm;
 use crate::c::blocking::set_blocking;
-use crate::c::object::{CObject, Found, kinds};
-use crate::c::result::{Result, pointer, silent};
+use crate::c::{CObject, Found, Result, kinds, pointer, silent};
 
 kinds! {
     /// Event channels, each with its descriptor until it is destroyed.

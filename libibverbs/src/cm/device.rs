@@ -10,8 +10,7 @@ use verbs_api::{Context, Pd as PdHandle};
 
 use super::calls::unobserved_cm;
 use crate::base::per_process::PerProcess;
-use crate::c::object::CObject;
-use crate::c::result::{Refusal, Result, pointer};
+use crate::c::{CObject, Refusal, Result, pointer};
 use crate::verbs::device::{self, null_terminated};
 use crate::verbs::domain::{self, Pd};
 use crate::verbs::open::{self, command_fd};

@@ -16,8 +16,7 @@ use super::channel::EventChannel;
 use super::id::{self, Id};
 use super::unacknowledged::{acknowledge, keep};
 use crate::c::blocking::{self, Begun, Next};
-use crate::c::object::{CObject, Held};
-use crate::c::result::{Refusal, Result, or_minus_one, present};
+use crate::c::{CObject, Held, Refusal, Result, present, zero_or_minus_one};
 use crate::engine::engine;
 
 pub(crate) extern "C-unwind" fn get_cm_event(
@@ -108,10 +107,7 @@ fn child(request: &CmEvent, listener: &CObject<Id>) -> Result<Held<Id>> {
 }
 
 pub(crate) extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
-    or_minus_one("rdma_ack_cm_event", (), || {
-        acknowledge(event)?;
-        Ok(0)
-    })
+    zero_or_minus_one("rdma_ack_cm_event", (), || acknowledge(event))
 }
 
 /// `rdma_write_cm_event`: queues an event of the program.
@@ -121,15 +117,15 @@ pub(crate) extern "C" fn write_cm_event(
     status: c_int,
     arg: u64,
 ) -> c_int {
-    or_minus_one("rdma_write_cm_event", id, || {
+    zero_or_minus_one("rdma_write_cm_event", id, || {
         let id = CObject::<Id>::find(id)?;
         if event != RDMA_CM_EVENT_USER {
             let event = CmEventType::from(event);
-            let what = format!("the event is {event}, and programs may only write USER");
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(format!(
+                "the event is {event}, and programs may only write USER"
+            )));
         }
-        cm()?.write_event(id.handle, CmEventType::User, status, arg)?;
-        Ok(0)
+        Ok(cm()?.write_event(id.handle, CmEventType::User, status, arg)?)
     })
 }
 

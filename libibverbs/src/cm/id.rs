@@ -16,8 +16,7 @@ use super::cqs::MadeCqs;
 use super::device::{context_of_ids, pd_of_ids};
 use super::unacknowledged::acknowledge;
 use crate::base::per_process::PerProcess;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Refusal, Result, or_minus_one, present};
+use crate::c::{CObject, Held, Refusal, Result, kinds, present, zero_or_minus_one};
 use crate::engine::unobserved;
 use crate::verbs::qp::Qp;
 use crate::verbs::srq::Srq;
@@ -72,12 +71,12 @@ pub(crate) extern "C" fn create_id(
     context: *mut c_void,
     ps: u32,
 ) -> c_int {
-    or_minus_one("rdma_create_id", channel, || {
+    zero_or_minus_one("rdma_create_id", channel, || {
         present(id)?;
         let made = create(channel, context, ps)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { id.write(made.seen()) };
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -127,9 +126,8 @@ pub(super) fn keep(handle: CmId, mut plain: rdma_cm_id) -> Result<Held<Id>> {
 
 /// `rdma_destroy_id`. Waits until the events that were read are acknowledged.
 pub(crate) extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
-    or_minus_one("rdma_destroy_id", id, || {
-        CObject::<Id>::find(id)?.hold().destroy()?;
-        Ok(0)
+    zero_or_minus_one("rdma_destroy_id", id, || {
+        CObject::<Id>::find(id)?.hold().destroy()
     })
 }
 
@@ -138,11 +136,10 @@ pub(crate) extern "C" fn migrate_id(
     id: *mut rdma_cm_id,
     channel: *mut rdma_event_channel,
 ) -> c_int {
-    or_minus_one("rdma_migrate_id", id, || {
+    zero_or_minus_one("rdma_migrate_id", id, || {
         let id = CObject::<Id>::find(id)?.hold();
         let channel = CObject::<EventChannel>::find_some(channel)?;
-        id.migrate(channel.map(|channel| channel.hold()))?;
-        Ok(0)
+        id.migrate(channel.map(|channel| channel.hold()))
     })
 }
 

@@ -13,8 +13,7 @@ use verbs_api::SendOps;
 use super::calls::cm;
 use super::cqs::{MadeCqs, made};
 use super::id::Id;
-use crate::c::object::CObject;
-use crate::c::result::{Refusal, Result, known_bits, or_minus_one, present, silent};
+use crate::c::{CObject, Refusal, Result, known_bits, present, silent, zero_or_minus_one};
 use crate::engine::engine;
 use crate::verbs::qp::{self, Maker, Qp};
 use crate::verbs::srq::{self, Srq};
@@ -27,12 +26,11 @@ pub(crate) extern "C" fn create_qp(
     pd: *mut ibv_pd,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    or_minus_one("rdma_create_qp", id, || {
+    zero_or_minus_one("rdma_create_qp", id, || {
         let id = CObject::<Id>::find(id)?;
         present(init)?;
         // SAFETY: the program's, valid for the call, and to be written (C's contract).
-        create(&id, pd, unsafe { &mut *init }, SendOps::empty())?;
-        Ok(0)
+        create(&id, pd, unsafe { &mut *init }, SendOps::empty())
     })
 }
 
@@ -40,7 +38,7 @@ pub(crate) extern "C" fn create_qp_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_qp_init_attr_ex,
 ) -> c_int {
-    or_minus_one("rdma_create_qp_ex", id, || {
+    zero_or_minus_one("rdma_create_qp_ex", id, || {
         let id = CObject::<Id>::find(id)?;
         present(init)?;
         // SAFETY: the program's, valid for the call. It may lack the fields that its mask does not
@@ -57,8 +55,7 @@ pub(crate) extern "C" fn create_qp_ex(
         let send_ops = unsafe { qp_ex::send_ops(init) };
         // SAFETY: the plain structure is the start of the extended one.
         let plain = unsafe { &mut *init.cast::<ibv_qp_init_attr>() };
-        create(&id, pd, plain, send_ops)?;
-        Ok(0)
+        create(&id, pd, plain, send_ops)
     })
 }
 
@@ -87,7 +84,7 @@ fn create(
         None
     };
     if let Some(why) = why {
-        return Err(Refusal::new(libc::EINVAL, why));
+        return Err(Refusal::invalid(why));
     }
     let pd = if pd.is_null() { own_pd } else { pd };
     let mut cqs = MadeCqs::default();
@@ -145,11 +142,10 @@ pub(crate) extern "C" fn create_srq(
     pd: *mut ibv_pd,
     init: *mut ibv_srq_init_attr,
 ) -> c_int {
-    or_minus_one("rdma_create_srq", id, || {
+    zero_or_minus_one("rdma_create_srq", id, || {
         let of = CObject::<Id>::find(id)?;
         let pd = domain(&of, pd)?;
-        of.keep_srq(made(srq::create_srq(pd, init))?)?;
-        Ok(0)
+        of.keep_srq(made(srq::create_srq(pd, init))?)
     })
 }
 
@@ -157,7 +153,7 @@ pub(crate) extern "C" fn create_srq_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_srq_init_attr_ex,
 ) -> c_int {
-    or_minus_one("rdma_create_srq_ex", id, || {
+    zero_or_minus_one("rdma_create_srq_ex", id, || {
         let of = CObject::<Id>::find(id)?;
         present(init)?;
         let own = domain(&of, null_mut())?;
@@ -168,8 +164,7 @@ pub(crate) extern "C" fn create_srq_ex(
         }
         // SAFETY: one of ours, which stays for the call.
         let verbs = unsafe { (*of.seen()).verbs };
-        of.keep_srq(made(srq::create_srq_ex(verbs, from_mut(init)))?)?;
-        Ok(0)
+        of.keep_srq(made(srq::create_srq_ex(verbs, from_mut(init)))?)
     })
 }
 
@@ -180,10 +175,10 @@ fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
     // SAFETY: one of ours, which stays for the call.
     let (verbs, own) = unsafe { ((*of.seen()).verbs, (*of.seen()).pd) };
     if verbs.is_null() {
-        return Err(Refusal::new(libc::EINVAL, UNBOUND));
+        return Err(Refusal::invalid(UNBOUND));
     }
     if of.more.own.lock().srq.is_some() {
-        return Err(Refusal::new(libc::EINVAL, "the id has an SRQ already"));
+        return Err(Refusal::invalid("the id has an SRQ already"));
     }
     Ok(if pd.is_null() { own } else { pd })
 }

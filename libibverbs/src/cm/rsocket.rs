@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Once};
 use verbs_api::sync::Mutex;
 
 use crate::base::output;
-use crate::c::result::{last_errno, set_errno};
+use crate::c::{last_errno, set_errno};
 
 /// Open descriptors of `repoll_create`.
 static REPOLLS: LazyLock<Mutex<BTreeMap<RawFd, OwnedFd>>> = LazyLock::new(Mutex::default);

@@ -94,8 +94,12 @@ fn write_all(engine: &Engine, end: End) {
             Ok(()) => record_end(&diagnosis),
             Err(why) => record::unwritten(&format!("the diagnosis: {why}")),
         }
-        if suppressed > 0 && to.is_stderr() {
-            say_suppressed(suppressed);
+        match suppressed {
+            // A file has only the diagnosis.
+            _ if !to.is_stderr() => {}
+            0 => {}
+            1 => say("1 finding was suppressed"),
+            _ => say(format_args!("{suppressed} findings were suppressed")),
         }
     }
 }
@@ -135,14 +139,6 @@ fn diagnosis(end: End) -> (Diagnosis, usize) {
 pub(super) fn is_suppressed(finding: &Finding) -> bool {
     let place = || finding.site.map(place::name);
     config().suppressions().cover(finding.class(), place)
-}
-
-fn say_suppressed(count: usize) {
-    let what = match count {
-        1 => "1 finding was".to_owned(),
-        _ => format!("{count} findings were"),
-    };
-    say(format_args!("{what} suppressed"));
 }
 
 /// The text of a diagnosis, which is empty for a program without mistakes.

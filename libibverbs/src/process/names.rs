@@ -7,7 +7,7 @@ use verbs_api::{CompChannel, Cq};
 use verbs_sim::Names;
 
 use super::place;
-use crate::c::object::Kind;
+use crate::c::Kind;
 use crate::engine::Engine;
 use crate::verbs::cq;
 

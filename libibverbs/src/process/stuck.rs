@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use verbs_api::sync::Mutex;
 use verbs_sim::Stuck;
 
-use crate::c::object::Kind;
+use crate::c::Kind;
 use crate::c::symbols;
 use crate::cm::channel::EventChannel;
 use crate::verbs::cq::{Channel, Cq};

@@ -7,8 +7,9 @@ use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 
 use super::context::context_of;
 use super::domain::Pd;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Refusal, Result, not_null, or_minus_one, pointer, present, status};
+use crate::c::{
+    CObject, Held, Refusal, Result, kinds, not_null, pointer, present, status, zero_or_minus_one,
+};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -57,12 +58,12 @@ pub(crate) extern "C" fn init_ah_from_wc(
     grh: *mut ibv_grh,
     attr: *mut ibv_ah_attr,
 ) -> c_int {
-    or_minus_one("ibv_init_ah_from_wc", context, || {
+    zero_or_minus_one("ibv_init_ah_from_wc", context, || {
         present(attr)?;
         let back = back(context, port, wc, grh)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { attr.write(back) };
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -142,5 +143,5 @@ fn not_own(port: u8, grh: &Grh) -> Refusal {
         "the datagram came to {}, which is no GID of port {port}",
         grh.dgid
     );
-    Refusal::new(libc::EINVAL, what)
+    Refusal::invalid(what)
 }

@@ -15,7 +15,7 @@ use verbs_api::{Dest, Handle, SendFlags, SendOp, SendOps, SendWr, Sge};
 use verbs_sim::{Class, Misuse, Sleeping, Unposted};
 
 use crate::c::caller;
-use crate::c::result::{Refusal, Result};
+use crate::c::{Refusal, Result};
 use crate::engine::engine;
 
 /// The contents of a batch. It is empty between batches.
@@ -119,7 +119,7 @@ impl Batch {
                 }
                 turn if turn == this => {
                     state.note_own(call);
-                    let noted = || Refusal::noted(libc::EINVAL);
+                    let noted = || Refusal::expected(libc::EINVAL);
                     state.building.refused.get_or_insert_with(noted);
                     return Ok(());
                 }
@@ -219,7 +219,7 @@ impl State {
             }
             Turn::Over => call.note(Class::Destroyed, "it was destroyed", None),
         }
-        Refusal::noted(libc::EINVAL)
+        Refusal::expected(libc::EINVAL)
     }
 
     /// Notes a call that does not belong in a batch of its own thread.

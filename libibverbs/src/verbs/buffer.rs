@@ -11,8 +11,9 @@ use verbs_api::sync::Mutex;
 use verbs_sim::Class;
 
 use super::domain::Pd;
-use crate::c::object::{CObject, Found, Held, kinds};
-use crate::c::result::{Refusal, Result, or_minus_one, pointer, present, silent};
+use crate::c::{
+    CObject, Found, Held, Refusal, Result, kinds, or_minus_one, pointer, present, silent,
+};
 
 kinds! {
     /// Buffers, which the engine does not know. Their handle is that of their domain.
@@ -110,8 +111,9 @@ pub(crate) fn check_part(
     let size = buffer.more.size as u64;
     let offset = (addr as u64).checked_sub(start);
     if offset.is_none_or(|offset| offset > size || length as u64 > size - offset) {
-        let what = format!("{length} bytes from {addr:p} on are not in the buffer of {size} bytes");
-        return Err(Refusal::new(libc::EINVAL, what));
+        return Err(Refusal::invalid(format!(
+            "{length} bytes from {addr:p} on are not in the buffer of {size} bytes"
+        )));
     }
     Ok(())
 }

@@ -9,8 +9,7 @@ use verbs_api::Context;
 use verbs_api::sync::Mutex;
 
 use crate::base::per_process::PerProcess;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::Result;
+use crate::c::{CObject, Held, Result, kinds};
 
 kinds! {
     /// Contexts. A program points to the last member of the structure.

@@ -15,8 +15,10 @@ use super::domain::Pd;
 use super::iteration::Iteration;
 use crate::c::blocking::{self, Begun, Next, set_blocking};
 use crate::c::caller;
-use crate::c::object::{CObject, Found, Held, kinds};
-use crate::c::result::{Refusal, Result, count, not_null, pointer, quick_status, silent, status};
+use crate::c::{
+    CObject, Found, Held, Refusal, Result, count, kinds, not_null, pointer, quick_status, silent,
+    status,
+};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -305,10 +307,8 @@ pub(crate) extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
 pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
     count("ibv_poll_cq", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
-        let entries = usize::try_from(entries).map_err(|_| {
-            let what = format!("{entries} completions are asked for");
-            Refusal::new(libc::EINVAL, what)
-        })?;
+        let entries = usize::try_from(entries)
+            .map_err(|_| Refusal::invalid(format!("{entries} completions are asked for")))?;
         if entries > 0 {
             not_null(wc)?;
         }

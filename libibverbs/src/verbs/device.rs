@@ -12,7 +12,7 @@ use verbs_api::{Transport, Verbs};
 
 use super::sysfs::paths::paths;
 use crate::base::per_process::PerProcess;
-use crate::c::result::{Refusal, Result, not_null, or_minus_one, or_zero, pointer};
+use crate::c::{Refusal, Result, not_null, or_minus_one, or_zero, pointer};
 use crate::engine::engine;
 
 /// Programs keep pointers to devices, so a child after `fork` has the list of its parent.

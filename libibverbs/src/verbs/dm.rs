@@ -17,8 +17,9 @@ use super::context::{OpenDevice, context_of};
 use super::device::number_of;
 use super::domain::Users;
 use crate::base::per_process::PerProcess;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Refusal, Result, no_values, pointer, present, silent, status};
+use crate::c::{
+    CObject, Held, Refusal, Result, kinds, no_values, pointer, present, silent, status,
+};
 use crate::engine::engine;
 
 kinds! {
@@ -155,8 +156,7 @@ pub(crate) extern "C" fn alloc_dm(
     pointer("ibv_alloc_dm", context, || {
         let of = CObject::<OpenDevice>::find(context)?;
         if max_size() == 0 {
-            let what = "the device has no memory of its own";
-            return Err(Refusal::unsupported(what));
+            return Err(Refusal::unsupported("the device has no memory of its own"));
         }
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
@@ -170,7 +170,7 @@ pub(crate) extern "C" fn alloc_dm(
                 attr.comp_mask,
                 PAGE.ilog2()
             );
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(what));
         }
         // SAFETY: one of ours, which stays for the call.
         let device = number_of(unsafe { (*of.seen()).device })?;
@@ -266,8 +266,9 @@ fn with_part(
     let part = memory.part(offset, length);
     let part = part.ok_or_else(|| memory.lacks(libc::EFAULT, offset, length))?;
     if !offset.is_multiple_of(4) || !length.is_multiple_of(4) {
-        let what = format!("offset {offset} or length {length} is not a multiple of 4");
-        return Err(Refusal::new(libc::EINVAL, what));
+        return Err(Refusal::invalid(format!(
+            "offset {offset} or length {length} is not a multiple of 4"
+        )));
     }
     if own.is_null() && length > 0 {
         return Err(no_values(own, length));

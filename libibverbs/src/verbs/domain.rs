@@ -17,8 +17,9 @@ use verbs_api::{Handle, Verbs};
 use verbs_sim::Class;
 
 use super::context::context_of;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Refusal, Result, pointer, present, same_context, silent, status};
+use crate::c::{
+    CObject, Held, Refusal, Result, kinds, pointer, present, same_context, silent, status,
+};
 use crate::engine::engine;
 
 kinds! {
@@ -169,8 +170,9 @@ pub(crate) extern "C" fn alloc_parent_domain(
         }
         let unknown = comp_mask & !KNOWN;
         if unknown != 0 {
-            let what = format!("comp_mask has {unknown:#x}, which is not known here");
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(format!(
+                "comp_mask has {unknown:#x}, which is not known here"
+            )));
         }
         let more = More {
             users: Users::default(),
@@ -199,7 +201,7 @@ pub(crate) extern "C" fn alloc_td(
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         if unsafe { (*attr).comp_mask } != 0 {
-            return Err(Refusal::new(libc::EINVAL, "comp_mask is not 0"));
+            return Err(Refusal::invalid("comp_mask is not 0"));
         }
         let td = CObject::<Td>::make(of, Users::default(), || ibv_td { context });
         Ok(td?.seen())
@@ -231,7 +233,7 @@ pub(crate) extern "C" fn unimport_pd(pd: *mut ibv_pd) {
     silent("ibv_unimport_pd", pd, || {
         let pd = CObject::<Pd>::find(pd)?;
         if pd.is_parent() {
-            return Err(Refusal::new(libc::EINVAL, "the object was not imported"));
+            return Err(Refusal::invalid("the object was not imported"));
         }
         pd.end_import()
     });

@@ -10,8 +10,7 @@ use super::cq::Cq;
 use super::qp::{self, Qp};
 use super::srq::Srq;
 use crate::c::blocking::{self, Begun, Next};
-use crate::c::object::{CObject, Held, Kind};
-use crate::c::result::{Refusal, Result, present, silent};
+use crate::c::{CObject, Held, Kind, Refusal, Result, present, silent};
 use crate::engine::{engine, unobserved};
 
 pub(crate) extern "C-unwind" fn get_async_event(

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use verbs_abi::{ibv_recv_wr, ibv_send_wr, ibv_sge};
 use verbs_api::{PostError, RecvWr, Sge};
 
-use crate::c::result::{Refusal, Result, no_values};
+use crate::c::{Refusal, Result, no_values};
 
 /// Posts a list of receives to a queue of `max_wr` requests with at most `max_sge` entries each.
 #[inline]

@@ -8,8 +8,7 @@ use verbs_api::{MwBindInfo, Verbs};
 use super::domain::Pd;
 use super::qp::Qp;
 use super::region::Mr;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Result, pointer, present, status};
+use crate::c::{CObject, Held, Result, kinds, pointer, present, status};
 use crate::engine::{engine, unobserved};
 
 kinds! {

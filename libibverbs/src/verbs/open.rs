@@ -19,8 +19,7 @@ use crate::base::output::say;
 use crate::base::record;
 use crate::base::thread::entry;
 use crate::c::blocking::set_blocking;
-use crate::c::object::{CObject, Held};
-use crate::c::result::{Refusal, Result, pointer, status};
+use crate::c::{CObject, Held, Refusal, Result, pointer, status};
 use crate::engine::{engine, unobserved};
 
 /// The name of command descriptors, which another process can see.
@@ -124,17 +123,15 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
 /// Imports a context. The context owns the descriptor then, and closes it.
 pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
     pointer("ibv_import_device", (), || {
-        let file = File::of(cmd_fd).ok_or_else(|| {
-            let what = format!("{cmd_fd} is no descriptor");
-            Refusal::new(libc::EINVAL, what)
-        })?;
+        let file = File::of(cmd_fd)
+            .ok_or_else(|| Refusal::invalid(format!("{cmd_fd} is no descriptor")))?;
         let open = &mut *open().lock();
         let same = open.get(&file).map_or(&[][..], Vec::as_slice);
         if same.iter().any(|of| of.cmd_fd() == Some(cmd_fd)) {
             // Both contexts would close it.
-            let what =
-                format!("descriptor {cmd_fd} is that of an open context, and no duplicate of it");
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(format!(
+                "descriptor {cmd_fd} is that of an open context, and no duplicate of it"
+            )));
         }
         if let Some(context) = same.first().cloned() {
             // SAFETY: one of ours, and held.
@@ -148,8 +145,9 @@ pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
         if name.to_string_lossy().contains(&*NAME.to_string_lossy()) {
             return Err(Refusal::unsupported("the context is of another process"));
         }
-        let what = format!("descriptor {cmd_fd} is of no context");
-        Err(Refusal::new(libc::EINVAL, what))
+        Err(Refusal::invalid(format!(
+            "descriptor {cmd_fd} is of no context"
+        )))
     })
 }
 

@@ -12,8 +12,7 @@ use super::ah::Ah;
 use super::list::{in_parts, receives, sge_list};
 use super::mw::{self, Mw};
 use super::qp::Qp;
-use crate::c::object::CObject;
-use crate::c::result::{Refusal, Result, quick_status, values};
+use crate::c::{CObject, Refusal, Result, quick_status, values};
 use crate::engine::engine;
 
 pub(crate) extern "C" fn post_send(
@@ -143,7 +142,6 @@ fn operation(wr: &ibv_send_wr) -> Result<SendOp> {
         })
     };
     ibv_send_wr::from_c(wr, bind)?.ok_or_else(|| {
-        let what = format!("there is no operation of the opcode {}", wr.opcode);
-        Refusal::new(libc::EINVAL, what)
+        Refusal::invalid(format!("there is no operation of the opcode {}", wr.opcode))
     })
 }

@@ -17,8 +17,9 @@ use super::buffer;
 use super::dm::Dm;
 use super::domain::Pd;
 use super::mapped::missing;
-use crate::c::object::{CObject, Found, Held, kinds};
-use crate::c::result::{Refusal, Result, pointer, present, same_context, silent, status};
+use crate::c::{
+    CObject, Found, Held, Refusal, Result, kinds, pointer, present, same_context, silent, status,
+};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -94,12 +95,14 @@ pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr)
         let (length, access, mask) = unsafe { ((*attr).length, (*attr).access, (*attr).comp_mask) };
         let has = |bits| mask & bits != 0;
         if mask & !(FILE | MEMORY) != 0 {
-            let what = format!("comp_mask is {mask:#x}: no device here has more than memory");
-            return Err(Refusal::unsupported(what));
+            return Err(Refusal::unsupported(format!(
+                "comp_mask is {mask:#x}: no device here has more than memory"
+            )));
         }
         if has(IBV_REG_MR_MASK_ADDR) == has(FILE) {
-            let what = format!("comp_mask is {mask:#x}: a region is of an address or of a file");
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(format!(
+                "comp_mask is {mask:#x}: a region is of an address or of a file"
+            )));
         }
         if has(FILE) {
             return Err(Refusal::unsupported(
@@ -222,17 +225,17 @@ pub(crate) extern "C" fn rereg_mr(
                 ),
                 false => "a region that was imported, or of no memory, stays as it is".to_owned(),
             };
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(what));
         }
         let can = engine().sim.capabilities(context)?;
         if !can.contains(Capabilities::REREG_MR) {
-            let what = "the device cannot change a region";
-            return Err(Refusal::unsupported(what));
+            return Err(Refusal::unsupported("the device cannot change a region"));
         }
-        let own = found.more.access.as_ref().ok_or_else(|| {
-            let what = "a region of device memory stays as it is";
-            Refusal::new(libc::EINVAL, what)
-        })?;
+        let own = found
+            .more
+            .access
+            .as_ref()
+            .ok_or_else(|| Refusal::invalid("a region of device memory stays as it is"))?;
         let new_pd = match flags & IBV_REREG_MR_CHANGE_PD {
             0 => None,
             _ => Some(CObject::<Pd>::find(pd)?),
@@ -321,8 +324,9 @@ pub(crate) extern "C" fn reg_dm_mr(
         let access = Access::from_bits_retain(access);
         same_context(pd.handle, dm.handle)?;
         if !access.contains(Access::ZERO_BASED) {
-            let what = "access lacks IBV_ACCESS_ZERO_BASED, which a region of device memory has";
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(
+                "access lacks IBV_ACCESS_ZERO_BASED, which a region of device memory has",
+            ));
         }
         dm.register(offset, length, |start| {
             let sim = &engine().sim;

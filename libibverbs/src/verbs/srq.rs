@@ -15,8 +15,7 @@ use super::cq::Cq;
 use super::domain::Pd;
 use super::list;
 use super::xrc::Xrcd;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Refusal, Result, pointer, present, same_context, status};
+use crate::c::{CObject, Held, Refusal, Result, kinds, pointer, present, same_context, status};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -65,7 +64,7 @@ pub(crate) extern "C" fn create_srq_ex(
             return Err(Refusal::new(errno, what));
         }
         if comp_mask & IBV_SRQ_INIT_ATTR_PD == 0 {
-            return Err(Refusal::new(libc::EINVAL, "comp_mask does not name the pd"));
+            return Err(Refusal::invalid("comp_mask does not name the pd"));
         }
         // SAFETY: as above.
         let pd = unsafe { (*init).pd };
@@ -87,12 +86,14 @@ pub(crate) extern "C" fn create_srq_ex(
             }
             IBV_SRQT_TM => return Err(Refusal::unsupported("no device here matches tags")),
             IBV_SRQT_XRC => {
-                let what = "comp_mask does not name both xrcd and cq, which an SRQ of XRC needs";
-                return Err(Refusal::new(libc::EINVAL, what));
+                return Err(Refusal::invalid(
+                    "comp_mask does not name both xrcd and cq, which an SRQ of XRC needs",
+                ));
             }
             other => {
-                let what = format!("there is no type {other} of SRQs");
-                return Err(Refusal::new(libc::EINVAL, what));
+                return Err(Refusal::invalid(format!(
+                    "there is no type {other} of SRQs"
+                )));
             }
         };
         // SAFETY: the plain structure is the start of the extended one.

@@ -59,11 +59,47 @@ pub(super) fn write_device(
     fs::create_dir_all(&infiniband)?;
     fs::create_dir_all(&verbs)?;
 
-    put(&pci, "vendor", format_args!("{:#06x}", attr.vendor_id))?;
-    put(&pci, "device", format_args!("{:#06x}", attr.vendor_part_id))?;
-    put(&pci, "class", "0x020000")?;
-    // Every machine has this node.
-    put(&pci, "numa_node", 0)?;
+    let (major, minor) = uverbs(number as u32);
+    let version = attr.fw_ver.map(|byte| byte as u8);
+    let version = CStr::from_bytes_until_nul(&version).unwrap_or_default();
+    let node_type = if is_rnic { "4: RNIC" } else { "1: CA" };
+    let files = [
+        (&pci, "vendor", format!("{:#06x}", attr.vendor_id)),
+        (&pci, "device", format!("{:#06x}", attr.vendor_part_id)),
+        (&pci, "class", "0x020000".to_owned()),
+        // Every machine has this node.
+        (&pci, "numa_node", "0".to_owned()),
+        (&verbs, "ibdev", name.clone()),
+        (&verbs, "abi_version", "1".to_owned()),
+        (&verbs, "dev", format!("{major}:{minor}")),
+        (&infiniband, "node_type", node_type.to_owned()),
+        (
+            &infiniband,
+            "node_guid",
+            groups(&attr.node_guid.to_ne_bytes()),
+        ),
+        (
+            &infiniband,
+            "sys_image_guid",
+            groups(&attr.sys_image_guid.to_ne_bytes()),
+        ),
+        (&infiniband, "node_desc", "verbsim".to_owned()),
+        (&infiniband, "hca_type", "verbsim".to_owned()),
+        (
+            &infiniband,
+            "board_id",
+            format!("verbsim {}", config.profile()),
+        ),
+        (&infiniband, "hw_rev", format!("{:x}", attr.hw_ver)),
+        (
+            &infiniband,
+            "fw_ver",
+            version.to_string_lossy().into_owned(),
+        ),
+    ];
+    for (dir, file, line) in files {
+        put(dir, file, line)?;
+    }
     for (file, of_node) in [("local_cpus", "cpumap"), ("local_cpulist", "cpulist")] {
         // A kernel without NUMA has no files of nodes.
         let cpus = fs::read_to_string(Path::new("/sys/devices/system/node/node0").join(of_node));
@@ -71,60 +107,21 @@ pub(super) fn write_device(
             put(&pci, file, cpus.trim_end())?;
         }
     }
-
-    put(&verbs, "ibdev", name)?;
-    put(&verbs, "abi_version", 1)?;
-    let (major, minor) = uverbs(number as u32);
-    put(&verbs, "dev", format_args!("{major}:{minor}"))?;
-
-    put(
-        &infiniband,
-        "node_type",
-        if is_rnic { "4: RNIC" } else { "1: CA" },
-    )?;
-    put(
-        &infiniband,
-        "node_guid",
-        groups(&attr.node_guid.to_ne_bytes()),
-    )?;
-    put(
-        &infiniband,
-        "sys_image_guid",
-        groups(&attr.sys_image_guid.to_ne_bytes()),
-    )?;
-    put(&infiniband, "node_desc", "verbsim")?;
-    put(&infiniband, "hca_type", "verbsim")?;
-    put(
-        &infiniband,
-        "board_id",
-        format_args!("verbsim {}", config.profile()),
-    )?;
-    put(&infiniband, "hw_rev", format_args!("{:x}", attr.hw_ver))?;
-    let bytes = attr.fw_ver.map(|byte| byte as u8);
-    let version = CStr::from_bytes_until_nul(&bytes).unwrap_or_default();
-    put(&infiniband, "fw_ver", version.to_string_lossy())?;
     for port in 1..=attr.phys_port_cnt {
         write_port(&infiniband.join(format!("ports/{port}")), port, source)?;
     }
 
     let class = root.join("sys/class");
-    link(
-        &format!("../../../{}", address(number)),
-        &infiniband.join("device"),
-    )?;
-    link(
-        &format!("../../../{}", address(number)),
-        &verbs.join("device"),
-    )?;
-    let devices = path.strip_prefix("sys/").unwrap_or(&path);
-    link(
-        &format!("../../{devices}/infiniband/{name}"),
-        &class.join("infiniband").join(name),
-    )?;
-    link(
-        &format!("../../{devices}/infiniband_verbs/uverbs{number}"),
-        &class.join(format!("infiniband_verbs/uverbs{number}")),
-    )?;
+    let above = format!("../../../{}", address(number));
+    link(&above, &infiniband.join("device"))?;
+    link(&above, &verbs.join("device"))?;
+    let below = format!("../../{}", path.strip_prefix("sys/").unwrap_or(&path));
+    for file in [
+        format!("infiniband/{name}"),
+        format!("infiniband_verbs/uverbs{number}"),
+    ] {
+        link(&format!("{below}/{file}"), &class.join(&file))?;
+    }
     fs::write(root.join(format!("dev/infiniband/uverbs{number}")), "")
 }
 
@@ -139,31 +136,25 @@ fn write_port(dir: &Path, port: u8, source: &Source<'_>) -> io::Result<()> {
     for below in ["gids", "gid_attrs/types", "gid_attrs/ndevs", "pkeys"] {
         fs::create_dir_all(dir.join(below))?;
     }
-    put(
-        dir,
-        "state",
-        format_args!("{}: {}", attr.state, state(attr.state)),
-    )?;
-    put(
-        dir,
-        "phys_state",
-        format_args!("{}: {}", attr.phys_state, phys_state(attr.phys_state)),
-    )?;
     let link_layer = match found.link_layer {
         LinkLayer::InfiniBand => "InfiniBand",
         _ => "Ethernet",
     };
-    put(dir, "link_layer", link_layer)?;
-    put(dir, "rate", rate(&attr))?;
-    put(dir, "lid", format_args!("{:#x}", attr.lid))?;
-    put(dir, "lid_mask_count", attr.lmc)?;
-    put(dir, "sm_lid", format_args!("{:#x}", attr.sm_lid))?;
-    put(dir, "sm_sl", attr.sm_sl)?;
-    put(
-        dir,
-        "cap_mask",
-        format_args!("{:#010x}", attr.port_cap_flags),
-    )?;
+    let phys_state = phys_state(attr.phys_state);
+    let files = [
+        ("state", format!("{}: {}", attr.state, state(attr.state))),
+        ("phys_state", format!("{}: {phys_state}", attr.phys_state)),
+        ("link_layer", link_layer.to_owned()),
+        ("rate", rate(&attr)),
+        ("lid", format!("{:#x}", attr.lid)),
+        ("lid_mask_count", attr.lmc.to_string()),
+        ("sm_lid", format!("{:#x}", attr.sm_lid)),
+        ("sm_sl", attr.sm_sl.to_string()),
+        ("cap_mask", format!("{:#010x}", attr.port_cap_flags)),
+    ];
+    for (file, line) in files {
+        put(dir, file, line)?;
+    }
     for index in 0..found.pkey_tbl_len {
         let key = sim
             .query_pkey(context, port, index)
