@@ -1,7 +1,7 @@
 //! The names of the library, each with its version.
 //!
-//! A symbol with a version is more than Rust can export by itself. Each is a jump to the function ([`jump`]),
-//! written in assembly, where the assembler gives the version; `versions.map` says which there are.
+//! Rust cannot export a symbol with a version. Each symbol is a jump to the function ([`jump`]),
+//! written in assembly, where the assembler adds the version. `versions.map` lists the versions.
 
 macro_rules! export {
     ($( $version:literal { $( $name:ident = $function:path; )* } )*) => { $( $(
@@ -33,8 +33,8 @@ macro_rules! same {
     };
 }
 
-/// Functions by which libibverbs and its drivers call each other. They are the same in each release,
-/// under a version of that release.
+/// Functions by which libibverbs and its drivers call each other. They are the same in each
+/// release, under a version of that release.
 macro_rules! private {
     ($at:literal, $version:literal, $register:ident) => {
         same!($at, $version, nothing {
@@ -310,6 +310,7 @@ private!("@", "IBVERBS_PRIVATE_57", verbs_register_driver_57);
 private!("@", "IBVERBS_PRIVATE_59", verbs_register_driver_59);
 private!("@@", "IBVERBS_PRIVATE_65", verbs_register_driver_65);
 
-/// By this `verbsim exec` tells the drop-in from other libraries, and from one that was built empty.
+/// `verbsim exec` looks for this name to recognize the drop-in. Other libraries lack it, and so
+/// does a drop-in that was built empty.
 #[unsafe(no_mangle)]
 pub(crate) static VERBSIM_DROP_IN: u8 = 1;

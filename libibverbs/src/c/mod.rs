@@ -1,5 +1,5 @@
-//! A call from C: who calls, which object it names, how it waits, and what it returns. The objects
-//! are of any kind: this folder knows none of them. It names `base` and the engine.
+//! A call from C: its caller, its object, its waits, and its result. The objects are of any kind:
+//! this folder knows none of them. It names `base` and the engine.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,8 +1,7 @@
-//! What C functions return, and how nothing else leaves them.
+//! Results of C functions.
 //!
-//! A verb that does not do what it was asked for returns a [`Refusal`]: the errno value, and what a
-//! diagnosis says of it. The helpers here are the only way out of the library, and each adds that
-//! to the diagnosis.
+//! A verb that fails returns a [`Refusal`]: the errno value, and the text for the diagnosis. The
+//! functions here are the only way out of the library, and add the text to the diagnosis.
 
 use std::ffi::c_int;
 use std::fmt::Display;
@@ -39,12 +38,14 @@ impl Object for () {
     }
 }
 
-/// Why a call does not do what it was asked for.
+/// The reason why a call fails.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// As the call returns it: positive, but for profiles of drivers that err there.
+    /// The value that the call returns. It is positive, except in profiles of drivers that have the
+    /// wrong sign.
     errno: NonZero<c_int>,
-    /// What the diagnosis is to say of it; `None` if that is said already, or if nothing is wrong.
+    /// The text for the diagnosis. `None` if it is noted already, or if the program made no
+    /// mistake.
     finding: Option<Box<Finding>>,
 }
 
@@ -56,14 +57,13 @@ struct Finding {
 }
 
 impl Refusal {
-    /// A call that is refused for this reason. The diagnosis says before it which call that was,
-    /// and on which object.
+    /// A refusal with this reason. The diagnosis adds the names of the call and of the object.
     #[cold]
     pub(crate) fn new(errno: c_int, what: impl Into<String>) -> Self {
         Self::of(Class::Refused, errno, what)
     }
 
-    /// The same as [`new`](Self::new), where another class says better what to do.
+    /// A refusal of a class that describes the mistake better than [`new`](Self::new).
     #[cold]
     pub(crate) fn of(class: Class, errno: c_int, what: impl Into<String>) -> Self {
         let finding = Finding {
@@ -82,30 +82,31 @@ impl Refusal {
         Self::new(libc::EINVAL, what)
     }
 
-    /// What no device here can do: `EOPNOTSUPP`.
+    /// A feature that no device here has: `EOPNOTSUPP`.
     #[cold]
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {
         Self::new(libc::EOPNOTSUPP, what)
     }
 
-    /// A function of C has failed, which left its reason in `errno`.
+    /// A function of C has failed, with its reason in `errno`.
     #[cold]
     pub(crate) fn by_system(function: &str) -> Self {
         Self::new(last_errno(), format!("{function} failed"))
     }
 
-    /// An error that the engine gave to the library itself, so that it has not noted it.
+    /// An error of an unobserved call, which the engine has not noted.
     #[cold]
     pub(crate) fn unobserved(error: Error) -> Self {
         let what = error.cause().to_string();
         match Class::of_refusal(&error) {
+            // The engine would have noted this error with this class.
             Some(class) => Self::of(class, errno_of(&error), what),
             None => error.into(),
         }
     }
 
-    /// A refusal without a finding: one that a program without mistakes meets (no event is there yet, a
-    /// signal came, the peer has refused), or one that is noted already.
+    /// A refusal without a finding: one that a program without mistakes meets (no event is there
+    /// yet, a signal came, the peer has refused), or one that is noted already.
     pub(crate) fn expected(errno: c_int) -> Self {
         Self {
             errno: NonZero::new(errno).unwrap_or(IO),
@@ -113,7 +114,7 @@ impl Refusal {
         }
     }
 
-    /// The same refusal, of a part of what was passed, such as a work request.
+    /// The refusal for a part of an argument, such as one work request.
     #[cold]
     pub(crate) fn of_part(mut self, part: impl Display) -> Self {
         if let Some(finding) = &mut self.finding {
@@ -122,7 +123,7 @@ impl Refusal {
         self
     }
 
-    /// Moves it out of its place.
+    /// Moves the refusal out of a reference.
     #[cold]
     pub(crate) fn take(&mut self) -> Self {
         Self {
@@ -135,7 +136,7 @@ impl Refusal {
         self.errno.get()
     }
 
-    /// Adds the finding to the diagnosis, at the place of the present call on this object.
+    /// Adds the finding to the diagnosis, with the present call and its object.
     #[cold]
     pub(crate) fn note(&mut self, call: &'static str, object: impl Object) {
         let Some(finding) = self.finding.take() else {
@@ -148,6 +149,7 @@ impl Refusal {
             _ => kind.symbol().to_owned(),
         };
         let (context, what) = match object.named() {
+            // The finding already names the device.
             Some((context, name)) if name.is_empty() => (context, what),
             Some((context, name)) => (context, format!("{name}: {what}")),
             None => (None, what),
@@ -169,7 +171,7 @@ fn errno_of(error: &Error) -> c_int {
     error.raw().unwrap_or(error.kind().errno())
 }
 
-/// The engine has noted it, as far as a program without mistakes does not meet it.
+/// The engine has noted the error, unless a program without mistakes can meet it.
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Self::expected(errno_of(&error))
@@ -188,10 +190,9 @@ impl From<ReregError> for Refusal {
     }
 }
 
-/// Runs a verb; `call` is its name, and `object` what it is called on. The error is the errno
-/// value, which is in `errno` too. A panic, which could only be a mistake of the simulator, has
-/// been printed and is `EIO`: it must not go on through C. Nor may the unwinding of a thread that
-/// is cancelled come here, which is no panic.
+/// Runs a verb of the name `call` on `object`. The error is the errno value, which is in `errno`
+/// too. A panic can only be a mistake of the simulator. It has been printed, and becomes `EIO`: it
+/// must not continue through C. The unwinding of a cancelled thread must not come here either.
 #[inline]
 pub(crate) fn guarded<R>(
     call: &'static str,
@@ -202,8 +203,7 @@ pub(crate) fn guarded<R>(
     quickly(call, object, verb)
 }
 
-/// The same as [`guarded`], of a verb that comes to no call of the system at which threads are
-/// cancelled.
+/// Runs a verb that calls no cancellation point of the system. See [`guarded`].
 #[inline]
 fn quickly<R>(
     call: &'static str,
@@ -218,7 +218,7 @@ fn quickly<R>(
     }
 }
 
-/// Notes why a call is refused, and leaves the errno value.
+/// Notes the refusal, and sets `errno`.
 #[cold]
 fn refused(call: &'static str, object: impl Object, mut refusal: Refusal) -> c_int {
     // A panic has been printed.
@@ -231,14 +231,14 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
-/// While it lives, its thread cannot be cancelled.
+/// A thread cannot be cancelled while this exists.
 struct Uncancelled(c_int);
 
 impl Uncancelled {
     fn new() -> Self {
         const DISABLE: c_int = 1;
         let mut before = 0;
-        // SAFETY: there is room for what was before.
+        // SAFETY: the call writes the old state there.
         unsafe { pthread_setcancelstate(DISABLE, &raw mut before) };
         Self(before)
     }
@@ -246,12 +246,13 @@ impl Uncancelled {
 
 impl Drop for Uncancelled {
     fn drop(&mut self) {
-        // SAFETY: as it was.
+        // SAFETY: restores the old state.
         unsafe { pthread_setcancelstate(self.0, &raw mut self.0) };
     }
 }
 
-/// The ways out of the library, a row for each: how the verb is run, its result, and the value for C.
+/// The ways out of the library, a row for each: how the verb is run, its result, and the value for
+/// C.
 macro_rules! ways_out {
     ($(
         $(#[$meta:meta])*
@@ -304,13 +305,13 @@ pub(crate) fn set_errno(errno: c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// What the last call of C said.
+/// The errno value of the last function of C.
 pub(crate) fn last_errno() -> c_int {
     let error = std::io::Error::last_os_error();
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// Refuses a null pointer to what a verb needs, wherever in memory that may be.
+/// Refuses a null pointer. The memory may be misaligned.
 #[inline]
 pub(crate) fn not_null<T>(pointer: *const T) -> Result<()> {
     if pointer.is_null() {
@@ -319,7 +320,7 @@ pub(crate) fn not_null<T>(pointer: *const T) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a pointer at which Rust cannot have what a verb needs: null, or not aligned.
+/// Refuses a pointer that Rust cannot use: null, or misaligned.
 #[inline]
 pub(crate) fn present<T>(pointer: *const T) -> Result<()> {
     if pointer.is_null() || !pointer.is_aligned() {
@@ -354,18 +355,17 @@ pub(crate) fn same_context(handle: impl Handle, context: Context) -> Result<()> 
     Err(Refusal::of(Class::OtherParent, libc::EINVAL, what))
 }
 
-/// So many values that a program passes.
+/// `count` values that a program passes.
 ///
-/// # Safety
-/// If the pointer can be that of so many, they are there, and nobody changes them while they are
-/// used (C's contract).
+/// If the pointer can be that of `count` values, they are there, and nothing changes them while
+/// they are used (C's contract).
 #[inline]
 pub(crate) unsafe fn values<'a, T>(first: *const T, count: usize) -> Result<&'a [T]> {
     // SAFETY: the caller's promise.
     unsafe { verbs_abi::slice(first, count) }.ok_or_else(|| no_values(first, count))
 }
 
-/// Refuses a pointer at which so many values cannot be.
+/// Refuses a pointer at which `count` values cannot be.
 #[cold]
 pub(crate) fn no_values<T>(first: *const T, count: usize) -> Refusal {
     let what = match name_of::<T>().as_str() {
@@ -375,7 +375,7 @@ pub(crate) fn no_values<T>(first: *const T, count: usize) -> Refusal {
     Refusal::new(libc::EFAULT, nowhere(&what, first))
 }
 
-/// Why nothing that Rust can use is at an address.
+/// The reason why an address cannot be used.
 fn nowhere<T>(what: &str, address: *const T) -> String {
     if address.is_null() {
         format!("the address of {what} is NULL")
@@ -386,7 +386,7 @@ fn nowhere<T>(what: &str, address: *const T) -> String {
     }
 }
 
-/// What C calls a type.
+/// The name of a type in C.
 fn name_of<T>() -> String {
     let path = std::any::type_name::<T>();
     match path.rsplit("::").next().unwrap_or(path) {

@@ -14,7 +14,8 @@ use verbs_api::QpType;
 
 use crate::c::{Refusal, Result, or_minus_one, present, silent};
 
-/// `rdma_getaddrinfo`: the first address of a name. Returns the error of `getaddrinfo` if that fails.
+/// `rdma_getaddrinfo`: the first address of a name. Returns the error of `getaddrinfo` if that
+/// fails.
 pub(crate) extern "C" fn getaddrinfo(
     node: *const c_char,
     service: *const c_char,
@@ -136,6 +137,7 @@ unsafe fn look_up(
     unsafe {
         let first = &*list;
         let info = &mut *info;
+        // Without hints the type of socket decides.
         if info.ai_port_space == 0 {
             let (ps, qp_type) = match first.ai_socktype {
                 libc::SOCK_DGRAM => (RDMA_PS_UDP, QpType::Ud),
@@ -143,6 +145,7 @@ unsafe fn look_up(
             };
             (info.ai_port_space, info.ai_qp_type) = (ps as c_int, number(qp_type));
         }
+        // The hints may name a port space alone.
         if info.ai_qp_type == 0 {
             info.ai_qp_type = number(match info.ai_port_space as u32 {
                 RDMA_PS_UDP | RDMA_PS_IPOIB => QpType::Ud,
@@ -196,7 +199,7 @@ fn asked(hints: Option<&rdma_addrinfo>) -> addrinfo {
 /// # Safety
 /// The hints are the program's; `info` is one of ours.
 unsafe fn copy_hints(hints: &rdma_addrinfo, info: &mut rdma_addrinfo) -> Result<()> {
-    // SAFETY: the addresses of the hints are as long as these say (C's contract).
+    // SAFETY: the addresses have the lengths in the hints (C's contract).
     unsafe {
         if info.ai_src_len == 0 && hints.ai_src_len > 0 && !hints.ai_src_addr.is_null() {
             info.ai_src_addr = copy(hints.ai_src_addr, hints.ai_src_len)?;

@@ -55,8 +55,8 @@ fn with(
 }
 
 pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
-    // SAFETY: the program's, valid for the call, of this length (C's contract). A null pointer is no
-    // data, as in librdmacm.
+    // SAFETY: the program's, valid for the call, of this length (C's contract). A null pointer
+    // means no data, as in librdmacm.
     let data = unsafe { verbs_abi::slice(data.cast::<u8>(), length.into()) }.unwrap_or_default();
     on("rdma_reject", id, |cm, id| cm.reject(id, data))
 }

@@ -26,7 +26,8 @@ unsafe impl Send for OfIds {}
 
 static DEVICES: PerProcess<Mutex<BTreeMap<Context, OfIds>>> = PerProcess::new();
 
-/// `rdma_get_devices`: the contexts in the order of the device list, with a null pointer at the end.
+/// `rdma_get_devices`: the contexts in the order of the device list, with a null pointer at the
+/// end.
 pub(crate) extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context {
     pointer("rdma_get_devices", (), || {
         let handles = unobserved_cm()?.cm_devices()?;

@@ -68,13 +68,14 @@ fn read(event: CmEvent) -> Result<*mut rdma_cm_event> {
     Ok(keep(event, shown))
 }
 
-/// The structure of an event, without its parameters. The id of a request is new. The structures of the
-/// ids are brought up to date.
+/// The structure of an event, without its parameters. The id of a request is new. The structures of
+/// the ids are brought up to date.
 fn shown(event: &CmEvent) -> Result<rdma_cm_event> {
     let listener = event.listen_id.and_then(CObject::<Id>::of);
     let id = match (CObject::<Id>::of(event.id), &listener) {
         (Some(id), _) => id,
         (None, Some(listener)) => child(event, listener)?,
+        // The id was destroyed before its event was read.
         (None, None) => return Err(Refusal::expected(libc::EIO)),
     };
     id.refresh()?;
@@ -100,6 +101,7 @@ fn child(request: &CmEvent, listener: &CObject<Id>) -> Result<Held<Id>> {
         }
     };
     let id = id::keep(request.id, plain)?;
+    // The listener waits by itself, so its new ids do, too.
     if listener.more.own.lock().channel.is_some() {
         id.migrate(None)?;
     }
@@ -157,7 +159,8 @@ pub(crate) extern "C" fn event_str(event: u32) -> *const c_char {
 
 /// Ids without a channel of the program wait for their events by themselves.
 impl CObject<Id> {
-    /// Waits for the event that ends the call of an id that waits by itself. The id keeps the event.
+    /// Waits for the event that ends the call of an id that waits by itself. The id keeps the
+    /// event.
     pub(super) fn complete(&self, call: Verb) -> Result<()> {
         let Some(channel) = self.more.own.lock().channel.clone() else {
             return Ok(());

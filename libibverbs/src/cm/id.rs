@@ -131,7 +131,8 @@ pub(crate) extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
     })
 }
 
-/// `rdma_migrate_id`. Without a channel the id gets one of its own, and waits for its events by itself.
+/// `rdma_migrate_id`. Without a channel the id gets one of its own, and waits for its events by
+/// itself.
 pub(crate) extern "C" fn migrate_id(
     id: *mut rdma_cm_id,
     channel: *mut rdma_event_channel,
@@ -203,12 +204,15 @@ impl CObject<Id> {
             let raw = self.raw();
             let (id, path) = (&raw mut (*raw).id, &raw mut (*raw).path);
             (*id).verbs = verbs.unwrap_or(null_mut());
+            // Otherwise the domain is that of the queue pair or of the SRQ, which the program
+            // chose.
             if own.qp.is_none() && own.srq.is_none() {
                 (*id).pd = pd.unwrap_or(null_mut());
             }
             (*id).port_num = attr.port_num;
             (*id).route.addr = shown.route.addr;
             (*id).route.num_paths = shown.route.num_paths;
+            // Before the route is resolved the path has no meaning.
             if attr.num_paths > 0 {
                 path.write(path_of(&attr));
                 (*id).route.path_rec = path;
@@ -218,7 +222,8 @@ impl CObject<Id> {
     }
 }
 
-/// Brings the state in the structure of a queue pair up to date, unless the program has destroyed it.
+/// Brings the state in the structure of a queue pair up to date, unless the program has destroyed
+/// it.
 fn refresh_state(qp: &CObject<Qp>) -> Result<()> {
     if let Ok(now) = unobserved().query_qp(qp.handle, QpAttrMask::STATE) {
         // SAFETY: one of ours, which stays for the call.

@@ -19,8 +19,8 @@ use crate::verbs::qp::{self, Maker, Qp};
 use crate::verbs::srq::{self, Srq};
 use crate::verbs::{qp_ex, wr};
 
-/// `rdma_create_qp`. Without `pd` the domain is that of the id. Writes the sizes of the queues, and the
-/// CQs that were made, to `init`.
+/// `rdma_create_qp`. Without `pd` the domain is that of the id. Writes the sizes of the queues, and
+/// the CQs that were made, to `init`.
 pub(crate) extern "C" fn create_qp(
     id: *mut rdma_cm_id,
     pd: *mut ibv_pd,
@@ -88,6 +88,7 @@ fn create(
     }
     let pd = if pd.is_null() { own_pd } else { pd };
     let mut cqs = MadeCqs::default();
+    // librdmacm takes the SRQ of the id unless the program names one.
     if init.srq.is_null() {
         init.srq = srq;
     }
@@ -168,8 +169,8 @@ pub(crate) extern "C" fn create_srq_ex(
     })
 }
 
-/// The domain `pd`, or that of the id if `pd` is null. Refuses an id that is not bound to a device or
-/// has an SRQ.
+/// The domain `pd`, or that of the id if `pd` is null. Refuses an id that is not bound to a device
+/// or has an SRQ.
 fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
     of.refresh()?;
     // SAFETY: one of ours, which stays for the call.
@@ -184,8 +185,8 @@ fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
 }
 
 impl CObject<Id> {
-    /// Tells the engine which queue pair the program has written to the field `qp`, if any. librdmacm
-    /// reads the field in each call.
+    /// Tells the engine which queue pair the program has written to the field `qp`, if any.
+    /// librdmacm reads the field in each call.
     pub(super) fn follow_qp(&self) -> Result<()> {
         let mut own = self.more.own.lock();
         // SAFETY: one of ours, which stays for the call; programs may write the queue pair.

@@ -21,6 +21,7 @@ pub(crate) extern "C" fn resolve_addrinfo(
 ) -> c_int {
     zero_or_minus_one("rdma_resolve_addrinfo", id, || {
         let id = CObject::<Id>::find(id)?.hold();
+        // The id has room for one result.
         if !id.begin_to_resolve() {
             let what = "it resolves names already, or the result was not queried";
             return Err(Refusal::new(libc::EBUSY, what));

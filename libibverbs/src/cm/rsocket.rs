@@ -1,5 +1,5 @@
-//! Sockets over RDMA (`rsocket`), which are not supported. The functions exist because programs that do
-//! not use them are linked with them all the same.
+//! Sockets over RDMA (`rsocket`), which are not supported. The functions exist because programs are
+//! linked with them even if they do not call them.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;

@@ -57,6 +57,7 @@ fn begin(
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).qp_type = qp_type };
     }
+    // A passive endpoint makes its queue pairs when requests come.
     if info.ai_flags & RAI_PASSIVE != 0 {
         succeeded(bind_addr(id, info.ai_src_addr))?;
         // SAFETY: the program's, valid for the call (C's contract).
@@ -85,8 +86,8 @@ fn succeeded(result: c_int) -> Result<()> {
     Ok(())
 }
 
-/// `rdma_get_request`: waits for a request to a listening endpoint. The id of the request has a queue
-/// pair if the endpoint has attributes for one.
+/// `rdma_get_request`: waits for a request to a listening endpoint. The id of the request has a
+/// queue pair if the endpoint has attributes for one.
 pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int {
     zero_or_minus_one("rdma_get_request", listen, || {
         let listener = CObject::<Id>::find(listen)?.hold();

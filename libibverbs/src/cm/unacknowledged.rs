@@ -17,8 +17,8 @@ struct Read {
     event: CmEvent,
 }
 
-// SAFETY: the structure is the program's, as in C. Its pointers are those of objects, which any thread
-// may use.
+// SAFETY: the structure is the program's, as in C. Its pointers are those of objects, which any
+// thread may use.
 unsafe impl Send for Read {}
 
 /// The events, by the addresses that the program has.

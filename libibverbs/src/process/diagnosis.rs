@@ -1,6 +1,5 @@
-//! Writing the trace and the diagnosis, once, when the process ends. A child after `fork` writes its
-//! own. Nothing is written after `_exit`: `verbsim exec` then has the facts that were recorded before
-//! (`record`).
+//! Writing the trace and the diagnosis, once, when the process ends. Nothing is written after
+//! `_exit`: `verbsim exec` then has the facts that were recorded before (`record`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};

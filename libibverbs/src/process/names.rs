@@ -1,4 +1,5 @@
-//! Names in findings: devices as the program opens them, places by line, queues and channels by pointer.
+//! Names in findings: devices as the program opens them, places by line, queues and channels by
+//! pointer.
 
 use std::fmt::Display;
 

@@ -95,8 +95,8 @@ fn back(
         0 => None,
         _ => {
             not_null(grh)?;
-            // SAFETY: the program's, valid for the call. It need not be aligned: it is read as bytes
-            // (C's contract).
+            // SAFETY: the program's, valid for the call. It need not be aligned: it is read as
+            // bytes (C's contract).
             let bytes = unsafe { grh.cast::<[u8; Grh::BYTES]>().read() };
             let grh = Grh::read(&bytes).ok_or_else(no_grh)?;
             Some(grh.back(own_gid(context_of(context)?, port, &grh)?))

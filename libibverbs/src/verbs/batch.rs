@@ -1,9 +1,9 @@
 //! Batches of sends (`ibv_wr_*`), which are posted as a whole or not at all.
 //!
-//! From `ibv_wr_start` to its end a batch belongs to the thread that started it. Another thread that
-//! starts one waits; its other calls are refused. An invalid request is remembered, and fails the
-//! batch at its completion. So does a second start by the same thread, which would have to wait for
-//! itself. Destroying the queue pair ends the batch and wakes the threads that wait for it.
+//! From `ibv_wr_start` to its end a batch belongs to the thread that started it. Another thread
+//! that starts one waits; its other calls are refused. An invalid request is remembered, and fails
+//! the batch at its completion. So does a second start by the same thread, which would have to wait
+//! for itself. Destroying the queue pair ends the batch and wakes the threads that wait for it.
 
 use std::ops::Range;
 
@@ -127,6 +127,7 @@ impl Batch {
                     let _sleeping = call.sleeps(state.begun_at);
                     self.ended.wait(&mut state);
                 }
+                // The queue pair was destroyed while this thread waited.
                 Turn::Over => return Err(state.misplaced(call)),
             }
         }
@@ -173,6 +174,7 @@ impl Batch {
     pub(super) fn passed_over(&self, call: Call) {
         if caller::is_named() {
             let state = self.state.lock();
+            // Another thread's batch does not matter: drivers let posts of other threads wait.
             if state.turn == Turn::this_thread() {
                 state.note_own(call);
             }

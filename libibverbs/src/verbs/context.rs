@@ -24,7 +24,7 @@ pub(super) type Open = BTreeMap<File, Vec<Held<OpenDevice>>>;
 
 static OPEN: PerProcess<Mutex<Open>> = PerProcess::new();
 
-/// What a context has in addition to its structure.
+/// Values of a context that its structure lacks.
 pub(crate) struct More {
     /// The descriptor of its asynchronous events, until it is closed.
     pub(super) async_fd: Mutex<Option<OwnedFd>>,

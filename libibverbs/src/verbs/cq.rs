@@ -28,7 +28,7 @@ kinds! {
     Cq: ibv_cq_ex as ibv_cq | ibv_cq_ex, Cq, More, numbered Cq;
 }
 
-/// What a CQ has in addition to its structure.
+/// Values of a CQ that its structure lacks.
 pub(crate) struct More {
     /// The iteration over an extended one.
     pub(super) iteration: Option<Iteration>,
@@ -121,6 +121,7 @@ pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
     pointer("ibv_create_comp_channel", context, || {
         let sim = &engine().sim;
         let handle = sim.create_comp_channel(context_of(context)?)?;
+        // Without a descriptor the program could not wait, so the channel is not kept.
         let fd = sim.channel_fd(handle).inspect_err(|_| {
             let _ = sim.destroy_comp_channel(handle);
         })?;
@@ -313,6 +314,7 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
             not_null(wc)?;
         }
         let taken = match entries {
+            // Most programs poll for one completion, which needs little room on the stack.
             0 | 1 => take::<1>(&cq, entries, wc),
             _ => take_many(&cq, entries, wc),
         };
@@ -336,6 +338,7 @@ fn take_many(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
             got => got?,
         };
         taken += got;
+        // The queue is empty.
         if got < now {
             break;
         }

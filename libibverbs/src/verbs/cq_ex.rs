@@ -43,6 +43,7 @@ pub(crate) extern "C" fn create_cq_ex(
         };
         if let Some(pd) = &parent {
             same_context(pd.handle, context_of(context)?)?;
+            // Drivers refuse a domain that is not a parent domain.
             if !pd.is_parent() {
                 return Err(Refusal::invalid(format!(
                     "{} is no parent domain",
@@ -117,7 +118,7 @@ fn find(cq: *mut ibv_cq_ex) -> Result<Found<Cq>> {
 extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int {
     status("ibv_start_poll", cq, || {
         let found = find(cq)?;
-        // SAFETY: the program's, valid for the call, if there is one: a mask (C's contract).
+        // SAFETY: the program's, or null; its mask comes first (C's contract).
         if !attr.is_null() && unsafe { attr.read_unaligned() }.comp_mask != 0 {
             return Err(Refusal::invalid("comp_mask is not 0"));
         }
@@ -151,8 +152,8 @@ extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
         engine().sim.end_poll(found.handle)?;
         turn.set(None);
         drop(turn);
-        // SAFETY: an iteration was open, and only this thread could have started it: `start_poll` has
-        // forgotten the guard.
+        // SAFETY: an iteration was open, and only this thread could have started it: `start_poll`
+        // has forgotten the guard.
         unsafe { iteration.end() };
         Ok(())
     });
@@ -171,8 +172,8 @@ fn show(cq: &CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
     Ok(())
 }
 
-/// Functions that read a field of a completion. A field that the queue was not made with is 0, and so
-/// is each field outside of an iteration. Fields with `if good` are defined only if the work
+/// Functions that read a field of a completion. A field that the queue was not made with is 0, and
+/// so is each field outside of an iteration. Fields with `if good` are defined only if the work
 /// succeeded (WC-01).
 macro_rules! readers {
     ($( $name:ident: $type:ty = $(if $good:ident)? |$wc:ident, $reader:ident| $value:expr; )*) => { $(

@@ -1,8 +1,8 @@
 //! Device memory: a small memory of the device itself. Programs reach it by copies, and as regions
 //! whose addresses are offsets.
 //!
-//! Here it is memory of this library, and for the engine such a region is one of the caller's memory.
-//! A device whose regions cannot have offsets for addresses has no such memory.
+//! Here it is memory of this library, and for the engine such a region is one of the caller's
+//! memory. A device whose regions cannot have offsets for addresses has no such memory.
 
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ type ByContext = BTreeMap<Context, BTreeMap<u64, Held<Dm>>>;
 /// Bytes that are allocated, by device.
 static ALLOCATED: PerProcess<Mutex<Vec<usize>>> = PerProcess::new();
 
-/// What a device memory has in addition to its structure. One that was imported uses that of the
+/// Values of a device memory that its structure lacks. One that was imported uses those of the
 /// first.
 #[derive(Default)]
 pub(crate) struct More {
@@ -161,6 +161,7 @@ pub(crate) extern "C" fn alloc_dm(
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
+        // The memory starts on a page, which is the largest alignment here.
         let is_aligned = attr.log_align_req <= PAGE.ilog2();
         if attr.comp_mask != 0 || attr.length == 0 || !is_aligned {
             let what = format!(
@@ -270,6 +271,7 @@ fn with_part(
             "offset {offset} or length {length} is not a multiple of 4"
         )));
     }
+    // A copy of no bytes needs no memory.
     if own.is_null() && length > 0 {
         return Err(no_values(own, length));
     }

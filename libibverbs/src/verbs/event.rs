@@ -70,7 +70,8 @@ fn target(qp: verbs_api::Qp) -> Result<Held<Qp>> {
     found.ok_or(Refusal::expected(libc::EIO))
 }
 
-/// `ibv_ack_async_event`. Events of a device or a port need no acknowledgement: nothing waits for it.
+/// `ibv_ack_async_event`. Events of a device or a port need no acknowledgement: nothing waits for
+/// it.
 pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
     silent("ibv_ack_async_event", (), || {
         present(event)?;

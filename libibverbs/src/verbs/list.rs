@@ -118,7 +118,7 @@ impl<W: Linked> Part<W> {
         successors(link(self.first), move |wr| link(wr.next())).take(self.most)
     }
 
-    /// Posts them, each converted to what the engine takes.
+    /// Converts the requests for the engine, and posts them.
     #[inline]
     pub(super) fn post<'a, R>(
         &self,

@@ -67,7 +67,8 @@ pub(crate) extern "C" fn bind_mw(
     })
 }
 
-/// The bytes that a window will show. Without bytes it may name no region, and the window is unbound.
+/// The bytes that a window will show. Without bytes it may name no region, and the window is
+/// unbound.
 pub(crate) fn info(info: &ibv_mw_bind_info) -> Result<MwBindInfo> {
     let mr = CObject::<Mr>::find_some(info.mr)?.map(|mr| mr.handle);
     Ok(ibv_mw_bind_info::from_c(info, mr.unwrap_or_default()))

@@ -1,8 +1,8 @@
 //! Opening, importing and closing contexts, and the table of their operations.
 //!
-//! `ibv_import_device` names a context by a duplicate of its command descriptor. All contexts of one
-//! descriptor are one context for the engine, and so are their objects. Objects of another process
-//! are in another engine and cannot be imported.
+//! `ibv_import_device` names a context by a duplicate of its command descriptor. All contexts of
+//! one descriptor are one context for the engine, and so are their objects. Objects of another
+//! process are in another engine and cannot be imported.
 
 use std::ffi::c_int;
 use std::fs;
@@ -42,7 +42,7 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
         let sim = &engine().sim;
         let handle = sim.open_device(&format!("sim{number}"));
         let handle = handle.inspect_err(|error| {
-            // The text says why the device has no address, which no errno value can.
+            // The text explains why the device has no address, which no errno value can.
             if matches!(error.cause(), Cause::Text(_)) {
                 say(error);
             }
@@ -74,6 +74,7 @@ fn make_among(
 ) -> Result<*mut ibv_context> {
     let async_fd = engine().sim.async_fd(handle)?;
     let vectors = int(unobserved().query_device(handle)?.num_comp_vectors);
+    // The descriptors of the kernel are blocking, too.
     set_blocking(&async_fd)?;
     let cmd_fd = cmd_fd()?;
     let file = File::of(cmd_fd.as_raw_fd()).ok_or_else(|| Refusal::by_system("fstat"))?;

@@ -30,7 +30,7 @@ kinds! {
         named |qp| format!("qp {:#x}", qp.qp_num());
 }
 
-/// What a queue pair has in addition to its structure.
+/// Values of a queue pair that its structure lacks.
 pub(crate) struct More {
     pub(crate) qp_type: QpType,
     /// `None` for one of XRC_RECV.
@@ -264,6 +264,7 @@ pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
         batch.end(qp.call(Verb::DestroyQp.name()));
     }
     match &qp.more.pd {
+        // A queue pair of XRC_RECV has no domain.
         Some(pd) => pd.left(),
         None => drop(targets().lock().remove(&qp.handle)),
     }

@@ -62,7 +62,7 @@ pub(super) extern "C" fn query_device_ex(
             phys_port_cnt_ex: orig_attr.phys_port_cnt.into(),
             ..ibv_device_attr_ex::to_c(&engine().sim.query_device_ex(context_of(context)?)?)
         };
-        // SAFETY: the program's, so large (C's contract).
+        // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe {
             attr.cast::<u8>().write_bytes(0, size);
             put(attr, size, &found);
@@ -91,6 +91,7 @@ pub(super) extern "C" fn query_rt_values(
         present(values)?;
         let sim = &engine().sim;
         let ticks_per_ms = unobserved().query_device_ex(context)?.hca_core_clock;
+        // A profile without completion timestamps has no clock.
         if ticks_per_ms == 0 {
             return Err(Refusal::unsupported("the device has no clock"));
         }
@@ -170,7 +171,7 @@ fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: us
         let context = context_of(context)?;
         present(attr)?;
         let found = port_attr(&engine().sim.query_port(context, port)?);
-        // SAFETY: the program's, so large (C's contract).
+        // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe { put(attr, size, &found) };
         Ok(())
     })
@@ -302,7 +303,7 @@ pub(crate) extern "C" fn query_gid_ex(
         present(entry)?;
         known_bits("flags", flags, 0)?;
         let found = engine().sim.query_gid_ex(context, port_num(port)?, index)?;
-        // SAFETY: the program's, so large (C's contract).
+        // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe { put(entry, size, &gid_entry(&found)) };
         Ok(())
     })
@@ -319,6 +320,7 @@ pub(crate) extern "C" fn query_gid_table(
     const MOST: usize = 1024;
     let table = || {
         let context = context_of(context)?;
+        // Without room for entries the pointer is not used.
         if max_entries > 0 {
             present(entries)?;
         }

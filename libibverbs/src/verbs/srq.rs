@@ -23,7 +23,7 @@ kinds! {
     Srq: ibv_srq as ibv_srq, Srq, More, numbered Srq;
 }
 
-/// What an SRQ has in addition to its structure.
+/// Values of an SRQ that its structure lacks.
 pub(crate) struct More {
     /// Receives that fit.
     max_wr: AtomicU32,
@@ -54,6 +54,7 @@ pub(crate) extern "C" fn create_srq_ex(
         // name, so only named fields are read (C's contract).
         let comp_mask = unsafe { (*init).comp_mask };
         if comp_mask & !(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | XRCD_AND_CQ) != 0 {
+            // Programs try tag matching, and look for this error.
             let errno = match comp_mask & IBV_SRQ_INIT_ATTR_TM {
                 0 => libc::EINVAL,
                 _ => libc::EOPNOTSUPP,
@@ -152,6 +153,7 @@ pub(crate) extern "C" fn modify_srq(
         let attr = ibv_srq_attr::from_c(&unsafe { attr.read() });
         let mask = SrqAttrMask::from_bits_retain(mask as u32);
         engine().sim.modify_srq(srq.handle, &attr, mask)?;
+        // The engine may have given more room than was asked for.
         if mask.contains(SrqAttrMask::MAX_WR) {
             let got = unobserved().query_srq(srq.handle)?;
             srq.more.max_wr.store(got.max_wr, Ordering::Relaxed);

@@ -279,6 +279,7 @@ fn set_inline(qp: *mut ibv_qp_ex, name: &'static str, count: usize, list: *const
                     ..Sge::default()
                 }],
             );
+            // An earlier call may have set other data.
             last.inline = None;
             return Ok(());
         }

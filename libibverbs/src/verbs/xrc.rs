@@ -41,6 +41,7 @@ pub(crate) extern "C" fn open_xrcd(
             ));
         }
         let file = match attr.fd {
+            // A private domain has no file.
             -1 => None,
             fd => Some(duplicate(fd)?),
         };

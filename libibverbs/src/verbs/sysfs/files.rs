@@ -1,4 +1,4 @@
-//! What stands in the files, in the words of Linux (`drivers/infiniband/core/sysfs.c`).
+//! The contents of the files, in the formats of Linux (`drivers/infiniband/core/sysfs.c`).
 
 use std::ffi::CStr;
 use std::fmt::{Display, Write};
@@ -22,7 +22,7 @@ pub(super) struct Source<'a> {
     pub(super) has_gids: bool,
 }
 
-/// Writes what does not depend on a device.
+/// Writes the files that do not depend on a device.
 pub(super) fn write_common(root: &Path) -> io::Result<()> {
     fs::create_dir_all(root.join("sys/class/infiniband"))?;
     // `ibstat` asks for the second; no device takes management datagrams of programs.
@@ -168,7 +168,7 @@ fn write_port(dir: &Path, port: u8, source: &Source<'_>) -> io::Result<()> {
             .filter(|_| has_gids);
         let Gid(bytes) = entry.as_ref().map_or(Gid([0; 16]), |entry| entry.gid);
         put(dir, &format!("gids/{index}"), groups(&bytes))?;
-        // An entry without a GID has no file here: in Linux, to read it fails.
+        // In Linux, reading the type of an entry without a GID fails. Here the file is missing.
         let Some(entry) = entry else { continue };
         let of_type = match entry.gid_type {
             GidType::RoceV2 => "RoCE v2",
@@ -182,22 +182,23 @@ fn write_port(dir: &Path, port: u8, source: &Source<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a line, in one step: another thread may read the file.
+/// Writes a line in one step, because another thread may read the file.
 fn put(dir: &Path, file: &str, line: impl Display) -> io::Result<()> {
     let new = dir.join(".new");
     fs::write(&new, format!("{line}\n"))?;
     fs::rename(new, dir.join(file))
 }
 
-/// Makes a link, if it is not there yet.
+/// Makes a link, unless it exists.
 fn link(to: &str, at: &Path) -> io::Result<()> {
     match symlink(to, at) {
+        // The files of a device are written again when it is opened.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Bytes by twos, such as `fe80:0000:0000:0000:0002:c9ff:fe00:0001`.
+/// Pairs of bytes, such as `fe80:0000:0000:0000:0002:c9ff:fe00:0001`.
 fn groups(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (at, pair) in bytes.chunks(2).enumerate() {
@@ -226,7 +227,7 @@ fn phys_state(number: u8) -> &'static str {
     NAMES.get(usize::from(number)).unwrap_or(&"<unknown>")
 }
 
-/// Such as `100 Gb/sec (4X EDR)`.
+/// The rate of a port, such as `100 Gb/sec (4X EDR)`.
 fn rate(attr: &ibv_port_attr) -> String {
     let width = match attr.active_width {
         2 => 4,
@@ -235,7 +236,7 @@ fn rate(attr: &ibv_port_attr) -> String {
         16 => 2,
         _ => 1,
     };
-    // Tenths of Gb/s of a lane.
+    // The speed of a lane in tenths of Gb/s.
     let (speed, name) = match attr.active_speed {
         2 => (50, "DDR"),
         4 => (100, "QDR"),
@@ -254,7 +255,7 @@ fn rate(attr: &ibv_port_attr) -> String {
 /// The name of a network interface of the machine.
 fn interface(index: u32) -> Option<String> {
     let mut name = [0; libc::IF_NAMESIZE];
-    // SAFETY: there is room for a name.
+    // SAFETY: the buffer has room for a name.
     let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
     if index == 0 || found.is_null() {
         return None;
