@@ -61,7 +61,7 @@ impl Cm for Hw {
     fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId> {
         let verb = Verb::CmCreateId;
         let found = self.manager().event_channel(verb, channel)?;
-        // Until the id is known, or the channel could be destroyed under it.
+        // Held until the id is in the table. Otherwise the channel could be destroyed in between.
         let held = found.raw.hold(verb)?;
         let mut id = null_mut();
         // SAFETY: the channel is live, and there is room for the id.
@@ -278,8 +278,8 @@ impl Cm for Hw {
 }
 
 impl Manager<'_> {
-    /// Calls C for an id that has to be bound: the library asks its device, and does not check that it
-    /// has one.
+    /// Calls C for an id that has to be bound: the library asks its device, and does not check that
+    /// it has one.
     fn on_bound(
         &self,
         verb: Verb,
@@ -306,7 +306,7 @@ impl Manager<'_> {
     }
 }
 
-/// The length of private data, for which C has a byte.
+/// The length of private data, which is a byte in C.
 fn length(verb: Verb, private_data: &[u8]) -> Result<u8> {
     let length = u8::try_from(private_data.len());
     length.map_err(|_| invalid(verb, "private_data", "is longer than 255 bytes"))
