@@ -329,6 +329,17 @@ pub(crate) fn present<T>(pointer: *const T) -> Result<()> {
     Ok(())
 }
 
+/// A structure that a program passes.
+///
+/// # Safety
+/// If the pointer can be that of a `T`, it is valid for the call (C's contract).
+#[inline]
+pub(crate) unsafe fn passed<T>(pointer: *const T) -> Result<T> {
+    present(pointer)?;
+    // SAFETY: the caller's promise.
+    Ok(unsafe { pointer.read() })
+}
+
 #[cold]
 fn absent<T>(pointer: *const T) -> Refusal {
     let what = format!("a {}", name_of::<T>());

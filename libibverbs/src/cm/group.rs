@@ -9,7 +9,7 @@ use verbs_api::Verb;
 use super::address::address;
 use super::calls::cm;
 use super::id::Id;
-use crate::c::{CObject, Refusal, Result, present, zero_or_minus_one};
+use crate::c::{CObject, Refusal, Result, passed, zero_or_minus_one};
 
 pub(crate) extern "C" fn join_multicast(
     id: *mut rdma_cm_id,
@@ -26,9 +26,8 @@ pub(crate) extern "C" fn join_multicast_ex(
     context: *mut c_void,
 ) -> c_int {
     zero_or_minus_one("rdma_join_multicast_ex", id, || {
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         if attr.comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS == 0 {
             return Err(Refusal::invalid("comp_mask does not name the address"));
         }

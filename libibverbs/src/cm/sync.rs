@@ -14,7 +14,7 @@ use super::event;
 use super::id::{self, Endpoint, Id};
 use super::qp;
 use super::unacknowledged::acknowledge;
-use crate::c::{CObject, Refusal, Result, last_errno, present, silent, zero_or_minus_one};
+use crate::c::{CObject, Refusal, Result, last_errno, passed, present, silent, zero_or_minus_one};
 
 /// Time to resolve an address, and again to resolve a route, in milliseconds.
 const RESOLVE_MS: c_int = 2000;
@@ -27,9 +27,8 @@ pub(crate) extern "C" fn create_ep(
 ) -> c_int {
     zero_or_minus_one("rdma_create_ep", (), || {
         present(id)?;
-        present(info)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let info = unsafe { info.read() };
+        let info = unsafe { passed(info) }?;
         let ps = u32::try_from(info.ai_port_space)
             .map_err(|_| Refusal::invalid(format!("ai_port_space is {}", info.ai_port_space)))?;
         let made = id::create(null_mut(), null_mut(), ps)?;

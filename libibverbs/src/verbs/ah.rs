@@ -8,7 +8,8 @@ use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 use super::context::context_of;
 use super::domain::Pd;
 use crate::c::{
-    CObject, Held, Refusal, Result, kinds, not_null, pointer, present, status, zero_or_minus_one,
+    CObject, Held, Refusal, Result, kinds, not_null, passed, pointer, present, status,
+    zero_or_minus_one,
 };
 use crate::engine::{engine, unobserved};
 
@@ -88,9 +89,8 @@ fn back(
 ) -> Result<ibv_ah_attr> {
     /// `IBV_WC_GRH`
     const GRH: u32 = 1;
-    present(wc)?;
     // SAFETY: the program's, valid for the call (C's contract).
-    let wc = unsafe { wc.read() };
+    let wc = unsafe { passed(wc) }?;
     let route = match wc.wc_flags & GRH {
         0 => None,
         _ => {

@@ -21,8 +21,8 @@ use super::iteration::Iteration;
 use crate::base::thread::entries;
 use crate::c::caller;
 use crate::c::{
-    CObject, Found, Refusal, Result, known_bits, or_zero, pointer, present, same_context, silent,
-    status,
+    CObject, Found, Refusal, Result, known_bits, or_zero, passed, pointer, present, same_context,
+    silent, status,
 };
 use crate::engine::engine;
 
@@ -74,9 +74,8 @@ pub(crate) extern "C" fn create_cq_ex(
 pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int {
     status("ibv_modify_cq", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         if attr.attr_mask != IBV_CQ_ATTR_MODERATE {
             let what = format!(
                 "attr_mask is {:#x}, allowed is IBV_CQ_ATTR_MODERATE",

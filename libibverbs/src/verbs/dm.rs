@@ -17,9 +17,7 @@ use super::context::{OpenDevice, context_of};
 use super::device::number_of;
 use super::domain::Users;
 use crate::base::per_process::PerProcess;
-use crate::c::{
-    CObject, Held, Refusal, Result, kinds, no_values, pointer, present, silent, status,
-};
+use crate::c::{CObject, Held, Refusal, Result, kinds, no_values, passed, pointer, silent, status};
 use crate::engine::engine;
 
 kinds! {
@@ -158,9 +156,8 @@ pub(crate) extern "C" fn alloc_dm(
         if max_size() == 0 {
             return Err(Refusal::unsupported("the device has no memory of its own"));
         }
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         // The memory starts on a page, which is the largest alignment here.
         let is_aligned = attr.log_align_req <= PAGE.ilog2();
         if attr.comp_mask != 0 || attr.length == 0 || !is_aligned {

@@ -8,7 +8,7 @@ use verbs_api::{MwBindInfo, Verbs};
 use super::domain::Pd;
 use super::qp::Qp;
 use super::region::Mr;
-use crate::c::{CObject, Held, Result, kinds, pointer, present, status};
+use crate::c::{CObject, Held, Result, kinds, passed, pointer, status};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -54,9 +54,8 @@ pub(crate) extern "C" fn bind_mw(
     status("ibv_bind_mw", qp, || {
         let qp = CObject::<Qp>::find(qp)?;
         let mw = CObject::<Mw>::find(mw)?;
-        present(bind)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let bind = unsafe { bind.read() };
+        let bind = unsafe { passed(bind) }?;
         let asked = ibv_mw_bind::from_c(&bind, info(&bind.bind_info)?.mr);
         let sim = &engine().sim;
         sim.bind_mw(qp.handle, mw.handle, &asked)?;

@@ -20,7 +20,7 @@ use super::srq::Srq;
 use crate::base::per_process::PerProcess;
 use crate::base::record;
 use crate::c::{
-    CObject, Found, Held, Kind, Result, kinds, not_null, or_zero, pointer, present, status,
+    CObject, Found, Held, Kind, Result, kinds, not_null, or_zero, passed, pointer, present, status,
 };
 use crate::engine::{engine, unobserved};
 
@@ -81,9 +81,8 @@ pub(crate) fn unposted() -> Vec<Unposted> {
 /// `ibv_create_qp`. Writes the sizes of the queues to `init`.
 pub(crate) extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
     pointer("ibv_create_qp", pd, || {
-        present(init)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let asked = unsafe { init.read() };
+        let asked = unsafe { passed(init) }?;
         let qp = create(pd, &asked, Operations::default(), Maker::Verbs)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).cap = ibv_qp_cap::to_c(&qp.more.cap) };
@@ -193,9 +192,8 @@ pub(crate) fn create(
 pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
     status("ibv_modify_qp", qp, || {
         let qp = CObject::<Qp>::find(qp)?.hold();
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         let mask = QpAttrMask::from_bits_retain(mask as u32);
         let mut changed = ibv_qp_attr::from_c(&attr);
         // Programs need not set the fields that the mask does not name.

@@ -17,7 +17,9 @@ use super::qp::{self, Qp};
 use super::wr;
 use super::xrc::Xrcd;
 use crate::base::record;
-use crate::c::{CObject, Found, Refusal, Result, known_bits, pointer, present, same_context};
+use crate::c::{
+    CObject, Found, Refusal, Result, known_bits, passed, pointer, present, same_context,
+};
 use crate::engine::{engine, unobserved};
 
 /// The operations that extended attributes ask for.
@@ -92,9 +94,8 @@ pub(crate) extern "C" fn open_qp(
     attr: *mut ibv_qp_open_attr,
 ) -> *mut ibv_qp {
     pointer("ibv_open_qp", context, || {
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         let known = NUM_XRCD_AND_TYPE | IBV_QP_OPEN_ATTR_CONTEXT;
         known_bits("comp_mask", attr.comp_mask, known)?;
         let names_all = attr.comp_mask & NUM_XRCD_AND_TYPE == NUM_XRCD_AND_TYPE;

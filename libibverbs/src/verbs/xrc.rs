@@ -13,7 +13,7 @@ use verbs_api::sync::Mutex;
 use verbs_api::{ErrorKind, Verbs, XrcdInit};
 
 use super::context::context_of;
-use crate::c::{CObject, Refusal, Result, kinds, known_bits, pointer, present, status};
+use crate::c::{CObject, Refusal, Result, kinds, known_bits, passed, pointer, status};
 use crate::engine::engine;
 
 kinds! {
@@ -31,9 +31,8 @@ pub(crate) extern "C" fn open_xrcd(
 ) -> *mut ibv_xrcd {
     pointer("ibv_open_xrcd", context, || {
         let of = context_of(context)?;
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         known_bits("comp_mask", attr.comp_mask, FD_AND_OFLAGS)?;
         if attr.comp_mask != FD_AND_OFLAGS {
             return Err(Refusal::invalid(
