@@ -52,7 +52,7 @@ impl Hw {
             // SAFETY: the QP is live, and was made with `create_qp_with`.
             let batch = unsafe { Batch::start(to_extended(qp)) }?;
             for ((wr, sges), uses) in list.iter().zip(&sges).zip(&uses) {
-                // SAFETY: what the request names is held.
+                // SAFETY: the objects of the request are held.
                 if !unsafe { batch.add(wr, sges, uses) } {
                     batch.abort();
                     return None;
@@ -101,7 +101,7 @@ struct Batch(*mut ibv_qp_ex);
 impl Batch {
     /// # Safety
     /// `extended` is that of a live QP that was made by `ibv_create_qp_ex` with operations for
-    /// batches, and is used by nobody else until the batch has ended; or null.
+    /// batches, and only used by this batch until its end; or null.
     unsafe fn start(extended: *mut ibv_qp_ex) -> Option<Self> {
         if extended.is_null() {
             return None;

@@ -48,7 +48,7 @@ impl Hw {
         let verb = Verb::AckCqEvents;
         let found = self.cq(verb, cq)?;
         self.acknowledge(verb, &found.unacked, nevents, cq, || {
-            // SAFETY: the CQ is live, and so many events were read.
+            // SAFETY: the CQ is live, and this number of events was read.
             let tell = |cq| unsafe { library::ibv_ack_cq_events(cq, nevents) };
             found.raw.with(verb, tell)
         })

@@ -1,4 +1,4 @@
-//! Reasons why there is no device, or why it cannot be used.
+//! Reasons why no device is found, or why it cannot be used.
 
 use std::fs;
 use std::path::Path;

@@ -12,7 +12,7 @@ use crate::owner::{Kind, Owned};
 impl Drop for Cq {
     fn drop(&mut self) {
         let events = std::mem::take(self.unacked.get_mut());
-        // SAFETY: the CQ is live, and so many events of it were read.
+        // SAFETY: the CQ is live, and this number of its events was read.
         let acknowledge = |cq| unsafe { library::ibv_ack_cq_events(cq, events) };
         // A destroyed object has none.
         let _ = self.raw.with(Verb::AckCqEvents, acknowledge);

@@ -358,7 +358,7 @@ impl Verbs for Hw {
         let mut raw = vec![ibv_wc::default(); wc.len()];
         let entries = c_int::try_from(raw.len()).unwrap_or(c_int::MAX);
         let _rest = found.at_rest(verb)?;
-        // SAFETY: the CQ is live, and there is room for so many entries.
+        // SAFETY: the CQ is live, and `raw` has room for the results.
         let poll = |cq| unsafe { inline::poll_cq(cq, entries, raw.as_mut_ptr()) };
         let count = found.raw.with(verb, poll)?;
         if count < 0 {

@@ -1,9 +1,10 @@
 //! The shape of the code: the order of its parts, circles of files, what a reader meets, and that
 //! nothing built is kept.
 //!
-//! The numbers are warning lights, not aims: a file of 800 lines that is one idea is fine, and so is a
-//! type that needs its fields. Something beyond a number is looked at, and either changed or listed in
-//! `exceptions.rs`. A row there that is no longer needed fails the test, so the list only shrinks.
+//! The numbers are warning lights, not aims: a file of 800 lines that is one idea is fine, and so
+//! is a type that needs its fields. Something beyond a number is looked at, and either changed or
+//! listed in `exceptions.rs`. A row there that is no longer needed fails the test, so the list only
+//! shrinks.
 
 mod built;
 mod calls;
@@ -22,16 +23,16 @@ use exceptions::{EXCEPTIONS, Number};
 use modules::{Modules, Sources};
 use reader::Found;
 
-/// Files that refer to each other can only be understood together. Three is a type, its table and its
-/// errors; more is a knot.
+/// Files that refer to each other can only be understood together. Three is a type, its table and
+/// its errors; more is a knot.
 const LARGEST_CIRCLE: usize = 3;
 
-/// Crates whose files also name each other in small circles only. In the others the files of a folder
-/// may name its `mod.rs` and be named there; only calls count.
+/// Crates whose files also name each other in small circles only. In the others the files of a
+/// folder may name its `mod.rs` and be named there; only calls count.
 const UNTIED: [&str; 2] = ["hw-backend", "libibverbs"];
 
-/// The parts of crates, from the ground up, as starts of paths in `src`. A part names itself and those
-/// before it. Files in no part are free.
+/// The parts of crates, from the ground up, as starts of paths in `src`. A part names itself and
+/// those before it. Files in no part are free.
 const FLOORS: [(&str, &[&str]); 2] = [
     (
         "libibverbs",
@@ -48,8 +49,8 @@ const FLOORS: [(&str, &[&str]); 2] = [
     ("sim", &["device/", "stack/qp/", "stack/shell/"]),
 ];
 
-/// Every source file of the workspace, by its crate's folder and its path from `src`. The program is the
-/// crate ``.
+/// Every source file of the workspace, by its crate's folder and its path from `src`. The program
+/// is the crate ``.
 fn sources() -> BTreeMap<String, Sources> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = BTreeMap::new();
@@ -127,7 +128,8 @@ fn beyond(counted: &BTreeMap<String, usize>, limit: usize) -> BTreeMap<&str, usi
         .collect()
 }
 
-/// Compares what is beyond a number in a crate with the list of exceptions. Returns the differences.
+/// Compares what is beyond a number in a crate with the list of exceptions. Returns the
+/// differences.
 fn differences(number: Number, of: &str, beyond: &BTreeMap<&str, usize>) -> Vec<String> {
     let rows = EXCEPTIONS
         .iter()
@@ -290,15 +292,15 @@ fn a_circle_of_names_is_found_however_it_is_made() {
     );
 }
 
-/// A reader keeps about as many facts of one type in mind; types with more have parts that are types of
-/// their own. Types that only hold settings are exceptions.
+/// A reader keeps about as many facts of one type in mind; types with more have parts that are
+/// types of their own. Types that only hold settings are exceptions.
 #[test]
 fn no_type_has_more_fields_than_one_remembers() {
     check(Number::Fields, 20, |found| &found.fields);
 }
 
-/// A function that works on a type is expected among its methods. A type may have some in files above,
-/// which know more than it does; with many of them it has parts that it does not show.
+/// A function that works on a type is expected among its methods. A type may have some in files
+/// above, which know more than it does; with many of them it has parts that it does not show.
 #[test]
 fn few_functions_of_a_type_live_outside_of_it() {
     check(Number::Outside, 8, |found| &found.outside);
@@ -310,7 +312,8 @@ fn no_function_has_more_arguments_than_one_can_tell_apart() {
     check(Number::Arguments, 7, |found| &found.arguments);
 }
 
-/// The parts of a tuple have no names where it is made: a type with fields has, and so have arguments.
+/// The parts of a tuple have no names where it is made: a type with fields has, and so have
+/// arguments.
 #[test]
 fn arguments_are_no_tuples() {
     check(Number::Tuples, 0, |found| &found.tuples);

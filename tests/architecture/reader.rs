@@ -1,5 +1,5 @@
-//! What a reader of a crate meets: how many fields a type has, how many of its functions live outside
-//! of it, how many arguments functions have, and which arguments are tuples.
+//! What a reader of a crate meets: how many fields a type has, how many of its functions live
+//! outside of it, how many arguments functions have, and which arguments are tuples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
