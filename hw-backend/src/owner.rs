@@ -96,15 +96,13 @@ impl<T: Kind> Owned<T> {
         }
     }
 
-    /// Refuses to destroy what another library keeps.
+    /// Refuses to destroy an object that another library keeps.
     pub(crate) fn check_ours(&self, verb: Verb) -> Result<()> {
-        match self.ours {
-            true => Ok(()),
-            false => Err(misuse(
-                verb,
-                format!("the {} is of rdma_cm, which keeps it", T::OBJECT),
-            )),
+        if self.ours {
+            return Ok(());
         }
+        let text = format!("the {} is of rdma_cm, which keeps it", T::OBJECT);
+        Err(misuse(verb, text))
     }
 
     /// Uses the object. It lives while `call` runs.
@@ -178,10 +176,10 @@ impl<T: Kind> Owned<T> {
 
 /// Refuses an object that another thread has destroyed.
 fn live<T: Kind>(verb: Verb, raw: *mut T) -> Result<*mut T> {
-    match raw.is_null() {
-        true => Err(bad_handle(verb, T::OBJECT, BadHandle::Stale)),
-        false => Ok(raw),
+    if raw.is_null() {
+        return Err(bad_handle(verb, T::OBJECT, BadHandle::Stale));
     }
+    Ok(raw)
 }
 
 /// An object that cannot be destroyed now.

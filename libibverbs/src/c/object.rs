@@ -195,9 +195,10 @@ impl<K: Kind> CObject<K> {
     fn look(seen: *mut K::Seen, found: Option<Found<K>>) -> Result<Found<K>> {
         let found = found.ok_or_else(|| Self::unknown(seen))?;
         let garbled = found.is_garbled();
-        let (now, other) = match garbled {
-            true => (state::GARBLED, state::GOOD),
-            false => (state::GOOD, state::GARBLED),
+        let (now, other) = if garbled {
+            (state::GARBLED, state::GOOD)
+        } else {
+            (state::GOOD, state::GARBLED)
         };
         let order = Ordering::Relaxed;
         let changed = found.state.compare_exchange(other, now, order, order);

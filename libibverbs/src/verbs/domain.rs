@@ -94,10 +94,7 @@ impl CObject<Pd> {
 
     /// The domain that counts the users: a protection domain and its imports are one.
     fn counted(&self) -> &Self {
-        match self.is_parent() {
-            true => self,
-            false => self.first(),
-        }
+        if self.is_parent() { self } else { self.first() }
     }
 
     /// The context that the program passed.

@@ -220,11 +220,12 @@ pub(crate) extern "C" fn rereg_mr(
         let context = found.handle.context();
         if !is_whole || !makes_sense(flags, addr, length, access) {
             left = IBV_REREG_MR_ERR_INPUT;
-            let what = match is_whole {
-                true => format!(
+            let what = if is_whole {
+                format!(
                     "flags {flags:#x} do not go with {length} bytes from {addr:p} on and access {access:#x}"
-                ),
-                false => "a region that was imported, or of no memory, stays as it is".to_owned(),
+                )
+            } else {
+                "a region that was imported, or of no memory, stays as it is".to_owned()
             };
             return Err(Refusal::invalid(what));
         }
