@@ -1,6 +1,6 @@
-//! What is beyond a number today. Each name is to be removed by whoever brings it below.
+//! Items beyond a limit today. A change that brings one below removes its name here.
 
-/// What is counted.
+/// The numbers that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Number {
     Circle,
@@ -10,23 +10,23 @@ pub(crate) enum Number {
     Tuples,
 }
 
-/// The number, the folder of the crate, and the types, functions or folders.
+/// The number, the folder of the crate, and the names of types, functions or folders.
 pub(crate) const EXCEPTIONS: &[(Number, &str, &[&str])] = &[
     // Circles, by the folder that has their files.
     (Number::Circle, "explore", &["checked"]),
     (Number::Circle, "sim", &["device"]),
     (Number::Circle, "verbs-api", &["owned"]),
-    // Attributes of the specification, and settings, have as many fields as there are. `Fabric` is
-    // to have fewer jobs.
+    // The specification decides the number of attributes, and the program that of settings.
+    // `Fabric` has too many jobs.
     (Number::Fields, "sim", &["Fabric", "Id", "SimConfig"]),
     (Number::Fields, "verbs-api", &["DeviceAttr", "QpAttr"]),
-    // Each scenario is a function of a `Bench`, and each model of a `Harness`. The functions of
-    // `Fabric` and of `Device` are to come home.
+    // Each scenario is a function of a `Bench`, and each model of a `Harness`. Functions of
+    // `Fabric` and `Device` belong among their methods.
     (Number::Outside, "", &["Args"]),
     (Number::Outside, "models", &["Harness"]),
     (Number::Outside, "scenarios", &["Bench", "End"]),
     (Number::Outside, "sim", &["Common", "Device", "Fabric"]),
-    // To be types with fields, or arguments.
+    // These arguments need a type with fields, or are several arguments.
     (
         Number::Tuples,
         "explore",

@@ -5,6 +5,8 @@
 //! here, and queue pairs have numbers, because Python does not have the pointers of C. Each
 //! function returns a number, or an errno value below zero. An error also writes a line to the
 //! standard error. It is not a finding, since the program under test has made no mistake.
+//!
+//! This folder names the engine and the diagnosis, and no kind of object.
 
 mod faults;
 mod findings;

@@ -7,6 +7,8 @@
 //! `verbsim exec` preloads the library into every program. In one that does not need it, it sleeps:
 //! it reads no setting, opens no file and starts no thread until the program first calls a verb,
 //! opens libibverbs or librdmacm, or looks for the files of a device.
+//!
+//! This folder names the engine, the record for `exec`, and `sysfs`.
 
 mod files;
 mod libraries;

@@ -5,6 +5,8 @@
 //! files when the program opens it, or when it looks for the files of any device. Until the device
 //! is open it has no address, and its GIDs are zero. The files have the values that verbs have at
 //! that time.
+//!
+//! This folder names the engine and the conversions of `query`.
 
 mod files;
 pub(crate) mod paths;
