@@ -293,6 +293,7 @@ impl Address {
     fn record(&self) -> io::Result<Option<Record>> {
         let record = match self.place {
             Place::File { fd, id } => self.of_file(fd, id),
+            // Such a record exists where a limit on file sizes leaves no room for a file.
             Place::Segment(id) => self.of_segment(id),
         };
         match record {

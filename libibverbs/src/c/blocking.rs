@@ -88,6 +88,7 @@ pub(crate) fn call(
             SLEEPS.take();
             Ok(())
         });
+        // The calls in between may have changed `errno`.
         if !woken {
             set_errno(error);
             return -1;
@@ -137,6 +138,7 @@ pub(crate) fn look<T>(
         if flags < 0 {
             return Err(Refusal::by_system("fcntl of the channel's descriptor"));
         }
+        // The program waits on the descriptor itself.
         if flags & libc::O_NONBLOCK != 0 {
             return Err(Refusal::expected(libc::EAGAIN));
         }

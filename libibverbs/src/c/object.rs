@@ -112,6 +112,7 @@ impl<K: Kind> CObject<K> {
         more: K::More,
         fill: impl FnOnce() -> K::Raw,
     ) -> Result<Found<K>> {
+        // An import of an import is one of the first object.
         let first = other.first.clone().unwrap_or(other);
         let (number, handle) = (first.number, first.handle);
         Self::insert(|_| Ok((number, Some(first), (handle, more, fill()))))
@@ -301,6 +302,7 @@ impl<K: Kind> CObject<K> {
 
     /// Gives up an object that the engine does not know. Lookups refuse it from then on.
     pub(crate) fn end(&self) -> Result<()> {
+        // Of two threads that end the object, one succeeds.
         match self.state.swap(state::ENDED, Ordering::Relaxed) {
             state::ENDED => Err(Self::destroyed()),
             _ => {

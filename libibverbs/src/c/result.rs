@@ -143,6 +143,7 @@ impl Refusal {
             return;
         };
         let Finding { class, what } = *finding;
+        // Some profiles return the value with the wrong sign.
         let kind = ErrorKind::from_errno(self.errno().abs());
         let symbol = match kind {
             ErrorKind::Os(errno) => format!("errno {errno}"),

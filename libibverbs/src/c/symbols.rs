@@ -109,6 +109,7 @@ pub(crate) fn lines(address: usize) -> Vec<Line> {
     let mut found = Vec::new();
     // The crate looks up the byte before the address, which belongs to the call.
     resolve(with_exposed_provenance_mut(address), |symbol| {
+        // Without debug information both are missing.
         if let (Some(path), Some(line)) = (symbol.filename(), symbol.lineno()) {
             let file = path.to_string_lossy().into_owned();
             found.push(Line {

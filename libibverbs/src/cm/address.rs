@@ -53,6 +53,7 @@ pub(crate) extern "C" fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -
 }
 
 fn time(ms: c_int) -> Duration {
+    // A negative time counts as 0.
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 

@@ -172,6 +172,7 @@ fn number(qp_type: QpType) -> c_int {
 fn asked(hints: Option<&rdma_addrinfo>) -> addrinfo {
     // SAFETY: numbers and pointers, for which zero is a value.
     let mut asked: addrinfo = unsafe { std::mem::zeroed() };
+    // Otherwise the system returns each address once for each type of socket.
     asked.ai_socktype = libc::SOCK_STREAM;
     if let Some(hints) = hints {
         for (ours, theirs) in [

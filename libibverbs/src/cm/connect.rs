@@ -17,6 +17,7 @@ pub(crate) extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
 pub(crate) extern "C" fn connect(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
     zero_or_minus_one("rdma_connect", id, || {
         let id = CObject::<Id>::find(id)?.hold();
+        // The program may have made the queue pair by verbs.
         id.follow_qp()?;
         with(&id, param, |cm, id, param| cm.connect(id, param))?;
         id.complete(Verb::CmConnect)
@@ -28,6 +29,7 @@ pub(crate) extern "C" fn accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param
     zero_or_minus_one("rdma_accept", id, || {
         let id = CObject::<Id>::find(id)?.hold();
         id.follow_qp()?;
+        // A call that fails may have changed the queue pair, so the structure follows in any case.
         let accepted = with(&id, param, |cm, id, param| cm.accept(id, param));
         id.refresh()?;
         accepted?;
@@ -75,6 +77,7 @@ pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
     zero_or_minus_one("rdma_disconnect", id, || {
         let id = CObject::<Id>::find(id)?.hold();
         id.follow_qp()?;
+        // As in `accept`, the structure follows even if the call fails.
         let ended = cm()?.disconnect(id.handle);
         id.refresh()?;
         ended?;

@@ -64,6 +64,7 @@ pub(super) fn pd_of_ids(context: Context, handle: PdHandle) -> Result<*mut ibv_p
     let known = devices
         .get_mut(&context)
         .ok_or(Refusal::expected(libc::EIO))?;
+    // This is the first id of the device.
     if known.pd.is_null() {
         let raw = || ibv_pd {
             context: seen,

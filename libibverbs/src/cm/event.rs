@@ -174,6 +174,7 @@ impl CObject<Id> {
         };
         match status {
             0 => Ok(()),
+            // As in librdmacm, whatever reason the peer gave.
             _ if kind == RDMA_CM_EVENT_REJECTED => Err(Refusal::expected(libc::ECONNREFUSED)),
             status => Err(Refusal::expected(status)),
         }

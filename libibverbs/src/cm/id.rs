@@ -162,6 +162,7 @@ impl CObject<Id> {
 
     pub(super) fn destroy(&self) -> Result<()> {
         self.acknowledge_own()?;
+        // This waits until all other events are acknowledged.
         cm()?.destroy_id(self.handle, Wait::Forever)?;
         IDS.get_or_default().lock().remove(&self.handle);
         let own = self.more.own.lock().channel.take();

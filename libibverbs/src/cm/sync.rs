@@ -33,6 +33,7 @@ pub(crate) extern "C" fn create_ep(
             .map_err(|_| Refusal::invalid(format!("ai_port_space is {}", info.ai_port_space)))?;
         let made = id::create(null_mut(), null_mut(), ps)?;
         let ready = begin(&made, &info, pd, init);
+        // The program does not get an id that is not ready.
         ready.inspect_err(|_| {
             let _ = end(&made);
         })?;
@@ -91,6 +92,7 @@ pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma
     zero_or_minus_one("rdma_get_request", listen, || {
         let listener = CObject::<Id>::find(listen)?.hold();
         present(id)?;
+        // The lock is not held while the call waits.
         let (channel, endpoint) = {
             let own = listener.more.own.lock();
             let channel = own.channel.clone().ok_or_else(|| {

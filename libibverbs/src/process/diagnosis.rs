@@ -123,6 +123,7 @@ fn diagnosis(end: End) -> (Diagnosis, usize) {
     let stuck = match end {
         End::ByItself => None,
         End::BySignal => Some(stuck::now()),
+        // A halt is not a hang, so waits are not reported.
         End::Halted => Some(Vec::new()),
     };
     let mut diagnosis = Stuck::diagnose(&engine().sim, qp::unposted(), stuck.as_deref());

@@ -73,6 +73,7 @@ fn is_of_system(address: usize) -> bool {
 fn line(address: usize) -> Option<String> {
     let lines = lines(address);
     let of_program = lines.iter().find(|line| line.is_of_program());
+    // A line of the C++ library is better than none.
     let line = of_program.or_else(|| lines.iter().find(|line| !line.is_of_header()))?;
     Some(line.to_string())
 }

@@ -110,6 +110,7 @@ impl Call {
                         i16::from_ne_bytes([events, more]),
                     )
                 });
+                // `poll` ignores negative descriptors.
                 let entries = entries.filter(|(fd, _)| *fd >= 0);
                 let (read, others): (Vec<_>, Vec<_>) =
                     entries.partition(|(_, events)| events & libc::POLLIN != 0);

@@ -92,6 +92,7 @@ fn back(
     // SAFETY: the program's, valid for the call (C's contract).
     let wc = unsafe { passed(wc) }?;
     let route = match wc.wc_flags & GRH {
+        // Without a GRH the LID leads back.
         0 => None,
         _ => {
             not_null(grh)?;
@@ -114,6 +115,7 @@ fn back(
 /// The index of the GID to which a datagram was sent. A multicast GID is not in the port's table.
 fn own_gid(context: Context, port: u8, grh: &Grh) -> Result<u8> {
     let gid_types = match grh.next_header {
+        // RoCE version 1 and InfiniBand share a next header.
         Grh::UDP => [GidType::RoceV2; 2],
         Grh::IBA => [GidType::Ib, GidType::RoceV1],
         _ => return Err(no_grh()),

@@ -162,6 +162,7 @@ impl Batch {
             Some(refusal) => Err(refusal),
             None => post(&state.building),
         };
+        // The batch ends, whether it was posted or not.
         state.building.clear();
         state.turn = Turn::Free;
         self.ended.notify_all();

@@ -111,6 +111,7 @@ pub(crate) fn check_part(
     let start = start.unwrap_or(null_mut()) as u64;
     let size = buffer.more.size as u64;
     let offset = (addr as u64).checked_sub(start);
+    // The sum of offset and length could overflow.
     if offset.is_none_or(|offset| offset > size || length as u64 > size - offset) {
         return Err(Refusal::invalid(format!(
             "{length} bytes from {addr:p} on are not in the buffer of {size} bytes"

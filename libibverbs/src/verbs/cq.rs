@@ -247,6 +247,7 @@ pub(super) fn make(
             context,
             channel,
             cq_context,
+            // A device may give more entries than were asked for.
             cqe: int(unobserved().query_cq(handle)?.cqe),
             ..ibv_cq::default()
         };
@@ -311,6 +312,7 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
         let entries = usize::try_from(entries)
             .map_err(|_| Refusal::invalid(format!("{entries} completions are asked for")))?;
         if entries > 0 {
+            // Without room for completions the pointer is not used.
             not_null(wc)?;
         }
         let taken = match entries {
@@ -320,6 +322,7 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
         };
         let taken = taken?;
         if entries > 0 {
+            // A poll without room finds nothing, whatever is there.
             cq.more.empty_polls.note(taken);
         }
         Ok(taken as c_int)

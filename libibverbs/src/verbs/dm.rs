@@ -66,6 +66,7 @@ const SIZE: usize = 128 << 10;
 impl Memory {
     fn new(device: usize, length: usize) -> Result<Self> {
         let mut taken = ALLOCATED.get_or_default().lock();
+        // Devices are counted from their first use on.
         let devices = taken.len().max(device + 1);
         taken.resize(devices, 0);
         if length > SIZE - taken[device] {

@@ -127,6 +127,7 @@ pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
             return Ok(());
         };
         pd.end()?;
+        // `end` succeeds once, so users are counted down once.
         parent.pd.more.users.remove();
         if let Some(td) = &parent.td {
             td.more.remove();

@@ -79,6 +79,7 @@ pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
         let event_type = AsyncEventType::from(event.event_type);
         let pointer = event.element;
         let (context, element) = match ElementType::of(event_type) {
+            // The type of the event decides what its element points to.
             ElementType::Cq => of::<Cq, _>(pointer, Element::Cq)?,
             ElementType::Qp => of::<Qp, _>(pointer, Element::Qp)?,
             ElementType::Srq => of::<Srq, _>(pointer, Element::Srq)?,

@@ -166,6 +166,7 @@ impl<W: Linked> Part<W> {
         match (post(&list), refused) {
             (Ok(()), None) => Ok(rest),
             (Ok(()), Some(refusal)) => Err((rest, refusal)),
+            // The engine has posted the requests before the bad one.
             (Err(failed), _) => {
                 let before = self.requests().take(failed.bad_wr).last();
                 Err((before.map_or(self.first, W::next), failed.into()))

@@ -56,6 +56,7 @@ pub(crate) extern "C" fn bind_mw(
         let mw = CObject::<Mw>::find(mw)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let bind = unsafe { passed(bind) }?;
+        // The region may be null, for unbinding.
         let asked = ibv_mw_bind::from_c(&bind, info(&bind.bind_info)?.mr);
         let sim = &engine().sim;
         sim.bind_mw(qp.handle, mw.handle, &asked)?;

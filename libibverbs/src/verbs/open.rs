@@ -50,6 +50,7 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
         let context = make(device, handle, command_fd).inspect_err(|_| {
             let _ = sim.close_device(handle);
         })?;
+        // The files show the addresses, which the device has from now on.
         sysfs::opened(number, handle);
         Ok(context)
     })

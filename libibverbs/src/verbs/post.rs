@@ -72,6 +72,7 @@ fn send<'a>(qp: &CObject<Qp>, wr: &'a ibv_send_wr, room: &mut &'a mut [u8]) -> R
             [sge] => bytes(sge)?,
             _ => gather(list, room)?,
         });
+        // The engine takes inline data instead of the list.
         made.sg_list = &[];
     }
     Ok(made)
@@ -79,6 +80,7 @@ fn send<'a>(qp: &CObject<Qp>, wr: &'a ibv_send_wr, room: &mut &'a mut [u8]) -> R
 
 /// Bytes of inline data, if it is in several places.
 fn scattered(qp: &CObject<Qp>, wr: &ibv_send_wr) -> usize {
+    // A single entry is used where it is.
     if wr.num_sge < 2 || wr.send_flags & SendFlags::INLINE.bits() == 0 {
         return 0;
     }

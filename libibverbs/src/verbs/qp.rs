@@ -202,6 +202,7 @@ pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask
         }
         let modify = || engine().sim.modify_qp(qp.handle, &changed, mask);
         cq::after_others(&qp.more.cqs, Verb::ModifyQp, modify)?;
+        // Programs read the state from the structure.
         if mask.contains(QpAttrMask::STATE) {
             // SAFETY: one of ours, which stays for the call; the call sets the state.
             unsafe { (*qp.raw()).qp_base.state = attr.qp_state };
@@ -229,6 +230,7 @@ pub(crate) extern "C" fn query_qp(
         // program's, to be written (C's contract).
         unsafe {
             let base = &raw mut (*raw).qp_base;
+            // Errors change the state without a call.
             (*base).state = query.attr.qp_state.into();
             attr.write(ibv_qp_attr {
                 cap: ibv_qp_cap::to_c(&query.init.cap),

@@ -45,6 +45,7 @@ pub(super) extern "C" fn query_device_ex(
         present(attr)?;
         // SAFETY: the program's, valid for the call; its mask comes first (C's contract).
         let asks = !input.is_null() && unsafe { input.read_unaligned() } != 0;
+        // No input attributes are defined.
         if asks || size < size_of::<ibv_device_attr>() {
             let what = if asks {
                 "comp_mask of the input is not 0".to_owned()
@@ -368,6 +369,7 @@ fn network_interface() -> u32 {
     let mut all = all.take_while(|entry| entry.if_index != 0);
     // SAFETY: names end with 0.
     let leads_on = |entry: &&libc::if_nameindex| unsafe { CStr::from_ptr(entry.if_name) } != c"lo";
+    // The loopback interface leads to no other machine.
     let found = all.clone().find(leads_on).or_else(|| all.next());
     let found = found.map_or(0, |entry| entry.if_index);
     // SAFETY: the list is not used any more.

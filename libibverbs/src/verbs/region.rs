@@ -230,6 +230,7 @@ pub(crate) extern "C" fn rereg_mr(
             return Err(Refusal::invalid(what));
         }
         let can = engine().sim.capabilities(context)?;
+        // Drivers of software devices lack the call.
         if !can.contains(Capabilities::REREG_MR) {
             return Err(Refusal::unsupported("the device cannot change a region"));
         }

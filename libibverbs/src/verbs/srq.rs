@@ -119,6 +119,7 @@ unsafe fn create(
         wanted.xrc = xrc;
         let sim = &engine().sim;
         let handle = sim.create_srq(pd.handle, &wanted)?;
+        // A device may give a larger queue than was asked for.
         let got = unobserved().srq_init(handle)?.attr;
         // SAFETY: the caller's promise.
         unsafe {

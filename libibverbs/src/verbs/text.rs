@@ -109,6 +109,7 @@ pub(crate) extern "C" fn rate_to_mult(rate: c_int) -> c_int {
 }
 
 pub(crate) extern "C" fn mult_to_rate(mult: c_int) -> c_int {
+    // 0 marks rates without a multiple.
     let found = RATES.iter().find(|(_, of, _)| *of == mult && mult > 0);
     found.map_or(0, |(rate, ..)| *rate)
 }

@@ -246,6 +246,7 @@ extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) 
 
 extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
     change(qp, "ibv_wr_set_sge_list", |found, last, entries, _| {
+        // The engine refuses a list that is too long, whatever its length.
         let count = c_int::try_from(count).unwrap_or(c_int::MAX);
         let list = list::sge_list(list, count, found.more.cap.max_send_sge)?;
         last.list = put(entries, list);
@@ -267,6 +268,7 @@ fn set_inline(qp: *mut ibv_qp_ex, name: &'static str, count: usize, list: *const
         // SAFETY: the program's, valid for the call, `count` of them (C's contract).
         let buffers = unsafe { values(list, count) }?;
         let lengths = buffers.iter().map(|buffer| buffer.length as u64);
+        // The lengths are the program's, and their sum may overflow.
         let length = lengths.fold(0, u64::saturating_add);
         last.flags |= SendFlags::INLINE;
         if length > found.more.cap.max_inline_data.into() {
