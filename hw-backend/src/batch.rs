@@ -1,7 +1,7 @@
 //! Batches of sends.
 //!
-//! From `ibv_wr_start` on the library holds a lock of the queue pair, so a batch is built at once: all
-//! that can be wrong on this side of C is looked at before.
+//! The library holds a lock of the queue pair from `ibv_wr_start` on, so a batch is built in one
+//! go: all checks on this side of C come before.
 
 use std::ffi::c_void;
 
@@ -24,7 +24,7 @@ impl Hw {
     ) -> Result<()> {
         let verb = Verb::PostBatch;
         let qp = self.qp(verb, qp)?;
-        // The library has no function for what was not asked for.
+        // The library has no function for operations that were not asked for.
         let has = |wr: &SendWr<'_>| qp.init.send_ops.contains(SendOps::of(&wr.op));
         if qp.init.send_ops.is_empty() || !list.iter().all(has) {
             let problem = "is not among those that the qp was made with";
@@ -52,7 +52,7 @@ impl Hw {
             // SAFETY: the QP is live, and was made with `create_qp_with`.
             let batch = unsafe { Batch::start(to_extended(qp)) }?;
             for ((wr, sges), uses) in list.iter().zip(&sges).zip(&uses) {
-                // SAFETY: what the request names is held.
+                // SAFETY: the objects of the request are held.
                 if !unsafe { batch.add(wr, sges, uses) } {
                     batch.abort();
                     return None;
@@ -83,45 +83,43 @@ impl Hw {
     }
 }
 
-/// Work that has no data.
+/// Operations without data.
 fn moves_nothing(op: &SendOp) -> bool {
     matches!(op, SendOp::LocalInv { .. } | SendOp::BindMw { .. })
 }
 
-/// Inline data in parts, more than there is room for: soft-RoCE's library looks at each part alone, and
-/// writes beyond its queue.
+/// Inline data in several parts that is too long. The library of soft-RoCE checks each part alone,
+/// and writes beyond its queue.
 fn overruns(wr: &SendWr<'_>, max_inline: u64) -> bool {
     let is_inline = wr.flags.contains(SendFlags::INLINE);
     is_inline && wr.sg_list.len() > 1 && wr.length() > max_inline
 }
 
-/// A batch that was started, and is to be ended by the same thread.
+/// A batch that was started. The same thread has to end it.
 struct Batch(*mut ibv_qp_ex);
 
 impl Batch {
     /// # Safety
-    /// `extended` is that of a live QP that was made by `ibv_create_qp_ex` with operations for batches, and
-    /// is used by nobody else until the batch has ended; or null.
+    /// `extended` is that of a live QP that was made by `ibv_create_qp_ex` with operations for
+    /// batches, and only used by this batch until its end; or null.
     unsafe fn start(extended: *mut ibv_qp_ex) -> Option<Self> {
         if extended.is_null() {
             return None;
         }
-        // SAFETY: the library says that it is an extended one.
+        // SAFETY: the library returned an extended one.
         let ops = unsafe { &*extended };
         let (start, _, _) = (ops.wr_start?, ops.wr_complete?, ops.wr_abort?);
-        // SAFETY: as promised.
+        // SAFETY: the caller's promise.
         unsafe { start(extended) };
         Some(Self(extended))
     }
 
-    /// Adds a request; false if the library has no function for it.
+    /// Adds a request. Returns false if the library has no function for it.
     ///
-    /// # Safety
-    /// What the request names is live: its address handle, and the memory of inline data.
+    /// The address handle and the inline data of the request are live.
     unsafe fn add(&self, wr: &SendWr<'_>, sges: &[ibv_sge], uses: &Uses<'_>) -> bool {
-        // SAFETY: `start` promised that the QP is live, and ours until the batch has ended; the
-        // functions that are called are those of the operations it was made with. They copy what
-        // they are given.
+        // SAFETY: the QP is live, and ours until the batch has ended (`start`). The called
+        // functions are those of the operations that it was made with. They copy their arguments.
         unsafe { self.build(wr, sges, uses) }.is_some()
     }
 
@@ -174,13 +172,13 @@ impl Batch {
                 (*qp).wr_set_ud_addr?(qp, ah.get(), remote_qpn, remote_qkey);
             }
             if let Dest::Xrc { remote_srqn } = wr.dest {
-                // Only libraries that have XRC have a function for it.
+                // Only libraries with XRC have a function for it.
                 if let Some(set) = (*qp).wr_set_xrc_srqn {
                     set(qp, remote_srqn);
                 }
             }
             if moves_nothing(&wr.op) {
-                // The library has ended it already.
+                // The library has ended the batch already.
             } else if wr.flags.contains(SendFlags::INLINE) {
                 let start = |sge: &ibv_sge| {
                     std::ptr::with_exposed_provenance_mut::<c_void>(sge.addr as usize)
@@ -203,7 +201,7 @@ impl Batch {
     }
 
     fn complete(self) -> i32 {
-        // SAFETY: `start` saw that the function is there, and its promise holds.
+        // SAFETY: `start` has checked that the function exists, and its promise holds.
         unsafe { (*self.0).wr_complete.map_or(0, |complete| complete(self.0)) }
     }
 

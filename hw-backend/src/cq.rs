@@ -1,4 +1,4 @@
-//! Making completion queues.
+//! Creating completion queues.
 
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU32;
@@ -12,10 +12,9 @@ use crate::hw::Hw;
 use crate::objects::Cq;
 
 impl Hw {
-    /// Makes a CQ by `create`, which gets its context, and its channel or null.
+    /// Makes a CQ by `create`, which gets the context, and the channel or null.
     ///
-    /// # Safety
-    /// What `create` gives is a new CQ, or null.
+    /// `create` returns a new CQ, or null.
     pub(crate) unsafe fn make_cq(
         &self,
         verb: Verb,
@@ -29,7 +28,7 @@ impl Hw {
             Some(channel) => Some((channel, self.channel(verb, channel)?)),
             None => None,
         };
-        // A CQ of one context on a channel of another would mix two command files.
+        // A CQ and a channel of different contexts would mix two command files.
         if let Some(channel) = init.channel {
             of_context(verb, channel, context)?;
         }

@@ -1,8 +1,8 @@
 //! Extended completion queues: iterations; and moderation.
 //!
-//! From `ibv_start_poll` to `ibv_end_poll` drivers hold a lock of the CQ, or rely on nobody else using it.
-//! So each CQ has a lock of its own here, which also knows the state of an iteration; calls that would wait
-//! for one are refused.
+//! From `ibv_start_poll` to `ibv_end_poll` drivers hold a lock of the CQ, or rely on one user. So
+//! each CQ has its own lock here, with the state of an iteration. Calls that would wait for an
+//! iteration are refused.
 
 use std::ptr::from_ref;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::errno::{check, invalid, misuse};
 use crate::hw::Hw;
 use crate::objects::{Cq, Iteration, Qp};
 
-/// While it lives no other thread polls the CQ, or looks through it.
+/// No other thread polls the CQ or searches it while this exists.
 pub(crate) type Rest<'a> = MutexGuard<'a, Iteration>;
 
 impl Hw {
@@ -27,8 +27,8 @@ impl Hw {
         let verb = Verb::CreateCqEx;
         let create = |context, channel| {
             let mut attr = ibv_cq_init_attr_ex::to_c(init, channel);
-            // SAFETY: context and channel are live, or the channel is null. An extended CQ starts with
-            // the fields of a CQ (`ibv_cq_ex_to_cq`).
+            // SAFETY: context and channel are live, or the channel is null. An extended CQ starts
+            // with the fields of a CQ (`ibv_cq_ex_to_cq`).
             unsafe { inline::create_cq_ex(context, &mut attr) }.cast()
         };
         // SAFETY: the CQ is new.
@@ -107,7 +107,7 @@ impl Cq {
             .call(verb, |cq| unsafe { inline::modify_cq(cq, &mut attr) })
     }
 
-    /// Keeps others from polling; no iteration is open.
+    /// Keeps other threads from polling, if no iteration is open.
     pub(crate) fn at_rest(&self, verb: Verb) -> Result<Rest<'_>> {
         let iteration = self.iteration.lock();
         match *iteration {
@@ -128,19 +128,20 @@ impl Cq {
         }
     }
 
-    /// Ends an iteration that is open.
+    /// Ends an iteration, if one is open.
     fn end(&self, iteration: &mut Iteration) {
         if std::mem::take(iteration) != Iteration::None {
             // SAFETY: the CQ is live and an extended one; an iteration was open.
             let end = |cq: *mut ibv_cq| unsafe { inline::end_poll(cq.cast()) };
-            // Without the CQ there is none any more.
+            // A CQ that was destroyed has no iteration.
             let _ = self.raw.with(Verb::EndPoll, end);
         }
     }
 }
 
 impl Qp {
-    /// Keeps others from polling its CQs, over which no iteration is open: drivers look through them.
+    /// Keeps other threads from polling its CQs, because drivers search them. No iteration may be
+    /// open.
     pub(crate) fn cqs_at_rest(&self, verb: Verb) -> Result<Vec<Rest<'_>>> {
         self.own_cqs()
             .into_iter()
@@ -148,7 +149,7 @@ impl Qp {
             .collect()
     }
 
-    /// Its CQs, each once, in an order that all threads keep.
+    /// Its CQs, each once, in an order that is the same in all threads.
     fn own_cqs(&self) -> Vec<&Cq> {
         let mut cqs: Vec<&Cq> = self.cqs.iter().map(|cq| &**cq).collect();
         cqs.sort_by_key(|cq| from_ref::<Cq>(cq).addr());
@@ -158,7 +159,7 @@ impl Qp {
 }
 
 impl Drop for Qp {
-    /// Goes with iterations over its CQs that nobody has ended.
+    /// Ends iterations over its CQs that the program has not ended.
     fn drop(&mut self) {
         if self.raw.address() == 0 {
             return;

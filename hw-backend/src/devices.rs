@@ -12,7 +12,7 @@ use crate::errno::made;
 use crate::objects::Device;
 use crate::owner::Owned;
 
-/// All of them, by name.
+/// The devices of this machine, by name.
 pub(crate) fn list() -> Result<Vec<DeviceInfo>> {
     with_list(Verb::GetDeviceList, |devices| {
         // SAFETY: the list is not freed before `with_list` returns.
@@ -23,7 +23,7 @@ pub(crate) fn list() -> Result<Vec<DeviceInfo>> {
     })
 }
 
-/// Opens one.
+/// Opens a device.
 pub(crate) fn open(name: &str, only: Option<&[String]>) -> Result<Device> {
     let verb = Verb::OpenDevice;
     with_list(verb, |devices| {
@@ -68,7 +68,7 @@ pub(crate) unsafe fn borrowed(context: *mut ibv_context) -> Device {
 /// # Safety
 /// `context` is open.
 unsafe fn device(raw: Owned<ibv_context>, context: *mut ibv_context) -> Device {
-    // SAFETY: the caller's promise; a context has its device.
+    // SAFETY: the caller's promise. A context has a device.
     let (device, num_comp_vectors) = unsafe { ((*context).device, (*context).num_comp_vectors) };
     // SAFETY: as above; the library keeps the device of an open context.
     let (info, simulated) = unsafe { (info(device), profile(device).is_some()) };
@@ -85,7 +85,7 @@ unsafe fn device(raw: Owned<ibv_context>, context: *mut ibv_context) -> Device {
 fn with_list<R>(verb: Verb, work: impl FnOnce(&[*mut ibv_device]) -> Result<R>) -> Result<R> {
     match library::open_libibverbs() {
         Ok(()) => {}
-        // Why there are none `obstacles` says.
+        // `obstacles` reports why there are none.
         Err(Unopened::Absent(_)) => return work(&[]),
         Err(wrong) => {
             let cause = Cause::Text(wrong.to_string().into());
@@ -95,11 +95,11 @@ fn with_list<R>(verb: Verb, work: impl FnOnce(&[*mut ibv_device]) -> Result<R>) 
     let mut count = 0;
     // SAFETY: the count is ours to write.
     let list = match made(verb, || unsafe { library::ibv_get_device_list(&mut count) }) {
-        // The kernel has no RDMA at all: no devices.
+        // The kernel has no RDMA, so there are no devices.
         Err(error) if error.kind() == ErrorKind::NotImplemented => return work(&[]),
         list => list?,
     };
-    // SAFETY: the library says so many entries.
+    // SAFETY: the library returned this number of entries.
     let devices = unsafe { slice(list, usize::try_from(count).unwrap_or(0)) };
     let result = work(devices.unwrap_or_default());
     // SAFETY: the list came from `ibv_get_device_list` and is not used any more.
@@ -122,8 +122,8 @@ unsafe fn info(device: *mut ibv_device) -> DeviceInfo {
     DeviceInfo::new(name, driver, transport)
 }
 
-/// Whether a device is one of the simulator, which has taken the place of libibverbs, or without a name
-/// whether there is such a device.
+/// Whether a device is simulated, because the drop-in is loaded as libibverbs. Without a name,
+/// whether any device is.
 pub fn is_simulated(name: Option<&str>) -> bool {
     let found = with_list(Verb::GetDeviceList, |devices| {
         Ok(devices.iter().any(|device| {
@@ -135,20 +135,21 @@ pub fn is_simulated(name: Option<&str>) -> bool {
     found.unwrap_or(false)
 }
 
-/// The profile of a simulated device, which stands for its driver: its path says so.
+/// The profile of a simulated device, which is the last part of its path. It is used as the name of
+/// its driver.
 ///
 /// # Safety
 /// `device` is an entry of a device list that has not been freed.
 unsafe fn profile(device: *mut ibv_device) -> Option<String> {
-    // SAFETY: the caller's promise; the path is a string with an end.
+    // SAFETY: the caller's promise. The path ends with 0.
     let path = unsafe { CStr::from_ptr((*device).ibdev_path.as_ptr()) }.to_string_lossy();
     let (_, rest) = path.split_once("/sys/devices/virtual/verbsim/")?;
     let (profile, _) = rest.split_once('/')?;
     Some(profile.to_owned())
 }
 
-/// The driver behind a device: the kernel module of its parent, or for devices in software their
-/// own description.
+/// The driver of a device: the kernel module of its parent, or the description of a software
+/// device.
 fn driver(name: &str) -> String {
     let dir = Path::new("/sys/class/infiniband").join(name);
     let module = fs::canonicalize(dir.join("device/driver")).ok();
@@ -178,12 +179,12 @@ pub fn kernel() -> String {
         .into_owned()
 }
 
-/// The name that C keeps for a device.
+/// The name of a device in C.
 ///
 /// # Safety
 /// `device` is an entry of a device list that has not been freed.
 unsafe fn name_of(device: *mut ibv_device) -> String {
-    // SAFETY: the caller's promise; the name is a string with an end.
+    // SAFETY: the caller's promise. The name ends with 0.
     unsafe { CStr::from_ptr(library::ibv_get_device_name(device)) }
         .to_string_lossy()
         .into_owned()

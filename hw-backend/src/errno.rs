@@ -1,4 +1,4 @@
-//! What C functions return, as errors.
+//! Results of C functions, as errors.
 
 use std::ffi::c_int;
 
@@ -19,10 +19,9 @@ pub(crate) fn check(verb: Verb, result: c_int) -> Result<()> {
     }
 }
 
-/// What a call makes: a pointer, or null with `errno` set.
+/// The object that a call makes: a pointer, or null with `errno` set.
 pub(crate) fn made<T>(verb: Verb, call: impl FnOnce() -> *mut T) -> Result<*mut T> {
-    // Some drivers forget to say why, and the reason of an earlier call is not theirs.
-    // SAFETY: gives the place of this thread's own number, which may be written.
+    // SAFETY: returns the address of this thread's number, which may be written.
     unsafe { *libc::__errno_location() = 0 };
     let pointer = call();
     if !pointer.is_null() {
@@ -57,12 +56,12 @@ pub(crate) fn of_context<H: Handle>(verb: Verb, object: H, context: Context) -> 
     Err(Error::new(verb, ErrorKind::Invalid, cause))
 }
 
-/// What would make C touch memory that is gone, or wait for ever.
+/// A call that would make C access freed memory, or wait for ever.
 pub(crate) fn misuse(verb: Verb, text: impl Into<Box<str>>) -> Error {
     Error::new(verb, ErrorKind::Usage, Cause::Usage(text.into()))
 }
 
-/// The machine has no memory for a region.
+/// The error of a region without memory for it.
 pub(crate) fn no_memory(verb: Verb) -> Error {
     let cause = Cause::Text("the machine has no memory for the region".into());
     Error::new(verb, ErrorKind::NoMemory, cause)

@@ -1,4 +1,5 @@
-//! Events of channels and contexts: read, waited for, counted until they are acknowledged.
+//! Events of channels and contexts: reading them, waiting for them, counting them until they are
+//! acknowledged.
 
 use std::ffi::c_int;
 use std::os::fd::RawFd;
@@ -20,7 +21,7 @@ impl Hw {
     pub(crate) fn next_cq_event(&self, channel: ChannelHandle, wait: Wait) -> Result<CqEvent> {
         let verb = Verb::GetCqEvent;
         let found = self.channel(verb, channel)?;
-        // With the channel held, so that it is not destroyed before the count is seen.
+        // The channel is held, so it is not destroyed before the count is seen.
         let _waiting = found.raw.with(verb, |_| Waiting::new(&found.waiters))?;
         let mut cq = std::ptr::null_mut();
         let mut token = std::ptr::null_mut();
@@ -47,7 +48,7 @@ impl Hw {
         let verb = Verb::AckCqEvents;
         let found = self.cq(verb, cq)?;
         self.acknowledge(verb, &found.unacked, nevents, cq, || {
-            // SAFETY: the CQ is live, and so many events were read.
+            // SAFETY: the CQ is live, and this number of events was read.
             let tell = |cq| unsafe { library::ibv_ack_cq_events(cq, nevents) };
             found.raw.with(verb, tell)
         })
@@ -130,8 +131,8 @@ impl Hw {
         }
     }
 
-    /// Reads an event from an object, or waits for one. What is returned keeps others from reading and
-    /// from destroying what the event is of, until it is counted.
+    /// Reads an event from an object, or waits for one. The returned guard keeps other threads from
+    /// reading, and from destroying the object of the event, until the event is counted.
     pub(crate) fn next_event<T: Kind>(
         &self,
         verb: Verb,
@@ -156,7 +157,7 @@ impl Hw {
     }
 }
 
-/// A thread that waits, counted as long as it does.
+/// Counts a thread that waits.
 pub(crate) struct Waiting<'a>(&'a AtomicU32);
 
 impl<'a> Waiting<'a> {

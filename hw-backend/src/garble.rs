@@ -1,4 +1,4 @@
-//! Handles that are garbled on purpose, in the C structures.
+//! Garbled handles in the C structures.
 
 use verbs_abi::{ibv_ah, ibv_cq, ibv_mr, ibv_mw, ibv_pd, ibv_qp, ibv_srq};
 use verbs_api::{DriverObject, Result, Verb};
@@ -7,7 +7,7 @@ use crate::errno::invalid;
 use crate::hw::Hw;
 use crate::owner::{Kind, Owned};
 
-/// The numbers that a kernel gives out are small.
+/// Kernels give out small numbers, so this one names no object.
 const GARBLED: u32 = 1 << 31;
 
 pub(crate) fn garble_object(hw: &Hw, object: DriverObject, garbled: bool) -> Result<()> {
@@ -49,7 +49,7 @@ numbered!(ibv_pd, ibv_mr, ibv_mw, ibv_cq, ibv_qp, ibv_ah, ibv_srq);
 
 fn set<T: Kind + Numbered>(raw: &Owned<T>, garbled: bool) -> Result<()> {
     let set = |object: *mut T| {
-        // SAFETY: the object is live, and no other call is under way that could read the number.
+        // SAFETY: the object is live, and no other call can read the number now.
         let number = unsafe { (*object).number() };
         *number = *number & !GARBLED | if garbled { GARBLED } else { 0 };
     };

@@ -1,4 +1,4 @@
-//! The backend: tables of objects behind handles, and what all verbs need of them.
+//! The backend: tables of objects by their handles, and functions that all verbs need.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -26,23 +26,23 @@ use crate::wait::Deadline;
 
 /// RDMA devices through libibverbs: implements [`Verbs`](verbs_api::Verbs).
 ///
-/// Handles are checked before anything reaches C: what would make it touch memory that is gone, or
-/// wait for ever, is stopped here. All other mistakes go to the driver. File descriptors are
-/// non-blocking, and waits are on them, so that each can be bounded.
+/// Handles are checked before C is called. The backend refuses calls that would make C access freed
+/// memory or wait for ever. All other mistakes go to the driver. File descriptors are non-blocking
+/// and waits poll them, so that each wait can be bounded.
 #[derive(Debug, Default)]
 pub struct Hw {
     pub(crate) only: Option<Vec<String>>,
     pub(crate) tables: Mutex<Tables>,
-    /// Dropped after the queue pairs of its ids.
+    /// Dropped after the tables, since queue pairs hold ids.
     pub(crate) cm: Mutex<CmTables>,
     pub(crate) acknowledged: Condvar,
     /// Held while an event is read and counted, and while an object that has events is destroyed.
-    /// The library's destroy waits until all events that were read are acknowledged, with all other
-    /// calls on the object kept out; so none may be read that we do not know of.
+    /// The library's destroy waits until all events that were read are acknowledged, and excludes
+    /// all other calls on the object. So every event that was read must be counted.
     pub(crate) reading: Mutex<()>,
 }
 
-/// Dropped in this order: windows before what they are bound to.
+/// Fields are dropped in this order: windows before the objects that they are bound to.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     pub(crate) contexts: Table<Arc<Device>>,
@@ -67,7 +67,8 @@ impl Hw {
         Self::default()
     }
 
-    /// Only the devices of these names, in this order: others are neither listed nor opened. A name may stand there twice.
+    /// Only the devices of these names, in this order. Others are neither listed nor opened. A name
+    /// may appear twice.
     pub fn only(names: &[String]) -> Self {
         Self {
             only: Some(names.to_vec()),
@@ -83,7 +84,7 @@ impl Hw {
             .map_err(|problem| bad_handle(verb, Object::Context, problem))
     }
 
-    /// What the device says of itself.
+    /// The attributes of a device.
     pub(crate) fn device_attr(&self, verb: Verb, device: &Device) -> Result<ibv_device_attr> {
         let mut attr = ibv_device_attr::default();
         // SAFETY: the context is live.
@@ -135,7 +136,7 @@ impl Hw {
         self.find(|tables| &tables.xrcds, verb, xrcd)
     }
 
-    /// Keeps a new object; `handle` makes the handle of its kind.
+    /// Keeps a new object. `handle` makes a handle of its kind.
     pub(crate) fn insert<H, T>(
         &self,
         table: impl FnOnce(&mut Tables) -> &mut Table<Arc<T>>,
@@ -161,8 +162,8 @@ impl Hw {
         let can = probe::behavior(&device.driver).zero_based_mr != Some(false);
         let zero_based = (can && access.contains(Access::ZERO_BASED)).then_some(0);
         let access = access.bits() as c_int;
-        // SAFETY: the domain is live; C checks the range, which `memory` (or the caller of `reg_mr`) keeps
-        // valid.
+        // SAFETY: the domain is live. C checks the range, and `memory` or the caller of `reg_mr`
+        // keeps it valid.
         let plain = |pd| unsafe { library::ibv_reg_mr(pd, start, length, access) };
         let Some(iova) = iova else {
             return self.keep_mr(verb, pd, memory, zero_based, plain);
@@ -173,7 +174,7 @@ impl Hw {
         self.keep_mr(verb, pd, memory, Some(iova), other)
     }
 
-    /// Makes a region by `register`, which has its memory.
+    /// Makes a region by `register`, which names its memory.
     pub(crate) fn keep_mr(
         &self,
         verb: Verb,
@@ -200,8 +201,8 @@ impl Hw {
         ))
     }
 
-    /// Uses the memory of a region of our own, a range of which has been checked. It stays the
-    /// region's meanwhile.
+    /// Calls `copy` with the memory of a region after checking a range of it. The region keeps the
+    /// memory until `copy` returns.
     pub(crate) fn own_bytes(
         &self,
         verb: Verb,
@@ -228,7 +229,7 @@ impl Hw {
         Ok(())
     }
 
-    /// Changes a region: the memory it gets, if any, is its own from then on, whatever C says.
+    /// Changes a region. It owns new memory from then on, whatever C returns.
     pub(crate) fn change_mr(&self, mr: MrHandle, change: &MrChange) -> Result<c_int> {
         let verb = Verb::ReregMr;
         let found = self.mr(verb, mr)?;
@@ -269,7 +270,7 @@ impl Hw {
         };
         let result = found.raw.alone(verb, change)?;
         if let Some(memory) = memory {
-            // As long as the change may have come about the new memory stays, and the old one too.
+            // The device may use the new memory or the old one, so both are kept.
             let other = match result {
                 0 | IBV_REREG_MR_ERR_DO_FORK_OLD => std::mem::replace(&mut *own, memory),
                 _ => memory,
@@ -282,8 +283,8 @@ impl Hw {
         Ok(result)
     }
 
-    /// Destroys an object that has events, when all that were read have been acknowledged. What `rest`
-    /// gives is held meanwhile.
+    /// Destroys an object after all its events that were read have been acknowledged. The result of
+    /// `rest` is held until then.
     pub(crate) fn destroy_acknowledged<T: Kind, R>(
         &self,
         verb: Verb,
@@ -298,7 +299,8 @@ impl Hw {
         })
     }
 
-    /// Does work for which all events of an object that were read have to be acknowledged, and none may be read.
+    /// Runs `work` while all events of an object that were read are acknowledged, and none can be
+    /// read.
     pub(crate) fn when_acknowledged<R>(
         &self,
         verb: Verb,
@@ -340,8 +342,8 @@ impl Hw {
         }
     }
 
-    /// Counts acknowledgements, once `tell` has passed them to the library: whoever waits for the
-    /// count may destroy the object at once.
+    /// Counts acknowledgements after `tell` has passed them to the library: a thread that waits for
+    /// the count may destroy the object at once.
     pub(crate) fn acknowledge(
         &self,
         verb: Verb,
@@ -365,7 +367,7 @@ impl Hw {
         Ok(())
     }
 
-    /// Takes all objects of a context out, children first.
+    /// Removes all objects of a context, children first.
     pub(crate) fn remove_objects_of(&self, context: Context) {
         let _reading = self.reading.lock();
         let mut tables = self.tables.lock();
@@ -376,7 +378,8 @@ impl Hw {
                 }
             )* };
         }
-        // Windows first: some drivers let no queue pair and no region go that one is bound to.
+        // Windows first: some drivers refuse to destroy a queue pair or a region that a window is
+        // bound to.
         drain!(mws, qps, srqs, xrcds, ahs, mrs, cqs, channels, pds);
         tables.cq_handles.retain(|_, cq| cq.context() != context);
         tables.qp_handles.retain(|_, qp| qp.context() != context);
@@ -384,7 +387,7 @@ impl Hw {
     }
 }
 
-/// Destroys an object that nothing has to be waited for.
+/// Destroys an object that has no events.
 pub(crate) fn destroy<T: Kind>(verb: Verb, raw: &Owned<T>) -> Result<()> {
     raw.destroy(verb, || Ok(()))
 }

@@ -1,19 +1,19 @@
 //! RDMA verbs on real devices, through libibverbs.
 //!
-//! `Hw` implements [`Verbs`](verbs_api::Verbs). The library of the machine is opened when it is first
-//! asked for devices ([`verbs_abi::library`]); without one there are none. On systems other than Linux
-//! this crate is empty.
+//! `Hw` implements [`Verbs`](verbs_api::Verbs). The library of the machine is opened at the first
+//! use ([`verbs_abi::library`]). Without one there are no devices. On systems other than Linux this
+//! crate is empty.
 //!
-//! It refuses only what would make C touch freed memory or wait for ever: a stale handle, an
-//! acknowledgement too many, inline data outside any region, a wait without bound. Every other mistake goes
-//! to the driver, since the suite judges the driver.
+//! It refuses only calls that would make C access freed memory or wait for ever: a stale handle, an
+//! excess acknowledgement, inline data outside of any region, an unbounded wait. All other mistakes
+//! go to the driver, because the suite judges the driver.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `hw`, `verbs` | the backend: tables of objects; every verb |
-//! | `owner`, `objects` | one owner for each C object; what it keeps alive |
-//! | `cq`, `cq_ex` | making CQs; iterations over extended ones, moderation |
-//! | `post` | posting: what the lists use lives until the call is over |
+//! | `owner`, `objects` | one owner for each C object; the objects that it keeps alive |
+//! | `cq`, `cq_ex` | creating CQs; iterations over extended ones, moderation |
+//! | `post` | posting; the objects of a list are held until the call returns |
 //! | `srq` | shared receive queues |
 //! | `xrc` | XRC domains and their queue pairs |
 //! | `batch` | batches of sends |
@@ -22,11 +22,11 @@
 //! | `query` | attributes of newer devices, and GID tables |
 //! | `mcast` | multicast groups |
 //! | `mw` | memory windows |
-//! | `garble` | handles that are garbled on purpose |
+//! | `garble` | garbled handles |
 //! | `wait` | bounded waits on file descriptors |
-//! | `qp` | making queue pairs |
+//! | `qp` | creating and destroying queue pairs |
 //! | `cm` | rdma_cm |
-//! | `devices`, `probe`, `obstacles` | which devices there are, what they can do, what is in the way |
+//! | `devices`, `probe`, `obstacles` | devices, their capabilities, obstacles to using them |
 #![cfg(target_os = "linux")]
 
 mod batch;

@@ -7,7 +7,7 @@ use verbs_api::{Gid, Qp as QpHandle, Result, Verb};
 
 use crate::hw::Hw;
 
-/// Attaches a QP to a group, or detaches it: that is up to `change`.
+/// Attaches a QP to a group or detaches it, by `change`.
 pub(crate) fn change_group(
     hw: &Hw,
     verb: Verb,

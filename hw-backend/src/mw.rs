@@ -20,7 +20,7 @@ pub(crate) struct Binds {
     mr: Arc<Mr>,
 }
 
-/// The same, with destruction kept out.
+/// The window and the region of a bind. They cannot be destroyed while this exists.
 pub(crate) struct HeldBinds<'a> {
     mw: Held<'a, ibv_mw>,
     mr: Held<'a, ibv_mr>,
@@ -77,7 +77,7 @@ impl Hw {
         qp.raw.call(verb, call)
     }
 
-    /// What a work request binds, if it does.
+    /// The bind of a work request, if it is one.
     pub(crate) fn bound_by(
         &self,
         verb: Verb,
@@ -119,7 +119,7 @@ impl Binds {
 }
 
 impl HeldBinds<'_> {
-    /// What a work request binds.
+    /// The bind of a work request.
     pub(crate) fn of(&self, op: &SendOp) -> Option<bind_mw_t> {
         let SendOp::BindMw { rkey, info, .. } = op else {
             return None;
@@ -132,8 +132,8 @@ impl HeldBinds<'_> {
         })
     }
 
-    /// The bind has been posted. The library keeps the key of its own binds; for those of work
-    /// requests it is the program that does.
+    /// Keeps the new key of a window whose bind has been posted. The library keeps the keys of
+    /// `ibv_bind_mw`, but not those of work requests.
     pub(crate) fn was_posted(&self, op: &SendOp) {
         if let SendOp::BindMw { rkey, .. } = op {
             // SAFETY: the window is live.
@@ -144,12 +144,11 @@ impl HeldBinds<'_> {
     }
 }
 
-/// The key of a window, which programs write, too.
+/// The key of a window, which programs write too.
 ///
-/// # Safety
-/// `mw` is a live window, and stays it as long as what is returned is used.
+/// `mw` is a live window as long as the result is used.
 unsafe fn rkey_of<'a>(mw: *mut ibv_mw) -> &'a AtomicU32 {
-    // SAFETY: the field is aligned and lives as long as the window; this program has atomic access
-    // to it alone.
+    // SAFETY: the field is aligned and lives as long as the window. This program accesses it by
+    // atomics only.
     unsafe { AtomicU32::from_ptr(&raw mut (*mw).rkey) }
 }

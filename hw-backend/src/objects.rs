@@ -1,5 +1,5 @@
-//! The objects behind the handles. Each holds its parents, declared after its own C object: fields
-//! are dropped in order, so a child goes before what it depends on.
+//! The objects of handles. Each holds its parents in fields after its C object. Fields are dropped
+//! in order, so an object is destroyed before its parents.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Device {
     pub(crate) raw: Owned<c::ibv_context>,
     pub(crate) name: String,
     pub(crate) driver: String,
-    /// The driver is the simulator's.
+    /// The device is simulated.
     pub(crate) simulated: bool,
     pub(crate) transport: Transport,
     pub(crate) num_comp_vectors: u32,
@@ -36,18 +36,20 @@ pub(crate) struct Pd {
 pub(crate) struct Mr {
     pub(crate) raw: Owned<c::ibv_mr>,
     pub(crate) memory: RwLock<Memory>,
-    /// The address by which work names its first byte, if it is another than that of the memory.
+    /// The address by which work requests name its first byte, if it differs from that of the
+    /// memory.
     pub(crate) iova: Mutex<Option<u64>>,
-    /// Memory that it does not have any more. Kept as long as the region: a post may be copying from
-    /// it, and the device may still know it.
+    /// Memory that the region had before. It is kept as long as the region: a post may be copying
+    /// from it, and the device may still use it.
     pub(crate) before: Mutex<Vec<Memory>>,
-    /// Domains it is or was in.
+    /// The domains that the region is or was in.
     pub(crate) pds: Mutex<Vec<Arc<Pd>>>,
     pub(crate) context: Context,
 }
 
 impl Drop for Mr {
-    /// A region that the driver does not let go of keeps its memory: the device may still write it.
+    /// If the driver does not deregister the region, its memory is never freed: the device may
+    /// still write it.
     fn drop(&mut self) {
         if self.raw.address() != 0 && self.raw.destroy(Verb::DeregMr, || Ok(())).is_err() {
             std::mem::forget(std::mem::replace(self.memory.get_mut(), Memory::None));
@@ -79,7 +81,7 @@ pub(crate) struct Cq {
     pub(crate) cq_context: u64,
     pub(crate) comp_vector: u32,
     pub(crate) channel: Option<(verbs_api::CompChannel, Arc<Channel>)>,
-    /// The fields that its completions can be asked for, if it is an extended one.
+    /// The fields of its completions, if it is an extended one.
     pub(crate) extended: Option<WcFields>,
     /// Locked while it is polled.
     pub(crate) iteration: Mutex<Iteration>,
@@ -108,9 +110,9 @@ pub(crate) struct Qp {
     pub(crate) init: QpInit,
     pub(crate) qp_num: u32,
     pub(crate) async_unacked: AtomicU32,
-    /// What rdma_cm connected it with; it ends after the QP.
+    /// The connection that rdma_cm made. It ends after the QP.
     pub(crate) connection: Mutex<Option<Arc<Connection>>>,
-    /// The id of rdma_cm that it was made for, and goes by.
+    /// The id that it was made for, and is destroyed through.
     pub(crate) id: Option<Arc<Id>>,
     pub(crate) cqs: Vec<Arc<Cq>>,
     pub(crate) _srq: Option<Arc<Srq>>,
@@ -120,7 +122,7 @@ pub(crate) struct Qp {
 }
 
 impl Qp {
-    /// Refuses work on a queue pair without queues, for which libraries would look all the same.
+    /// Refuses work on a queue pair without queues: libraries do not check that.
     pub(crate) fn check_has_queues(&self, verb: Verb) -> Result<()> {
         match self.init.qp_type {
             QpType::XrcRecv => Err(invalid(verb, "qp", "is of XRC_RECV, and has no queues")),
@@ -151,7 +153,7 @@ pub(crate) struct Ah {
     pub(crate) pd: Arc<Pd>,
 }
 
-/// What has a context: the one a handle must carry.
+/// An object of a context, which its handle must name.
 pub(crate) trait InContext {
     fn context(&self) -> Context;
 }
@@ -181,17 +183,17 @@ in_context! {
 /// The bytes of a region.
 #[derive(Debug)]
 pub(crate) enum Memory {
-    /// Ours: page-aligned, freed with the region.
+    /// Allocated here, page-aligned, and freed with the region.
     Owned { start: *mut u8, layout: Layout },
-    /// Ours, page-aligned, unmapped with the region: zero bytes that cannot be written.
+    /// Mapped here, and unmapped with the region: zero bytes that cannot be written.
     ReadOnly { start: *mut u8, length: usize },
-    /// That of another region, which is kept for it.
+    /// Memory of another region, which is held.
     Part {
         start: *mut u8,
         length: usize,
         _of: Arc<Mr>,
     },
-    /// The caller's, who promised that it can be written or did not.
+    /// Memory of the caller, who has promised that it can be written if `writable` is set.
     Caller {
         start: *mut u8,
         length: usize,
@@ -201,8 +203,8 @@ pub(crate) enum Memory {
     None,
 }
 
-// SAFETY: the bytes are only reached through atomic copies, so that threads may read and write them
-// at the same time; nothing hands out references to them.
+// SAFETY: the bytes are accessed only by atomic copies, so threads may read and write them at the
+// same time. No function returns references to them.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -211,7 +213,7 @@ unsafe impl Sync for Memory {}
 const PAGE: usize = 4096;
 
 impl Memory {
-    /// Zero bytes; `None` if there is no memory.
+    /// Zero bytes. `None` without memory for them.
     pub(crate) fn owned(length: usize) -> Option<Self> {
         let layout = Layout::from_size_align(length.max(1), PAGE).ok()?;
         // SAFETY: the layout has a size above zero.
@@ -219,12 +221,12 @@ impl Memory {
         (!start.is_null()).then_some(Self::Owned { start, layout })
     }
 
-    /// Zero bytes that cannot be written; `None` if there is no room for them.
+    /// Zero bytes that cannot be written. `None` without memory for them.
     pub(crate) fn read_only(length: usize) -> Option<Self> {
         let length = length.max(1);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let anywhere = std::ptr::null_mut();
-        // SAFETY: a new mapping at a place that the kernel chooses changes no other memory.
+        // SAFETY: a new mapping at an address that the kernel chooses changes no other memory.
         let start = unsafe { libc::mmap(anywhere, length, libc::PROT_READ, flags, -1, 0) };
         (start != libc::MAP_FAILED).then_some(Self::ReadOnly {
             start: start.cast(),
@@ -238,7 +240,7 @@ impl Memory {
         let end = offset.checked_add(length)?;
         match &*memory {
             Self::Owned { start, layout } if end <= layout.size() => Some(Self::Part {
-                // Within the memory.
+                // The part is within the memory.
                 start: start.wrapping_add(offset),
                 length,
                 _of: of.clone(),
@@ -266,7 +268,7 @@ impl Memory {
         }
     }
 
-    /// Whether the program may read it, or write it, through the backend.
+    /// Whether the program may read or write it through the backend.
     pub(crate) fn is_ours(&self, for_write: bool) -> bool {
         match self {
             Self::Owned { .. } | Self::Part { .. } => true,
@@ -275,7 +277,7 @@ impl Memory {
         }
     }
 
-    /// Whether the device may be told to write it: what belongs to the caller only if that is promised.
+    /// Whether the device may write it. Memory of the caller only if that is promised.
     pub(crate) fn may_be_written(&self) -> bool {
         !matches!(
             self,
@@ -286,7 +288,7 @@ impl Memory {
         )
     }
 
-    /// Whether a range of addresses lies within, and can be read.
+    /// Whether a range of addresses is within the memory, which can be read.
     pub(crate) fn holds(&self, addr: u64, length: u64) -> bool {
         let size = match self {
             Self::Owned { layout, .. } => layout.size(),
@@ -299,7 +301,7 @@ impl Memory {
         addr >= start && addr - start <= size as u64 && length <= size as u64 - (addr - start)
     }
 
-    /// Copies bytes out, as the device or another thread may write them at the same time.
+    /// Copies bytes out. The device or another thread may write them at the same time.
     ///
     /// # Safety
     /// The range lies within the memory.
@@ -326,8 +328,8 @@ impl Memory {
     /// # Safety
     /// The offset lies within the memory.
     unsafe fn byte(&self, offset: usize) -> &AtomicU8 {
-        // SAFETY: the byte lies within the memory, which lives as long as `self`; the copies of this
-        // type are all atomic.
+        // SAFETY: the byte lies within the memory, which lives as long as `self`; the copies of
+        // this type are all atomic.
         unsafe { AtomicU8::from_ptr(self.start().add(offset)) }
     }
 }
@@ -335,8 +337,8 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Self::Owned { start, layout } = *self {
-            // SAFETY: allocated in `owned` with this layout; the region that used it is gone,
-            // since it is declared before its memory.
+            // SAFETY: allocated in `owned` with this layout. The region that used it was dropped
+            // first, by the order of fields.
             unsafe { dealloc(start, layout) };
         }
         if let Self::ReadOnly { start, length } = *self {

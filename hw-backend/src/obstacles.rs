@@ -1,4 +1,4 @@
-//! Why there is no device, or why it cannot be used.
+//! Reasons why no device is found, or why it cannot be used.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,10 @@ use verbs_abi::library;
 
 use crate::devices::is_simulated;
 
-/// Bytes of locked memory that the conformance suite needs at a time.
+/// Bytes of locked memory that the conformance suite needs at the same time.
 const LOCKED_MEMORY: u64 = 8 << 20;
 
-/// What stands in the way of using RDMA devices on this machine, a sentence each; empty if nothing
-/// is known to.
+/// The known obstacles to using RDMA devices on this machine, a sentence each.
 pub fn obstacles() -> Vec<String> {
     let mut found = Vec::new();
     if let Err(reason) = library::open_libibverbs() {
@@ -54,7 +53,7 @@ pub fn obstacles() -> Vec<String> {
     found
 }
 
-/// That the suite needs more memory than the process may lock, if it does.
+/// The sentence that the suite needs more memory than the process may lock.
 pub fn locked_memory() -> Option<String> {
     let limit = getrlimit(Resource::Memlock).current?;
     let is_enough = limit >= LOCKED_MEMORY || rustix::process::geteuid().is_root();

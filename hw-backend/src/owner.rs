@@ -11,15 +11,15 @@ use verbs_api::{BadHandle, Object, Result, Verb};
 
 use crate::errno::{bad_handle, check, made, misuse};
 
-/// A C object, and how it is destroyed. Calls on the object share a lock that its destruction takes
-/// alone, so that no call can reach memory that another thread has freed.
+/// A C object, and its destruction. Calls on the object share a lock. Its destruction takes the
+/// lock exclusively, so no call can access memory that another thread has freed.
 pub(crate) struct Owned<T: Kind> {
     raw: RwLock<*mut T>,
-    /// It is not that of another library, which keeps it.
+    /// False if another library keeps the object.
     ours: bool,
 }
 
-/// A structure of C that stands for an object.
+/// A structure of C for an object.
 pub(crate) trait Kind {
     const OBJECT: Object;
 
@@ -71,7 +71,7 @@ impl<T: Kind> std::fmt::Debug for Owned<T> {
     }
 }
 
-// SAFETY: libibverbs objects may be used from any thread; the pointer is only dereferenced by C.
+// SAFETY: libibverbs objects may be used from any thread. Only C dereferences the pointer.
 unsafe impl<T: Kind> Send for Owned<T> {}
 // SAFETY: as above; verbs are thread-safe, and destruction excludes them by the lock.
 unsafe impl<T: Kind> Sync for Owned<T> {}
@@ -86,10 +86,9 @@ impl<T: Kind> Owned<T> {
         }
     }
 
-    /// An object that another library keeps: it is not destroyed.
+    /// An object that another library keeps. It is not destroyed here.
     ///
-    /// # Safety
-    /// `raw` is an object that lives as long as this, or until nothing calls on it any more.
+    /// `raw` is live as long as this, or until the last call on it.
     pub(crate) unsafe fn borrowed(raw: *mut T) -> Self {
         Self {
             raw: RwLock::new(raw),
@@ -97,15 +96,13 @@ impl<T: Kind> Owned<T> {
         }
     }
 
-    /// Refuses to destroy what another library keeps.
+    /// Refuses to destroy an object that another library keeps.
     pub(crate) fn check_ours(&self, verb: Verb) -> Result<()> {
-        match self.ours {
-            true => Ok(()),
-            false => Err(misuse(
-                verb,
-                format!("the {} is of rdma_cm, which keeps it", T::OBJECT),
-            )),
+        if self.ours {
+            return Ok(());
         }
+        let text = format!("the {} is of rdma_cm, which keeps it", T::OBJECT);
+        Err(misuse(verb, text))
     }
 
     /// Uses the object. It lives while `call` runs.
@@ -114,15 +111,14 @@ impl<T: Kind> Owned<T> {
         Ok(call(live(verb, *raw)?))
     }
 
-    /// The same, with what the call returns as an error.
+    /// Calls C with the object. Its result becomes an error.
     pub(crate) fn call(&self, verb: Verb, call: impl FnOnce(*mut T) -> c_int) -> Result<()> {
         check(verb, self.with(verb, call)?)
     }
 
-    /// Makes another object of this one.
+    /// Makes another object from this one.
     ///
-    /// # Safety
-    /// What `call` gives is a live object that nothing else destroys, or null.
+    /// `call` returns a live object that nothing else destroys, or null.
     pub(crate) unsafe fn make<M: Kind>(
         &self,
         verb: Verb,
@@ -133,9 +129,10 @@ impl<T: Kind> Owned<T> {
         Ok(unsafe { Owned::new(raw) })
     }
 
-    /// The object, which lives as long as what is returned. One thread may hold it several times.
+    /// The object, live as long as the returned guard. One thread may hold it several times.
     pub(crate) fn hold(&self, verb: Verb) -> Result<Held<'_, T>> {
-        // Not behind a thread that waits to destroy it, or holding it twice could be a deadlock.
+        // This does not queue behind a thread that waits to destroy the object. Otherwise holding
+        // it twice could be a deadlock.
         let raw = self.raw.read_recursive();
         live(verb, *raw)?;
         Ok(Held(raw))
@@ -147,7 +144,7 @@ impl<T: Kind> Owned<T> {
         Ok(call(live(verb, *raw)?))
     }
 
-    /// Destroys the object, unless the driver refuses. `ready` is asked first, with all other calls
+    /// Destroys the object, unless the driver refuses. `ready` is called first. All other calls are
     /// excluded.
     pub(crate) fn destroy(&self, verb: Verb, ready: impl FnOnce() -> Result<()>) -> Result<()> {
         self.check_ours(verb)?;
@@ -159,7 +156,7 @@ impl<T: Kind> Owned<T> {
         self.destroy_by(verb, destroy)
     }
 
-    /// The same, by a call of another name.
+    /// Destroys the object by another call.
     pub(crate) fn destroy_by(
         &self,
         verb: Verb,
@@ -171,18 +168,18 @@ impl<T: Kind> Owned<T> {
         Ok(())
     }
 
-    /// The pointer as a number, to find the object that C names; 0 when it is gone.
+    /// The pointer as a number, to find the object that C names. 0 after its destruction.
     pub(crate) fn address(&self) -> usize {
         *self.raw.read() as usize
     }
 }
 
-/// Refuses what another thread destroyed meanwhile.
+/// Refuses an object that another thread has destroyed.
 fn live<T: Kind>(verb: Verb, raw: *mut T) -> Result<*mut T> {
-    match raw.is_null() {
-        true => Err(bad_handle(verb, T::OBJECT, BadHandle::Stale)),
-        false => Ok(raw),
+    if raw.is_null() {
+        return Err(bad_handle(verb, T::OBJECT, BadHandle::Stale));
     }
+    Ok(raw)
 }
 
 /// An object that cannot be destroyed now.

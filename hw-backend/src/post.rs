@@ -1,5 +1,5 @@
-//! Posting work. What a list names is held until the call is over, so that no other thread can
-//! destroy it while the library reads it.
+//! Posting work. The objects that a list names are held until the call returns, so that no other
+//! thread can destroy them while the library reads the list.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::mw::{Binds, HeldBinds};
 use crate::objects::{Ah, Mr, Qp};
 use crate::owner::{Held, Kind, Owned};
 
-/// What a send uses, found by its handles.
+/// The objects of a send, found by its handles.
 pub(crate) struct Found {
     ah: Option<Arc<Ah>>,
     binds: Option<Binds>,
@@ -24,7 +24,7 @@ pub(crate) struct Found {
     inline: Vec<Arc<Mr>>,
 }
 
-/// What a send uses, with destruction kept out.
+/// The objects of a send. They cannot be destroyed while this exists.
 pub(crate) struct Uses<'a> {
     pub(crate) ah: Option<Held<'a, ibv_ah>>,
     pub(crate) binds: Option<HeldBinds<'a>>,
@@ -90,15 +90,16 @@ impl Hw {
         })
     }
 
-    /// What a request names, for this verb.
+    /// The objects that a request names.
     pub(crate) fn used_by(&self, verb: Verb, qp: &Qp, wr: &SendWr<'_>) -> Result<Found> {
         let is_inline = wr.flags.contains(SendFlags::INLINE);
-        // The library is to copy these bytes, and never to write them.
+        // The library copies these bytes and never writes them.
         if wr.inline_data.is_some() && (!is_inline || wr.op.reads()) {
             let problem = "is with INLINE, for Send and RDMA Write";
             return Err(invalid(verb, "inline data", problem));
         }
-        // The simulator refuses what is too long before it looks at the memory; drivers do not all.
+        // The simulator refuses long inline data before it looks at the memory. Some drivers do
+        // not.
         let is_refused =
             qp.device.simulated && wr.length() > u64::from(qp.init.cap.max_inline_data);
         let inline = if is_inline && !is_refused {
@@ -107,13 +108,13 @@ impl Hw {
             Vec::new()
         };
         let binds = self.bound_by(verb, qp.context, &wr.op)?;
-        // On a connected queue pair the place of the destination is that of other things.
+        // The fields of the destination have another meaning on a connected queue pair.
         if qp.init.qp_type != QpType::Ud {
             let ah = None;
             return Ok(Found { ah, binds, inline });
         }
         let Dest::Ud { ah, .. } = wr.dest else {
-            // Libraries follow the pointer without a look at it.
+            // Libraries follow the pointer without checking it.
             let problem = "is missing: a UD send names its destination";
             return Err(invalid(verb, "ah", problem));
         };
@@ -123,8 +124,8 @@ impl Hw {
         Ok(Found { ah, binds, inline })
     }
 
-    /// The regions that inline data lies in: the library copies it in this process, so it must be
-    /// memory we know.
+    /// The regions of inline data. The library copies the data in this process, so the memory must
+    /// be known.
     fn regions_of(&self, verb: Verb, list: &[Sge], max: u32) -> Result<Vec<Arc<Mr>>> {
         let tables = self.tables.lock();
         let used = list.iter().filter(|sge| sge.length > 0);
@@ -169,7 +170,7 @@ impl Found {
     }
 }
 
-/// What was made of the requests before the first that is refused, and that one.
+/// The requests before the first that is refused, and that request.
 fn until_refused<T>(made: impl Iterator<Item = Result<T>>) -> (Vec<T>, Option<PostError>) {
     let mut all = Vec::new();
     for (bad_wr, made) in made.enumerate() {
@@ -181,7 +182,7 @@ fn until_refused<T>(made: impl Iterator<Item = Result<T>>) -> (Vec<T>, Option<Po
     (all, None)
 }
 
-/// The list of a send; its inline data is one entry, if there is any.
+/// The list of a send. Inline data is one entry.
 pub(crate) fn data(wr: &SendWr<'_>) -> Vec<ibv_sge> {
     match wr.inline_data {
         None => entries(wr.sg_list),
@@ -202,7 +203,7 @@ fn count(sges: &[ibv_sge]) -> c_int {
     c_int::try_from(sges.len()).unwrap_or(c_int::MAX)
 }
 
-/// Makes the C list of receives, which lives while `post` runs, with all it points to.
+/// Makes the C list of receives. It lives, with all that it points to, while `post` runs.
 pub(crate) fn recv_list<R>(list: &[RecvWr<'_>], post: impl FnOnce(&mut [ibv_recv_wr]) -> R) -> R {
     let mut sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
     let built = list.iter().zip(&mut sges);
@@ -227,8 +228,8 @@ fn link<T>(list: &mut [T], mut set: impl FnMut(&mut T, *mut T)) {
     }
 }
 
-/// Posts a list. A driver may return 0 and name a bad work request all the same; and it may refuse a
-/// list and name none: then it is the one numbered `unnamed`.
+/// Posts a list. Some drivers return 0 and name a bad work request all the same. Some refuse a list
+/// and name none: then it is request number `unnamed`.
 pub(crate) fn post<Q: Kind, T>(
     verb: Verb,
     queue: &Owned<Q>,

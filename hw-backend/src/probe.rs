@@ -1,4 +1,4 @@
-//! What a device can do, and how it answers where it has a choice.
+//! The capabilities and the declared behavior of devices.
 
 use verbs_abi::{
     IBV_DEVICE_AUTO_PATH_MIG, IBV_DEVICE_MEM_WINDOW, IBV_DEVICE_MEM_WINDOW_TYPE_2B,
@@ -11,9 +11,9 @@ use verbs_api::{AtomicCap, Capabilities, Transport};
 use crate::cm::objects::is_here;
 use crate::objects::Device;
 
-/// From the device's transport and attributes, and for drivers that are known from what they do.
+/// Capabilities by transport and attributes, and for some drivers by experience.
 pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilities {
-    // Segmented sends need a header, which is not passed on.
+    // Segmented sends need a header, which the trait does not have.
     let mut all = Capabilities::all() - Capabilities::LAB - Capabilities::TSO;
     if device.num_comp_vectors < 2 {
         all -= Capabilities::COMP_VECTORS;
@@ -49,17 +49,17 @@ pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilit
         all -= Capabilities::REREG_MR;
     }
     if device.driver == "siw" {
-        // It does not look at the address; its library has plain queue pairs and CQs only.
+        // It ignores the address, and its library has only plain queue pairs and CQs.
         all -= Capabilities::REG_MR_IOVA
             | Capabilities::BATCHES
             | Capabilities::RESIZE_CQ
             | Capabilities::SRQ_RESIZE
             | Capabilities::CQ_EX;
     }
-    // Of other drivers nobody knows.
+    // For other drivers it is not known.
     if !matches!(device.driver.as_str(), "mlx5" | "spec" | "adversarial") {
         all -= Capabilities::NULL_MR | Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;
-        // soft-RoCE says that it migrates paths, and does not.
+        // soft-RoCE claims path migration, and lacks it.
         all -= Capabilities::CQ_MODERATION | Capabilities::PATH_MIG;
     }
     if attr.device_cap_flags & IBV_DEVICE_AUTO_PATH_MIG == 0 {
@@ -68,7 +68,7 @@ pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilit
     all
 }
 
-/// By driver; nothing is known of one without a profile.
+/// The behavior of a driver. Without a profile nothing is known.
 pub(crate) fn behavior(driver: &str) -> Declared {
     Profile::named(driver).map_or_else(|_| Declared::default(), |profile| profile.behavior.into())
 }

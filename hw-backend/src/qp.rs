@@ -1,4 +1,4 @@
-//! Making queue pairs, and taking them away.
+//! Creating and destroying queue pairs.
 
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use crate::objects::Qp;
 use crate::owner::Held;
 
 impl Hw {
-    /// Makes a queue pair by `create`, which gets attributes with live objects. Those of a plain one have mask 0.
+    /// Makes a queue pair by `create`, which gets attributes with live objects. Their mask is 0 for
+    /// a plain queue pair.
     pub(crate) fn make_qp(
         &self,
         verb: Verb,
@@ -87,7 +88,7 @@ impl Hw {
         Ok(handle)
     }
 
-    /// Destroys a queue pair when its events have been acknowledged.
+    /// Destroys a queue pair after its events have been acknowledged.
     pub(crate) fn remove_qp(&self, verb: Verb, qp: QpHandle, wait: Wait) -> Result<()> {
         let found = self.qp(verb, qp)?;
         let unacked = || found.async_unacked.load(Ordering::Relaxed);
@@ -97,7 +98,7 @@ impl Hw {
             found.remove(verb)
         })?;
         let mut tables = self.tables.lock();
-        // A new one may be at its address already.
+        // A new queue pair may have its address already.
         if tables.qp_handles.get(&address) == Some(&qp) {
             tables.qp_handles.remove(&address);
         }
@@ -106,10 +107,11 @@ impl Hw {
     }
 }
 
-/// `ibv_create_qp`, or `ibv_create_qp_ex` where the attributes ask for it.
+/// `ibv_create_qp`, or `ibv_create_qp_ex` if the attributes need it.
 pub(crate) fn create(attr: &mut ibv_qp_init_attr_ex) -> *mut ibv_qp {
     match attr.comp_mask {
-        // SAFETY: the objects are live (`make_qp`); the plain structure is the start of the extended one.
+        // SAFETY: the objects are live (`make_qp`); the plain structure is the start of the
+        // extended one.
         0 => unsafe { library::ibv_create_qp(attr.pd, std::ptr::from_mut(attr).cast()) },
         // SAFETY: as above.
         _ => unsafe { inline::create_qp_ex((*attr.pd).context, attr) },
@@ -117,7 +119,7 @@ pub(crate) fn create(attr: &mut ibv_qp_init_attr_ex) -> *mut ibv_qp {
 }
 
 impl Qp {
-    /// Destroys it, by its id if it has one.
+    /// Destroys it, through its id if it has one.
     pub(crate) fn remove(&self, verb: Verb) -> Result<()> {
         match &self.id {
             None => self.raw.destroy(verb, || Ok(())),

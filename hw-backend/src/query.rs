@@ -8,7 +8,7 @@ use verbs_api::{Context, DeviceAttrEx, GidEntry, Result, Verb};
 use crate::errno::{check, missing};
 use crate::hw::Hw;
 
-/// The size that this program knows of an entry.
+/// The size of an entry that this program knows.
 const ENTRY: usize = size_of::<ibv_gid_entry>();
 
 impl Hw {

@@ -96,7 +96,7 @@ impl Hw {
         let found = self.srq(verb, srq)?;
         let mut attr = ibv_srq_attr::to_c(attr);
         let mask = mask.bits() as c_int;
-        // A resize gives the queue another place, which nobody may be posting to.
+        // A resize moves the queue, so no thread may be posting to it.
         // SAFETY: the SRQ is live.
         let modify = |srq| unsafe { library::ibv_modify_srq(srq, &mut attr, mask) };
         check(verb, found.raw.alone(verb, modify)?)
@@ -107,7 +107,7 @@ impl Hw {
         let verb = Verb::DestroySrq;
         let found = self.srq(verb, srq)?;
         let unacked = || found.async_unacked.load(Ordering::Relaxed);
-        // With a QP on it the driver refuses at once; otherwise the library would wait.
+        // The driver refuses at once if a QP uses it. Otherwise the library would wait.
         let users = |qp: &Arc<Qp>| qp.init.srq == Some(srq);
         let busy = self.tables.lock().qps.iter().any(|(_, qp)| users(qp));
         let address = found.raw.address();
@@ -118,7 +118,7 @@ impl Hw {
             self.destroy_acknowledged(verb, &found.raw, wait, unacked, rest)?;
         }
         let mut tables = self.tables.lock();
-        // A new one may be at its address already.
+        // A new SRQ may have its address already.
         if tables.srq_handles.get(&address) == Some(&srq) {
             tables.srq_handles.remove(&address);
         }

@@ -1,5 +1,5 @@
-//! Events that were read and that nobody acknowledged. The library's destroy waits for them, so what
-//! goes with its context acknowledges them itself.
+//! Events that were read and not acknowledged. The library's destroy waits for them, so an object
+//! that is dropped acknowledges them itself.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,9 +12,9 @@ use crate::owner::{Kind, Owned};
 impl Drop for Cq {
     fn drop(&mut self) {
         let events = std::mem::take(self.unacked.get_mut());
-        // SAFETY: the CQ is live, and so many events of it were read.
+        // SAFETY: the CQ is live, and this number of its events was read.
         let acknowledge = |cq| unsafe { library::ibv_ack_cq_events(cq, events) };
-        // One that was destroyed has none.
+        // A destroyed object has none.
         let _ = self.raw.with(Verb::AckCqEvents, acknowledge);
         acknowledge_async(&self.raw, &self.async_unacked, AsyncEventType::CqErr);
     }
@@ -27,15 +27,15 @@ impl Drop for Srq {
 }
 
 impl Qp {
-    /// To be called when it goes.
+    /// Called when the queue pair is dropped.
     pub(crate) fn acknowledge_all(&self) {
         acknowledge_async(&self.raw, &self.async_unacked, AsyncEventType::QpFatal);
     }
 }
 
-/// The type says by which the library knows what an event is of.
+/// Acknowledges asynchronous events. The library finds the kind of the object by `event_type`.
 fn acknowledge_async<T: Kind>(object: &Owned<T>, unacked: &AtomicU32, event_type: AsyncEventType) {
-    // One that was destroyed has none.
+    // A destroyed object has none.
     let _ = object.with(Verb::AckAsyncEvent, |raw| {
         for _ in 0..unacked.swap(0, Ordering::Relaxed) {
             let (element, event_type) = (raw as usize, event_type.into());

@@ -55,7 +55,7 @@ impl Verbs for Hw {
         let verb = Verb::CloseDevice;
         self.device(verb, context)?.raw.check_ours(verb)?;
         self.remove_objects_of(context);
-        // The device closes with the last of its objects that a call still holds.
+        // The device is closed when no call holds one of its objects any more.
         drop(self.tables.lock().contexts.remove(context.index()));
         Ok(())
     }
@@ -188,7 +188,7 @@ impl Verbs for Hw {
     fn rereg_mr(&self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
         match self.change_mr(mr, change)? {
             0 => Ok(()),
-            // The number says what is left of the region; why is in errno.
+            // The result is the state of the region; the reason is in errno.
             result => {
                 let error = Error::from_raw(Verb::ReregMr, errno());
                 Err(ReregError::new(after_rereg_from_c(result), error))
@@ -358,7 +358,7 @@ impl Verbs for Hw {
         let mut raw = vec![ibv_wc::default(); wc.len()];
         let entries = c_int::try_from(raw.len()).unwrap_or(c_int::MAX);
         let _rest = found.at_rest(verb)?;
-        // SAFETY: the CQ is live, and there is room for so many entries.
+        // SAFETY: the CQ is live, and `raw` has room for the results.
         let poll = |cq| unsafe { inline::poll_cq(cq, entries, raw.as_mut_ptr()) };
         let count = found.raw.with(verb, poll)?;
         if count < 0 {
@@ -380,7 +380,7 @@ impl Verbs for Hw {
         let found = self.cq(verb, cq)?;
         let unacked =
             || found.unacked.load(Ordering::Relaxed) + found.async_unacked.load(Ordering::Relaxed);
-        // With a QP on it the driver refuses at once; otherwise the library would wait.
+        // The driver refuses at once if a QP uses it. Otherwise the library would wait.
         let users = |qp: &Arc<Qp>| qp.init.send_cq == cq || qp.init.recv_cq == cq;
         let busy = self.tables.lock().qps.iter().any(|(_, qp)| users(qp));
         let address = found.raw.address();
@@ -391,7 +391,7 @@ impl Verbs for Hw {
             self.destroy_acknowledged(verb, &found.raw, wait, unacked, rest)?;
         }
         let mut tables = self.tables.lock();
-        // A new one may be at its address already.
+        // A new object may have its address already.
         if tables.cq_handles.get(&address) == Some(&cq) {
             tables.cq_handles.remove(&address);
         }
@@ -447,7 +447,7 @@ impl Verbs for Hw {
     fn connect_rc(&self, a: QpHandle, b: QpHandle, params: &RcParams) -> Result<()> {
         let device = &self.qp(Verb::ConnectRc, a)?.device;
         match device.transport {
-            // Simulated devices are connected by attributes alike.
+            // Simulated devices of iWARP are connected by attributes.
             Transport::Iwarp if !device.simulated => meet(self, a, b, params),
             _ => connect::by_attributes(self, a, b, params),
         }

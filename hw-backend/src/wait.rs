@@ -1,4 +1,4 @@
-//! Waiting on file descriptors, bounded.
+//! Bounded waits on file descriptors.
 
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use verbs_api::{Cause, Error, ErrorKind, Result, Verb, Wait};
 
-/// When a wait is over.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     wait: Wait,
@@ -22,10 +22,9 @@ impl Deadline {
         }
     }
 
-    /// The end of the wait; `None` if it has none.
+    /// The end of the wait. `None` if it has none.
     ///
-    /// # Errors
-    /// `WouldBlock` if nothing may be waited for, `TimedOut` if the end has come.
+    /// `WouldBlock` if the caller does not wait, `TimedOut` if the end has come.
     pub(crate) fn instant(&self, verb: Verb, cause: &Cause) -> Result<Option<Instant>> {
         match self.wait {
             Wait::Forever => Ok(None),
@@ -40,10 +39,10 @@ impl Deadline {
     }
 }
 
-/// A wait without an end looks up from time to time, so that a destroyed object is noticed.
+/// A wait without an end returns from time to time, so that its caller notices a destroyed object.
 const LOOK_UP: Duration = Duration::from_millis(200);
 
-/// Waits until the descriptor can be read, or it is time to look again.
+/// Waits until the descriptor can be read, or for the time of a slice.
 pub(crate) fn wait_readable(verb: Verb, fd: RawFd, deadline: &Deadline) -> Result<()> {
     let end = deadline.instant(verb, &Cause::NoEvent)?;
     let left = end.map_or(LOOK_UP, |end| end.saturating_duration_since(Instant::now()));
@@ -56,7 +55,7 @@ pub(crate) fn wait_readable(verb: Verb, fd: RawFd, deadline: &Deadline) -> Resul
     }
 }
 
-/// Makes reads of the descriptor return at once.
+/// Makes the descriptor non-blocking.
 pub(crate) fn set_nonblocking(verb: Verb, fd: RawFd) -> Result<()> {
     // SAFETY: the descriptor belongs to an object that was just made.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -65,9 +64,9 @@ pub(crate) fn set_nonblocking(verb: Verb, fd: RawFd) -> Result<()> {
         .map_err(|errno| Error::from_raw(verb, errno.raw_os_error()))
 }
 
-/// A descriptor of the caller's own for what an object's stands for. Called while the object lives.
+/// A duplicate of an object's descriptor, which the caller owns. Called while the object lives.
 pub(crate) fn duplicate(verb: Verb, fd: RawFd) -> Result<OwnedFd> {
-    // SAFETY: the descriptor belongs to an object that lives, as the caller says.
+    // SAFETY: the descriptor belongs to a live object (the caller's promise).
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     rustix::io::fcntl_dupfd_cloexec(fd, 0)
         .map_err(|errno| Error::from_raw(verb, errno.raw_os_error()))

@@ -36,7 +36,7 @@ impl Hw {
             let raw = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
             opened.map_err(|error| Error::from_raw(verb, raw(error)))
         };
-        // The kernel keeps the inode, not the descriptor.
+        // The kernel keeps the inode, so the descriptor may be closed.
         let file: Option<File> = init.file.map(open).transpose()?;
         let mut attr = ibv_xrcd_init_attr {
             comp_mask: IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,

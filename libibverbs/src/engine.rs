@@ -16,7 +16,7 @@ pub(crate) struct Engine {
     pub(crate) config: &'static Config,
 }
 
-/// What the process does before the engine starts, and when it has started.
+/// The functions that the process runs around the start of the engine.
 pub(crate) struct Start {
     /// Reads the configuration. Called once.
     pub(crate) load: fn() -> Config,
@@ -99,7 +99,7 @@ impl Engine {
 }
 
 /// A number that hardly any other process has. The process id is not enough: the first process of
-/// each container has the same.
+/// every container has id 1.
 fn drawn() -> u64 {
     let mut bytes = [0; 8];
     // SAFETY: the call fills this many bytes, unless it fails.
@@ -111,8 +111,8 @@ fn drawn() -> u64 {
     std::process::id().into()
 }
 
-/// The fabric, or a private one if the default cannot be used: a program that did not ask for a
-/// fabric runs all the same.
+/// The fabric, or a private one if the default cannot be used. A program that did not ask for a
+/// fabric can still run.
 fn usable(fabric: &Fabric) -> &Fabric {
     match fabric.check() {
         Err(why) if fabric.is_default() => {

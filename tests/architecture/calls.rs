@@ -1,6 +1,6 @@
-//! Calls between files, as far as types are known without a compiler: those of `self`, of arguments, of
-//! fields, and of results. Containers count as their elements. Functions are found by their paths;
-//! methods and fields by the name of their type, if only one type has it.
+//! Calls between files, as far as types are known without a compiler: those of `self`, of
+//! arguments, of fields, and of results. Containers count as their elements. Functions are found by
+//! their paths; methods and fields by the name of their type, if only one type has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

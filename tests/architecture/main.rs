@@ -1,8 +1,8 @@
-//! The shape of the code: the order of its parts, circles of files, what a reader meets, and that
-//! nothing built is kept.
+//! The shape of the code: the order of its parts, circles of files, numbers that a reader notices,
+//! and no tracked build output.
 //!
-//! The numbers are warning lights, not aims: a file of 800 lines that is one idea is fine, and so is a
-//! type that needs its fields. Something beyond a number is looked at, and either changed or listed in
+//! The numbers are warning lights, not aims: a file of 800 lines with one idea is fine, and so is a
+//! type that needs its fields. An item beyond a limit is either changed or listed in
 //! `exceptions.rs`. A row there that is no longer needed fails the test, so the list only shrinks.
 
 mod built;
@@ -22,16 +22,16 @@ use exceptions::{EXCEPTIONS, Number};
 use modules::{Modules, Sources};
 use reader::Found;
 
-/// Files that refer to each other can only be understood together. Three is a type, its table and its
-/// errors; more is a knot.
+/// Files that refer to each other must be understood together. Three files may be a type, its table
+/// and its errors; more are a knot.
 const LARGEST_CIRCLE: usize = 3;
 
-/// Crates whose files also name each other in small circles only. In the others the files of a folder
-/// may name its `mod.rs` and be named there; only calls count.
+/// Crates in which names of files count as well as calls. In other crates the files of a folder and
+/// its `mod.rs` name each other.
 const UNTIED: [&str; 2] = ["hw-backend", "libibverbs"];
 
-/// The parts of crates, from the ground up, as starts of paths in `src`. A part names itself and those
-/// before it. Files in no part are free.
+/// The parts of crates, from the lowest to the highest, as prefixes of paths in `src`. A part names
+/// itself and those before it. Other files may name all parts.
 const FLOORS: [(&str, &[&str]); 2] = [
     (
         "libibverbs",
@@ -48,8 +48,8 @@ const FLOORS: [(&str, &[&str]); 2] = [
     ("sim", &["device/", "qp/", "node/", "direct/", "fabric/"]),
 ];
 
-/// Every source file of the workspace, by its crate's folder and its path from `src`. The program is the
-/// crate ``.
+/// The source files of all crates, by the folder of the crate and the path from `src`. The folder
+/// of the program is empty.
 fn sources() -> BTreeMap<String, Sources> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = BTreeMap::new();
@@ -88,7 +88,7 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Sources that a test makes up.
+/// Sources for a test.
 fn made_up<const N: usize>(files: [(&str, &str); N]) -> Sources {
     let parsed = files.map(|(file, text)| (file.to_owned(), syn::parse_file(text).unwrap()));
     parsed.into()
@@ -104,7 +104,7 @@ fn graph(sources: &Sources) -> Graph {
     graph
 }
 
-/// What names a higher floor, by file.
+/// The names of higher parts, with the files that use them.
 fn upward(sources: &Sources, floors: &[&str]) -> Vec<String> {
     let floor = |file: &str| floors.iter().position(|floor| file.starts_with(floor));
     let mut found = Vec::new();
@@ -119,7 +119,7 @@ fn upward(sources: &Sources, floors: &[&str]) -> Vec<String> {
     found
 }
 
-/// What of a crate is beyond a limit: the names, with their numbers.
+/// The items of a crate beyond a limit, with their numbers.
 fn beyond(counted: &BTreeMap<String, usize>, limit: usize) -> BTreeMap<&str, usize> {
     let beyond = counted.iter().filter(|(_, number)| **number > limit);
     beyond
@@ -127,7 +127,7 @@ fn beyond(counted: &BTreeMap<String, usize>, limit: usize) -> BTreeMap<&str, usi
         .collect()
 }
 
-/// Compares what is beyond a number in a crate with the list of exceptions. Returns the differences.
+/// The differences between the items of a crate beyond a limit and the list of exceptions.
 fn differences(number: Number, of: &str, beyond: &BTreeMap<&str, usize>) -> Vec<String> {
     let rows = EXCEPTIONS
         .iter()
@@ -235,7 +235,7 @@ fn files_refer_to_each_other_in_small_circles_only() {
     );
 }
 
-/// Without these calls nothing was understood.
+/// Without calls between files, the reader of calls has understood nothing.
 #[test]
 fn calls_that_there_are_in_the_simulator_are_found() {
     let sources = &sources()["sim"];
@@ -290,15 +290,15 @@ fn a_circle_of_names_is_found_however_it_is_made() {
     );
 }
 
-/// A reader keeps about as many facts of one type in mind; types with more have parts that are types of
-/// their own. Types that only hold settings are exceptions.
+/// A type with more fields than this usually has parts that are types themselves. Types that only
+/// hold settings are exceptions.
 #[test]
 fn no_type_has_more_fields_than_one_remembers() {
     check(Number::Fields, 20, |found| &found.fields);
 }
 
-/// A function that works on a type is expected among its methods. A type may have some in files above,
-/// which know more than it does; with many of them it has parts that it does not show.
+/// A reader looks for a function of a type among its methods. Files above the type may have some,
+/// which use more than the type knows. With many of them the type has more than one job.
 #[test]
 fn few_functions_of_a_type_live_outside_of_it() {
     check(Number::Outside, 8, |found| &found.outside);
@@ -310,7 +310,7 @@ fn no_function_has_more_arguments_than_one_can_tell_apart() {
     check(Number::Arguments, 7, |found| &found.arguments);
 }
 
-/// The parts of a tuple have no names where it is made: a type with fields has, and so have arguments.
+/// The parts of a tuple have no names at the call, unlike the fields of a type.
 #[test]
 fn arguments_are_no_tuples() {
     check(Number::Tuples, 0, |found| &found.tuples);

@@ -14,7 +14,7 @@ type Module = Vec<String>;
 /// The modules of a crate.
 pub(crate) struct Modules {
     files: BTreeMap<Module, String>,
-    /// What `use` brings into a module: a name, and the path that it stands for.
+    /// The names that `use` declares in a module, and their paths.
     used: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
 }
 
@@ -34,7 +34,7 @@ fn module_of(file: &str) -> Module {
     path
 }
 
-/// The names that a `use` brings, with their paths. All names of a module (`*`) are one, `*`.
+/// The names that a `use` declares, with their paths. A glob has the name `*`.
 fn names(tree: &UseTree, before: &[String], found: &mut Vec<(String, Vec<String>)>) {
     let with = |name: &syn::Ident| {
         let mut path = before.to_vec();
@@ -58,7 +58,7 @@ fn names(tree: &UseTree, before: &[String], found: &mut Vec<(String, Vec<String>
     }
 }
 
-/// A test sees everything, so its paths do not count.
+/// Whether an item is a test. A test may use everything, so its paths do not count.
 pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
     let is_test = |attribute: &syn::Attribute| {
         let syn::Meta::List(list) = &attribute.meta else {
@@ -92,8 +92,8 @@ impl Modules {
         modules
     }
 
-    /// The file that defines what a path in a file names, and its name there. `None` for what is of
-    /// another crate.
+    /// The file that defines the item of a path in a file, and the name of the item there. `None`
+    /// for another crate.
     pub(crate) fn resolve(&self, file: &str, path: &[String]) -> Option<(&str, Vec<String>)> {
         self.resolve_in(&module_of(file), path, 0)
     }
@@ -137,7 +137,7 @@ impl Modules {
         }
     }
 
-    /// Goes down from a module as far as the path names modules, and follows what these `use`.
+    /// Follows a path from a module through modules and through names that these `use`.
     fn walk(
         &self,
         module: &[String],

@@ -1,5 +1,5 @@
-//! What a reader of a crate meets: how many fields a type has, how many of its functions live outside
-//! of it, how many arguments functions have, and which arguments are tuples.
+//! Numbers that a reader notices: fields of a type, functions of a type outside of it, arguments of
+//! a function, and arguments that are tuples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use syn::{FnArg, Item, Pat, ReturnType, Signature, Type};
 
 use super::modules::{Sources, is_test};
 
-/// What was counted in the sources of a crate.
+/// The numbers of a crate.
 #[derive(Default)]
 pub(crate) struct Found {
     /// Fields, by type.
@@ -82,7 +82,7 @@ struct Counter {
 
 impl Counter {
     fn function(&mut self, signature: &Signature) {
-        // The arguments of functions that C calls are C's.
+        // C decides the arguments of functions that it calls.
         if signature.abi.is_some() {
             return;
         }
@@ -115,7 +115,7 @@ fn peeled(of: &Type) -> &Type {
     }
 }
 
-/// Whether a function makes a value of the type that it takes, as builders and conversions do.
+/// Whether a function returns the type that it takes, as conversions do.
 fn returns(output: &ReturnType, of: &str) -> bool {
     match output {
         ReturnType::Type(_, output) => named(output).as_deref() == Some(of),
@@ -137,7 +137,7 @@ impl<'a> Visit<'a> for Counter {
     }
 
     fn visit_item_struct(&mut self, item: &'a syn::ItemStruct) {
-        // Structures of C have its fields.
+        // C decides the fields of its structures.
         let is_repr = item.attrs.iter().any(|attr| attr.path().is_ident("repr"));
         if !is_repr {
             let most = self.found.fields.entry(item.ident.to_string()).or_default();
@@ -157,7 +157,7 @@ impl<'a> Visit<'a> for Counter {
     }
 
     fn visit_item_impl(&mut self, item: &'a syn::ItemImpl) {
-        // The arguments of a trait's methods are the trait's choice.
+        // The trait decides the arguments of its methods.
         if item.trait_.is_none() {
             self.own = named(&item.self_ty);
             visit::visit_item_impl(self, item);

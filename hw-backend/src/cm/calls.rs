@@ -61,10 +61,10 @@ impl Cm for Hw {
     fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId> {
         let verb = Verb::CmCreateId;
         let found = self.manager().event_channel(verb, channel)?;
-        // Until the id is known, or the channel could be destroyed under it.
+        // Held until the id is in the table. Otherwise the channel could be destroyed in between.
         let held = found.raw.hold(verb)?;
         let mut id = null_mut();
-        // SAFETY: the channel is live, and there is room for the id.
+        // SAFETY: the channel is live. The call writes the id.
         let create =
             unsafe { library::rdma_create_id(held.get(), &mut id, token(context), ps.into()) };
         check(verb, create)?;
@@ -133,7 +133,7 @@ impl Cm for Hw {
             return Err(invalid(verb, "option", "is not known"));
         };
         let (start, length) = (value.as_mut_ptr().cast(), value.len());
-        // SAFETY: the id is live, and so many bytes are there.
+        // SAFETY: the id is live, and the bytes have this length.
         self.manager().on_id(verb, id, |id| unsafe {
             library::rdma_set_option(id, RDMA_OPTION_ID, name, start, length)
         })
@@ -157,7 +157,7 @@ impl Cm for Hw {
         let src = src
             .as_mut()
             .map_or(null_mut(), std::ptr::from_mut::<sockaddr_storage>);
-        // SAFETY: the id is live; the addresses are whole ones, or there is no source.
+        // SAFETY: the id is live; the addresses are whole ones, or the source is null.
         self.manager().on_id(Verb::CmResolveAddr, id, |id| unsafe {
             library::rdma_resolve_addr(id, src.cast(), (&raw mut dst).cast(), millis(timeout))
         })
@@ -201,7 +201,7 @@ impl Cm for Hw {
         let verb = Verb::CmReject;
         let length = length(verb, private_data)?;
         let start = private_data.as_ptr().cast();
-        // SAFETY: the id is live, and so many bytes are there.
+        // SAFETY: the id is live, and the bytes have this length.
         let reject = |id| unsafe { library::rdma_reject(id, start, length) };
         self.manager().on_id(verb, id, reject)
     }
@@ -278,8 +278,8 @@ impl Cm for Hw {
 }
 
 impl Manager<'_> {
-    /// Calls C for an id that has to be bound: the library asks its device, and does not check that it
-    /// has one.
+    /// Calls C for an id that has to be bound: the library asks its device, and does not check that
+    /// it has one.
     fn on_bound(
         &self,
         verb: Verb,
@@ -306,7 +306,7 @@ impl Manager<'_> {
     }
 }
 
-/// The length of private data, for which C has a byte.
+/// The length of private data, which is a byte in C.
 fn length(verb: Verb, private_data: &[u8]) -> Result<u8> {
     let length = u8::try_from(private_data.len());
     length.map_err(|_| invalid(verb, "private_data", "is longer than 255 bytes"))

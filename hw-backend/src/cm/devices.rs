@@ -1,4 +1,4 @@
-//! The contexts of rdma_cm: opened by the library, one for each device, and kept by it.
+//! The contexts of rdma_cm. The library opens one for each device, and keeps it open.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ impl Manager<'_> {
         let list = made(verb, || unsafe { library::rdma_get_devices(&mut count) })?;
         let list = DeviceList(list);
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: the library says so many entries.
+        // SAFETY: the library returned this number of entries.
         let entries = unsafe { slice(list.0, count) }.unwrap_or_default();
         let mut known = self.cm.lock();
         let is_new = |raw: &*mut ibv_context| !known.contexts.contains_key(&(*raw as usize));
-        // Otherwise it goes at the end.
+        // Only a list with a new context is kept. Another one is freed at the end.
         let mut list = Some(list);
         if entries.iter().any(is_new) {
             known.lists.extend(list.take());
@@ -42,10 +42,9 @@ impl Manager<'_> {
         Ok(contexts)
     }
 
-    /// The device that an id is bound to, and the domain of the library's own.
+    /// The device that an id is bound to, and the library's own domain.
     ///
-    /// # Errors
-    /// It is bound to none.
+    /// The id is not bound to a device.
     pub(super) fn bound(&self, verb: Verb, id: &Id) -> Result<(Context, PdHandle)> {
         self.bound_or_not(verb, id)?
             .ok_or_else(|| invalid(verb, "id", "is bound to no device"))
@@ -69,7 +68,7 @@ impl Manager<'_> {
         if let Some(own) = own {
             return Ok(Some((*context, *own)));
         }
-        // Later the id may have that of its queue pair; this is the first look.
+        // Later the id may have the domain of its queue pair. Here it still has the library's own.
         let found = Pd {
             // SAFETY: the library keeps its domain as long as a list of the device.
             raw: unsafe { Owned::borrowed(pd) },

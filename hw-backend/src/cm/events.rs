@@ -1,4 +1,4 @@
-//! Events: read, waited for, kept until they are acknowledged.
+//! Reading, waiting for and acknowledging events.
 
 use std::ptr::null_mut;
 
@@ -19,7 +19,7 @@ impl Manager<'_> {
     pub(super) fn next_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent> {
         let verb = Verb::CmGetEvent;
         let found = self.event_channel(verb, channel)?;
-        // With the channel held, so that it is not destroyed before the count is seen.
+        // The channel is held, so it is not destroyed before the count is seen.
         let _waiting = found.raw.with(verb, |_| Waiting::new(&found.waiters))?;
         let mut event: *mut rdma_cm_event = null_mut();
         let read = |channel: *mut rdma_event_channel| {
@@ -75,7 +75,7 @@ impl Manager<'_> {
     pub(super) fn acknowledge_cm_event(&self, event: &CmEvent) -> Result<()> {
         let verb = Verb::CmAckEvent;
         let found = self.cm_id(verb, event.listen_id.unwrap_or(event.id))?;
-        // Whoever waits for it counts under this lock.
+        // A thread that waits for the acknowledgement counts under this lock.
         let _tables = self.tables.lock();
         let mut unacked = found.unacked.lock();
         let Some(read) = unacked.remove(&event.token) else {

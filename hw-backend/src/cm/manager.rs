@@ -1,4 +1,4 @@
-//! The backend as rdma_cm sees it, and its tables of ids and channels.
+//! The backend for rdma_cm, and its tables of ids and channels.
 
 use std::ffi::c_int;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use super::objects::{EventChannel, Id};
 use crate::errno::bad_handle;
 use crate::hw::Hw;
 
-/// The calls of rdma_cm, on the objects of the backend.
+/// The backend, with the calls of rdma_cm.
 #[derive(Clone, Copy)]
 pub(super) struct Manager<'a>(&'a Hw);
 
@@ -59,17 +59,17 @@ impl Manager<'_> {
         handle
     }
 
-    /// Takes an id out of the tables; it goes with the last who has it.
+    /// Removes an id from the tables. It is destroyed when no call holds it any more.
     pub(super) fn take_id(&self, id: CmId) -> Option<Arc<Id>> {
         let mut tables = self.cm.lock();
         tables.ids.get(id.index(), id.generation()).ok()?;
         let found = tables.ids.remove(id.index());
-        // One that is gone has no address, and a new one may be at the old.
+        // A destroyed id has no address any more, and a new one may have its old address.
         tables.handles.retain(|_, handle| *handle != id);
         Some(found)
     }
 
-    /// The same for a channel.
+    /// Removes a channel from the table.
     pub(super) fn take_channel(&self, channel: CmChannel) -> Option<Arc<EventChannel>> {
         let mut tables = self.cm.lock();
         let (index, generation) = (channel.index(), channel.generation());

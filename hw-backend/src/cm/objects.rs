@@ -16,7 +16,7 @@ use crate::errno::made;
 use crate::owner::Owned;
 use crate::wait::set_nonblocking;
 
-/// The objects of rdma_cm. Dropped in this order.
+/// The objects of rdma_cm. Fields are dropped in this order.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     pub(super) ids: Table<Arc<Id>>,
@@ -24,13 +24,13 @@ pub(crate) struct Tables {
     /// Ids by the address of their C object, for events.
     pub(super) handles: BTreeMap<usize, CmId>,
     pub(super) contexts: Contexts,
-    /// Those that keep a context open which no other does.
+    /// Lists that keep a context open.
     pub(super) lists: Vec<DeviceList>,
-    /// Events that were read so far.
+    /// The number of events that were read.
     pub(super) events: u64,
 }
 
-/// Contexts by their address, each with the domain that all its ids have, once it is known.
+/// Contexts by their addresses, each with the domain of its ids, once it is known.
 pub(super) type Contexts = BTreeMap<usize, (Context, Option<PdHandle>)>;
 
 #[derive(Debug)]
@@ -63,13 +63,15 @@ impl EventChannel {
     }
 }
 
-/// An id. C changes its fields as events are read, so whoever looks at them or calls C holds [`Hw::reading`].
+/// An id. C changes its fields as events are read. Code that reads them or calls C holds
+/// [`Hw::reading`].
 #[derive(Debug)]
 pub(crate) struct Id {
     pub(super) raw: Owned<rdma_cm_id>,
     pub(super) ps: PortSpace,
     pub(super) qp: Mutex<Option<QpHandle>>,
-    /// Events that were read and not acknowledged, by their tokens. A request counts as its listener's.
+    /// Events that were read and not acknowledged, by their tokens. A request counts as its
+    /// listener's.
     pub(super) unacked: Mutex<BTreeMap<u64, Unacked>>,
     pub(super) channel: Mutex<(CmChannel, Arc<EventChannel>)>,
 }
@@ -106,7 +108,7 @@ impl Id {
 }
 
 impl Drop for Id {
-    /// Acknowledges its events, since the library waits for that.
+    /// Acknowledges its events, for which the library would wait.
     fn drop(&mut self) {
         for event in std::mem::take(self.unacked.get_mut()).into_values() {
             event.acknowledge();
@@ -118,7 +120,7 @@ impl Drop for Id {
 #[derive(Debug)]
 pub(super) struct Unacked {
     event: *mut rdma_cm_event,
-    /// It is of a group: leaving that waits for it.
+    /// The event is of a group. Leaving the group waits for it.
     pub(super) is_group: bool,
 }
 
@@ -138,7 +140,7 @@ impl Unacked {
     }
 }
 
-/// A list of contexts that the library keeps open, with the domains of its own.
+/// A list of contexts. The library keeps them open, with domains of its own.
 #[derive(Debug)]
 pub(super) struct DeviceList(pub(super) *mut *mut ibv_context);
 
@@ -160,7 +162,7 @@ pub(crate) struct Connection {
     pub(super) _channel: Option<Arc<EventChannel>>,
 }
 
-/// Opens the library, if it is not open yet.
+/// Opens the library, unless it is open.
 pub(super) fn open(verb: Verb) -> Result<()> {
     library::open_librdmacm().map_err(|why| {
         let cause = Cause::Text(why.to_string().into());

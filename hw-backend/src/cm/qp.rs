@@ -11,7 +11,7 @@ use super::manager::Manager;
 use crate::errno::{invalid, missing};
 
 impl Manager<'_> {
-    /// `rdma_create_qp`, or `rdma_create_qp_ex` where the attributes ask for it.
+    /// `rdma_create_qp`, or `rdma_create_qp_ex` if the attributes need it.
     pub(super) fn make_qp_of(
         &self,
         id: CmId,
@@ -21,14 +21,15 @@ impl Manager<'_> {
         let verb = Verb::CmCreateQp;
         let found = self.cm_id(verb, id)?;
         let _reading = self.reading.lock();
-        // The library makes a queue pair of no domain, and crashes.
+        // Without a domain the library would crash.
         let (_, own) = self.bound(verb, &found)?;
         let held = found.raw.hold(verb)?;
         let create = |attr: &mut ibv_qp_init_attr_ex| {
             let id: *mut rdma_cm_id = held.get();
             let given = pd.map_or(null_mut(), |_| attr.pd);
             let result = match attr.comp_mask {
-                // SAFETY: id, PD, CQs and SRQ are live; the plain structure is the start of the extended one.
+                // SAFETY: id, PD, CQs and SRQ are live; the plain structure is the start of the
+                // extended one.
                 0 => unsafe { library::rdma_create_qp(id, given, std::ptr::from_mut(attr).cast()) },
                 _ => {
                     attr.pd = given;
@@ -54,7 +55,7 @@ impl Manager<'_> {
         let qp = *found.qp.lock();
         let qp = qp.ok_or_else(|| invalid(verb, "id", "has no qp"))?;
         self.remove_qp(verb, qp, wait)?;
-        // It may have another already.
+        // The id may have another queue pair already.
         found.qp.lock().take_if(|own| *own == qp);
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Connecting two queue pairs by rdma_cm, for transports that need it: both ends are in this process,
-//! on one device, and meet at an address of the device's own interface.
+//! Connecting two queue pairs by rdma_cm, for transports that need it. Both ends are in this
+//! process and on one device. They connect at an address of the device's interface.
 
 use std::ffi::c_int;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::hw::Hw;
 use crate::objects::{Device, Qp};
 
 const VERB: Verb = Verb::ConnectRc;
-/// Both ends are on this machine.
+/// Both ends are on this machine, so this is ample.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connects two QPs in RESET. The kernel brings them to RTS.
@@ -82,7 +82,7 @@ fn param(qp: &Qp, params: &RcParams) -> ConnParam<'static> {
     }
 }
 
-/// What connecting needs. Its objects go with it, but for those that were taken out.
+/// The objects that connecting needs. Dropping it destroys those that were not taken out.
 struct Meeting<'a> {
     hw: &'a Hw,
     channel: CmChannel,
@@ -104,7 +104,7 @@ impl<'a> Meeting<'a> {
         Ok(id)
     }
 
-    /// Waits for an event of this type and acknowledges it; the id it is about.
+    /// Waits for an event of this type and acknowledges it. Returns its id.
     fn expect(&self, wanted: CmEventType) -> Result<CmId> {
         let event = self.hw.get_cm_event(self.channel, Wait::For(TIMEOUT))?;
         self.hw.ack_cm_event(&event)?;
@@ -128,8 +128,7 @@ fn not_connected(text: String) -> Error {
     Error::new(VERB, ErrorKind::NotConnected, Cause::Text(text.into()))
 }
 
-/// The IPv4 address of the interface under a device: the one whose hardware address is in the
-/// device's GID.
+/// The IPv4 address of the interface whose hardware address is in the device's GID.
 fn address_of(device: &Device, port_num: u8) -> Result<Ipv4Addr> {
     let gid = fs::read_to_string(format!(
         "/sys/class/infiniband/{}/ports/{}/gids/0",
@@ -178,8 +177,8 @@ fn ipv4_addresses() -> Vec<(String, Ipv4Addr)> {
         // SAFETY: an entry of a list that has not been freed.
         let (name, address, next) =
             unsafe { ((*entry).ifa_name, (*entry).ifa_addr, (*entry).ifa_next) };
-        // SAFETY: an address that is there has a family, and one of that family is `sockaddr_in`;
-        // the name is a string with an end.
+        // SAFETY: an address has a family, and an address of this family is a `sockaddr_in`. The
+        // name ends with 0.
         unsafe {
             if !address.is_null() && c_int::from((*address).sa_family) == libc::AF_INET {
                 let raw = (*address.cast::<libc::sockaddr_in>()).sin_addr.s_addr;

@@ -1,16 +1,20 @@
-//! Where the structures live that programs point to.
+//! Memory of the structures that programs point to.
 //!
-//! A pointer from a program may be anything. It names an object if it is the start of a filled slot. The lookup takes no
-//! lock and does not touch what the pointer points to.
+//! A pointer from a program may be anything. It names an object if it is the start of a filled
+//! slot. The lookup takes no lock and does not touch the memory that it points to.
 //!
-//! A slot goes through four states. It is *filled* when an object is made, and stays so when the object is ended: for the
-//! next [`QUARANTINE`] ends of its kind a pointer to the object still finds it, and the engine says that it is
-//! destroyed. Then the slot is *hidden*: lookups do not find it. It is *free* when nothing refers to its object any more, which
-//! is dropped then. The next object may have the slot.
+//! A slot has four states. It is *filled* when an object is made, and stays filled when the object
+//! is ended: for the next [`QUARANTINE`] ends of its kind a pointer still finds the object, and the
+//! engine reports that it is destroyed. Then the slot is *hidden*: lookups do not find it. When
+//! nothing refers to the object any more, it is dropped and the slot is *free*. The next object may
+//! use it.
 //!
-//! The invariant: the value of a slot is written only while the slot is free or new, and dropped only when
-//! - it has been hidden since before an epoch that has passed ([`pin`]), so no thread has a [`Found`] of it, and
-//! - it has no [`Held`]. One is made only from a `Found` or another `Held`, so there will be none.
+//! The invariant: the value of a slot is written only while the slot is free or new, and dropped
+//! only when
+//! - it has been hidden since before an epoch that has passed ([`pin`]), so no thread has a
+//!   [`Found`] of it, and
+//! - it has no [`Held`]. A `Held` is made only from a `Found` or another `Held`, so none can
+//!   appear.
 
 use std::alloc::{self, Layout};
 use std::cell::UnsafeCell;
@@ -28,32 +32,33 @@ use super::pin::{self, Pin};
 const FIRST: usize = 64;
 const CHUNKS: usize = 18;
 
-/// Objects that were ended last, whose slots are not used again yet.
+/// Ended objects whose slots are not used again yet.
 pub(crate) const QUARANTINE: usize = if cfg!(test) { 20 } else { 4096 };
-/// Slots that leave the quarantine together: the barrier of an epoch costs about as much as a call of the system.
+/// Slots that leave the quarantine together, since the barrier of an epoch costs about as much as a
+/// system call.
 const BATCH: usize = if cfg!(test) { 4 } else { 64 };
 
-/// Bits of a number that say in which slot the object is.
+/// Bits of a number for the slot of the object.
 const INDEX_BITS: u32 = 24;
 
-/// The objects of a kind that a process has, and those that it ended last.
+/// The objects of one kind in a process, and those that ended last.
 pub(crate) struct Arena<T: 'static> {
     chunks: [AtomicPtr<Slot<T>>; CHUNKS],
     places: Mutex<Places>,
 }
 
-/// Which slots are in which state. All are indices.
+/// The states of slots. All numbers are indices.
 #[derive(Default)]
 struct Places {
-    /// Slots that were ever used.
+    /// The number of slots that were ever used.
     used: usize,
     /// Ended objects, oldest first.
     quarantine: VecDeque<u32>,
-    /// Objects that were ended since slots have last left the quarantine.
+    /// The number of objects that ended since slots last left the quarantine.
     ended: usize,
     hidden: Vec<u32>,
     /// All hidden slots have been hidden since before this epoch. `None` if the kernel refuses the
-    /// barrier of an epoch: what is hidden then stays so.
+    /// barrier of an epoch: hidden slots then stay hidden.
     since: Option<u64>,
     free: Vec<u32>,
 }
@@ -63,24 +68,24 @@ struct Slot<T> {
     is_filled: AtomicBool,
     is_ended: AtomicBool,
     holders: AtomicU32,
-    /// Objects that were in it before.
+    /// The number of objects that the slot had before.
     lives: AtomicU64,
 }
 
-// SAFETY: a value is written and dropped only while nobody else can reach it (see the head of the file), and shared in
-// between. It may be dropped by another thread than the one that has made it.
+// SAFETY: a value is written and dropped only while no other thread can reach it (see the head of
+// the file), and shared in between. Another thread than its maker may drop it.
 unsafe impl<T: Send + Sync> Sync for Slot<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Arena<T> {}
 
-/// An object that a lookup found. The thread is pinned, so a call that sleeps until an event holds the
-/// object instead. A call that waits for another thread's batch or iteration stays pinned.
+/// An object that a lookup found. Its thread is pinned, so a call that sleeps until an event holds
+/// the object instead. A call that waits for another thread's batch or iteration stays pinned.
 pub(crate) struct Found<T: 'static> {
     slot: &'static Slot<T>,
     _pin: Pin,
 }
 
-/// An object that keeps its slot as long as this lives, like an `Arc`.
+/// An object that keeps its slot, like an `Arc`.
 pub(crate) struct Held<T: 'static> {
     slot: &'static Slot<T>,
 }
@@ -95,9 +100,9 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T: Send + Sync> Arena<T> {
-    /// Puts an object in a slot of its own. `make` gets its number: that of the slot in the low [`INDEX_BITS`], and above
-    /// how many objects were in the slot before. No two objects have the same number. Where `make` fails the slot stays
-    /// free. `None` if there is no room.
+    /// Puts an object into a free slot. `make` gets its number: the slot in the low [`INDEX_BITS`],
+    /// and above them the number of objects that the slot had before. So no two objects have the
+    /// same number. If `make` fails the slot stays free. `None` if no slot is left.
     pub(crate) fn insert<E>(
         &'static self,
         make: impl FnOnce(u64) -> Result<T, E>,
@@ -130,6 +135,7 @@ impl<T: Send + Sync> Arena<T> {
         }
         let (chunk, _) = place(places.used);
         let first = self.chunks.get(chunk)?;
+        // Chunks are made at need: most programs have few objects.
         if first.load(Ordering::Relaxed).is_null() {
             first.store(empty_slots(FIRST << chunk)?, Ordering::Release);
         }
@@ -137,7 +143,8 @@ impl<T: Send + Sync> Arena<T> {
         Some(places.used as u32 - 1)
     }
 
-    /// An object is ended: its slot will be used again some time after nobody holds it. False if it was ended before.
+    /// Ends an object. Its slot is used again some time after the last reference is dropped.
+    /// Returns false if it was ended before.
     pub(crate) fn end(&'static self, object: &T) -> bool {
         let slot = self.slot_at(std::ptr::from_ref(object).addr());
         let Some((index, slot)) = slot.filter(|(_, slot)| slot.is_filled.load(Ordering::Relaxed))
@@ -157,22 +164,24 @@ impl<T: Send + Sync> Arena<T> {
         is_first
     }
 
-    /// Frees what was hidden, and hides what has been in quarantine for long enough. At most twice as many slots leave it
-    /// as objects were ended, however many there are.
+    /// Frees hidden slots, and hides slots that have been in quarantine long enough. At most twice
+    /// as many slots leave it as objects were ended, so the cost does not grow with their number.
     #[cold]
     fn reclaim(&'static self, places: &mut Places) {
         if !places.hidden.is_empty() {
+            // A thread may still use an object of the hidden slots.
             if !places.since.is_some_and(pin::has_passed) {
                 return;
             }
             for index in std::mem::take(&mut places.hidden) {
                 match self.slot(index as usize).filter(|slot| slot.clear()) {
                     Some(_) => places.free.push(index),
-                    // Somebody holds it.
+                    // A call holds it.
                     None => places.quarantine.push_back(index),
                 }
             }
         }
+        // Waiting for a whole batch keeps the number of barriers small.
         let excess = places.quarantine.len().saturating_sub(QUARANTINE);
         if excess < BATCH {
             return;
@@ -189,24 +198,24 @@ impl<T: Send + Sync> Arena<T> {
     fn slot(&self, index: usize) -> Option<&'static Slot<T>> {
         let (chunk, at) = place(index);
         let first = self.chunks.get(chunk)?.load(Ordering::Acquire);
-        // SAFETY: the chunk has so many slots, which stay for ever.
+        // SAFETY: the chunk has this slot, and stays for ever.
         (!first.is_null()).then(|| unsafe { &*first.add(at) })
     }
 
-    /// The object with this number, if it is still there.
+    /// The object with this number, unless it was dropped.
     pub(crate) fn numbered(&'static self, number: u64) -> Option<Found<T>> {
         let found = self.at(number)?;
         let lives = found.slot.lives.load(Ordering::Relaxed);
         (lives == number >> INDEX_BITS).then_some(found)
     }
 
-    /// The object that is in the slot of this number.
+    /// The object in the slot of this number.
     pub(crate) fn at(&'static self, number: u64) -> Option<Found<T>> {
         let index = number & ((1 << INDEX_BITS) - 1);
         self.slot(index as usize)?.find()
     }
 
-    /// Whether an object started at this address that lookups do not find any more.
+    /// Whether an object at this address was ended.
     pub(crate) fn had(&'static self, address: usize) -> bool {
         let slot = self.slot_at(address).map(|(_, slot)| slot);
         slot.is_some_and(|slot| {
@@ -214,7 +223,7 @@ impl<T: Send + Sync> Arena<T> {
         })
     }
 
-    /// All objects that lookups find, by index.
+    /// All objects that lookups find, in the order of their slots.
     pub(crate) fn iter(&'static self) -> impl Iterator<Item = Found<T>> {
         let used = self.places.lock().used;
         (0..used).filter_map(|index| self.slot(index)?.find())
@@ -254,11 +263,11 @@ fn place(index: usize) -> (usize, usize) {
     (chunk, index - FIRST * ((1 << chunk) - 1))
 }
 
-/// So many slots that stay for ever, or `None` without memory for them. They are not written: the
-/// machine gives memory for those that are used.
+/// `count` slots that stay for ever, or `None` without memory for them. They are not written, so
+/// the machine provides memory only for slots that are used.
 fn empty_slots<T>(count: usize) -> Option<*mut Slot<T>> {
     let layout = Layout::array::<Slot<T>>(count).ok()?;
-    // SAFETY: the size is above zero. Zero bytes are empty slots: a value that is not there, false, and 0.
+    // SAFETY: the size is above zero. Zero bytes are an empty slot.
     let slots: *mut Slot<T> = unsafe { alloc::alloc_zeroed(layout) }.cast();
     (!slots.is_null()).then_some(slots)
 }
@@ -274,12 +283,13 @@ impl<T> Slot<T> {
         })
     }
 
-    /// Drops the value of a slot that has been hidden since before an epoch that has passed, unless somebody holds it.
+    /// Drops the value of a slot that has been hidden since before an epoch that has passed.
+    /// Returns false if the object is held.
     fn clear(&self) -> bool {
         if self.holders.load(Ordering::Acquire) != 0 {
             return false;
         }
-        // SAFETY: it was filled, and nobody can reach it any more.
+        // SAFETY: the slot was filled, and no thread can reach the value any more.
         unsafe { (*self.value.get()).assume_init_drop() };
         self.lives.fetch_add(1, Ordering::Relaxed);
         true
@@ -289,20 +299,20 @@ impl<T> Slot<T> {
     /// The thread has been pinned since the slot was found, or it is held.
     #[inline]
     unsafe fn value(&self) -> &T {
-        // SAFETY: so its value is there (the caller's promise).
+        // SAFETY: the value exists (the caller's promise).
         unsafe { (*self.value.get()).assume_init_ref() }
     }
 }
 
 impl<T> Found<T> {
-    /// The object, for longer than the call needs it, or while the call sleeps.
+    /// Holds the object for longer than the call, or while the call sleeps.
     pub(crate) fn hold(&self) -> Held<T> {
         Held::of(self.slot)
     }
 }
 
 impl<T> Held<T> {
-    /// Somebody has the slot already.
+    /// The caller has a reference to the slot already.
     fn of(slot: &'static Slot<T>) -> Self {
         slot.holders.fetch_add(1, Ordering::Relaxed);
         Self { slot }
@@ -360,8 +370,8 @@ mod tests {
         std::ptr::from_ref(object).addr()
     }
 
-    /// Tests run next to each other, and each stops reclamation for all while a lookup lasts. So a check that asks for it
-    /// ends objects until it has happened.
+    /// Tests run at the same time, and each stops reclamation for all while it has a lookup. So a
+    /// check of reclamation ends objects until it has happened.
     fn end_many(arena: &'static Arena<Counted>, dropped: &Arc<AtomicUsize>, least: usize) {
         while dropped.load(Ordering::Relaxed) < least {
             arena.end(&*insert(arena, Counted::new(dropped)));
@@ -408,7 +418,7 @@ mod tests {
         assert!(arena.iter().map(|of| *of).eq(all.iter().map(|of| **of)));
     }
 
-    /// Random makes and ends against a model of what is to be found.
+    /// Random makes and ends, compared with a model of the objects that lookups find.
     #[test]
     fn a_slot_is_used_again_only_after_the_quarantine_and_under_another_number() {
         let arena = new_arena::<u64>();
@@ -420,7 +430,7 @@ mod tests {
             (state >> 33) as usize % below
         };
         let (mut live, mut ended) = (Vec::new(), VecDeque::new());
-        // Who has an address, and a number.
+        // The number of the object at each address.
         let mut has: BTreeMap<usize, u64> = BTreeMap::new();
         let mut were_used_again = 0;
         let steps = if cfg!(miri) { 300 } else { 20_000 };
@@ -452,7 +462,7 @@ mod tests {
                 }
             }
         }
-        // How many depends on the tests that run next to this one.
+        // The number depends on tests that run at the same time.
         assert!(were_used_again > 0);
     }
 
@@ -502,8 +512,8 @@ mod tests {
         assert_eq!(*arena.insert(Ok::<_, ()>).unwrap().unwrap(), 0);
     }
 
-    /// A thread finds an object, and uses it after another thread has ended it and as many more as it takes to use its slot
-    /// again. What the threads say to each other orders nothing.
+    /// A thread finds an object, and uses it after another thread has ended it and enough others to
+    /// use its slot again. The flags of the threads order nothing.
     #[test]
     fn what_a_lookup_gave_stays_as_long_as_it_is_used() {
         let arena = new_arena::<Counted>();
@@ -537,8 +547,8 @@ mod tests {
         });
     }
 
-    /// While a thread uses an object that it has found, other threads end it, and as many more as it takes to use its slot
-    /// again.
+    /// While a thread uses an object that it has found, other threads end it, and enough others to
+    /// use its slot again.
     #[test]
     #[cfg_attr(miri, ignore = "threads that spin may take minutes there")]
     fn what_a_lookup_gave_stays_while_others_end_it() {
@@ -619,7 +629,7 @@ mod tests {
         let first = arena.chunks[chunk].load(Ordering::Relaxed) as usize / PAGE * PAGE;
         let pages = (FIRST << chunk) * size_of::<Slot<[u64; 64]>>() / PAGE;
         let mut resident = vec![0; pages];
-        // SAFETY: the pages are mapped; there is a byte for each.
+        // SAFETY: the pages are mapped, and the vector has a byte for each.
         let asked = unsafe { libc::mincore(first as *mut _, pages * PAGE, resident.as_mut_ptr()) };
         assert_eq!(asked, 0);
         let resident = resident.iter().filter(|page| **page & 1 != 0).count();

@@ -1,12 +1,11 @@
-//! What every other part stands on: memory for objects, the words of a thread, values of a process,
-//! and what the library writes. It knows neither the simulator nor a kind of object, and names no
-//! other folder.
+//! Memory for objects, words of threads, values of a process, and output. This folder knows neither
+//! the simulator nor a kind of object, and names no other folder.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `thread` | what a call from C notes about its thread; the jumps that note it |
+//! | `thread` | the words that a call from C leaves for its thread |
 //! | `pin`, `arena` | memory of objects, and which threads use it now |
-//! | `per_process` | values that a child after `fork` has of its own |
+//! | `per_process` | values that a child after `fork` makes again |
 //! | `output` | messages and files |
 //! | `record` | facts for `verbsim exec` |
 

@@ -1,9 +1,8 @@
-//! What the library writes for the user: messages on the standard error, the diagnosis, the trace
-//! and the packets.
+//! Output of the library: messages on the standard error, the diagnosis, the trace and the packets.
 //!
-//! A file is opened early: by the end a program may have used up its descriptors, changed its user
-//! or its root directory. What the library writes never ends the program: a limit on the size of
-//! files (`SIGXFSZ`) and a pipe without a reader (`SIGPIPE`) are errors here, and no signals.
+//! A file is opened early, because by the end a program may have used up its descriptors, changed
+//! its user or its root directory. Writing never ends the program: a limit on the size of files
+//! (`SIGXFSZ`) and a pipe without a reader (`SIGPIPE`) are errors here, not signals.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -15,7 +14,7 @@ use std::ptr::null_mut;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use verbs_sim::Guarded;
 
-/// Where the diagnosis, the trace or the packets go.
+/// The target of the diagnosis, the trace or the packets.
 pub(crate) struct Output {
     /// A path, or `-` for the standard error.
     to: String,
@@ -25,7 +24,7 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn open(to: &str) -> Self {
-        // If that fails, the end may still find another way, and reports what it finds.
+        // If opening fails, writing at the end tries again, and reports the error.
         let file = (to != "-").then(|| opened(to).and_then(Guarded::raise));
         Self {
             to: to.to_owned(),
@@ -39,11 +38,10 @@ impl Output {
 
     /// Appends to the file, after what other processes of the same run have written.
     ///
-    /// # Errors
-    /// A sentence with the path: why the text could not be written. A standard error that nobody
-    /// reads is no error.
+    /// A sentence with the path and the reason. A standard error without a reader is not an error.
     pub(crate) fn write(&self, text: &str) -> Result<(), String> {
         match self.append(text.as_bytes()) {
+            // A pipe such as `2>&1 | head` may end first.
             Err(error) if self.is_stderr() && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(|error| format!("{}: {error}", self.to)),
         }
@@ -56,7 +54,7 @@ impl Output {
             }
             match self.file.as_ref().and_then(Guarded::own) {
                 Some(mut file) => file.write_all(bytes),
-                // The program has closed the descriptor.
+                // The program has closed the descriptor, or used its number for another file.
                 None => opened(&self.to)?.write_all(bytes),
             }
         })
@@ -84,32 +82,32 @@ pub(crate) fn say(text: impl Display) {
     let _ = quietly(|| write_to_stderr(line.as_bytes()));
 }
 
-/// Writes to descriptor 2. `io::stderr` takes a closed one for a success, and the text would be
-/// lost.
+/// Writes to descriptor 2. `io::stderr` takes a closed descriptor for success, and the text would
+/// be lost.
 ///
 /// # Errors
 /// Those of `write`, such as `EBADF` if the program has closed the descriptor.
 fn write_to_stderr(bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: the descriptor stays the program's: it is not closed here.
+    // SAFETY: the descriptor stays open: it is the program's, and is not closed here.
     let stderr = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDERR_FILENO) });
     (&*stderr).write_all(bytes)
 }
 
-/// Writes without the signals of a write that fails: the thread blocks them, and takes those that
-/// came.
+/// Writes without the signals of a failed write: the thread blocks them, and takes those that came.
 fn quietly<T>(write: impl FnOnce() -> T) -> T {
     let signals: SigSet = [Signal::SIGPIPE, Signal::SIGXFSZ].into_iter().collect();
     let Ok(before) = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK) else {
         return write();
     };
-    // A signal that was pending is the program's.
+    // A signal that was pending before is for the program.
     let new = without_pending(signals);
     let result = write();
     let at_once = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: both structures are whole; nothing is to be said of the signal that was taken.
+    // SAFETY: both structures are initialized. The call does not return information about the
+    // signal.
     while unsafe { libc::sigtimedwait(new.as_ref(), null_mut(), &raw const at_once) } > 0 {}
     let _ = before.thread_set_mask();
     result
@@ -117,7 +115,7 @@ fn quietly<T>(write: impl FnOnce() -> T) -> T {
 
 fn without_pending(mut signals: SigSet) -> SigSet {
     let mut pending = MaybeUninit::zeroed();
-    // SAFETY: there is room for the set, which the call fills; zeros are the empty one.
+    // SAFETY: the call fills the set. Zeros are the empty set.
     let pending = unsafe {
         libc::sigpending(pending.as_mut_ptr());
         SigSet::from_sigset_t_unchecked(pending.assume_init())

@@ -1,18 +1,20 @@
-//! Which threads use objects now: epoch-based reclamation.
+//! Threads that use objects: epoch-based reclamation.
 //!
-//! A thread is *pinned* while it has a [`Pin`]. Its [`Record`] then holds the epoch in which it was pinned. An object is
-//! reclaimed in three steps:
+//! A thread is *pinned* while it has a [`Pin`]. Its [`Record`] then holds the epoch in which it was
+//! pinned. An object is reclaimed in three steps:
 //! 1. lookups stop finding it,
 //! 2. [`advance`] begins an epoch,
-//! 3. [`has_passed`] says that no thread has been pinned since before that epoch.
+//! 3. [`has_passed`] returns whether no thread has been pinned since before that epoch.
 //!
-//! After the third step no thread has a reference that a lookup gave. Either a thread had stored its pin before step 2, so
-//! step 3 sees it; or it looks the object up after step 1, and does not find it. This needs a full barrier on both sides:
-//! between the store of the pin and the lookup, and between the steps 1 and 3. The barrier of `membarrier(2)`, which
-//! `advance` calls, takes effect in all threads of the process. So a pin is two plain stores. Miri has no such call; there
-//! both sides have a fence.
+//! After the third step no thread has a reference from a lookup. A thread either had stored its pin
+//! before step 2, so step 3 sees it; or it looks the object up after step 1, and does not find it.
+//! This needs a full barrier on both sides: between the store of the pin and the lookup, and
+//! between steps 1 and 3. `advance` calls `membarrier(2)`, which takes effect in all threads of the
+//! process, so a pin needs only two plain stores. Miri has no such call; there both sides have a
+//! fence.
 //!
-//! A thread that never lets go of a pin, such as one that leaves a call by `longjmp`, stops reclamation: memory grows then.
+//! A thread that never drops a pin, such as one that leaves a call by `longjmp`, stops reclamation.
+//! Memory then grows.
 
 use std::marker::PhantomData;
 use std::ptr::{self, null, null_mut};
@@ -26,14 +28,16 @@ use super::thread::with_words;
 /// The thread is pinned as long as this lives.
 pub(crate) struct Pin {
     record: &'static Record,
-    /// It is the thread's own.
+    /// A pin belongs to its thread.
     _not_send: PhantomData<*const ()>,
 }
 
-/// What a thread shows of its pins. Records are never freed; a thread that ends leaves its record to another.
+/// The pins of a thread, for other threads. Records are never freed. A thread that ends leaves its
+/// record to another.
 #[repr(align(128))]
 pub(crate) struct Record {
-    /// The epoch in which the thread was pinned, and in the low bits how many pins it has. Only the thread writes it.
+    /// The epoch in which the thread was pinned. The low bits are the number of its pins. Only the
+    /// thread writes it.
     pins: AtomicU64,
     is_taken: AtomicBool,
     next: AtomicPtr<Record>,
@@ -42,10 +46,10 @@ pub(crate) struct Record {
 /// Bits that count the pins of a thread.
 const COUNT: u64 = 0xffff;
 
-/// Epochs have zeros where a record has its count.
+/// The present epoch. Its low bits, where a record has its number of pins, are zero.
 static EPOCH: AtomicU64 = AtomicU64::new(COUNT + 1);
 
-/// All records that there are.
+/// All records.
 static RECORDS: AtomicPtr<Record> = AtomicPtr::new(null_mut());
 
 impl Pin {
@@ -55,17 +59,18 @@ impl Pin {
         let record = unsafe { own_record().as_ref() };
         let record = record.unwrap_or_else(take_record);
         let pins = record.pins.load(Ordering::Relaxed);
+        // A nested pin keeps the epoch of the first one, which protects more.
         let pins = if pins & COUNT == 0 {
             EPOCH.load(Ordering::Acquire)
         } else {
             pins
         };
-        // Release, so that whoever sees this value also sees that earlier pins of the thread are gone.
+        // Release: a thread that sees this value also sees that earlier pins are gone.
         record.pins.store(pins + 1, Ordering::Release);
         if cfg!(miri) {
             fence(Ordering::SeqCst);
         } else {
-            // The other half is `membarrier`.
+            // `membarrier` is the other half of the barrier.
             compiler_fence(Ordering::SeqCst);
         }
         Self {
@@ -83,8 +88,8 @@ impl Drop for Pin {
     }
 }
 
-/// Begins an epoch: what no lookup finds any more can be reclaimed when it [`has_passed`]. `None` if the kernel does not
-/// permit the barrier; then nothing can be reclaimed.
+/// Begins an epoch. Hidden objects can be reclaimed when it [`has_passed`]. `None` if the kernel
+/// does not permit the barrier; then nothing can be reclaimed.
 pub(crate) fn advance() -> Option<u64> {
     let epoch = EPOCH.fetch_add(COUNT + 1, Ordering::SeqCst) + COUNT + 1;
     barrier().then_some(epoch)
@@ -98,7 +103,8 @@ pub(crate) fn has_passed(epoch: u64) -> bool {
     })
 }
 
-/// In a child after `fork`, which has one thread: it is not pinned, and the others of its parent are not here.
+/// Unpins the threads of the parent in a child after `fork`, where they do not exist. The one
+/// thread of the child is not pinned.
 pub(crate) fn after_fork() {
     let own = own_record();
     for record in records().filter(|record| !ptr::eq(*record, own)) {
@@ -123,7 +129,7 @@ fn set_record(record: *const Record) {
     with_words(|words| words.pins.set(record.cast_mut().cast()));
 }
 
-/// A record for this thread, which has none.
+/// Takes or makes a record for this thread.
 #[cold]
 fn take_record() -> &'static Record {
     let (order, failed) = (Ordering::Acquire, Ordering::Relaxed);
@@ -134,7 +140,7 @@ fn take_record() -> &'static Record {
     let record = free.unwrap_or_else(new_record);
     set_record(record);
     if let Some(key) = exit_key() {
-        // SAFETY: the key is ours. Without memory for it the record stays taken.
+        // SAFETY: the key is ours. If the call lacks memory, the record stays taken.
         unsafe { libc::pthread_setspecific(key, ptr::from_ref(record).cast()) };
     }
     record
@@ -158,13 +164,13 @@ fn new_record() -> &'static Record {
     }
 }
 
-/// The key whose value is given to [`leave`] when a thread ends. Destructors of other keys may call verbs after that. The
-/// thread takes a record again then, and `leave` is called again.
+/// The key whose value is passed to [`leave`] when a thread ends. Destructors of other keys may
+/// call verbs after that. The thread then takes a record again, and `leave` is called again.
 fn exit_key() -> Option<libc::pthread_key_t> {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     *KEY.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: there is room for the key; the function stays, since the library is never unloaded.
+        // SAFETY: the call writes the key. The function stays, since the library is never unloaded.
         let made = unsafe { libc::pthread_key_create(&raw mut key, Some(leave)) };
         (made == 0).then_some(key)
     })
@@ -178,8 +184,8 @@ unsafe extern "C" fn leave(record: *mut c_void) {
     record.is_taken.store(false, Ordering::Release);
 }
 
-/// A full barrier in every thread of the process that runs now; others have one when they run again. False if the
-/// kernel has no such call, or does not permit it.
+/// A full barrier in every running thread of the process. Other threads have one when they run
+/// again. False if the kernel has no such call, or does not permit it.
 fn barrier() -> bool {
     #[cfg(test)]
     if refusing::BARRIERS.get() {
@@ -194,7 +200,7 @@ fn barrier() -> bool {
     // SAFETY: the call touches no memory.
     let call =
         |command: libc::c_int| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 };
-    // The process registers once, and the kernel refuses before that.
+    // The process must register once; before that the kernel refuses.
     call(PRIVATE_EXPEDITED) || call(REGISTER_PRIVATE_EXPEDITED) && call(PRIVATE_EXPEDITED)
 }
 

@@ -45,8 +45,8 @@ static HAS_QUEUE_PAIR: AtomicBool = AtomicBool::new(false);
 
 /// Records that the library has been loaded.
 ///
-/// Ends the process if it cannot reach the record of an `exec` that waits for it: its mistakes would
-/// be lost.
+/// Ends the process if it cannot reach the record of an `exec` that waits for it: its mistakes
+/// would be lost.
 pub(crate) fn loaded() {
     let variable = std::env::var(VARIABLE).unwrap_or_default();
     let addresses = variable.split(',').filter_map(Address::parse);
@@ -88,8 +88,8 @@ pub(crate) fn is_read() -> bool {
     !records().is_empty()
 }
 
-/// Records a mistake of the program, by the lines of its diagnosis. The diagnosis at the end replaces
-/// them.
+/// Records a mistake of the program, by the lines of its diagnosis. The diagnosis at the end
+/// replaces them.
 pub(crate) fn found(level: &str, lines: &str) {
     record(&format!("{level} {}", lines.trim_end()));
 }
@@ -220,6 +220,7 @@ impl Record {
         let length = entry.len() as u64 + 1;
         let at = self.counter(0).fetch_add(length, Ordering::Relaxed);
         let entries = (self.size - COUNTERS) as u64;
+        // The counter has grown all the same, so `exec` sees that an entry was lost.
         if at.checked_add(length).is_none_or(|end| end > entries) {
             return;
         }
@@ -292,9 +293,11 @@ impl Address {
     fn record(&self) -> io::Result<Option<Record>> {
         let record = match self.place {
             Place::File { fd, id } => self.of_file(fd, id),
+            // Such a record exists where a limit on file sizes leaves no room for a file.
             Place::Segment(id) => self.of_segment(id),
         };
         match record {
+            // A daemon may outlive the `exec` that started it.
             Err(_) if self.is_gone() => Ok(None),
             record => record,
         }
@@ -338,6 +341,7 @@ impl Address {
         }
         // SAFETY: the call has filled it.
         let about = unsafe { about.assume_init() };
+        // The segment was removed, and another process has made one with the same id.
         if about.shm_cpid != self.process {
             return Ok(None);
         }

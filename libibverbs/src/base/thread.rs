@@ -57,9 +57,19 @@ macro_rules! entry {
     };
 }
 
-pub(crate) use entry;
+/// A structure of C with these functions, each in the field of its name.
+macro_rules! entries {
+    ($structure:ident { $( $function:ident )* }) => {
+        $structure {
+            $( $function: Some($crate::base::thread::entry!($function)), )*
+            ..$structure::default()
+        }
+    };
+}
+
 #[cfg(not(test))]
 pub(crate) use jump;
+pub(crate) use {entries, entry};
 
 /// An entry point with the type of the function that it leads to.
 ///

@@ -1,9 +1,10 @@
-//! Calls that wait until there is an event, unless the program made the descriptor non-blocking. A signal ends the wait
-//! with `EINTR`.
+//! Calls that wait for an event, unless the program made the descriptor non-blocking. A signal ends
+//! the wait with `EINTR`.
 //!
-//! Where the real library reads, a thread may be cancelled (`pthread_cancel`), which unwinds its stack. So the calls that
-//! only wait sleep outside of what keeps panics from the program, and have nothing there that would have to be dropped.
-//! All else is done while the thread cannot be cancelled (`result`).
+//! A thread can be cancelled (`pthread_cancel`) where the real library reads, which unwinds its
+//! stack. So calls that only wait sleep outside of the code that catches panics, and have nothing
+//! there that must be dropped. Everything else runs while the thread cannot be cancelled
+//! (`result`).
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -22,18 +23,18 @@ unsafe extern "C-unwind" {
 }
 
 std::thread_local!(
-    /// While a call sleeps. A thread that is cancelled drops it when it goes.
+    /// Set while a call sleeps. The end of a cancelled thread drops it.
     static SLEEPS: Cell<Option<Sleeping<'static>>> = const { Cell::new(None) };
 );
 
-/// What came of a look.
+/// The result of a look for an event.
 pub(crate) enum Next<T> {
     Taken(T),
-    /// Nothing is there until this descriptor can be read.
+    /// No event, until this descriptor can be read.
     Sleep(RawFd),
 }
 
-/// No descriptor: `poll` skips it, and so a call sleeps until a signal comes. The kernel leaves a
+/// No descriptor. `poll` skips it, so a call sleeps until a signal comes. The kernel leaves a
 /// thread in a call whose descriptor another thread closes, and so does this library when another
 /// thread destroys the object of a call.
 const NEVER_READABLE: RawFd = -1;
@@ -51,14 +52,16 @@ impl Begun {
     /// The object that a program points to. `None` if it was destroyed while the call slept.
     pub(crate) fn find<K: Kind>(self, seen: *mut K::Seen) -> Result<Option<Found<K>>> {
         match CObject::<K>::find(seen) {
+            // Another thread has destroyed the object in the meantime, which is not a mistake of
+            // this call.
             Err(_) if self.0 => Ok(None),
             found => found.map(Some),
         }
     }
 }
 
-/// Looks until `attempt` has taken something, and sleeps meanwhile: 0, or -1 and `errno`. Nothing of it may have to be
-/// dropped.
+/// Calls `attempt` until it has taken an event, and sleeps in between. Returns 0, or -1 and
+/// `errno`. No value here may need to be dropped.
 #[inline(always)]
 pub(crate) fn call(
     name: &'static str,
@@ -73,7 +76,7 @@ pub(crate) fn call(
             Ok(Next::Sleep(fd)) => fd,
             Err(_) => return -1,
         };
-        // A diagnosis says which thread waits.
+        // A diagnosis shows the threads that wait.
         let _ = guarded(name, object, || {
             SLEEPS.set(sleeping());
             Ok(())
@@ -85,6 +88,7 @@ pub(crate) fn call(
             SLEEPS.take();
             Ok(())
         });
+        // The calls in between may have changed `errno`.
         if !woken {
             set_errno(error);
             return -1;
@@ -92,7 +96,7 @@ pub(crate) fn call(
     }
 }
 
-/// The same within a call that does more than that. The thread cannot be cancelled.
+/// Waits for an event within a call that does more. The thread cannot be cancelled.
 pub(crate) fn wait<T, S>(
     fd: &Mutex<Option<OwnedFd>>,
     take: impl Fn() -> verbs_api::Result<T>,
@@ -111,7 +115,7 @@ pub(crate) fn wait<T, S>(
     }
 }
 
-/// Takes what is there, or says what to sleep for.
+/// Takes an event, or returns the descriptor to sleep for.
 pub(crate) fn look<T>(
     fd: &Mutex<Option<OwnedFd>>,
     take: impl Fn() -> verbs_api::Result<T>,
@@ -125,6 +129,7 @@ pub(crate) fn look<T>(
         let Some(fd) = fd.lock().as_ref().map(AsRawFd::as_raw_fd) else {
             return Ok(Next::GONE);
         };
+        // Other errors do not go away by waiting.
         if error.kind() != ErrorKind::WouldBlock {
             return Err(error.into());
         }
@@ -133,9 +138,11 @@ pub(crate) fn look<T>(
         if flags < 0 {
             return Err(Refusal::by_system("fcntl of the channel's descriptor"));
         }
+        // The program waits on the descriptor itself.
         if flags & libc::O_NONBLOCK != 0 {
             return Err(Refusal::expected(libc::EAGAIN));
         }
+        // An event may be in a packet that no thread has read yet.
         if !engine().sim.look_for_packets(&mut looks) {
             return Ok(Next::Sleep(fd));
         }
@@ -161,7 +168,7 @@ pub(crate) fn is_diagnosed() -> bool {
     engine().config.diagnose().is_some()
 }
 
-/// False with `errno` if a signal came.
+/// Waits. False, with `errno`, if a signal came.
 #[inline(always)]
 fn until_readable(fd: RawFd) -> bool {
     let mut entry = libc::pollfd {
@@ -169,6 +176,6 @@ fn until_readable(fd: RawFd) -> bool {
         events: libc::POLLIN,
         revents: 0,
     };
-    // SAFETY: one entry, which is ours.
+    // SAFETY: one entry, which is a local variable.
     unsafe { poll(&raw mut entry, 1, -1) >= 0 }
 }

@@ -1,5 +1,5 @@
-//! A call from C: who calls, which object it names, how it waits, and what it returns. The objects
-//! are of any kind: this folder knows none of them. It names `base` and the engine.
+//! A call from C: its caller, its object, its waits, and its result. The objects are of any kind:
+//! this folder knows none of them. It names `base` and the engine.
 //!
 //! | file | holds |
 //! |---|---|
@@ -13,3 +13,10 @@ pub(crate) mod caller;
 pub(crate) mod object;
 pub(crate) mod result;
 pub(crate) mod symbols;
+
+pub(crate) use object::{CObject, Found, Held, Kind, kinds};
+pub(crate) use result::{
+    Object, Refusal, Result, count, known_bits, last_errno, no_values, not_null, or_minus_one,
+    or_zero, passed, pointer, present, quick_status, same_context, set_errno, silent, status,
+    values, zero_or_minus_one,
+};

@@ -12,7 +12,7 @@ use crate::base::per_process::PerProcess;
 use crate::base::record;
 use crate::engine::engine;
 
-/// An object as C sees it. The engine knows whether its handle is still good.
+/// An object as C sees it. The engine knows whether its handle is still valid.
 #[repr(C)]
 pub(crate) struct CObject<K: Kind> {
     raw: UnsafeCell<K::Raw>,
@@ -32,18 +32,18 @@ pub(crate) type Found<K> = arena::Found<CObject<K>>;
 /// An object of a kind for as long as it is held.
 pub(crate) type Held<K> = arena::Held<CObject<K>>;
 
-/// What of an object is out of the ordinary.
+/// States of an object.
 mod state {
-    /// Nothing.
+    /// An ordinary object.
     pub(super) const GOOD: u8 = 0;
-    /// The engine was told that the program has changed its number.
+    /// The engine knows that the program has changed the field `handle`.
     pub(super) const GARBLED: u8 = 1;
-    /// It was given up where the engine does not know of it.
+    /// It was given up, which the engine does not know.
     pub(super) const ENDED: u8 = 2;
 }
 
-// SAFETY: the structure is the program's, which reads and writes it as it reads and writes those of
-// C; this library uses it through pointers alone. All else can be shared.
+// SAFETY: the program reads and writes the structure as it does with C's. This library uses it
+// through pointers only. Everything else can be shared.
 unsafe impl<K: Kind> Sync for CObject<K> {}
 // SAFETY: as above.
 unsafe impl<K: Kind> Send for CObject<K> {}
@@ -51,11 +51,12 @@ unsafe impl<K: Kind> Send for CObject<K> {}
 /// All objects of a kind.
 pub(crate) type ArenaOf<K> = Arena<CObject<K>>;
 
-/// What is particular to a kind of object.
+/// A kind of object.
 pub(crate) trait Kind: Sized + 'static {
     /// The structure.
     type Raw;
-    /// The part of it that a program points to: all of it, but for contexts the last member.
+    /// The part of the structure that a program points to: for contexts the last member, for others
+    /// all of it.
     type Seen;
     type Handle: Handle + Send + Sync;
     /// Further values of the object, which the structure lacks.
@@ -89,7 +90,7 @@ pub(crate) trait Kind: Sized + 'static {
 }
 
 impl<K: Kind> CObject<K> {
-    /// Makes an object. Its structure is as `fill` makes it, but for the field `handle`.
+    /// Makes an object. `fill` makes its structure, except for the field `handle`.
     pub(crate) fn make(
         handle: K::Handle,
         more: K::More,
@@ -98,19 +99,20 @@ impl<K: Kind> CObject<K> {
         Self::make_with(|_| Ok((handle, more, fill())))
     }
 
-    /// Makes an object of the parts that `make` returns, which gets its number.
+    /// Makes an object of the parts that `make` returns. `make` gets its number.
     pub(crate) fn make_with(
         make: impl FnOnce(u64) -> Result<(K::Handle, K::More, K::Raw)>,
     ) -> Result<Found<K>> {
         Self::insert(|number| Ok((number, None, make(number)?)))
     }
 
-    /// Makes one more object for what another is for, with its number.
+    /// Makes another object for the engine's object of `other`, with the same number.
     pub(crate) fn make_as(
         other: Held<K>,
         more: K::More,
         fill: impl FnOnce() -> K::Raw,
     ) -> Result<Found<K>> {
+        // An import of an import is one of the first object.
         let first = other.first.clone().unwrap_or(other);
         let (number, handle) = (first.number, first.handle);
         Self::insert(|_| Ok((number, Some(first), (handle, more, fill()))))
@@ -134,6 +136,7 @@ impl<K: Kind> CObject<K> {
             let what = format!("there have been too many of {}", K::NAME);
             Err(Refusal::new(libc::ENOMEM, what))
         })?;
+        // The number is known only now that the object has a slot.
         if let Some(number) = K::number(object.raw()) {
             // SAFETY: the structure is ours, and no program has a pointer to it yet.
             unsafe { number.write(object.number as u32) };
@@ -141,7 +144,8 @@ impl<K: Kind> CObject<K> {
         Ok(object)
     }
 
-    /// The object that a program points to. Nothing else that it may point to is touched.
+    /// The object that a program points to. The lookup does not touch the memory that the pointer
+    /// names.
     #[inline(always)]
     pub(crate) fn find(seen: *mut K::Seen) -> Result<Found<K>> {
         match Self::at(seen) {
@@ -161,17 +165,17 @@ impl<K: Kind> CObject<K> {
         !self.is_garbled() && self.state.load(Ordering::Relaxed) == state::GOOD
     }
 
-    /// Whether the program has changed its number.
+    /// Whether the program has changed the field `handle`.
     #[inline]
     fn is_garbled(&self) -> bool {
         K::number(self.raw()).is_some_and(|number| {
-            // SAFETY: the object is one of ours, and here as long as this. A program may write the
-            // field at any time, as it may with C's.
+            // SAFETY: the object is one of ours, and stays as long as `self`. A program may write
+            // the field at any time, as with C.
             unsafe { number.read_volatile() != self.number as u32 }
         })
     }
 
-    /// The same, or none for a null pointer.
+    /// The object that a program points to, or `None` for a null pointer.
     pub(crate) fn find_some(seen: *mut K::Seen) -> Result<Option<Found<K>>> {
         if seen.is_null() {
             return Ok(None);
@@ -185,25 +189,29 @@ impl<K: Kind> CObject<K> {
         Ok(found.first.clone().unwrap_or_else(|| found.hold()))
     }
 
-    /// Refuses what is none, was given up, or is garbled. What the engine knows it refuses itself, when it was
-    /// told.
+    /// Refuses a pointer to no object, an object that was given up, and one whose number the
+    /// program has changed. The engine refuses the objects that it knows, so here it only learns of
+    /// the change.
     #[cold]
     fn look(seen: *mut K::Seen, found: Option<Found<K>>) -> Result<Found<K>> {
         let found = found.ok_or_else(|| Self::unknown(seen))?;
         let garbled = found.is_garbled();
-        let (now, other) = match garbled {
-            true => (state::GARBLED, state::GOOD),
-            false => (state::GOOD, state::GARBLED),
+        let (now, other) = if garbled {
+            (state::GARBLED, state::GOOD)
+        } else {
+            (state::GOOD, state::GARBLED)
         };
         let order = Ordering::Relaxed;
         let changed = found.state.compare_exchange(other, now, order, order);
+        // The engine does not know such objects, so the refusal is made here.
         if changed == Err(state::ENDED) {
             return Err(Self::destroyed());
         }
         match K::driver_object(found.handle) {
             Some(object) => {
+                // The engine is told once for each change, not for each call.
                 if changed.is_ok() {
-                    // An object that is gone cannot be garbled, and need not be.
+                    // The engine refuses destroyed objects anyway.
                     let _ = engine().sim.garble(object, garbled);
                 }
                 Ok(found)
@@ -248,7 +256,7 @@ impl<K: Kind> CObject<K> {
         Refusal::of(Class::Destroyed, libc::EINVAL, what)
     }
 
-    /// The object with a number, which is in no structure: the engine says it in events.
+    /// The object with a number, by which the engine names it in events.
     pub(crate) fn numbered(number: u64) -> Result<Found<K>> {
         K::arena()
             .numbered(number)
@@ -264,15 +272,16 @@ impl<K: Kind> CObject<K> {
         let found = K::arena().at(handle.into());
         let found = found.filter(|of| of.number as u32 == handle && of.is_first());
         found.filter(|of| importable(of)).ok_or_else(|| {
-            let what = format!("the context has no object of this kind with the handle {handle}");
-            Refusal::new(libc::EINVAL, what)
+            Refusal::invalid(format!(
+                "the context has no object of this kind with the handle {handle}"
+            ))
         })
     }
 
     /// Gives up an object that `ibv_import_*` has made.
     pub(crate) fn end_import(&self) -> Result<()> {
         if self.is_first() {
-            return Err(Refusal::new(libc::EINVAL, "the object was not imported"));
+            return Err(Refusal::invalid("the object was not imported"));
         }
         self.end()
     }
@@ -286,13 +295,14 @@ impl<K: Kind> CObject<K> {
         self.first.is_none()
     }
 
-    /// No other object has it, but those that were made as this one.
+    /// The number, which it shares only with objects that were made as this one.
     pub(crate) fn id(&self) -> u64 {
         self.number
     }
 
-    /// Gives it up where the engine does not know of it: it is not found from then on.
+    /// Gives up an object that the engine does not know. Lookups refuse it from then on.
     pub(crate) fn end(&self) -> Result<()> {
+        // Of two threads that end the object, one succeeds.
         match self.state.swap(state::ENDED, Ordering::Relaxed) {
             state::ENDED => Err(Self::destroyed()),
             _ => {
@@ -302,7 +312,7 @@ impl<K: Kind> CObject<K> {
         }
     }
 
-    /// It is destroyed: its memory will be used again, but not soon.
+    /// Destroys the object. Its memory is used again, but not soon.
     pub(crate) fn retire(&self) {
         K::arena().end(self);
     }
@@ -312,7 +322,7 @@ impl<K: Kind> CObject<K> {
         self.raw.get()
     }
 
-    /// What the program points to.
+    /// The pointer of the program.
     pub(crate) fn seen(&self) -> *mut K::Seen {
         self.raw.get().wrapping_byte_add(K::OFFSET).cast()
     }

@@ -1,8 +1,7 @@
-//! What C functions return, and how nothing else leaves them.
+//! Results of C functions.
 //!
-//! A verb that does not do what it was asked for returns a [`Refusal`]: the errno value, and what a
-//! diagnosis says of it. The helpers here are the only way out of the library, and each adds that
-//! to the diagnosis.
+//! A verb that fails returns a [`Refusal`]: the errno value, and the text for the diagnosis. The
+//! functions here are the only way out of the library, and add the text to the diagnosis.
 
 use std::ffi::c_int;
 use std::fmt::Display;
@@ -39,12 +38,14 @@ impl Object for () {
     }
 }
 
-/// Why a call does not do what it was asked for.
+/// The reason why a call fails.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// As the call returns it: positive, but for profiles of drivers that err there.
+    /// The value that the call returns. It is positive, except in profiles of drivers that have the
+    /// wrong sign.
     errno: NonZero<c_int>,
-    /// What the diagnosis is to say of it; `None` if that is said already, or if nothing is wrong.
+    /// The text for the diagnosis. `None` if it is noted already, or if the program made no
+    /// mistake.
     finding: Option<Box<Finding>>,
 }
 
@@ -56,14 +57,13 @@ struct Finding {
 }
 
 impl Refusal {
-    /// A call that is refused for this reason. The diagnosis says before it which call that was,
-    /// and on which object.
+    /// A refusal with this reason. The diagnosis adds the names of the call and of the object.
     #[cold]
     pub(crate) fn new(errno: c_int, what: impl Into<String>) -> Self {
         Self::of(Class::Refused, errno, what)
     }
 
-    /// The same as [`new`](Self::new), where another class says better what to do.
+    /// A refusal of a class that describes the mistake better than [`new`](Self::new).
     #[cold]
     pub(crate) fn of(class: Class, errno: c_int, what: impl Into<String>) -> Self {
         let finding = Finding {
@@ -76,30 +76,37 @@ impl Refusal {
         }
     }
 
-    /// What no device here can do: `EOPNOTSUPP`.
+    /// A call that is refused with `EINVAL`.
+    #[cold]
+    pub(crate) fn invalid(what: impl Into<String>) -> Self {
+        Self::new(libc::EINVAL, what)
+    }
+
+    /// A feature that no device here has: `EOPNOTSUPP`.
     #[cold]
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {
         Self::new(libc::EOPNOTSUPP, what)
     }
 
-    /// A function of C has failed, which left its reason in `errno`.
+    /// A function of C has failed, with its reason in `errno`.
     #[cold]
     pub(crate) fn by_system(function: &str) -> Self {
         Self::new(last_errno(), format!("{function} failed"))
     }
 
-    /// An error that the engine gave to the library itself, so that it has not noted it.
+    /// An error of an unobserved call, which the engine has not noted.
     #[cold]
     pub(crate) fn unobserved(error: Error) -> Self {
         let what = error.cause().to_string();
         match Class::of_refusal(&error) {
+            // The engine would have noted this error with this class.
             Some(class) => Self::of(class, errno_of(&error), what),
             None => error.into(),
         }
     }
 
-    /// What a program without mistakes meets: nothing is there yet, a signal came, the peer has
-    /// refused.
+    /// A refusal without a finding: one that a program without mistakes meets (no event is there
+    /// yet, a signal came, the peer has refused), or one that is noted already.
     pub(crate) fn expected(errno: c_int) -> Self {
         Self {
             errno: NonZero::new(errno).unwrap_or(IO),
@@ -107,12 +114,7 @@ impl Refusal {
         }
     }
 
-    /// A call within this one was refused, and has said why.
-    pub(crate) fn noted(errno: c_int) -> Self {
-        Self::expected(errno)
-    }
-
-    /// The same refusal, of a part of what was passed, such as a work request.
+    /// The refusal for a part of an argument, such as one work request.
     #[cold]
     pub(crate) fn of_part(mut self, part: impl Display) -> Self {
         if let Some(finding) = &mut self.finding {
@@ -121,7 +123,7 @@ impl Refusal {
         self
     }
 
-    /// Moves it out of its place.
+    /// Moves the refusal out of a reference.
     #[cold]
     pub(crate) fn take(&mut self) -> Self {
         Self {
@@ -134,19 +136,21 @@ impl Refusal {
         self.errno.get()
     }
 
-    /// Adds the finding to the diagnosis, at the place of the present call on this object.
+    /// Adds the finding to the diagnosis, with the present call and its object.
     #[cold]
     pub(crate) fn note(&mut self, call: &'static str, object: impl Object) {
         let Some(finding) = self.finding.take() else {
             return;
         };
         let Finding { class, what } = *finding;
+        // Some profiles return the value with the wrong sign.
         let kind = ErrorKind::from_errno(self.errno().abs());
         let symbol = match kind {
             ErrorKind::Os(errno) => format!("errno {errno}"),
             _ => kind.symbol().to_owned(),
         };
         let (context, what) = match object.named() {
+            // The finding already names the device.
             Some((context, name)) if name.is_empty() => (context, what),
             Some((context, name)) => (context, format!("{name}: {what}")),
             None => (None, what),
@@ -168,10 +172,10 @@ fn errno_of(error: &Error) -> c_int {
     error.raw().unwrap_or(error.kind().errno())
 }
 
-/// The engine has noted it, as far as a program without mistakes does not meet it.
+/// The engine has noted the error, unless a program without mistakes can meet it.
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        Self::noted(errno_of(&error))
+        Self::expected(errno_of(&error))
     }
 }
 
@@ -187,10 +191,9 @@ impl From<ReregError> for Refusal {
     }
 }
 
-/// Runs a verb; `call` is its name, and `object` what it is called on. The error is the errno
-/// value, which is in `errno` too. A panic, which could only be a mistake of the simulator, has
-/// been printed and is `EIO`: it must not go on through C. Nor may the unwinding of a thread that
-/// is cancelled come here, which is no panic.
+/// Runs a verb of the name `call` on `object`. The error is the errno value, which is in `errno`
+/// too. A panic can only be a mistake of the simulator. It has been printed, and becomes `EIO`: it
+/// must not continue through C. The unwinding of a cancelled thread must not come here either.
 #[inline]
 pub(crate) fn guarded<R>(
     call: &'static str,
@@ -201,8 +204,7 @@ pub(crate) fn guarded<R>(
     quickly(call, object, verb)
 }
 
-/// The same as [`guarded`], of a verb that comes to no call of the system at which threads are
-/// cancelled.
+/// Runs a verb that calls no cancellation point of the system. See [`guarded`].
 #[inline]
 fn quickly<R>(
     call: &'static str,
@@ -217,7 +219,7 @@ fn quickly<R>(
     }
 }
 
-/// Notes why a call is refused, and leaves the errno value.
+/// Notes the refusal, and sets `errno`.
 #[cold]
 fn refused(call: &'static str, object: impl Object, mut refusal: Refusal) -> c_int {
     // A panic has been printed.
@@ -230,14 +232,14 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
-/// While it lives, its thread cannot be cancelled.
+/// A thread cannot be cancelled while this exists.
 struct Uncancelled(c_int);
 
 impl Uncancelled {
     fn new() -> Self {
         const DISABLE: c_int = 1;
         let mut before = 0;
-        // SAFETY: there is room for what was before.
+        // SAFETY: the call writes the old state there.
         unsafe { pthread_setcancelstate(DISABLE, &raw mut before) };
         Self(before)
     }
@@ -245,56 +247,49 @@ impl Uncancelled {
 
 impl Drop for Uncancelled {
     fn drop(&mut self) {
-        // SAFETY: as it was.
+        // SAFETY: restores the old state.
         unsafe { pthread_setcancelstate(self.0, &raw mut self.0) };
     }
 }
 
-/// 0, or an errno value: most verbs.
-pub(crate) fn status(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<()>,
-) -> c_int {
-    guarded(call, object, verb).map_or_else(|errno| errno, |()| 0)
+/// The ways out of the library, a row for each: how the verb is run, its result, and the value for
+/// C.
+macro_rules! ways_out {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident $(<$type:ident: $bound:path>)?: $run:ident, $result:ty => $value:ty,
+            |$left:ident| $expr:expr;
+    )*) => { $(
+        $(#[$meta])*
+        pub(crate) fn $name $(<$type: $bound>)? (
+            call: &'static str,
+            object: impl Object,
+            verb: impl FnOnce() -> Result<$result>,
+        ) -> $value {
+            let $left = $run(call, object, verb);
+            $expr
+        }
+    )* };
 }
 
-/// The same as [`status`], of verbs that programs call for each message.
-#[inline]
-pub(crate) fn quick_status(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<()>,
-) -> c_int {
-    quickly(call, object, verb).map_or_else(|errno| errno, |()| 0)
-}
-
-/// A count, or an errno value as a negative number.
-#[inline]
-pub(crate) fn count(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<c_int>,
-) -> c_int {
-    quickly(call, object, verb).unwrap_or_else(|errno| -errno.abs())
-}
-
-/// What the verb gives, or -1 and `errno`.
-pub(crate) fn or_minus_one<T: From<i8>>(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<T>,
-) -> T {
-    guarded(call, object, verb).unwrap_or_else(|_| T::from(-1))
-}
-
-/// What the verb gives, or 0 and `errno`.
-pub(crate) fn or_zero<T: Default>(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<T>,
-) -> T {
-    guarded(call, object, verb).unwrap_or_default()
+ways_out! {
+    /// 0, or an errno value: most verbs.
+    status: guarded, () => c_int, |left| left.map_or_else(|errno| errno, |()| 0);
+    /// 0, or an errno value, of verbs that programs call for each message.
+    #[inline]
+    quick_status: quickly, () => c_int, |left| left.map_or_else(|errno| errno, |()| 0);
+    /// A count, or an errno value as a negative number.
+    #[inline]
+    count: quickly, c_int => c_int, |left| left.unwrap_or_else(|errno| -errno.abs());
+    /// 0, or -1 and `errno`.
+    zero_or_minus_one: guarded, () => c_int, |left| left.map_or(-1, |()| 0);
+    /// The result of the verb, or -1 and `errno`.
+    or_minus_one: guarded, c_int => c_int, |left| left.unwrap_or(-1);
+    /// The result of the verb, or 0 and `errno`.
+    or_zero<T: Default>: guarded, T => T, |left| left.unwrap_or_default();
+    /// Nothing.
+    #[inline]
+    silent: quickly, () => (), |left| left.unwrap_or_default();
 }
 
 /// A pointer, or null and `errno`.
@@ -306,24 +301,18 @@ pub(crate) fn pointer<T>(
     guarded(call, object, verb).unwrap_or(null_mut())
 }
 
-/// Nothing to return, whatever happens.
-#[inline]
-pub(crate) fn silent(call: &'static str, object: impl Object, verb: impl FnOnce() -> Result<()>) {
-    let _ = quickly(call, object, verb);
-}
-
 pub(crate) fn set_errno(errno: c_int) {
     // SAFETY: gives the place of this thread's own number, which may be written.
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// What the last call of C said.
+/// The errno value of the last function of C.
 pub(crate) fn last_errno() -> c_int {
     let error = std::io::Error::last_os_error();
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// Refuses a null pointer to what a verb needs, wherever in memory that may be.
+/// Refuses a null pointer. The memory may be misaligned.
 #[inline]
 pub(crate) fn not_null<T>(pointer: *const T) -> Result<()> {
     if pointer.is_null() {
@@ -332,13 +321,24 @@ pub(crate) fn not_null<T>(pointer: *const T) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a pointer at which Rust cannot have what a verb needs: null, or not aligned.
+/// Refuses a pointer that Rust cannot use: null, or misaligned.
 #[inline]
 pub(crate) fn present<T>(pointer: *const T) -> Result<()> {
     if pointer.is_null() || !pointer.is_aligned() {
         return Err(absent(pointer));
     }
     Ok(())
+}
+
+/// A structure that a program passes.
+///
+/// # Safety
+/// If the pointer can be that of a `T`, it is valid for the call (C's contract).
+#[inline]
+pub(crate) unsafe fn passed<T>(pointer: *const T) -> Result<T> {
+    present(pointer)?;
+    // SAFETY: the caller's promise.
+    Ok(unsafe { pointer.read() })
 }
 
 #[cold]
@@ -352,10 +352,9 @@ fn absent<T>(pointer: *const T) -> Refusal {
 pub(crate) fn known_bits(field: &str, mask: u32, known: u32) -> Result<()> {
     match mask & !known {
         0 => Ok(()),
-        unknown => {
-            let what = format!("{field} has {unknown:#x}, which no device here knows");
-            Err(Refusal::unsupported(what))
-        }
+        unknown => Err(Refusal::unsupported(format!(
+            "{field} has {unknown:#x}, which no device here knows"
+        ))),
     }
 }
 
@@ -368,18 +367,17 @@ pub(crate) fn same_context(handle: impl Handle, context: Context) -> Result<()> 
     Err(Refusal::of(Class::OtherParent, libc::EINVAL, what))
 }
 
-/// So many values that a program passes.
+/// `count` values that a program passes.
 ///
-/// # Safety
-/// If the pointer can be that of so many, they are there, and nobody changes them while they are
-/// used (C's contract).
+/// If the pointer can be that of `count` values, they are there, and nothing changes them while
+/// they are used (C's contract).
 #[inline]
 pub(crate) unsafe fn values<'a, T>(first: *const T, count: usize) -> Result<&'a [T]> {
     // SAFETY: the caller's promise.
     unsafe { verbs_abi::slice(first, count) }.ok_or_else(|| no_values(first, count))
 }
 
-/// Refuses a pointer at which so many values cannot be.
+/// Refuses a pointer at which `count` values cannot be.
 #[cold]
 pub(crate) fn no_values<T>(first: *const T, count: usize) -> Refusal {
     let what = match name_of::<T>().as_str() {
@@ -389,7 +387,7 @@ pub(crate) fn no_values<T>(first: *const T, count: usize) -> Refusal {
     Refusal::new(libc::EFAULT, nowhere(&what, first))
 }
 
-/// Why nothing that Rust can use is at an address.
+/// The reason why an address cannot be used.
 fn nowhere<T>(what: &str, address: *const T) -> String {
     if address.is_null() {
         format!("the address of {what} is NULL")
@@ -400,7 +398,7 @@ fn nowhere<T>(what: &str, address: *const T) -> String {
     }
 }
 
-/// What C calls a type.
+/// The name of a type in C.
 fn name_of<T>() -> String {
     let path = std::any::type_name::<T>();
     match path.rsplit("::").next().unwrap_or(path) {

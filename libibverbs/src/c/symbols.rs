@@ -1,4 +1,4 @@
-//! Functions, lines and calls of addresses, as the loader, debug information and the stack tell.
+//! Functions, lines and calls of addresses, from the loader, debug information and the stack.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +23,8 @@ const HEADERS: [&str; 3] = ["verbs.h", "rdma_verbs.h", "verbsim.h"];
 /// The depth of the stack that is followed.
 pub(crate) const MOST_CALLS: usize = 32;
 
-/// Held while the crate `backtrace` works, which has a lock of its own. A child after `fork` would find
-/// that lock held by a thread that it does not have. So a fork waits for this one.
+/// Held while the crate `backtrace` works, which has a lock of its own. A child after `fork` would
+/// find that lock held by a thread that it does not have. So a fork waits for this one.
 static ASKS: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 std::thread_local!(static HELD: Cell<Option<MutexGuard<'static, ()>>> = const { Cell::new(None) });
@@ -58,6 +58,7 @@ pub(crate) fn calls_around(returns_to: usize) -> Option<&'static Calls> {
     let calls: Vec<_> = frames.skip_while(|ip| *ip != returns_to).collect();
     let calls = (!calls.is_empty()).then(|| Calls::new(calls))?;
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    // Equal calls share one copy, which is never freed.
     if let Some(known) = known.get(&calls) {
         return Some(known);
     }
@@ -108,6 +109,7 @@ pub(crate) fn lines(address: usize) -> Vec<Line> {
     let mut found = Vec::new();
     // The crate looks up the byte before the address, which belongs to the call.
     resolve(with_exposed_provenance_mut(address), |symbol| {
+        // Without debug information both are missing.
         if let (Some(path), Some(line)) = (symbol.filename(), symbol.lineno()) {
             let file = path.to_string_lossy().into_owned();
             found.push(Line {
@@ -146,10 +148,10 @@ pub(crate) fn way_out(address: usize, frame: usize) -> WayOut {
             .lock()
             .entry(address)
             .or_insert_with(look),
-        // The first call of a child may be on an object of its parent, which is a mistake. It starts
-        // the engine, so this happens once.
+        // The first call of a child may be on an object of its parent, which is a mistake. It
+        // starts the engine, so this happens once.
         (None, Some(_)) => look(),
-        // Before there is an engine a program can make no mistake.
+        // Before the engine starts, a program can make no mistake.
         (None, None) => WayOut::None,
     }
 }

@@ -13,24 +13,20 @@ use verbs_api::cm::CmIdAttr;
 
 use super::calls::{cm, unobserved_cm};
 use super::id::Id;
-use crate::c::object::CObject;
-use crate::c::result::{Refusal, Result, or_minus_one, or_zero, present, values};
+use crate::c::{CObject, Refusal, Result, or_zero, present, values, zero_or_minus_one};
 
 /// An address that a program passes.
 pub(super) fn address(raw: *const sockaddr) -> Result<SocketAddr> {
     // SAFETY: the program's, of the length that its family has (C's contract).
-    unsafe { address_from_c(raw) }.ok_or_else(|| {
-        let what = "the address is NULL, or neither of IPv4 nor of IPv6";
-        Refusal::new(libc::EINVAL, what)
-    })
+    unsafe { address_from_c(raw) }
+        .ok_or_else(|| Refusal::invalid("the address is NULL, or neither of IPv4 nor of IPv6"))
 }
 
 pub(crate) extern "C" fn bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
-    or_minus_one("rdma_bind_addr", id, || {
+    zero_or_minus_one("rdma_bind_addr", id, || {
         let id = CObject::<Id>::find(id)?;
         cm()?.bind_addr(id.handle, address(addr)?)?;
-        id.refresh()?;
-        Ok(0)
+        id.refresh()
     })
 }
 
@@ -40,25 +36,24 @@ pub(crate) extern "C" fn resolve_addr(
     dst: *mut sockaddr,
     timeout_ms: c_int,
 ) -> c_int {
-    or_minus_one("rdma_resolve_addr", id, || {
+    zero_or_minus_one("rdma_resolve_addr", id, || {
         let id = CObject::<Id>::find(id)?.hold();
         let src = (!src.is_null()).then(|| address(src)).transpose()?;
         cm()?.resolve_addr(id.handle, src, address(dst)?, time(timeout_ms))?;
-        id.complete(Verb::CmResolveAddr)?;
-        Ok(0)
+        id.complete(Verb::CmResolveAddr)
     })
 }
 
 pub(crate) extern "C" fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> c_int {
-    or_minus_one("rdma_resolve_route", id, || {
+    zero_or_minus_one("rdma_resolve_route", id, || {
         let id = CObject::<Id>::find(id)?.hold();
         cm()?.resolve_route(id.handle, time(timeout_ms))?;
-        id.complete(Verb::CmResolveRoute)?;
-        Ok(0)
+        id.complete(Verb::CmResolveRoute)
     })
 }
 
 fn time(ms: c_int) -> Duration {
+    // A negative time counts as 0.
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
@@ -70,7 +65,7 @@ pub(crate) extern "C" fn set_option(
     value: *mut c_void,
     size: usize,
 ) -> c_int {
-    or_minus_one("rdma_set_option", id, || {
+    zero_or_minus_one("rdma_set_option", id, || {
         let id = CObject::<Id>::find(id)?;
         if level != RDMA_OPTION_ID || !(0..=RDMA_OPTION_ID_ACK_TIMEOUT).contains(&name) {
             let what = format!("there is no option {name} of level {level}");
@@ -80,11 +75,9 @@ pub(crate) extern "C" fn set_option(
         // SAFETY: the program's, valid for the call, of this size (C's contract).
         let value = unsafe { values(value.cast::<u8>(), size.min(LARGEST)) }?;
         let option = option_from_c(level, name, value).ok_or_else(|| {
-            let what = format!("the value of option {name} has not {size} bytes");
-            Refusal::new(libc::EINVAL, what)
+            Refusal::invalid(format!("the value of option {name} has not {size} bytes"))
         })?;
-        cm()?.set_option(id.handle, option)?;
-        Ok(0)
+        Ok(cm()?.set_option(id.handle, option)?)
     })
 }
 

@@ -12,9 +12,10 @@ use verbs_abi::{
 
 use verbs_api::QpType;
 
-use crate::c::result::{Refusal, Result, or_minus_one, present, silent};
+use crate::c::{Refusal, Result, or_minus_one, present, silent};
 
-/// `rdma_getaddrinfo`: the first address of a name. Returns the error of `getaddrinfo` if that fails.
+/// `rdma_getaddrinfo`: the first address of a name. Returns the error of `getaddrinfo` if that
+/// fails.
 pub(crate) extern "C" fn getaddrinfo(
     node: *const c_char,
     service: *const c_char,
@@ -77,13 +78,12 @@ pub(super) fn resolve(
     // SAFETY: the program's, valid for the call, or null (C's contract).
     let hints = unsafe { hints.as_ref() };
     if node.is_null() && service.is_null() && hints.is_none() {
-        let what = "node, service and hints are all NULL";
-        return Err(Refusal::new(libc::EINVAL, what));
+        return Err(Refusal::invalid("node, service and hints are all NULL"));
     }
     if hints.is_some_and(|hints| hints.ai_flags & RAI_SA != 0) {
-        let what =
-            "ai_flags has RAI_SA, and no fabric here has services in its subnet administration";
-        return Err(Refusal::unsupported(what));
+        return Err(Refusal::unsupported(
+            "ai_flags has RAI_SA, and no fabric here has services in its subnet administration",
+        ));
     }
     let list = begun(hints)?;
     if !node.is_null() || !service.is_null() {
@@ -137,6 +137,7 @@ unsafe fn look_up(
     unsafe {
         let first = &*list;
         let info = &mut *info;
+        // Without hints the type of socket decides.
         if info.ai_port_space == 0 {
             let (ps, qp_type) = match first.ai_socktype {
                 libc::SOCK_DGRAM => (RDMA_PS_UDP, QpType::Ud),
@@ -144,6 +145,7 @@ unsafe fn look_up(
             };
             (info.ai_port_space, info.ai_qp_type) = (ps as c_int, number(qp_type));
         }
+        // The hints may name a port space alone.
         if info.ai_qp_type == 0 {
             info.ai_qp_type = number(match info.ai_port_space as u32 {
                 RDMA_PS_UDP | RDMA_PS_IPOIB => QpType::Ud,
@@ -155,7 +157,8 @@ unsafe fn look_up(
             0 => (&mut info.ai_dst_addr, &mut info.ai_dst_len),
             _ => (&mut info.ai_src_addr, &mut info.ai_src_len),
         };
-        (*addr, *length) = (copy(first.ai_addr, first.ai_addrlen), first.ai_addrlen);
+        let copied = copy(first.ai_addr, first.ai_addrlen);
+        (*addr, *length) = (copied.unwrap_or(null_mut()), first.ai_addrlen);
         libc::freeaddrinfo(list);
         if addr.is_null() { libc::EAI_MEMORY } else { 0 }
     }
@@ -169,6 +172,7 @@ fn number(qp_type: QpType) -> c_int {
 fn asked(hints: Option<&rdma_addrinfo>) -> addrinfo {
     // SAFETY: numbers and pointers, for which zero is a value.
     let mut asked: addrinfo = unsafe { std::mem::zeroed() };
+    // Otherwise the system returns each address once for each type of socket.
     asked.ai_socktype = libc::SOCK_STREAM;
     if let Some(hints) = hints {
         for (ours, theirs) in [
@@ -196,14 +200,14 @@ fn asked(hints: Option<&rdma_addrinfo>) -> addrinfo {
 /// # Safety
 /// The hints are the program's; `info` is one of ours.
 unsafe fn copy_hints(hints: &rdma_addrinfo, info: &mut rdma_addrinfo) -> Result<()> {
-    // SAFETY: the addresses of the hints are as long as these say (C's contract).
+    // SAFETY: the addresses have the lengths in the hints (C's contract).
     unsafe {
         if info.ai_src_len == 0 && hints.ai_src_len > 0 && !hints.ai_src_addr.is_null() {
-            info.ai_src_addr = copied(hints.ai_src_addr, hints.ai_src_len)?;
+            info.ai_src_addr = copy(hints.ai_src_addr, hints.ai_src_len)?;
             info.ai_src_len = hints.ai_src_len;
         }
         if info.ai_dst_len == 0 && hints.ai_dst_len > 0 && !hints.ai_dst_addr.is_null() {
-            info.ai_dst_addr = copied(hints.ai_dst_addr, hints.ai_dst_len)?;
+            info.ai_dst_addr = copy(hints.ai_dst_addr, hints.ai_dst_len)?;
             info.ai_dst_len = hints.ai_dst_len;
         }
     }
@@ -212,25 +216,15 @@ unsafe fn copy_hints(hints: &rdma_addrinfo, info: &mut rdma_addrinfo) -> Result<
 
 /// # Safety
 /// `addr` has `length` bytes.
-unsafe fn copied(addr: *const sockaddr, length: socklen_t) -> Result<*mut sockaddr> {
-    // SAFETY: the caller's promise.
-    let made = unsafe { copy(addr, length) };
-    if made.is_null() {
-        return Err(Refusal::by_system("malloc"));
-    }
-    Ok(made)
-}
-
-/// # Safety
-/// `addr` has `length` bytes.
-unsafe fn copy(addr: *const sockaddr, length: socklen_t) -> *mut sockaddr {
+unsafe fn copy(addr: *const sockaddr, length: socklen_t) -> Result<*mut sockaddr> {
     // SAFETY: the copy has room for them; the caller's promise.
     unsafe {
         let made: *mut u8 = libc::malloc(length as usize).cast();
-        if !made.is_null() {
-            made.copy_from_nonoverlapping(addr.cast(), length as usize);
+        if made.is_null() {
+            return Err(Refusal::by_system("malloc"));
         }
-        made.cast()
+        made.copy_from_nonoverlapping(addr.cast(), length as usize);
+        Ok(made.cast())
     }
 }
 

@@ -3,7 +3,7 @@
 use verbs_api::Verbs;
 use verbs_api::cm::Cm;
 
-use crate::c::result::{Refusal, Result};
+use crate::c::{Refusal, Result};
 use crate::engine::{engine, unobserved};
 
 /// The engine's rdma_cm.

@@ -7,8 +7,7 @@ use verbs_api::sync::Mutex;
 
 use super::calls::cm;
 use crate::c::blocking::set_blocking;
-use crate::c::object::{CObject, Found, kinds};
-use crate::c::result::{Result, pointer, silent};
+use crate::c::{CObject, Found, Result, kinds, pointer, silent};
 
 kinds! {
     /// Event channels, each with its descriptor until it is destroyed.
@@ -21,6 +20,7 @@ pub(crate) extern "C" fn create_event_channel() -> *mut rdma_event_channel {
 
 pub(super) fn create() -> Result<Found<EventChannel>> {
     let handle = cm()?.create_event_channel()?;
+    // Without a descriptor the program could not wait, so the channel is not kept.
     let fd = cm()?.event_channel_fd(handle).inspect_err(|_| {
         let _ = cm().map(|cm| cm.destroy_event_channel(handle));
     })?;

@@ -8,35 +8,35 @@ use verbs_api::{AsyncEventType, QpState, Verb};
 
 use super::calls::cm;
 use super::id::Id;
-use crate::c::object::CObject;
-use crate::c::result::{Result, or_minus_one, present};
+use crate::c::{CObject, Result, present, zero_or_minus_one};
 
 pub(crate) extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     on("rdma_listen", id, |cm, id| cm.listen(id, backlog))
 }
 
 pub(crate) extern "C" fn connect(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
-    or_minus_one("rdma_connect", id, || {
+    zero_or_minus_one("rdma_connect", id, || {
         let id = CObject::<Id>::find(id)?.hold();
+        // The program may have made the queue pair by verbs.
         id.follow_qp()?;
         with(&id, param, |cm, id, param| cm.connect(id, param))?;
-        id.complete(Verb::CmConnect)?;
-        Ok(0)
+        id.complete(Verb::CmConnect)
     })
 }
 
 /// `rdma_accept`. For datagrams nothing follows, so the call does not wait.
 pub(crate) extern "C" fn accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
-    or_minus_one("rdma_accept", id, || {
+    zero_or_minus_one("rdma_accept", id, || {
         let id = CObject::<Id>::find(id)?.hold();
         id.follow_qp()?;
+        // A call that fails may have changed the queue pair, so the structure follows in any case.
         let accepted = with(&id, param, |cm, id, param| cm.accept(id, param));
         id.refresh()?;
         accepted?;
         if !id.is_datagram() {
             id.complete(Verb::CmAccept)?;
         }
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -57,8 +57,8 @@ fn with(
 }
 
 pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
-    // SAFETY: the program's, valid for the call, of this length (C's contract). A null pointer is no
-    // data, as in librdmacm.
+    // SAFETY: the program's, valid for the call, of this length (C's contract). A null pointer
+    // means no data, as in librdmacm.
     let data = unsafe { verbs_abi::slice(data.cast::<u8>(), length.into()) }.unwrap_or_default();
     on("rdma_reject", id, |cm, id| cm.reject(id, data))
 }
@@ -74,14 +74,14 @@ pub(crate) extern "C" fn notify(id: *mut rdma_cm_id, event: u32) -> c_int {
 }
 
 pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
-    or_minus_one("rdma_disconnect", id, || {
+    zero_or_minus_one("rdma_disconnect", id, || {
         let id = CObject::<Id>::find(id)?.hold();
         id.follow_qp()?;
+        // As in `accept`, the structure follows even if the call fails.
         let ended = cm()?.disconnect(id.handle);
         id.refresh()?;
         ended?;
-        id.complete(Verb::CmDisconnect)?;
-        Ok(0)
+        id.complete(Verb::CmDisconnect)
     })
 }
 
@@ -91,11 +91,10 @@ fn on(
     id: *mut rdma_cm_id,
     call: impl FnOnce(&dyn Cm, CmId) -> verbs_api::Result<()>,
 ) -> c_int {
-    or_minus_one(name, id, || {
+    zero_or_minus_one(name, id, || {
         let id = CObject::<Id>::find(id)?;
         call(cm()?, id.handle)?;
-        id.refresh()?;
-        Ok(0)
+        id.refresh()
     })
 }
 
@@ -105,7 +104,7 @@ pub(crate) extern "C" fn init_qp_attr(
     attr: *mut ibv_qp_attr,
     mask: *mut c_int,
 ) -> c_int {
-    or_minus_one("rdma_init_qp_attr", id, || {
+    zero_or_minus_one("rdma_init_qp_attr", id, || {
         let id = CObject::<Id>::find(id)?;
         present(attr)?;
         present(mask)?;
@@ -117,27 +116,26 @@ pub(crate) extern "C" fn init_qp_attr(
             attr.write(ibv_qp_attr::to_c(&found));
             mask.write(of.bits() as c_int);
         }
-        Ok(0)
+        Ok(())
     })
 }
 
 /// `rdma_set_local_ece`. The simulator's messages carry no vendor options.
 pub(crate) extern "C" fn set_local_ece(id: *mut rdma_cm_id, ece: *mut c_void) -> c_int {
-    or_minus_one("rdma_set_local_ece", id, || {
+    zero_or_minus_one("rdma_set_local_ece", id, || {
         CObject::<Id>::find(id)?;
-        present(ece)?;
-        Ok(0)
+        present(ece)
     })
 }
 
 /// `rdma_get_remote_ece`: zeros, as from a peer without vendor options.
 pub(crate) extern "C" fn get_remote_ece(id: *mut rdma_cm_id, ece: *mut [u32; 3]) -> c_int {
-    or_minus_one("rdma_get_remote_ece", id, || {
+    zero_or_minus_one("rdma_get_remote_ece", id, || {
         CObject::<Id>::find(id)?;
         present(ece)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { ece.write([0; 3]) };
-        Ok(0)
+        Ok(())
     })
 }
 

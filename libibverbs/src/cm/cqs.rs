@@ -2,7 +2,7 @@
 
 use verbs_abi::{ibv_comp_channel, ibv_cq, ibv_qp_init_attr, int, rdma_cm_id};
 
-use crate::c::result::{Refusal, Result, last_errno};
+use crate::c::{Refusal, Result, last_errno};
 use crate::verbs::cq;
 
 /// The CQs that were made for an id: of its sends, and of its receives.
@@ -40,7 +40,7 @@ impl MadeCq {
 /// The object that a function of this library has made.
 pub(super) fn made<T>(pointer: *mut T) -> Result<*mut T> {
     if pointer.is_null() {
-        return Err(Refusal::noted(last_errno()));
+        return Err(Refusal::expected(last_errno()));
     }
     Ok(pointer)
 }

@@ -10,8 +10,7 @@ use verbs_api::{Context, Pd as PdHandle};
 
 use super::calls::unobserved_cm;
 use crate::base::per_process::PerProcess;
-use crate::c::object::CObject;
-use crate::c::result::{Refusal, Result, pointer};
+use crate::c::{CObject, Refusal, Result, pointer};
 use crate::verbs::device::{self, null_terminated};
 use crate::verbs::domain::{self, Pd};
 use crate::verbs::open::{self, command_fd};
@@ -27,7 +26,8 @@ unsafe impl Send for OfIds {}
 
 static DEVICES: PerProcess<Mutex<BTreeMap<Context, OfIds>>> = PerProcess::new();
 
-/// `rdma_get_devices`: the contexts in the order of the device list, with a null pointer at the end.
+/// `rdma_get_devices`: the contexts in the order of the device list, with a null pointer at the
+/// end.
 pub(crate) extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context {
     pointer("rdma_get_devices", (), || {
         let handles = unobserved_cm()?.cm_devices()?;
@@ -64,6 +64,7 @@ pub(super) fn pd_of_ids(context: Context, handle: PdHandle) -> Result<*mut ibv_p
     let known = devices
         .get_mut(&context)
         .ok_or(Refusal::expected(libc::EIO))?;
+    // This is the first id of the device.
     if known.pd.is_null() {
         let raw = || ibv_pd {
             context: seen,

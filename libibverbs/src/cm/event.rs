@@ -16,8 +16,7 @@ use super::channel::EventChannel;
 use super::id::{self, Id};
 use super::unacknowledged::{acknowledge, keep};
 use crate::c::blocking::{self, Begun, Next};
-use crate::c::object::{CObject, Held};
-use crate::c::result::{Refusal, Result, or_minus_one, present};
+use crate::c::{CObject, Held, Refusal, Result, present, zero_or_minus_one};
 use crate::engine::engine;
 
 pub(crate) extern "C-unwind" fn get_cm_event(
@@ -69,13 +68,14 @@ fn read(event: CmEvent) -> Result<*mut rdma_cm_event> {
     Ok(keep(event, shown))
 }
 
-/// The structure of an event, without its parameters. The id of a request is new. The structures of the
-/// ids are brought up to date.
+/// The structure of an event, without its parameters. The id of a request is new. The structures of
+/// the ids are brought up to date.
 fn shown(event: &CmEvent) -> Result<rdma_cm_event> {
     let listener = event.listen_id.and_then(CObject::<Id>::of);
     let id = match (CObject::<Id>::of(event.id), &listener) {
         (Some(id), _) => id,
         (None, Some(listener)) => child(event, listener)?,
+        // The id was destroyed before its event was read.
         (None, None) => return Err(Refusal::expected(libc::EIO)),
     };
     id.refresh()?;
@@ -101,6 +101,7 @@ fn child(request: &CmEvent, listener: &CObject<Id>) -> Result<Held<Id>> {
         }
     };
     let id = id::keep(request.id, plain)?;
+    // The listener waits by itself, so its new ids do, too.
     if listener.more.own.lock().channel.is_some() {
         id.migrate(None)?;
     }
@@ -108,10 +109,7 @@ fn child(request: &CmEvent, listener: &CObject<Id>) -> Result<Held<Id>> {
 }
 
 pub(crate) extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
-    or_minus_one("rdma_ack_cm_event", (), || {
-        acknowledge(event)?;
-        Ok(0)
-    })
+    zero_or_minus_one("rdma_ack_cm_event", (), || acknowledge(event))
 }
 
 /// `rdma_write_cm_event`: queues an event of the program.
@@ -121,15 +119,15 @@ pub(crate) extern "C" fn write_cm_event(
     status: c_int,
     arg: u64,
 ) -> c_int {
-    or_minus_one("rdma_write_cm_event", id, || {
+    zero_or_minus_one("rdma_write_cm_event", id, || {
         let id = CObject::<Id>::find(id)?;
         if event != RDMA_CM_EVENT_USER {
             let event = CmEventType::from(event);
-            let what = format!("the event is {event}, and programs may only write USER");
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(format!(
+                "the event is {event}, and programs may only write USER"
+            )));
         }
-        cm()?.write_event(id.handle, CmEventType::User, status, arg)?;
-        Ok(0)
+        Ok(cm()?.write_event(id.handle, CmEventType::User, status, arg)?)
     })
 }
 
@@ -161,7 +159,8 @@ pub(crate) extern "C" fn event_str(event: u32) -> *const c_char {
 
 /// Ids without a channel of the program wait for their events by themselves.
 impl CObject<Id> {
-    /// Waits for the event that ends the call of an id that waits by itself. The id keeps the event.
+    /// Waits for the event that ends the call of an id that waits by itself. The id keeps the
+    /// event.
     pub(super) fn complete(&self, call: Verb) -> Result<()> {
         let Some(channel) = self.more.own.lock().channel.clone() else {
             return Ok(());
@@ -175,6 +174,7 @@ impl CObject<Id> {
         };
         match status {
             0 => Ok(()),
+            // As in librdmacm, whatever reason the peer gave.
             _ if kind == RDMA_CM_EVENT_REJECTED => Err(Refusal::expected(libc::ECONNREFUSED)),
             status => Err(Refusal::expected(status)),
         }

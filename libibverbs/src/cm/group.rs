@@ -9,18 +9,14 @@ use verbs_api::Verb;
 use super::address::address;
 use super::calls::cm;
 use super::id::Id;
-use crate::c::object::CObject;
-use crate::c::result::{Refusal, Result, or_minus_one, present};
+use crate::c::{CObject, Refusal, Result, passed, zero_or_minus_one};
 
 pub(crate) extern "C" fn join_multicast(
     id: *mut rdma_cm_id,
     addr: *mut sockaddr,
     context: *mut c_void,
 ) -> c_int {
-    or_minus_one("rdma_join_multicast", id, || {
-        join(id, addr, context)?;
-        Ok(0)
-    })
+    zero_or_minus_one("rdma_join_multicast", id, || join(id, addr, context))
 }
 
 /// `rdma_join_multicast_ex`. An id that only sends is a full member here.
@@ -29,16 +25,13 @@ pub(crate) extern "C" fn join_multicast_ex(
     attr: *mut rdma_cm_join_mc_attr_ex,
     context: *mut c_void,
 ) -> c_int {
-    or_minus_one("rdma_join_multicast_ex", id, || {
-        present(attr)?;
+    zero_or_minus_one("rdma_join_multicast_ex", id, || {
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         if attr.comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS == 0 {
-            let what = "comp_mask does not name the address";
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid("comp_mask does not name the address"));
         }
-        join(id, attr.addr, context)?;
-        Ok(0)
+        join(id, attr.addr, context)
     })
 }
 
@@ -49,9 +42,8 @@ fn join(id: *mut rdma_cm_id, addr: *mut sockaddr, context: *mut c_void) -> Resul
 }
 
 pub(crate) extern "C" fn leave_multicast(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
-    or_minus_one("rdma_leave_multicast", id, || {
+    zero_or_minus_one("rdma_leave_multicast", id, || {
         let id = CObject::<Id>::find(id)?;
-        cm()?.leave_multicast(id.handle, address(addr)?)?;
-        Ok(0)
+        Ok(cm()?.leave_multicast(id.handle, address(addr)?)?)
     })
 }

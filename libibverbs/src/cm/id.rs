@@ -16,8 +16,7 @@ use super::cqs::MadeCqs;
 use super::device::{context_of_ids, pd_of_ids};
 use super::unacknowledged::acknowledge;
 use crate::base::per_process::PerProcess;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Refusal, Result, or_minus_one, present};
+use crate::c::{CObject, Held, Refusal, Result, kinds, present, zero_or_minus_one};
 use crate::engine::unobserved;
 use crate::verbs::qp::Qp;
 use crate::verbs::srq::Srq;
@@ -72,12 +71,12 @@ pub(crate) extern "C" fn create_id(
     context: *mut c_void,
     ps: u32,
 ) -> c_int {
-    or_minus_one("rdma_create_id", channel, || {
+    zero_or_minus_one("rdma_create_id", channel, || {
         present(id)?;
         let made = create(channel, context, ps)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { id.write(made.seen()) };
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -127,22 +126,21 @@ pub(super) fn keep(handle: CmId, mut plain: rdma_cm_id) -> Result<Held<Id>> {
 
 /// `rdma_destroy_id`. Waits until the events that were read are acknowledged.
 pub(crate) extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
-    or_minus_one("rdma_destroy_id", id, || {
-        CObject::<Id>::find(id)?.hold().destroy()?;
-        Ok(0)
+    zero_or_minus_one("rdma_destroy_id", id, || {
+        CObject::<Id>::find(id)?.hold().destroy()
     })
 }
 
-/// `rdma_migrate_id`. Without a channel the id gets one of its own, and waits for its events by itself.
+/// `rdma_migrate_id`. Without a channel the id gets one of its own, and waits for its events by
+/// itself.
 pub(crate) extern "C" fn migrate_id(
     id: *mut rdma_cm_id,
     channel: *mut rdma_event_channel,
 ) -> c_int {
-    or_minus_one("rdma_migrate_id", id, || {
+    zero_or_minus_one("rdma_migrate_id", id, || {
         let id = CObject::<Id>::find(id)?.hold();
         let channel = CObject::<EventChannel>::find_some(channel)?;
-        id.migrate(channel.map(|channel| channel.hold()))?;
-        Ok(0)
+        id.migrate(channel.map(|channel| channel.hold()))
     })
 }
 
@@ -164,6 +162,7 @@ impl CObject<Id> {
 
     pub(super) fn destroy(&self) -> Result<()> {
         self.acknowledge_own()?;
+        // This waits until all other events are acknowledged.
         cm()?.destroy_id(self.handle, Wait::Forever)?;
         IDS.get_or_default().lock().remove(&self.handle);
         let own = self.more.own.lock().channel.take();
@@ -206,12 +205,15 @@ impl CObject<Id> {
             let raw = self.raw();
             let (id, path) = (&raw mut (*raw).id, &raw mut (*raw).path);
             (*id).verbs = verbs.unwrap_or(null_mut());
+            // Otherwise the domain is that of the queue pair or of the SRQ, which the program
+            // chose.
             if own.qp.is_none() && own.srq.is_none() {
                 (*id).pd = pd.unwrap_or(null_mut());
             }
             (*id).port_num = attr.port_num;
             (*id).route.addr = shown.route.addr;
             (*id).route.num_paths = shown.route.num_paths;
+            // Before the route is resolved the path has no meaning.
             if attr.num_paths > 0 {
                 path.write(path_of(&attr));
                 (*id).route.path_rec = path;
@@ -221,7 +223,8 @@ impl CObject<Id> {
     }
 }
 
-/// Brings the state in the structure of a queue pair up to date, unless the program has destroyed it.
+/// Brings the state in the structure of a queue pair up to date, unless the program has destroyed
+/// it.
 fn refresh_state(qp: &CObject<Qp>) -> Result<()> {
     if let Ok(now) = unobserved().query_qp(qp.handle, QpAttrMask::STATE) {
         // SAFETY: one of ours, which stays for the call.

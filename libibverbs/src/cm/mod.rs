@@ -1,7 +1,8 @@
 //! librdmacm: connections by rdma_cm. It names `verbs` and what `verbs` names.
 //!
-//! The engine does what the kernel does, and what librdmacm does to queue pairs. This folder has what
-//! programs see of it: structures, pointers, ids that wait by themselves, endpoints.
+//! The engine does the work of the kernel, and the changes that librdmacm makes to queue pairs.
+//! This folder has the view of programs: structures, pointers, ids that wait by themselves,
+//! endpoints.
 //!
 //! | file | holds |
 //! |---|---|

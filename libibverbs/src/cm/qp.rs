@@ -13,26 +13,24 @@ use verbs_api::SendOps;
 use super::calls::cm;
 use super::cqs::{MadeCqs, made};
 use super::id::Id;
-use crate::c::object::CObject;
-use crate::c::result::{Refusal, Result, known_bits, or_minus_one, present, silent};
+use crate::c::{CObject, Refusal, Result, known_bits, present, silent, zero_or_minus_one};
 use crate::engine::engine;
 use crate::verbs::qp::{self, Maker, Qp};
 use crate::verbs::srq::{self, Srq};
 use crate::verbs::{qp_ex, wr};
 
-/// `rdma_create_qp`. Without `pd` the domain is that of the id. Writes the sizes of the queues, and the
-/// CQs that were made, to `init`.
+/// `rdma_create_qp`. Without `pd` the domain is that of the id. Writes the sizes of the queues, and
+/// the CQs that were made, to `init`.
 pub(crate) extern "C" fn create_qp(
     id: *mut rdma_cm_id,
     pd: *mut ibv_pd,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    or_minus_one("rdma_create_qp", id, || {
+    zero_or_minus_one("rdma_create_qp", id, || {
         let id = CObject::<Id>::find(id)?;
         present(init)?;
         // SAFETY: the program's, valid for the call, and to be written (C's contract).
-        create(&id, pd, unsafe { &mut *init }, SendOps::empty())?;
-        Ok(0)
+        create(&id, pd, unsafe { &mut *init }, SendOps::empty())
     })
 }
 
@@ -40,7 +38,7 @@ pub(crate) extern "C" fn create_qp_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_qp_init_attr_ex,
 ) -> c_int {
-    or_minus_one("rdma_create_qp_ex", id, || {
+    zero_or_minus_one("rdma_create_qp_ex", id, || {
         let id = CObject::<Id>::find(id)?;
         present(init)?;
         // SAFETY: the program's, valid for the call. It may lack the fields that its mask does not
@@ -57,8 +55,7 @@ pub(crate) extern "C" fn create_qp_ex(
         let send_ops = unsafe { qp_ex::send_ops(init) };
         // SAFETY: the plain structure is the start of the extended one.
         let plain = unsafe { &mut *init.cast::<ibv_qp_init_attr>() };
-        create(&id, pd, plain, send_ops)?;
-        Ok(0)
+        create(&id, pd, plain, send_ops)
     })
 }
 
@@ -87,10 +84,11 @@ fn create(
         None
     };
     if let Some(why) = why {
-        return Err(Refusal::new(libc::EINVAL, why));
+        return Err(Refusal::invalid(why));
     }
     let pd = if pd.is_null() { own_pd } else { pd };
     let mut cqs = MadeCqs::default();
+    // librdmacm takes the SRQ of the id unless the program names one.
     if init.srq.is_null() {
         init.srq = srq;
     }
@@ -145,11 +143,10 @@ pub(crate) extern "C" fn create_srq(
     pd: *mut ibv_pd,
     init: *mut ibv_srq_init_attr,
 ) -> c_int {
-    or_minus_one("rdma_create_srq", id, || {
+    zero_or_minus_one("rdma_create_srq", id, || {
         let of = CObject::<Id>::find(id)?;
         let pd = domain(&of, pd)?;
-        of.keep_srq(made(srq::create_srq(pd, init))?)?;
-        Ok(0)
+        of.keep_srq(made(srq::create_srq(pd, init))?)
     })
 }
 
@@ -157,7 +154,7 @@ pub(crate) extern "C" fn create_srq_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_srq_init_attr_ex,
 ) -> c_int {
-    or_minus_one("rdma_create_srq_ex", id, || {
+    zero_or_minus_one("rdma_create_srq_ex", id, || {
         let of = CObject::<Id>::find(id)?;
         present(init)?;
         let own = domain(&of, null_mut())?;
@@ -168,29 +165,28 @@ pub(crate) extern "C" fn create_srq_ex(
         }
         // SAFETY: one of ours, which stays for the call.
         let verbs = unsafe { (*of.seen()).verbs };
-        of.keep_srq(made(srq::create_srq_ex(verbs, from_mut(init)))?)?;
-        Ok(0)
+        of.keep_srq(made(srq::create_srq_ex(verbs, from_mut(init)))?)
     })
 }
 
-/// The domain `pd`, or that of the id if `pd` is null. Refuses an id that is not bound to a device or
-/// has an SRQ.
+/// The domain `pd`, or that of the id if `pd` is null. Refuses an id that is not bound to a device
+/// or has an SRQ.
 fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
     of.refresh()?;
     // SAFETY: one of ours, which stays for the call.
     let (verbs, own) = unsafe { ((*of.seen()).verbs, (*of.seen()).pd) };
     if verbs.is_null() {
-        return Err(Refusal::new(libc::EINVAL, UNBOUND));
+        return Err(Refusal::invalid(UNBOUND));
     }
     if of.more.own.lock().srq.is_some() {
-        return Err(Refusal::new(libc::EINVAL, "the id has an SRQ already"));
+        return Err(Refusal::invalid("the id has an SRQ already"));
     }
     Ok(if pd.is_null() { own } else { pd })
 }
 
 impl CObject<Id> {
-    /// Tells the engine which queue pair the program has written to the field `qp`, if any. librdmacm
-    /// reads the field in each call.
+    /// Tells the engine which queue pair the program has written to the field `qp`, if any.
+    /// librdmacm reads the field in each call.
     pub(super) fn follow_qp(&self) -> Result<()> {
         let mut own = self.more.own.lock();
         // SAFETY: one of ours, which stays for the call; programs may write the queue pair.

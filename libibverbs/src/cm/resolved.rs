@@ -11,8 +11,7 @@ use verbs_api::cm::CmEventType;
 use super::addrinfo::{self, Resolving};
 use super::calls::cm;
 use super::id::Id;
-use crate::c::object::CObject;
-use crate::c::result::{Refusal, Result, last_errno, or_minus_one, present};
+use crate::c::{CObject, Refusal, Result, last_errno, present, zero_or_minus_one};
 
 pub(crate) extern "C" fn resolve_addrinfo(
     id: *mut rdma_cm_id,
@@ -20,8 +19,9 @@ pub(crate) extern "C" fn resolve_addrinfo(
     service: *const c_char,
     hints: *const rdma_addrinfo,
 ) -> c_int {
-    or_minus_one("rdma_resolve_addrinfo", id, || {
+    zero_or_minus_one("rdma_resolve_addrinfo", id, || {
         let id = CObject::<Id>::find(id)?.hold();
+        // The id has room for one result.
         if !id.begin_to_resolve() {
             let what = "it resolves names already, or the result was not queried";
             return Err(Refusal::new(libc::EBUSY, what));
@@ -29,8 +29,7 @@ pub(crate) extern "C" fn resolve_addrinfo(
         id.resolve(node, service, hints).inspect_err(|_| {
             *id.more.resolving.lock() = Resolving::Nothing;
         })?;
-        id.complete(Verb::CmWriteEvent)?;
-        Ok(0)
+        id.complete(Verb::CmWriteEvent)
     })
 }
 
@@ -39,7 +38,7 @@ pub(crate) extern "C" fn query_addrinfo(
     id: *mut rdma_cm_id,
     info: *mut *mut rdma_addrinfo,
 ) -> c_int {
-    or_minus_one("rdma_query_addrinfo", id, || {
+    zero_or_minus_one("rdma_query_addrinfo", id, || {
         let id = CObject::<Id>::find(id)?;
         present(info)?;
         let mut resolving = id.more.resolving.lock();
@@ -53,7 +52,7 @@ pub(crate) extern "C" fn query_addrinfo(
         };
         // SAFETY: the program's, to be written (C's contract).
         unsafe { info.write(list.into_raw()) };
-        Ok(0)
+        Ok(())
     })
 }
 

@@ -1,5 +1,5 @@
-//! Sockets over RDMA (`rsocket`), which are not supported. The functions exist because programs that do
-//! not use them are linked with them all the same.
+//! Sockets over RDMA (`rsocket`), which are not supported. The functions exist because programs are
+//! linked with them even if they do not call them.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Once};
 use verbs_api::sync::Mutex;
 
 use crate::base::output;
-use crate::c::result::{last_errno, set_errno};
+use crate::c::{last_errno, set_errno};
 
 /// Open descriptors of `repoll_create`.
 static REPOLLS: LazyLock<Mutex<BTreeMap<RawFd, OwnedFd>>> = LazyLock::new(Mutex::default);

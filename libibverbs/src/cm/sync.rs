@@ -14,8 +14,7 @@ use super::event;
 use super::id::{self, Endpoint, Id};
 use super::qp;
 use super::unacknowledged::acknowledge;
-use crate::c::object::CObject;
-use crate::c::result::{Refusal, Result, last_errno, or_minus_one, present, silent};
+use crate::c::{CObject, Refusal, Result, last_errno, passed, present, silent, zero_or_minus_one};
 
 /// Time to resolve an address, and again to resolve a route, in milliseconds.
 const RESOLVE_MS: c_int = 2000;
@@ -26,23 +25,21 @@ pub(crate) extern "C" fn create_ep(
     pd: *mut ibv_pd,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    or_minus_one("rdma_create_ep", (), || {
+    zero_or_minus_one("rdma_create_ep", (), || {
         present(id)?;
-        present(info)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let info = unsafe { info.read() };
-        let ps = u32::try_from(info.ai_port_space).map_err(|_| {
-            let what = format!("ai_port_space is {}", info.ai_port_space);
-            Refusal::new(libc::EINVAL, what)
-        })?;
+        let info = unsafe { passed(info) }?;
+        let ps = u32::try_from(info.ai_port_space)
+            .map_err(|_| Refusal::invalid(format!("ai_port_space is {}", info.ai_port_space)))?;
         let made = id::create(null_mut(), null_mut(), ps)?;
         let ready = begin(&made, &info, pd, init);
+        // The program does not get an id that is not ready.
         ready.inspect_err(|_| {
             let _ = end(&made);
         })?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { id.write(made.seen()) };
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -60,6 +57,7 @@ fn begin(
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).qp_type = qp_type };
     }
+    // A passive endpoint makes its queue pairs when requests come.
     if info.ai_flags & RAI_PASSIVE != 0 {
         succeeded(bind_addr(id, info.ai_src_addr))?;
         // SAFETY: the program's, valid for the call (C's contract).
@@ -83,22 +81,24 @@ fn begin(
 /// The result of a function of this library, which has noted why it failed.
 fn succeeded(result: c_int) -> Result<()> {
     if result != 0 {
-        return Err(Refusal::noted(last_errno()));
+        return Err(Refusal::expected(last_errno()));
     }
     Ok(())
 }
 
-/// `rdma_get_request`: waits for a request to a listening endpoint. The id of the request has a queue
-/// pair if the endpoint has attributes for one.
+/// `rdma_get_request`: waits for a request to a listening endpoint. The id of the request has a
+/// queue pair if the endpoint has attributes for one.
 pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int {
-    or_minus_one("rdma_get_request", listen, || {
+    zero_or_minus_one("rdma_get_request", listen, || {
         let listener = CObject::<Id>::find(listen)?.hold();
         present(id)?;
+        // The lock is not held while the call waits.
         let (channel, endpoint) = {
             let own = listener.more.own.lock();
             let channel = own.channel.clone().ok_or_else(|| {
-                let what = "the id has an event channel of the program, which gives its requests";
-                Refusal::new(libc::EINVAL, what)
+                Refusal::invalid(
+                    "the id has an event channel of the program, which gives its requests",
+                )
             })?;
             (channel, own.endpoint)
         };
@@ -113,7 +113,7 @@ pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma
             (*made).event = event;
             id.write(made);
         }
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -125,8 +125,10 @@ fn take(event: *mut rdma_cm_event, endpoint: Option<Endpoint>) -> Result<*mut rd
         return Err(Refusal::expected(status));
     }
     if kind != RDMA_CM_EVENT_CONNECT_REQUEST {
-        let what = format!("the event is {}, and no request", CmEventType::from(kind));
-        return Err(Refusal::new(libc::EINVAL, what));
+        return Err(Refusal::invalid(format!(
+            "the event is {}, and no request",
+            CmEventType::from(kind)
+        )));
     }
     if let Some(Endpoint {
         pd,

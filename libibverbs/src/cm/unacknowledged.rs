@@ -9,7 +9,7 @@ use verbs_sim::Class;
 
 use super::calls::cm;
 use crate::base::per_process::PerProcess;
-use crate::c::result::{Refusal, Result};
+use crate::c::{Refusal, Result};
 
 /// The structure of the program, and the event that it points into.
 struct Read {
@@ -17,8 +17,8 @@ struct Read {
     event: CmEvent,
 }
 
-// SAFETY: the structure is the program's, as in C. Its pointers are those of objects, which any thread
-// may use.
+// SAFETY: the structure is the program's, as in C. Its pointers are those of objects, which any
+// thread may use.
 unsafe impl Send for Read {}
 
 /// The events, by the addresses that the program has.
@@ -52,7 +52,7 @@ pub(super) fn acknowledge(event: *mut rdma_cm_event) -> Result<()> {
 #[cold]
 fn unknown(event: *mut rdma_cm_event) -> Refusal {
     if event.is_null() {
-        return Refusal::new(libc::EINVAL, "the pointer to the event is NULL");
+        return Refusal::invalid("the pointer to the event is NULL");
     }
     let what = "the event was acknowledged before, or never read";
     Refusal::of(Class::OverAcknowledged, libc::EINVAL, what)

@@ -1,6 +1,5 @@
-//! Writing the trace and the diagnosis, once, when the process ends. A child after `fork` writes its
-//! own. Nothing is written after `_exit`: `verbsim exec` then has the facts that were recorded before
-//! (`record`).
+//! Writing the trace and the diagnosis, once, when the process ends. Nothing is written after
+//! `_exit`: `verbsim exec` then has the facts that were recorded before (`record`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
@@ -94,8 +93,12 @@ fn write_all(engine: &Engine, end: End) {
             Ok(()) => record_end(&diagnosis),
             Err(why) => record::unwritten(&format!("the diagnosis: {why}")),
         }
-        if suppressed > 0 && to.is_stderr() {
-            say_suppressed(suppressed);
+        match suppressed {
+            // A file has only the diagnosis.
+            _ if !to.is_stderr() => {}
+            0 => {}
+            1 => say("1 finding was suppressed"),
+            _ => say(format_args!("{suppressed} findings were suppressed")),
         }
     }
 }
@@ -120,6 +123,7 @@ fn diagnosis(end: End) -> (Diagnosis, usize) {
     let stuck = match end {
         End::ByItself => None,
         End::BySignal => Some(stuck::now()),
+        // A halt is not a hang, so waits are not reported.
         End::Halted => Some(Vec::new()),
     };
     let mut diagnosis = Stuck::diagnose(&engine().sim, qp::unposted(), stuck.as_deref());
@@ -135,14 +139,6 @@ fn diagnosis(end: End) -> (Diagnosis, usize) {
 pub(super) fn is_suppressed(finding: &Finding) -> bool {
     let place = || finding.site.map(place::name);
     config().suppressions().cover(finding.class(), place)
-}
-
-fn say_suppressed(count: usize) {
-    let what = match count {
-        1 => "1 finding was".to_owned(),
-        _ => format!("{count} findings were"),
-    };
-    say(format_args!("{what} suppressed"));
 }
 
 /// The text of a diagnosis, which is empty for a program without mistakes.

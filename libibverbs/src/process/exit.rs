@@ -6,7 +6,7 @@ use super::diagnosis::{self, End, has_output, write_once};
 use super::signals;
 use crate::engine::running;
 
-/// Opens the files that are written at the end, and registers for it if there is something to do.
+/// Opens the output files, and registers a function for the end of the process if it has work.
 pub(super) fn register(config: &Config) {
     diagnosis::open(config);
     let is_needed = has_output(config) || !config.fabric().is_private();

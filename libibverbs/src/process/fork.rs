@@ -1,4 +1,4 @@
-//! Forking: a child after `fork` makes an engine of its own.
+//! Forking. A child makes its own engine.
 
 use std::os::fd::AsRawFd;
 
@@ -22,8 +22,8 @@ pub(super) fn register() {
     };
 }
 
-/// Leaves objects, locks and descriptors to the parent: its other threads, which may have been using
-/// them, do not exist here.
+/// Leaves objects, locks and descriptors to the parent. Its other threads, which may have been
+/// using them, do not exist here.
 unsafe extern "C" fn in_child() {
     symbols::after_fork();
     record::after_fork();

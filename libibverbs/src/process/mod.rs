@@ -1,13 +1,13 @@
-//! What a process does around its calls: loading, forking, exiting, signals, and the diagnosis. It
-//! names every other folder; no other folder names it.
+//! Loading, forking, exits, signals, and the diagnosis: everything around the calls. It names every
+//! other folder; no other folder names it, except `export`.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `load` | the function that the loader calls; reading the configuration |
-//! | `fork` | what a child leaves to its parent |
-//! | `exit`, `signals`, `stuck` | ends of the process, by itself and by a signal; what its threads do then |
+//! | `fork` | a child after `fork` |
+//! | `exit`, `signals`, `stuck` | the end of the process, by itself or by a signal |
 //! | `report` | mistakes at the moment they happen |
-//! | `diagnosis`, `json`, `names`, `place` | what is written at the end, and its words |
+//! | `diagnosis`, `json`, `names`, `place` | writing at the end, and its words |
 //! | `control` | the functions behind `verbsim.h` |
 //! | `preload` | the library in `LD_PRELOAD` |
 

@@ -1,4 +1,5 @@
-//! Names in findings: devices as the program opens them, places by line, queues and channels by pointer.
+//! Names in findings: devices as the program opens them, places by line, queues and channels by
+//! pointer.
 
 use std::fmt::Display;
 
@@ -7,7 +8,7 @@ use verbs_api::{CompChannel, Cq};
 use verbs_sim::Names;
 
 use super::place;
-use crate::c::object::Kind;
+use crate::c::Kind;
 use crate::engine::Engine;
 use crate::verbs::cq;
 

@@ -1,7 +1,7 @@
 //! Names of places in the program, for the diagnosis.
 //!
-//! They are found here and not by the reader of the diagnosis, because only the process knows what it
-//! has loaded.
+//! They are found here and not by the reader of the diagnosis, because only the process knows what
+//! it has loaded.
 
 use std::ptr::with_exposed_provenance_mut;
 
@@ -20,15 +20,16 @@ pub(crate) fn name(site: Site) -> String {
     }
 }
 
-/// The name of a place with the known lines of the calls around it: `client.c:17, from client.c:40`.
+/// The name of a place with the known lines of the calls around it: `client.c:17, from
+/// client.c:40`.
 pub(crate) fn name_with_calls(site: Site) -> String {
     let around = around(site).into_iter();
     let around: String = around.map(|line| format!(", from {line}")).collect();
     name(site) + &around
 }
 
-/// The lines of the calls around a place, from the inside out. Inlined calls are known for any place,
-/// others only if they were noted.
+/// The lines of the calls around a place, from the inside out. Inlined calls are known for any
+/// place, others only if they were noted.
 pub(crate) fn around(site: Site) -> Vec<String> {
     let (place, around) = outwards(site);
     let lines = place.into_iter().skip(1).chain(around);
@@ -72,6 +73,7 @@ fn is_of_system(address: usize) -> bool {
 fn line(address: usize) -> Option<String> {
     let lines = lines(address);
     let of_program = lines.iter().find(|line| line.is_of_program());
+    // A line of the C++ library is better than none.
     let line = of_program.or_else(|| lines.iter().find(|line| !line.is_of_header()))?;
     Some(line.to_string())
 }

@@ -18,8 +18,8 @@ use crate::base::per_process::PerProcess;
 use crate::base::record;
 use crate::engine::{Engine, running};
 
-/// A debugger stops here, by `break verbsim_report`, when a mistake has been made: by this thread, unless
-/// it shows only in another one. The text describes it.
+/// A debugger stops here, by `break verbsim_report`, when a mistake has been made by this thread,
+/// or by another one if it shows only here. The text describes the mistake.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub(crate) extern "C" fn verbsim_report(finding: *const c_char) {
@@ -30,8 +30,8 @@ pub(crate) extern "C" fn verbsim_report(finding: *const c_char) {
 /// The mistakes that were recorded.
 #[derive(Default)]
 struct Recorded {
-    /// Their classes and places, and whether the program may still handle them. Those count less than
-    /// others of the same place, so they are recorded apart. Suppressed mistakes are included.
+    /// Their classes and places, and whether the program may still handle them. Those count less
+    /// than others of the same place, so they are recorded apart. Suppressed mistakes are included.
     places: Mutex<BTreeSet<(Class, Option<Site>, bool)>>,
     /// The classes whose help is in the record.
     helped: Mutex<BTreeSet<Class>>,

@@ -1,12 +1,12 @@
 //! The end of a process by a signal: first everything is written that its end by `exit` would have
 //! written.
 //!
-//! The signals are those by which people and tests end a program that hangs, and that of `abort`, by
-//! which an assertion ends it. The handler only wakes a thread of the library. This thread writes,
-//! and ends the process by the same signal. In the meantime the handler waits, so that the program
-//! does not notice: not every call continues after a handler. The handler returns after a while,
-//! since it may have interrupted anything, also the simulator with its lock. A program that handles
-//! a signal itself is not affected.
+//! The signals are those by which people and tests end a program that hangs, and that of `abort`,
+//! by which an assertion ends it. The handler only wakes a thread of the library. This thread
+//! writes, and ends the process by the same signal. In the meantime the handler waits, so that the
+//! program does not notice: not every call continues after a handler. The handler returns after a
+//! while, since it may have interrupted anything, also the simulator with its lock. A program that
+//! handles a signal itself is not affected.
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
@@ -37,8 +37,8 @@ const SIGNALS: [Signal; 4] = [
     Signal::SIGABRT,
 ];
 
-/// Time to get the simulator's lock. A program may hang with the lock, as in a handler for a fault in
-/// its own memory.
+/// Time to get the simulator's lock. A program may hang with the lock, as in a handler for a fault
+/// in its own memory.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Time to write.
@@ -66,8 +66,8 @@ unsafe impl Sync for Wake {}
 
 /// Watches for the signals that the program does not handle, if there is something to write.
 ///
-/// Called when the engine has started. Before that there is nothing to report, and handlers that the
-/// program or its language has installed by then are left alone.
+/// Called when the engine has started. Before that there is nothing to report, and handlers that
+/// the program or its language has installed by then are left alone.
 pub(super) fn watch(config: &Config) {
     // Miri has no signals.
     if !has_output(config) || cfg!(miri) {
@@ -83,14 +83,15 @@ pub(super) fn watch(config: &Config) {
     let named = thread::Builder::new().name("verbs-sim signals".to_owned());
     let is_started = named.spawn(wait).is_ok();
     let _ = before.thread_set_mask();
+    // Without the thread the default actions stay, and nothing is written.
     if is_started {
         OWNER.store(own_id(), Ordering::Release);
         SIGNALS.into_iter().for_each(handle);
     }
 }
 
-/// Waits for ever if a signal ends the process. Otherwise a call that the signal interrupted might let
-/// the program end it in another way first.
+/// Waits for ever if a signal ends the process. Otherwise a call that the signal interrupted might
+/// let the program end it in another way first.
 pub(super) fn wait_if_ending() {
     if SIGNAL.load(Ordering::Acquire) != 0 && OWNER.load(Ordering::Relaxed) == own_id() {
         loop {
@@ -107,7 +108,7 @@ fn own_id() -> i32 {
 /// Handles a signal whose action is the default one. Calls that it interrupts continue.
 fn handle(signal: Signal) {
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: changes nothing, and there is room for the result.
+    // SAFETY: changes nothing, and has room for the result.
     let is_known = unsafe { libc::sigaction(signal as c_int, null(), before.as_mut_ptr()) } == 0;
     // SAFETY: it was filled, or is zeros, which are an action too.
     let before = unsafe { before.assume_init() };

@@ -1,8 +1,8 @@
 //! What threads do when a signal ends the program, other than waiting in verbs: CQs that they poll
 //! without result, and channels that they wait for in `poll`, `select` or epoll.
 //!
-//! The kernel reports the system call of each thread. The thread that runs the handler of the signal
-//! is in another one by then; the registers that were saved for the handler have its call.
+//! The kernel reports the system call of each thread. The thread that runs the handler of the
+//! signal is in another one by then; the registers that were saved for the handler have its call.
 
 use std::ffi::{c_int, c_void};
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use verbs_api::sync::Mutex;
 use verbs_sim::Stuck;
 
-use crate::c::object::Kind;
+use crate::c::Kind;
 use crate::c::symbols;
 use crate::cm::channel::EventChannel;
 use crate::verbs::cq::{Channel, Cq};
@@ -84,8 +84,8 @@ impl Call {
         }
     }
 
-    /// Whether the call has a time limit. The limit is a number, where a negative one means none, or a
-    /// pointer.
+    /// Whether the call has a time limit. The limit is a number, where a negative one means none,
+    /// or a pointer.
     fn has_limit(self, arguments: Arguments) -> bool {
         let is_limit = |argument: usize| argument as c_int >= 0;
         match self {
@@ -110,6 +110,7 @@ impl Call {
                         i16::from_ne_bytes([events, more]),
                     )
                 });
+                // `poll` ignores negative descriptors.
                 let entries = entries.filter(|(fd, _)| *fd >= 0);
                 let (read, others): (Vec<_>, Vec<_>) =
                     entries.partition(|(_, events)| events & libc::POLLIN != 0);
@@ -165,6 +166,7 @@ impl Sleep {
         let of_cqs: Vec<_> = of_cqs.filter(|channel| is_here(&channel.more)).collect();
         let of_cm = EventChannel::arena().iter();
         let of_cm: Vec<_> = of_cm.filter(|channel| is_here(&channel.more)).collect();
+        // A thread that waits for other descriptors too is not certain to be stuck.
         let others = descriptors.len() - of_cqs.len() - of_cm.len();
         let or = if others > 0 || for_others {
             Some("for other descriptors")
@@ -231,13 +233,13 @@ impl Interrupted {
     }
 }
 
-/// Keeps the registers of the thread that a handler has interrupted. A handler may do that. Machines
-/// other than x86-64 overwrite the first argument with the result of the call.
+/// Keeps the registers of the thread that a handler has interrupted. A handler may call this.
+/// Machines other than x86-64 overwrite the first argument with the result of the call.
 ///
 /// # Safety
 /// `context` is the third argument of a handler.
 pub(super) unsafe fn interrupts(context: *const c_void) {
-    // SAFETY: that is what the third argument points to.
+    // SAFETY: the third argument points to this type.
     let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext };
     #[cfg(target_arch = "x86_64")]
     {

@@ -8,7 +8,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-use crate::c::result::{Object, Refusal, or_minus_one, pointer, set_errno, status};
+use crate::c::{Object, Refusal, or_minus_one, pointer, set_errno, status};
 
 macro_rules! absent {
     (@object) => { () };

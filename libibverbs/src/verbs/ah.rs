@@ -7,8 +7,10 @@ use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 
 use super::context::context_of;
 use super::domain::Pd;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Refusal, Result, not_null, or_minus_one, pointer, present, status};
+use crate::c::{
+    CObject, Held, Refusal, Result, kinds, not_null, passed, pointer, present, status,
+    zero_or_minus_one,
+};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -57,12 +59,12 @@ pub(crate) extern "C" fn init_ah_from_wc(
     grh: *mut ibv_grh,
     attr: *mut ibv_ah_attr,
 ) -> c_int {
-    or_minus_one("ibv_init_ah_from_wc", context, || {
+    zero_or_minus_one("ibv_init_ah_from_wc", context, || {
         present(attr)?;
         let back = back(context, port, wc, grh)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { attr.write(back) };
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -87,15 +89,15 @@ fn back(
 ) -> Result<ibv_ah_attr> {
     /// `IBV_WC_GRH`
     const GRH: u32 = 1;
-    present(wc)?;
     // SAFETY: the program's, valid for the call (C's contract).
-    let wc = unsafe { wc.read() };
+    let wc = unsafe { passed(wc) }?;
     let route = match wc.wc_flags & GRH {
+        // Without a GRH the LID leads back.
         0 => None,
         _ => {
             not_null(grh)?;
-            // SAFETY: the program's, valid for the call. It need not be aligned: it is read as bytes
-            // (C's contract).
+            // SAFETY: the program's, valid for the call. It need not be aligned: it is read as
+            // bytes (C's contract).
             let bytes = unsafe { grh.cast::<[u8; Grh::BYTES]>().read() };
             let grh = Grh::read(&bytes).ok_or_else(no_grh)?;
             Some(grh.back(own_gid(context_of(context)?, port, &grh)?))
@@ -113,6 +115,7 @@ fn back(
 /// The index of the GID to which a datagram was sent. A multicast GID is not in the port's table.
 fn own_gid(context: Context, port: u8, grh: &Grh) -> Result<u8> {
     let gid_types = match grh.next_header {
+        // RoCE version 1 and InfiniBand share a next header.
         Grh::UDP => [GidType::RoceV2; 2],
         Grh::IBA => [GidType::Ib, GidType::RoceV1],
         _ => return Err(no_grh()),
@@ -142,5 +145,5 @@ fn not_own(port: u8, grh: &Grh) -> Refusal {
         "the datagram came to {}, which is no GID of port {port}",
         grh.dgid
     );
-    Refusal::new(libc::EINVAL, what)
+    Refusal::invalid(what)
 }

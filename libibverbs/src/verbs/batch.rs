@@ -1,9 +1,9 @@
 //! Batches of sends (`ibv_wr_*`), which are posted as a whole or not at all.
 //!
-//! From `ibv_wr_start` to its end a batch belongs to the thread that started it. Another thread that
-//! starts one waits; its other calls are refused. An invalid request is remembered, and fails the
-//! batch at its completion. So does a second start by the same thread, which would have to wait for
-//! itself. Destroying the queue pair ends the batch and wakes the threads that wait for it.
+//! From `ibv_wr_start` to its end a batch belongs to the thread that started it. Another thread
+//! that starts one waits; its other calls are refused. An invalid request is remembered, and fails
+//! the batch at its completion. So does a second start by the same thread, which would have to wait
+//! for itself. Destroying the queue pair ends the batch and wakes the threads that wait for it.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use verbs_api::{Dest, Handle, SendFlags, SendOp, SendOps, SendWr, Sge};
 use verbs_sim::{Class, Misuse, Sleeping, Unposted};
 
 use crate::c::caller;
-use crate::c::result::{Refusal, Result};
+use crate::c::{Refusal, Result};
 use crate::engine::engine;
 
 /// The contents of a batch. It is empty between batches.
@@ -119,7 +119,7 @@ impl Batch {
                 }
                 turn if turn == this => {
                     state.note_own(call);
-                    let noted = || Refusal::noted(libc::EINVAL);
+                    let noted = || Refusal::expected(libc::EINVAL);
                     state.building.refused.get_or_insert_with(noted);
                     return Ok(());
                 }
@@ -127,6 +127,7 @@ impl Batch {
                     let _sleeping = call.sleeps(state.begun_at);
                     self.ended.wait(&mut state);
                 }
+                // The queue pair was destroyed while this thread waited.
                 Turn::Over => return Err(state.misplaced(call)),
             }
         }
@@ -161,6 +162,7 @@ impl Batch {
             Some(refusal) => Err(refusal),
             None => post(&state.building),
         };
+        // The batch ends, whether it was posted or not.
         state.building.clear();
         state.turn = Turn::Free;
         self.ended.notify_all();
@@ -173,6 +175,7 @@ impl Batch {
     pub(super) fn passed_over(&self, call: Call) {
         if caller::is_named() {
             let state = self.state.lock();
+            // Another thread's batch does not matter: drivers let posts of other threads wait.
             if state.turn == Turn::this_thread() {
                 state.note_own(call);
             }
@@ -219,7 +222,7 @@ impl State {
             }
             Turn::Over => call.note(Class::Destroyed, "it was destroyed", None),
         }
-        Refusal::noted(libc::EINVAL)
+        Refusal::expected(libc::EINVAL)
     }
 
     /// Notes a call that does not belong in a batch of its own thread.

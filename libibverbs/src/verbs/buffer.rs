@@ -1,7 +1,7 @@
 //! Buffers that the library allocates for a program (`ibv_alloc_buf`).
 //!
-//! A driver may have them in memory of its own kind. Here they are pages of the process, as with
-//! every driver that has no such kind, and a region of one is a region of the program's memory.
+//! A driver may allocate them in memory of a special kind. Here they are pages of the process, as
+//! with every driver without such memory, and a region of one is a region of the program's memory.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -11,32 +11,33 @@ use verbs_api::sync::Mutex;
 use verbs_sim::Class;
 
 use super::domain::Pd;
-use crate::c::object::{CObject, Found, Held, kinds};
-use crate::c::result::{Refusal, Result, or_minus_one, pointer, present, silent};
+use crate::c::{
+    CObject, Found, Held, Refusal, Result, kinds, or_minus_one, pointer, present, silent,
+};
 
 kinds! {
     /// Buffers, which the engine does not know. Their handle is that of their domain.
     Buffer: ibv_buf as ibv_buf, Pd, More, named |_buffer| "the buffer".to_owned();
 }
 
-/// What a buffer has in addition to its structure.
+/// Values of a buffer that its structure lacks.
 pub(crate) struct More {
     pd: Held<Pd>,
     memory: Mutex<Option<Pages>>,
     size: usize,
 }
 
-/// Memory of the C library, which is aligned to a page and freed with this.
+/// Memory of the C library, aligned to a page. Dropping it frees the memory.
 struct Pages(*mut c_void);
 
-// SAFETY: nothing here looks into the memory, and any thread may free it.
+// SAFETY: nothing here reads the memory, and any thread may free it.
 unsafe impl Send for Pages {}
 
 impl Pages {
     fn new(size: usize) -> Result<Self> {
         const PAGE: usize = 4096;
         let mut memory = null_mut();
-        // SAFETY: there is room for a pointer, and the alignment is a power of two.
+        // SAFETY: the call writes a pointer. The alignment is a power of two.
         match unsafe { libc::posix_memalign(&mut memory, PAGE, size) } {
             0 => Ok(Self(memory)),
             errno => {
@@ -49,12 +50,12 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: it is of `posix_memalign`, and freed once.
+        // SAFETY: allocated by `posix_memalign`, and freed once.
         unsafe { libc::free(self.0) }
     }
 }
 
-/// Returns the memory, and writes the buffer's handle to `buf`.
+/// `ibv_alloc_buf`. Returns the memory, and writes the buffer's handle to `buf`.
 pub(crate) extern "C" fn alloc_buf(
     pd: *mut ibv_pd,
     size: usize,
@@ -83,7 +84,8 @@ pub(crate) extern "C" fn alloc_buf(
     })
 }
 
-/// A region of the buffer keeps nothing of it: as after `free`, no work may use it.
+/// `ibv_free_buf`. A region of the buffer does not keep the memory: as after `free`, no work may
+/// use it.
 pub(crate) extern "C" fn free_buf(buf: *mut ibv_buf) {
     silent("ibv_free_buf", buf, || {
         let buffer = CObject::<Buffer>::find(buf)?;
@@ -93,7 +95,7 @@ pub(crate) extern "C" fn free_buf(buf: *mut ibv_buf) {
     });
 }
 
-/// Refuses what is not a part of this buffer, and a buffer of another domain.
+/// Refuses memory that is not a part of this buffer, and a buffer of another domain.
 pub(crate) fn check_part(
     pd: &Found<Pd>,
     buf: *mut ibv_buf,
@@ -109,14 +111,16 @@ pub(crate) fn check_part(
     let start = start.unwrap_or(null_mut()) as u64;
     let size = buffer.more.size as u64;
     let offset = (addr as u64).checked_sub(start);
+    // The sum of offset and length could overflow.
     if offset.is_none_or(|offset| offset > size || length as u64 > size - offset) {
-        let what = format!("{length} bytes from {addr:p} on are not in the buffer of {size} bytes");
-        return Err(Refusal::new(libc::EINVAL, what));
+        return Err(Refusal::invalid(format!(
+            "{length} bytes from {addr:p} on are not in the buffer of {size} bytes"
+        )));
     }
     Ok(())
 }
 
-/// No buffer here is a dma-buf.
+/// `ibv_export_buf_dmabuf_fd`. Buffers are not dma-bufs.
 pub(crate) extern "C" fn export_buf_dmabuf_fd(buf: *mut ibv_buf) -> c_int {
     or_minus_one("ibv_export_buf_dmabuf_fd", buf, || {
         CObject::<Buffer>::find(buf)?;

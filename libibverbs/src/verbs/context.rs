@@ -9,8 +9,7 @@ use verbs_api::Context;
 use verbs_api::sync::Mutex;
 
 use crate::base::per_process::PerProcess;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::Result;
+use crate::c::{CObject, Held, Result, kinds};
 
 kinds! {
     /// Contexts. A program points to the last member of the structure.
@@ -25,7 +24,7 @@ pub(super) type Open = BTreeMap<File, Vec<Held<OpenDevice>>>;
 
 static OPEN: PerProcess<Mutex<Open>> = PerProcess::new();
 
-/// What a context has in addition to its structure.
+/// Values of a context that its structure lacks.
 pub(crate) struct More {
     /// The descriptor of its asynchronous events, until it is closed.
     pub(super) async_fd: Mutex<Option<OwnedFd>>,

@@ -15,8 +15,10 @@ use super::domain::Pd;
 use super::iteration::Iteration;
 use crate::c::blocking::{self, Begun, Next, set_blocking};
 use crate::c::caller;
-use crate::c::object::{CObject, Found, Held, kinds};
-use crate::c::result::{Refusal, Result, count, not_null, pointer, quick_status, silent, status};
+use crate::c::{
+    CObject, Found, Held, Refusal, Result, count, kinds, not_null, pointer, quick_status, silent,
+    status,
+};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -26,7 +28,7 @@ kinds! {
     Cq: ibv_cq_ex as ibv_cq | ibv_cq_ex, Cq, More, numbered Cq;
 }
 
-/// What a CQ has in addition to its structure.
+/// Values of a CQ that its structure lacks.
 pub(crate) struct More {
     /// The iteration over an extended one.
     pub(super) iteration: Option<Iteration>,
@@ -119,6 +121,7 @@ pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
     pointer("ibv_create_comp_channel", context, || {
         let sim = &engine().sim;
         let handle = sim.create_comp_channel(context_of(context)?)?;
+        // Without a descriptor the program could not wait, so the channel is not kept.
         let fd = sim.channel_fd(handle).inspect_err(|_| {
             let _ = sim.destroy_comp_channel(handle);
         })?;
@@ -244,6 +247,7 @@ pub(super) fn make(
             context,
             channel,
             cq_context,
+            // A device may give more entries than were asked for.
             cqe: int(unobserved().query_cq(handle)?.cqe),
             ..ibv_cq::default()
         };
@@ -305,19 +309,20 @@ pub(crate) extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
 pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
     count("ibv_poll_cq", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
-        let entries = usize::try_from(entries).map_err(|_| {
-            let what = format!("{entries} completions are asked for");
-            Refusal::new(libc::EINVAL, what)
-        })?;
+        let entries = usize::try_from(entries)
+            .map_err(|_| Refusal::invalid(format!("{entries} completions are asked for")))?;
         if entries > 0 {
+            // Without room for completions the pointer is not used.
             not_null(wc)?;
         }
         let taken = match entries {
+            // Most programs poll for one completion, which needs little room on the stack.
             0 | 1 => take::<1>(&cq, entries, wc),
             _ => take_many(&cq, entries, wc),
         };
         let taken = taken?;
         if entries > 0 {
+            // A poll without room finds nothing, whatever is there.
             cq.more.empty_polls.note(taken);
         }
         Ok(taken as c_int)
@@ -336,6 +341,7 @@ fn take_many(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
             got => got?,
         };
         taken += got;
+        // The queue is empty.
         if got < now {
             break;
         }

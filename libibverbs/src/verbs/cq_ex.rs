@@ -18,11 +18,11 @@ use super::context::context_of;
 use super::cq::{self, Cq, Wanted};
 use super::domain::Pd;
 use super::iteration::Iteration;
-use crate::base::thread::entry;
+use crate::base::thread::entries;
 use crate::c::caller;
-use crate::c::object::{CObject, Found};
-use crate::c::result::{
-    Refusal, Result, known_bits, or_zero, pointer, present, same_context, silent, status,
+use crate::c::{
+    CObject, Found, Refusal, Result, known_bits, or_zero, passed, pointer, present, same_context,
+    silent, status,
 };
 use crate::engine::engine;
 
@@ -43,9 +43,12 @@ pub(crate) extern "C" fn create_cq_ex(
         };
         if let Some(pd) = &parent {
             same_context(pd.handle, context_of(context)?)?;
+            // Drivers refuse a domain that is not a parent domain.
             if !pd.is_parent() {
-                let what = format!("{} is no parent domain", pd.handle);
-                return Err(Refusal::new(libc::EINVAL, what));
+                return Err(Refusal::invalid(format!(
+                    "{} is no parent domain",
+                    pd.handle
+                )));
             }
         }
         let asked = ibv_cq_init_attr_ex::from_c(&raw, None);
@@ -71,15 +74,14 @@ pub(crate) extern "C" fn create_cq_ex(
 pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int {
     status("ibv_modify_cq", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         if attr.attr_mask != IBV_CQ_ATTR_MODERATE {
             let what = format!(
                 "attr_mask is {:#x}, allowed is IBV_CQ_ATTR_MODERATE",
                 attr.attr_mask
             );
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(what));
         }
         let moderation = ibv_moderate_cq::from_c(&attr.moderate);
         Ok(engine().sim.modify_cq(cq.handle, &moderation)?)
@@ -89,24 +91,11 @@ pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_att
 /// The structure of an extended queue without its plain part: its functions. In C they are null for
 /// other queues.
 fn functions() -> ibv_cq_ex {
-    ibv_cq_ex {
-        start_poll: Some(entry!(start_poll)),
-        next_poll: Some(entry!(next_poll)),
-        end_poll: Some(entry!(end_poll)),
-        read_opcode: Some(entry!(read_opcode)),
-        read_vendor_err: Some(entry!(read_vendor_err)),
-        read_byte_len: Some(entry!(read_byte_len)),
-        read_imm_data: Some(entry!(read_imm_data)),
-        read_qp_num: Some(entry!(read_qp_num)),
-        read_src_qp: Some(entry!(read_src_qp)),
-        read_wc_flags: Some(entry!(read_wc_flags)),
-        read_slid: Some(entry!(read_slid)),
-        read_sl: Some(entry!(read_sl)),
-        read_dlid_path_bits: Some(entry!(read_dlid_path_bits)),
-        read_completion_ts: Some(entry!(read_completion_ts)),
-        read_completion_wallclock_ns: Some(entry!(read_completion_wallclock_ns)),
-        ..ibv_cq_ex::default()
-    }
+    entries!(ibv_cq_ex {
+        start_poll next_poll end_poll read_opcode read_vendor_err read_byte_len read_imm_data
+        read_qp_num read_src_qp read_wc_flags read_slid read_sl read_dlid_path_bits
+        read_completion_ts read_completion_wallclock_ns
+    })
 }
 
 impl CObject<Cq> {
@@ -114,8 +103,7 @@ impl CObject<Cq> {
     #[inline]
     fn iteration(&self) -> Result<&Iteration> {
         self.more.iteration.as_ref().ok_or_else(|| {
-            let what = "it was not made by ibv_create_cq_ex, so nothing can iterate over it";
-            Refusal::new(libc::EINVAL, what)
+            Refusal::invalid("it was not made by ibv_create_cq_ex, so nothing can iterate over it")
         })
     }
 }
@@ -129,9 +117,9 @@ fn find(cq: *mut ibv_cq_ex) -> Result<Found<Cq>> {
 extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int {
     status("ibv_start_poll", cq, || {
         let found = find(cq)?;
-        // SAFETY: the program's, valid for the call, if there is one: a mask (C's contract).
+        // SAFETY: the program's, or null; its mask comes first (C's contract).
         if !attr.is_null() && unsafe { attr.read_unaligned() }.comp_mask != 0 {
-            return Err(Refusal::new(libc::EINVAL, "comp_mask is not 0"));
+            return Err(Refusal::invalid("comp_mask is not 0"));
         }
         let turn = found
             .iteration()?
@@ -163,8 +151,8 @@ extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
         engine().sim.end_poll(found.handle)?;
         turn.set(None);
         drop(turn);
-        // SAFETY: an iteration was open, and only this thread could have started it: `start_poll` has
-        // forgotten the guard.
+        // SAFETY: an iteration was open, and only this thread could have started it: `start_poll`
+        // has forgotten the guard.
         unsafe { iteration.end() };
         Ok(())
     });
@@ -183,8 +171,8 @@ fn show(cq: &CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
     Ok(())
 }
 
-/// Functions that read a field of a completion. A field that the queue was not made with is 0, and so
-/// is each field outside of an iteration. Fields with `if good` are defined only if the work
+/// Functions that read a field of a completion. A field that the queue was not made with is 0, and
+/// so is each field outside of an iteration. Fields with `if good` are defined only if the work
 /// succeeded (WC-01).
 macro_rules! readers {
     ($( $name:ident: $type:ty = $(if $good:ident)? |$wc:ident, $reader:ident| $value:expr; )*) => { $(
@@ -216,7 +204,7 @@ impl Reader {
                 Class::Iterated,
                 format_args!("no iteration over {} is open", self.cq.handle),
             );
-            Refusal::noted(libc::EINVAL)
+            Refusal::expected(libc::EINVAL)
         })
     }
 

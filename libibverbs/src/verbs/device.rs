@@ -12,7 +12,7 @@ use verbs_api::{Transport, Verbs};
 
 use super::sysfs::paths::paths;
 use crate::base::per_process::PerProcess;
-use crate::c::result::{Refusal, Result, not_null, or_minus_one, or_zero, pointer};
+use crate::c::{Refusal, Result, not_null, or_minus_one, or_zero, pointer};
 use crate::engine::engine;
 
 /// Programs keep pointers to devices, so a child after `fork` has the list of its parent.
@@ -75,10 +75,11 @@ pub(super) fn number_of(device: *mut ibv_device) -> Result<usize> {
     })
 }
 
-/// A list for the program, which frees it. A null pointer ends it. Its length goes to `count` if the
-/// program wants to know it.
+/// A list for the program, which frees it. A null pointer ends it. Its length goes to `count` if
+/// the program wants to know it.
 pub(crate) fn null_terminated<T>(all: &[*mut T], count: *mut c_int) -> Result<*mut *mut T> {
-    // SAFETY: the size is above zero. Zero bytes are null pointers, the last of which ends the list.
+    // SAFETY: the size is above zero. Zero bytes are null pointers, the last of which ends the
+    // list.
     let list = unsafe { libc::calloc(all.len() + 1, size_of::<*mut T>()) };
     let list: *mut *mut T = list.cast();
     if list.is_null() {

@@ -1,8 +1,8 @@
 //! Device memory: a small memory of the device itself. Programs reach it by copies, and as regions
 //! whose addresses are offsets.
 //!
-//! Here it is memory of this library, and for the engine such a region is one of the caller's memory.
-//! A device whose regions cannot have offsets for addresses has no such memory.
+//! Here it is memory of this library, and for the engine such a region is one of the caller's
+//! memory. A device whose regions cannot have offsets for addresses has no such memory.
 
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
@@ -17,8 +17,7 @@ use super::context::{OpenDevice, context_of};
 use super::device::number_of;
 use super::domain::Users;
 use crate::base::per_process::PerProcess;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Refusal, Result, no_values, pointer, present, silent, status};
+use crate::c::{CObject, Held, Refusal, Result, kinds, no_values, passed, pointer, silent, status};
 use crate::engine::engine;
 
 kinds! {
@@ -35,7 +34,7 @@ type ByContext = BTreeMap<Context, BTreeMap<u64, Held<Dm>>>;
 /// Bytes that are allocated, by device.
 static ALLOCATED: PerProcess<Mutex<Vec<usize>>> = PerProcess::new();
 
-/// What a device memory has in addition to its structure. One that was imported uses that of the
+/// Values of a device memory that its structure lacks. One that was imported uses those of the
 /// first.
 #[derive(Default)]
 pub(crate) struct More {
@@ -67,6 +66,7 @@ const SIZE: usize = 128 << 10;
 impl Memory {
     fn new(device: usize, length: usize) -> Result<Self> {
         let mut taken = ALLOCATED.get_or_default().lock();
+        // Devices are counted from their first use on.
         let devices = taken.len().max(device + 1);
         taken.resize(devices, 0);
         if length > SIZE - taken[device] {
@@ -155,12 +155,11 @@ pub(crate) extern "C" fn alloc_dm(
     pointer("ibv_alloc_dm", context, || {
         let of = CObject::<OpenDevice>::find(context)?;
         if max_size() == 0 {
-            let what = "the device has no memory of its own";
-            return Err(Refusal::unsupported(what));
+            return Err(Refusal::unsupported("the device has no memory of its own"));
         }
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
+        // The memory starts on a page, which is the largest alignment here.
         let is_aligned = attr.log_align_req <= PAGE.ilog2();
         if attr.comp_mask != 0 || attr.length == 0 || !is_aligned {
             let what = format!(
@@ -170,7 +169,7 @@ pub(crate) extern "C" fn alloc_dm(
                 attr.comp_mask,
                 PAGE.ilog2()
             );
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(what));
         }
         // SAFETY: one of ours, which stays for the call.
         let device = number_of(unsafe { (*of.seen()).device })?;
@@ -266,9 +265,11 @@ fn with_part(
     let part = memory.part(offset, length);
     let part = part.ok_or_else(|| memory.lacks(libc::EFAULT, offset, length))?;
     if !offset.is_multiple_of(4) || !length.is_multiple_of(4) {
-        let what = format!("offset {offset} or length {length} is not a multiple of 4");
-        return Err(Refusal::new(libc::EINVAL, what));
+        return Err(Refusal::invalid(format!(
+            "offset {offset} or length {length} is not a multiple of 4"
+        )));
     }
+    // A copy of no bytes needs no memory.
     if own.is_null() && length > 0 {
         return Err(no_values(own, length));
     }

@@ -1,9 +1,8 @@
-//! Protection domains; parent domains, which stand for one; and thread domains.
+//! Protection domains, parent domains, and thread domains.
 //!
-//! The engine knows only protection domains and the objects in each. An object that is made through a
-//! parent domain is made in the protection domain that the parent stands for. This file counts the users of
-//! parent domains and of thread domains. A thread domain has no other effect: all threads can use every
-//! object.
+//! The engine knows only protection domains. An object that is made through a parent domain is made
+//! in the protection domain of the parent. This file counts the users of parent domains and of
+//! thread domains. A thread domain has no other effect: all threads can use every object.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -17,8 +16,9 @@ use verbs_api::{Handle, Verbs};
 use verbs_sim::Class;
 
 use super::context::context_of;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Refusal, Result, pointer, present, same_context, silent, status};
+use crate::c::{
+    CObject, Held, Refusal, Result, kinds, pointer, present, same_context, silent, status,
+};
 use crate::engine::engine;
 
 kinds! {
@@ -28,13 +28,13 @@ kinds! {
     Td: ibv_td as ibv_td, Context, Users, named |_td| "the thread domain".to_owned();
 }
 
-/// What a domain has in addition to its structure.
+/// Values of a domain that its structure lacks.
 #[derive(Default)]
 pub(crate) struct More {
-    /// Of a protection domain the parent domains; of a parent domain all.
+    /// For a protection domain the parent domains, for a parent domain all objects.
     users: Users,
     stands_for: Option<Parent>,
-    /// The engine's is gone.
+    /// The protection domain was deallocated in the engine.
     is_deallocated: AtomicBool,
 }
 
@@ -43,7 +43,7 @@ struct Parent {
     td: Option<Held<Td>>,
 }
 
-/// How many objects use one.
+/// The number of users.
 #[derive(Default)]
 pub(crate) struct Users(AtomicU32);
 
@@ -68,20 +68,20 @@ impl Users {
 }
 
 impl CObject<Pd> {
-    /// Makes an object in this domain, which then is in use until [`left`](Self::left).
+    /// Makes an object in this domain. The object uses the domain until [`left`](Self::left).
     pub(crate) fn within<T>(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
         self.entered();
         make().inspect_err(|_| self.left())
     }
 
-    /// One more object is in it.
+    /// Counts one more object.
     pub(crate) fn entered(&self) {
         if self.is_parent() {
             self.more.users.add();
         }
     }
 
-    /// An object of it is gone.
+    /// Counts one object less.
     pub(crate) fn left(&self) {
         if self.is_parent() {
             self.more.users.remove();
@@ -92,15 +92,12 @@ impl CObject<Pd> {
         self.more.stands_for.is_some()
     }
 
-    /// Where the users of this one are counted: a protection domain and its imports are one.
+    /// The domain that counts the users: a protection domain and its imports are one.
     fn counted(&self) -> &Self {
-        match self.is_parent() {
-            true => self,
-            false => self.first(),
-        }
+        if self.is_parent() { self } else { self.first() }
     }
 
-    /// The context that the program made it with.
+    /// The context that the program passed.
     pub(crate) fn context(&self) -> *mut ibv_context {
         // SAFETY: one of ours, which stays for the call.
         unsafe { (*self.raw()).context }
@@ -115,7 +112,7 @@ pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     })
 }
 
-/// Of any domain. With a parent domain only what it adds to its protection domain goes.
+/// `ibv_dealloc_pd`, of any domain. A parent domain does not take its protection domain along.
 pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     status("ibv_dealloc_pd", pd, || {
         let pd = CObject::<Pd>::find(pd)?;
@@ -130,6 +127,7 @@ pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
             return Ok(());
         };
         pd.end()?;
+        // `end` succeeds once, so users are counted down once.
         parent.pd.more.users.remove();
         if let Some(td) = &parent.td {
             td.more.remove();
@@ -138,9 +136,9 @@ pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     })
 }
 
-/// What a parent domain may have, all without an effect: functions that allocate memory for queues,
-/// which are not in the program's memory here, and buffers that a confidential guest shares with
-/// its host.
+/// Attributes of a parent domain. All are without effect: functions that allocate memory for
+/// queues, which are not in the program's memory here, and buffers that a confidential guest shares
+/// with its host.
 const KNOWN: u32 = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS
     | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT
     | IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC;
@@ -156,6 +154,7 @@ pub(crate) extern "C" fn alloc_parent_domain(
         // (C's contract).
         let (pd, td, comp_mask) = unsafe { ((*attr).pd, (*attr).td, (*attr).comp_mask) };
         let own = CObject::<Pd>::find(pd)?;
+        // A parent domain of a parent domain uses the latter, so that it stays in use.
         let pd = if own.is_parent() {
             own.hold()
         } else {
@@ -169,8 +168,9 @@ pub(crate) extern "C" fn alloc_parent_domain(
         }
         let unknown = comp_mask & !KNOWN;
         if unknown != 0 {
-            let what = format!("comp_mask has {unknown:#x}, which is not known here");
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(format!(
+                "comp_mask has {unknown:#x}, which is not known here"
+            )));
         }
         let more = More {
             users: Users::default(),
@@ -199,7 +199,7 @@ pub(crate) extern "C" fn alloc_td(
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         if unsafe { (*attr).comp_mask } != 0 {
-            return Err(Refusal::new(libc::EINVAL, "comp_mask is not 0"));
+            return Err(Refusal::invalid("comp_mask is not 0"));
         }
         let td = CObject::<Td>::make(of, Users::default(), || ibv_td { context });
         Ok(td?.seen())
@@ -231,7 +231,7 @@ pub(crate) extern "C" fn unimport_pd(pd: *mut ibv_pd) {
     silent("ibv_unimport_pd", pd, || {
         let pd = CObject::<Pd>::find(pd)?;
         if pd.is_parent() {
-            return Err(Refusal::new(libc::EINVAL, "the object was not imported"));
+            return Err(Refusal::invalid("the object was not imported"));
         }
         pd.end_import()
     });

@@ -10,8 +10,7 @@ use super::cq::Cq;
 use super::qp::{self, Qp};
 use super::srq::Srq;
 use crate::c::blocking::{self, Begun, Next};
-use crate::c::object::{CObject, Held, Kind};
-use crate::c::result::{Refusal, Result, present, silent};
+use crate::c::{CObject, Held, Kind, Refusal, Result, passed, present, silent};
 use crate::engine::{engine, unobserved};
 
 pub(crate) extern "C-unwind" fn get_async_event(
@@ -71,15 +70,16 @@ fn target(qp: verbs_api::Qp) -> Result<Held<Qp>> {
     found.ok_or(Refusal::expected(libc::EIO))
 }
 
-/// `ibv_ack_async_event`. Events of a device or a port need no acknowledgement: nothing waits for it.
+/// `ibv_ack_async_event`. Events of a device or a port need no acknowledgement: nothing waits for
+/// it.
 pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
     silent("ibv_ack_async_event", (), || {
-        present(event)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let event = unsafe { event.read() };
+        let event = unsafe { passed(event) }?;
         let event_type = AsyncEventType::from(event.event_type);
         let pointer = event.element;
         let (context, element) = match ElementType::of(event_type) {
+            // The type of the event decides what its element points to.
             ElementType::Cq => of::<Cq, _>(pointer, Element::Cq)?,
             ElementType::Qp => of::<Qp, _>(pointer, Element::Qp)?,
             ElementType::Srq => of::<Srq, _>(pointer, Element::Srq)?,

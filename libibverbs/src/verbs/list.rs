@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use verbs_abi::{ibv_recv_wr, ibv_send_wr, ibv_sge};
 use verbs_api::{PostError, RecvWr, Sge};
 
-use crate::c::result::{Refusal, Result, no_values};
+use crate::c::{Refusal, Result, no_values};
 
 /// Posts a list of receives to a queue of `max_wr` requests with at most `max_sge` entries each.
 #[inline]
@@ -118,7 +118,7 @@ impl<W: Linked> Part<W> {
         successors(link(self.first), move |wr| link(wr.next())).take(self.most)
     }
 
-    /// Posts them, each converted to what the engine takes.
+    /// Converts the requests for the engine, and posts them.
     #[inline]
     pub(super) fn post<'a, R>(
         &self,
@@ -166,6 +166,7 @@ impl<W: Linked> Part<W> {
         match (post(&list), refused) {
             (Ok(()), None) => Ok(rest),
             (Ok(()), Some(refusal)) => Err((rest, refusal)),
+            // The engine has posted the requests before the bad one.
             (Err(failed), _) => {
                 let before = self.requests().take(failed.bad_wr).last();
                 Err((before.map_or(self.first, W::next), failed.into()))

@@ -1,4 +1,4 @@
-//! Whether a process has the memory it wants to register.
+//! Whether the process has the memory that it registers.
 
 use std::fmt;
 use std::fs::File;
@@ -14,7 +14,7 @@ struct Mapping {
     writable: bool,
 }
 
-/// What a process does not have, or may not use as it wants to.
+/// Memory that the process does not have, or may not use as it asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
     addr: u64,
@@ -42,11 +42,11 @@ impl fmt::Display for Missing {
     }
 }
 
-/// What of it is not mapped, or not for writing if that is asked for: the kernel finds out when it
-/// pins pages. Without `/proc` nothing is known against it.
+/// The first address that is not mapped, or not for writing if that is asked for. The kernel finds
+/// out when it pins pages. Without `/proc` all memory counts as mapped.
 ///
-/// The kernel is asked for those mappings alone, however many there are; before Linux 6.11, which cannot
-/// say, all are read.
+/// The kernel is asked for these mappings only. Before Linux 6.11, which cannot answer, all are
+/// read.
 pub(crate) fn missing(memory: Range<u64>, for_writing: bool) -> Option<Missing> {
     let file = File::open("/proc/self/maps").ok()?;
     let mut all = None;
@@ -106,14 +106,15 @@ const READABLE: u64 = 1 << 0;
 /// `PROCMAP_QUERY_VMA_WRITABLE`
 const WRITABLE: u64 = 1 << 1;
 
-/// The mapping that an address lies in; an error if the kernel cannot say.
+/// The mapping of an address. An error if the kernel cannot answer.
 fn query(maps: &File, addr: u64) -> Result<Option<Mapping>, Error> {
     let mut query = Query {
         size: size_of::<Query>() as u64,
         query_addr: addr,
         ..Query::default()
     };
-    // SAFETY: the structure is that of this request, which writes nothing else: it names no buffers.
+    // SAFETY: the structure is the one of this request. It names no buffers, so the kernel writes
+    // nothing else.
     if unsafe { libc::ioctl(maps.as_raw_fd(), PROCMAP_QUERY, &raw mut query) } == 0 {
         return Ok(Some(Mapping {
             range: query.vma_start..query.vma_end,
@@ -127,7 +128,7 @@ fn query(maps: &File, addr: u64) -> Result<Option<Mapping>, Error> {
     }
 }
 
-/// All mappings in order; one of everything if they cannot be read.
+/// All mappings in order. If they cannot be read, one mapping of all memory.
 fn read(mut maps: &File) -> Vec<Mapping> {
     let mut text = String::new();
     match maps.read_to_string(&mut text) {
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(missing(8..16, false).unwrap().to_string(), expected);
     }
 
-    /// What the kernel says of each mapping, and of what lies behind it, is what stands in its list.
+    /// The query and the list agree on each mapping and on the gaps.
     #[test]
     fn a_mapping_is_the_same_asked_for_as_in_the_list() {
         let file = File::open("/proc/self/maps").expect("a process has it");

@@ -3,7 +3,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `device`, `context`, `open` | the list of devices; contexts; opening them, and the table of operations |
+//! | `device`, `context`, `open` | the list of devices; contexts, and opening them |
 //! | `query`, `sysfs` | attributes of devices and ports, by verbs and as files of Linux |
 //! | `domain`, `xrc` | protection, parent, thread and XRC domains |
 //! | `region`, `mapped`, `mw`, `buffer`, `dm` | memory: regions, windows, buffers, device memory |

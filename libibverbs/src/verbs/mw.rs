@@ -8,8 +8,7 @@ use verbs_api::{MwBindInfo, Verbs};
 use super::domain::Pd;
 use super::qp::Qp;
 use super::region::Mr;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Result, pointer, present, status};
+use crate::c::{CObject, Held, Result, kinds, passed, pointer, status};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -55,9 +54,9 @@ pub(crate) extern "C" fn bind_mw(
     status("ibv_bind_mw", qp, || {
         let qp = CObject::<Qp>::find(qp)?;
         let mw = CObject::<Mw>::find(mw)?;
-        present(bind)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let bind = unsafe { bind.read() };
+        let bind = unsafe { passed(bind) }?;
+        // The region may be null, for unbinding.
         let asked = ibv_mw_bind::from_c(&bind, info(&bind.bind_info)?.mr);
         let sim = &engine().sim;
         sim.bind_mw(qp.handle, mw.handle, &asked)?;
@@ -68,7 +67,8 @@ pub(crate) extern "C" fn bind_mw(
     })
 }
 
-/// The bytes that a window will show. Without bytes it may name no region, and the window is unbound.
+/// The bytes that a window will show. Without bytes it may name no region, and the window is
+/// unbound.
 pub(crate) fn info(info: &ibv_mw_bind_info) -> Result<MwBindInfo> {
     let mr = CObject::<Mr>::find_some(info.mr)?.map(|mr| mr.handle);
     Ok(ibv_mw_bind_info::from_c(info, mr.unwrap_or_default()))

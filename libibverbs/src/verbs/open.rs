@@ -1,8 +1,8 @@
 //! Opening, importing and closing contexts, and the table of their operations.
 //!
-//! `ibv_import_device` names a context by a duplicate of its command descriptor. All contexts of one
-//! descriptor are one context for the engine, and so are their objects. Objects of another process
-//! are in another engine and cannot be imported.
+//! `ibv_import_device` names a context by a duplicate of its command descriptor. All contexts of
+//! one descriptor are one context for the engine, and so are their objects. Objects of another
+//! process are in another engine and cannot be imported.
 
 use std::ffi::c_int;
 use std::fs;
@@ -19,8 +19,7 @@ use crate::base::output::say;
 use crate::base::record;
 use crate::base::thread::entry;
 use crate::c::blocking::set_blocking;
-use crate::c::object::{CObject, Held};
-use crate::c::result::{Refusal, Result, pointer, status};
+use crate::c::{CObject, Held, Refusal, Result, pointer, status};
 use crate::engine::{engine, unobserved};
 
 /// The name of command descriptors, which another process can see.
@@ -43,7 +42,7 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
         let sim = &engine().sim;
         let handle = sim.open_device(&format!("sim{number}"));
         let handle = handle.inspect_err(|error| {
-            // The text says why the device has no address, which no errno value can.
+            // The text explains why the device has no address, which no errno value can.
             if matches!(error.cause(), Cause::Text(_)) {
                 say(error);
             }
@@ -51,6 +50,7 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
         let context = make(device, handle, command_fd).inspect_err(|_| {
             let _ = sim.close_device(handle);
         })?;
+        // The files show the addresses, which the device has from now on.
         sysfs::opened(number, handle);
         Ok(context)
     })
@@ -75,6 +75,7 @@ fn make_among(
 ) -> Result<*mut ibv_context> {
     let async_fd = engine().sim.async_fd(handle)?;
     let vectors = int(unobserved().query_device(handle)?.num_comp_vectors);
+    // The descriptors of the kernel are blocking, too.
     set_blocking(&async_fd)?;
     let cmd_fd = cmd_fd()?;
     let file = File::of(cmd_fd.as_raw_fd()).ok_or_else(|| Refusal::by_system("fstat"))?;
@@ -124,17 +125,15 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
 /// Imports a context. The context owns the descriptor then, and closes it.
 pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
     pointer("ibv_import_device", (), || {
-        let file = File::of(cmd_fd).ok_or_else(|| {
-            let what = format!("{cmd_fd} is no descriptor");
-            Refusal::new(libc::EINVAL, what)
-        })?;
+        let file = File::of(cmd_fd)
+            .ok_or_else(|| Refusal::invalid(format!("{cmd_fd} is no descriptor")))?;
         let open = &mut *open().lock();
         let same = open.get(&file).map_or(&[][..], Vec::as_slice);
         if same.iter().any(|of| of.cmd_fd() == Some(cmd_fd)) {
             // Both contexts would close it.
-            let what =
-                format!("descriptor {cmd_fd} is that of an open context, and no duplicate of it");
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(format!(
+                "descriptor {cmd_fd} is that of an open context, and no duplicate of it"
+            )));
         }
         if let Some(context) = same.first().cloned() {
             // SAFETY: one of ours, and held.
@@ -148,8 +147,9 @@ pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
         if name.to_string_lossy().contains(&*NAME.to_string_lossy()) {
             return Err(Refusal::unsupported("the context is of another process"));
         }
-        let what = format!("descriptor {cmd_fd} is of no context");
-        Err(Refusal::new(libc::EINVAL, what))
+        Err(Refusal::invalid(format!(
+            "descriptor {cmd_fd} is of no context"
+        )))
     })
 }
 

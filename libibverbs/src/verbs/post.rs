@@ -12,8 +12,7 @@ use super::ah::Ah;
 use super::list::{in_parts, receives, sge_list};
 use super::mw::{self, Mw};
 use super::qp::Qp;
-use crate::c::object::CObject;
-use crate::c::result::{Refusal, Result, quick_status, values};
+use crate::c::{CObject, Refusal, Result, quick_status, values};
 use crate::engine::engine;
 
 pub(crate) extern "C" fn post_send(
@@ -73,6 +72,7 @@ fn send<'a>(qp: &CObject<Qp>, wr: &'a ibv_send_wr, room: &mut &'a mut [u8]) -> R
             [sge] => bytes(sge)?,
             _ => gather(list, room)?,
         });
+        // The engine takes inline data instead of the list.
         made.sg_list = &[];
     }
     Ok(made)
@@ -80,6 +80,7 @@ fn send<'a>(qp: &CObject<Qp>, wr: &'a ibv_send_wr, room: &mut &'a mut [u8]) -> R
 
 /// Bytes of inline data, if it is in several places.
 fn scattered(qp: &CObject<Qp>, wr: &ibv_send_wr) -> usize {
+    // A single entry is used where it is.
     if wr.num_sge < 2 || wr.send_flags & SendFlags::INLINE.bits() == 0 {
         return 0;
     }
@@ -143,7 +144,6 @@ fn operation(wr: &ibv_send_wr) -> Result<SendOp> {
         })
     };
     ibv_send_wr::from_c(wr, bind)?.ok_or_else(|| {
-        let what = format!("there is no operation of the opcode {}", wr.opcode);
-        Refusal::new(libc::EINVAL, what)
+        Refusal::invalid(format!("there is no operation of the opcode {}", wr.opcode))
     })
 }

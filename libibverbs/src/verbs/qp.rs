@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use verbs_abi::{ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr};
 use verbs_api::cm::{Cm, CmId};
 use verbs_api::sync::Mutex;
-use verbs_api::{Gid, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verb, Verbs, Wait};
+use verbs_api::{Gid, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verb, Verbs, Wait};
 
 use verbs_sim::Unposted;
 
@@ -19,8 +19,9 @@ use super::domain::Pd;
 use super::srq::Srq;
 use crate::base::per_process::PerProcess;
 use crate::base::record;
-use crate::c::object::{CObject, Found, Held, Kind, kinds};
-use crate::c::result::{Result, not_null, or_zero, pointer, present, status};
+use crate::c::{
+    CObject, Found, Held, Kind, Result, kinds, not_null, or_zero, passed, pointer, present, status,
+};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -29,7 +30,7 @@ kinds! {
         named |qp| format!("qp {:#x}", qp.qp_num());
 }
 
-/// What a queue pair has in addition to its structure.
+/// Values of a queue pair that its structure lacks.
 pub(crate) struct More {
     pub(crate) qp_type: QpType,
     /// `None` for one of XRC_RECV.
@@ -80,9 +81,8 @@ pub(crate) fn unposted() -> Vec<Unposted> {
 /// `ibv_create_qp`. Writes the sizes of the queues to `init`.
 pub(crate) extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
     pointer("ibv_create_qp", pd, || {
-        present(init)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let asked = unsafe { init.read() };
+        let asked = unsafe { passed(init) }?;
         let qp = create(pd, &asked, Operations::default(), Maker::Verbs)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).cap = ibv_qp_cap::to_c(&qp.more.cap) };
@@ -192,13 +192,17 @@ pub(crate) fn create(
 pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
     status("ibv_modify_qp", qp, || {
         let qp = CObject::<Qp>::find(qp)?.hold();
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         let mask = QpAttrMask::from_bits_retain(mask as u32);
-        let changed = qp_attr(&attr, mask);
+        let mut changed = ibv_qp_attr::from_c(&attr);
+        // Programs need not set the fields that the mask does not name.
+        if !mask.contains(QpAttrMask::ALT_PATH) {
+            changed.alt_ah_attr = None;
+        }
         let modify = || engine().sim.modify_qp(qp.handle, &changed, mask);
         cq::after_others(&qp.more.cqs, Verb::ModifyQp, modify)?;
+        // Programs read the state from the structure.
         if mask.contains(QpAttrMask::STATE) {
             // SAFETY: one of ours, which stays for the call; the call sets the state.
             unsafe { (*qp.raw()).qp_base.state = attr.qp_state };
@@ -226,8 +230,12 @@ pub(crate) extern "C" fn query_qp(
         // program's, to be written (C's contract).
         unsafe {
             let base = &raw mut (*raw).qp_base;
+            // Errors change the state without a call.
             (*base).state = query.attr.qp_state.into();
-            attr.write(qp_attr_back(&query.attr, &query.init.cap));
+            attr.write(ibv_qp_attr {
+                cap: ibv_qp_cap::to_c(&query.init.cap),
+                ..ibv_qp_attr::to_c(&query.attr)
+            });
             if !init.is_null() {
                 init.write(ibv_qp_init_attr {
                     qp_context: (*base).qp_context,
@@ -256,6 +264,7 @@ pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
         batch.end(qp.call(Verb::DestroyQp.name()));
     }
     match &qp.more.pd {
+        // A queue pair of XRC_RECV has no domain.
         Some(pd) => pd.left(),
         None => drop(targets().lock().remove(&qp.handle)),
     }
@@ -289,19 +298,4 @@ pub(crate) extern "C" fn query_qp_data_in_order(qp: *mut ibv_qp, _op: u32, _flag
         CObject::<Qp>::find(qp)?;
         Ok(0)
     })
-}
-
-fn qp_attr(attr: &ibv_qp_attr, mask: QpAttrMask) -> QpAttr {
-    let mut found = ibv_qp_attr::from_c(attr);
-    if !mask.contains(QpAttrMask::ALT_PATH) {
-        found.alt_ah_attr = None;
-    }
-    found
-}
-
-fn qp_attr_back(attr: &QpAttr, cap: &QpCap) -> ibv_qp_attr {
-    ibv_qp_attr {
-        cap: ibv_qp_cap::to_c(cap),
-        ..ibv_qp_attr::to_c(attr)
-    }
 }

@@ -17,8 +17,9 @@ use super::qp::{self, Qp};
 use super::wr;
 use super::xrc::Xrcd;
 use crate::base::record;
-use crate::c::object::{CObject, Found};
-use crate::c::result::{Refusal, Result, known_bits, pointer, present, same_context};
+use crate::c::{
+    CObject, Found, Refusal, Result, known_bits, passed, pointer, present, same_context,
+};
 use crate::engine::{engine, unobserved};
 
 /// The operations that extended attributes ask for.
@@ -70,7 +71,7 @@ pub(crate) extern "C" fn create_qp_ex(
                 "comp_mask is {comp_mask:#x}: a queue pair of {qp_type} needs a {}",
                 if is_target { "xrcd" } else { "pd, and no xrcd" }
             );
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(what));
         }
         if is_target {
             // SAFETY: as above.
@@ -93,16 +94,15 @@ pub(crate) extern "C" fn open_qp(
     attr: *mut ibv_qp_open_attr,
 ) -> *mut ibv_qp {
     pointer("ibv_open_qp", context, || {
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         let known = NUM_XRCD_AND_TYPE | IBV_QP_OPEN_ATTR_CONTEXT;
         known_bits("comp_mask", attr.comp_mask, known)?;
         let names_all = attr.comp_mask & NUM_XRCD_AND_TYPE == NUM_XRCD_AND_TYPE;
         if !names_all || QpType::from(attr.qp_type) != QpType::XrcRecv {
-            let what =
-                "comp_mask and qp_type do not name a queue pair of XRC_RECV by number and xrcd";
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(
+                "comp_mask and qp_type do not name a queue pair of XRC_RECV by number and xrcd",
+            ));
         }
         let qp_context = match attr.comp_mask & IBV_QP_OPEN_ATTR_CONTEXT {
             0 => null_mut(),

@@ -15,8 +15,8 @@ use verbs_sim::Sim;
 
 use super::context::context_of;
 use super::dm;
-use crate::c::result::{
-    Refusal, Result, count, known_bits, not_null, or_minus_one, present, status,
+use crate::c::{
+    Refusal, Result, count, known_bits, not_null, or_minus_one, present, status, zero_or_minus_one,
 };
 use crate::engine::{engine, unobserved};
 
@@ -45,6 +45,7 @@ pub(super) extern "C" fn query_device_ex(
         present(attr)?;
         // SAFETY: the program's, valid for the call; its mask comes first (C's contract).
         let asks = !input.is_null() && unsafe { input.read_unaligned() } != 0;
+        // No input attributes are defined.
         if asks || size < size_of::<ibv_device_attr>() {
             let what = if asks {
                 "comp_mask of the input is not 0".to_owned()
@@ -53,7 +54,7 @@ pub(super) extern "C" fn query_device_ex(
                     "there is room for {size} bytes, which are fewer than ibv_query_device writes"
                 )
             };
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(what));
         }
         let orig_attr = describe(context)?;
         let found = ibv_device_attr_ex {
@@ -62,7 +63,7 @@ pub(super) extern "C" fn query_device_ex(
             phys_port_cnt_ex: orig_attr.phys_port_cnt.into(),
             ..ibv_device_attr_ex::to_c(&engine().sim.query_device_ex(context_of(context)?)?)
         };
-        // SAFETY: the program's, so large (C's contract).
+        // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe {
             attr.cast::<u8>().write_bytes(0, size);
             put(attr, size, &found);
@@ -91,14 +92,16 @@ pub(super) extern "C" fn query_rt_values(
         present(values)?;
         let sim = &engine().sim;
         let ticks_per_ms = unobserved().query_device_ex(context)?.hca_core_clock;
+        // A profile without completion timestamps has no clock.
         if ticks_per_ms == 0 {
             return Err(Refusal::unsupported("the device has no clock"));
         }
         // SAFETY: the program's, valid for the call (C's contract).
         let asked = unsafe { (*values).comp_mask };
         if asked & !IBV_VALUES_MASK_RAW_CLOCK != 0 {
-            let what = format!("comp_mask is {asked:#x}, allowed is IBV_VALUES_MASK_RAW_CLOCK");
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(format!(
+                "comp_mask is {asked:#x}, allowed is IBV_VALUES_MASK_RAW_CLOCK"
+            )));
         }
         if asked & IBV_VALUES_MASK_RAW_CLOCK != 0 {
             let ticks = sim.now().as_nanos() * u128::from(ticks_per_ms) / 1_000_000;
@@ -169,7 +172,7 @@ fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: us
         let context = context_of(context)?;
         present(attr)?;
         let found = port_attr(&engine().sim.query_port(context, port)?);
-        // SAFETY: the program's, so large (C's contract).
+        // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe { put(attr, size, &found) };
         Ok(())
     })
@@ -222,8 +225,9 @@ pub(crate) extern "C" fn query_port_speed(
 /// A port number as newer functions take it.
 fn port_num(port: u32) -> Result<u8> {
     u8::try_from(port).map_err(|_| {
-        let what = format!("port_num is {port}, and no device has so many ports");
-        Refusal::new(libc::EINVAL, what)
+        Refusal::invalid(format!(
+            "port_num is {port}, and no device has so many ports"
+        ))
     })
 }
 
@@ -248,28 +252,20 @@ pub(crate) extern "C" fn query_gid(
     index: c_int,
     gid: *mut ibv_gid,
 ) -> c_int {
-    or_minus_one("ibv_query_gid", context, || {
+    zero_or_minus_one("ibv_query_gid", context, || {
         let context = context_of(context)?;
         not_null(gid)?;
         let index = u32::try_from(index).map_err(|_| no_index(index))?;
         let found = engine().sim.query_gid(context, port, index)?;
         // SAFETY: the program's, to be written, aligned as it may be (C's contract).
         unsafe { gid.write_unaligned(ibv_gid { raw: found.0 }) };
-        Ok(0)
+        Ok(())
     })
 }
 
 #[cold]
 fn no_index(index: c_int) -> Refusal {
-    Refusal::new(libc::EINVAL, format!("index is {index}"))
-}
-
-/// The number of a GID type in sysfs. InfiniBand and RoCE version 1 share one.
-fn sysfs_type(gid_type: GidType) -> u32 {
-    match gid_type {
-        GidType::Ib | GidType::RoceV1 => 0,
-        _ => 1,
-    }
+    Refusal::invalid(format!("index is {index}"))
 }
 
 pub(crate) extern "C" fn query_gid_type(
@@ -278,16 +274,20 @@ pub(crate) extern "C" fn query_gid_type(
     index: u32,
     gid_type: *mut u32,
 ) -> c_int {
-    or_minus_one("ibv_query_gid_type", context, || {
+    zero_or_minus_one("ibv_query_gid_type", context, || {
         let context = context_of(context)?;
         present(gid_type)?;
         engine().sim.query_gid(context, port, index)?;
         let entry = unobserved().query_gid_ex(context, port, index);
-        // sysfs has no type for an empty entry, and libibverbs then returns that of InfiniBand.
-        let found = entry.map_or(0, |entry| sysfs_type(entry.gid_type));
+        let found = match entry.map(|entry| entry.gid_type) {
+            // As in sysfs, InfiniBand and RoCE version 1 share a number. sysfs has no type for an
+            // empty entry, and libibverbs then returns that of InfiniBand.
+            Err(_) | Ok(GidType::Ib | GidType::RoceV1) => 0,
+            Ok(_) => 1,
+        };
         // SAFETY: the program's, to be written (C's contract).
         unsafe { gid_type.write(found) };
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -304,7 +304,7 @@ pub(crate) extern "C" fn query_gid_ex(
         present(entry)?;
         known_bits("flags", flags, 0)?;
         let found = engine().sim.query_gid_ex(context, port_num(port)?, index)?;
-        // SAFETY: the program's, so large (C's contract).
+        // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe { put(entry, size, &gid_entry(&found)) };
         Ok(())
     })
@@ -321,6 +321,7 @@ pub(crate) extern "C" fn query_gid_table(
     const MOST: usize = 1024;
     let table = || {
         let context = context_of(context)?;
+        // Without room for entries the pointer is not used.
         if max_entries > 0 {
             present(entries)?;
         }
@@ -368,6 +369,7 @@ fn network_interface() -> u32 {
     let mut all = all.take_while(|entry| entry.if_index != 0);
     // SAFETY: names end with 0.
     let leads_on = |entry: &&libc::if_nameindex| unsafe { CStr::from_ptr(entry.if_name) } != c"lo";
+    // The loopback interface leads to no other machine.
     let found = all.clone().find(leads_on).or_else(|| all.next());
     let found = found.map_or(0, |entry| entry.if_index);
     // SAFETY: the list is not used any more.
@@ -381,14 +383,14 @@ pub(crate) extern "C" fn query_pkey(
     index: c_int,
     pkey: *mut u16,
 ) -> c_int {
-    or_minus_one("ibv_query_pkey", context, || {
+    zero_or_minus_one("ibv_query_pkey", context, || {
         let context = context_of(context)?;
         present(pkey)?;
         let index = u16::try_from(index).map_err(|_| no_index(index))?;
         let found = engine().sim.query_pkey(context, port, index)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { pkey.write(found.to_be()) };
-        Ok(0)
+        Ok(())
     })
 }
 

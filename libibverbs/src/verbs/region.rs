@@ -17,8 +17,9 @@ use super::buffer;
 use super::dm::Dm;
 use super::domain::Pd;
 use super::mapped::missing;
-use crate::c::object::{CObject, Found, Held, kinds};
-use crate::c::result::{Refusal, Result, pointer, present, same_context, silent, status};
+use crate::c::{
+    CObject, Found, Held, Refusal, Result, kinds, pointer, present, same_context, silent, status,
+};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -26,23 +27,23 @@ kinds! {
     Mr: ibv_mr as ibv_mr, Mr, More, numbered Mr;
 }
 
-/// What a region has in addition to its structure.
+/// Values of a region that its structure lacks.
 pub(crate) struct More {
     pub(crate) pd: Mutex<Held<Pd>>,
-    /// The device memory that it shows.
+    /// The device memory of the region.
     dm: Option<Held<Dm>>,
-    /// What it allows, if it is of the program's memory.
+    /// The rights of a region of the program's memory.
     access: Option<AtomicU32>,
 }
 
-/// What a region is of.
+/// The memory of a region.
 pub(crate) enum Of {
-    /// The program's memory, which may be used so.
+    /// The program's memory, with these rights.
     Program(Access),
     /// No memory: a null region.
     Nothing,
     DeviceMemory(Held<Dm>),
-    /// The same as another region.
+    /// That of another region.
     Imported(Held<Mr>),
 }
 
@@ -67,7 +68,7 @@ pub(crate) extern "C" fn reg_mr_iova(
     reg_mr_iova2(pd, addr, length, iova, access as c_uint)
 }
 
-/// What the macro `ibv_reg_mr` becomes, too, with the memory's address as `iova`.
+/// `ibv_reg_mr_iova2`. The macro `ibv_reg_mr` calls it too, with the memory's address as `iova`.
 pub(crate) extern "C" fn reg_mr_iova2(
     pd: *mut ibv_pd,
     addr: *mut c_void,
@@ -81,8 +82,7 @@ pub(crate) extern "C" fn reg_mr_iova2(
     })
 }
 
-/// Registers what the attributes name. Of a file there are no regions here, and there are no DMA
-/// handles.
+/// `ibv_reg_mr_ex`. Regions of files and DMA handles are not supported.
 pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> *mut ibv_mr {
     const FILE: u64 = IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET;
     const MEMORY: u64 = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_BUF;
@@ -94,12 +94,15 @@ pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr)
         let (length, access, mask) = unsafe { ((*attr).length, (*attr).access, (*attr).comp_mask) };
         let has = |bits| mask & bits != 0;
         if mask & !(FILE | MEMORY) != 0 {
-            let what = format!("comp_mask is {mask:#x}: no device here has more than memory");
-            return Err(Refusal::unsupported(what));
+            return Err(Refusal::unsupported(format!(
+                "comp_mask is {mask:#x}: no device here has more than memory"
+            )));
         }
+        // Exactly one of them has the memory.
         if has(IBV_REG_MR_MASK_ADDR) == has(FILE) {
-            let what = format!("comp_mask is {mask:#x}: a region is of an address or of a file");
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(format!(
+                "comp_mask is {mask:#x}: a region is of an address or of a file"
+            )));
         }
         if has(FILE) {
             return Err(Refusal::unsupported(
@@ -131,7 +134,7 @@ pub(crate) fn register(
     let sim = &engine().sim;
     // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
     let handle = unsafe { sim.reg_mr_as(found.handle, addr.cast(), length, iova, access) }?;
-    // What is wrong with the arguments was said first, as by the kernel.
+    // The kernel checks the arguments before it pins pages, so their errors come first.
     if let Err(refusal) = has_memory(addr, length, access) {
         unobserved().dereg_mr(handle)?;
         return Err(refusal);
@@ -139,7 +142,7 @@ pub(crate) fn register(
     make(&found, handle, Of::Program(access), addr, length)
 }
 
-/// The region of a handle, in this domain.
+/// The structure of a region, in this domain.
 pub(crate) fn make(
     pd: &Found<Pd>,
     handle: verbs_api::Mr,
@@ -177,7 +180,7 @@ pub(crate) fn make(
     Ok(mr?.seen())
 }
 
-/// Refuses memory that the program does not have, or may not use so.
+/// Refuses memory that the program does not have, or may not use with these rights.
 fn has_memory(addr: *mut c_void, length: usize, access: Access) -> Result<()> {
     let start = addr as u64;
     let memory = start..start.saturating_add(length as u64);
@@ -198,9 +201,9 @@ pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     })
 }
 
-/// Returns what is left of the region; why is in `errno`. What the real library finds itself leaves the
-/// region as it is. All else it cannot tell from a failure half way, and neither do we, though here nothing
-/// has changed then.
+/// `ibv_rereg_mr`. The result tells the program the state of the region; the reason is in `errno`.
+/// Errors that libibverbs finds leave the region as it was. It cannot distinguish other errors from
+/// a failure half way, so neither does this function, though here nothing has changed.
 pub(crate) extern "C" fn rereg_mr(
     mr: *mut ibv_mr,
     flags: c_int,
@@ -212,27 +215,30 @@ pub(crate) extern "C" fn rereg_mr(
     let mut left = IBV_REREG_MR_ERR_CMD;
     let result = status("ibv_rereg_mr", mr, || {
         let found = CObject::<Mr>::find(mr)?;
+        // A null region and an import have no memory that could change.
         let is_whole = found.more.access.is_some() || found.more.dm.is_some();
         let context = found.handle.context();
         if !is_whole || !makes_sense(flags, addr, length, access) {
             left = IBV_REREG_MR_ERR_INPUT;
-            let what = match is_whole {
-                true => format!(
+            let what = if is_whole {
+                format!(
                     "flags {flags:#x} do not go with {length} bytes from {addr:p} on and access {access:#x}"
-                ),
-                false => "a region that was imported, or of no memory, stays as it is".to_owned(),
+                )
+            } else {
+                "a region that was imported, or of no memory, stays as it is".to_owned()
             };
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(what));
         }
         let can = engine().sim.capabilities(context)?;
+        // Drivers of software devices lack the call.
         if !can.contains(Capabilities::REREG_MR) {
-            let what = "the device cannot change a region";
-            return Err(Refusal::unsupported(what));
+            return Err(Refusal::unsupported("the device cannot change a region"));
         }
-        let own = found.more.access.as_ref().ok_or_else(|| {
-            let what = "a region of device memory stays as it is";
-            Refusal::new(libc::EINVAL, what)
-        })?;
+        let own = found
+            .more
+            .access
+            .as_ref()
+            .ok_or_else(|| Refusal::invalid("a region of device memory stays as it is"))?;
         let new_pd = match flags & IBV_REREG_MR_CHANGE_PD {
             0 => None,
             _ => Some(CObject::<Pd>::find(pd)?),
@@ -247,6 +253,7 @@ pub(crate) extern "C" fn rereg_mr(
             length: (flags & IBV_REREG_MR_CHANGE_TRANSLATION != 0).then_some(length),
         };
         let access = new_access.unwrap_or(Access::from_bits_retain(own.load(Ordering::Relaxed)));
+        // The kernel checks only memory that the call names.
         if change.length.is_some() {
             has_memory(addr, length, access)?;
         }
@@ -255,13 +262,13 @@ pub(crate) extern "C" fn rereg_mr(
         unsafe { sim.rereg_mr_as(found.handle, &change, addr.cast()) }?;
         own.store(access.bits(), Ordering::Relaxed);
         if let Some(pd) = &new_pd {
+            // The region changes its domain: the new one has a user more, the old one less.
             pd.entered();
             std::mem::replace(&mut *found.more.pd.lock(), pd.hold()).left();
         }
         let attr = unobserved().query_mr(found.handle)?;
         let raw = found.raw();
-        // SAFETY: one of ours, which stays for the call, and the program reads it only when the call
-        // is over.
+        // SAFETY: one of ours, which stays for the call. The program reads it only after the call.
         unsafe {
             if change.length.is_some() {
                 (*raw).addr = addr;
@@ -278,7 +285,7 @@ pub(crate) extern "C" fn rereg_mr(
     if result == 0 { 0 } else { left }
 }
 
-/// Whether the real library would ask the device.
+/// Whether libibverbs would pass the call to the device.
 fn makes_sense(flags: c_int, addr: *mut c_void, length: usize, access: c_int) -> bool {
     let known =
         IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
@@ -296,7 +303,7 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
         let first = mr.first();
         first.more.pd.lock().left();
         if !mr.is_first() {
-            // So that it is not given up once more.
+            // A second call for the import must fail.
             mr.end()?;
             mr.more.pd.lock().left();
         }
@@ -321,8 +328,9 @@ pub(crate) extern "C" fn reg_dm_mr(
         let access = Access::from_bits_retain(access);
         same_context(pd.handle, dm.handle)?;
         if !access.contains(Access::ZERO_BASED) {
-            let what = "access lacks IBV_ACCESS_ZERO_BASED, which a region of device memory has";
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(
+                "access lacks IBV_ACCESS_ZERO_BASED, which a region of device memory has",
+            ));
         }
         dm.register(offset, length, |start| {
             let sim = &engine().sim;

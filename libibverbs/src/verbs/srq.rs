@@ -15,8 +15,7 @@ use super::cq::Cq;
 use super::domain::Pd;
 use super::list;
 use super::xrc::Xrcd;
-use crate::c::object::{CObject, Held, kinds};
-use crate::c::result::{Refusal, Result, pointer, present, same_context, status};
+use crate::c::{CObject, Held, Refusal, Result, kinds, pointer, present, same_context, status};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -24,7 +23,7 @@ kinds! {
     Srq: ibv_srq as ibv_srq, Srq, More, numbered Srq;
 }
 
-/// What an SRQ has in addition to its structure.
+/// Values of an SRQ that its structure lacks.
 pub(crate) struct More {
     /// Receives that fit.
     max_wr: AtomicU32,
@@ -55,6 +54,7 @@ pub(crate) extern "C" fn create_srq_ex(
         // name, so only named fields are read (C's contract).
         let comp_mask = unsafe { (*init).comp_mask };
         if comp_mask & !(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | XRCD_AND_CQ) != 0 {
+            // Programs try tag matching, and look for this error.
             let errno = match comp_mask & IBV_SRQ_INIT_ATTR_TM {
                 0 => libc::EINVAL,
                 _ => libc::EOPNOTSUPP,
@@ -65,7 +65,7 @@ pub(crate) extern "C" fn create_srq_ex(
             return Err(Refusal::new(errno, what));
         }
         if comp_mask & IBV_SRQ_INIT_ATTR_PD == 0 {
-            return Err(Refusal::new(libc::EINVAL, "comp_mask does not name the pd"));
+            return Err(Refusal::invalid("comp_mask does not name the pd"));
         }
         // SAFETY: as above.
         let pd = unsafe { (*init).pd };
@@ -87,12 +87,14 @@ pub(crate) extern "C" fn create_srq_ex(
             }
             IBV_SRQT_TM => return Err(Refusal::unsupported("no device here matches tags")),
             IBV_SRQT_XRC => {
-                let what = "comp_mask does not name both xrcd and cq, which an SRQ of XRC needs";
-                return Err(Refusal::new(libc::EINVAL, what));
+                return Err(Refusal::invalid(
+                    "comp_mask does not name both xrcd and cq, which an SRQ of XRC needs",
+                ));
             }
             other => {
-                let what = format!("there is no type {other} of SRQs");
-                return Err(Refusal::new(libc::EINVAL, what));
+                return Err(Refusal::invalid(format!(
+                    "there is no type {other} of SRQs"
+                )));
             }
         };
         // SAFETY: the plain structure is the start of the extended one.
@@ -117,6 +119,7 @@ unsafe fn create(
         wanted.xrc = xrc;
         let sim = &engine().sim;
         let handle = sim.create_srq(pd.handle, &wanted)?;
+        // A device may give a larger queue than was asked for.
         let got = unobserved().srq_init(handle)?.attr;
         // SAFETY: the caller's promise.
         unsafe {
@@ -151,6 +154,7 @@ pub(crate) extern "C" fn modify_srq(
         let attr = ibv_srq_attr::from_c(&unsafe { attr.read() });
         let mask = SrqAttrMask::from_bits_retain(mask as u32);
         engine().sim.modify_srq(srq.handle, &attr, mask)?;
+        // The engine may have given more room than was asked for.
         if mask.contains(SrqAttrMask::MAX_WR) {
             let got = unobserved().query_srq(srq.handle)?;
             srq.more.max_wr.store(got.max_wr, Ordering::Relaxed);

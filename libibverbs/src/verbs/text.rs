@@ -1,4 +1,4 @@
-//! Words and numbers: names of enumerators, rates, and files that would be the kernel's.
+//! Names of enumerators, rates, and files that would be the kernel's.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs;
@@ -18,7 +18,7 @@ pub(crate) extern "C" fn wc_status_str(status: u32) -> *const c_char {
     text.unwrap_or(c"unknown").as_ptr()
 }
 
-/// The text of a number, and one for numbers that have none.
+/// The text of a number, or `unknown`.
 fn pick(texts: &[&'static CStr], number: u32) -> *const c_char {
     texts.get(number as usize).unwrap_or(&c"unknown").as_ptr()
 }
@@ -76,7 +76,7 @@ pub(crate) extern "C" fn event_type_str(event: u32) -> *const c_char {
     pick(&texts, event)
 }
 
-/// `enum ibv_rate`, in about so many times 2.5 Gbit/s where libibverbs says so (else 0), and Mbit/s.
+/// `enum ibv_rate`, its approximate multiple of 2.5 Gbit/s (0 if libibverbs has none), and Mbit/s.
 const RATES: [(c_int, c_int, c_int); 23] = [
     (2, 1, 2_500),
     (5, 2, 5_000),
@@ -109,6 +109,7 @@ pub(crate) extern "C" fn rate_to_mult(rate: c_int) -> c_int {
 }
 
 pub(crate) extern "C" fn mult_to_rate(mult: c_int) -> c_int {
+    // 0 marks rates without a multiple.
     let found = RATES.iter().find(|(_, of, _)| *of == mult && mult > 0);
     found.map_or(0, |(rate, ..)| *rate)
 }
@@ -126,8 +127,8 @@ pub(crate) extern "C" fn mbps_to_rate(mbps: c_int) -> c_int {
 /// `IBV_FORK_UNNEEDED`
 const FORK_UNNEEDED: c_int = 2;
 
-/// A child is free to use its memory: the device reads and writes that of this process as its own code
-/// does, and nothing is pinned.
+/// `ibv_fork_init`. A child may use its memory: the device accesses the memory of this process as
+/// its own code does, and pins nothing.
 pub(crate) extern "C" fn fork_init() -> c_int {
     0
 }
@@ -144,7 +145,8 @@ pub(crate) extern "C" fn get_sysfs_path() -> *const c_char {
     c"/sys".as_ptr()
 }
 
-/// Reads the first bytes of a file without the end of its line; how many, or -1.
+/// `ibv_read_sysfs_file`: reads the start of a file without the newline at its end. Returns the
+/// length, or -1.
 pub(crate) extern "C" fn read_sysfs_file(
     dir: *const c_char,
     file: *const c_char,
@@ -154,7 +156,7 @@ pub(crate) extern "C" fn read_sysfs_file(
     if dir.is_null() || file.is_null() || buffer.is_null() || size == 0 {
         return -1;
     }
-    // SAFETY: strings with an end (C's contract).
+    // SAFETY: strings that end with 0 (C's contract).
     let (dir, file) = unsafe { (CStr::from_ptr(dir), CStr::from_ptr(file)) };
     let (dir, file) = (dir.to_string_lossy(), file.to_string_lossy());
     let path = Path::new(&*dir).join(&*file);
@@ -166,7 +168,7 @@ pub(crate) extern "C" fn read_sysfs_file(
         text.pop();
     }
     let length = text.len().min(size - 1);
-    // SAFETY: the program's, so large (C's contract).
+    // SAFETY: the program's, of `size` bytes (C's contract).
     unsafe {
         buffer.copy_from_nonoverlapping(text.as_ptr().cast(), length);
         buffer.add(length).write(0);

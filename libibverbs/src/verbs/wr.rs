@@ -12,9 +12,8 @@ use super::list;
 use super::mw::{self, Mw};
 use super::post::destination;
 use super::qp::{Operations, Qp};
-use crate::base::thread::entry;
-use crate::c::object::{CObject, Found};
-use crate::c::result::{Refusal, Result, pointer, present, silent, status, values};
+use crate::base::thread::entries;
+use crate::c::{CObject, Found, Refusal, Result, pointer, present, silent, status, values};
 use crate::engine::engine;
 
 /// `ibv_qp_to_qp_ex`: the extended structure of a queue pair that was made for batches, or null.
@@ -29,31 +28,15 @@ pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
 /// The functions of a queue pair that takes batches of these operations. A queue pair for no
 /// operation has none.
 pub(crate) fn operations(send_ops: SendOps) -> Operations {
-    let mut raw = ibv_qp_ex::default();
-    if !send_ops.is_empty() {
-        raw.wr_atomic_cmp_swp = Some(entry!(wr_atomic_cmp_swp));
-        raw.wr_atomic_fetch_add = Some(entry!(wr_atomic_fetch_add));
-        raw.wr_bind_mw = Some(entry!(wr_bind_mw));
-        raw.wr_local_inv = Some(entry!(wr_local_inv));
-        raw.wr_rdma_read = Some(entry!(wr_rdma_read));
-        raw.wr_rdma_write = Some(entry!(wr_rdma_write));
-        raw.wr_rdma_write_imm = Some(entry!(wr_rdma_write_imm));
-        raw.wr_send = Some(entry!(wr_send));
-        raw.wr_send_imm = Some(entry!(wr_send_imm));
-        raw.wr_send_inv = Some(entry!(wr_send_inv));
-        raw.wr_send_tso = Some(entry!(wr_send_tso));
-        raw.wr_atomic_write = Some(entry!(wr_atomic_write));
-        raw.wr_flush = Some(entry!(wr_flush));
-        raw.wr_set_ud_addr = Some(entry!(wr_set_ud_addr));
-        raw.wr_set_xrc_srqn = Some(entry!(wr_set_xrc_srqn));
-        raw.wr_set_inline_data = Some(entry!(wr_set_inline_data));
-        raw.wr_set_inline_data_list = Some(entry!(wr_set_inline_data_list));
-        raw.wr_set_sge = Some(entry!(wr_set_sge));
-        raw.wr_set_sge_list = Some(entry!(wr_set_sge_list));
-        raw.wr_start = Some(entry!(wr_start));
-        raw.wr_complete = Some(entry!(wr_complete));
-        raw.wr_abort = Some(entry!(wr_abort));
+    if send_ops.is_empty() {
+        return Operations::default();
     }
+    let raw = entries!(ibv_qp_ex {
+        wr_atomic_cmp_swp wr_atomic_fetch_add wr_bind_mw wr_local_inv wr_rdma_read wr_rdma_write
+        wr_rdma_write_imm wr_send wr_send_imm wr_send_inv wr_send_tso wr_atomic_write wr_flush
+        wr_set_ud_addr wr_set_xrc_srqn wr_set_inline_data wr_set_inline_data_list wr_set_sge
+        wr_set_sge_list wr_start wr_complete wr_abort
+    });
     Operations { send_ops, raw }
 }
 
@@ -64,8 +47,7 @@ fn find(qp: *mut ibv_qp_ex) -> Result<Found<Qp>> {
 /// The batch of a queue pair.
 fn batch_of(qp: &CObject<Qp>) -> Result<&Batch> {
     qp.more.batch.as_ref().ok_or_else(|| {
-        let what = "it was made without send_ops_flags, so it takes no batches";
-        Refusal::new(libc::EINVAL, what)
+        Refusal::invalid("it was made without send_ops_flags, so it takes no batches")
     })
 }
 
@@ -136,57 +118,40 @@ fn add(qp: *mut ibv_qp_ex, name: &'static str, op: impl FnOnce() -> Result<SendO
     });
 }
 
-extern "C" fn wr_send(qp: *mut ibv_qp_ex) {
-    add(qp, "ibv_wr_send", || Ok(SendOp::Send));
+/// Functions that add a request to the batch, each with its operation.
+macro_rules! requests {
+    ($( fn $name:ident($( $argument:ident: $type:ty ),*) => $op:expr; )*) => { $(
+        extern "C" fn $name(qp: *mut ibv_qp_ex $(, $argument: $type)*) {
+            add(qp, concat!("ibv_", stringify!($name)), || Ok($op));
+        }
+    )* };
 }
 
-extern "C" fn wr_send_imm(qp: *mut ibv_qp_ex, imm_data: u32) {
-    let imm_data = imm_data.to_ne_bytes();
-    add(qp, "ibv_wr_send_imm", || {
-        Ok(SendOp::SendWithImm { imm_data })
-    });
+/// The remote memory of an operation.
+fn remote(rkey: u32, addr: u64) -> Remote {
+    Remote { addr, rkey }
 }
 
-extern "C" fn wr_send_inv(qp: *mut ibv_qp_ex, rkey: u32) {
-    add(qp, "ibv_wr_send_inv", || Ok(SendOp::SendWithInv { rkey }));
-}
-
-extern "C" fn wr_local_inv(qp: *mut ibv_qp_ex, rkey: u32) {
-    add(qp, "ibv_wr_local_inv", || Ok(SendOp::LocalInv { rkey }));
-}
-
-extern "C" fn wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
-    let remote = Remote { addr, rkey };
-    add(qp, "ibv_wr_rdma_write", || Ok(SendOp::RdmaWrite { remote }));
-}
-
-extern "C" fn wr_rdma_write_imm(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, imm_data: u32) {
-    let (remote, imm_data) = (Remote { addr, rkey }, imm_data.to_ne_bytes());
-    add(qp, "ibv_wr_rdma_write_imm", || {
-        Ok(SendOp::RdmaWriteWithImm { remote, imm_data })
-    });
-}
-
-extern "C" fn wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
-    let remote = Remote { addr, rkey };
-    add(qp, "ibv_wr_rdma_read", || Ok(SendOp::RdmaRead { remote }));
-}
-
-extern "C" fn wr_atomic_cmp_swp(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, compare: u64, swap: u64) {
-    let remote = Remote { addr, rkey };
-    let op = SendOp::CompareAndSwap {
-        remote,
+requests! {
+    fn wr_send() => SendOp::Send;
+    fn wr_send_imm(imm: u32) => SendOp::SendWithImm { imm_data: imm.to_ne_bytes() };
+    fn wr_send_inv(rkey: u32) => SendOp::SendWithInv { rkey };
+    fn wr_local_inv(rkey: u32) => SendOp::LocalInv { rkey };
+    fn wr_rdma_write(rkey: u32, addr: u64) => SendOp::RdmaWrite { remote: remote(rkey, addr) };
+    fn wr_rdma_write_imm(rkey: u32, addr: u64, imm: u32) => SendOp::RdmaWriteWithImm {
+        remote: remote(rkey, addr),
+        imm_data: imm.to_ne_bytes(),
+    };
+    fn wr_rdma_read(rkey: u32, addr: u64) => SendOp::RdmaRead { remote: remote(rkey, addr) };
+    fn wr_atomic_cmp_swp(rkey: u32, addr: u64, compare: u64, swap: u64) => SendOp::CompareAndSwap {
+        remote: remote(rkey, addr),
         compare,
         swap,
     };
-    add(qp, "ibv_wr_atomic_cmp_swp", || Ok(op));
-}
-
-extern "C" fn wr_atomic_fetch_add(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, value: u64) {
-    let remote = Remote { addr, rkey };
-    add(qp, "ibv_wr_atomic_fetch_add", || {
-        Ok(SendOp::FetchAndAdd { remote, add: value })
-    });
+    fn wr_atomic_fetch_add(rkey: u32, addr: u64, add: u64) => SendOp::FetchAndAdd {
+        remote: remote(rkey, addr),
+        add,
+    };
 }
 
 extern "C" fn wr_bind_mw(
@@ -212,8 +177,7 @@ extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz: u16, m
 /// An operation that no queue pair can be made with.
 fn unsupported(qp: *mut ibv_qp_ex, name: &'static str) {
     with(qp, name, |_, _| {
-        let what = "no device here has this operation";
-        Err(Refusal::unsupported(what))
+        Err(Refusal::unsupported("no device here has this operation"))
     });
 }
 
@@ -282,6 +246,7 @@ extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) 
 
 extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
     change(qp, "ibv_wr_set_sge_list", |found, last, entries, _| {
+        // The engine refuses a list that is too long, whatever its length.
         let count = c_int::try_from(count).unwrap_or(c_int::MAX);
         let list = list::sge_list(list, count, found.more.cap.max_send_sge)?;
         last.list = put(entries, list);
@@ -303,6 +268,7 @@ fn set_inline(qp: *mut ibv_qp_ex, name: &'static str, count: usize, list: *const
         // SAFETY: the program's, valid for the call, `count` of them (C's contract).
         let buffers = unsafe { values(list, count) }?;
         let lengths = buffers.iter().map(|buffer| buffer.length as u64);
+        // The lengths are the program's, and their sum may overflow.
         let length = lengths.fold(0, u64::saturating_add);
         last.flags |= SendFlags::INLINE;
         if length > found.more.cap.max_inline_data.into() {
@@ -315,6 +281,7 @@ fn set_inline(qp: *mut ibv_qp_ex, name: &'static str, count: usize, list: *const
                     ..Sge::default()
                 }],
             );
+            // An earlier call may have set other data.
             last.inline = None;
             return Ok(());
         }

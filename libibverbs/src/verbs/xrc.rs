@@ -13,8 +13,7 @@ use verbs_api::sync::Mutex;
 use verbs_api::{ErrorKind, Verbs, XrcdInit};
 
 use super::context::context_of;
-use crate::c::object::{CObject, kinds};
-use crate::c::result::{Refusal, Result, known_bits, pointer, present, status};
+use crate::c::{CObject, Refusal, Result, kinds, known_bits, passed, pointer, status};
 use crate::engine::engine;
 
 kinds! {
@@ -32,15 +31,16 @@ pub(crate) extern "C" fn open_xrcd(
 ) -> *mut ibv_xrcd {
     pointer("ibv_open_xrcd", context, || {
         let of = context_of(context)?;
-        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
+        let attr = unsafe { passed(attr) }?;
         known_bits("comp_mask", attr.comp_mask, FD_AND_OFLAGS)?;
         if attr.comp_mask != FD_AND_OFLAGS {
-            let what = "comp_mask does not name both fd and oflags";
-            return Err(Refusal::new(libc::EINVAL, what));
+            return Err(Refusal::invalid(
+                "comp_mask does not name both fd and oflags",
+            ));
         }
         let file = match attr.fd {
+            // A private domain has no file.
             -1 => None,
             fd => Some(duplicate(fd)?),
         };
@@ -54,7 +54,7 @@ pub(crate) extern "C" fn open_xrcd(
         let handle = engine().sim.open_xrcd(of, &init);
         let handle = handle.map_err(|error| match error.kind() {
             // The kernel returns this for a domain that it does not know.
-            ErrorKind::NotFound => Refusal::noted(libc::EAGAIN),
+            ErrorKind::NotFound => Refusal::expected(libc::EAGAIN),
             _ => error.into(),
         })?;
         let xrcd = CObject::<Xrcd>::make(handle, Mutex::new(file), || ibv_xrcd { context });

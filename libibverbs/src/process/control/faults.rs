@@ -28,11 +28,12 @@ struct Rule {
     most: Option<u64>,
 }
 
-/// The last number. A child after `fork` continues from it, so a number of the parent names no fault of
-/// the child.
+/// The last number. A child after `fork` continues from it, so a number of the parent names no
+/// fault of the child.
 static LAST: AtomicI64 = AtomicI64::new(0);
 
-/// Puts the rules of a plan in force, or none of them. Returns the number of the fault.
+/// Puts the rules of a plan in force, or none of them if one is refused. Returns the number of the
+/// fault.
 pub(super) fn inject(plan: &Plan) -> Result<i64, Wrong> {
     verbs_settings::check_calls(plan).map_err(Wrong::invalid)?;
     if plan.rules().is_empty() {
@@ -57,6 +58,7 @@ pub(super) fn inject(plan: &Plan) -> Result<i64, Wrong> {
         match engine.sim.inject(rule.clone()) {
             Ok(id) => rules.push(Rule { id, most }),
             Err(error) => {
+                // All rules of a plan are in force, or none.
                 take_out(engine, &rules)?;
                 let what = match plan.rules().len() {
                     1 => error.cause().to_string(),
@@ -85,7 +87,7 @@ pub(super) fn struck(number: i64) -> Result<i64, Wrong> {
     Ok(struck? as i64)
 }
 
-/// Takes a fault out of force. Returns how often it has struck.
+/// Removes a fault. Returns how often it has struck.
 pub(super) fn remove(number: i64) -> Result<i64, Wrong> {
     let engine = engine();
     let faults = &mut *FAULTS.get_or_default().lock();
@@ -125,7 +127,7 @@ impl Rule {
     }
 }
 
-/// Takes rules out of force. Returns how often they have struck together.
+/// Removes rules. Returns how often they have struck together.
 fn take_out(engine: &Engine, rules: &[Rule]) -> Result<u64, Wrong> {
     let struck = rules.iter().map(|rule| engine.sim.remove(rule.id));
     Ok(struck.sum::<verbs_api::Result<u64>>()?)

@@ -1,4 +1,4 @@
-//! What was found so far, and since which mark.
+//! The findings so far, and the mark since which each exists.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,8 +11,8 @@ use crate::base::per_process::PerProcess;
 use crate::engine::running;
 use crate::process::{diagnosis, json};
 
-/// The findings that were seen, as lines of JSON. For each finding with such a line, this has the
-/// last mark before it was first seen. So a finding that has changed, such as by its count, is new.
+/// The findings that were seen, as lines of JSON, each with the last mark before it was first seen.
+/// A finding that has changed, such as by its count, is new.
 static SEEN: PerProcess<Mutex<Lines>> = PerProcess::new();
 
 type Lines = BTreeMap<String, Vec<i64>>;
@@ -25,13 +25,13 @@ struct Found {
     first: i64,
 }
 
-/// How many marks there were. A child after `fork` goes on from it: all that it finds is later than
+/// The number of marks. A child after `fork` continues from it, so all its findings are later than
 /// its parent's marks.
 static MARKS: AtomicI64 = AtomicI64::new(0);
 
 /// Writes a mark into the trace. Returns its number, from 1.
 ///
-/// It does not wake a library that sleeps: that has neither a trace nor findings yet.
+/// It does not wake a library that sleeps, which has neither a trace nor findings yet.
 pub(super) fn mark(text: &str) -> i64 {
     if let Some(engine) = running() {
         let seen = &mut *SEEN.get_or_default().lock();
@@ -49,7 +49,7 @@ pub(super) fn lines(since: i64) -> Result<String, Wrong> {
     Ok(found(since)?.into_iter().map(|found| found.line).collect())
 }
 
-/// How many there are of a level or a class, or of any.
+/// The number of findings since a mark, of a level or a class, or of any.
 pub(super) fn count(what: Option<&str>, since: i64) -> Result<i64, Wrong> {
     let is_of: Box<dyn Fn(&Finding) -> bool> = match what {
         None => Box::new(|_| true),
@@ -71,6 +71,7 @@ pub(super) fn count(what: Option<&str>, since: i64) -> Result<i64, Wrong> {
 
 fn found(since: i64) -> Result<Vec<Found>, Wrong> {
     let marks = MARKS.load(Ordering::Relaxed);
+    // A mark of another process or a wrong number would silently count nothing.
     if !(0..=marks).contains(&since) {
         let what = format!("there is no mark {since}; the last one is {marks}");
         return Err(Wrong::invalid(what));
@@ -83,7 +84,7 @@ fn found(since: i64) -> Result<Vec<Found>, Wrong> {
     Ok(found)
 }
 
-/// Looks at what there is now, and forgets what is no longer there.
+/// The findings now. Those that no longer exist are forgotten.
 fn look(seen: &mut Lines) -> Vec<Found> {
     let marks = MARKS.load(Ordering::Relaxed);
     let before = std::mem::take(seen);

@@ -1,10 +1,12 @@
-//! What a test asks of the devices while it runs: faults on purpose, the findings so far, marks in
+//! Functions for tests that run on the devices: faults on purpose, the findings so far, marks in
 //! the trace.
 //!
-//! These are the functions behind `verbsim.h` and Python's `import verbsim`, which find them by
-//! `dlsym`. Devices have names here, and queue pairs have numbers, because Python does not have the
-//! pointers of C. Each function returns a number, or an errno value below zero. An error also puts
-//! a line on the standard error: the program under test has made no mistake, so it is not a finding.
+//! The header `verbsim.h` and Python's `import verbsim` find them by `dlsym`. Devices have names
+//! here, and queue pairs have numbers, because Python does not have the pointers of C. Each
+//! function returns a number, or an errno value below zero. An error also writes a line to the
+//! standard error. It is not a finding, since the program under test has made no mistake.
+//!
+//! This folder names the engine and the diagnosis, and no kind of object.
 
 mod faults;
 mod findings;
@@ -31,14 +33,14 @@ pub(crate) extern "C" fn inject(rules: *const c_char) -> i64 {
     })
 }
 
-/// The next `count` packets that leave a queue pair are lost; all of them if it is 0.
+/// Drops the next `count` packets that leave a queue pair, or all of them if `count` is 0.
 pub(crate) extern "C" fn drop_packets(device: *const c_char, qp_num: u32, count: u64) -> i64 {
     answer("verbsim_drop_packets", || {
         one(Fault::drop(packets(device, qp_num)?), count)
     })
 }
 
-/// The next `count` packets that leave a queue pair arrive this much later; all of them if it is 0.
+/// Delays the next `count` packets that leave a queue pair, or all of them if `count` is 0.
 pub(crate) extern "C" fn delay_packets(
     device: *const c_char,
     qp_num: u32,
@@ -51,7 +53,7 @@ pub(crate) extern "C" fn delay_packets(
     })
 }
 
-/// The next `count` calls of a verb on a device fail with this errno value.
+/// Makes the next `count` calls of a verb on a device fail with this errno value.
 pub(crate) extern "C" fn fail_calls(
     device: *const c_char,
     verb: *const c_char,
@@ -68,7 +70,7 @@ pub(crate) extern "C" fn fail_calls(
     })
 }
 
-/// The next `count` successful completions of a queue pair become errors with this status.
+/// Makes the next `count` successful completions of a queue pair errors with this status.
 pub(crate) extern "C" fn fail_completions(
     device: *const c_char,
     qp_num: u32,
@@ -85,7 +87,7 @@ pub(crate) extern "C" fn fail_completions(
     })
 }
 
-/// A port is down until the fault is removed.
+/// Takes a port down until the fault is removed.
 pub(crate) extern "C" fn port_down(device: *const c_char, port: u32) -> i64 {
     answer("verbsim_port_down", || {
         let port = u8::try_from(port)
@@ -94,7 +96,7 @@ pub(crate) extern "C" fn port_down(device: *const c_char, port: u32) -> i64 {
     })
 }
 
-/// A device dies, for good.
+/// Makes a device fail for the rest of the run.
 pub(crate) extern "C" fn kill_device(device: *const c_char) -> i64 {
     answer("verbsim_kill_device", || {
         let node = node(device)?;
@@ -104,7 +106,7 @@ pub(crate) extern "C" fn kill_device(device: *const c_char) -> i64 {
         // The laboratory finds a device by a context, and the program may have none.
         let context = sim.open_device(&format!("sim{node}"))?;
         sim.kill_device(context)?;
-        // This context gets the event too. Left unread, it would be a finding.
+        // This context gets the event too. Unread, it would be a finding.
         let event = sim.get_async_event(context, Wait::Poll)?;
         sim.ack_async_event(context, &event)?;
         sim.close_device(context)?;
@@ -112,12 +114,12 @@ pub(crate) extern "C" fn kill_device(device: *const c_char) -> i64 {
     })
 }
 
-/// How often a fault has struck.
+/// The number of times that a fault has struck.
 pub(crate) extern "C" fn struck(fault: i64) -> i64 {
     answer("verbsim_struck", || faults::struck(fault))
 }
 
-/// Takes a fault out of force. Returns how often it has struck.
+/// Removes a fault. Returns how often it has struck.
 pub(crate) extern "C" fn remove(fault: i64) -> i64 {
     answer("verbsim_remove", || faults::remove(fault))
 }
@@ -127,7 +129,7 @@ pub(crate) extern "C" fn mark(what: *const c_char) -> i64 {
     answer("verbsim_mark", || Ok(findings::mark(text("text", what)?)))
 }
 
-/// How many findings of a level or class there are since a mark.
+/// The number of findings of a level or class since a mark.
 pub(crate) extern "C" fn count_findings(what: *const c_char, since: i64) -> i64 {
     answer("verbsim_count_findings", || {
         let what = (!what.is_null()).then(|| text("what", what)).transpose()?;
@@ -135,8 +137,8 @@ pub(crate) extern "C" fn count_findings(what: *const c_char, since: i64) -> i64 
     })
 }
 
-/// The findings since a mark, as lines of JSON that the program frees; null and `errno` for an
-/// error.
+/// The findings since a mark, as lines of JSON that the program frees. For an error, null and
+/// `errno`.
 pub(crate) extern "C" fn findings_since(since: i64) -> *mut c_char {
     let mut lines = null_mut();
     answer("verbsim_findings", || {
@@ -161,7 +163,7 @@ fn text<'a>(name: &str, text: *const c_char) -> Result<&'a str, Wrong> {
         .map_err(|_| Wrong::invalid(format!("{name} is not UTF-8")))
 }
 
-/// The number of a device with this name.
+/// The number of the device with this name.
 fn node(device: *const c_char) -> Result<u32, Wrong> {
     let name = text("device", device)?;
     let names = engine().config.names();
@@ -175,7 +177,7 @@ fn node(device: *const c_char) -> Result<u32, Wrong> {
     })
 }
 
-/// The same; null stands for every device.
+/// The number of the device with this name. `None`, for every device, if the name is null.
 fn some_node(device: *const c_char) -> Result<Option<u32>, Wrong> {
     (!device.is_null()).then(|| node(device)).transpose()
 }
@@ -187,7 +189,7 @@ fn on_node(fault: Fault, node: Option<u32>) -> Fault {
     }
 }
 
-/// The packets that leave a device and a queue pair; null and 0 stand for every one.
+/// The packets that leave a device and a queue pair. Null and 0 mean every one.
 fn packets(device: *const c_char, qp_num: u32) -> Result<PacketFilter, Wrong> {
     let mut packets = PacketFilter::EVERY;
     packets.from = some_node(device)?;
@@ -195,7 +197,7 @@ fn packets(device: *const c_char, qp_num: u32) -> Result<PacketFilter, Wrong> {
     Ok(packets)
 }
 
-/// Puts one rule in force, for the first `count` matches, or for all if that is 0.
+/// Puts one rule in force for the first `count` matches, or for all if `count` is 0.
 fn one(fault: Fault, count: u64) -> Result<i64, Wrong> {
     let fault = match count {
         0 => fault,

@@ -1,9 +1,9 @@
-//! Functions that take a path: for `/sys/class/infiniband*` and `/dev/infiniband` they look into
-//! the tree of [`sysfs`], for every other path they are the functions of the C library.
+//! Wrappers of functions that take a path. For `/sys/class/infiniband*` and `/dev/infiniband` they
+//! look into the tree of [`sysfs`]; for every other path they call the C library.
 //!
-//! Another path costs the comparison of its first bytes. A function takes no lock and no memory, so
-//! it may be called where the real one may be: in a signal handler, and in a child after `fork`.
-//! The first path of a device is the exception, since it makes the tree.
+//! For another path they only compare its first bytes. They take no lock and allocate nothing, so
+//! they may be called in a signal handler and in a child after `fork`, as the real ones. The
+//! exception is the first path of a device, which makes the tree.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::transmute;
@@ -13,18 +13,18 @@ use std::sync::atomic::Ordering;
 use super::next::IS_ACTIVE;
 use crate::verbs::sysfs;
 
-/// Where Linux has its RDMA devices. What follows may be `_verbs` and so on.
+/// Paths of RDMA devices in Linux. A suffix such as `_verbs` may follow.
 const PLACES: [&[u8]; 3] = [
     b"/dev/infiniband",
     b"/sys/class/infiniband",
-    // Links of the class lead there, and some programs follow them by themselves.
+    // Links of the class lead there. Some programs resolve them themselves.
     b"/sys/devices/virtual/verbsim",
 ];
 
 /// `PATH_MAX`
 const LONGEST_PATH: usize = 4096;
 
-/// Calls a function with a path, or with the place of the path in the tree.
+/// Calls a function with a path, or with its replacement in the tree.
 #[inline]
 fn with_path<R>(path: *const c_char, call: impl FnOnce(*const c_char) -> R) -> R {
     if !path.is_null()
@@ -57,6 +57,7 @@ fn with_tree<R>(path: *const c_char, call: impl FnOnce(*const c_char) -> R) -> R
     let rest = unsafe { CStr::from_ptr(path) }.to_bytes_with_nul();
     let mut place = [0; LONGEST_PATH];
     let length = root.len() + rest.len();
+    // The kernel refuses such a path, too.
     if length > place.len() {
         return call(path);
     }
@@ -65,7 +66,7 @@ fn with_tree<R>(path: *const c_char, call: impl FnOnce(*const c_char) -> R) -> R
     call(place.as_ptr().cast())
 }
 
-/// What a function returns if it fails.
+/// The result of a function that fails.
 trait Failed {
     const FAILED: Self;
 }
@@ -82,12 +83,13 @@ impl<T> Failed for *mut T {
     const FAILED: Self = null_mut();
 }
 
-/// Attributes of a file, in which a device file is a character device: the tree has plain files.
+/// Attributes of a file. They show a device file as a character device, though the tree has a plain
+/// file.
 trait Attributes {
     fn mark(&mut self, major: c_uint, minor: c_uint);
 }
 
-/// Everybody may read and write them.
+/// All users may read and write device files.
 const MODE: u32 = libc::S_IFCHR | 0o666;
 
 impl Attributes for libc::stat {
@@ -111,7 +113,7 @@ impl Attributes for libc::statx {
     }
 }
 
-/// The attributes that a call has written, of a device file if the path names one.
+/// Marks the attributes that a call has written if the path names a device file.
 fn marked<A: Attributes>(path: *const c_char, result: c_int, attributes: *mut A) -> c_int {
     if result == 0 && !path.is_null() && IS_ACTIVE.load(Ordering::Relaxed) && is_in(PLACES[0], path)
     {
@@ -125,13 +127,13 @@ fn marked<A: Attributes>(path: *const c_char, result: c_int, attributes: *mut A)
     result
 }
 
-/// Functions of the C library, each with the argument that is a path. Those that `mark` write
-/// attributes of a file.
+/// Declares wrappers of functions of the C library, each with its argument that is a path. Those
+/// with `marks` write attributes of a file.
 macro_rules! functions {
     ($(
         fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty, of $path:ident $(, marks $attributes:ident)?;
     )*) => {
-        /// The functions behind these.
+        /// The real functions.
         #[allow(non_upper_case_globals, reason = "they have the names of C")]
         mod behind {
             use std::ffi::CStr;
@@ -147,7 +149,7 @@ macro_rules! functions {
             )*
         }
 
-        /// Finds the functions behind these, so that later calls need no lock.
+        /// Finds the real functions, so that later calls need no lock.
         pub(super) fn find_all() {
             $( behind::$name.address(); )*
         }
@@ -170,7 +172,7 @@ macro_rules! functions {
                 let next = unsafe {
                     transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(next)
                 };
-                // SAFETY: what it is called with is the caller's promise.
+                // SAFETY: the arguments are valid (the caller's promise).
                 let result = with_path($path, |$path| unsafe { next($($argument),*) });
                 $( let result = marked($path, result, $attributes); )?
                 result

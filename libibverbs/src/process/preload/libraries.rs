@@ -1,4 +1,4 @@
-//! The libraries of this process: whether one needs libibverbs, and whether one brings its own.
+//! The libraries of this process: which need libibverbs, and which are another libibverbs.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::fs;
@@ -12,9 +12,9 @@ const DT_NULL: i64 = 0;
 const DT_NEEDED: i64 = 1;
 const DT_STRTAB: i64 = 5;
 
-/// Whether a path or a name is that of a libibverbs or librdmacm, also of one that a wheel has
-/// renamed: `libibverbs-1de1263b.so.1.14.48.0`. A module of Python has more before `.so`, such as
-/// pyverbs' `libibverbs_enums.cpython-311-x86_64-linux-gnu.so`.
+/// Whether a path or a name belongs to a libibverbs or librdmacm. Wheels rename them:
+/// `libibverbs-1de1263b.so.1.14.48.0`. Python modules have more before `.so`, such as pyverbs'
+/// `libibverbs_enums.cpython-311-x86_64-linux-gnu.so`.
 pub(crate) fn is_verbs(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     let names = [&b"libibverbs"[..], b"librdmacm"];
@@ -26,20 +26,21 @@ pub(crate) fn is_verbs(path: &[u8]) -> bool {
     })
 }
 
-/// Whether the program or a library that it came with is linked with libibverbs or librdmacm.
+/// Whether the program, or a library that was loaded with it, is linked with libibverbs or
+/// librdmacm.
 pub(crate) fn need_verbs() -> bool {
     any(needs_verbs)
 }
 
-/// The path of a libibverbs or librdmacm that is not this library: of one that is mapped, also in a
-/// namespace of its own (`dlmopen`), which the loader does not list. `None` without `/proc`.
+/// The path of a mapped libibverbs or librdmacm other than this library. It may be in another
+/// namespace (`dlmopen`), which the loader does not list. `None` without `/proc`.
 pub(crate) fn foreign() -> Option<PathBuf> {
     let own = (foreign as *const ()).addr();
     foreign_in(&fs::read_to_string("/proc/self/maps").ok()?, own)
 }
 
-/// The same in lines such as `7f00-7f10 r-xp 0000 08:01 42 /lib/libibverbs.so.1`. A file is known
-/// by its device and number; that of this library has the address `own`.
+/// The path in lines such as `7f00-7f10 r-xp 0000 08:01 42 /lib/libibverbs.so.1`. Files are
+/// compared by device and inode; this library's file has the address `own`.
 fn foreign_in(maps: &str, own: usize) -> Option<PathBuf> {
     let lines = maps.lines().filter_map(|line| {
         let mut words = line.splitn(6, ' ');
@@ -56,7 +57,7 @@ fn foreign_in(maps: &str, own: usize) -> Option<PathBuf> {
     found.map(|(.., path)| PathBuf::from(path))
 }
 
-/// Asks of each object until one says yes. Whether one did.
+/// Calls `ask` for each object until it returns true. Returns whether it did.
 fn any(mut ask: impl FnMut(&dl_phdr_info) -> bool) -> bool {
     /// Calls the function that `data` points to.
     unsafe extern "C" fn visit<F: FnMut(&dl_phdr_info) -> bool>(
@@ -103,7 +104,7 @@ fn needs_verbs(object: &dl_phdr_info) -> bool {
     let Some(strings) = strings.map(|entry| entry.value) else {
         return false;
     };
-    // The loader has made an address of it, but not in objects of the kernel.
+    // The loader has added the base of the object, but not for objects of the kernel.
     let strings = if strings < object.dlpi_addr {
         strings + object.dlpi_addr
     } else {

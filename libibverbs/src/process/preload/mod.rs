@@ -7,6 +7,8 @@
 //! `verbsim exec` preloads the library into every program. In one that does not need it, it sleeps:
 //! it reads no setting, opens no file and starts no thread until the program first calls a verb,
 //! opens libibverbs or librdmacm, or looks for the files of a device.
+//!
+//! This folder names the engine, the record for `exec`, and `sysfs`.
 
 mod files;
 mod libraries;
@@ -29,6 +31,7 @@ static OWN_PATH: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 pub(super) fn at_load() -> bool {
     let preloads = env::var_os("LD_PRELOAD").unwrap_or_default();
     let names_this = |name: &[u8]| name.windows(7).any(|part| part == b"ibverbs");
+    // The library was linked or opened, so the program needs it.
     if !names_this(preloads.as_bytes()) {
         return false;
     }
@@ -38,8 +41,8 @@ pub(super) fn at_load() -> bool {
         dli_sname: std::ptr::null(),
         dli_saddr: null_mut(),
     };
-    // SAFETY: the address is one of this library, and there is room for the answer. The path lasts
-    // as long as the library, which is never unloaded.
+    // SAFETY: the address is in this library, and the structure has room for the answer. The path
+    // lasts as long as the library, which is never unloaded.
     unsafe { libc::dladdr(at_load as *const c_void, &mut found) };
     OWN_PATH.store(found.dli_fname.cast_mut(), Ordering::Relaxed);
     files::find_all();
@@ -47,6 +50,7 @@ pub(super) fn at_load() -> bool {
     // SAFETY: the call only clears an error of this thread.
     unsafe { libc::dlerror() };
     IS_ACTIVE.store(true, Ordering::Relaxed);
+    // Only an `exec` wants to know of other libraries.
     if env::var_os(record::VARIABLE).is_some() {
         // SAFETY: the function is of the right type and stays, as the library does.
         unsafe { libc::atexit(say_foreign) };
@@ -54,7 +58,7 @@ pub(super) fn at_load() -> bool {
     !libraries::need_verbs()
 }
 
-/// Records a library that came with the program and kept the drop-in from being used.
+/// Records a library of the program's own that kept the drop-in from being used.
 extern "C" fn say_foreign() {
     if engine::running().is_none()
         && let Some(path) = libraries::foreign()
@@ -68,8 +72,8 @@ static NEXT_DLOPEN: Next = Next::new(c"dlopen");
 
 /// `dlopen`, which gives this library for every libibverbs and librdmacm.
 ///
-/// It goes on to the real function by a jump, since that looks at where it was called: the search
-/// path of the calling library counts.
+/// It continues at the real function by a jump, because that function uses its return address: the
+/// search path of the calling library counts.
 ///
 /// # Safety
 /// As for the function of C.
@@ -89,8 +93,8 @@ pub(crate) unsafe extern "C" fn dlopen(_path: *const c_char, _flags: i32) -> *mu
 
 /// `dlopen`, which gives this library for every libibverbs and librdmacm.
 ///
-/// It goes on to the real function by a jump, since that looks at where it was called: the search
-/// path of the calling library counts.
+/// It continues at the real function by a jump, because that function uses its return address: the
+/// search path of the calling library counts.
 ///
 /// # Safety
 /// As for the function of C.
@@ -108,7 +112,7 @@ pub(crate) unsafe extern "C" fn dlopen(_path: *const c_char, _flags: i32) -> *mu
     )
 }
 
-/// The path that is opened, in the first register of results, and the real `dlopen` in the second.
+/// The path to open, in the first register of results, and the real `dlopen` in the second.
 #[repr(C)]
 struct Opened {
     path: *const c_char,

@@ -23,7 +23,7 @@ impl Next {
         }
     }
 
-    /// Its address, or null if there is none. After the first call this takes no lock.
+    /// Its address, or null if no library has it. After the first call this takes no lock.
     pub(super) fn address(&self) -> *mut c_void {
         let found = self.found.load(Ordering::Relaxed);
         if !found.is_null() {

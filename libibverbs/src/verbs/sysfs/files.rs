@@ -1,4 +1,4 @@
-//! What stands in the files, in the words of Linux (`drivers/infiniband/core/sysfs.c`).
+//! The contents of the files, in the formats of Linux (`drivers/infiniband/core/sysfs.c`).
 
 use std::ffi::CStr;
 use std::fmt::{Display, Write};
@@ -22,7 +22,7 @@ pub(super) struct Source<'a> {
     pub(super) has_gids: bool,
 }
 
-/// Writes what does not depend on a device.
+/// Writes the files that do not depend on a device.
 pub(super) fn write_common(root: &Path) -> io::Result<()> {
     fs::create_dir_all(root.join("sys/class/infiniband"))?;
     // `ibstat` asks for the second; no device takes management datagrams of programs.
@@ -59,11 +59,47 @@ pub(super) fn write_device(
     fs::create_dir_all(&infiniband)?;
     fs::create_dir_all(&verbs)?;
 
-    put(&pci, "vendor", format_args!("{:#06x}", attr.vendor_id))?;
-    put(&pci, "device", format_args!("{:#06x}", attr.vendor_part_id))?;
-    put(&pci, "class", "0x020000")?;
-    // Every machine has this node.
-    put(&pci, "numa_node", 0)?;
+    let (major, minor) = uverbs(number as u32);
+    let version = attr.fw_ver.map(|byte| byte as u8);
+    let version = CStr::from_bytes_until_nul(&version).unwrap_or_default();
+    let node_type = if is_rnic { "4: RNIC" } else { "1: CA" };
+    let files = [
+        (&pci, "vendor", format!("{:#06x}", attr.vendor_id)),
+        (&pci, "device", format!("{:#06x}", attr.vendor_part_id)),
+        (&pci, "class", "0x020000".to_owned()),
+        // Every machine has this node.
+        (&pci, "numa_node", "0".to_owned()),
+        (&verbs, "ibdev", name.clone()),
+        (&verbs, "abi_version", "1".to_owned()),
+        (&verbs, "dev", format!("{major}:{minor}")),
+        (&infiniband, "node_type", node_type.to_owned()),
+        (
+            &infiniband,
+            "node_guid",
+            groups(&attr.node_guid.to_ne_bytes()),
+        ),
+        (
+            &infiniband,
+            "sys_image_guid",
+            groups(&attr.sys_image_guid.to_ne_bytes()),
+        ),
+        (&infiniband, "node_desc", "verbsim".to_owned()),
+        (&infiniband, "hca_type", "verbsim".to_owned()),
+        (
+            &infiniband,
+            "board_id",
+            format!("verbsim {}", config.profile()),
+        ),
+        (&infiniband, "hw_rev", format!("{:x}", attr.hw_ver)),
+        (
+            &infiniband,
+            "fw_ver",
+            version.to_string_lossy().into_owned(),
+        ),
+    ];
+    for (dir, file, line) in files {
+        put(dir, file, line)?;
+    }
     for (file, of_node) in [("local_cpus", "cpumap"), ("local_cpulist", "cpulist")] {
         // A kernel without NUMA has no files of nodes.
         let cpus = fs::read_to_string(Path::new("/sys/devices/system/node/node0").join(of_node));
@@ -71,60 +107,21 @@ pub(super) fn write_device(
             put(&pci, file, cpus.trim_end())?;
         }
     }
-
-    put(&verbs, "ibdev", name)?;
-    put(&verbs, "abi_version", 1)?;
-    let (major, minor) = uverbs(number as u32);
-    put(&verbs, "dev", format_args!("{major}:{minor}"))?;
-
-    put(
-        &infiniband,
-        "node_type",
-        if is_rnic { "4: RNIC" } else { "1: CA" },
-    )?;
-    put(
-        &infiniband,
-        "node_guid",
-        groups(&attr.node_guid.to_ne_bytes()),
-    )?;
-    put(
-        &infiniband,
-        "sys_image_guid",
-        groups(&attr.sys_image_guid.to_ne_bytes()),
-    )?;
-    put(&infiniband, "node_desc", "verbsim")?;
-    put(&infiniband, "hca_type", "verbsim")?;
-    put(
-        &infiniband,
-        "board_id",
-        format_args!("verbsim {}", config.profile()),
-    )?;
-    put(&infiniband, "hw_rev", format_args!("{:x}", attr.hw_ver))?;
-    let bytes = attr.fw_ver.map(|byte| byte as u8);
-    let version = CStr::from_bytes_until_nul(&bytes).unwrap_or_default();
-    put(&infiniband, "fw_ver", version.to_string_lossy())?;
     for port in 1..=attr.phys_port_cnt {
         write_port(&infiniband.join(format!("ports/{port}")), port, source)?;
     }
 
     let class = root.join("sys/class");
-    link(
-        &format!("../../../{}", address(number)),
-        &infiniband.join("device"),
-    )?;
-    link(
-        &format!("../../../{}", address(number)),
-        &verbs.join("device"),
-    )?;
-    let devices = path.strip_prefix("sys/").unwrap_or(&path);
-    link(
-        &format!("../../{devices}/infiniband/{name}"),
-        &class.join("infiniband").join(name),
-    )?;
-    link(
-        &format!("../../{devices}/infiniband_verbs/uverbs{number}"),
-        &class.join(format!("infiniband_verbs/uverbs{number}")),
-    )?;
+    let above = format!("../../../{}", address(number));
+    link(&above, &infiniband.join("device"))?;
+    link(&above, &verbs.join("device"))?;
+    let below = format!("../../{}", path.strip_prefix("sys/").unwrap_or(&path));
+    for file in [
+        format!("infiniband/{name}"),
+        format!("infiniband_verbs/uverbs{number}"),
+    ] {
+        link(&format!("{below}/{file}"), &class.join(&file))?;
+    }
     fs::write(root.join(format!("dev/infiniband/uverbs{number}")), "")
 }
 
@@ -139,31 +136,25 @@ fn write_port(dir: &Path, port: u8, source: &Source<'_>) -> io::Result<()> {
     for below in ["gids", "gid_attrs/types", "gid_attrs/ndevs", "pkeys"] {
         fs::create_dir_all(dir.join(below))?;
     }
-    put(
-        dir,
-        "state",
-        format_args!("{}: {}", attr.state, state(attr.state)),
-    )?;
-    put(
-        dir,
-        "phys_state",
-        format_args!("{}: {}", attr.phys_state, phys_state(attr.phys_state)),
-    )?;
     let link_layer = match found.link_layer {
         LinkLayer::InfiniBand => "InfiniBand",
         _ => "Ethernet",
     };
-    put(dir, "link_layer", link_layer)?;
-    put(dir, "rate", rate(&attr))?;
-    put(dir, "lid", format_args!("{:#x}", attr.lid))?;
-    put(dir, "lid_mask_count", attr.lmc)?;
-    put(dir, "sm_lid", format_args!("{:#x}", attr.sm_lid))?;
-    put(dir, "sm_sl", attr.sm_sl)?;
-    put(
-        dir,
-        "cap_mask",
-        format_args!("{:#010x}", attr.port_cap_flags),
-    )?;
+    let phys_state = phys_state(attr.phys_state);
+    let files = [
+        ("state", format!("{}: {}", attr.state, state(attr.state))),
+        ("phys_state", format!("{}: {phys_state}", attr.phys_state)),
+        ("link_layer", link_layer.to_owned()),
+        ("rate", rate(&attr)),
+        ("lid", format!("{:#x}", attr.lid)),
+        ("lid_mask_count", attr.lmc.to_string()),
+        ("sm_lid", format!("{:#x}", attr.sm_lid)),
+        ("sm_sl", attr.sm_sl.to_string()),
+        ("cap_mask", format!("{:#010x}", attr.port_cap_flags)),
+    ];
+    for (file, line) in files {
+        put(dir, file, line)?;
+    }
     for index in 0..found.pkey_tbl_len {
         let key = sim
             .query_pkey(context, port, index)
@@ -177,7 +168,7 @@ fn write_port(dir: &Path, port: u8, source: &Source<'_>) -> io::Result<()> {
             .filter(|_| has_gids);
         let Gid(bytes) = entry.as_ref().map_or(Gid([0; 16]), |entry| entry.gid);
         put(dir, &format!("gids/{index}"), groups(&bytes))?;
-        // An entry without a GID has no file here: in Linux, to read it fails.
+        // In Linux, reading the type of an entry without a GID fails. Here the file is missing.
         let Some(entry) = entry else { continue };
         let of_type = match entry.gid_type {
             GidType::RoceV2 => "RoCE v2",
@@ -191,22 +182,23 @@ fn write_port(dir: &Path, port: u8, source: &Source<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a line, in one step: another thread may read the file.
+/// Writes a line in one step, because another thread may read the file.
 fn put(dir: &Path, file: &str, line: impl Display) -> io::Result<()> {
     let new = dir.join(".new");
     fs::write(&new, format!("{line}\n"))?;
     fs::rename(new, dir.join(file))
 }
 
-/// Makes a link, if it is not there yet.
+/// Makes a link, unless it exists.
 fn link(to: &str, at: &Path) -> io::Result<()> {
     match symlink(to, at) {
+        // The files of a device are written again when it is opened.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Bytes by twos, such as `fe80:0000:0000:0000:0002:c9ff:fe00:0001`.
+/// Pairs of bytes, such as `fe80:0000:0000:0000:0002:c9ff:fe00:0001`.
 fn groups(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (at, pair) in bytes.chunks(2).enumerate() {
@@ -235,7 +227,7 @@ fn phys_state(number: u8) -> &'static str {
     NAMES.get(usize::from(number)).unwrap_or(&"<unknown>")
 }
 
-/// Such as `100 Gb/sec (4X EDR)`.
+/// The rate of a port, such as `100 Gb/sec (4X EDR)`.
 fn rate(attr: &ibv_port_attr) -> String {
     let width = match attr.active_width {
         2 => 4,
@@ -244,7 +236,7 @@ fn rate(attr: &ibv_port_attr) -> String {
         16 => 2,
         _ => 1,
     };
-    // Tenths of Gb/s of a lane.
+    // The speed of a lane in tenths of Gb/s.
     let (speed, name) = match attr.active_speed {
         2 => (50, "DDR"),
         4 => (100, "QDR"),
@@ -263,7 +255,7 @@ fn rate(attr: &ibv_port_attr) -> String {
 /// The name of a network interface of the machine.
 fn interface(index: u32) -> Option<String> {
     let mut name = [0; libc::IF_NAMESIZE];
-    // SAFETY: there is room for a name.
+    // SAFETY: the buffer has room for a name.
     let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
     if index == 0 || found.is_null() {
         return None;

@@ -1,9 +1,12 @@
 //! The files of the devices: what Linux shows below `/sys/class/infiniband` and `/dev/infiniband`.
 //!
-//! Programs read there what verbs do not report, such as a NUMA node. The tree is a directory of this
-//! process ([`trees`]), since a port has another address in each process. A device gets its files
-//! when the program opens it, or when it looks for the files of any device. Until the device is open
-//! it has no address, and its GIDs are zero. The files have the values that verbs have at that time.
+//! Programs read there what verbs do not report, such as a NUMA node. The tree is a directory of
+//! this process ([`trees`]), since a port has another address in each process. A device gets its
+//! files when the program opens it, or when it looks for the files of any device. Until the device
+//! is open it has no address, and its GIDs are zero. The files have the values that verbs have at
+//! that time.
+//!
+//! This folder names the engine and the conversions of `query`.
 
 mod files;
 pub(crate) mod paths;
@@ -71,6 +74,7 @@ pub(crate) fn root() -> Option<&'static CStr> {
 pub(crate) fn opened(number: usize, context: Context) {
     let Some(tree) = tree() else { return };
     let mut devices = tree.devices.lock();
+    // Another context of the device has written them.
     if devices[number] != Device::Opened {
         let source = Source {
             sim: unobserved(),
