@@ -53,16 +53,16 @@ pub struct World {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Trial {
-    /// What was wrong: what the test returned, its panic, or the invariant that the device broke.
+    /// The failure: the test's error, its panic, or the invariant that the device broke.
     pub failure: Option<String>,
     /// The plan that strikes exactly what struck.
     pub struck: Plan,
-    /// How often each rule has struck.
+    /// The number of strikes of each rule.
     pub strikes: Vec<u64>,
-    /// What happened up to the failure, oldest record first. Empty unless it was asked for.
+    /// The trace up to the failure, oldest record first. Empty unless it was asked for.
     pub trace: Vec<TraceRecord>,
-    /// What the program had done wrong when it failed, and what was there then. Empty unless the
-    /// trace was asked for.
+    /// The program's mistakes before the failure, and the objects alive at that point. Empty unless
+    /// the trace was asked for.
     pub diagnosis: Diagnosis,
 }
 
@@ -70,7 +70,7 @@ pub struct Trial {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explored {
-    /// How many seeds were tried.
+    /// The number of seeds tried.
     pub tried: u64,
     /// In how many of them each rule of the plan has struck. A rule that hardly ever strikes shows
     /// nothing.
@@ -81,13 +81,13 @@ pub struct Explored {
     pub rest: Option<Range<u64>>,
 }
 
-/// How a test fails, and what brings it back.
+/// A failure of a test, and how to replay it.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Found {
     /// The seed.
     pub seed: u64,
-    /// What was wrong.
+    /// The failure.
     pub failure: String,
     /// The faults with which it fails. None of those that strike can be left out.
     pub faults: Plan,

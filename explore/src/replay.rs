@@ -203,7 +203,7 @@ pub enum ReplayError {
         /// What would.
         allowed: &'static str,
     },
-    /// It is of another version, subject or plan.
+    /// The replay is of another version, subject or plan.
     Differs {
         /// What differs.
         what: &'static str,

@@ -177,7 +177,7 @@ impl Plan {
 }
 
 impl InForce<'_> {
-    /// What the plan has struck so far, oldest first. Links, ports and limits strike too.
+    /// The strikes of the plan so far, oldest first. Links, ports and limits strike too.
     pub fn struck(&self) -> Vec<Part> {
         let rules: BTreeMap<_, _> = self.guards.iter().map(FaultGuard::id).zip(0..).collect();
         let part = |strike: Strike| {

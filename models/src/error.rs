@@ -6,10 +6,10 @@ use core::fmt;
 use verbs_api::lab::{ArmState, CqReport, LostWakeup};
 use verbs_api::{Cause, Cq, Error, Verb};
 
-/// What a model, or a thread of it, gives.
+/// The result of a model, or of a thread of it.
 pub type Outcome<T = ()> = Result<T, ModelError>;
 
-/// What went wrong. Any error becomes one by `?`.
+/// The failure of a model. Any error becomes one by `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelError {

@@ -13,7 +13,7 @@ use verbs_sim::{Participant, Sim, SimConfig, Step};
 
 use crate::error::{ModelError, Outcome};
 
-/// What one execution of a model works with: a device with a context, a PD and a channel, and
+/// The parts of one execution of a model: a device with a context, a PD and a channel, and
 /// threads.
 ///
 /// Handles are `Copy`: take them out, and move them into the threads.
@@ -122,7 +122,8 @@ impl Harness {
         self.link_between(send_cq, recv_cq, receives)
     }
 
-    /// As [`link`](Self::link); sends complete in `send_cq`, which may be `recv_cq`.
+    /// A connection as from [`link`](Self::link), whose sends complete in `send_cq`, which may be
+    /// `recv_cq`.
     pub fn link_between(&self, send_cq: Cq, recv_cq: Cq, receives: u64) -> Outcome<Link> {
         let sim = self.sim();
         let near = sim.create_qp(self.pd(), &QpInit::new(QpType::Rc, send_cq, send_cq))?;
@@ -317,12 +318,12 @@ impl Link {
         self.post(harness, SendWr::send(wr_id, &[]).unsignaled())
     }
 
-    /// As [`send`](Self::send), with a completion on the sending side too.
+    /// Sends a message as [`send`](Self::send) does, with a completion on the sending side too.
     pub fn send_signaled(&self, harness: &Harness, wr_id: u64) -> Outcome {
         self.post(harness, SendWr::send(wr_id, &[]))
     }
 
-    /// As [`send`](Self::send), with a solicited event at the receiver.
+    /// Sends a message as [`send`](Self::send) does, with a solicited event at the receiver.
     pub fn send_solicited(&self, harness: &Harness, wr_id: u64) -> Outcome {
         self.post(harness, SendWr::send(wr_id, &[]).unsignaled().solicited())
     }

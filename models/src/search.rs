@@ -19,14 +19,14 @@ pub fn check(body: impl Fn(&Harness) -> Outcome + Send + Sync + 'static) {
     Search::new().run(body).expect_holds();
 }
 
-/// What chooses among the interleavings.
+/// The checker that chooses among the interleavings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checker {
     /// loom, in a build with `--cfg loom`: all of them.
     Loom,
     /// shuttle, in a build with `--cfg shuttle`: a sample.
     Shuttle,
-    /// Nothing: threads of the machine, once.
+    /// No checker: real threads, once.
     None,
 }
 
@@ -39,7 +39,7 @@ pub const CHECKER: Checker = if cfg!(loom) {
     Checker::None
 };
 
-/// How a model is searched.
+/// The settings of a search.
 #[derive(Clone, Debug)]
 #[allow(dead_code, reason = "each checker reads its own")]
 pub struct Search {
@@ -288,19 +288,19 @@ fn explore(
     Coverage::Once
 }
 
-/// How much of what can happen a search has seen.
+/// The part of all interleavings that a search has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Coverage {
     /// All interleavings.
     All,
-    /// All with at most this many preemptions.
+    /// All interleavings with at most this many preemptions.
     Preemptions(u32),
     /// A sample.
     Sample,
     /// One: the build has no checker.
     Once,
-    /// It ended early: at its limit, or with a counterexample.
+    /// The search ended early: at its limit, or with a counterexample.
     Truncated,
 }
 
@@ -323,9 +323,9 @@ impl fmt::Display for Coverage {
 pub struct Report {
     /// Executions of the model, the failed one included.
     pub executions: u64,
-    /// How much of what can happen they were.
+    /// The part of all interleavings that they were.
     pub coverage: Coverage,
-    /// How the model fails.
+    /// The failure of the model.
     pub counterexample: Option<Counterexample>,
 }
 

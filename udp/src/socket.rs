@@ -20,7 +20,7 @@ pub struct Socket {
     segments: bool,
 }
 
-/// What leaves at once: a datagram, or several to one place, which the kernel cuts apart.
+/// A datagram, or several to one place, which the kernel separates.
 #[derive(Clone, Copy, Debug)]
 pub struct Train<'a> {
     /// Where it goes, to port [`PORT`].
@@ -35,7 +35,7 @@ pub struct Train<'a> {
     pub hop_limit: u8,
 }
 
-/// What came at once from one place.
+/// Datagrams that arrived at once from one place.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
     /// The address it came from.
@@ -190,7 +190,7 @@ impl Socket {
         self.address
     }
 
-    /// The same socket under another descriptor.
+    /// Replaces the descriptor.
     pub fn with_descriptor(self, other: impl FnOnce(OwnedFd) -> OwnedFd) -> Self {
         Self {
             fd: other(self.fd),
@@ -198,7 +198,7 @@ impl Socket {
         }
     }
 
-    /// Its descriptor, from now on the caller's.
+    /// The descriptor, which the caller now owns.
     pub fn into_descriptor(self) -> OwnedFd {
         self.fd
     }
@@ -251,7 +251,7 @@ impl Socket {
         )
     }
 
-    /// What came first of what is there, into `buffer`; `None` if nothing is.
+    /// Receives the oldest datagrams into `buffer`; `None` if there are none.
     ///
     /// # Errors
     /// Those of recvmsg(2).
@@ -379,7 +379,7 @@ fn index_of_interface(fd: &OwnedFd, address: IpAddr) -> u32 {
     index.unwrap_or_default()
 }
 
-/// Of the interface through which groups are reached from an address.
+/// The interface through which groups are reached from an address.
 fn interface_of(address: Ipv4Addr) -> Ipv4Addr {
     // All of 127.0.0.0/8 is of the loopback interface, but one address alone is configured.
     if address.is_loopback() {

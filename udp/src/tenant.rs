@@ -67,7 +67,7 @@ impl Tenant {
         self.address
     }
 
-    /// Its number.
+    /// The number.
     pub fn number(&self) -> u8 {
         self.number
     }
@@ -107,7 +107,7 @@ impl Tenant {
         }
     }
 
-    /// What was handed on first of what was, into `buffer`; `None` if nothing was, or by somebody
+    /// Receives the oldest forwarded datagrams into `buffer`; `None` if nothing was, or by somebody
     /// else's process.
     ///
     /// # Errors

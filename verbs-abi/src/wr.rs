@@ -41,7 +41,7 @@ structures! {
     tso_t { hdr: *mut c_void, hdr_sz: u16, mss: u16 }
 }
 
-/// What `wr` of a send is depends on its operation.
+/// The union `wr` of a send, which depends on its operation.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the fields are those of C")]

@@ -9,9 +9,9 @@ use crate::handle::{Cq, Qp, Srq};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AsyncEvent {
-    /// What happened.
+    /// The event.
     pub event_type: AsyncEventType,
-    /// To what.
+    /// The object, port or device that it is about.
     pub element: Element,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for AsyncEvent {
     }
 }
 
-/// What an asynchronous event is about (its union `element`).
+/// The subject of an asynchronous event (its union `element`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Element {

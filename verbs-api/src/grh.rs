@@ -34,7 +34,8 @@ pub struct Grh {
     pub flow_label: u32,
     /// Hop limit, or time to live of IPv4.
     pub hop_limit: u8,
-    /// What follows: [`Grh::UDP`] on RoCE version 2, [`Grh::IBA`] on InfiniBand and RoCE version 1.
+    /// The next header: [`Grh::UDP`] on RoCE version 2, [`Grh::IBA`] on InfiniBand and RoCE version
+    /// 1.
     pub next_header: u8,
     /// Bytes that followed on the wire.
     pub length: u16,

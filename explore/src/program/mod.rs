@@ -36,7 +36,7 @@ pub use shrink::shrink;
 pub struct Program {
     /// Whether work may meet.
     pub pace: Pace,
-    /// What it does, in order.
+    /// The calls, in order.
     pub calls: Vec<Call>,
 }
 

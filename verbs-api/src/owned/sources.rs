@@ -191,8 +191,8 @@ mod tests {
         }
     }
 
-    /// What is kept of a QP that is gone is forgotten, or a program that makes many would grow: at
-    /// once where nothing is expected, else when the CQ is found empty.
+    /// Data about a destroyed QP is dropped, because a program that creates many would grow
+    /// otherwise: at once where nothing is expected, else when the CQ is found empty.
     #[test]
     fn queues_of_qps_that_are_gone_are_forgotten_when_the_cq_is_empty() {
         let clock = Clock::default();
@@ -213,8 +213,8 @@ mod tests {
         assert!(!sources.queues.at(1).queue.is_settled());
     }
 
-    /// Also of a CQ that is never empty: the completion of what was posted after a QP was destroyed
-    /// comes behind all of that QP.
+    /// This includes a CQ that is never empty: the completion of work posted after a QP was
+    /// destroyed comes behind all of that QP.
     #[test]
     fn queues_of_qps_that_are_gone_are_forgotten_when_later_work_completes() {
         let clock = Clock::default();

@@ -46,10 +46,10 @@ impl<'a> Names for Objects<'a> {
 /// ```
 pub type SendWr<'a> = wr::SendWr<'a, Objects<'a>>;
 
-/// What a send work request does.
+/// The operation of a send work request.
 pub type SendOp<'a> = wr::SendOp<Objects<'a>>;
 
-/// Where a send goes.
+/// The destination of a send.
 pub type Dest<'a> = wr::Dest<Objects<'a>>;
 
 /// A receive work request.

@@ -34,7 +34,7 @@ pub struct RouteBuilder<'a> {
 }
 
 impl RouteBuilder<'_> {
-    /// From this address of this machine. Default: one that leads there.
+    /// Connects from this local address. Default: an address that leads there.
     pub fn from(self, src: SocketAddr) -> Self {
         let src = Some(src);
         Self { src, ..self }

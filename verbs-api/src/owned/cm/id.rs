@@ -77,7 +77,7 @@ impl CmId {
         self.0.handle
     }
 
-    /// What it was made from.
+    /// The [`Cm`](super::Cm) it was created from.
     pub fn cm(&self) -> &Cm {
         &self.0.cm
     }
@@ -95,7 +95,7 @@ impl CmId {
         Ok(self.0.context.get_or_init(|| self.cm().context(raw)))
     }
 
-    /// All that is known of it ([`cm::Cm::query_id`](crate::cm::Cm::query_id)).
+    /// The attributes of the id ([`cm::Cm::query_id`](crate::cm::Cm::query_id)).
     pub fn attr(&self) -> Result<CmIdAttr> {
         self.cm().raw().query_id(self.handle())
     }

@@ -64,7 +64,7 @@ pub struct Request {
 is_id!(Request);
 
 impl Request {
-    /// What the client says of itself.
+    /// The client's parameters.
     pub fn param(&self) -> &CmParam {
         &self.param
     }
