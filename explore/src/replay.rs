@@ -207,9 +207,9 @@ pub enum ReplayError {
     Differs {
         /// What differs.
         what: &'static str,
-        /// That of the replay.
+        /// The value in the replay.
         theirs: String,
-        /// That of this run.
+        /// The value of this run.
         ours: String,
     },
     /// The test passed, and this fault of the replay never came to strike.

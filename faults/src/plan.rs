@@ -48,7 +48,7 @@ impl Plan {
     /// A plan of these rules.
     ///
     /// # Errors
-    /// That of [`Fault::check`], for the first rule that is refused.
+    /// The error of [`Fault::check`], for the first rule that is refused.
     pub fn new(rules: Vec<Fault>) -> Result<Self> {
         rules.iter().try_for_each(Fault::check)?;
         Ok(Self { rules })
@@ -92,7 +92,7 @@ impl Plan {
     /// Puts the plan in force. If that is done first of all, it draws the same for the same seed.
     ///
     /// # Errors
-    /// That of [`Lab::inject`], for the first rule that is refused; then none is in force.
+    /// The error of [`Lab::inject`], for the first rule that is refused; then none is in force.
     pub fn inject<'l>(&self, lab: &'l dyn Lab) -> Result<InForce<'l>> {
         let guard = |rule: &Fault| FaultGuard::new(lab, rule.clone());
         Ok(InForce {

@@ -91,7 +91,7 @@ impl Plan {
     /// The plan that a setting or an option means: `standard`, `none`, or a file.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn named(name: &str) -> Result<Self, PlanError> {
         match name {
             "standard" => Ok(Self::standard()),

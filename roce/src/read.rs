@@ -40,7 +40,7 @@ pub enum ReadError {
     Port(u16),
     /// UDP says another length than IP leaves for it.
     UdpLength {
-        /// Of UDP, in bytes.
+        /// The length of UDP, in bytes.
         udp: usize,
         /// What IP carries, in bytes.
         ip: usize,

@@ -176,7 +176,7 @@ impl FromArgMatches for Choice {
     }
 }
 
-/// Those of the options of `command` that the user has given, as they are written.
+/// The options of `command` that the user has given, as they are written.
 fn given(matches: &ArgMatches, command: &Command) -> impl Iterator<Item = String> {
     let options = command.get_arguments();
     let is_given = |option: &&Arg| {

@@ -160,7 +160,7 @@ fn findings_name_lines_of_the_program() {
     assert_eq!(place(&sim, Class::RemoteAccess), here(line!() - 2));
 }
 
-/// Of owning objects too, though their verbs are behind `dyn Verbs`.
+/// Owning objects have places too, although their verbs are behind `dyn Verbs`.
 #[test]
 fn findings_name_lines_of_a_program_with_owning_objects() {
     let sim = std::sync::Arc::new(Sim::new(SimConfig::new()));

@@ -68,7 +68,8 @@ struct Queue {
 struct Posted {
     wr_id: u64,
     signaled: bool,
-    /// Of before a reset or the end of the QP: it holds nothing, and its completion may not come.
+    /// Work from before a reset or the end of the QP: it holds nothing, and its completion may not
+    /// come.
     over: bool,
 }
 

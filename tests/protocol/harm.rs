@@ -581,7 +581,7 @@ fn rules_count_for_themselves_and_the_first_decides() {
     assert_eq!(link.near.state(link.qp), QpState::Rts);
 }
 
-/// Of rules for the completions of one queue pair and of any, too, the first that was made decides,
+/// Among rules for the completions of one queue pair and of any, too, the first one decides,
 /// and each counts what it looks at.
 #[test]
 fn rules_for_one_queue_pair_and_for_any_keep_their_order() {

@@ -79,7 +79,7 @@ impl Socket {
     /// [`Tenant`](crate::Tenant).
     ///
     /// # Errors
-    /// Those of [`bind`](Self::bind): `AddrInUse` if who has the port does not share it with this
+    /// The errors of [`bind`](Self::bind): `AddrInUse` if who has the port does not share it with this
     /// user.
     pub fn share(address: IpAddr) -> io::Result<Self> {
         let fd = open(address)?;
@@ -221,7 +221,7 @@ impl Socket {
     /// Sends a train.
     ///
     /// # Errors
-    /// Those of sendmsg(2). Nothing has left then.
+    /// The errors of sendmsg(2). Nothing was sent then.
     pub fn send(&self, train: &Train<'_>) -> io::Result<()> {
         let mut controls = [(0, 0, 0); 3];
         let mut count = 0;
@@ -254,7 +254,7 @@ impl Socket {
     /// Receives the oldest datagrams into `buffer`; `None` if there are none.
     ///
     /// # Errors
-    /// Those of recvmsg(2).
+    /// The errors of recvmsg(2).
     pub fn receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<Option<Received<'b>>> {
         use io::ErrorKind::{Interrupted, WouldBlock};
         let came = match receive(self.fd.as_fd(), buffer) {

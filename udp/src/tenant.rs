@@ -111,7 +111,7 @@ impl Tenant {
     /// else's process.
     ///
     /// # Errors
-    /// Those of recvmsg(2).
+    /// The errors of recvmsg(2).
     pub fn receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<Option<Received<'b>>> {
         use io::ErrorKind::{Interrupted, WouldBlock};
         let mut head = Head([0; Head::BYTES]);

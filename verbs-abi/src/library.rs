@@ -176,7 +176,7 @@ macro_rules! library {
                 Ok(Self {
                     // SAFETY: the manual page says that the function has this type.
                     $( $name: *unsafe { library.get(stringify!($name)) }.map_err(|_| stringify!($name))?, )*
-                    // SAFETY: as above.
+                    // SAFETY: the manual page says that the function has this type.
                     $( $late: unsafe { library.get(stringify!($late)) }.ok().map(|function| *function), )*
                     _library: library,
                 })

@@ -80,7 +80,7 @@ impl ibv_send_wr {
     /// The operation; `None` if verbsim does not know it. `bind` is the bind's argument.
     ///
     /// # Errors
-    /// Those of `bind`.
+    /// The errors of `bind`.
     // Each send comes here, and the result is large: as a call it is copied.
     #[inline(always)]
     pub fn from_c<E>(

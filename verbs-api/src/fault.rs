@@ -577,7 +577,7 @@ impl<'l> FaultGuard<'l> {
     /// Puts a rule in force.
     ///
     /// # Errors
-    /// Those of [`Lab::inject`].
+    /// The errors of [`Lab::inject`].
     pub fn new(lab: &'l dyn Lab, fault: Fault) -> Result<Self> {
         let fault = lab.inject(fault)?;
         Ok(Self { lab, fault })

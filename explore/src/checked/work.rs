@@ -29,7 +29,7 @@ pub(crate) struct Work {
     pub(crate) maybe: bool,
     /// Its QP was reset or is gone: it does not complete any more, but may have.
     pub(crate) ended: bool,
-    /// Of UC: as a receive it may have begun to take messages that never came to their end (UC-04).
+    /// A UC receive: it may have begun to take messages that never came to their end (UC-04).
     pub(crate) unreliable: bool,
     /// Local memory that it may write.
     pub(crate) writes: SmallVec<[Sge; 2]>,

@@ -61,7 +61,7 @@ pub(super) struct MrDraft {
 pub(super) struct CqDraft {
     pub(super) number: Number,
     pub(super) context: Number,
-    /// Of receives, or of sends.
+    /// A queue of receives, or of sends.
     pub(super) is_recv: bool,
 }
 

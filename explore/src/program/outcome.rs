@@ -134,7 +134,8 @@ impl WrId {
 }
 
 impl Completion {
-    /// Of `wc`; `number` tells the number of a QP by its QP number, and whether it is of UD.
+    /// The completion `wc`; `number` returns the number of a QP by its QP number, and whether it is
+    /// UD.
     pub(super) fn of(wc: &Wc, number: impl Fn(u32) -> Option<(Number, bool)>) -> Self {
         let qp = number(wc.qp_num);
         let success = (wc.status == WcStatus::Success).then(|| {

@@ -57,7 +57,7 @@ impl Context {
         Ok(Self::new(verbs, handle, false))
     }
 
-    /// That of the ids of a device, which rdma_cm has opened.
+    /// The context of the ids of a device, which rdma_cm has opened.
     pub(super) fn of_ids(verbs: Arc<dyn Verbs>, handle: handle::Context) -> Self {
         Self::new(verbs, handle, true)
     }
@@ -220,7 +220,7 @@ impl Context {
         self.0.objects.lock().srqs.get(&srq)?.upgrade().map(Srq)
     }
 
-    /// The XRC_RECV QP of this handle, as above.
+    /// The XRC_RECV QP of this handle, unless it has been dropped or is not of this layer.
     pub(super) fn find_xrc_recv_qp(&self, qp: handle::Qp) -> Option<XrcRecvQp> {
         let objects = self.0.objects.lock();
         objects.xrc_recv_qps.get(&qp)?.upgrade().map(XrcRecvQp)

@@ -226,7 +226,7 @@ impl Cq {
     /// released. A completion of work posted by a raw handle is passed on unchanged.
     ///
     /// # Errors
-    /// Those of [`Verbs::poll_cq`](crate::Verbs::poll_cq): after an overrun, for instance.
+    /// The errors of [`Verbs::poll_cq`](crate::Verbs::poll_cq): after an overrun, for instance.
     pub fn poll(&self) -> Result<Completions> {
         Completions::fill(self, |wcs| self.poll_into(wcs))
     }

@@ -100,7 +100,7 @@ impl Resolving {
     /// A descriptor that is readable when [`wait`](Self::wait) has something to do ([`CmId::fd`]).
     ///
     /// # Errors
-    /// Those of [`CmId::fd`]; `Invalid` after the route or an error came.
+    /// The errors of [`CmId::fd`]; `Invalid` after the route or an error came.
     #[cfg(unix)]
     pub fn fd(&self) -> Result<std::os::fd::OwnedFd> {
         self.id()?.fd()
