@@ -243,7 +243,7 @@ fn what_a_program_has_started_ends_with_it_at_a_timeout() {
         "(setsid sh -c 'tail -f /dev/null; true' &); tail -f /dev/null",
         // No process wants to end.
         "trap '' TERM; tail -f /dev/null; true",
-        // The parent is gone at once, and what it has started takes its time.
+        // The parent ends at once, and its children take their time.
         "sh -c \"trap 'sleep 1; echo asked; exit' TERM; echo \\$0; while :; do sleep 0.1; done\" & wait",
     ] {
         let output = run(exec(&["--timeout", "2", "sh", "-c", program]));

@@ -307,7 +307,7 @@ impl Row {
     }
 }
 
-/// With the name of a device in front of each object, as in `sim1.cq#0`.
+/// With the name of a device before each object, as in `sim1.cq#0`.
 fn with_device(text: &str, node: u32) -> String {
     let mut parts = text.split('#').peekable();
     let mut named = String::new();

@@ -188,7 +188,7 @@ fn given(matches: &ArgMatches, command: &Command) -> impl Iterator<Item = String
 }
 
 impl Choice {
-    /// The file that all packets are to be written to.
+    /// The file that all packets are written to.
     pub fn pcap(&self) -> Option<&Path> {
         match self {
             Self::Sim(options) => options.pcap.as_deref(),

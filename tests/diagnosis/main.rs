@@ -229,7 +229,7 @@ fn a_program_that_is_stopped_is_told_what_its_threads_wait_for() {
 
     sim.destroy_qp(qp_b, Wait::Poll).unwrap();
     sim.destroy_cq(b.cq, Wait::Poll).unwrap();
-    assert_eq!(polls(b.cq), "", "it is gone");
+    assert_eq!(polls(b.cq), "", "it is destroyed");
     let nowhere = verbs_api::Context::from_parts(u32::MAX, 0);
     assert_eq!(polls(verbs_api::Cq::from_parts(nowhere, 0, 0)), "");
 }

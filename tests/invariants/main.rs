@@ -119,7 +119,7 @@ fn run(defect: Defect) -> Result<Summary, Broken> {
         shared::program(&checked);
         return checked.finish();
     }
-    // What is gone with its queue pair cannot be missed.
+    // Completions that are removed with their queue pair cannot be missed.
     program(&checked, defect != Defect::LastCompletionLost);
     checked.finish()
 }

@@ -79,8 +79,8 @@ impl Socket {
     /// [`Tenant`](crate::Tenant).
     ///
     /// # Errors
-    /// The errors of [`bind`](Self::bind): `AddrInUse` if who has the port does not share it with this
-    /// user.
+    /// The errors of [`bind`](Self::bind): `AddrInUse` if who has the port does not share it with
+    /// this user.
     pub fn share(address: IpAddr) -> io::Result<Self> {
         let fd = open(address)?;
         sockopt::set_socket_reuseport(&fd, true)?;
@@ -207,13 +207,14 @@ impl Socket {
     /// the interface is unknown.
     pub fn mtu(&self) -> usize {
         let name = interface_with(self.address);
-        let told =
+        let reported =
             name.and_then(|name| fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok());
-        told.and_then(|text| text.trim().parse().ok())
+        reported
+            .and_then(|text| text.trim().parse().ok())
             .unwrap_or(Self::MOST)
     }
 
-    /// Whether the kernel cuts trains apart. If not, a train is to be of one datagram.
+    /// Whether the kernel splits trains. If not, a train must have one datagram.
     pub fn segments(&self) -> bool {
         self.segments
     }
@@ -262,7 +263,7 @@ impl Socket {
             Err(error) if matches!(error.kind(), Interrupted | WouldBlock) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let told = |level, kind| {
+        let reported = |level, kind| {
             let mut found = came.controls.iter().flatten();
             found
                 .find(|of| (of.0, of.1) == (level, kind))
@@ -270,18 +271,18 @@ impl Socket {
         };
         let (class, hops) = match self.address {
             IpAddr::V4(_) => (
-                told(libc::IPPROTO_IP, libc::IP_TOS),
-                told(libc::IPPROTO_IP, libc::IP_TTL),
+                reported(libc::IPPROTO_IP, libc::IP_TOS),
+                reported(libc::IPPROTO_IP, libc::IP_TTL),
             ),
             IpAddr::V6(_) => {
                 let level = libc::IPPROTO_IPV6;
                 (
-                    told(level, libc::IPV6_TCLASS),
-                    told(level, libc::IPV6_HOPLIMIT),
+                    reported(level, libc::IPV6_TCLASS),
+                    reported(level, libc::IPV6_HOPLIMIT),
                 )
             }
         };
-        let segment = told(libc::SOL_UDP, libc::UDP_GRO).unwrap_or_default() as usize;
+        let segment = reported(libc::SOL_UDP, libc::UDP_GRO).unwrap_or_default() as usize;
         Ok(Some(Received {
             from: came.from.0,
             port: came.from.1,

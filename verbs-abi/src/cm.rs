@@ -185,8 +185,8 @@ constants! {
     }
 }
 
-// Private data, and a caller's own value in its place, are pointers, and told apart. So are the
-// objects of an id.
+// Private data, and a caller's own value in its place, are pointers, and have to be distinguished.
+// So do the objects of an id.
 conversions! {
     rdma_ib_addr, CmIdAttr { sgid, dgid, }
     => from |raw| { pkey: u16::from_be(raw.pkey) }

@@ -200,7 +200,7 @@ kinds! {
     NotFound = 2, "ENOENT";
     /// Interrupted by a signal.
     Interrupted = 4, "EINTR";
-    /// Input or output error; also a device that is gone.
+    /// Input or output error; also a dead device.
     Io = 5, "EIO";
     /// No event or completion is there yet; the call would have to wait.
     WouldBlock = 11, "EAGAIN";
@@ -351,7 +351,7 @@ pub enum Cause {
     },
     /// A limit was reached.
     Limit {
-        /// Of what.
+        /// The limited thing.
         what: &'static str,
         /// The limit.
         limit: u64,

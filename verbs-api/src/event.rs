@@ -68,7 +68,7 @@ c_enum! {
         QpFatal = 1, "QP_FATAL";
         /// A responder found an invalid request.
         QpReqErr = 2, "QP_REQ_ERR";
-        /// A responder met an access violation.
+        /// A responder detected an access violation.
         QpAccessErr = 3, "QP_ACCESS_ERR";
         /// A message arrived on a QP in RTR.
         CommEst = 4, "COMM_EST";

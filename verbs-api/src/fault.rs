@@ -69,7 +69,7 @@ pub enum Fault {
     /// up. [`Lab::settle`] does not wait for changes of ports.
     #[non_exhaustive]
     Port {
-        /// Of which node.
+        /// The node.
         node: u32,
         /// Which port, from 1.
         port: u8,
@@ -565,7 +565,7 @@ impl When {
 /// // ... a program runs ...
 /// assert_eq!(loss.struck(), 3);
 /// # Ok(())
-/// # } // The rule is gone.
+/// # } // The rule is removed.
 /// ```
 #[must_use = "the rule goes with it"]
 pub struct FaultGuard<'l> {

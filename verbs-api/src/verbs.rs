@@ -155,7 +155,7 @@ pub trait Verbs: Send + Sync {
     /// `Invalid` for an empty change, a PD of another context, or access bits as for
     /// [`alloc_mr`](Self::alloc_mr); `Access` for write access to memory that was registered
     /// without `LOCAL_WRITE` and is kept (MR-24); `Busy` (simulator) while posted work owns bytes
-    /// of memory that is to be replaced; `NoMemory`; `NotSupported` without
+    /// of memory that would be replaced; `NoMemory`; `NotSupported` without
     /// [`Capabilities::REREG_MR`]. The error says what is left of the region (MR-09).
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError>;
 
@@ -485,7 +485,8 @@ pub trait Verbs: Send + Sync {
     fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp>;
 
     /// Opens the XRC_RECV QP with this number in an XRC domain (`ibv_open_qp`, XRC-05). The new
-    /// handle can query and change it. The QP is gone when the last of its handles is destroyed.
+    /// handle can query and change it. The QP is destroyed when the last of its handles is
+    /// destroyed.
     ///
     /// # Errors
     /// `Invalid` or `NotFound` if the domain has no such QP; `NoMemory`.

@@ -23,7 +23,7 @@ pub enum Invariant {
     Memory,
     /// Each atomic is executed once.
     Atomic,
-    /// Parents stay while they have children, and what is destroyed is gone.
+    /// Parents stay while they have children, and a destroyed object does not exist.
     Resource,
 }
 

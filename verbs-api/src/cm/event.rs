@@ -31,7 +31,7 @@ c_enum! {
         Established = 9, "ESTABLISHED";
         /// The connection has ended.
         Disconnected = 10, "DISCONNECTED";
-        /// The device is gone.
+        /// The device was removed.
         DeviceRemoval = 11, "DEVICE_REMOVAL";
         /// The group is joined.
         MulticastJoin = 12, "MULTICAST_JOIN";

@@ -40,8 +40,8 @@ pub struct Completion<W = Wc> {
     /// The completion of the device.
     pub wc: W,
     /// The program's own value for the queue pair
-    /// ([`QpBuilder::qp_context`](super::QpBuilder::qp_context)), even if the queue pair is gone. 0
-    /// for an XRC_RECV queue pair, and for work posted by a raw handle.
+    /// ([`QpBuilder::qp_context`](super::QpBuilder::qp_context)), even if the queue pair was
+    /// destroyed. 0 for an XRC_RECV queue pair, and for work posted by a raw handle.
     ///
     /// For a receive of an SRQ it is found by the number of the queue pair. If a device gives that
     /// number to another queue pair before the completions of the destroyed one are polled, they

@@ -17,7 +17,7 @@ pub(super) struct Sources {
     shared: BTreeMap<(u32, u32), (u32, Arc<Shared>)>,
     /// The XRC SRQs whose completions come here, whatever queue pair took the receive.
     xrc: BTreeMap<u32, Arc<Shared>>,
-    /// What is to be forgotten when no completion from before a time of the context can come any
+    /// The data to drop when no completion from before a time of the context can come any
     /// more.
     retired: BTreeMap<u64, Retired>,
 }
@@ -116,7 +116,7 @@ impl Sources {
         self.retired.insert(at, what);
     }
 
-    /// The CQ was found empty: what is left of QPs that are gone has had its time.
+    /// The CQ was found empty: data about destroyed QPs is no longer needed.
     pub(super) fn was_found_empty(&mut self) {
         self.forget_before(u64::MAX);
     }

@@ -77,7 +77,7 @@ impl<'a> SendWr<'a> {
     /// What it does and where it goes, for the device.
     ///
     /// # Errors
-    /// `Invalid` for a window, a region that is to be bound or an address handle of another
+    /// `Invalid` for a window, a region to bind or an address handle of another
     /// protection domain than the QP's, or bytes that the region does not have.
     pub(super) fn resolve(&self, verb: Verb, pd: &Pd) -> Result<(crate::SendOp, crate::Dest)> {
         let op = self.op.renamed(|mw, rkey, info| {

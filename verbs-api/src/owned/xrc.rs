@@ -92,8 +92,8 @@ impl Xrcd {
     }
 }
 
-/// An XRC_RECV queue pair: the receiving end of a connection, without queues of its own. It is gone
-/// when no process has it open any more.
+/// An XRC_RECV queue pair: the receiving end of a connection, without queues of its own. It is
+/// destroyed when no process has it open any more.
 #[derive(Clone)]
 pub struct XrcRecvQp(pub(super) Arc<Owner<TargetParts>>);
 

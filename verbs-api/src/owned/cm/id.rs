@@ -17,8 +17,8 @@ use crate::verbs::Wait;
 /// [`Request`](super::Request), [`Route`](super::Route) and [`Connection`](super::Connection) have
 /// in common: each dereferences to its id.
 ///
-/// The id is removed when its last clone and its queue pair are gone. A peer that is connected then
-/// hears that the connection has ended, one that waits for an answer that it was refused.
+/// The id is removed when its last clone and its queue pair are dropped. A peer that is connected
+/// then is notified that the connection has ended, and one that waits for an answer is refused.
 #[derive(Clone)]
 pub struct CmId(Arc<Inner>);
 
@@ -195,7 +195,7 @@ impl CmId {
 }
 
 impl Drop for Inner {
-    /// Its events have been acknowledged and its queue pair is gone, so nothing is in the way.
+    /// Its events have been acknowledged and its queue pair is destroyed, so the removal succeeds.
     fn drop(&mut self) {
         let raw = self.cm.raw();
         let _ = raw.destroy_id(self.handle, Wait::Poll);
