@@ -431,8 +431,8 @@ impl fmt::Display for Found {
             leftovers,
             ..
         } = &self.diagnosis;
-        write_findings(f, "mistakes of the program up to then:", mistakes)?;
-        write_findings(f, "what was there then:", leftovers)?;
+        write_findings(f, "mistakes before the failure:", mistakes)?;
+        write_findings(f, "objects alive at the failure:", leftovers)?;
         let skipped = self.trace.len().saturating_sub(TRACE_TAIL);
         match skipped {
             0 => writeln!(f, "trace:")?,
