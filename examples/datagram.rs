@@ -23,7 +23,7 @@ use verbs_api::{AhAttr, Gid, QpType, Wait, WcOpcode};
 
 const CLIENTS: usize = 4;
 const REQUESTS: u64 = 100;
-/// The device puts a header of the network in front of what it receives.
+/// The device puts a header of the network before the received data.
 const GRH: usize = 40;
 /// A request is a GID and a number, an answer a number and its square.
 const REQUEST: usize = 16 + 8;

@@ -1,6 +1,6 @@
 //! An event-driven echo server and its client over RC.
 //!
-//! Both sleep until a completion comes. They meet by rdma_cm, as programs on two machines would.
+//! Both sleep until a completion comes. They connect by rdma_cm, as programs on two machines would.
 //!
 //! ```sh
 //! cargo run --release --example echo
@@ -50,7 +50,7 @@ fn serve(listener: &Listener) -> Result<u64> {
     let side = Side::of(&request, QpType::Rc, DEPTH as u32, memory)?;
     let Side { qp, cq, mr, .. } = &side;
     let receive = |n| qp.post_recv(&[RecvWr::new(n, &[mr.sge(slot(n))])]);
-    // Before the client hears of it: a message to a QP without receives would have to be repeated.
+    // Before the client is notified: a message to a QP without receives would have to be repeated.
     (0..DEPTH).try_for_each(receive)?;
     let connection = request.accept(&ConnParam::new())?;
     connection.established(Wait::Forever)?;

@@ -112,7 +112,7 @@ async fn serve(request: Request) -> Result<u64> {
     let Side { qp, cq, mr, .. } = &side;
     let cq = AsyncCq::new(cq)?;
     let receive = |n| qp.post_recv(&[RecvWr::new(n, &[mr.sge(half(n))])]);
-    // Before the client hears of it: a message to a QP without receives would have to be repeated.
+    // Before the client is notified: a message to a QP without receives would have to be repeated.
     (0..2).try_for_each(receive)?;
     let connection = request.accept(&ConnParam::new())?;
     let events = watched(connection.fd()?)?;

@@ -227,7 +227,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ),
     (
         "VS-FORK",
-        "children of `clone` or `_Fork`, of which a library is not told; memory that parent and child share",
+        "children of `clone` or `_Fork`, which a library does not notice; memory that parent and child share",
     ),
     (
         "VS-CM",

@@ -18,8 +18,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of `total` of `what`, such as `seeds of program/spec`. `template` is how indicatif draws the
-    /// bar.
+    /// The progress of `total` items of `what`, such as `seeds of program/spec`. `template` is how
+    /// indicatif draws the bar.
     pub(crate) fn new(total: u64, what: impl Into<String>, template: &str) -> Self {
         let bar = ProgressBar::new(total);
         bar.set_style(ProgressStyle::with_template(template).expect("the template is good"));

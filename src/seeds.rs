@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Of `A..B`, from A to below B, or of one seed.
+/// The seeds of `A..B`, from A to below B, or one seed.
 pub(crate) fn parse(text: &str) -> Result<Range<u64>, String> {
     let number = |text: &str| {
         let parsed = text.parse::<u64>();

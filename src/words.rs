@@ -34,7 +34,7 @@ pub(crate) fn meant<'a>(
     }
 }
 
-/// Of 1: a letter in four may be wrong.
+/// The least similarity of a close word, where 1 is equality: a letter in four may be wrong.
 const CLOSE: f64 = 0.7;
 
 #[cfg(test)]

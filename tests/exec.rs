@@ -239,11 +239,11 @@ fn what_a_program_has_started_ends_with_it_at_a_timeout() {
     for program in [
         // It is waited for.
         "tail -f /dev/null; true",
-        // Of no group of this program's, and an orphan.
+        // It is not in a group of this program, and is an orphan.
         "(setsid sh -c 'tail -f /dev/null; true' &); tail -f /dev/null",
         // No process wants to end.
         "trap '' TERM; tail -f /dev/null; true",
-        // The parent is gone at once, and what it has started takes its time.
+        // The parent ends at once, and its children take their time.
         "sh -c \"trap 'sleep 1; echo asked; exit' TERM; echo \\$0; while :; do sleep 0.1; done\" & wait",
     ] {
         let output = run(exec(&["--timeout", "2", "sh", "-c", program]));
@@ -371,13 +371,13 @@ fn judged(options: &[&str], facts: &[&str], end: &str) -> (Option<i32>, String) 
     refused(exec(&[options, &["sh", "-c", &program]].concat()))
 }
 
-/// Of one process, which has opened a device, created no queue pair, and was diagnosed.
+/// The record of one process, which has opened a device, created no queue pair, and was diagnosed.
 const LOOKED: &[&str] = &["1 loaded $$ sh", "1 opened", "1 ended 0 0"];
 
-/// Of one process, which has used a device and was diagnosed, and made no mistake.
+/// The record of one process, which has used a device and was diagnosed, and made no mistake.
 const RIGHT: &[&str] = &["1 loaded $$ sh", "1 opened", "1 queue_pair", "1 ended 0 0"];
 
-/// Of one process, which has used a device.
+/// The record of one process, which has used a device.
 const CUT_SHORT: &[&str] = &["1 loaded $$ sh", "1 opened", "1 queue_pair"];
 
 /// The same, and it has made a mistake.

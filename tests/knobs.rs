@@ -305,7 +305,7 @@ fn a_list_that_is_refused_and_queued_is_queued_up_to_a_bad_work_request() {
 }
 
 /// CQ-OVR-04: with `overrun_nak` the requester learns of a completion that is lost at the
-/// responder, be it of a success or a failure, and otherwise it hears nothing.
+/// responder, be it of a success or a failure, and otherwise it gets nothing.
 #[test]
 fn a_completion_lost_at_the_responder_is_answered_as_the_knob_says() {
     for overrun_nak in [true, false] {

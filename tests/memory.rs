@@ -124,7 +124,7 @@ fn windows_and_regions_of_another_context_are_not_bound() {
     }
 }
 
-/// QP-DESTROY-04: windows of type 2 are free when their queue pair is gone, and no others.
+/// QP-DESTROY-04: windows of type 2 are free when their queue pair is destroyed, and no others.
 #[test]
 fn windows_are_free_when_their_queue_pair_is_gone() {
     let sim = Sim::new(SimConfig::new());

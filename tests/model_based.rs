@@ -17,7 +17,7 @@ use verbs_sim::{Mode, SimConfig};
 
 const CQS: usize = 3;
 
-/// What a program does. Numbers of CQs and of events are small, so that they meet often.
+/// What a program does. Numbers of CQs and of events are small, so that they coincide often.
 #[derive(Clone, Debug)]
 enum Action {
     Arm { cq: usize, solicited_only: i32 },

@@ -1,4 +1,4 @@
-//! Programs that meet by `verbs_api::owned`: on the simulator and, unchanged, on a real device.
+//! Programs that connect by `verbs_api::owned`: on the simulator and, unchanged, on a real device.
 //!
 //! `VERBSIM_ADDRESS` is an address of a device of this machine; without it that test is skipped,
 //! with a message. `./check hardware` runs it on soft-RoCE and soft-iWARP.
@@ -163,8 +163,8 @@ fn programs_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// The id goes after its queue pair, whichever the program drops first; then the peer hears of the
-/// end.
+/// The id is destroyed after its queue pair, whichever the program drops first; then the peer is
+/// notified of the end.
 fn dropping_everything_in_any_order_ends_the_connection(cm: &Cm, at: SocketAddr) -> Result<()> {
     let listener = Listener::bind(cm, PortSpace::Tcp, at)?;
     for first in 0..3 {
@@ -390,7 +390,7 @@ fn who_cannot_be_reached_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
 }
 
-/// CM-17: what waits hears that the device is gone.
+/// CM-17: waiting calls report that the device is dead.
 #[test]
 fn whoever_waits_hears_that_the_device_is_gone() {
     let sim = Arc::new(Sim::new(SimConfig::new()));

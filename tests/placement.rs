@@ -201,7 +201,7 @@ fn memory_of_the_program_is_its_own_when_the_qp_is_destroyed() {
     unsafe { memory.copy_from(own.as_ptr(), own.len()) };
     link.near.drain();
     sim.dereg_mr(mr).unwrap();
-    // SAFETY: as above.
+    // SAFETY: the memory is valid, and no QP can reach it any more.
     let seen = unsafe { memory.cast::<[u8; MESSAGE.len()]>().read() };
     assert_eq!(seen, own);
 }

@@ -366,8 +366,8 @@ fn a_wait_for_a_time_ends_by_the_clock_of_the_machine() {
     sim.ack_cq_events(event.cq, 1).unwrap();
 }
 
-/// Threads that wait for a time are not stuck: only where all others have no end are they told that
-/// nothing can come.
+/// Threads that wait for a time are not stuck: only if no other wait can end do they get an error
+/// that nothing can come.
 #[test]
 fn a_thread_that_waits_for_a_time_can_go_on() {
     let sim = Sim::new(inline());

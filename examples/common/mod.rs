@@ -20,8 +20,8 @@ use verbs_sim::{Mode, Sim, SimConfig};
 
 pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// How sides meet, and the address of the server: the argument, or that of the first simulated
-/// device.
+/// How the sides connect, and the address of the server: the argument, or that of the first
+/// simulated device.
 pub(crate) fn meeting() -> Result<(Cm, IpAddr)> {
     let given = env::args().nth(1);
     let cm = Cm::new(backend(given.is_some())?)?;

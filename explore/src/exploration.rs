@@ -18,8 +18,8 @@ use crate::replay::{Replay, ReplayError};
 use crate::seeds::{Searched, Seeds, Shard};
 use crate::shrink::shrink;
 
-/// Runs a test in many fresh simulations, a seed each, until it fails in one; then looks for the
-/// fewest faults with which it still fails.
+/// Runs a test in many fresh simulations, with a seed each, until one run fails. Then looks for the
+/// smallest set of faults with which it still fails.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,20 +49,20 @@ pub struct World {
     seed: u64,
 }
 
-/// One run of a test.
+/// The result of one run of a test.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Trial {
-    /// What was wrong: what the test returned, its panic, or the invariant that the device broke.
+    /// The failure: the test's error, its panic, or the invariant that the device broke.
     pub failure: Option<String>,
-    /// The plan that strikes exactly what struck.
+    /// A plan that repeats exactly the faults that struck.
     pub struck: Plan,
-    /// How often each rule has struck.
+    /// The number of strikes of each rule.
     pub strikes: Vec<u64>,
-    /// What happened up to the failure, oldest record first. Empty unless it was asked for.
+    /// The trace up to the failure, oldest record first. Empty unless it was asked for.
     pub trace: Vec<TraceRecord>,
-    /// What the program had done wrong when it failed, and what was there then. Empty unless the
-    /// trace was asked for.
+    /// The program's mistakes before the failure, and the objects alive at that point. Empty unless
+    /// the trace was asked for.
     pub diagnosis: Diagnosis,
 }
 
@@ -70,45 +70,45 @@ pub struct Trial {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explored {
-    /// How many seeds were tried.
+    /// The number of seeds tried.
     pub tried: u64,
-    /// In how many of them each rule of the plan has struck. A rule that hardly ever strikes shows
-    /// nothing.
+    /// The number of seeds in which each rule of the plan has struck. A rule that hardly ever
+    /// strikes tests nothing.
     pub struck: Vec<u64>,
-    /// The failure of the lowest seed that fails, with the fewest faults.
+    /// The failure of the lowest seed that fails, with the smallest set of faults.
     pub failure: Option<Found>,
-    /// What was left when the search was broken off: the same shard of these seeds goes on.
+    /// The seeds that remain if the search was interrupted: the same shard of them continues it.
     pub rest: Option<Range<u64>>,
 }
 
-/// How a test fails, and what brings it back.
+/// A failure of a test, and how to replay it.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Found {
     /// The seed.
     pub seed: u64,
-    /// What was wrong.
+    /// The failure.
     pub failure: String,
-    /// The faults with which it fails. None of those that strike can be left out.
+    /// The faults with which it fails. All of them are needed.
     pub faults: Plan,
-    /// Brings it back: the same trace, byte for byte.
+    /// Replays the failure: the same trace, byte for byte.
     pub replay: Replay,
-    /// What happened up to the failure, oldest record first. Without what the program did on its
-    /// way out: objects that are destroyed when an error is returned, or when a panic drops them.
+    /// The trace up to the failure, oldest record first. It ends before the unwinding or the
+    /// returned error destroys the program's objects.
     ///
     /// Polls of an empty queue are left out, as in any trace of the simulator. If a program does
     /// nothing but poll an empty queue, that is one record, such as
     /// `ibv_poll_cq(cq#0, 4) = 0, 57 times`.
     pub trace: Vec<TraceRecord>,
-    /// What the program had done wrong when it failed, and apart from that what was there then: it
-    /// is taken before anything is destroyed on the way out. If the device broke an invariant, it
-    /// is of that moment.
+    /// The program's mistakes before the failure, and the objects alive at that point, before
+    /// anything is destroyed on the way out. If the device broke an invariant, it is a snapshot of
+    /// that moment.
     pub diagnosis: Diagnosis,
 }
 
 impl Exploration {
-    /// For a test with this name, which replays carry: letters, digits and `_`, `-`, `.`, `/`, in
-    /// the place of anything else `_`. Defaults: seeds 0 to 999, two nodes, the standard plan of
+    /// A new exploration. `name` is part of its replays: letters, digits and `_`, `-`, `.`, `/`;
+    /// any other character becomes `_`. Defaults: seeds 0 to 999, two nodes, the standard plan of
     /// faults, one job.
     pub fn new(name: &str) -> Self {
         Self {
@@ -121,37 +121,37 @@ impl Exploration {
         }
     }
 
-    /// Tries these seeds.
+    /// Sets the seeds.
     #[must_use]
     pub fn seeds(mut self, range: Range<u64>) -> Self {
         self.seeds = self.seeds.range(range);
         self
     }
 
-    /// Only the seeds of a shard.
+    /// Runs only the seeds of a shard.
     #[must_use]
     pub fn shard(mut self, shard: Shard) -> Self {
         self.seeds = self.seeds.shard(shard);
         self
     }
 
-    /// Makes up to this many runs at the same time.
+    /// Sets the number of runs at the same time.
     #[must_use]
     pub fn jobs(mut self, jobs: NonZero<usize>) -> Self {
         self.seeds = self.seeds.jobs(jobs);
         self
     }
 
-    /// Runs under these faults.
+    /// Sets the plan of faults.
     #[must_use]
     pub fn faults(mut self, plan: Plan) -> Self {
         self.plan = plan;
         self
     }
 
-    /// Runs in simulations of this configuration. Its seed is ignored, since each run has its own.
-    /// Only in [`Mode::Stepped`](verbs_sim::Mode::Stepped), the default, does the seed decide a
-    /// run.
+    /// Sets the configuration of the simulations. Its seed is ignored, because each run has its
+    /// own. Only in [`Mode::Stepped`](verbs_sim::Mode::Stepped), the default, does the seed decide
+    /// a run.
     #[must_use]
     pub fn config(mut self, config: SimConfig) -> Self {
         self.config = config;
@@ -166,7 +166,7 @@ impl Exploration {
         self
     }
 
-    /// Writes the packets of the run that failed, with the fewest faults, or of a replay.
+    /// Writes the packets of the failed run, with the smallest set of faults, or of a replay.
     #[must_use]
     pub fn pcap(mut self, pcap: Pcap) -> Self {
         self.pcap = Some(pcap);
@@ -178,13 +178,13 @@ impl Exploration {
         &self.seeds
     }
 
-    /// Runs the test under each seed, and returns how many there were. It prints nothing. A panic
-    /// of the test is a failure, like an error.
+    /// Runs the test under each seed, and returns the number of runs. Prints nothing. A panic of
+    /// the test is a failure, like an error.
     ///
-    /// If the environment variable [`REPLAY`] holds a replay of this name, only that is run.
+    /// If the environment variable [`REPLAY`] holds a replay of this name, runs only that.
     ///
     /// # Errors
-    /// The failure of the lowest seed that fails, with the fewest faults.
+    /// The failure of the lowest seed that fails, with the smallest set of faults.
     ///
     /// # Panics
     /// For a replay that is refused, or a plan that the simulation refuses.
@@ -202,8 +202,8 @@ impl Exploration {
         failure.map_or(Ok(explored.tried), Err)
     }
 
-    /// As [`run`](Self::run), but ignores the environment; calls `tried` after each seed, which may
-    /// break the search off.
+    /// Runs the test like [`run`](Self::run), but ignores the environment, and calls `tried` after
+    /// each seed, which may interrupt the search.
     ///
     /// # Panics
     /// For a plan that the simulation refuses ([`check`](Self::check)).
@@ -234,7 +234,7 @@ impl Exploration {
         }
     }
 
-    /// Checks that the simulation takes the plan, which was read from `file`.
+    /// Checks that the simulation accepts the plan, which was read from `file`.
     ///
     /// # Errors
     /// The first rule that it refuses, for a node or port that does not exist.
@@ -243,7 +243,7 @@ impl Exploration {
         self.plan.check(file, &sim)
     }
 
-    /// Runs the test as a replay says, and returns its failure, if it fails.
+    /// Runs the test as a replay describes, and returns its failure, if it fails.
     ///
     /// # Errors
     /// If the replay is of another version, name or plan, or if the test passes and a fault that
@@ -271,7 +271,7 @@ impl Exploration {
         }))
     }
 
-    /// One run, under these faults.
+    /// Runs the test once, under these faults.
     ///
     /// # Panics
     /// For faults that the simulation refuses.
@@ -328,7 +328,7 @@ impl Exploration {
         }
     }
 
-    /// The failure of a seed with the fewest faults, of those that struck when it failed.
+    /// The failure of a seed with the smallest set of the faults that struck.
     fn found<E: fmt::Display>(
         &self,
         seed: u64,
@@ -363,13 +363,13 @@ impl Exploration {
     }
 }
 
-/// The environment variable that makes an exploration run one replay and nothing else.
+/// The environment variable that makes an exploration run only one replay.
 pub const REPLAY: &str = "VERBSIM_REPLAY";
 
-/// How many runs a search for the fewest faults takes at most.
+/// The largest number of runs of a search for the smallest set of faults.
 const SHRINK_ATTEMPTS: usize = 1000;
 
-/// Records of the trace that a failure shows.
+/// The number of trace records that a failure shows.
 const TRACE_TAIL: usize = 40;
 
 impl World {
@@ -383,7 +383,7 @@ impl World {
         self.verbs.lab().expect("a simulation has test controls")
     }
 
-    /// The seed, for what the test itself decides by chance.
+    /// The seed, for random choices of the test itself.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -396,13 +396,13 @@ impl fmt::Debug for World {
 }
 
 impl Trial {
-    /// Itself, if it failed.
+    /// This trial, if it failed.
     pub fn failed(self) -> Option<Self> {
         self.failure.is_some().then_some(self)
     }
 }
 
-/// As one word of a shell and of a replay.
+/// One word for a shell and for a replay.
 fn word(name: &str) -> String {
     let plain = |c: char| {
         if c.is_alphanumeric() || "_-./".contains(c) {
@@ -431,8 +431,8 @@ impl fmt::Display for Found {
             leftovers,
             ..
         } = &self.diagnosis;
-        write_findings(f, "mistakes of the program up to then:", mistakes)?;
-        write_findings(f, "what was there then:", leftovers)?;
+        write_findings(f, "mistakes before the failure:", mistakes)?;
+        write_findings(f, "objects alive at the failure:", leftovers)?;
         let skipped = self.trace.len().saturating_sub(TRACE_TAIL);
         match skipped {
             0 => writeln!(f, "trace:")?,
@@ -445,7 +445,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// Some findings below a heading, if there are any.
+/// Findings below a heading, if there are any.
 fn write_findings(f: &mut fmt::Formatter<'_>, heading: &str, findings: &[Finding]) -> fmt::Result {
     let mut some = Diagnosis::default();
     some.mistakes = findings.to_vec();
@@ -458,7 +458,7 @@ fn write_findings(f: &mut fmt::Formatter<'_>, heading: &str, findings: &[Finding
     Ok(())
 }
 
-/// As it is displayed: `unwrap` shows it.
+/// Like `Display`, because `unwrap` shows it.
 impl fmt::Debug for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

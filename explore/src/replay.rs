@@ -203,13 +203,13 @@ pub enum ReplayError {
         /// What would.
         allowed: &'static str,
     },
-    /// It is of another version, subject or plan.
+    /// The replay is of another version, subject or plan.
     Differs {
         /// What differs.
         what: &'static str,
-        /// That of the replay.
+        /// The value in the replay.
         theirs: String,
-        /// That of this run.
+        /// The value of this run.
         ours: String,
     },
     /// The test passed, and this fault of the replay never came to strike.

@@ -38,7 +38,7 @@ pub struct Shard {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Searched<F> {
-    /// How many seeds were tried.
+    /// The number of seeds tried.
     pub tried: u64,
     /// The lowest seed that fails, and how.
     pub failure: Option<(u64, F)>,
@@ -68,13 +68,13 @@ impl Seeds {
         Self { shard, ..self }
     }
 
-    /// How many threads try seeds at the same time, at most. Default: 1.
+    /// The largest number of threads that try seeds. Default: 1.
     #[must_use]
     pub fn jobs(self, jobs: NonZero<usize>) -> Self {
         Self { jobs, ..self }
     }
 
-    /// How many there are.
+    /// The number of seeds.
     pub fn count(&self) -> u64 {
         let all = self.range.end.saturating_sub(self.range.start);
         all.saturating_sub(self.shard.number - 1)
@@ -157,12 +157,12 @@ impl Shard {
         Ok(Self { number, of })
     }
 
-    /// Which it is, from 1.
+    /// The number of this shard, from 1.
     pub const fn number(self) -> u64 {
         self.number
     }
 
-    /// How many there are.
+    /// The number of shards.
     pub const fn of(self) -> u64 {
         self.of
     }

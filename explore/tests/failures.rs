@@ -61,8 +61,8 @@ fn an_error_shows_what_was_there_before_objects_were_dropped() {
     let found = explore(waits);
     shows_the_wait(&found);
     let text = found.to_string();
-    let mistakes = text.find("mistakes of the program up to then:\n    sim0: VS-ARM-03: ");
-    let left = text.find("what was there then:\n    sim0: VS-OBJ-03: ");
+    let mistakes = text.find("mistakes before the failure:\n    sim0: VS-ARM-03: ");
+    let left = text.find("objects alive at the failure:\n    sim0: VS-OBJ-03: ");
     assert!(mistakes.is_some() && mistakes < left, "{text}");
 }
 

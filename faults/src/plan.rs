@@ -1,4 +1,4 @@
-//! Plans, and what can be done with one.
+//! Fault plans.
 
 use core::fmt;
 use core::time::Duration;
@@ -9,8 +9,8 @@ use verbs_api::lab::{Fault, FaultGuard, Lab, PacketFilter, Strike, When};
 
 use crate::read::PlanError;
 
-/// Fault rules, in the order in which they are put in force: if several would strike the same
-/// thing, the first one does.
+/// Fault rules, in the order in which they are put in force: if several match, the first one
+/// strikes.
 ///
 /// ```
 /// use verbs_faults::Plan;
@@ -31,8 +31,8 @@ pub struct Plan {
 pub struct Part {
     /// The index of the rule.
     pub rule: usize,
-    /// Which of the things that the rule strikes, counted from 1; `None` is the rule as a whole, if
-    /// it does not name them.
+    /// The strike of the rule, counted from 1; `None` is the rule as a whole, if it does not name
+    /// its strikes.
     pub ordinal: Option<u64>,
 }
 
@@ -48,15 +48,15 @@ impl Plan {
     /// A plan of these rules.
     ///
     /// # Errors
-    /// That of [`Fault::check`], for the first rule that is refused.
+    /// The error of [`Fault::check`], for the first rule that is refused.
     pub fn new(rules: Vec<Fault>) -> Result<Self> {
         rules.iter().try_for_each(Fault::check)?;
         Ok(Self { rules })
     }
 
-    /// Now and then loses, damages, repeats, delays or reorders a packet: 4 packets in 100. A
-    /// connection with a time-out of 14 (67 ms) and 7 retries survives it, except for one message
-    /// in some hundred million; delays are far below that time-out.
+    /// Sometimes loses, damages, duplicates, delays or reorders a packet: 4 packets in 100. A
+    /// connection with a time-out of 14 (67 ms) and 7 retries survives it, except for about one
+    /// message in a hundred million; delays are far below that time-out.
     pub fn standard() -> Self {
         let us = Duration::from_micros;
         let every = PacketFilter::EVERY;
@@ -92,7 +92,7 @@ impl Plan {
     /// Puts the plan in force. If that is done first of all, it draws the same for the same seed.
     ///
     /// # Errors
-    /// That of [`Lab::inject`], for the first rule that is refused; then none is in force.
+    /// The error of [`Lab::inject`], for the first rule that is refused; then none is in force.
     pub fn inject<'l>(&self, lab: &'l dyn Lab) -> Result<InForce<'l>> {
         let guard = |rule: &Fault| FaultGuard::new(lab, rule.clone());
         Ok(InForce {
@@ -121,8 +121,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The plan that strikes exactly what this one has struck, whatever the seed. Links, ports
-    /// and limits stay as they are.
+    /// A plan that repeats exactly the strikes of this one, whatever the seed. Links, ports and
+    /// limits are unchanged.
     #[must_use]
     pub fn scripted(&self, struck: &[Part]) -> Self {
         let mut ordinals = vec![BTreeSet::new(); self.rules.len()];
@@ -137,8 +137,8 @@ impl Plan {
         }
     }
 
-    /// All parts that can be left out alone: each strike of a rule that names its strikes, and each
-    /// other rule.
+    /// All parts that can be left out separately: each strike of a rule that names its strikes, and
+    /// each other rule.
     pub fn parts(&self) -> Vec<Part> {
         let of_rule = |(rule, fault): (usize, &Fault)| match fault.when() {
             Some(When::These(ordinals)) => ordinals
@@ -156,7 +156,7 @@ impl Plan {
         self.rules.iter().enumerate().flat_map(of_rule).collect()
     }
 
-    /// The plan with these parts and no others. A rule without any is left out.
+    /// A plan with only these parts. A rule without any is left out.
     #[must_use]
     pub fn only(&self, parts: &[Part]) -> Self {
         let mut kept: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
@@ -177,7 +177,7 @@ impl Plan {
 }
 
 impl InForce<'_> {
-    /// What the plan has struck so far, oldest first. Links, ports and limits strike too.
+    /// The strikes of the plan so far, oldest first. Links, ports and limits strike too.
     pub fn struck(&self) -> Vec<Part> {
         let rules: BTreeMap<_, _> = self.guards.iter().map(FaultGuard::id).zip(0..).collect();
         let part = |strike: Strike| {
@@ -189,7 +189,7 @@ impl InForce<'_> {
         self.lab.strikes().into_iter().filter_map(part).collect()
     }
 
-    /// The plan that strikes exactly what this one has struck so far.
+    /// A plan that repeats exactly the strikes of this one so far.
     pub fn scripted(&self) -> Plan {
         self.plan.scripted(&self.struck())
     }

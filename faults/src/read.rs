@@ -17,7 +17,7 @@ use verbs_api::{Cause, ErrorKind, Verb, WcStatus};
 
 use crate::plan::Plan;
 
-/// What is wrong with a plan's file.
+/// A mistake in a plan's file.
 ///
 /// ```
 /// use verbs_faults::Plan;
@@ -41,7 +41,7 @@ pub struct PlanError {
     pub rule: Option<usize>,
     /// The field, if it is in one.
     pub field: Option<String>,
-    /// What is wrong, and what is allowed.
+    /// The mistake, and what is allowed.
     pub problem: String,
 }
 
@@ -91,7 +91,7 @@ impl Plan {
     /// The plan that a setting or an option means: `standard`, `none`, or a file.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn named(name: &str) -> Result<Self, PlanError> {
         match name {
             "standard" => Ok(Self::standard()),

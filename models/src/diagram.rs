@@ -73,14 +73,14 @@ impl Counterexample {
         this
     }
 
-    /// What failed first, and in which thread.
+    /// The first error, and the thread that it was in.
     pub fn failure(&self) -> (&str, &ModelError) {
         let own = self.failures.iter().find(|(_, failure)| !failure.follows);
         let (thread, failure) = own.unwrap_or(&self.failures[0]);
         (thread, failure)
     }
 
-    /// Which execution of the search it was, from 1.
+    /// The number of the execution in the search, from 1.
     pub fn execution(&self) -> u64 {
         self.execution
     }
@@ -307,7 +307,7 @@ impl Row {
     }
 }
 
-/// With the name of a device in front of each object, as in `sim1.cq#0`.
+/// With the name of a device before each object, as in `sim1.cq#0`.
 fn with_device(text: &str, node: u32) -> String {
     let mut parts = text.split('#').peekable();
     let mut named = String::new();

@@ -1,4 +1,4 @@
-//! What went wrong in a model, and which mistake it points to.
+//! The failure of a model, and the mistake that caused it.
 
 use core::error::Error as StdError;
 use core::fmt;
@@ -6,20 +6,20 @@ use core::fmt;
 use verbs_api::lab::{ArmState, CqReport, LostWakeup};
 use verbs_api::{Cause, Cq, Error, Verb};
 
-/// What a model, or a thread of it, gives.
+/// The result of a model, or of a thread of it.
 pub type Outcome<T = ()> = Result<T, ModelError>;
 
-/// What went wrong. Any error becomes one by `?`.
+/// The failure of a model. Any error becomes one by `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelError {
     message: String,
     diagnosis: Option<String>,
-    /// The words of the verb's error, if it comes from one.
+    /// The text of the verb's error, if it comes from one.
     of_verb: Option<String>,
-    /// It came before the arming of this CQ, which is for later ones.
+    /// A completion came before the arming of this CQ, which is for later ones.
     pub(crate) armed_late: Option<Cq>,
-    /// It only says that another thread failed.
+    /// It only reports that another thread failed.
     pub(crate) follows: bool,
 }
 
@@ -47,7 +47,7 @@ impl ModelError {
         &self.message
     }
 
-    /// The mistake in a program that leads there, where the error tells, with rule ids.
+    /// The mistake in the program that caused it, if the error shows that, with rule ids.
     pub fn diagnosis(&self) -> Option<&str> {
         self.diagnosis.as_deref()
     }
@@ -64,7 +64,7 @@ impl fmt::Display for ModelError {
 }
 
 impl ModelError {
-    /// Whether it is this error of a verb, or a panic that says it.
+    /// Whether it is this error of a verb, or a panic with its text.
     pub(crate) fn has(&self, error: &str) -> bool {
         match &self.of_verb {
             Some(own) => own == error,
@@ -72,7 +72,7 @@ impl ModelError {
         }
     }
 
-    /// Says it in other words.
+    /// Rewords the message.
     pub(crate) fn reword(&mut self, words: impl Fn(&str) -> String) {
         self.message = words(&self.message);
         self.diagnosis = self.diagnosis.as_deref().map(words);

@@ -1,4 +1,4 @@
-//! What a model is made of: one simulated device, queue pairs that lead back to it, threads.
+//! The parts of a model: one simulated device, queue pairs that lead back to it, threads.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,7 +13,7 @@ use verbs_sim::{Participant, Sim, SimConfig, Step};
 
 use crate::error::{ModelError, Outcome};
 
-/// What one execution of a model works with: a device with a context, a PD and a channel, and
+/// The parts of one execution of a model: a device with a context, a PD and a channel, and
 /// threads.
 ///
 /// Handles are `Copy`: take them out, and move them into the threads.
@@ -30,10 +30,11 @@ struct Inner {
 
 #[derive(Default)]
 struct Threads {
-    /// In the order of their start.
+    /// The threads, in the order of their start.
     names: Vec<String>,
     running: Vec<(String, thread::JoinHandle<()>)>,
-    /// Those who take part, by name: not while they wait for each other, outside the simulation.
+    /// The participating threads, by name. Threads that wait for each other, outside the
+    /// simulation, do not participate.
     taking_part: Vec<(String, Participant)>,
     failures: Vec<(String, ModelError)>,
 }
@@ -41,7 +42,7 @@ struct Threads {
 /// The name of the thread that runs the body.
 pub(crate) const BODY: &str = "main";
 
-/// The note in front of the first thread: what comes before is the set-up.
+/// The note before the first thread: earlier steps are the set-up.
 pub(crate) const START: &str = "start";
 
 /// How the note of a failure begins.
@@ -51,9 +52,9 @@ pub(crate) const FAILED: &str = "failed: ";
 pub(crate) struct Execution {
     /// The threads, in the order of their start.
     pub(crate) threads: Vec<String>,
-    /// What went wrong, and in which thread.
+    /// The first error, and the thread that it was in.
     pub(crate) failures: Vec<(String, ModelError)>,
-    /// What happened, if that was asked for.
+    /// The steps, if they were asked for.
     pub(crate) steps: Vec<Step>,
 }
 
@@ -122,7 +123,8 @@ impl Harness {
         self.link_between(send_cq, recv_cq, receives)
     }
 
-    /// As [`link`](Self::link); sends complete in `send_cq`, which may be `recv_cq`.
+    /// A connection as from [`link`](Self::link), whose sends complete in `send_cq`, which may be
+    /// `recv_cq`.
     pub fn link_between(&self, send_cq: Cq, recv_cq: Cq, receives: u64) -> Outcome<Link> {
         let sim = self.sim();
         let near = sim.create_qp(self.pd(), &QpInit::new(QpType::Rc, send_cq, send_cq))?;
@@ -183,7 +185,7 @@ impl Harness {
         }
     }
 
-    /// Adds a line to what this thread did, for a counterexample.
+    /// Adds a line to the steps of this thread, for a counterexample.
     pub fn note(&self, note: impl Into<String>) {
         self.sim().note(note);
     }
@@ -317,12 +319,12 @@ impl Link {
         self.post(harness, SendWr::send(wr_id, &[]).unsignaled())
     }
 
-    /// As [`send`](Self::send), with a completion on the sending side too.
+    /// Sends a message as [`send`](Self::send) does, with a completion on the sending side too.
     pub fn send_signaled(&self, harness: &Harness, wr_id: u64) -> Outcome {
         self.post(harness, SendWr::send(wr_id, &[]))
     }
 
-    /// As [`send`](Self::send), with a solicited event at the receiver.
+    /// Sends a message as [`send`](Self::send) does, with a solicited event at the receiver.
     pub fn send_solicited(&self, harness: &Harness, wr_id: u64) -> Outcome {
         self.post(harness, SendWr::send(wr_id, &[]).unsignaled().solicited())
     }

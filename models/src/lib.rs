@@ -35,8 +35,8 @@
 //! | item | is |
 //! |---|---|
 //! | [`check`], [`Search`], [`Report`] | the search, how it is bounded, and whether it was complete |
-//! | [`Harness`], [`Link`], [`Thread`] | what a model is made of |
-//! | [`ModelError`], [`Counterexample`] | what went wrong, and the steps that led there |
+//! | [`Harness`], [`Link`], [`Thread`] | the parts of a model |
+//! | [`ModelError`], [`Counterexample`] | the failure, and the steps that led to it |
 //! | [`library`] | event loops, right ones and wrong ones |
 //! | [`sync`] | locks and threads for the program under test |
 //!

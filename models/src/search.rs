@@ -13,20 +13,20 @@ use crate::harness::{Execution, Harness};
 /// Searches a model with the default bounds, and fails the test if it does not hold.
 ///
 /// # Panics
-/// As [`Report::expect_holds`].
+/// If the model does not hold: see [`Report::expect_holds`].
 #[track_caller]
 pub fn check(body: impl Fn(&Harness) -> Outcome + Send + Sync + 'static) {
     Search::new().run(body).expect_holds();
 }
 
-/// What chooses among the interleavings.
+/// The checker that chooses among the interleavings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checker {
     /// loom, in a build with `--cfg loom`: all of them.
     Loom,
     /// shuttle, in a build with `--cfg shuttle`: a sample.
     Shuttle,
-    /// Nothing: threads of the machine, once.
+    /// No checker: real threads, once.
     None,
 }
 
@@ -39,7 +39,7 @@ pub const CHECKER: Checker = if cfg!(loom) {
     Checker::None
 };
 
-/// How a model is searched.
+/// The settings of a search.
 #[derive(Clone, Debug)]
 #[allow(dead_code, reason = "each checker reads its own")]
 pub struct Search {
@@ -56,7 +56,8 @@ impl Default for Search {
 }
 
 impl Search {
-    /// With loom all interleavings, at most a million; with shuttle 10,000; one device.
+    /// The default settings: with loom all interleavings, at most a million; with shuttle 10,000;
+    /// one device.
     pub const fn new() -> Self {
         Self {
             preemptions: None,
@@ -66,9 +67,9 @@ impl Search {
         }
     }
 
-    /// loom: tries only interleavings that preempt a thread that could go on at most this often. A
-    /// bound of 0 or 1 misses common mistakes; 2 and 3 find nearly all. Default: no bound, or what
-    /// `LOOM_MAX_PREEMPTIONS` says.
+    /// loom: tries only interleavings that preempt a thread that could continue at most this often.
+    /// A bound of 0 or 1 misses common mistakes; 2 and 3 find nearly all. Default: no bound, or the
+    /// value of `LOOM_MAX_PREEMPTIONS`.
     #[must_use]
     pub const fn preemptions(self, bound: u32) -> Self {
         Self {
@@ -102,8 +103,8 @@ impl Search {
         }
     }
 
-    /// The simulation: how many devices, and how they behave. The harness uses `sim0`; the mode is
-    /// always inline. Default: one device that follows the specification.
+    /// The simulation: the number of devices, and their behavior. The harness uses `sim0`; the mode
+    /// is always inline. Default: one device that follows the specification.
     #[must_use]
     pub const fn config(self, config: SimConfig) -> Self {
         Self {
@@ -115,7 +116,7 @@ impl Search {
     /// Searches until the model fails or the search ends. It does not panic, whatever the model
     /// does.
     ///
-    /// The body must do the same each time, apart from the order of threads: no clock, no random
+    /// The body must do the same each time, except for the order of threads: no clock, no random
     /// numbers, no order of a hash table.
     pub fn run(&self, body: impl Fn(&Harness) -> Outcome + Send + Sync + 'static) -> Report {
         let body = Arc::new(body);
@@ -288,19 +289,19 @@ fn explore(
     Coverage::Once
 }
 
-/// How much of what can happen a search has seen.
+/// The part of all interleavings that a search has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Coverage {
     /// All interleavings.
     All,
-    /// All with at most this many preemptions.
+    /// All interleavings with at most this many preemptions.
     Preemptions(u32),
     /// A sample.
     Sample,
     /// One: the build has no checker.
     Once,
-    /// It ended early: at its limit, or with a counterexample.
+    /// The search ended early: at its limit, or with a counterexample.
     Truncated,
 }
 
@@ -323,9 +324,9 @@ impl fmt::Display for Coverage {
 pub struct Report {
     /// Executions of the model, the failed one included.
     pub executions: u64,
-    /// How much of what can happen they were.
+    /// The part of all interleavings that they were.
     pub coverage: Coverage,
-    /// How the model fails.
+    /// The failure of the model.
     pub counterexample: Option<Counterexample>,
 }
 
@@ -338,7 +339,7 @@ impl Report {
         }
     }
 
-    /// The model did not fail, and the search did all it was asked to.
+    /// The model did not fail, and the search was complete within its bounds.
     pub fn holds(&self) -> bool {
         self.counterexample.is_none() && self.coverage != Coverage::Truncated
     }

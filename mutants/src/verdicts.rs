@@ -27,7 +27,7 @@ pub(crate) struct Verdicts {
 }
 
 impl Verdicts {
-    /// Those of the file; with `afresh` none.
+    /// Reads the verdicts of the file, or starts afresh.
     pub(crate) fn open(path: &Path, afresh: bool) -> Result<Self> {
         if afresh {
             let _ = fs::remove_file(path);

@@ -97,7 +97,7 @@ impl Ip {
         }
     }
 
-    /// The same header with this TOS or traffic class.
+    /// Replaces the TOS or traffic class.
     #[must_use]
     pub const fn with_traffic_class(mut self, traffic_class: u8) -> Self {
         match &mut self {
@@ -107,7 +107,7 @@ impl Ip {
         self
     }
 
-    /// The same header with this TTL or hop limit.
+    /// Replaces the TTL or hop limit.
     #[must_use]
     pub const fn with_hop_limit(mut self, hop_limit: u8) -> Self {
         match &mut self {

@@ -18,7 +18,7 @@ use crate::network::{FLOW_LABEL_BITS, Network, NetworkHeaders};
 pub enum ReadError {
     /// The bytes end within a header, or before the length in the IP header says.
     TooShort,
-    /// There are more bytes than a UDP datagram can have.
+    /// More bytes than a UDP datagram can have.
     TooLong,
     /// The version is neither 4 nor 6.
     IpVersion(u8),
@@ -40,7 +40,7 @@ pub enum ReadError {
     Port(u16),
     /// UDP says another length than IP leaves for it.
     UdpLength {
-        /// Of UDP, in bytes.
+        /// The length of UDP, in bytes.
         udp: usize,
         /// What IP carries, in bytes.
         ip: usize,

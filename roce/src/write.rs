@@ -71,7 +71,7 @@ impl Frame<'_> {
     /// [`Ipv4::new`](crate::Ipv4::new) has it.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn write_udp(&self, out: &mut Vec<u8>) -> Result<(), WriteError> {
         let headers = self.check()?;
         self.write_body(headers, out);

@@ -279,7 +279,7 @@ fn quiet(bench: &Bench<'_>, ends: &[&End<'_>], rule: &'static str) -> Result {
 }
 
 /// The next event of a context is of this kind and of the port of the bench.
-fn told(bench: &Bench<'_>, context: Context, event_type: AsyncEventType) -> Result {
+fn reported(bench: &Bench<'_>, context: Context, event_type: AsyncEventType) -> Result {
     let event = bench.async_event(context).rule("ASYNC-20")?;
     let element = Element::Port(bench.port());
     let expected = AsyncEvent::new(event_type, element);
@@ -301,14 +301,14 @@ fn change_of_a_table_is_told_and_can_be_read(bench: &Bench<'_>) -> Result {
     lab.set_gid(context, port, index, gid)?;
     lab.set_pkey(context, port, 1, 0x8123)?;
     for context in [context, other] {
-        told(bench, context, AsyncEventType::GidChange)?;
+        reported(bench, context, AsyncEventType::GidChange)?;
         check_eq!(RULE, bench.query_gid(context, port, index)?, gid);
-        told(bench, context, AsyncEventType::PkeyChange)?;
+        reported(bench, context, AsyncEventType::PkeyChange)?;
         check_eq!(RULE, bench.query_pkey(context, port, 1)?, 0x8123);
         bench.no_async_event(context, "ASYNC-13")?;
     }
     bench.no_async_event(bench.ctx_a(), "ASYNC-13")?;
-    // The address of the peer is gone; who asks for the new one reaches it.
+    // The old address of the peer does not exist any more; the new one reaches it.
     pair.a.write(1, 8)?;
     bench.one_with(pair.a.send_cq, WcStatus::RetryExcErr, RULE)?;
     let a = bench.rc_pair()?.a;
@@ -326,7 +326,7 @@ fn what_a_port_announces_is_told(bench: &Bench<'_>) -> Result {
     ];
     for kind in kinds {
         bench.lab().announce(bench.ctx_a(), bench.port(), kind)?;
-        let result = told(bench, bench.ctx_a(), kind);
+        let result = reported(bench, bench.ctx_a(), kind);
         match kind {
             AsyncEventType::DeviceSpeedChange => result.rule("ASYNC-21")?,
             _ => result?,

@@ -18,7 +18,7 @@ use crate::claim::{self, Claim};
 use crate::failure::{Failure, OfRule, Result, check, check_eq};
 use crate::known::unless_known;
 
-/// What a scenario works with: two open devices, A and B, and the verbs themselves, to which it
+/// The context of a scenario: two open devices, A and B, and the verbs themselves, to which it
 /// dereferences.
 ///
 /// Bodies run unchanged in virtual time, with threads, and on real devices. So they assume nothing
@@ -44,12 +44,12 @@ pub struct Bench<'v> {
     negative: AtomicU8,
 }
 
-/// How long the bench waits on a device that cannot report when all is quiet.
+/// The times that the bench waits on a device that cannot report when all is quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// For something that has to come. Default: 10 s.
+    /// For an expected event. Default: 10 s.
     pub positive: Duration,
-    /// For something that must not come. Default: 100 ms.
+    /// For the absence of events. Default: 100 ms.
     pub negative: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Default for Bounds {
     }
 }
 
-/// Where on a device the bench works, the same on both sides.
+/// The ports that the bench uses, the same on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The port. Default: 1.
@@ -95,13 +95,13 @@ impl Default for Place {
     }
 }
 
-/// How sure it is that nothing happened where nothing was to happen.
+/// How sure it is that nothing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Negative {
     /// Certain: nothing was in flight any more.
     Exact,
-    /// It did not happen within [`Bounds::negative`].
+    /// Nothing happened within [`Bounds::negative`].
     Waited,
 }
 
@@ -131,7 +131,7 @@ impl<'v> Bench<'v> {
         })
     }
 
-    /// Where on the devices it works.
+    /// The ports that the bench uses.
     pub fn place(&self) -> Place {
         self.place
     }
@@ -185,7 +185,7 @@ impl<'v> Bench<'v> {
         }
     }
 
-    /// How queue pairs are connected on this port, otherwise by default.
+    /// The parameters of connections on this port.
     pub fn rc_params(&self) -> RcParams {
         RcParams {
             port_num: self.place.port_num,
@@ -209,7 +209,7 @@ impl<'v> Bench<'v> {
         self.b
     }
 
-    /// How the devices answer where they have a choice, as far as known.
+    /// The devices' choices where the rules leave one, as far as known.
     pub fn behavior(&self) -> Result<Declared> {
         Ok(self.verbs.behavior(self.a)?)
     }
@@ -223,7 +223,7 @@ impl<'v> Bench<'v> {
         self.verbs.lab().expect("capability lab comes with a lab")
     }
 
-    /// How many objects live on each side, where that can be known.
+    /// The number of objects on each side, if it is known.
     pub fn live(&self) -> Result<Option<[Live; 2]>> {
         match self.verbs.lab() {
             Some(lab) => Ok(Some([lab.live(self.a)?, lab.live(self.b)?])),
@@ -237,13 +237,13 @@ impl<'v> Bench<'v> {
         tapped.into_iter().map(|tapped| tapped.packet).collect()
     }
 
-    /// As many objects live on each side as before, where that can be known.
+    /// Checks that each side has as many objects as before, if the number is known.
     pub fn expect_live(&self, before: Option<[Live; 2]>, rule: impl Into<Claim>) -> Result {
         check_eq!(rule, self.live()?, before, "the live objects");
         Ok(())
     }
 
-    /// How sure the scenario was so far that nothing happened, if it asked.
+    /// How sure the scenario was that nothing happened, if it checked that.
     pub fn negative(&self) -> Option<Negative> {
         match self.negative.load(Ordering::Relaxed) {
             0 => None,
@@ -407,7 +407,7 @@ impl<'v> Bench<'v> {
         }
     }
 
-    /// Makes a call that has to wait, in a thread of its own, and lets `release` end the wait.
+    /// Makes a blocking call, in a thread of its own, and lets `release` end the wait.
     /// Returns what the call gives. The call must not return before `release`.
     pub fn waits_until<T: Send>(
         &self,

@@ -16,10 +16,10 @@ use std::collections::BTreeSet;
 pub struct Claim([Option<&'static str>; 2]);
 
 impl Claim {
-    /// For set-up, which only leads up to what a scenario checks.
+    /// For set-up, which checks no rule.
     pub const NONE: Self = Self([None; 2]);
 
-    /// One rule.
+    /// A claim about one rule.
     pub const fn one(rule: &'static str) -> Self {
         Self([Some(rule), None])
     }
@@ -29,7 +29,7 @@ impl Claim {
         Self([Some(main), Some(other)])
     }
 
-    /// The same main rule, along with this one.
+    /// Adds another rule after the main one.
     #[must_use]
     pub const fn with(self, other: &'static str) -> Self {
         Self([self.0[0], Some(other)])

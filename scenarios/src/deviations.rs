@@ -23,7 +23,7 @@ pub struct Deviation {
     /// Kernel releases it holds for, by their beginning, such as `6.1.`. Default: all.
     #[serde(default)]
     pub kernels: Vec<String>,
-    /// It comes and goes: the scenario may also pass. Default: false.
+    /// Intermittent: the scenario may also pass. Default: false.
     #[serde(default)]
     pub sometimes: bool,
     /// The scenario crashes the kernel or leaves it damaged: on this driver it runs only if that is

@@ -22,9 +22,9 @@ pub const QKEY: u32 = 0x1111_1111;
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Pair<'b> {
-    /// On side A.
+    /// The end on side A.
     pub a: End<'b>,
-    /// On side B.
+    /// The end on side B.
     pub b: End<'b>,
 }
 
@@ -46,25 +46,25 @@ pub struct End<'b> {
     pub pd: Pd,
     /// The region.
     pub mr: Mr,
-    /// Its address, length and keys.
+    /// The address, length and keys of the region.
     pub mem: MrAttr,
     /// The channel of `recv_cq`; the zero handle if that has none.
     pub channel: CompChannel,
     /// The channel of `send_cq`: the same as `channel`, unless asked for otherwise.
     pub send_channel: CompChannel,
-    /// Where completions of sends go.
+    /// The CQ of its sends.
     pub send_cq: Cq,
-    /// Where completions of receives go.
+    /// The CQ of its receives.
     pub recv_cq: Cq,
     /// The queue pair.
     pub qp: Qp,
-    /// Its number.
+    /// The QP number.
     pub qp_num: u32,
-    /// Its transport.
+    /// The transport.
     pub qp_type: QpType,
 }
 
-/// How a pair is made. Both ends are alike.
+/// The options of a pair. Both ends are alike.
 ///
 /// ```
 /// # use verbs_scenarios::PairOptions;
@@ -89,11 +89,11 @@ pub struct PairOptions {
     pub cap: QpCap,
     /// Every send makes a completion. Default: no.
     pub sq_sig_all: bool,
-    /// How RC and UC queue pairs are connected. Default: that of [`RcParams`].
+    /// Parameters of RC and UC connections. Default: those of [`RcParams`].
     pub rc: RcParams,
     /// Bytes of the region. Default: 64 KiB.
     pub mem: usize,
-    /// What the region allows. Default: [`Access::ALL_RDMA`].
+    /// The access of the region. Default: [`Access::ALL_RDMA`].
     pub access: Access,
     /// Operations that batches of the queue pairs may have. Default: none.
     pub send_ops: SendOps,
@@ -157,7 +157,7 @@ impl<'v> Bench<'v> {
         self.connect(a, b, options)
     }
 
-    /// What an end of these options can be connected with, on side B.
+    /// The peer, on side B, that an end of these options can be connected with.
     pub fn peer_end(&self, options: PairOptions) -> Result<End<'_>> {
         if options.qp_type != QpType::XrcSend {
             return self.end(self.ctx_b(), options);
@@ -586,7 +586,7 @@ impl<'b> End<'b> {
     }
 }
 
-/// Which work requests these completions are of.
+/// The work request ids of these completions.
 pub fn wr_ids(completions: &[Wc]) -> Vec<u64> {
     completions.iter().map(|wc| wc.wr_id).collect()
 }

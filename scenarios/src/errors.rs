@@ -38,7 +38,7 @@ struct Row {
     event: Option<AsyncEventType>,
     rule: &'static str,
     /// What says what the responder tells.
-    told: Claim,
+    reported: Claim,
     /// What says in which states both are then.
     states: Claim,
 }
@@ -52,7 +52,7 @@ impl Row {
             responder: QpState::Rts,
             event: None,
             rule,
-            told: Claim::one(rule),
+            reported: Claim::one(rule),
             states: Claim::one(rule),
         }
     }
@@ -115,16 +115,16 @@ impl Row {
         }
         match self.event {
             Some(event_type) => {
-                let event = bench.async_event(b.context).rule(self.told)?;
+                let event = bench.async_event(b.context).rule(self.reported)?;
                 let element = Element::Qp(b.qp);
                 let expected = AsyncEvent::new(event_type, element);
-                check_eq!(self.told, event, expected);
+                check_eq!(self.reported, event, expected);
             }
             // The bench cannot know what a device does that declares nothing.
             None if self.may_say_so(bench)? => {}
-            None => bench.no_async_event(b.context, self.told)?,
+            None => bench.no_async_event(b.context, self.reported)?,
         }
-        bench.no_completion(b.recv_cq, self.told)?;
+        bench.no_completion(b.recv_cq, self.reported)?;
         self.reaches(bench, &b, self.responder)?;
         bench.no_async_event(a.context, "ASYNC-12")
     }
@@ -209,7 +209,7 @@ fn atomic_that_is_not_aligned(bench: &Bench<'_>) -> Result {
     let says_so = bench.behavior()?.qp_req_event == Some(true);
     let row = Row {
         event: says_so.then_some(AsyncEventType::QpReqErr),
-        told: Claim::two("ATOM-04", "ASYNC-14"),
+        reported: Claim::two("ATOM-04", "ASYNC-14"),
         ..Row::both(WcStatus::RemInvReqErr, "ATOM-04")
     };
     let pair = with_atomics(bench)?;
@@ -376,7 +376,7 @@ scenario!(no_receive_at_all:
     "RNR-03", "QP-FLUSH-10", "RNR-06", "ASYNC-12"; needs WRITE_WITH_IMM, RNR);
 fn no_receive_at_all(bench: &Bench<'_>) -> Result {
     let row = Row {
-        told: Claim::two("RNR-03", "RNR-06"),
+        reported: Claim::two("RNR-03", "RNR-06"),
         states: Claim::two("RNR-03", "QP-FLUSH-10"),
         ..Row::alone(WcStatus::RnrRetryExcErr, "RNR-03")
     };

@@ -8,24 +8,24 @@ use verbs_api::{Cause, Error, ErrorKind, PostError, Verb};
 use crate::claim::{self, Claim};
 use crate::known::case_unless_known;
 
-/// What a scenario body returns.
+/// The result of a scenario body.
 pub type Result<T = (), E = Failure> = core::result::Result<T, E>;
 
 /// A device that did not do as a rule says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// How it failed.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// The rule that does not hold; `None` when what failed only leads up to it.
     pub rule: Option<&'static str>,
-    /// What should have been seen.
+    /// The expected observation.
     pub expected: String,
-    /// What was seen.
+    /// The actual observation.
     pub seen: String,
 }
 
-/// How a scenario failed.
+/// The kinds of failure of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -41,7 +41,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Its name in reports.
+    /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Assertion => "assertion",

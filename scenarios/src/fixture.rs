@@ -35,7 +35,7 @@ impl Fixture {
         }
     }
 
-    /// Its verbs.
+    /// The verbs of the device.
     pub fn verbs(&self) -> &dyn Verbs {
         &*self.verbs
     }

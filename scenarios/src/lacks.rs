@@ -79,8 +79,13 @@ fn datagrams_are_refused(bench: &Bench<'_>) -> Result {
 scenario!(groups_are_refused: "LACK-01", "LACK-02"; needs UD; lacks MCAST);
 fn groups_are_refused(bench: &Bench<'_>) -> Result {
     let device = bench.query_device(bench.ctx_a())?;
-    let told = (device.max_mcast_grp, device.max_mcast_qp_attach);
-    check_eq!("LACK-02", told, (0, 0), "groups, and queue pairs in one");
+    let reported = (device.max_mcast_grp, device.max_mcast_qp_attach);
+    check_eq!(
+        "LACK-02",
+        reported,
+        (0, 0),
+        "groups, and queue pairs in one"
+    );
     let pair = bench.pair(PairOptions::of(QpType::Ud))?;
     let attached = bench.attach_mcast(pair.b.qp, ALL_HOSTS, MLID);
     expect_err_among(attached, &NO_VERB, "LACK-01")?;
@@ -103,8 +108,8 @@ fn xrc_is_refused(bench: &Bench<'_>) -> Result {
 scenario!(srqs_are_refused: "LACK-01", "LACK-02"; lacks SRQ);
 fn srqs_are_refused(bench: &Bench<'_>) -> Result {
     let device = bench.query_device(bench.ctx_a())?;
-    let told = (device.max_srq, device.max_srq_wr, device.max_srq_sge);
-    check_eq!("LACK-02", told, (0, 0, 0), "SRQs, receives, entries");
+    let reported = (device.max_srq, device.max_srq_wr, device.max_srq_sge);
+    check_eq!("LACK-02", reported, (0, 0, 0), "SRQs, receives, entries");
     let pd = bench.alloc_pd(bench.ctx_a())?;
     for max_wr in [1, 8] {
         let init = SrqInit::new(max_wr);
@@ -121,8 +126,8 @@ fn resize_of_an_srq_is_refused(bench: &Bench<'_>) -> Result {
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let srq = bench.create_srq(pd, &SrqInit::new(8))?;
     // Some devices cannot tell.
-    let told = || bench.query_srq(srq).ok();
-    let before = told();
+    let reported = || bench.query_srq(srq).ok();
+    let before = reported();
     for max_wr in [4, 8, 16] {
         let attr = SrqAttr {
             max_wr,
@@ -131,7 +136,7 @@ fn resize_of_an_srq_is_refused(bench: &Bench<'_>) -> Result {
         let modified = bench.modify_srq(srq, &attr, SrqAttrMask::MAX_WR);
         let result = expect_err_among(modified, &kinds, RULE);
         in_case(&format!("to {max_wr}"), result.map(drop))?;
-        check_eq!(RULE, told(), before, "what a query tells");
+        check_eq!(RULE, reported(), before, "what a query tells");
     }
     bench.destroy_srq(srq, bench.wait()).rule(RULE)
 }
@@ -161,8 +166,13 @@ fn resize_of_a_cq_is_refused(bench: &Bench<'_>) -> Result {
 scenario!(moderation_is_refused: "LACK-01", "LACK-02"; lacks CQ_MODERATION);
 fn moderation_is_refused(bench: &Bench<'_>) -> Result {
     let most = bench.query_device_ex(bench.ctx_a())?.cq_moderation;
-    let told = (most.cq_count, most.cq_period);
-    check_eq!("LACK-02", told, (0, 0), "the most of completions and time");
+    let reported = (most.cq_count, most.cq_period);
+    check_eq!(
+        "LACK-02",
+        reported,
+        (0, 0),
+        "the most of completions and time"
+    );
     let pair = bench.rc_pair()?;
     for (cq_count, cq_period) in [(0, 0), (2, 10)] {
         let moderation = CqModeration {
@@ -290,11 +300,11 @@ fn change_of_a_region_is_refused(bench: &Bench<'_>) -> Result {
 fn no_windows_of(bench: &Bench<'_>, mw_type: MwType) -> Result {
     const RULE: &str = "MW-26";
     let device = bench.query_device(bench.ctx_a())?;
-    let told = match mw_type {
+    let reported = match mw_type {
         MwType::Type1 => device.mem_window,
         _ => device.mem_window_type_2b,
     };
-    check_eq!("LACK-02", told, false, "windows of this type");
+    check_eq!("LACK-02", reported, false, "windows of this type");
     let pd = bench.alloc_pd(bench.ctx_a())?;
     refused(bench, &NO_KIND, RULE, || bench.alloc_mw(pd, mw_type))?;
     bench.dealloc_pd(pd).rule(RULE)?;

@@ -255,8 +255,8 @@ fn connected(bench: &Bench<'_>, qp_type: QpType) -> Result {
         }
         for side in [&a, &b] {
             side.reach(QpState::Rts).rule(RULE)?;
-            let told = bench.query_qp(side.end.qp, QpAttrMask::AV)?.attr.ah_attr;
-            check_eq!(RULE, told, side.attr.ah_attr, "what a query tells");
+            let reported = bench.query_qp(side.end.qp, QpAttrMask::AV)?.attr.ah_attr;
+            check_eq!(RULE, reported, side.attr.ah_attr, "what a query tells");
         }
         for (from, to, tag) in [(&a, &b, 1), (&b, &a, 2)] {
             to.end.recv(1, LEN)?;

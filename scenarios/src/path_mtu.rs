@@ -21,7 +21,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 
 type Mtus = [Mtu; 2];
 
-/// Those of A and B.
+/// The path MTUs of A and B.
 const MTUS: [Mtus; 3] = [
     [Mtu::Mtu1024, Mtu::Mtu256],
     [Mtu::Mtu256, Mtu::Mtu1024],

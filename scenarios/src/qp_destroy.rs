@@ -186,7 +186,7 @@ fn message_to_a_qp_that_is_gone_reaches_no_other(bench: &Bench<'_>) -> Result {
     let mut others = Vec::new();
     for _ in 0..4 {
         let mut other = FreshQp::new(bench, QpType::Rc)?;
-        // If it has the number of the one that is gone, their sequences still tell them apart.
+        // If it has the number of the destroyed one, their sequences still tell them apart.
         other.attr.rq_psn = 0xff_0000;
         other.reach(QpState::Rts)?;
         other.end.recv(1, 8)?;

@@ -402,7 +402,7 @@ fn peer_whose_answers_are_lost_stays_as_it_is(bench: &Bench<'_>) -> Result {
     one_fails(bench, &a, &b, QpState::Rts)
 }
 
-/// The requester is in ERR, the responder where it was, and none of its receives is gone.
+/// The requester is in ERR, the responder where it was, and none of its receives is used.
 fn one_fails(bench: &Bench<'_>, a: &End<'_>, b: &End<'_>, was: QpState) -> Result {
     const RULE: &str = "QP-FLUSH-10";
     let state = bench.state(a.qp)?;

@@ -12,7 +12,7 @@ use crate::failure::FailureKind;
 /// Version of the JSON: it changes when a field is renamed, removed, or changes its meaning.
 pub const SCHEMA: u32 = 1;
 
-/// What the suite found.
+/// The results of the suite.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -41,20 +41,20 @@ fn are_good(mut all: impl Iterator<Item = Summary> + Clone) -> bool {
     all.clone().all(|summary| !summary.is_bad()) && all.any(|summary| summary.ran() > 0)
 }
 
-/// What the suite found on one device under one profile.
+/// The results of the suite on one device under one profile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Run {
-    /// Of what.
+    /// The subject of the run.
     #[serde(flatten)]
     pub info: BackendInfo,
-    /// How many scenarios ended how.
+    /// The number of scenarios by outcome.
     pub summary: Summary,
     /// Each scenario, in the order they ran.
     pub scenarios: Vec<Entry>,
 }
 
-/// What a run was of.
+/// The subject of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BackendInfo {
     /// Version of the program that ran the suite.
@@ -75,7 +75,7 @@ pub struct BackendInfo {
     pub seed: u64,
 }
 
-/// How many scenarios ended how.
+/// The number of scenarios by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Passed.
@@ -97,7 +97,7 @@ impl Summary {
         self.failed > 0 || self.unexpected_passes > 0
     }
 
-    /// How many scenarios ran: all but the skipped ones.
+    /// The number of scenarios that ran: all except skipped ones.
     pub fn ran(&self) -> usize {
         self.passed + self.failed + self.known_deviations + self.unexpected_passes
     }
@@ -117,32 +117,32 @@ impl Summary {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its id.
+    /// The id.
     pub id: &'static str,
     /// The rules it checks.
     pub rules: &'static [&'static str],
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
     /// Why, unless it passed or simply failed: what is missing, or what the deviation says.
     pub reason: Option<String>,
-    /// What was wrong, if it failed or showed a known deviation.
+    /// The failure, if it failed or showed a known deviation.
     pub failure: Option<FailureReport>,
-    /// How sure it is that nothing happened where nothing was to happen; `None` if it did not ask.
+    /// How sure it is that nothing happened; `None` if the scenario did not check that.
     pub negative: Option<Negative>,
     /// The rules that its assertions named on the way, whether they held or not. Not in the JSON.
     /// Empty if it ran in a process of its own.
     #[serde(skip)]
     pub named: BTreeSet<&'static str>,
-    /// What was wrong and did not end it. Not in the JSON.
+    /// Failures that did not end it. Not in the JSON.
     #[serde(skip)]
     pub noted: Vec<FailureReport>,
-    /// What ended it early, if anything did: what it would have asserted afterwards is not judged.
+    /// The failure that ended it early, if any: later assertions are not judged.
     /// Not in the JSON.
     #[serde(skip)]
     pub ended_by: Option<FailureReport>,
 }
 
-/// How a scenario ended.
+/// The outcomes of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -159,16 +159,16 @@ pub enum Outcome {
     UnexpectedPass,
 }
 
-/// What was wrong.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailureReport {
-    /// How it failed.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// The rule that does not hold, if what failed is a rule and not what leads up to it.
     pub rule: Option<&'static str>,
-    /// What should have been seen.
+    /// The expected observation.
     pub expected: String,
-    /// What was seen.
+    /// The actual observation.
     pub seen: String,
     /// The last calls, packets and completions, oldest first, a line each; empty where the backend
     /// keeps no trace.

@@ -59,7 +59,7 @@ fn take_in_order(bench: &Bench<'_>, options: PairOptions, kinds: &[Kind]) -> Res
     let work: Vec<_> = work.collect();
     let (taking, _): (Vec<_>, Vec<_>) = work.iter().partition(|(kind, _)| kind.takes_a_receive());
     let id_of = |i: usize| (i as u64 * 7) % 16;
-    // Writes land in front of the first.
+    // Writes land before the first.
     let place_of = |i: usize| b.landing() + (i as u64 + 1) * u64::from(ROOM);
     for i in 0..taking.len() {
         b.recv_at(id_of(i), place_of(i), ROOM - 40)?;

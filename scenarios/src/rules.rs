@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Rule {
-    /// Its id, such as `CQ-ARM-03`.
+    /// The id, such as `CQ-ARM-03`.
     pub id: String,
     /// The id without its number, such as `CQ-ARM`.
     pub group: String,
-    /// How firmly it is asserted.
+    /// The level of obligation.
     pub level: Level,
     /// The sentence.
     pub rule: String,
-    /// Who states it.
+    /// The source of the rule.
     pub source: String,
     /// How it can be observed.
     pub observe: String,
@@ -33,7 +33,7 @@ pub struct Rule {
     pub same_as: Vec<String>,
 }
 
-/// How firmly a rule is asserted.
+/// The level of obligation of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Level {
     /// Must hold; a difference is a deviation of the device.

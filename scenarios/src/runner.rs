@@ -72,12 +72,12 @@ pub trait Backend: Sync {
 /// The result of running a scenario once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attempt {
-    /// How sure it is that nothing happened where nothing was to happen.
+    /// How sure it is that nothing happened.
     pub negative: Option<Negative>,
-    /// What the scenario found and went on after, since a deviation is recorded for it, and what
-    /// the end of its [`Fixture`] found.
+    /// Failures after which the scenario continued, because a deviation is recorded for them, and
+    /// those from the end of its [`Fixture`].
     pub noted: Vec<FailureReport>,
-    /// What ended it.
+    /// The failure that ended it.
     pub ended_by: Option<FailureReport>,
 }
 

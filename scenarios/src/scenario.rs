@@ -25,16 +25,15 @@ use crate::rules::Rule;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Scenario {
-    /// Its group and, behind a dot, the behavior it checks:
-    /// `cq_arm.next_fires_for_any_completion`.
+    /// The group and, after a dot, the behavior it checks: `cq_arm.next_fires_for_any_completion`.
     pub id: &'static str,
     /// The rules it checks, the main one first: those that its assertions name.
     pub rules: &'static [&'static str],
-    /// What the device and the backend must be able to do.
+    /// The capabilities that the device and the backend must have.
     pub needs: Capabilities,
-    /// What the device must lack.
+    /// The capabilities that the device must lack.
     pub lacks: Capabilities,
-    /// What it can do to a device that breaks the rules.
+    /// The damage it can do to a device that breaks the rules.
     pub hazards: Hazards,
     /// The program.
     pub body: Body,
@@ -44,8 +43,8 @@ pub struct Scenario {
 pub type Body = fn(&Bench<'_>) -> Result;
 
 bitflags! {
-    /// What a scenario can do to a device that breaks the rules. One with hazards runs in a
-    /// process of its own on real drivers.
+    /// The damage that a scenario can do to a device that breaks the rules. One with hazards runs
+    /// in a process of its own on real drivers.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Hazards: u8 {
         /// A call may never return.
@@ -95,7 +94,7 @@ impl Scenario {
         }
     }
 
-    /// It checks this rule, or one that says the same.
+    /// Whether it checks this rule, or one that requires the same.
     pub fn checks(&self, rule: &Rule) -> bool {
         let same = rule.same_as.iter().chain([&rule.id]);
         same.into_iter().any(|id| self.rules.contains(&id.as_str()))

@@ -253,7 +253,7 @@ struct Seen {
     written: Vec<u8>,
 }
 
-/// Each packet in turn meets this fault, then all of them do, if `all`: what can be seen is the
+/// Each packet in turn gets this fault, then all of them do, if `all`: what can be seen is the
 /// same as without.
 fn each_packet(
     bench: &Bench<'_>,

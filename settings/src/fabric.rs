@@ -9,7 +9,7 @@ use verbs_sim::Network;
 
 use crate::setting::Given;
 
-/// Which processes reach each other.
+/// The processes that reach each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fabric {
     which: Which,

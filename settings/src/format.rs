@@ -4,7 +4,7 @@ use core::str::FromStr;
 
 use crate::setting::Given;
 
-/// How a diagnosis is written.
+/// The format of a diagnosis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiagnoseFormat {
     /// For people.

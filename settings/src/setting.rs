@@ -184,12 +184,12 @@ impl Setting {
         found.expect("one of `SETTINGS`")
     }
 
-    /// Its variable, such as `VERBSIM_LINK_LAYER`.
+    /// The variable, such as `VERBSIM_LINK_LAYER`.
     pub fn variable(&self) -> String {
         format!("{PREFIX}{}", self.key().to_uppercase())
     }
 
-    /// Its key in the file, such as `link_layer`.
+    /// The key in the file, such as `link_layer`.
     pub fn key(&self) -> String {
         self.name.replace('-', "_")
     }

@@ -6,7 +6,7 @@ use verbs_sim::Suppressions;
 
 use crate::setting::Given;
 
-/// Those of the file that is set.
+/// Reads the suppressions of a file.
 ///
 /// # Errors
 /// It cannot be read, or a line names no class: which one.

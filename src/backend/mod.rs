@@ -176,7 +176,7 @@ impl FromArgMatches for Choice {
     }
 }
 
-/// Those of the options of `command` that the user has given, as they are written.
+/// The options of `command` that the user has given, as they are written.
 fn given(matches: &ArgMatches, command: &Command) -> impl Iterator<Item = String> {
     let options = command.get_arguments();
     let is_given = |option: &&Arg| {
@@ -188,7 +188,7 @@ fn given(matches: &ArgMatches, command: &Command) -> impl Iterator<Item = String
 }
 
 impl Choice {
-    /// The file that all packets are to be written to.
+    /// The file that all packets are written to.
     pub fn pcap(&self) -> Option<&Path> {
         match self {
             Self::Sim(options) => options.pcap.as_deref(),

@@ -86,7 +86,7 @@ impl Program {
     }
 }
 
-/// What a script names behind `#!`. Of `/usr/bin/env NAME` it is the name.
+/// The program that a script names after `#!`. For `/usr/bin/env NAME` it is the name.
 fn interpreter_of_script(path: &Path) -> Option<OsString> {
     let mut file = BufReader::new(fs::File::open(path).ok()?);
     let mut start = [0; 2];

@@ -32,10 +32,10 @@ impl Descendants {
 
     /// Sends a signal to each. None escapes SIGKILL by having started one more.
     pub(super) fn send(&self, signal: Signal) {
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         loop {
             let mut new = below(own_id(), &self.others);
-            new.retain(|process| told.insert(*process));
+            new.retain(|process| reported.insert(*process));
             for process in &new {
                 // It may have ended since. A stopped process would not see the signal.
                 let process = Pid::from_raw(*process);

@@ -23,7 +23,7 @@ use verbs_sim::Guarded;
 
 const NAME: &str = "verbsim-verdict";
 
-/// Memory, of zeros at first. It is gone with the last process that has it.
+/// Memory, of zeros at first. It disappears with the last process that has it.
 pub(super) enum Memory {
     File(Guarded<File>),
     Segment(Segment),

@@ -17,7 +17,7 @@ use crate::which::which;
 /// The class of a case that is not about a mistake.
 const CLASS: &str = "verbsim exec";
 
-/// A document that is to be written.
+/// A document to write.
 pub(super) struct Report {
     format: DiagnoseFormat,
     /// The program and its arguments.

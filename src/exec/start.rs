@@ -124,7 +124,7 @@ pub(crate) fn environment(library: &Path, preloads: bool) -> Vec<(&'static str, 
     variables
 }
 
-/// A directory in front of those that a variable has.
+/// Puts a directory before those of a variable.
 fn before(dir: &Path, variable: &str) -> OsString {
     let mut all = dir.as_os_str().to_owned();
     if let Some(others) = env::var_os(variable).filter(|others| !others.is_empty()) {

@@ -124,7 +124,7 @@ fn a_program_that_recovers_passes_as_strict_under_faults() {
     assert!(failed > 10, "{failed} connections failed");
 }
 
-/// RDMA-05: the key of memory that is gone. A run is as another: it fails again with the same
+/// RDMA-05: the key of deregistered memory. A run is as another: it fails again with the same
 /// words.
 #[test]
 fn a_program_with_a_stale_key_fails_as_strict_under_faults() {

@@ -117,7 +117,7 @@ const LAB: &[LabCause] = &[
     ),
 ];
 
-/// WC-30: the class says that nothing is to be done, at each end and also when it happens.
+/// WC-30: the class says that nothing has to be done, at each end and also when it happens.
 #[test]
 fn what_the_laboratory_lets_fail_is_never_a_mistake_that_is_certain() {
     for (number, (cause, words)) in LAB.iter().enumerate() {
@@ -356,8 +356,8 @@ fn a_failure_is_handled_if_it_is_polled_and_later_work_succeeds() {
 #[test]
 fn a_failure_is_told_as_certain_when_it_happens() {
     let sim = Sim::new(SimConfig::new());
-    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let note = told.clone();
+    let reported = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let note = reported.clone();
     Watch::on(&sim, move |found| {
         note.lock().unwrap().push(found.certainty)
     });
@@ -366,7 +366,7 @@ fn a_failure_is_told_as_certain_when_it_happens() {
     a.send(qp_a, 2, 0, 64);
     settle(&sim);
     a.drain();
-    assert_eq!(*told.lock().unwrap(), [Certainty::Certain]);
+    assert_eq!(*reported.lock().unwrap(), [Certainty::Certain]);
 }
 
 /// The list is as that of `verbsim exec --suppressions`.

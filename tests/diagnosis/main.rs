@@ -174,7 +174,7 @@ fn findings_name_lines_of_the_program() {
     assert_eq!(place(&sim, Class::RemoteAccess), here(line!() - 2));
 }
 
-/// Of owning objects too, though their verbs are behind `dyn Verbs`.
+/// Owning objects have places too, although their verbs are behind `dyn Verbs`.
 #[test]
 fn findings_name_lines_of_a_program_with_owning_objects() {
     let sim = std::sync::Arc::new(Sim::new(SimConfig::new()));
@@ -243,7 +243,7 @@ fn a_program_that_is_stopped_is_told_what_its_threads_wait_for() {
 
     sim.destroy_qp(qp_b, Wait::Poll).unwrap();
     sim.destroy_cq(b.cq, Wait::Poll).unwrap();
-    assert_eq!(polls(b.cq), "", "it is gone");
+    assert_eq!(polls(b.cq), "", "it is destroyed");
     let nowhere = verbs_api::Context::from_parts(u32::MAX, 0);
     assert_eq!(polls(verbs_api::Cq::from_parts(nowhere, 0, 0)), "");
 }

@@ -45,7 +45,7 @@ fn number_of_a_datagram_qp_is_used_again() {
 }
 
 /// UC-04: a receive holds the beginning of a message that has lost its end, and then a shorter one:
-/// of an SRQ, and of a QP that is gone when its completion is polled.
+/// of an SRQ, and of a QP that is destroyed when its completion is polled.
 #[test]
 fn receive_holds_the_beginning_of_a_message_that_was_lost() {
     for shared in [true, false] {

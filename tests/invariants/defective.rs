@@ -112,7 +112,7 @@ impl Defect {
         Self::Leak,
     ];
 
-    /// Those of extended CQs and XRC.
+    /// The defects of extended CQs and XRC.
     pub(crate) const SHARED: [Self; 9] = [
         Self::IterationTwice,
         Self::IterationSkips,

@@ -65,7 +65,7 @@ fn every_planted_defect_is_found_and_described() {
             "wr_id 0x12 SUCCESS SEND, but next are SEND wr_id 0x11",
         ),
         D::IterationWrongWrId => (I::Completion, "wr_id 0x10000000010 SUCCESS SEND"),
-        D::OverrunNotIgnored => (I::Lost, "it was made to ignore that"),
+        D::OverrunNotIgnored => (I::Lost, "it was created to ignore overruns"),
         D::WrongCqOfSrq => (I::Completion, "and no SRQ of it has such a receive"),
         D::WrongTarget => (I::Completion, "no queue pair of that number"),
         D::XrcdGoneInUse => (I::Resource, "was destroyed while"),
@@ -119,7 +119,7 @@ fn run(defect: Defect) -> Result<Summary, Broken> {
         shared::program(&checked);
         return checked.finish();
     }
-    // What is gone with its queue pair cannot be missed.
+    // Completions that are removed with their queue pair cannot be missed.
     program(&checked, defect != Defect::LastCompletionLost);
     checked.finish()
 }

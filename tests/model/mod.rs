@@ -74,7 +74,7 @@ pub(crate) struct Model {
 pub(crate) type Result<T = ()> = std::result::Result<T, ErrorKind>;
 
 impl Model {
-    /// A new CQ, in the place of one that is gone or behind the last.
+    /// A new CQ, in the place of a destroyed one or after the last.
     pub(crate) fn create(&mut self, cq: usize, size: usize) {
         if cq == self.cqs.len() {
             self.cqs.push(None);

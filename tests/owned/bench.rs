@@ -60,7 +60,7 @@ impl Bench {
     }
 
     /// Lets what is under way happen for 10 ms: a peer that is not ready is asked again often in
-    /// that time, and one that is gone is not given up yet.
+    /// that time, and a destroyed one is not given up yet.
     pub(crate) fn settle_a_while(&self) {
         self.sim.advance(Duration::from_millis(10)).unwrap();
     }

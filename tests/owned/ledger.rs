@@ -57,8 +57,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the model knows of one queue. Numbers count from 0 in every queue, so that equal ones meet
-/// on the CQ all the time.
+/// What the model knows of one queue. Numbers count from 0 in every queue, so that equal ones
+/// coincide on the CQ all the time.
 #[derive(Default)]
 struct Queue {
     next: u64,
@@ -68,7 +68,8 @@ struct Queue {
 struct Posted {
     wr_id: u64,
     signaled: bool,
-    /// Of before a reset or the end of the QP: it holds nothing, and its completion may not come.
+    /// Work from before a reset or the end of the QP: it holds nothing, and its completion may not
+    /// come.
     over: bool,
 }
 

@@ -34,7 +34,11 @@ fn work_holds_its_region_until_its_completion_is_polled() {
     assert_eq!((bench.live(0).mrs, bench.live(1).mrs), (1, 2));
     let wc = ends[1].cq.poll().unwrap().next().unwrap();
     assert_eq!((wc.wr_id, wc.byte_len), (1, 8));
-    assert_eq!(bench.live(1).mrs, 1, "{raw} is gone with its last holder");
+    assert_eq!(
+        bench.live(1).mrs,
+        1,
+        "{raw} is destroyed with its last holder"
+    );
 }
 
 /// Numbers that these objects give to the device are shown nowhere: not in the trace, nor in
@@ -158,7 +162,7 @@ fn reinit() -> QpModify {
         .set(M::ACCESS_FLAGS, |_| {})
 }
 
-/// CQ-DESTROY-08: completions of a QP that is gone come out with the program's numbers, where the
+/// CQ-DESTROY-08: completions of a destroyed QP come out with the program's numbers, where the
 /// device keeps them, while another QP of the same CQ goes on.
 #[test]
 fn completions_outlive_their_qp_with_the_numbers_of_the_program() {
@@ -265,7 +269,7 @@ fn what_is_refused_is_not_held() {
     foreign.destroy().unwrap();
 }
 
-/// CQ-OVR-04: work whose completion was lost holds its region until its QP is gone.
+/// CQ-OVR-04: work whose completion was lost holds its region until its QP is destroyed.
 #[test]
 fn an_overrun_loses_completions_but_no_region() {
     let bench = Bench::stepped();

@@ -35,7 +35,7 @@ impl Work {
 }
 
 fn work() -> impl Strategy<Value = Work> {
-    // Few values, so that they meet.
+    // Few values, so that they coincide.
     let value = prop_oneof![4 => 0..4_u64, 1 => any::<u64>()];
     let values = (value.clone(), value.clone());
     prop_oneof![

@@ -31,7 +31,7 @@ fn every(when: When, harm: Harm) -> Fault {
     Fault::harm(PacketFilter::EVERY, harm).at(when)
 }
 
-/// TMR-03, TMR-08, TMR-09, TMR-12: whichever packet meets whichever harm, completions, their order
+/// TMR-03, TMR-08, TMR-09, TMR-12: whichever packet gets whichever fault, completions, their order
 /// and all data are as without.
 #[test]
 fn any_single_harm_costs_nothing_but_time() {
@@ -167,7 +167,7 @@ proptest! {
         prop_assert!(ran.arrived[..received] == expected.arrived[..received], "{}", name);
     }
 
-    /// A run with rates, told again by the ordinals that were struck, is the same byte for byte.
+    /// A run with rates, repeated by the ordinals of its strikes, is the same byte for byte.
     #[test]
     fn what_struck_can_be_told_again(
         program in prop::collection::vec(work(), 1..12),
@@ -180,12 +180,12 @@ proptest! {
         faults.push(Fault::fail(Verb::PollCq, ErrorKind::Io).per_million(calls));
         faults.push(Fault::complete(WcStatus::GeneralErr).per_million(completions));
         let (trace, struck) = traced(&program, &faults, seed);
-        let told = faults.iter().zip(&struck);
-        let told: Vec<_> = told.map(|(fault, struck)| {
+        let reported = faults.iter().zip(&struck);
+        let reported: Vec<_> = reported.map(|(fault, struck)| {
             fault.clone().at(When::These(struck.iter().copied().collect()))
         }).collect();
         // Nothing is drawn any more, so that the seed does not matter.
-        let (again, struck_again) = traced(&program, &told, seed ^ 1);
+        let (again, struck_again) = traced(&program, &reported, seed ^ 1);
         prop_assert_eq!(struck, struck_again);
         prop_assert_eq!(trace, again);
     }
@@ -335,8 +335,8 @@ fn reordered_packet_that_is_the_last_arrives_in_time() {
     assert_eq!(statuses(&link.near.drain()), [WcStatus::Success]);
 }
 
-/// Ghosts: packets that are late for a QP that is gone, or in error, change nothing, and what they
-/// name may be gone too.
+/// Ghosts: packets that are late for a QP that is destroyed, or in error, change nothing, and what
+/// they name may be gone too.
 #[test]
 fn delayed_packets_of_a_destroyed_qp_are_nobodys() {
     let program = Kind::ALL.map(|kind| Work::new(kind, 600));
@@ -571,7 +571,7 @@ fn rules_count_for_themselves_and_the_first_decides() {
     send(4);
     assert_eq!((first.struck(), second.struck()), (2, 1));
     drop(first);
-    assert!(sim.remove(first_id).is_err(), "it is gone");
+    assert!(sim.remove(first_id).is_err(), "it is removed");
     assert_eq!(sim.remove(second_id).unwrap(), 1);
     assert_eq!(second.struck(), 0);
     drop(second);
@@ -581,7 +581,7 @@ fn rules_count_for_themselves_and_the_first_decides() {
     assert_eq!(link.near.state(link.qp), QpState::Rts);
 }
 
-/// Of rules for the completions of one queue pair and of any, too, the first that was made decides,
+/// Among rules for the completions of one queue pair and of any, too, the first one decides,
 /// and each counts what it looks at.
 #[test]
 fn rules_for_one_queue_pair_and_for_any_keep_their_order() {

@@ -175,7 +175,7 @@ fn a_change_holds_for_the_event_that_is_put_off() {
     }
 }
 
-/// A wait for an event moves the clock to the end of its time; a CQ that is gone has no timer.
+/// A wait for an event moves the clock to the end of its time; a destroyed CQ has no timer.
 #[test]
 fn a_wait_lets_the_time_pass_and_destruction_ends_it() {
     let line = Line::new(moderation(9, 1000));

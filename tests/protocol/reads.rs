@@ -183,8 +183,8 @@ fn a_right_that_goes_ends_a_long_read() {
     assert!(come == &sent[..BURST * MTU] && rest.iter().all(|byte| *byte == 0));
 }
 
-/// QP-STATE-15: nothing more of a read leaves from a queue pair that is in the error state, or is
-/// gone.
+/// QP-STATE-15: no further packet of a read leaves a queue pair that is in the error state, or is
+/// destroyed.
 #[test]
 fn a_long_read_ends_with_its_queue_pair() {
     let ends: [fn(&Link<'_>, &Sim); 3] = [

@@ -6,7 +6,7 @@ use verbs_api::lab::When;
 use verbs_api::{QpType, RcParams, SendWr, Verbs, WcStatus};
 use verbs_sim::SimConfig;
 
-/// UC-01, UC-04: whichever packet of a message is lost, the message is gone and its receive takes
+/// UC-01, UC-04: whichever packet of a message is lost, the message is lost and its receive takes
 /// the next one. The sender knows nothing of it.
 #[test]
 fn uc_drops_a_message_that_lost_a_packet() {

@@ -10,7 +10,7 @@ use crate::PORT;
 /// line where a socket before it has gone between two pieces.
 const READINGS: usize = 8;
 
-/// Who has the port on an address, in words, as far as this process may know.
+/// The holder of the port on an address, in words, as far as this process can find out.
 pub fn holder(address: IpAddr) -> String {
     let mut readings = (0..READINGS).filter_map(|_| holders(address));
     let holders = readings.find(|holders| !holders.is_empty());
@@ -39,7 +39,7 @@ fn holders(address: IpAddr) -> Option<Vec<u64>> {
     Some(text.lines().filter_map(of_line).collect())
 }
 
-/// As the kernel prints addresses: words of the machine.
+/// An address as the kernel prints it: in words of the machine's byte order.
 fn hex(octets: &[u8]) -> String {
     let word = |word: &[u8]| {
         format!(

@@ -20,7 +20,7 @@ pub struct Socket {
     segments: bool,
 }
 
-/// What leaves at once: a datagram, or several to one place, which the kernel cuts apart.
+/// A datagram, or several to one place, which the kernel separates.
 #[derive(Clone, Copy, Debug)]
 pub struct Train<'a> {
     /// Where it goes, to port [`PORT`].
@@ -35,7 +35,7 @@ pub struct Train<'a> {
     pub hop_limit: u8,
 }
 
-/// What came at once from one place.
+/// Datagrams that arrived at once from one place.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
     /// The address it came from.
@@ -79,8 +79,8 @@ impl Socket {
     /// [`Tenant`](crate::Tenant).
     ///
     /// # Errors
-    /// Those of [`bind`](Self::bind): `AddrInUse` if who has the port does not share it with this
-    /// user.
+    /// The errors of [`bind`](Self::bind): `AddrInUse` if who has the port does not share it with
+    /// this user.
     pub fn share(address: IpAddr) -> io::Result<Self> {
         let fd = open(address)?;
         sockopt::set_socket_reuseport(&fd, true)?;
@@ -190,7 +190,7 @@ impl Socket {
         self.address
     }
 
-    /// The same socket under another descriptor.
+    /// Replaces the descriptor.
     pub fn with_descriptor(self, other: impl FnOnce(OwnedFd) -> OwnedFd) -> Self {
         Self {
             fd: other(self.fd),
@@ -198,7 +198,7 @@ impl Socket {
         }
     }
 
-    /// Its descriptor, from now on the caller's.
+    /// The descriptor, which the caller now owns.
     pub fn into_descriptor(self) -> OwnedFd {
         self.fd
     }
@@ -207,13 +207,14 @@ impl Socket {
     /// the interface is unknown.
     pub fn mtu(&self) -> usize {
         let name = interface_with(self.address);
-        let told =
+        let reported =
             name.and_then(|name| fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok());
-        told.and_then(|text| text.trim().parse().ok())
+        reported
+            .and_then(|text| text.trim().parse().ok())
             .unwrap_or(Self::MOST)
     }
 
-    /// Whether the kernel cuts trains apart. If not, a train is to be of one datagram.
+    /// Whether the kernel splits trains. If not, a train must have one datagram.
     pub fn segments(&self) -> bool {
         self.segments
     }
@@ -221,7 +222,7 @@ impl Socket {
     /// Sends a train.
     ///
     /// # Errors
-    /// Those of sendmsg(2). Nothing has left then.
+    /// The errors of sendmsg(2). Nothing was sent then.
     pub fn send(&self, train: &Train<'_>) -> io::Result<()> {
         let mut controls = [(0, 0, 0); 3];
         let mut count = 0;
@@ -251,10 +252,10 @@ impl Socket {
         )
     }
 
-    /// What came first of what is there, into `buffer`; `None` if nothing is.
+    /// Receives the oldest datagrams into `buffer`; `None` if there are none.
     ///
     /// # Errors
-    /// Those of recvmsg(2).
+    /// The errors of recvmsg(2).
     pub fn receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<Option<Received<'b>>> {
         use io::ErrorKind::{Interrupted, WouldBlock};
         let came = match receive(self.fd.as_fd(), buffer) {
@@ -262,7 +263,7 @@ impl Socket {
             Err(error) if matches!(error.kind(), Interrupted | WouldBlock) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let told = |level, kind| {
+        let reported = |level, kind| {
             let mut found = came.controls.iter().flatten();
             found
                 .find(|of| (of.0, of.1) == (level, kind))
@@ -270,18 +271,18 @@ impl Socket {
         };
         let (class, hops) = match self.address {
             IpAddr::V4(_) => (
-                told(libc::IPPROTO_IP, libc::IP_TOS),
-                told(libc::IPPROTO_IP, libc::IP_TTL),
+                reported(libc::IPPROTO_IP, libc::IP_TOS),
+                reported(libc::IPPROTO_IP, libc::IP_TTL),
             ),
             IpAddr::V6(_) => {
                 let level = libc::IPPROTO_IPV6;
                 (
-                    told(level, libc::IPV6_TCLASS),
-                    told(level, libc::IPV6_HOPLIMIT),
+                    reported(level, libc::IPV6_TCLASS),
+                    reported(level, libc::IPV6_HOPLIMIT),
                 )
             }
         };
-        let segment = told(libc::SOL_UDP, libc::UDP_GRO).unwrap_or_default() as usize;
+        let segment = reported(libc::SOL_UDP, libc::UDP_GRO).unwrap_or_default() as usize;
         Ok(Some(Received {
             from: came.from.0,
             port: came.from.1,
@@ -379,7 +380,7 @@ fn index_of_interface(fd: &OwnedFd, address: IpAddr) -> u32 {
     index.unwrap_or_default()
 }
 
-/// Of the interface through which groups are reached from an address.
+/// The interface through which groups are reached from an address.
 fn interface_of(address: Ipv4Addr) -> Ipv4Addr {
     // All of 127.0.0.0/8 is of the loopback interface, but one address alone is configured.
     if address.is_loopback() {

@@ -197,26 +197,25 @@ pub(crate) fn interface_with(address: IpAddr) -> Option<String> {
     }
     let mut found = None;
     let mut next = first;
-    // SAFETY: an element of the list, which ends with null; an address is of the family that it
-    // says, and a name ends with 0.
+    // SAFETY: an element of the list, which ends with null.
     while let Some(entry) = unsafe { next.as_ref() } {
-        // SAFETY: as above.
+        // SAFETY: an address of the list is null or valid.
         let own = unsafe { entry.ifa_addr.as_ref() };
         let is_it = own.is_some_and(|own| match (c_int::from(own.sa_family), address) {
             (libc::AF_INET, IpAddr::V4(address)) => {
-                // SAFETY: as above.
+                // SAFETY: the address is of this family.
                 let own = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
                 own.sin_addr.s_addr.to_ne_bytes() == address.octets()
             }
             (libc::AF_INET6, IpAddr::V6(address)) => {
-                // SAFETY: as above.
+                // SAFETY: the address is of this family.
                 let own = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in6>().read_unaligned() };
                 own.sin6_addr.s6_addr == address.octets()
             }
             _ => false,
         });
         if is_it {
-            // SAFETY: as above.
+            // SAFETY: a name of the list ends with 0.
             let name = unsafe { CStr::from_ptr(entry.ifa_name) };
             found = name.to_str().ok().map(str::to_owned);
             break;

@@ -67,7 +67,7 @@ impl Tenant {
         self.address
     }
 
-    /// Its number.
+    /// The number.
     pub fn number(&self) -> u8 {
         self.number
     }
@@ -107,11 +107,11 @@ impl Tenant {
         }
     }
 
-    /// What was handed on first of what was, into `buffer`; `None` if nothing was, or by somebody
+    /// Receives the oldest forwarded datagrams into `buffer`; `None` if nothing was, or by somebody
     /// else's process.
     ///
     /// # Errors
-    /// Those of recvmsg(2).
+    /// The errors of recvmsg(2).
     pub fn receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<Option<Received<'b>>> {
         use io::ErrorKind::{Interrupted, WouldBlock};
         let mut head = Head([0; Head::BYTES]);

@@ -18,13 +18,13 @@ pub unsafe fn address_from_c(raw: *const sockaddr) -> Option<SocketAddr> {
     // SAFETY: the caller's promise.
     match i32::from(unsafe { (&raw const (*raw).sa_family).read_unaligned() }) {
         libc::AF_INET => {
-            // SAFETY: the caller's promise; it may stand anywhere.
+            // SAFETY: the caller's promise; it need not be aligned.
             let raw = unsafe { raw.cast::<sockaddr_in>().read_unaligned() };
             let ip = Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes());
             Some(SocketAddrV4::new(ip, u16::from_be(raw.sin_port)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: as above.
+            // SAFETY: the caller's promise; it need not be aligned.
             let raw = unsafe { raw.cast::<sockaddr_in6>().read_unaligned() };
             let (ip, port) = (
                 Ipv6Addr::from(raw.sin6_addr.s6_addr),
@@ -63,7 +63,7 @@ pub fn address_to_c(addr: SocketAddr) -> sockaddr_storage {
                 },
                 sin6_scope_id: addr.scope_id(),
             };
-            // SAFETY: as above.
+            // SAFETY: there is room for the address of any family.
             unsafe { (&raw mut raw).cast::<sockaddr_in6>().write(of_family) };
         }
     }

@@ -125,7 +125,7 @@ structures! {
 pub union rdma_cm_param {
     pub conn: rdma_conn_param,
     pub ud: rdma_ud_param,
-    /// Of [`RDMA_CM_EVENT_USER`].
+    /// The argument of [`RDMA_CM_EVENT_USER`].
     pub arg: u64,
 }
 
@@ -185,8 +185,8 @@ constants! {
     }
 }
 
-// Private data, and a caller's own value in its place, are pointers, and told apart. So are the
-// objects of an id.
+// Private data, and a caller's own value in its place, are pointers, and have to be distinguished.
+// So do the objects of an id.
 conversions! {
     rdma_ib_addr, CmIdAttr { sgid, dgid, }
     => from |raw| { pkey: u16::from_be(raw.pkey) }
@@ -231,7 +231,7 @@ impl rdma_cm_id {
 }
 
 impl rdma_conn_param {
-    /// What a program passes, with its private data.
+    /// The parameters that a program passes, with its private data.
     ///
     /// # Safety
     /// The private data is there, and stays for `'a`.
@@ -268,7 +268,7 @@ impl From<&ConnParam<'_>> for rdma_conn_param {
 }
 
 impl rdma_cm_param {
-    /// What an event tells besides. It is nothing where C has nothing but zeros.
+    /// The further parameters of an event. It is nothing where C has nothing but zeros.
     ///
     /// # Safety
     /// It is of an event with this number that has not been acknowledged, of an id for datagrams or
@@ -346,7 +346,7 @@ impl Default for rdma_cm_param {
     }
 }
 
-/// What `rdma_set_option` takes for an option at the level `RDMA_OPTION_ID`: its name and its
+/// The arguments of `rdma_set_option` for an option at the level `RDMA_OPTION_ID`: its name and its
 /// value; none if C has no such option.
 pub fn option_to_c(option: CmOption) -> Option<(c_int, Vec<u8>)> {
     let flag = |value: bool| c_int::from(value).to_ne_bytes().to_vec();

@@ -93,9 +93,9 @@ structures! {
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct verbs_device {
-    /// What programs know of it.
+    /// The part that programs know.
     pub device: ibv_device,
-    /// Of drivers alone.
+    /// The part for drivers.
     pub of_driver: [u64; 8],
 }
 

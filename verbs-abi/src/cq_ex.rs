@@ -57,7 +57,7 @@ constants! {
 }
 
 impl ibv_cq_init_attr_ex {
-    /// What is there of it; the rest is 0.
+    /// The fields that are present; the rest is 0.
     ///
     /// # Safety
     /// Fields up to the mask can be read, and those behind it that it names.

@@ -7,7 +7,7 @@ structures! {
     ibv_async_event { element: usize, event_type: u32 }
 }
 
-/// What an event is of, which its type says.
+/// The kind of object that an event is about, which its type decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementType {
     /// A completion queue.

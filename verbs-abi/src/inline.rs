@@ -64,7 +64,7 @@ unsafe fn around(context: *mut ibv_context, field: usize) -> Option<*mut verbs_c
     let extended = extended.cast::<verbs_context>();
     // Fields are added at the front: one exists if the size reaches back to it.
     let needed = size_of::<verbs_context>() - field;
-    // SAFETY: as above, it is live.
+    // SAFETY: the extended context is live, like its last member.
     (unsafe { (*extended).sz } >= needed).then_some(extended)
 }
 

@@ -31,7 +31,7 @@ pub const RDMACM_VARIABLE: &str = "VERBSIM_LIBRDMACM";
 /// Why a library could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unopened {
-    /// It is not there.
+    /// The library is missing.
     Absent(String),
     /// Something else is there.
     Wrong(String),
@@ -114,7 +114,7 @@ fn librdmacm() -> Result<Librdmacm, Unopened> {
     Ok(opened)
 }
 
-/// What a variable names.
+/// The library that a variable names.
 fn named(variable: &str) -> Result<Option<OsString>, Unopened> {
     match env::var_os(variable) {
         // The program itself would be opened.
@@ -176,7 +176,7 @@ macro_rules! library {
                 Ok(Self {
                     // SAFETY: the manual page says that the function has this type.
                     $( $name: *unsafe { library.get(stringify!($name)) }.map_err(|_| stringify!($name))?, )*
-                    // SAFETY: as above.
+                    // SAFETY: the manual page says that the function has this type.
                     $( $late: unsafe { library.get(stringify!($late)) }.ok().map(|function| *function), )*
                     _library: library,
                 })

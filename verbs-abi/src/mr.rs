@@ -77,7 +77,7 @@ constants! {
     }
 }
 
-/// What `ibv_rereg_mr` returns says of the region.
+/// The state of the region after this result of `ibv_rereg_mr`.
 pub fn after_rereg_from_c(result: c_int) -> AfterRereg {
     match result {
         IBV_REREG_MR_ERR_INPUT | IBV_REREG_MR_ERR_DONT_FORK_NEW => AfterRereg::Old,

@@ -41,7 +41,7 @@ structures! {
     tso_t { hdr: *mut c_void, hdr_sz: u16, mss: u16 }
 }
 
-/// What `wr` of a send is depends on its operation.
+/// The union `wr` of a send, which depends on its operation.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the fields are those of C")]
@@ -80,7 +80,7 @@ impl ibv_send_wr {
     /// The operation; `None` if verbsim does not know it. `bind` is the bind's argument.
     ///
     /// # Errors
-    /// Those of `bind`.
+    /// The errors of `bind`.
     // Each send comes here, and the result is large: as a call it is copied.
     #[inline(always)]
     pub fn from_c<E>(

@@ -57,8 +57,8 @@ impl SendOps {
 /// How a batch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchEnd {
-    /// It is posted (`ibv_wr_complete`).
+    /// The batch is posted (`ibv_wr_complete`).
     Complete,
-    /// It is given up (`ibv_wr_abort`).
+    /// The batch is given up (`ibv_wr_abort`).
     Abort,
 }

@@ -106,7 +106,7 @@ pub trait KnobValue: Copy + PartialEq + 'static {
     /// Every value.
     const ALL: &'static [Self];
 
-    /// Its name in configuration and reports.
+    /// The name in configuration and reports.
     fn text(self) -> &'static str;
 }
 
@@ -121,7 +121,7 @@ impl KnobValue for bool {
 /// A knob, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Knob {
-    /// Its name, such as `arm_downgrade`.
+    /// The name, such as `arm_downgrade`.
     pub name: &'static str,
     /// The rules it bears on.
     pub rules: &'static [&'static str],
@@ -175,27 +175,27 @@ fn parse<T: KnobValue>(knob: &str, value: &str) -> Result<T, UnknownKnob> {
 }
 
 knob_values! {
-    /// Which error completions satisfy a solicited request.
+    /// The error completions that satisfy a solicited request.
     ErrorFires {
         /// All of them.
         All = "all";
-        /// Those of receives.
+        /// Error completions of receives.
         Receives = "receives";
-        /// Those of receives that were flushed; one that failed counts as its message asks for.
+        /// Flushed receives; a failed one counts if its message is solicited.
         FlushedReceives = "flushed_receives";
         /// None.
         None = "none";
     }
     /// How the size of a queue is rounded up. 0 stays 0.
     Rounding {
-        /// Not at all.
+        /// No rounding.
         Exact = "exact";
         /// To the next 2^n - 1.
         Pow2Minus1 = "pow2_minus_1";
         /// To the next 2^n.
         Pow2 = "pow2";
     }
-    /// What an overrun does.
+    /// The effect of an overrun.
     Overrun {
         /// The CQ is dead: one `CQ_ERR`; each QP that could not complete is in error, with
         /// `QP_FATAL`.
@@ -225,11 +225,11 @@ knob_values! {
         /// Garbage, drawn from the seed.
         Garbage = "garbage";
     }
-    /// What polling a dead CQ gives after its older completions.
+    /// The result of polling a dead CQ after its older completions.
     PollAfterOverrun {
         /// A failure.
         Error = "error";
-        /// Nothing.
+        /// No completion.
         Empty = "empty";
     }
     /// An errno value.
@@ -239,11 +239,11 @@ knob_values! {
         /// `ENOMEM`
         Enomem = "enomem";
     }
-    /// How a device without a check answers.
+    /// The answer of a device that may lack a check.
     Check {
-        /// It checks, and refuses.
+        /// The device checks, and refuses.
         Refused = "refused";
-        /// It does not, and accepts.
+        /// The device does not check, and accepts.
         Accepted = "accepted";
     }
     /// How an opcode that the transport does not have is refused.
@@ -271,11 +271,11 @@ knob_values! {
     }
     /// Whether a region can have no bytes.
     ZeroLength {
-        /// It can.
+        /// The operation is accepted.
         Accepted = "accepted";
-        /// It can, unless its memory starts on a page: then no page holds it.
+        /// The operation is accepted, unless its memory starts on a page: then no page holds it.
         WithinPage = "within_page";
-        /// It cannot.
+        /// The operation is refused.
         Refused = "refused";
     }
     /// The keys of a region.
@@ -290,11 +290,11 @@ knob_values! {
     }
     /// The effect on a memory window of deregistering the region that it is bound to.
     DeregBound {
-        /// It stays: `EBUSY`.
+        /// The region stays: `EBUSY`.
         Ebusy = "ebusy";
-        /// It stays: `EINVAL`.
+        /// The region stays: `EINVAL`.
         Einval = "einval";
-        /// It goes; the window opens nothing any more.
+        /// The region is deregistered; the window opens no memory any more.
         Orphan = "orphan";
     }
     /// The answer to a Send whose invalidation fails.
@@ -303,7 +303,7 @@ knob_values! {
         Nothing = "nothing";
         /// With a remote access error.
         Nak = "nak";
-        /// As if it had succeeded.
+        /// An acknowledgement, as for success.
         Ack = "ack";
     }
     /// How an atomic of wrong length or alignment fails.
@@ -329,7 +329,7 @@ knob_values! {
         /// `REM_OP_ERR`
         RemOpErr = "rem_op_err";
     }
-    /// What a retry count of 7 means, where there is no answer.
+    /// The meaning of a retry count of 7, without an answer.
     Retry7 {
         /// Seven retries.
         Seven = "seven";
@@ -346,14 +346,14 @@ knob_values! {
     }
     /// The effect of an unreliable message that is longer than its receive.
     ShortDatagram {
-        /// It is dropped, and the receive stays.
+        /// The message is dropped, and the receive stays.
         Drop = "drop";
         /// The receive completes with `LOC_LEN_ERR`, and the queue pair goes to ERR.
         LocLenErr = "loc_len_err";
         /// The receive completes with `LOC_QP_OP_ERR`, and the queue pair goes to ERR.
         LocQpOpErr = "loc_qp_op_err";
     }
-    /// Which parts of its address handle's global route a datagram carries.
+    /// The parts of its address handle's global route that a datagram carries.
     RouteFields {
         /// Traffic class, flow label and hop limit.
         All = "all";
@@ -378,7 +378,7 @@ knob_values! {
     }
     /// When the data of a message is in its place.
     Placement {
-        /// As it arrives.
+        /// At its arrival.
         Arrival = "arrival";
         /// The end of the data at once, and the rest as late as allowed: when a completion is
         /// polled, or a verb ends the device's use of the memory.
@@ -401,7 +401,7 @@ knob_values! {
         /// The bits that fit are taken.
         Truncated = "truncated";
     }
-    /// Which work posted in ERR is flushed; other work never completes.
+    /// The work posted in ERR that is flushed; other work never completes.
     FlushPostInErr {
         /// All of it.
         All = "all";

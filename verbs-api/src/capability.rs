@@ -4,7 +4,7 @@ use bitflags::bitflags;
 use core::fmt;
 
 bitflags! {
-    /// What a device, or the backend around it, can do. A scenario that needs more is skipped and
+    /// The capabilities of a device, or of its backend. A scenario that needs more is skipped and
     /// says what is missing.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Capabilities: u64 {
@@ -80,8 +80,9 @@ bitflags! {
 }
 
 impl Capabilities {
-    /// What iWARP devices lack: connecting by attributes, since rdma_cm connects them; immediate
-    /// data of Sends and RDMA Writes; and waiting for a missing receive, which ends the connection.
+    /// The capabilities that iWARP devices lack: connecting by attributes, since rdma_cm connects
+    /// them; immediate data of Sends and RDMA Writes; and waiting for a missing receive, which ends
+    /// the connection.
     pub const IWARP_LACKS: Self = Self::UC
         .union(Self::UD)
         .union(Self::MCAST)

@@ -8,7 +8,7 @@ use crate::qp::{QpAttr, QpAttrMask as M, QpModify, QpState, QpType};
 use crate::rc::RcParams;
 use crate::verbs::Verbs;
 
-/// What a peer needs to connect with a QP: where it is, its number, and its first PSN.
+/// The facts that a peer needs to connect with a QP: its address, its number, and its first PSN.
 ///
 /// Peers in different processes exchange these by any means they have, as 26 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +68,7 @@ pub fn to_endpoint(verbs: &dyn Verbs, qp: Qp, peer: &Endpoint, params: &RcParams
     to_state(verbs, qp, peer, params, QpState::Rts)
 }
 
-/// As [`to_endpoint`], but only as far as `state`: INIT, RTR or RTS.
+/// Connects like [`to_endpoint`], but only as far as `state`: INIT, RTR or RTS.
 pub fn to_state(
     verbs: &dyn Verbs,
     qp: Qp,

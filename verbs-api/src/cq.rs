@@ -7,7 +7,7 @@ use crate::c_enum::c_enum;
 use crate::handle::{CompChannel, Cq};
 use crate::shown::debug_is_display;
 
-/// What `ibv_create_cq` takes.
+/// The arguments of `ibv_create_cq`.
 ///
 /// `cqe` and `comp_vector` are the signed numbers of the C call, so that a program can ask for a
 /// negative size (and be refused).
@@ -105,7 +105,7 @@ impl fmt::Display for Arm {
 
 debug_is_display!(Arm);
 
-/// What `ibv_get_cq_event` gives: the CQ and its context value.
+/// The result of `ibv_get_cq_event`: the CQ and its context value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CqEvent {
@@ -132,9 +132,9 @@ impl CqEvent {
 pub struct Wc {
     /// The value of the work request.
     pub wr_id: u64,
-    /// How it ended.
+    /// The status.
     pub status: WcStatus,
-    /// What completed.
+    /// The operation.
     pub opcode: WcOpcode,
     /// The vendor's own code; no portable meaning (WC-16).
     pub vendor_err: u32,
@@ -148,7 +148,7 @@ pub struct Wc {
     pub qp_num: u32,
     /// The sender's QP number; UD receives only.
     pub src_qp: u32,
-    /// Which other fields are valid.
+    /// The other fields that are valid.
     pub wc_flags: WcFlags,
     /// P_Key index; GSI QPs only.
     pub pkey_index: u16,
@@ -189,7 +189,7 @@ impl fmt::Display for Wc {
 c_enum! {
     /// Status of a work completion (`enum ibv_wc_status`).
     WcStatus {
-        /// It was done.
+        /// The work succeeded.
         Success = 0, "SUCCESS";
         /// Local length error: a receive too small, or a message too long (WC-22).
         LocLenErr = 1, "LOC_LEN_ERR";
@@ -275,7 +275,7 @@ impl WcStatus {
 }
 
 c_enum! {
-    /// What a work completion is of (`enum ibv_wc_opcode`).
+    /// The operation of a work completion (`enum ibv_wc_opcode`).
     WcOpcode {
         /// A send of any kind.
         Send = 0, "SEND";
@@ -315,7 +315,7 @@ impl WcOpcode {
 }
 
 bitflags! {
-    /// Which fields of a [`Wc`] are valid (`enum ibv_wc_flags`).
+    /// The valid fields of a [`Wc`] (`enum ibv_wc_flags`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct WcFlags: u32 {
         /// A GRH is present (UD).

@@ -4,15 +4,15 @@ use bitflags::bitflags;
 
 use crate::cq::{CqInit, WcFlags, WcOpcode, WcStatus};
 
-/// What `ibv_create_cq_ex` takes.
+/// The arguments of `ibv_create_cq_ex`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CqInitEx {
-    /// What every CQ is made with.
+    /// The arguments of every CQ.
     pub cq: CqInit,
     /// The fields that its completions can be asked for
     /// ([`Verbs::read_wc`](crate::Verbs::read_wc)).
     pub wc_flags: WcFields,
-    /// How it works.
+    /// The flags.
     pub flags: CqFlags,
 }
 
@@ -83,7 +83,7 @@ impl WcFields {
 }
 
 bitflags! {
-    /// How an extended CQ works (`enum ibv_create_cq_attr_flags`).
+    /// The flags of an extended CQ (`enum ibv_create_cq_attr_flags`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct CqFlags: u32 {
         /// One thread at a time uses it, so it needs no lock. The backends ensure that themselves.
@@ -105,15 +105,15 @@ bitflags! {
 pub struct WcEx {
     /// The value of the work request.
     pub wr_id: u64,
-    /// How it ended.
+    /// The status.
     pub status: WcStatus,
-    /// What completed (`ibv_wc_read_opcode`).
+    /// The operation (`ibv_wc_read_opcode`).
     pub opcode: WcOpcode,
     /// The vendor's own code (`ibv_wc_read_vendor_err`).
     pub vendor_err: u32,
-    /// Which other fields are valid (`ibv_wc_read_wc_flags`).
+    /// The other fields that are valid (`ibv_wc_read_wc_flags`).
     pub wc_flags: WcFlags,
-    /// As [`Wc::byte_len`](crate::Wc::byte_len) (`ibv_wc_read_byte_len`).
+    /// Like [`Wc::byte_len`](crate::Wc::byte_len) (`ibv_wc_read_byte_len`).
     pub byte_len: Option<u32>,
     /// Immediate data as on the wire (`ibv_wc_read_imm_data`); with [`WcFlags::WITH_INV`] the key
     /// that was invalidated, in the machine's order (`ibv_wc_read_invalidated_rkey`).
@@ -137,7 +137,8 @@ pub struct WcEx {
     pub completion_wallclock_ns: Option<u64>,
 }
 
-/// How many completions an event waits for (`struct ibv_moderate_cq`, `ibv_modify_cq`).
+/// The moderation of events: how many completions, or how long, an event waits
+/// (`struct ibv_moderate_cq`, `ibv_modify_cq`).
 ///
 /// Moderation is on when both numbers are above zero. A CQ that is armed then makes its event when
 /// `cq_count` completions of the requested type have been added since it was armed, or `cq_period`

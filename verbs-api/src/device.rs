@@ -14,7 +14,7 @@ pub struct DeviceInfo {
     pub name: String,
     /// The driver behind it, such as `mlx5`, `rxe` or `sim`.
     pub driver: String,
-    /// How it carries packets.
+    /// The transport.
     pub transport: Transport,
 }
 
@@ -29,7 +29,7 @@ impl DeviceInfo {
     }
 }
 
-/// How a device connects queue pairs (`enum ibv_transport_type`, narrowed).
+/// The transport of a device (`enum ibv_transport_type`, narrowed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Transport {
@@ -78,13 +78,13 @@ pub struct DeviceAttr {
     pub max_qp_rd_atom: u8,
     /// RDMA Reads and atomics that one QP has outstanding at a time.
     pub max_qp_init_rd_atom: u8,
-    /// It has memory windows of type 1 (`IBV_DEVICE_MEM_WINDOW`, MW-26).
+    /// Memory windows of type 1 (`IBV_DEVICE_MEM_WINDOW`, MW-26).
     pub mem_window: bool,
-    /// It has memory windows of type 2B (`IBV_DEVICE_MEM_WINDOW_TYPE_2B`, MW-26).
+    /// Memory windows of type 2B (`IBV_DEVICE_MEM_WINDOW_TYPE_2B`, MW-26).
     pub mem_window_type_2b: bool,
-    /// It has extended reliable connections (`IBV_DEVICE_XRC`, XRC-07).
+    /// Extended reliable connections (`IBV_DEVICE_XRC`, XRC-07).
     pub xrc: bool,
-    /// What atomics are atomic with.
+    /// The scope of atomics.
     pub atomic_cap: AtomicCap,
     /// Bytes of inline data of one work request.
     pub max_inline_data: u32,
@@ -103,7 +103,7 @@ pub struct DeviceAttr {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceAttrEx {
-    /// What [`Verbs::query_device`](crate::Verbs::query_device) gives.
+    /// The result of [`Verbs::query_device`](crate::Verbs::query_device).
     pub orig_attr: DeviceAttr,
     /// The valid bits of a completion's timestamp; 0 if the device gives none.
     pub completion_timestamp_mask: u64,
@@ -133,18 +133,18 @@ pub struct TsoCaps {
 pub struct GidEntry {
     /// The GID.
     pub gid: Gid,
-    /// Its index in the table.
+    /// The index in the table.
     pub gid_index: u32,
     /// The port, from 1.
     pub port_num: u32,
-    /// What packets to it look like.
+    /// The packet format.
     pub gid_type: GidType,
     /// The index of the network interface behind it; 0 if there is none.
     pub ndev_ifindex: u32,
 }
 
 c_enum! {
-    /// What packets to a GID look like (`enum ibv_gid_type`).
+    /// The format of packets to a GID (`enum ibv_gid_type`).
     GidType {
         /// InfiniBand.
         Ib = 0, "IB";
@@ -156,9 +156,9 @@ c_enum! {
 }
 
 c_enum! {
-    /// What atomics of a device are atomic with (`enum ibv_atomic_cap`, ATOM-08).
+    /// The scope of atomics of a device (`enum ibv_atomic_cap`, ATOM-08).
     AtomicCap {
-        /// It has none (ATOM-10).
+        /// No atomics (ATOM-10).
         None = 0, "NONE";
         /// Atomics through the same device.
         Hca = 1, "HCA";
@@ -188,7 +188,7 @@ pub struct PortAttr {
     pub lid: u16,
     /// The LID of the subnet manager; 0 on Ethernet.
     pub sm_lid: u16,
-    /// How many of the lowest bits of LIDs are path bits: packets with any of them come to the port
+    /// The number of low bits of LIDs that are path bits: packets with any of them come to the port
     /// (LID-02).
     pub lmc: u8,
     /// Link layer.
@@ -222,7 +222,7 @@ c_enum! {
 c_enum! {
     /// Link layer of a port (`IBV_LINK_LAYER_*`).
     LinkLayer {
-        /// Not said by the driver.
+        /// Not reported by the driver.
         Unspecified = 0, "UNSPECIFIED";
         /// InfiniBand.
         InfiniBand = 1, "INFINIBAND";

@@ -10,7 +10,7 @@ use crate::qp::{QpAttrMask, QpState};
 use crate::report::{LostWakeup, Stall};
 use crate::shown::debug_is_display;
 
-/// What a verb of the trait returns.
+/// The result of a verb of the trait.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 macro_rules! verbs {
@@ -140,7 +140,7 @@ impl fmt::Display for Verb {
 
 macro_rules! kinds {
     ($( $(#[$meta:meta])* $variant:ident = $errno:literal, $symbol:literal; )*) => {
-        /// What went wrong, the same for all backends. Each kind stands for one errno value.
+        /// The kind of error, the same for all backends. Each kind stands for one errno value.
         ///
         /// The conversions from and to errno (Linux numbers) are total: a number without a kind of
         /// its own is [`ErrorKind::Os`], and [`ErrorKind::from_errno`] never gives a kind whose
@@ -200,9 +200,9 @@ kinds! {
     NotFound = 2, "ENOENT";
     /// Interrupted by a signal.
     Interrupted = 4, "EINTR";
-    /// Input or output error; also a device that is gone.
+    /// Input or output error; also a dead device.
     Io = 5, "EIO";
-    /// Nothing is there yet; the call would have to wait.
+    /// No event or completion is there yet; the call would have to wait.
     WouldBlock = 11, "EAGAIN";
     /// No resources: memory, a full queue, or a limit of the device.
     NoMemory = 12, "ENOMEM";
@@ -212,7 +212,7 @@ kinds! {
     Fault = 14, "EFAULT";
     /// Still in use.
     Busy = 16, "EBUSY";
-    /// It exists already.
+    /// The object exists already.
     Exists = 17, "EEXIST";
     /// No such device.
     NoDevice = 19, "ENODEV";
@@ -234,7 +234,7 @@ kinds! {
     AddressNotAvailable = 99, "EADDRNOTAVAIL";
     /// No network leads there.
     NetworkUnreachable = 101, "ENETUNREACH";
-    /// Not connected.
+    /// The id is not connected.
     NotConnected = 107, "ENOTCONN";
     /// The time given has passed.
     TimedOut = 110, "ETIMEDOUT";
@@ -250,9 +250,9 @@ kinds! {
 pub enum BadHandle {
     /// The zero handle.
     Null,
-    /// Its object has been destroyed.
+    /// The object has been destroyed.
     Stale,
-    /// It belongs to another context or another backend.
+    /// The object belongs to another context or another backend.
     Foreign,
     /// The number by which the driver knows its object has been garbled.
     Garbled,
@@ -351,7 +351,7 @@ pub enum Cause {
     },
     /// A limit was reached.
     Limit {
-        /// Of what.
+        /// The limited thing.
         what: &'static str,
         /// The limit.
         limit: u64,
@@ -451,7 +451,7 @@ impl Error {
         Self::new(verb, ErrorKind::from_errno(errno), Cause::Unspecified).with_raw(raw)
     }
 
-    /// The same error, with the number that the C call returned, sign and all.
+    /// Adds the number that the C call returned, with its sign.
     #[must_use]
     pub fn with_raw(mut self, raw: i32) -> Self {
         self.0.raw = Some(raw);
@@ -463,7 +463,7 @@ impl Error {
         self.0.verb
     }
 
-    /// What went wrong.
+    /// The kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

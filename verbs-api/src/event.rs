@@ -9,9 +9,9 @@ use crate::handle::{Cq, Qp, Srq};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AsyncEvent {
-    /// What happened.
+    /// The event.
     pub event_type: AsyncEventType,
-    /// To what.
+    /// The object, port or device that it is about.
     pub element: Element,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for AsyncEvent {
     }
 }
 
-/// What an asynchronous event is about (its union `element`).
+/// The subject of an asynchronous event (its union `element`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Element {
@@ -68,7 +68,7 @@ c_enum! {
         QpFatal = 1, "QP_FATAL";
         /// A responder found an invalid request.
         QpReqErr = 2, "QP_REQ_ERR";
-        /// A responder met an access violation.
+        /// A responder detected an access violation.
         QpAccessErr = 3, "QP_ACCESS_ERR";
         /// A message arrived on a QP in RTR.
         CommEst = 4, "COMM_EST";

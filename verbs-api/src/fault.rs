@@ -69,7 +69,7 @@ pub enum Fault {
     /// up. [`Lab::settle`] does not wait for changes of ports.
     #[non_exhaustive]
     Port {
-        /// Of which node.
+        /// The node.
         node: u32,
         /// Which port, from 1.
         port: u8,
@@ -117,20 +117,21 @@ pub enum Fault {
     },
 }
 
-/// What happens to a packet on its way.
+/// The effect of a rule on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Harm {
-    /// It never arrives.
+    /// The packet never arrives.
     Drop,
-    /// It arrives with a checksum that is wrong, and is dropped there (TMR-12).
+    /// The packet arrives with a wrong checksum, and is dropped there (TMR-12).
     Corrupt,
-    /// It arrives twice (TMR-09), the second time this much later; zero is right behind the first.
+    /// The packet arrives twice (TMR-09), the second time after this delay; zero is right after the
+    /// first.
     ///
     /// The second one arrives when a delayed packet would ([`Delay`](Self::Delay)).
     Duplicate(Duration),
-    /// It arrives this much later. Packets behind it overtake it; all keep the bytes that they left
-    /// with. Zero is refused.
+    /// The packet arrives after this delay. Later packets overtake it; all keep the bytes that they
+    /// left with. Zero is refused.
     ///
     /// It arrives when the clock reaches that time: by waiting, polling or settling (stepped), by
     /// [`Lab::advance`] and [`Lab::settle`] (inline, where the clock stands still), or by itself
@@ -144,11 +145,11 @@ pub enum Harm {
 }
 
 impl Harm {
-    /// How much later a reordered packet arrives at most: far less than any wait for an
+    /// The longest delay of a reordered packet: far less than any wait for an
     /// acknowledgement that a program would ask for (TMR-01).
     pub const REORDER_WITHIN: Duration = Duration::from_micros(100);
 
-    /// What it is called, such as `drop`.
+    /// The name, such as `drop`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Drop => "drop",
@@ -172,7 +173,7 @@ impl fmt::Display for Harm {
     }
 }
 
-/// Which of the things that match a rule it strikes: counted from 1, from the moment the rule is in
+/// The matches that a rule strikes: counted from 1, from the moment the rule is in
 /// force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -189,7 +190,7 @@ pub enum When {
     PerMillion(u32),
 }
 
-/// Which packets a rule looks at: those that meet all conditions. The default is every packet.
+/// The packets that a rule matches: those that meet all conditions. The default is every packet.
 ///
 /// ```
 /// use verbs_api::lab::{PacketClass, PacketFilter};
@@ -297,9 +298,9 @@ pub struct FaultId(pub u64);
 /// A rule has struck ([`Lab::strikes`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Strike {
-    /// Which rule.
+    /// The rule.
     pub fault: FaultId,
-    /// Which of the things that match it, counted from 1.
+    /// The match of the rule that it struck, counted from 1.
     pub ordinal: u64,
 }
 
@@ -409,7 +410,7 @@ impl Fault {
         self.at(When::These(ordinals.into_iter().collect()))
     }
 
-    /// Each thing that matches with this probability in a million.
+    /// Strikes each match with this probability in a million.
     #[must_use]
     pub fn per_million(self, rate: u32) -> Self {
         self.at(When::PerMillion(rate))
@@ -445,7 +446,7 @@ impl Fault {
         self
     }
 
-    /// Down from this time of the simulator's clock: a rule for links or a port.
+    /// Takes links or a port down at this time of the simulator's clock.
     #[must_use]
     pub fn down_at(mut self, time: Duration) -> Self {
         if let Self::Link { down_at, .. } | Self::Port { down_at, .. } = &mut self {
@@ -454,7 +455,7 @@ impl Fault {
         self
     }
 
-    /// Up again from this time of the simulator's clock: a rule for links or a port.
+    /// Takes links or a port up again at this time of the simulator's clock.
     #[must_use]
     pub fn up_at(mut self, time: Duration) -> Self {
         if let Self::Link { up_at, .. } | Self::Port { up_at, .. } = &mut self {
@@ -529,7 +530,7 @@ impl Fault {
         }
     }
 
-    /// The same rule at other times; links, ports and limits stay as they are.
+    /// Replaces the matches that the rule strikes; links, ports and limits are unchanged.
     #[must_use]
     pub fn at(mut self, at: When) -> Self {
         match &mut self {
@@ -564,7 +565,7 @@ impl When {
 /// // ... a program runs ...
 /// assert_eq!(loss.struck(), 3);
 /// # Ok(())
-/// # } // The rule is gone.
+/// # } // The rule is removed.
 /// ```
 #[must_use = "the rule goes with it"]
 pub struct FaultGuard<'l> {
@@ -576,18 +577,18 @@ impl<'l> FaultGuard<'l> {
     /// Puts a rule in force.
     ///
     /// # Errors
-    /// Those of [`Lab::inject`].
+    /// The errors of [`Lab::inject`].
     pub fn new(lab: &'l dyn Lab, fault: Fault) -> Result<Self> {
         let fault = lab.inject(fault)?;
         Ok(Self { lab, fault })
     }
 
-    /// Which rule it is.
+    /// The id of the rule.
     pub fn id(&self) -> FaultId {
         self.fault
     }
 
-    /// How often it has struck; 0 if it was removed by other means.
+    /// The number of strikes; 0 if the rule was removed by other means.
     pub fn struck(&self) -> u64 {
         self.lab.struck(self.fault).unwrap_or(0)
     }

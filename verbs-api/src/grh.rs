@@ -1,11 +1,11 @@
-//! The network header in front of a datagram.
+//! The network header before a datagram.
 
 use core::net::Ipv4Addr;
 
 use crate::ah::GlobalRoute;
 use crate::device::Gid;
 
-/// The header in the 40 bytes in front of a datagram (`struct ibv_grh`): a global route header, or
+/// The header in the 40 bytes before a datagram (`struct ibv_grh`): a global route header, or
 /// over IPv4 an IPv4 header, in the last 20 of them (UD-03).
 ///
 /// It is there if the completion has [`WcFlags::GRH`](crate::WcFlags::GRH).
@@ -34,14 +34,15 @@ pub struct Grh {
     pub flow_label: u32,
     /// Hop limit, or time to live of IPv4.
     pub hop_limit: u8,
-    /// What follows: [`Grh::UDP`] on RoCE version 2, [`Grh::IBA`] on InfiniBand and RoCE version 1.
+    /// The next header: [`Grh::UDP`] on RoCE version 2, [`Grh::IBA`] on InfiniBand and RoCE version
+    /// 1.
     pub next_header: u8,
     /// Bytes that followed on the wire.
     pub length: u16,
 }
 
 impl Grh {
-    /// Bytes in front of the data of a UD receive (UD-02).
+    /// Bytes before the data of a UD receive (UD-02).
     pub const BYTES: usize = 40;
     /// The next header is that of UDP.
     pub const UDP: u8 = 17;
@@ -119,7 +120,7 @@ fn sum(header: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    /// RFC 1071's sum over an IPv4 header in front of which something else is left.
+    /// RFC 1071's sum over an IPv4 header with other bytes before it.
     #[test]
     fn header_of_ipv4_is_believed_behind_what_looks_like_ipv6_if_its_checksum_is_right() {
         let mut bytes = [0; Grh::BYTES];

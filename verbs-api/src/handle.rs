@@ -9,7 +9,7 @@ use core::fmt;
 
 use crate::shown::debug_is_display;
 
-/// What kind of object a handle names.
+/// The kind of object that a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Object {
@@ -73,7 +73,7 @@ fn show(f: &mut fmt::Formatter<'_>, object: Object, index: u32, generation: u32)
     }
 }
 
-/// What all handles have in common.
+/// The interface of all handles.
 pub trait Handle: Copy + fmt::Display {
     /// What the handle names.
     const OBJECT: Object;
@@ -85,7 +85,7 @@ pub trait Handle: Copy + fmt::Display {
     /// The backend's index of the object. Its meaning is the backend's own.
     fn index(self) -> u32;
 
-    /// How many objects have had this index so far, this one included; 0 for the zero handle.
+    /// The number of objects that have had this index, including this one; 0 for the zero handle.
     fn generation(self) -> u32;
 }
 
@@ -97,7 +97,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Makes a handle; for backends. Generation 0 makes a handle that no backend accepts.
+    /// Creates a handle; for backends. Generation 0 makes a handle that no backend accepts.
     pub const fn from_parts(index: u32, generation: u32) -> Self {
         Self { index, generation }
     }
@@ -165,7 +165,7 @@ macro_rules! handles {
         }
 
         impl $name {
-            /// Makes a handle; for backends. Generation 0 makes a handle that no backend accepts.
+            /// Creates a handle; for backends. Generation 0 makes a handle that no backend accepts.
             pub const fn from_parts(context: Context, index: u32, generation: u32) -> Self {
                 Self { context, index, generation }
             }
@@ -206,7 +206,7 @@ macro_rules! without_context {
         }
 
         impl $name {
-            /// Makes a handle; for backends. Generation 0 makes a handle that no backend accepts.
+            /// Creates a handle; for backends. Generation 0 makes a handle that no backend accepts.
             pub const fn from_parts(index: u32, generation: u32) -> Self {
                 Self { index, generation }
             }
@@ -244,7 +244,7 @@ pub enum DriverObject {
 }
 
 impl DriverObject {
-    /// What kind of object it is.
+    /// The kind of object.
     pub fn kind(self) -> Object {
         match self {
             Self::Pd(_) => Object::Pd,

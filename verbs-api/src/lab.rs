@@ -56,19 +56,20 @@ pub trait Lab {
     /// `Invalid` if the rule is not in force.
     fn remove(&self, fault: FaultId) -> Result<u64>;
 
-    /// How often a rule that is in force has struck.
+    /// The number of strikes of a rule that is in force.
     ///
     /// # Errors
     /// `Invalid` if the rule is not in force.
     fn struck(&self, fault: FaultId) -> Result<u64>;
 
-    /// Which rules have struck what since the start, oldest first, including rules no longer in
-    /// force. It can turn a plan with rates into one that repeats exactly what happened. Empty in a
+    /// All strikes since the start, oldest first, including those of rules no longer in force. It
+    /// can turn a plan with rates into one that repeats exactly what happened. Empty in a
     /// simulation that is set up to keep none.
     fn strikes(&self) -> Vec<Strike>;
 
-    /// The same devices, for calls that the program under test does not make. Fault rules neither
-    /// count nor strike them, and they are not in the trace. Otherwise they have all their effects.
+    /// A view of the devices for calls that the program under test does not make. Fault rules
+    /// neither count nor strike them, and they are not in the trace. Otherwise they have all their
+    /// effects.
     fn unobserved(&self) -> &dyn Verbs;
 
     /// The number of the node of a context's device, as rules and the trace name it.
@@ -94,7 +95,7 @@ pub trait Lab {
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;
 
     /// Puts a GID into the table of a port (`ibv_query_gid`); each context gets `GID_CHANGE`
-    /// (ASYNC-20). Zero empties the entry. Peers that send to a GID that is gone get no answer.
+    /// (ASYNC-20). Zero empties the entry. Peers that send to a removed GID get no answer.
     ///
     /// # Errors
     /// `Invalid` for an index outside the table, or a GID that another entry of the fabric has.
@@ -159,7 +160,7 @@ impl Limit {
         Self::Bytes,
     ];
 
-    /// What it is called, such as `cq_entries`.
+    /// The name, such as `cq_entries`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Files => "files",
@@ -171,7 +172,7 @@ impl Limit {
     }
 }
 
-/// How many objects of each kind live.
+/// The number of objects of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Live {

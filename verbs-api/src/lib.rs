@@ -94,10 +94,10 @@ pub use xrc::{XrcSrq, XrcdInit};
 /// A send work request that names handles.
 pub type SendWr<'a> = wr::SendWr<'a, wr::Handles>;
 
-/// What a send work request that names handles does.
+/// The operation of a send work request that names handles.
 pub type SendOp = wr::SendOp<wr::Handles>;
 
-/// Where a send that names handles goes.
+/// The destination of a send that names handles.
 pub type Dest = wr::Dest<wr::Handles>;
 
 /// A receive work request that names handles.

@@ -29,8 +29,8 @@ macro_rules! limits {
         }
 
         impl DeviceLimits {
-            /// Those of [`Profile::SPEC`](crate::profile::Profile::SPEC). The specification has
-            /// none of its own.
+            /// The limits of [`Profile::SPEC`](crate::profile::Profile::SPEC). The specification
+            /// has none of its own.
             pub const SPEC: Self = Self { $( $name: $own, )* };
 
             /// The limits that a device reports.

@@ -9,7 +9,7 @@ use crate::handle::{Mr, Pd};
 use crate::shown::debug_is_display;
 
 bitflags! {
-    /// What a region or a QP allows (`enum ibv_access_flags`).
+    /// The access that a region or a QP allows (`enum ibv_access_flags`).
     ///
     /// Local read is always allowed (MR-02). Bits without a name can be carried, so that a backend
     /// can be asked for them and refuse (MR-04).
@@ -72,7 +72,7 @@ pub struct Sge {
     pub lkey: u32,
 }
 
-/// What [`Verbs::alloc_mr_as`](crate::Verbs::alloc_mr_as) makes a region of.
+/// The parameters of [`Verbs::alloc_mr_as`](crate::Verbs::alloc_mr_as).
 ///
 /// ```
 /// use verbs_api::{Access, MrInit, MrMemory};
@@ -86,13 +86,13 @@ pub struct Sge {
 pub struct MrInit {
     /// Bytes.
     pub length: usize,
-    /// What it allows.
+    /// The access that it allows.
     pub access: Access,
     /// The address by which work requests name its first byte (`ibv_reg_mr_iova`, RDMA-22). Its
     /// offset in its page must be that of the memory; new memory starts on a page. Default: where
     /// the memory is, or 0 with [`Access::ZERO_BASED`] (RDMA-21).
     pub iova: Option<u64>,
-    /// Its memory. Default: new.
+    /// The memory. Default: new.
     pub memory: MrMemory,
 }
 
@@ -135,7 +135,7 @@ impl MrInit {
     }
 }
 
-/// What `ibv_rereg_mr` changes; `None` leaves a part as it is. The default changes nothing, which
+/// The changes of `ibv_rereg_mr`; `None` leaves a part as it is. The default changes nothing, which
 /// is refused.
 ///
 /// ```
@@ -159,9 +159,9 @@ pub struct MrChange {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ReregError {
-    /// What is left of the region.
+    /// The state of the region.
     pub region: AfterRereg,
-    /// What went wrong.
+    /// The error.
     pub error: Error,
 }
 
@@ -189,14 +189,14 @@ impl From<Error> for ReregError {
     }
 }
 
-/// What is left of a region whose change failed (`enum ibv_rereg_mr_err_code`, MR-09).
+/// The state of a region whose change failed (`enum ibv_rereg_mr_err_code`, MR-09).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterRereg {
-    /// It is as it was: `ERR_INPUT`, `ERR_DONT_FORK_NEW`.
+    /// The region is unchanged: `ERR_INPUT`, `ERR_DONT_FORK_NEW`.
     Old,
-    /// It is changed, but the old memory is in a bad state for `fork`: `ERR_DO_FORK_OLD`.
+    /// The region is changed, but the old memory is in a bad state for `fork`: `ERR_DO_FORK_OLD`.
     New,
-    /// It must not be used any more, only removed: `ERR_CMD`, `ERR_CMD_AND_DO_FORK_NEW`.
+    /// The region must not be used any more, only removed: `ERR_CMD`, `ERR_CMD_AND_DO_FORK_NEW`.
     Unusable,
 }
 

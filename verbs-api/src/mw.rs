@@ -20,7 +20,7 @@ c_enum! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MwAttr {
-    /// Its type.
+    /// The type of the window.
     pub mw_type: MwType,
     /// Key for peers, from the last bind that was posted. It opens nothing before that bind is done
     /// (MW-02), nor if the bind failed: then the device still has the previous key (MW-23).
@@ -41,7 +41,7 @@ impl MwAttr {
     }
 }
 
-/// What a window is to show (`struct ibv_mw_bind_info`).
+/// The memory that a window opens (`struct ibv_mw_bind_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MwBindInfo {
     /// The region. It needs [`Access::MW_BIND`] (MW-06), and no remote rights (MW-10).
@@ -50,8 +50,8 @@ pub struct MwBindInfo {
     pub addr: u64,
     /// Bytes. 0 unbinds a window of type 1 (MW-03) and is an error for type 2 (MW-21).
     pub length: u64,
-    /// What the window allows its peers. Writes and atomics need `LOCAL_WRITE` of the region
-    /// (MW-07); [`Access::ZERO_BASED`] is for type 2 (MW-20).
+    /// The access that the window allows its peers. Writes and atomics need `LOCAL_WRITE` of the
+    /// region (MW-07); [`Access::ZERO_BASED`] is for type 2 (MW-20).
     pub access: Access,
 }
 
@@ -62,7 +62,7 @@ pub struct MwBind {
     pub wr_id: u64,
     /// Flags, as of any work request.
     pub flags: SendFlags,
-    /// What the window is to show.
+    /// The memory that the window opens.
     pub info: MwBindInfo,
     /// See [`label`](Self::label).
     pub(crate) label: Option<u64>,

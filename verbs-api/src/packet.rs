@@ -139,9 +139,9 @@ c_enum! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum PacketClass {
-    /// All that a requester sends: Sends, Writes, Read requests, atomics, datagrams.
+    /// All packets of a requester: Sends, Writes, Read requests, atomics, datagrams.
     Request,
-    /// All that a responder sends: acknowledgements, read responses, atomic acknowledges.
+    /// All packets of a responder: acknowledgements, read responses, atomic acknowledges.
     Response,
     /// Sends and datagrams, each of their packets.
     Send,
@@ -167,7 +167,7 @@ impl PacketClass {
         Self::ReadResponse,
     ];
 
-    /// What it is called, such as `read_response`.
+    /// The name, such as `read_response`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Request => "request",
@@ -224,7 +224,7 @@ c_enum! {
         Drep = 0x16, "DREP";
         /// Asks for a QP of datagrams.
         SidrReq = 0x17, "SIDR_REQ";
-        /// Tells it.
+        /// The answer to a SIDR_REQ.
         SidrRep = 0x18, "SIDR_REP";
     }
 }
@@ -336,7 +336,7 @@ pub struct TappedPacket {
     pub at: core::time::Duration,
     /// The packet.
     pub packet: PacketView,
-    /// It never arrived: a fault rule lost it, or a link or port was down.
+    /// The packet never arrived: a fault rule lost it, or a link or port was down.
     pub dropped: bool,
 }
 

@@ -14,19 +14,19 @@ use crate::{Capabilities, LinkLayer};
 
 pub use crate::limits::{DeviceLimits, LimitError};
 
-/// What a kind of device does where it has a choice, and what it lacks.
+/// A kind of device: its choices, its limits, and the capabilities that it lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Profile {
-    /// Its name: that of its driver, if it has one.
+    /// The name: that of its driver, if it has one.
     pub name: &'static str,
-    /// How it answers where it has a choice.
+    /// Its choices where the rules leave one.
     pub behavior: Behavior,
-    /// What it lacks.
+    /// The capabilities that it lacks.
     pub lacks: Capabilities,
-    /// On which link layers it can be: Ethernet, and where its driver knows it InfiniBand.
+    /// The link layers it can have: Ethernet, and InfiniBand if its driver supports that.
     pub link_layers: &'static [LinkLayer],
-    /// Its limits. It has 4 completion vectors, as on a machine of 4 processors.
+    /// The limits. It has 4 completion vectors, as on a machine with 4 processors.
     pub limits: DeviceLimits,
 }
 

@@ -90,15 +90,15 @@ impl Default for QpCap {
     }
 }
 
-/// What `ibv_create_qp` takes (`struct ibv_qp_init_attr`).
+/// The arguments of `ibv_create_qp` (`struct ibv_qp_init_attr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QpInit {
     /// Transport.
     pub qp_type: QpType,
-    /// Where completions of sends go.
+    /// The CQ of its sends.
     pub send_cq: Cq,
-    /// Where completions of receives go. Ignored for XRC_SEND, which has none.
+    /// The CQ of its receives. Ignored for XRC_SEND, which has none.
     pub recv_cq: Cq,
     /// An SRQ that receives come from, instead of a queue of its own (RC and UD). The sizes of a
     /// receive queue are then ignored (QP-CREATE-04).
@@ -129,7 +129,7 @@ impl QpInit {
         }
     }
 
-    /// With receives from this SRQ.
+    /// Takes receives from this SRQ.
     #[must_use]
     pub const fn srq(self, srq: Srq) -> Self {
         Self {
@@ -138,7 +138,7 @@ impl QpInit {
         }
     }
 
-    /// With batches of these operations.
+    /// Allows batches of these operations.
     #[must_use]
     pub const fn send_ops(self, send_ops: SendOps) -> Self {
         Self { send_ops, ..self }
@@ -161,7 +161,7 @@ impl QpInit {
 }
 
 bitflags! {
-    /// Which fields of [`QpAttr`] count (`enum ibv_qp_attr_mask`).
+    /// The fields of [`QpAttr`] that count (`enum ibv_qp_attr_mask`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct QpAttrMask: u32 {
         /// `qp_state`
@@ -245,7 +245,7 @@ pub struct QpAttr {
     pub sq_psn: u32,
     /// QP number of the peer, 24 bits.
     pub dest_qp_num: u32,
-    /// What peers may do.
+    /// The access that peers have.
     pub qp_access_flags: Access,
     /// Sizes; filled by a query.
     pub cap: QpCap,
@@ -324,7 +324,7 @@ impl Default for QpAttr {
 pub struct QpModify {
     /// The attributes.
     pub attr: QpAttr,
-    /// Which of them count.
+    /// The attributes that count.
     pub mask: QpAttrMask,
 }
 
@@ -350,7 +350,7 @@ impl QpModify {
     }
 }
 
-/// What `ibv_query_qp` gives.
+/// The result of `ibv_query_qp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QpQuery {

@@ -137,7 +137,7 @@ mod tests {
              6ad848065871417b08f034e681fe46a93f7d5c61d1306614d4aaf257a7cff08b"
         );
     }
-    /// As rand_chacha has them: replays of earlier versions stay good.
+    /// Equal to those of rand_chacha: replays of earlier versions stay valid.
     #[test]
     fn the_numbers_of_a_seed_never_change() {
         let mut random = Random::new(42, 1 << 24);

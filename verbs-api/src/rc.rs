@@ -3,7 +3,8 @@
 use crate::device::Mtu;
 use crate::mr::Access;
 
-/// How two QPs are connected. Each field has its default; both ends get the same values.
+/// The parameters of a connection between two QPs. Each field has its default; both ends get the
+/// same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RcParams {
     /// Payload bytes of one packet. Default: 1024.
@@ -12,7 +13,7 @@ pub struct RcParams {
     pub psn_a: u32,
     /// First sequence number of the second QP. Default: 0.
     pub psn_b: u32,
-    /// What each end allows its peer. Default: [`Access::ALL_RDMA`].
+    /// The access that each end allows its peer. Default: [`Access::ALL_RDMA`].
     pub access: Access,
     /// Code of the wait for an acknowledgement. Default: 14 (67 ms).
     pub timeout: u8,

@@ -6,10 +6,10 @@ use core::time::Duration;
 use crate::event::Element;
 use crate::handle::{CompChannel, Cq};
 
-/// Which request for a notification is pending on a CQ.
+/// The pending request for a notification on a CQ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ArmState {
-    /// None.
+    /// No request.
     #[default]
     Off,
     /// The next solicited or unsuccessful completion.
@@ -40,7 +40,7 @@ pub struct CqReport {
     pub unpolled: u32,
     /// Entries.
     pub cqe: u32,
-    /// It has overrun and is dead.
+    /// It has overrun, and makes no completions or events any more.
     pub overrun: bool,
 }
 
@@ -62,9 +62,9 @@ impl fmt::Display for CqReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimerReport {
-    /// Whose: a QP's, or a CQ's.
+    /// The owner: a QP, or a CQ.
     pub of: Element,
-    /// What for, such as `ack timeout`.
+    /// The purpose, such as `ack timeout`.
     pub what: &'static str,
     /// When it fires.
     pub at: Duration,
@@ -82,7 +82,7 @@ impl TimerReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stall {
-    /// What was waited for, such as `an event on channel#0`.
+    /// The object of the wait, such as `an event on channel#0`.
     pub waiting_for: String,
     /// The virtual time.
     pub now: Duration,

@@ -16,7 +16,7 @@ use crate::sync::CHECKED;
 pub enum Site {
     /// A line of Rust.
     Source(&'static Location<'static>),
-    /// What a call of C returns to. Only its own process can give it a name.
+    /// The return address of a call from C. Only its own process can give it a name.
     Address(usize),
     /// A place with the calls around it.
     Calls(&'static Calls),
@@ -27,7 +27,7 @@ pub enum Site {
 pub struct Calls(Box<[usize]>);
 
 impl Calls {
-    /// Of at least one, the innermost first.
+    /// The return addresses of at least one call, the innermost first.
     ///
     /// # Panics
     /// If there is none.
@@ -36,12 +36,12 @@ impl Calls {
         Self(returns_to.into())
     }
 
-    /// What the call at the place returns to.
+    /// The return address of the call at the place.
     pub fn innermost(&self) -> usize {
         self.0[0]
     }
 
-    /// What the calls around it return to, from the inside out.
+    /// The return addresses of the calls around it, from the inside out.
     pub fn around(&self) -> &[usize] {
         &self.0[1..]
     }
@@ -52,7 +52,7 @@ std::thread_local!(static STANDING: Cell<Option<Site>> = const { Cell::new(None)
 /// Says where the program is in what this library knows nothing of.
 static NOTED: OnceLock<Layer> = OnceLock::new();
 
-/// What knows where the program is.
+/// A layer that knows where the program is.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer {
     /// Where this thread has called a verb, if it has.
@@ -90,7 +90,7 @@ impl Site {
         said.unwrap_or(Self::Source(Location::caller()))
     }
 
-    /// The same place with the calls around it, if a layer knows them ([`noted_by`]): it may take a
+    /// Adds the calls around the place, if a layer knows them ([`noted_by`]): it may take a
     /// microsecond.
     #[cold]
     pub fn with_calls(self) -> Self {

@@ -6,7 +6,7 @@ use crate::handle::{Cq, Xrcd};
 use crate::xrc::XrcSrq;
 
 bitflags! {
-    /// Which attributes of an SRQ a modify names (`enum ibv_srq_attr_mask`).
+    /// The attributes of an SRQ that a modify names (`enum ibv_srq_attr_mask`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct SrqAttrMask: u32 {
         /// `max_wr`
@@ -30,7 +30,7 @@ pub struct SrqAttr {
     pub srq_limit: u32,
 }
 
-/// What `ibv_create_srq` takes (`struct ibv_srq_init_attr`), and with an XRC domain
+/// The arguments of `ibv_create_srq` (`struct ibv_srq_init_attr`), and with an XRC domain
 /// `ibv_create_srq_ex` (`struct ibv_srq_init_attr_ex`).
 ///
 /// ```
@@ -46,7 +46,7 @@ pub struct SrqInit {
     pub attr: SrqAttr,
     /// The caller's own value.
     pub srq_context: u64,
-    /// What makes it an XRC SRQ. Default: `None`, a plain SRQ for RC and UD.
+    /// The XRC parameters, which make it an XRC SRQ. Default: `None`, a plain SRQ for RC and UD.
     pub xrc: Option<XrcSrq>,
 }
 
@@ -72,7 +72,7 @@ impl SrqInit {
         self
     }
 
-    /// As an XRC SRQ: in a domain, with a CQ of its own.
+    /// Creates it an XRC SRQ: in a domain, with a CQ of its own.
     #[must_use]
     pub const fn xrc(self, xrcd: Xrcd, cq: Cq) -> Self {
         Self {

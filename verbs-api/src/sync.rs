@@ -131,7 +131,7 @@ mod imp {
         }
     }
 
-    /// Where threads wait. Under a checker no wait ends without a notification.
+    /// A condition variable. Under a checker no wait ends without a notification.
     #[derive(Debug, Default)]
     pub struct Condvar(its::Condvar);
 
@@ -149,7 +149,7 @@ mod imp {
             held.guard = Some(guard);
         }
 
-        /// As [`wait`](Self::wait), but no longer than until `end`. There is no time under a
+        /// Waits like [`wait`](Self::wait), but only until `end`. There is no time under a
         /// checker.
         #[track_caller]
         pub fn wait_until<T>(&self, held: &mut MutexGuard<'_, T>, end: Instant) {

@@ -25,7 +25,7 @@ struct Slot<T> {
 pub struct Id {
     /// The slot.
     pub index: u32,
-    /// How many objects have been in the slot so far, this one included.
+    /// The number of objects that have been in the slot, including this one.
     pub generation: u32,
 }
 
@@ -35,7 +35,7 @@ const GARBLED: u32 = 1 << 31;
 /// The last generation of a slot.
 const LAST: u32 = GARBLED - 1;
 
-/// How many freed slots rest before the oldest is used again.
+/// The number of freed slots that rest before the oldest is reused.
 pub const QUARANTINE: usize = 64;
 
 impl<T> Default for Table<T> {
@@ -58,12 +58,12 @@ impl<T> Table<T> {
         }
     }
 
-    /// How many objects live.
+    /// The number of objects.
     pub fn len(&self) -> u32 {
         self.live
     }
 
-    /// How many slots have been used so far: every index is below.
+    /// The number of slots used so far: every index is below it.
     pub fn slots(&self) -> u32 {
         self.slots.len() as u32
     }
@@ -166,7 +166,7 @@ impl<T> Table<T> {
         value
     }
 
-    /// Makes the id of an object bad, or good again.
+    /// Marks the id of an object as corrupt, or as valid again.
     ///
     /// # Errors
     /// As for [`get`](Self::get), but that a garbled object is found.
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(table.garble(id, false), Err(BadHandle::Stale));
     }
 
-    /// Also where others were in its slot before.
+    /// Even if other objects were in its slot before.
     #[test]
     fn a_garbled_object_keeps_its_id() {
         let mut table = Table::without_quarantine();

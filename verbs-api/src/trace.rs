@@ -14,13 +14,13 @@ use crate::packet::PacketView;
 use crate::qp::QpState;
 use crate::report::ArmState;
 
-/// One thing that happened.
+/// One record of a trace.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TraceRecord {
     /// The time, by the simulator's clock.
     pub at: Duration,
-    /// On which node of the fabric.
+    /// The node of the fabric.
     pub node: u32,
     /// What.
     pub event: TraceEvent,
@@ -47,7 +47,7 @@ impl fmt::Display for TraceRecord {
     }
 }
 
-/// What can happen.
+/// The kinds of record.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TraceEvent {
@@ -56,7 +56,7 @@ pub enum TraceEvent {
         /// The verb and its arguments.
         call: String,
     },
-    /// What the verb returned, if it says more than success.
+    /// The result of the verb, if it is more than success.
     Return {
         /// The value or the error.
         value: String,

@@ -18,11 +18,11 @@ pub struct Attributes {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Transition {
-    /// From this state.
+    /// The state before.
     pub from: QpState,
     /// To this state, which may be the same.
     pub to: QpState,
-    /// By transport.
+    /// The attributes by transport.
     pub by_type: &'static [(QpType, Attributes)],
 }
 

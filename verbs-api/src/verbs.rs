@@ -24,7 +24,7 @@ use crate::srq::{SrqAttr, SrqAttrMask, SrqInit};
 use crate::xrc::XrcdInit;
 use crate::{RecvWr, SendWr};
 
-/// How long a verb may wait.
+/// The time that a verb may wait.
 ///
 /// The machine's clock measures a time, as on hardware, and so it does for a simulator with
 /// threads. A simulator whose waits move its own clock uses that clock. Under a model checker,
@@ -33,14 +33,14 @@ use crate::{RecvWr, SendWr};
 pub enum Wait {
     /// Without a limit.
     Forever,
-    /// Not at all: [`ErrorKind::WouldBlock`](crate::ErrorKind::WouldBlock), and nothing changed.
+    /// Do not wait: [`ErrorKind::WouldBlock`](crate::ErrorKind::WouldBlock), and nothing changed.
     Poll,
-    /// At most this long: then [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut), and nothing
-    /// changed.
+    /// Wait at most this long: then [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut), and
+    /// nothing changed.
     For(Duration),
 }
 
-/// What libibverbs is to a process: the device list, and every verb on handles.
+/// The libibverbs of a process: the device list, and every verb on handles.
 ///
 /// It is object-safe, so one suite judges any backend. Handles are `Copy`, so a program can also
 /// try what it must not do (use after destroy, destroy while in use), and get an error for it.
@@ -76,7 +76,7 @@ pub trait Verbs: Send + Sync {
     /// Limits of the device (`ibv_query_device`).
     fn query_device(&self, context: Context) -> Result<DeviceAttr>;
 
-    /// As [`query_device`](Self::query_device), with the attributes of newer devices
+    /// Like [`query_device`](Self::query_device), with the attributes of newer devices
     /// (`ibv_query_device_ex`, DEV-11).
     fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx>;
 
@@ -104,7 +104,7 @@ pub trait Verbs: Send + Sync {
 
     // Protection domains and memory
 
-    /// Makes a protection domain (`ibv_alloc_pd`).
+    /// Creates a protection domain (`ibv_alloc_pd`).
     fn alloc_pd(&self, context: Context) -> Result<Pd>;
 
     /// Removes a protection domain (`ibv_dealloc_pd`).
@@ -113,7 +113,7 @@ pub trait Verbs: Send + Sync {
     /// `Busy` while a QP, MR, memory window, AH or SRQ of it lives (PD-01).
     fn dealloc_pd(&self, pd: Pd) -> Result<()>;
 
-    /// Makes a region of `length` zero bytes that the backend owns. Its bytes are reached with
+    /// Creates a region of `length` zero bytes that the backend owns. Its bytes are reached with
     /// [`read_mr`](Self::read_mr) and [`write_mr`](Self::write_mr).
     ///
     /// # Errors
@@ -121,7 +121,7 @@ pub trait Verbs: Send + Sync {
     /// length above `max_mr_size`; `NoMemory`.
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr>;
 
-    /// Makes a region as [`alloc_mr`](Self::alloc_mr) does, but of other memory or with other
+    /// Creates a region as [`alloc_mr`](Self::alloc_mr) does, but of other memory or with other
     /// addresses (`ibv_reg_mr_iova` of memory that the backend owns).
     ///
     /// # Errors
@@ -130,8 +130,8 @@ pub trait Verbs: Send + Sync {
     /// for memory that is not mapped (MR-11), or that is not writable and has to be (MR-12).
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr>;
 
-    /// Makes a null region (`ibv_alloc_null_mr`, MR-18): all addresses lie in it, reads give zeros
-    /// and writes are discarded. It has an lkey only.
+    /// Creates a null region (`ibv_alloc_null_mr`, MR-18): all addresses lie in it, reads give
+    /// zeros and writes are discarded. It has an lkey only.
     ///
     /// # Errors
     /// `NotSupported` without [`Capabilities::NULL_MR`]; `NoMemory`.
@@ -155,7 +155,7 @@ pub trait Verbs: Send + Sync {
     /// `Invalid` for an empty change, a PD of another context, or access bits as for
     /// [`alloc_mr`](Self::alloc_mr); `Access` for write access to memory that was registered
     /// without `LOCAL_WRITE` and is kept (MR-24); `Busy` (simulator) while posted work owns bytes
-    /// of memory that is to be replaced; `NoMemory`; `NotSupported` without
+    /// of memory that would be replaced; `NoMemory`; `NotSupported` without
     /// [`Capabilities::REREG_MR`]. The error says what is left of the region (MR-09).
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError>;
 
@@ -165,7 +165,7 @@ pub trait Verbs: Send + Sync {
     /// `Busy` while a memory window is bound to it (MR-07).
     fn dereg_mr(&self, mr: Mr) -> Result<()>;
 
-    /// Makes an unbound memory window (`ibv_alloc_mw`, MW-01).
+    /// Creates an unbound memory window (`ibv_alloc_mw`, MW-01).
     ///
     /// # Errors
     /// `Invalid` or `NotSupported` for a type the device does not have (MW-26); `NoMemory`.
@@ -205,7 +205,7 @@ pub trait Verbs: Send + Sync {
 
     // Completion channels
 
-    /// Makes a completion channel (`ibv_create_comp_channel`).
+    /// Creates a completion channel (`ibv_create_comp_channel`).
     ///
     /// # Errors
     /// `TooManyFiles` (CHAN-09), `NoMemory` (CHAN-10).
@@ -226,7 +226,7 @@ pub trait Verbs: Send + Sync {
 
     // Completion queues
 
-    /// Makes a CQ (`ibv_create_cq`).
+    /// Creates a CQ (`ibv_create_cq`).
     ///
     /// # Errors
     /// `Invalid` for `cqe` below 1 or above `max_cqe`, for a completion vector that does not exist,
@@ -265,8 +265,8 @@ pub trait Verbs: Send + Sync {
 
     // Extended completion queues, and moderation
 
-    /// Makes an extended CQ (`ibv_create_cq_ex`): a CQ like any other that can also be polled by an
-    /// iteration.
+    /// Creates an extended CQ (`ibv_create_cq_ex`): a CQ like any other that can also be polled by
+    /// an iteration.
     ///
     /// # Errors
     /// As for [`create_cq`](Self::create_cq); `NotSupported` without [`Capabilities::CQ_EX`], or
@@ -314,7 +314,7 @@ pub trait Verbs: Send + Sync {
 
     // Queue pairs
 
-    /// Makes a QP in RESET (`ibv_create_qp`). XRC_RECV QPs are made by
+    /// Creates a QP in RESET (`ibv_create_qp`). XRC_RECV QPs are made by
     /// [`create_xrc_recv_qp`](Self::create_xrc_recv_qp).
     ///
     /// # Errors
@@ -373,7 +373,7 @@ pub trait Verbs: Send + Sync {
 
     // Address handles
 
-    /// Makes an address handle (`ibv_create_ah`, AH-01).
+    /// Creates an address handle (`ibv_create_ah`, AH-01).
     ///
     /// # Errors
     /// `Invalid` for a port or GID index that does not exist, or no GRH where the port requires
@@ -414,15 +414,16 @@ pub trait Verbs: Send + Sync {
 
     // Shared receive queues
 
-    /// Makes a shared receive queue (`ibv_create_srq`, SRQ-01). [`QpInit::srq`] makes QPs with it.
+    /// Creates a shared receive queue (`ibv_create_srq`, SRQ-01). [`QpInit::srq`] makes QPs with
+    /// it.
     ///
     /// # Errors
     /// `Invalid` for sizes above the device's, or a size of 0 (SRQ-02), and for an XRC domain or CQ
     /// of another context; `NoMemory`; `NotSupported` for an XRC SRQ without [`Capabilities::XRC`].
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq>;
 
-    /// What an SRQ was made with. The sizes are those that it got, at least those asked for (what
-    /// `ibv_create_srq` writes back, SRQ-01).
+    /// The parameters an SRQ was created with. The sizes are the actual ones, at least those
+    /// requested (what `ibv_create_srq` writes back, SRQ-01).
     fn srq_init(&self, srq: Srq) -> Result<SrqInit>;
 
     /// The present sizes and limit of an SRQ (`ibv_query_srq`, SRQ-16).
@@ -474,7 +475,7 @@ pub trait Verbs: Send + Sync {
     /// `Busy` while an SRQ or a QP lives that was made or opened by this handle.
     fn close_xrcd(&self, xrcd: Xrcd) -> Result<()>;
 
-    /// Makes an XRC_RECV QP in RESET (`ibv_create_qp_ex` with a domain): the receiving end of a
+    /// Creates an XRC_RECV QP in RESET (`ibv_create_qp_ex` with a domain): the receiving end of a
     /// connection, whose messages take receives from the SRQs that they name. It has no queues, CQs
     /// or protection domain: peers reach the memory of the protection domain of the SRQ that they
     /// name. All contexts that have opened it get its asynchronous events.
@@ -484,7 +485,8 @@ pub trait Verbs: Send + Sync {
     fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp>;
 
     /// Opens the XRC_RECV QP with this number in an XRC domain (`ibv_open_qp`, XRC-05). The new
-    /// handle can query and change it. The QP is gone when the last of its handles is destroyed.
+    /// handle can query and change it. The QP is destroyed when the last of its handles is
+    /// destroyed.
     ///
     /// # Errors
     /// `Invalid` or `NotFound` if the domain has no such QP; `NoMemory`.

@@ -11,7 +11,8 @@ use crate::handle::{Ah, Mw};
 use crate::mr::Sge;
 use crate::mw::MwBindInfo;
 
-/// How work requests name objects: by [`Handles`], or by [`owned::Objects`](crate::owned::Objects).
+/// The way in which work requests name objects: [`Handles`], or
+/// [`owned::Objects`](crate::owned::Objects).
 pub trait Names: Copy + Debug + Eq {
     /// Local memory.
     type Sge: Copy + Debug + Eq;
@@ -62,7 +63,7 @@ pub struct Remote {
     pub rkey: u32,
 }
 
-/// What a send work request does (`enum ibv_wr_opcode`, with the fields each needs).
+/// The operation of a send work request (`enum ibv_wr_opcode`, with the fields each needs).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendOp<N: Names> {
@@ -216,7 +217,7 @@ impl<N: Names> SendOp<N> {
 /// The QP number of every multicast group (MCAST-09).
 pub const MULTICAST_QPN: u32 = 0x00ff_ffff;
 
-/// Where a send goes, apart from its connection (`wr.ud`, `qp_type.xrc`).
+/// The destination of a send, apart from its connection (`wr.ud`, `qp_type.xrc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dest<N: Names> {
@@ -256,7 +257,7 @@ pub enum Dest<N: Names> {
 pub struct SendWr<'a, N: Names> {
     /// The caller's own value, returned in the completion.
     pub wr_id: u64,
-    /// What to do.
+    /// The operation.
     pub op: SendOp<N>,
     /// Flags.
     pub flags: SendFlags,
@@ -264,7 +265,7 @@ pub struct SendWr<'a, N: Names> {
     pub sg_list: &'a [N::Sge],
     /// The data itself, instead of the list; only with [`SendFlags::INLINE`].
     pub inline_data: Option<&'a [u8]>,
-    /// Where to.
+    /// The destination.
     pub dest: Dest<N>,
     /// See [`label`](Self::label).
     pub(crate) label: Option<u64>,
@@ -359,7 +360,7 @@ impl<'a, N: Names> SendWr<'a, N> {
         Self::new(wr_id, SendOp::Tso { mss }, sg_list)
     }
 
-    /// With more flags.
+    /// Adds flags.
     #[must_use]
     pub const fn flags(self, flags: SendFlags) -> Self {
         Self {

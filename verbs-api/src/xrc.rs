@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::handle::{Cq, Xrcd};
 
-/// Which XRC domain to open (`struct ibv_xrcd_init_attr`).
+/// The XRC domain to open (`struct ibv_xrcd_init_attr`).
 ///
 /// A domain is private to those who have its handle, or is found by a file, whose content means
 /// nothing. C takes a descriptor of the file, and flags; this is a path instead:
@@ -81,11 +81,11 @@ impl<'a> XrcdInit<'a> {
     }
 }
 
-/// What makes an SRQ an XRC SRQ (`srq_type` of `struct ibv_srq_init_attr_ex`, with its fields).
+/// The parameters of an XRC SRQ (`srq_type` of `struct ibv_srq_init_attr_ex`, with its fields).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XrcSrq {
     /// The domain in which its number is known.
     pub xrcd: Xrcd,
-    /// Where its receives complete (XRC-04).
+    /// The CQ in which its receives complete (XRC-04).
     pub cq: Cq,
 }

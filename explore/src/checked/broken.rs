@@ -4,7 +4,7 @@ use core::fmt;
 
 use verbs_api::Verb;
 
-/// What [`Checked`](super::Checked) looks after.
+/// An invariant that [`Checked`](super::Checked) checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Invariant {
@@ -23,7 +23,7 @@ pub enum Invariant {
     Memory,
     /// Each atomic is executed once.
     Atomic,
-    /// Parents stay while they have children, and what is destroyed is gone.
+    /// Parents stay while they have children, and a destroyed object does not exist.
     Resource,
 }
 
@@ -40,7 +40,7 @@ impl Invariant {
         Self::Resource,
     ];
 
-    /// Its name in reports.
+    /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Completion => "completion",
@@ -54,7 +54,7 @@ impl Invariant {
         }
     }
 
-    /// It in a sentence.
+    /// The invariant, in a sentence.
     pub const fn promise(self) -> &'static str {
         match self {
             Self::Completion => {

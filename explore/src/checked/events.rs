@@ -48,7 +48,7 @@ impl Events {
         self.cqs.insert(cq, notified);
     }
 
-    /// A CQ is to be armed; `idle` if nothing is outstanding that could complete on it.
+    /// A CQ will be armed; `idle` if nothing is outstanding that could complete on it.
     pub(crate) fn arm(&mut self, cq: Cq, idle: bool) -> BeforeArm {
         let before = self.cqs.get(&cq).copied();
         if let Some(notified) = self.cqs.get_mut(&cq) {
@@ -130,7 +130,7 @@ impl Events {
         }
     }
 
-    /// An object is gone: what is wrong with that.
+    /// An object was destroyed: the invariant that this breaks, if any.
     pub(crate) fn gone(&mut self, object: EventSource) -> Result<(), String> {
         if let EventSource::Cq(cq) = object {
             self.cqs.remove(&cq);
@@ -144,7 +144,7 @@ impl Events {
         }
     }
 
-    /// A context is gone, with all its objects.
+    /// A context was closed, with all its objects.
     pub(crate) fn closed(&mut self, context: Context) {
         self.cqs.retain(|cq, _| cq.context() != context);
         self.unacknowledged

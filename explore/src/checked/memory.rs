@@ -118,7 +118,7 @@ impl Memory {
         self.regions.enter(mr, region);
     }
 
-    /// A region is gone. Others may still show what was done through it.
+    /// A region was deregistered. Others may still show the effects of work through it.
     pub(crate) fn gone(&mut self, mr: Mr) {
         let Some(region) = self.regions.all.get_mut(&mr) else {
             return;
@@ -144,7 +144,7 @@ impl Memory {
         }
     }
 
-    /// A context is gone, with all its regions.
+    /// A context was closed, with all its regions.
     pub(crate) fn closed(&mut self, context: Context) {
         let all = self.regions.all.keys();
         let gone: Vec<Mr> = all.filter(|mr| mr.context() == context).copied().collect();
@@ -153,7 +153,7 @@ impl Memory {
         }
     }
 
-    /// A window is to be bound to a region.
+    /// A window will be bound to a region.
     pub(crate) fn bound(&mut self, mr: Mr, access: Access) {
         if let Some(region) = self.regions.all.get_mut(&mr) {
             region.windows = true;
@@ -250,7 +250,7 @@ impl Memory {
         }
     }
 
-    /// A QP was reset or is gone: packets of it may be taken for those of another connection.
+    /// A QP was reset or destroyed: packets of it may be taken for those of another connection.
     pub(crate) fn forget_counters(&mut self) {
         for bytes in self.bytes.values_mut() {
             bytes.counters.forget(&(0..u64::MAX));

@@ -122,7 +122,7 @@ impl Objects {
         }
     }
 
-    /// The object is gone: what is wrong with that.
+    /// The object was destroyed: the invariant that this breaks, if any.
     pub(crate) fn gone(&mut self, id: Id) -> Result<(), String> {
         let Some(gone) = self.living.remove(&id) else {
             return Ok(());

@@ -41,7 +41,7 @@ struct CqBook {
     /// Work in all flows.
     outstanding: usize,
     srqs: BTreeSet<Srq>,
-    /// Some of the work belongs to QPs that were reset or are gone.
+    /// Some of the work belongs to QPs that were reset or destroyed.
     has_ended: bool,
 }
 
@@ -118,7 +118,7 @@ impl Queues {
         self.look_for_loss(cq);
     }
 
-    /// A CQ is gone, and its unpolled completions with it; the work that is over.
+    /// A CQ was destroyed, and its unpolled completions with it; the work that is over.
     pub(crate) fn gone_cq(&mut self, cq: Cq) -> Over {
         let flows = self.cqs.remove(&cq).map(|book| book.flows);
         let flows = flows.into_iter().flat_map(Map::into_values);
@@ -230,7 +230,7 @@ impl Queues {
         self.qps.get(&qp)?.peer
     }
 
-    /// A QP is gone; its completions may still be there.
+    /// A QP was destroyed; its completions may still be there.
     pub(crate) fn gone_qp(&mut self, qp: Qp) {
         self.end(qp);
         if let Some(book) = self.qps.remove(&qp) {

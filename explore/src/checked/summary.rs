@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What a run that broke nothing consisted of, so that one can tell it from one that did nothing.
+/// Counts of a run that broke no invariant, which show that it did something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {

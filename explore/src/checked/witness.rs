@@ -28,7 +28,7 @@ struct Seen {
     evidence: Option<Evidence>,
     /// The program has ended, or the device has failed.
     is_over: bool,
-    /// Polls that found nothing, up to then.
+    /// Empty polls so far.
     idle: Idle,
 }
 
@@ -52,8 +52,8 @@ impl Witness {
         self.seen.lock().is_over = true;
     }
 
-    /// What the program had done wrong when it failed and what was there then, and the trace up to
-    /// then.
+    /// The program's mistakes before the failure, the objects alive at that point, and the trace up
+    /// to it.
     pub(crate) fn failure(&self) -> (Diagnosis, Vec<TraceRecord>) {
         let seen = self.seen.lock();
         let evidence = seen.evidence.clone().unwrap_or_else(|| self.look());

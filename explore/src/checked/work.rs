@@ -27,9 +27,9 @@ pub(crate) struct Work {
     pub(crate) signaled: bool,
     /// It may not be there at all: the device refused it, but may have queued it.
     pub(crate) maybe: bool,
-    /// Its QP was reset or is gone: it does not complete any more, but may have.
+    /// Its QP was reset or destroyed: it does not complete any more, but may have.
     pub(crate) ended: bool,
-    /// Of UC: as a receive it may have begun to take messages that never came to their end (UC-04).
+    /// A UC receive: it may have begun to take messages that never came to their end (UC-04).
     pub(crate) unreliable: bool,
     /// Local memory that it may write.
     pub(crate) writes: SmallVec<[Sge; 2]>,
@@ -245,7 +245,7 @@ impl Flow {
         }
     }
 
-    /// The QP was reset, or is gone.
+    /// The QP was reset or destroyed.
     pub(crate) fn end(&mut self, qp: Qp) {
         for work in self.lanes.iter_mut().flat_map(|lane| &mut lane.work) {
             work.ended |= work.qp == Some(qp);

@@ -548,7 +548,7 @@ impl Draft {
 /// Bytes that any path takes in one packet.
 const ONE_PACKET: u32 = 256;
 
-/// Makes a list of this queue pair one of which every device does the same.
+/// Creates a list of this queue pair one of which every device does the same.
 ///
 /// A read or atomic whose answer cannot be stored breaks its queue pair, and how much of what is
 /// behind it has been done by then depends on the device. So the reads come last, and before them

@@ -122,31 +122,31 @@ pub enum Call {
 /// The Q_Key of UD QPs.
 pub const QKEY: u32 = 0x1111_1111;
 
-/// What a QP is made of.
+/// The parameters of a QP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpMake {
-    /// Its domain.
+    /// The protection domain.
     pub pd: Number,
-    /// Its transport.
+    /// The transport.
     pub qp_type: QpType,
-    /// Where completions of sends go.
+    /// The CQ of its sends.
     pub send_cq: Number,
-    /// Where completions of receives go.
+    /// The CQ of its receives.
     pub recv_cq: Number,
-    /// Where receives come from.
+    /// The SRQ of its receives; `None` for a receive queue of its own.
     pub srq: Option<Number>,
-    /// Its sizes.
+    /// The sizes.
     pub cap: QpCap,
     /// Whether every send makes a completion.
     pub sq_sig_all: bool,
 }
 
-/// How two QPs are connected.
+/// The parameters of a connection between two QPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Payload bytes of a packet.
     pub path_mtu: Mtu,
-    /// What each end allows the other.
+    /// The access that each end allows its peer.
     pub access: Access,
     /// Retries, without an answer and without a receive.
     pub retries: u8,
@@ -157,17 +157,17 @@ pub struct Link {
 /// A send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Send {
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// Its flags.
+    /// The flags.
     pub flags: SendFlags,
-    /// Its memory.
+    /// The scatter/gather list.
     pub list: Vec<Sge>,
-    /// Where it goes, on a UD QP.
+    /// The destination, on a UD QP.
     pub to: Option<Target>,
 }
 
-/// What a send does.
+/// The operation of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A Send.
@@ -186,7 +186,7 @@ pub enum Op {
     FetchAndAdd(Remote, u64),
 }
 
-/// Where a datagram goes: through an address handle to a QP, with a Q_Key.
+/// The destination of a datagram: an address handle, a QP and a Q_Key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The address handle.
@@ -202,9 +202,9 @@ pub struct Target {
 pub struct Sge {
     /// The region.
     pub mr: Number,
-    /// Where they start.
+    /// The first byte.
     pub offset: u32,
-    /// How many.
+    /// The number of bytes.
     pub length: u32,
     /// The key.
     pub key: Key,
@@ -215,7 +215,7 @@ pub struct Sge {
 pub struct Remote {
     /// The region.
     pub mr: Number,
-    /// Where in it.
+    /// The offset in it.
     pub offset: u32,
     /// The key.
     pub key: Key,
@@ -226,12 +226,12 @@ pub struct Remote {
 pub enum Key {
     /// The one it has.
     Right,
-    /// One that no region has.
+    /// A key that no region has.
     Wrong,
 }
 
 impl Key {
-    /// What is to be taken for the key `right`.
+    /// The key to use instead of the key `right`.
     pub const fn of(self, right: u32) -> u32 {
         match self {
             Self::Right => right,

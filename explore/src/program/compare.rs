@@ -14,7 +14,7 @@ use super::{Pace, Program};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// Of what: the call, or what was looked at after the program.
+    /// The call, or the state that was read after the program.
     pub of: String,
     /// Its outcome on the device.
     pub device: String,
@@ -134,7 +134,7 @@ fn first_difference(
     }
     for ((channel, device), (_, simulator)) in device.events.iter().zip(&simulator.events) {
         let of = format!("events left on channel {channel}");
-        // Those of one moment come in any order.
+        // Completions of one moment come in any order.
         let [device, simulator] = [device, simulator].map(|cqs| {
             let mut cqs = cqs.clone();
             cqs.sort_unstable();

@@ -61,7 +61,7 @@ pub(super) struct MrDraft {
 pub(super) struct CqDraft {
     pub(super) number: Number,
     pub(super) context: Number,
-    /// Of receives, or of sends.
+    /// A queue of receives, or of sends.
     pub(super) is_recv: bool,
 }
 
@@ -357,7 +357,7 @@ impl Draft {
         }
     }
 
-    /// A CQ of a context. Where work does not meet, those of sends and of receives are apart: one
+    /// A CQ of a context. If work does not race, those of sends and of receives are apart: one
     /// message ends on both sides at the same time.
     fn cq_of(&mut self, context: Number, is_recv: bool) -> Number {
         let is_free = self.pace == Pace::Free;

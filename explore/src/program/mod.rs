@@ -34,13 +34,13 @@ pub use shrink::shrink;
 /// A program: calls of one thread, on devices of up to four nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Whether work may meet.
+    /// Whether work may race.
     pub pace: Pace,
-    /// What it does, in order.
+    /// The calls, in order.
     pub calls: Vec<Call>,
 }
 
-/// Whether work that was started may meet what comes after it.
+/// Whether started work may race with later calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// It runs at the same time as the next calls.

@@ -115,7 +115,7 @@ impl Objects {
         found.map(|(number, made, _)| (*number, made.is_ud))
     }
 
-    /// A context is closed, and all that it had is gone.
+    /// A context is closed, with all its objects.
     pub(super) fn closed(&mut self, context: Context) {
         self.contexts.gone(context);
         self.pds.gone_if(|pd| pd.context() == context);

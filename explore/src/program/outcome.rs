@@ -11,7 +11,7 @@ use super::call::Number;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// What each call gave, in order.
+    /// The result of each call, in order.
     pub seen: Vec<Seen>,
     /// The time that the pending activity of each call took, by the simulator's clock.
     pub took: Vec<Duration>,
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub faults: Vec<String>,
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Seen {
@@ -72,13 +72,13 @@ impl Seen {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Completion {
-    /// Which QP; `None` for a number that is of none.
+    /// The QP; `None` for a number that no QP has.
     pub qp: Option<Number>,
-    /// Which work request: call and place in its list.
+    /// The work request: its call and its position in the list.
     pub wr_id: WrId,
-    /// How it ended.
+    /// The status.
     pub status: WcStatus,
-    /// What a success tells besides.
+    /// The further fields of a success.
     pub success: Option<Success>,
 }
 
@@ -86,17 +86,17 @@ pub struct Completion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct WrId {
-    /// Which call.
+    /// The call.
     pub call: u32,
-    /// Which of its list.
+    /// The position in its list.
     pub index: u32,
 }
 
-/// What a completion with success tells.
+/// The fields of a successful completion.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Success {
-    /// What completed.
+    /// The operation that completed.
     pub opcode: WcOpcode,
     /// Bytes, of receives and RDMA Reads.
     pub byte_len: Option<u32>,
@@ -110,16 +110,16 @@ pub struct Success {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Region {
-    /// Its number.
+    /// The number of the region.
     pub mr: Number,
-    /// Its bytes, those that are not defined as zero.
+    /// The bytes. Undefined ones are zero.
     pub bytes: Vec<u8>,
-    /// Which are not defined, as start and end.
+    /// The undefined bytes, as start and end.
     pub undefined: Vec<(u32, u32)>,
 }
 
 impl WrId {
-    /// As the value of a work request.
+    /// As the value of a work request id.
     pub fn raw(self) -> u64 {
         u64::from(self.call) << 32 | u64::from(self.index)
     }
@@ -134,7 +134,8 @@ impl WrId {
 }
 
 impl Completion {
-    /// Of `wc`; `number` tells the number of a QP by its QP number, and whether it is of UD.
+    /// The completion `wc`; `number` returns the number of a QP by its QP number, and whether it is
+    /// UD.
     pub(super) fn of(wc: &Wc, number: impl Fn(u32) -> Option<(Number, bool)>) -> Self {
         let qp = number(wc.qp_num);
         let success = (wc.status == WcStatus::Success).then(|| {

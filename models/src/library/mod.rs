@@ -43,7 +43,7 @@ use crate::{Harness, Outcome, Search};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Model {
-    /// Its group and, behind a dot, what the loop does.
+    /// The group and, after a dot, the behavior of the loop.
     pub id: &'static str,
     /// The rules it rests on, the main one first.
     pub rules: &'static [&'static str],
@@ -53,7 +53,7 @@ pub struct Model {
     pub threads: u32,
     /// Completions.
     pub completions: u32,
-    /// How it is searched.
+    /// The bounds of its search.
     pub search: Search,
     /// The model.
     pub body: fn(&Harness) -> Outcome,
@@ -62,9 +62,9 @@ pub struct Model {
 /// Whether a model is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds in every interleaving.
+    /// The model holds in every interleaving.
     Holds,
-    /// It fails in some; these words are in what the checker says of the failure.
+    /// The model fails in some interleaving, with these words in the checker's report.
     Fails(&'static str),
 }
 

@@ -49,8 +49,8 @@ impl IpCm {
         })
     }
 
-    /// What private data begin with. Addresses are of one family; if they are not, that of IPv4 is
-    /// written as one of IPv6 (`::ffff:0:0/96`).
+    /// The start of the private data. Addresses are of one family; if they are not, the IPv4
+    /// address is written as one of IPv6 (`::ffff:0:0/96`).
     pub fn write(&self) -> [u8; IP_CM] {
         let v4 = self.source.is_ipv4() && self.destination.is_ipv4();
         let address = |address: IpAddr| match address {

@@ -217,7 +217,7 @@ fields! {
     }
 }
 
-/// Which message a [`Rej`] refuses, or an [`Mra`] confirms.
+/// The message that a [`Rej`] refuses, or an [`Mra`] confirms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rejected {
     /// REQ.
@@ -232,7 +232,7 @@ pub enum Rejected {
 /// Enhanced connection establishment: what vendors agree on besides. All zeros if there is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ece {
-    /// Whose options these are, 24 bits.
+    /// The vendor of these options, 24 bits.
     pub vendor_id: u32,
     /// The options: the attribute modifier in the header of the MAD.
     pub options: u32,

@@ -55,20 +55,20 @@ pub const MAD: usize = 256;
 pub struct CmMad {
     /// Chosen by who begins; the answers repeat it.
     pub transaction: u64,
-    /// What it says.
+    /// The message.
     pub message: CmMessage,
 }
 
 macro_rules! messages {
     ($( $(#[$meta:meta])* $message:ident($content:ty) = $id:literal, $name:literal; )*) => {
-        /// Which message: the attribute id of its MAD.
+        /// The kind of a message: the attribute id of its MAD.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u16)]
         pub enum CmAttribute {
             $( $(#[$meta])* $message = $id, )*
         }
 
-        /// What a MAD of communication management says.
+        /// A message of communication management.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum CmMessage {
             $( $(#[$meta])* $message($content), )*
@@ -86,7 +86,7 @@ macro_rules! messages {
                 }
             }
 
-            /// Its name in the standard.
+            /// The name in the standard.
             pub const fn name(self) -> &'static str {
                 match self {
                     $( Self::$message => $name, )*
@@ -95,7 +95,7 @@ macro_rules! messages {
         }
 
         impl CmMessage {
-            /// Which message it is.
+            /// The kind of the message.
             pub const fn attribute(&self) -> CmAttribute {
                 match self {
                     $( Self::$message(_) => CmAttribute::$message, )*
@@ -134,7 +134,7 @@ messages! {
     Drep(Drep) = 0x16, "DREP";
     /// Asks for a QP of datagrams.
     SidrReq(SidrReq) = 0x17, "SIDR_REQ";
-    /// Tells it.
+    /// The answer to a SIDR_REQ.
     SidrRep(SidrRep) = 0x18, "SIDR_REP";
 }
 
@@ -162,7 +162,7 @@ impl CmMad {
     }
 }
 
-/// Which message these bytes are, if they are a MAD of communication management.
+/// The kind of message of these bytes, if they are a MAD of communication management.
 pub fn attribute(bytes: &[u8]) -> Option<CmAttribute> {
     header(bytes).ok().map(|(_, attribute)| attribute)
 }

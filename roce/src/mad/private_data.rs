@@ -6,7 +6,7 @@ use core::ops::{Deref, DerefMut};
 use super::field::{Field, Place};
 use super::{MAD, MadError};
 
-/// What the consumer of a message has to say: always `N` bytes, the rest zero.
+/// The private data of a message: `N` bytes, the rest zero.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PrivateData<const N: usize>([u8; N]);
 

@@ -62,11 +62,11 @@ fn identifications_of_captured_packets_are_found() {
         let whole = Frame::read(&packet).unwrap();
         let frame = whole.frame();
         let Ip::V4(ip) = frame.ip else { continue };
-        let told = Ipv4 {
+        let reported = Ipv4 {
             identification: 0x5a5a,
             ..ip
         };
-        let received = Frame::read_udp(told.into(), frame.source_port, &packet[28..]).unwrap();
+        let received = Frame::read_udp(reported.into(), frame.source_port, &packet[28..]).unwrap();
         match whole.verify() {
             Ok(verified) => {
                 assert_eq!(received.verify().unwrap().ip, verified.ip);

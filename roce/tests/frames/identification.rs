@@ -15,14 +15,14 @@ fn frame(ip: Ip) -> Frame<'static> {
 /// refused.
 #[test]
 fn just_the_icrcs_of_some_identification_are_taken() {
-    let told = Ipv4::new([200, 1, 0, 1].into(), [200, 1, 0, 2].into());
+    let reported = Ipv4::new([200, 1, 0, 1].into(), [200, 1, 0, 2].into());
     let mut identifications = HashMap::new();
     let mut packet = Vec::new();
     for identification in 0..=u16::MAX {
         packet.clear();
         let ip = Ipv4 {
             identification,
-            ..told
+            ..reported
         };
         frame(ip.into()).write(&mut packet).unwrap();
         let icrc = *packet.last_chunk::<4>().unwrap();
@@ -42,12 +42,12 @@ fn just_the_icrcs_of_some_identification_are_taken() {
     let right = identifications.keys().copied().step_by(16);
     for end in others.chain(right) {
         packet[icrc..].copy_from_slice(&end);
-        let received = Frame::read_udp(told.into(), 0xc000, &packet[28..]).unwrap();
+        let received = Frame::read_udp(reported.into(), 0xc000, &packet[28..]).unwrap();
         let found = received.verify().ok().map(|frame| frame.ip);
         let expected = identifications.get(&end).map(|identification| {
             Ip::V4(Ipv4 {
                 identification: *identification,
-                ..told
+                ..reported
             })
         });
         assert_eq!(found, expected);
@@ -82,9 +82,9 @@ fn ipv6_has_no_identification() {
     let ip = Ipv6::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST);
     let mut udp_payload = Vec::new();
     frame(ip.into()).write_udp(&mut udp_payload).unwrap();
-    let told = |flow_label| Ip::V6(Ipv6 { flow_label, ..ip });
-    let received = Frame::read_udp(told(u32::MAX), 0xc000, &udp_payload).unwrap();
-    assert_eq!(received.verify(), Ok(frame(told(0xf_ffff))));
+    let reported = |flow_label| Ip::V6(Ipv6 { flow_label, ..ip });
+    let received = Frame::read_udp(reported(u32::MAX), 0xc000, &udp_payload).unwrap();
+    assert_eq!(received.verify(), Ok(frame(reported(0xf_ffff))));
     *udp_payload.last_mut().unwrap() ^= 1;
     let received = Frame::read_udp(ip.into(), 0xc000, &udp_payload).unwrap();
     assert!(received.verify().is_err());

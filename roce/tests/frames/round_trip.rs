@@ -29,7 +29,7 @@ proptest! {
 
     /// A socket tells all but identification and UDP checksum; the identification is found.
     #[test]
-    fn udp_payloads_are_read_as_they_were_written(frame in frames(300), told in any::<u16>()) {
+    fn udp_payloads_are_read_as_they_were_written(frame in frames(300), reported in any::<u16>()) {
         let frame = Frame { udp_checksum: 0, ..frame.frame() };
         let (mut packet, mut udp_payload) = (Vec::new(), Vec::new());
         frame.write(&mut packet).unwrap();
@@ -38,7 +38,7 @@ proptest! {
 
         let mut ip = frame.ip;
         if let Ip::V4(ip) = &mut ip {
-            ip.identification = told;
+            ip.identification = reported;
         }
         let read = Frame::read_udp(ip, frame.source_port, &udp_payload).unwrap();
         prop_assert_eq!(read.verify().unwrap(), frame);

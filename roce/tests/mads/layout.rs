@@ -26,7 +26,7 @@ fn every_bit_is_kept_but_those_without_a_field() {
     }
 }
 
-/// Of fields that are not whole bytes, in bits from the start of the data.
+/// The place of fields that are not whole bytes, in bits from the start of the data.
 fn without_field(attribute: CmAttribute) -> Vec<Range<usize>> {
     let bits = |byte: usize, bits: Range<usize>| 8 * byte + bits.start..8 * byte + bits.end;
     match attribute {

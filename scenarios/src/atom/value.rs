@@ -147,10 +147,10 @@ scenario!(device_does_what_its_attribute_says: "ATOM-10");
 fn device_does_what_its_attribute_says(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-10";
     let has_them = bench.query_device(bench.ctx_a())?.atomic_cap != AtomicCap::None;
-    let told = bench
+    let reported = bench
         .capabilities(bench.ctx_a())?
         .contains(Capabilities::ATOMICS);
-    check_eq!(RULE, told, has_them, "whether there are atomics");
+    check_eq!(RULE, reported, has_them, "whether there are atomics");
     for n in 0..2 {
         let options = if has_them {
             options()

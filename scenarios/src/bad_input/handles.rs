@@ -676,7 +676,7 @@ mod tests {
             Verb::Garble,
             Verb::Lab,
         ];
-        // Those of rdma_cm are called by `cm::event`.
+        // `cm::event` calls the verbs of rdma_cm.
         let of_cm = |verb: &Verb| format!("{verb:?}").starts_with("Cm");
         for verb in Verb::ALL.iter().filter(|verb| !of_cm(verb)) {
             let xrc = super::super::xrc::CALLS;

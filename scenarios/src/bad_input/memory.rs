@@ -69,7 +69,7 @@ const KEYS: [BadMemory; 3] = [
         local: Claim::one("MR-05"),
         receive: Claim::one("MR-05"),
         remote: Claim::one("MR-05"),
-        ..outside("is gone", 0)
+        ..outside("is deregistered", 0)
     },
 ];
 

@@ -87,25 +87,25 @@ fn reads_under_way_are_as_many_as_was_agreed(bench: &Bench<'_>) -> Result {
     };
     let (from, request) = cm_pair.ask(&asked)?;
     let data = conn_data(&request.param).rule("CM-61")?;
-    let told = (data.responder_resources, data.initiator_depth);
+    let reported = (data.responder_resources, data.initiator_depth);
     check_eq!(
         "CM-61",
-        told,
+        reported,
         (4, 2),
         "what the server is to have, and to ask for"
     );
     let answer = ConnParam {
-        responder_resources: told.0,
+        responder_resources: reported.0,
         initiator_depth: 1,
         ..ConnParam::new()
     };
     let link = cm_pair.accept(from, request.id, &answer)?;
     let [at_client, _] = link.established("CM-61")?;
     let data = conn_data(&at_client.param).rule("CM-61")?;
-    let told = (data.responder_resources, data.initiator_depth);
+    let reported = (data.responder_resources, data.initiator_depth);
     check_eq!(
         "CM-61",
-        told,
+        reported,
         (1, 4),
         "what the client is to have, and to ask for"
     );
@@ -285,10 +285,10 @@ fn most_is_as_many_as_the_device_has(bench: &Bench<'_>) -> Result {
     };
     let (end, request) = cm_pair.ask(&most).rule(RULE)?;
     let data = conn_data(&request.param)?;
-    let told = (data.initiator_depth, data.responder_resources);
+    let reported = (data.initiator_depth, data.responder_resources);
     check_eq!(
         RULE,
-        told,
+        reported,
         (has.max_qp_rd_atom, has.max_qp_init_rd_atom),
         "what the client has"
     );

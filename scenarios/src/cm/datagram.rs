@@ -83,9 +83,9 @@ fn client_hears_where_datagrams_go(bench: &Bench<'_>) -> Result {
     server.cm.accept(request.id, &ConnParam::new()).rule(RULE)?;
     let event = client.expect(Kind::Established, id, RULE)?;
     let data = ud_data(&event).rule(RULE)?;
-    let told = (data.qp_num, data.qkey, data.ah_attr.port_num);
+    let reported = (data.qp_num, data.qkey, data.ah_attr.port_num);
     let expected = (to.qp_num, RDMA_UDP_QKEY, bench.port());
-    check_eq!(RULE, told, expected, "number, Q_Key and port");
+    check_eq!(RULE, reported, expected, "number, Q_Key and port");
     for tag in 0..3 {
         from.fill(tag, LEN)?;
         to.recv(tag.into(), LEN)?;
@@ -254,10 +254,10 @@ fn joined_group_reaches_the_queue_pair(bench: &Bench<'_>) -> Result {
         let event = side.expect(Kind::MulticastJoin, *id, RULE)?;
         let data = ud_data(&event).rule(RULE)?.clone();
         check_eq!(RULE, event.status, 0, "the status");
-        let told = (data.qp_num, data.qkey, data.context);
+        let reported = (data.qp_num, data.qkey, data.context);
         check_eq!(
             RULE,
-            told,
+            reported,
             (MULTICAST_QPN, RDMA_UDP_QKEY, CONTEXT),
             "number, Q_Key, context"
         );

@@ -1,4 +1,4 @@
-//! Two sides that meet.
+//! Two sides that connect.
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
@@ -363,7 +363,7 @@ impl<'b> Link<'b> {
         [(client, self.cm_pair.id), (server, self.accepted)]
     }
 
-    /// Both sides hear that they are connected: what they hear, the client first.
+    /// Both sides are notified of the connection: returns their events, the client first.
     pub(super) fn established(&self, rule: impl Into<Claim>) -> Result<[CmEvent; 2]> {
         let rule = rule.into();
         let hears = |(side, id): (Side<'_>, CmId)| side.expect(CmEventType::Established, id, rule);
@@ -391,7 +391,7 @@ impl<'b> Link<'b> {
         Pair { a: b, b: a }.still_works(rule)
     }
 
-    /// Both sides disconnect, the client first, and hear of it.
+    /// Both sides disconnect, the client first, and are notified.
     pub(super) fn disconnect(&self, rule: impl Into<Claim>) -> Result {
         let rule = rule.into();
         let [(client, asks), (server, answers)] = self.ends();

@@ -185,7 +185,7 @@ fn listener_takes_what_comes_to_its_port(bench: &Bench<'_>) -> Result {
         "CM-25",
         event.status,
         NOBODY_LISTENS,
-        "the status when it is gone"
+        "the status when it is destroyed"
     );
     server.no_event("CM-26")
 }

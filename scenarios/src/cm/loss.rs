@@ -232,7 +232,7 @@ fn ids_of_a_device_that_goes_hear_of_it(bench: &Bench<'_>) -> Result {
         server.destroy(id).rule(RULE)?;
     }
     server.cm.destroy_event_channel(server.channel).rule(RULE)?;
-    // Those of others do not.
+    // Messages of others do not.
     let of_others = client.rest()?;
     let is_removal = |event: &verbs_api::cm::CmEvent| event.event == Kind::DeviceRemoval;
     let apart = client.verbs != server.verbs;

@@ -1,11 +1,11 @@
-//! rdma_cm: how sides meet, connect and part.
+//! rdma_cm: how sides find each other, connect and disconnect.
 //!
 //! Connections of InfiniBand and RoCE are made by messages of the CM to queue pair 1, those of
 //! iWARP over TCP. What is of the former alone needs `MODIFY_CONNECT`, which iWARP lacks.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `link` | two sides that meet |
+//! | `link` | two sides that connect |
 //! | `bind`, `resolve` | devices, addresses and ports; where they lead |
 //! | `listen`, `connect`, `refuse`, `part` | requests, connections, refusals, and the end |
 //! | `queue_pair` | states and attributes of queue pairs |

@@ -36,7 +36,7 @@ fn queue_pair_needs_an_id_that_is_bound_to_a_device(bench: &Bench<'_>) -> Result
         RULE,
         side.attr(id)?.qp,
         None,
-        "the queue pair when it is gone"
+        "the queue pair when it is destroyed"
     );
     none().map(drop)
 }
@@ -203,10 +203,10 @@ fn program_connects_queue_pairs_of_its_own(bench: &Bench<'_>) -> Result {
     }
     server.cm.accept(request.id, &param(&to)).rule("CM-34")?;
     let answer = client.expect(Kind::ConnectResponse, id, "CM-34")?;
-    let told = conn_data(&answer.param)?.qp_num;
+    let reported = conn_data(&answer.param)?.qp_num;
     check_eq!(
         "CM-34",
-        told,
+        reported,
         to.qp_num,
         "the number of the server's queue pair"
     );

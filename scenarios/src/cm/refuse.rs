@@ -31,7 +31,7 @@ fn request_where_nobody_listens_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(refused_client_hears_why: "CM-63", "CM-64"; needs CM);
-/// Its queue pair is in ERR when it hears of it, and not before.
+/// Its queue pair is in ERR when the event is read, and not before.
 fn refused_client_hears_why(bench: &Bench<'_>) -> Result {
     let cm_pair = CmPair::new(bench)?;
     let CmPair {

@@ -17,13 +17,13 @@ const RULE: &str = "CQ-OVR-04";
 fn told_once(bench: &Bench<'_>, end: &End<'_>) -> Result {
     let events = bench.async_events(end.context)?;
     let fatal = AsyncEvent::new(AsyncEventType::QpFatal, Element::Qp(end.qp));
-    let told = events.iter().filter(|event| **event == fatal).count();
+    let reported = events.iter().filter(|event| **event == fatal).count();
     let expected = match bench.behavior()?.overrun {
         Some(Overrun::Dead) => 1,
         Some(_) => 0,
         None => return Ok(()),
     };
-    check_eq!([RULE, "ASYNC-07"], told, expected, fatal.to_string());
+    check_eq!([RULE, "ASYNC-07"], reported, expected, fatal.to_string());
     Ok(())
 }
 

@@ -92,7 +92,7 @@ fn device_has_the_types_that_it_says(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-26";
     let context = bench.ctx_a();
     let device = bench.query_device(context)?;
-    let told = bench.capabilities(context)?;
+    let reported = bench.capabilities(context)?;
     let pd = bench.alloc_pd(context)?;
     for (mw_type, has_it, capability) in [
         (MwType::Type1, device.mem_window, Capabilities::MW_TYPE_1),
@@ -104,7 +104,7 @@ fn device_has_the_types_that_it_says(bench: &Bench<'_>) -> Result {
         (MwType::from(3), false, Capabilities::empty()),
         (MwType::from(0), false, Capabilities::empty()),
     ] {
-        let named = !capability.is_empty() && told.contains(capability);
+        let named = !capability.is_empty() && reported.contains(capability);
         check_eq!(RULE, named, has_it, format!("whether there is {mw_type}"));
         let allocated = bench.alloc_mw(pd, mw_type);
         if has_it {

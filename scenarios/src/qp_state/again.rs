@@ -307,14 +307,22 @@ fn each_connection_is_told_as_the_first(bench: &Bench<'_>) -> Result {
         bench.successes(b.end.recv_cq, 1)?;
         bench.successes(a.end.send_cq, 1)?;
         let events = bench.async_events(b.end.context)?;
-        let told = events
+        let reported = events
             .iter()
             .filter(|event| event.event_type == AsyncEventType::CommEst)
             .count();
         let case = format!("life {life}");
-        check!(RULE, told <= 1, "at most one event", "{told} ({case})");
+        check!(
+            RULE,
+            reported <= 1,
+            "at most one event",
+            "{reported} ({case})"
+        );
         let declared = bench.behavior()?.comm_est;
-        in_case(&case, bench.as_declared("QP-STATE-24", declared, told == 1))?;
+        in_case(
+            &case,
+            bench.as_declared("QP-STATE-24", declared, reported == 1),
+        )?;
         for qp in [&a, &b] {
             qp.go(QpState::Reset)?;
         }
@@ -334,10 +342,10 @@ fn wish_to_be_told_goes_with_the_reset(bench: &Bench<'_>) -> Result {
     bench.async_event(a.context).rule("QP-STATE-11")?;
     again(bench, &pair)?;
     bench.modify(a.qp, QpModify::to(QpState::Sqd))?;
-    let told = bench.get_async_event(a.context, Wait::Poll).is_ok();
+    let reported = bench.get_async_event(a.context, Wait::Poll).is_ok();
     match bench.behavior()?.sq_drained_always {
-        Some(always) => check_eq!(RULE, told, always, "told"),
-        None => check_eq!(RULE, told, false, "told"),
+        Some(always) => check_eq!(RULE, reported, always, "reported"),
+        None => check_eq!(RULE, reported, false, "reported"),
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ fn wait_for_rts(bench: &Bench<'_>, qp_type: QpType) -> Result {
 }
 
 scenario!(held_sends_run_before_later_ones: "QP-STATE-10"; needs MODIFY_CONNECT);
-/// The held sends run no later than with the next one, in front of it.
+/// The held sends run no later than with the next one, before it.
 fn held_sends_run_before_later_ones(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-10";
     let Pair { a, b } = bench.rc_pair()?;

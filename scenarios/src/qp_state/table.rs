@@ -212,9 +212,14 @@ scenario!(first_message_in_rtr_is_told_as_declared:
     "QP-STATE-24", "ASYNC-08"; needs MODIFY_CONNECT);
 fn first_message_in_rtr_is_told_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-24";
-    let told = established(bench, QpType::Rc)?;
-    check!([RULE, "ASYNC-08"], told <= 1, "at most one event", "{told}");
-    bench.as_declared(RULE, bench.behavior()?.comm_est, told == 1)
+    let reported = established(bench, QpType::Rc)?;
+    check!(
+        [RULE, "ASYNC-08"],
+        reported <= 1,
+        "at most one event",
+        "{reported}"
+    );
+    bench.as_declared(RULE, bench.behavior()?.comm_est, reported == 1)
 }
 
 scenario!(first_datagram_in_rtr_is_not_told: "QP-STATE-24"; needs UD, MODIFY_CONNECT);

@@ -167,7 +167,7 @@ fn inline_data_is_taken_at_the_post(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(inline_data_is_taken_at_the_post_however_long_it_waits: "SQ-08"; needs RNR);
-/// Both a send and the write in front of it wait until the peer has a receive for another.
+/// Both a send and the write before it wait until the peer has a receive for another.
 fn inline_data_is_taken_at_the_post_however_long_it_waits(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = inline_pair(bench)?;
     let post = |wr: SendWr<'_>, tag| -> Result {

@@ -71,10 +71,10 @@ fn receives_are_not_flushed_with_a_qp(bench: &Bench<'_>) -> Result {
 fn last_is_told(bench: &Bench<'_>, pair: &Pair<'_>, rule: &'static str) -> Result {
     let last = AsyncEvent::new(AsyncEventType::QpLastWqeReached, Element::Qp(pair.b.qp));
     let events = bench.async_events(pair.b.context)?;
-    let told = events.iter().filter(|event| **event == last).count();
+    let reported = events.iter().filter(|event| **event == last).count();
     check!(
         [rule, "ASYNC-02"],
-        told == 1,
+        reported == 1,
         format!("{last}, once"),
         "events: {events:?}"
     );
@@ -137,7 +137,7 @@ fn receive_under_way_is_flushed_before_the_last_is_told(bench: &Bench<'_>) -> Re
 }
 
 scenario!(reset_qp_gives_back_the_slot_it_had_taken: "SRQ-04", "SRQ-14"; needs SRQ, LAB);
-/// Its receive is gone without a completion; the others and their slots are not.
+/// Its receive is used without a completion; the others and their slots are not.
 fn reset_qp_gives_back_the_slot_it_had_taken(bench: &Bench<'_>) -> Result {
     for destroyed in [false, true] {
         let shared = Shared::new(bench, 4)?;

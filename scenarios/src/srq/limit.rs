@@ -97,11 +97,11 @@ fn limit_above_the_size_is_refused(bench: &Bench<'_>) -> Result {
     let most = shared.max_wr()?;
     for armed in [0, 2, most] {
         shared.set_limit(armed).rule(RULE)?;
-        let before = shared.told()?;
+        let before = shared.reported()?;
         for limit in [most + 1, u32::MAX] {
             let refused = expect_err(shared.set_limit(limit), ErrorKind::Invalid, RULE);
             in_case(&format!("limit {limit}"), refused.map(drop))?;
-            check_eq!(RULE, shared.told()?, before, "what a query tells");
+            check_eq!(RULE, shared.reported()?, before, "what a query tells");
         }
     }
     Ok(())

@@ -144,22 +144,27 @@ impl<'b> Shared<'b> {
     /// The number of receives it has room for: as a query reports, or else as it was created.
     fn max_wr(&self) -> Result<u32> {
         let made = self.bench.srq_init(self.srq)?.attr;
-        Ok(self.told()?.unwrap_or(made).max_wr)
+        Ok(self.reported()?.unwrap_or(made).max_wr)
     }
 
     /// What a query tells, on devices that have it.
-    fn told(&self) -> Result<Option<SrqAttr>> {
+    fn reported(&self) -> Result<Option<SrqAttr>> {
         match self.bench.query_srq(self.srq) {
             Err(error) if error.kind() == ErrorKind::NotSupported => Ok(None),
-            told => Ok(Some(told?)),
+            reported => Ok(Some(reported?)),
         }
     }
 
     /// A query tells this limit, if there is one.
     fn tells_limit(&self, limit: u32, rule: &'static str) -> Result {
-        match self.told()? {
-            Some(told) => {
-                check_eq!(rule, told.srq_limit, limit, "the limit that a query tells");
+        match self.reported()? {
+            Some(reported) => {
+                check_eq!(
+                    rule,
+                    reported.srq_limit,
+                    limit,
+                    "the limit that a query tells"
+                );
                 Ok(())
             }
             None => Ok(()),

@@ -19,7 +19,7 @@ const BAD: [ErrorKind; 2] = [ErrorKind::Invalid, ErrorKind::NotSupported];
 scenario!(size_changes_or_is_refused_as_not_supported: "SRQ-09"; needs SRQ);
 fn size_changes_or_is_refused_as_not_supported(bench: &Bench<'_>) -> Result {
     let shared = Shared::new(bench, 8)?;
-    let before = shared.told()?;
+    let before = shared.reported()?;
     let capabilities = bench.capabilities(shared.context)?;
     let can = capabilities.contains(Capabilities::SRQ_RESIZE);
     let wanted = shared.max_wr()? + 10;
@@ -34,7 +34,7 @@ fn size_changes_or_is_refused_as_not_supported(bench: &Bench<'_>) -> Result {
         );
     } else {
         expect_err_among(shared.resize(wanted), &CANNOT, RULE)?;
-        check_eq!(RULE, shared.told()?, before, "what a query tells");
+        check_eq!(RULE, shared.reported()?, before, "what a query tells");
     }
     let pair = shared.pair(PairOptions::default())?;
     shared.post([5])?;
@@ -92,11 +92,11 @@ fn resize_below_what_is_posted_is_refused(bench: &Bench<'_>) -> Result {
     let shared = Shared::new(bench, 40)?;
     let pair = shared.pair(PairOptions::default())?;
     shared.post(0..40)?;
-    let before = shared.told()?;
+    let before = shared.reported()?;
     for size in [1, 20] {
         let refused = expect_err_among(shared.resize(size), &BAD, RULE);
         in_case(&format!("to {size}"), refused.map(drop))?;
-        check_eq!(RULE, shared.told()?, before, "what a query tells");
+        check_eq!(RULE, shared.reported()?, before, "what a query tells");
     }
     for wr_id in 0..40 {
         shared.takes(&pair, wr_id as u8, wr_id, RULE)?;
@@ -113,7 +113,7 @@ fn bad_attribute_among_good_ones_changes_none(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-10";
     let shared = Shared::new(bench, 8)?;
     shared.set_limit(2)?;
-    let before = shared.told()?;
+    let before = shared.reported()?;
     let most = bench.query_device(shared.context)?.max_srq_wr;
     for (max_wr, srq_limit) in [(most + 1, 3), (shared.max_wr()?, u32::MAX)] {
         let attr = SrqAttr {
@@ -125,7 +125,7 @@ fn bad_attribute_among_good_ones_changes_none(bench: &Bench<'_>) -> Result {
         let changed = bench.modify_srq(shared.srq, &attr, both);
         let refused = expect_err_among(changed, &BAD, RULE);
         in_case(&format!("{attr:?}"), refused.map(drop))?;
-        check_eq!(RULE, shared.told()?, before, "what a query tells");
+        check_eq!(RULE, shared.reported()?, before, "what a query tells");
     }
     // The earlier limit still applies.
     let pair = shared.pair(PairOptions::default())?;

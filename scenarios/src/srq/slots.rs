@@ -71,8 +71,8 @@ impl<'b> Slots<'b> {
         Ok(())
     }
 
-    /// Of `completed` receives, the number whose slots are free, and the number whose slots will
-    /// be.
+    /// The number of slots that are free after `completed` receives, and the number that will be
+    /// free later.
     fn now_or_later(&self, completed: u64) -> (u64, u64) {
         if self.at_completion {
             (completed, 0)

@@ -45,7 +45,7 @@ fn packets_of(bench: &Bench<'_>, class: PacketClass) -> Vec<(u32, Duration)> {
     seen.collect()
 }
 
-/// The requests, as above, without their times.
+/// The requests, as [`packets_of`] returns them, without their times.
 fn requests(bench: &Bench<'_>) -> Vec<u32> {
     let packets = packets_of(bench, PacketClass::Request);
     packets.into_iter().map(|(place, _)| place).collect()
@@ -158,7 +158,7 @@ fn read_that_is_tried_again_asks_for_what_is_missing(bench: &Bench<'_>) -> Resul
 }
 
 scenario!(each_lost_response_is_noticed_by_the_next: "TMR-19", "RDMA-23"; needs RDMA_READ, LAB);
-/// Of five responses the second is lost, and the fourth when they come again.
+/// The second of five responses is lost, and the fourth when they come again.
 fn each_lost_response_is_noticed_by_the_next(bench: &Bench<'_>) -> Result {
     const LEN: u32 = 5 * 256;
     let Pair { a, b } = small(bench, 7)?;

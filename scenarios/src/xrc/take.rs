@@ -177,7 +177,7 @@ fn solicited_message_fires_at_the_cq_of_its_srq(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(number_of_an_srq_that_is_gone_names_no_other: "XRC-10", "XRC-04"; needs XRC, LAB);
-/// Many others take the room of many that are gone.
+/// Many others take the room of many destroyed ones.
 fn number_of_an_srq_that_is_gone_names_no_other(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-10";
     const MANY: usize = 150;
@@ -226,14 +226,14 @@ fn srq_that_is_none_of_the_domain_is_an_error(bench: &Bench<'_>) -> Result {
     let number_of_gone = bench.srq_num(gone)?;
     bench.destroy_srq(gone, bench.wait())?;
     for kind in [Kind::Send, Kind::Write] {
-        for what in ["another domain's", "one that is gone", "0", "of 24 ones"] {
+        for what in ["another domain's", "a destroyed one", "0", "of 24 ones"] {
             let a = bench.end(bench.ctx_a(), options())?;
             let b = bench.xrc_end(xrcd, None, options())?;
             let Pair { a, b } = bench.connect(a, b, options())?;
             let number = match what {
                 "0" => 0,
                 "of 24 ones" => 0x00ff_ffff,
-                "one that is gone" => number_of_gone,
+                "a destroyed one" => number_of_gone,
                 _ => of_stranger,
             };
             for end in [&stranger, &b] {

@@ -69,7 +69,7 @@ fn number_that_is_none_of_the_domain_is_refused(bench: &Bench<'_>) -> Result {
         ("above 24 bits", own, number | 1 << 24),
         ("of a qp of RC", own, rc.qp_num),
         ("of a sender", own, sender.qp_num),
-        ("of one that is gone", own, number_of_gone),
+        ("of a destroyed one", own, number_of_gone),
     ] {
         let kinds = [ErrorKind::Invalid, ErrorKind::NotFound];
         let opened = expect_err_among(bench.open_qp(xrcd, number), &kinds, RULE);
@@ -249,7 +249,7 @@ fn drained_target_is_told_if_that_was_asked_for(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(target_outlives_the_srq_of_its_last_message: "QP-STATE-25", "QP-DESTROY-01"; needs XRC);
-/// It is reset, and goes, when the SRQ and its domain of memory are gone.
+/// It is reset and destroyed after the SRQ and its protection domain.
 fn target_outlives_the_srq_of_its_last_message(bench: &Bench<'_>) -> Result {
     for is_reset in [true, false] {
         let pair = bench.pair(PairOptions::of(QpType::XrcSend))?;

@@ -83,13 +83,13 @@ fn rules_on_what_cannot_fail_in_c_are_refused() {
         let rule =
             format!("[[rule]]\nkind = \"call\"\nverb = \"{verb}\"\nerror = \"EIO\"\nnth = 1\n");
         fs::write(&path, rule).unwrap();
-        let told = config("", &[("VERBSIM_FAULTS", path.to_str().unwrap())]);
+        let reported = config("", &[("VERBSIM_FAULTS", path.to_str().unwrap())]);
         fs::remove_file(&path).unwrap();
-        match told {
+        match reported {
             Ok(_) => assert!(can, "{verb}"),
-            Err(told) => assert!(
-                !can && told.contains(verb) && told.contains("rule 1"),
-                "{told}"
+            Err(reported) => assert!(
+                !can && reported.contains(verb) && reported.contains("rule 1"),
+                "{reported}"
             ),
         }
     }

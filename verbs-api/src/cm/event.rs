@@ -11,11 +11,11 @@ c_enum! {
     CmEventType {
         /// The address is resolved.
         AddrResolved = 0, "ADDR_RESOLVED";
-        /// It is not.
+        /// The address was not resolved.
         AddrError = 1, "ADDR_ERROR";
         /// The route is resolved.
         RouteResolved = 2, "ROUTE_RESOLVED";
-        /// It is not.
+        /// The route was not resolved.
         RouteError = 3, "ROUTE_ERROR";
         /// A client asks for a connection: the event has a new id.
         ConnectRequest = 4, "CONNECT_REQUEST";
@@ -31,15 +31,15 @@ c_enum! {
         Established = 9, "ESTABLISHED";
         /// The connection has ended.
         Disconnected = 10, "DISCONNECTED";
-        /// The device is gone.
+        /// The device was removed.
         DeviceRemoval = 11, "DEVICE_REMOVAL";
         /// The group is joined.
         MulticastJoin = 12, "MULTICAST_JOIN";
-        /// It is not.
+        /// The group was not joined.
         MulticastError = 13, "MULTICAST_ERROR";
         /// The address of the device's interface has changed.
         AddrChange = 14, "ADDR_CHANGE";
-        /// Nothing of an ended connection is under way any more.
+        /// No packet of an ended connection is in flight any more.
         TimewaitExit = 15, "TIMEWAIT_EXIT";
         /// Names and services are resolved (`rdma_resolve_addrinfo`).
         AddrinfoResolved = 16, "ADDRINFO_RESOLVED";
@@ -58,13 +58,13 @@ pub struct CmEvent {
     pub id: CmId,
     /// The listener that a request came to.
     pub listen_id: Option<CmId>,
-    /// What happened.
+    /// The kind of event.
     pub event: CmEventType,
     /// 0, a negative errno value, or the reason of a refusal.
     pub status: i32,
     /// Further parameters of the event.
     pub param: CmParam,
-    /// How the backend tells it from others.
+    /// Identifies the event to the backend.
     pub token: u64,
 }
 
@@ -100,11 +100,11 @@ impl fmt::Display for CmEvent {
     }
 }
 
-/// What an event tells besides (the union `param`).
+/// The further parameters of an event (the union `param`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CmParam {
-    /// Nothing.
+    /// No parameters.
     #[default]
     None,
     /// About a connection.
@@ -128,16 +128,16 @@ impl CmParam {
     }
 }
 
-/// What the peer says of a connection (`struct rdma_conn_param`). The default, for backends to fill
-/// in, is all zero.
+/// The peer's parameters of a connection (`struct rdma_conn_param`). The default, for backends to
+/// fill in, is all zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnData {
     /// The peer's own bytes.
     pub private_data: Vec<u8>,
-    /// What to have here: the peer's initiator depth (CM-61).
+    /// The value for this side: the peer's initiator depth (CM-61).
     pub responder_resources: u8,
-    /// What may be under way from here: the peer's responder resources (CM-61).
+    /// The value for this side: the peer's responder resources (CM-61).
     pub initiator_depth: u8,
     /// The peer's hardware has flow control.
     pub flow_control: u8,
@@ -160,10 +160,10 @@ pub struct UdData {
     /// The value given to [`Cm::join_multicast`](super::Cm::join_multicast), which C has instead of
     /// private data.
     pub context: u64,
-    /// What to make an address handle of.
+    /// The attributes for an address handle.
     pub ah_attr: AhAttr,
     /// The number of the QP.
     pub qp_num: u32,
-    /// Its Q_Key.
+    /// The Q_Key.
     pub qkey: u32,
 }

@@ -7,7 +7,7 @@ use crate::device::Gid;
 use crate::handle::{CmChannel, Context, Pd, Qp};
 
 c_enum! {
-    /// What the port of an id is one of (`enum rdma_port_space`).
+    /// The port spaces (`enum rdma_port_space`).
     PortSpace {
         /// Multicast of IP over InfiniBand.
         Ipoib = 0x0002, "IPOIB";
@@ -36,7 +36,7 @@ pub struct CmIdAttr {
     pub channel: CmChannel,
     /// The caller's own value.
     pub context: u64,
-    /// Of which kind its port is.
+    /// The port space.
     pub ps: PortSpace,
     /// The device, once it is bound to one.
     pub verbs: Option<Context>,
@@ -66,7 +66,7 @@ pub struct CmIdAttr {
 pub enum CmOption {
     /// The type of service of its packets (`RDMA_OPTION_ID_TOS`).
     Tos(u8),
-    /// Its port may be that of another id that says the same (`RDMA_OPTION_ID_REUSEADDR`).
+    /// Allows the port of another id with this option (`RDMA_OPTION_ID_REUSEADDR`).
     ReuseAddr(bool),
     /// Bound to the unspecified address of IPv6, it does not take requests of IPv4
     /// (`RDMA_OPTION_ID_AFONLY`).

@@ -52,7 +52,7 @@ pub trait Cm: Send + Sync {
     /// that are bound to a device have the same.
     fn cm_devices(&self) -> Result<Vec<Context>>;
 
-    /// Makes an event channel (`rdma_create_event_channel`).
+    /// Creates an event channel (`rdma_create_event_channel`).
     ///
     /// # Errors
     /// `TooManyFiles`; `NoDevice` if the machine has no rdma_cm.
@@ -64,7 +64,7 @@ pub trait Cm: Send + Sync {
     /// `Busy` while an id has it: the C library does not look.
     fn destroy_event_channel(&self, channel: CmChannel) -> Result<()>;
 
-    /// Makes an id whose events go to `channel` (`rdma_create_id`). `context` is the caller's own
+    /// Creates an id whose events go to `channel` (`rdma_create_id`). `context` is the caller's own
     /// value; ids of requests have that of their listener (CM-24).
     fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId>;
 
@@ -122,9 +122,9 @@ pub trait Cm: Send + Sync {
 
     // Queue pairs
 
-    /// Makes a QP for an id that is bound to a device (`rdma_create_qp`): in INIT, or in RTS if it
-    /// is of UD (CM-30). From then on calls on the id change its state. Without `pd` it is of the
-    /// protection domain of [`query_id`](Self::query_id).
+    /// Creates a QP for an id that is bound to a device (`rdma_create_qp`): in INIT, or in RTS if
+    /// it is of UD (CM-30). From then on calls on the id change its state. Without `pd` it is of
+    /// the protection domain of [`query_id`](Self::query_id).
     ///
     /// # Errors
     /// `Invalid` for an id that is bound to no device or has a QP, and for objects of another
@@ -138,7 +138,7 @@ pub trait Cm: Send + Sync {
     /// `Invalid` if it has none.
     fn destroy_cm_qp(&self, id: CmId, wait: Wait) -> Result<()>;
 
-    /// What to set a QP of one's own to for this state (`rdma_init_qp_attr`), for programs that
+    /// The attributes to set on a QP for this state (`rdma_init_qp_attr`), for programs that
     /// make their QPs by [`Verbs::create_qp`](crate::Verbs::create_qp) (CM-36).
     ///
     /// # Errors

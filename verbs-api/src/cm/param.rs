@@ -1,9 +1,9 @@
 //! What a connection is asked for with.
 
-/// As many resources as the device has.
+/// The device's maximum of resources.
 pub const RDMA_MAX_RESP_RES: u8 = 0xff;
 
-/// As many requests as the device can have under way.
+/// The device's maximum of outstanding requests.
 pub const RDMA_MAX_INIT_DEPTH: u8 = 0xff;
 
 /// The Q_Key of datagrams that are addressed by rdma_cm.
@@ -24,7 +24,7 @@ pub mod private_data {
     pub const SIDR_REP: usize = 136;
 }
 
-/// What `rdma_connect` and `rdma_accept` take (`struct rdma_conn_param`).
+/// The arguments of `rdma_connect` and `rdma_accept` (`struct rdma_conn_param`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnParam<'a> {
     /// The program's own bytes for the peer ([`private_data`]).

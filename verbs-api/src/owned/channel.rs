@@ -102,8 +102,8 @@ impl CompChannel {
     /// over after an event whose completions another thread took.
     ///
     /// # Errors
-    /// Those of [`get_event`](Self::get_event), of polling and of arming. After the error of one CQ
-    /// the next call goes on with the others.
+    /// The errors of [`get_event`](Self::get_event), of polling and of arming. After the error of
+    /// one CQ the next call goes on with the others.
     pub fn wait(&self, wait: Wait) -> Result<Option<Completions>> {
         loop {
             while let Some(cq) = self.next_listed() {

@@ -37,11 +37,11 @@ const BATCH: usize = 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Completion<W = Wc> {
-    /// What the device says.
+    /// The completion of the device.
     pub wc: W,
     /// The program's own value for the queue pair
-    /// ([`QpBuilder::qp_context`](super::QpBuilder::qp_context)), even if the queue pair is gone. 0
-    /// for an XRC_RECV queue pair, and for work posted by a raw handle.
+    /// ([`QpBuilder::qp_context`](super::QpBuilder::qp_context)), even if the queue pair was
+    /// destroyed. 0 for an XRC_RECV queue pair, and for work posted by a raw handle.
     ///
     /// For a receive of an SRQ it is found by the number of the queue pair. If a device gives that
     /// number to another queue pair before the completions of the destroyed one are polled, they
@@ -96,7 +96,7 @@ impl Completions {
         &self.cq
     }
 
-    /// Those not taken yet.
+    /// The completions that were not taken yet.
     pub fn as_slice(&self) -> &[Completion] {
         &self.all[self.next..self.end]
     }

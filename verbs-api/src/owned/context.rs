@@ -20,7 +20,7 @@ use crate::verbs::Verbs;
 use crate::xrc::XrcdInit;
 
 /// An open device, and the backend it belongs to. It is closed when its last clone and the last
-/// object made from it are gone, unless it is one of [`Cm`](super::Cm).
+/// object created from it are dropped, unless it belongs to a [`Cm`](super::Cm).
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -48,7 +48,7 @@ struct Objects {
 }
 
 impl Context {
-    /// Opens the device called `name` ([`Verbs::open_device`]).
+    /// Opens the device with this name ([`Verbs::open_device`]).
     ///
     /// # Errors
     /// `NoDevice` if there is none of that name; `TooManyFiles`.
@@ -57,7 +57,7 @@ impl Context {
         Ok(Self::new(verbs, handle, false))
     }
 
-    /// That of the ids of a device, which rdma_cm has opened.
+    /// The context of the ids of a device, which rdma_cm has opened.
     pub(super) fn of_ids(verbs: Arc<dyn Verbs>, handle: handle::Context) -> Self {
         Self::new(verbs, handle, true)
     }
@@ -93,17 +93,17 @@ impl Context {
         self.verbs().query_pkey(self.handle(), port, index)
     }
 
-    /// What the device can do ([`Verbs::capabilities`]).
+    /// The capabilities of the device ([`Verbs::capabilities`]).
     pub fn capabilities(&self) -> Result<Capabilities> {
         self.verbs().capabilities(self.handle())
     }
 
-    /// Makes a protection domain ([`Verbs::alloc_pd`]).
+    /// Creates a protection domain ([`Verbs::alloc_pd`]).
     pub fn alloc_pd(&self) -> Result<Pd> {
         Pd::alloc(self)
     }
 
-    /// Makes a completion channel ([`Verbs::create_comp_channel`]).
+    /// Creates a completion channel ([`Verbs::create_comp_channel`]).
     ///
     /// # Errors
     /// `TooManyFiles`, `NoMemory`.
@@ -111,7 +111,7 @@ impl Context {
         CompChannel::create(self)
     }
 
-    /// Starts to make a CQ of at least `cqe` entries.
+    /// Begins to create a CQ of at least `cqe` entries.
     pub fn cq(&self, cqe: u32) -> CqBuilder<'_> {
         CqBuilder::new(self, cqe)
     }
@@ -136,11 +136,11 @@ impl Context {
         self.0.handle
     }
 
-    /// Closes the device (`ibv_close_device`). Unlike dropping, it reports why if it cannot.
+    /// Closes the device (`ibv_close_device`). Unlike dropping, it returns an error on failure.
     ///
     /// # Errors
-    /// `Busy` while a clone or an object of it lives, and for a context of [`Cm`](super::Cm), which
-    /// stays open; those of the verb. The context comes back with the error.
+    /// `Busy` while a clone or an object of it exists, and for a context of [`Cm`](super::Cm),
+    /// which stays open; the errors of the verb. The error returns the context.
     pub fn close(self) -> Result<(), DestroyError<Self>> {
         let closed = match Arc::strong_count(&self.0) {
             1 if self.0.of_ids => {
@@ -220,7 +220,7 @@ impl Context {
         self.0.objects.lock().srqs.get(&srq)?.upgrade().map(Srq)
     }
 
-    /// The XRC_RECV QP of this handle, as above.
+    /// The XRC_RECV QP of this handle, unless it has been dropped or is not of this layer.
     pub(super) fn find_xrc_recv_qp(&self, qp: handle::Qp) -> Option<XrcRecvQp> {
         let objects = self.0.objects.lock();
         objects.xrc_recv_qps.get(&qp)?.upgrade().map(XrcRecvQp)

@@ -72,7 +72,7 @@ impl Drop for Parts {
     }
 }
 
-/// Makes a CQ: [`Context::cq`].
+/// Creates a CQ: [`Context::cq`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is made before `create`"]
 pub struct CqBuilder<'a> {
@@ -96,8 +96,8 @@ impl<'a> CqBuilder<'a> {
         }
     }
 
-    /// With events delivered on `channel`. Default: no channel; the CQ is polled, and cannot be
-    /// waited for.
+    /// Delivers events on `channel`. Default: no channel; the CQ is polled, and threads cannot wait
+    /// for it.
     pub fn channel(self, channel: &'a CompChannel) -> Self {
         Self {
             channel: Some(channel),
@@ -105,12 +105,12 @@ impl<'a> CqBuilder<'a> {
         }
     }
 
-    /// With a value of the program's own: [`Cq::cq_context`]. Default: 0.
+    /// A value of the program: [`Cq::cq_context`]. Default: 0.
     pub fn cq_context(self, cq_context: u64) -> Self {
         Self { cq_context, ..self }
     }
 
-    /// With a completion vector. Default: 0.
+    /// The completion vector. Default: 0.
     pub fn comp_vector(self, comp_vector: u32) -> Self {
         Self {
             comp_vector,
@@ -118,9 +118,9 @@ impl<'a> CqBuilder<'a> {
         }
     }
 
-    /// As an extended CQ ([`Verbs::create_cq_ex`](crate::Verbs::create_cq_ex)), whose completions
-    /// have these fields when they come by [`Cq::iterate`]. The number of the QP is always among
-    /// them. Default: an ordinary one.
+    /// Creates an extended CQ ([`Verbs::create_cq_ex`](crate::Verbs::create_cq_ex)), whose
+    /// completions have these fields when they are read by [`Cq::iterate`]. The number of the QP is
+    /// always among them. Default: an ordinary CQ.
     pub fn extended(self, wc_flags: WcFields, flags: CqFlags) -> Self {
         Self {
             extended: Some((wc_flags | WcFields::QP_NUM, flags)),
@@ -128,7 +128,7 @@ impl<'a> CqBuilder<'a> {
         }
     }
 
-    /// Makes it ([`Verbs::create_cq`](crate::Verbs::create_cq)).
+    /// Creates the CQ ([`Verbs::create_cq`](crate::Verbs::create_cq)).
     ///
     /// # Errors
     /// `Invalid` for a size below 1 or above `max_cqe`, for a completion vector that does not
@@ -182,12 +182,12 @@ impl<'a> CqBuilder<'a> {
 }
 
 impl Cq {
-    /// The context it was made from.
+    /// The context it was created from.
     pub fn context(&self) -> &Context {
         &self.0.context
     }
 
-    /// The channel its events are delivered on.
+    /// The channel on which its events are delivered.
     pub fn channel(&self) -> Option<&CompChannel> {
         self.0.channel.as_ref()
     }
@@ -208,7 +208,8 @@ impl Cq {
         self.context().verbs().resize_cq(self.handle(), cqe)
     }
 
-    /// Takes the oldest completions (`ibv_poll_cq`), at most 16; none if there is none.
+    /// Takes the oldest completions (`ibv_poll_cq`), at most 16. The result is empty if there are
+    /// none.
     ///
     /// ```
     /// # use verbs_api::{Result, WcStatus, owned::Cq};
@@ -225,22 +226,21 @@ impl Cq {
     /// released. A completion of work posted by a raw handle is passed on unchanged.
     ///
     /// # Errors
-    /// Those of [`Verbs::poll_cq`](crate::Verbs::poll_cq): after an overrun, for instance.
+    /// The errors of [`Verbs::poll_cq`](crate::Verbs::poll_cq): after an overrun, for instance.
     pub fn poll(&self) -> Result<Completions> {
         Completions::fill(self, |wcs| self.poll_into(wcs))
     }
 
-    /// Writes the oldest completions to the start of `completions`, and returns how many. Otherwise
-    /// as [`poll`](Self::poll).
+    /// Writes the oldest completions to the start of `completions`, and returns their number.
+    /// Otherwise the same as [`poll`](Self::poll).
     pub fn poll_into(&self, completions: &mut [Completion]) -> Result<usize> {
         let mut released = Released::new();
         let mut state = self.0.state.lock();
         self.0.poll(&mut state, completions, &mut released)
     }
 
-    /// Starts an iteration over the completions that are there. While it lives, other polls of the
-    /// CQ fail with `Usage`, and its QPs stay as they are: those that are dropped are destroyed
-    /// later.
+    /// Starts an iteration over the present completions. While it lives, other polls of the CQ fail
+    /// with `Usage`, and its QPs are not destroyed: those that are dropped are destroyed later.
     ///
     /// ```
     /// # use verbs_api::{Result, owned::Cq};
@@ -253,7 +253,7 @@ impl Cq {
     /// # }
     /// ```
     ///
-    /// Completions are as [`poll`](Self::poll) gives them. The first item is an error if the CQ is
+    /// The completions are those of [`poll`](Self::poll). The first item is an error if the CQ is
     /// not [extended](CqBuilder::extended), or if completions of an earlier poll were not taken.
     pub fn iterate(&self) -> Iteration<'_> {
         Iteration::new(self)
@@ -287,9 +287,8 @@ impl Cq {
         self.context().try_kept_again();
     }
 
-    /// Waits for completions. Returns some, or `None` if none comes in the time that `wait` gives.
-    /// It is for a CQ that has its channel to itself; [`CompChannel::wait`] is for several CQs on
-    /// one channel.
+    /// Waits for completions. Returns some, or `None` if none comes within `wait`. Use it for a CQ
+    /// that is alone on its channel, and [`CompChannel::wait`] for several CQs on one channel.
     ///
     /// ```no_run
     /// # use verbs_api::{Result, Wait, owned::Cq};
@@ -303,14 +302,14 @@ impl Cq {
     /// # }
     /// ```
     ///
-    /// The order matters. It is: poll; if there is nothing, arm, and *poll again*, since a
-    /// completion that came before the arming makes no event (CQ-ARM-03); only then wait for the
-    /// event; acknowledge it; start over. When it gives `None`, the CQ is armed and no event is
-    /// queued, so the next completion makes the channel readable.
+    /// The order matters. `wait` polls; if the CQ is empty, it arms and *polls again*, because a
+    /// completion from before the arming makes no event (CQ-ARM-03). Only then does it wait for the
+    /// event, acknowledge it, and start over. When it returns `None`, the CQ is armed and no event
+    /// is queued, so the next completion makes the channel readable.
     ///
-    /// Several threads may wait. Each gets what it polled, and should wait again or poll until the
-    /// CQ is empty: the others sleep until the next completion comes. [`Wait::For`] starts over
-    /// after an event whose completions another thread took.
+    /// Several threads may wait. Each gets the completions that it polled, and should wait again or
+    /// poll until the CQ is empty: the others sleep until the next completion comes. [`Wait::For`]
+    /// starts over after an event whose completions another thread took.
     ///
     /// # Errors
     /// In the simulator `Stalled` if nothing can bring a completion any more. `Invalid` without a
@@ -338,8 +337,8 @@ impl Cq {
         }
     }
 
-    /// Asks for one notification ([`Verbs::req_notify_cq`](crate::Verbs::req_notify_cq)), for
-    /// programs that handle events themselves; the waits of this layer do this already.
+    /// Requests one notification ([`Verbs::req_notify_cq`](crate::Verbs::req_notify_cq)), for
+    /// programs that handle events themselves; [`wait`](Self::wait) does this already.
     #[track_caller]
     pub fn req_notify(&self, arm: Arm) -> Result<()> {
         let _standing = Standing::at(Site::here());

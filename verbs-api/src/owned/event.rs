@@ -19,7 +19,7 @@ pub struct AsyncEvent {
     context: Context,
 }
 
-/// What an asynchronous event is about.
+/// The subject of an asynchronous event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Element {
@@ -38,12 +38,12 @@ pub enum Element {
 }
 
 impl AsyncEvent {
-    /// What happened.
+    /// The kind of event.
     pub fn event_type(&self) -> AsyncEventType {
         self.raw.event_type
     }
 
-    /// To what.
+    /// The object, port or device that it is about.
     pub fn element(&self) -> &Element {
         &self.element
     }

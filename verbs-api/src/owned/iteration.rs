@@ -21,11 +21,11 @@ pub struct Iteration<'a> {
 pub(super) enum Position {
     /// `ibv_start_poll` has not been called.
     Before,
-    /// It has come to a completion.
+    /// It is at a completion.
     Inside,
     /// There was no further one, or an error; `ibv_end_poll` has to be called.
     AtEnd,
-    /// Nothing is open any more.
+    /// No iteration is open.
     Over,
 }
 

@@ -123,7 +123,7 @@ pub(super) fn still_held(verb: Verb, object: impl fmt::Display, others: usize) -
 
 /// An object that could not be destroyed when it was dropped.
 pub(super) trait Remains: Send + Sync {
-    /// Tries again; whether the object is gone.
+    /// Tries again; returns whether the object was destroyed.
     fn is_gone(&self) -> bool;
 }
 

@@ -4,8 +4,9 @@
 //! verbs applies here. This layer adds:
 //!
 //! - **Life.** A value is a handle that can be cloned. Its object is destroyed when its last clone
-//!   is gone, and so are all objects made from it, all work that uses it and all its events. So a
-//!   program may drop everything in any order. `destroy` acts at once, or says what is in the way.
+//!   is dropped, and so are all objects created from it, all work that uses it and all its events.
+//!   So a program may drop everything in any order. `destroy` acts at once, or reports the
+//!   obstacle.
 //! - **Memory.** The backend owns a region's bytes; the program copies them. Posted work holds the
 //!   regions and address handles it uses until its completion is polled. Safe code cannot make a
 //!   device write to memory that is freed or borrowed; registering the caller's own memory is
@@ -14,11 +15,11 @@
 //!   ([`Completion::qp_context`]). The program may choose both freely, and let any number of QPs
 //!   share a CQ. Completions come as an iterator, or in a buffer of the caller's.
 //! - **Waiting.** [`Cq::wait`] and [`CompChannel::wait`] arm, poll again, wait and acknowledge in
-//!   the order that loses no completion.
-//! - **Meeting.** [`Cm`] has listeners, requests, routes and connections, each with events and a
+//!   the order that never loses a completion.
+//! - **Connecting.** [`Cm`] has listeners, requests, routes and connections, each with events and a
 //!   descriptor of its own.
 //!
-//! | object | made by | holds |
+//! | object | created by | holds |
 //! |---|---|---|
 //! | [`Context`] | [`Context::open`] | the backend |
 //! | [`Pd`] | [`Context::alloc_pd`] | its context |

@@ -86,15 +86,15 @@ impl Mr {
         self.0.attr.rkey
     }
 
-    /// The place at `offset`, for a peer's RDMA Write or Read. It holds nothing: when the region is
-    /// gone, the peer's work fails with `REM_ACCESS_ERR`.
+    /// The address and key at `offset`, for a peer's RDMA Write or Read. It holds nothing: when the
+    /// region is deregistered, the peer's work fails with `REM_ACCESS_ERR`.
     pub fn remote(&self, offset: usize) -> Remote {
         self.0.attr.remote(offset as u64)
     }
 
     /// A part of the region, for a work request. Posting checks that the region has these bytes.
     ///
-    /// It borrows the region, so it cannot name one that is gone:
+    /// It borrows the region, so it cannot outlive the region:
     ///
     /// ```compile_fail,E0505
     /// # use verbs_api::owned::{Mr, Qp, RecvWr};

@@ -73,7 +73,7 @@ impl Mw {
         &self.0.pd
     }
 
-    /// Its type.
+    /// The type of the window.
     pub fn mw_type(&self) -> MwType {
         self.0.mw_type
     }
@@ -92,7 +92,7 @@ pub struct MwBind<'a> {
     pub wr_id: u64,
     /// Flags, as of any work request.
     pub flags: SendFlags,
-    /// What the window is to show.
+    /// The memory that the window opens.
     pub info: MwBindInfo<'a>,
 }
 
@@ -107,12 +107,12 @@ impl<'a> MwBind<'a> {
     }
 }
 
-/// What a window is to show.
+/// The memory that a window opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MwBindInfo<'a> {
     /// The part of a region; no bytes unbind a window of type 1 (MW-03).
     pub part: Sge<'a>,
-    /// What it allows peers.
+    /// The access that it allows peers.
     pub access: Access,
 }
 

@@ -53,7 +53,7 @@ impl Pd {
         &self.0.context
     }
 
-    /// Makes a region of `length` zero bytes that the backend owns
+    /// Creates a region of `length` zero bytes that the backend owns
     /// ([`Verbs::alloc_mr`](crate::Verbs::alloc_mr)); reach them with [`Mr::read`] and
     /// [`Mr::write`].
     ///
@@ -65,7 +65,7 @@ impl Pd {
         Mr::new(self, verbs.alloc_mr(self.handle(), length, access)?)
     }
 
-    /// Makes a region of other memory, or with other addresses
+    /// Creates a region of other memory, or with other addresses
     /// ([`Verbs::alloc_mr_as`](crate::Verbs::alloc_mr_as)). Memory that it shares with another
     /// region stays as long as one of them.
     ///
@@ -115,7 +115,7 @@ impl Pd {
         Mr::new(self, mr)
     }
 
-    /// Makes an unbound memory window ([`Verbs::alloc_mw`](crate::Verbs::alloc_mw)).
+    /// Creates an unbound memory window ([`Verbs::alloc_mw`](crate::Verbs::alloc_mw)).
     ///
     /// # Errors
     /// `Invalid` or `NotSupported` for a type the device does not have; `NoMemory`.
@@ -123,7 +123,7 @@ impl Pd {
         Mw::alloc(self, mw_type)
     }
 
-    /// Makes an address handle ([`Verbs::create_ah`](crate::Verbs::create_ah)), for sends of UD
+    /// Creates an address handle ([`Verbs::create_ah`](crate::Verbs::create_ah)), for sends of UD
     /// queue pairs.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl Pd {
         Ah::create(self, attr)
     }
 
-    /// Makes a shared receive queue ([`Verbs::create_srq`](crate::Verbs::create_srq)).
+    /// Creates a shared receive queue ([`Verbs::create_srq`](crate::Verbs::create_srq)).
     ///
     /// # Errors
     /// `Invalid` for sizes above the device's, or a size of 0; `NoMemory`.
@@ -140,7 +140,7 @@ impl Pd {
         Srq::create(self, init, None)
     }
 
-    /// Makes a shared receive queue of XRC, in a domain and with a CQ of its own, both of this
+    /// Creates a shared receive queue of XRC, in a domain and with a CQ of its own, both of this
     /// context ([`Verbs::create_srq`](crate::Verbs::create_srq)). It holds both.
     ///
     /// # Errors

@@ -119,7 +119,7 @@ impl Drop for Parts {
     }
 }
 
-/// Makes a queue pair: [`Pd::qp`].
+/// Creates a queue pair: [`Pd::qp`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is made before `create`"]
 pub struct QpBuilder<'a> {
@@ -149,7 +149,7 @@ impl<'a> QpBuilder<'a> {
         }
     }
 
-    /// With receives from an SRQ (RC and UD). Default: with a receive queue of its own.
+    /// Takes receives from an SRQ (RC and UD). Default: a receive queue of its own.
     pub fn srq(self, srq: &'a Srq) -> Self {
         Self {
             srq: Some(srq),
@@ -157,29 +157,29 @@ impl<'a> QpBuilder<'a> {
         }
     }
 
-    /// With batches of these operations ([`Qp::post_batch`]). Default: no batches.
+    /// Allows batches of these operations ([`Qp::post_batch`]). Default: no batches.
     pub fn send_ops(self, send_ops: SendOps) -> Self {
         Self { send_ops, ..self }
     }
 
-    /// With all sizes at once. Default: those below.
+    /// Sets all sizes at once. Defaults: those of the methods below.
     pub fn cap(self, cap: QpCap) -> Self {
         Self { cap, ..self }
     }
 
-    /// With this many work requests in the send queue. Default: 16.
+    /// The number of work requests in the send queue. Default: 16.
     pub fn max_send_wr(mut self, max_send_wr: u32) -> Self {
         self.cap.max_send_wr = max_send_wr;
         self
     }
 
-    /// With this many work requests in the receive queue. Default: 16.
+    /// The number of work requests in the receive queue. Default: 16.
     pub fn max_recv_wr(mut self, max_recv_wr: u32) -> Self {
         self.cap.max_recv_wr = max_recv_wr;
         self
     }
 
-    /// With this many entries in the list of a send. Default: 1.
+    /// The number of entries in the list of a send. Default: 1.
     pub fn max_send_sge(mut self, max_send_sge: u32) -> Self {
         self.cap.max_send_sge = max_send_sge;
         self
@@ -212,7 +212,7 @@ impl<'a> QpBuilder<'a> {
         Self { qp_context, ..self }
     }
 
-    /// Makes it, in RESET ([`Verbs::create_qp`](crate::Verbs::create_qp)).
+    /// Creates it, in RESET ([`Verbs::create_qp`](crate::Verbs::create_qp)).
     ///
     /// # Errors
     /// `Invalid` for sizes above the device's, a CQ or an SRQ of another context, or an SRQ where
@@ -221,7 +221,7 @@ impl<'a> QpBuilder<'a> {
         self.make(Verb::CreateQp, None)
     }
 
-    /// Makes it for an id of rdma_cm that is bound to a device: in INIT, or in RTS if it is of UD
+    /// Creates it for an id of rdma_cm that is bound to a device: in INIT, or in RTS if it is of UD
     /// ([`cm::Cm::create_cm_qp`](crate::cm::Cm::create_cm_qp)). From then on rdma_cm changes its
     /// state.
     ///
@@ -293,17 +293,17 @@ impl Qp {
         &self.0.pd
     }
 
-    /// Where completions of sends go.
+    /// The CQ of its sends.
     pub fn send_cq(&self) -> &Cq {
         &self.0.send.cq
     }
 
-    /// Where completions of receives go.
+    /// The CQ of its receives.
     pub fn recv_cq(&self) -> &Cq {
         &self.0.recv.cq
     }
 
-    /// Where its receives come from, if that is an SRQ.
+    /// The SRQ that its receives come from, if any.
     pub fn srq(&self) -> Option<&Srq> {
         self.0.srq.as_ref()
     }
@@ -313,7 +313,7 @@ impl Qp {
         self.0.num
     }
 
-    /// Its transport.
+    /// The transport.
     pub fn qp_type(&self) -> QpType {
         self.0.qp_type
     }
@@ -328,7 +328,7 @@ impl Qp {
         self.0.context().verbs().query_qp(self.handle(), mask)
     }
 
-    /// Its state.
+    /// The state of the queue pair.
     pub fn state(&self) -> Result<QpState> {
         Ok(self.query(QpAttrMask::STATE)?.attr.qp_state)
     }
@@ -378,7 +378,7 @@ impl Qp {
         verbs.connect_rc(self.handle(), peer.handle(), params)
     }
 
-    /// What a peer in another process needs to [`connect`](Self::connect) with this QP.
+    /// The facts that a peer in another process needs to [`connect`](Self::connect) with this QP.
     pub fn endpoint(&self, params: &RcParams) -> Result<Endpoint> {
         connect::endpoint(&**self.0.context().verbs(), self.handle(), params)
     }

@@ -17,7 +17,7 @@ pub(super) struct Sources {
     shared: BTreeMap<(u32, u32), (u32, Arc<Shared>)>,
     /// The XRC SRQs whose completions come here, whatever queue pair took the receive.
     xrc: BTreeMap<u32, Arc<Shared>>,
-    /// What is to be forgotten when no completion from before a time of the context can come any
+    /// The data to drop when no completion from before a time of the context can come any
     /// more.
     retired: BTreeMap<u64, Retired>,
 }
@@ -116,7 +116,7 @@ impl Sources {
         self.retired.insert(at, what);
     }
 
-    /// The CQ was found empty: what is left of QPs that are gone has had its time.
+    /// The CQ was found empty: data about destroyed QPs is no longer needed.
     pub(super) fn was_found_empty(&mut self) {
         self.forget_before(u64::MAX);
     }
@@ -191,8 +191,8 @@ mod tests {
         }
     }
 
-    /// What is kept of a QP that is gone is forgotten, or a program that makes many would grow: at
-    /// once where nothing is expected, else when the CQ is found empty.
+    /// Data about a destroyed QP is dropped, because a program that creates many would grow
+    /// otherwise: at once where nothing is expected, else when the CQ is found empty.
     #[test]
     fn queues_of_qps_that_are_gone_are_forgotten_when_the_cq_is_empty() {
         let clock = Clock::default();
@@ -213,8 +213,8 @@ mod tests {
         assert!(!sources.queues.at(1).queue.is_settled());
     }
 
-    /// Also of a CQ that is never empty: the completion of what was posted after a QP was destroyed
-    /// comes behind all of that QP.
+    /// This includes a CQ that is never empty: the completion of work posted after a QP was
+    /// destroyed comes behind all of that QP.
     #[test]
     fn queues_of_qps_that_are_gone_are_forgotten_when_later_work_completes() {
         let clock = Clock::default();

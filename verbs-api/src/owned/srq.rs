@@ -24,7 +24,7 @@ use crate::verbs::Wait;
 /// number of the queue pair that took it, from the CQ of that queue pair; those of an XRC SRQ come
 /// from its own CQ. A posted receive holds its regions until its completion has been polled. If
 /// that never comes (the queue pair was reset or destroyed while the message arrived, or the device
-/// removed the completion with it), it holds them until the SRQ is gone.
+/// removed the completion with it), it holds them until the SRQ is destroyed.
 ///
 /// ```no_run
 /// use verbs_api::owned::{Cq, Mr, Pd, Qp, RecvWr, Srq};

@@ -46,10 +46,10 @@ impl<'a> Names for Objects<'a> {
 /// ```
 pub type SendWr<'a> = wr::SendWr<'a, Objects<'a>>;
 
-/// What a send work request does.
+/// The operation of a send work request.
 pub type SendOp<'a> = wr::SendOp<Objects<'a>>;
 
-/// Where a send goes.
+/// The destination of a send.
 pub type Dest<'a> = wr::Dest<Objects<'a>>;
 
 /// A receive work request.
@@ -77,7 +77,7 @@ impl<'a> SendWr<'a> {
     /// What it does and where it goes, for the device.
     ///
     /// # Errors
-    /// `Invalid` for a window, a region that is to be bound or an address handle of another
+    /// `Invalid` for a window, a region to bind or an address handle of another
     /// protection domain than the QP's, or bytes that the region does not have.
     pub(super) fn resolve(&self, verb: Verb, pd: &Pd) -> Result<(crate::SendOp, crate::Dest)> {
         let op = self.op.renamed(|mw, rkey, info| {

@@ -71,7 +71,7 @@ impl Xrcd {
         &self.0.context
     }
 
-    /// Makes an XRC_RECV queue pair, in RESET
+    /// Creates an XRC_RECV queue pair, in RESET
     /// ([`Verbs::create_xrc_recv_qp`](crate::Verbs::create_xrc_recv_qp)).
     ///
     /// # Errors
@@ -92,8 +92,8 @@ impl Xrcd {
     }
 }
 
-/// An XRC_RECV queue pair: the receiving end of a connection, without queues of its own. It is gone
-/// when no process has it open any more.
+/// An XRC_RECV queue pair: the receiving end of a connection, without queues of its own. It is
+/// destroyed when no process has it open any more.
 #[derive(Clone)]
 pub struct XrcRecvQp(pub(super) Arc<Owner<TargetParts>>);
 
@@ -159,7 +159,7 @@ impl XrcRecvQp {
         verbs.query_qp(self.handle(), mask)
     }
 
-    /// Its state.
+    /// The state of the queue pair.
     pub fn state(&self) -> Result<QpState> {
         Ok(self.query(QpAttrMask::STATE)?.attr.qp_state)
     }
@@ -175,7 +175,7 @@ impl XrcRecvQp {
         verbs.modify_qp(self.handle(), &modify.attr, modify.mask)
     }
 
-    /// What a sender needs to connect with it ([`Qp::connect`](super::Qp::connect)).
+    /// The facts that a sender needs to connect with it ([`Qp::connect`](super::Qp::connect)).
     pub fn endpoint(&self, params: &RcParams) -> Result<Endpoint> {
         let verbs = self.xrcd().context().verbs();
         connect::endpoint(&**verbs, self.handle(), params)

@@ -274,7 +274,7 @@ fn side(number: usize, out: Sender<Address>, into: Receiver<Address>) -> Result<
             end.wait(&[SEND])?;
         }
     }
-    // A peer that is gone would answer nothing.
+    // A peer that has ended would not answer.
     out.send(end.address())?;
     into.recv()?;
     assert_eq!(end.words.counter.load(Relaxed), 7);

@@ -34,7 +34,7 @@ pub struct RouteBuilder<'a> {
 }
 
 impl RouteBuilder<'_> {
-    /// From this address of this machine. Default: one that leads there.
+    /// Connects from this local address. Default: an address that leads there.
     pub fn from(self, src: SocketAddr) -> Self {
         let src = Some(src);
         Self { src, ..self }
@@ -100,7 +100,7 @@ impl Resolving {
     /// A descriptor that is readable when [`wait`](Self::wait) has something to do ([`CmId::fd`]).
     ///
     /// # Errors
-    /// Those of [`CmId::fd`]; `Invalid` after the route or an error came.
+    /// The errors of [`CmId::fd`]; `Invalid` after the route or an error came.
     #[cfg(unix)]
     pub fn fd(&self) -> Result<std::os::fd::OwnedFd> {
         self.id()?.fd()

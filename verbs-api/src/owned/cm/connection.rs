@@ -20,7 +20,7 @@ pub struct Connection {
     known: Mutex<Known>,
 }
 
-/// What its events told.
+/// The facts from its events.
 #[derive(Default)]
 struct Known {
     /// The connection is established; the peer's parameters.

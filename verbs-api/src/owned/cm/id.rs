@@ -17,8 +17,8 @@ use crate::verbs::Wait;
 /// [`Request`](super::Request), [`Route`](super::Route) and [`Connection`](super::Connection) have
 /// in common: each dereferences to its id.
 ///
-/// The id is removed when its last clone and its queue pair are gone. A peer that is connected then
-/// hears that the connection has ended, one that waits for an answer that it was refused.
+/// The id is removed when its last clone and its queue pair are dropped. A peer that is connected
+/// then is notified that the connection has ended, and one that waits for an answer is refused.
 #[derive(Clone)]
 pub struct CmId(Arc<Inner>);
 
@@ -77,7 +77,7 @@ impl CmId {
         self.0.handle
     }
 
-    /// What it was made from.
+    /// The [`Cm`](super::Cm) it was created from.
     pub fn cm(&self) -> &Cm {
         &self.0.cm
     }
@@ -95,7 +95,7 @@ impl CmId {
         Ok(self.0.context.get_or_init(|| self.cm().context(raw)))
     }
 
-    /// All that is known of it ([`cm::Cm::query_id`](crate::cm::Cm::query_id)).
+    /// The attributes of the id ([`cm::Cm::query_id`](crate::cm::Cm::query_id)).
     pub fn attr(&self) -> Result<CmIdAttr> {
         self.cm().raw().query_id(self.handle())
     }
@@ -195,7 +195,7 @@ impl CmId {
 }
 
 impl Drop for Inner {
-    /// Its events have been acknowledged and its queue pair is gone, so nothing is in the way.
+    /// Its events have been acknowledged and its queue pair is destroyed, so the removal succeeds.
     fn drop(&mut self) {
         let raw = self.cm.raw();
         let _ = raw.destroy_id(self.handle, Wait::Poll);

@@ -35,7 +35,7 @@ impl Listener {
     /// Takes the oldest request; `None` if none comes in the time that `wait` gives.
     ///
     /// # Errors
-    /// `NoDevice` if the device is gone; `TooManyFiles`, and the request is refused; in the
+    /// `NoDevice` if the device is dead; `TooManyFiles`, and the request is refused; in the
     /// simulator `Stalled` if nothing can bring a request any more.
     pub fn get_request(&self, wait: Wait) -> Result<Option<Request>> {
         while let Some(event) = self.get_event(wait)? {
@@ -64,7 +64,7 @@ pub struct Request {
 is_id!(Request);
 
 impl Request {
-    /// What the client says of itself.
+    /// The client's parameters.
     pub fn param(&self) -> &CmParam {
         &self.param
     }
@@ -83,7 +83,7 @@ impl Request {
     ///
     /// # Errors
     /// `Invalid` without a queue pair that iWARP or the queue pair's transport needs, for too much
-    /// private data, or if the client is gone. The client is refused then.
+    /// private data, or if the client has ended. The client is refused then.
     pub fn accept(self, param: &ConnParam<'_>) -> Result<Connection> {
         self.cm().raw().accept(self.handle(), param)?;
         Connection::new(self.id, Verb::CmAccept)
@@ -92,7 +92,7 @@ impl Request {
     /// Refuses it, with bytes for the client ([`cm::Cm::reject`](crate::cm::Cm::reject)).
     ///
     /// # Errors
-    /// `Invalid` for too much private data, or if the client is gone.
+    /// `Invalid` for too much private data, or if the client has ended.
     pub fn reject(self, private_data: &[u8]) -> Result<()> {
         self.cm().raw().reject(self.handle(), private_data)
     }
