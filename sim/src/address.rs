@@ -1,11 +1,11 @@
-//! GIDs and the IP addresses that they stand for, on Ethernet.
+//! GIDs and their IP addresses, on Ethernet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use verbs_api::Gid;
 
-/// The address that a GID stands for: of IPv4 if it maps one, or has one in a link-local address as ISATAP does
-/// (RFC 5214).
+/// The IP address of a GID. It is of IPv4 if the GID maps one, or contains one in a link-local
+/// address as ISATAP does (RFC 5214).
 pub(crate) fn ip_of(gid: Gid) -> IpAddr {
     let embedded = || {
         let [head @ .., a, b, c, d] = gid.0;
@@ -25,7 +25,7 @@ pub(crate) fn gid_of(ip: IpAddr) -> Gid {
     }
 }
 
-/// The link-local GID that stands for an address too; of IPv6 there is none.
+/// The link-local GID of an IPv4 address. IPv6 addresses have none.
 pub(crate) fn local_gid_of(ip: IpAddr) -> Gid {
     let IpAddr::V4(ip) = ip else {
         return Gid::default();
@@ -36,8 +36,8 @@ pub(crate) fn local_gid_of(ip: IpAddr) -> Gid {
     Gid(gid)
 }
 
-/// The group of IP that packets for a multicast GID travel to, from an address. Over IPv4 a group of IPv6 has one of
-/// those that belong to an organization (RFC 2365), by a hash.
+/// The IP multicast group of a multicast GID, for a sender with this address. Over IPv4, an IPv6
+/// group becomes an organization-local one (RFC 2365) by a hash.
 pub(crate) fn group_of(mgid: Gid, from: IpAddr) -> IpAddr {
     match (ip_of(mgid), from) {
         (IpAddr::V6(group), IpAddr::V4(_)) => {
@@ -53,7 +53,7 @@ pub(crate) fn group_of(mgid: Gid, from: IpAddr) -> IpAddr {
     }
 }
 
-/// FNV-1a: the same in every process.
+/// FNV-1a, which is the same in every process.
 pub(crate) fn fnv(bytes: &[u8]) -> u32 {
     let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     bytes.iter().fold(0x811c_9dc5, mix)
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// MCAST-04: what is sent to a group arrives at it, whatever the family of the network.
+    /// MCAST-04: messages to a group arrive at it, whatever the address family of the network.
     #[test]
     fn every_group_has_an_address_that_is_a_group() {
         let mapped = gid_of(IpAddr::from([239, 1, 2, 3]));

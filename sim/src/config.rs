@@ -1,4 +1,4 @@
-//! How a simulation is set up.
+//! The configuration of a simulation.
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -11,30 +11,30 @@ use crate::network::Network;
 use crate::packet::Pcap;
 use crate::subnet::{self, Subnet};
 
-/// How the simulator runs what is posted.
+/// How the simulator executes posted work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Packets and timers wait in one queue ordered by time. A step, a poll that finds nothing, a
-    /// blocking wait or [`Lab::settle`](verbs_api::lab::Lab::settle) moves the clock. For one thread: a
-    /// second one gets a usage error. [`Wait::For`](verbs_api::Wait::For) is of virtual time. Fully
-    /// deterministic. The default.
+    /// Packets and timers wait in one queue ordered by time. A step, an empty poll, a blocking wait
+    /// or [`Lab::settle`](verbs_api::lab::Lab::settle) moves the clock. For one thread: calls of a
+    /// second one fail with a usage error. [`Wait::For`](verbs_api::Wait::For) is in virtual time.
+    /// Fully deterministic. The default.
     #[default]
     Stepped,
-    /// A posted work request runs as far as it can before the post returns, on all nodes it
-    /// concerns. For any number of threads, one of which works at a time; waits block. Timers fire
-    /// when the clock is moved by [`Lab::advance`](verbs_api::lab::Lab::advance) or `settle`, and by
-    /// nothing else: [`Wait::For`](verbs_api::Wait::For) ends after that much time of the machine, in
-    /// which virtual time stands still. Under a model checker, where no time passes, it ends when
-    /// `advance` has moved the clock so far.
+    /// A posted work request runs as far as it can before the post returns, on all nodes involved.
+    /// Any number of threads may call, and one works at a time; waits block. Timers fire only when
+    /// [`Lab::advance`](verbs_api::lab::Lab::advance) or `settle` moves the clock.
+    /// [`Wait::For`](verbs_api::Wait::For) ends after that much time of the machine, while virtual
+    /// time stays. Under a model checker, where no time passes, it ends when `advance` has moved
+    /// the clock that far.
     Inline,
-    /// As [`Inline`](Self::Inline), but the time is that of the machine: timers fire on their own,
-    /// in a thread that ends with the simulation, and a wait for a time takes that time. For
-    /// programs with threads that rely on timers, such as a retry after RNR. `advance` is refused,
-    /// and `settle` waits.
+    /// Like [`Inline`](Self::Inline), but with the time of the machine. Timers fire on their own,
+    /// in a thread that ends with the simulation, and a bounded wait takes real time. For programs
+    /// with threads that rely on timers, such as a retry after RNR. `advance` is refused, and
+    /// `settle` waits.
     RealTime,
 }
 
-/// The set-up of a [`Sim`](crate::Sim).
+/// The configuration of a [`Sim`](crate::Sim).
 ///
 /// ```
 /// use verbs_sim::{Mode, Sim, SimConfig};
@@ -73,9 +73,9 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
-    /// Two nodes `sim0` and `sim1` with one port each on Ethernet, stepped, seed 0, behavior of the
-    /// specification, no trace, 1 us from port to port, a horizon of 120 s, which is more than
-    /// rdma_cm needs to give up a peer.
+    /// The default: two nodes `sim0` and `sim1` with one port each on Ethernet, stepped mode, seed
+    /// 0, the behavior of the specification, no trace, 1 us from port to port, and a horizon of 120
+    /// s, which is more than rdma_cm needs to give up a peer.
     pub const fn new() -> Self {
         Self {
             nodes: 2,
@@ -102,34 +102,34 @@ impl SimConfig {
         }
     }
 
-    /// How many nodes: devices `sim0`, `sim1`, ... At least 1, at most 65,535.
+    /// The number of nodes, 1 to 65,535: devices `sim0`, `sim1`, and so on. Default: 2.
     ///
     /// # Panics
-    /// Outside that range.
+    /// If the number is outside that range.
     #[must_use]
     pub const fn nodes(self, nodes: u32) -> Self {
         assert!(nodes >= 1 && nodes <= 0xffff, "1 to 65,535 nodes");
         Self { nodes, ..self }
     }
 
-    /// How many ports each node has, 1 to 250. Every port reaches every other.
+    /// The number of ports of each node, 1 to 250. Every port reaches every other. Default: 1.
     ///
     /// # Panics
-    /// Outside that range.
+    /// If the number is outside that range.
     #[must_use]
     pub const fn ports(self, ports: u8) -> Self {
         assert!(ports >= 1 && ports <= 250, "1 to 250 ports");
         Self { ports, ..self }
     }
 
-    /// The seed of everything random.
+    /// The seed of all random choices. Default: 0.
     #[must_use]
     pub const fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Lets QP numbers, and keys of regions and windows, be anywhere, drawn from this seed: a process that gets
-    /// its own has others than the next. Default: they are small, and the same in each run.
+    /// Draws QP numbers and keys of regions and windows from this seed, so that processes with
+    /// different seeds have different ones. Default: they are small, and the same in each run.
     ///
     /// ```
     /// use verbs_api::{Access, Verbs};
@@ -155,14 +155,14 @@ impl SimConfig {
         }
     }
 
-    /// How posted work runs.
+    /// How posted work is executed. Default: [`Mode::Stepped`].
     #[must_use]
     pub const fn mode(self, mode: Mode) -> Self {
         Self { mode, ..self }
     }
 
-    /// What the devices are: how they answer where they have a choice, what they lack, and their
-    /// limits.
+    /// The kind of the devices: their behavior where they have a choice, the capabilities that they
+    /// lack, and their limits. Default: those of the specification.
     ///
     /// ```
     /// use verbs_api::profile::Profile;
@@ -177,13 +177,13 @@ impl SimConfig {
             .limits(profile.limits)
     }
 
-    /// How the devices answer where they have a choice.
+    /// The behavior of the devices where they have a choice. Default: that of the specification.
     #[must_use]
     pub const fn behavior(self, behavior: Behavior) -> Self {
         Self { behavior, ..self }
     }
 
-    /// What the devices say of their behavior, if it is not the truth: a planted defect.
+    /// The behavior that the devices report, if it is not the real one: a planted defect.
     #[must_use]
     pub const fn declare(self, declared: Behavior) -> Self {
         Self {
@@ -192,8 +192,8 @@ impl SimConfig {
         }
     }
 
-    /// A defect, for tests that one is found: a message that is sent again arrives without its immediate
-    /// data, and looks well.
+    /// A defect for tests that must find one: a message that is sent again arrives without its
+    /// immediate data, and looks correct otherwise.
     #[doc(hidden)]
     #[must_use]
     pub const fn planted_defect(self, planted_defect: bool) -> Self {
@@ -203,10 +203,11 @@ impl SimConfig {
         }
     }
 
-    /// What the devices do not claim to have. They refuse what needs it, but for connecting by
-    /// attributes, waiting for receives (RNR), regions with addresses of the program's choice, and what is
-    /// the backend's: threads, garbling, the laboratory. Those without all that iWARP has not ([`Capabilities::IWARP_LACKS`]) say that
-    /// they are of that transport. Default: they have everything.
+    /// Capabilities that the devices lack. They refuse calls that need them, with exceptions:
+    /// connecting by attributes, waiting for receives (RNR), regions with addresses of the
+    /// program's choice, and the capabilities of a backend (threads, garbling, test controls).
+    /// Devices that lack all of [`Capabilities::IWARP_LACKS`] report iWARP as their transport.
+    /// Default: they have all capabilities.
     ///
     /// ```
     /// use verbs_api::{Capabilities, CqInit, ErrorKind, QpInit, QpType, Transport, Verbs};
@@ -226,8 +227,8 @@ impl SimConfig {
         Self { lacks, ..self }
     }
 
-    /// Limits of the devices, in the place of their profile's. Whatever they are, a device has at most
-    /// 130,942 queue pairs: their numbers have 24 bits, some of which tell their generations apart.
+    /// Limits of the devices, instead of their profile's. With any limits a device has at most
+    /// 130,942 queue pairs: their numbers have 24 bits, some of which distinguish generations.
     ///
     /// ```
     /// use verbs_api::profile::Profile;
@@ -246,13 +247,14 @@ impl SimConfig {
         Self { limits, ..self }
     }
 
-    /// What is between the ports. `Ethernet`, the default: RoCE version 2; each port has a GID that is
-    /// link-local and one of IPv4, and packets need one. `InfiniBand`: each port has a LID, from 1 in
-    /// the order of nodes and ports, and one GID; the LID leads, with a GID or without.
+    /// The network between the ports. `Ethernet`, the default, is RoCE version 2: each port has a
+    /// link-local GID and one of IPv4, and packets need a GID. With `InfiniBand` each port has one
+    /// GID, and a LID from 1 on in the order of nodes and ports. The LID leads, with or without a
+    /// GID.
     ///
     /// # Panics
-    /// With another link layer, and [`Sim::new`](crate::Sim::new) with more than 49,151 ports of
-    /// InfiniBand: there are no more LIDs.
+    /// With any other link layer. [`Sim::new`](crate::Sim::new) panics with more than 49,151
+    /// InfiniBand ports, because there are no more LIDs.
     #[must_use]
     pub const fn link_layer(self, link_layer: LinkLayer) -> Self {
         assert!(
@@ -273,23 +275,23 @@ impl SimConfig {
         Some(Subnet { nodes, ports })
     }
 
-    /// Whether a trace is kept ([`Lab::trace`](verbs_api::lab::Lab::trace)).
+    /// Whether to keep a trace ([`Lab::trace`](verbs_api::lab::Lab::trace)). Default: no.
     #[must_use]
     pub const fn trace(self, trace: bool) -> Self {
         Self { trace, ..self }
     }
 
-    /// Whether it is kept what fault rules strike ([`Lab::strikes`](verbs_api::lab::Lab::strikes)). Each strike
-    /// takes 16 bytes until the end: a process that runs for long with rules, and never asks, should not
-    /// keep them. Default: yes.
+    /// Whether to keep the strikes of fault rules ([`Lab::strikes`](verbs_api::lab::Lab::strikes)).
+    /// Each takes 16 bytes until the end, so a long-running process with rules that never asks for
+    /// them should turn this off. Default: yes.
     #[must_use]
     pub const fn strikes(self, strikes: bool) -> Self {
         Self { strikes, ..self }
     }
 
-    /// Whether a trace is kept that also says which thread did what
-    /// ([`Sim::thread_trace`](crate::Sim::thread_trace)), and has polls that find nothing. For
-    /// models: it is no longer the same for the same seed and calls. Default: no.
+    /// Whether to keep a trace that also shows threads
+    /// ([`Sim::thread_trace`](crate::Sim::thread_trace)) and empty polls. It is for models: the
+    /// trace is no longer the same for the same seed and calls. Default: no.
     #[must_use]
     pub const fn trace_threads(self, trace_threads: bool) -> Self {
         Self {
@@ -299,27 +301,29 @@ impl SimConfig {
         }
     }
 
-    /// Time of a packet from port to port, in stepped mode.
+    /// The time of a packet from port to port, in stepped mode. Default: 1 us.
     #[must_use]
     pub const fn latency(self, latency: Duration) -> Self {
         Self { latency, ..self }
     }
 
-    /// Whether nothing but bytes of RoCEv2 passes from node to node: each packet is written as such, and the receiver
-    /// reads it. What a program sees is the same, and takes longer. Default: no.
+    /// Whether only RoCEv2 bytes pass between nodes: the sender encodes each packet, and the
+    /// receiver decodes it. Programs see the same results, but slower. Default: no.
     ///
     /// # Panics
-    /// [`Sim::new`](crate::Sim::new) on InfiniBand, and with devices of iWARP: their packets are others.
+    /// [`Sim::new`](crate::Sim::new) panics on InfiniBand and with iWARP devices, whose packets
+    /// differ.
     #[must_use]
     pub const fn wire(self, wire: bool) -> Self {
         Self { wire, ..self }
     }
 
-    /// Writes every packet to a file, also those that stay on their node. Messages of several packets are sent as
-    /// such in each mode.
+    /// Writes every packet to a file, including those that stay on their node. Messages of several
+    /// packets are sent as such in each mode.
     ///
     /// # Panics
-    /// As for [`wire`](Self::wire).
+    /// [`Sim::new`](crate::Sim::new) panics on InfiniBand and with iWARP devices, whose packets
+    /// differ.
     #[must_use]
     pub const fn pcap(self, pcap: Pcap) -> Self {
         Self {
@@ -328,12 +332,14 @@ impl SimConfig {
         }
     }
 
-    /// Whether a diagnosis also has what programs do to memory that is the device's: sends whose bytes change before their
-    /// completion is polled, memory of regions that is not mapped any more, regions that are deregistered while work
-    /// names them. Work on memory that is not mapped then fails, and does not end the process. Messages take the long
-    /// way, and bytes are read three times. Default: no.
+    /// Whether a diagnosis also finds misuse of memory that the device owns: sends whose bytes
+    /// change before their completion is polled, regions whose memory is no longer mapped, and
+    /// regions that are deregistered while work names them. Work on unmapped memory then fails,
+    /// instead of ending the process. Messages do not take the fast path, and bytes are read three
+    /// times. Default: no.
     ///
-    /// What is not mapped is found with feature `fd`, where [`can_check_mapping`](Self::can_check_mapping) says so.
+    /// Unmapped memory is found with feature `fd`, if
+    /// [`can_check_mapping`](Self::can_check_mapping) returns true.
     ///
     /// ```
     /// use verbs_sim::{Sim, SimConfig};
@@ -349,22 +355,23 @@ impl SimConfig {
         }
     }
 
-    /// Whether the system can say what memory is not mapped: it may forbid the call.
+    /// Whether the system can report unmapped memory. It may forbid the call.
     pub fn can_check_mapping() -> bool {
         crate::memory::is_permitted()
     }
 
-    /// Lets devices of other processes be reached, and soft-RoCE and hardware: packets for addresses that no port here
-    /// has leave by UDP. Default: there is nobody else.
+    /// Connects the devices to those of other processes, to soft-RoCE and to hardware. Packets for
+    /// addresses that no local port has leave by UDP. Default: there are no other processes.
     ///
-    /// A port gets its address when its device is first opened. GID 0 is that address, GID 1 a link-local one that
-    /// leads to the same place if it is of IPv4. Keys and QP numbers should be anywhere ([`scatter`](Self::scatter)).
-    /// Queue pairs whose peer is of this process keep their way, which no packet leaves. The first one whose peer is
-    /// not starts a thread.
+    /// A port gets its address when its device is first opened. GID 0 is that address. If it is of
+    /// IPv4, GID 1 is a link-local one that leads to the same port. Keys and QP numbers should be
+    /// scattered ([`scatter`](Self::scatter)). Messages between queue pairs of this process never
+    /// leave it. The first queue pair with a peer in another process starts a thread.
     ///
     /// # Panics
-    /// [`Sim::new`](crate::Sim::new) in another mode than [`Mode::RealTime`]; on InfiniBand, and with devices of iWARP;
-    /// with another number of addresses than ports; and if the system has no more descriptors.
+    /// [`Sim::new`](crate::Sim::new) panics in any mode except [`Mode::RealTime`], on InfiniBand,
+    /// with iWARP devices, if the number of addresses is not the number of ports, and if the system
+    /// has no more descriptors.
     #[cfg(feature = "network")]
     #[must_use]
     pub const fn network(self, network: Network) -> Self {
@@ -374,7 +381,7 @@ impl SimConfig {
         }
     }
 
-    /// Whether there are devices of other processes.
+    /// Whether other processes may have devices.
     pub(crate) fn has_network(&self) -> bool {
         self.network.is_some()
     }
@@ -384,21 +391,22 @@ impl SimConfig {
         self.network.is_some_and(|network| network.has(address))
     }
 
-    /// Whether packets are those of RoCEv2. On InfiniBand, and with devices of iWARP, they are others.
+    /// Whether packets are RoCEv2. On InfiniBand, and with iWARP devices, they are not.
     pub(crate) fn is_roce(&self) -> bool {
         let is_iwarp = self.lacks.contains(Capabilities::IWARP_LACKS);
         self.link_layer == LinkLayer::Ethernet && !is_iwarp
     }
 
-    /// How long a message of rdma_cm waits for its answer before it is sent again, fifteen times at most: who asks for
-    /// a connection hears after sixteen times as long that nobody answers. Default: 6.4 s, as in Linux.
+    /// The time that a message of rdma_cm waits for its answer before it is sent again, at most
+    /// fifteen times. So a connection request without an answer fails after sixteen times as long.
+    /// Default: 6.4 s, as in Linux.
     #[must_use]
     pub const fn cm_timeout(self, cm_timeout: Duration) -> Self {
         Self { cm_timeout, ..self }
     }
 
-    /// How far `settle`, or in stepped mode a wait without an end, may move the clock before it is called
-    /// a stall.
+    /// How far `settle`, or in stepped mode an unbounded wait, may move the clock before it counts
+    /// as a stall. Default: 120 s.
     #[must_use]
     pub const fn horizon(self, horizon: Duration) -> Self {
         Self { horizon, ..self }

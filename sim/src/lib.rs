@@ -1,25 +1,25 @@
 //! A software RDMA device with exact verbs semantics: deterministic, in process.
 //!
-//! [`Sim`] is a fabric of simulated devices behind the trait [`Verbs`](verbs_api::Verbs), and a
-//! laboratory ([`Lab`](verbs_api::lab::Lab)) around them.
+//! [`Sim`] is a fabric of simulated devices behind the trait [`Verbs`](verbs_api::Verbs), with test
+//! controls ([`Lab`](verbs_api::lab::Lab)).
 //!
 //! # What is supported
-//! RC, UC, UD and XRC queue pairs with all operations of their transports: Send, RDMA Write and Read, atomics,
-//! binds and invalidations; shared receive queues; memory windows of both types; multicast; address handles.
-//! Completion queues, also extended ones, with arming, moderation, overrun and resize; completion channels;
-//! asynchronous events. Any number of nodes and ports, on Ethernet or InfiniBand; virtual time, faults, limits,
-//! a trace, a diagnosis.
+//! RC, UC, UD and XRC queue pairs with all operations of their transports: Send, RDMA Write and
+//! Read, atomics, binds and invalidations; shared receive queues; memory windows of both types;
+//! multicast; address handles. Completion queues, also extended ones, with arming, moderation,
+//! overrun and resize; completion channels; asynchronous events. Any number of nodes and ports, on
+//! Ethernet or InfiniBand; virtual time, faults, limits, a trace, a diagnosis.
 //!
 //! # What is rejected
-//! Queue pairs of other transports: `EOPNOTSUPP`. Access flags that the device does not support, and alternate
-//! paths: `EINVAL`. TSO is an operation that no transport has.
+//! Queue pairs of other transports: `EOPNOTSUPP`. Access flags that the device does not support,
+//! and alternate paths: `EINVAL`. No transport supports TSO.
 //!
 //! # Divergence from hardware
-//! - Inline data must lie in some memory region (of any key), since the simulator knows no other
+//! - Inline data must lie in some memory region (of any key), because the simulator knows no other
 //!   memory.
 //! - Reading or writing bytes that posted work owns, through `read_mr` and `write_mr`, is an error.
-//! - Remote and local keys of a region differ, unless a profile makes them the same, so that one in the place of the other is
-//!   noticed.
+//! - Remote and local keys of a region differ, unless a profile makes them the same, so a mix-up is
+//!   detected.
 //! - Acknowledging too many events is an error, not a destroy that never returns.
 //!
 //! # Where things are
@@ -28,19 +28,19 @@
 //! | folder | |
 //! |---|---|
 //! | `memory`, `packet`, `storage`, `time` | bytes of regions, packets, containers, deadlines |
-//! | `device` | what queue pairs stand on: CQs, memory regions, events, ports, timers |
+//! | `device` | what queue pairs need: CQs, memory regions, events, ports, timers |
 //! | `qp` | one queue pair: requester and responder |
 //! | `node` | a device with its queue pairs |
 //! | `direct` | the fast path: messages that move without packets |
 //! | `cm` | the connection manager of rdma_cm, as a plain struct |
 //! | `network` | packets to and from other processes, by UDP (feature `network`) |
-//! | `fabric` | all nodes, and how packets, timers and faults get to them |
+//! | `fabric` | all nodes, and how packets, timers and faults reach them |
 //! | `runtime` | what lets threads use a fabric: a lock, waits, a clock |
 //! | `verbs` | the traits `Verbs`, `Cm` and `Lab` |
-//! | `diagnosis` | what a program did wrong |
+//! | `diagnosis` | the mistakes of a program |
 //!
-//! `diagnosis` is at both ends: the core writes the journal of what goes wrong, and names no more of
-//! it; a report reads the core.
+//! `diagnosis` has two halves. The core writes facts to its journal, and names nothing else of it. The report reads
+//! the journal and the core.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "network"),
@@ -91,7 +91,7 @@ pub use network::Network;
 pub use packet::{DropReason, Pcap};
 pub use verbs::{Annotation, Misuse, Participant, Sim, Sleeping, Step, Stuck, Watch, What};
 
-/// For searches in the simulator's own tests. No promise is made of it.
+/// For searches in the simulator's own tests. It has no stability guarantee.
 #[doc(hidden)]
 pub mod search {
     pub use crate::node::Alone;

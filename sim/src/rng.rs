@@ -1,21 +1,21 @@
-//! Randomness: one seed, one stream for each purpose, so that a new draw in one place does not
+//! Random numbers: one seed, and one stream for each purpose, so a new draw in one place does not
 //! shift the others.
 
 use verbs_api::random;
 
-/// What random numbers are drawn for.
+/// The purpose of random numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// Garbage in undefined fields, and what else a device may do as it likes. One stream a node
-    /// follows.
+    /// Garbage in undefined fields, and other free choices of a device. Each node has a stream from
+    /// here on.
     Node = 16,
-    /// What a fault rule with a rate strikes. One stream a rule follows.
+    /// The strikes of a fault rule with a rate. Each rule has a stream from here on.
     Fault = 1 << 24,
-    /// What the connection manager chooses: ports, and the numbers in its messages.
+    /// Choices of the connection manager: ports, and the numbers in its messages.
     Cm = 3 << 28,
-    /// Where keys are. One stream a node follows.
+    /// Keys. Each node has a stream from here on.
     Keys = 1 << 30,
-    /// What QP numbers are. One stream a node follows.
+    /// QP numbers. Each node has a stream from here on.
     QpNumbers = 3 << 29,
 }
 
@@ -24,13 +24,13 @@ pub(crate) enum Purpose {
 pub(crate) struct Random(random::Random);
 
 impl Random {
-    /// The stream for a purpose; `part` tells apart several of one purpose.
+    /// The stream for a purpose. `part` distinguishes several of one purpose.
     pub(crate) fn new(seed: u64, purpose: Purpose, part: u32) -> Self {
         let stream = purpose as u64 + u64::from(part);
         Self(random::Random::new(seed, stream))
     }
 
-    /// True `rate` times in a million.
+    /// Returns true `rate` times in a million.
     pub(crate) fn per_million(&mut self, rate: u32) -> bool {
         // Widening multiplication: the bias of one in 2^32 is far below one in a million.
         (u64::from(self.0.next_u32()) * 1_000_000) >> 32 < u64::from(rate)
@@ -46,7 +46,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// A seed must mean the same for ever, or replay commands rot.
+    /// A seed must keep its meaning forever, or replay commands stop working.
     #[test]
     fn the_first_numbers_of_a_seed_never_change() {
         let mut a = Random::new(42, Purpose::Fault, 0);

@@ -1,11 +1,11 @@
-//! A fabric of InfiniBand: which port has which LID.
+//! An InfiniBand fabric: the LIDs of ports.
 
 use crate::packet::PortId;
 
-/// The unicast LIDs: how many ports there can be.
+/// The number of unicast LIDs, which limits the number of ports.
 pub(crate) const MAX_PORTS: u32 = 0xbfff;
 
-/// The LID of the subnet manager: that of the first port. There is none, and nothing to ask it.
+/// The LID of the subnet manager: that of the first port. It answers no queries.
 pub(crate) const MANAGER: u16 = 1;
 
 /// Whether a LID is for groups.

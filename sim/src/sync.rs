@@ -1,13 +1,13 @@
-//! The locks of the simulator: those of [`verbs_api::sync`], which a model checker can exchange.
+//! The locks of the simulator: those of [`verbs_api::sync`], which a model checker can replace.
 
 pub(crate) use verbs_api::sync::thread::{self, ThreadId};
 pub(crate) use verbs_api::sync::{CHECKED, Condvar, Mutex, MutexGuard};
 
-/// The thread that asks. It is looked up once: `thread::current` counts references.
+/// The calling thread. It is looked up once, because `thread::current` counts references.
 #[inline]
 pub(crate) fn this_thread() -> ThreadId {
     if CHECKED {
-        // A checker runs its threads on one of the system.
+        // A checker runs its threads on one thread of the system.
         return thread::current().id();
     }
     std::thread_local!(static THIS: ThreadId = thread::current().id());

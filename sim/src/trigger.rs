@@ -1,4 +1,4 @@
-//! When a fault rule strikes.
+//! Decides when a fault rule strikes.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use verbs_api::lab::{FaultId, Strike, When};
 
 use crate::rng::{Purpose, Random};
 
-/// What all rules have struck, oldest first, where somebody may ask.
+/// The strikes of all rules, oldest first, if they are kept.
 #[derive(Clone, Debug)]
 struct Strikes(Option<Arc<Mutex<Vec<Strike>>>>);
 
@@ -19,7 +19,7 @@ impl Strikes {
     }
 }
 
-/// Counts what matched a rule, and decides.
+/// Counts the matches of a rule, and decides which it strikes.
 #[derive(Debug)]
 pub(crate) struct Trigger {
     id: FaultId,
@@ -30,11 +30,11 @@ pub(crate) struct Trigger {
     strikes: Strikes,
 }
 
-/// The striker of a rule that several nodes have: they count together.
+/// The trigger of a rule that several nodes have. They count together.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedTrigger(Arc<Mutex<Trigger>>);
 
-/// Makes strikers.
+/// Makes triggers.
 #[derive(Debug)]
 pub(crate) struct Triggers {
     seed: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Triggers {
 }
 
 impl Triggers {
-    /// Whether strikes are kept is said by `keeps`.
+    /// Triggers for a seed. `keeps` tells whether strikes are kept.
     pub(crate) fn new(seed: u64, keeps: bool) -> Self {
         Self {
             seed,
@@ -52,8 +52,8 @@ impl Triggers {
         }
     }
 
-    /// The striker of the next rule. Which random numbers it gets depends on the seed and on how many
-    /// rules there were before it.
+    /// The trigger of the next rule. Its random numbers depend on the seed and on the number of
+    /// rules before it.
     pub(crate) fn make(&mut self, id: FaultId, when: When) -> Trigger {
         let random = Random::new(self.seed, Purpose::Fault, self.made);
         self.made += 1;
@@ -74,8 +74,8 @@ impl Triggers {
 }
 
 impl Trigger {
-    /// Something matched: whether the rule strikes it. What is not `free` an earlier rule has struck:
-    /// it only counts.
+    /// Counts a match, and decides whether the rule strikes it. If it is not `free`, an earlier
+    /// rule has struck it, and this one only counts.
     pub(crate) fn strikes(&mut self, free: bool) -> bool {
         self.seen += 1;
         let would = match &self.when {
@@ -111,7 +111,7 @@ impl Trigger {
 }
 
 impl SharedTrigger {
-    /// As [`Striker::strikes`].
+    /// Counts a match, and decides whether the rule strikes it: see [`Trigger::strikes`].
     pub(crate) fn strikes(&self, free: bool) -> bool {
         self.0.lock().strikes(free)
     }

@@ -1,4 +1,4 @@
-//! What a queue pair is to be set to.
+//! The attributes to which a connection sets its queue pair.
 
 use verbs_api::cm::{CmId, RDMA_UDP_QKEY};
 use verbs_api::{Access, AhAttr, GlobalRoute, Mtu, QpAttr, QpAttrMask, QpState, Result, Verb};
@@ -26,6 +26,7 @@ impl Ids {
             return Ok((attr, init | QpAttrMask::QKEY));
         }
         let Some(conn) = &of.conn else {
+            // Without a connection no peer is known, so only INIT's attributes are.
             return Ok((attr, init | QpAttrMask::ACCESS_FLAGS));
         };
         let mask = match state {
@@ -62,7 +63,7 @@ impl Ids {
     }
 }
 
-/// Peers of a connection may write; read, if that was asked for.
+/// Peers of a connection may write, and may read if they asked for resources.
 fn access(conn: &Conn) -> Access {
     let reads = Access::REMOTE_READ | Access::REMOTE_ATOMIC;
     match conn.responder_resources {

@@ -1,4 +1,4 @@
-//! Addresses and ports: which id has which.
+//! Addresses and ports of ids.
 
 use core::mem;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,7 +15,7 @@ use super::ids::Ids;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bindings(BTreeMap<(PortSpace, u16), Vec<u32>>);
 
-/// The ports that are chosen for who names none, as those of Linux.
+/// The range of chosen ports, as in Linux.
 const EPHEMERAL: core::ops::RangeInclusive<u16> = 32_768..=60_999;
 
 impl Bindings {
@@ -54,7 +54,7 @@ impl Ids {
         self.bind(host, verb, index, (addr, is_of_machine))
     }
 
-    /// Gives an idle id an address. With port 0 one is chosen.
+    /// Binds an idle id to an address. Port 0 chooses a port.
     pub(super) fn bind(
         &mut self,
         host: &dyn Host,
@@ -76,7 +76,7 @@ impl Ids {
         Ok(())
     }
 
-    /// Refuses an address that cannot be beside those of the other ids with its port, as Linux does.
+    /// Refuses an address that conflicts with those of other ids with the same port, as Linux does.
     pub(super) fn check_port(&self, verb: Verb, id: &Id, addr: SocketAddr) -> Result<()> {
         let others = self.bindings.at(id.ps, addr.port()).iter();
         for other in others.map(|index| self.at(*index)) {
@@ -106,6 +106,7 @@ impl Ids {
     fn free_port(&mut self, verb: Verb, ps: PortSpace) -> Result<u16> {
         let count = EPHEMERAL.len() as u64;
         let start = self.random.any() % count;
+        // A random start makes collisions with other processes rare.
         let numbers = (0..count).map(|n| EPHEMERAL.start() + ((start + n) % count) as u16);
         let mut free = numbers.filter(|port| self.bindings.at(ps, *port).is_empty());
         free.next().ok_or_else(|| {
@@ -118,7 +119,7 @@ impl Ids {
         })
     }
 
-    /// Takes from an id what it is bound to.
+    /// Removes the binding of an id.
     pub(super) fn unbind(&mut self, index: u32) {
         let id = self.at_mut(index);
         let (ps, local) = (id.ps, id.local.take());
@@ -127,7 +128,7 @@ impl Ids {
         }
     }
 
-    /// An id that was just bound is not: another process has its port.
+    /// Undoes the binding of an id, because another process has its port.
     pub(crate) fn take_back_binding(&mut self, id: CmId) -> Result<()> {
         let index = self.find(Verb::CmBindAddr, id)?;
         self.unbind(index);
@@ -152,7 +153,8 @@ impl Ids {
     }
 }
 
-/// The port of an address of this machine; none for the unspecified one and those of loopback, which are of all.
+/// The port of an address of this machine. `None` for the unspecified address and those of
+/// loopback, which belong to all ports.
 fn own_port(
     host: &dyn Host,
     verb: Verb,
@@ -172,7 +174,7 @@ fn own_port(
     })
 }
 
-/// The unspecified address of a family, port 0.
+/// The unspecified address of a family, with port 0.
 pub(super) fn unspecified(like: SocketAddr) -> SocketAddr {
     match like {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),

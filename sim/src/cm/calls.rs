@@ -1,4 +1,4 @@
-//! What a program does with connections.
+//! The calls of a program on connections.
 
 use core::net::SocketAddr;
 
@@ -14,10 +14,10 @@ use super::message::{self, MAX_RETRIES, reason, sidr};
 use super::params::{ACK_TIMEOUT, check_length, check_private_data, check_reads, or_most};
 use super::{Manager, Outgoing};
 
-/// What is under way when a connection ends is gone after this time, as in Linux.
+/// Packets in flight when a connection ends are gone after this time, as in Linux.
 const TIMEWAIT: core::time::Duration = core::time::Duration::from_millis(1600);
 
-/// As many requests wait at most, as in Linux.
+/// The limit of waiting requests, as in Linux.
 const MAX_BACKLOG: usize = 1024;
 
 impl Manager {
@@ -39,7 +39,7 @@ impl Manager {
             state => return Err(wrong_state(verb, id, state)),
         }
         let of = self.ids.at_mut(index);
-        // Who listens shares its address no more.
+        // A listener no longer shares its address.
         (of.state, of.reuse_addr) = (State::Listening, false);
         of.backlog = match usize::try_from(backlog) {
             Ok(backlog @ 1..=MAX_BACKLOG) => backlog,
@@ -64,9 +64,10 @@ impl Manager {
             return Err(wrong_state(verb, id, of.state));
         };
         let (ps, is_datagram) = (of.ps, of.ps.is_datagram());
-        let room = match is_datagram {
-            true => private_data::SIDR_REQ,
-            false => private_data::REQ,
+        let room = if is_datagram {
+            private_data::SIDR_REQ
+        } else {
+            private_data::REQ
         };
         check_private_data(verb, param, room)?;
         let limits = host.reads(from.id.node);
@@ -85,18 +86,17 @@ impl Manager {
         conn.path_mtu = u32::from(host.mtu(from.id)) as u8;
         conn.ack_timeout = ack_timeout.unwrap_or(ACK_TIMEOUT);
         let has_srq = own_qp.map_or(param.srq != 0, |own| own.has_srq);
-        let (phase, message) = match is_datagram {
-            true => (
+        let (phase, message) = if is_datagram {
+            (
                 Phase::SidrReqSent,
                 message::sidr_req(&conn, ends, param.private_data),
-            ),
-            false => {
-                let said = (param, has_srq, tos);
-                (
-                    Phase::ReqSent,
-                    message::req(&conn, host.guid(from.id.node), ends, said),
-                )
-            }
+            )
+        } else {
+            let said = (param, has_srq, tos);
+            (
+                Phase::ReqSent,
+                message::req(&conn, host.guid(from.id.node), ends, said),
+            )
         };
         conn.phase = phase;
         let mad = conn.mad(message);
@@ -106,7 +106,7 @@ impl Manager {
         Ok(())
     }
 
-    /// `rdma_accept`, when the queue pair is ready.
+    /// `rdma_accept`, once the queue pair is ready.
     pub(crate) fn accept(
         &mut self,
         host: &dyn Host,
@@ -117,7 +117,7 @@ impl Manager {
         let room = self.ids.check_accept(host, id, param)?;
         let index = self.ids.find(verb, id)?;
         if let Err(error) = check_private_data(verb, param, room) {
-            // As in Linux, which has done too much by then.
+            // Linux checks the length only after it has changed the id, so the request is refused.
             self.refuse(index, reason::CONSUMER, &[]);
             return Err(error);
         }
@@ -128,6 +128,7 @@ impl Manager {
             return Ok(());
         };
         conn.qpn = own_qp.map_or(param.qp_num, |own| own.qp_num);
+        // A request for datagrams has one answer, and no connection.
         if conn.phase == Phase::SidrReqReceived {
             conn.phase = Phase::Idle;
             let (named, to) = ((conn.theirs, conn.service_id), (conn.qpn, RDMA_UDP_QKEY));
@@ -137,6 +138,7 @@ impl Manager {
             self.forget_numbers(index);
             return Ok(());
         }
+        // The program may have set the queue pair to RTR before, with the number chosen then.
         if conn.rq_psn == 0 {
             conn.rq_psn = rq_psn;
         }
@@ -166,7 +168,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Refuses what the other side asks for, or takes back what this side has asked for.
+    /// Refuses a request of the other side, or withdraws one of this side.
     fn refuse(&mut self, index: u32, reason: u16, private_data: &[u8]) {
         let Some(conn) = &mut self.ids.at_mut(index).conn else {
             return;
@@ -232,7 +234,7 @@ impl Manager {
         }
     }
 
-    /// `rdma_disconnect`, when the queue pair has stopped.
+    /// `rdma_disconnect`, once the queue pair has stopped.
     pub(crate) fn disconnect(&mut self, id: CmId) -> Result<()> {
         let verb = Verb::CmDisconnect;
         self.ids.check_connected(verb, id)?;
@@ -261,14 +263,14 @@ impl Manager {
         }
     }
 
-    /// Tells the other sides of all ids, before their process goes.
+    /// Ends the connections of all ids before their process ends.
     pub(crate) fn take_leave_of_all(&mut self) {
         for index in self.ids.indices(|id| id.conn.is_some()) {
             self.take_leave(index);
         }
     }
 
-    /// Tells the other side, before an id goes.
+    /// Ends the connection of an id before the id is destroyed.
     pub(super) fn take_leave(&mut self, index: u32) {
         let phase = self.ids.at(index).conn.as_ref().map(|conn| conn.phase);
         match phase {
@@ -283,12 +285,13 @@ impl Manager {
                     self.send(index, mad);
                 }
             }
+            // A request that waits for datagrams needs no answer.
             _ => {}
         }
         self.forget_conn(index);
     }
 
-    /// The connection stands.
+    /// Marks a connection as established.
     pub(super) fn established(&mut self, index: u32) {
         self.stop_waiting(index);
         if let Some(conn) = &mut self.ids.at_mut(index).conn {
@@ -313,7 +316,7 @@ impl Manager {
         }
     }
 
-    /// As above, again and again until it is answered.
+    /// Sends a message of an id's connection, and repeats it until it is answered.
     fn send_and_wait(&mut self, index: u32, mad: CmMad) {
         self.send(index, mad.clone());
         let left = MAX_RETRIES;
@@ -323,7 +326,7 @@ impl Manager {
         self.timers.set(index, Some(self.now.after(self.timeout)));
     }
 
-    /// What was sent last is answered.
+    /// Notes that the last message was answered.
     pub(super) fn stop_waiting(&mut self, index: u32) {
         if let Some(conn) = &mut self.ids.at_mut(index).conn {
             conn.waiting = None;

@@ -1,4 +1,4 @@
-//! A connection, or a request for a queue pair of datagrams: how far it is, and what both sides said.
+//! A connection, or a request for datagrams: its phase and its negotiated parameters.
 
 use verbs_roce::mad::{CmMad, CmMessage};
 
@@ -8,21 +8,21 @@ use super::host::{Local, Peer};
 #[derive(Clone, Debug)]
 pub(super) struct Conn {
     pub(super) phase: Phase,
-    /// How this side calls it, and how the other does: local and remote communication ids, or the id of a request for
-    /// datagrams.
+    /// The local communication id, or the id of a request for datagrams; `theirs` is that of the
+    /// other side.
     pub(super) ours: u32,
     pub(super) theirs: u32,
     pub(super) transaction: u64,
     pub(super) from: Local,
     pub(super) to: Peer,
     pub(super) service_id: u64,
-    /// The queue pair of this side.
+    /// The local queue pair.
     pub(super) qpn: u32,
-    /// The queue pair of the other side.
+    /// The remote queue pair.
     pub(super) remote_qpn: u32,
-    /// The sequence number that requests of the other side start with, chosen here.
+    /// The first sequence number of requests of the other side, chosen here.
     pub(super) rq_psn: u32,
-    /// The sequence number that requests of this side start with, chosen there.
+    /// The first sequence number of requests of this side, chosen there.
     pub(super) sq_psn: u32,
     pub(super) responder_resources: u8,
     pub(super) initiator_depth: u8,
@@ -30,9 +30,9 @@ pub(super) struct Conn {
     pub(super) rnr_retry_count: u8,
     /// Code of the path MTU.
     pub(super) path_mtu: u8,
-    /// Code of the time-out of the queue pair.
+    /// Code of the queue pair's timeout.
     pub(super) ack_timeout: u8,
-    /// What is sent again until it is answered.
+    /// The message that is repeated until it is answered.
     pub(super) waiting: Option<Waiting>,
 }
 
@@ -40,14 +40,14 @@ pub(super) struct Conn {
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) mad: CmMad,
-    /// How often it is sent again at most.
+    /// The number of retries left.
     pub(super) left: u8,
 }
 
-/// How far a connection is.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing has been said, or nothing is to be said any more.
+    /// No messages yet, or no further messages.
     Idle,
     ReqSent,
     ReqReceived,
@@ -56,14 +56,14 @@ pub(super) enum Phase {
     Established,
     DreqSent,
     DreqReceived,
-    /// Nothing is to be said any more, and packets may be under way.
+    /// No further messages, but packets may be in flight.
     Timewait,
     SidrReqSent,
     SidrReqReceived,
 }
 
 impl Conn {
-    /// A connection of which nothing is known yet but its ends.
+    /// A connection of which only the ends are known.
     pub(super) fn new(ours: u32, transaction: u64, from: Local, to: Peer) -> Self {
         Self {
             phase: Phase::Idle,
@@ -87,7 +87,7 @@ impl Conn {
         }
     }
 
-    /// A message of it.
+    /// A message of the connection.
     pub(super) fn mad(&self, message: CmMessage) -> CmMad {
         CmMad {
             transaction: self.transaction,

@@ -13,12 +13,12 @@ use crate::device::{Events, bad_handle, in_use};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channels {
     table: Table<Channel>,
-    /// Events that were read and not acknowledged: the ids that they count as ones of.
+    /// Events that were read but not acknowledged, with the ids that count them.
     unacked: BTreeMap<u64, CmId>,
     last_token: u64,
     /// Watched channels that have changed.
     changed: Vec<CmChannel>,
-    /// Something happened that a waiting thread may wait for.
+    /// Something happened that a thread may wait for.
     pub(super) news: bool,
 }
 
@@ -26,19 +26,19 @@ pub(crate) struct Channels {
 #[derive(Clone, Debug)]
 struct Channel {
     handle: CmChannel,
-    /// Ids that have it.
+    /// Ids that use it.
     ids: u32,
     events: Events<CmEvent>,
-    /// Threads that wait; kept by the shell.
+    /// Threads that wait, counted by the runtime.
     waiters: u32,
 }
 
-/// What an event of a failure says of its cause.
+/// The status of an event for a failure.
 pub(super) fn status_of(kind: ErrorKind) -> i32 {
     -kind.errno()
 }
 
-/// The id that an event counts as one of.
+/// The id that counts an event.
 pub(super) fn owner_of(event: &CmEvent) -> CmId {
     event.listen_id.unwrap_or(event.id)
 }
@@ -86,13 +86,13 @@ impl Channels {
         self.table.at(index).handle
     }
 
-    /// A channel has one id more, or one less.
+    /// Counts an id that a channel gains or loses.
     pub(super) fn count_id(&mut self, index: u32, more: bool) {
         let ids = &mut self.table.at_mut(index).ids;
         *ids = if more { *ids + 1 } else { *ids - 1 };
     }
 
-    /// Queues an event; its number.
+    /// Queues an event. Returns its number.
     pub(super) fn push(&mut self, index: u32, event: CmEvent) -> u64 {
         let number = self.table.at_mut(index).events.push(event);
         self.news = true;
@@ -100,7 +100,7 @@ impl Channels {
         number
     }
 
-    /// Takes the oldest event of a channel, which waits to be acknowledged from then on.
+    /// Takes the oldest event of a channel. It must be acknowledged.
     pub(super) fn pop(&mut self, channel: CmChannel) -> Result<CmEvent> {
         let verb = Verb::CmGetEvent;
         let index = self.find(verb, channel)?;
@@ -114,14 +114,14 @@ impl Channels {
         Ok(event)
     }
 
-    /// Takes an event out before it is read.
+    /// Removes an event before it is read.
     pub(super) fn take_out(&mut self, index: u32, number: u64) -> Option<CmEvent> {
         let event = self.table.at_mut(index).events.take_out(number);
         self.note_change(index);
         event
     }
 
-    /// An event is acknowledged: the id that it counted as one of.
+    /// Acknowledges an event. Returns the id that counts it.
     pub(super) fn acknowledge(&mut self, event: &CmEvent) -> Result<CmId> {
         let owner = owner_of(event);
         if self.unacked.get(&event.token) != Some(&owner) {
@@ -138,12 +138,12 @@ impl Channels {
         Ok(owner)
     }
 
-    /// Whether something happened since the last call that a waiting thread may wait for.
+    /// Takes the note that something happened that a thread may wait for.
     pub(crate) fn take_news(&mut self) -> bool {
         mem::take(&mut self.news)
     }
 
-    /// A thread starts or stops to wait on a channel.
+    /// Counts a thread that starts or stops waiting on a channel.
     pub(crate) fn count_waiter(&mut self, channel: CmChannel, starts: bool) {
         if let Ok(index) = self.find(Verb::CmGetEvent, channel) {
             let waiters = &mut self.table.at_mut(index).waiters;
@@ -155,25 +155,25 @@ impl Channels {
         !self.table.at(index).events.is_empty()
     }
 
-    /// A channel that a thread waits on although an event is queued there.
+    /// A channel that has an event although a thread waits on it.
     pub(crate) fn waited_for_and_queued(&self) -> Option<CmChannel> {
         let missed = |channel: &&Channel| channel.waiters > 0 && !channel.events.is_empty();
         let mut channels = self.table.iter().map(|(_, channel)| channel);
         channels.find(missed).map(|channel| channel.handle)
     }
 
-    /// How many events wait to be read in a channel, and how many were put in so far.
+    /// The number of unread events of a channel, and of all events that were ever queued.
     pub(crate) fn queue(&self, verb: Verb, channel: CmChannel) -> Result<(usize, u64)> {
         let channel = self.table.at(self.find(verb, channel)?);
         Ok((channel.events.len(), channel.events.queued()))
     }
 
-    /// From now on changes of a channel that is there are noted.
+    /// Lets changes of a channel be noted from now on. The channel must exist.
     pub(crate) fn watch(&mut self, channel: CmChannel) {
         self.table.at_mut(channel.index()).events.watched = true;
     }
 
-    /// A watched channel that has changed since it was last given here.
+    /// Takes a watched channel that has changed.
     pub(crate) fn changed(&mut self) -> Option<CmChannel> {
         self.changed.pop()
     }

@@ -63,5 +63,5 @@ impl Manager {
     }
 }
 
-/// `ENOTSUPP`, which no program's headers have.
+/// `ENOTSUPP`, which headers for programs do not define.
 const NOT_SUPPORTED: ErrorKind = ErrorKind::Os(524);

@@ -1,4 +1,4 @@
-//! What the connection manager knows of the machine it runs on.
+//! The connection manager's view of its machine.
 
 use core::net::IpAddr;
 
@@ -17,7 +17,7 @@ pub(crate) trait Host {
     /// Where an address leads, from a port.
     fn peer_at(&self, from: &Local, address: IpAddr) -> Option<Peer>;
 
-    /// Whether an address would be of the devices' network, if somebody had it.
+    /// Whether an address, if it has an owner, is on the devices' network.
     fn is_on_network(&self, address: IpAddr) -> bool;
 
     /// The GUID of a device.
@@ -26,7 +26,7 @@ pub(crate) trait Host {
     /// The active MTU of a port.
     fn mtu(&self, port: PortId) -> Mtu;
 
-    /// Reads and atomics that may be under way to and from a queue pair of a device.
+    /// The limits of outstanding reads and atomics to and from a queue pair of a device.
     fn reads(&self, node: u32) -> Reads;
 
     /// The LID of a group, on InfiniBand.
@@ -44,7 +44,7 @@ pub(crate) struct Local {
     pub(crate) lid: u16,
 }
 
-/// A port that MADs go to.
+/// A port to which MADs are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Peer {
     pub(crate) gid: Gid,

@@ -1,4 +1,4 @@
-//! An id: its address, its device, and how far it is.
+//! An id: its address, its device, and its state.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -28,7 +28,7 @@ pub(crate) struct Id {
     pub(super) peer: Option<SocketAddr>,
     /// The port that it is bound to.
     pub(super) port: Option<Local>,
-    /// Where its packets go.
+    /// The destination of its packets.
     pub(super) to: Option<Peer>,
     pub(super) num_paths: u32,
     pub(super) qp: Option<OwnQp>,
@@ -39,17 +39,17 @@ pub(crate) struct Id {
     pub(super) af_only: Option<bool>,
     pub(super) tos: u8,
     pub(super) ack_timeout: Option<u8>,
-    /// Numbers of its events that were not read, oldest first.
+    /// Numbers of its unread events, oldest first.
     pub(super) unread: VecDeque<u64>,
-    /// Events that were read and not acknowledged.
+    /// Events that were read but not acknowledged.
     pub(super) unacked: u32,
-    /// The last event that was read, and where.
+    /// The last event that was read, and the call site.
     pub(super) last_read: Option<ReadEvent>,
-    /// So many requests may wait to be read.
+    /// The number of requests that may wait to be read.
     pub(super) backlog: usize,
 }
 
-/// The queue pair that was made for an id.
+/// The queue pair of an id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnQp {
     pub(crate) qp: Qp,
@@ -57,20 +57,20 @@ pub(crate) struct OwnQp {
     pub(crate) has_srq: bool,
 }
 
-/// How far an id is.
+/// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Idle,
     Bound,
-    /// Nothing leads to the address; the time is not over.
+    /// The address has no owner, and the timeout is running.
     Resolving,
     AddrResolved,
     RouteResolved,
     Listening,
-    /// There is, or was, a connection.
+    /// It has, or had, a connection.
     Connected,
     Disconnected,
-    /// Its device is gone.
+    /// Its device was removed.
     Removed,
 }
 
@@ -91,13 +91,13 @@ impl fmt::Display for State {
 }
 
 impl Id {
-    /// Whether no more requests may wait at a listener.
+    /// Whether a listener accepts no further requests.
     pub(super) fn is_full(&self) -> bool {
         self.unread.len() >= self.backlog
     }
 
-    /// Whether an id of this address leaves its port to an id of the other family. Linux assumes so
-    /// of IPv4, unless the program has set the option.
+    /// Whether an id with this address leaves its port to ids of the other family. Linux assumes so
+    /// for IPv4, unless the program has set the option.
     pub(super) fn is_af_only(&self, local: SocketAddr) -> bool {
         self.af_only.unwrap_or(local.is_ipv4())
     }
@@ -128,7 +128,7 @@ impl Id {
         }
     }
 
-    /// What a program sees of it, but for what is its library's.
+    /// The attributes that a program sees, except those of librdmacm.
     pub(super) fn attr(&self) -> CmIdAttr {
         let mut attr = CmIdAttr::default();
         attr.context = self.context;
@@ -138,7 +138,7 @@ impl Id {
         (attr.local_addr, attr.peer_addr) = (self.local, self.peer);
         attr.sgid = self.port.map_or(Gid::default(), |local| local.gid);
         attr.dgid = self.to.map_or(Gid::default(), |to| to.gid);
-        // On Ethernet there is none but one, which nobody names.
+        // Ethernet has one partition, which rdma_cm does not name.
         attr.pkey = self
             .port
             .map_or(0, |local| if local.lid == 0 { 0 } else { PKEY });
@@ -147,10 +147,10 @@ impl Id {
     }
 }
 
-/// The default partition: the only one that paths of IP have.
+/// The default partition, the only one of IP paths.
 pub(super) const PKEY: u16 = 0xffff;
 
-/// An id is not where a call needs it.
+/// The error of a call that an id in this state cannot execute.
 pub(super) fn wrong_state(verb: Verb, id: CmId, state: State) -> Error {
     let text = format!("{id} {state}");
     Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into()))

@@ -1,4 +1,4 @@
-//! All ids: what they are found by, and what can be said of one alone.
+//! All ids: lookups, and calls on one id alone.
 
 use core::net::{IpAddr, SocketAddr};
 use core::ops::{Deref, DerefMut};
@@ -21,7 +21,7 @@ use crate::rng::Random;
 pub(crate) struct Ids {
     table: Table<Id>,
     pub(super) bindings: Bindings,
-    /// How many listen.
+    /// The number of listeners.
     pub(super) listening: u32,
     pub(super) random: Random,
 }
@@ -56,21 +56,20 @@ impl Ids {
         Ok(id.index())
     }
 
-    /// The node that an id is bound to.
+    /// The node of an id.
     pub(crate) fn node_of(&self, id: CmId) -> Option<u32> {
         let found = self.table.get(id.index(), id.generation()).ok()?;
         found.port.map(|local| local.id.node)
     }
 
-    /// The events of an id that were read and not acknowledged: how many, which was the last, and
-    /// where that was read.
+    /// Events of an id that were read but not acknowledged: their number, and the last one.
     pub(crate) fn unacknowledged(&self, id: CmId) -> Option<(u32, Option<ReadEvent>)> {
         let index = self.find(Verb::CmDestroyId, id).ok()?;
         let id = self.at(index);
         (id.unacked > 0).then_some((id.unacked, id.last_read))
     }
 
-    /// An id has a queue pair from now on, or none.
+    /// Sets or removes the queue pair of an id.
     pub(crate) fn set_qp(&mut self, verb: Verb, id: CmId, qp: Option<OwnQp>) -> Result<()> {
         let index = self.find(verb, id)?;
         self.at_mut(index).qp = qp;
@@ -105,7 +104,7 @@ impl Ids {
         Ok(())
     }
 
-    /// The id that listens for a service at an address of the port that the request came to.
+    /// The id that listens for a service, at an address of the port where the request arrived.
     pub(super) fn listener(
         &self,
         arrival: Arrival,
@@ -119,6 +118,7 @@ impl Ids {
             let Some(bound) = id.local else { return false };
             let listens = id.state == State::Listening;
             let is_for_it = match bound.ip() {
+                // An IPv6 wildcard also takes IPv4, unless the program has forbidden it.
                 any if any.is_unspecified() => {
                     bound.is_ipv4() == address.is_ipv4() || bound.is_ipv6() && !id.is_af_only(bound)
                 }
@@ -130,7 +130,7 @@ impl Ids {
         ids.iter().find(takes).copied()
     }
 
-    /// What `rdma_accept` refuses before it does anything; how much private data there is room for.
+    /// The checks of `rdma_accept`. Returns the room for private data.
     pub(crate) fn check_accept(
         &self,
         host: &dyn Host,
@@ -152,7 +152,7 @@ impl Ids {
         Ok(room)
     }
 
-    /// What the queue pair of a request is to allow, before it is set to RTR.
+    /// Sets the limits of reads for the queue pair of a request, before it is moved to RTR.
     pub(crate) fn settle_reads(&mut self, host: &dyn Host, id: CmId, param: &ConnParam<'_>) {
         let Some(conn) = self.conn_mut(id) else {
             return;
@@ -174,11 +174,11 @@ impl Ids {
         );
     }
 
-    /// Refuses to end what has never begun.
+    /// Refuses to end a connection that never began.
     pub(crate) fn check_connected(&self, verb: Verb, id: CmId) -> Result<()> {
         let of = self.at(self.find(verb, id)?);
         match (&of.conn, of.state) {
-            // Of one that listens nothing comes.
+            // No messages come for a listener, so the call has no effect.
             (Some(_), _) | (None, State::Listening) => Ok(()),
             (None, State::Removed) => Err(Error::new(verb, NO_SUCH_DEVICE, Cause::Unspecified)),
             (None, state) => Err(wrong_state(verb, id, state)),
@@ -190,7 +190,7 @@ impl Ids {
         self.at_mut(index).conn.as_deref_mut()
     }
 
-    /// `rdma_leave_multicast`: the group, to detach the queue pair from.
+    /// `rdma_leave_multicast`. Returns the group from which to detach the queue pair.
     pub(crate) fn leave_multicast(&mut self, id: CmId, group: SocketAddr) -> Result<(Gid, u16)> {
         let verb = Verb::CmLeaveMulticast;
         let index = self.find(verb, id)?;

@@ -12,14 +12,14 @@ use super::id::PKEY;
 
 /// Code of the time that the other side has for an answer: 4.3 s, as in Linux.
 const RESPONSE_TIMEOUT: u8 = 20;
-/// How often a message is sent again at most.
+/// The number of retries of a message.
 pub(super) const MAX_RETRIES: u8 = 15;
 /// Code of the time until an acknowledgement may be sent.
 const TARGET_ACK_DELAY: u8 = 15;
 const NO_LID: u16 = 0xffff;
 const HOP_LIMIT: u8 = 64;
 
-/// Why a connection is refused.
+/// Reasons to refuse a connection.
 pub(super) mod reason {
     pub(crate) const TIMEOUT: u16 = 4;
     pub(crate) const UNSUPPORTED: u16 = 5;
@@ -28,14 +28,14 @@ pub(super) mod reason {
     pub(crate) const CONSUMER: u16 = 28;
 }
 
-/// The state of an answer to a request for datagrams.
+/// States of an answer to a request for datagrams.
 pub(super) mod sidr {
     pub(crate) const VALID: u8 = 0;
     pub(crate) const UNSUPPORTED: u8 = 1;
     pub(crate) const REJECTED: u8 = 2;
 }
 
-/// The addresses of both ends and what the program adds, as private data.
+/// Private data: the addresses of both ends, then that of the program.
 fn with_addresses<const N: usize>(
     (src, dst): (SocketAddr, SocketAddr),
     own: &[u8],
@@ -64,7 +64,7 @@ fn path(conn: &Conn, tos: u8) -> Path {
     }
 }
 
-/// Asks for a connection.
+/// A request for a connection.
 pub(super) fn req(
     conn: &Conn,
     guid: u64,
@@ -94,7 +94,7 @@ pub(super) fn req(
     }))
 }
 
-/// Accepts one.
+/// The acceptance of a connection.
 pub(super) fn rep(conn: &Conn, guid: u64, (param, has_srq): (&ConnParam<'_>, bool)) -> CmMessage {
     CmMessage::Rep(Rep {
         local_comm_id: conn.ours,
@@ -113,7 +113,7 @@ pub(super) fn rep(conn: &Conn, guid: u64, (param, has_srq): (&ConnParam<'_>, boo
     })
 }
 
-/// Says that this side is ready.
+/// The message that this side is ready.
 pub(super) fn rtu(conn: &Conn) -> CmMessage {
     CmMessage::Rtu(Rtu {
         local_comm_id: conn.ours,
@@ -122,7 +122,7 @@ pub(super) fn rtu(conn: &Conn) -> CmMessage {
     })
 }
 
-/// Refuses a connection.
+/// The refusal of a connection.
 pub(super) fn rej(
     (ours, theirs): (u32, u32),
     rejected: Rejected,
@@ -139,7 +139,7 @@ pub(super) fn rej(
     })
 }
 
-/// Ends a connection.
+/// The request to end a connection.
 pub(super) fn dreq(conn: &Conn) -> CmMessage {
     CmMessage::Dreq(Dreq {
         local_comm_id: conn.ours,
@@ -149,7 +149,7 @@ pub(super) fn dreq(conn: &Conn) -> CmMessage {
     })
 }
 
-/// Answers that.
+/// The answer to the request to end a connection.
 pub(super) fn drep(ours: u32, theirs: u32) -> CmMessage {
     CmMessage::Drep(Drep {
         local_comm_id: ours,
@@ -158,7 +158,7 @@ pub(super) fn drep(ours: u32, theirs: u32) -> CmMessage {
     })
 }
 
-/// Asks for a queue pair of datagrams.
+/// A request for a datagram queue pair.
 pub(super) fn sidr_req(
     conn: &Conn,
     ends: (SocketAddr, SocketAddr),
@@ -172,7 +172,7 @@ pub(super) fn sidr_req(
     })
 }
 
-/// Answers that.
+/// The answer to a request for a datagram queue pair.
 pub(super) fn sidr_rep(
     (request_id, service_id): (u32, u64),
     status: u8,
@@ -190,7 +190,7 @@ pub(super) fn sidr_rep(
     })
 }
 
-/// The service that a port is.
+/// The service id of a port.
 pub(super) fn service_id(ps: PortSpace, port: u16) -> u64 {
     verbs_roce::mad::service_id(u32::from(ps) as u16, port)
 }

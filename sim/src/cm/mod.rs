@@ -1,18 +1,18 @@
-//! Connection management: rdma_cm's ids over the messages of the CM, as a plain struct.
+//! The connection manager: rdma_cm's ids over CM messages, as a plain struct.
 //!
-//! Calls and messages go in; messages, events and deadlines come out. There is no lock, no clock and no I/O here. What
-//! librdmacm does beside the kernel, to queue pairs above all, the shell does.
+//! Calls and messages go in; messages, events and deadlines come out. It has no lock, no clock and
+//! no I/O. The work of librdmacm, mostly on queue pairs, is in `verbs`.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `id`, `ids`, `bind`, `resolve` | an id; all of them; their addresses and ports; where they lead |
-//! | `conn`, `message`, `numbers` | a connection; what its sides say; how messages find it |
-//! | `calls`, `params`, `receive`, `timeout` | what makes it go on: the program, the other side, the time |
+//! | `id`, `ids`, `bind`, `resolve` | an id; all ids; their addresses and ports; their destinations |
+//! | `conn`, `message`, `numbers` | a connection; its messages; how messages find it |
+//! | `calls`, `params`, `receive`, `timeout` | its inputs: the program, the other side, the time |
 //! | `events` | channels and their events |
-//! | `attr` | what a queue pair is to be set to |
+//! | `attr` | attributes of a connection's queue pair |
 //! | `groups` | multicast |
-//! | `pending` | what stands out, for a diagnosis |
-//! | `host` | what it knows of the machine |
+//! | `pending` | outstanding steps, for a diagnosis |
+//! | `host` | its view of the machine |
 
 mod attr;
 mod bind;
@@ -58,12 +58,13 @@ pub(crate) use pending::{is_idle, no_event};
 pub(crate) struct Manager {
     pub(crate) channels: Channels,
     pub(crate) ids: Ids,
-    /// By node, what ids that are bound to it have. Empty until the first channel is made.
+    /// A context and a domain of each node, for the ids bound to it. Empty until a channel is
+    /// created.
     pub(crate) contexts: Vec<(Context, Pd)>,
     timeout: Duration,
-    /// The time of what is asked next.
+    /// The time of the next call.
     pub(crate) now: Time,
-    /// Where the program asks for it.
+    /// The call site of the next call.
     pub(crate) site: Option<Site>,
     pub(crate) numbers: Numbers,
     timers: Timers,
@@ -71,7 +72,7 @@ pub(crate) struct Manager {
     notes: Option<Vec<(u32, TraceEvent)>>,
 }
 
-/// A message to be sent.
+/// A message to send.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     pub(crate) from: Local,
@@ -79,7 +80,7 @@ pub(crate) struct Outgoing {
     pub(crate) mad: CmMad,
 }
 
-/// Where a message came from, and to which port.
+/// The source of a message, and the port where it arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) to: Local,
@@ -87,7 +88,7 @@ pub(crate) struct Arrival {
 }
 
 impl Manager {
-    /// `timeout` is how long a message waits for its answer before it is sent again.
+    /// A manager whose messages are repeated after `timeout` without an answer.
     pub(crate) fn new(seed: u64, timeout: Duration, traced: bool) -> Self {
         let mut random = Random::new(seed, Purpose::Cm, 0);
         Self {
@@ -109,17 +110,17 @@ impl Manager {
         self.timers.first().map(|(at, _)| at)
     }
 
-    /// What is to be sent, oldest first.
+    /// Takes the messages to send, oldest first.
     pub(crate) fn take_outgoing(&mut self) -> Vec<Outgoing> {
         core::mem::take(&mut self.egress)
     }
 
-    /// What happened since the last call, for the trace.
+    /// Takes the events since the last call, for the trace.
     pub(crate) fn take_notes(&mut self) -> Vec<(u32, TraceEvent)> {
         self.notes.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
-    /// How many ids wait for messages of other machines, or may get some.
+    /// The number of ids that may receive messages of other processes.
     pub(crate) fn expecting(&self) -> u32 {
         self.ids.listening + self.numbers.count()
     }
@@ -160,7 +161,7 @@ impl Manager {
         Ok(attr)
     }
 
-    /// `rdma_destroy_id`, which waits.
+    /// `rdma_destroy_id`. Returns `WouldBlock` while events are not acknowledged.
     pub(crate) fn destroy_id(&mut self, id: CmId) -> Result<()> {
         let verb = Verb::CmDestroyId;
         let index = self.ids.find(verb, id)?;
@@ -169,7 +170,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Removes an id: who waits for it is told, and requests that nobody has read are refused.
+    /// Removes an id. Wakes the threads that wait for it, and refuses its unread requests.
     fn remove(&mut self, index: u32) {
         for event in self.take_unread(index) {
             if event.event == CmEventType::ConnectRequest {
@@ -187,7 +188,7 @@ impl Manager {
         self.channels.news = true;
     }
 
-    /// `rdma_migrate_id`, which waits.
+    /// `rdma_migrate_id`. Returns `WouldBlock` while events are not acknowledged.
     pub(crate) fn migrate_id(&mut self, id: CmId, channel: CmChannel) -> Result<()> {
         let verb = Verb::CmMigrateId;
         let index = self.ids.find(verb, id)?;
@@ -210,7 +211,7 @@ impl Manager {
         Ok(())
     }
 
-    /// A device is gone: its ids learn of it.
+    /// Notifies the ids of a device that was removed.
     pub(crate) fn device_gone(&mut self, node: u32) {
         let is_of = |id: &Id| id.port.is_some_and(|local| local.id.node == node);
         for index in self.ids.indices(is_of) {
@@ -224,14 +225,14 @@ impl Manager {
         }
     }
 
-    /// An id has a connection from now on.
+    /// Gives an id a connection.
     fn set_conn(&mut self, index: u32, conn: Conn) {
         self.forget_conn(index);
         self.numbers.add(index, &conn);
         self.ids.at_mut(index).conn = Some(Box::new(conn));
     }
 
-    /// Messages no longer find the connection of an id.
+    /// Unregisters the numbers of an id's connection, so messages no longer find it.
     fn forget_numbers(&mut self, index: u32) {
         if let Some(conn) = &self.ids.at(index).conn {
             self.numbers.remove(index, conn);
@@ -255,7 +256,7 @@ impl Manager {
         self.queue(index, event);
     }
 
-    /// Queues a request that came to a listener.
+    /// Queues a request for a listener.
     fn raise_request(&mut self, listener: u32, child: u32, param: CmParam) {
         let kind = CmEventType::ConnectRequest;
         let mut event = CmEvent::new(self.ids.at(child).handle, kind, 0);
@@ -275,7 +276,7 @@ impl Manager {
         }
     }
 
-    /// Puts an event, which counts as one of this id, into its channel.
+    /// Queues an event that counts for this id.
     fn queue(&mut self, owner: u32, event: CmEvent) {
         let id = self.ids.at_mut(owner);
         id.unread.push_back(self.channels.push(id.channel, event));
@@ -315,7 +316,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Takes the events of an id that were not read out of its channel.
+    /// Removes the unread events of an id from its channel.
     fn take_unread(&mut self, index: u32) -> Vec<CmEvent> {
         let id = self.ids.at_mut(index);
         let (channel, numbers) = (id.channel, core::mem::take(&mut id.unread));
@@ -326,7 +327,7 @@ impl Manager {
 }
 
 impl Id {
-    /// Refuses to let go of an id of which events were read and not acknowledged.
+    /// Checks that all events of an id that were read are acknowledged.
     fn check_acknowledged(&self, verb: Verb) -> Result<()> {
         check_acknowledged(verb, Object::CmId, self.unacked)
     }

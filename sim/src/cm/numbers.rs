@@ -1,4 +1,4 @@
-//! What both sides call connections: how messages find them.
+//! The numbers of connections, by which messages find them.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use super::ids::Ids;
 use crate::address::{gid_of, ip_of};
 use crate::rng::Random;
 
-/// The ids that messages are for, by what is in the messages.
+/// The ids of connections, by the numbers in their messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers {
-    /// By what this side calls a connection, or a request for datagrams.
+    /// By the local communication id, or the id of a request for datagrams.
     ours: BTreeMap<u32, u32>,
-    /// By the port of the other side, and what it calls one.
+    /// By the port of the other side and its communication id.
     theirs: BTreeMap<(Peer, u32), u32>,
-    /// By the port of the other side, and its queue pair.
+    /// By the port of the other side and its queue pair.
     qps: BTreeMap<(Peer, u32), u32>,
     last: u32,
-    /// Which process it is of those that share an address.
+    /// The number of this process among those that share an address.
     tenant: Option<u8>,
 }
 
@@ -36,12 +36,12 @@ impl Numbers {
         }
     }
 
-    /// Numbers tell from now on which process they are of.
+    /// Makes all further numbers contain the number of this process.
     pub(crate) fn become_tenant(&mut self, number: u8) {
         self.tenant = Some(number);
     }
 
-    /// What this side calls a new connection.
+    /// The local communication id of a new connection.
     pub(super) fn next(&mut self) -> u32 {
         loop {
             self.last = self.last.wrapping_add(1);
@@ -55,8 +55,7 @@ impl Numbers {
         }
     }
 
-    /// Whether a message to an address that several processes share is for a process other than
-    /// that of these ids.
+    /// Whether a message to an address that several processes share is for another process.
     pub(crate) fn is_for_other(&self, ids: &Ids, message: &CmMessage) -> bool {
         match address_of(message) {
             None => false,
@@ -68,13 +67,13 @@ impl Numbers {
         }
     }
 
-    /// Whether a connection may be called so by another process with the same address.
+    /// Whether another process with the same address may have chosen the number of a connection.
     pub(super) fn is_of_other(&self, number: u32) -> bool {
         let own = self.tenant.zip(tenant_of(number));
         own.is_some_and(|(own, of)| own != of)
     }
 
-    /// How many connections there are.
+    /// The number of connections.
     pub(super) fn count(&self) -> u32 {
         self.ours.len() as u32
     }
@@ -91,7 +90,7 @@ impl Numbers {
         self.qps.get(&(normal(peer), qpn)).copied()
     }
 
-    /// Messages find the connection of an id by what is known of it now.
+    /// Registers the known numbers of an id's connection.
     pub(super) fn add(&mut self, index: u32, conn: &Conn) {
         let peer = normal(conn.to);
         self.ours.insert(conn.ours, index);
@@ -103,9 +102,10 @@ impl Numbers {
         }
     }
 
-    /// They no longer do.
+    /// Unregisters the numbers of an id's connection.
     pub(super) fn remove(&mut self, index: u32, conn: &Conn) {
         let peer = normal(conn.to);
+        // A later connection may have the same numbers.
         if self.by_ours(conn.ours) == Some(index) {
             self.ours.remove(&conn.ours);
         }
@@ -120,15 +120,15 @@ impl Numbers {
     }
 }
 
-/// Whom a message is for, of those that share an address.
+/// The receiver of a message among processes that share an address.
 pub(crate) enum Address {
-    /// Who calls a connection so.
+    /// The process that chose this communication id.
     Connection(u32),
-    /// Who listens for this.
+    /// The process that listens for this service.
     Service(u64),
 }
 
-/// Whom a message is for; `None` if it does not say.
+/// The receiver of a message. `None` if the message does not name it.
 pub(crate) fn address_of(message: &CmMessage) -> Option<Address> {
     let number = match message {
         CmMessage::Req(req) => return Some(Address::Service(req.service_id)),
@@ -144,15 +144,15 @@ pub(crate) fn address_of(message: &CmMessage) -> Option<Address> {
     (number != 0).then_some(Address::Connection(number))
 }
 
-/// Which of the processes that share an address calls a connection so.
+/// The process, among those that share an address, that chose a communication id.
 pub(crate) fn tenant_of(ours: u32) -> Option<u8> {
     Some((ours >> TENANT) as u8)
 }
 
-/// The first of the bits that tell processes apart.
+/// The lowest bit of the number of a process.
 const TENANT: u32 = 24;
 
-/// A port, by the GID that its packets come with: two may lead to it.
+/// A port by the GID that its packets carry, because two GIDs may lead to it.
 pub(super) fn normal(peer: Peer) -> Peer {
     Peer {
         gid: gid_of(ip_of(peer.gid)),

@@ -1,4 +1,4 @@
-//! What connections are asked for with: what is refused, and what stands for nothing said.
+//! Parameters of connections: checks and defaults.
 
 use verbs_api::cm::{ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES};
 use verbs_api::{Result, Verb};
@@ -6,7 +6,7 @@ use verbs_api::{Result, Verb};
 use super::host::Reads;
 use crate::device::in_range;
 
-/// Code of the time-out of queue pairs: 2.1 s, as in Linux.
+/// Code of the timeout of queue pairs: 2.1 s, as in Linux.
 pub(super) const ACK_TIMEOUT: u8 = 19;
 
 pub(super) fn or_most(given: u8, most: u8) -> u8 {
@@ -25,7 +25,7 @@ pub(super) fn check_length(verb: Verb, private_data: &[u8], room: usize) -> Resu
     in_range(verb, "private_data_len", length, 0, room)
 }
 
-/// Refuses more reads than the device has room for.
+/// Refuses more reads than the device supports.
 pub(super) fn check_reads(verb: Verb, param: &ConnParam<'_>, limits: Reads) -> Result<()> {
     for (what, given, most) in [
         (

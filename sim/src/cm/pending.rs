@@ -1,4 +1,4 @@
-//! What stands out at the ids of a channel, for a diagnosis.
+//! Outstanding steps of the ids of a channel, for a diagnosis.
 
 use verbs_api::Verb;
 use verbs_api::cm::CmChannel;
@@ -8,17 +8,17 @@ use super::conn::Phase;
 use super::id::{Id, State};
 use crate::diagnosis::counted;
 
-/// Who has to do something, the program first.
+/// The side that has to act next, the program first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     Program,
     Peer,
     Nobody,
-    /// It waits for whoever comes.
+    /// Any client may come.
     Anybody,
 }
 
-/// Why no event comes on a channel, as far as that is known; `None` if one is there.
+/// The reason why a channel has no event, as far as it is known. `None` if it has one.
 pub(crate) fn no_event(manager: &Manager, channel: CmChannel) -> Option<String> {
     let index = manager.channels.find(Verb::CmGetEvent, channel).ok()?;
     if manager.channels.has_event(index) {
@@ -41,7 +41,7 @@ pub(crate) fn no_event(manager: &Manager, channel: CmChannel) -> Option<String> 
     })
 }
 
-/// Whether the channel only waits for what others may do some time, as a server does.
+/// Whether the channel only waits for clients that may come at any time, as a server's does.
 pub(crate) fn is_idle(manager: &Manager, channel: CmChannel) -> bool {
     let Ok(index) = manager.channels.find(Verb::CmGetEvent, channel) else {
         return true;

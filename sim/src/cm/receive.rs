@@ -1,4 +1,4 @@
-//! Messages of the other side.
+//! Messages from the other side.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -17,7 +17,7 @@ use super::numbers::normal;
 use super::{Arrival, Manager, Outgoing};
 
 impl Manager {
-    /// A message came. What makes no sense is ignored, as the network may have changed it.
+    /// Handles a message. Invalid messages are ignored, because the network may have changed them.
     pub(crate) fn receive(&mut self, host: &dyn Host, arrival: Arrival, mad: &CmMad) {
         match &mad.message {
             CmMessage::Req(req) => self.on_req(host, arrival, mad.transaction, req),
@@ -42,7 +42,8 @@ impl Manager {
         }
     }
 
-    /// The id that this side calls a connection with this peer by, and how far that is.
+    /// The id of a connection with this peer, by the local communication id, and the connection's
+    /// phase.
     fn conn_of(&self, arrival: Arrival, ours: u32) -> Option<(u32, Phase)> {
         let index = self.numbers.by_ours(ours)?;
         let conn = self.ids.at(index).conn.as_ref()?;
@@ -52,7 +53,7 @@ impl Manager {
     fn on_req(&mut self, host: &dyn Host, arrival: Arrival, transaction: u64, req: &Req) {
         let Arrival { to, from } = arrival;
         if let Some(index) = self.numbers.by_theirs(from, req.local_comm_id) {
-            // It was repeated: so the answer was lost.
+            // A repeated request means that the answer was lost.
             return self.repeat(index, Phase::RepSent);
         }
         let refuse = |why: u16| Outgoing {
@@ -64,6 +65,7 @@ impl Manager {
             },
         };
         if let Some(old) = self.numbers.by_qp(from, req.qpn) {
+            // The peer has reused the queue pair, so the old connection is stale.
             self.egress.push(refuse(reason::STALE_CONNECTION));
             let conn = self.ids.at(old).conn.as_ref();
             if conn.is_some_and(|conn| conn.phase == Phase::Established) {
@@ -82,7 +84,7 @@ impl Manager {
             return self.egress.push(refuse(reason::INVALID_SERVICE_ID));
         };
         if self.ids.at(listener).is_full() {
-            // It will be asked for again.
+            // The other side repeats the request.
             return;
         }
         let mut conn = Conn::new(self.numbers.next(), transaction, to, from);
@@ -160,7 +162,7 @@ impl Manager {
         self.raise_with(index, CmEventType::ConnectResponse, 0, CmParam::Conn(data));
     }
 
-    /// Says again that this side is ready.
+    /// Repeats the message that this side is ready.
     fn say_ready(&mut self, index: u32) {
         if let Some(conn) = &self.ids.at(index).conn {
             let mad = conn.mad(message::rtu(conn));
@@ -168,7 +170,7 @@ impl Manager {
         }
     }
 
-    /// Sends again what waits for an answer, in this phase.
+    /// Repeats the message that waits for an answer in this phase.
     fn repeat(&mut self, index: u32, phase: Phase) {
         let conn = self.ids.at(index).conn.as_ref();
         let conn = conn.filter(|conn| conn.phase == phase);
@@ -214,7 +216,7 @@ impl Manager {
         }
     }
 
-    /// The other side asks for more time.
+    /// Extends the timeout at the request of the other side.
     fn on_mra(&mut self, arrival: Arrival, mra: &Mra) {
         let conn = self.conn_of(arrival, mra.remote_comm_id);
         if let Some((index, Phase::ReqSent | Phase::RepSent | Phase::SidrReqSent)) = conn {
@@ -236,7 +238,7 @@ impl Manager {
                 self.disconnected(index, 0);
             }
             Some((_, Phase::DreqReceived | Phase::RepReceived | Phase::ReqSent)) => {}
-            // The answer was lost, or this side does not know of it any more.
+            // The answer was lost, or this side no longer knows the connection.
             _ => self.egress.push(Outgoing {
                 from: arrival.to,
                 to: arrival.from,

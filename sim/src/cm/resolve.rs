@@ -1,4 +1,4 @@
-//! Resolving: from an address to a device and a path.
+//! Resolves an address to a device and a path.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -14,8 +14,8 @@ use super::{Manager, invalid};
 use crate::address::gid_of;
 
 impl Manager {
-    /// `rdma_resolve_addr`. `leads_to` is the address of a device that `dst` stands for, if it is of the machine, and
-    /// `is_of_machine` says whether `src` is.
+    /// `rdma_resolve_addr`. If `dst` is an address of the machine, `leads_to` is the device address
+    /// that it leads to. `is_of_machine` tells whether `src` is an address of the machine.
     pub(crate) fn resolve_addr(
         &mut self,
         host: &dyn Host,
@@ -58,15 +58,19 @@ impl Manager {
         match path(host, id.port, target) {
             Some((local, to)) => {
                 (id.port, id.to) = (Some(local), Some(to));
-                let own = match leads_to.is_some() || dst.ip().is_loopback() {
-                    true => dst.ip(),
-                    false => local.address,
+                let own = if leads_to.is_some() || dst.ip().is_loopback() {
+                    dst.ip()
+                } else {
+                    local.address
                 };
+                // Only a wildcard is replaced: a given address stays.
                 let bound = id.local.filter(|bound| bound.ip().is_unspecified());
                 id.local = bound.map(|bound| with_ip(bound, own)).or(id.local);
                 id.state = State::AddrResolved;
                 self.raise(index, CmEventType::AddrResolved, 0);
             }
+            // On the devices' network an address may have no owner yet, so the program waits as
+            // with Linux.
             None if host.is_on_network(target) => {
                 id.state = State::Resolving;
                 self.timers.set(index, Some(self.now.after(timeout)));
@@ -79,8 +83,8 @@ impl Manager {
         Ok(())
     }
 
-    /// The address that an id has resolved is of the machine, and leads to another device by now: who has its port may
-    /// have come since.
+    /// Updates the destination of an id that has resolved an address of the machine, because the
+    /// listener at its port may have started since.
     pub(crate) fn lead_to(&mut self, host: &dyn Host, id: CmId, target: IpAddr) -> Result<()> {
         let index = self.ids.find(Verb::CmConnect, id)?;
         let id = self.ids.at_mut(index);
@@ -90,7 +94,7 @@ impl Manager {
         Ok(())
     }
 
-    /// The time to resolve an address is over.
+    /// Ends the attempt to resolve an address.
     pub(super) fn give_up_resolving(&mut self, index: u32) {
         self.ids.at_mut(index).state = State::Bound;
         let status = status_of(ErrorKind::TimedOut);
@@ -112,7 +116,7 @@ impl Manager {
     }
 }
 
-/// From which port to where a path leads to an address.
+/// The path to an address: the local port, and the destination.
 fn path(host: &dyn Host, bound: Option<Local>, target: IpAddr) -> Option<(Local, Peer)> {
     let own = || host.port_at(target);
     let local = bound.or_else(own).or_else(|| host.loopback())?;

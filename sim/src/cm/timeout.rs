@@ -1,4 +1,4 @@
-//! What happens when a time is over.
+//! Timeouts of the connection manager.
 
 use verbs_api::ErrorKind;
 use verbs_api::cm::CmEventType;
@@ -9,7 +9,7 @@ use super::events::status_of;
 use super::id::State;
 
 impl Manager {
-    /// Lets every timer fire that is due.
+    /// Fires all timers that are due.
     pub(crate) fn handle_timeout(&mut self) {
         while let Some((at, index)) = self.timers.first()
             && at <= self.now
@@ -55,7 +55,7 @@ impl Manager {
         }
     }
 
-    /// The connection has ended: the program learns of it once.
+    /// Ends a connection. The program gets one event, even if both sides disconnect.
     pub(super) fn disconnected(&mut self, index: u32, status: i32) {
         let id = self.ids.at_mut(index);
         if id.state == State::Connected {

@@ -1,9 +1,9 @@
 //! A descriptor that is readable while its flag is up.
 //!
-//! It is a timerfd whose timer never runs. The two calls that change it fail on any other file, so nothing happens to
-//! a file of the program's that has got its number, and nobody has to look before. Some kernels are built without
-//! one of the calls (`CONFIG_CHECKPOINT_RESTORE`); there it is an eventfd, which is looked at before each use, and
-//! can also be written, which `POLLOUT` shows.
+//! It is a timerfd whose timer never runs. The two calls that change it fail on any other file. So
+//! they need no check, and cannot harm a file of the program that got the same number. Some kernels
+//! lack one of the calls (`CONFIG_CHECKPOINT_RESTORE`). There it is an eventfd, which is checked
+//! before each use. An eventfd can also be written, which `POLLOUT` shows.
 
 use std::os::fd::OwnedFd;
 
@@ -16,7 +16,7 @@ use rustix::time::{
 
 use super::guarded::{Guarded, raised};
 
-/// A flag, down at first.
+/// A flag, initially down.
 #[derive(Debug)]
 pub(crate) struct Flag {
     fd: Guarded<OwnedFd>,
@@ -43,28 +43,28 @@ impl Flag {
         Ok(Self { fd, is_timer })
     }
 
-    /// Another descriptor of it, or `EBADF` if the program has closed this one.
+    /// Duplicates the descriptor. `EBADF` if the program has closed it.
     pub(crate) fn duplicate(&self) -> Result<OwnedFd> {
         fcntl_dupfd_cloexec(self.own().ok_or(Errno::BADF)?, 0)
     }
 
-    /// Makes it readable, and wakes who waits for it, also if it was readable before.
+    /// Makes it readable, and wakes its waiters even if it was readable before.
     pub(crate) fn raise(&self) {
-        // What fails here was closed by the program. An eventfd is never written so often that it has to wait.
-        let _ = match self.is_timer {
-            true => self.fd.unguarded().map(set_ticks),
-            false => (self.own()).map(|fd| write(fd, &1u64.to_ne_bytes()).map(drop)),
+        // A failure means that the program closed it. An eventfd never has enough writes to block.
+        let _ = if self.is_timer {
+            self.fd.unguarded().map(set_ticks)
+        } else {
+            (self.own()).map(|fd| write(fd, &1u64.to_ne_bytes()).map(drop))
         };
     }
 
-    /// Makes it unreadable. A program may have read it, which it should not; then nothing is read, which
-    /// could wait.
+    /// Makes it unreadable. The program may have read it by mistake. Then it is not read again,
+    /// because that could block.
     pub(crate) fn lower(&self) {
-        let _ = match self.is_timer {
-            true => self.fd.unguarded().map(stop),
-            false => {
-                (self.own().filter(|fd| is_readable(fd))).map(|fd| read(fd, &mut [0; 8]).map(drop))
-            }
+        let _ = if self.is_timer {
+            self.fd.unguarded().map(stop)
+        } else {
+            (self.own().filter(|fd| is_readable(fd))).map(|fd| read(fd, &mut [0; 8]).map(drop))
         };
     }
 
@@ -74,16 +74,16 @@ impl Flag {
     }
 }
 
-/// Lets a timerfd be as if its timer had come, on kernels that can.
+/// Makes a timerfd look as if its timer had fired, on kernels that can.
 #[expect(unsafe_code, reason = "a call that the library has no function for")]
 fn set_ticks(timer: &OwnedFd) -> Result<()> {
     /// `TFD_IOC_SET_TICKS`
     const SET_TICKS: Opcode = opcode::write::<u64>(b'T', 0);
-    // SAFETY: this call reads a number of 64 bits. It is of timerfds alone.
+    // SAFETY: this call reads a 64-bit number. Other files than timerfds refuse it.
     unsafe { ioctl(timer, Setter::<SET_TICKS, u64>::new(1)) }
 }
 
-/// Lets a timerfd be as if its timer had never come.
+/// Makes a timerfd look as if its timer had never fired.
 fn stop(timer: &OwnedFd) -> Result<()> {
     let never = Timespec {
         tv_sec: 0,
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// Of each kind that this kernel has.
+    /// A flag of each kind that this kernel supports.
     fn flags() -> impl Iterator<Item = Flag> {
         let event = Flag::event().expect("all have eventfds");
         Flag::timer().into_iter().chain([event])

@@ -1,9 +1,9 @@
-//! A descriptor that is used only while it is what it was.
+//! A descriptor that is used only while it names the same file.
 //!
-//! A program that closes all descriptors (`closefrom`) closes those of the simulator too, and their numbers may
-//! become those of files of the program's own. So a number is high, where files come to only if there are very many,
-//! and before each use it is looked at: whether it still names what it named in the beginning. That look costs about
-//! 0.1 us.
+//! A program that closes all descriptors (`closefrom`) also closes those of the simulator, and
+//! their numbers may then name files of the program. So the numbers are high, which only processes
+//! with very many files use. Before each use, a check compares the file with the original one. It
+//! takes about 0.1 us.
 
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,46 +12,48 @@ use rustix::fs::fstat;
 use rustix::io::{Result, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, getrlimit};
 
-/// The number from which on descriptors are, if the process may have so many.
+/// The lowest number of a guarded descriptor, if the process may have that many.
 const FIRST: u64 = 1024;
 
-/// A file, socket or other owner of a descriptor that a program may close without the owner's knowledge.
+/// The owner of a descriptor, such as a file or a socket, that a program may close without the
+/// owner's knowledge.
 ///
-/// A program that closes all descriptors, as daemons do by `closefrom`, closes those of the libraries in its process too.
-/// The kernel may then give their numbers to files of the program. A guarded descriptor has a high number, which makes
-/// that rare, and each use first checks that the number still names the same file. The check takes about 0.1 us.
+/// A program that closes all descriptors, as daemons do with `closefrom`, also closes those of the
+/// libraries in its process. The kernel may then give their numbers to files of the program. A
+/// guarded descriptor has a high number, which makes that rare. Each use first checks that the
+/// number still names the same file. The check takes about 0.1 us.
 #[derive(Debug)]
 pub struct Guarded<T: AsFd> {
-    /// Always there, but for the drop.
+    /// Always present until the drop.
     of: Option<T>,
     file: (u64, u64),
 }
 
-/// The same descriptor, with a high number.
+/// The same file, with a high descriptor number.
 pub(crate) fn raised(fd: OwnedFd) -> OwnedFd {
     let half = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
     fcntl_dupfd_cloexec(&fd, FIRST.min(half) as i32).unwrap_or(fd)
 }
 
 impl<T: AsFd + From<OwnedFd> + Into<OwnedFd>> Guarded<T> {
-    /// Moves the descriptor to a high number, which `execve` closes, and guards it. It keeps its number if the process may
-    /// have no other descriptor.
+    /// Moves the descriptor to a high number, which `execve` closes, and guards it. It keeps its
+    /// number if the process may not have another descriptor.
     ///
     /// # Errors
-    /// The kernel does not say which file the descriptor names.
+    /// If the kernel does not report which file the descriptor names.
     pub fn raise(of: T) -> std::io::Result<Self> {
         Ok(Self::new(raised(of.into()).into())?)
     }
 }
 
 impl<T: AsFd> Guarded<T> {
-    /// Something whose descriptor has been [`raised`].
+    /// Guards an owner whose descriptor has been [`raised`].
     pub(crate) fn new(of: T) -> Result<Self> {
         let file = file_of(&of)?;
         Ok(Self { of: Some(of), file })
     }
 
-    /// It, though its descriptor may be closed, or another's: for what fails then.
+    /// The owner, even if its descriptor is closed or names another file. For calls that fail then.
     pub(crate) fn unguarded(&self) -> Option<&T> {
         self.of.as_ref()
     }
@@ -66,7 +68,7 @@ impl<T: AsFd> Guarded<T> {
 impl<T: AsFd> Drop for Guarded<T> {
     fn drop(&mut self) {
         if self.own().is_none() {
-            // Nothing to close, or what is the program's.
+            // The descriptor is closed, or it belongs to the program by now.
             mem::forget(self.of.take());
         }
     }

@@ -1,8 +1,8 @@
-//! File descriptors that say when an event can be read: of completion channels and of contexts.
+//! File descriptors of completion channels and contexts that are readable while an event is queued.
 //!
-//! A flag each, which is kept as the queue is: up exactly while an event is queued. Every
-//! new event raises it once more, so that an edge-triggered epoll wakes for each, as with the
-//! kernel's own descriptors.
+//! Each has a flag that follows its queue: it is up exactly while an event is queued. Every new
+//! event raises it again, so an edge-triggered epoll wakes for each, as with the kernel's
+//! descriptors.
 
 mod flag;
 mod guarded;
@@ -19,7 +19,7 @@ use verbs_api::{Error, Handle, Result, Verb};
 
 use crate::device::{Device, EventQueue, slot_of};
 
-/// The descriptors of a node that somebody asked for, each by the place of its queue.
+/// The descriptors of a node that were asked for, each at the index of its queue.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
     channels: Vec<Option<Descriptor>>,
@@ -30,13 +30,13 @@ pub(crate) struct Descriptors {
 #[derive(Debug)]
 pub(crate) struct Descriptor {
     flag: Flag,
-    /// Events queued so far, as last seen.
+    /// The number of queued events when it was last updated.
     seen: u64,
     readable: bool,
 }
 
 impl Descriptors {
-    /// A duplicate of the descriptor of a queue.
+    /// Duplicates the descriptor of a queue.
     pub(crate) fn open(
         &mut self,
         verb: Verb,
@@ -69,8 +69,8 @@ impl Descriptors {
         &mut places[index]
     }
 
-    /// Makes descriptors readable or not, as their queues now are, where something has changed. Those of
-    /// queues that are gone are closed; a duplicate of one is never readable again.
+    /// Updates the descriptors of changed queues to be readable or not. Descriptors of destroyed
+    /// queues are closed; a duplicate of one is never readable again.
     #[inline(always)]
     pub(crate) fn update(&mut self, device: &mut Device) {
         if device.base.has_changed_queue() {
@@ -102,7 +102,7 @@ impl Descriptors {
 }
 
 impl Descriptor {
-    /// Of a queue of which nothing has been seen yet.
+    /// The descriptor of a queue without events so far.
     pub(crate) fn new(verb: Verb) -> Result<Self> {
         let flag = Flag::new().map_err(|errno| os(verb, errno))?;
         Ok(Self {
@@ -116,7 +116,8 @@ impl Descriptor {
         self.flag.duplicate().map_err(|errno| os(verb, errno))
     }
 
-    /// `queue` is how many events wait in the queue, and how many were put in so far, if it is there.
+    /// Updates the descriptor to its queue: the number of waiting events, and of all that were ever
+    /// queued. `None` if the queue was destroyed.
     pub(crate) fn update(&mut self, queue: Option<(usize, u64)>) {
         let (waiting, queued) = queue.unwrap_or((0, self.seen));
         if waiting == 0 && self.readable {

@@ -1,4 +1,4 @@
-//! The names of `descriptor`, without the feature `fd`: nothing has a file descriptor.
+//! The names of `descriptor` without the feature `fd`: nothing has a file descriptor.
 
 use core::convert::Infallible;
 

@@ -1,22 +1,23 @@
-//! Messages that are carried out at once, without packets.
+//! Conditions of the fast path: messages that move without packets.
 //!
-//! Where nobody can see packets, and both ends stand as they do between two messages, all that happens to the next one
-//! is known before it starts: its bytes are moved, its receive and its send complete. Then both ends are put where
-//! packets and acknowledgements would have left them. Whatever is out of the ordinary is found before anything changes,
-//! and takes the long way: a message that fails, waits, or is not whole; a queue with other work under way.
+//! If no observer sees packets and both ends are idle between messages, all effects of the next
+//! message are known before it starts. Its bytes are moved, and its receive and its send complete.
+//! Then both ends are in the state that packets and acknowledgements would have left. Every
+//! exception is found before anything changes, and falls back to packets: a message that fails,
+//! waits, or is not whole, and a queue with other work in progress.
 //!
 //! ```text
-//!     near                         far
-//!     leave: what is to be sent
-//!                                  admit: whether it is taken as it is, and where it goes
+//!     local                        remote
+//!     prepare: the message
+//!                                  check_receive: whether and where it is received
 //!                (bytes are moved)
 //!                                  take: the receive completes
-//!     end: the send is in its queue, done, and completes
+//!     end: the send is queued, done, and completes
 //! ```
 //!
-//! A send that is done when it has left completes before its message is taken. What was found of the way to the peer holds
-//! for an epoch of the fabric, in which nothing has happened but messages that were carried out at once, receives that
-//! were posted, polls, and what belongs to events.
+//! A send that is done when its message has left completes before the receive. A path to the peer,
+//! once found, is valid for an epoch of the fabric. Within an epoch only these happen: messages on
+//! the fast path, posted receives, polls, and verbs for events.
 
 use verbs_api::behavior::{Behavior, Check, Placement, SendDone, UndefinedFields};
 use verbs_api::{
@@ -31,41 +32,41 @@ use crate::qp::requester::Requester;
 use crate::qp::responder::completion;
 use crate::qp::{CachedPath, Kinds, Qp, atomic, check_data};
 
-/// Why a message takes the long way.
+/// Why a message falls back to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SlowPath {
-    /// Of the sender's end: what it does is out of the ordinary, or it is not there.
+    /// The first five concern the sender. Its device behaves in an exceptional way, or is dead.
     LocalDevice,
     LocalTransport,
     LocalState,
     LocalPort,
-    /// Other work is under way, or fails, or waits.
+    /// Other work is in progress, fails, or waits.
     LocalBusy,
-    /// The peer is nowhere, or in another process.
+    /// The peer does not exist, or is in another process.
     Elsewhere,
-    /// Of the other end.
+    /// The next seven concern the receiver.
     RemoteDevice,
     RemoteQp,
     RemoteState,
     RemotePort,
     RemotePkey,
     RemoteQkey,
-    /// Its packets are of another size.
+    /// Its packets have another size.
     RemoteMtu,
-    /// It is connected with another.
+    /// It is connected with another queue pair.
     RemotePeer,
-    /// Part of a message has come.
+    /// It has received a part of a message.
     RemoteBusy,
-    /// Of the send: it is refused, fails, or moves no bytes.
+    /// The send is refused, fails, or moves no bytes.
     Operation,
-    /// One of the ends is not ready for messages of its kind.
+    /// One of the ends is not ready for messages of this kind.
     Kind,
     SendQueue,
-    /// The device itself is the peer, which is to see a whole list, or bytes as they were.
+    /// The device itself is the peer, and could observe a whole list or earlier bytes.
     ForItself,
     SendCq,
     LocalMemory,
-    /// Of what it meets at the other end.
+    /// The rest concerns the receive, or the memory at the receiver.
     Sequence,
     NoReceive,
     ReceiveCq,
@@ -109,7 +110,7 @@ impl SlowPath {
     ];
 }
 
-/// What one end asks of the other to see whether there is a way.
+/// What one end needs to know to find the path to the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathQuery {
     qp_type: QpType,
@@ -124,7 +125,7 @@ pub(crate) struct PathQuery {
     pub(crate) ends_first: bool,
 }
 
-/// A message that leaves.
+/// A checked message of the sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PreparedSend {
     pub(crate) way: CachedPath,
@@ -139,13 +140,13 @@ pub(crate) struct PreparedSend {
 }
 
 impl Device {
-    /// Whether messages between it and others can be carried out at once.
+    /// Whether messages of the device may take the fast path.
     pub(crate) fn is_plain(&self) -> bool {
         !self.base.dead && self.base.rules.spares_completions() && is_plain(&self.base.behavior)
     }
 }
 
-/// Whether a device does with messages what all of this is about.
+/// Whether a device handles messages as the fast path does.
 fn is_plain(behavior: &Behavior) -> bool {
     behavior.placement == Placement::Arrival
         && behavior.undefined_wc_fields == UndefinedFields::Zero
@@ -153,30 +154,27 @@ fn is_plain(behavior: &Behavior) -> bool {
         && behavior.recv_sgl_overhang != Check::Refused
 }
 
-/// So it is, or this is why the long way is taken.
+/// Returns `slow_path` as the reason to fall back to packets, unless the condition holds.
 #[inline(always)]
 pub(crate) fn ensure(is_so: bool, slow_path: SlowPath) -> Result<(), SlowPath> {
-    match is_so {
-        true => Ok(()),
-        false => Err(slow_path),
-    }
+    if is_so { Ok(()) } else { Err(slow_path) }
 }
 
-/// An end of messages, to look at.
+/// An end of messages, for reading.
 #[derive(Clone, Copy)]
 pub(crate) struct End<'a> {
     pub(crate) qp: &'a Qp,
     pub(crate) device: &'a Device,
 }
 
-/// An end of messages, to work with.
+/// An end of messages, for writing.
 pub(crate) struct EndMut<'a> {
     pub(crate) qp: &'a mut Qp,
     pub(crate) device: &'a mut Device,
 }
 
 impl<'a> End<'a> {
-    /// What is to be asked of the peer, if this end stands as it does between messages.
+    /// The query for the peer, if this end is idle between messages.
     pub(crate) fn path_query(self) -> Result<PathQuery, SlowPath> {
         let (qp, device) = (&self.qp.common, self.device);
         ensure(device.is_plain(), SlowPath::LocalDevice)?;
@@ -234,10 +232,11 @@ impl<'a> End<'a> {
         kinds
     }
 
-    /// What this takes as the other end, as it takes packets from there.
+    /// The kinds of messages that this end receives, if it takes packets from the sender.
     pub(crate) fn answer_path(self, asked: &PathQuery) -> Result<Kinds, SlowPath> {
         let (qp, device) = (&self.qp.common, self.device);
         self.check_takes(asked.qp_type, asked.to.port, asked.pkey)?;
+        // The first message establishes the connection with an event, which packets raise.
         let raises = device.base.behavior.comm_est && !self.qp.comm_est;
         let establishes = qp.state() == QpState::Rtr && raises;
         ensure(!establishes, SlowPath::RemoteState)?;
@@ -256,7 +255,7 @@ impl<'a> End<'a> {
         Ok(self.kinds_to_receive())
     }
 
-    /// Whether it takes packets of a transport that come through a port with a P_Key.
+    /// Whether this end takes packets of a transport that arrive at a port with a P_Key.
     pub(crate) fn check_takes(self, qp_type: QpType, port: u8, pkey: u16) -> Result<(), SlowPath> {
         let (qp, device) = (&self.qp.common, self.device);
         ensure(device.is_plain(), SlowPath::RemoteDevice)?;
@@ -267,7 +266,7 @@ impl<'a> End<'a> {
         ensure(pkeys_match(qp.pkey(device), pkey), SlowPath::RemotePkey)
     }
 
-    /// A message as it leaves, and the local memory that it names.
+    /// Checks a send, and finds the local memory that it names.
     #[inline(always)]
     pub(crate) fn prepare(
         self,
@@ -297,6 +296,7 @@ impl<'a> End<'a> {
             None => length_of(wr.sg_list),
             Some(bytes) => bytes.len() as u64,
         };
+        // The checks of posting follow; a send that they refuse is refused again with packets.
         let (behavior, cap) = (&device.base.behavior, &qp.init.cap);
         let has_sges = wr.sg_list.len() <= cap.max_send_sge as usize;
         let is_to_peer = matches!(wr.dest, Dest::Connected) || qp.init.qp_type == QpType::Ud;
@@ -308,13 +308,14 @@ impl<'a> End<'a> {
             length = taken.map_err(|_| SlowPath::Operation)?;
         }
         ensure(!requester.sq.is_full(), SlowPath::SendQueue)?;
-        // Both ends may have the same CQ.
+        // Both ends may complete to the same CQ.
         let completions = 1 + usize::from(way.node == device.base.id);
         let has_room = device.cqs.has_room(requester.cq, completions);
         ensure(has_room, SlowPath::SendCq)?;
-        let need = match reads {
-            true => Access::LOCAL_WRITE,
-            false => Access::empty(),
+        let need = if reads {
+            Access::LOCAL_WRITE
+        } else {
+            Access::empty()
         };
         let as_of = (!is_inline).then_some((requester.pd, need));
         let local = match wr.inline_data {
@@ -336,13 +337,14 @@ impl<'a> End<'a> {
         })
     }
 
-    /// The memory here that a message names, if it is taken as it is.
+    /// Checks the receiver of a message, and finds the memory that it names there.
     #[inline(always)]
     pub(crate) fn check_receive(
         self,
         prepared: &PreparedSend,
         parts: &mut Vec<Span>,
     ) -> Result<Gathered, SlowPath> {
+        // After a loss the receiver expects another number, and answers with a NAK.
         ensure(self.qp.responder.expects(prepared.psn), SlowPath::Sequence)?;
         let PreparedSend { kind, place, .. } = *prepared;
         if kind.intersects(Kinds::SENDS) {
@@ -368,7 +370,7 @@ impl<'a> End<'a> {
         found.map(Gathered::One).ok_or(SlowPath::RemoteMemory)
     }
 
-    /// How much work the send queue has room for.
+    /// The capacity of the send queue.
     pub(crate) fn send_capacity(self) -> usize {
         let requester = self.qp.requester.as_ref();
         requester.map_or(0, |own| own.sq.capacity() as usize)
@@ -388,7 +390,7 @@ impl<'a> End<'a> {
         Ok(found)
     }
 
-    /// Where the bytes of a Send go, so many.
+    /// Where the bytes of a Send go.
     #[inline(always)]
     pub(crate) fn check_receive_bytes(
         self,
@@ -407,8 +409,8 @@ impl<'a> End<'a> {
 }
 
 impl EndMut<'_> {
-    /// A message that was admitted has come: its receive completes. No packet of it can come again, so a read
-    /// or an atomic takes no responder resource.
+    /// Completes the receive of a message that was checked. None of its packets can be repeated, so
+    /// a read or an atomic takes no responder resource.
     #[inline(always)]
     pub(crate) fn take(&mut self, prepared: &PreparedSend, flags: SendFlags) {
         let PreparedSend { kind, length, .. } = *prepared;
@@ -426,7 +428,7 @@ impl EndMut<'_> {
             .advance_rq_psn(prepared.psn, prepared.span);
     }
 
-    /// The receive of a message completes, which has been looked at.
+    /// Completes the receive of a message that was checked.
     #[inline(always)]
     pub(crate) fn complete_receive(&mut self, mut wc: Wc, flags: SendFlags) {
         let Self { qp, device } = self;
@@ -440,7 +442,7 @@ impl EndMut<'_> {
         }
     }
 
-    /// A message has been carried out: it is in its queue, and done.
+    /// Completes the send of a message, as if it were in its queue and done.
     #[inline(always)]
     pub(crate) fn end(&mut self, prepared: &PreparedSend, wr: &SendWr<'_>) {
         let Self { qp, device } = self;
@@ -451,7 +453,7 @@ impl EndMut<'_> {
     }
 }
 
-/// What an atomic leaves in memory in place of what it finds there.
+/// The result of an atomic on its original value.
 pub(crate) fn atomic_result(op: &SendOp, original: u64) -> Option<u64> {
     Some(atomic::header(op)?.op.applied_to(original))
 }

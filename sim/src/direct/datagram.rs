@@ -1,4 +1,4 @@
-//! Datagrams that are carried out at once: each has a way of its own.
+//! The fast path of datagrams. Each datagram has a path of its own.
 
 use verbs_api::{Dest, Grh, Handle, QpState, QpType, SendFlags, SendWr};
 
@@ -8,7 +8,7 @@ use crate::packet::PortId;
 use crate::qp::datagram::{self, DatagramWay, Head};
 use crate::qp::{Kinds, grh};
 
-/// A datagram that is to leave, without its bytes.
+/// A datagram to send, without its bytes.
 pub(crate) struct DatagramQuery {
     way: DatagramWay,
     pub(crate) to: PortId,
@@ -23,7 +23,7 @@ impl DatagramQuery {
 }
 
 impl End<'_> {
-    /// What is to be asked of the receiver, if this end stands as it does between messages.
+    /// The receiver to look for, if this end is idle between messages.
     pub(crate) fn datagram_query(self, wr: &SendWr<'_>) -> Result<DatagramQuery, SlowPath> {
         let (qp, device) = (&self.qp.common, self.device);
         ensure(device.is_plain(), SlowPath::LocalDevice)?;
@@ -49,7 +49,7 @@ impl End<'_> {
         })
     }
 
-    /// Whether this is the receiver, and takes datagrams from there.
+    /// Whether this queue pair receives datagrams like this one.
     pub(crate) fn answer_datagram(self, asked: &DatagramQuery) -> Result<(), SlowPath> {
         self.check_takes(QpType::Ud, asked.to.port, asked.pkey)?;
         ensure(
@@ -58,7 +58,7 @@ impl End<'_> {
         )
     }
 
-    /// Where a datagram goes, and what is put before its bytes.
+    /// Where a datagram goes, and the header before its bytes.
     pub(crate) fn check_datagram_receive(
         self,
         (prepared, asked): (&PreparedSend, &DatagramQuery),
@@ -75,7 +75,7 @@ impl End<'_> {
 }
 
 impl EndMut<'_> {
-    /// A datagram that was admitted has come: its receive completes.
+    /// Completes the receive of a datagram that was checked.
     pub(crate) fn take_datagram(
         &mut self,
         (prepared, asked): (&PreparedSend, &DatagramQuery),

@@ -1,4 +1,4 @@
-//! Messages that are carried out at once, from one node to another (see `qp/direct`).
+//! The fast path from one node to another (see `conditions`).
 #![expect(unsafe_code, reason = "bytes are moved from region to region")]
 
 use std::mem;
@@ -16,30 +16,30 @@ use crate::node::{Node, NodeSlot};
 use crate::qp::{CachedPath, Kinds};
 use crate::time::Time;
 
-/// What is needed to carry messages out at once.
+/// State of the fast path.
 #[derive(Debug, Default)]
 pub(crate) struct Direct {
-    /// Nobody can see packets.
+    /// No observer can see packets.
     pub(crate) is_allowed: bool,
-    /// What was found of ways in an epoch does not hold in the next.
+    /// Cached paths are valid for one epoch.
     pub(crate) epoch: u64,
-    /// The memory that the present message names, at either end.
+    /// The memory that the current message names at both ends.
     local: Vec<Span>,
     remote: Vec<Span>,
-    /// A datagram.
+    /// A datagram with its header.
     bytes: Vec<u8>,
     #[cfg(test)]
     pub(crate) tally: Tally,
 }
 
 impl Direct {
-    /// The lists of memory, to be put back.
+    /// Takes the lists of memory. The caller puts them back.
     fn take_parts(&mut self) -> (Vec<Span>, Vec<Span>) {
         (mem::take(&mut self.local), mem::take(&mut self.remote))
     }
 }
 
-/// Carries messages out at once.
+/// The fast path, for one call.
 pub(crate) struct FastPath<'f> {
     pub(crate) slots: &'f mut [NodeSlot],
     pub(crate) direct: &'f mut Direct,
@@ -49,7 +49,7 @@ pub(crate) struct FastPath<'f> {
 }
 
 impl FastPath<'_> {
-    /// Carries out work requests at once, from the first on; how many.
+    /// Sends work requests, from the first on. Returns how many took the fast path.
     #[inline(always)]
     pub(crate) fn send(&mut self, index: u32, qp: QpHandle, list: &[SendWr<'_>]) -> usize {
         match list {
@@ -59,7 +59,8 @@ impl FastPath<'_> {
         }
     }
 
-    /// Carries out a batch of one work request; whether it did. A larger one is posted as a whole or not at all.
+    /// Sends a batch of one work request, if it may take the fast path. Returns whether it did. A
+    /// larger batch is posted as a whole or not at all.
     pub(crate) fn send_batch(
         &mut self,
         index: u32,
@@ -79,7 +80,7 @@ impl FastPath<'_> {
         own.is_ok_and(|own| own.common.init.send_ops.contains(SendOps::of(&wr.op)))
     }
 
-    /// An end, to look at.
+    /// An end, for reading.
     #[inline(always)]
     fn at(&self, node: u32, qp: u32) -> End<'_> {
         let Node { qps, device, .. } = &self.slots[node as usize].node;
@@ -87,7 +88,7 @@ impl FastPath<'_> {
         End { qp, device }
     }
 
-    /// An end, to work with at the present time.
+    /// An end, for writing at the current time.
     #[inline(always)]
     fn at_mut(&mut self, node: u32, qp: u32) -> EndMut<'_> {
         let node = &mut self.slots[node as usize].node;
@@ -98,10 +99,11 @@ impl FastPath<'_> {
         EndMut { qp, device }
     }
 
-    /// As above, of a list of several.
+    /// Sends a list of several work requests. Returns how many took the fast path.
     #[inline(never)]
     fn send_list(&mut self, index: u32, qp: QpHandle, list: &[SendWr<'_>]) -> usize {
-        // What a read or an atomic brings back lands once the rest of the list has left, and a read sees what that does.
+        // The data of a read or an atomic arrives after the rest of the list has left, and a read
+        // observes the effects of those requests.
         let is_read = |op: &SendOp| matches!(op, SendOp::RdmaRead { .. });
         let shows = |two: &[SendWr<'_>]| {
             let (first, then) = (&two[0].op, &two[1].op);
@@ -120,7 +122,7 @@ impl FastPath<'_> {
         self.try_send(index, qp, wr, of)
     }
 
-    /// Carries out a work request of a list of so many; whether it did.
+    /// Sends a work request of a list of length `of`. Returns whether it took the fast path.
     #[inline(always)]
     fn try_send(&mut self, index: u32, qp: QpHandle, wr: &SendWr<'_>, of: usize) -> bool {
         let on_fast_path = self.send_one(index, qp, wr, of);
@@ -156,6 +158,7 @@ impl FastPath<'_> {
             device,
         };
         let place = there.check_receive(&prepared, &mut self.direct.remote)?;
+        // Between two devices, a list of one cannot be observed half done.
         if far == index || of > 1 {
             let is_whole = matches!(
                 (prepared.local, place),
@@ -168,7 +171,7 @@ impl FastPath<'_> {
         if prepared.kind.intersects(Kinds::READS) {
             bring_back(&wr.op, remote, local);
         } else {
-            // SAFETY: the bytes are of regions that were looked up just now.
+            // SAFETY: the bytes belong to regions that were looked up just now.
             unsafe { move_bytes(local, remote) };
         }
         let ends_first = prepared.way.ends_first && !prepared.kind.intersects(Kinds::READS);
@@ -184,7 +187,7 @@ impl FastPath<'_> {
         Ok(())
     }
 
-    /// As above, once the way has been found.
+    /// Finds the path to the peer, then sends a work request.
     #[cold]
     fn send_on_new_path(
         &mut self,
@@ -200,7 +203,7 @@ impl FastPath<'_> {
         self.send_one(index, qp, wr, of)
     }
 
-    /// As above, of a queue pair of datagrams.
+    /// Sends a work request of a datagram queue pair.
     #[inline(never)]
     fn send_datagram(
         &mut self,
@@ -225,13 +228,14 @@ impl FastPath<'_> {
         let prepared = near.prepare((way, wr), &mut local)?;
         let there = self.at(node, peer);
         let (place, header) = there.check_datagram_receive((&prepared, &asked), &mut remote)?;
+        // The whole list would be in the queue before any of it is done.
         let shows = node == index || of > near.send_capacity();
         ensure(of == 1 || !shows, SlowPath::ForItself)?;
         let bytes = &mut self.direct.bytes;
         bytes.resize(header.len() + prepared.length as usize, 0);
         let (head, data) = bytes.split_at_mut(header.len());
         head.copy_from_slice(&header);
-        // SAFETY: the bytes are of regions that were looked up just now.
+        // SAFETY: the bytes belong to regions that were looked up just now.
         unsafe {
             let data = (Gathered::One(Span::of(data)), &[][..]);
             move_bytes((prepared.local, &local), data);
@@ -246,8 +250,9 @@ impl FastPath<'_> {
         Ok(())
     }
 
-    /// Where the device itself is the peer it shows that a list is in its queue as a whole before any of it is done, and
-    /// that bytes which were taken before are no more those of their region.
+    /// Checks that the device cannot observe the difference to packets. A device that is its own
+    /// peer observes that a list is queued as a whole before any of it is done, and that bytes
+    /// taken earlier are no longer those of their region.
     #[inline(never)]
     fn check_order(
         &self,
@@ -258,9 +263,10 @@ impl FastPath<'_> {
     ) -> Result<(), SlowPath> {
         let is_for_itself = prepared.way.node == index;
         let is_taken = prepared.way.ends_first || flags.contains(SendFlags::INLINE);
-        let shows = match is_for_itself {
-            true => of > 1 || is_taken && !is_whole,
-            false => of > self.at(index, qp).send_capacity(),
+        let shows = if is_for_itself {
+            of > 1 || is_taken && !is_whole
+        } else {
+            of > self.at(index, qp).send_capacity()
         };
         ensure(!shows, SlowPath::ForItself)
     }
@@ -271,7 +277,7 @@ impl FastPath<'_> {
         self.collect(index);
     }
 
-    /// As [`Fabric::collect`], of a node that has sent nothing and whose deadline is the same.
+    /// Like `Fabric::collect`, for a node that has sent nothing and whose deadline is unchanged.
     #[inline(always)]
     fn collect(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
@@ -281,7 +287,7 @@ impl FastPath<'_> {
         slot.descriptors.update(&mut slot.node.device);
     }
 
-    /// Looks for the way of a queue pair to its peer.
+    /// Finds the path of a queue pair to its peer.
     #[cold]
     fn find_path(&mut self, index: u32, qp: u32) -> Result<(), SlowPath> {
         let asked = self.at(index, qp).path_query()?;
@@ -308,7 +314,7 @@ impl FastPath<'_> {
     }
 }
 
-/// Whether no way of a message from one queue pair to another depends on what a verb does.
+/// Whether a verb changes nothing that cached paths depend on.
 pub(crate) fn keeps_paths(verb: Verb) -> bool {
     matches!(
         verb,
@@ -325,23 +331,23 @@ pub(crate) fn keeps_paths(verb: Verb) -> bool {
     )
 }
 
-/// Brings back what a read or an atomic asks for. An atomic changes what is there.
+/// Returns the data of a read or an atomic. An atomic changes the memory.
 #[inline(never)]
 fn bring_back(op: &SendOp, remote: (Gathered, &[Span]), local: (Gathered, &[Span])) {
     if let SendOp::RdmaRead { .. } = op {
-        // SAFETY: as in `send_one`.
+        // SAFETY: both are regions that `send_one` has just looked up.
         unsafe { move_bytes(remote, local) };
         return;
     }
     let mut bytes = [0; size_of::<u64>()];
-    // SAFETY: as above.
+    // SAFETY: the source is a region that `send_one` has just looked up; the target is a local.
     unsafe { move_bytes(remote, (Gathered::One(Span::of(&mut bytes)), &[])) };
     let original = u64::from_ne_bytes(bytes);
     let result = atomic_result(op, original)
         .unwrap_or(original)
         .to_ne_bytes();
     for (bytes, into) in [(&result, remote), (&bytes, local)] {
-        // SAFETY: as above.
+        // SAFETY: the source is a local; the target is a region that `send_one` has just looked up.
         unsafe { move_bytes((Gathered::One(Span::of_shared(bytes)), &[]), into) };
     }
 }

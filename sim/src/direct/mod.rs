@@ -1,13 +1,13 @@
 //! The fast path: a message that nothing can disturb moves from memory to memory, without packets.
 //!
-//! It states the conditions of the other path a second time, and leaves both ends as packets would. The test
-//! `equivalence` holds it to that.
+//! It states the conditions of packets a second time, and leaves both ends as packets would. The
+//! test `equivalence` compares the two.
 //!
 //! | file | |
 //! |---|---|
-//! | `conditions` | what must hold at each end, and what each end becomes |
-//! | `datagram` | the same for UD |
-//! | `send_one` | one message or a list, from node to node |
+//! | `conditions` | the conditions at each end, and the state that each end reaches |
+//! | `datagram` | conditions and effects of UD |
+//! | `fast_path` | one message or a list, from node to node |
 
 mod conditions;
 mod datagram;

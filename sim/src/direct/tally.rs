@@ -1,10 +1,10 @@
-//! Counts what becomes of messages, for tests.
+//! Counts messages on and off the fast path, for tests.
 
 use std::collections::BTreeMap;
 
 use crate::direct::conditions::SlowPath;
 
-/// How many messages were carried out at once, and why others were not.
+/// The number of messages on the fast path, and the reasons of the others.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) only_packets: bool,

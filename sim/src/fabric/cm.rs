@@ -1,4 +1,4 @@
-//! The connection manager among the nodes: what it knows of them, and the way of its messages.
+//! The connection manager and the nodes: its view of them, and the transport of its messages.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -17,11 +17,11 @@ use crate::node::NodeSlot;
 use crate::packet::payload::Payload;
 use crate::packet::{PortId, Route};
 
-/// The connection manager, and who waits for it.
+/// The connection manager with the threads and descriptors that wait for it.
 #[derive(Debug)]
 pub(crate) struct CmBridge {
     pub(crate) manager: Manager,
-    /// Threads that wait for news of it.
+    /// Threads that wait for its news.
     pub(super) waiting: u32,
     pub(crate) descriptors: BTreeMap<CmChannel, Descriptor>,
 }
@@ -38,7 +38,7 @@ impl CmBridge {
 }
 
 impl Fabric {
-    /// Works on the connection manager, and lets what comes of it take effect.
+    /// Works on the connection manager, and lets the effects happen.
     pub(crate) fn manage<R>(&mut self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
         let manager = &mut self.cm_bridge.manager;
         (manager.now, manager.site) = (self.schedule.now, self.site);
@@ -54,7 +54,7 @@ impl Fabric {
         result
     }
 
-    /// Messages came to QP 1 of a node.
+    /// Passes messages that arrived at QP 1 of a node to the manager.
     #[cold]
     pub(super) fn receive_mads(&mut self, node: u32) {
         for (route, payload) in self.slots[node as usize].node.device.gsi.take() {
@@ -72,7 +72,7 @@ impl Fabric {
         }
     }
 
-    /// What came, if it is for the manager.
+    /// Reads a message, if it is for the manager.
     fn read_mad(&self, node: u32, route: &Route, payload: &Payload) -> Option<(Arrival, CmMad)> {
         let bytes = payload.bytes(&mut self.memory.lock()).ok()?;
         let mad = CmMad::read(&bytes).ok()?;
@@ -89,7 +89,8 @@ impl Fabric {
         Some((Arrival { to, from }, mad))
     }
 
-    /// Lets what the manager has done take effect: events are seen, messages leave.
+    /// Lets the effects of work on the manager happen: records events, wakes threads and sends
+    /// messages.
     fn flush_manager(&mut self) {
         let notes = self.cm_bridge.manager.take_notes();
         self.recorder.record(self.schedule.now, notes);
@@ -122,11 +123,12 @@ impl Fabric {
             dlid: to.lid,
             ..AhAttr::global(from.id.port, from.gid_index, to.gid)
         };
-        // A port whose address has been taken away sends nothing.
+        // A port whose address was removed sends nothing.
         let Ok(route) = device.ports.route(Verb::CmConnect, &attr) else {
             return;
         };
         let route = {
+            // Numbers in the message, not its route, distinguish processes that share an address.
             let Manager { numbers, ids, .. } = &self.cm_bridge.manager;
             if device.ports.is_shared() && numbers.is_for_other(ids, &mad.message) {
                 Route {
@@ -152,7 +154,7 @@ impl Fabric {
     }
 }
 
-/// The nodes as the machine that the manager runs on.
+/// The nodes, as the machine of the connection manager.
 struct Machine<'a> {
     slots: &'a [NodeSlot],
     config: &'a SimConfig,
@@ -164,10 +166,10 @@ impl Machine<'_> {
         Some(&slot.node.device).filter(|device| !device.base.dead)
     }
 
-    /// A port by one of its GIDs.
+    /// A port, by one of its GIDs.
     fn local(&self, id: PortId, gid: Gid) -> Option<Local> {
         let ports = &self.device(id.node)?.ports;
-        // Of a GID that is there twice, the second is of RoCE version 2, as rdma_cm takes it.
+        // A GID may have two entries. The second is of RoCE version 2, which rdma_cm uses.
         let gid_index = ports.at(id.port).gids.iter().rposition(|of| *of == gid)?;
         let subnet = ports.subnet();
         Some(Local {
@@ -182,7 +184,7 @@ impl Machine<'_> {
         })
     }
 
-    /// The port that has an address, and the GID by which it leads there.
+    /// The port that has an address, and the GID that leads to it.
     fn place(&self, address: IpAddr) -> Option<(PortId, Gid)> {
         let ports = &self.slots[0].node.device.ports;
         if ports.subnet().is_none() {
@@ -201,7 +203,7 @@ impl Machine<'_> {
     }
 }
 
-/// The address of IP that a port of InfiniBand has.
+/// The IPoIB address of an InfiniBand port.
 fn ipoib(PortId { node, port }: PortId) -> IpAddr {
     let [high, low] = (node as u16).to_be_bytes();
     IpAddr::from([10, high, low, port])
@@ -214,6 +216,7 @@ impl Host for Machine<'_> {
     }
 
     fn loopback(&self) -> Option<Local> {
+        // rdma_cm speaks of IP addresses, so a port with one comes first.
         let first = PortId { node: 0, port: 1 };
         let gids = &self.device(0)?.ports.at(1).gids;
         let of_ip = gids.iter().find(|gid| gid.ipv4().is_some());

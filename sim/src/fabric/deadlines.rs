@@ -1,7 +1,7 @@
 //! When the nodes of a fabric have something to do.
 //!
-//! Most timers are stopped long before they fire, so what is known of a node may be too early: what a timer that was
-//! stopped or moved on would have asked for. Only [`first`](Deadlines::first) makes sure.
+//! Most timers are stopped long before they fire. So the recorded time of a node may be too early:
+//! it may belong to a timer that was stopped or moved. Only [`first`](Deadlines::first) is exact.
 
 use crate::device::Device;
 use crate::time::Time;
@@ -10,16 +10,16 @@ use crate::time::Timers;
 /// The deadlines of nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
-    /// Deadlines of the nodes or times before them, but for those of nodes in `sooner`.
+    /// For each node, its deadline or an earlier time. Nodes in `sooner` may be wrong.
     timers: Timers,
-    /// Nodes whose deadline may have become sooner.
+    /// Nodes whose deadline may have become earlier.
     sooner: Vec<u32>,
-    /// Something may be due sooner than was expected.
+    /// Something may be due sooner than was reported.
     pub(crate) is_sooner: bool,
 }
 
 impl Deadlines {
-    /// Something was done on a node.
+    /// Notes that work was done on a node.
     #[inline]
     pub(crate) fn update(&mut self, index: u32, device: &mut Device) {
         if device.timers.take_sooner() | device.cqs.moderated.take_sooner() {
@@ -28,7 +28,8 @@ impl Deadlines {
         }
     }
 
-    /// The first node that has something to do, and when. `deadline` says when one has.
+    /// The first node that has something to do, and when. `deadline` returns the exact deadline of
+    /// a node.
     pub(crate) fn first(
         &mut self,
         mut deadline: impl FnMut(u32) -> Option<Time>,
@@ -40,12 +41,14 @@ impl Deadlines {
             let (at, index) = self.timers.first()?;
             match deadline(index) {
                 Some(exact) if exact == at => return Some((at, index)),
+                // The recorded time belonged to a timer that was stopped or moved.
                 later => self.timers.set(index, later),
             }
         }
     }
 
-    /// No node has something to do before this time, though perhaps none at it. `device` is that of a node.
+    /// A time before which no node has anything to do, though perhaps none has at it. `device`
+    /// returns the device of a node.
     pub(crate) fn earliest<'a>(&mut self, device: impl Fn(u32) -> &'a Device) -> Option<Time> {
         self.is_sooner = false;
         for index in self.sooner.drain(..) {

@@ -1,17 +1,17 @@
-//! Packets that fault rules hold back.
+//! Packets that fault rules delay.
 
 use std::collections::BTreeMap;
 
 use crate::packet::Packet;
 use crate::time::Time;
 
-/// Packets that are held back, in the order in which they arrive: by time, then by when they left.
+/// Delayed packets in the order in which they arrive: by time, then by when they left.
 #[derive(Debug, Default)]
 pub(super) struct DelayQueue {
     held: BTreeMap<(Time, u64), Held>,
     /// The links with packets that wait to be overtaken.
     lanes: BTreeMap<Link, Lane>,
-    /// How many were ever held.
+    /// The number of packets that were ever held.
     count: u64,
 }
 
@@ -21,16 +21,17 @@ type Link = (u32, Option<u32>);
 #[derive(Debug)]
 struct Held {
     packet: Packet,
-    /// It goes on when so many packets have left in its lane; `None` for one that waits for its time alone.
+    /// The packet continues when this many packets have left in its lane. `None` if it only waits
+    /// for its time.
     after: Option<u64>,
 }
 
 /// Packets of a link that wait to be overtaken.
 #[derive(Debug, Default)]
 struct Lane {
-    /// How many packets have left since some wait.
+    /// The number of packets that have left since some began to wait.
     left: u64,
-    /// By how many must have left, and when it was held: when it arrives by itself.
+    /// When each packet arrives by itself, by the count of `left` that releases it and its number.
     waiting: BTreeMap<(u64, u64), Time>,
 }
 
@@ -39,13 +40,13 @@ impl DelayQueue {
         self.held.is_empty()
     }
 
-    /// When the next one arrives.
+    /// When the next packet arrives.
     pub(super) fn next_at(&self) -> Option<Time> {
         self.held.keys().next().map(|(at, _)| *at)
     }
 
-    /// Holds a packet back until its time to arrive, or until `behind` packets have overtaken it, if that
-    /// is not 0.
+    /// Holds a packet until its time to arrive, or until `behind` packets have overtaken it. If
+    /// `behind` is 0 it only waits for the time.
     pub(super) fn hold(&mut self, packet: Packet, behind: u32) {
         let (at, number) = (packet.arrives, self.count);
         self.count += 1;
@@ -58,7 +59,7 @@ impl DelayQueue {
         self.held.insert((at, number), Held { packet, after });
     }
 
-    /// The next one arrives.
+    /// Takes the next packet that arrives.
     pub(super) fn pop(&mut self) -> Option<Packet> {
         let ((_, number), Held { packet, after }) = self.held.pop_first()?;
         let link = packet.route.link();
@@ -73,7 +74,8 @@ impl DelayQueue {
         Some(packet)
     }
 
-    /// A packet leaves on a link: those that it was the last to overtake, oldest first.
+    /// Counts a packet that leaves on a link. Returns the packets that have now been overtaken
+    /// often enough, oldest first.
     pub(super) fn overtake(&mut self, link: Link) -> Vec<Packet> {
         let mut free = Vec::new();
         let Some(lane) = self.lanes.get_mut(&link) else {

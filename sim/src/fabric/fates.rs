@@ -1,5 +1,5 @@
-//! Packets that did not get through: the queue pair that waits for an answer learns why, so that a diagnosis can tell a
-//! mistake of the program from what a fault rule or the laboratory did.
+//! Packets that did not get through. The queue pair that waits for an answer learns the reason, so
+//! a diagnosis can tell mistakes of the program from effects of test controls.
 
 use super::NodeSlot;
 use crate::diagnosis::{LabCause, LossCause, QpAt};
@@ -8,13 +8,13 @@ use crate::qp::Qp;
 
 /// A packet that did not get through.
 pub(super) struct Fate {
-    /// The queue pair that sent it, and the one it was for, if that is in this process.
+    /// The sender and the receiver, each if it is in this process.
     ends: [Option<QpAt>; 2],
-    /// It answers a request of the queue pair that it was for.
+    /// Whether it answers a request of its receiver.
     is_answer: bool,
-    /// The last sequence number that it has, or answers.
+    /// The last sequence number that it carries or answers.
     last: Psn,
-    /// What became of it.
+    /// The reason.
     what: DropReason,
 }
 
@@ -36,7 +36,7 @@ impl Fate {
     }
 }
 
-/// The queue pair whose request or answer that was learns it.
+/// Notes the fate at the queue pair whose request, or whose answer, was lost.
 #[cold]
 pub(super) fn note(slots: &mut [NodeSlot], fate: &Fate) {
     let [sender, receiver] = fate.ends;
@@ -50,8 +50,8 @@ pub(super) fn note(slots: &mut [NodeSlot], fate: &Fate) {
     }
 }
 
-/// Why work fails if that packet was its last: a reason of the laboratory, or a fate that sending again cannot mend. `None`
-/// where a later try may get through, or where nobody knows.
+/// The cause of a failure if this packet was the last attempt: a test control, or a state that
+/// resending cannot mend. `None` if a later attempt may get through, or the cause is unknown.
 fn why(slots: &[NodeSlot], fate: &Fate) -> Option<LossCause> {
     let node = |at: QpAt| &slots[at.0 as usize].node;
     let qp = |at: QpAt| -> Option<&Qp> {
@@ -79,7 +79,7 @@ fn why(slots: &[NodeSlot], fate: &Fate) -> Option<LossCause> {
     }
 }
 
-/// Whether sending again cannot mend it.
+/// Whether resending cannot mend the cause.
 fn is_lasting(what: DropReason) -> bool {
     matches!(
         what,

@@ -1,4 +1,4 @@
-//! Fault rules: what they do to calls and ports, and how often they have struck.
+//! Fault rules: their effects on calls and ports, and how often they have struck.
 
 use verbs_api::lab::{FaultId, Strike, When};
 use verbs_api::{Cause, Error, Result, Verb};
@@ -9,7 +9,7 @@ use crate::config::Mode;
 use crate::trigger::Trigger;
 
 impl Fabric {
-    /// The error that a fault rule makes of a call.
+    /// Returns the error that a fault rule makes of a call, if any.
     #[inline]
     pub(crate) fn strike_call(&mut self, node: u32, verb: Verb) -> Result<()> {
         if !self.rules.fails_calls() {
@@ -26,19 +26,19 @@ impl Fabric {
         }
     }
 
-    /// Decides when the next rule strikes.
+    /// Makes the trigger that decides when the next rule strikes.
     pub(crate) fn trigger(&mut self, id: FaultId, when: When) -> Trigger {
         self.rules.triggers.make(id, when)
     }
 
-    /// What rules have struck.
+    /// The strikes of all rules.
     pub(crate) fn strikes(&self) -> Vec<Strike> {
         self.rules.triggers.strikes()
     }
 
     /// How often a rule has struck, if it is in force.
     pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
-        // Nodes that have the same rule count together.
+        // Nodes that share a rule count together.
         let on_node = || {
             self.slots
                 .iter()
@@ -48,14 +48,14 @@ impl Fabric {
         self.rules.struck(id).or_else(on_node).or_else(of_port)
     }
 
-    /// Changes the rules of the wire, and lets the nodes know what can be observed.
+    /// Changes the fault rules, and tells the nodes what can be observed.
     pub(crate) fn rewire<R>(&mut self, change: impl FnOnce(&mut Rules) -> R) -> R {
         let result = change(&mut self.rules);
         self.inform_nodes();
         result
     }
 
-    /// Packets pass a tap from now on.
+    /// Lets packets pass a tap from now on.
     pub(crate) fn start_tap(&mut self) {
         self.recorder.start_tap();
         self.inform_nodes();
@@ -66,14 +66,14 @@ impl Fabric {
         self.recorder.sees_packets() || self.rules.see_packets()
     }
 
-    /// Tells the nodes what is seen of what they do. In stepped mode that is all: each packet is an
-    /// event, and so is each poll, which moves the clock.
+    /// Tells the nodes what is observed of them. In stepped mode everything is: each packet is an
+    /// event, and each poll moves the clock.
     pub(super) fn inform_nodes(&mut self) {
         let inline = self.config.mode != Mode::Stepped;
         let are_bytes = self.config.wire || self.config.pcap.is_some();
         let whole_messages = inline && !self.sees_packets() && !are_bytes;
         self.unseen = whole_messages && !self.recorder.is_traced();
-        // What is carried out at once is copied without a look at the memory.
+        // The fast path copies without checking the memory.
         self.direct.is_allowed =
             self.unseen && !self.rules.fails_calls() && !self.config.check_memory;
         #[cfg(test)]

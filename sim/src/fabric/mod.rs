@@ -1,9 +1,9 @@
 //! The nodes of a simulation and what is between them: a plain struct, like a node.
 //!
-//! Everything that a simulation is, but for waiting: the clock, the packets under way, the timers,
-//! the rules of the wire, the trace. A verb works on its node; what comes of it happens before
-//! [`work`](Fabric::work) returns (inline), or waits in flight until the clock is moved to it
-//! (stepped).
+//! It has the whole state of a simulation except waiting: the clock, the packets in flight, the
+//! timers, the fault rules, the trace. A verb works on its node. In inline mode its effects happen
+//! before [`work`](Fabric::work) returns. In stepped mode they stay in flight until the clock
+//! reaches them.
 
 mod cm;
 mod deadlines;
@@ -55,29 +55,29 @@ pub(crate) struct Fabric {
     pub(crate) schedule: Schedule,
     pub(crate) rules: Rules,
     pub(crate) recorder: Recorder,
-    /// Nodes where something happened that a waiting thread may wait for.
+    /// Nodes with news that a waiting thread may wait for.
     pub(crate) news: Vec<u32>,
-    /// Not in stepped mode, where each poll is seen.
+    /// CQs that are known to be empty. Not in stepped mode, where each poll moves the clock.
     pub(crate) empty: Option<Arc<EmptyCqs>>,
-    /// Nobody sees single packets: they go straight from one node to the other.
+    /// No observer sees single packets, so they move directly from one node to the other.
     pub(crate) unseen: bool,
     pub(crate) direct: Direct,
-    /// What the nodes know of that: whether whole messages may travel as one, and whether polls that find
-    /// nothing are seen by nobody.
+    /// What the nodes know of the observers: whether a whole message may travel as one packet, and
+    /// whether no observer sees empty polls.
     pub(crate) informed: Option<(bool, bool)>,
     pub(crate) closed: bool,
-    /// Where the program calls the present verb.
+    /// The call site of the current verb.
     pub(crate) site: Option<Site>,
     pub(crate) waits: Waits,
-    /// What a layer over the verbs has not posted when the program ends.
+    /// Batches of a layer over the verbs that were not posted when the program ends.
     pub(crate) unposted: Vec<Unposted>,
-    /// What connects queue pairs.
+    /// The connection manager.
     pub(crate) cm_bridge: CmBridge,
-    /// What there is for other processes, on a network.
+    /// The gateway to other processes, on a network.
     pub(crate) gateway: Option<Box<Gateway>>,
 }
 
-/// What stands for the connection manager in the place of a node.
+/// The connection manager where the index of a node is expected.
 const MANAGER: u32 = u32::MAX;
 
 impl Fabric {
@@ -93,7 +93,7 @@ impl Fabric {
         }
         let memory = Arc::new(Mutex::new(memory));
         let subnet = config.subnet();
-        // On a network nobody has an address yet.
+        // On a network no port has an address yet.
         let located = if config.has_network() { 0 } else { nodes };
         let gids = gids(located, ports, subnet.is_some());
         let shared = (Arc::new(gids), memory.clone());
@@ -162,22 +162,22 @@ impl Fabric {
         self.schedule.now
     }
 
-    /// The CQs that can be seen to be empty without the lock.
+    /// The CQs that are known to be empty without the lock.
     pub(crate) fn empty_cqs(&self) -> &Option<Arc<EmptyCqs>> {
         &self.empty
     }
 
-    /// A node, to look at.
+    /// A node, for reading.
     pub(crate) fn node(&self, index: u32) -> &Node {
         &self.slots[index as usize].node
     }
 
-    /// Works on a node where nothing comes of it that would have to take effect, nor that ways of messages depend on.
+    /// A node, for work without effects on other nodes and on cached paths.
     pub(crate) fn node_mut(&mut self, index: u32) -> &mut Node {
         &mut self.slots[index as usize].node
     }
 
-    /// Works on a node, and lets what comes of it take effect.
+    /// Works on a node, and lets the effects happen.
     pub(crate) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         self.direct.epoch += 1;
         let result = self.work_quietly(index, work);
@@ -190,7 +190,8 @@ impl Fabric {
         result
     }
 
-    /// As above, where no way of a message depends on what changes.
+    /// Works on a node, and lets the effects happen. Cached paths stay valid, so `work` must not
+    /// change anything that they depend on.
     #[inline]
     pub(crate) fn work_quietly<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         let node = &mut self.slots[index as usize].node;
@@ -204,7 +205,7 @@ impl Fabric {
         result
     }
 
-    /// Gives a queue pair its turn, and takes from its node what it sends.
+    /// Gives a queue pair its turn, and collects the packets of its node.
     #[cold]
     pub(crate) fn give_turn(&mut self, index: u32, qp: Id) {
         self.start_turn(index, qp);
@@ -214,7 +215,7 @@ impl Fabric {
         }
     }
 
-    /// Gives the queue pair its turn that asked first. Returns false if none did.
+    /// Gives the first queue pair in line its turn. Returns whether there was one.
     fn give_next_turn(&mut self) -> bool {
         let first = self.schedule.turns.pop_front();
         if let Some((node, qp)) = first {
@@ -223,18 +224,20 @@ impl Fabric {
         first.is_some()
     }
 
-    /// Delivers what is under way, and what that makes the nodes send.
+    /// Delivers the packets in flight, and those that the nodes send in response.
     #[inline(never)]
     pub(crate) fn deliver_all(&mut self) {
         while self.deliver_next() || self.give_next_turn() {}
     }
 
-    /// Delivers the oldest packet, in its place: they are not small. False if there is none.
+    /// Delivers the oldest packet in place, because packets are large. Returns whether there was
+    /// one.
     #[inline(always)]
     fn deliver_next(&mut self) -> bool {
         let Some(packet) = self.schedule.flight.front() else {
             return false;
         };
+        // The packet may change what cached paths depend on.
         self.direct.epoch += 1;
         let to = packet.route.to.filter(|to| !to.is_outside());
         if let Some(gateway) = &mut self.gateway
@@ -243,13 +246,14 @@ impl Fabric {
             gateway.leave(packet, &self.memory);
         }
         let mut fate = None;
-        // What goes nowhere is lost.
+        // A packet without a receiver is lost.
         if let Some(to) = to {
             let node = &mut self.slots[to.node as usize].node;
             node.set_now(self.schedule.now);
-            let taken = match self.config.wire {
-                false => node.handle_packet(packet),
-                true => node.handle_as_bytes(packet, &self.memory),
+            let taken = if self.config.wire {
+                node.handle_as_bytes(packet, &self.memory)
+            } else {
+                node.handle_packet(packet)
             };
             fate = taken.err().map(|why| Fate::of(packet, why));
         }
@@ -271,7 +275,7 @@ impl Fabric {
         true
     }
 
-    /// Takes from a node what came of work on it: its trace, then its packets; notes its news.
+    /// Collects the effects of work on a node: its trace, then its packets. Notes its news.
     #[inline(always)]
     fn collect(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
@@ -286,7 +290,7 @@ impl Fabric {
         self.collect_seen(index);
     }
 
-    /// As above, where packets can be seen.
+    /// Collects the trace and the packets of a node, where an observer sees packets.
     #[inline(never)]
     fn collect_seen(&mut self, index: u32) {
         if self.recorder.is_traced() {
@@ -312,7 +316,7 @@ impl Fabric {
         }
     }
 
-    /// What becomes of a packet on its way; the tap sees it.
+    /// Decides the fate of a packet on its way, and adds it to the tap.
     pub(crate) fn verdict(&mut self, packet: &Packet) -> Verdict {
         if !self.sees_packets() {
             return Verdict::Passes;
@@ -329,6 +333,8 @@ impl Fabric {
             let packet = packet.view();
             self.record(index, TraceEvent::Harmed { packet, harm });
         }
+        // The receiver may give up before a late packet arrives, so its fate counts as a loss until
+        // then.
         if matches!(harm, Harm::Delay(_) | Harm::Reorder(_)) {
             fates::note(&mut self.slots, &Fate::of(&packet, DropReason::HeldBack));
         }
@@ -348,19 +354,19 @@ impl Fabric {
             }
             Harm::Delay(by) => self.hold(packet, by, 0),
             Harm::Reorder(behind) => self.hold(packet, Harm::REORDER_WITHIN, behind),
-            // A loss is another verdict.
+            // Losses have a verdict of their own.
             _ => self.schedule.fly(packet),
         }
     }
 
-    /// Holds a packet back. It takes its bytes along: those whose they are may have them back before
-    /// it arrives.
+    /// Delays a packet. It takes a copy of its bytes, because the sender may reuse them before the
+    /// packet arrives.
     fn hold(&mut self, mut packet: Packet, by: Duration, behind: u32) {
         let from = match self.config.mode {
             Mode::Stepped => packet.arrives,
             Mode::Inline | Mode::RealTime => self.schedule.now,
         };
-        // Of memory that is gone nothing can be taken; it is lost on arrival.
+        // Bytes of released memory cannot be copied. The packet is then lost on arrival.
         if let Ok(payload) = packet.payload.taken_along(&self.memory) {
             packet.payload = payload;
         }
@@ -377,7 +383,7 @@ impl Fabric {
         fates::note(&mut self.slots, &Fate::of(packet, why));
     }
 
-    /// Puts a GID into the table of a port; all nodes learn where it is.
+    /// Puts a GID into the table of a port, and tells all nodes where it is.
     pub(crate) fn set_gid(
         &mut self,
         node: u32,
@@ -391,7 +397,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// All nodes learn where GIDs are.
+    /// Gives all nodes the table of where GIDs are.
     pub(crate) fn adopt_gids(&mut self, gids: &Arc<Gids>) {
         self.direct.epoch += 1;
         for slot in &mut self.slots {
@@ -399,8 +405,8 @@ impl Fabric {
         }
     }
 
-    /// Lets a port go down or come up, the next packet arrive, a queue pair have its turn or the next timer fire, if
-    /// that is due until `limit`.
+    /// Does the next thing that is due until `limit`: a change of a port, a packet, a turn of a
+    /// queue pair or a timer. Returns false if nothing is.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
         let timer = self.next_timer();
         let Some((at, due)) = self.schedule.first_due(timer, limit) else {
@@ -429,25 +435,25 @@ impl Fabric {
         }
     }
 
-    /// Runs until nothing is under way and no timer runs; false if the horizon came first.
+    /// Runs until nothing is in flight and no timer runs. Returns false at the horizon.
     pub(crate) fn settle(&mut self) -> bool {
         let limit = self.schedule.now.after(self.config.horizon);
         while self.next_work().is_some() && self.step(limit) {}
         self.next_work().is_none()
     }
 
-    /// Moves the clock by what is due until `limit`, then to `limit`.
+    /// Does everything that is due until `limit`, then moves the clock to `limit`.
     pub(crate) fn advance(&mut self, limit: Time) {
         while self.step(limit) {}
         self.set_now(limit);
     }
 
-    /// Lets happen what is due by now.
+    /// Does everything that is due by now.
     pub(crate) fn catch_up(&mut self) {
         self.advance(self.schedule.now);
     }
 
-    /// Moves the clock, never back.
+    /// Advances the clock. It never goes back.
     pub(crate) fn set_now(&mut self, to: Time) {
         self.schedule.set_now(to);
     }
@@ -475,7 +481,7 @@ impl Fabric {
         others.into_iter().fold(self.schedule.next_packet(), sooner)
     }
 
-    /// Lets a port be down for a time.
+    /// Adds a rule that takes a port down for a time.
     pub(crate) fn add_outage(
         &mut self,
         port: PortId,
@@ -502,7 +508,7 @@ impl Fabric {
         }
     }
 
-    /// Takes a rule out of force.
+    /// Removes a rule.
     pub(crate) fn remove_rule(&mut self, id: FaultId) {
         self.rewire(|rules| rules.remove(id));
         for slot in &mut self.slots {
@@ -513,7 +519,7 @@ impl Fabric {
         }
     }
 
-    /// Delivers the packet that arrives next of those that were held back.
+    /// Delivers the next delayed packet.
     #[cold]
     fn deliver_delayed(&mut self) {
         let Some(packet) = self.schedule.delayed.pop() else {
@@ -549,7 +555,7 @@ impl Fabric {
         of_node.into_iter().chain(cm_bridge).min()
     }
 
-    /// All timers that run, in the order of their deadlines.
+    /// All running timers, in the order of their deadlines.
     pub(crate) fn timers(&self) -> Vec<TimerReport> {
         let mut timers: Vec<_> = self
             .slots
@@ -560,12 +566,12 @@ impl Fabric {
         timers
     }
 
-    /// Adds to the trace.
+    /// Adds an event to the trace.
     pub(crate) fn record(&mut self, node: u32, event: TraceEvent) {
         self.recorder.record(self.schedule.now, [(node, event)]);
     }
 
-    /// No more work will come.
+    /// Closes the fabric: no more work will come.
     pub(crate) fn close(&mut self) {
         self.closed = true;
     }
@@ -574,12 +580,13 @@ impl Fabric {
         self.closed
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(crate) fn nodes(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// One more thread waits for news of a node, or of the connection manager behind all nodes, or one less.
+    /// Counts a thread that starts or stops waiting for news of a node, or of the connection
+    /// manager if `index` is the number of nodes.
     pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {
         let waiting = match self.slots.get_mut(index as usize) {
             Some(slot) => &mut slot.waiting,
@@ -588,7 +595,7 @@ impl Fabric {
         *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
     }
 
-    /// Nodes that had news since the last call, and whose news a thread waits for.
+    /// Takes the nodes with news that a thread waits for.
     pub(crate) fn take_news(&mut self) -> impl Iterator<Item = u32> {
         self.news.drain(..)
     }

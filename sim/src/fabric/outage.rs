@@ -1,4 +1,4 @@
-//! Ports that go down and come up at times that fault rules name.
+//! Ports that go down and come up at the times of fault rules.
 
 use verbs_api::lab::FaultId;
 
@@ -9,13 +9,13 @@ use crate::trigger::Trigger;
 /// The rules in force.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
-    /// In the order in which they were made.
+    /// Rules in the order in which they were added.
     all: Vec<Outage>,
-    /// When a port changes next.
+    /// When the next port changes.
     next: Option<Time>,
 }
 
-/// A port is down for a time.
+/// A port that is down for a time.
 #[derive(Debug)]
 struct Outage {
     port: PortId,
@@ -60,7 +60,7 @@ impl Outages {
         self.find_next();
     }
 
-    /// When a port changes next.
+    /// When the next port changes.
     pub(super) fn next(&self) -> Option<Time> {
         self.next
     }
@@ -69,7 +69,7 @@ impl Outages {
         self.next = self.all.iter().filter_map(Outage::next).min();
     }
 
-    /// The next change of a port: which, and whether it comes up.
+    /// Takes the next change: the port, and whether it comes up.
     pub(super) fn take(&mut self) -> Option<(PortId, bool)> {
         let next = self.next?;
         let mut due = self.all.iter_mut().filter(|one| one.next() == Some(next));
@@ -89,7 +89,7 @@ impl Outages {
         Some(outage.trigger.struck())
     }
 
-    /// Takes a rule out, if it is here: the port, if the rule has it down.
+    /// Removes a rule, if it is here. Returns the port if the rule currently holds it down.
     pub(super) fn remove(&mut self, id: FaultId) -> Option<PortId> {
         let position = self.all.iter().position(|one| one.trigger.id() == id)?;
         let outage = self.all.remove(position);

@@ -1,4 +1,4 @@
-//! What observers see of a fabric: the trace, the tap, and the file of packets.
+//! The observers of a fabric: the trace, the tap, and the file of packets.
 
 use verbs_api::lab::{PacketView, TappedPacket, TraceEvent, TraceRecord};
 
@@ -27,12 +27,12 @@ impl Recorder {
         self.trace.is_some()
     }
 
-    /// Whether single packets are seen.
+    /// Whether an observer sees single packets.
     pub(super) fn sees_packets(&self) -> bool {
         self.tap.is_some()
     }
 
-    /// Records in the trace so far.
+    /// The number of records in the trace so far.
     pub(crate) fn trace_len(&self) -> usize {
         self.trace.as_ref().map_or(0, Vec::len)
     }
@@ -54,12 +54,12 @@ impl Recorder {
         self.tap.get_or_insert_default();
     }
 
-    /// What the tap saw since the last call.
+    /// The packets that passed the tap since the last call.
     pub(crate) fn tapped(&mut self) -> Vec<TappedPacket> {
         self.tap.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// A packet passes the tap.
+    /// Adds a packet to the tap.
     pub(super) fn tap(&mut self, at: Time, packet: PacketView, is_lost: bool) {
         if let Some(tap) = &mut self.tap {
             tap.push(TappedPacket::new(at.since_start(), packet, is_lost));
@@ -71,7 +71,7 @@ impl Recorder {
         let Some(pcap) = &self.pcap else {
             return;
         };
-        // A packet that cannot be written does not leave.
+        // A packet that has no encoding never leaves, so it is not in the file.
         if let Ok(payload) = packet.payload.bytes(&mut memory.lock())
             && let Ok(bytes) = frame::write(packet, &payload)
         {

@@ -1,4 +1,4 @@
-//! The fault rules of a laboratory, for packets and calls.
+//! Fault rules for packets and calls.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::packet::{DropReason, Packet};
 use crate::time::Time;
 use crate::trigger::{Trigger, Triggers};
 
-/// Rules in force, in the order in which they were made; the first that strikes decides.
+/// Rules in force, in the order in which they were added. The first that strikes decides.
 #[derive(Debug)]
 pub(crate) struct Rules {
     packets: Vec<(PacketRule, Trigger)>,
@@ -19,16 +19,16 @@ pub(crate) struct Rules {
     pub(super) triggers: Triggers,
 }
 
-/// A defect ([`SimConfig::planted_defect`](crate::SimConfig::planted_defect)): node, queue pair and
-/// number of each packet with immediate data that has left.
+/// The packets with immediate data that have left: node, queue pair and sequence number of each.
+/// For [`SimConfig::planted_defect`](crate::SimConfig::planted_defect).
 type Planted = BTreeSet<(u32, u32, u32)>;
 
-/// A rule for what is between nodes.
+/// A rule for packets between nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PacketRule {
     Harm(PacketFilter, Harm),
-    /// Between a node and another, or all others, nothing gets through from the first moment until
-    /// the second.
+    /// The link between a node and `peer`, or all other nodes, loses everything from `from` until
+    /// `until`.
     Down {
         node: u32,
         peer: Option<u32>,
@@ -45,7 +45,7 @@ pub(crate) struct CallRule {
     pub(crate) error: ErrorKind,
 }
 
-/// What becomes of a packet.
+/// The fate of a packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Passes,
@@ -68,12 +68,12 @@ impl Rules {
         !self.packets.is_empty() || self.planted.is_some()
     }
 
-    /// Whether a rule may make an error of a call.
+    /// Whether a rule may let a call fail.
     pub(crate) fn fails_calls(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// A packet leaves: the defect does its part, where there is one.
+    /// Applies the planted defect, if there is one, to a packet that leaves.
     pub(crate) fn spoil(&mut self, packet: &mut Packet) {
         let Some(left) = &mut self.planted else {
             return;
@@ -85,7 +85,7 @@ impl Rules {
         }
     }
 
-    /// A packet leaves: what becomes of it on its way.
+    /// Decides the fate of a packet that leaves.
     pub(super) fn judge(&mut self, at: Time, packet: &Packet, view: &PacketView) -> Verdict {
         let mut verdict = Verdict::Passes;
         for (rule, trigger) in &mut self.packets {
@@ -96,7 +96,7 @@ impl Rules {
         verdict
     }
 
-    /// A verb is called on a node: the error that a rule makes of it.
+    /// The error that a rule makes of a call on a node.
     pub(crate) fn fail(&mut self, node: u32, verb: Verb) -> Option<ErrorKind> {
         let mut error = None;
         for (rule, trigger) in &mut self.calls {
@@ -127,7 +127,7 @@ impl Rules {
         triggers.next().map(Trigger::struck)
     }
 
-    /// Takes a rule out, if it is here.
+    /// Removes a rule, if it is here.
     pub(crate) fn remove(&mut self, id: FaultId) {
         self.packets.retain(|(_, trigger)| trigger.id() != id);
         self.calls.retain(|(_, trigger)| trigger.id() != id);
@@ -137,7 +137,7 @@ impl Rules {
 impl PacketRule {
     fn matches(&self, at: Time, packet: &Packet, view: &PacketView) -> bool {
         let from = packet.route.from.node;
-        // What goes to no node is lost anyway.
+        // A packet without a receiver is lost anyway.
         let Some(to) = packet.route.to.map(|to| to.node) else {
             return false;
         };

@@ -1,4 +1,4 @@
-//! What happens next in a fabric: packets that arrive, turns of queue pairs, timers, and ports that go down or come up.
+//! The schedule: which packet, turn, timer or change of a port is next in a fabric.
 
 use std::collections::VecDeque;
 
@@ -10,15 +10,17 @@ use crate::storage::Ring;
 use crate::time::{Time, sooner};
 use verbs_api::table::Id;
 
-/// The time, and what waits for a later one.
+/// The current time, and what is due later.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     pub(super) now: Time,
-    /// Packets in flight, in the order in which they arrive. In inline mode there are none between two verbs.
+    /// Packets in flight, in the order in which they arrive. In inline mode none remains between
+    /// verbs.
     pub(super) flight: Box<Ring<Packet>>,
-    /// Packets in flight that fault rules hold back.
+    /// Packets in flight that fault rules delay.
     pub(super) delayed: DelayQueue,
-    /// Queue pairs that have asked for a turn, with their nodes. They get it after the packets that arrive by now.
+    /// Queue pairs that have asked for a turn, with their nodes. They get it after the packets that
+    /// arrive at this time.
     pub(super) turns: VecDeque<(u32, Id)>,
     pub(super) outages: Outages,
     pub(super) deadlines: Deadlines,
@@ -33,19 +35,19 @@ pub(super) enum Due {
     Outage,
     /// The first packet in flight arrives.
     Packet,
-    /// The first packet that was held back arrives.
+    /// The first delayed packet arrives.
     DelayedPacket,
     /// A timer of a node, or of the connection manager, fires.
     Timer(u32),
 }
 
 impl Schedule {
-    /// Moves the clock, never back.
+    /// Advances the clock. It never goes back.
     pub(crate) fn set_now(&mut self, to: Time) {
         self.now = self.now.max(to);
     }
 
-    /// Whether something may be due sooner than was expected.
+    /// Whether something may be due sooner than was reported.
     pub(crate) fn is_sooner(&self) -> bool {
         self.deadlines.is_sooner
     }
@@ -64,9 +66,9 @@ impl Schedule {
         {
             return Some((at, Due::Outage));
         }
-        // A packet arrives before a timer fires, so that an acknowledgement that comes in time is in time.
+        // A packet arrives before a timer fires, so an acknowledgement that arrives in time counts.
         if let Some(at) = packet.filter(|at| *at <= limit && is_before_timer(*at)) {
-            // Of two packets that arrive at one time, the late one left first.
+            // If two packets arrive at the same time, the delayed one left first.
             let is_late = self.delayed.next_at() == Some(at);
             return Some((
                 at,
@@ -92,7 +94,7 @@ impl Schedule {
         (!self.turns.is_empty()).then_some(self.now)
     }
 
-    /// A packet goes on its way, followed by those that it was the last to overtake.
+    /// Puts a packet in flight, followed by the delayed packets that it was the last to overtake.
     pub(crate) fn fly(&mut self, packet: Packet) {
         let (link, arrives) = (packet.route.link(), packet.arrives);
         *self.flight.push() = packet;
@@ -107,7 +109,8 @@ impl Schedule {
         }
     }
 
-    /// Holds a packet back until it arrives, or until `behind` packets have overtaken it, if that is not 0.
+    /// Delays a packet until it arrives, or until `behind` packets have overtaken it, if that is
+    /// not 0.
     pub(super) fn hold(&mut self, packet: Packet, behind: u32) {
         self.delayed.hold(packet, behind);
         self.deadlines.is_sooner = true;

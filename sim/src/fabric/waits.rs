@@ -1,4 +1,4 @@
-//! The threads that wait in verbs, and what each waits for.
+//! The threads that wait in verbs, and the condition of each wait.
 
 use core::fmt;
 
@@ -8,29 +8,30 @@ use verbs_api::{CmChannel, CmId, CompChannel, Context, Cq, Element};
 
 use crate::time::Time;
 
-/// What a wait is for.
+/// The condition that a wait ends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitFor {
     /// An event on a channel.
     Event(CompChannel),
-    /// An edge of a channel's descriptor: another event than those seen.
+    /// An edge of a channel's descriptor: an event after those already seen.
     Edge(CompChannel),
     /// An asynchronous event.
     AsyncEvent(Context),
     /// An event of rdma_cm.
     CmEvent(CmChannel),
-    /// That events about an object are acknowledged.
+    /// The acknowledgement of events about an object.
     Acknowledgement(Element),
-    /// The same of events of rdma_cm.
+    /// The acknowledgement of events of rdma_cm.
     CmAcknowledgement(CmId),
-    /// Another thread to end a batch on a queue pair of this number, which it began there.
+    /// The end of a batch on a queue pair with this number, which another thread began at this
+    /// site.
     Batch { qp_num: u32, begun_at: Option<Site> },
-    /// Another thread to end an iteration.
+    /// The end of another thread's iteration over a CQ.
     Iteration(Cq),
 }
 
 impl WaitFor {
-    /// Whether only another thread of the program can bring it.
+    /// Whether only another thread of the program can end the wait.
     pub(crate) fn needs_other_thread(self) -> bool {
         matches!(self, Self::Acknowledgement(_) | Self::CmAcknowledgement(_))
     }
@@ -39,10 +40,10 @@ impl WaitFor {
 /// A thread that waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
-    /// What it has called.
+    /// The call that waits.
     pub(crate) call: &'static str,
     pub(crate) wait_for: WaitFor,
-    /// The node, or the number behind all nodes for the connection manager.
+    /// The index of the node, or the number of nodes for the connection manager.
     pub(crate) place: u32,
     pub(crate) since: Time,
     pub(crate) site: Option<Site>,

@@ -1,18 +1,17 @@
-//! A fast sum over bytes, by which a change of them is noticed. It is no protection against anybody who wants it the
-//! same.
+//! A fast checksum of bytes, to detect changes. It does not protect against deliberate collisions.
 
-/// Sums up bytes, part by part. The same bytes in other parts may have another sum.
+/// Sums bytes, part by part. The same bytes in other parts may have another sum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checksum([u64; LANES]);
 
-/// Parts of a line do not wait for each other.
+/// The lanes do not depend on each other, so the processor can compute them in parallel.
 const LANES: usize = 4;
 const WORD: usize = size_of::<u64>();
-/// Odd, so that multiplying by it loses nothing; of the golden ratio.
+/// From the golden ratio. It is odd, so multiplication by it is invertible.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Default for Checksum {
-    /// Not of zeros, which zeros would leave as they are.
+    /// Not zero, because zeros would not change a sum of zero.
     fn default() -> Self {
         Self([FACTOR, FACTOR << 1, FACTOR << 2, FACTOR << 3])
     }
@@ -31,7 +30,7 @@ impl Checksum {
     fn add_line(&mut self, line: &[u8; LANES * WORD]) {
         let (words, _) = line.as_chunks::<WORD>();
         for (lane, word) in self.0.iter_mut().zip(words) {
-            // Each step can be undone, so a change of one word always changes the lane.
+            // Each step is invertible, so a change of one word always changes the lane.
             *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
             *lane ^= *lane >> 29;
         }

@@ -1,15 +1,16 @@
-//! Memory that devices read and write: all unsafe of the simulator.
+//! Memory that devices read and write. It has almost all unsafe code of the simulator.
 //!
-//! The nodes of a fabric share one memory, since a packet carries references to the bytes of its
-//! sender until it is delivered. It has a lock of its own, held for one copy, with no other lock
-//! taken meanwhile.
+//! The nodes of a fabric share one memory, because a packet refers to the bytes of its sender until
+//! it is delivered. The memory has a lock of its own, held for one copy. No other lock is taken
+//! during that time.
 //!
-//! A device may place the data of a message late ([`Placement::Late`]): what is not placed yet waits
-//! here, in order. It is placed before the program may take it for placed or its memory for its own
-//! (`Domains::flush_deferred_writes`), and before anything but the program looks at the same region.
+//! A device may place the data of a message late ([`Placement::Late`]). Such data waits here, in
+//! order. It is placed before the program may rely on it or reuse its memory
+//! (`Domains::flush_deferred_writes`), and before anything except the program accesses the same
+//! region.
 //!
-//! The lock is parking_lot's and not the facade's on purpose: nothing that a model checker could
-//! switch at happens while it is held.
+//! The lock is parking_lot's and not the facade's on purpose: a model checker has no reason to
+//! switch threads while it is held.
 #![allow(unsafe_code)]
 
 mod checksum;
@@ -34,13 +35,13 @@ pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
 pub(crate) struct Memory {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// What is still to be placed, oldest first; `None` where nothing is ever late.
+    /// Data that is not placed yet, oldest first. `None` if nothing is ever late.
     late: Option<Vec<Late>>,
-    /// What the caller has not mapped any more is noticed: the kernel copies.
+    /// Whether unmapped memory of the caller is detected, by copies through the kernel.
     checks_mapping: bool,
 }
 
-/// Bytes that are not where they belong yet.
+/// Bytes that are not placed yet.
 #[derive(Debug)]
 struct Late {
     bytes: Vec<u8>,
@@ -49,14 +50,14 @@ struct Late {
 
 #[derive(Debug)]
 struct Slot {
-    /// How many regions have been here, the present one included.
+    /// The number of regions that were in this slot, including the current one.
     generation: u32,
-    /// How many have it.
+    /// The number of users.
     users: u32,
     bytes: Bytes,
 }
 
-/// Names a region. One that was removed is never taken for another.
+/// Names a region. A removed region is never confused with a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegionId {
     index: u32,
@@ -65,11 +66,11 @@ pub(crate) struct RegionId {
 
 #[derive(Debug)]
 enum Bytes {
-    /// Memory: the caller's, or the simulator's own.
+    /// Memory of the caller or of the simulator.
     At { span: Span, own: Option<Block> },
-    /// Zeros without end; what is written is discarded.
+    /// Endless zeros. Writes are discarded.
     Null,
-    /// No region is here.
+    /// The slot is empty.
     Nothing,
 }
 
@@ -80,22 +81,23 @@ struct Block {
     layout: Layout,
 }
 
-// SAFETY: nothing else has the pointer, and the allocator takes blocks back from any thread.
+// SAFETY: nothing else has the pointer, and any thread may return a block to the allocator.
 unsafe impl Send for Block {}
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `first` came from the allocator with this layout, and the region it was for is gone.
+        // SAFETY: `first` came from the allocator with this layout, and its region was removed.
         unsafe { dealloc(self.first, self.layout) };
     }
 }
 
-/// Bytes are not there.
+/// Why bytes cannot be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gone {
     /// Their region was deregistered.
     Deregistered,
-    /// The caller has not mapped them all, or not for that; found where mapping is checked.
+    /// The caller has unmapped some of them, or removed the permission. Detected only where mapping
+    /// is checked.
     Unmapped(Unmapped),
 }
 
@@ -107,12 +109,12 @@ pub(crate) struct Unmapped {
     pub(crate) length: usize,
 }
 
-/// Owned regions start on a cache line, as some machines copy many times slower where the target
-/// lies a few bytes further into its page than the source.
+/// Owned regions start on a cache line. Some machines copy many times slower if the target's offset
+/// in its page is a few bytes greater than the source's.
 const ALIGNMENT: usize = 64;
 
 impl Memory {
-    /// No regions yet.
+    /// A memory without regions.
     pub(crate) fn new(placement: Placement) -> Self {
         Self {
             late: (placement == Placement::Late).then(Vec::new),
@@ -120,16 +122,15 @@ impl Memory {
         }
     }
 
-    /// From now on it is noticed what the caller has not mapped any more.
+    /// Turns on the detection of unmapped memory of the caller.
     pub(crate) fn check_mapping(&mut self) {
         self.checks_mapping = true;
     }
 
-    /// A region of zero bytes of the simulator's own; `None` if there is no memory for them. The
-    /// machine gives them when they are first touched, so that a large region costs nothing until
-    /// it is used.
+    /// Adds a region of zeros, owned by the simulator. `None` if there is no memory. The system
+    /// provides the memory on first use, so a large region costs nothing until then.
     pub(crate) fn add_owned(&mut self, length: usize) -> Option<RegionId> {
-        // The allocator would touch memory that is to be aligned, to make it zero.
+        // The allocator would touch aligned memory to clear it.
         let layout = Layout::array::<u8>(length.checked_add(ALIGNMENT)?).ok()?;
         // SAFETY: the layout has a size above zero.
         let first = unsafe { alloc_zeroed(layout) };
@@ -144,11 +145,12 @@ impl Memory {
         Some(self.add(Bytes::At { span, own }))
     }
 
-    /// A region of the caller's memory.
+    /// Adds a region of the caller's memory.
     ///
     /// # Safety
-    /// Until [`remove`](Self::remove) returned, the memory must be valid for reads, and for writes
-    /// if anything is copied to this region, and nothing else may write to bytes that are copied.
+    /// Until [`remove`](Self::remove) has returned, the memory must be valid for reads, and for
+    /// writes if anything is copied to this region. Nothing else may write to bytes that are being
+    /// copied.
     pub(crate) unsafe fn add_of_caller(&mut self, addr: *mut u8, length: usize) -> RegionId {
         let span = Span {
             start: addr,
@@ -157,12 +159,12 @@ impl Memory {
         self.add(Bytes::At { span, own: None })
     }
 
-    /// A null region.
+    /// Adds a null region.
     pub(crate) fn add_null(&mut self) -> RegionId {
         self.add(Bytes::Null)
     }
 
-    /// One more has a region: it stays until all have let go of it.
+    /// Adds a user to a region, which stays until all users have removed it.
     pub(crate) fn share(&mut self, region: RegionId) {
         if let Some(slot) = self.slots.get_mut(region.index as usize)
             && slot.generation == region.generation
@@ -190,7 +192,7 @@ impl Memory {
         }
     }
 
-    /// Lets go of the bytes of a region. Once all who had it did, no copy touches them.
+    /// Removes a user from a region. After the last removal no copy touches its bytes.
     pub(crate) fn remove(&mut self, region: RegionId) {
         self.settle_if(|late| late.region == region);
         if let Some(slot) = self.slots.get_mut(region.index as usize)
@@ -206,7 +208,7 @@ impl Memory {
         }
     }
 
-    /// Copies bytes out of a region, as they are now. The range must lie within it.
+    /// Copies bytes out of a region, without placing late data. The range must be within it.
     pub(crate) fn peek(
         &self,
         region: RegionId,
@@ -223,14 +225,14 @@ impl Memory {
                 };
                 process::read(from, into).map_err(|_| Gone::Unmapped(unmapped))?;
             }
-            // SAFETY: the span is of a region that is there.
+            // SAFETY: the span belongs to a region that exists.
             Some(from) => unsafe { from.copy_to(Span::of(into)) },
             None => into.fill(0),
         }
         Ok(())
     }
 
-    /// Copies bytes out of a region. The range must lie within it.
+    /// Copies bytes out of a region. The range must be within it.
     pub(crate) fn read(
         &mut self,
         region: RegionId,
@@ -241,7 +243,7 @@ impl Memory {
         self.peek(region, offset, into)
     }
 
-    /// Copies bytes into a region. The range must lie within it.
+    /// Copies bytes into a region. The range must be within it.
     pub(crate) fn write(
         &mut self,
         region: RegionId,
@@ -252,7 +254,7 @@ impl Memory {
         self.put(region, offset, from)
     }
 
-    /// As [`write`](Self::write), whatever is late.
+    /// Copies bytes into a region, without placing late data first.
     fn put(&mut self, region: RegionId, offset: usize, from: &[u8]) -> Result<(), Gone> {
         if let Some(into) = self.span(region, offset, from.len())? {
             if self.checks(region) {
@@ -264,22 +266,22 @@ impl Memory {
                 return process::write(from, into).map_err(|_| Gone::Unmapped(unmapped));
             }
             let from = Span::of_shared(from);
-            // SAFETY: the span is of a region that is there; the source is only read.
+            // SAFETY: the span belongs to a region that exists; the source is only read.
             unsafe { from.copy_to(into) };
         }
         Ok(())
     }
 
-    /// Places all that is late.
+    /// Places all late data.
     pub(crate) fn settle(&mut self) {
         let Some(late) = &mut self.late else { return };
         for Late { bytes, into } in std::mem::take(late) {
-            // Into a region that is gone nothing is placed.
+            // Data for a removed region is discarded.
             let _ = self.put(into.region, into.offset, &bytes);
         }
     }
 
-    /// Nothing that `is_late` says so of is late afterwards.
+    /// Places all late data if `is_late` holds for some of it.
     fn settle_if(&mut self, is_late: impl Fn(&Slice) -> bool) {
         let late = self.late.iter().flatten();
         if late.map(|late| &late.into).any(is_late) {
@@ -292,7 +294,7 @@ impl Memory {
         self.late.is_some()
     }
 
-    /// Places the end of a message, and leaves its beginning for later.
+    /// Places the second half of a message, and leaves the first half for later.
     pub(crate) fn flush_deferred_writes(
         &mut self,
         message: &[u8],
@@ -301,7 +303,7 @@ impl Memory {
         let mut rest = message;
         let mut beginnings = Vec::new();
         for into in target {
-            // Of two messages for the same bytes the later one wins.
+            // The later one of two messages for the same bytes must win.
             self.settle_if(|late| late.overlaps(into));
             let (bytes, behind) = rest.split_at(into.length as usize);
             rest = behind;
@@ -318,7 +320,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies `from` to `into`; they may overlap.
+    /// Copies `from` to `into`. They may overlap.
     pub(crate) fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
         if self.checks_mapping {
             let mut bytes = vec![0; from.length as usize];
@@ -328,7 +330,7 @@ impl Memory {
         let source = self.span(from.region, from.offset, from.length as usize)?;
         let target = self.span(into.region, into.offset, into.length as usize)?;
         match (source, target) {
-            // SAFETY: both spans are of regions that are there.
+            // SAFETY: both spans belong to regions that exist.
             (Some(source), Some(target)) => unsafe { source.copy_to(target) },
             (None, Some(_)) => {
                 self.put(into.region, into.offset, &vec![0; into.length as usize])?
@@ -338,7 +340,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether the kernel is to copy the bytes of a region: those of the caller, if mapping is checked.
+    /// Whether the kernel copies the bytes of a region: those of the caller, if mapping is checked.
     fn checks(&self, region: RegionId) -> bool {
         self.checks_mapping
             && matches!(
@@ -347,7 +349,7 @@ impl Memory {
             )
     }
 
-    /// All bytes of a region; none of a null region. They are good as long as the region is there.
+    /// All bytes of a region. `None` for a null region. They are valid while the region exists.
     pub(crate) fn whole(&self, region: RegionId) -> Option<Span> {
         match &self.slots.get(region.index as usize)?.bytes {
             Bytes::At { span, .. } => Some(*span),
@@ -355,13 +357,13 @@ impl Memory {
         }
     }
 
-    /// The bytes of a slice; none of a null region, and of one that is gone.
+    /// The bytes of a slice. `None` for a null region or a removed one.
     pub(crate) fn span_of(&self, slice: &Slice) -> Option<Span> {
         self.span(slice.region, slice.offset, slice.length as usize)
             .ok()?
     }
 
-    /// Copies all of some slices, in order, to others of the same length together.
+    /// Copies slices, in order, to others of the same total length.
     #[inline]
     pub(crate) fn copy_all(&mut self, from: &[Slice], into: &[Slice]) -> Result<(), Gone> {
         if let ([from], [into]) = (from, into) {
@@ -385,7 +387,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies bytes into slices that are as long together.
+    /// Copies bytes into slices of the same total length.
     pub(crate) fn write_all(&mut self, bytes: &[u8], into: &[Slice]) -> Result<(), Gone> {
         let mut rest = bytes;
         for into in into {
@@ -406,7 +408,7 @@ impl Memory {
                 let length = span.length.min(MOST);
                 let mut bytes = vec![0; length];
                 let start = span.start;
-                // SAFETY: the region is there, and as long as that.
+                // SAFETY: the region exists and has at least this length.
                 unsafe { Span { start, length }.copy_to(Span::of(&mut bytes)) };
                 all.extend(bytes);
             }
@@ -414,8 +416,8 @@ impl Memory {
         all
     }
 
-    /// Bytes of a region; none of a null region. The one place where a range is checked before it is
-    /// touched.
+    /// Bytes of a region. `None` for a null region. This is the only place where a range is checked
+    /// before an access.
     #[inline]
     fn span(&self, region: RegionId, offset: usize, length: usize) -> Result<Option<Span>, Gone> {
         let slot = self.slots.get(region.index as usize);
@@ -545,7 +547,7 @@ mod tests {
         let mut memory = Memory::default();
         assert!(memory.add_owned(usize::MAX).is_none());
         assert!(memory.add_owned(usize::MAX / 2).is_none());
-        // The layout is one that could be, but no machine has the memory. Miri would end here.
+        // The layout is valid, but no machine has the memory. Miri would end here.
         if !cfg!(miri) {
             assert!(memory.add_owned(1 << 62).is_none());
         }

@@ -1,12 +1,12 @@
-//! Copies of the process's own memory that the kernel makes: it says what is not mapped, where a plain copy would end the
-//! process.
+//! Copies of the process's own memory by the kernel. They report unmapped memory, where a plain
+//! copy would end the process.
 #![allow(unsafe_code)]
 
 use std::io::{Error, ErrorKind};
 
 use super::Span;
 
-/// Some of the bytes are not mapped, or not for that.
+/// Some of the bytes are not mapped, or lack the permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotMapped;
 
@@ -16,27 +16,28 @@ enum Way {
     Write,
 }
 
-/// The kernel copies at most about 2 GiB at a time.
+/// The kernel copies at most about 2 GiB per call.
 const MOST: usize = 1 << 30;
 
-/// Copies bytes that may not be mapped.
+/// Copies from memory that may be unmapped.
 pub(super) fn read(from: Span, into: &mut [u8]) -> Result<(), NotMapped> {
     copy(Span::of(into), from, Way::Read)
 }
 
-/// Copies bytes to where no memory may be mapped. Their last are written last, as by any copy to a region.
+/// Copies to memory that may be unmapped. The last bytes are written last, as by any copy to a
+/// region.
 pub(super) fn write(from: &[u8], into: Span) -> Result<(), NotMapped> {
     copy(Span::of_shared(from), into, Way::Write)
 }
 
-/// Whether the kernel makes such copies: it can be told to refuse them.
+/// Whether the kernel permits such copies.
 pub(crate) fn is_permitted() -> bool {
     let (here, mut copy) = ([1_u8], [0]);
     ask_kernel(Span::of(&mut copy), Span::of_shared(&here), Way::Read).is_ok()
 }
 
-/// Copies between bytes of this library and as many that may not be mapped. It is a plain copy where the kernel refuses
-/// to make one.
+/// Copies between bytes of this library and memory that may be unmapped. If the kernel refuses, it
+/// makes a plain copy.
 fn copy(own: Span, others: Span, way: Way) -> Result<(), NotMapped> {
     let mut done = 0;
     while done < own.length {
@@ -52,7 +53,8 @@ fn copy(own: Span, others: Span, way: Way) -> Result<(), NotMapped> {
                     Way::Read => (others, own),
                     Way::Write => (own, others),
                 };
-                // SAFETY: the caller of `reg_mr` promised that the one is mapped; the other is this library's.
+                // SAFETY: one span belongs to this library. The caller of `reg_mr` promised that the
+                // other is mapped.
                 unsafe { from.copy_to(into) };
                 done += now;
             }
@@ -61,10 +63,10 @@ fn copy(own: Span, others: Span, way: Way) -> Result<(), NotMapped> {
     Ok(())
 }
 
-/// Of every Linux.
+/// The value on every Linux architecture.
 const EFAULT: i32 = 14;
 
-/// How many bytes the kernel has copied, from the first on.
+/// Lets the kernel copy. Returns the number of bytes copied, from the first on.
 #[cfg(feature = "fd")]
 fn ask_kernel(own: Span, others: Span, way: Way) -> Result<usize, Error> {
     use libc::{getpid, iovec, process_vm_readv, process_vm_writev};
@@ -73,7 +75,7 @@ fn ask_kernel(own: Span, others: Span, way: Way) -> Result<usize, Error> {
         iov_base: span.start.cast(),
         iov_len: span.length,
     };
-    // One after the other: who sees the last word sees all.
+    // Two parts, in order: a program that sees the last word sees all bytes.
     let before = others.length - last_word(others);
     let last = others.part(before, others.length - before);
     let others = [others.part(0, before), last].map(vector);
@@ -82,13 +84,13 @@ fn ask_kernel(own: Span, others: Span, way: Way) -> Result<usize, Error> {
         Way::Read => process_vm_readv,
         Way::Write => process_vm_writev,
     };
-    // SAFETY: the bytes of this library live, and nobody else uses them. Which of the others are mapped the kernel finds
-    // out; those the caller of `reg_mr` has given for that.
+    // SAFETY: the bytes of this library live, and no other code uses them. The kernel checks which
+    // of the others are mapped, and the caller of `reg_mr` has given those for this use.
     let copied = unsafe { call(getpid(), &raw const own, 1, others.as_ptr(), 2, 0) };
     usize::try_from(copied).map_err(|_| Error::last_os_error())
 }
 
-/// The length of the last aligned word of some bytes, or of what lies behind it.
+/// The length of the last aligned word of some bytes, or of the bytes after it.
 #[cfg(feature = "fd")]
 fn last_word(of: Span) -> usize {
     const WORD: usize = size_of::<u64>();
@@ -114,20 +116,20 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    /// Two pages, of which the second has these rights.
+    /// Two pages. `second` is the protection of the second.
     fn pages(second: i32) -> Span {
         let (rights, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
-        // SAFETY: new memory, which stays until the test ends; nobody else has it.
+        // SAFETY: new memory that stays until the test ends, and that no other code uses.
         let start = unsafe { mmap(null_mut(), 2 * PAGE, rights, flags, -1, 0) };
         assert_ne!(start, libc::MAP_FAILED);
         let start = start.cast::<u8>();
-        // SAFETY: the second page of the two.
+        // SAFETY: this is the second of the two pages.
         assert_eq!(unsafe { mprotect(start.add(PAGE).cast(), PAGE, second) }, 0);
         let length = 2 * PAGE;
         Span { start, length }
     }
 
-    /// To the border, over it, and behind it; and of every length, all bytes.
+    /// Copies of every length up to the border, across it, and after it.
     #[test]
     fn what_is_not_mapped_is_noticed() {
         if !is_permitted() {

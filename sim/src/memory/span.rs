@@ -1,36 +1,37 @@
-//! Bytes in a row, and how they are copied.
+//! Contiguous bytes, and how they are copied.
 #![allow(unsafe_code)]
 
 use std::fmt;
 use std::slice;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Bytes in a row. No reference to them is ever made: the program may use those that no work touches at
-/// the same time, and regions may lie over each other (MR-13).
+/// Contiguous bytes. No Rust reference to them ever exists: the program may use the bytes that no
+/// work touches at the same time, and regions may overlap (MR-13).
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     pub(super) start: *mut u8,
     pub(super) length: usize,
 }
 
-/// Without the address, which nothing that is printed depends on.
+/// Without the address, because no output depends on addresses.
 impl fmt::Debug for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.length)
     }
 }
 
-// SAFETY: a span of a region is only used while the region is there. The caller of `reg_mr` promised
-// that its memory may then be read and written at any time, which includes from any thread.
+// SAFETY: a span of a region is only used while the region exists. The caller of `reg_mr` promised
+// that its memory may then be read and written at any time, and so from any thread.
 unsafe impl Send for Span {}
-// SAFETY: as above.
+// SAFETY: a shared span has no state. Copies through it have the promise of `reg_mr`, which covers
+// all threads.
 unsafe impl Sync for Span {}
 
-/// The bytes that a list names.
+/// The bytes that a scatter/gather list names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Gathered {
     One(Span),
-    /// Those that stand in a list beside this.
+    /// Those in a separate list.
     Parts,
 }
 
@@ -44,24 +45,25 @@ impl Gathered {
     }
 }
 
-/// Moves bytes to as many others, each with its parts if it has several.
+/// Copies bytes between two ranges of the same length. Each may have several parts.
 ///
 /// # Safety
-/// All are of regions that are there, or of bytes that live, and nothing else writes to them meanwhile.
+/// All bytes belong to regions that exist, or to values that live. Nothing else writes to them
+/// during the call.
 #[inline(always)]
 pub(crate) unsafe fn move_bytes(from: (Gathered, &[Span]), into: (Gathered, &[Span])) {
     match (from, into) {
         // SAFETY: the caller's promise.
         ((Gathered::One(from), _), (Gathered::One(into), _)) => unsafe { from.copy_to(into) },
-        // SAFETY: as above.
+        // SAFETY: the caller's promise, for each part.
         (from, into) => unsafe { move_parts(from.0.spans(from.1), into.0.spans(into.1)) },
     }
 }
 
-/// As [`move_bytes`], of any number of spans.
+/// Copies like [`move_bytes`], for any number of spans.
 ///
 /// # Safety
-/// As there.
+/// The promise of [`move_bytes`], for every span.
 #[inline(never)]
 unsafe fn move_parts(from: &[Span], into: &[Span]) {
     let mut targets = into.iter();
@@ -74,7 +76,7 @@ unsafe fn move_parts(from: &[Span], into: &[Span]) {
                 continue;
             }
             let now = into.length.min(rest.length);
-            // SAFETY: parts of what is promised.
+            // SAFETY: parts of the bytes that the caller promised.
             unsafe { rest.part(0, now).copy_to(into.part(0, now)) };
             rest = rest.part(now, rest.length - now);
             into = into.part(now, into.length - now);
@@ -89,7 +91,7 @@ impl Span {
         length: 0,
     };
 
-    /// The bytes from `first`, `length` of them, which it must have.
+    /// `length` bytes from `first` on, which must be within the span.
     #[inline(always)]
     pub(crate) fn part(self, first: usize, length: usize) -> Self {
         assert!(
@@ -117,7 +119,8 @@ impl Span {
         }
     }
 
-    /// Copies all of it to as many bytes, which may overlap with it. Their last are written last.
+    /// Copies all bytes to a span of the same length, which may overlap. The last bytes are written
+    /// last.
     ///
     /// # Safety
     /// The memory is valid for reads, and that of `into` for writes; nothing else writes to either.
@@ -130,7 +133,7 @@ impl Span {
             unsafe { copy_in_order(self.start, into.start, self.length) };
         } else if distance > 0 {
             let mut between = vec![0; self.length];
-            // SAFETY: as above; what is new overlaps with nothing.
+            // SAFETY: as promised, and the new buffer overlaps with nothing.
             unsafe {
                 copy_in_order(self.start, between.as_mut_ptr(), self.length);
                 copy_in_order(between.as_ptr(), into.start, self.length);
@@ -139,11 +142,11 @@ impl Span {
     }
 }
 
-/// A copy goes forwards by so many bytes; their bounds are those of the target's addresses.
+/// Bytes per step of a forward copy. Steps end at multiples of it in the target.
 const CHUNK: usize = 16 << 10;
 
-/// Copies bytes forwards, chunk by chunk, since programs wait for the last byte of a write and then read
-/// those before it. `memcpy` alone may go backwards.
+/// Copies bytes forwards, chunk by chunk, because programs wait for the last byte of a write and
+/// then read those before it. `memcpy` alone may copy backwards.
 ///
 /// # Safety
 /// `from` is valid for reads of `length` bytes, and `into` for writes; they do not overlap.
@@ -151,7 +154,7 @@ const CHUNK: usize = 16 << 10;
 unsafe fn copy_in_order(mut from: *const u8, mut into: *mut u8, mut length: usize) {
     while length > 0 {
         let now = length.min(CHUNK - into.addr() % CHUNK);
-        // SAFETY: a part of what is promised.
+        // SAFETY: a part of the promised bytes.
         unsafe {
             copy_chunk(from, into, now);
             (from, into) = (from.add(now), into.add(now));
@@ -160,10 +163,12 @@ unsafe fn copy_in_order(mut from: *const u8, mut into: *mut u8, mut length: usiz
     }
 }
 
-/// Copies at least one byte. The last aligned eight become visible as one and after all others, those
-/// behind them after that: who reads the last byte with acquire semantics sees all.
+/// Copies at least one byte. The last aligned eight bytes become visible together and after all
+/// others, and the bytes after them later. So a program that reads the last byte with acquire
+/// semantics sees all of them.
 ///
-/// Never inlined: what a program reads meanwhile, the compiler is not to reason about.
+/// Never inlined, so the compiler cannot reason about bytes that the program reads at the same
+/// time.
 ///
 /// # Safety
 /// That of [`copy_in_order`].
@@ -174,7 +179,7 @@ unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
     const WORD: usize = size_of::<u64>();
     macro_rules! store {
         ($atomic:ty, $number:ty, $at:expr) => {
-            // SAFETY: within what is promised, and aligned.
+            // SAFETY: within the promised bytes, and aligned.
             unsafe {
                 let bytes = from.add($at).cast::<$number>().read_unaligned();
                 <$atomic>::from_ptr(into.add($at).cast()).store(bytes, Ordering::Release);
@@ -206,14 +211,14 @@ unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
     }
 }
 
-/// The same by atomic bytes, for tools that look for data races.
+/// Copies with atomic bytes, for tools that detect data races.
 ///
 /// # Safety
 /// That of [`copy_in_order`].
 #[cfg(any(miri, sanitize_thread))]
 unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
     for at in 0..length {
-        // SAFETY: within what is promised.
+        // SAFETY: within the promised bytes.
         unsafe { AtomicU8::from_ptr(into.add(at)).store(from.add(at).read(), Ordering::Release) };
     }
 }

@@ -1,4 +1,4 @@
-//! Where packets leave the process, and where they come in.
+//! The gateway: packets leave the process, and arrive from other processes.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
@@ -21,40 +21,43 @@ use crate::memory::{Gone, SharedMemory};
 use crate::packet::frame;
 use crate::packet::{DropReason, Op, Packet, PortId};
 
-/// What a fabric has for other processes.
+/// The connection of a fabric to other processes.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     network: Network,
     outgoing: Outgoing,
-    /// The same, empty, to be exchanged for it.
+    /// An empty buffer that is exchanged for `outgoing`.
     spare: Outgoing,
-    /// Acknowledgements of what has come: they leave behind what the program answers, in one piece with it.
+    /// Delayed acknowledgements of received packets. They leave after the program's answer, in one
+    /// system call with it.
     acknowledgements: Vec<Packet>,
-    /// What leaves now is caused by what comes in.
+    /// Outgoing packets are caused by packets that are arriving.
     is_arriving: bool,
-    /// A thread sends what has left. What leaves meanwhile it sends afterwards, so the order stays.
+    /// A thread is sending. It also sends the packets that leave until it is done, so the order
+    /// stays.
     is_sending: bool,
-    /// Packets that leave at once, at most.
+    /// Packets sent in one system call, at most.
     most: usize,
     /// Queue pairs that have more to send to other processes, with their nodes.
     turns: VecDeque<(u32, Id)>,
-    /// Of the ports here.
+    /// Addresses of the local ports.
     addresses: BTreeSet<IpAddr>,
     /// Ports of each node.
     ports: u8,
-    /// By node, queue pairs that packets of other processes may be for, as last counted; behind them, ids of rdma_cm.
+    /// The number of queue pairs of each node that packets of other processes may be addressed to,
+    /// as last counted. The last element counts ids of rdma_cm.
     remote_qps: Vec<u32>,
     all_remote_qps: u32,
 }
 
-/// Bytes that may wait to be sent.
+/// Pending bytes above which no more should be posted.
 const CROWDED: usize = 1 << 20;
 
-/// Where something comes in.
+/// The socket on which a packet arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RxSource {
     Port(PortId),
-    /// At the socket of a group: a copy for this process.
+    /// The socket of a multicast group: a copy for this process.
     Group(Gid),
 }
 
@@ -78,14 +81,17 @@ impl Gateway {
         }))
     }
 
-    /// A queue pair with a peer in another process has more to send. It gets a turn once the network has room.
+    /// Queues a turn for a queue pair with a peer in another process. It gets the turn once the
+    /// network has room.
     pub(crate) fn wants_turn(&mut self, node: u32, qp: Id) {
         self.turns.push_back((node, qp));
     }
 
-    /// A packet leaves, if its bytes are still there.
+    /// Queues a packet to be sent, if the memory of its payload still exists.
     #[inline(never)]
     pub(crate) fn leave(&mut self, packet: &Packet, memory: &SharedMemory) {
+        // A connection acknowledges most messages just before the program answers, so one system
+        // call can carry both.
         if self.is_arriving && packet.op == Op::Acknowledge(Syndrome::Ack) {
             return self.keep(packet);
         }
@@ -93,11 +99,12 @@ impl Gateway {
         let Ok(payload): Result<_, Gone> = payload else {
             return;
         };
-        // One that no network carries is lost there, as one to an address that nobody has.
+        // A packet that no network carries is lost, as is one to an address without an owner.
         let _ = self.outgoing.push(packet, &payload, self.most);
     }
 
-    /// Keeps an acknowledgement, which says what an older one to the same queue pair says.
+    /// Delays an acknowledgement. It replaces an older one to the same queue pair, since
+    /// acknowledgements are cumulative.
     fn keep(&mut self, packet: &Packet) {
         let way = |of: &Packet| (of.route, of.src_qpn, of.dest_qpn);
         match self.acknowledgements.last_mut() {
@@ -106,28 +113,29 @@ impl Gateway {
         }
     }
 
-    /// What was kept leaves.
+    /// Queues the delayed acknowledgements.
     fn let_go(&mut self) {
         for packet in self.acknowledgements.drain(..) {
-            // As in `leave`.
+            // A packet that no network carries is lost.
             let _ = self.outgoing.push(&packet, &[], self.most);
         }
     }
 
-    /// Packets of other processes may be for so many queue pairs of a node now: how many there are in all.
+    /// Notes how many queue pairs of a node packets of other processes may be addressed to. Returns
+    /// the sum over all nodes.
     pub(crate) fn count_remote_qps(&mut self, node: u32, now: u32) -> u32 {
         let before = mem::replace(&mut self.remote_qps[node as usize], now);
         self.all_remote_qps = self.all_remote_qps - before + now;
         self.all_remote_qps
     }
 
-    /// Whether something is to be sent.
+    /// Whether packets wait to be sent.
     #[inline]
     pub(crate) fn has_outgoing(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
-    /// Whether so much is to be sent, while a thread sends, that no more should come.
+    /// Whether a thread is sending and the pending output is too large to add more.
     pub(crate) fn is_crowded(&self) -> bool {
         self.is_sending && self.outgoing.bytes() > CROWDED
     }
@@ -137,7 +145,8 @@ impl Gateway {
         !self.turns.is_empty()
     }
 
-    /// What is to be sent, if nobody sends. Who gets it sends it, and calls [`sent`](Self::sent).
+    /// Takes the pending output, unless another thread is sending. The caller sends it and then
+    /// calls [`sent`](Self::sent).
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Outgoing> {
         if self.outgoing.is_empty() || self.is_sending {
@@ -149,13 +158,14 @@ impl Gateway {
         Some(mem::replace(&mut self.outgoing, spare))
     }
 
-    /// As above, with what was kept.
+    /// Takes the pending output and the delayed acknowledgements, unless another thread is sending.
     pub(crate) fn take_all(&mut self) -> Option<Outgoing> {
         self.let_go();
         self.take()
     }
 
-    /// It was sent: what is to be sent now. From now on singly, if the system did not cut a train apart.
+    /// Ends a send, and takes the output that became pending since. If the system did not cut a
+    /// train (`cuts` is false), packets leave singly from now on.
     pub(crate) fn sent(&mut self, mut outgoing: Outgoing, cuts: bool) -> Option<Outgoing> {
         if !cuts {
             self.most = 1;
@@ -166,15 +176,15 @@ impl Gateway {
         self.take()
     }
 
-    /// Whether everything that has left was sent.
+    /// Whether all output has been sent.
     pub(crate) fn is_all_sent(&self) -> bool {
         self.outgoing.is_empty() && self.acknowledgements.is_empty() && !self.is_sending
     }
 }
 
 impl Fabric {
-    /// Lets a queue pair have its turn that has more to send to another process, unless much is to be sent already.
-    /// Whether more turns are wanted.
+    /// Gives the first queue pair in line its turn to send to another process, unless too much
+    /// output is pending. Returns whether more turns are wanted.
     pub(super) fn send_turn(&mut self) -> bool {
         if let Some(gateway) = &mut self.gateway
             && !gateway.is_crowded()
@@ -187,12 +197,14 @@ impl Fabric {
         gateway.is_some_and(|gateway| gateway.has_turns())
     }
 
-    /// Takes packets of other processes in and delivers them. What they ask for leaves in one turn, and the rest later.
+    /// Takes in packets of other processes and delivers them. Answers to them leave within one
+    /// turn, and the rest later.
     pub(super) fn let_arrive(&mut self, source: RxSource, take_in: impl FnOnce(&mut Fabric)) {
         if let RxSource::Port(to) = source {
             let gateway = self.gateway.as_ref();
             let is_crowded = gateway.is_some_and(|gateway| gateway.is_crowded());
             let turns = &mut self.node_mut(to.node).device.turns;
+            // Answers would only add to the pending output, so they wait for turns of their own.
             if is_crowded {
                 turns.end();
             } else {
@@ -225,7 +237,7 @@ impl Fabric {
         0..gateway.map_or(0, |gateway| gateway.remote_qps.len() - 1) as u32
     }
 
-    /// Packets of other processes are there that nobody has read and nobody will.
+    /// Notes packets of other processes that the program never read.
     pub(super) fn note_unread(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
         let (Some(gateway), Some(ip)) = (&self.gateway, Ip::new(came.from, address)) else {
             return;
@@ -245,7 +257,8 @@ impl Fabric {
         }
     }
 
-    /// A port has an address from now on. If its socket does not cut trains apart, none are made.
+    /// Gives a port its address. If its socket does not cut trains (`segments` is false), packets
+    /// leave singly.
     pub(crate) fn set_address(&mut self, to: PortId, address: IpAddr, mtu: usize, segments: bool) {
         let Some(gateway) = &mut self.gateway else {
             return;
@@ -260,7 +273,8 @@ impl Fabric {
         self.adopt_gids(&gids);
     }
 
-    /// The process shares its addresses, as the tenant with this number. The node has no queue pair yet.
+    /// Makes the process a tenant of shared addresses, with this number. The node has no queue pair
+    /// yet.
     pub(crate) fn become_tenant(&mut self, node: u32, number: u8) {
         self.work(node, |node| {
             node.device.ports.become_tenant(number);
@@ -269,7 +283,7 @@ impl Fabric {
         self.manage(|manager, _| manager.numbers.become_tenant(number));
     }
 
-    /// Packets of another process came in.
+    /// Takes in packets of another process.
     pub(crate) fn arrive(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
         self.let_arrive(source, |fabric| {
             fabric.take_in(source, address, came);
@@ -288,7 +302,8 @@ impl Fabric {
         let is_stranger = !gateway.network.has(came.from);
         let ports = match source {
             RxSource::Port(port) => vec![port],
-            // Members here got it when it was sent. An address alone does not tell who sent it, if others share it.
+            // Local members got the packet when it was sent. With shared addresses, the address
+            // alone does not identify the sender.
             RxSource::Group(_) if is_own && gateway.network.given().is_none() => return,
             RxSource::Group(group) => self.ports_of_members(&group),
         };
@@ -299,9 +314,10 @@ impl Fabric {
         let ip = ip.with_hop_limit(came.hop_limit);
         for datagram in came.datagrams() {
             for port in &ports {
-                match is_stranger {
-                    true => self.refuse(*port, DropReason::OtherFabric),
-                    false => self.arrive_at(*port, source, (ip, came.port), is_own, datagram),
+                if is_stranger {
+                    self.refuse(*port, DropReason::OtherFabric)
+                } else {
+                    self.arrive_at(*port, source, (ip, came.port), is_own, datagram)
                 }
             }
         }
@@ -317,11 +333,12 @@ impl Fabric {
     ) {
         let received = match Frame::read_udp(ip, port, bytes) {
             Ok(received) => received,
-            // A device without congestion control does nothing about it.
+            // A device without congestion control ignores congestion notifications.
             Err(ReadError::Cnp) => return,
             Err(_) => return self.refuse(to, DropReason::NotRoceDatagram),
         };
         let mut route = frame::route(&received, PortId::OUTSIDE, to);
+        // The datagram has the group's IP address, and nodes look for its GID.
         if let RxSource::Group(group) = source {
             route.dgid = group;
         }
@@ -332,6 +349,7 @@ impl Fabric {
         };
         let ports = &self.node(to.node).device.ports;
         let is_copy = is_own && !ports.is_of_other_tenant(packet.src_qpn);
+        // Local members got the packet when it was sent.
         if is_copy && matches!(source, RxSource::Group(_)) {
             return;
         }

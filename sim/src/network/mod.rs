@@ -1,4 +1,4 @@
-//! The network that a simulation is on: which addresses its ports have.
+//! The network of a simulation, and the addresses of its ports.
 
 mod gateway;
 mod names;
@@ -29,8 +29,8 @@ use crate::device::QP_INDEX_BITS;
 
 const _: () = assert!(QP_INDEX_BITS == Tenant::QP_BITS);
 
-/// A network whose other devices are in other processes, containers or machines: packets travel there as RoCEv2 over
-/// UDP. For [`SimConfig::network`](crate::SimConfig::network).
+/// A network whose other devices are in other processes, containers or machines. Packets travel as
+/// RoCEv2 over UDP. For [`SimConfig::network`](crate::SimConfig::network).
 ///
 /// ```no_run
 /// use verbs_api::Verbs;
@@ -39,7 +39,8 @@ const _: () = assert!(QP_INDEX_BITS == Tenant::QP_BITS);
 /// let config = SimConfig::new().nodes(1).mode(Mode::RealTime);
 /// let sim = Sim::new(config.network(Network::loopback("tests")));
 /// let context = sim.open_device("sim0")?;
-/// // Of 127.0.0.0/8, as a GID. A process that opens its device by the same name gets another one.
+/// An address of 127.0.0.0/8, as a GID. Another process that opens its device by the same name gets
+/// a different one.
 /// println!("{}", sim.query_gid(context, 1, 0)?);
 /// # Ok::<(), verbs_api::Error>(())
 /// ```
@@ -48,38 +49,40 @@ pub struct Network(Places);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Places {
-    /// The third part of 127.0.0.0/8 with this number; each has 4094 addresses.
+    /// Subnet number of 127.0.0.0/8. Each subnet has 4094 addresses.
     Loopback(u16),
-    /// One for each port.
+    /// An address for each port.
     Given(&'static [IpAddr]),
 }
 
-/// Bits of a loopback address that tell hosts apart.
+/// Host bits of a loopback address.
 const HOST: u32 = 12;
 
 impl Network {
-    /// One within this machine. Each port takes a free loopback address when its device is first opened; processes
-    /// that give the same name are on one network. There are 4095 networks, and names that fall on the same one share
-    /// it; each has room for 4094 ports.
+    /// A network within this machine. Each port takes a free loopback address when its device is
+    /// first opened. Processes that give the same name are on one network. There are 4095 networks
+    /// with room for 4094 ports each; names with the same hash share a network.
     pub fn loopback(name: &str) -> Self {
-        // 0 has what others use, such as 127.0.0.1.
+        // Subnet 0 has addresses that other programs use, such as 127.0.0.1.
         Self(Places::Loopback((fnv(name.as_bytes()) % 0xfff + 1) as u16))
     }
 
-    /// With these addresses of this machine: one for each port, in the order of devices and ports. They are kept until
-    /// the process ends. Up to 127 processes of one user may share an address.
+    /// A network with these addresses of this machine: one for each port, in the order of devices
+    /// and ports. The addresses stay in use until the process ends. Up to 127 processes of one user
+    /// may share an address.
     ///
     /// # Panics
-    /// [`Sim::new`](crate::Sim::new) if there are not as many as ports, or one is there twice.
+    /// [`Sim::new`](crate::Sim::new) panics if the number of addresses is not the number of ports,
+    /// or an address occurs twice.
     pub fn addresses(addresses: &[IpAddr]) -> Self {
         Self(Places::Given(addresses.to_vec().leak()))
     }
 
-    /// Whether addresses can be taken now: tries it, and lets go of them.
+    /// Checks whether the addresses are available now: takes each, and releases it.
     ///
     /// # Errors
-    /// The address, and why it cannot be taken: it is none of this machine's, or who has the port there; what forbids
-    /// sockets.
+    /// An address that is unavailable, and the reason: it does not belong to this machine, or a
+    /// process has the port there. Also any error of the system in making sockets.
     pub fn check(self) -> io::Result<()> {
         match self.0 {
             Places::Loopback(_) => self.bind(0).map(drop),
@@ -87,7 +90,10 @@ impl Network {
         }
     }
 
-    /// Panics unless each of so many ports has an address of its own.
+    /// Checks that each of `ports` ports has an address of its own.
+    ///
+    /// # Panics
+    /// If the number of addresses is another, or an address occurs twice.
     pub(crate) fn check_ports(self, ports: usize) {
         if let Some(given) = self.given() {
             assert_eq!(given.len(), ports, "a network has an address for each port");
@@ -103,7 +109,7 @@ impl Network {
         }
     }
 
-    /// A socket for a port: the first address that is free, or its own.
+    /// A socket for a port, with the first free address or the one given for it.
     pub(crate) fn bind(self, port: usize) -> io::Result<Socket> {
         let subnet = match self.0 {
             Places::Given(addresses) => {
@@ -119,7 +125,7 @@ impl Network {
         };
         match hosts.find_map(free) {
             Some(socket) => socket,
-            // All are: the last tells by whom.
+            // Every address is taken: the error names who has the last.
             None => {
                 let last = address(subnet, (1 << HOST) - 2);
                 Socket::bind(last).map_err(|error| named(last, &error))
@@ -127,7 +133,8 @@ impl Network {
         }
     }
 
-    /// A tenant of each of its addresses, all with one number; none if it shares no address.
+    /// A tenant of each given address, all with one number. Empty if the network has loopback
+    /// addresses.
     pub(crate) fn tenants(self) -> io::Result<Vec<Tenant>> {
         let Some(addresses) = self.given() else {
             return Ok(Vec::new());
@@ -144,8 +151,9 @@ impl Network {
         Err(io::Error::new(io::ErrorKind::AddrInUse, text))
     }
 
-    /// Why no process or machine of this network has an address, as far as this can be known without privilege; `None` if
-    /// one may have it. What is of this machine is tried: an address that can be taken has no owner.
+    /// The reason why no process or machine of this network has an address, as far as an
+    /// unprivileged process can know. `None` if one may have it. An address of this machine is
+    /// tried: if it can be taken, it has no owner.
     pub(crate) fn unreachable(self, address: IpAddr) -> Option<ErrorKind> {
         match self.0 {
             Places::Loopback(_) => {
@@ -161,19 +169,20 @@ impl Network {
                 let Some(own) = own.iter().find(is_of_family) else {
                     return Some(ErrorKind::NetworkUnreachable);
                 };
-                // Connecting a socket of UDP asks the kernel for a way, and sends nothing.
+                // Connecting a UDP socket makes the kernel look up a route, and sends nothing.
                 let tried = UdpSocket::bind((*own, 0)).map(|own| own.connect((address, PORT)));
                 match tried.ok()?.err()?.kind() {
                     io::ErrorKind::NetworkUnreachable => Some(ErrorKind::NetworkUnreachable),
                     io::ErrorKind::HostUnreachable => Some(ErrorKind::HostUnreachable),
+                    // Any other error says nothing about the address.
                     _ => None,
                 }
             }
         }
     }
 
-    /// The names by which processes of this network find who has a port of a port space: for all addresses of the
-    /// machine, or for one of those that were given.
+    /// Names under which processes of this network publish a port of a port space: one name for all
+    /// addresses of the machine, or one for each given address.
     pub(crate) fn services(self, address: IpAddr, port_space: u32, port: u16) -> Vec<String> {
         let name = |of: &dyn fmt::Display| format!("verbsim {of} {port_space:#x} {port}");
         match self.0 {
@@ -183,13 +192,13 @@ impl Network {
         }
     }
 
-    /// Whether an address is of this machine, and of no network of loopback addresses in particular.
+    /// Whether an address belongs to this machine but not to a loopback network's own addresses.
     pub(crate) fn is_of_machine(self, address: IpAddr) -> bool {
         let is_in_particular = self.given().is_none() && self.has(address);
         !is_in_particular && is_of_machine(address)
     }
 
-    /// Whether packets from an address are of this network.
+    /// Whether packets from an address belong to this network.
     pub(crate) fn has(self, from: IpAddr) -> bool {
         match (self.0, from) {
             (Places::Given(_), _) => true,
@@ -204,13 +213,14 @@ impl Network {
 
 /// Whether an address is of this machine.
 pub(crate) fn is_of_machine(address: IpAddr) -> bool {
+    // A bind that succeeds shows that the kernel regards the address as local.
     let has = || address.is_loopback() || UdpSocket::bind((address, 0)).is_ok();
     !address.is_unspecified() && has()
 }
 
 /// Tries whether an address can be taken, or shared with those that have it.
 fn check(address: &IpAddr) -> io::Result<()> {
-    // A socket more would get some of what is for the tenants.
+    // Another socket would receive some of the packets for the tenants.
     if has_tenant(*address) {
         return Ok(());
     }
@@ -227,7 +237,7 @@ fn has_tenant(address: IpAddr) -> bool {
     (0..Tenant::MOST).any(is_taken)
 }
 
-/// An error that says which address could not be taken, and who has it.
+/// An error that names the address that could not be taken, and the process that has it.
 fn named(address: IpAddr, error: &io::Error) -> io::Error {
     let text = match error.kind() {
         io::ErrorKind::AddrInUse => format!("{address} is taken by {}", holder(address)),

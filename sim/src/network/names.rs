@@ -1,4 +1,4 @@
-//! Which process of the machine has a port: the names that ids take, and by which those of other processes are found.
+//! Which process of the machine has a port: ids publish names by which other processes find them.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -13,10 +13,10 @@ use super::service::Service;
 use crate::config::Mode;
 use crate::verbs::Sim;
 
-/// An id gets a port that is free in its own process so often at most, until one is free in the others too.
+/// Attempts to find a port that is free in this process and in the others.
 const TRIES: u32 = 16;
 
-/// So often a client looks for who listens before it is refused.
+/// Attempts of a client to find a listener before the connection is refused.
 const LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
@@ -24,7 +24,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 type Services = BTreeMap<CmId, Vec<Arc<Service>>>;
 
 impl Sim {
-    /// Whether an address is of the machine, though of no device: it leads to the first port.
+    /// Whether an address belongs to the machine but to no device. It leads to the first port.
     pub(crate) fn is_of_machine(&self, address: IpAddr) -> bool {
         let is_of_machine = match &self.runtime.sockets {
             Some(sockets) => sockets.network().is_of_machine(address),
@@ -33,7 +33,8 @@ impl Sim {
         is_of_machine && !self.look_at(|_, host| host.port_at(address).is_some())
     }
 
-    /// The address of the device that an address of the machine leads to: where its port is listened at, or the own one.
+    /// The device address that an address of the machine leads to: that of the process that listens
+    /// at the port, or the local one.
     pub(crate) fn leads_to(&self, id: CmId, dst: SocketAddr) -> Option<IpAddr> {
         if self.runtime.sockets.is_none() {
             let first = self.look_at(|_, host| host.loopback())?;
@@ -43,19 +44,22 @@ impl Sim {
         listening.or(own)
     }
 
-    /// The own address that an address of the machine leads to, and that where its port is listened at, if it is.
+    /// The local address that an address of the machine leads to, and the address at which a
+    /// process listens at the port, if any.
     fn who_listens(&self, id: CmId, dst: SocketAddr) -> Option<(Option<IpAddr>, Option<IpAddr>)> {
         let network = self.runtime.sockets.as_ref()?.network();
         let is_own = self.look_at(|_, host| host.port_at(dst.ip()).is_some());
         let is_shared = is_own && network.given().is_some();
+        // Only one process can have an address that is not shared, so no other needs to be asked.
         if !is_shared && (is_own || !network.is_of_machine(dst.ip())) {
             return None;
         }
         let ps = self.query_id(id).ok()?.ps;
         let (own, listens) = self.look_at(|manager, host| {
-            let own = match is_own {
-                true => host.port_at(dst.ip()),
-                false => host.loopback(),
+            let own = if is_own {
+                host.port_at(dst.ip())
+            } else {
+                host.loopback()
             };
             (
                 own.map(|local| local.address),
@@ -74,8 +78,9 @@ impl Sim {
         Some((own, other))
     }
 
-    /// Who listens at the address that an id has resolved may have come since, or be about to: a program that two
-    /// processes have just agreed on is faster here than over a network.
+    /// Updates the address that an id has resolved, because the listener may have started since or
+    /// be about to. Two local processes that agree on a port connect sooner here than over a
+    /// network.
     pub(crate) fn follow_name(&self, id: CmId) {
         let peer = self.query_id(id).ok().and_then(|id| id.peer_addr);
         let Some(peer) = peer else { return };
@@ -83,7 +88,7 @@ impl Sim {
             match self.who_listens(id, peer) {
                 None => return,
                 Some((_, Some(target))) => {
-                    // An id that is gone meanwhile is refused by the call.
+                    // If the id was destroyed in the meantime, the next call on it fails.
                     let _ = self.look_at(|manager, host| manager.lead_to(host, id, target));
                     return;
                 }
@@ -92,8 +97,8 @@ impl Sim {
         }
     }
 
-    /// Binds an id by `bind`, to this port, or to one that is chosen if it is 0. Then other processes find it by a name,
-    /// unless its device has an address of its own.
+    /// Binds an id with `bind` to `port`, or to a chosen port if it is 0. Then publishes the id's
+    /// name for other processes, unless its device has an address of its own.
     pub(crate) fn with_name(
         &self,
         verb: Verb,
@@ -107,6 +112,7 @@ impl Sim {
         loop {
             bind()?;
             let mut services = sockets.services.lock();
+            // The id was bound before.
             if services.contains_key(&id) {
                 return Ok(());
             }
@@ -121,6 +127,8 @@ impl Sim {
                     drop(services);
                     self.look_at(|manager, _| manager.ids.take_back_binding(id))?;
                     tries += 1;
+                    // A port that the program asked for is taken; a chosen one may be replaced by
+                    // the next.
                     if port != 0 || tries == TRIES {
                         return Err(refused(verb, &error));
                     }
@@ -129,7 +137,7 @@ impl Sim {
         }
     }
 
-    /// The names of an id. Other ids of the process with the same port have some of them already.
+    /// The names of an id. It shares names with other ids of the process that have the same port.
     fn take_names(&self, id: CmId, services: &Services) -> io::Result<Vec<Arc<Service>>> {
         let attr = self.query_id(id).ok();
         let Some((sockets, attr)) = self.runtime.sockets.as_ref().zip(attr) else {
@@ -148,11 +156,13 @@ impl Sim {
         };
         let names = network.services(local.ip(), attr.ps.into(), local.port());
         let addresses = network.given().map_or_else(|| vec![first], <[_]>::to_vec);
-        let addresses = match of_device {
-            true => vec![local.ip()],
-            false => addresses,
+        let addresses = if of_device {
+            vec![local.ip()]
+        } else {
+            addresses
         };
-        // Who asks by a name connects to the address, and what comes there is handed on to the number.
+        // A client connects to the address, and messages there are passed on to the tenant with the
+        // number.
         let tenant = sockets.tenant().map(|number| format!(" {number}"));
         let others: Vec<_> =
             self.look_at(|manager, _| manager.ids.bound_to(attr.ps, local.port()).collect());
@@ -167,7 +177,8 @@ impl Sim {
         names.iter().zip(addresses).map(take).collect()
     }
 
-    /// An id listens: clients that look for its port are led to it. A port that is only bound refuses connections.
+    /// Opens the names of an id that listens: clients that look for its port find it. A port that
+    /// is only bound refuses connections.
     pub(crate) fn open_names(&self, id: CmId) {
         let Some(sockets) = &self.runtime.sockets else {
             return;
@@ -177,21 +188,21 @@ impl Sim {
         }
     }
 
-    /// An id is gone: so are its names.
+    /// Removes the names of a destroyed id.
     pub(crate) fn drop_names(&self, id: CmId) {
         let services = self
             .runtime
             .sockets
             .as_ref()
             .map(|sockets| &sockets.services);
-        // Not under the lock: it waits for a thread.
+        // Dropping a name waits for a thread, so it happens without the lock.
         let names = services.and_then(|services| services.lock().remove(&id));
         drop(names);
     }
 }
 
-/// Whether an address is of the machine, where there is no network. Loopback leads every id to its
-/// own port there, and virtual time has no machine.
+/// Whether an address belongs to the machine, for a simulation without a network. Loopback
+/// addresses lead each id to its own port there, and virtual time has no machine.
 fn is_of_program(mode: Mode, address: IpAddr) -> bool {
     mode == Mode::RealTime && !address.is_loopback() && super::is_of_machine(address)
 }

@@ -1,4 +1,4 @@
-//! The names of `network`, without the feature: no simulation is on a network.
+//! The names of `network` without the feature: no simulation is on a network.
 //!
 //! The types have no values, so every `Option` of one is `None`.
 

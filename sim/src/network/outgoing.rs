@@ -1,4 +1,4 @@
-//! Packets for other processes, in bytes, until they are sent.
+//! Packets for other processes, as bytes, until they are sent.
 
 use std::net::IpAddr;
 
@@ -15,19 +15,19 @@ pub(crate) struct Outgoing {
     trains: Vec<Train>,
 }
 
-/// Room in bytes that is kept for what leaves later.
+/// Bytes of capacity that [`clear`](Outgoing::clear) keeps.
 const KEPT: usize = 1 << 20;
 
-/// Packets to one place, which leave at once.
+/// Packets to one destination, sent in one system call.
 #[derive(Debug)]
 struct Train {
     from: PortId,
     ip: Ip,
-    /// Bytes of each packet but the last.
+    /// Bytes of each packet except the last.
     segment: usize,
     packets: usize,
     start: usize,
-    /// The last packet is shorter: no other can follow.
+    /// The last packet is shorter than the others, so none can follow it.
     is_closed: bool,
 }
 
@@ -36,7 +36,7 @@ impl Outgoing {
         self.trains.is_empty()
     }
 
-    /// How many bytes there are.
+    /// The number of pending bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -47,10 +47,11 @@ impl Outgoing {
         self.trains.clear();
     }
 
-    /// Adds a packet, to the last train if it may be of `most` packets, and this one fits.
+    /// Adds a packet. It joins the last train if that has the same destination, fewer than `most`
+    /// packets and room.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the packet cannot be written.
     pub(crate) fn push(
         &mut self,
         packet: &Packet,
@@ -71,7 +72,7 @@ impl Outgoing {
                 train.is_closed = length < train.segment;
                 return Ok(());
             }
-            // It has the identification of another place.
+            // Its IP identification is that of a later place in the train.
             self.bytes.truncate(start);
         }
         frame::write_udp(packet, payload, 0, &mut self.bytes)?;
@@ -86,7 +87,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// What is to be sent, in order, and by which port.
+    /// The trains in the order in which they are sent, each with its port.
     pub(crate) fn trains(&self) -> impl Iterator<Item = (PortId, UdpTrain<'_>)> {
         let ends = self.trains.iter().skip(1).map(|train| train.start);
         let ends = ends.chain([self.bytes.len()]);
@@ -129,8 +130,8 @@ mod tests {
         }
     }
 
-    /// Packets of one size to one place leave as one, with a shorter one behind them, and each has the identification
-    /// of its place there: the ICRC covers it.
+    /// Packets of one size to one destination leave together, with a shorter one at the end. Each
+    /// has the identification of its place, because the ICRC covers it.
     #[test]
     fn packets_leave_in_trains() {
         for (most, expected) in [(64, vec![3, 1, 1, 64, 1]), (1, vec![1; 70])] {

@@ -17,19 +17,20 @@ use crate::runtime::Runtime;
 use crate::runtime::idle::Turn;
 use crate::sync::MutexGuard;
 
-/// Times that a thread polls the sockets before it sleeps. Most answers arrive within a few polls, and to be woken by
-/// another thread takes longer.
+/// Times that a thread polls the sockets before it sleeps. Most answers arrive within a few polls,
+/// and a wakeup by another thread takes longer.
 const POLLS: u32 = 64;
 
 /// How long a thread waits for another one to send.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 impl Runtime {
-    /// Whether the network is known to lead nowhere for the destination of an address vector. The answer takes system
-    /// calls, so the caller does not hold the lock.
+    /// Whether the network knows that the destination of an address vector is unreachable. The
+    /// answer takes system calls, so the caller must not hold the lock.
     pub(crate) fn outside(&self, attr: &AhAttr) -> Outside {
         let network = self.config.network?;
         let grh = attr.grh?;
+        // Without a grh there is no address to look up, and a group has no owner.
         if self.config.behavior.unowned_gid != Check::Refused || grh.dgid.is_multicast() {
             return None;
         }
@@ -46,14 +47,15 @@ impl Runtime {
             drop(fabric);
             match outgoing {
                 Some(outgoing) => self.send(outgoing),
+                // Only the other thread may send, or packets would change their order.
                 None if is_crowded => self.wait_for_room(),
                 None => {}
             }
         }
     }
 
-    /// Sends pending output, and reads the sockets if a queue pair can receive from other processes. Returns whether a
-    /// packet arrived.
+    /// Sends pending output, and reads the sockets if a queue pair can receive from other
+    /// processes. Returns whether a packet arrived.
     pub(crate) fn poll_sockets(&self) -> bool {
         let Some(sockets) = self.sockets.as_ref().filter(|of| of.has_remote_qps()) else {
             return false;
@@ -62,12 +64,13 @@ impl Runtime {
         self.send_more();
         let has_arrived = self.read_sockets(sockets);
         if has_arrived {
+            // The packet may need an answer that this thread does not wait to send.
             sockets.call_receiver();
         }
         has_arrived
     }
 
-    /// Reads the sockets. Kept acknowledgements stay until an answer takes them along.
+    /// Reads the sockets. Delayed acknowledgements stay until an answer carries them along.
     pub(super) fn read_sockets(&self, sockets: &Sockets) -> bool {
         let mut has_arrived = false;
         sockets.read(|source, address, received| {
@@ -77,8 +80,8 @@ impl Runtime {
         has_arrived
     }
 
-    /// Before a thread sleeps: sends pending output, or polls the sockets once more. Returns whether the lock was
-    /// released meanwhile, so that the caller looks again for what it waits for.
+    /// Before a thread sleeps: sends pending output, or polls the sockets once more. Returns
+    /// whether the lock was released, so the caller must check its condition again.
     pub(crate) fn exchange_packets(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
@@ -101,7 +104,8 @@ impl Runtime {
         polls < POLLS && self.sockets.as_ref().is_some_and(Sockets::has_remote_qps)
     }
 
-    /// Polls the sockets before a thread sleeps. After the last poll the receiver thread takes over.
+    /// Polls the sockets before a thread sleeps. After the last poll, the receiver thread takes
+    /// over.
     pub(super) fn poll_again(&self, polls: &mut u32) {
         self.yield_or_poll(Turn::Others);
         *polls += 1;
@@ -112,7 +116,8 @@ impl Runtime {
         }
     }
 
-    /// Sends kept acknowledgements, and the packets of one queue pair's turn. Returns whether more turns are wanted.
+    /// Sends delayed acknowledgements, and the packets of one queue pair's turn. Returns whether
+    /// more turns are wanted.
     pub(super) fn send_more(&self) -> bool {
         let mut fabric = self.fabric.lock();
         let gateway = fabric.gateway.as_mut();
@@ -125,8 +130,8 @@ impl Runtime {
         are_wanted && self.with(|fabric| fabric.send_turn())
     }
 
-    /// Ends the connections of rdma_cm, and sends pending output, unless another thread holds the lock. Returns whether
-    /// everything has been sent.
+    /// Ends the connections of rdma_cm and sends pending output, unless another thread holds the
+    /// lock. Returns whether everything has been sent.
     pub(super) fn send_rest(&self) -> bool {
         let Some(mut fabric) = self.fabric.try_lock() else {
             return false;
@@ -148,7 +153,7 @@ impl Runtime {
         is_sent
     }
 
-    /// Sends packets, and those that other threads add in the meantime.
+    /// Sends packets, and those that other threads add while it sends.
     fn send(&self, outgoing: Outgoing) {
         let mut next = Some(outgoing);
         while let (Some(outgoing), Some(sockets)) = (next, &self.sockets) {
@@ -159,8 +164,8 @@ impl Runtime {
         }
     }
 
-    /// Waits while another thread sends and the output is crowded, a second at most: a program cannot post faster than
-    /// the system sends.
+    /// Waits up to a second while another thread sends and too much output is pending: a program
+    /// cannot post faster than the system sends.
     #[cold]
     fn wait_for_room(&self) {
         self.yield_until(|| {
@@ -170,7 +175,7 @@ impl Runtime {
         });
     }
 
-    /// Lets other threads run until something is done, a second at most.
+    /// Yields to other threads until `is_done`, for a second at most.
     pub(super) fn yield_until(&self, is_done: impl Fn() -> bool) {
         let Some(clock) = &self.clock else { return };
         let end = clock.now().after(LONGEST_WAIT);

@@ -1,7 +1,8 @@
-//! The thread that reads the sockets of a simulation on a network: a passive target needs no call.
+//! The receiver thread: it reads the sockets of a simulation on a network, so a passive target
+//! makes no call.
 //!
-//! While threads poll and find nothing, they look themselves, and this one rests: it would only take the packets from
-//! them, and on a machine with one core their time.
+//! It rests while other threads poll and read the sockets. It would only compete with them for the
+//! packets, and for the time of a machine with one core.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -14,23 +15,24 @@ use super::sockets::Sockets;
 use crate::runtime::Runtime;
 use crate::sync::Mutex;
 
-/// The thread that reads the sockets. It ends when this is dropped.
+/// The receiver thread. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     runtime: Arc<Runtime>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How long it rests at first while others look. A thread that has looked may have gone on to spin on its memory.
+/// The first rest while other threads read. A thread that has read may now spin on its memory.
 const FIRST_REST: Duration = Duration::from_micros(20);
-/// How long it rests at most: each rest during which others look is twice as long as the one before.
+/// The longest rest. A rest during which other threads read doubles the next.
 const LONGEST_REST: Duration = Duration::from_micros(320);
 
-/// It looks so often in vain before it sleeps: a peer that reads or writes here often goes on at once.
+/// Reads without a packet before the thread sleeps. A peer that reads or writes here often
+/// continues at once.
 const LOOKS: u32 = 32;
 
 impl Receiver {
-    /// The thread of a simulation that is on a network. It has not started.
+    /// The receiver of a simulation that is on a network. Its thread has not started.
     pub(crate) fn of(runtime: &Arc<Runtime>) -> Option<Arc<Self>> {
         runtime.config.network.map(|_| {
             Arc::new(Self {
@@ -40,7 +42,7 @@ impl Receiver {
         })
     }
 
-    /// Starts it, unless it runs. Without a thread, those that poll still look.
+    /// Starts the thread, unless it runs. If the system has no thread, polling threads still read.
     pub(crate) fn start(&self) {
         let mut thread = self.thread.lock();
         if thread.is_none() {
@@ -57,12 +59,13 @@ impl Receiver {
 }
 
 fn run(runtime: &Runtime, sockets: &Sockets) {
-    // Rests are short: the system should not make them longer, as it does by 50 us else.
+    // The rests are short, and the system would extend them by 50 us.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     sockets.set_receiver();
     loop {
         sockets.set_waiting(true);
-        // From now on a thread that has looked calls this one. What it left undone before that is done here.
+        // From now on a thread that has read wakes this one. Work that it left before that is done
+        // here.
         let mut is_behind = runtime.send_more();
         let is_over = if is_behind {
             sockets.is_stopped()
@@ -76,7 +79,7 @@ fn run(runtime: &Runtime, sockets: &Sockets) {
         sockets.set_waiting(false);
         let (mut in_vain, mut rest) = (0, FIRST_REST);
         while in_vain < LOOKS && !sockets.is_stopped() {
-            // Who looks also sends more, but only as often as it looks.
+            // Other threads also give turns, but only as often as they read.
             if !is_behind && sockets.do_others_look() {
                 thread::park_timeout(rest);
                 rest = LONGEST_REST.min(rest * 2);
@@ -89,7 +92,8 @@ fn run(runtime: &Runtime, sockets: &Sockets) {
             } else {
                 in_vain + 1
             };
-            // A program that was woken may answer at once, and on one core only now.
+            // A program that was woken may answer at once. On one core it needs the processor for
+            // that.
             thread::yield_now();
             is_behind = runtime.send_more();
         }
@@ -102,7 +106,7 @@ impl Drop for Receiver {
             self.runtime
                 .with(|fabric| fabric.manage(|manager, _| manager.take_leave_of_all()));
             sockets.stop();
-            // A panic there has been reported where it happened.
+            // The thread has already reported its panic.
             let _ = thread.join();
         }
     }

@@ -1,7 +1,7 @@
-//! Names of a machine: what a process answers to who knows one.
+//! Names of a machine: a process answers clients that know a name.
 //!
-//! A name is one of an abstract socket (unix(7)): no two processes have it, and it is free when its process ends,
-//! however it ends. A thread answers, as long as the service is there.
+//! A name is that of an abstract socket (unix(7)). No two processes have the same one, and it
+//! becomes free when its process ends in any way. A thread answers while the service exists.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::descriptor::Guarded;
 
-/// A name, and what is answered to everyone who asks by it. Dropping it lets go of the name.
+/// A name, and the answer to every client that asks by it. Dropping it releases the name.
 #[derive(Debug)]
 pub(crate) struct Service {
     address: SocketAddr,
@@ -23,20 +23,21 @@ pub(crate) struct Service {
     is_open: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Whose thread it is: not that of a child after `fork`.
+    /// The process of the thread. A child after `fork` does not have it.
     process: u32,
 }
 
-/// No longer than this somebody waits for an answer. The thread that gives it does nothing else.
+/// The time that a client waits for an answer. The thread that answers does nothing else.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes of an answer.
+/// Bytes of an answer, at most.
 const MOST: u64 = 256;
 
 impl Service {
-    /// Takes a name. The answer, of 256 bytes at most, is empty until the service is opened.
+    /// Takes a name. The answer, of at most 256 bytes, is empty until the service is opened.
     ///
     /// # Errors
-    /// `AddrInUse` if another has it; whatever forbids sockets or threads.
+    /// `AddrInUse` if another process has the name, and any error of the system in making sockets
+    /// or threads.
     pub(crate) fn start(name: &str, answer: Vec<u8>) -> io::Result<Self> {
         let address = SocketAddr::from_abstract_name(name)?;
         let listener = UnixListener::bind_addr(&address)?;
@@ -52,7 +53,7 @@ impl Service {
                         break;
                     }
                     if open.load(Ordering::SeqCst) {
-                        // Who has gone meanwhile needs no answer.
+                        // A client that has closed its end needs no answer.
                         let _ = asking.write_all(&answer);
                     }
                 }
@@ -72,7 +73,8 @@ impl Service {
         self.is_open.store(true, Ordering::SeqCst);
     }
 
-    /// What the process that has a name answers; `None` if there is none, or it does not answer within a second.
+    /// Asks the process that has a name. `None` if no process has it, or it does not answer within
+    /// a second.
     pub(crate) fn ask(name: &str) -> Option<Vec<u8>> {
         let address = SocketAddr::from_abstract_name(name).ok()?;
         let stream = UnixStream::connect_addr(&address).ok()?;
@@ -95,13 +97,14 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
+        // The thread belongs to the parent, which still needs its name.
         if self.process != process::id() {
             return;
         }
         self.is_over.store(true, Ordering::SeqCst);
         let is_woken = UnixStream::connect_addr(&self.address).is_ok();
         self.listener = None;
-        // When it has ended the name is free.
+        // The name becomes free when the thread ends.
         if let Some(thread) = self.thread.take().filter(|_| is_woken) {
             let _ = thread.join();
         }

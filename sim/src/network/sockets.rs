@@ -1,8 +1,8 @@
 //! The sockets of a simulation on a network.
 //!
-//! They are read by a thread ([`receiver`](crate::network::receiver)), and by threads that poll and find nothing: one at a
-//! time, which also delivers what it has read, so that packets stay in their order. No system call is made with the
-//! fabric's lock held.
+//! A thread ([`receiver`](crate::network::receiver)) reads them, and so do threads that poll and
+//! find nothing. One thread reads at a time and also delivers what it has read, so packets stay in
+//! order. No system call is made with the fabric's lock held.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -40,41 +40,44 @@ pub(crate) struct Sockets {
     network: Network,
     /// Ports of a node.
     ports: u8,
-    /// Those of ports: where they are sent from. A port has none before its device is opened.
+    /// Sockets of ports, from which they send. A port has none before its device is opened.
     senders: Vec<OnceLock<Shared<Socket>>>,
     reader: Mutex<Reader>,
-    /// Says which of the other sources can be read.
+    /// Reports which of the other sources are readable.
     epoll: Guarded<OwnedFd>,
-    /// Wakes the thread that waits until something can be read.
+    /// Wakes the thread that waits for readable sources.
     waker: Flag,
     is_stopped: AtomicBool,
-    /// Whether there is someone whom packets of other processes may be for.
+    /// Whether packets of other processes may be addressed to an object here.
     has_remote_qps: AtomicBool,
-    /// How often threads that poll have looked.
+    /// The number of times that polling threads have read the sockets.
     looks: AtomicU32,
-    /// How often they had when the thread that reads last asked, or when one of them went to sleep.
+    /// The value of `looks` when the receiver thread last asked, or when a polling thread went to
+    /// sleep.
     seen: AtomicU32,
-    /// The names of ids of rdma_cm that other processes may look for.
-    /// Ids that share a port share its names.
+    /// The names of ids of rdma_cm that other processes may look for. Ids that share a port share
+    /// its names.
     pub(crate) services: Mutex<BTreeMap<CmId, Vec<Arc<Service>>>>,
-    /// The thread that reads, if it has started.
+    /// The receiver thread, if it has started.
     receiver: OnceLock<Thread>,
-    /// It waits until something can be read. Else it soon reads, and sends what was kept, unless others look.
+    /// Whether the receiver thread waits for a readable source. Otherwise it soon reads, and sends
+    /// delayed acknowledgements, unless other threads read.
     is_waiting: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Reader {
-    /// Sockets of ports. None is in `epoll`: a socket that is there costs each packet that it sends and gets 0.3 us.
+    /// Sockets of ports. None is in `epoll`, which would cost each packet sent or received 0.3 us.
     ports: Vec<Source>,
-    /// Those of groups, and what other tenants hand on. By their places here they are in `epoll`.
+    /// Sockets of groups, and packets passed on by other tenants. `epoll` knows them by their index
+    /// here.
     others: Vec<Source>,
     buffer: Vec<u8>,
-    /// What this process is, if it shares its addresses: by port, once a device was opened.
+    /// The tenants of this process, by port, if it shares its addresses and a device was opened.
     tenants: Vec<Shared<Tenant>>,
 }
 
-/// A socket to be read.
+/// A readable source of packets.
 #[derive(Debug)]
 struct Source {
     socket: Readable,
@@ -83,7 +86,7 @@ struct Source {
 
 #[derive(Debug)]
 enum Readable {
-    /// What is for other tenants of its address is handed on, if there are any.
+    /// A UDP socket. Packets for other tenants of its address are passed on to them.
     Udp(Shared<Socket>, Option<Shared<Tenant>>),
     /// What others have handed on.
     Tenant(Shared<Tenant>),
@@ -131,8 +134,9 @@ impl Sockets {
         })
     }
 
-    /// Gives each port of a node its socket, if it has none; `tell` learns of each, and of the number of this process if
-    /// it shares its addresses. No other node is opened meanwhile.
+    /// Gives each port of a node its socket, if it has none. `tell` gets each port, its socket, and
+    /// the tenant number of this process if it shares its addresses. The lock of the reader keeps
+    /// other nodes from being opened at the same time.
     pub(crate) fn open(
         &self,
         node: u32,
@@ -175,7 +179,7 @@ impl Sockets {
         node as usize * usize::from(self.ports) + usize::from(port) - 1
     }
 
-    /// Packets for a group come in from now on, through each port of this node.
+    /// Joins a group: packets for it are received through each port of this node.
     pub(crate) fn join(&self, group: Gid, node: u32) -> io::Result<()> {
         let mut reader = self.reader.lock();
         for port in 1..=self.ports {
@@ -187,6 +191,7 @@ impl Sockets {
                 let socket = source.group_socket(group)?.own()?;
                 (socket.address() == address).then_some(socket)
             });
+            // One socket receives the group's packets of all interfaces.
             if let Some(socket) = joined {
                 socket.join_through(interface)?;
                 continue;
@@ -201,7 +206,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Only for these groups packets are still to come in. None is joined meanwhile.
+    /// Leaves all groups except those that `groups` returns. No group is joined at the same time.
     pub(crate) fn leave_all_but(&self, groups: impl FnOnce() -> BTreeSet<Gid>) {
         let mut reader = self.reader.lock();
         if reader.others.iter().all(|source| source.group().is_none()) {
@@ -211,12 +216,13 @@ impl Sockets {
         reader.others.retain(|source| {
             let stays = source.group().is_none_or(|group| groups.contains(&group));
             if !stays && let (Some(epoll), Some(fd)) = (self.epoll.own(), source.fd()) {
-                // A child after `fork` may have it too: then it would be waited for until that ends.
+                // A child after `fork` may have the socket too, and epoll would report it until the
+                // child ends.
                 let _ = epoll::delete(epoll, fd);
             }
             stays
         });
-        // The rest have new places.
+        // The index of each remaining source may have changed.
         for (number, source) in (0..).zip(&reader.others) {
             if let (Some(epoll), Some(fd)) = (self.epoll.own(), source.fd()) {
                 let data = epoll::EventData::new_u64(number);
@@ -243,8 +249,8 @@ impl Sockets {
         self.sender(port).map(Socket::address)
     }
 
-    /// Sends what has left. What the system does not take is lost, as on a network. False if that was a train which the
-    /// way to its receiver does not cut apart.
+    /// Sends packets. Packets that the system does not accept are lost, as on a network. Returns
+    /// false if one of them was a train that the path to its receiver cannot cut apart.
     pub(crate) fn send(&self, outgoing: &Outgoing) -> bool {
         let mut cuts = true;
         for (port, train) in outgoing.trains() {
@@ -252,14 +258,16 @@ impl Sockets {
                 && let Err(error) = socket.send(&train)
             {
                 let refused = [Errno::IO, Errno::INVAL].map(|errno| Some(errno.raw_os_error()));
+                // These errors mean that the interface cannot segment, so single packets may still
+                // work.
                 cuts &= !(train.has_several() && refused.contains(&error.raw_os_error()));
             }
         }
         cuts
     }
 
-    /// Reads once from each socket that can be read, unless another thread does; `take` gets what has come, and the
-    /// address where it came in.
+    /// Reads once from each readable socket, unless another thread is reading. `take` gets the
+    /// received packets, and the address on which they arrived.
     pub(crate) fn read(&self, mut take: impl FnMut(RxSource, IpAddr, &Received<'_>)) {
         let Some(mut reader) = self.reader.try_lock() else {
             return;
@@ -275,10 +283,11 @@ impl Sockets {
                 take(source.source, to, came)
             });
         };
+        // With one port, a read finds out more cheaply than a poll whether it is readable.
         match &ports[..] {
             [only] => read(only),
             all => {
-                // The program may have closed some.
+                // The program may have closed some descriptors.
                 let open = || all.iter().filter_map(|source| Some((source, source.fd()?)));
                 let (sources, fds): (Vec<_>, Vec<_>) = open().unzip();
                 let ready = readable(fds.into_iter(), Duration::ZERO);
@@ -295,13 +304,13 @@ impl Sockets {
         }
     }
 
-    /// Which of the other sources can be read: their places.
+    /// The indices of the other sources that are readable.
     fn ready_others(&self, most: usize) -> Vec<usize> {
         let Some(epoll) = self.epoll.own() else {
             return Vec::new();
         };
         let mut events: Vec<epoll::Event> = Vec::with_capacity(most);
-        // What fails now is asked again soon.
+        // A failed wait is repeated soon.
         let _ = epoll::wait(
             epoll,
             spare_capacity(&mut events),
@@ -311,9 +320,10 @@ impl Sockets {
         events.iter().map(place).collect()
     }
 
-    /// Waits until something can be read. False if no more is to be, or the program has closed what would tell.
+    /// Waits until a source is readable. Returns false if reading has stopped, or the program has
+    /// closed the descriptors that would wake it.
     pub(crate) fn wait_readable(&self) -> bool {
-        /// A program may have closed what would wake it.
+        /// The wait is bounded, because a program may close the descriptor that would wake it.
         const LONGEST: Duration = Duration::from_secs(1);
         loop {
             let sockets = self.reader.lock().sockets_of_ports();
@@ -335,7 +345,8 @@ impl Sockets {
         }
     }
 
-    /// Every descriptor that holds an address or a group, as far as no thread has the lock.
+    /// Visits every descriptor that holds an address or a group, except those behind a lock that a
+    /// thread holds.
     pub(crate) fn each_descriptor(&self, mut visit: impl FnMut(BorrowedFd<'_>)) {
         let senders = self.senders.iter().filter_map(|sender| sender.get()?.own());
         senders.for_each(|socket| visit(socket.as_fd()));
@@ -349,30 +360,32 @@ impl Sockets {
         }
     }
 
-    /// The calling thread is the one that reads.
+    /// Registers the calling thread as the receiver.
     pub(crate) fn set_receiver(&self) {
         let _ = self.receiver.set(thread::current());
     }
 
-    /// Whether threads that poll look by themselves: since this was last asked, and none has gone to sleep since.
+    /// Whether polling threads have read the sockets since this was last asked, and none has gone
+    /// to sleep since.
     pub(crate) fn do_others_look(&self) -> bool {
         let looks = self.looks.load(Ordering::SeqCst);
         self.seen.swap(looks, Ordering::SeqCst) != looks
     }
 
-    /// A thread that has looked goes to sleep: the one that reads is not to rely on it.
+    /// A polling thread goes to sleep: the receiver must not rely on it.
     pub(crate) fn stop_looking(&self) {
         let looks = self.looks.load(Ordering::SeqCst);
         self.seen.store(looks, Ordering::SeqCst);
         self.wake_receiver();
     }
 
-    /// The thread that reads waits from now on, or no longer.
+    /// Notes whether the receiver waits for a readable source.
     pub(crate) fn set_waiting(&self, is_waiting: bool) {
         self.is_waiting.store(is_waiting, Ordering::SeqCst);
     }
 
-    /// A thread that has looked may leave something undone: the one that reads is to see to it when it no longer looks.
+    /// Wakes the receiver, because a polling thread may leave work that the receiver is to do once
+    /// that thread no longer polls.
     pub(crate) fn call_receiver(&self) {
         if self.is_waiting.load(Ordering::SeqCst) {
             self.waker.raise();
@@ -389,7 +402,7 @@ impl Sockets {
         self.is_stopped.load(Ordering::SeqCst)
     }
 
-    /// Nothing more is to be read.
+    /// Stops reading.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.waker.raise();
@@ -404,14 +417,14 @@ impl Sockets {
         self.has_remote_qps.store(has, Ordering::Relaxed);
     }
 
-    /// A thread that polls looks by itself.
+    /// Counts a read by a polling thread.
     pub(crate) fn count_look(&self) {
         self.looks.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 impl Reader {
-    /// Adds one of the other sources.
+    /// Adds a source to the others.
     fn add(&mut self, epoll: &Guarded<OwnedFd>, source: Source) -> io::Result<()> {
         let place = self.others.len() as u64;
         if let (Some(epoll), Some(fd)) = (epoll.own(), source.fd()) {
@@ -439,7 +452,7 @@ impl Source {
         }
     }
 
-    /// Its socket, if it is that of the group.
+    /// The source's socket, if it is that of the group.
     fn group_socket(&self, group: Gid) -> Option<&Shared<Socket>> {
         match &self.socket {
             Readable::Udp(socket, _) if self.group() == Some(group) => Some(socket),
@@ -447,7 +460,7 @@ impl Source {
         }
     }
 
-    /// Its descriptor, unless the program has closed it.
+    /// The source's descriptor, unless the program has closed it.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.socket {
             Readable::Udp(socket, _) => Some(socket.own()?.as_fd()),
@@ -455,7 +468,7 @@ impl Source {
         }
     }
 
-    /// Reads once; `take` gets the address where something came in, and what has come.
+    /// Reads once. `take` gets the address on which packets arrived, and the packets.
     fn read(
         &self,
         network: Network,
@@ -486,11 +499,12 @@ impl Source {
     }
 }
 
-/// Whose a message to QP 1 is, of those that share the address: of who has called the connection so, or listens at the
-/// port that is asked for.
+/// The tenant that a message to QP 1 is for: the one that chose the connection's number, or that
+/// listens at the requested port.
 fn tenant_of(network: Network, address: IpAddr, datagram: &[u8]) -> Option<u8> {
     const BTH_AND_DETH: usize = 20;
     const GSI: [u8; 3] = [0, 0, 1];
+    // QP numbers already contain the tenant, except that of QP 1, which all share.
     if datagram.get(5..8) != Some(&GSI) {
         return None;
     }
@@ -511,13 +525,13 @@ fn shared(socket: Socket) -> io::Result<Shared<Socket>> {
     Ok(Arc::new(Guarded::new(socket.with_descriptor(raised))?))
 }
 
-/// Waits until some of them can be read, so long at most: whether each can.
+/// Waits for `time` at most until a descriptor is readable. Returns for each whether it is.
 fn readable<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>, time: Duration) -> Vec<bool> {
     let mut fds: Vec<_> = fds
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
         .collect();
     let time = Timespec::try_from(time).ok();
-    // Interrupted, it has waited long enough.
+    // An interrupted wait counts as over: callers ask again.
     let _ = poll(&mut fds, time.as_ref());
     fds.iter().map(|fd| !fd.revents().is_empty()).collect()
 }

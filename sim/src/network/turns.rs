@@ -1,5 +1,5 @@
-//! Reads of other processes are answered in turns. A peer that breaks the rules does not take more memory, and holds up
-//! no other.
+//! Reads of other processes are answered in turns. A peer that breaks the rules takes no more
+//! memory, and does not hold up others.
 
 use std::net::Ipv4Addr;
 
@@ -25,7 +25,7 @@ const BURST: usize = 64;
 const LONG: usize = 1000;
 const DEPTH: u8 = 4;
 
-/// A target whose peers are made up.
+/// A target with fictitious peers.
 struct Answerer {
     sim: Sim,
     mem: MrAttr,
@@ -34,7 +34,7 @@ struct Answerer {
     gid: Gid,
 }
 
-/// A connection with a peer that is made up.
+/// A connection with a fictitious peer.
 struct Connection {
     qp: Qp,
     qp_num: u32,
@@ -43,7 +43,7 @@ struct Connection {
     route: Route,
 }
 
-/// Of a packet that leaves: its receiver, its number, and what it is.
+/// The receiver of an outgoing packet, its sequence number, and its opcode.
 type Left = (u32, u32, PacketOpcode);
 
 impl Answerer {
@@ -64,7 +64,7 @@ impl Answerer {
         }
     }
 
-    /// Connects a queue pair with number `peer` at an address that nobody has.
+    /// Connects a queue pair to a peer with number `peer`, at an address without an owner.
     fn link(&self, peer: u32) -> Connection {
         let init = QpInit::new(QpType::Rc, self.cq, self.cq);
         let qp = self.sim.create_qp(self.pd, &init).unwrap();
@@ -106,7 +106,7 @@ impl Answerer {
         }
     }
 
-    /// What a peer may ask for: so many packets from this one on.
+    /// The RETH of a request for `packets` packets from packet `first` on.
     fn reth(&self, first: usize, packets: usize) -> Reth {
         Reth {
             addr: self.mem.addr + first as u64 * u64::from(MTU),
@@ -151,7 +151,7 @@ impl Connection {
     }
 }
 
-/// Packets come in one train.
+/// Takes in packets that arrive in one train.
 fn arrive(fabric: &mut Fabric, train: Vec<Packet>) -> Vec<Left> {
     fabric.let_arrive(RxSource::Port(TO), |fabric| {
         train
@@ -161,14 +161,14 @@ fn arrive(fabric: &mut Fabric, train: Vec<Packet>) -> Vec<Left> {
     left(fabric)
 }
 
-/// One queue pair has its turn.
+/// Gives one queue pair its turn.
 fn turn(fabric: &mut Fabric) -> Option<Vec<Left>> {
     let has_turns = fabric.gateway.as_ref().unwrap().has_turns();
     fabric.send_turn();
     has_turns.then(|| left(fabric))
 }
 
-/// All turns until none is left.
+/// Gives turns until none is wanted.
 fn turns(fabric: &mut Fabric) -> Vec<Left> {
     let mut all = Vec::new();
     while let Some(left) = turn(fabric) {
@@ -178,7 +178,7 @@ fn turns(fabric: &mut Fabric) -> Vec<Left> {
     all
 }
 
-/// What is to be sent. It counts as sent.
+/// The pending output, which counts as sent.
 fn left(fabric: &mut Fabric) -> Vec<Left> {
     let gateway = fabric.gateway.as_mut().unwrap();
     let mut all = Vec::new();
@@ -201,8 +201,8 @@ fn numbers(left: &[Left], of: &Connection) -> Vec<u32> {
     own.map(|(_, psn, _)| *psn).collect()
 }
 
-/// A train of sixty requests for one long read: no more than a turn's packets wait to be sent at
-/// any time, the read is answered once, and messages of another queue pair are taken and acknowledged in between.
+/// A train of sixty requests for one long read never makes more than a turn's packets pending. The
+/// read is answered once, and messages of another queue pair are acknowledged in between.
 #[test]
 fn a_train_of_requests_for_a_long_read_takes_little_memory_and_holds_up_no_other() {
     let target = Answerer::new("turns_train");
@@ -223,7 +223,7 @@ fn a_train_of_requests_for_a_long_read_takes_little_memory_and_holds_up_no_other
             all.extend(more);
         }
         all.extend(turns(fabric));
-        // The packets of the first turn leave twice, since the requests that came again went back.
+        // The packets of the first turn leave twice, since each repeated request starts over.
         let expected: Vec<_> = (0..LONG as u32).collect();
         assert_eq!(numbers(&all, &greedy)[BURST..], expected);
     });
@@ -232,7 +232,8 @@ fn a_train_of_requests_for_a_long_read_takes_little_memory_and_holds_up_no_other
     assert!(done[..4].iter().all(|wc| wc.status == WcStatus::Success));
 }
 
-/// TMR-08, ATOM-09: answers leave in the order of the requests, whatever comes behind a long read and however often.
+/// TMR-08, ATOM-09: answers leave in the order of the requests, whatever follows a long read and
+/// however often it is repeated.
 #[test]
 fn answers_leave_in_order_behind_a_long_read() {
     let target = Answerer::new("turns_order");
@@ -254,7 +255,7 @@ fn answers_leave_in_order_behind_a_long_read() {
         assert_eq!(of(LONG), PacketOpcode::RcAcknowledge);
         assert_eq!(of(LONG + 1), PacketOpcode::RcAtomicAcknowledge);
         assert_eq!(of(LONG + 2), PacketOpcode::RcReadResponseFirst);
-        // A part of each is asked for again.
+        // Ask for a part of each again.
         let train = vec![
             link.read(900, target.reth(900, 100)),
             link.add(LONG + 1, target.reth(0, 1)),
@@ -270,7 +271,8 @@ fn answers_leave_in_order_behind_a_long_read() {
     });
 }
 
-/// RDMA-23: what is asked for again is a part of a read that was made, and one of the last `max_dest_rd_atomic`.
+/// RDMA-23: a repeated request is answered only if it is part of one of the last
+/// `max_dest_rd_atomic` reads.
 #[test]
 fn a_duplicate_that_is_not_part_of_a_read_is_dropped() {
     let target = Answerer::new("turns_duplicates");
@@ -299,7 +301,7 @@ fn a_duplicate_that_is_not_part_of_a_read_is_dropped() {
     });
 }
 
-/// At most 64 requests wait behind a read. The others count as lost, and a NAK says so.
+/// At most 64 requests wait behind a read. The others count as lost, and a NAK reports it.
 #[test]
 fn few_requests_wait_behind_a_read() {
     const WAITING: usize = 64;
@@ -318,7 +320,7 @@ fn few_requests_wait_behind_a_read() {
         let nak = (LONG + WAITING) as u32;
         assert_eq!(next, [(link.peer, nak, PacketOpcode::RcAcknowledge)]);
     });
-    // What is left of a read goes with the connection.
+    // The rest of a read ends with the connection.
     target.sim.runtime.with(|fabric| {
         let psn = LONG + WAITING;
         arrive(fabric, vec![link.read(psn, target.reth(0, 100))]);

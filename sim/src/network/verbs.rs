@@ -1,4 +1,4 @@
-//! What verbs do to the sockets of a simulation on a network.
+//! The effects of verbs on the sockets of a simulation on a network.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -10,8 +10,8 @@ use crate::runtime::Runtime;
 use crate::verbs::Sim;
 
 impl Sim {
-    /// Takes what has come from other processes, for a program that waits for a descriptor: an answer is often soon
-    /// there. It does so while this is true, and sleeps then. `looks` is 0 at first.
+    /// Reads received packets for a program that is about to wait for a descriptor, because an
+    /// answer often arrives soon. Call it until it returns false, then sleep. `looks` starts at 0.
     pub fn look_for_packets(&self, looks: &mut u32) -> bool {
         let again = self.runtime.polls_again(*looks);
         if again {
@@ -20,15 +20,17 @@ impl Sim {
         again
     }
 
-    /// The descriptors that a child after `fork` is to close: with them it would keep the addresses of its parent.
+    /// Visits the descriptors that a child must close after `fork`. They would keep its parent's
+    /// addresses in use.
     pub fn each_network_descriptor(&self, visit: impl FnMut(BorrowedFd<'_>)) {
         if let Some(sockets) = &self.runtime.sockets {
             sockets.each_descriptor(visit);
         }
     }
 
-    /// Ends the connections of ids, and sends what has left, before a process ends. What cannot be sent within a second is lost; nothing waits for a lock,
-    /// so that a signal handler may end the process.
+    /// Ends the connections of ids, and sends pending output, before a process ends. Packets that
+    /// cannot be sent within a second are lost. It waits for no lock, so a signal handler may call
+    /// it.
     pub fn send_waiting(&self) {
         self.runtime.yield_until(|| self.runtime.send_rest());
     }
@@ -46,7 +48,8 @@ impl Sim {
                     fabric.become_tenant(port.node, number);
                 }
             });
-            // What is for other tenants may come here.
+            // Packets for other tenants may arrive here, even if no queue pair of this process
+            // receives.
             if let Some(receiver) = self.receiver.as_ref().filter(|_| tenant.is_some()) {
                 receiver.start();
             }
@@ -54,7 +57,8 @@ impl Sim {
         opened.map_err(|error| refused(verb, &error))
     }
 
-    /// Something has come or gone that packets of other processes may be for, perhaps a member of a group.
+    /// Updates the receiver after an object that packets of other processes may be addressed to was
+    /// created or destroyed, possibly a member of a group.
     pub(crate) fn update_receiver(&self, context: Context, may_leave_groups: bool) {
         let Some(sockets) = &self.runtime.sockets else {
             return;
@@ -78,7 +82,8 @@ impl Sim {
         }
     }
 
-    /// Ids of rdma_cm that packets of other processes may be for have come or gone.
+    /// Updates the receiver after ids of rdma_cm that packets of other processes may be addressed
+    /// to were created or destroyed.
     pub(crate) fn update_managed(&self) {
         let Some(sockets) = &self.runtime.sockets else {
             return;
@@ -97,13 +102,15 @@ impl Sim {
         }
     }
 
-    /// A QP was attached to a group: it is detached again if nothing can come in for the group.
+    /// Joins the group of an attached queue pair. Detaches it again if the sockets cannot receive
+    /// packets for the group.
     pub(crate) fn join_group(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let Some(sockets) = &self.runtime.sockets else {
             return Ok(());
         };
         let node = node_of(qp.context());
         sockets.join(group, node).map_err(|error| {
+            // The caller learns of the socket's error; the detach only undoes the attach.
             let _ = self
                 .runtime
                 .with(|fabric| fabric.work(node, |node| node.detach_mcast(qp, group, lid)));
@@ -112,10 +119,10 @@ impl Sim {
     }
 }
 
-/// The program ends. While no queue pair is ready to receive, nobody reads what comes: it is looked at once, for a
-/// diagnosis.
+/// Reads unread packets at the end of a program, for a diagnosis. Sockets are unread while no queue
+/// pair is ready to receive.
 pub(crate) fn note_unread(runtime: &Runtime) {
-    /// Of each socket, as many datagrams or trains of them.
+    /// Datagrams, or trains of datagrams, read from each socket.
     const MOST: usize = 64;
     let unread = runtime.sockets.as_ref();
     let Some(sockets) = unread.filter(|sockets| !sockets.has_remote_qps()) else {

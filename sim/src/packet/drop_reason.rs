@@ -1,11 +1,11 @@
-//! Why a packet is lost on its way, or not taken where it arrives.
+//! Reasons why a packet is lost on its way, or refused where it arrives.
 
 use core::fmt;
 
 macro_rules! drop_reasons {
     ($( $reason:ident = $text:literal; )*) => {
-        /// Why a packet is lost on its way, or not taken where it arrives. Printed it is what a trace
-        /// and a finding say.
+        /// The reason why a packet is lost on its way, or refused where it arrives. It displays as
+        /// in a trace or a finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum DropReason {
@@ -19,7 +19,7 @@ macro_rules! drop_reasons {
             #[cfg(test)]
             const ALL: &[Self] = &[$( Self::$reason, )*];
 
-            /// What a trace and a finding say.
+            /// The text in a trace or a finding.
             pub const fn text(self) -> &'static str {
                 match self { $( Self::$reason => $text, )* }
             }
@@ -27,7 +27,8 @@ macro_rules! drop_reasons {
     };
 }
 
-// A diagnosis lists packets that differ only in the reason in this order. It is that of the texts.
+// A diagnosis lists packets that differ only in the reason in this order, which is that of the
+// texts.
 drop_reasons! {
     Duplicate = "a duplicate";
     UnknownRead = "a duplicate of no read that is kept";

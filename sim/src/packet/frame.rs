@@ -1,6 +1,6 @@
-//! A packet as the bytes of RoCEv2, and back.
+//! A packet as RoCEv2 bytes, and back.
 //!
-//! The bytes lack which QP a connected packet is from. The receiver knows it: it is its peer.
+//! The bytes do not name the source QP of a connected packet. The receiver knows it as its peer.
 
 use std::net::IpAddr;
 
@@ -12,19 +12,19 @@ use super::payload::Payload;
 use super::{AtomicEth, AtomicOp, Deth, DropReason, Op, Packet, PortId, Psn, Reth, Route};
 use crate::address::{gid_of, group_of, ip_of};
 
-/// Hops that packets of connected QPs may take.
+/// Hop limit of packets of connected QPs.
 const HOP_LIMIT: u8 = 64;
 /// Source ports are in the upper quarter, so that paths differ (RFC 7942).
 const PORTS: u16 = 0xc000;
 
-/// The packet in bytes, from the IP header to the ICRC, with what it carries.
+/// The bytes of a packet with its payload, from the IP header to the ICRC.
 ///
 /// # Errors
-/// If no IP header has both addresses, or it is too long for one.
+/// If an IP header cannot have both addresses, or the packet is too long for one.
 pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, DropReason> {
     let mut bytes = Vec::with_capacity(128 + payload.len());
     let source_port = PORTS | packet.src_qpn as u16;
-    // A GRH is laid out as a header of IPv6 is.
+    // A GRH has the layout of an IPv6 header.
     let ip = if packet.route.roce_v1 {
         let gids = [packet.route.sgid, packet.route.dgid];
         ip_between(packet, gids.map(|gid| IpAddr::V6(gid.0.into())))?
@@ -37,7 +37,8 @@ pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, DropReas
     Ok(bytes)
 }
 
-/// As above, from the BTH on: what a socket sends, with this identification of IPv4.
+/// Appends the bytes of a packet from the BTH on, as a socket sends them. `identification` is that
+/// of the IPv4 header.
 pub(crate) fn write_udp(
     packet: &Packet,
     payload: &[u8],
@@ -54,10 +55,10 @@ pub(crate) fn write_udp(
     Ok(())
 }
 
-/// The headers of the network that a packet travels behind.
+/// The IP header of a packet.
 ///
 /// # Errors
-/// If no IP header has both addresses.
+/// If an IP header cannot have both addresses.
 pub(crate) fn ip(packet: &Packet) -> Result<Ip, DropReason> {
     ip_between(packet, addresses(&packet.route))
 }
@@ -100,11 +101,11 @@ fn frame<'p>(packet: &Packet, (ip, source_port): (Ip, u16), payload: &'p [u8]) -
     Frame { reserved, ..frame }
 }
 
-/// A packet of RoCE version 1 has no IP header, and a socket can send none. It travels as one of
-/// version 2 with this reserved bit of BTH, which no device sets.
+/// A packet of RoCE version 1 has no IP header, and a socket cannot send it. It travels as version
+/// 2 with this reserved bit of the BTH, which no device sets.
 const ROCE_V1: u8 = 1;
 
-/// A packet that a fault has damaged has another ICRC.
+/// Changes the ICRC of a packet that a fault has damaged.
 fn spoil(packet: &Packet, bytes: &mut [u8]) {
     if packet.damaged
         && let Some(last) = bytes.last_mut()
@@ -113,7 +114,7 @@ fn spoil(packet: &Packet, bytes: &mut [u8]) {
     }
 }
 
-/// From where to where a packet came, by its addresses, and to which port.
+/// The route of a received packet, by its addresses and the port where it arrived.
 pub(crate) fn route(received: &Received<'_>, from: PortId, to: PortId) -> Route {
     let ip = received.frame().ip;
     Route {
@@ -126,11 +127,11 @@ pub(crate) fn route(received: &Received<'_>, from: PortId, to: PortId) -> Route 
     }
 }
 
-/// The packet that came in bytes, on this way. `peer` gives the QP that sends to a QP of this number, if that is
-/// connected.
+/// Reads a packet that arrived on this route. `peer` returns the peer of a local QP number, if it
+/// is connected.
 ///
 /// # Errors
-/// If it is none that is understood here.
+/// If the packet is not one that the simulator understands.
 pub(crate) fn read(
     received: Received<'_>,
     route: Route,
@@ -175,7 +176,7 @@ pub(crate) fn read(
     })
 }
 
-/// The bits of an opcode that are the operation; the transport is in the others.
+/// The bits of an opcode for the operation. The others are the transport.
 const OPERATION: u32 = 0x1f;
 
 fn extended(packet: &Packet, original: &[u8]) -> Extended {
@@ -227,7 +228,7 @@ fn extended(packet: &Packet, original: &[u8]) -> Extended {
     }
 }
 
-/// What it does, and its MSN.
+/// The operation of a frame, and its MSN.
 fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
     let Extended {
         transport,
@@ -286,7 +287,7 @@ fn datagram(ip: Ip, deth: verbs_roce::Deth) -> Deth {
     Deth {
         qkey: deth.qkey,
         src_qpn: deth.src_qpn,
-        // Ethernet has none.
+        // Ethernet has no service level.
         sl: 0,
         traffic_class: ip.traffic_class(),
         hop_limit: ip.hop_limit(),
@@ -297,7 +298,7 @@ fn datagram(ip: Ip, deth: verbs_roce::Deth) -> Deth {
     }
 }
 
-/// Which QPs send such packets. Those of XRC that are requests have a header of their own.
+/// The transport of a packet. XRC requests have a header of their own.
 fn transport(opcode: u32, extended: &Extended) -> Option<QpType> {
     match (opcode & !OPERATION, extended.transport) {
         (0x00, _) => Some(QpType::Rc),
@@ -431,7 +432,7 @@ mod tests {
         made.collect()
     }
 
-    /// As the receiver has it, but for the ports of the fabric.
+    /// The packet at the receiver, without the ports of the fabric.
     fn read_back(bytes: &[u8]) -> Option<String> {
         let to = PortId::default();
         let received = Frame::read(bytes).ok()?;
@@ -451,8 +452,8 @@ mod tests {
         }
     }
 
-    /// A codec that turned a bit of a header, ICRC and all, would be found out: what is read is another packet, or none.
-    /// But for what has no meaning for a receiver.
+    /// A codec that inverted a bit of a header, with a correct ICRC, would be detected: the result
+    /// is another packet or an error. Bits without a meaning for the receiver are exceptions.
     #[test]
     fn each_bit_of_the_headers_means_something() {
         for (packet, payload) in packets() {
@@ -477,19 +478,19 @@ mod tests {
         }
     }
 
-    /// Bits from the BTH on that a receiver does not look at.
+    /// Bits, counted from the BTH, that a receiver ignores.
     fn is_ignored(packet: &Packet, bit: usize, from_bth: &[u8]) -> bool {
         const MIGRATED: usize = 9;
         let byte = bit / 8;
         let pad = usize::from(from_bth[1] >> 4 & 3);
         bit == MIGRATED
-            // FECN, BECN and what is reserved; the bits behind the request for an acknowledgement,
-            // but for the last, which says that it is of version 1 of RoCE.
+            // FECN, BECN and reserved bits; the bits after the acknowledgement request, except the
+            // last, which marks RoCE version 1.
             || byte == 4
             || (65..71).contains(&bit)
             || byte >= from_bth.len() - pad
             || match packet.op {
-                // An addition has nothing to compare with, the answer of a read no other syndrome.
+                // An addition has no compare value, and a read response has only one syndrome.
                 Op::AtomicRequest(AtomicEth { op: AtomicOp::FetchAndAdd { .. }, .. }) => (32..40).contains(&byte),
                 Op::ReadResponse | Op::AtomicResponse => packet.has_aeth() && byte == 12,
                 Op::Datagram(_) => byte == 16,

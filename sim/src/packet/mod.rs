@@ -23,22 +23,22 @@ pub(crate) struct PortId {
     pub(crate) port: u8,
 }
 
-/// Where a packet goes and where it comes from.
+/// The source and the destination of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) from: PortId,
-    /// `None` if no port of the fabric has the destination GID, or LID, and there is no network.
+    /// `None` if no port of the fabric has the destination GID or LID, and there is no network.
     pub(crate) to: Option<PortId>,
     pub(crate) sgid: Gid,
     pub(crate) dgid: Gid,
-    /// With a GRH; without it the GIDs are not in the packet.
+    /// Whether it has a GRH. Without one, the GIDs are not in the packet.
     pub(crate) global: bool,
-    /// In version 1 of RoCE: behind a GRH, and not in UDP.
+    /// Whether it is RoCE version 1: a GRH instead of UDP over IP.
     pub(crate) roce_v1: bool,
 }
 
 impl PortId {
-    /// All ports of other processes: the addresses tell them apart.
+    /// All ports of other processes, which their addresses distinguish.
     pub(crate) const OUTSIDE: Self = Self {
         node: u32::MAX,
         port: 0,
@@ -55,20 +55,20 @@ impl Route {
         self.to.is_some_and(PortId::is_outside)
     }
 
-    /// Whether packets from the other end of this route come as that packet has.
+    /// Whether a packet with that route comes from the other end of this route.
     pub(crate) fn is_back_along(&self, packet: &Self) -> bool {
         let ends = |route: &Self| [route.sgid, route.dgid].map(ip_of);
         let [from, to] = ends(packet);
         self.to == Some(packet.from) && (!packet.from.is_outside() || ends(self) == [to, from])
     }
 
-    /// The nodes at its ends.
+    /// The nodes at both ends.
     pub(crate) fn link(&self) -> (u32, Option<u32>) {
         (self.from.node, self.to.map(|to| to.node))
     }
 }
 
-/// A packet on its way.
+/// A packet in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     pub(crate) route: Route,
@@ -78,47 +78,47 @@ pub(crate) struct Packet {
     pub(crate) first: bool,
     /// The last packet of its message.
     pub(crate) last: bool,
-    /// For fault rules: only datagrams carry it.
+    /// For fault rules. Only datagrams carry it on the wire.
     pub(crate) src_qpn: u32,
     pub(crate) dest_qpn: u32,
     pub(crate) psn: Psn,
-    /// Sequence numbers it takes: more than one if a whole message travels as one packet.
+    /// The number of sequence numbers: more than one if a whole message travels as one packet.
     pub(crate) span: u32,
     pub(crate) pkey: u16,
     pub(crate) ack_req: bool,
     pub(crate) solicited: bool,
     pub(crate) imm: Option<[u8; 4]>,
-    /// Of a request of XRC: the SRQ it is for (XRC extended header). Otherwise 0.
+    /// The SRQ of an XRC request (XRC extended header). Otherwise 0.
     pub(crate) srqn: u32,
-    /// Of a response: how many requests its responder has completed (AETH), 24 bits.
+    /// In a response, the number of requests that the responder has completed (AETH), 24 bits.
     pub(crate) msn: u32,
     pub(crate) payload: Payload,
-    /// Set by the fabric when the packet leaves; means nothing in inline mode.
+    /// Set by the fabric when the packet leaves. Unused in inline mode.
     pub(crate) arrives: Time,
-    /// Its checksum is wrong (ICRC).
+    /// Whether its ICRC is wrong.
     pub(crate) damaged: bool,
 }
 
-/// What a packet does, with its extended header.
+/// The operation of a packet, with its extended header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Send,
-    /// The last packet of a Send, with the key that it invalidates.
+    /// The last packet of a Send, with the key to invalidate.
     SendWithInv(u32),
-    /// The header is in the first packet only.
+    /// Only the first packet has the header.
     Write(Option<Reth>),
     ReadRequest(Reth),
     ReadResponse,
     Acknowledge(Syndrome),
     AtomicRequest(AtomicEth),
-    /// The payload is what was there.
+    /// The payload is the original value.
     AtomicResponse,
     /// A datagram.
     Datagram(Deth),
 }
 
 impl Op {
-    /// It answers a request.
+    /// Whether it answers a request.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(
             self,
@@ -126,7 +126,7 @@ impl Op {
         )
     }
 
-    /// It asks for data, which stand for the acknowledgement.
+    /// Whether it asks for data, which also acknowledges it.
     pub(crate) fn is_answered_with_data(&self) -> bool {
         matches!(self, Self::ReadRequest(_) | Self::AtomicRequest(_))
     }
@@ -154,7 +154,7 @@ impl AtomicEth {
     }
 }
 
-/// What an atomic does.
+/// The operation of an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtomicOp {
     CompareAndSwap { compare: u64, swap: u64 },
@@ -166,15 +166,15 @@ pub(crate) enum AtomicOp {
 pub(crate) struct Deth {
     pub(crate) qkey: u32,
     pub(crate) src_qpn: u32,
-    /// Service level of the path, for the completion. On InfiniBand alone.
+    /// Service level of the path, for the completion. Only on InfiniBand.
     pub(crate) sl: u8,
-    /// Of the network's header, which the receiver sees.
+    /// From the network header, for the receiver.
     pub(crate) traffic_class: u8,
     pub(crate) hop_limit: u8,
     pub(crate) flow_label: u32,
 }
 
-/// What a place for a packet holds before the first one: nothing that could be sent.
+/// The value of a fresh slot of a queue. It cannot be sent.
 impl Default for Packet {
     fn default() -> Self {
         Self {
@@ -200,9 +200,9 @@ impl Default for Packet {
     }
 }
 
-/// Sequence numbers that a message of so many bytes takes.
+/// The number of sequence numbers of a message with `length` bytes.
 pub(crate) fn packets(length: u32, mtu: u32) -> u32 {
-    // Most are short, and dividing takes long.
+    // Most messages are short, and division is slow.
     if length <= mtu {
         1
     } else {
@@ -211,18 +211,19 @@ pub(crate) fn packets(length: u32, mtu: u32) -> u32 {
 }
 
 impl Packet {
-    /// Whether it has as many bytes as its place in a message asks for with this path MTU: one that
-    /// others follow all of it, an only one at most, the last at least one byte (IBA C9-92). For a
-    /// whole message in one packet the sequence numbers tell the same.
+    /// Whether its length fits its place in a message with this path MTU (IBA C9-92). All packets
+    /// except the last are full, the only packet has at most one MTU, and the last has at least one
+    /// byte. For a whole message in one packet, the sequence numbers show the same.
     pub(crate) fn fits(&self, mtu: u32) -> bool {
         let length = self.payload.len();
-        match self.last {
-            true => packets(length, mtu) == self.span && (self.first || length > 0),
-            false => length == mtu,
+        if self.last {
+            packets(length, mtu) == self.span && (self.first || length > 0)
+        } else {
+            length == mtu
         }
     }
 
-    /// Whether it has an AETH: an answer, but for the middle of a long one.
+    /// Whether it has an AETH. All answers do, except the middle of a long one.
     pub(crate) fn has_aeth(&self) -> bool {
         match self.op {
             Op::Acknowledge(_) | Op::AtomicResponse => true,
@@ -231,7 +232,7 @@ impl Packet {
         }
     }
 
-    /// The packet as a laboratory shows it.
+    /// The packet as the test controls show it.
     pub(crate) fn view(&self) -> PacketView {
         let mut view = PacketView::default();
         (view.sgid, view.dgid) = (self.route.sgid, self.route.dgid);
@@ -302,7 +303,7 @@ impl Psn {
     const BITS: u32 = 24;
     /// The greatest number.
     pub(crate) const MAX: u32 = (1 << Self::BITS) - 1;
-    /// The most numbers that may be under way: with more, old and new could not be told apart.
+    /// The limit of outstanding numbers. With more, old and new would be ambiguous.
     pub(crate) const WINDOW: u32 = 1 << (Self::BITS - 1);
 
     pub(crate) fn new(value: u32) -> Self {
@@ -323,12 +324,13 @@ impl Psn {
         Self::new(self.0.wrapping_sub(1))
     }
 
-    /// How many numbers from `start` to this one, going up.
+    /// How many numbers lie between `start` and this one, counting up.
     pub(crate) fn distance(self, start: Self) -> u32 {
         self.0.wrapping_sub(start.0) & Self::MAX
     }
 
-    /// How far this one is after `other`; negative if it is before it. The half circle decides.
+    /// How far this number is after `other`, or negative if it is before it, within half the
+    /// circle.
     pub(crate) fn after(self, other: Self) -> i32 {
         let shift = 32 - Self::BITS;
         ((self.0.wrapping_sub(other.0) << shift) as i32) >> shift
@@ -339,8 +341,8 @@ impl Psn {
 mod tests {
     use super::*;
 
-    /// RQ-14: a message that was cut for another path MTU is found out, whether it comes packet by
-    /// packet or as one.
+    /// RQ-14: a message that was cut for another path MTU is detected, both packet by packet and as
+    /// a whole.
     #[test]
     fn whole_messages_fit_a_path_mtu_as_their_packets_do() {
         let packet = |length: u32, (first, last), span| Packet {

@@ -1,4 +1,4 @@
-//! What a packet carries: parts of regions, or bytes. Nothing is copied until it is delivered.
+//! The payload of a packet: parts of regions, or bytes. It is copied only at delivery.
 
 use std::iter;
 use std::ops::Deref;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::memory::{Gone, Memory, SharedMemory, Slice};
 
-/// Parts of regions, in order. Nearly always there is one, which takes no memory of its own.
+/// Parts of regions, in order. The usual single part needs no memory on the heap.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Scatter {
     #[default]
@@ -29,7 +29,7 @@ impl Deref for Scatter {
 }
 
 impl Scatter {
-    /// The bytes from `first`, `count` of them, of a list that is long enough.
+    /// `count` bytes from `first` on, which must be within the list.
     #[inline(always)]
     fn part(&self, first: u32, count: u32) -> Self {
         match self {
@@ -39,18 +39,18 @@ impl Scatter {
     }
 }
 
-/// What a packet carries. Nothing is copied until it is delivered.
+/// The payload of a packet. It is copied only at delivery.
 #[derive(Clone, Debug)]
 pub(crate) enum Payload {
     /// Parts of regions.
     Slices(Scatter),
-    /// Bytes taken at post time.
+    /// Bytes copied when the work was posted.
     Inline {
-        /// All that were taken.
+        /// All bytes that were copied.
         bytes: Arc<[u8]>,
-        /// The first that is carried.
+        /// The first byte of the payload.
         start: u32,
-        /// How many are carried.
+        /// The length of the payload.
         length: u32,
     },
 }
@@ -62,7 +62,7 @@ impl Default for Payload {
 }
 
 impl Payload {
-    /// The bytes that parts of regions hold now, in order.
+    /// A copy of the current bytes of parts of regions, in order.
     pub(crate) fn copied(memory: &SharedMemory, slices: &Scatter) -> Result<Self, Gone> {
         let mut bytes: Arc<[u8]> = iter::repeat_n(0, length_of(slices) as usize).collect();
         let into = Arc::get_mut(&mut bytes).expect("nobody else has it yet");
@@ -70,7 +70,7 @@ impl Payload {
         Ok(Self::inline(bytes))
     }
 
-    /// The same, with the bytes that the parts of regions hold now.
+    /// A payload with a copy of the bytes that the parts of regions have now.
     pub(crate) fn taken_along(&self, memory: &SharedMemory) -> Result<Self, Gone> {
         match self {
             Self::Slices(slices) if !slices.is_empty() => Self::copied(memory, slices),
@@ -78,7 +78,7 @@ impl Payload {
         }
     }
 
-    /// Bytes taken at post time.
+    /// A payload of bytes.
     pub(crate) fn inline(bytes: Arc<[u8]>) -> Self {
         Self::Inline {
             start: 0,
@@ -87,7 +87,7 @@ impl Payload {
         }
     }
 
-    /// Whether it has something on the heap.
+    /// Whether it has memory on the heap.
     #[inline(always)]
     pub(crate) fn holds_memory(&self) -> bool {
         matches!(self, Self::Inline { .. } | Self::Slices(Scatter::Many(_)))
@@ -105,7 +105,7 @@ impl Payload {
         }
     }
 
-    /// Bytes.
+    /// The number of bytes.
     pub(crate) fn len(&self) -> u32 {
         match self {
             Self::Slices(slices) => length_of(slices),
@@ -113,7 +113,7 @@ impl Payload {
         }
     }
 
-    /// The bytes from `first`, `count` of them; the range must lie within the payload.
+    /// `count` bytes from `first` on, which must be within the payload.
     #[inline(always)]
     pub(crate) fn part(&self, first: u32, count: u32) -> Self {
         match self {
@@ -126,7 +126,7 @@ impl Payload {
         }
     }
 
-    /// The bytes it stands for now.
+    /// The current bytes.
     pub(crate) fn bytes(&self, memory: &mut Memory) -> Result<Vec<u8>, Gone> {
         let slices = match self {
             Self::Slices(slices) => slices,
@@ -137,7 +137,7 @@ impl Payload {
         Ok(bytes)
     }
 
-    /// Copies all of it to the target, which must have the same length.
+    /// Copies all bytes to the target, which must have the same length.
     pub(crate) fn copy_to(&self, memory: &SharedMemory, target: &[Slice]) -> Result<(), Gone> {
         let mut memory = memory.lock();
         if memory.places_late() {
@@ -155,7 +155,7 @@ fn length_of(slices: &[Slice]) -> u32 {
     slices.iter().map(|slice| slice.length).sum()
 }
 
-/// Copies the bytes that parts of regions hold now to as many others.
+/// Copies the current bytes of parts of regions to a buffer of the same length.
 fn gather(memory: &mut Memory, slices: &[Slice], into: &mut [u8]) -> Result<(), Gone> {
     let mut rest = into;
     for slice in slices {
@@ -166,7 +166,7 @@ fn gather(memory: &mut Memory, slices: &[Slice], into: &mut [u8]) -> Result<(), 
     Ok(())
 }
 
-/// The bytes from `first`, `count` of them, of a list that is long enough.
+/// `count` bytes from `first` on, which must be within the list.
 fn cut(slices: &[Slice], first: u32, count: u32) -> Vec<Slice> {
     let mut parts = Vec::new();
     let (mut skip, mut left) = (first, count);

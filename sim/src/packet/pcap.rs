@@ -1,4 +1,4 @@
-//! A file of all packets, for Wireshark and its like.
+//! A capture file of all packets, for Wireshark and similar tools.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -9,12 +9,12 @@ use parking_lot::Mutex;
 
 use crate::time::Time;
 
-/// A file of packets in the format pcap, with nanoseconds, of which each packet begins with its IP header
-/// (`LINKTYPE_RAW`). Wireshark and tshark dissect RoCEv2 in it. Copies write to the same file. What holds it, less than
-/// 10 KB, stays until the process ends.
+/// A capture file of packets in the pcap format, with nanoseconds. Each packet begins with its IP
+/// header (`LINKTYPE_RAW`). Wireshark and tshark dissect RoCEv2 in it. Copies of the value write to
+/// the same file. Its state, less than 10 KB, stays until the process ends.
 ///
-/// A device sends each packet once; what faults do to it on its way is not in the file. The times are those of the
-/// simulation, which begin at 0.
+/// A device sends each packet once. The effects of faults on its way are not in the file. Times are
+/// those of the simulation, which begin at 0.
 ///
 /// ```
 /// use verbs_api::Verbs;
@@ -35,7 +35,7 @@ enum State {
     Finished,
 }
 
-/// The longest packet of IP.
+/// The longest IP packet.
 const LONGEST: u32 = 65_535;
 /// Packets begin with the IP header.
 const LINKTYPE_RAW: u32 = 101;
@@ -43,7 +43,7 @@ const LINKTYPE_RAW: u32 = 101;
 const MAGIC: u32 = 0xa1b2_3c4d;
 
 impl Pcap {
-    /// Begins a file.
+    /// Begins a file with its header.
     ///
     /// # Errors
     /// If its header cannot be written.
@@ -52,7 +52,7 @@ impl Pcap {
         Ok(Self::open(to))
     }
 
-    /// Begins a file if it is not there or empty, for [`resume`](Self::resume).
+    /// Writes the header if the file does not exist or is empty, for [`resume`](Self::resume).
     ///
     /// # Errors
     /// If it cannot be written.
@@ -64,8 +64,8 @@ impl Pcap {
         }
     }
 
-    /// Goes on with a file that has been [prepared](Self::prepare), or that another process has begun. Several processes may
-    /// append to one file: each buffer of a writer is written as a whole, and has whole packets.
+    /// Continues a file that was [prepared](Self::prepare), or that another process began. Several
+    /// processes may append to one file: each write consists of whole packets.
     pub fn resume(to: impl Write + Send + 'static) -> Self {
         Self::open(to)
     }
@@ -76,10 +76,10 @@ impl Pcap {
         Self(Box::leak(Box::new(Mutex::new(state))))
     }
 
-    /// Ends the file, and closes it. Packets that are sent later are not written.
+    /// Ends and closes the file. Later packets are not written.
     ///
     /// # Errors
-    /// The first that there was. Nothing was written after it.
+    /// The first error of a write. Nothing was written after it.
     pub fn finish(self) -> io::Result<()> {
         match mem::replace(&mut *self.0.lock(), State::Finished) {
             State::Open(mut to) => to.flush(),
@@ -99,11 +99,11 @@ impl Pcap {
 }
 
 fn header() -> Vec<u8> {
-    // Version 2.4, no offset of the time zone, no accuracy.
+    // Version 2.4, no time zone offset, no accuracy.
     words([MAGIC, 2 | 4 << 16, 0, 0, LONGEST, LINKTYPE_RAW])
 }
 
-/// In one piece, so that packets of several processes do not mix.
+/// Writes a record in one piece, so that packets of several processes do not mix.
 fn write(to: &mut impl Write, at: Time, packet: &[u8]) -> io::Result<()> {
     let at = at.since_start();
     let length = packet.len() as u32;

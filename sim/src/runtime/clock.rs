@@ -1,8 +1,8 @@
-//! The clock of the machine, and the ends of waits of threads.
+//! The clock of the machine, and the deadlines of threads that wait.
 //!
 //! This is the only file of the simulator that reads that clock: in
-//! [`Mode::RealTime`](crate::Mode::RealTime), and for waits in [`Mode::Inline`](crate::Mode::Inline);
-//! otherwise time is virtual.
+//! [`Mode::RealTime`](crate::Mode::RealTime), and for waits in
+//! [`Mode::Inline`](crate::Mode::Inline). In all other cases time is virtual.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard};
 use crate::time::Time;
 
-/// The clock of the machine, and an alarm for the thread that lets timers fire.
+/// The clock of the machine, and an alarm for the timer thread.
 #[derive(Debug)]
 pub(crate) struct RealClock {
     start: Instant,
-    /// When that thread wakes up next, in nanoseconds from the start.
+    /// When the timer thread wakes up next, in nanoseconds from the start.
     alarm: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
@@ -22,14 +22,14 @@ pub(crate) struct RealClock {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The thread is to end.
+    /// The timer thread is to end.
     ended: bool,
 }
 
 const NEVER: u64 = u64::MAX;
 
 impl RealClock {
-    /// Its time starts now.
+    /// Starts a clock whose time is 0 now.
     pub(crate) fn start() -> Self {
         Self {
             start: Instant::now(),
@@ -44,10 +44,12 @@ impl RealClock {
         Time::from_nanos(u64::try_from(nanos).unwrap_or(NEVER))
     }
 
-    /// Something is due at this time.
+    /// Sets the alarm, unless it is sooner already.
     pub(crate) fn expect(&self, due: Time) {
         let due = due.as_nanos();
         if due < self.alarm.load(Ordering::Relaxed) {
+            // The timer thread reads the alarm under this lock before it sleeps, so it cannot miss
+            // the change.
             let _state = self.state.lock();
             if self.alarm.fetch_min(due, Ordering::Relaxed) > due {
                 self.changed.notify_all();
@@ -55,7 +57,7 @@ impl RealClock {
         }
     }
 
-    /// Waits for a change, but no longer than until `end`.
+    /// Waits for a change, until `end` at most.
     fn wait(&self, state: &mut MutexGuard<'_, State>, end: Time) {
         let end = self.start.checked_add(end.since_start());
         end.map_or(Deadline::Never, Deadline::Machine)
@@ -70,7 +72,8 @@ impl RealClock {
         }
     }
 
-    /// Lets timers `fire` when they are due, until the end. That says when to look again.
+    /// Calls `fire` when timers are due, until the clock ends. `fire` returns when to call it
+    /// again.
     pub(crate) fn run(&self, fire: impl Fn() -> Option<Time>) {
         let mut state = self.state.lock();
         while !state.ended {
@@ -80,14 +83,14 @@ impl RealClock {
                 continue;
             }
             self.alarm.store(NEVER, Ordering::Relaxed);
-            // What is set from now on is expected anew.
+            // `fire` returns a time only for timers that are set by then; later ones set the alarm.
             if let Some(next) = MutexGuard::unlocked(&mut state, &fire) {
                 self.alarm.fetch_min(next.as_nanos(), Ordering::Relaxed);
             }
         }
     }
 
-    /// The thread that lets timers fire is to end.
+    /// Ends the timer thread.
     pub(crate) fn end(&self) {
         self.state.lock().ended = true;
         self.changed.notify_all();
@@ -97,16 +100,16 @@ impl RealClock {
 /// When the wait of a thread is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Deadline {
-    /// Never, or too far away to be said.
+    /// Never, or at a time that `Instant` cannot express.
     Never,
     /// By the clock of the machine.
     Machine(Instant),
-    /// By the clock of the simulation: under a model checker there is no other.
+    /// By the clock of the simulation: a model checker has no other.
     Simulation(Time),
 }
 
 impl Deadline {
-    /// In so long a time; `now` is that of the simulation.
+    /// The deadline `time` from now. `now` is the time of the simulation.
     pub(crate) fn after(time: Duration, now: Time) -> Self {
         if CHECKED {
             return Self::Simulation(now.after(time));
@@ -115,7 +118,7 @@ impl Deadline {
         end.map_or(Self::Never, Self::Machine)
     }
 
-    /// Whether it is over.
+    /// Whether the deadline has passed.
     pub(crate) fn is_over(self, now: Time) -> bool {
         match self {
             Self::Never => false,
@@ -124,12 +127,12 @@ impl Deadline {
         }
     }
 
-    /// Whether it comes without another thread.
+    /// Whether the deadline passes without the work of another thread.
     pub(crate) fn comes_alone(self) -> bool {
         matches!(self, Self::Machine(_))
     }
 
-    /// Waits for news, but no longer than until then.
+    /// Waits for news, until the deadline at most.
     pub(crate) fn wait<T>(self, news: &Condvar, guard: &mut MutexGuard<'_, T>) {
         match self {
             Self::Machine(end) => {

@@ -1,30 +1,30 @@
-//! Polls in vain: a thread that finds nothing again and again lets others work.
+//! Empty polls: a thread that keeps finding nothing lets other threads run.
 
 use std::cell::Cell;
 use std::thread::LocalKey;
 
 thread_local! {
-    /// How many in a row this thread has made.
+    /// Consecutive empty polls of this thread.
     static IN_VAIN: Cell<u32> = const { Cell::new(0) };
 }
 
-/// So many in a row are soon over.
+/// Empty polls before other threads get a turn.
 const PATIENCE: u32 = 16;
-/// After that, every so often a thread looks for what has come from elsewhere.
+/// Empty polls between reads of the sockets, after `PATIENCE` of them.
 const PAUSE: u32 = 4;
 
-/// What it is time for.
+/// What a thread does after an empty poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// To poll again.
+    /// Poll again.
     Own,
-    /// To look for what has come from elsewhere.
+    /// Read the sockets.
     Look,
-    /// To look, and if nothing has come, to let other threads run.
+    /// Read the sockets, and yield to other threads if no packet arrived.
     Others,
 }
 
-/// A poll found nothing.
+/// Counts an empty poll.
 #[inline]
 pub(crate) fn polled_in_vain() -> Turn {
     let count = change(|count| match count + 1 {
@@ -38,7 +38,7 @@ pub(crate) fn polled_in_vain() -> Turn {
     }
 }
 
-/// A poll found something.
+/// Ends a row of empty polls.
 #[inline]
 pub(crate) fn polled() {
     change(|_| 0);
@@ -46,7 +46,7 @@ pub(crate) fn polled() {
 
 #[inline]
 fn change(next: impl FnOnce(u32) -> u32) -> u32 {
-    // In a thread that ends there is no count any more.
+    // The count of a thread that is ending may be destroyed already.
     let changed = LocalKey::try_with(&IN_VAIN, |count| {
         count.set(next(count.get()));
         count.get()

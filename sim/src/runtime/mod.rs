@@ -1,4 +1,5 @@
-//! What lets threads use a fabric: its lock, waiting, the machine's clock, and the thread that fires timers.
+//! Everything that lets threads share a fabric: its lock, waits, the machine's clock, and the timer
+//! thread.
 
 pub(crate) mod clock;
 pub(crate) mod idle;

@@ -1,20 +1,20 @@
-//! The threads of a simulation: who takes part, who sleeps, and whose turn it was.
+//! The threads of a simulation: which take part, which sleep, and which made each trace record.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::sync::thread;
 
-/// Who takes part, and who of them sleeps.
+/// Which threads take part, and which of them sleep.
 ///
-/// A lock of std, not of the facade, so that it is no step of its own for a checker: whichever of
-/// the last two threads stops first, the other one closes the simulation.
+/// The lock is of std, not of the facade, so that a model checker does not see it as a step.
+/// Whichever of the last two threads stops first, the other one closes the simulation.
 #[derive(Debug)]
 pub(crate) struct Roster(Mutex<Counts>);
 
 #[derive(Debug)]
 struct Counts {
     threads: u32,
-    /// Threads that sleep and have not been woken, by node, and of all.
+    /// Threads that sleep and have not been woken: for each node, and in all.
     asleep: Vec<u32>,
     all_asleep: u32,
 }
@@ -35,7 +35,8 @@ impl Roster {
         }))
     }
 
-    /// A thread goes to sleep until there is news of this node; whether none is awake now.
+    /// Notes that a thread sleeps until there is news of this node. Returns whether no thread is
+    /// awake.
     pub(crate) fn sleeps(&self, node: usize) -> bool {
         let mut counts = self.lock();
         counts.asleep[node] += 1;
@@ -43,18 +44,18 @@ impl Roster {
         counts.all_sleep()
     }
 
-    /// Those who sleep until there is news of this node are woken.
+    /// Notes that the threads that sleep until there is news of this node are woken.
     pub(crate) fn woken(&self, node: usize) {
         let mut counts = self.lock();
         counts.all_asleep -= std::mem::take(&mut counts.asleep[node]);
     }
 
-    /// One more thread takes part.
+    /// Adds a thread.
     pub(crate) fn enter(&self) {
         self.lock().threads += 1;
     }
 
-    /// One less; whether none is awake now.
+    /// Removes a thread. Returns whether no thread is awake.
     pub(crate) fn leave(&self) -> bool {
         let mut counts = self.lock();
         counts.threads -= 1;
@@ -66,21 +67,21 @@ impl Roster {
     }
 }
 
-/// Whose turn it was.
+/// The turns of threads, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Mutex<Vec<Turn>>);
 
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) thread: String,
-    /// From which record of the trace on the thread made the records.
+    /// The index of the trace record from which on the thread made the records.
     pub(crate) start: usize,
-    /// It made none, but said this.
+    /// A note by the thread instead of records.
     pub(crate) note: Option<String>,
 }
 
 impl Turns {
-    /// The thread that calls this makes the records from here on.
+    /// Notes that the calling thread makes the records from index `start` on.
     pub(crate) fn begin(&self, start: usize) {
         self.push(start, None);
     }
@@ -100,7 +101,7 @@ impl Turns {
     }
 }
 
-/// What a panic leaves behind is whole: every change is a single one.
+/// A panic leaves the counts consistent, because every change is a single one.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

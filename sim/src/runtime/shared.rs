@@ -1,8 +1,8 @@
-//! The shell around the fabric: its lock, and waiting.
+//! The runtime: the lock around the fabric, and waits.
 //!
-//! There is one lock, taken once a verb. What a verb causes on other nodes happens under it, so
-//! that each verb is one step that no other thread can see half of, whatever the number of threads;
-//! and there is no second lock to take in the wrong order.
+//! There is one lock, taken once per verb. All effects of a verb on other nodes happen under it. So
+//! each verb is one step, and no other thread can see half of it. There is also no second lock that
+//! could be taken in the wrong order.
 
 use std::sync::{Arc, OnceLock};
 
@@ -30,22 +30,23 @@ use crate::verbs::watch::Watch;
 pub(crate) struct Runtime {
     pub(crate) config: SimConfig,
     pub(crate) fabric: Mutex<Fabric>,
-    /// One a node, and one for the connection manager, for threads that wait for something to happen there. Notified with the lock
-    /// held, so that no thread is between its look and its wait.
+    /// One for each node and one for the connection manager, for threads that wait for news there.
+    /// They are notified with the lock held, so no thread misses news between its check and its
+    /// wait.
     news: Vec<Condvar>,
-    /// The CQs that polling finds nothing in, if nobody has to know that they were polled.
+    /// The CQs that polling finds empty, if polls need not be observed.
     empty: Option<Arc<EmptyCqs>>,
-    /// The threads that take part, where somebody says who they are.
+    /// The threads that take part, if the program registers them.
     pub(crate) roster: Roster,
-    /// Whose turn it was, where that is traced.
+    /// The turns of threads, if they are traced.
     pub(crate) turns: Option<Turns>,
-    /// The one thread of stepped mode.
+    /// The only thread of stepped mode.
     owner: OnceLock<ThreadId>,
-    /// Who is told of each mistake.
+    /// The callback for new mistakes.
     pub(crate) watch: OnceLock<Watch>,
-    /// The clock of the machine, where that counts.
+    /// The clock of the machine, in real time.
     pub(crate) clock: Option<RealClock>,
-    /// Where other processes are reached, on a network.
+    /// The sockets to other processes, on a network.
     pub(crate) sockets: Option<Sockets>,
 }
 
@@ -96,14 +97,14 @@ impl Runtime {
         ))
     }
 
-    /// Whether polling a CQ does nothing but to find nothing: seen without the lock.
+    /// Whether a poll of the CQ would only find that it is empty. Takes no lock.
     #[inline]
     pub(crate) fn is_empty(&self, cq: Cq) -> bool {
         let empty = self.empty.as_ref();
         empty.is_some_and(|empty| empty.contains(cq))
     }
 
-    /// The number of the node that a context is of.
+    /// The number of a context's node.
     pub(crate) fn node_of(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
         let node = node_of(context);
         if node < self.config.nodes {
@@ -112,14 +113,15 @@ impl Runtime {
         Err(bad_handle(verb, object, BadHandle::Foreign))
     }
 
-    /// Does something with the fabric, and wakes those who wait for what came of it. With the guard
-    /// in hand it may [`wait`](Self::wait).
+    /// Works on the fabric, and wakes the threads that wait for its effects. With the guard, `run`
+    /// may [`wait`](Self::wait).
     #[track_caller]
     pub(crate) fn with<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
         self.with_time(true, run)
     }
 
-    /// The same for a verb. The clock is not read where nothing depends on it but the trace.
+    /// Works on the fabric for a verb, and wakes the threads that wait for its effects. It does not
+    /// read the clock if only the trace depends on the time.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn call<R>(
@@ -141,7 +143,7 @@ impl Runtime {
         needs_time: bool,
         run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R,
     ) -> R {
-        // It may take long.
+        // Finding the call site may take long, so it happens without the lock.
         let site = Site::of_program();
         let mut fabric = self.fabric.lock();
         if needs_time || fabric.recorder.is_traced() {
@@ -151,6 +153,7 @@ impl Runtime {
         fabric.site = Some(site);
         let result = run(&mut fabric);
         self.wake(&mut fabric);
+        // The callback may use the simulator, so it runs without the lock.
         if let Some(watch) = self.watch.get() {
             let fresh = watch.take(&mut fabric);
             self.unlock(fabric);
@@ -193,7 +196,7 @@ impl Runtime {
         }
     }
 
-    /// A poll found nothing. From time to time, where time is real, others get a turn.
+    /// Counts an empty poll. In real time, other threads get a turn from time to time.
     pub(crate) fn polled_in_vain(&self) {
         if self.clock.is_some() {
             match idle::polled_in_vain() {
@@ -203,7 +206,8 @@ impl Runtime {
         }
     }
 
-    /// Takes what has come from other processes, if something can; else it is perhaps others' turn.
+    /// Reads the packets of other processes, if any can arrive. Otherwise it may yield to other
+    /// threads.
     #[cold]
     pub(crate) fn yield_or_poll(&self, turn: Turn) {
         if self.poll_sockets() {
@@ -214,7 +218,7 @@ impl Runtime {
         }
     }
 
-    /// As [`with`](Self::with), for what every waiting thread wants to know of.
+    /// Works on the fabric and wakes every waiting thread: see [`with`](Self::with).
     pub(crate) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
         self.with(|fabric| {
             let result = run(fabric);
@@ -228,7 +232,8 @@ impl Runtime {
     /// Closes a simulation in which every thread sleeps.
     ///
     /// # Panics
-    /// If one of them should have been woken: a mistake of the simulator that closing would hide.
+    /// If one of the threads should have been woken. Closing would hide this defect of the
+    /// simulator.
     pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
         for node in 0..self.config.nodes {
             let missed = fabric.node(node).device.cqs.waited_for_and_queued();
@@ -245,7 +250,7 @@ impl Runtime {
         self.close(fabric);
     }
 
-    /// No more work will come: whoever waits is told so.
+    /// Closes the simulation: no more work will come, and every wait returns.
     pub(crate) fn close(&self, fabric: &mut Fabric) {
         fabric.close();
         for node in 0..self.news.len() {
@@ -254,7 +259,7 @@ impl Runtime {
     }
 
     fn notify(&self, node: usize) {
-        // The one thread there is does not sleep, and to wake others is a call of the system.
+        // The only thread does not sleep, and waking others takes a system call.
         if self.config.mode == Mode::Stepped {
             return;
         }
@@ -262,7 +267,7 @@ impl Runtime {
         self.news[node].notify_all();
     }
 
-    /// Runs until nothing is under way and no timer runs; false if the horizon came first.
+    /// Runs until nothing is in flight and no timer runs. Returns false at the horizon.
     pub(crate) fn settle(&self) -> bool {
         let Some(clock) = &self.clock else {
             return self.with_all(Fabric::settle);
@@ -281,7 +286,7 @@ impl Runtime {
         }
     }
 
-    /// Tries until it is done, an error comes, or the wait is over.
+    /// Repeats `attempt` on a node until it succeeds, fails, or the wait is over.
     pub(crate) fn wait<R>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
@@ -291,20 +296,17 @@ impl Runtime {
         wait_for: WaitFor,
         mut attempt: impl FnMut(&mut Node) -> Result<R>,
     ) -> Result<R> {
-        self.wait_for(
-            fabric,
-            node,
-            verb,
-            wait,
-            wait_for,
-            |fabric| match keeps_paths(verb) {
-                true => fabric.work_quietly(node, &mut attempt),
-                false => fabric.work(node, &mut attempt),
-            },
-        )
+        self.wait_for(fabric, node, verb, wait, wait_for, |fabric| {
+            if keeps_paths(verb) {
+                fabric.work_quietly(node, &mut attempt)
+            } else {
+                fabric.work(node, &mut attempt)
+            }
+        })
     }
 
-    /// As above, for news of a node, or of the connection manager behind all nodes.
+    /// Repeats `attempt` until it succeeds, fails, or the wait is over. `place` is the node whose
+    /// news wake the thread, or the number of nodes for the connection manager.
     pub(crate) fn wait_for<R>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
@@ -335,9 +337,10 @@ impl Runtime {
                 Mode::Stepped => {
                     let limit = end_of(wait, start);
                     let horizon = limit.unwrap_or_else(|| start.after(self.config.horizon));
-                    // There is no other thread that could acknowledge.
+                    // Only another thread could acknowledge, and stepped mode has none.
                     let hopeless = wait_for.needs_other_thread();
                     if !hopeless && fabric.step(horizon) {
+                        // A step has happened, perhaps the one that the wait is for.
                         continue;
                     }
                     if let Some(limit) = limit {
@@ -358,7 +361,7 @@ impl Runtime {
                     if fabric.is_closed() {
                         return Err(self.stalled(fabric, place, verb, wait_for));
                     }
-                    // While the lock was released, what the wait is for may have come.
+                    // The lock was released, so the condition may hold by now.
                     if self.exchange_packets(fabric, &mut polls) {
                         continue;
                     }
@@ -368,7 +371,7 @@ impl Runtime {
         }
     }
 
-    /// Lets other threads go on until something happens at the node, or the wait is over.
+    /// Sleeps until there is news of the node, or the wait is over.
     fn sleep(&self, fabric: &mut MutexGuard<'_, Fabric>, waiting: Waiting, deadline: Deadline) {
         let Waiting {
             place: index,
@@ -395,7 +398,7 @@ impl Runtime {
         let news = &self.news[index as usize];
         let needs_others = self.config.mode == Mode::Inline && !deadline.comes_alone();
         if needs_others && self.roster.sleeps(index as usize) {
-            // This was the last thread that could have gone on.
+            // This was the last thread that could have made progress.
             self.close_idle(fabric);
         } else {
             deadline.wait(news, fabric);
@@ -419,8 +422,8 @@ impl Runtime {
     }
 }
 
-/// When a wait is over. Out of line: else it is computed ahead, from a time that other waits have not,
-/// and checkers of a program's memory take offence at that.
+/// When a wait is over. Not inlined: otherwise the compiler computes it early, from a time that
+/// other waits do not have, and memory checkers report the uninitialized read.
 #[inline(never)]
 fn end_of(wait: Wait, start: Time) -> Option<Time> {
     match wait {
@@ -429,7 +432,7 @@ fn end_of(wait: Wait, start: Time) -> Option<Time> {
     }
 }
 
-/// How things stand for a wait, but for the timers.
+/// A report of a stalled wait, without the timers.
 fn stall(fabric: &Fabric, place: u32, wait_for: WaitFor) -> Stall {
     let channel = match wait_for {
         WaitFor::Event(channel) | WaitFor::Edge(channel) => Some(channel),

@@ -1,11 +1,11 @@
-//! The thread that lets timers fire, where the time is that of the machine.
+//! The timer thread: it fires timers, if time is that of the machine.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use super::shared::Runtime;
 
-/// The thread that lets timers fire. It ends when this is dropped.
+/// The timer thread. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TimerThread {
     runtime: Arc<Runtime>,
@@ -13,10 +13,10 @@ pub(crate) struct TimerThread {
 }
 
 impl TimerThread {
-    /// Starts it, where the time is that of the machine.
+    /// Starts the thread, in real time.
     ///
     /// # Panics
-    /// If the system can start no thread.
+    /// If the system cannot start a thread.
     pub(crate) fn start(runtime: &Arc<Runtime>) -> Option<Self> {
         runtime.clock.as_ref()?;
         let of_thread = runtime.clone();
@@ -45,7 +45,7 @@ impl Drop for TimerThread {
             clock.end();
         }
         if let Some(thread) = self.thread.take() {
-            // A panic there has been reported where it happened.
+            // The thread has already reported its panic.
             let _ = thread.join();
         }
     }

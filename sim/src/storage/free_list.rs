@@ -1,13 +1,13 @@
-//! Places that many queues have in turn: a queue that is empty has none.
+//! A free list of slots that queues borrow: an empty queue has no slots.
 //!
-//! So queues need no memory while they are idle, none is asked for while they are in use, and the places that are
-//! lent next are those that were used last, which are in the processor's caches.
+//! So idle queues need no memory, and busy queues do not allocate. The slots borrowed next are
+//! those used last, which are in the processor's caches.
 
-/// Places that no queue has now, by how many are in a row.
+/// Unused rows of slots, by their size.
 #[derive(Debug)]
 pub(crate) struct FreeList<T> {
     least: Vec<Vec<T>>,
-    /// Twice as many, and so on.
+    /// Rows of twice the size, four times the size, and so on.
     more: Vec<Vec<Vec<T>>>,
 }
 
@@ -20,7 +20,7 @@ impl<T> Default for FreeList<T> {
     }
 }
 
-/// A clone has no places of its own yet.
+/// A clone has no slots yet.
 impl<T> Clone for FreeList<T> {
     fn clone(&self) -> Self {
         Self::default()
@@ -28,12 +28,13 @@ impl<T> Clone for FreeList<T> {
 }
 
 impl<T: Default> FreeList<T> {
-    /// Places that are lent in a row: so many, or a power of two times as many.
+    /// Slots of the smallest row. Other rows are a power of two times as large.
     pub(crate) const LEAST: usize = 4;
-    /// So many rows of the least are kept at most, and of others half as many; the rest goes back to the allocator.
+    /// The limit of unused rows of the smallest size. Each next size has half the limit. Further
+    /// rows are returned to the allocator.
     const MOST: usize = 1 << 12;
 
-    /// A row of the least places. They are as those who used them before left them.
+    /// Takes a row of the smallest size. Its slots have the contents that their last users left.
     #[inline(always)]
     pub(crate) fn take_least(&mut self) -> Vec<T> {
         match self.least.pop() {
@@ -42,14 +43,14 @@ impl<T: Default> FreeList<T> {
         }
     }
 
-    /// As above, so many: a power of two times the least.
+    /// Takes a row of `count` slots: a power of two times the smallest size.
     #[inline(never)]
     pub(crate) fn take(&mut self, count: usize) -> Vec<T> {
         let kept = self.more.get_mut(Self::size(count)).and_then(Vec::pop);
         kept.unwrap_or_else(|| Self::make(count))
     }
 
-    /// Takes places back that were lent.
+    /// Puts a row back.
     #[inline(always)]
     pub(crate) fn take_back(&mut self, places: Vec<T>) {
         match places.len() {
@@ -73,7 +74,7 @@ impl<T: Default> FreeList<T> {
         }
     }
 
-    /// The number of a size above the least.
+    /// The index in `more` of a size.
     fn size(count: usize) -> usize {
         (count / Self::LEAST).ilog2() as usize - 1
     }

@@ -1,20 +1,20 @@
-//! A queue for what is too large to be moved: it is written, read and dropped in its place, and the
-//! place is used again.
+//! A queue for elements that are too large to be moved. They are written, read and dropped in
+//! place, and their slots are reused.
 
 use std::{fmt, mem};
 
 use super::free_list::FreeList;
 
-/// A queue in a ring of places. It only grows, unless it gives its places back.
+/// A queue in a ring of slots. It only grows, unless it returns its slots to a free list.
 pub(crate) struct Ring<T> {
-    /// None, or a power of two.
+    /// Empty, or a power of two.
     places: Vec<T>,
-    /// The place of the oldest.
+    /// The slot of the oldest element.
     first: usize,
     len: usize,
 }
 
-/// Of the queue, not of places that nothing is in.
+/// Clones the elements, not the contents of unused slots.
 impl<T: Clone + Default> Clone for Ring<T> {
     fn clone(&self) -> Self {
         let mut places: Vec<T> = self.iter().cloned().collect();
@@ -49,16 +49,20 @@ impl<T> Ring<T> {
         (self.first + offset) & self.places.len().wrapping_sub(1)
     }
 
-    /// The one that stands so far behind the oldest.
+    /// The element `offset` places after the oldest.
     #[inline(always)]
     pub(crate) fn get(&self, offset: usize) -> Option<&T> {
-        match offset < self.len {
-            true => self.places.get(self.place(offset)),
-            false => None,
+        if offset < self.len {
+            self.places.get(self.place(offset))
+        } else {
+            None
         }
     }
 
-    /// As above, of one that is there; panics otherwise.
+    /// The element `offset` places after the oldest.
+    ///
+    /// # Panics
+    /// If there is no such element.
     #[inline]
     pub(crate) fn at_mut(&mut self, offset: usize) -> &mut T {
         assert!(offset < self.len, "it is in the queue");
@@ -66,12 +70,12 @@ impl<T> Ring<T> {
         &mut self.places[place]
     }
 
-    /// All from one on that stands so far behind the oldest.
+    /// All elements from `from` places after the oldest on.
     pub(crate) fn range(&self, from: usize) -> impl DoubleEndedIterator<Item = &T> {
         (from..self.len).filter_map(|offset| self.get(offset))
     }
 
-    /// All, oldest first.
+    /// All elements, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.range(0)
     }
@@ -88,13 +92,13 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T: Default> Ring<T> {
-    /// The oldest.
+    /// The oldest element.
     #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
         self.get(0)
     }
 
-    /// A new place at the end, as the one who used it before left it.
+    /// A new slot at the end, with the contents that its last user left.
     #[inline(always)]
     pub(crate) fn push(&mut self) -> &mut T {
         if self.len == self.places.len() {
@@ -103,12 +107,13 @@ impl<T: Default> Ring<T> {
         self.push_into_room()
     }
 
-    /// As above, where places are lent.
+    /// A new slot at the end, with the contents that its last user left. Slots come from a free
+    /// list.
     #[inline(always)]
     pub(crate) fn push_lent(&mut self, free: &mut FreeList<T>) -> &mut T {
         if self.len == self.places.len() {
             match self.len {
-                // An empty one has nothing to drop.
+                // An empty vector has nothing to drop.
                 0 => mem::forget(mem::replace(&mut self.places, free.take_least())),
                 _ => self.exchange(free),
             }
@@ -123,7 +128,7 @@ impl<T: Default> Ring<T> {
         &mut self.places[place]
     }
 
-    /// Gives lent places back once there is nothing in them.
+    /// Returns the slots to the free list, once the queue is empty.
     #[inline(always)]
     pub(crate) fn give_back(&mut self, free: &mut FreeList<T>) {
         if self.len == 0 {
@@ -132,7 +137,7 @@ impl<T: Default> Ring<T> {
         }
     }
 
-    /// The oldest is not in the queue any more: its place, still as it was.
+    /// Removes the oldest element. Returns its slot, still with the element.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<&mut T> {
         if self.len == 0 {
@@ -144,19 +149,19 @@ impl<T: Default> Ring<T> {
         Some(&mut self.places[place])
     }
 
-    /// The newest.
+    /// The newest element.
     pub(crate) fn back(&self) -> Option<&T> {
         self.get(self.len.checked_sub(1)?)
     }
 
-    /// As [`pop`](Self::pop), of the newest.
+    /// Removes the newest element. Returns its slot, still with the element.
     pub(crate) fn pop_back(&mut self) -> Option<&mut T> {
         self.len = self.len.checked_sub(1)?;
         let place = self.place(self.len);
         Some(&mut self.places[place])
     }
 
-    /// Moves all of another queue to the end of this one.
+    /// Moves all elements of another queue to the end of this one.
     #[inline(never)]
     pub(crate) fn append(&mut self, from: &mut Self) {
         while let Some(moved) = from.pop() {
@@ -172,7 +177,7 @@ impl<T: Default> Ring<T> {
         self.places.resize_with(count, T::default);
     }
 
-    /// Exchanges full places for more.
+    /// Exchanges a full row of slots for a larger one.
     #[inline(never)]
     fn exchange(&mut self, free: &mut FreeList<T>) {
         let mut more = free.take(2 * self.places.len());
@@ -193,7 +198,7 @@ mod tests {
     use super::*;
     use crate::rng::{Purpose, Random};
 
-    /// Whatever is pushed, popped and appended: it is the queue of the standard library.
+    /// After any pushes, pops and appends, it equals the standard library's queue.
     #[test]
     fn a_ring_is_a_queue() {
         let mut random = Random::new(1, Purpose::Node, 0);

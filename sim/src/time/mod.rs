@@ -1,4 +1,4 @@
-//! Time as the core sees it: nanoseconds since the start, given as an argument.
+//! Time in the core: nanoseconds since the start, passed as an argument.
 
 mod timers;
 
@@ -6,7 +6,7 @@ pub(crate) use timers::Timers;
 
 use core::time::Duration;
 
-/// Nanoseconds since the start of the laboratory's clock.
+/// Nanoseconds since the start of the simulation's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Time(u64);
 
@@ -17,7 +17,7 @@ impl Time {
     /// The end.
     pub(crate) const MAX: Self = Self(u64::MAX);
 
-    /// So many nanoseconds after the start.
+    /// The time `nanos` nanoseconds after the start.
     pub(crate) const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -32,7 +32,7 @@ impl Time {
         Duration::from_nanos(self.0)
     }
 
-    /// Later by `by`; the end of time if that is too far.
+    /// The time `by` later, or the end of time if that is too far.
     #[must_use]
     pub(crate) fn after(self, by: Duration) -> Self {
         Self(
@@ -42,7 +42,7 @@ impl Time {
     }
 }
 
-/// The sooner of two times that there may not be.
+/// The sooner of two optional times.
 pub(crate) fn sooner(a: Option<Time>, b: Option<Time>) -> Option<Time> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

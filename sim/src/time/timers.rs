@@ -1,8 +1,7 @@
-//! Deadlines of numbered things: at most one each.
+//! Deadlines of numbered things, at most one for each.
 //!
-//! Most timers are set and stopped again long before they would fire. Setting and stopping one
-//! therefore only writes its deadline in place; the queue behind is put right when the earliest is
-//! asked for.
+//! Most timers are set and stopped again long before they would fire. So setting and stopping only
+//! write the deadline in place. The queue is corrected when the earliest deadline is needed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,10 +12,10 @@ use super::Time;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
     timers: Vec<Timer>,
-    /// For each timer that runs there is an entry at its deadline or before it. Entries that are
-    /// not the one the timer knows of mean nothing any more.
+    /// Each running timer has an entry at its deadline or before it. Entries that differ from the
+    /// timer's `queued` are stale.
     queue: BinaryHeap<Reverse<(Time, u32)>>,
-    /// An entry has come before all others.
+    /// The earliest entry has become sooner.
     sooner: bool,
 }
 
@@ -64,18 +63,18 @@ impl Timers {
         self.queue.push(Reverse((at, number)));
     }
 
-    /// No timer fires before this time, though perhaps none at it.
+    /// A time before which no timer fires, though perhaps none fires at it.
     pub(crate) fn earliest(&self) -> Option<Time> {
         self.queue.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Whether since the last call that has become sooner.
+    /// Takes the note that the earliest entry has become sooner.
     #[inline]
     pub(crate) fn take_sooner(&mut self) -> bool {
         std::mem::take(&mut self.sooner)
     }
 
-    /// The timer that fires first; of several at one time, the one of the least number.
+    /// The timer that fires first. At equal times, the one with the least number.
     pub(crate) fn first(&mut self) -> Option<(Time, u32)> {
         loop {
             let Reverse((at, number)) = *self.queue.peek()?;
@@ -84,6 +83,7 @@ impl Timers {
             if timer.deadline == Some(at) {
                 return Some((at, number));
             }
+            // The entry is stale, or the timer was moved to a later time.
             self.queue.pop();
             if is_known {
                 timer.queued = timer.deadline;
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::rng::{Purpose, Random};
 
-    /// Whatever is set, moved and stopped, the first is the first of those that run.
+    /// After any calls, the first timer is the first of those that run.
     #[test]
     fn timers_fire_in_the_order_of_their_deadlines() {
         let mut random = Random::new(1, Purpose::Node, 0);
@@ -148,7 +148,8 @@ mod tests {
         assert_eq!(timers.running().len(), model.len());
     }
 
-    /// Who is told when the earliest has become sooner, and looks at the first when it is due, misses none.
+    /// A caller that learns when the earliest time becomes sooner, and asks for the first timer
+    /// when it is due, misses none.
     #[test]
     fn no_timer_fires_before_the_earliest() {
         let mut random = Random::new(2, Purpose::Node, 0);
@@ -184,7 +185,7 @@ mod tests {
         );
     }
 
-    /// What makes posting cheap: a timer that is set and stopped over and over at one time.
+    /// A timer that is set and stopped repeatedly at one time stays cheap.
     #[test]
     fn a_timer_that_never_fires_is_queued_once() {
         let mut timers = Timers::default();

@@ -1,5 +1,5 @@
-//! How the call of a verb runs: on the node of its handle, under the lock, refused where a fault rule says so,
-//! and in the trace.
+//! How a call of a verb runs: on the node of its handle, under the lock, with fault rules and the
+//! trace.
 
 use std::fmt::Display;
 #[cfg(feature = "fd")]
@@ -25,7 +25,7 @@ use crate::node::Node;
 use crate::runtime::idle;
 use crate::sync::MutexGuard;
 
-/// An error of a verb, whatever it says beside that.
+/// An error of a verb, with or without further results.
 pub(crate) trait Refusal {
     fn refusal(&self) -> &Error;
 }
@@ -64,7 +64,7 @@ pub(crate) fn note_refused<R, E: Refusal>(
 }
 
 impl Sim {
-    /// The node that a handle is of.
+    /// The node of a handle.
     pub(crate) fn node<H: Handle>(&self, verb: Verb, handle: H) -> Result<u32> {
         self.node_of(verb, H::OBJECT, handle.context())
     }
@@ -74,17 +74,18 @@ impl Sim {
         self.runtime.node_of(verb, object, context)
     }
 
-    /// Refuses a call on a dead device, and one that a fault rule strikes.
+    /// Refuses a call on a dead device, and one that a fault rule lets fail.
     #[inline]
     pub(crate) fn check_call(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
         fabric.node(node).device.base.check_alive(verb)?;
-        match self.is_observed() {
-            true => fabric.strike_call(node, verb),
-            false => Ok(()),
+        if self.is_observed() {
+            fabric.strike_call(node, verb)
+        } else {
+            Ok(())
         }
     }
 
-    /// What is no verb, and only looks.
+    /// Reads from a node without calling a verb.
     #[track_caller]
     pub(crate) fn look<R>(
         &self,
@@ -95,7 +96,7 @@ impl Sim {
         self.runtime.with(|fabric| look(fabric.node(node)))
     }
 
-    /// A verb that only looks.
+    /// Runs a verb that changes nothing.
     #[track_caller]
     pub(crate) fn query<R>(
         &self,
@@ -112,7 +113,7 @@ impl Sim {
         })
     }
 
-    /// Copies bytes in or out. It is in the trace only if that says which thread did it.
+    /// Copies bytes into or out of a region. The trace shows it only if it shows threads.
     #[track_caller]
     pub(crate) fn access(
         &self,
@@ -131,7 +132,7 @@ impl Sim {
         self.call(verb, mr, args, |node| copy(node))
     }
 
-    /// A verb that does something. `args` gives its arguments, for the trace.
+    /// Runs a verb that changes something. `args` formats its arguments for the trace.
     #[track_caller]
     pub(crate) fn call<R: TraceArgs, E: From<Error> + Display + Refusal>(
         &self,
@@ -143,7 +144,8 @@ impl Sim {
         self.call_node(self.node(verb, handle)?, verb, args, work)
     }
 
-    /// As above, of what the device does without its queue pairs.
+    /// Runs a verb that changes the device but no queue pair. `args` formats its arguments for the
+    /// trace.
     #[track_caller]
     pub(crate) fn call_device<R: TraceArgs, E: From<Error> + Display + Refusal>(
         &self,
@@ -166,29 +168,31 @@ impl Sim {
         self.runtime.call(verb, |fabric| {
             self.traced(fabric, node, verb, args, |fabric| {
                 self.check_call(fabric, node, verb)?;
-                match keeps_paths(verb) {
-                    true => fabric.work_quietly(node, work),
-                    false => fabric.work(node, work),
+                if keeps_paths(verb) {
+                    fabric.work_quietly(node, work)
+                } else {
+                    fabric.work(node, work)
                 }
             })
         })
     }
 
-    /// `ibv_post_send`: the first work requests at once, as far as that can be done.
+    /// `ibv_post_send`. The first work requests take the fast path, as far as possible.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn post_sends(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let node = self.node(Verb::PostSend, qp)?;
         self.runtime.with(|fabric| {
             let done = fabric.fast_path().send(node, qp, list);
-            match done == list.len() && done > 0 {
-                true => Ok(()),
-                false => self.post_packets(fabric, node, (qp, list), done),
+            if done == list.len() && done > 0 {
+                Ok(())
+            } else {
+                self.post_packets(fabric, node, (qp, list), done)
             }
         })
     }
 
-    /// As above, of those behind the first so many, which were carried out at once.
+    /// Posts the work requests after the first `done`, which took the fast path.
     #[inline(never)]
     fn post_packets(
         &self,
@@ -207,7 +211,7 @@ impl Sim {
         posted.map_err(|failed| PostError::new(failed.bad_wr + done, failed.error))
     }
 
-    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`: at once, if that can be done.
+    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`. Takes the fast path if possible.
     #[track_caller]
     pub(crate) fn post_batch_of(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
         let verb = Verb::PostBatch;
@@ -224,7 +228,7 @@ impl Sim {
         })
     }
 
-    /// A verb that may wait.
+    /// Runs a verb that may wait.
     #[track_caller]
     pub(crate) fn wait<R: TraceArgs>(
         &self,
@@ -244,7 +248,7 @@ impl Sim {
         })
     }
 
-    /// A duplicate of the descriptor of a queue of events.
+    /// Duplicates the descriptor of a queue of events.
     #[cfg(feature = "fd")]
     #[track_caller]
     pub(crate) fn descriptor(
@@ -264,8 +268,8 @@ impl Sim {
         })
     }
 
-    /// Polls under the lock. Apart from the poll that takes none, so that this one stays small; the
-    /// handle comes in parts, which keeps it in registers there.
+    /// Polls under the lock. It is separate from the poll without the lock, which so stays small.
+    /// The handle is passed in parts, which keeps it in registers there.
     #[inline(never)]
     #[track_caller]
     pub(crate) fn poll(
@@ -279,7 +283,7 @@ impl Sim {
         let verb = Verb::PollCq;
         let node = self.node(verb, cq)?;
         let count = self.runtime.call(verb, |fabric| {
-            // Nobody sees the call: it is not refused, nor in the trace.
+            // No fault rule and no trace observes the call.
             if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
                 let count = fabric.node_mut(node).poll_cq(cq, wc);
                 note_refused(self, fabric, node, &count);
@@ -295,7 +299,7 @@ impl Sim {
                 if !wc.is_empty() {
                     self.make_progress(fabric);
                 }
-                // A poll that finds nothing is in the trace only where threads are.
+                // The trace shows an empty poll only if it shows threads.
                 if !self.runtime.config.trace_threads {
                     return count;
                 }
@@ -310,7 +314,7 @@ impl Sim {
         count
     }
 
-    /// Runs a verb; in the trace it stands between its call and what it returned.
+    /// Runs a verb, and adds its call and its result to the trace.
     pub(crate) fn traced<R: TraceArgs, E: Display + Refusal>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
@@ -335,7 +339,7 @@ impl Sim {
         self.is_observed() && fabric.recorder.is_traced()
     }
 
-    /// A program that polls and finds nothing lets the clock move, where it is virtual.
+    /// In virtual time, moves the clock for a program that polls and finds nothing.
     pub(crate) fn make_progress(&self, fabric: &mut Fabric) {
         if self.runtime.config.mode == Mode::Stepped {
             let horizon = fabric.now().after(self.runtime.config.horizon);
@@ -344,7 +348,7 @@ impl Sim {
     }
 }
 
-/// Posts sends: `push` puts them into the queue of the slot that it returns.
+/// Posts sends: `push` adds them to the queue of the slot that it returns.
 fn post<R, E>(
     fabric: &mut Fabric,
     index: u32,

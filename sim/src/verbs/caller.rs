@@ -1,5 +1,5 @@
-//! What the trait has not, for programs that hand over pointers, as those of the drop-in for libibverbs
-//! do: regions of the caller's memory, devices that are not open.
+//! Functions for programs that pass pointers, as those of the drop-in for libibverbs do: regions of
+//! the caller's memory, and devices that are not open.
 #![expect(unsafe_code, reason = "the promise of the trait's unsafe method")]
 
 use verbs_api::{Access, Mr, MrChange, Pd, ReregError, Result, Verb};
@@ -7,7 +7,7 @@ use verbs_api::{Access, Mr, MrChange, Pd, ReregError, Result, Verb};
 use super::sim::Sim;
 
 impl Sim {
-    /// The GUID of a device that need not be open (`ibv_get_device_guid`).
+    /// The GUID of a device, which need not be open (`ibv_get_device_guid`).
     ///
     /// # Panics
     /// If there is no such node.
@@ -16,9 +16,12 @@ impl Sim {
             .with(|fabric| fabric.node(node).device.base.attr.node_guid)
     }
 
-    /// Registers the caller's memory with an address of its choice (`ibv_reg_mr_iova`). Errors as for
-    /// [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr); `Invalid` also for an `iova` that does not fit the
-    /// memory's place in its page.
+    /// Registers the caller's memory at a virtual address that the caller chooses
+    /// (`ibv_reg_mr_iova`).
+    ///
+    /// # Errors
+    /// Those of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr). `Invalid` also for an `iova` whose
+    /// offset in its page is not that of the memory.
     ///
     /// # Safety
     /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
@@ -41,9 +44,12 @@ impl Sim {
         })
     }
 
-    /// Changes a region (`ibv_rereg_mr`): a change of its memory puts the caller's, from `addr` on,
-    /// in the place of the old. Errors as for [`Verbs::rereg_mr`](verbs_api::Verbs::rereg_mr), but
-    /// never `Busy` for posted work: what names the old memory fails when it is executed.
+    /// Changes a region (`ibv_rereg_mr`). A change of its memory replaces the old memory by the
+    /// caller's, which begins at `addr`.
+    ///
+    /// # Errors
+    /// Those of [`Verbs::rereg_mr`](verbs_api::Verbs::rereg_mr), except `Busy` for posted work:
+    /// work that names the old memory fails when it is executed.
     ///
     /// # Safety
     /// For a change of the memory, that of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).

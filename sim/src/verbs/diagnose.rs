@@ -1,4 +1,4 @@
-//! What a program did wrong: asking for it, letting it panic, and adding what a layer over the verbs sees.
+//! Diagnoses: asking for one, panicking on mistakes, and adding what a layer over the verbs knows.
 
 use std::sync::Arc;
 use std::thread;
@@ -16,17 +16,18 @@ use crate::fabric::{WaitFor, Waiting};
 use crate::runtime::Runtime;
 
 impl Sim {
-    /// What the program did wrong or left undone so far: at its end, all of it.
+    /// The program's mistakes and omissions so far. At the program's end, all of them.
     pub fn diagnose(&self) -> Diagnosis {
         self.runtime.with(|fabric| diagnose(fabric, None))
     }
 
-    /// The simulation panics when it is dropped if the program has made mistakes that are certain:
-    /// a guard for tests. Hints and leftovers pass; [`diagnose`](Self::diagnose) has them. So tests of failure can be strict: work that a
-    /// fault rule or the laboratory let fail is a hint, and so is work whose failure the program has handled
+    /// Makes the simulation panic when it is dropped if the program has made certain mistakes: a
+    /// guard for tests. Hints and leaks pass; [`diagnose`](Self::diagnose) reports them. Tests of
+    /// failure can be strict too: work that failed because of a fault rule or another test control
+    /// is a hint, and so is work whose failure the program has handled
     /// ([`Problem::Failed`](crate::Problem::Failed)). [`allow`](Self::allow) lets more pass.
     ///
-    /// A thread that panics already is left alone.
+    /// A thread that already panics does not panic again.
     ///
     /// ```should_panic
     /// use verbs_api::{Arm, CqInit, Verbs};
@@ -35,7 +36,7 @@ impl Sim {
     /// let sim = Sim::new(SimConfig::new()).strict();
     /// let context = sim.open_device("sim0").unwrap();
     /// let cq = sim.create_cq(context, &CqInit::new(16)).unwrap();
-    /// // Nobody looks at what that returns.
+    /// The program ignores the error.
     /// let _ = sim.ack_cq_events(cq, 1);
     /// ```
     #[must_use]
@@ -47,8 +48,9 @@ impl Sim {
         self
     }
 
-    /// Lets mistakes of a class pass that a [`strict`](Self::strict) simulation would panic for, or only those at some
-    /// places, as an entry of [`Suppressions`] says. It need not match any. [`diagnose`](Self::diagnose) still has them.
+    /// Makes a [`strict`](Self::strict) simulation ignore mistakes of a class, or only those at
+    /// some places, as an entry of [`Suppressions`] describes. The entry need not match any
+    /// mistake. [`diagnose`](Self::diagnose) still reports them.
     ///
     /// ```
     /// use verbs_api::{CqInit, Verbs};
@@ -63,7 +65,7 @@ impl Sim {
     /// ```
     ///
     /// # Panics
-    /// If the entry names no class, or the simulation is not strict.
+    /// If the entry does not name a class, or the simulation is not strict.
     #[must_use]
     #[track_caller]
     pub fn allow(mut self, entry: &str) -> Self {
@@ -78,14 +80,15 @@ impl Sim {
 }
 
 impl Diagnosis {
-    /// What a program that goes on did wrong so far. The judgment is that of a program that is
-    /// stopped here: what it has not done yet is a hint, and what it still has is not a leftover.
+    /// The mistakes so far of a program that continues. They are judged as if the program were
+    /// stopped here: work that it has not done yet is a hint, and objects that it still has are not
+    /// leaks.
     pub fn so_far(sim: &Sim) -> Self {
         sim.runtime.with(|fabric| diagnose(fabric, Some(&[])))
     }
 }
 
-/// Looks for mistakes when it is dropped.
+/// Checks for mistakes when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Strict {
     runtime: Arc<Runtime>,
@@ -94,6 +97,7 @@ pub(crate) struct Strict {
 
 impl Drop for Strict {
     fn drop(&mut self) {
+        // A second panic would abort the process and hide the first.
         if thread::panicking() {
             return;
         }
@@ -104,7 +108,7 @@ impl Drop for Strict {
     }
 }
 
-/// What a thread does that the simulator does not see, or keeps no count of, when its program is stopped.
+/// The state of a thread of a stopped program that the simulator does not know.
 #[derive(Clone, Debug)]
 pub struct Stuck(pub(crate) Kind);
 
@@ -123,9 +127,10 @@ pub(crate) enum Kind {
 }
 
 impl Stuck {
-    /// [`Sim::diagnose`] of a program that ends: also what has come from other processes that nobody has read. If it was
-    /// stopped in the middle, as by a signal, also what its threads do, and why that has no end. Batches that are not posted
-    /// only a layer over the verbs knows ([`Unposted`]).
+    /// Like [`Sim::diagnose`], for a program that ends. It includes packets of other processes that
+    /// the program never read. `stopped` holds the states of the threads of a program that was
+    /// stopped by force, such as by a signal: the diagnosis then explains their waits. Only a layer
+    /// over the verbs knows batches that are not posted ([`Unposted`]).
     pub fn diagnose(sim: &Sim, unposted: Vec<Unposted>, stopped: Option<&[Self]>) -> Diagnosis {
         crate::network::note_unread(&sim.runtime);
         sim.runtime.with(|fabric| {
@@ -134,27 +139,29 @@ impl Stuck {
         })
     }
 
-    /// It sleeps in a call of the system, such as `poll`, until the descriptor of a channel can be read; `or` for something
-    /// else, such as "until its time is over": then all is a hint.
+    /// A thread that sleeps in a system call, such as `poll`, until the descriptor of a channel is
+    /// readable. `or` names another reason to wake, such as "until its time is over". It makes the
+    /// finding a hint.
     pub fn asleep(call: &'static str, channel: CompChannel, or: Option<&'static str>) -> Self {
         let wait_for = WaitFor::Event(channel);
         Self(Kind::Asleep { call, wait_for, or })
     }
 
-    /// The same of a channel of rdma_cm.
+    /// A thread that sleeps in a system call until the descriptor of a channel of rdma_cm is
+    /// readable. `or` names another reason to wake, which makes the finding a hint.
     pub fn asleep_cm(call: &'static str, channel: CmChannel, or: Option<&'static str>) -> Self {
         let wait_for = WaitFor::CmEvent(channel);
         Self(Kind::Asleep { call, wait_for, or })
     }
 
-    /// It has polled a CQ there so many times since the last completion.
+    /// A thread that has polled a CQ `times` times, at `site`, since the last completion.
     pub fn polls(cq: Cq, times: u64, site: Option<Site>) -> Self {
         Self(Kind::Polls { cq, times, site })
     }
 }
 
-/// A thread that sleeps in a layer over the verbs, such as on a descriptor, until there is an event on a channel. While the
-/// value lives, a diagnosis says so.
+/// A thread that sleeps in a layer over the verbs, such as on a descriptor, until there is an event
+/// on a channel. While the value lives, a diagnosis reports the wait.
 #[derive(Debug)]
 pub struct Sleeping<'s> {
     sim: &'s Sim,
@@ -162,14 +169,14 @@ pub struct Sleeping<'s> {
 }
 
 impl<'s> Sleeping<'s> {
-    /// From now on this thread sleeps.
+    /// Registers that the calling thread waits for an event on a channel.
     #[track_caller]
     pub fn on(sim: &'s Sim, channel: CompChannel) -> Self {
         let (call, wait_for) = (Verb::GetCqEvent.name(), WaitFor::Event(channel));
         Self::for_what(sim, call, wait_for, node_of(channel.context()))
     }
 
-    /// The same of an event of rdma_cm, in a call that waits for one.
+    /// Registers that the calling thread waits in `call` for an event of rdma_cm.
     #[track_caller]
     pub fn on_cm(sim: &'s Sim, call: &'static str, channel: CmChannel) -> Self {
         Self::for_what(
@@ -180,7 +187,8 @@ impl<'s> Sleeping<'s> {
         )
     }
 
-    /// The same until another thread has ended the batch that it began there on a queue pair of this number.
+    /// Registers that the calling thread waits until another one ends a batch, which it began at
+    /// `begun_at` on a queue pair with number `qp_num`.
     #[track_caller]
     pub fn for_batch(
         sim: &'s Sim,
@@ -192,7 +200,7 @@ impl<'s> Sleeping<'s> {
         Self::for_what(sim, call, wait_for, node_of(qp.context()))
     }
 
-    /// The same until another thread has ended its iteration over a CQ.
+    /// Registers that the calling thread waits until another one ends its iteration over a CQ.
     #[track_caller]
     pub fn for_iteration(sim: &'s Sim, call: &'static str, cq: Cq) -> Self {
         Self::for_what(sim, call, WaitFor::Iteration(cq), node_of(cq.context()))

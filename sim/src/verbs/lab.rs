@@ -1,4 +1,4 @@
-//! The simulator as a laboratory.
+//! The test controls of the simulator.
 
 use core::time::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::node::{Node, note_pkeys_changed};
 use crate::packet::PortId;
 use crate::time::Time;
 
-/// Numbers fault rules over all simulations; nothing a run decides or prints depends on them.
+/// Numbers the fault rules of all simulations. No decision and no output of a run depends on it.
 static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
 
 impl Lab for Sim {
@@ -112,6 +112,8 @@ impl Lab for Sim {
             }
             Fault::Completion {
                 node, qpn, status, ..
+            // Completions and limits belong to a node, so each node has the rule and its own
+            // events.
             } => self.add_rule(id, when, node, What::Completion(qpn, status))?,
             Fault::Limit {
                 node, limit, value, ..
@@ -219,7 +221,7 @@ impl Lab for Sim {
 }
 
 impl Sim {
-    /// How many records the trace has so far.
+    /// The number of records in the trace so far.
     pub fn trace_len(&self) -> usize {
         self.runtime.with(|fabric| fabric.recorder.trace_len())
     }
@@ -231,7 +233,7 @@ impl Sim {
         });
     }
 
-    /// Adds a rule to a node, or to all: they count together.
+    /// Adds a rule to a node, or to all nodes, which then count strikes together.
     fn add_rule(&self, id: FaultId, when: When, node: Option<u32>, what: What) -> Result<()> {
         self.check_node("node", node)?;
         let nodes = match node {
@@ -266,7 +268,7 @@ impl Sim {
     }
 }
 
-/// So long after the start.
+/// The instant `time` after the start.
 fn at(time: Duration) -> Time {
     Time::ZERO.after(time)
 }

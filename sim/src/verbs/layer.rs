@@ -1,5 +1,4 @@
-//! What only a layer over the verbs knows: it adds mistakes to the diagnosis when they happen, and
-//! lines to the trace.
+//! Reports of a layer over the verbs: it adds mistakes to the diagnosis, and lines to the trace.
 
 use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
@@ -11,35 +10,34 @@ use crate::device::node_of;
 use crate::diagnosis::problem::Misused;
 use crate::diagnosis::{Class, Unposted, note_mistake};
 
-/// A misuse of a layer over the verbs that the simulator does not see, such as a pointer to no
-/// object.
+/// A misuse of a layer over the verbs that the simulator cannot see, such as an invalid pointer.
 #[derive(Clone, Debug)]
 pub struct Misuse {
-    /// The context of the object that it is about. `None` if it is about no object: then it is of
-    /// the first device.
+    /// The context of the object that was misused. `None` if there is no object; the finding then
+    /// belongs to the first device.
     pub context: Option<Context>,
-    /// Of which class it is.
+    /// The class of the finding.
     pub class: Class,
-    /// What tells it from others of its class at the same place, such as the call and `EFAULT`.
-    /// Those that are alike are one finding.
+    /// Distinguishes the finding from others of its class at the same place, such as the call and
+    /// `EFAULT`. Misuses with equal facts are one finding.
     pub fact: [&'static str; 2],
-    /// In words.
+    /// The text of the finding.
     pub text: String,
-    /// Where what the text speaks of began, behind words that say which; if it is known.
+    /// The site where the misuse began, after words that name it, if it is known.
     pub place: Option<(&'static str, Site)>,
 }
 
-/// A line for the trace about something that a layer over the verbs does. It is recorded as a call.
+/// A line for the trace about an action of a layer over the verbs. It is recorded as a call.
 #[derive(Clone, Debug)]
 pub struct Annotation {
-    /// The node that it is about, by its number.
+    /// The number of the node that it concerns.
     pub node: u32,
-    /// In words.
+    /// The text of the line.
     pub text: String,
 }
 
 impl Annotation {
-    /// Adds it to the trace, if one is kept.
+    /// Adds the line to the trace, if there is one.
     pub fn note(self, sim: &Sim) {
         let Self { node, text: call } = self;
         sim.runtime
@@ -48,7 +46,7 @@ impl Annotation {
 }
 
 impl Misuse {
-    /// Adds it to the diagnosis, in the present verb.
+    /// Adds the misuse to the diagnosis, at the call site of the current verb.
     #[track_caller]
     pub fn note(self, sim: &Sim) {
         let node = self.context.map_or(0, node_of);
@@ -64,7 +62,7 @@ impl Misuse {
 }
 
 impl Unposted {
-    /// Adds it to the diagnosis: its queue pair goes.
+    /// Adds the batch to the diagnosis, because its queue pair is being destroyed.
     pub fn note(&self, sim: &Sim) {
         let node = node_of(self.qp.context());
         sim.runtime.with(|fabric| {

@@ -1,4 +1,4 @@
-//! The traits `Verbs`, `Cm` and `Lab` on a simulation, and what the simulator has beyond them.
+//! The traits `Verbs`, `Cm` and `Lab` for a simulation, and the simulator's own functions.
 
 mod call;
 mod caller;

@@ -1,4 +1,4 @@
-//! What models of concurrent programs ask of a simulation, beyond verbs.
+//! Functions of a simulation for models of concurrent programs, in addition to verbs.
 
 use std::sync::Arc;
 
@@ -10,14 +10,15 @@ use crate::fabric::WaitFor;
 use crate::runtime::Runtime;
 
 impl Sim {
-    /// One more thread takes part in the simulation, until the value is dropped. To be called before
-    /// the thread starts, and the value moved into it.
+    /// Adds a thread to the simulation until the value is dropped. Call it before the thread
+    /// starts, and move the value into the thread.
     ///
-    /// As soon as every thread that takes part waits for an event or an acknowledgement, none can
-    /// come any more: the simulation is closed as by [`Lab::close`], and each wait returns
-    /// `LostWakeup` or `Stalled`. So a program that hangs is told where, whatever the order of its
-    /// threads. A wait for a time ends by itself, and counts only under a model checker. A thread that
-    /// waits for something else, such as another thread's end, should not count meanwhile. [`Mode::Inline`](crate::Mode::Inline) only; no effect in other modes.
+    /// When every participating thread waits for an event or an acknowledgement, none can come any
+    /// more. The simulation is then closed as by [`Lab::close`], and each wait returns `LostWakeup`
+    /// or `Stalled`. So a program that hangs learns where, whatever the order of its threads. A
+    /// bounded wait ends by itself, and counts only under a model checker. A thread that waits for
+    /// something else, such as the end of another thread, should not count during that time. Only
+    /// for [`Mode::Inline`](crate::Mode::Inline); no effect in other modes.
     pub fn participate(&self) -> Participant {
         self.runtime.roster.enter();
         Participant {
@@ -25,8 +26,8 @@ impl Sim {
         }
     }
 
-    /// What each thread did, in order. It must have been asked for with
-    /// [`SimConfig::trace_threads`](crate::SimConfig::trace_threads).
+    /// The actions of each thread, in order. Recorded only if
+    /// [`SimConfig::trace_threads`](crate::SimConfig::trace_threads) is on.
     pub fn thread_trace(&self) -> Vec<Step> {
         let Some(turns) = &self.runtime.turns else {
             return Vec::new();
@@ -50,16 +51,16 @@ impl Sim {
         steps
     }
 
-    /// Adds a note to what this thread did, where that is traced.
+    /// Adds a note to the actions of the calling thread, if they are recorded.
     pub fn note(&self, note: impl Into<String>) {
         if let Some(turns) = &self.runtime.turns {
             turns.push(0, Some(note.into()));
         }
     }
 
-    /// Waits until more than `seen` events have been queued on a channel, and says how many: what
-    /// one who watches the channel's descriptor for edges (`EPOLLET`) waits for. The first call has
-    /// `seen` 0, each later one what the last gave.
+    /// Waits until more than `seen` events have been queued on a channel, and returns how many. A
+    /// program that watches the channel's descriptor for edges (`EPOLLET`) waits for this. Pass 0
+    /// in the first call, and the last result in each later one.
     ///
     /// # Errors
     /// `Invalid` for a stale handle; `Stalled` if nothing can bring an event any more.
@@ -77,7 +78,7 @@ impl Sim {
     }
 }
 
-/// A thread that takes part in a simulation: [`Sim::participate`].
+/// A thread that participates in a simulation: [`Sim::participate`].
 #[derive(Debug)]
 #[must_use = "dropping it says that the thread takes no part any more"]
 pub struct Participant {
@@ -92,21 +93,21 @@ impl Drop for Participant {
     }
 }
 
-/// One thing that a thread did: [`Sim::thread_trace`].
+/// An action of a thread: [`Sim::thread_trace`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Step {
     /// The thread's name; empty if it has none.
     pub thread: String,
-    /// What it did, or caused.
+    /// The action, or an effect of it.
     pub what: What,
 }
 
-/// What a thread did.
+/// An action of a thread, or an effect of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// Something that happened at a device.
+    /// An event at a device.
     Record(TraceRecord),
-    /// Something it said itself: [`Sim::note`].
+    /// A note of the thread: [`Sim::note`].
     Note(String),
 }

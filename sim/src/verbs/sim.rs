@@ -1,4 +1,4 @@
-//! The simulator as a backend: every verb of the trait on the node it concerns.
+//! The simulator as a backend: every verb of the trait runs on the node of its handle.
 
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
@@ -29,7 +29,7 @@ use crate::runtime::idle;
 use crate::runtime::timer_thread::TimerThread;
 use crate::sync::CHECKED;
 
-/// A fabric of simulated RDMA devices: implements [`Verbs`] and, as a laboratory, [`Lab`].
+/// A fabric of simulated RDMA devices. It implements [`Verbs`], and [`Lab`] for test controls.
 ///
 /// ```
 /// use verbs_api::{Arm, CqInit, Verbs};
@@ -43,10 +43,10 @@ use crate::sync::CHECKED;
 /// ```
 #[derive(Debug)]
 pub struct Sim {
-    /// Dropped first, while all is there.
+    /// Dropped first, while everything else still exists.
     pub(crate) strict: Option<Strict>,
     pub(crate) runtime: Arc<Runtime>,
-    /// The same without observation; `None` if this is that one.
+    /// A view that neither fault rules nor the trace observe. `None` if this is that view.
     unobserved: Option<Box<Sim>>,
     _timers: Option<TimerThread>,
     pub(crate) receiver: Option<Arc<Receiver>>,
@@ -73,7 +73,7 @@ impl Sim {
         }
     }
 
-    /// As [`Lab::unobserved`].
+    /// The same simulation, unobserved by fault rules and the trace: see [`Lab::unobserved`].
     pub fn unobserved(&self) -> &Self {
         self.unobserved.as_deref().unwrap_or(self)
     }
@@ -87,9 +87,10 @@ impl Verbs for Sim {
     #[track_caller]
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         let lacks = self.runtime.config.lacks;
-        let transport = match lacks.contains(Capabilities::IWARP_LACKS) {
-            true => Transport::Iwarp,
-            false => Transport::Ib,
+        let transport = if lacks.contains(Capabilities::IWARP_LACKS) {
+            Transport::Iwarp
+        } else {
+            Transport::Ib
         };
         let device = |node| DeviceInfo::new(format!("sim{node}"), "sim", transport);
         Ok((0..self.runtime.config.nodes).map(device).collect())
@@ -110,6 +111,7 @@ impl Verbs for Sim {
                 Cause::Text(text.into()),
             ));
         };
+        // Its error precedes those of the call, because an address may take system calls.
         self.runtime.check_thread(verb)?;
         self.take_addresses(verb, node)?;
         self.call_node(
@@ -378,6 +380,7 @@ impl Verbs for Sim {
     #[inline]
     #[track_caller]
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+        // Model checkers must see each poll as a step.
         if !CHECKED && self.runtime.is_empty(cq) {
             self.runtime.polled_in_vain();
             return Ok(0);
@@ -416,6 +419,7 @@ impl Verbs for Sim {
             self.check_call(fabric, node, verb)?;
             let result = fabric.work_quietly(node, |node| node.start_poll(cq));
             if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
+                // An empty poll is not in the trace.
                 self.make_progress(fabric);
                 return result;
             }
@@ -474,12 +478,16 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
-        let args = || match mask.contains(QpAttrMask::STATE) {
-            true => format!("{qp}, {}, {mask}", attr.qp_state),
-            false => format!("{qp}, {mask}"),
+        let args = || {
+            if mask.contains(QpAttrMask::STATE) {
+                format!("{qp}, {}, {mask}", attr.qp_state)
+            } else {
+                format!("{qp}, {mask}")
+            }
         };
         let node = self.node(Verb::ModifyQp, qp)?;
         let av = attr.ah_attr.filter(|_| mask.contains(QpAttrMask::AV));
+        // The network is asked before the call, because the answer takes system calls.
         let outside = av.and_then(|av| self.runtime.outside(&av));
         let modified = self.call_node(node, Verb::ModifyQp, args, |node| {
             node.modify_qp(qp, attr, mask, outside)
@@ -530,6 +538,7 @@ impl Verbs for Sim {
     #[track_caller]
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let args = || format!("{pd}, port {}", attr.port_num);
+        // The network is asked before the call, because the answer takes system calls.
         let way = (attr, self.runtime.outside(attr));
         self.call_device(Verb::CreateAh, pd, args, |device| {
             device

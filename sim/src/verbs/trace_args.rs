@@ -1,4 +1,4 @@
-//! What the trace says of a verb: its arguments, and what it returned.
+//! The text of verbs in the trace: their arguments and results.
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use verbs_api::{
     SendWr, Srq, Xrcd,
 };
 
-/// What a verb returned.
+/// A result of a verb that the trace can show.
 pub(crate) trait TraceArgs {
     fn args(&self) -> String;
 }
@@ -37,7 +37,7 @@ macro_rules! args {
 
 args!(usize u64 Context Pd Mr Mw CompChannel Cq Qp Ah Srq Xrcd AsyncEvent CmChannel CmId CmEvent);
 
-/// Sends that are posted.
+/// The text of posted sends.
 pub(crate) fn sends(list: &[SendWr<'_>]) -> String {
     listed(list, |wr| {
         let flags: Vec<&str> = wr.flags.iter_names().map(|(name, _)| name).collect();
@@ -46,7 +46,7 @@ pub(crate) fn sends(list: &[SendWr<'_>]) -> String {
     })
 }
 
-/// Receives that are posted.
+/// The text of posted receives.
 pub(crate) fn receives(list: &[RecvWr<'_>]) -> String {
     listed(list, |wr| {
         let bytes: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
@@ -54,7 +54,7 @@ pub(crate) fn receives(list: &[RecvWr<'_>]) -> String {
     })
 }
 
-/// One more argument, if it is there.
+/// The text of an optional last argument.
 pub(crate) fn also(argument: Option<impl Display>) -> String {
     argument
         .map(|argument| format!(", {argument}"))

@@ -1,4 +1,4 @@
-//! Who is told of each mistake when it happens.
+//! A callback for each new mistake.
 
 use core::fmt;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use crate::diagnosis::Finding;
 use crate::diagnosis::{keep_fresh, take_fresh};
 use crate::fabric::Fabric;
 
-/// Who is told of each mistake when it happens.
+/// A callback for each new mistake.
 pub struct Watch {
-    /// A node has something new.
+    /// A node has a new mistake.
     is_any: Arc<AtomicBool>,
     tell: Box<dyn Fn(&Finding) + Send + Sync>,
 }
@@ -23,13 +23,16 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// From now on `tell` is called for each mistake that is seen when it happens, once for its place: calls that are refused, work
-    /// that fails, CQs that overrun, and some that are armed. A lost wake-up shows when its CQ is destroyed. What
-    /// shows only at the end is in [`Sim::diagnose`] alone. A failure that the program handles later is certain when it
-    /// happens, and a hint in a later diagnosis. One that the laboratory caused is a hint from the start.
+    /// Calls `tell` for each mistake when it is detected, once per place: calls that are refused,
+    /// work that fails, CQs that overrun, and some mistakes in arming CQs. A lost wakeup is
+    /// detected when its CQ is destroyed. Mistakes that show only at the end are in
+    /// [`Sim::diagnose`] alone. A failure that the program handles later is certain when it
+    /// happens, and a hint in a later diagnosis. A failure that a test control caused is a hint
+    /// from the start.
     ///
-    /// It is called before the verb returns that made the mistake, in its thread. Work may also fail in a verb of the peer, or in
-    /// a thread of the simulator. The lock of the simulator is not held: `tell` may ask for anything, such as a diagnosis.
+    /// The call happens before the verb that made the mistake returns, in its thread. Work may also
+    /// fail in a verb of the peer, or in a thread of the simulator. The lock of the simulator is
+    /// not held, so `tell` may use the simulator, for example to get a diagnosis.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -50,7 +53,7 @@ impl Watch {
     /// ```
     ///
     /// # Panics
-    /// If somebody is told already.
+    /// If the simulation already has a callback.
     pub fn on(sim: &Sim, tell: impl Fn(&Finding) + Send + Sync + 'static) {
         let is_any = Arc::new(AtomicBool::new(false));
         let (fresh, tell) = (is_any.clone(), Box::new(tell));
@@ -59,12 +62,13 @@ impl Watch {
         sim.runtime.with(|fabric| keep_fresh(fabric, &fresh));
     }
 
-    /// What is new.
+    /// The new mistakes.
     #[inline]
     pub(crate) fn take(&self, fabric: &mut Fabric) -> Vec<Finding> {
-        match self.is_any.load(Ordering::Relaxed) {
-            true => self.take_news(fabric),
-            false => Vec::new(),
+        if self.is_any.load(Ordering::Relaxed) {
+            self.take_news(fabric)
+        } else {
+            Vec::new()
         }
     }
 
@@ -87,7 +91,7 @@ mod tests {
     use super::*;
     use crate::config::SimConfig;
 
-    /// Who is told may ask the simulator.
+    /// The callback may use the simulator.
     #[test]
     fn a_mistake_is_told_once_and_without_the_lock() {
         let sim = Arc::new(Sim::new(SimConfig::new()));

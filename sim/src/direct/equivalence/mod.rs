@@ -1,5 +1,5 @@
-//! Messages that are carried out at once leave everything as packets do: two simulations get the same random calls and
-//! faults, one of them without the short way, and all that they are is compared.
+//! The fast path leaves everything as packets do. Two simulations get the same random calls and
+//! faults, one of them without the fast path, and their whole states are compared.
 
 mod twin;
 
@@ -18,7 +18,7 @@ use crate::direct::conditions::SlowPath;
 use crate::rng::{Purpose, Random};
 use crate::{Mode, Pcap, SimConfig};
 
-/// Shows where two texts part.
+/// Shows where two texts differ.
 fn assert_same(texts: [&str; 2], when: &str) {
     let [a, b] = texts;
     if a != b {
@@ -39,7 +39,7 @@ fn assert_same(texts: [&str; 2], when: &str) {
     }
 }
 
-/// Compares for these seeds; how many posts there were, and what became of them.
+/// Compares for these seeds. Returns the number of posts, and the tally.
 fn compare(profile: Profile, seeds: core::ops::Range<u64>, steps: u64) -> (u64, Tally) {
     let _standing = Standing::at(Site::Address(1));
     let mut all = Tally::default();
@@ -86,7 +86,7 @@ fn compare(profile: Profile, seeds: core::ops::Range<u64>, steps: u64) -> (u64, 
     (posts, all)
 }
 
-/// How many seeds of each profile.
+/// Seeds of each profile.
 fn seeds() -> u64 {
     if cfg!(debug_assertions) { 2 } else { 120 }
 }
@@ -98,7 +98,7 @@ fn messages_that_are_carried_out_at_once_leave_all_as_packets_do() {
     for profile in Profile::ALL {
         let (more, tally) = compare(*profile, 0..seeds(), 1000);
         println!("{}: {more} posts, {tally:?}", profile.name);
-        // What it places late nobody carries out at once.
+        // This profile places data late, so nothing takes the fast path.
         if *profile != Profile::ADVERSARIAL {
             posts += more;
             on_fast_path += tally.on_fast_path;
@@ -119,7 +119,7 @@ fn messages_that_are_carried_out_at_once_leave_all_as_packets_do() {
     assert!(rare.is_empty(), "taken too rarely to be trusted: {rare:?}");
 }
 
-/// Who can see packets, or calls, sees each: nothing is carried out at once for as long.
+/// An observer of packets or calls sees each of them: nothing takes the fast path in the meantime.
 #[test]
 fn whoever_can_see_packets_sees_each() {
     let on_fast_path = |twin: &Twin| {
@@ -139,7 +139,7 @@ fn whoever_can_see_packets_sees_each() {
     let plain = Twin::new(Profile::SPEC, false);
     assert_eq!(on_fast_path(&plain), 1);
 
-    // Rules, for as long as they are in force, though they strike nothing of this.
+    // Rules, as long as they are in force, though they strike nothing here.
     let far_away = PacketFilter::EVERY.src_qpn(0x00ff_0000);
     let later = Duration::from_secs(3600);
     let rules = [
@@ -162,7 +162,7 @@ fn whoever_can_see_packets_sees_each() {
         assert_eq!(on_fast_path(&plain), 1, "{rule:?} is gone");
     }
 
-    // A port that is to go down lets messages pass until then, and none that were under way come later.
+    // A port that is to go down lets messages pass until then. None in flight arrives later.
     let outage = Fault::port_down(1, 1).down_at(later);
     let outage = plain.sim.inject(outage).unwrap();
     assert_eq!(on_fast_path(&plain), 1);
@@ -170,7 +170,7 @@ fn whoever_can_see_packets_sees_each() {
     assert_eq!(on_fast_path(&plain), 0);
     plain.sim.remove(outage).unwrap();
 
-    // What a simulation is made with.
+    // Observers in the configuration.
     let config = || SimConfig::new().mode(Mode::Inline);
     let pcap = Pcap::new(std::io::sink()).unwrap();
     let watched = [
@@ -192,7 +192,7 @@ fn whoever_can_see_packets_sees_each() {
         );
     }
 
-    // A tap, which nothing takes away.
+    // A tap, which cannot be removed.
     plain.sim.set_port(plain.ends[1].context, 1, true).unwrap();
     let tapped = Twin::new(Profile::SPEC, false);
     assert_eq!(on_fast_path(&tapped), 1);

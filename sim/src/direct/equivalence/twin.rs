@@ -1,4 +1,4 @@
-//! One of the simulations that are compared: what is in it, and random calls.
+//! One of the simulations that are compared: its objects, and random calls.
 
 use core::time::Duration;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use crate::qp::observable;
 use crate::rng::Random;
 use crate::{Mode, Sim, SimConfig};
 
-/// What is drawn for one step.
+/// The random choices of one step.
 pub(super) struct Choices(pub(super) Random);
 
 impl Choices {
@@ -81,7 +81,7 @@ impl Twin {
     }
 
     pub(super) fn with(mut config: SimConfig, profile: Profile, only_packets: bool) -> Self {
-        // Some queue pairs are connected with an address that no device has.
+        // Some queue pairs are connected to an address that no device has.
         config.behavior.unowned_gid = Check::Accepted;
         let sim = Sim::new(config);
         sim.runtime.with(|fabric| {
@@ -123,9 +123,10 @@ impl Twin {
             faults: Vec::new(),
             lacks: profile.lacks,
         };
-        let uc = match profile.lacks.contains(Capabilities::UC) {
-            true => QpType::Rc,
-            false => QpType::Uc,
+        let uc = if profile.lacks.contains(Capabilities::UC) {
+            QpType::Rc
+        } else {
+            QpType::Uc
         };
         for (ends, qp_type, cq, shares) in [
             ([0, 1], QpType::Rc, 0, false),
@@ -144,7 +145,7 @@ impl Twin {
                 twin.pairs.push([(a, first), (b, second)]);
             }
         }
-        // One whose peer is itself.
+        // A queue pair whose peer is itself.
         if let Some(own) = twin.make_qp(0, QpType::Rc, 0, false) {
             twin.pairs.push([(0, own), (0, own)]);
         }
@@ -167,9 +168,10 @@ impl Twin {
     }
 
     fn connect(&self, [(end, a), (_, b)]: Pair, params: &RcParams) -> verbs_api::Result<()> {
-        match a == b {
-            true => self.connect_with_itself(end, a),
-            false => by_attributes(&self.sim, a, b, params),
+        if a == b {
+            self.connect_with_itself(end, a)
+        } else {
+            by_attributes(&self.sim, a, b, params)
         }
     }
 
@@ -178,7 +180,7 @@ impl Twin {
         self.connect_one(qp, (qp, gid), Mtu::Mtu1024)
     }
 
-    /// One end of a connection.
+    /// Connects one end.
     fn connect_one(&self, qp: Qp, (peer, gid): (Qp, Gid), path_mtu: Mtu) -> verbs_api::Result<()> {
         let qp_type = self.sim.query_qp(qp, QpAttrMask::empty())?.init.qp_type;
         let attr = QpAttr {
@@ -256,9 +258,10 @@ impl Twin {
         };
         let mut remote = self.ends[far].mrs[at].1.remote(0);
         let is_atomic = draw.one_in(10);
-        remote.addr += match is_atomic {
-            true => 8 * draw.below(100) + u64::from(draw.one_in(12)),
-            false => draw.below(1600),
+        remote.addr += if is_atomic {
+            8 * draw.below(100) + u64::from(draw.one_in(12))
+        } else {
+            draw.below(1600)
         };
         if draw.one_in(150) {
             remote.rkey ^= 1 << draw.below(32);
@@ -335,13 +338,12 @@ impl Twin {
                 if flags.contains(SendFlags::INLINE) && draw.one_in(3) {
                     wr = wr.inline_data(&BYTES_OF_THEIR_OWN[..draw.index(70)]);
                 }
-                match is_datagram {
-                    true => {
-                        let number = self.sim.qp_num(peer).unwrap();
-                        let qkey = u32::from(draw.one_in(40));
-                        wr.to(self.ends[near].ah, number, qkey)
-                    }
-                    false => wr,
+                if is_datagram {
+                    let number = self.sim.qp_num(peer).unwrap();
+                    let qkey = u32::from(draw.one_in(40));
+                    wr.to(self.ends[near].ah, number, qkey)
+                } else {
+                    wr
                 }
             })
             .collect();
@@ -385,7 +387,7 @@ impl Twin {
         format!("{count:?} {polled:?}")
     }
 
-    /// Whatever has broken works again.
+    /// Repairs everything that is broken.
     fn mend(&mut self, draw: &mut Choices) -> String {
         let mut said = String::new();
         for pair @ [(_, qp), (_, peer)] in self.pairs.clone() {
@@ -407,7 +409,7 @@ impl Twin {
         said
     }
 
-    /// Connections that are not as they should be.
+    /// Makes wrong connections.
     fn mutate(&mut self, draw: &mut Choices) -> String {
         let [pair, other] = [0; 2].map(|_| self.pairs[draw.index(self.pairs.len())]);
         let [(_, qp), (_, peer)] = pair;
@@ -430,21 +432,21 @@ impl Twin {
                     write!(said, "{connected:?}").unwrap();
                 }
             }
-            // One end is connected with another.
+            // One end is connected to another queue pair.
             1 => {
                 again(&mut said, [qp, qp]);
                 let (end, other) = other[1];
                 let connected = self.connect_one(qp, (other, gid_of(end)), Mtu::Mtu1024);
                 write!(said, "{connected:?}").unwrap();
             }
-            // Or with nobody.
+            // One end is connected to an unknown queue pair.
             5 => {
                 again(&mut said, [qp, qp]);
                 let nowhere = Gid([0x20; 16]);
                 let connected = self.connect_one(qp, (peer, nowhere), Mtu::Mtu1024);
                 write!(said, "{connected:?}").unwrap();
             }
-            // The end of a message is lost, and only UC goes on.
+            // The end of a message is lost, and only UC continues.
             6 | 7 => {
                 let uc = self.pairs.iter().find(|[(_, qp), _]| self.is_uc(*qp));
                 let [(end, qp), (far, _)] = *uc.unwrap_or(&pair);
@@ -455,9 +457,9 @@ impl Twin {
                 write!(said, "{:?}", self.sim.post_send(qp, &[wr])).unwrap();
                 write!(said, "{:?}", self.sim.remove(fault.unwrap())).unwrap();
             }
-            // One is at home nowhere.
+            // Neither end has an address.
             2 => again(&mut said, [peer, peer]),
-            // Numbers of its packets are others.
+            // The sequence numbers differ.
             3 => {
                 again(&mut said, [qp, peer]);
                 let params = RcParams {
@@ -502,16 +504,17 @@ impl Twin {
 
     pub(super) fn act(&mut self, draw: &mut Choices) -> String {
         if draw.one_in(400) {
-            // Of no queue pair.
+            // A queue pair that does not exist.
             let wr = SendWr::send(1, &[]);
             let context = self.ends[0].context;
             let qp = Qp::from_parts(context, draw.below(20) as u32, 7);
             return format!("{:?}", self.sim.post_send(qp, &[wr]));
         }
         let pair = self.pairs[draw.index(self.pairs.len())];
-        let pair = match draw.one_in(2) {
-            true => pair,
-            false => [pair[1], pair[0]],
+        let pair = if draw.one_in(2) {
+            pair
+        } else {
+            [pair[1], pair[0]]
         };
         let end = pair[0].0;
         let cq = self.ends[end].cqs[draw.index(3)];
@@ -593,11 +596,11 @@ impl Twin {
         }
     }
 
-    /// All that it is, but for what nobody can tell.
+    /// The whole state, except for what no program can observe.
     pub(super) fn snapshot(&self) -> String {
         self.sim.runtime.with(|fabric| {
             let nodes = [0, 1].map(|node| snapshot(fabric.node(node))).concat();
-            // Work that is done keeps no place.
+            // Finished work keeps no call site.
             let nodes = nodes.replace("site: Some(Address(1))", "site: None");
             format!("{:?} {:?}\n{nodes}", fabric.now(), fabric.timers())
         })
@@ -610,7 +613,7 @@ impl Twin {
     }
 }
 
-/// Whatever waits gives up soon.
+/// Timeouts and retries are short.
 fn params() -> RcParams {
     RcParams {
         timeout: 1,
@@ -633,7 +636,7 @@ fn region(sim: &Sim, pd: Pd, at: usize) -> (Mr, MrAttr) {
     (mr, sim.query_mr(mr).unwrap())
 }
 
-/// All that a node is, but for what nobody can tell.
+/// The whole state of a node, except for what no program can observe.
 fn snapshot(node: &Node) -> String {
     let mut snapshot = String::new();
     for (index, qp) in node.qps.iter() {

@@ -1,5 +1,5 @@
-//! What librdmacm does beside the kernel: it opens the devices, and brings queue pairs to the states that connections
-//! need.
+//! The work of librdmacm in addition to the kernel's: it opens the devices, and moves queue pairs
+//! to the states that connections need.
 
 use core::net::SocketAddr;
 
@@ -16,7 +16,7 @@ use crate::verbs::Sim;
 pub(crate) struct Library<'s>(pub(crate) &'s Sim);
 
 impl Library<'_> {
-    /// By node, a context and a protection domain for all ids that are bound to it.
+    /// A context and a protection domain of each node, for all ids that are bound to it.
     pub(crate) fn contexts(&self, verb: Verb) -> Result<Vec<(Context, Pd)>> {
         self.0.runtime.check_thread(verb)?;
         let known = self.0.look_at(|manager, _| manager.contexts.clone());
@@ -45,7 +45,7 @@ impl Library<'_> {
             }
             first
         });
-        // Another thread may have been first.
+        // Another thread may have opened them first.
         if first != opened {
             for (context, _) in opened {
                 plain.close_device(context)?;
@@ -90,7 +90,7 @@ impl Library<'_> {
         Ok(qp)
     }
 
-    /// An id has this queue pair from now on, or none.
+    /// Sets or removes the queue pair of an id.
     pub(crate) fn set_qp(&self, verb: Verb, id: CmId, qp: Option<Qp>) -> Result<()> {
         let own = qp.map(|qp| self.own_qp(qp)).transpose()?;
         self.0
@@ -116,6 +116,7 @@ impl Library<'_> {
     pub(crate) fn accept_request(&self, verb: Verb, id: CmId, param: &ConnParam<'_>) -> Result<()> {
         let (own, is_datagram) = self.0.look_at(|manager, host| {
             manager.ids.check_accept(host, id, param)?;
+            // Only a connection has reads whose limits the queue pair needs before it can receive.
             let is_datagram = manager.query_id(id)?.ps.is_datagram();
             if !is_datagram {
                 manager.ids.settle_reads(host, id, param);
@@ -128,6 +129,7 @@ impl Library<'_> {
         let accepted = self
             .0
             .look_at(|manager, host| manager.accept(host, id, param));
+        // The peer learns of the refusal, and its queue pair may never receive.
         if accepted.is_err() {
             self.stop(own);
         }
@@ -154,13 +156,13 @@ impl Library<'_> {
         }
     }
 
-    /// What an event means for the queue pair of its id, when it is read.
+    /// Moves the queue pair of an id as an event requires, when the event is read.
     pub(crate) fn process(&self, mut event: CmEvent) -> CmEvent {
         let id = event.id;
         let own = self
             .0
             .look_at(|manager, _| manager.ids.qp_of(Verb::CmGetEvent, id));
-        // An id that is destroyed meanwhile has none.
+        // An id that was destroyed in the meantime has no queue pair.
         let Ok(Some(own)) = own else { return event };
         match (event.event, &event.param) {
             (CmEventType::ConnectResponse, _) => {
@@ -172,7 +174,7 @@ impl Library<'_> {
                     Err(_) => {
                         event.status = FAILED;
                         self.stop(Some(own));
-                        // Nothing is to be refused if the other side has given up.
+                        // A rejection is not possible if the other side has given up.
                         let _ = self.0.look_at(|manager, _| manager.reject(id, &[]));
                         CmEventType::ConnectError
                     }
@@ -195,14 +197,14 @@ impl Library<'_> {
         event
     }
 
-    /// Brings a queue pair to RTS.
+    /// Moves a queue pair to RTS.
     fn ready(&self, id: CmId, qp: Qp) -> Result<()> {
         let states = [QpState::Init, QpState::Rtr, QpState::Rts];
         let mut states = states.into_iter();
         states.try_for_each(|state| self.set_state(id, qp, state))
     }
 
-    /// Brings a queue pair of datagrams to RTS.
+    /// Moves a datagram queue pair to RTS.
     fn ready_datagrams(&self, id: CmId, qp: Qp) -> Result<()> {
         self.set_state(id, qp, QpState::Init)?;
         let states = [
@@ -225,7 +227,7 @@ impl Library<'_> {
         self.0.unobserved().modify_qp(qp, &attr, mask)
     }
 
-    /// Brings a queue pair to ERR. One that the program has destroyed by itself stays gone.
+    /// Moves a queue pair to ERR. One that the program destroyed itself stays destroyed.
     fn stop(&self, own: Option<OwnQp>) {
         let attr = QpAttr {
             qp_state: QpState::Err,
@@ -240,7 +242,7 @@ impl Library<'_> {
     }
 }
 
-/// The status of an event that the library itself makes of another.
+/// The status of an event that the library itself makes from another.
 const FAILED: i32 = -1;
 
 fn refused(verb: Verb, text: String) -> Error {

@@ -1,4 +1,4 @@
-//! rdma_cm: each call on the connection manager, and on queue pairs what librdmacm does beside it.
+//! rdma_cm: calls on the connection manager, and the work of librdmacm on queue pairs.
 
 mod library;
 
@@ -27,10 +27,10 @@ use crate::fabric::WaitFor;
 use library::Library;
 
 impl Sim {
-    /// Gives an id a queue pair, or takes away the one that it has. A C program does this when it
-    /// writes the field `qp` of its `struct rdma_cm_id`. The queue pair may be of another id, or
-    /// made by [`create_qp`](verbs_api::Verbs::create_qp). `rdma_accept`, `rdma_connect`,
-    /// `rdma_disconnect` and `rdma_destroy_qp` use it from then on (CM-84).
+    /// Gives an id a queue pair, or removes the one that it has. A C program does this when it
+    /// writes the field `qp` of its `struct rdma_cm_id`. The queue pair may belong to another id,
+    /// or be made by [`create_qp`](verbs_api::Verbs::create_qp). From then on `rdma_accept`,
+    /// `rdma_connect`, `rdma_disconnect` and `rdma_destroy_qp` use it (CM-84).
     ///
     /// # Errors
     /// Those of any verb for a handle of an id or a queue pair that does not exist.
@@ -41,7 +41,7 @@ impl Sim {
         Library(self).set_qp(verb, id, qp)
     }
 
-    /// A call on the connection manager.
+    /// Runs a call on the connection manager.
     #[track_caller]
     fn managed<R: TraceArgs>(
         &self,
@@ -62,13 +62,13 @@ impl Sim {
         result
     }
 
-    /// A call that only looks, or is a part of another.
+    /// Runs a call that changes nothing, or a part of another call.
     #[track_caller]
     pub(crate) fn look_at<R>(&self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
         self.runtime.with(|fabric| fabric.manage(work))
     }
 
-    /// A call of several steps, as librdmacm takes them.
+    /// Runs a call of several steps, as librdmacm does. The trace shows one call.
     #[track_caller]
     fn in_steps<R: TraceArgs>(
         &self,
@@ -106,13 +106,14 @@ impl Sim {
     }
 
     fn strike(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
-        match self.is_observed() {
-            true => fabric.strike_call(node, verb),
-            false => Ok(()),
+        if self.is_observed() {
+            fabric.strike_call(node, verb)
+        } else {
+            Ok(())
         }
     }
 
-    /// A call that may wait.
+    /// Runs a call that may wait.
     #[track_caller]
     fn wait_managed<R: TraceArgs>(
         &self,
@@ -136,7 +137,7 @@ impl Sim {
     }
 }
 
-/// The node that the trace and fault rules say an id is of.
+/// The node of an id, for the trace and for fault rules.
 fn node_of(fabric: &mut Fabric, id: Option<CmId>) -> u32 {
     let of = |id| fabric.manage(|manager, _| manager.ids.node_of(id));
     id.and_then(of).unwrap_or(0)
@@ -386,6 +387,7 @@ impl Cm for Sim {
     fn event_channel_fd(&self, channel: CmChannel) -> Result<OwnedFd> {
         let verb = Verb::CmChannelFd;
         self.runtime.check_thread(verb)?;
+        // The manager's channels belong to no device, so the set-up decides.
         if self
             .runtime
             .config
