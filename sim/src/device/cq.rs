@@ -682,7 +682,7 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
         receive: ticket.is_recv(),
         label: ticket.label,
         status,
-        why: Some(FailureCause::Lab(LabCause::Injected).into()),
+        why: Some(FailureCause::from(LabCause::Injected).into()),
         asked: None,
         at: base.now,
         site: None,

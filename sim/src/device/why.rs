@@ -7,7 +7,7 @@ use super::check::InContext;
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, RKEY};
-use crate::diagnosis::{FailureCause, KeyKind, RegionSlot, Why};
+use crate::diagnosis::{FailureCause, KeyKind, RegionSlot, Rights, Why};
 
 /// An offset further from a region is not reported: it would depend on where the machine has put
 /// things.
@@ -32,13 +32,14 @@ impl Regions {
             Some(mr) if mr.attr.rkey != rkey && mr.attr.lkey == rkey => FailureCause::OtherKey {
                 region,
                 key: rkey,
+                kind: KeyKind::Lkey,
                 needed: KeyKind::Rkey,
             }
             .into(),
             Some(mr) => {
                 let why = self.why_not_in(base, mr, pd, place, need);
                 let why = why.or_else(|| self.why_unmapped(rkey));
-                why.unwrap_or_else(|| FailureCause::Unusable(region).into())
+                why.unwrap_or_else(|| FailureCause::Unusable { region }.into())
             }
         }
     }
@@ -59,6 +60,7 @@ impl Regions {
                     Some(_) => FailureCause::OtherKey {
                         region: self.slot_of_key(sge.lkey),
                         key: sge.lkey,
+                        kind: KeyKind::Rkey,
                         needed: KeyKind::Lkey,
                     }
                     .into(),
@@ -84,7 +86,7 @@ impl Regions {
                 let region = gone.region;
                 Why::from(FailureCause::Deregistered { region, kind, key }).at("at", gone.site)
             }
-            None => FailureCause::NoRegion(kind, key).into(),
+            None => FailureCause::NoRegion { kind, key }.into(),
         }
     }
 
@@ -116,11 +118,14 @@ fn why_not_in(
     need: Access,
 ) -> Option<FailureCause> {
     if Some(mr.pd) != pd {
-        return Some(FailureCause::OtherPd(region));
+        return Some(FailureCause::OtherPd { region });
     }
     let rights = need - mr.access;
     if !rights.is_empty() {
-        return Some(FailureCause::Missing { region, rights });
+        return Some(FailureCause::Missing {
+            region,
+            rights: Rights(rights),
+        });
     }
     if mr.part(addr, length).is_ok() {
         return None;
@@ -133,6 +138,6 @@ fn why_not_in(
             length,
             bytes,
         },
-        _ => FailureCause::FarFrom(region),
+        _ => FailureCause::FarFrom { region },
     })
 }

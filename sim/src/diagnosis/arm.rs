@@ -34,17 +34,11 @@ impl Describe for LostWakeup {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self {
-            cq,
-            armed,
-            unpolled,
-            partly,
-        } = self;
-        let cq = names.cq(*cq);
-        let wait = waiting(*unpolled);
-        let partly = match partly {
-            true => ", which the poll before had no room for",
-            false => "",
+        let (cq, armed, wait) = (names.cq(self.cq), self.armed, waiting(self.unpolled));
+        let partly = if self.partly {
+            ", which the poll before had no room for"
+        } else {
+            ""
         };
         format!("{cq} is {armed}, and {wait} in it from before{partly}: no event tells of that")
     }
@@ -68,19 +62,13 @@ impl Describe for SolicitedOnly {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self {
-            cq,
-            unpolled,
-            of_sends,
-        } = self;
-        let cq = names.cq(*cq);
-        let (wait, why) = match of_sends {
-            true => {
-                let (one, many) = ("completion of a send waits", "completions of sends wait");
-                let wait = counted((*unpolled).into(), one, many);
-                (wait, ", which nobody can solicit")
-            }
-            false => (waiting(*unpolled), " that nobody solicited"),
+        let cq = names.cq(self.cq);
+        let (wait, why) = if self.of_sends {
+            let (one, many) = ("completion of a send waits", "completions of sends wait");
+            let wait = counted(self.unpolled.into(), one, many);
+            (wait, ", which nobody can solicit")
+        } else {
+            (waiting(self.unpolled), " that nobody solicited")
         };
         format!("{cq} is armed solicited, and {wait} in it{why}: no event tells of that")
     }
@@ -102,9 +90,7 @@ impl Describe for NotArmedAgain {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self { cq, unpolled } = self;
-        let cq = names.cq(*cq);
-        let wait = waiting(*unpolled);
+        let (cq, wait) = (names.cq(self.cq), waiting(self.unpolled));
         format!(
             "{cq} was not armed again since its last event was read, and {wait} in it: no event tells of that"
         )
@@ -125,8 +111,7 @@ impl Describe for ArmedWithoutChannel {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self { cq } = self;
-        let cq = names.cq(*cq);
+        let cq = names.cq(self.cq);
         format!("{cq} is armed, but has no completion channel: no event comes of it")
     }
 }

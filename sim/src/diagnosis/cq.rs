@@ -30,11 +30,10 @@ impl Describe for Overrun {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self { cq, cqe, lost, qps } = self;
-        let cq = names.cq(*cq);
-        let entries = counted((*cqe).into(), "entry", "entries");
-        let lost = counted(*lost, "completion was", "completions were");
-        let qps: Vec<_> = qps.iter().map(|qp| format!("qp {qp:#x}")).collect();
+        let cq = names.cq(self.cq);
+        let entries = counted(self.cqe.into(), "entry", "entries");
+        let lost = counted(self.lost, "completion was", "completions were");
+        let qps: Vec<_> = self.qps.iter().map(|qp| format!("qp {qp:#x}")).collect();
         let qps = qps.join(", ");
         format!("{cq}, of {entries}, has overrun: {lost} lost, of {qps}")
     }
@@ -60,16 +59,10 @@ impl Describe for SmallCq {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self {
-            cq,
-            cqe,
-            unpolled,
-            outstanding,
-        } = self;
-        let cq = names.cq(*cq);
-        let entries = counted((*cqe).into(), "entry", "entries");
-        let holds = counted((*unpolled).into(), "completion", "completions");
-        let more = counted(*outstanding, "work request", "work requests");
+        let cq = names.cq(self.cq);
+        let entries = counted(self.cqe.into(), "entry", "entries");
+        let holds = counted(self.unpolled.into(), "completion", "completions");
+        let more = counted(self.outstanding, "work request", "work requests");
         format!("{cq}, of {entries}, holds {holds}, and {more} may yet complete in it")
     }
 }
@@ -90,9 +83,7 @@ impl Describe for NeverPolled {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self { cq, unpolled } = self;
-        let cq = names.cq(*cq);
-        let wait = waiting(*unpolled);
+        let (cq, wait) = (names.cq(self.cq), waiting(self.unpolled));
         format!("{cq} was never polled: {wait} in it")
     }
 }
@@ -113,9 +104,8 @@ impl Describe for Unpolled {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self { cq, unpolled } = self;
-        let cq = names.cq(*cq);
-        let completions = counted((*unpolled).into(), "completion", "completions");
+        let cq = names.cq(self.cq);
+        let completions = counted(self.unpolled.into(), "completion", "completions");
         format!("{completions} of {cq} not polled")
     }
 }
@@ -134,31 +124,26 @@ impl Journal {
         }
     }
 
+    /// A completion of a queue pair is lost, since its CQ is full.
     pub(crate) fn lost(&mut self, cq: Cq, cqe: u32, (qp_num, made_at): (u32, Option<Site>)) {
-        if self.overruns.len() < MOST || self.overruns.contains_key(&cq) {
-            let overrun = self.overruns.entry(cq).or_default();
-            if overrun.lost == 0 {
-                self.news.add(Fresh::Overrun(cq));
-            }
-            (overrun.cqe, overrun.lost) = (cqe, overrun.lost + 1);
-            overrun.made_at = made_at;
-            if overrun.qps.len() < words::MOST && !overrun.qps.contains(&qp_num) {
-                overrun.qps.push(qp_num);
-            }
+        if self.overruns.len() == MOST && !self.has_overrun(cq) {
+            return;
+        }
+        let (overrun, _) = self.overruns.entry(cq).or_insert_with(|| {
+            self.news.add(Fresh::Overrun(cq));
+            let (lost, qps) = (0, Vec::new());
+            (Overrun { cq, cqe, lost, qps }, made_at)
+        });
+        (overrun.cqe, overrun.lost) = (cqe, overrun.lost + 1);
+        if overrun.qps.len() < words::MOST && !overrun.qps.contains(&qp_num) {
+            overrun.qps.push(qp_num);
         }
     }
 
     /// Completions that were lost.
     pub(super) fn overruns(&self) -> impl Iterator<Item = Noted> {
-        self.overruns.iter().map(|(cq, overrun)| {
-            let problem = Overrun {
-                cq: *cq,
-                cqe: overrun.cqe,
-                lost: overrun.lost,
-                qps: overrun.qps.clone(),
-            };
-            Noted::at(problem, overrun.made_at)
-        })
+        let overruns = self.overruns.values();
+        overruns.map(|(overrun, made_at)| Noted::at(overrun.clone(), *made_at))
     }
 }
 

@@ -34,9 +34,7 @@ impl Describe for OtherPolled {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self { cq, unpolled, .. } = self;
-        let cq = names.cq(*cq);
-        let wait = waiting(*unpolled);
+        let (cq, wait) = (names.cq(self.cq), waiting(self.unpolled));
         format!("an event of {cq} was read, and {cq} was not polled since: {wait} in it")
     }
 }
@@ -57,9 +55,8 @@ impl Describe for Unread {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self { channel, events } = self;
-        let channel = names.channel(*channel);
-        let events = counted((*events).into(), "event", "events");
+        let channel = names.channel(self.channel);
+        let events = counted(self.events.into(), "event", "events");
         format!("{events} of {channel} not read")
     }
 }
@@ -82,13 +79,8 @@ impl Describe for UnreadAsync {
     }
 
     fn sentence(&self, _: &dyn Names) -> String {
-        let Self {
-            event_type,
-            of,
-            events,
-        } = self;
-        let events = counted((*events).into(), "event", "events");
-        format!("{events} {event_type} of {of} not read")
+        let events = counted(self.events.into(), "event", "events");
+        format!("{events} {} of {} not read", self.event_type, self.of)
     }
 }
 

@@ -7,7 +7,7 @@ use verbs_api::{Cq as CqHandle, QpState, WcStatus};
 
 use super::fact::{DropDetails, FailedWork, QpAt, Reached};
 use super::news::{Fresh, News};
-use super::problem::{NotDestroyed, Noted, Problem};
+use super::problem::{NotDestroyed, Noted, Overrun, Problem};
 use super::recovery::Recovery;
 use super::{Class, FailureCause, Why};
 use crate::packet::{DropReason, Packet, Psn};
@@ -16,17 +16,18 @@ use crate::time::Time;
 /// What went wrong on a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Journal {
+    /// The work that failed, oldest first.
     pub(super) failures: Vec<FailedWork>,
     pub(crate) recovery: Recovery,
     /// Mistakes that were seen when they happened, in that order.
-    noted: Vec<Noted>,
+    pub(super) noted: Vec<Noted>,
     /// Where those are, by class, fact and place.
     places: BTreeMap<(Class, [&'static str; 2], Option<Site>), usize>,
     pub(super) refusals: Vec<Refusal>,
     /// By sender, receiver and reason.
     pub(super) dropped: BTreeMap<(QpAt, u32, DropReason), Dropped>,
-    /// Entries, and completions lost.
-    pub(super) overruns: BTreeMap<CqHandle, Overrun>,
+    /// Completions that were lost, and where their CQ was made.
+    pub(super) overruns: BTreeMap<CqHandle, (Overrun, Option<Site>)>,
     /// Datagrams of the network, by what they were.
     pub(super) garbage: BTreeMap<DropReason, u64>,
     /// The newest queue pairs that were destroyed.
@@ -35,24 +36,13 @@ pub(crate) struct Journal {
     /// than their peers take.
     pub(super) excess: BTreeMap<u32, Noted>,
     /// What contexts had when they were closed.
-    pub(crate) left: Vec<NotDestroyed>,
+    pub(super) left: Vec<NotDestroyed>,
     /// What of it is new.
-    pub(crate) news: News,
+    pub(super) news: News,
 }
 
 /// Of each kind so many are kept, so that a program that goes on failing costs no more.
 pub(super) const MOST: usize = 1000;
-
-/// What was lost in a CQ.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Overrun {
-    pub(super) cqe: u32,
-    pub(super) lost: u64,
-    /// Where the CQ was made.
-    pub(super) made_at: Option<Site>,
-    /// The numbers of the queue pairs whose completions were lost.
-    pub(super) qps: Vec<u32>,
-}
 
 /// A request that was answered with a NAK.
 #[derive(Clone, Debug)]
@@ -198,16 +188,6 @@ impl Journal {
         }
     }
 
-    /// The work that failed, oldest first.
-    pub(super) fn failures(&self) -> &[FailedWork] {
-        &self.failures
-    }
-
-    /// What was seen when it happened.
-    pub(super) fn noted(&self) -> &[Noted] {
-        &self.noted
-    }
-
     /// Whether completions of a CQ were lost.
     pub(super) fn has_overrun(&self, cq: CqHandle) -> bool {
         self.overruns.contains_key(&cq)
@@ -216,7 +196,7 @@ impl Journal {
     /// Whether completions of a queue pair were lost.
     pub(super) fn has_lost(&self, qp_num: u32) -> bool {
         let mut overruns = self.overruns.values();
-        overruns.any(|overrun| overrun.qps.contains(&qp_num))
+        overruns.any(|(overrun, _)| overrun.qps.contains(&qp_num))
     }
 
     pub(super) fn left(&mut self, problem: NotDestroyed) {

@@ -44,7 +44,7 @@ mod work;
 use verbs_api::site::Site;
 
 pub use cause::Why;
-pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, RegionSlot};
+pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, RegionSlot, Rights};
 pub use class::{Certainty, Class, UnknownClass};
 pub(crate) use ends::compare;
 pub(crate) use fact::{

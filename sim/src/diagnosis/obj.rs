@@ -24,14 +24,11 @@ impl Describe for NotDestroyed {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self {
-            names: left,
-            contexts,
-            closed,
-        } = self;
-        let before = match closed {
-            true => " before the context was closed",
-            false => "",
+        let left = &self.names;
+        let before = if self.closed {
+            " before the context was closed"
+        } else {
+            ""
         };
         let mut parts = Vec::new();
         if !left.is_empty() {
@@ -48,8 +45,8 @@ impl Describe for NotDestroyed {
                 more.unwrap_or_default()
             ));
         }
-        if *contexts > 0 {
-            let contexts = counted((*contexts).into(), "context", "contexts");
+        if self.contexts > 0 {
+            let contexts = counted(self.contexts.into(), "context", "contexts");
             parts.push(format!("{contexts} not closed"));
         }
         parts.join("; ")

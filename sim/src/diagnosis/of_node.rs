@@ -74,7 +74,7 @@ pub(super) struct Findings<'n> {
 impl Findings<'_> {
     /// The work requests that failed, oldest first.
     pub(crate) fn failures(&self) -> &[FailedWork] {
-        self.node.device.base.journal.failures()
+        &self.node.device.base.journal.failures
     }
 
     /// A failure as a problem; `node` looks at the node of the peer.
@@ -117,7 +117,7 @@ impl Findings<'_> {
 
     /// What was seen when it happened, and is so sure to be wrong.
     fn noted(&self, certainty: Certainty) -> impl Iterator<Item = Noted> {
-        let noted = self.node.device.base.journal.noted().iter();
+        let noted = self.node.device.base.journal.noted.iter();
         let is_so = move |noted: &&Noted| noted.problem.class().certainty() == certainty;
         noted.filter(is_so).cloned()
     }

@@ -40,25 +40,19 @@ impl Describe for Dropped {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self {
-            from: (node, from),
-            qp_num,
-            why,
-            details,
-            count,
-            tries,
-        } = self;
-        let packets = counted(*count, "packet", "packets");
+        let packets = counted(self.count, "packet", "packets");
+        let ((node, from), qp_num, why) = (self.from, self.qp_num, self.why);
         let node = node.map_or_else(|| "another process".to_owned(), |node| names.device(node));
         let from = match from {
             0 => node,
             _ => format!("qp {from:#x} of {node}"),
         };
-        let tries = match tries == count {
-            true => String::new(),
-            false => format!(", in {tries} tries"),
+        let tries = if self.tries == self.count {
+            String::new()
+        } else {
+            format!(", in {} tries", self.tries)
         };
-        let details = details.as_ref().map(|details| format!(": {details}"));
+        let details = self.details.as_ref().map(|details| format!(": {details}"));
         let details = details.unwrap_or_default();
         format!("{packets} from {from} for qp {qp_num:#x} not taken{tries}: {why}{details}")
     }

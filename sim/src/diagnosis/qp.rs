@@ -61,14 +61,9 @@ impl Describe for EndsDiffer {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self {
-            qp_num,
-            peer: (node, peer),
-            what,
-            own,
-            others,
-        } = self;
-        let (node, what) = (names.device(*node), what.text());
+        let ((node, peer), qp_num) = (self.peer, self.qp_num);
+        let (own, others) = (self.own, self.others);
+        let (node, what) = (names.device(node), self.what.text());
         format!("{what}: {own} at qp {qp_num:#x}, and {others} at its peer, qp {peer:#x} of {node}")
     }
 }

@@ -303,7 +303,7 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
             status: WcStatus::RemOpErr,
             why: Some(why),
             ..
-        }) => !matches!(why.cause, FailureCause::Overrun(_)),
+        }) => !matches!(why.cause, FailureCause::Overrun { .. }),
         _ => true,
     });
 }
@@ -335,9 +335,9 @@ fn noted(fabric: &Fabric, node: &Node, fresh: Fresh) -> Option<Noted> {
     let journal = &node.device.base.journal;
     let is_of = |problem: &Problem, of| matches!(problem, Problem::Overrun(Overrun { cq, .. }) if *cq == of);
     match fresh {
-        Fresh::Noted(number) => journal.noted().get(number).cloned(),
+        Fresh::Noted(number) => journal.noted.get(number).cloned(),
         Fresh::Failed(number) => {
-            let failure = journal.failures().get(number)?;
+            let failure = journal.failures.get(number)?;
             let node = findings(node);
             Some(node.failure(failure, |peer| fabric.node(peer)))
         }

@@ -76,13 +76,8 @@ impl Describe for PolledInVain {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self {
-            cq,
-            times,
-            outstanding,
-        } = self;
-        let cq = names.cq(*cq);
-        let times = counted(*times, "time", "times");
+        let (cq, outstanding) = (names.cq(self.cq), &self.outstanding);
+        let times = counted(self.times, "time", "times");
         format!("{cq} was polled {times} since its last completion: {outstanding}")
     }
 }

@@ -45,18 +45,10 @@ impl Describe for Failed {
     }
 
     fn sentence(&self, names: &dyn Names) -> String {
-        let Self {
-            qp_num,
-            receive,
-            wr_id,
-            status,
-            why,
-            ..
-        } = self;
-        let kind = if *receive { "receive" } else { "send" };
-        let why = why
-            .as_ref()
-            .map_or(String::new(), |why| why.in_words(names));
+        let (qp_num, wr_id, status) = (self.qp_num, self.wr_id, self.status);
+        let kind = if self.receive { "receive" } else { "send" };
+        let why = self.why.as_ref().map(|why| why.in_words(names));
+        let why = why.unwrap_or_default();
         let handled = if self.is_excused() {
             "; the program went on"
         } else {
@@ -89,18 +81,10 @@ impl Describe for RequestRefused {
     }
 
     fn sentence(&self, _: &dyn Names) -> String {
-        let Self {
-            operation,
-            from,
-            qp_num,
-            why,
-            ..
-        } = self;
+        let (from, qp_num) = (self.from, self.qp_num);
+        let (operation, why) = (self.operation, &self.why.cause);
         let from = format!("qp {from:#x} of another process");
-        format!(
-            "{operation} from {from} was refused by qp {qp_num:#x}: {}",
-            why.cause
-        )
+        format!("{operation} from {from} was refused by qp {qp_num:#x}: {why}")
     }
 }
 
@@ -129,7 +113,7 @@ impl Failed {
 fn class_of(receive: bool, status: WcStatus, cause: Option<&FailureCause>) -> Class {
     use FailureCause as F;
     match (cause.map(F::root), status) {
-        (Some(F::Lab(_)), _) => Class::Injected,
+        (Some(F::Lab { .. }), _) => Class::Injected,
         (
             Some(
                 F::Deregistered { .. }
@@ -179,7 +163,7 @@ impl Journal {
         let is_told = is_send && recv.is_some()
             || matches!(
                 why.cause.root(),
-                FailureCause::Overrun(_) | FailureCause::NotMapped { .. }
+                FailureCause::Overrun { .. } | FailureCause::NotMapped { .. }
             );
         if packet.route.from.is_outside() && !is_told {
             let site = why.place.map(|(_, site)| site);

@@ -9,7 +9,9 @@ use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
 use super::{atomic, grh};
 use crate::device::{Device, Recv, Send};
-use crate::diagnosis::{DropDetails, FailedWork, FailureCause, LabCause, LossCause, Standing, Why};
+use crate::diagnosis::{
+    DropDetails, FailedWork, FailureCause, LabCause, LossCause, Rights, Standing, Why,
+};
 use crate::packet::{DropReason, Op, Packet, Reth};
 
 /// A send is about to fail; the first request that was not answered tells what the peer was asked. Whether a fault rule or
@@ -42,10 +44,10 @@ pub(super) fn note_failed_send(
     };
     let why = match status {
         _ if own.is_some() => own,
-        _ if by_lab.is_some() => by_lab.map(|cause| FailureCause::Lab(cause).into()),
+        _ if by_lab.is_some() => by_lab.map(|cause| FailureCause::from(cause).into()),
         WcStatus::RnrRetryExcErr => Some(FailureCause::PeerNotReady.into()),
         WcStatus::RetryExcErr if peer.is_none() => Some(match qp.route {
-            Some(route) if route.global => FailureCause::UnownedGid(route.dgid).into(),
+            Some(route) if route.global => FailureCause::UnownedGid { gid: route.dgid }.into(),
             _ => FailureCause::UnownedLid.into(),
         }),
         _ if by_peer && asked.is_none() => Some(match status {
@@ -146,7 +148,12 @@ fn not_sent(qp: &Common, pd: u32, send: &Send, device: &Device, status: WcStatus
         return Some(FailureCause::NoReads.into());
     }
     if atomic::header(&send.op).is_some() && send.length != atomic::BYTES {
-        return Some(FailureCause::AtomicLength(send.length).into());
+        return Some(
+            FailureCause::AtomicLength {
+                length: send.length,
+            }
+            .into(),
+        );
     }
     not_there(pd, send, device)
 }
@@ -172,7 +179,7 @@ fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<Why> {
 /// Why a request of a peer cannot be carried out.
 pub(super) fn refused(qp: &Common, responder: &Responder, device: &Device, packet: &Packet) -> Why {
     if let Some(why) = refused_by_lab(qp, responder, device) {
-        return FailureCause::Lab(why).into();
+        return FailureCause::from(why).into();
     }
     if !has_path_mtu(qp, device, packet) {
         let mtu = qp.mtu(device);
@@ -198,8 +205,8 @@ pub(super) fn refused(qp: &Common, responder: &Responder, device: &Device, packe
         return FailureCause::NoReadsThere.into();
     }
     if !qp.attr.qp_access_flags.contains(need) {
-        let (qp_num, needed) = (qp.qp_num, need);
-        return FailureCause::QpForbids { qp_num, needed }.into();
+        let (qp_num, rights) = (qp.qp_num, Rights(need));
+        return FailureCause::QpForbids { qp_num, rights }.into();
     }
     let place = (reth.addr, u64::from(reth.length));
     let pd = responder.receives.pd();
@@ -263,7 +270,7 @@ fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
         .cq()
         .and_then(|cq| device.cqs.overrun_at(cq))
     {
-        return FailureCause::Overrun(cq).into();
+        return FailureCause::Overrun { cq }.into();
     }
     if let Some((pd, recv)) = responder.receives.present(device) {
         let bytes = u64::from(responder.got() + packet.payload.len());
