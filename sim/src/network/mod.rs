@@ -39,8 +39,8 @@ const _: () = assert!(QP_INDEX_BITS == Tenant::QP_BITS);
 /// let config = SimConfig::new().nodes(1).mode(Mode::RealTime);
 /// let sim = Sim::new(config.network(Network::loopback("tests")));
 /// let context = sim.open_device("sim0")?;
-/// An address of 127.0.0.0/8, as a GID. Another process that opens its device by the same name gets
-/// a different one.
+/// // An address of 127.0.0.0/8, as a GID. Another process that opens its device by the same name
+/// // gets a different one.
 /// println!("{}", sim.query_gid(context, 1, 0)?);
 /// # Ok::<(), verbs_api::Error>(())
 /// ```

@@ -36,7 +36,7 @@ impl Sim {
     /// let sim = Sim::new(SimConfig::new()).strict();
     /// let context = sim.open_device("sim0").unwrap();
     /// let cq = sim.create_cq(context, &CqInit::new(16)).unwrap();
-    /// The program ignores the error.
+    /// // The program ignores the error.
     /// let _ = sim.ack_cq_events(cq, 1);
     /// ```
     #[must_use]
