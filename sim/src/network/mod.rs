@@ -14,7 +14,6 @@ mod verbs;
 pub(crate) use gateway::Gateway;
 pub(crate) use receiver::Receiver;
 pub(crate) use sockets::Sockets;
-pub(crate) use verbs::note_unread;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -39,8 +38,8 @@ const _: () = assert!(QP_INDEX_BITS == Tenant::QP_BITS);
 /// let config = SimConfig::new().nodes(1).mode(Mode::RealTime);
 /// let sim = Sim::new(config.network(Network::loopback("tests")));
 /// let context = sim.open_device("sim0")?;
-/// An address of 127.0.0.0/8, as a GID. Another process that opens its device by the same name gets
-/// a different one.
+/// // An address of 127.0.0.0/8, as a GID. A process that opens its device by the same name gets
+/// // another one.
 /// println!("{}", sim.query_gid(context, 1, 0)?);
 /// # Ok::<(), verbs_api::Error>(())
 /// ```

@@ -36,7 +36,7 @@ impl Sim {
     /// let sim = Sim::new(SimConfig::new()).strict();
     /// let context = sim.open_device("sim0").unwrap();
     /// let cq = sim.create_cq(context, &CqInit::new(16)).unwrap();
-    /// The program ignores the error.
+    /// // The program ignores the error.
     /// let _ = sim.ack_cq_events(cq, 1);
     /// ```
     #[must_use]
@@ -132,7 +132,7 @@ impl Stuck {
     /// stopped by force, such as by a signal: the diagnosis then explains their waits. Only a layer
     /// over the verbs knows batches that are not posted ([`Unposted`]).
     pub fn diagnose(sim: &Sim, unposted: Vec<Unposted>, stopped: Option<&[Self]>) -> Diagnosis {
-        crate::network::note_unread(&sim.runtime);
+        sim.runtime.note_unread();
         sim.runtime.with(|fabric| {
             fabric.unposted = unposted;
             diagnose(fabric, stopped)
@@ -193,7 +193,8 @@ impl<'s> Sleeping<'s> {
     pub fn for_batch(
         sim: &'s Sim,
         call: &'static str,
-        (qp, qp_num): (Qp, u32),
+        qp: Qp,
+        qp_num: u32,
         begun_at: Option<Site>,
     ) -> Self {
         let wait_for = WaitFor::Batch { qp_num, begun_at };
