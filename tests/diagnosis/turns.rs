@@ -73,7 +73,7 @@ fn a_wait_for_a_turn_is_told_when_it_is_long() {
         drop(sleeping);
         assert!(sim.diagnose().mistakes.is_empty());
     };
-    let batch = Sleeping::for_batch(&sim, "ibv_wr_start", (qp, 0x11), Some(place));
+    let batch = Sleeping::for_batch(&sim, "ibv_wr_start", qp, 0x11, Some(place));
     let text = format!(
         "sim0: VS-WAIT-01: hint: a thread waits in ibv_wr_start for the end of a batch on qp 0x11, for 0.1 s now: another thread has begun it, at {place}"
     );

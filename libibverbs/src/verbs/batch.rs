@@ -267,8 +267,8 @@ impl Call {
     /// Shows a diagnosis that it waits for a batch that was begun there.
     #[cold]
     fn sleeps(self, begun_at: Option<Site>) -> Option<Sleeping<'static>> {
-        let qp = (self.qp, self.qp_num);
-        caller::is_named().then(|| Sleeping::for_batch(&engine().sim, self.name, qp, begun_at))
+        caller::is_named()
+            .then(|| Sleeping::for_batch(&engine().sim, self.name, self.qp, self.qp_num, begun_at))
     }
 }
 

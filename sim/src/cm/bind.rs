@@ -43,7 +43,8 @@ impl Ids {
         &mut self,
         host: &dyn Host,
         id: CmId,
-        (addr, is_of_machine): (SocketAddr, bool),
+        addr: SocketAddr,
+        is_of_machine: bool,
     ) -> Result<()> {
         let verb = Verb::CmBindAddr;
         let index = self.find(verb, id)?;
@@ -51,7 +52,7 @@ impl Ids {
         if state != State::Idle {
             return Err(wrong_state(verb, id, state));
         }
-        self.bind(host, verb, index, (addr, is_of_machine))
+        self.bind(host, verb, index, addr, is_of_machine)
     }
 
     /// Binds an idle id to an address. Port 0 chooses a port.
@@ -60,9 +61,10 @@ impl Ids {
         host: &dyn Host,
         verb: Verb,
         index: u32,
-        (addr, is_of_machine): (SocketAddr, bool),
+        addr: SocketAddr,
+        is_of_machine: bool,
     ) -> Result<()> {
-        let local = own_port(host, verb, (addr.ip(), is_of_machine))?;
+        let local = local_port(host, verb, addr.ip(), is_of_machine)?;
         let ps = self.at(index).ps;
         let port = match addr.port() {
             0 => self.free_port(verb, ps)?,
@@ -80,21 +82,24 @@ impl Ids {
     pub(super) fn check_port(&self, verb: Verb, id: &Id, addr: SocketAddr) -> Result<()> {
         let others = self.bindings.at(id.ps, addr.port()).iter();
         for other in others.map(|index| self.at(*index)) {
+            // An id that begins to listen has its port already.
             if other.handle == id.handle {
                 continue;
             }
             let Some(theirs) = other.local else { continue };
+            // A listener needs the port for itself.
             let may_share = id.reuse_addr && other.reuse_addr && verb != Verb::CmListen;
             let families = addr.is_ipv4() != theirs.is_ipv4();
             let are_apart = families && id.is_af_only(addr) && other.is_af_only(theirs);
             if may_share || are_apart {
                 continue;
             }
-            let any = addr.ip().is_unspecified() || theirs.ip().is_unspecified();
-            let kind = match any {
-                true => ErrorKind::AddressNotAvailable,
-                false if addr.ip() == theirs.ip() => ErrorKind::AddressInUse,
-                false => continue,
+            let kind = if addr.ip().is_unspecified() || theirs.ip().is_unspecified() {
+                ErrorKind::AddressNotAvailable
+            } else if addr.ip() == theirs.ip() {
+                ErrorKind::AddressInUse
+            } else {
+                continue;
             };
             let text = format!("{addr} is taken: {} has {theirs}", other.handle);
             return Err(Error::new(verb, kind, Cause::Text(text.into())));
@@ -129,7 +134,7 @@ impl Ids {
     }
 
     /// Undoes the binding of an id, because another process has its port.
-    pub(crate) fn take_back_binding(&mut self, id: CmId) -> Result<()> {
+    pub(crate) fn undo_binding(&mut self, id: CmId) -> Result<()> {
         let index = self.find(Verb::CmBindAddr, id)?;
         self.unbind(index);
         let id = self.at_mut(index);
@@ -155,12 +160,14 @@ impl Ids {
 
 /// The port of an address of this machine. `None` for the unspecified address and those of
 /// loopback, which belong to all ports.
-fn own_port(
+fn local_port(
     host: &dyn Host,
     verb: Verb,
-    (ip, is_of_machine): (IpAddr, bool),
+    ip: IpAddr,
+    is_of_machine: bool,
 ) -> Result<Option<Local>> {
     let of_device = host.port_at(ip);
+    // These addresses are valid even if they belong to no single port.
     if of_device.is_some() || ip.is_unspecified() || ip.is_loopback() {
         return Ok(of_device);
     }

@@ -10,7 +10,7 @@ use super::bind::unspecified;
 use super::conn::{Conn, Phase, Waiting};
 use super::host::Host;
 use super::id::{State, wrong_state};
-use super::message::{self, MAX_RETRIES, reason, sidr};
+use super::message::{self, Ends, MAX_RETRIES, reason, sidr};
 use super::params::{ACK_TIMEOUT, check_length, check_private_data, check_reads, or_most};
 use super::{Manager, Outgoing};
 
@@ -28,7 +28,7 @@ impl Manager {
         match self.ids.at(index).state {
             State::Idle => {
                 let any = unspecified(SocketAddr::from(([0, 0, 0, 0], 0)));
-                self.ids.bind(host, verb, index, (any, false))?;
+                self.ids.bind(host, verb, index, any, false)?;
             }
             State::Bound => {
                 let of = self.ids.at(index);
@@ -41,6 +41,7 @@ impl Manager {
         let of = self.ids.at_mut(index);
         // A listener no longer shares its address.
         (of.state, of.reuse_addr) = (State::Listening, false);
+        // All other values stand for the limit, as in Linux.
         of.backlog = match usize::try_from(backlog) {
             Ok(backlog @ 1..=MAX_BACKLOG) => backlog,
             _ => MAX_BACKLOG,
@@ -59,10 +60,11 @@ impl Manager {
         let verb = Verb::CmConnect;
         let index = self.ids.find(verb, id)?;
         let of = self.ids.at(index);
-        let ends = (of.local.zip(of.peer), of.port.zip(of.to));
-        let (State::RouteResolved, (Some(ends), Some((from, to)))) = (of.state, ends) else {
+        let known = (of.local.zip(of.peer), of.port.zip(of.to));
+        let (State::RouteResolved, (Some((src, dst)), Some((from, to)))) = (of.state, known) else {
             return Err(wrong_state(verb, id, of.state));
         };
+        let ends = Ends { src, dst };
         let (ps, is_datagram) = (of.ps, of.ps.is_datagram());
         let room = if is_datagram {
             private_data::SIDR_REQ
@@ -76,7 +78,7 @@ impl Manager {
         }
         let (own_qp, tos, ack_timeout) = (of.qp, of.tos, of.ack_timeout);
         let mut conn = Conn::new(self.numbers.next(), self.ids.random.any(), from, to);
-        conn.service_id = message::service_id(ps, ends.1.port());
+        conn.service_id = message::service_id(ps, dst.port());
         conn.qpn = own_qp.map_or(param.qp_num, |own| own.qp_num);
         conn.rq_psn = self.ids.random.any() as u32 & 0x00ff_ffff;
         conn.responder_resources = or_most(param.responder_resources, limits.responder);
@@ -87,16 +89,12 @@ impl Manager {
         conn.ack_timeout = ack_timeout.unwrap_or(ACK_TIMEOUT);
         let has_srq = own_qp.map_or(param.srq != 0, |own| own.has_srq);
         let (phase, message) = if is_datagram {
-            (
-                Phase::SidrReqSent,
-                message::sidr_req(&conn, ends, param.private_data),
-            )
+            let message = message::sidr_req(&conn, ends, param.private_data);
+            (Phase::SidrReqSent, message)
         } else {
-            let said = (param, has_srq, tos);
-            (
-                Phase::ReqSent,
-                message::req(&conn, host.guid(from.id.node), ends, said),
-            )
+            let guid = host.guid(from.id.node);
+            let message = message::req(&conn, guid, ends, param, has_srq, tos);
+            (Phase::ReqSent, message)
         };
         conn.phase = phase;
         let mad = conn.mad(message);
@@ -131,8 +129,14 @@ impl Manager {
         // A request for datagrams has one answer, and no connection.
         if conn.phase == Phase::SidrReqReceived {
             conn.phase = Phase::Idle;
-            let (named, to) = ((conn.theirs, conn.service_id), (conn.qpn, RDMA_UDP_QKEY));
-            let message = message::sidr_rep(named, sidr::VALID, to, param.private_data);
+            let message = message::sidr_rep(
+                conn.theirs,
+                conn.service_id,
+                sidr::VALID,
+                conn.qpn,
+                RDMA_UDP_QKEY,
+                param.private_data,
+            );
             let mad = conn.mad(message);
             self.send(index, mad);
             self.forget_numbers(index);
@@ -145,7 +149,7 @@ impl Manager {
         conn.phase = Phase::RepSent;
         let has_srq = own_qp.map_or(param.srq != 0, |own| own.has_srq);
         let guid = host.guid(conn.from.id.node);
-        let mad = conn.mad(message::rep(conn, guid, (param, has_srq)));
+        let mad = conn.mad(message::rep(conn, guid, param, has_srq));
         self.send_and_wait(index, mad);
         Ok(())
     }
@@ -176,15 +180,15 @@ impl Manager {
         let phase = core::mem::replace(&mut conn.phase, Phase::Idle);
         let message = match phase {
             Phase::SidrReqReceived => {
-                let named = (conn.theirs, conn.service_id);
-                message::sidr_rep(named, sidr::REJECTED, (0, 0), private_data)
+                let (request_id, service_id) = (conn.theirs, conn.service_id);
+                message::sidr_rep(request_id, service_id, sidr::REJECTED, 0, 0, private_data)
             }
             _ => {
                 let rejected = match phase {
                     Phase::ReqReceived | Phase::ReqSent => Rejected::Req,
                     _ => Rejected::Rep,
                 };
-                message::rej((conn.ours, conn.theirs), rejected, reason, private_data)
+                message::rej(conn.ours, conn.theirs, rejected, reason, private_data)
             }
         };
         let mad = conn.mad(message);
@@ -264,14 +268,14 @@ impl Manager {
     }
 
     /// Ends the connections of all ids before their process ends.
-    pub(crate) fn take_leave_of_all(&mut self) {
+    pub(crate) fn end_all(&mut self) {
         for index in self.ids.indices(|id| id.conn.is_some()) {
-            self.take_leave(index);
+            self.end(index);
         }
     }
 
     /// Ends the connection of an id before the id is destroyed.
-    pub(super) fn take_leave(&mut self, index: u32) {
+    pub(super) fn end(&mut self, index: u32) {
         let phase = self.ids.at(index).conn.as_ref().map(|conn| conn.phase);
         match phase {
             Some(Phase::ReqSent) => self.refuse(index, reason::TIMEOUT, &[]),
@@ -319,9 +323,9 @@ impl Manager {
     /// Sends a message of an id's connection, and repeats it until it is answered.
     fn send_and_wait(&mut self, index: u32, mad: CmMad) {
         self.send(index, mad.clone());
-        let left = MAX_RETRIES;
         if let Some(conn) = &mut self.ids.at_mut(index).conn {
-            conn.waiting = Some(Waiting { mad, left });
+            let retries_left = MAX_RETRIES;
+            conn.waiting = Some(Waiting { mad, retries_left });
         }
         self.timers.set(index, Some(self.now.after(self.timeout)));
     }

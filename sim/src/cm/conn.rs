@@ -41,7 +41,7 @@ pub(super) struct Conn {
 pub(super) struct Waiting {
     pub(super) mad: CmMad,
     /// The number of retries left.
-    pub(super) left: u8,
+    pub(super) retries_left: u8,
 }
 
 /// The phase of a connection.

@@ -63,6 +63,7 @@ impl Channels {
         if found.ids > 0 {
             return Err(in_use(verb, Object::CmChannel, Object::CmId, found.ids));
         }
+        // The threads would never wake up.
         if found.waiters > 0 {
             let text = format!("{} threads wait on {channel}", found.waiters);
             return Err(Error::new(
@@ -180,6 +181,7 @@ impl Channels {
 
     fn note_change(&mut self, index: u32) {
         let channel = self.table.at(index);
+        // Several changes in a row need one update.
         if channel.events.watched && self.changed.last() != Some(&channel.handle) {
             self.changed.push(channel.handle);
         }

@@ -159,6 +159,7 @@ impl Ids {
         };
         let limits = host.reads(conn.from.id.node);
         let settle = |given: u8, asked: u8, most: u8| match given {
+            // The program leaves the value to the request.
             RDMA_MAX_RESP_RES => asked.min(most),
             given => given,
         };

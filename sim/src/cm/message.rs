@@ -35,22 +35,27 @@ pub(super) mod sidr {
     pub(crate) const REJECTED: u8 = 2;
 }
 
+/// The addresses of both ends of a request.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) src: SocketAddr,
+    pub(super) dst: SocketAddr,
+}
+
 /// Private data: the addresses of both ends, then that of the program.
-fn with_addresses<const N: usize>(
-    (src, dst): (SocketAddr, SocketAddr),
-    own: &[u8],
-) -> PrivateData<N> {
+fn with_addresses<const N: usize>(ends: Ends, own: &[u8]) -> PrivateData<N> {
     let header = IpCm {
         version: 0,
-        source_port: src.port(),
-        source: src.ip(),
-        destination: dst.ip(),
+        source_port: ends.src.port(),
+        source: ends.src.ip(),
+        destination: ends.dst.ip(),
     };
     let bytes = [&header.write()[..], own].concat();
     PrivateData::new(&bytes).unwrap_or_default()
 }
 
 fn path(conn: &Conn, tos: u8) -> Path {
+    // Ethernet has no LIDs, and the field then has the permissive one.
     let lid = |lid| if lid == 0 { NO_LID } else { lid };
     Path {
         local_lid: lid(conn.from.lid),
@@ -68,8 +73,10 @@ fn path(conn: &Conn, tos: u8) -> Path {
 pub(super) fn req(
     conn: &Conn,
     guid: u64,
-    ends: (SocketAddr, SocketAddr),
-    (param, has_srq, tos): (&ConnParam<'_>, bool, u8),
+    ends: Ends,
+    param: &ConnParam<'_>,
+    has_srq: bool,
+    tos: u8,
 ) -> CmMessage {
     CmMessage::Req(Box::new(Req {
         local_comm_id: conn.ours,
@@ -95,7 +102,7 @@ pub(super) fn req(
 }
 
 /// The acceptance of a connection.
-pub(super) fn rep(conn: &Conn, guid: u64, (param, has_srq): (&ConnParam<'_>, bool)) -> CmMessage {
+pub(super) fn rep(conn: &Conn, guid: u64, param: &ConnParam<'_>, has_srq: bool) -> CmMessage {
     CmMessage::Rep(Rep {
         local_comm_id: conn.ours,
         remote_comm_id: conn.theirs,
@@ -124,7 +131,8 @@ pub(super) fn rtu(conn: &Conn) -> CmMessage {
 
 /// The refusal of a connection.
 pub(super) fn rej(
-    (ours, theirs): (u32, u32),
+    ours: u32,
+    theirs: u32,
     rejected: Rejected,
     reason: u16,
     private_data: &[u8],
@@ -159,11 +167,7 @@ pub(super) fn drep(ours: u32, theirs: u32) -> CmMessage {
 }
 
 /// A request for a datagram queue pair.
-pub(super) fn sidr_req(
-    conn: &Conn,
-    ends: (SocketAddr, SocketAddr),
-    private_data: &[u8],
-) -> CmMessage {
+pub(super) fn sidr_req(conn: &Conn, ends: Ends, private_data: &[u8]) -> CmMessage {
     CmMessage::SidrReq(SidrReq {
         request_id: conn.ours,
         pkey: PKEY,
@@ -174,9 +178,11 @@ pub(super) fn sidr_req(
 
 /// The answer to a request for a datagram queue pair.
 pub(super) fn sidr_rep(
-    (request_id, service_id): (u32, u64),
+    request_id: u32,
+    service_id: u64,
     status: u8,
-    (qpn, qkey): (u32, u32),
+    qpn: u32,
+    qkey: u32,
     private_data: &[u8],
 ) -> CmMessage {
     CmMessage::SidrRep(SidrRep {

@@ -52,6 +52,7 @@ use id::{Id, State};
 use ids::Ids;
 use numbers::Numbers;
 pub(crate) use pending::{is_idle, no_event};
+pub(crate) use resolve::Destination;
 
 /// The connection manager of a machine.
 #[derive(Clone, Debug)]
@@ -173,11 +174,12 @@ impl Manager {
     /// Removes an id. Wakes the threads that wait for it, and refuses its unread requests.
     fn remove(&mut self, index: u32) {
         for event in self.take_unread(index) {
+            // The program never learns of the request's id, so only this can remove it.
             if event.event == CmEventType::ConnectRequest {
                 self.remove(event.id.index());
             }
         }
-        self.take_leave(index);
+        self.end(index);
         self.ids.unbind(index);
         self.timers.set(index, None);
         let id = self.ids.remove(index);
@@ -185,6 +187,7 @@ impl Manager {
             self.ids.listening -= 1;
         }
         self.channels.count_id(id.channel, false);
+        // Another thread may wait to destroy the same id.
         self.channels.news = true;
     }
 
@@ -195,6 +198,7 @@ impl Manager {
         let to = self.channels.find(verb, channel)?;
         self.ids.at(index).check_acknowledged(verb)?;
         let events = self.take_unread(index);
+        // The ids of unread requests are on the listener's channel.
         let requests = events
             .iter()
             .filter(|event| event.event == CmEventType::ConnectRequest);
@@ -215,6 +219,7 @@ impl Manager {
     pub(crate) fn device_gone(&mut self, node: u32) {
         let is_of = |id: &Id| id.port.is_some_and(|local| local.id.node == node);
         for index in self.ids.indices(is_of) {
+            // A removed device sends nothing, so peers notice by their timeouts.
             self.forget_conn(index);
             self.timers.set(index, None);
             let state = &mut self.ids.at_mut(index).state;

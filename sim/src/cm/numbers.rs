@@ -49,6 +49,7 @@ impl Numbers {
                 Some(number) => self.last >> 8 | u32::from(number) << TENANT,
                 None => self.last,
             };
+            // 0 means that a message names no connection.
             if ours != 0 && !self.ours.contains_key(&ours) {
                 return ours;
             }

@@ -11,6 +11,7 @@ pub(super) const ACK_TIMEOUT: u8 = 19;
 
 pub(super) fn or_most(given: u8, most: u8) -> u8 {
     match given {
+        // The value stands for the maximum of the device.
         RDMA_MAX_INIT_DEPTH => most,
         given => given,
     }

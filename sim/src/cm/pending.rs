@@ -13,9 +13,9 @@ use crate::diagnosis::counted;
 enum Turn {
     Program,
     Peer,
-    Nobody,
+    Neither,
     /// Any client may come.
-    Anybody,
+    Client,
 }
 
 /// The reason why a channel has no event, as far as it is known. `None` if it has one.
@@ -31,6 +31,7 @@ pub(crate) fn no_event(manager: &Manager, channel: CmChannel) -> Option<String> 
     let Some((turn, first)) = pending.first() else {
         return Some("no id has this channel".to_owned());
     };
+    // One id stands for all on which the same side has to act.
     let others = pending[1..].iter().filter(|(other, _)| other == turn);
     Some(match others.count() {
         0 => first.clone(),
@@ -51,6 +52,7 @@ pub(crate) fn is_idle(manager: &Manager, channel: CmChannel) -> bool {
         Some(conn) => conn.phase == Phase::Established,
         None => matches!(id.state, State::Listening),
     };
+    // A channel without ids is not a server's.
     let first = ids.next();
     first.is_some_and(|(_, id)| is_for_others(id)) && ids.all(|(_, id)| is_for_others(id))
 }
@@ -84,12 +86,12 @@ impl Id {
                 Turn::Peer,
                 "the other side has not answered rdma_disconnect",
             ),
-            Some(Phase::Established) => (Turn::Nobody, "it is connected, and nobody disconnects"),
-            Some(Phase::Idle | Phase::Timewait) => (Turn::Nobody, "its connection is over"),
+            Some(Phase::Established) => (Turn::Neither, "it is connected, and nobody disconnects"),
+            Some(Phase::Idle | Phase::Timewait) => (Turn::Neither, "its connection is over"),
             None => {
                 let turn = match self.state {
-                    State::Listening => Turn::Anybody,
-                    _ => Turn::Nobody,
+                    State::Listening => Turn::Client,
+                    _ => Turn::Neither,
                 };
                 return (turn, format!("{id} {}", self.state));
             }

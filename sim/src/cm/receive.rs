@@ -61,7 +61,7 @@ impl Manager {
             to: from,
             mad: CmMad {
                 transaction,
-                message: message::rej((0, req.local_comm_id), Rejected::Req, why, &[]),
+                message: message::rej(0, req.local_comm_id, Rejected::Req, why, &[]),
             },
         };
         if let Some(old) = self.numbers.by_qp(from, req.qpn) {
@@ -94,6 +94,7 @@ impl Manager {
         conn.remote_qpn = req.qpn;
         conn.rq_psn = self.ids.random.any() as u32 & 0x00ff_ffff;
         conn.sq_psn = req.starting_psn;
+        // Each side provides resources for the reads that the other starts.
         conn.responder_resources = req.initiator_depth;
         conn.initiator_depth = req.responder_resources;
         conn.retry_count = req.retry_count;
@@ -109,17 +110,11 @@ impl Manager {
         data.rnr_retry_count = req.rnr_retry_count;
         (data.srq, data.qp_num) = (req.srq.into(), req.qpn);
         let tos = req.primary.traffic_class;
-        self.take_request(listener, (conn, tos), &ends, CmParam::Conn(data));
+        self.take_request(listener, conn, tos, &ends, CmParam::Conn(data));
     }
 
     /// Makes the id of a request.
-    fn take_request(
-        &mut self,
-        listener: u32,
-        (conn, tos): (Conn, u8),
-        ends: &IpCm,
-        param: CmParam,
-    ) {
+    fn take_request(&mut self, listener: u32, conn: Conn, tos: u8, ends: &IpCm, param: CmParam) {
         let of = self.ids.at(listener);
         let (channel, context, ps) = (of.channel, of.context, of.ps);
         let local = of.local.map_or(0, |local| local.port());
@@ -138,6 +133,7 @@ impl Manager {
     fn on_rep(&mut self, arrival: Arrival, rep: &Rep) {
         let index = match self.conn_of(arrival, rep.remote_comm_id) {
             Some((index, Phase::ReqSent)) => index,
+            // A repeated answer means that the last message was lost.
             Some((index, Phase::Established)) => return self.say_ready(index),
             _ => return,
         };
@@ -252,6 +248,7 @@ impl Manager {
 
     fn on_sidr_req(&mut self, arrival: Arrival, transaction: u64, req: &SidrReq) {
         let Arrival { to, from } = arrival;
+        // The program has not answered the first copy of the request yet.
         if self.numbers.by_theirs(from, req.request_id).is_some() {
             return;
         }
@@ -260,7 +257,7 @@ impl Manager {
             to: from,
             mad: CmMad {
                 transaction,
-                message: message::sidr_rep((req.request_id, req.service_id), status, (0, 0), &[]),
+                message: message::sidr_rep(req.request_id, req.service_id, status, 0, 0, &[]),
             },
         };
         let ends = IpCm::read(&req.private_data[..]).ok();
@@ -281,7 +278,7 @@ impl Manager {
         (conn.theirs, conn.service_id) = (req.request_id, req.service_id);
         let mut data = UdData::default();
         data.private_data = req.private_data[IP_CM..].to_vec();
-        self.take_request(listener, (conn, 0), &ends, CmParam::Ud(data));
+        self.take_request(listener, conn, 0, &ends, CmParam::Ud(data));
     }
 
     fn on_sidr_rep(&mut self, arrival: Arrival, rep: &SidrRep) {

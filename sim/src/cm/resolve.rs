@@ -13,18 +13,30 @@ use super::id::{State, wrong_state};
 use super::{Manager, invalid};
 use crate::address::gid_of;
 
+/// The destination of `rdma_resolve_addr`.
+#[derive(Clone, Copy)]
+pub(crate) struct Destination {
+    pub(crate) addr: SocketAddr,
+    /// The device address that it leads to, if it is an address of the machine.
+    pub(crate) leads_to: Option<IpAddr>,
+}
+
 impl Manager {
-    /// `rdma_resolve_addr`. If `dst` is an address of the machine, `leads_to` is the device address
-    /// that it leads to. `is_of_machine` tells whether `src` is an address of the machine.
+    /// `rdma_resolve_addr`. `is_of_machine` tells whether `src` is an address of the machine.
     pub(crate) fn resolve_addr(
         &mut self,
         host: &dyn Host,
         id: CmId,
-        (src, is_of_machine): (Option<SocketAddr>, bool),
-        (dst, leads_to): (SocketAddr, Option<IpAddr>),
+        src: Option<SocketAddr>,
+        is_of_machine: bool,
+        dst: Destination,
         timeout: Duration,
     ) -> Result<()> {
         let verb = Verb::CmResolveAddr;
+        let Destination {
+            addr: dst,
+            leads_to,
+        } = dst;
         let index = self.ids.find(verb, id)?;
         let state = self.ids.at(index).state;
         match state {
@@ -37,7 +49,7 @@ impl Manager {
                         "is of another family than dst_addr",
                     ));
                 }
-                self.ids.bind(host, verb, index, (src, is_of_machine))?;
+                self.ids.bind(host, verb, index, src, is_of_machine)?;
             }
             State::Bound => {}
             _ => return Err(wrong_state(verb, id, state)),

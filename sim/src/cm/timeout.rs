@@ -26,10 +26,11 @@ impl Manager {
         let Some(conn) = &mut self.ids.at_mut(index).conn else {
             return;
         };
+        // Datagrams may be lost, so the peer is given up only after several retries.
         if let Some(waiting) = &mut conn.waiting
-            && waiting.left > 0
+            && waiting.retries_left > 0
         {
-            waiting.left -= 1;
+            waiting.retries_left -= 1;
             let mad = waiting.mad.clone();
             self.send(index, mad);
             return self.timers.set(index, Some(self.now.after(self.timeout)));
@@ -42,6 +43,7 @@ impl Manager {
                 self.forget_numbers(index);
                 self.raise(index, CmEventType::Unreachable, timed_out);
             }
+            // The connection ends even without an answer.
             Phase::DreqSent => {
                 self.enter_timewait(index);
                 self.disconnected(index, timed_out);

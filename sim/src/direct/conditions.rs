@@ -187,6 +187,7 @@ impl<'a> End<'a> {
         ensure(is_good, SlowPath::LocalPort)?;
         let rests = |requester: &Requester| requester.is_at_rest(qp);
         let rests = self.qp.requester.as_ref().is_some_and(rests);
+        // Earlier packets and timers come first.
         ensure(rests, SlowPath::LocalBusy)?;
         let to = route.to.filter(|to| !to.is_outside());
         Ok(PathQuery {
@@ -270,7 +271,8 @@ impl<'a> End<'a> {
     #[inline(always)]
     pub(crate) fn prepare(
         self,
-        (way, wr): (CachedPath, &SendWr<'_>),
+        way: CachedPath,
+        wr: &SendWr<'_>,
         parts: &mut Vec<Span>,
     ) -> Result<PreparedSend, SlowPath> {
         let (qp, device) = (&self.qp.common, self.device);
@@ -287,6 +289,7 @@ impl<'a> End<'a> {
             SendOp::CompareAndSwap { remote, .. } | SendOp::FetchAndAdd { remote, .. } => {
                 (Kinds::ATOMIC, [0; 4], remote)
             }
+            // Binds and invalidations change keys, which packets handle.
             _ => return Err(SlowPath::Operation),
         };
         ensure(way.kinds.contains(kind), SlowPath::Kind)?;

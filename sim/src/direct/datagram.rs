@@ -39,6 +39,7 @@ impl End<'_> {
         let way = datagram::way(qp, device, wr.dest).ok_or(SlowPath::Operation)?;
         let route = &way.route;
         ensure(device.ports.at(route.from.port).up, SlowPath::LocalPort)?;
+        // A group may have several receivers, and without a GRH the header differs.
         let is_single = !way.to_group && !route.dgid.is_multicast() && route.global;
         let to = route.to.filter(|to| is_single && !to.is_outside());
         Ok(DatagramQuery {
@@ -61,7 +62,8 @@ impl End<'_> {
     /// Where a datagram goes, and the header before its bytes.
     pub(crate) fn check_datagram_receive(
         self,
-        (prepared, asked): (&PreparedSend, &DatagramQuery),
+        prepared: &PreparedSend,
+        asked: &DatagramQuery,
         parts: &mut Vec<Span>,
     ) -> Result<(Gathered, [u8; Grh::BYTES]), SlowPath> {
         let device = self.device;
@@ -78,7 +80,8 @@ impl EndMut<'_> {
     /// Completes the receive of a datagram that was checked.
     pub(crate) fn take_datagram(
         &mut self,
-        (prepared, asked): (&PreparedSend, &DatagramQuery),
+        prepared: &PreparedSend,
+        asked: &DatagramQuery,
         flags: SendFlags,
     ) {
         let device = &*self.device;

@@ -105,11 +105,11 @@ impl FastPath<'_> {
         // The data of a read or an atomic arrives after the rest of the list has left, and a read
         // observes the effects of those requests.
         let is_read = |op: &SendOp| matches!(op, SendOp::RdmaRead { .. });
-        let shows = |two: &[SendWr<'_>]| {
+        let is_observable = |two: &[SendWr<'_>]| {
             let (first, then) = (&two[0].op, &two[1].op);
             first.reads() && !is_read(then) && (is_read(first) || !then.reads())
         };
-        if list.windows(2).any(shows) {
+        if list.windows(2).any(is_observable) {
             return 0;
         }
         let mut all = list.iter();
@@ -149,7 +149,7 @@ impl FastPath<'_> {
             return self.send_on_new_path(index, qp, wr, of);
         }
         let near = End { qp: own, device };
-        let prepared = near.prepare((way, wr), &mut self.direct.local)?;
+        let prepared = near.prepare(way, wr, &mut self.direct.local)?;
         let far = way.node;
         let Node { qps, device, .. } = &self.slots[far as usize].node;
         let qp_there = qps.at(way.peer);
@@ -164,12 +164,12 @@ impl FastPath<'_> {
                 (prepared.local, place),
                 (Gathered::One(_), Gathered::One(_))
             );
-            self.check_order((index, qp.index()), &prepared, (wr.flags, is_whole), of)?;
+            self.check_order(index, qp.index(), &prepared, wr.flags, is_whole, of)?;
         }
         let Direct { local, remote, .. } = &*self.direct;
         let (local, remote) = ((prepared.local, &local[..]), (place, &remote[..]));
         if prepared.kind.intersects(Kinds::READS) {
-            bring_back(&wr.op, remote, local);
+            move_response(&wr.op, remote, local);
         } else {
             // SAFETY: the bytes belong to regions that were looked up just now.
             unsafe { move_bytes(local, remote) };
@@ -225,12 +225,12 @@ impl FastPath<'_> {
         };
         let (mut local, mut remote) = self.direct.take_parts();
         let near = self.at(index, qp);
-        let prepared = near.prepare((way, wr), &mut local)?;
+        let prepared = near.prepare(way, wr, &mut local)?;
         let there = self.at(node, peer);
-        let (place, header) = there.check_datagram_receive((&prepared, &asked), &mut remote)?;
+        let (place, header) = there.check_datagram_receive(&prepared, &asked, &mut remote)?;
         // The whole list would be in the queue before any of it is done.
-        let shows = node == index || of > near.send_capacity();
-        ensure(of == 1 || !shows, SlowPath::ForItself)?;
+        let is_observable = node == index || of > near.send_capacity();
+        ensure(of == 1 || !is_observable, SlowPath::ForItself)?;
         let bytes = &mut self.direct.bytes;
         bytes.resize(header.len() + prepared.length as usize, 0);
         let (head, data) = bytes.split_at_mut(header.len());
@@ -245,7 +245,7 @@ impl FastPath<'_> {
         (self.direct.local, self.direct.remote) = (local, remote);
         self.end(index, qp, &prepared, wr);
         let mut there = self.at_mut(node, peer);
-        there.take_datagram((&prepared, &asked), wr.flags);
+        there.take_datagram(&prepared, &asked, wr.flags);
         self.collect(node);
         Ok(())
     }
@@ -256,19 +256,21 @@ impl FastPath<'_> {
     #[inline(never)]
     fn check_order(
         &self,
-        (index, qp): (u32, u32),
+        index: u32,
+        qp: u32,
         prepared: &PreparedSend,
-        (flags, is_whole): (SendFlags, bool),
+        flags: SendFlags,
+        is_whole: bool,
         of: usize,
     ) -> Result<(), SlowPath> {
         let is_for_itself = prepared.way.node == index;
         let is_taken = prepared.way.ends_first || flags.contains(SendFlags::INLINE);
-        let shows = if is_for_itself {
+        let is_observable = if is_for_itself {
             of > 1 || is_taken && !is_whole
         } else {
             of > self.at(index, qp).send_capacity()
         };
-        ensure(!shows, SlowPath::ForItself)
+        ensure(!is_observable, SlowPath::ForItself)
     }
 
     #[inline(never)]
@@ -333,7 +335,7 @@ pub(crate) fn keeps_paths(verb: Verb) -> bool {
 
 /// Returns the data of a read or an atomic. An atomic changes the memory.
 #[inline(never)]
-fn bring_back(op: &SendOp, remote: (Gathered, &[Span]), local: (Gathered, &[Span])) {
+fn move_response(op: &SendOp, remote: (Gathered, &[Span]), local: (Gathered, &[Span])) {
     if let SendOp::RdmaRead { .. } = op {
         // SAFETY: both are regions that `send_one` has just looked up.
         unsafe { move_bytes(remote, local) };

@@ -3,8 +3,8 @@
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
-use verbs_api::CmChannel;
 use verbs_api::{AhAttr, Gid, Mtu, Verb};
+use verbs_api::{CmChannel, CmId};
 use verbs_roce::mad::CmMad;
 
 use super::Fabric;
@@ -54,6 +54,12 @@ impl Fabric {
         result
     }
 
+    /// The node of an id, for the trace and for fault rules. The first one if the id has none.
+    pub(crate) fn node_of_id(&mut self, id: Option<CmId>) -> u32 {
+        let of = |id| self.manage(|manager, _| manager.ids.node_of(id));
+        id.and_then(of).unwrap_or(0)
+    }
+
     /// Passes messages that arrived at QP 1 of a node to the manager.
     #[cold]
     pub(super) fn receive_mads(&mut self, node: u32) {
@@ -94,6 +100,7 @@ impl Fabric {
     fn flush_manager(&mut self) {
         let notes = self.cm_bridge.manager.take_notes();
         self.recorder.record(self.schedule.now, notes);
+        // The manager may have set a timer.
         self.schedule.deadlines.is_sooner = true;
         let cm_bridge = &mut self.cm_bridge;
         if cm_bridge.waiting > 0 && cm_bridge.manager.channels.take_news() {
@@ -128,8 +135,8 @@ impl Fabric {
             return;
         };
         let route = {
-            // Numbers in the message, not its route, distinguish processes that share an address.
             let Manager { numbers, ids, .. } = &self.cm_bridge.manager;
+            // Numbers in the message, not its route, distinguish processes that share an address.
             if device.ports.is_shared() && numbers.is_for_other(ids, &mad.message) {
                 Route {
                     to: Some(PortId::OUTSIDE),
@@ -225,6 +232,7 @@ impl Host for Machine<'_> {
 
     fn peer_at(&self, from: &Local, address: IpAddr) -> Option<Peer> {
         let ports = &self.device(from.id.node)?.ports;
+        // A path starts at an active port.
         if !ports.at(from.id.port).up {
             return None;
         }

@@ -30,8 +30,9 @@ struct Held {
 #[derive(Debug, Default)]
 struct Lane {
     /// The number of packets that have left since some began to wait.
-    left: u64,
-    /// When each packet arrives by itself, by the count of `left` that releases it and its number.
+    departed: u64,
+    /// When each packet arrives by itself, by the count of `departed` that releases it and its
+    /// number.
     waiting: BTreeMap<(u64, u64), Time>,
 }
 
@@ -52,7 +53,7 @@ impl DelayQueue {
         self.count += 1;
         let after = (behind > 0).then(|| {
             let lane = self.lanes.entry(packet.route.link()).or_default();
-            let after = lane.left + u64::from(behind);
+            let after = lane.departed + u64::from(behind);
             lane.waiting.insert((after, number), at);
             after
         });
@@ -67,6 +68,7 @@ impl DelayQueue {
             && let Some(lane) = self.lanes.get_mut(&link)
         {
             lane.waiting.remove(&(after, number));
+            // A lane counts packets only while some wait.
             if lane.waiting.is_empty() {
                 self.lanes.remove(&link);
             }
@@ -81,9 +83,9 @@ impl DelayQueue {
         let Some(lane) = self.lanes.get_mut(&link) else {
             return free;
         };
-        lane.left += 1;
+        lane.departed += 1;
         while let Some(first) = lane.waiting.first_entry()
-            && first.key().0 <= lane.left
+            && first.key().0 <= lane.departed
         {
             let ((_, number), at) = first.remove_entry();
             free.extend(self.held.remove(&(at, number)).map(|held| held.packet));

@@ -41,6 +41,7 @@ impl Fate {
 pub(super) fn note(slots: &mut [NodeSlot], fate: &Fate) {
     let [sender, receiver] = fate.ends;
     let why = why(slots, fate);
+    // A lost answer fails the work of its receiver.
     let requester = if fate.is_answer { receiver } else { sender };
     if let (Some(why), Some(at)) = (why, requester)
         && let node = &mut slots[at.0 as usize].node
@@ -59,6 +60,7 @@ fn why(slots: &[NodeSlot], fate: &Fate) -> Option<LossCause> {
         Some(node.qps.at(node.find_by_number(at.1)?))
     };
     let [sender, receiver] = fate.ends;
+    // If a test control has changed the tables of an end, the program made no mistake.
     let is_moved = || {
         let mut ends = fate.ends.into_iter().flatten().filter_map(qp);
         ends.any(|end| end.common.is_moved)

@@ -81,6 +81,7 @@ impl Fabric {
         self.direct.epoch += 1;
         let quiet_polls = inline && !self.rules.fails_calls() && !self.config.trace_threads;
         let before = self.informed.replace((whole_messages, quiet_polls));
+        // Forgetting which CQs are empty would slow down the next poll of each.
         if before == self.informed {
             return;
         }

@@ -179,6 +179,7 @@ impl Fabric {
 
     /// Works on a node, and lets the effects happen.
     pub(crate) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
+        // The work may change what cached paths depend on.
         self.direct.epoch += 1;
         let result = self.work_quietly(index, work);
         if self.node(index).device.turns.are_wanted() {
@@ -280,6 +281,7 @@ impl Fabric {
     fn collect(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         self.schedule.deadlines.update(index, &mut slot.node.device);
+        // Waking threads takes system calls, so only nodes with waiting threads count.
         if slot.waiting > 0 && slot.node.take_news() {
             self.news.push(index);
         }
@@ -318,6 +320,7 @@ impl Fabric {
 
     /// Decides the fate of a packet on its way, and adds it to the tap.
     pub(crate) fn verdict(&mut self, packet: &Packet) -> Verdict {
+        // Making the view takes time.
         if !self.sees_packets() {
             return Verdict::Passes;
         }
@@ -438,6 +441,7 @@ impl Fabric {
     /// Runs until nothing is in flight and no timer runs. Returns false at the horizon.
     pub(crate) fn settle(&mut self) -> bool {
         let limit = self.schedule.now.after(self.config.horizon);
+        // A port that is to change later is not work, so it does not delay the end.
         while self.next_work().is_some() && self.step(limit) {}
         self.next_work().is_none()
     }
@@ -491,6 +495,7 @@ impl Fabric {
     ) {
         self.schedule.outages.add(port, down_at, up_at, trigger);
         self.schedule.deadlines.is_sooner = true;
+        // The rule may begin in the past.
         while self
             .schedule
             .outages
@@ -514,6 +519,7 @@ impl Fabric {
         for slot in &mut self.slots {
             slot.node.device.base.rules.remove(id);
         }
+        // No rule is left to take the port up.
         if let Some(port) = self.schedule.outages.remove(id) {
             self.work(port.node, |node| node.device.switch_port(port.port, true));
         }

@@ -75,6 +75,7 @@ impl Outages {
         let mut due = self.all.iter_mut().filter(|one| one.next() == Some(next));
         let outage = due.next()?;
         let up = outage.state == State::Down;
+        // Going down and up is one strike.
         if !up {
             outage.trigger.strikes(true);
         }

@@ -89,6 +89,7 @@ impl Rules {
     pub(super) fn judge(&mut self, at: Time, packet: &Packet, view: &PacketView) -> Verdict {
         let mut verdict = Verdict::Passes;
         for (rule, trigger) in &mut self.packets {
+            // Every rule counts its matches, so its ordinals do not depend on other rules.
             if rule.matches(at, packet, view) && trigger.strikes(verdict == Verdict::Passes) {
                 verdict = rule.verdict();
             }

@@ -98,6 +98,7 @@ impl Schedule {
     pub(crate) fn fly(&mut self, packet: Packet) {
         let (link, arrives) = (packet.route.link(), packet.arrives);
         *self.flight.push() = packet;
+        // Without rules that delay packets, none can be overtaken.
         if self.delayed.is_empty() {
             return;
         }

@@ -53,8 +53,8 @@ fn copy(own: Span, others: Span, way: Way) -> Result<(), NotMapped> {
                     Way::Read => (others, own),
                     Way::Write => (own, others),
                 };
-                // SAFETY: one span belongs to this library. The caller of `reg_mr` promised that the
-                // other is mapped.
+                // SAFETY: one span belongs to this library. The caller of `reg_mr` promised that
+                // the other is mapped.
                 unsafe { from.copy_to(into) };
                 done += now;
             }

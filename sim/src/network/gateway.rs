@@ -114,7 +114,7 @@ impl Gateway {
     }
 
     /// Queues the delayed acknowledgements.
-    fn let_go(&mut self) {
+    fn queue_acknowledgements(&mut self) {
         for packet in self.acknowledgements.drain(..) {
             // A packet that no network carries is lost.
             let _ = self.outgoing.push(&packet, &[], self.most);
@@ -152,7 +152,7 @@ impl Gateway {
         if self.outgoing.is_empty() || self.is_sending {
             return None;
         }
-        self.let_go();
+        self.queue_acknowledgements();
         self.is_sending = true;
         let spare = mem::take(&mut self.spare);
         Some(mem::replace(&mut self.outgoing, spare))
@@ -160,7 +160,7 @@ impl Gateway {
 
     /// Takes the pending output and the delayed acknowledgements, unless another thread is sending.
     pub(crate) fn take_all(&mut self) -> Option<Outgoing> {
-        self.let_go();
+        self.queue_acknowledgements();
         self.take()
     }
 
@@ -238,17 +238,22 @@ impl Fabric {
     }
 
     /// Notes packets of other processes that the program never read.
-    pub(super) fn note_unread(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
-        let (Some(gateway), Some(ip)) = (&self.gateway, Ip::new(came.from, address)) else {
+    pub(super) fn note_unread(
+        &mut self,
+        source: RxSource,
+        address: IpAddr,
+        received: &Received<'_>,
+    ) {
+        let (Some(gateway), Some(ip)) = (&self.gateway, Ip::new(received.from, address)) else {
             return;
         };
         let RxSource::Port(to) = source else { return };
-        if !gateway.network.has(came.from) {
+        if !gateway.network.has(received.from) {
             return;
         }
         let node = self.node_mut(to.node);
-        for datagram in came.datagrams() {
-            if let Ok(received) = Frame::read_udp(ip, came.port, datagram) {
+        for datagram in received.datagrams() {
+            if let Ok(received) = Frame::read_udp(ip, received.port, datagram) {
                 let route = frame::route(&received, PortId::OUTSIDE, to);
                 if let Ok(packet) = node.packet_of(received, route) {
                     diagnosis::note_unread(node, &packet);
@@ -284,9 +289,9 @@ impl Fabric {
     }
 
     /// Takes in packets of another process.
-    pub(crate) fn arrive(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
+    pub(crate) fn arrive(&mut self, source: RxSource, address: IpAddr, received: &Received<'_>) {
         self.let_arrive(source, |fabric| {
-            fabric.take_in(source, address, came);
+            fabric.take_in(source, address, received);
         });
     }
 
@@ -296,10 +301,10 @@ impl Fabric {
         }
     }
 
-    fn take_in(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
+    fn take_in(&mut self, source: RxSource, address: IpAddr, received: &Received<'_>) {
         let Some(gateway) = &self.gateway else { return };
-        let is_own = gateway.addresses.contains(&came.from);
-        let is_stranger = !gateway.network.has(came.from);
+        let is_own = gateway.addresses.contains(&received.from);
+        let is_stranger = !gateway.network.has(received.from);
         let ports = match source {
             RxSource::Port(port) => vec![port],
             // Local members got the packet when it was sent. With shared addresses, the address
@@ -307,17 +312,17 @@ impl Fabric {
             RxSource::Group(_) if is_own && gateway.network.given().is_none() => return,
             RxSource::Group(group) => self.ports_of_members(&group),
         };
-        let Some(ip) = Ip::new(came.from, address) else {
+        let Some(ip) = Ip::new(received.from, address) else {
             return;
         };
-        let ip = ip.with_traffic_class(came.traffic_class);
-        let ip = ip.with_hop_limit(came.hop_limit);
-        for datagram in came.datagrams() {
+        let ip = ip.with_traffic_class(received.traffic_class);
+        let ip = ip.with_hop_limit(received.hop_limit);
+        for datagram in received.datagrams() {
             for port in &ports {
                 if is_stranger {
                     self.refuse(*port, DropReason::OtherFabric)
                 } else {
-                    self.arrive_at(*port, source, (ip, came.port), is_own, datagram)
+                    self.arrive_at(*port, source, ip, received.port, is_own, datagram)
                 }
             }
         }
@@ -327,7 +332,8 @@ impl Fabric {
         &mut self,
         to: PortId,
         source: RxSource,
-        (ip, port): (Ip, u16),
+        ip: Ip,
+        port: u16,
         is_own: bool,
         bytes: &[u8],
     ) {

@@ -14,7 +14,6 @@ mod verbs;
 pub(crate) use gateway::Gateway;
 pub(crate) use receiver::Receiver;
 pub(crate) use sockets::Sockets;
-pub(crate) use verbs::note_unread;
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -102,7 +102,8 @@ impl Sim {
     pub(crate) fn with_name(
         &self,
         verb: Verb,
-        (id, port): (CmId, u16),
+        id: CmId,
+        port: u16,
         mut bind: impl FnMut() -> Result<()>,
     ) -> Result<()> {
         let Some(sockets) = &self.runtime.sockets else {
@@ -125,7 +126,7 @@ impl Sim {
                 }
                 Err(error) => {
                     drop(services);
-                    self.look_at(|manager, _| manager.ids.take_back_binding(id))?;
+                    self.look_at(|manager, _| manager.ids.undo_binding(id))?;
                     tries += 1;
                     // A port that the program asked for is taken; a chosen one may be replaced by
                     // the next.

@@ -62,9 +62,9 @@ impl Gateway {
     }
 }
 
-pub(crate) fn note_unread(_: &Runtime) {}
-
 impl Runtime {
+    pub(crate) fn note_unread(&self) {}
+
     pub(crate) fn outside(&self, _: &AhAttr) -> Outside {
         None
     }
@@ -107,7 +107,8 @@ impl Sim {
     pub(crate) fn with_name(
         &self,
         _: Verb,
-        _: (CmId, u16),
+        _: CmId,
+        _: u16,
         mut bind: impl FnMut() -> Result<()>,
     ) -> Result<()> {
         bind()

@@ -140,7 +140,7 @@ impl Runtime {
             return true;
         }
         // The kernel does the same when it closes a process's descriptors of rdma_cm.
-        fabric.manage(|manager, _| manager.take_leave_of_all());
+        fabric.manage(|manager, _| manager.end_all());
         let Some(gateway) = &mut fabric.gateway else {
             return true;
         };

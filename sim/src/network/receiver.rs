@@ -77,8 +77,8 @@ fn run(runtime: &Runtime, sockets: &Sockets) {
             return;
         }
         sockets.set_waiting(false);
-        let (mut in_vain, mut rest) = (0, FIRST_REST);
-        while in_vain < LOOKS && !sockets.is_stopped() {
+        let (mut empty_reads, mut rest) = (0, FIRST_REST);
+        while empty_reads < LOOKS && !sockets.is_stopped() {
             // Other threads also give turns, but only as often as they read.
             if !is_behind && sockets.do_others_look() {
                 thread::park_timeout(rest);
@@ -86,11 +86,11 @@ fn run(runtime: &Runtime, sockets: &Sockets) {
                 continue;
             }
             rest = FIRST_REST;
-            let has_come = runtime.read_sockets(sockets);
-            in_vain = if has_come || is_behind {
+            let has_arrived = runtime.read_sockets(sockets);
+            empty_reads = if has_arrived || is_behind {
                 0
             } else {
-                in_vain + 1
+                empty_reads + 1
             };
             // A program that was woken may answer at once. On one core it needs the processor for
             // that.
@@ -104,7 +104,7 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         if let (Some(sockets), Some(thread)) = (&self.runtime.sockets, self.thread.lock().take()) {
             self.runtime
-                .with(|fabric| fabric.manage(|manager, _| manager.take_leave_of_all()));
+                .with(|fabric| fabric.manage(|manager, _| manager.end_all()));
             sockets.stop();
             // The thread has already reported its panic.
             let _ = thread.join();

@@ -279,8 +279,8 @@ impl Sockets {
             ..
         } = &mut *reader;
         let mut read = |source: &Source| {
-            let _ = source.read(self.network, buffer, |to, came| {
-                take(source.source, to, came)
+            let _ = source.read(self.network, buffer, |to, received| {
+                take(source.source, to, received)
             });
         };
         // With one port, a read finds out more cheaply than a poll whether it is readable.
@@ -478,13 +478,13 @@ impl Source {
         match &self.socket {
             Readable::Udp(socket, tenant) => {
                 let socket = socket.own()?;
-                let came = socket.receive(buffer).ok()??;
+                let received = socket.receive(buffer).ok()??;
                 match tenant.as_ref().and_then(|tenant| tenant.own()) {
-                    None => take(socket.address(), &came),
+                    None => take(socket.address(), &received),
                     Some(tenant) => {
                         let of_message =
                             |datagram: &[u8]| tenant_of(network, socket.address(), datagram);
-                        for own in tenant.keep_own(came, of_message) {
+                        for own in tenant.keep_own(received, of_message) {
                             take(socket.address(), &own);
                         }
                     }

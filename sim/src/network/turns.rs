@@ -44,7 +44,7 @@ struct Connection {
 }
 
 /// The receiver of an outgoing packet, its sequence number, and its opcode.
-type Left = (u32, u32, PacketOpcode);
+type Sent = (u32, u32, PacketOpcode);
 
 impl Answerer {
     fn new(network: &str) -> Self {
@@ -152,34 +152,34 @@ impl Connection {
 }
 
 /// Takes in packets that arrive in one train.
-fn arrive(fabric: &mut Fabric, train: Vec<Packet>) -> Vec<Left> {
+fn arrive(fabric: &mut Fabric, train: Vec<Packet>) -> Vec<Sent> {
     fabric.let_arrive(RxSource::Port(TO), |fabric| {
         train
             .into_iter()
             .for_each(|packet| fabric.schedule.fly(packet));
     });
-    left(fabric)
+    take_sent(fabric)
 }
 
 /// Gives one queue pair its turn.
-fn turn(fabric: &mut Fabric) -> Option<Vec<Left>> {
+fn turn(fabric: &mut Fabric) -> Option<Vec<Sent>> {
     let has_turns = fabric.gateway.as_ref().unwrap().has_turns();
     fabric.send_turn();
-    has_turns.then(|| left(fabric))
+    has_turns.then(|| take_sent(fabric))
 }
 
 /// Gives turns until none is wanted.
-fn turns(fabric: &mut Fabric) -> Vec<Left> {
+fn turns(fabric: &mut Fabric) -> Vec<Sent> {
     let mut all = Vec::new();
-    while let Some(left) = turn(fabric) {
-        assert!(left.len() <= BURST + 8, "{} in one turn", left.len());
-        all.extend(left);
+    while let Some(sent) = turn(fabric) {
+        assert!(sent.len() <= BURST + 8, "{} in one turn", sent.len());
+        all.extend(sent);
     }
     all
 }
 
 /// The pending output, which counts as sent.
-fn left(fabric: &mut Fabric) -> Vec<Left> {
+fn take_sent(fabric: &mut Fabric) -> Vec<Sent> {
     let gateway = fabric.gateway.as_mut().unwrap();
     let mut all = Vec::new();
     if let Some(outgoing) = gateway.take_all() {
@@ -196,8 +196,8 @@ fn left(fabric: &mut Fabric) -> Vec<Left> {
     all
 }
 
-fn numbers(left: &[Left], of: &Connection) -> Vec<u32> {
-    let own = left.iter().filter(|(to, ..)| *to == of.peer);
+fn numbers(sent: &[Sent], of: &Connection) -> Vec<u32> {
+    let own = sent.iter().filter(|(to, ..)| *to == of.peer);
     own.map(|(_, psn, _)| *psn).collect()
 }
 

@@ -119,19 +119,21 @@ impl Sim {
     }
 }
 
-/// Reads unread packets at the end of a program, for a diagnosis. Sockets are unread while no queue
-/// pair is ready to receive.
-pub(crate) fn note_unread(runtime: &Runtime) {
-    /// Datagrams, or trains of datagrams, read from each socket.
-    const MOST: usize = 64;
-    let unread = runtime.sockets.as_ref();
-    let Some(sockets) = unread.filter(|sockets| !sockets.has_remote_qps()) else {
-        return;
-    };
-    for _ in 0..MOST {
-        sockets.read(|source, address, came| {
-            runtime.with(|fabric| fabric.note_unread(source, address, came));
-        });
+impl Runtime {
+    /// Reads unread packets at the end of a program, for a diagnosis. Sockets are unread while no
+    /// queue pair is ready to receive.
+    pub(crate) fn note_unread(&self) {
+        /// Datagrams, or trains of datagrams, read from each socket.
+        const MOST: usize = 64;
+        let unread = self.sockets.as_ref();
+        let Some(sockets) = unread.filter(|sockets| !sockets.has_remote_qps()) else {
+            return;
+        };
+        for _ in 0..MOST {
+            sockets.read(|source, address, received| {
+                self.with(|fabric| fabric.note_unread(source, address, received));
+            });
+        }
     }
 }
 

@@ -31,9 +31,9 @@ pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, DropReas
     } else {
         ip(packet)?
     };
-    let written = frame(packet, (ip, source_port), payload).write(&mut bytes);
+    let written = frame(packet, ip, source_port, payload).write(&mut bytes);
     written.map_err(|_| DropReason::TooLong)?;
-    spoil(packet, &mut bytes);
+    damage(packet, &mut bytes);
     Ok(bytes)
 }
 
@@ -49,9 +49,9 @@ pub(crate) fn write_udp(
     if let Ip::V4(ip) = &mut ip {
         ip.identification = identification;
     }
-    let frame = frame(packet, (ip, verbs_roce::PORT), payload);
+    let frame = frame(packet, ip, verbs_roce::PORT, payload);
     frame.write_udp(bytes).map_err(|_| DropReason::TooLong)?;
-    spoil(packet, bytes);
+    damage(packet, bytes);
     Ok(())
 }
 
@@ -66,6 +66,7 @@ pub(crate) fn ip(packet: &Packet) -> Result<Ip, DropReason> {
 fn ip_between(packet: &Packet, [from, to]: [IpAddr; 2]) -> Result<Ip, DropReason> {
     let ip = Ip::new(from, to).ok_or(DropReason::MixedAddresses)?;
     Ok(match packet.op {
+        // The address handle of a datagram has these fields, and its receiver sees them.
         Op::Datagram(deth) => {
             let ip = ip.with_traffic_class(deth.traffic_class);
             with_flow_label(ip.with_hop_limit(deth.hop_limit), deth.flow_label)
@@ -83,7 +84,7 @@ fn addresses(route: &Route) -> [IpAddr; 2] {
     }
 }
 
-fn frame<'p>(packet: &Packet, (ip, source_port): (Ip, u16), payload: &'p [u8]) -> Frame<'p> {
+fn frame<'p>(packet: &Packet, ip: Ip, source_port: u16, payload: &'p [u8]) -> Frame<'p> {
     let bth = Bth {
         solicited: packet.solicited,
         pkey: packet.pkey,
@@ -106,7 +107,7 @@ fn frame<'p>(packet: &Packet, (ip, source_port): (Ip, u16), payload: &'p [u8]) -
 const ROCE_V1: u8 = 1;
 
 /// Changes the ICRC of a packet that a fault has damaged.
-fn spoil(packet: &Packet, bytes: &mut [u8]) {
+fn damage(packet: &Packet, bytes: &mut [u8]) {
     if packet.damaged
         && let Some(last) = bytes.last_mut()
     {
@@ -151,6 +152,7 @@ pub(crate) fn read(
         op,
         first,
         last,
+        // Only datagrams name their source.
         src_qpn: match op {
             Op::Datagram(deth) => deth.src_qpn,
             _ => peer(frame.bth.dest_qpn),
@@ -262,6 +264,7 @@ fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
                 },
             },
         }),
+        // It has no AETH by which to recognize it.
         (PacketOpcode::RcReadResponseMiddle, Operation::None) => Op::ReadResponse,
         (
             PacketOpcode::RcWriteMiddle | PacketOpcode::RcWriteLast | PacketOpcode::RcWriteLastImm,

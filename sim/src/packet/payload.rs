@@ -140,6 +140,7 @@ impl Payload {
     /// Copies all bytes to the target, which must have the same length.
     pub(crate) fn copy_to(&self, memory: &SharedMemory, target: &[Slice]) -> Result<(), Gone> {
         let mut memory = memory.lock();
+        // A part of the message waits, and its source may change until then.
         if memory.places_late() {
             let message = self.bytes(&mut memory)?;
             return memory.flush_deferred_writes(&message, target);

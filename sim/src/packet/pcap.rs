@@ -93,6 +93,7 @@ impl Pcap {
         if let State::Open(to) = &mut *state
             && let Err(error) = write(to, at, packet)
         {
+            // Nothing after a partial record is readable.
             *state = State::Failed(error);
         }
     }

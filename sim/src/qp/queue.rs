@@ -124,7 +124,7 @@ impl<W: Default> WorkQueue<W> {
     #[inline]
     pub(crate) fn push(&mut self, spare: &mut FreeList<W>) -> (&mut W, bool) {
         let is_first = self.given == self.end();
-        (self.requests.push_lent(spare), is_first)
+        (self.requests.push_from(spare), is_first)
     }
 
     /// Frees the slots of done requests up to this one; how many. `free` gets the requests.
@@ -143,7 +143,7 @@ impl<W: Default> WorkQueue<W> {
             free(request);
             self.base += 1;
         }
-        self.requests.give_back(spare);
+        self.requests.release(spare);
         (self.base - first) as u32
     }
 
@@ -159,7 +159,7 @@ impl<W: Default> WorkQueue<W> {
         for _ in 0..taken {
             self.requests.pop_back().map(&mut free);
         }
-        self.requests.give_back(spare);
+        self.requests.release(spare);
         taken as u32
     }
 
@@ -170,7 +170,7 @@ impl<W: Default> WorkQueue<W> {
         while let Some(request) = self.requests.pop() {
             free(request);
         }
-        self.requests.give_back(spare);
+        self.requests.release(spare);
         (self.base, self.done) = (end, end);
         dropped as u32
     }

@@ -5,7 +5,7 @@ use std::thread::LocalKey;
 
 thread_local! {
     /// Consecutive empty polls of this thread.
-    static IN_VAIN: Cell<u32> = const { Cell::new(0) };
+    static EMPTY_POLLS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Empty polls before other threads get a turn.
@@ -26,7 +26,7 @@ pub(crate) enum Turn {
 
 /// Counts an empty poll.
 #[inline]
-pub(crate) fn polled_in_vain() -> Turn {
+pub(crate) fn count_empty_poll() -> Turn {
     let count = change(|count| match count + 1 {
         next if next == 2 * PATIENCE => PATIENCE,
         next => next,
@@ -47,7 +47,7 @@ pub(crate) fn polled() {
 #[inline]
 fn change(next: impl FnOnce(u32) -> u32) -> u32 {
     // The count of a thread that is ending may be destroyed already.
-    let changed = LocalKey::try_with(&IN_VAIN, |count| {
+    let changed = LocalKey::try_with(&EMPTY_POLLS, |count| {
         count.set(next(count.get()));
         count.get()
     });
@@ -62,7 +62,7 @@ mod tests {
     fn after_sixteen_polls_in_a_row_others_get_their_turns() {
         polled();
         let turns: Vec<(u32, Turn)> = (1..=34)
-            .map(|count| (count, polled_in_vain()))
+            .map(|count| (count, count_empty_poll()))
             .filter(|(_, turn)| *turn != Turn::Own)
             .collect();
         let [look, others] = [Turn::Look, Turn::Others];
@@ -75,7 +75,7 @@ mod tests {
         ];
         assert_eq!(turns, expected);
         polled();
-        assert!((1..16).all(|_| polled_in_vain() == Turn::Own));
-        assert_eq!(polled_in_vain(), Turn::Others);
+        assert!((1..16).all(|_| count_empty_poll() == Turn::Own));
+        assert_eq!(count_empty_poll(), Turn::Others);
     }
 }

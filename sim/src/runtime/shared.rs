@@ -197,9 +197,9 @@ impl Runtime {
     }
 
     /// Counts an empty poll. In real time, other threads get a turn from time to time.
-    pub(crate) fn polled_in_vain(&self) {
+    pub(crate) fn count_empty_poll(&self) {
         if self.clock.is_some() {
-            match idle::polled_in_vain() {
+            match idle::count_empty_poll() {
                 Turn::Own => {}
                 turn => self.yield_or_poll(turn),
             }
@@ -338,8 +338,7 @@ impl Runtime {
                     let limit = end_of(wait, start);
                     let horizon = limit.unwrap_or_else(|| start.after(self.config.horizon));
                     // Only another thread could acknowledge, and stepped mode has none.
-                    let hopeless = wait_for.needs_other_thread();
-                    if !hopeless && fabric.step(horizon) {
+                    if !wait_for.needs_other_thread() && fabric.step(horizon) {
                         // A step has happened, perhaps the one that the wait is for.
                         continue;
                     }
@@ -412,9 +411,9 @@ impl Runtime {
 
     fn stalled(&self, fabric: &Fabric, place: u32, verb: Verb, wait_for: WaitFor) -> Error {
         if fabric.is_closed() {
-            return lost_wakeup(fabric, place, verb, wait_for);
+            return fabric.lost_wakeup(place, verb, wait_for);
         }
-        let mut stall = stall(fabric, place, wait_for);
+        let mut stall = fabric.stall(place, wait_for);
         if !wait_for.needs_other_thread() {
             stall.timers = fabric.timers();
         }
@@ -432,30 +431,32 @@ fn end_of(wait: Wait, start: Time) -> Option<Time> {
     }
 }
 
-/// A report of a stalled wait, without the timers.
-fn stall(fabric: &Fabric, place: u32, wait_for: WaitFor) -> Stall {
-    let channel = match wait_for {
-        WaitFor::Event(channel) | WaitFor::Edge(channel) => Some(channel),
-        _ => None,
-    };
-    let mut stall = Stall::default();
-    stall.waiting_for = wait_for.to_string();
-    stall.now = fabric.now().since_start();
-    stall.channel = channel;
-    if let Some(channel) = channel {
-        let cqs = &fabric.node(place).device.cqs;
-        (stall.queued_events, stall.cqs) = cqs.channel_report(channel);
-    }
-    stall
-}
-
-fn lost_wakeup(fabric: &Fabric, place: u32, verb: Verb, wait_for: WaitFor) -> Error {
-    let cause = match wait_for {
-        WaitFor::Event(channel) | WaitFor::Edge(channel) => {
-            let (_, cqs) = fabric.node(place).device.cqs.channel_report(channel);
-            Cause::LostWakeup(Box::new(LostWakeup::new(channel, cqs)))
+impl Fabric {
+    /// A report of a stalled wait, without the timers.
+    fn stall(&self, place: u32, wait_for: WaitFor) -> Stall {
+        let channel = match wait_for {
+            WaitFor::Event(channel) | WaitFor::Edge(channel) => Some(channel),
+            _ => None,
+        };
+        let mut stall = Stall::default();
+        stall.waiting_for = wait_for.to_string();
+        stall.now = self.now().since_start();
+        stall.channel = channel;
+        if let Some(channel) = channel {
+            let cqs = &self.node(place).device.cqs;
+            (stall.queued_events, stall.cqs) = cqs.channel_report(channel);
         }
-        _ => Cause::Stall(Box::new(stall(fabric, place, wait_for))),
-    };
-    Error::new(verb, ErrorKind::Stalled, cause)
+        stall
+    }
+
+    fn lost_wakeup(&self, place: u32, verb: Verb, wait_for: WaitFor) -> Error {
+        let cause = match wait_for {
+            WaitFor::Event(channel) | WaitFor::Edge(channel) => {
+                let (_, cqs) = self.node(place).device.cqs.channel_report(channel);
+                Cause::LostWakeup(Box::new(LostWakeup::new(channel, cqs)))
+            }
+            _ => Cause::Stall(Box::new(self.stall(place, wait_for))),
+        };
+        Error::new(verb, ErrorKind::Stalled, cause)
+    }
 }

@@ -38,7 +38,7 @@ impl<T: Default> FreeList<T> {
     #[inline(always)]
     pub(crate) fn take_least(&mut self) -> Vec<T> {
         match self.least.pop() {
-            Some(places) => places,
+            Some(slots) => slots,
             None => Self::make(Self::LEAST),
         }
     }
@@ -52,25 +52,25 @@ impl<T: Default> FreeList<T> {
 
     /// Puts a row back.
     #[inline(always)]
-    pub(crate) fn take_back(&mut self, places: Vec<T>) {
-        match places.len() {
-            Self::LEAST if self.least.len() < Self::MOST => self.least.push(places),
-            _ => self.take_more_back(places),
+    pub(crate) fn put(&mut self, slots: Vec<T>) {
+        match slots.len() {
+            Self::LEAST if self.least.len() < Self::MOST => self.least.push(slots),
+            _ => self.put_large(slots),
         }
     }
 
     #[inline(never)]
-    fn take_more_back(&mut self, places: Vec<T>) {
-        if places.len() <= Self::LEAST {
+    fn put_large(&mut self, slots: Vec<T>) {
+        if slots.len() <= Self::LEAST {
             return;
         }
-        let size = Self::size(places.len());
+        let size = Self::size(slots.len());
         if size >= self.more.len() {
             self.more.resize_with(size + 1, Vec::new);
         }
         let kept = &mut self.more[size];
         if kept.len() < Self::MOST >> (size + 1) {
-            kept.push(places);
+            kept.push(slots);
         }
     }
 
@@ -81,8 +81,8 @@ impl<T: Default> FreeList<T> {
 
     #[cold]
     fn make(count: usize) -> Vec<T> {
-        let mut places = Vec::with_capacity(count);
-        places.resize_with(count, T::default);
-        places
+        let mut slots = Vec::with_capacity(count);
+        slots.resize_with(count, T::default);
+        slots
     }
 }

@@ -8,7 +8,7 @@ use super::free_list::FreeList;
 /// A queue in a ring of slots. It only grows, unless it returns its slots to a free list.
 pub(crate) struct Ring<T> {
     /// Empty, or a power of two.
-    places: Vec<T>,
+    slots: Vec<T>,
     /// The slot of the oldest element.
     first: usize,
     len: usize,
@@ -17,10 +17,11 @@ pub(crate) struct Ring<T> {
 /// Clones the elements, not the contents of unused slots.
 impl<T: Clone + Default> Clone for Ring<T> {
     fn clone(&self) -> Self {
-        let mut places: Vec<T> = self.iter().cloned().collect();
-        places.resize_with(self.places.len(), T::default);
+        let mut slots: Vec<T> = self.iter().cloned().collect();
+        // The number of slots must stay a power of two.
+        slots.resize_with(self.slots.len(), T::default);
         Self {
-            places,
+            slots,
             first: 0,
             len: self.len,
         }
@@ -45,32 +46,32 @@ impl<T> Ring<T> {
     }
 
     #[inline(always)]
-    fn place(&self, offset: usize) -> usize {
-        (self.first + offset) & self.places.len().wrapping_sub(1)
+    fn index(&self, offset: usize) -> usize {
+        (self.first + offset) & self.slots.len().wrapping_sub(1)
     }
 
-    /// The element `offset` places after the oldest.
+    /// The element `offset` slots after the oldest.
     #[inline(always)]
     pub(crate) fn get(&self, offset: usize) -> Option<&T> {
         if offset < self.len {
-            self.places.get(self.place(offset))
+            self.slots.get(self.index(offset))
         } else {
             None
         }
     }
 
-    /// The element `offset` places after the oldest.
+    /// The element `offset` slots after the oldest.
     ///
     /// # Panics
     /// If there is no such element.
     #[inline]
     pub(crate) fn at_mut(&mut self, offset: usize) -> &mut T {
         assert!(offset < self.len, "it is in the queue");
-        let place = self.place(offset);
-        &mut self.places[place]
+        let index = self.index(offset);
+        &mut self.slots[index]
     }
 
-    /// All elements from `from` places after the oldest on.
+    /// All elements from `from` slots after the oldest on.
     pub(crate) fn range(&self, from: usize) -> impl DoubleEndedIterator<Item = &T> {
         (from..self.len).filter_map(|offset| self.get(offset))
     }
@@ -84,7 +85,7 @@ impl<T> Ring<T> {
 impl<T> Default for Ring<T> {
     fn default() -> Self {
         Self {
-            places: Vec::new(),
+            slots: Vec::new(),
             first: 0,
             len: 0,
         }
@@ -101,7 +102,7 @@ impl<T: Default> Ring<T> {
     /// A new slot at the end, with the contents that its last user left.
     #[inline(always)]
     pub(crate) fn push(&mut self) -> &mut T {
-        if self.len == self.places.len() {
+        if self.len == self.slots.len() {
             self.grow();
         }
         self.push_into_room()
@@ -110,11 +111,11 @@ impl<T: Default> Ring<T> {
     /// A new slot at the end, with the contents that its last user left. Slots come from a free
     /// list.
     #[inline(always)]
-    pub(crate) fn push_lent(&mut self, free: &mut FreeList<T>) -> &mut T {
-        if self.len == self.places.len() {
+    pub(crate) fn push_from(&mut self, free: &mut FreeList<T>) -> &mut T {
+        if self.len == self.slots.len() {
             match self.len {
                 // An empty vector has nothing to drop.
-                0 => mem::forget(mem::replace(&mut self.places, free.take_least())),
+                0 => mem::forget(mem::replace(&mut self.slots, free.take_least())),
                 _ => self.exchange(free),
             }
         }
@@ -123,17 +124,17 @@ impl<T: Default> Ring<T> {
 
     #[inline(always)]
     fn push_into_room(&mut self) -> &mut T {
-        let place = self.place(self.len);
+        let index = self.index(self.len);
         self.len += 1;
-        &mut self.places[place]
+        &mut self.slots[index]
     }
 
     /// Returns the slots to the free list, once the queue is empty.
     #[inline(always)]
-    pub(crate) fn give_back(&mut self, free: &mut FreeList<T>) {
+    pub(crate) fn release(&mut self, free: &mut FreeList<T>) {
         if self.len == 0 {
             self.first = 0;
-            free.take_back(mem::take(&mut self.places));
+            free.put(mem::take(&mut self.slots));
         }
     }
 
@@ -143,10 +144,10 @@ impl<T: Default> Ring<T> {
         if self.len == 0 {
             return None;
         }
-        let place = self.first;
-        self.first = self.place(1);
+        let index = self.first;
+        self.first = self.index(1);
         self.len -= 1;
-        Some(&mut self.places[place])
+        Some(&mut self.slots[index])
     }
 
     /// The newest element.
@@ -157,8 +158,8 @@ impl<T: Default> Ring<T> {
     /// Removes the newest element. Returns its slot, still with the element.
     pub(crate) fn pop_back(&mut self) -> Option<&mut T> {
         self.len = self.len.checked_sub(1)?;
-        let place = self.place(self.len);
-        Some(&mut self.places[place])
+        let index = self.index(self.len);
+        Some(&mut self.slots[index])
     }
 
     /// Moves all elements of another queue to the end of this one.
@@ -171,23 +172,23 @@ impl<T: Default> Ring<T> {
 
     #[cold]
     fn grow(&mut self) {
-        self.places.rotate_left(self.first);
+        self.slots.rotate_left(self.first);
         self.first = 0;
-        let count = (2 * self.places.len()).max(FreeList::<T>::LEAST);
-        self.places.resize_with(count, T::default);
+        let count = (2 * self.slots.len()).max(FreeList::<T>::LEAST);
+        self.slots.resize_with(count, T::default);
     }
 
     /// Exchanges a full row of slots for a larger one.
     #[inline(never)]
     fn exchange(&mut self, free: &mut FreeList<T>) {
-        let mut more = free.take(2 * self.places.len());
+        let mut more = free.take(2 * self.slots.len());
         for (offset, into) in more.iter_mut().enumerate().take(self.len) {
-            let place = self.place(offset);
-            mem::swap(into, &mut self.places[place]);
+            let index = self.index(offset);
+            mem::swap(into, &mut self.slots[index]);
         }
-        mem::swap(&mut more, &mut self.places);
+        mem::swap(&mut more, &mut self.slots);
         self.first = 0;
-        free.take_back(more);
+        free.put(more);
     }
 }
 

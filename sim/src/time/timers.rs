@@ -37,6 +37,7 @@ impl Timers {
     pub(crate) fn set(&mut self, number: u32, at: Option<Time>) {
         let index = number as usize;
         if index >= self.timers.len() {
+            // A timer that never ran needs no memory.
             if at.is_none() {
                 return;
             }

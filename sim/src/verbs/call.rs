@@ -78,6 +78,13 @@ impl Sim {
     #[inline]
     pub(crate) fn check_call(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
         fabric.node(node).device.base.check_alive(verb)?;
+        self.check_faults(fabric, node, verb)
+    }
+
+    /// Refuses a call that a fault rule lets fail.
+    #[inline]
+    pub(crate) fn check_faults(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
+        // Fault rules strike only calls of the program.
         if self.is_observed() {
             fabric.strike_call(node, verb)
         } else {
@@ -118,9 +125,12 @@ impl Sim {
     pub(crate) fn access(
         &self,
         verb: Verb,
-        (mr, offset, length): (Mr, usize, usize),
+        mr: Mr,
+        offset: usize,
+        length: usize,
         copy: impl FnOnce(&mut Node) -> Result<()>,
     ) -> Result<()> {
+        // Programs copy often, and the copies cause nothing, so a plain trace leaves them out.
         if !self.runtime.config.trace_threads {
             let node = self.node(verb, mr)?;
             return self.runtime.with(|fabric| {
@@ -187,7 +197,7 @@ impl Sim {
             if done == list.len() && done > 0 {
                 Ok(())
             } else {
-                self.post_packets(fabric, node, (qp, list), done)
+                self.post_packets(fabric, node, qp, list, done)
             }
         })
     }
@@ -198,7 +208,8 @@ impl Sim {
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         node: u32,
-        (qp, list): (Qp, &[SendWr<'_>]),
+        qp: Qp,
+        list: &[SendWr<'_>],
         done: usize,
     ) -> Result<(), PostError> {
         let verb = Verb::PostSend;
@@ -206,8 +217,9 @@ impl Sim {
         let args = || format!("{qp}, {}", trace_args::sends(rest));
         let posted = self.traced(fabric, node, verb, args, |fabric| {
             self.check_call(fabric, node, verb)?;
-            post(fabric, node, |node| node.push_sends(qp, rest))
+            fabric.post(node, |node| node.push_sends(qp, rest))
         });
+        // The caller counts from the start of its list.
         posted.map_err(|failed| PostError::new(failed.bad_wr + done, failed.error))
     }
 
@@ -223,7 +235,7 @@ impl Sim {
             }
             self.traced(fabric, node, verb, args, |fabric| {
                 self.check_call(fabric, node, verb)?;
-                post(fabric, node, |node| node.push_batch(qp, list, end))
+                fabric.post(node, |node| node.push_batch(qp, list, end))
             })
         })
     }
@@ -234,7 +246,8 @@ impl Sim {
         &self,
         verb: Verb,
         handle: impl Handle,
-        (wait, wait_for): (Wait, WaitFor),
+        wait: Wait,
+        wait_for: WaitFor,
         args: impl FnOnce() -> String,
         attempt: impl FnMut(&mut Node) -> Result<R>,
     ) -> Result<R> {
@@ -296,6 +309,7 @@ impl Sim {
                 return count;
             }
             if count == Ok(0) {
+                // A poll without room does not wait for a completion.
                 if !wc.is_empty() {
                     self.make_progress(fabric);
                 }
@@ -308,7 +322,7 @@ impl Sim {
             self.traced(fabric, node, verb, args, |_| count)
         });
         match count {
-            Ok(0) => self.runtime.polled_in_vain(),
+            Ok(0) => self.runtime.count_empty_poll(),
             _ => idle::polled(),
         }
         count
@@ -325,12 +339,12 @@ impl Sim {
     ) -> Result<R, E> {
         let is_traced = self.is_traced(fabric);
         if is_traced {
-            record_call(fabric, node, verb, args);
+            fabric.record_call(node, verb, args);
         }
         let result = run(fabric);
         note_refused(self, fabric, node, &result);
         if is_traced {
-            record_return(fabric, node, &result);
+            fabric.record_return(node, &result);
         }
         result
     }
@@ -341,6 +355,7 @@ impl Sim {
 
     /// In virtual time, moves the clock for a program that polls and finds nothing.
     pub(crate) fn make_progress(&self, fabric: &mut Fabric) {
+        // In the other modes the clock does not depend on polls.
         if self.runtime.config.mode == Mode::Stepped {
             let horizon = fabric.now().after(self.runtime.config.horizon);
             fabric.step(horizon);
@@ -348,32 +363,37 @@ impl Sim {
     }
 }
 
-/// Posts sends: `push` adds them to the queue of the slot that it returns.
-fn post<R, E>(
-    fabric: &mut Fabric,
-    index: u32,
-    push: impl FnOnce(&mut Node) -> Result<(u32, Result<R, E>), E>,
-) -> Result<R, E> {
-    fabric.work(index, |node| {
-        let (qp, posted) = push(node)?;
-        node.qps.at_mut(qp).run_sends(&mut node.device);
-        posted
-    })
-}
+impl Fabric {
+    /// Posts sends: `push` adds them to the queue of the slot that it returns.
+    fn post<R, E>(
+        &mut self,
+        index: u32,
+        push: impl FnOnce(&mut Node) -> Result<(u32, Result<R, E>), E>,
+    ) -> Result<R, E> {
+        self.work(index, |node| {
+            let (qp, posted) = push(node)?;
+            node.qps.at_mut(qp).run_sends(&mut node.device);
+            posted
+        })
+    }
 
-#[cold]
-fn record_call(fabric: &mut Fabric, node: u32, verb: Verb, args: impl FnOnce() -> String) {
-    let call = format!("{verb}({})", args());
-    fabric.record(node, TraceEvent::Call { call });
-}
+    /// Adds a call to the trace.
+    #[cold]
+    pub(super) fn record_call(&mut self, node: u32, verb: Verb, args: impl FnOnce() -> String) {
+        let call = format!("{verb}({})", args());
+        self.record(node, TraceEvent::Call { call });
+    }
 
-#[cold]
-fn record_return<R: TraceArgs, E: Display>(fabric: &mut Fabric, node: u32, result: &Result<R, E>) {
-    let value = match result {
-        Ok(value) => value.args(),
-        Err(error) => error.to_string(),
-    };
-    if !value.is_empty() {
-        fabric.record(node, TraceEvent::Return { value });
+    /// Adds the result of a call to the trace, unless it is empty.
+    #[cold]
+    fn record_return<R: TraceArgs, E: Display>(&mut self, node: u32, result: &Result<R, E>) {
+        let value = match result {
+            Ok(value) => value.args(),
+            Err(error) => error.to_string(),
+        };
+        // Most verbs return nothing.
+        if !value.is_empty() {
+            self.record(node, TraceEvent::Return { value });
+        }
     }
 }

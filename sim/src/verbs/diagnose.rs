@@ -132,7 +132,7 @@ impl Stuck {
     /// stopped by force, such as by a signal: the diagnosis then explains their waits. Only a layer
     /// over the verbs knows batches that are not posted ([`Unposted`]).
     pub fn diagnose(sim: &Sim, unposted: Vec<Unposted>, stopped: Option<&[Self]>) -> Diagnosis {
-        crate::network::note_unread(&sim.runtime);
+        sim.runtime.note_unread();
         sim.runtime.with(|fabric| {
             fabric.unposted = unposted;
             diagnose(fabric, stopped)
@@ -193,7 +193,8 @@ impl<'s> Sleeping<'s> {
     pub fn for_batch(
         sim: &'s Sim,
         call: &'static str,
-        (qp, qp_num): (Qp, u32),
+        qp: Qp,
+        qp_num: u32,
         begun_at: Option<Site>,
     ) -> Self {
         let wait_for = WaitFor::Batch { qp_num, begun_at };

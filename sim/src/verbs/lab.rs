@@ -131,6 +131,7 @@ impl Lab for Sim {
     }
 
     fn remove(&self, fault: FaultId) -> Result<u64> {
+        // The count goes with the rule.
         let struck = self.struck(fault)?;
         self.runtime.with(|fabric| fabric.remove_rule(fault));
         Ok(struck)

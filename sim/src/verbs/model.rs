@@ -67,8 +67,8 @@ impl Sim {
     pub fn wait_for_edge(&self, channel: CompChannel, seen: u64) -> Result<u64> {
         let verb = Verb::ChannelFd;
         let args = || format!("{channel}, edge after {seen} events");
-        let wait = (Wait::Forever, WaitFor::Edge(channel));
-        self.wait(verb, channel, wait, args, |node| {
+        let wait_for = WaitFor::Edge(channel);
+        self.wait(verb, channel, Wait::Forever, wait_for, args, |node| {
             let queued = node.device.cqs.events_queued(verb, channel)?;
             if queued > seen {
                 return Ok(queued);

@@ -57,6 +57,7 @@ impl Sim {
     pub fn new(config: SimConfig) -> Self {
         let runtime = Arc::new(Runtime::new(config));
         let receiver = Receiver::of(&runtime);
+        // Layers over the verbs make calls that the program did not make.
         let unobserved = Self {
             strict: None,
             runtime: runtime.clone(),
@@ -139,6 +140,7 @@ impl Verbs for Sim {
         if !cfg!(feature = "fd") {
             capabilities.remove(Capabilities::FD);
         }
+        // Calls of a second thread are refused.
         if self.runtime.config.mode == Mode::Stepped {
             capabilities.remove(Capabilities::THREADS);
         }
@@ -305,14 +307,14 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()> {
-        let range = (mr, offset, bytes.len());
-        self.access(Verb::ReadMr, range, |node| node.read_mr(mr, offset, bytes))
+        self.access(Verb::ReadMr, mr, offset, bytes.len(), |node| {
+            node.read_mr(mr, offset, bytes)
+        })
     }
 
     #[track_caller]
     fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()> {
-        let range = (mr, offset, bytes.len());
-        self.access(Verb::WriteMr, range, |node| {
+        self.access(Verb::WriteMr, mr, offset, bytes.len(), |node| {
             node.write_mr(mr, offset, bytes)
         })
     }
@@ -336,8 +338,8 @@ impl Verbs for Sim {
     #[track_caller]
     fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
         let args = || format!("{channel}, {wait:?}");
-        let wait = (wait, WaitFor::Event(channel));
-        self.wait(Verb::GetCqEvent, channel, wait, args, |node| {
+        let wait_for = WaitFor::Event(channel);
+        self.wait(Verb::GetCqEvent, channel, wait, wait_for, args, |node| {
             node.device.cqs.get_cq_event(&mut node.device.base, channel)
         })
     }
@@ -382,7 +384,7 @@ impl Verbs for Sim {
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
         // Model checkers must see each poll as a step.
         if !CHECKED && self.runtime.is_empty(cq) {
-            self.runtime.polled_in_vain();
+            self.runtime.count_empty_poll();
             return Ok(0);
         }
         self.poll(cq.context(), cq.index(), cq.generation(), wc)
@@ -399,8 +401,10 @@ impl Verbs for Sim {
     #[track_caller]
     fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
         let args = || format!("{cq}, {wait:?}");
-        let wait = (wait, WaitFor::Acknowledgement(Element::Cq(cq)));
-        self.wait(Verb::DestroyCq, cq, wait, args, |node| node.destroy_cq(cq))
+        let wait_for = WaitFor::Acknowledgement(Element::Cq(cq));
+        self.wait(Verb::DestroyCq, cq, wait, wait_for, args, |node| {
+            node.destroy_cq(cq)
+        })
     }
 
     #[track_caller]
@@ -426,7 +430,7 @@ impl Verbs for Sim {
             self.traced(fabric, node, verb, || cq.to_string(), |_| result)
         });
         match &started {
-            Err(error) if error.kind() == ErrorKind::NotFound => self.runtime.polled_in_vain(),
+            Err(error) if error.kind() == ErrorKind::NotFound => self.runtime.count_empty_poll(),
             _ => idle::polled(),
         }
         started
@@ -492,6 +496,7 @@ impl Verbs for Sim {
         let modified = self.call_node(node, Verb::ModifyQp, args, |node| {
             node.modify_qp(qp, attr, mask, outside)
         });
+        // From RTR on both ends are known, so a diagnosis can compare their attributes.
         if modified.is_ok()
             && mask.contains(QpAttrMask::STATE)
             && let to @ (QpState::Rtr | QpState::Rts) = attr.qp_state
@@ -505,8 +510,10 @@ impl Verbs for Sim {
     #[track_caller]
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
         let args = || format!("{qp}, {wait:?}");
-        let wait = (wait, WaitFor::Acknowledgement(Element::Qp(qp)));
-        let destroyed = self.wait(Verb::DestroyQp, qp, wait, args, |node| node.destroy_qp(qp));
+        let wait_for = WaitFor::Acknowledgement(Element::Qp(qp));
+        let destroyed = self.wait(Verb::DestroyQp, qp, wait, wait_for, args, |node| {
+            node.destroy_qp(qp)
+        });
         self.update_receiver(qp.context(), false);
         destroyed
     }
@@ -602,8 +609,8 @@ impl Verbs for Sim {
     #[track_caller]
     fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
         let args = || format!("{srq}, {wait:?}");
-        let wait = (wait, WaitFor::Acknowledgement(Element::Srq(srq)));
-        self.wait(Verb::DestroySrq, srq, wait, args, |node| {
+        let wait_for = WaitFor::Acknowledgement(Element::Srq(srq));
+        self.wait(Verb::DestroySrq, srq, wait, wait_for, args, |node| {
             node.device.destroy_srq(srq)
         })
     }
@@ -654,8 +661,8 @@ impl Verbs for Sim {
     #[track_caller]
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
         let args = || format!("{context}, {wait:?}");
-        let wait = (wait, WaitFor::AsyncEvent(context));
-        self.wait(Verb::GetAsyncEvent, context, wait, args, |node| {
+        let wait_for = WaitFor::AsyncEvent(context);
+        self.wait(Verb::GetAsyncEvent, context, wait, wait_for, args, |node| {
             node.device.base.get_async_event(context)
         })
     }

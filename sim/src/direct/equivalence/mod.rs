@@ -121,7 +121,7 @@ fn messages_that_are_carried_out_at_once_leave_all_as_packets_do() {
 
 /// An observer of packets or calls sees each of them: nothing takes the fast path in the meantime.
 #[test]
-fn whoever_can_see_packets_sees_each() {
+fn an_observer_sees_each_packet() {
     let on_fast_path = |twin: &Twin| {
         let count = || {
             twin.sim

@@ -177,11 +177,11 @@ impl Twin {
 
     fn connect_with_itself(&self, end: usize, qp: Qp) -> verbs_api::Result<()> {
         let gid = self.sim.query_gid(self.ends[end].context, 1, 0)?;
-        self.connect_one(qp, (qp, gid), Mtu::Mtu1024)
+        self.connect_one(qp, qp, gid, Mtu::Mtu1024)
     }
 
     /// Connects one end.
-    fn connect_one(&self, qp: Qp, (peer, gid): (Qp, Gid), path_mtu: Mtu) -> verbs_api::Result<()> {
+    fn connect_one(&self, qp: Qp, peer: Qp, gid: Gid, path_mtu: Mtu) -> verbs_api::Result<()> {
         let qp_type = self.sim.query_qp(qp, QpAttrMask::empty())?.init.qp_type;
         let attr = QpAttr {
             path_mtu,
@@ -356,7 +356,7 @@ impl Twin {
         format!("post {wrs:?}: {:?}", self.sim.post_send(qp, &wrs))
     }
 
-    fn receive(&self, (end, qp): (usize, Qp), draw: &mut Choices) -> String {
+    fn receive(&self, end: usize, qp: Qp, draw: &mut Choices) -> String {
         let mem = self.ends[end].mrs[draw.index(3)].1;
         let mut list = vec![mem.sge(draw.below(80), 2000 + draw.below(1500) as u32)];
         match draw.below(120) {
@@ -428,7 +428,7 @@ impl Twin {
                 for (own, other, end, mtu) in
                     [(qp, peer, far, Mtu::Mtu1024), (peer, qp, end, Mtu::Mtu256)]
                 {
-                    let connected = self.connect_one(own, (other, gid_of(end)), mtu);
+                    let connected = self.connect_one(own, other, gid_of(end), mtu);
                     write!(said, "{connected:?}").unwrap();
                 }
             }
@@ -436,14 +436,14 @@ impl Twin {
             1 => {
                 again(&mut said, [qp, qp]);
                 let (end, other) = other[1];
-                let connected = self.connect_one(qp, (other, gid_of(end)), Mtu::Mtu1024);
+                let connected = self.connect_one(qp, other, gid_of(end), Mtu::Mtu1024);
                 write!(said, "{connected:?}").unwrap();
             }
             // One end is connected to an unknown queue pair.
             5 => {
                 again(&mut said, [qp, qp]);
                 let nowhere = Gid([0x20; 16]);
-                let connected = self.connect_one(qp, (peer, nowhere), Mtu::Mtu1024);
+                let connected = self.connect_one(qp, peer, nowhere, Mtu::Mtu1024);
                 write!(said, "{connected:?}").unwrap();
             }
             // The end of a message is lost, and only UC continues.
@@ -521,7 +521,7 @@ impl Twin {
         let (sim, ends) = (&self.sim, &self.ends);
         match draw.below(64) {
             0..23 => self.post(pair, draw),
-            23..40 => self.receive(pair[1], draw),
+            23..40 => self.receive(pair[1].0, pair[1].1, draw),
             40..44 => {
                 let all = ends.iter().flat_map(|end| end.cqs);
                 all.map(|cq| self.poll(cq, 64)).collect()

@@ -19,10 +19,9 @@ use verbs_api::{
 use super::call::note_refused;
 use super::sim::Sim;
 use super::trace_args::{self, TraceArgs};
-use crate::cm::{Host, Manager};
+use crate::cm::{Destination, Host, Manager};
 #[cfg(feature = "fd")]
 use crate::descriptor::Descriptor;
-use crate::fabric::Fabric;
 use crate::fabric::WaitFor;
 use library::Library;
 
@@ -52,12 +51,13 @@ impl Sim {
     ) -> Result<R> {
         self.runtime.check_thread(verb)?;
         let result = self.runtime.with(|fabric| {
-            let node = node_of(fabric, id);
+            let node = fabric.node_of_id(id);
             self.traced(fabric, node, verb, args, |fabric| {
-                self.strike(fabric, node, verb)?;
+                self.check_faults(fabric, node, verb)?;
                 fabric.manage(work)
             })
         });
+        // The call may have opened or closed a port for other processes.
         self.update_managed();
         result
     }
@@ -79,13 +79,13 @@ impl Sim {
     ) -> Result<R> {
         self.runtime.check_thread(verb)?;
         let (node, struck) = self.runtime.with(|fabric| {
-            let node = node_of(fabric, Some(id));
+            let node = fabric.node_of_id(Some(id));
             if self.is_traced(fabric) {
-                let call = format!("{verb}({})", arguments());
-                fabric.record(node, TraceEvent::Call { call });
+                fabric.record_call(node, verb, arguments);
             }
-            (node, self.strike(fabric, node, verb))
+            (node, self.check_faults(fabric, node, verb))
         });
+        // The steps take the lock themselves, so it is not held here.
         let result = struck.and_then(|()| run());
         if result.is_err() {
             self.runtime
@@ -105,28 +105,22 @@ impl Sim {
         result
     }
 
-    fn strike(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
-        if self.is_observed() {
-            fabric.strike_call(node, verb)
-        } else {
-            Ok(())
-        }
-    }
-
     /// Runs a call that may wait.
     #[track_caller]
     fn wait_managed<R: TraceArgs>(
         &self,
-        (verb, id): (Verb, Option<CmId>),
-        (wait, wait_for): (Wait, WaitFor),
+        verb: Verb,
+        id: Option<CmId>,
+        wait: Wait,
+        wait_for: WaitFor,
         args: impl FnOnce() -> String,
         mut attempt: impl FnMut(&mut Manager) -> Result<R>,
     ) -> Result<R> {
         self.runtime.check_thread(verb)?;
         self.runtime.with(|fabric| {
-            let node = node_of(fabric, id);
+            let node = fabric.node_of_id(id);
             self.traced(fabric, node, verb, args, |fabric| {
-                self.strike(fabric, node, verb)?;
+                self.check_faults(fabric, node, verb)?;
                 let place = self.runtime.config.nodes;
                 self.runtime
                     .wait_for(fabric, place, verb, wait, wait_for, |fabric| {
@@ -135,12 +129,6 @@ impl Sim {
             })
         })
     }
-}
-
-/// The node of an id, for the trace and for fault rules.
-fn node_of(fabric: &mut Fabric, id: Option<CmId>) -> u32 {
-    let of = |id| fabric.manage(|manager, _| manager.ids.node_of(id));
-    id.and_then(of).unwrap_or(0)
 }
 
 fn with_address(id: CmId, addr: impl Display) -> String {
@@ -157,6 +145,7 @@ impl Cm for Sim {
     #[track_caller]
     fn create_event_channel(&self) -> Result<CmChannel> {
         let verb = Verb::CmCreateEventChannel;
+        // librdmacm opens the devices before its first channel.
         Library(self).contexts(verb)?;
         self.managed(verb, None, String::new, |manager, _| {
             Ok(manager.channels.create())
@@ -188,9 +177,10 @@ impl Cm for Sim {
     #[track_caller]
     fn destroy_id(&self, id: CmId, wait: Wait) -> Result<()> {
         let args = || format!("{id}, {wait:?}");
-        let wait = (wait, WaitFor::CmAcknowledgement(id));
-        let call = (Verb::CmDestroyId, Some(id));
-        let destroyed = self.wait_managed(call, wait, args, |manager| manager.destroy_id(id));
+        let (verb, wait_for) = (Verb::CmDestroyId, WaitFor::CmAcknowledgement(id));
+        let destroyed = self.wait_managed(verb, Some(id), wait, wait_for, args, |manager| {
+            manager.destroy_id(id)
+        });
         if destroyed.is_ok() {
             self.drop_names(id);
             self.update_managed();
@@ -201,8 +191,8 @@ impl Cm for Sim {
     #[track_caller]
     fn migrate_id(&self, id: CmId, channel: CmChannel, wait: Wait) -> Result<()> {
         let args = || format!("{id}, {channel}, {wait:?}");
-        let wait = (wait, WaitFor::CmAcknowledgement(id));
-        self.wait_managed((Verb::CmMigrateId, Some(id)), wait, args, |manager| {
+        let (verb, wait_for) = (Verb::CmMigrateId, WaitFor::CmAcknowledgement(id));
+        self.wait_managed(verb, Some(id), wait, wait_for, args, |manager| {
             manager.migrate_id(id, channel)
         })
     }
@@ -219,9 +209,9 @@ impl Cm for Sim {
     fn bind_addr(&self, id: CmId, addr: SocketAddr) -> Result<()> {
         let args = || with_address(id, addr);
         let is_of_machine = self.is_of_machine(addr.ip());
-        self.with_name(Verb::CmBindAddr, (id, addr.port()), || {
+        self.with_name(Verb::CmBindAddr, id, addr.port(), || {
             self.managed(Verb::CmBindAddr, Some(id), args, |manager, host| {
-                manager.ids.bind_addr(host, id, (addr, is_of_machine))
+                manager.ids.bind_addr(host, id, addr, is_of_machine)
             })
         })
     }
@@ -235,10 +225,13 @@ impl Cm for Sim {
         timeout: Duration,
     ) -> Result<()> {
         let args = || format!("{id}, {dst}{}, {timeout:?}", trace_args::also(src));
-        let leads_to = self.leads_to(id, dst);
+        let dst = Destination {
+            addr: dst,
+            leads_to: self.leads_to(id, dst),
+        };
         let is_of_machine = src.is_some_and(|src| self.is_of_machine(src.ip()));
         self.managed(Verb::CmResolveAddr, Some(id), args, |manager, host| {
-            manager.resolve_addr(host, id, (src, is_of_machine), (dst, leads_to), timeout)
+            manager.resolve_addr(host, id, src, is_of_machine, dst, timeout)
         })
     }
 
@@ -277,7 +270,8 @@ impl Cm for Sim {
     #[track_caller]
     fn listen(&self, id: CmId, backlog: i32) -> Result<()> {
         let args = || format!("{id}, {backlog}");
-        self.with_name(Verb::CmListen, (id, 0), || {
+        // Listening binds an unbound id to a chosen port.
+        self.with_name(Verb::CmListen, id, 0, || {
             self.managed(Verb::CmListen, Some(id), args, |manager, host| {
                 manager.listen(host, id, backlog)
             })
@@ -289,6 +283,7 @@ impl Cm for Sim {
     #[track_caller]
     fn connect(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
         let args = || format!("{id}, {} B", param.private_data.len());
+        // The listener may have started after the address was resolved.
         self.follow_name(id);
         self.managed(Verb::CmConnect, Some(id), args, |manager, host| {
             manager.connect(host, id, param)
@@ -359,10 +354,11 @@ impl Cm for Sim {
     #[track_caller]
     fn get_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent> {
         let args = || format!("{channel}, {wait:?}");
-        let wait = (wait, WaitFor::CmEvent(channel));
-        let event = self.wait_managed((Verb::CmGetEvent, None), wait, args, |manager| {
+        let (verb, wait_for) = (Verb::CmGetEvent, WaitFor::CmEvent(channel));
+        let event = self.wait_managed(verb, None, wait, wait_for, args, |manager| {
             manager.get_cm_event(channel)
         })?;
+        // librdmacm moves the queue pair when the event is read, not when it is queued.
         Ok(Library(self).process(event))
     }
 
@@ -400,6 +396,7 @@ impl Cm for Sim {
         }
         self.runtime.with(|fabric| {
             let queue = fabric.manage(|manager, _| manager.channels.queue(verb, channel))?;
+            // Programs that never ask for a descriptor should not use one up.
             if !fabric.cm_bridge.descriptors.contains_key(&channel) {
                 let mut descriptor = Descriptor::new(verb)?;
                 descriptor.update(Some(queue));
