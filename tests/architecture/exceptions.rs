@@ -14,7 +14,6 @@ pub(crate) enum Number {
 pub(crate) const EXCEPTIONS: &[(Number, &str, &[&str])] = &[
     // Circles, by the folder that has their files.
     (Number::Circle, "explore", &["checked"]),
-    (Number::Circle, "verbs-api", &["owned"]),
     // Attributes of the specification, and settings, have as many fields as there are.
     (Number::Fields, "sim", &["Id", "SimConfig"]),
     (Number::Fields, "verbs-api", &["DeviceAttr", "QpAttr"]),
