@@ -12,8 +12,6 @@ pub(crate) enum Number {
 
 /// The number, the folder of the crate, and the types, functions or folders.
 pub(crate) const EXCEPTIONS: &[(Number, &str, &[&str])] = &[
-    // Circles, by the folder that has their files.
-    (Number::Circle, "explore", &["checked"]),
     // Attributes of the specification, and settings, have as many fields as there are.
     (Number::Fields, "sim", &["Id", "SimConfig"]),
     (Number::Fields, "verbs-api", &["DeviceAttr", "QpAttr"]),

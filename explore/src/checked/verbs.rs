@@ -9,16 +9,15 @@ use verbs_api::lab::Lab;
 use verbs_api::{
     Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities, Cause,
     CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx, CqModeration, DeviceAttr,
-    DeviceAttrEx, DeviceInfo, DriverObject, Element, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr,
-    MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
-    QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
-    SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
+    DeviceAttrEx, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr,
+    MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr,
+    QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, SendWr, Srq,
+    SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
 };
 
 use super::Checked;
 use super::books::Books;
 use super::broken::Invariant;
-use super::end::is_overrun;
 use super::events::EventSource;
 use super::objects::Id;
 use super::polled::Polled;
@@ -528,16 +527,6 @@ impl Checked {
         }
     }
 
-    /// Reads the completion that an iteration has come to and that the program has left unread.
-    pub(super) fn read_unread(&self, books: &mut Books, verb: Verb, cq: Cq) {
-        if books.queues.is_unread(cq) {
-            match self.device_unobserved().read_wc(cq) {
-                Ok(read) => books.read_wc(verb, cq, read),
-                Err(_) => books.queues.lose(cq),
-            }
-        }
-    }
-
     /// A verb that destroys something and does not wait.
     fn remove<H: Handle>(
         &self,
@@ -615,4 +604,9 @@ fn came(books: &mut Books, verb: Verb, cq: Cq, result: &Result<()>) {
 fn overrun(books: &mut Books, verb: Verb, cq: Cq) {
     let wrong = books.queues.overran(cq);
     books.judge(Invariant::Lost, verb, wrong);
+}
+
+/// Whether an error says that a CQ has overrun.
+fn is_overrun(error: &Error) -> bool {
+    *error.cause() == Cause::CqOverrun
 }
