@@ -344,7 +344,9 @@ impl Verbs for Checked {
 
     fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
         self.destroy(
-            (Verb::DestroyCq, cq, EventSource::Cq(cq)),
+            Verb::DestroyCq,
+            cq,
+            EventSource::Cq(cq),
             |verbs| verbs.destroy_cq(cq, wait),
             |books| books.gone_cq(cq),
         )
@@ -378,7 +380,9 @@ impl Verbs for Checked {
 
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
         self.destroy(
-            (Verb::DestroyQp, qp, EventSource::Qp(qp)),
+            Verb::DestroyQp,
+            qp,
+            EventSource::Qp(qp),
             |verbs| verbs.destroy_qp(qp, wait),
             |books| books.gone_qp(qp),
         )
@@ -450,7 +454,9 @@ impl Verbs for Checked {
 
     fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
         self.destroy(
-            (Verb::DestroySrq, srq, EventSource::Srq(srq)),
+            Verb::DestroySrq,
+            srq,
+            EventSource::Srq(srq),
             |verbs| verbs.destroy_srq(srq, wait),
             |books| books.queues.gone_srq(srq),
         )
@@ -547,7 +553,9 @@ impl Checked {
     /// A verb that destroys something and may wait until its events are acknowledged.
     pub(super) fn destroy<H: Handle>(
         &self,
-        (verb, handle, object): (Verb, H, EventSource),
+        verb: Verb,
+        handle: H,
+        object: EventSource,
         call: impl FnOnce(&dyn Verbs) -> Result<()>,
         gone: impl FnOnce(&mut Books),
     ) -> Result<()> {
