@@ -28,8 +28,22 @@ const ONLY_TESTS: &[&str] = &[
     "sim/src/network/turns",
 ];
 
-/// Programs, and the checks of each by its place and their names.
-pub(crate) type Judges = (Vec<Program>, Vec<(usize, String)>);
+/// What notices mutants.
+#[derive(Default)]
+pub(crate) struct Judges {
+    pub(crate) programs: Vec<Program>,
+    /// The checks: the place of each one's program, and its name.
+    pub(crate) checks: Vec<(usize, String)>,
+}
+
+impl Judges {
+    fn add(&mut self, program: Program, names: impl IntoIterator<Item = String>) {
+        let index = self.programs.len();
+        self.programs.push(program);
+        let checks = names.into_iter().map(|name| (index, name));
+        self.checks.extend(checks);
+    }
+}
 
 impl Area {
     pub(crate) const fn name(self) -> &'static str {
@@ -103,7 +117,7 @@ fn build(tree: &Tree, arguments: &str) -> Result<String> {
 /// The suite on every profile, on InfiniBand, and where packets are bytes.
 fn suite(tree: &Tree) -> Result<Judges> {
     let verbsim = tree.program("verbsim");
-    let mut judges: Judges = (Vec::new(), Vec::new());
+    let mut judges = Judges::default();
     let report = run_report(
         Command::new(&verbsim).args(["run", "--profile", "all"]),
         tree,
@@ -125,7 +139,7 @@ fn suite(tree: &Tree) -> Result<Judges> {
             before_each: Some("--filter"),
             takes_names: true,
         };
-        add(&mut judges, program, run.that_ran());
+        judges.add(program, run.that_ran());
     };
     for run in &report.runs {
         // A mutant that one profile shows on InfiniBand or in bytes alone would be strange.
@@ -155,7 +169,7 @@ fn drop_in(tree: &Tree) -> Result<Judges> {
         });
         words.collect()
     };
-    let mut judges: Judges = (Vec::new(), Vec::new());
+    let mut judges = Judges::default();
     let command = words("verbsim exec -- verbsim run --backend hw --device sim0 --in-process");
     let report = run_report(Command::new(&command[0]).args(&command[1..]), tree)?;
     for run in report.runs {
@@ -166,7 +180,7 @@ fn drop_in(tree: &Tree) -> Result<Judges> {
             before_each: Some("--filter"),
             takes_names: true,
         };
-        add(&mut judges, program, run.that_ran());
+        judges.add(program, run.that_ran());
     }
     let built = tree.program("clients");
     fs::create_dir_all(&built)?;
@@ -208,7 +222,7 @@ fn drop_in(tree: &Tree) -> Result<Judges> {
             before_each: None,
             takes_names: false,
         };
-        add(&mut judges, program, [name]);
+        judges.add(program, [name]);
     }
     Ok(judges)
 }
@@ -230,7 +244,7 @@ fn tests(messages: &str) -> Result<Judges> {
     struct Profile {
         test: bool,
     }
-    let mut judges: Judges = (Vec::new(), Vec::new());
+    let mut judges = Judges::default();
     let built = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Built>(line).ok());
@@ -264,15 +278,9 @@ fn tests(messages: &str) -> Result<Judges> {
             before_each: None,
             takes_names: true,
         };
-        add(&mut judges, program, names);
+        judges.add(program, names);
     }
     Ok(judges)
-}
-
-fn add((programs, checks): &mut Judges, program: Program, names: impl IntoIterator<Item = String>) {
-    let index = programs.len();
-    programs.push(program);
-    checks.extend(names.into_iter().map(|name| (index, name)));
 }
 
 /// What is read of the report of a run.

@@ -65,8 +65,8 @@ fn one(programs: &[Program], checks: &[&Check], mutant: u32, out: &Path) -> Resu
             (rest, size) = (later, size * 8);
             let names: Vec<&str> = now.iter().map(|check| &check.name[..]).collect();
             let takes: Duration = now.iter().map(|check| check.takes).sum();
-            let live = (mutant_switch::MUTANT, &mutant.to_string()[..]);
-            if let End::Bad(what) = program.run(&names, live, takes, out)? {
+            let (variable, value) = (mutant_switch::MUTANT, mutant.to_string());
+            if let End::Bad(what) = program.run(&names, variable, &value, takes, out)? {
                 return Ok(Verdict::Caught(format!("{} {what}", program.name)));
             }
         }

@@ -42,12 +42,13 @@ pub(crate) enum End {
 }
 
 impl Program {
-    /// Runs checks, which take `takes` if nothing is wrong, with this variable of the environment.
-    /// Their output goes to `out`.
+    /// Runs checks, which take `takes` if nothing is wrong, with `variable` of the environment set
+    /// to `value`. Their output goes to `out`.
     pub(crate) fn run(
         &self,
         names: &[&str],
-        variable: (&str, &str),
+        variable: &str,
+        value: &str,
         takes: Duration,
         out: &Path,
     ) -> Result<End> {
@@ -67,7 +68,7 @@ impl Program {
             .args(&self.command)
             .args(names)
             .current_dir(&self.dir)
-            .env(variable.0, variable.1)
+            .env(variable, value)
             .stdin(Stdio::null())
             .stdout(File::create(out)?)
             .stderr(Stdio::null())
@@ -129,11 +130,9 @@ pub(crate) fn measure(
         while let Some((program, name)) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
             let _ = fs::remove_file(&reached);
             let start = Instant::now();
-            let variable = (
-                mutant_switch::REACHED,
-                reached.to_str().expect("a path of ours"),
-            );
-            let end = programs[*program].run(&[name], variable, longest, &out);
+            let value = reached.to_str().expect("a path of ours");
+            let variable = mutant_switch::REACHED;
+            let end = programs[*program].run(&[name], variable, value, longest, &out);
             let takes = start.elapsed();
             let of = &programs[*program].name;
             match end.map_err(|error| error.to_string())? {

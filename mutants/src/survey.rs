@@ -181,12 +181,12 @@ impl Survey {
 
     /// Asks the judges about these mutants, and notes each verdict as soon as it is there.
     fn ask(&mut self, judges: Judges, numbers: &[u32], stage: Stage, jobs: usize) -> Result<()> {
-        let (programs, names) = judges;
+        let Judges { programs, checks } = judges;
         let longest = match stage {
             Stage::First => LONGEST,
             Stage::Tests => LONGEST_TEST,
         };
-        let checks = measure(&programs, names, longest, &self.dir, jobs)?;
+        let checks = measure(&programs, checks, longest, &self.dir, jobs)?;
         eprintln!("{} mutants, {} checks", numbers.len(), checks.len());
         let Self {
             mutants,

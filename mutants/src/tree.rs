@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::Result;
 use crate::mutant::{Mutant, Source};
-use crate::weave::{Woven, weave};
+use crate::weave::{Chosen, Woven, weave};
 
 /// The copy, and where it is built.
 #[derive(Clone, Debug)]
@@ -174,7 +174,10 @@ fn woven(
         numbers[source][site].push((mutation, *number));
     }
     let of_source = |(source, numbers): (&Source, Vec<Vec<(usize, u32)>>)| {
-        let chosen: Vec<_> = source.sites.iter().zip(numbers).collect();
+        let chosen = source.sites.iter().zip(numbers);
+        let chosen: Vec<_> = chosen
+            .map(|(site, numbers)| Chosen { site, numbers })
+            .collect();
         (source.path.clone(), weave(&source.text, &chosen))
     };
     sources.iter().zip(numbers).map(of_source).collect()

@@ -21,21 +21,25 @@ struct Place {
     leaves_out: bool,
 }
 
-/// A site of which these mutations, by their place in it, are woven with these numbers.
-pub(crate) type Chosen<'s> = (&'s Site, Vec<(usize, u32)>);
+/// A site, and what is woven of it.
+pub(crate) struct Chosen<'s> {
+    pub(crate) site: &'s Site,
+    /// Mutations, by their place in the site, with their numbers.
+    pub(crate) numbers: Vec<(usize, u32)>,
+}
 
 /// Weaves them into their source.
 pub(crate) fn weave(source: &str, chosen: &[Chosen<'_>]) -> Woven {
     // What opens at one byte, the widest first; what closes at one, the narrowest first.
     let mut opens: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut closes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (index, (site, numbers)) in chosen.iter().enumerate() {
+    for (index, Chosen { site, numbers }) in chosen.iter().enumerate() {
         if !numbers.is_empty() {
             opens.entry(site.range.start).or_default().push(index);
             closes.entry(site.range.end).or_default().push(index);
         }
     }
-    let width = |index: &usize| chosen[*index].0.range.len();
+    let width = |index: &usize| chosen[*index].site.range.len();
     let mut woven = Woven::default();
     let mut starts = vec![0; chosen.len()];
     let mut at = 0;
@@ -55,7 +59,7 @@ pub(crate) fn weave(source: &str, chosen: &[Chosen<'_>]) -> Woven {
         // If two are equally wide, the later one is inside.
         ending.sort_by_key(|index| (width(index), usize::MAX - index));
         for index in ending {
-            woven.text += close(chosen[index].0.form);
+            woven.text += close(chosen[index].site.form);
             woven.end(starts[index], &chosen[index]);
         }
         for index in points {
@@ -101,7 +105,8 @@ impl Woven {
             .map_or(&[], |place| &place.mutants)
     }
 
-    fn open(&mut self, source: &str, (site, numbers): &Chosen<'_>) {
+    fn open(&mut self, source: &str, chosen: &Chosen<'_>) {
+        let Chosen { site, numbers } = chosen;
         let original = &source[site.range.clone()];
         match site.form {
             Form::Expression => self.text += "(",
@@ -136,7 +141,8 @@ impl Woven {
         }
     }
 
-    fn end(&mut self, start: usize, (site, numbers): &Chosen<'_>) {
+    fn end(&mut self, start: usize, chosen: &Chosen<'_>) {
+        let Chosen { site, numbers } = chosen;
         self.places.push(Place {
             range: start..self.text.len(),
             mutants: numbers.iter().map(|(_, number)| *number).collect(),
@@ -170,7 +176,10 @@ mod tests {
                     number += 1;
                     (at, number)
                 });
-                (site, numbered.collect())
+                Chosen {
+                    site,
+                    numbers: numbered.collect(),
+                }
             })
             .collect();
         weave(source, &chosen)

@@ -64,6 +64,21 @@ pub struct End<'b> {
     pub qp_type: QpType,
 }
 
+/// What an end is made of: [`Bench::end_of`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndParts {
+    /// The protection domain.
+    pub pd: Pd,
+    /// The region, of that domain.
+    pub mr: Mr,
+    /// The CQ of sends.
+    pub send_cq: Cq,
+    /// The CQ of receives; it may be the same.
+    pub recv_cq: Cq,
+    /// The SRQ to take receives from. `None`: the queue pair has a receive queue of its own.
+    pub srq: Option<Srq>,
+}
+
 /// The options of a pair. Both ends are alike.
 ///
 /// ```
@@ -240,20 +255,20 @@ impl<'v> Bench<'v> {
     pub fn end_on(&self, send_cq: Cq, recv_cq: Cq, options: PairOptions) -> Result<End<'_>> {
         let pd = self.alloc_pd(recv_cq.context())?;
         let mr = self.alloc_mr(pd, options.mem, options.access)?;
-        self.end_of((pd, mr), (send_cq, recv_cq), None, options)
+        let parts = EndParts {
+            pd,
+            mr,
+            send_cq,
+            recv_cq,
+            srq: None,
+        };
+        self.end_of(parts, options)
     }
 
-    /// An end of what exists: a region and its protection domain, CQs, perhaps an SRQ to take
-    /// receives from. Its queue pair is in RESET.
-    pub fn end_of(
-        &self,
-        (pd, mr): (Pd, Mr),
-        (send_cq, recv_cq): (Cq, Cq),
-        srq: Option<Srq>,
-        options: PairOptions,
-    ) -> Result<End<'_>> {
-        let make = |init: &QpInit| self.create_qp(pd, init);
-        end_by(self, (pd, mr), (send_cq, recv_cq), srq, options, make)
+    /// An end of what exists. Its queue pair is in RESET.
+    pub fn end_of(&self, parts: EndParts, options: PairOptions) -> Result<End<'_>> {
+        let make = |init: &QpInit| self.create_qp(parts.pd, init);
+        end_by(self, parts, options, make)
     }
 
     /// Another end on the domain, the region and the CQs of an end, its queue pair in RESET.
@@ -350,9 +365,7 @@ impl<'v> Bench<'v> {
 /// [`Bench::end_of`], with a queue pair that `make` makes.
 pub(crate) fn end_by<'b>(
     bench: &'b Bench<'_>,
-    (pd, mr): (Pd, Mr),
-    (send_cq, recv_cq): (Cq, Cq),
-    srq: Option<Srq>,
+    parts: EndParts,
     options: PairOptions,
     make: impl FnOnce(&QpInit) -> verbs_api::Result<Qp>,
 ) -> Result<End<'b>> {
@@ -363,6 +376,13 @@ pub(crate) fn end_by<'b>(
         QpType::XrcSend => Capabilities::XRC,
         _ => Capabilities::empty(),
     });
+    let EndParts {
+        pd,
+        mr,
+        send_cq,
+        recv_cq,
+        srq,
+    } = parts;
     let context = recv_cq.context();
     let mut init = QpInit::new(options.qp_type, send_cq, recv_cq).cap(options.cap);
     init.sq_sig_all = options.sq_sig_all;

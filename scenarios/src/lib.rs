@@ -73,7 +73,7 @@ mod xrc;
 pub use bench::{Bench, Bounds, Negative, Place};
 pub use claim::Claim;
 pub use deviations::Deviation;
-pub use end::{End, GRH_LEN, Pair, PairOptions, QKEY, pattern, wr_ids};
+pub use end::{End, EndParts, GRH_LEN, Pair, PairOptions, QKEY, pattern, wr_ids};
 pub use failure::{Failure, FailureKind, OfRule, Result, expect_err, expect_err_among};
 pub use fixture::Fixture;
 pub use reasons::reason;

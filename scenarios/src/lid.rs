@@ -79,7 +79,8 @@ fn ud_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
 fn send(
     bench: &Bench<'_>,
     from: &End<'_>,
-    (way, qpn): (&AhAttr, u32),
+    way: &AhAttr,
+    qpn: u32,
     tag: u8,
     rule: &'static str,
 ) -> Result {
@@ -156,7 +157,7 @@ fn datagram_tells_the_lid_of_its_sender(bench: &Bench<'_>) -> Result {
                     ..way
                 };
                 to.recv(1, LEN)?;
-                send(bench, &from, (&way, to.qp_num), src_path_bits, RULE)?;
+                send(bench, &from, &way, to.qp_num, src_path_bits, RULE)?;
                 let wc = arrives(bench, &to, src_path_bits, RULE)?;
                 let of_path = u16::from(src_path_bits) & ((1 << of_sender.lmc) - 1);
                 let case = format!("{way:?}");
@@ -180,7 +181,7 @@ fn datagram_by_lid_has_no_grh(bench: &Bench<'_>) -> Result {
     let by_grh = bench.route_to(b.context)?;
     for (tag, way, has_grh) in [(1, way, false), (2, by_grh, true), (3, way, false)] {
         b.recv(1, LEN)?;
-        send(bench, &a, (&way, b.qp_num), tag, RULE)?;
+        send(bench, &a, &way, b.qp_num, tag, RULE)?;
         // The data starts where it starts behind a GRH.
         let wc = arrives(bench, &b, tag, RULE)?;
         let flag = wc.wc_flags.contains(WcFlags::GRH);
@@ -201,7 +202,7 @@ fn receiver_of_a_datagram_by_lid_can_reply(bench: &Bench<'_>) -> Result {
     for sl in [0, 5] {
         b.recv(1, LEN)?;
         let way = AhAttr { sl, ..way };
-        send(bench, &a, (&way, b.qp_num), 7, RULE)?;
+        send(bench, &a, &way, b.qp_num, 7, RULE)?;
         let wc = arrives(bench, &b, 7, RULE)?;
         // All that B knows of A is in its completion.
         let back = AhAttr {
@@ -213,7 +214,7 @@ fn receiver_of_a_datagram_by_lid_can_reply(bench: &Bench<'_>) -> Result {
         };
         check_eq!(RULE, back.sl, sl, "the service level of the way back");
         a.recv(2, LEN)?;
-        send(bench, &b, (&back, wc.src_qp), 8, RULE)?;
+        send(bench, &b, &back, wc.src_qp, 8, RULE)?;
         let reply = arrives(bench, &a, 8, RULE)?;
         let seen = (reply.src_qp, reply.slid);
         let lid = bench.query_port(b.context, bench.port())?.lid;
@@ -285,22 +286,22 @@ fn datagram_goes_to_the_port_of_its_lid(bench: &Bench<'_>) -> Result {
     neighbor.recv(1, LEN)?;
     b.recv(1, LEN)?;
     // The LID of a port leads back to it, too.
-    send(bench, &a, (&to_a, neighbor.qp_num), 1, RULE)?;
+    send(bench, &a, &to_a, neighbor.qp_num, 1, RULE)?;
     let wc = arrives(bench, &neighbor, 1, RULE)?;
     check_eq!(RULE, wc.slid, to_a.dlid);
     bench.no_completion(b.recv_cq, RULE)?;
     for dlid in of_no_port(bench)? {
         let unused = AhAttr { dlid, ..to_b };
-        send(bench, &a, (&unused, b.qp_num), 2, RULE)?;
+        send(bench, &a, &unused, b.qp_num, 2, RULE)?;
         let result = bench.no_completion(b.recv_cq, RULE);
         in_case(&format!("to LID {dlid:#x}"), result)?;
     }
     if to_a.dlid != to_b.dlid {
         // There is no such queue pair.
-        send(bench, &a, (&to_a, b.qp_num), 3, RULE)?;
+        send(bench, &a, &to_a, b.qp_num, 3, RULE)?;
         bench.no_completion(b.recv_cq, RULE)?;
     }
-    send(bench, &a, (&to_b, b.qp_num), 4, RULE)?;
+    send(bench, &a, &to_b, b.qp_num, 4, RULE)?;
     arrives(bench, &b, 4, RULE).map(drop)
 }
 
@@ -337,7 +338,7 @@ fn port_drops_what_has_the_gid_of_another(bench: &Bench<'_>) -> Result {
     if !is_infiniband(bench)? {
         for dlid in [0, UNUSED, 0xffff] {
             let way = AhAttr { dlid, ..way };
-            send(bench, &a, (&way, b.qp_num), 1, RULE)?;
+            send(bench, &a, &way, b.qp_num, 1, RULE)?;
             arrives(bench, &b, 1, RULE)?;
             b.recv(1, LEN)?;
         }
@@ -353,11 +354,11 @@ fn port_drops_what_has_the_gid_of_another(bench: &Bench<'_>) -> Result {
     }
     for dgid in wrong.into_iter().filter(|dgid| *dgid != grh.dgid) {
         let grh = Some(GlobalRoute { dgid, ..grh });
-        send(bench, &a, (&AhAttr { grh, ..way }, b.qp_num), 2, RULE)?;
+        send(bench, &a, &AhAttr { grh, ..way }, b.qp_num, 2, RULE)?;
         let result = bench.no_completion(b.recv_cq, RULE);
         in_case(&format!("to {dgid}"), result)?;
     }
-    send(bench, &a, (&way, b.qp_num), 3, RULE)?;
+    send(bench, &a, &way, b.qp_num, 3, RULE)?;
     arrives(bench, &b, 3, RULE).map(drop)
 }
 
@@ -376,14 +377,14 @@ fn lid_that_is_of_no_port_leads_nowhere(bench: &Bench<'_>) -> Result {
             match bench.create_ah(a.pd, &way) {
                 Ok(ah) => {
                     bench.destroy_ah(ah)?;
-                    send(bench, &a, (&way, b.qp_num), 1, RULE)?;
+                    send(bench, &a, &way, b.qp_num, 1, RULE)?;
                 }
                 refused => drop(expect_err(refused, ErrorKind::Invalid, RULE)?),
             }
             in_case(&format!("{way:?}"), bench.no_completion(b.recv_cq, RULE))?;
         }
     }
-    send(bench, &a, (&way, b.qp_num), 2, RULE)?;
+    send(bench, &a, &way, b.qp_num, 2, RULE)?;
     arrives(bench, &b, 2, RULE).map(drop)
 }
 
@@ -461,10 +462,10 @@ fn datagram_for_a_group_has_its_lid_and_its_gid(bench: &Bench<'_>) -> Result {
             },
         ),
     ] {
-        send(bench, &a, (&way, MULTICAST_QPN), 1, RULE)?;
+        send(bench, &a, &way, MULTICAST_QPN, 1, RULE)?;
         in_case(what, bench.no_completion(b.recv_cq, RULE))?;
     }
-    send(bench, &a, (&to_group, MULTICAST_QPN), 2, RULE)?;
+    send(bench, &a, &to_group, MULTICAST_QPN, 2, RULE)?;
     let wc = arrives(bench, &b, 2, RULE)?;
     let lid = bench.query_port(a.context, bench.port())?.lid;
     check_eq!(RULE, wc.slid, lid);

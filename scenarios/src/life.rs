@@ -10,7 +10,9 @@ use verbs_api::{
 use crate::cq_ovr::{Queue, SmallCq};
 use crate::end::gives_up_soon;
 use crate::failure::{check_eq, value_in_case};
-use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
+use crate::{
+    Bench, End, EndParts, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err,
+};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     cycles_of_creation_leave_nothing_behind,
@@ -229,7 +231,14 @@ fn end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp(bench: &Bench
     let srq = bench.create_srq(pd, &SrqInit::new(4))?;
     let cq = bench.create_cq(context, &CqInit::new(16))?;
     let options = PairOptions::default();
-    let taker = bench.end_of((pd, mr), (cq, cq), Some(srq), options)?;
+    let parts = EndParts {
+        pd,
+        mr,
+        send_cq: cq,
+        recv_cq: cq,
+        srq: Some(srq),
+    };
+    let taker = bench.end_of(parts, options)?;
     let pair = bench.connect(bench.peer_end(options)?, taker, options)?;
     let room = [pair.b.sge(0, 8)];
     bench.post_srq_recv(srq, &[RecvWr::new(1, &room)])?;

@@ -59,7 +59,7 @@ fn each(
     bench: &Bench<'_>,
     qp_type: QpType,
     kinds: &[Kind],
-    run: impl Fn(&Pair<'_>, Kind, (u32, bool)) -> Result,
+    run: impl Fn(&Bench<'_>, &Pair<'_>, Kind, u32, bool) -> Result,
 ) -> Result {
     for mtus in MTUS {
         for kind in kinds {
@@ -67,7 +67,7 @@ fn each(
                 let pair = pair(bench, qp_type, mtus)?;
                 let [of_a, of_b] = mtus.map(|mtu| mtu.bytes().unwrap_or(0));
                 let case = format!("{kind:?} of {length} bytes, {of_a} to {of_b}");
-                in_case(&case, run(&pair, *kind, (length, fits)))?;
+                in_case(&case, run(bench, &pair, *kind, length, fits))?;
             }
         }
     }
@@ -96,37 +96,23 @@ fn expect(b: &End<'_>, kind: Kind, length: u32, tag: u8, rule: &'static str) -> 
 scenario!(send_cut_for_another_is_an_invalid_request:
     "RQ-14", "WC-27", "QP-FLUSH-09"; needs MODIFY_CONNECT);
 fn send_cut_for_another_is_an_invalid_request(bench: &Bench<'_>) -> Result {
-    each(bench, QpType::Rc, &[Kind::Send], |pair, kind, length| {
-        is_invalid(bench, pair, kind, length)
-    })
+    each(bench, QpType::Rc, &[Kind::Send], is_invalid)
 }
 
 scenario!(send_of_xrc_cut_for_another_is_an_invalid_request:
     "RQ-14", "WC-27", "QP-FLUSH-09"; needs MODIFY_CONNECT, XRC);
 fn send_of_xrc_cut_for_another_is_an_invalid_request(bench: &Bench<'_>) -> Result {
-    each(
-        bench,
-        QpType::XrcSend,
-        &[Kind::Send],
-        |pair, kind, length| is_invalid(bench, pair, kind, length),
-    )
+    each(bench, QpType::XrcSend, &[Kind::Send], is_invalid)
 }
 
 scenario!(write_cut_for_another_is_an_invalid_request:
     "RQ-14", "WC-27", "QP-FLUSH-09"; needs MODIFY_CONNECT, SEND_WITH_IMM, WRITE_WITH_IMM);
 fn write_cut_for_another_is_an_invalid_request(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Write, Kind::WriteImm];
-    each(bench, QpType::Rc, &kinds, |pair, kind, length| {
-        is_invalid(bench, pair, kind, length)
-    })
+    each(bench, QpType::Rc, &kinds, is_invalid)
 }
 
-fn is_invalid(
-    bench: &Bench<'_>,
-    pair: &Pair<'_>,
-    kind: Kind,
-    (length, fits): (u32, bool),
-) -> Result {
+fn is_invalid(bench: &Bench<'_>, pair: &Pair<'_>, kind: Kind, length: u32, fits: bool) -> Result {
     const RULE: &str = "RQ-14";
     let Pair { a, b } = pair;
     post(pair, kind, length)?;
@@ -160,27 +146,18 @@ fn is_invalid(
 
 scenario!(send_of_uc_cut_for_another_is_dropped: "UC-10"; needs UC, MODIFY_CONNECT);
 fn send_of_uc_cut_for_another_is_dropped(bench: &Bench<'_>) -> Result {
-    each(bench, QpType::Uc, &[Kind::Send], |pair, kind, length| {
-        is_dropped(bench, pair, kind, length)
-    })
+    each(bench, QpType::Uc, &[Kind::Send], is_dropped)
 }
 
 scenario!(write_of_uc_cut_for_another_is_dropped:
     "UC-10"; needs UC, MODIFY_CONNECT, SEND_WITH_IMM, WRITE_WITH_IMM);
 fn write_of_uc_cut_for_another_is_dropped(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Write, Kind::WriteImm];
-    each(bench, QpType::Uc, &kinds, |pair, kind, length| {
-        is_dropped(bench, pair, kind, length)
-    })
+    each(bench, QpType::Uc, &kinds, is_dropped)
 }
 
 /// The message that comes next, and fits, takes the receive.
-fn is_dropped(
-    bench: &Bench<'_>,
-    pair: &Pair<'_>,
-    kind: Kind,
-    (length, fits): (u32, bool),
-) -> Result {
+fn is_dropped(bench: &Bench<'_>, pair: &Pair<'_>, kind: Kind, length: u32, fits: bool) -> Result {
     const RULE: &str = "UC-10";
     let Pair { a, b } = pair;
     post(pair, kind, length)?;

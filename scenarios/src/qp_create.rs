@@ -44,24 +44,23 @@ fn new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for(bench: &Bench<'_>)
     new_qps(bench, QpType::Ud)
 }
 
-fn cap(send: (u32, u32), recv: (u32, u32), inline: u32) -> QpCap {
-    QpCap {
-        max_send_wr: send.0,
-        max_send_sge: send.1,
-        max_recv_wr: recv.0,
-        max_recv_sge: recv.1,
-        max_inline_data: inline,
-    }
-}
-
 fn new_qps(bench: &Bench<'_>, qp_type: QpType) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     let caps = [
-        cap((1, 1), (1, 1), 0),
-        cap((16, 2), (3, 1), 0),
-        cap((3, 1), (100, 2), 1),
-        cap((100, 3), (17, 3), 48),
+        (1, 1, 1, 1, 0),
+        (16, 2, 3, 1, 0),
+        (3, 1, 100, 2, 1),
+        (100, 3, 17, 3, 48),
     ];
+    let caps = caps.map(
+        |(max_send_wr, max_send_sge, max_recv_wr, max_recv_sge, max_inline_data)| QpCap {
+            max_send_wr,
+            max_send_sge,
+            max_recv_wr,
+            max_recv_sge,
+            max_inline_data,
+        },
+    );
     for (i, asked) in caps.into_iter().enumerate() {
         // CQs of both kinds, and one for both.
         let cqs = [

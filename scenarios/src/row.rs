@@ -18,8 +18,9 @@ macro_rules! scenario {
 
         impl $body {
             pub(crate) const ROW: $crate::Scenario = {
-                const PLACE: (&str, &str) = (module_path!(), stringify!($body));
-                const ID: [u8; $crate::row::id_len(PLACE)] = $crate::row::id(PLACE);
+                const MODULE: &str = module_path!();
+                const BODY: &str = stringify!($body);
+                const ID: [u8; $crate::row::id_len(MODULE, BODY)] = $crate::row::id(MODULE, BODY);
                 $crate::Scenario::new($crate::row::text(&ID), &[$($rule),+], $body)
                     $($(.needs(verbs_api::Capabilities::$need))+)?
                     $($(.lacks(verbs_api::Capabilities::$lack))+)?
@@ -37,12 +38,12 @@ macro_rules! scenarios {
 }
 
 /// How long the [`id`] of a body is.
-pub(crate) const fn id_len((module, body): (&str, &str)) -> usize {
+pub(crate) const fn id_len(module: &str, body: &str) -> usize {
     group(module).len() + 1 + body.len()
 }
 
 /// The id of a body in `module`: the group, a dot, its name.
-pub(crate) const fn id<const LEN: usize>((module, body): (&str, &str)) -> [u8; LEN] {
+pub(crate) const fn id<const LEN: usize>(module: &str, body: &str) -> [u8; LEN] {
     let group = group(module);
     let mut id = [b'.'; LEN];
     let (before, behind) = id.split_at_mut(group.len());

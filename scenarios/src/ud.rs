@@ -139,7 +139,8 @@ fn header(
     bench: &Bench<'_>,
     Pair { a, b }: &Pair<'_>,
     way: AhAttr,
-    (length, imm): (u32, Option<[u8; 4]>),
+    length: u32,
+    imm: Option<[u8; 4]>,
     rule: &'static str,
 ) -> Result<(Wc, [u8; Grh::BYTES])> {
     b.recv(1, LEN)?;
@@ -172,7 +173,7 @@ fn grh_names_both_ports(bench: &Bench<'_>) -> Result {
         let to = way.grh.map(|grh| (u32::from(grh.sgid_index), grh.dgid));
         let (index, to) = to.expect("it is global");
         let from = bench.query_gid(pair.a.context, bench.port(), index)?;
-        let (_, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
+        let (_, bytes) = header(bench, &pair, way, LEN, None, RULE)?;
         let (first, version) = if is_over_ipv4(bench, &way)? {
             (bytes[20], 4)
         } else {
@@ -201,7 +202,7 @@ fn grh_has_the_route_of_the_address_handle(bench: &Bench<'_>) -> Result {
             });
             let v4 = is_over_ipv4(bench, &way)?;
             let way = AhAttr { grh: route, ..way };
-            let (_, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
+            let (_, bytes) = header(bench, &pair, way, LEN, None, RULE)?;
             let grh = read(&bytes, RULE)?;
             check_eq!(RULE, grh.traffic_class, traffic_class, "traffic class");
             let asked = (if v4 { 0 } else { flow_label }, hop_limit);
@@ -244,7 +245,7 @@ fn grh_has_its_length(bench: &Bench<'_>) -> Result {
         };
         for (length, padded) in [(0, 0), (1, 4), (LEN, LEN)] {
             for (imm, bytes_of_it) in [(None, 0), (Some([1, 2, 3, 4]), 4)] {
-                let (_, bytes) = header(bench, &pair, way, (length, imm), RULE)?;
+                let (_, bytes) = header(bench, &pair, way, length, imm, RULE)?;
                 let grh = read(&bytes, RULE)?;
                 check_eq!(RULE, grh.next_header, next_header, "the next header");
                 let expected = around + padded + bytes_of_it;
@@ -266,7 +267,7 @@ fn header_of_ipv4_has_its_checksum(bench: &Bench<'_>) -> Result {
         for hop_limit in [1, 64, 255] {
             let grh = way.grh.map(|grh| GlobalRoute { hop_limit, ..grh });
             let way = AhAttr { grh, ..way };
-            let (_, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
+            let (_, bytes) = header(bench, &pair, way, LEN, None, RULE)?;
             let words = bytes[20..].chunks(2);
             let words: Vec<_> = words
                 .map(|word| u16::from_be_bytes([word[0], word[1]]))
@@ -380,7 +381,7 @@ fn receiver_can_reply(bench: &Bench<'_>) -> Result {
     let pair = ud_pair(bench)?;
     let Pair { a, b } = &pair;
     for way in bench.ways(pair.a.pd)? {
-        let (wc, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
+        let (wc, bytes) = header(bench, &pair, way, LEN, None, RULE)?;
         // All that B knows of A is in what it received.
         let sgid_index = way.grh.map(|grh| grh.sgid_index);
         let back = AhAttr {

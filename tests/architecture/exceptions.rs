@@ -12,9 +12,6 @@ pub(crate) enum Number {
 
 /// The number, the folder of the crate, and the names of types, functions or folders.
 pub(crate) const EXCEPTIONS: &[(Number, &str, &[&str])] = &[
-    // Circles, by the folder that has their files.
-    (Number::Circle, "explore", &["checked"]),
-    (Number::Circle, "verbs-api", &["owned"]),
     // The specification decides the number of attributes, and the program that of settings.
     (Number::Fields, "sim", &["Id", "SimConfig"]),
     (Number::Fields, "verbs-api", &["DeviceAttr", "QpAttr"]),
@@ -29,39 +26,6 @@ pub(crate) const EXCEPTIONS: &[(Number, &str, &[&str])] = &[
         &["Common", "Device", "Fabric", "Node"],
     ),
     // These arguments need a type with fields, or are several arguments.
-    (
-        Number::Tuples,
-        "explore",
-        &[
-            "Checked::destroy",
-            "Delivery::made",
-            "Delivery::used",
-            "Runner::is_undefined",
-            "Work::new",
-        ],
-    ),
-    (Number::Tuples, "models", &["Model::fails", "Model::holds"]),
-    (
-        Number::Tuples,
-        "mutants",
-        &["Program::run", "Woven::end", "Woven::open", "add"],
-    ),
-    (
-        Number::Tuples,
-        "scenarios",
-        &[
-            "Bench::end_of",
-            "Shared::pair_on",
-            "cap",
-            "end_by",
-            "header",
-            "id",
-            "id_len",
-            "is_dropped",
-            "is_invalid",
-            "send",
-        ],
-    ),
     (
         Number::Tuples,
         "sim",
@@ -103,5 +67,4 @@ pub(crate) const EXCEPTIONS: &[(Number, &str, &[&str])] = &[
             "why_not_in",
         ],
     ),
-    (Number::Tuples, "udp", &["send"]),
 ];

@@ -246,7 +246,8 @@ impl Socket {
         }
         send(
             self.fd.as_fd(),
-            (train.to, PORT),
+            train.to,
+            PORT,
             train.bytes,
             &controls[..count],
         )

@@ -63,7 +63,8 @@ struct ControlRoom([u8; 128]);
 /// Sends a datagram, or several of one piece. Waits while the socket's buffer is full.
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
-    (address, port): (IpAddr, u16),
+    address: IpAddr,
+    port: u16,
     bytes: &[u8],
     controls: &[Control],
 ) -> io::Result<()> {

@@ -10,7 +10,7 @@ use verbs_api::{
 };
 
 use super::broken::{Broken, Invariant};
-use super::delivery::Delivery;
+use super::delivery::{Address, Delivery};
 use super::domains::{Domain, Domains};
 use super::events::Events;
 use super::map::Map;
@@ -119,6 +119,11 @@ impl Books {
         self.contexts.get(&context).copied().unwrap_or(usize::MAX)
     }
 
+    fn address(&self, qp: Qp, qp_num: u32) -> Address {
+        let device = self.device(qp.context());
+        Address { device, qp_num }
+    }
+
     pub(crate) fn saw_gid(&mut self, context: Context, gid: Gid) {
         let device = self.device(context);
         let place = self.gids.or_insert_with(gid.0, || Some(device));
@@ -156,7 +161,7 @@ impl Books {
         }
         let Some(number) = number else { return };
         self.queues.made_qp(qp, number, init);
-        let address = (self.device(qp.context()), number);
+        let address = self.address(qp, number);
         if self.queues.is_rc(qp) {
             self.delivery.made(qp, address)
         } else {
@@ -169,7 +174,7 @@ impl Books {
         self.made(qp, &[Id::of(xrcd)]);
         if let (Some(number), Some(domain)) = (number, self.domains.of(xrcd)) {
             self.queues.made_target(qp, number, domain);
-            self.delivery.used((self.device(qp.context()), number));
+            self.delivery.used(self.address(qp, number));
         }
     }
 
@@ -198,7 +203,8 @@ impl Books {
                 let route = attr.ah_attr.and_then(|ah| ah.grh);
                 let device = route.and_then(|grh| self.gids.get(&grh.dgid.0).copied().flatten());
                 self.queues.connected(qp, device);
-                let peer = device.map(|device| (device, attr.dest_qp_num));
+                let qp_num = attr.dest_qp_num;
+                let peer = device.map(|device| Address { device, qp_num });
                 self.delivery.connected(qp, peer);
             }
             _ => {}

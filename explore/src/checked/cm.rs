@@ -112,7 +112,9 @@ impl Cm for Checked {
             return self.take_apart(|device| cm(device).destroy_cm_qp(id, wait));
         };
         self.destroy(
-            (Verb::CmDestroyQp, qp, EventSource::Qp(qp)),
+            Verb::CmDestroyQp,
+            qp,
+            EventSource::Qp(qp),
             |device| cm(device).destroy_cm_qp(id, wait),
             |books| books.gone_qp(qp),
         )

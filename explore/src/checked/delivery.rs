@@ -17,15 +17,22 @@ use super::polled::Polled;
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     ends: Map<Qp, End>,
-    by_number: Map<(Device, u32), Qp>,
+    by_number: Map<Address, Qp>,
     /// All numbers that were ever in use.
-    used: BTreeSet<(Device, u32)>,
+    used: BTreeSet<Address>,
+}
+
+/// Where a queue pair is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Address {
+    pub(crate) device: Device,
+    pub(crate) qp_num: u32,
 }
 
 /// An RC queue pair.
 #[derive(Debug)]
 struct End {
-    address: (Device, u32),
+    address: Address,
     /// How often it was reset.
     epoch: u32,
     /// No QP had its number before.
@@ -100,7 +107,7 @@ impl Message {
 }
 
 impl Delivery {
-    pub(crate) fn made(&mut self, qp: Qp, address: (Device, u32)) {
+    pub(crate) fn made(&mut self, qp: Qp, address: Address) {
         let end = End {
             address,
             epoch: 0,
@@ -117,7 +124,7 @@ impl Delivery {
     }
 
     /// A QP that is not of RC got this number.
-    pub(crate) fn used(&mut self, address: (Device, u32)) {
+    pub(crate) fn used(&mut self, address: Address) {
         self.used.insert(address);
     }
 
@@ -162,7 +169,7 @@ impl Delivery {
     }
 
     /// A QP is ready to receive, and has named this peer; `None` if the peer is unknown.
-    pub(crate) fn connected(&mut self, qp: Qp, peer: Option<(Device, u32)>) {
+    pub(crate) fn connected(&mut self, qp: Qp, peer: Option<Address>) {
         let other = peer.and_then(|address| self.by_number.get(&address).copied());
         let Some(end) = self.ends.get_mut(&qp) else {
             return;

@@ -1,11 +1,10 @@
 //! What only the end of a run shows: what is missing, and what is left.
 
-use std::mem;
+use std::thread;
 
-use smallvec::{SmallVec, smallvec};
 use verbs_api::behavior::{Declared, FlushPostInErr};
 use verbs_api::lab::Lab;
-use verbs_api::{Cause, Error, Handle, Mr, Object, QpModify, QpState, Verb, Verbs, Wait, Wc};
+use verbs_api::{Handle, Object, QpModify, QpState, Verb, Verbs, Wait, Wc};
 
 use super::Checked;
 use super::books::Books;
@@ -154,33 +153,18 @@ impl Checked {
             self.read_region(books, Verb::ReadMr, extent.mr);
         }
     }
+}
 
-    /// Compares a region with what it must hold, as far as it can be read.
-    pub(super) fn read_region(&self, books: &mut Books, verb: Verb, mr: Mr) {
-        let Some(extent) = books.memory.extent(mr).filter(|_| books.are_open()) else {
+impl Drop for Checked {
+    /// # Panics
+    /// If an invariant is broken and [`finish`](Self::finish) was not called.
+    fn drop(&mut self) {
+        if thread::panicking() || self.books.lock().closed {
             return;
-        };
-        let whole = 0..extent.length;
-        let mut parts: SmallVec<[_; 1]> = smallvec![whole];
-        let mut room = mem::take(&mut books.room);
-        while let Some(part) = parts.pop() {
-            if part.len() > CHUNK {
-                let (first, rest) = (part.start..part.start + CHUNK, part.start + CHUNK..part.end);
-                parts.extend([rest, first]);
-                continue;
-            }
-            room.resize(room.len().max(part.len()), 0);
-            let bytes = &mut room[..part.len()];
-            let read = self.device_unobserved().read_mr(mr, part.start, bytes);
-            if read.is_ok() {
-                books.read(verb, mr, part.start, bytes);
-            } else if part.len() > SMALL {
-                // A part that posted work owns cannot be read.
-                let middle = part.start + part.len() / 2;
-                parts.extend([middle..part.end, part.start..middle]);
-            }
         }
-        books.room = room;
+        if let Err(broken) = self.finish() {
+            panic!("{broken}");
+        }
     }
 }
 
@@ -215,14 +199,3 @@ fn count_objects(books: &mut Books, lab: &dyn Lab) {
         }
     }
 }
-
-/// Whether an error says that a CQ has overrun.
-pub(super) fn is_overrun(error: &Error) -> bool {
-    *error.cause() == Cause::CqOverrun
-}
-
-/// Bytes that are compared at a time.
-const CHUNK: usize = 1 << 16;
-
-/// Bytes that are left out together where work owns some of them.
-const SMALL: usize = 32;

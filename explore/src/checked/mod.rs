@@ -12,10 +12,13 @@
 //! | `events` | arms, CQ events, acknowledgements |
 //! | `memory`, `atomics`, `ranges` | bytes that may change, and what counters must hold |
 //! | `objects` | parents and children |
+//! | `witness` | how things stand when a program fails |
 //! | `books` | all of these, and what a call means for them |
+//! | `reading` | what is read apart from the program |
 //! | `verbs`, `cm`, `lab` | the traits |
 //! | `end` | what only the end of a run shows |
-//! | `witness` | how things stand when a program fails |
+//!
+//! `books` and the modules above it do not name [`Checked`]; the modules below are its methods.
 
 mod atomics;
 mod books;
@@ -32,6 +35,7 @@ mod objects;
 mod polled;
 mod queues;
 mod ranges;
+mod reading;
 mod summary;
 mod verbs;
 mod witness;
@@ -39,11 +43,10 @@ mod work;
 
 use core::fmt;
 use std::sync::Arc;
-use std::thread;
 
-use verbs_api::Verbs;
 use verbs_api::lab::Lab;
 use verbs_api::sync::{Mutex, MutexGuard};
+use verbs_api::{Context, Result, Verbs};
 
 pub use broken::{Broken, Invariant};
 pub use summary::Summary;
@@ -120,6 +123,13 @@ impl Checked {
         self.books.lock().broken.clone()
     }
 
+    /// The program calls something.
+    fn goes_on(&self) {
+        if let Some(witness) = &self.witness {
+            witness.goes_on();
+        }
+    }
+
     /// The device, for what the program calls.
     fn device(&self) -> &dyn Verbs {
         self.goes_on();
@@ -131,6 +141,35 @@ impl Checked {
         match self.unobserved {
             Some(_) => &*self.inner,
             None => self.device_unobserved(),
+        }
+    }
+
+    /// The device, for a call that acknowledges or ends something: values do that too when they are
+    /// dropped.
+    fn device_to_let_go(&self) -> &dyn Verbs {
+        if let Some(witness) = &self.witness {
+            witness.lets_go();
+        }
+        self.forwarded()
+    }
+
+    /// A call that destroys something. One that is refused is a call like others: programs may fail
+    /// by it.
+    fn take_apart<R>(&self, call: impl FnOnce(&dyn Verbs) -> Result<R>) -> Result<R> {
+        if let Some(witness) = &self.witness {
+            witness.begins_to_end();
+        }
+        let result = call(self.forwarded());
+        if result.is_err() {
+            self.goes_on();
+        }
+        result
+    }
+
+    /// A poll found nothing, which the simulator does not trace.
+    fn found_nothing(&self, context: Context, call: impl FnOnce() -> String) {
+        if let Some(witness) = &self.witness {
+            witness.found_nothing(context, call());
         }
     }
 
@@ -151,18 +190,5 @@ impl fmt::Debug for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let broken = self.broken();
         f.debug_struct("Checked").field("broken", &broken).finish()
-    }
-}
-
-impl Drop for Checked {
-    /// # Panics
-    /// If an invariant is broken and [`finish`](Self::finish) was not called.
-    fn drop(&mut self) {
-        if thread::panicking() || self.books.lock().closed {
-            return;
-        }
-        if let Err(broken) = self.finish() {
-            panic!("{broken}");
-        }
     }
 }

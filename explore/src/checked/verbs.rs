@@ -9,16 +9,15 @@ use verbs_api::lab::Lab;
 use verbs_api::{
     Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities, Cause,
     CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx, CqModeration, DeviceAttr,
-    DeviceAttrEx, DeviceInfo, DriverObject, Element, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr,
-    MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
-    QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
-    SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
+    DeviceAttrEx, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr,
+    MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr,
+    QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, SendWr, Srq,
+    SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
 };
 
 use super::Checked;
 use super::books::Books;
 use super::broken::Invariant;
-use super::end::is_overrun;
 use super::events::EventSource;
 use super::objects::Id;
 use super::polled::Polled;
@@ -345,7 +344,9 @@ impl Verbs for Checked {
 
     fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
         self.destroy(
-            (Verb::DestroyCq, cq, EventSource::Cq(cq)),
+            Verb::DestroyCq,
+            cq,
+            EventSource::Cq(cq),
             |verbs| verbs.destroy_cq(cq, wait),
             |books| books.gone_cq(cq),
         )
@@ -379,7 +380,9 @@ impl Verbs for Checked {
 
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
         self.destroy(
-            (Verb::DestroyQp, qp, EventSource::Qp(qp)),
+            Verb::DestroyQp,
+            qp,
+            EventSource::Qp(qp),
             |verbs| verbs.destroy_qp(qp, wait),
             |books| books.gone_qp(qp),
         )
@@ -451,7 +454,9 @@ impl Verbs for Checked {
 
     fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
         self.destroy(
-            (Verb::DestroySrq, srq, EventSource::Srq(srq)),
+            Verb::DestroySrq,
+            srq,
+            EventSource::Srq(srq),
             |verbs| verbs.destroy_srq(srq, wait),
             |books| books.queues.gone_srq(srq),
         )
@@ -528,16 +533,6 @@ impl Checked {
         }
     }
 
-    /// Reads the completion that an iteration has come to and that the program has left unread.
-    pub(super) fn read_unread(&self, books: &mut Books, verb: Verb, cq: Cq) {
-        if books.queues.is_unread(cq) {
-            match self.device_unobserved().read_wc(cq) {
-                Ok(read) => books.read_wc(verb, cq, read),
-                Err(_) => books.queues.lose(cq),
-            }
-        }
-    }
-
     /// A verb that destroys something and does not wait.
     fn remove<H: Handle>(
         &self,
@@ -558,7 +553,9 @@ impl Checked {
     /// A verb that destroys something and may wait until its events are acknowledged.
     pub(super) fn destroy<H: Handle>(
         &self,
-        (verb, handle, object): (Verb, H, EventSource),
+        verb: Verb,
+        handle: H,
+        object: EventSource,
         call: impl FnOnce(&dyn Verbs) -> Result<()>,
         gone: impl FnOnce(&mut Books),
     ) -> Result<()> {
@@ -615,4 +612,9 @@ fn came(books: &mut Books, verb: Verb, cq: Cq, result: &Result<()>) {
 fn overrun(books: &mut Books, verb: Verb, cq: Cq) {
     let wrong = books.queues.overran(cq);
     books.judge(Invariant::Lost, verb, wrong);
+}
+
+/// Whether an error says that a CQ has overrun.
+fn is_overrun(error: &Error) -> bool {
+    *error.cause() == Cause::CqOverrun
 }

@@ -9,12 +9,11 @@ use core::fmt;
 use std::sync::Arc;
 use std::thread;
 
+use verbs_api::Context;
 use verbs_api::lab::{Lab, TraceEvent, TraceRecord};
 use verbs_api::sync::Mutex;
-use verbs_api::{Context, Result, Verbs};
 use verbs_sim::{Diagnosis, Sim};
 
-use super::Checked;
 use crate::idle::Idle;
 
 /// Looks at a simulation when a program may be failing.
@@ -77,7 +76,7 @@ impl Witness {
     }
 
     /// The program is about to take something apart: perhaps it has failed.
-    fn begins_to_end(&self) {
+    pub(super) fn begins_to_end(&self) {
         let mut seen = self.seen.lock();
         if !seen.is_over {
             seen.evidence.get_or_insert_with(|| self.look());
@@ -85,7 +84,7 @@ impl Witness {
     }
 
     /// The program does something else: it had not failed.
-    fn goes_on(&self) {
+    pub(super) fn goes_on(&self) {
         if thread::panicking() {
             return self.begins_to_end();
         }
@@ -96,13 +95,13 @@ impl Witness {
     }
 
     /// The program releases an object, which does not mean that it has failed.
-    fn lets_go(&self) {
+    pub(super) fn lets_go(&self) {
         if thread::panicking() {
             self.begins_to_end();
         }
     }
 
-    fn found_nothing(&self, context: Context, call: String) {
+    pub(super) fn found_nothing(&self, context: Context, call: String) {
         let mut seen = self.seen.lock();
         if seen.evidence.is_none()
             && let Ok(node) = self.sim.node(context)
@@ -116,43 +115,5 @@ impl Witness {
 impl fmt::Debug for Witness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.seen.fmt(f)
-    }
-}
-
-impl Checked {
-    /// The program calls something.
-    pub(super) fn goes_on(&self) {
-        if let Some(witness) = &self.witness {
-            witness.goes_on();
-        }
-    }
-
-    /// The device, for a call that acknowledges or ends something: values do that too when they are
-    /// dropped.
-    pub(super) fn device_to_let_go(&self) -> &dyn Verbs {
-        if let Some(witness) = &self.witness {
-            witness.lets_go();
-        }
-        self.forwarded()
-    }
-
-    /// A call that destroys something. One that is refused is a call like others: programs may fail
-    /// by it.
-    pub(super) fn take_apart<R>(&self, call: impl FnOnce(&dyn Verbs) -> Result<R>) -> Result<R> {
-        if let Some(witness) = &self.witness {
-            witness.begins_to_end();
-        }
-        let result = call(self.forwarded());
-        if result.is_err() {
-            self.goes_on();
-        }
-        result
-    }
-
-    /// A poll found nothing, which the simulator does not trace.
-    pub(super) fn found_nothing(&self, context: Context, call: impl FnOnce() -> String) {
-        if let Some(witness) = &self.witness {
-            witness.found_nothing(context, call());
-        }
     }
 }

@@ -55,7 +55,8 @@ impl Work {
             signaled: wr.flags.contains(SendFlags::SIGNALED),
             ..Self::new(
                 Some(qp),
-                (wr.wr_id, wr.label()),
+                wr.wr_id,
+                wr.label(),
                 What::Send(wr.op.wc_opcode()),
                 writes,
             )
@@ -67,7 +68,8 @@ impl Work {
             signaled: bind.flags.contains(SendFlags::SIGNALED),
             ..Self::new(
                 Some(qp),
-                (bind.wr_id, bind.label()),
+                bind.wr_id,
+                bind.label(),
                 What::Send(WcOpcode::BindMw),
                 &[],
             )
@@ -75,10 +77,10 @@ impl Work {
     }
 
     pub(crate) fn recv(qp: Option<Qp>, wr: &RecvWr<'_>) -> Self {
-        Self::new(qp, (wr.wr_id, wr.label()), What::Recv, wr.sg_list)
+        Self::new(qp, wr.wr_id, wr.label(), What::Recv, wr.sg_list)
     }
 
-    fn new(qp: Option<Qp>, (wr_id, label): (u64, u64), what: What, writes: &[Sge]) -> Self {
+    fn new(qp: Option<Qp>, wr_id: u64, label: u64, what: What, writes: &[Sge]) -> Self {
         Self {
             number: 0,
             qp,

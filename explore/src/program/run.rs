@@ -137,7 +137,12 @@ impl Posted {
 }
 
 /// Bytes of a region, from the first to behind the last.
-pub(super) type Bytes = (Mr, u32, u32);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bytes {
+    pub(super) mr: Mr,
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
 
 impl Runner<'_> {
     fn step(&mut self, number: usize, call: &Call) {

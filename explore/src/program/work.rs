@@ -40,8 +40,11 @@ impl Runner<'_> {
     }
 
     fn bytes(&self, sge: &call::Sge) -> Bytes {
-        let end = sge.offset.saturating_add(sge.length);
-        (self.objects.mrs.get(sge.mr).mr, sge.offset, end)
+        Bytes {
+            mr: self.objects.mrs.get(sge.mr).mr,
+            start: sge.offset,
+            end: sge.offset.saturating_add(sge.length),
+        }
     }
 
     pub(super) fn post_send(&mut self, at: u32, qp: Number, list: &[Send]) -> Seen {
@@ -112,8 +115,11 @@ impl Runner<'_> {
     fn take_over_undefined(&mut self, send: &Send, written: &[Bytes]) {
         let source = send.op.remote().filter(|_| send.op.reads()).map(|remote| {
             let length = send.list.iter().map(|sge| sge.length).sum();
-            let mr = self.objects.mrs.get(remote.mr).mr;
-            (mr, remote.offset, remote.offset.saturating_add(length))
+            Bytes {
+                mr: self.objects.mrs.get(remote.mr).mr,
+                start: remote.offset,
+                end: remote.offset.saturating_add(length),
+            }
         });
         let mut list = send.list.iter().map(|sge| self.bytes(sge));
         let reads_undefined = match source {
@@ -125,14 +131,14 @@ impl Runner<'_> {
         }
         // An atomic writes where it reads, and what depends on it.
         let changed = source.filter(|_| !matches!(send.op, Op::Read(_)));
-        for (mr, start, end) in written.iter().copied().chain(changed) {
+        for Bytes { mr, start, end } in written.iter().copied().chain(changed) {
             self.undefined.entry(mr).or_default().push((start, end));
         }
     }
 
-    fn is_undefined(&self, (mr, start, end): Bytes) -> bool {
-        let mut of_region = self.undefined_of(mr);
-        of_region.any(|(from, to)| from < end && start < to)
+    fn is_undefined(&self, bytes: Bytes) -> bool {
+        let mut of_region = self.undefined_of(bytes.mr);
+        of_region.any(|(from, to)| from < bytes.end && bytes.start < to)
     }
 
     /// Bytes of a region that mean nothing, as start and end. A receive that has not completed is
@@ -144,8 +150,8 @@ impl Runner<'_> {
             .filter(|(_, work)| work.is_waiting_recv());
         let waiting = waiting
             .flat_map(|(_, work)| &work.bytes)
-            .filter(move |(of, ..)| *of == mr)
-            .map(|(_, start, end)| (*start, *end));
+            .filter(move |bytes| bytes.mr == mr)
+            .map(|bytes| (bytes.start, bytes.end));
         let known = self.undefined.get(&mr).into_iter().flatten().copied();
         known.chain(waiting)
     }
@@ -228,7 +234,7 @@ impl Runner<'_> {
         let work = &mut self.posted[at].1;
         work.is_done = true;
         if completion.status != WcStatus::Success {
-            for (mr, start, end) in &work.bytes {
+            for Bytes { mr, start, end } in &work.bytes {
                 self.undefined.entry(*mr).or_default().push((*start, *end));
             }
         } else if work.is_recv
@@ -265,7 +271,7 @@ impl Runner<'_> {
 
 fn header_is_undefined(undefined: &mut BTreeMap<Mr, Vec<(u32, u32)>>, bytes: &[Bytes]) {
     let mut left = GRH_BYTES;
-    for (mr, start, end) in bytes {
+    for Bytes { mr, start, end } in bytes {
         let length = left.min(end - start);
         let of_region = undefined.entry(*mr).or_default();
         of_region.push((*start, start + length));

@@ -9,7 +9,6 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "ack.before_arming",
         &["CHAN-34", "CHAN-35", "CQ-ARM-39"],
-        (2, 2),
         |harness| {
             until_destroyed(harness, |harness, cq| {
                 consume(harness, cq, Ack::BeforeArming)
@@ -19,31 +18,25 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "ack.after_arming",
         &["CHAN-34", "CHAN-39", "CHAN-42"],
-        (2, 2),
         |harness| {
             until_destroyed(harness, |harness, cq| {
                 consume(harness, cq, Ack::AfterArming)
             })
         },
     ),
-    Model::holds(
-        "ack.all_at_the_end",
-        &["CHAN-34", "CHAN-39"],
-        (2, 2),
-        |harness| until_destroyed(harness, |harness, cq| consume(harness, cq, Ack::AtTheEnd)),
-    ),
+    Model::holds("ack.all_at_the_end", &["CHAN-34", "CHAN-39"], |harness| {
+        until_destroyed(harness, |harness, cq| consume(harness, cq, Ack::AtTheEnd))
+    }),
     Model::fails(
         "ack.too_few",
         &["CHAN-35", "CHAN-34"],
         "an event was read and is not acknowledged",
-        (2, 2),
         |harness| until_destroyed(harness, |harness, cq| consume(harness, cq, Ack::OneLess)),
     ),
     Model::fails(
         "ack.one_for_each_completion",
         &["CHAN-37", "CQ-ARM-29"],
         "read and not acknowledged yet",
-        (2, 2),
         |harness| {
             until_destroyed(harness, |harness, cq| {
                 consume(harness, cq, Ack::ByCompletion)
@@ -53,14 +46,12 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "ack.on_the_cq_of_the_event",
         &["CHAN-23", "CHAN-34"],
-        (2, 2),
         |harness| two_cqs(harness, true),
     ),
     Model::fails(
         "ack.on_another_cq",
         &["CHAN-37", "CHAN-23"],
         "only 0 were read and not acknowledged yet",
-        (2, 2),
         |harness| two_cqs(harness, false),
     ),
 ];

@@ -9,66 +9,58 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "re_poll.after_arming",
         &["CQ-ARM-31", "CQ-ARM-37"],
-        (2, 3),
         |harness| peer_sends(harness, 3, |harness, cq| consume(harness, cq, 3)),
-    ),
+    )
+    .completions(3),
     Model::fails(
         "re_poll.before_arming_only",
         &["CQ-ARM-03", "CQ-ARM-31"],
         "It was not polled after arming",
-        (2, 2),
         |harness| peer_sends(harness, 2, polls_before_arming_only),
     ),
     Model::holds(
         "drain.until_empty",
         &["CQ-ARM-29", "CQ-POLL-02"],
-        (2, 2),
         |harness| peer_sends(harness, 2, drains),
     ),
     Model::fails(
         "drain.one_for_an_event",
         &["CQ-ARM-30", "CQ-ARM-29"],
         "polled after arming, but not until it was empty",
-        (2, 2),
         |harness| peer_sends(harness, 2, takes_one_for_an_event),
     ),
     Model::holds(
         "handler.arms_after_every_event",
         &["CQ-ARM-17", "CQ-ARM-38"],
-        (2, 3),
         |harness| peer_sends(harness, 3, |harness, cq| handles(harness, cq, 3, true)),
-    ),
+    )
+    .completions(3),
     Model::fails(
         "handler.arms_only_if_it_found_some",
         &["CQ-ARM-38", "CQ-ARM-27"],
         "was not armed again",
-        (2, 2),
         |harness| peer_sends(harness, 2, |harness, cq| handles(harness, cq, 2, false)),
     ),
     Model::holds(
         "two_cqs.polls_both_after_arming_both",
         &["CQ-ARM-31", "CQ-ARM-01", "CHAN-06"],
-        (2, 2),
         |harness| two_cqs(harness, true),
     ),
     Model::fails(
         "two_cqs.polls_one_after_arming_both",
         &["CQ-ARM-03", "CHAN-06"],
         "It was not polled after arming",
-        (2, 2),
         |harness| two_cqs(harness, false),
     ),
     Model::holds(
         "solicited.last_message_is_solicited",
         &["CQ-ARM-06", "CQ-ARM-08"],
-        (2, 2),
         |harness| solicited(harness, true),
     ),
     Model::fails(
         "solicited.no_message_is_solicited",
         &["CQ-ARM-06", "CQ-ARM-08"],
         "armed for solicited completions",
-        (2, 2),
         |harness| solicited(harness, false),
     ),
 ];

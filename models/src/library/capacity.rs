@@ -9,37 +9,35 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "resize.grows_while_another_thread_polls",
         &["CQ-RESIZE-23", "CQ-RESIZE-22", "CQ-RESIZE-24"],
-        (3, 2),
         |harness| resized(harness, 64),
     )
+    .threads(3)
     .search(Search::new().preemptions(3)),
     Model::fails(
         "resize.leaves_no_room_for_what_may_come",
         &["CQ-RESIZE-07", "CQ-RESIZE-06", "CQ-OVR-02"],
         "CQ-RESIZE-07",
-        (3, 2),
         |harness| resized(harness, 1),
     )
+    .threads(3)
     .search(Search::new().preemptions(3)),
     Model::holds(
         "overrun.room_for_all",
         &["CQ-POLL-10", "CQ-OVR-01"],
-        (2, 2),
         |harness| sized(harness, 2),
     ),
     Model::fails(
         "overrun.while_armed",
         &["CQ-OVR-02", "CQ-OVR-01", "CQ-ARM-51"],
         "a completion found the CQ full",
-        (2, 2),
         |harness| sized(harness, 1),
     ),
     Model::holds(
         "overrun.is_noticed",
         &["CQ-OVR-01", "CQ-OVR-07", "ASYNC-03"],
-        (3, 2),
         is_noticed,
     )
+    .threads(3)
     .search(Search::new().preemptions(3)),
 ];
 

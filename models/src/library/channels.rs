@@ -9,32 +9,32 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "threads.take_what_they_find",
         &["CHAN-20", "CHAN-21", "CQ-ARM-38", "CQ-POLL-05"],
-        (3, 2),
         |harness| two_threads(harness, false),
     )
+    .threads(3)
     .search(Search::new().preemptions(2)),
     Model::fails(
         "threads.expect_a_completion_with_each_event",
         &["CQ-ARM-38", "CHAN-20"],
         "its CQ was empty",
-        (3, 2),
         |harness| two_threads(harness, true),
     )
+    .threads(3)
     .search(Search::new().preemptions(2)),
     Model::holds(
         "channel.handles_the_cq_of_the_event",
         &["CHAN-23", "CHAN-06", "CHAN-24"],
-        (2, 3),
         |harness| two_cqs(harness, true),
     )
+    .completions(3)
     .search(Search::new().preemptions(3)),
     Model::fails(
         "channel.handles_its_first_cq_only",
         &["CHAN-23", "CHAN-06"],
         "an unpolled completion is in cq#1",
-        (2, 3),
         |harness| two_cqs(harness, false),
     )
+    .completions(3)
     .search(Search::new().preemptions(3)),
 ];
 

@@ -9,36 +9,37 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "destroy.after_its_thread_has_ended",
         &["CQ-DESTROY-02", "CQ-DESTROY-07", "LIFE-01"],
-        (2, 2),
         after_the_thread,
     ),
     Model::fails(
         "destroy.while_a_thread_waits",
         &["CQ-ARM-50", "CQ-DESTROY-02"],
         "an event can no longer come",
-        (1, 0),
         while_a_thread_waits,
-    ),
+    )
+    .threads(1)
+    .completions(0),
     Model::fails(
         "destroy.channel_while_a_thread_waits",
         &["CHAN-44", "CHAN-38"],
         "channel",
-        (1, 0),
         channel_while_a_thread_waits,
-    ),
+    )
+    .threads(1)
+    .completions(0),
     Model::holds(
         "destroy.waits_for_an_acknowledgement",
         &["CHAN-35", "CQ-DESTROY-03"],
-        (2, 1),
         |harness| unread_event(harness, Wait::Poll),
-    ),
+    )
+    .completions(1),
     Model::fails(
         "destroy.between_readiness_and_blocking_read",
         &["CHAN-36", "CHAN-29"],
         "one that was unread went with its CQ",
-        (2, 1),
         |harness| unread_event(harness, Wait::Forever),
-    ),
+    )
+    .completions(1),
 ];
 
 fn after_the_thread(harness: &Harness) -> Outcome {

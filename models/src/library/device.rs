@@ -14,35 +14,35 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "device.two_threads_deliver_between_two_nodes",
         &["CQ-POLL-07", "LIFE-03"],
-        (2, 4),
         two_nodes,
     )
+    .completions(4)
     .search(Search::new().config(SimConfig::new().nodes(2))),
     Model::holds(
         "device.two_threads_post_on_one_queue",
         &["SQ-11", "CQ-POLL-07"],
-        (2, 4),
         one_queue,
-    ),
+    )
+    .completions(4),
     Model::holds(
         "device.event_is_read_or_discarded_by_a_destroy",
         &["CHAN-36", "CHAN-35", "CQ-DESTROY-07"],
-        (2, 1),
         event_against_destroy,
-    ),
+    )
+    .completions(1),
     Model::holds(
         "device.polls_against_deliveries",
         &["CQ-POLL-05", "CQ-POLL-03", "CQ-POLL-07"],
-        (3, 2),
         polls_against_deliveries,
     )
+    .threads(3)
     .search(Search::new().preemptions(3)),
     Model::holds(
         "device.stale_handle_never_names_a_new_object",
         &["CQ-DESTROY-05", "CQ-ARM-35", "LIFE-03"],
-        (2, 1),
         handle_reuse,
-    ),
+    )
+    .completions(1),
 ];
 
 fn numbers(harness: &Harness, cq: Cq) -> Result<Vec<u64>, Error> {

@@ -9,16 +9,16 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "buffer.read_after_its_completion",
         &["CQ-POLL-12", "SQ-17"],
-        (2, 1),
         |harness| received(harness, true),
-    ),
+    )
+    .completions(1),
     Model::fails(
         "buffer.read_after_its_event",
         &["CQ-POLL-12", "SQ-17"],
         "until its completion has been polled",
-        (2, 1),
         |harness| received(harness, false),
-    ),
+    )
+    .completions(1),
 ];
 
 /// A message into a buffer; an event says that something has come, a completion what.

@@ -72,15 +72,14 @@ impl Model {
     const fn holds(
         id: &'static str,
         rules: &'static [&'static str],
-        (threads, completions): (u32, u32),
         body: fn(&Harness) -> Outcome,
     ) -> Self {
         Self {
             id,
             rules,
             verdict: Verdict::Holds,
-            threads,
-            completions,
+            threads: 2,
+            completions: 2,
             search: Search::new(),
             body,
         }
@@ -90,12 +89,24 @@ impl Model {
         id: &'static str,
         rules: &'static [&'static str],
         says: &'static str,
-        (threads, completions): (u32, u32),
         body: fn(&Harness) -> Outcome,
     ) -> Self {
         Self {
             verdict: Verdict::Fails(says),
-            ..Self::holds(id, rules, (threads, completions), body)
+            ..Self::holds(id, rules, body)
+        }
+    }
+
+    /// Default: 2.
+    const fn threads(self, threads: u32) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// Default: 2.
+    const fn completions(self, completions: u32) -> Self {
+        Self {
+            completions,
+            ..self
         }
     }
 

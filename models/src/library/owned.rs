@@ -12,36 +12,33 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "owned.cq_wait",
         &["CQ-ARM-31", "CQ-ARM-37", "CHAN-34"],
-        (2, 2),
         cq_wait,
     )
     .search(BOUNDED),
     Model::holds(
         "owned.two_threads_wait_for_one_cq",
         &["CHAN-20", "CQ-ARM-38", "CQ-POLL-05"],
-        (3, 2),
         two_threads,
     )
+    .threads(3)
     .search(BOUNDED),
     Model::holds(
         "owned.channel_wait",
         &["CHAN-06", "CHAN-23", "CQ-ARM-31"],
-        (2, 2),
         channel_wait,
     )
     .search(BOUNDED),
     Model::holds(
         "owned.dropped_while_its_event_is_read",
         &["CHAN-35", "CHAN-36", "CQ-DESTROY-03"],
-        (2, 1),
         dropped,
     )
+    .completions(1)
     .search(BOUNDED),
     Model::fails(
         "owned.own_arming_without_polling_again",
         &["CQ-ARM-03", "CQ-ARM-31"],
         "It was not polled after arming",
-        (2, 2),
         own_arming,
     )
     .search(BOUNDED),

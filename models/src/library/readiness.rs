@@ -13,30 +13,30 @@ pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "edge.reads_until_there_is_none",
         &["CHAN-30", "CHAN-32", "CHAN-29"],
-        (2, 2),
         |harness| edges(harness, true),
     ),
     Model::fails(
         "edge.reads_one_event",
         &["CHAN-30", "CHAN-32"],
         "an edge comes once",
-        (2, 2),
         |harness| edges(harness, false),
     ),
     Model::holds(
         "waker.registers_before_it_looks",
         &["CHAN-30", "CHAN-29"],
-        (3, 1),
         |harness| task(harness, true),
     )
+    .threads(3)
+    .completions(1)
     .search(Search::new().preemptions(3)),
     Model::fails(
         "waker.looks_before_it_registers",
         &["CHAN-30", "CHAN-29"],
         "the task sleeps while an event is queued",
-        (3, 1),
         |harness| task(harness, false),
     )
+    .threads(3)
+    .completions(1)
     .search(Search::new().preemptions(3)),
 ];
 

@@ -11,7 +11,7 @@ use crate::bench::is_nothing;
 use crate::claim::{self, Claim};
 use crate::end::end_by;
 use crate::failure::check;
-use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result};
+use crate::{Bench, End, EndParts, Failure, OfRule, Pair, PairOptions, Result};
 
 /// Time to resolve what leads somewhere.
 pub(super) const SOON: Duration = Duration::from_secs(2);
@@ -168,10 +168,14 @@ impl<'b> Side<'b> {
         options.access |= Access::REMOTE_ATOMIC;
         let mr = bench.alloc_mr(pd.unwrap_or(own), options.mem, options.access)?;
         let [send_cq, recv_cq] = [(); 2].map(|()| bench.create_cq(own.context(), &CqInit::new(64)));
-        let (memory, cqs) = ((pd.unwrap_or(own), mr), (send_cq?, recv_cq?));
-        end_by(bench, memory, cqs, None, options, |init| {
-            cm.create_cm_qp(id, pd, init)
-        })
+        let parts = EndParts {
+            pd: pd.unwrap_or(own),
+            mr,
+            send_cq: send_cq?,
+            recv_cq: recv_cq?,
+            srq: None,
+        };
+        end_by(bench, parts, options, |init| cm.create_cm_qp(id, pd, init))
     }
 
     /// Removes an id and its queue pair.

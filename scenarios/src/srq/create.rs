@@ -144,8 +144,8 @@ fn sizes_of_the_receive_queue_are_ignored_with_one(bench: &Bench<'_>) -> Result 
         };
         // Side A has a receive queue of its own, of the usual size.
         let a = bench.end(bench.ctx_a(), PairOptions::default())?;
-        let cqs = (shared.cq()?, shared.cq()?);
-        let b = bench.end_of((shared.pd, shared.mr), cqs, Some(shared.srq), options);
+        let parts = shared.parts(shared.cq()?, shared.cq()?);
+        let b = bench.end_of(parts, options);
         let b = value_in_case(&format!("{max_recv_wr} of {max_recv_sge}"), b.rule(RULE))?;
         let pair = bench.connect(a, b, options)?;
         shared.post([3])?;

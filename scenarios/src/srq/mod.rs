@@ -24,7 +24,9 @@ use verbs_api::{
 };
 
 use crate::failure::{check, check_eq};
-use crate::{Bench, Claim, Failure, OfRule, Pair, PairOptions, Result, Scenario, pattern};
+use crate::{
+    Bench, Claim, EndParts, Failure, OfRule, Pair, PairOptions, Result, Scenario, pattern,
+};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     create::new_queue_has_at_least_what_was_asked_for,
@@ -126,18 +128,28 @@ impl<'b> Shared<'b> {
 
     /// A connected pair whose side B takes receives from it, with CQs of its own.
     fn pair(&self, options: PairOptions) -> Result<Pair<'b>> {
-        let cqs = [self.cq()?, self.cq()?];
-        self.pair_on((cqs[0], cqs[1]), options)
+        self.pair_on(self.cq()?, self.cq()?, options)
     }
 
     fn cq(&self) -> Result<Cq> {
         Ok(self.bench.create_cq(self.context, &CqInit::new(64))?)
     }
 
-    /// The same, on these CQs of side B.
-    fn pair_on(&self, cqs: (Cq, Cq), options: PairOptions) -> Result<Pair<'b>> {
+    /// What an end is made of that takes receives from it.
+    fn parts(&self, send_cq: Cq, recv_cq: Cq) -> EndParts {
+        EndParts {
+            pd: self.pd,
+            mr: self.mr,
+            send_cq,
+            recv_cq,
+            srq: Some(self.srq),
+        }
+    }
+
+    /// A connected pair whose side B takes receives from it, on these CQs of side B.
+    fn pair_on(&self, send_cq: Cq, recv_cq: Cq, options: PairOptions) -> Result<Pair<'b>> {
         let a = self.bench.end(self.bench.ctx_a(), options)?;
-        let b = (self.bench).end_of((self.pd, self.mr), cqs, Some(self.srq), options)?;
+        let b = self.bench.end_of(self.parts(send_cq, recv_cq), options)?;
         self.bench.connect(a, b, options)
     }
 

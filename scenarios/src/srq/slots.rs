@@ -43,7 +43,7 @@ impl<'b> Slots<'b> {
             },
             ..PairOptions::default()
         };
-        let pair = shared.pair_on((shared.cq()?, cq), options)?;
+        let pair = shared.pair_on(shared.cq()?, cq, options)?;
         shared.post(0..posted)?;
         Ok(Some(Self {
             bench,

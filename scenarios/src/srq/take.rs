@@ -9,7 +9,7 @@ use verbs_api::{Access, Arm, CqInit, QpType, RcParams, RecvWr, WcStatus};
 use super::{ROOM, Shared};
 use crate::failure::{check_eq, value_in_case};
 use crate::kind::Kind;
-use crate::{Bench, OfRule, Pair, PairOptions, Result, wr_ids};
+use crate::{Bench, EndParts, OfRule, Pair, PairOptions, Result, wr_ids};
 
 /// In which order the pairs of a scenario send.
 const TURNS: [usize; 12] = [0, 1, 2, 2, 1, 0, 0, 0, 2, 1, 1, 2];
@@ -17,7 +17,7 @@ const TURNS: [usize; 12] = [0, 1, 2, 2, 1, 0, 0, 0, 2, 1, 1, 2];
 /// Three pairs on one SRQ: two with CQs of their own, and one on those of the second.
 fn three<'b>(shared: &Shared<'b>, options: PairOptions) -> Result<[Pair<'b>; 3]> {
     let (first, second) = (shared.pair(options)?, shared.pair(options)?);
-    let third = shared.pair_on((second.b.send_cq, second.b.recv_cq), options)?;
+    let third = shared.pair_on(second.b.send_cq, second.b.recv_cq, options)?;
     Ok([first, second, third])
 }
 
@@ -171,8 +171,12 @@ fn memory_is_that_of_its_own_domain(bench: &Bench<'_>) -> Result {
     let pair = || -> Result<Pair<'_>> {
         let options = PairOptions::default();
         let a = bench.end(bench.ctx_a(), options)?;
-        let cqs = (shared.cq()?, shared.cq()?);
-        let b = bench.end_of((of_qp, mr), cqs, Some(shared.srq), options)?;
+        let parts = EndParts {
+            pd: of_qp,
+            mr,
+            ..shared.parts(shared.cq()?, shared.cq()?)
+        };
+        let b = bench.end_of(parts, options)?;
         bench.connect(a, b, options)
     };
     shared.post([1])?;
@@ -234,7 +238,7 @@ fn solicited_message_fires_as_from_a_queue_of_its_own(bench: &Bench<'_>) -> Resu
     let shared = Shared::new(bench, 4)?;
     let channel = bench.create_comp_channel(shared.context)?;
     let cq = bench.create_cq(shared.context, &CqInit::new(16).channel(channel))?;
-    let pair = shared.pair_on((cq, cq), PairOptions::default())?;
+    let pair = shared.pair_on(cq, cq, PairOptions::default())?;
     shared.post([0, 1])?;
     bench.arm(cq, Arm::SOLICITED)?;
     pair.a.send(1, 64)?;

@@ -36,13 +36,20 @@ impl life::Parts for Parts {
     }
 }
 
-impl Ah {
-    pub(super) fn create(pd: &Pd, attr: &AhAttr) -> Result<Self> {
-        let handle = pd.context().verbs().create_ah(pd.handle(), attr)?;
-        let pd = pd.clone();
-        Ok(Self(Owner::new(Parts { handle, pd })))
+impl Pd {
+    /// Creates an address handle ([`Verbs::create_ah`](crate::Verbs::create_ah)), for sends of UD
+    /// queue pairs.
+    ///
+    /// # Errors
+    /// `Invalid` for a port or GID index that does not exist, or a missing global route.
+    pub fn create_ah(&self, attr: &AhAttr) -> Result<Ah> {
+        let handle = self.context().verbs().create_ah(self.handle(), attr)?;
+        let pd = self.clone();
+        Ok(Ah(Owner::new(Parts { handle, pd })))
     }
+}
 
+impl Ah {
     /// The protection domain it was made from.
     pub fn pd(&self) -> &Pd {
         &self.0.pd

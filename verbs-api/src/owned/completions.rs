@@ -1,67 +1,12 @@
-//! A completion, and a batch of them.
+//! Batches of completions.
 
 use core::fmt;
-use core::ops::Deref;
 
-use super::Cq;
-use crate::cq::Wc;
+use super::{Completion, Cq};
+use crate::error::Result;
 
 /// How many completions one batch can hold.
 const BATCH: usize = 16;
-
-/// A completion, and the QP it belongs to. `W` is what the device reports, with the program's own
-/// `wr_id`.
-///
-/// ```
-/// use verbs_api::owned::{Completions, Context, Cq, Pd, Qp};
-/// use verbs_api::{QpType, Result};
-///
-/// /// What a program knows of a peer.
-/// struct Peer {
-///     qp: Qp,
-///     received: u64,
-/// }
-///
-/// fn meet(peers: &mut Vec<Peer>, pd: &Pd, cq: &Cq) -> Result<()> {
-///     let qp = pd.qp(QpType::Rc, cq, cq).qp_context(peers.len() as u64).create()?;
-///     peers.push(Peer { qp, received: 0 });
-///     Ok(())
-/// }
-///
-/// fn count(peers: &mut [Peer], completions: Completions) {
-///     for completion in completions.filter(|completion| completion.opcode.is_recv()) {
-///         peers[completion.qp_context as usize].received += u64::from(completion.byte_len);
-///     }
-/// }
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Completion<W = Wc> {
-    /// The completion of the device.
-    pub wc: W,
-    /// The program's own value for the queue pair
-    /// ([`QpBuilder::qp_context`](super::QpBuilder::qp_context)), even if the queue pair was
-    /// destroyed. 0 for an XRC_RECV queue pair, and for work posted by a raw handle.
-    ///
-    /// For a receive of an SRQ it is found by the number of the queue pair. If a device gives that
-    /// number to another queue pair before the completions of the destroyed one are polled, they
-    /// get the value of the new one.
-    pub qp_context: u64,
-}
-
-impl<W> Deref for Completion<W> {
-    type Target = W;
-
-    fn deref(&self) -> &W {
-        &self.wc
-    }
-}
-
-impl<W: fmt::Display> fmt::Display for Completion<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.wc.fmt(f)
-    }
-}
 
 /// A batch of completions of one CQ, oldest first: at most 16, without an allocation.
 ///
@@ -74,12 +19,37 @@ pub struct Completions {
     end: usize,
 }
 
+impl Cq {
+    /// Takes the oldest completions (`ibv_poll_cq`), at most 16. The result is empty if there are
+    /// none.
+    ///
+    /// ```
+    /// # use verbs_api::{Result, WcStatus, owned::Cq};
+    /// # fn f(cq: &Cq) -> Result<()> {
+    /// for wc in cq.poll()? {
+    ///     assert_eq!(wc.status, WcStatus::Success, "{wc}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// `wr_id` is what the program posted. `opcode` is right even if the work request failed; the
+    /// other fields are then undefined, as they are in verbs (WC-01). What the work request held is
+    /// released. A completion of work posted by a raw handle is passed on unchanged.
+    ///
+    /// # Errors
+    /// The errors of [`Verbs::poll_cq`](crate::Verbs::poll_cq): after an overrun, for instance.
+    pub fn poll(&self) -> Result<Completions> {
+        Completions::fill(self, |wcs| self.poll_into(wcs))
+    }
+}
+
 impl Completions {
     /// A batch filled by `poll`, which says how many it wrote.
-    pub(super) fn fill<E>(
+    pub(super) fn fill(
         cq: &Cq,
-        poll: impl FnOnce(&mut [Completion]) -> Result<usize, E>,
-    ) -> Result<Self, E> {
+        poll: impl FnOnce(&mut [Completion]) -> Result<usize>,
+    ) -> Result<Self> {
         let mut all = [Completion::default(); BATCH];
         let end = poll(&mut all)?;
         let cq = cq.clone();

@@ -1,23 +1,18 @@
 //! The context: an open device.
 
+use core::any::Any;
 use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use super::cq::{self, Cq, CqBuilder};
 use super::ledger::Clock;
-use super::life::{DestroyError, Owner, Remains, still_held};
-use super::qp::{self, Qp};
-use super::srq::{self, Srq};
-use super::xrc::{self, XrcRecvQp, Xrcd};
-use super::{CompChannel, Pd};
+use super::life::{DestroyError, Owner, Parts, Remains, still_held};
 use crate::capability::Capabilities;
 use crate::device::{DeviceAttr, Gid, PortAttr};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
-use crate::handle;
+use crate::handle::{self, Handle, Object};
 use crate::sync::Mutex;
 use crate::verbs::Verbs;
-use crate::xrc::XrcdInit;
 
 /// An open device, and the backend it belongs to. It is closed when its last clone and the last
 /// object created from it are dropped, unless it belongs to a [`Cm`](super::Cm).
@@ -29,22 +24,21 @@ struct Inner {
     handle: handle::Context,
     /// It is that of the ids of a device, which stays open.
     of_ids: bool,
-    objects: Mutex<Objects>,
+    /// The objects that events can be about.
+    objects: Mutex<BTreeMap<Key, Weak<dyn Any + Send + Sync>>>,
+    /// How many SRQs were made so far.
+    srqs_made: Mutex<u32>,
     clock: Clock,
     /// Objects that could not be destroyed when they were dropped. They hold this context: an
     /// object that can never be destroyed leaks, with all it was made from.
     kept: Mutex<Vec<Box<dyn Remains>>>,
 }
 
-/// Which object the handle in an event names.
-#[derive(Default)]
-struct Objects {
-    cqs: BTreeMap<handle::Cq, Weak<Owner<cq::Parts>>>,
-    qps: BTreeMap<handle::Qp, Weak<Owner<qp::Parts>>>,
-    srqs: BTreeMap<handle::Srq, Weak<Owner<srq::Parts>>>,
-    xrc_recv_qps: BTreeMap<handle::Qp, Weak<Owner<xrc::TargetParts>>>,
-    /// How many SRQs were made so far.
-    srqs_made: u32,
+/// An object in [`Inner::objects`]: what it is, and the index and generation of its handle.
+type Key = (Object, u32, u32);
+
+fn key<H: Handle>(handle: H) -> Key {
+    (H::OBJECT, handle.index(), handle.generation())
 }
 
 impl Context {
@@ -68,6 +62,7 @@ impl Context {
             handle,
             of_ids,
             objects: Mutex::default(),
+            srqs_made: Mutex::default(),
             clock: Clock::default(),
             kept: Mutex::default(),
         }))
@@ -96,34 +91,6 @@ impl Context {
     /// The capabilities of the device ([`Verbs::capabilities`]).
     pub fn capabilities(&self) -> Result<Capabilities> {
         self.verbs().capabilities(self.handle())
-    }
-
-    /// Creates a protection domain ([`Verbs::alloc_pd`]).
-    pub fn alloc_pd(&self) -> Result<Pd> {
-        Pd::alloc(self)
-    }
-
-    /// Creates a completion channel ([`Verbs::create_comp_channel`]).
-    ///
-    /// # Errors
-    /// `TooManyFiles`, `NoMemory`.
-    pub fn create_comp_channel(&self) -> Result<CompChannel> {
-        CompChannel::create(self)
-    }
-
-    /// Begins to create a CQ of at least `cqe` entries.
-    pub fn cq(&self, cqe: u32) -> CqBuilder<'_> {
-        CqBuilder::new(self, cqe)
-    }
-
-    /// Opens an XRC domain ([`Verbs::open_xrcd`]).
-    ///
-    /// # Errors
-    /// `NotFound` if the file, or the domain that it names, does not exist and creating was not
-    /// asked for; `Invalid` if the domain has to be new and exists; `NotSupported` on a device
-    /// without XRC; `NoMemory`.
-    pub fn open_xrcd(&self, init: &XrcdInit<'_>) -> Result<Xrcd> {
-        Xrcd::open(self, init)
     }
 
     /// The backend. The [module](super#raw-access) says what raw calls can spoil.
@@ -162,68 +129,30 @@ impl Context {
         &self.0.clock
     }
 
-    pub(super) fn enter_cq(&self, cq: &Arc<Owner<cq::Parts>>) {
-        let mut objects = self.0.objects.lock();
-        objects.cqs.insert(cq.handle, Arc::downgrade(cq));
+    /// Lets events find an object by its handle, until it [leaves](Self::leave).
+    pub(super) fn enter<P: Parts>(&self, object: &Arc<Owner<P>>) {
+        let weak = Arc::downgrade(object);
+        let key = key(object.handle());
+        self.0.objects.lock().insert(key, weak);
     }
 
-    pub(super) fn enter_qp(&self, qp: &Arc<Owner<qp::Parts>>) {
-        let mut objects = self.0.objects.lock();
-        objects.qps.insert(qp.handle, Arc::downgrade(qp));
+    pub(super) fn leave(&self, object: impl Handle) {
+        self.0.objects.lock().remove(&key(object));
     }
 
-    pub(super) fn enter_srq(&self, srq: &Arc<Owner<srq::Parts>>) {
-        let mut objects = self.0.objects.lock();
-        objects.srqs.insert(srq.handle, Arc::downgrade(srq));
-    }
-
-    pub(super) fn leave_srq(&self, srq: handle::Srq) {
-        self.0.objects.lock().srqs.remove(&srq);
-    }
-
-    pub(super) fn enter_xrc_recv_qp(&self, qp: &Arc<Owner<xrc::TargetParts>>) {
-        let mut objects = self.0.objects.lock();
-        objects.xrc_recv_qps.insert(qp.handle, Arc::downgrade(qp));
-    }
-
-    pub(super) fn leave_xrc_recv_qp(&self, qp: handle::Qp) {
-        self.0.objects.lock().xrc_recv_qps.remove(&qp);
+    /// The object of this handle. `None` if it was dropped, if it is of another type, or if it is
+    /// not of this layer.
+    pub(super) fn find<P: Parts>(&self, object: P::Handle) -> Option<Arc<Owner<P>>> {
+        // The lock is free by the end of this line: dropping the object would take it.
+        let found = self.0.objects.lock().get(&key(object))?.upgrade()?;
+        found.downcast().ok()
     }
 
     /// A number for a new SRQ, of 30 bits.
     pub(super) fn next_srq(&self) -> u32 {
-        let mut objects = self.0.objects.lock();
-        objects.srqs_made += 1;
-        objects.srqs_made & ((1 << 30) - 1)
-    }
-
-    pub(super) fn leave_cq(&self, cq: handle::Cq) {
-        self.0.objects.lock().cqs.remove(&cq);
-    }
-
-    pub(super) fn leave_qp(&self, qp: handle::Qp) {
-        self.0.objects.lock().qps.remove(&qp);
-    }
-
-    /// The CQ of this handle, unless it has been dropped or is not of this layer.
-    pub(super) fn find_cq(&self, cq: handle::Cq) -> Option<Cq> {
-        self.0.objects.lock().cqs.get(&cq)?.upgrade().map(Cq)
-    }
-
-    /// The QP of this handle, unless it has been dropped or is not of this layer.
-    pub(super) fn find_qp(&self, qp: handle::Qp) -> Option<Qp> {
-        self.0.objects.lock().qps.get(&qp)?.upgrade().map(Qp)
-    }
-
-    /// The SRQ of this handle, unless it has been dropped or is not of this layer.
-    pub(super) fn find_srq(&self, srq: handle::Srq) -> Option<Srq> {
-        self.0.objects.lock().srqs.get(&srq)?.upgrade().map(Srq)
-    }
-
-    /// The XRC_RECV QP of this handle, unless it has been dropped or is not of this layer.
-    pub(super) fn find_xrc_recv_qp(&self, qp: handle::Qp) -> Option<XrcRecvQp> {
-        let objects = self.0.objects.lock();
-        objects.xrc_recv_qps.get(&qp)?.upgrade().map(XrcRecvQp)
+        let mut made = self.0.srqs_made.lock();
+        *made = made.wrapping_add(1);
+        *made & ((1 << 30) - 1)
     }
 
     /// Keeps an object that could not be destroyed when it was dropped.
@@ -241,7 +170,7 @@ impl Context {
 
     /// Refuses an object of another context. Handles alone do not tell: those of two backends may
     /// be equal.
-    pub(super) fn check(&self, verb: Verb, object: handle::Object, of: &Self) -> Result<()> {
+    pub(super) fn check(&self, verb: Verb, object: Object, of: &Self) -> Result<()> {
         if self == of {
             return Ok(());
         }

@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::iteration::Position;
 use super::ledger::{Queue, Released};
 use super::life::{self, Owner, object};
 use super::shared::Shared;
 use super::sources::{Retired, Sources};
-use super::{CompChannel, Completion, Completions, Context, Iteration};
+use super::{CompChannel, Completion, Context};
 use crate::cq::{Arm, CqAttr, CqInit, Wc};
 use crate::cq_ex::{CqFlags, CqInitEx, CqModeration, WcEx, WcFields};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
@@ -65,7 +64,7 @@ impl life::Parts for Parts {
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        self.context.leave_cq(self.handle);
+        self.context.leave(self.handle);
         if let Some(channel) = &self.channel {
             channel.detach();
         }
@@ -84,10 +83,11 @@ pub struct CqBuilder<'a> {
     extended: Option<(WcFields, CqFlags)>,
 }
 
-impl<'a> CqBuilder<'a> {
-    pub(super) fn new(context: &'a Context, cqe: u32) -> Self {
-        Self {
-            context,
+impl Context {
+    /// Begins to create a CQ of at least `cqe` entries.
+    pub fn cq(&self, cqe: u32) -> CqBuilder<'_> {
+        CqBuilder {
+            context: self,
             cqe,
             cq_context: 0,
             channel: None,
@@ -95,7 +95,9 @@ impl<'a> CqBuilder<'a> {
             extended: None,
         }
     }
+}
 
+impl<'a> CqBuilder<'a> {
     /// Delivers events on `channel`. Default: no channel; the CQ is polled, and threads cannot wait
     /// for it.
     pub fn channel(self, channel: &'a CompChannel) -> Self {
@@ -169,7 +171,7 @@ impl<'a> CqBuilder<'a> {
             state: Mutex::new(state),
             context,
         }));
-        cq.context().enter_cq(&cq.0);
+        cq.context().enter(&cq.0);
         if let Some(channel) = self.channel {
             let someone_waits = channel.list(&cq.0);
             if someone_waits {
@@ -208,55 +210,12 @@ impl Cq {
         self.context().verbs().resize_cq(self.handle(), cqe)
     }
 
-    /// Takes the oldest completions (`ibv_poll_cq`), at most 16. The result is empty if there are
-    /// none.
-    ///
-    /// ```
-    /// # use verbs_api::{Result, WcStatus, owned::Cq};
-    /// # fn f(cq: &Cq) -> Result<()> {
-    /// for wc in cq.poll()? {
-    ///     assert_eq!(wc.status, WcStatus::Success, "{wc}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// `wr_id` is what the program posted. `opcode` is right even if the work request failed; the
-    /// other fields are then undefined, as they are in verbs (WC-01). What the work request held is
-    /// released. A completion of work posted by a raw handle is passed on unchanged.
-    ///
-    /// # Errors
-    /// The errors of [`Verbs::poll_cq`](crate::Verbs::poll_cq): after an overrun, for instance.
-    pub fn poll(&self) -> Result<Completions> {
-        Completions::fill(self, |wcs| self.poll_into(wcs))
-    }
-
     /// Writes the oldest completions to the start of `completions`, and returns their number.
     /// Otherwise the same as [`poll`](Self::poll).
     pub fn poll_into(&self, completions: &mut [Completion]) -> Result<usize> {
         let mut released = Released::new();
         let mut state = self.0.state.lock();
         self.0.poll(&mut state, completions, &mut released)
-    }
-
-    /// Starts an iteration over the present completions. While it lives, other polls of the CQ fail
-    /// with `Usage`, and its QPs are not destroyed: those that are dropped are destroyed later.
-    ///
-    /// ```
-    /// # use verbs_api::{Result, owned::Cq};
-    /// # fn f(cq: &Cq) -> Result<()> {
-    /// for wc in cq.iterate() {
-    ///     let wc = wc?;
-    ///     println!("{:#x}, {} at {:?}", wc.wr_id, wc.status, wc.completion_ts);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// The completions are those of [`poll`](Self::poll). The first item is an error if the CQ is
-    /// not [extended](CqBuilder::extended), or if completions of an earlier poll were not taken.
-    pub fn iterate(&self) -> Iteration<'_> {
-        Iteration::new(self)
     }
 
     /// Sets how many completions, or how long, an event waits for
@@ -287,56 +246,6 @@ impl Cq {
         self.context().try_kept_again();
     }
 
-    /// Waits for completions. Returns some, or `None` if none comes within `wait`. Use it for a CQ
-    /// that is alone on its channel, and [`CompChannel::wait`] for several CQs on one channel.
-    ///
-    /// ```no_run
-    /// # use verbs_api::{Result, Wait, owned::Cq};
-    /// # fn f(cq: &Cq) -> Result<()> {
-    /// while let Some(completions) = cq.wait(Wait::Forever)? {
-    ///     for wc in completions {
-    ///         println!("{wc}");
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// The order matters. `wait` polls; if the CQ is empty, it arms and *polls again*, because a
-    /// completion from before the arming makes no event (CQ-ARM-03). Only then does it wait for the
-    /// event, acknowledge it, and start over. When it returns `None`, the CQ is armed and no event
-    /// is queued, so the next completion makes the channel readable.
-    ///
-    /// Several threads may wait. Each gets the completions that it polled, and should wait again or
-    /// poll until the CQ is empty: the others sleep until the next completion comes. [`Wait::For`]
-    /// starts over after an event whose completions another thread took.
-    ///
-    /// # Errors
-    /// In the simulator `Stalled` if nothing can bring a completion any more. `Invalid` without a
-    /// channel, `Usage` if other CQs are on it. Those of polling and arming.
-    pub fn wait(&self, wait: Wait) -> Result<Option<Completions>> {
-        let refuse = |kind, problem| {
-            let what = "the cq";
-            let cause = Cause::Argument { what, problem };
-            Err(Error::new(Verb::GetCqEvent, kind, cause))
-        };
-        let Some(channel) = self.channel() else {
-            return refuse(ErrorKind::Invalid, "has no completion channel");
-        };
-        loop {
-            if let Some(completions) = self.look()? {
-                return Ok(Some(completions));
-            }
-            if channel.cqs() > 1 {
-                let problem = "is not alone on its channel: wait for them all, on the channel";
-                return refuse(ErrorKind::Usage, problem);
-            }
-            if channel.get_event(wait)?.is_none() {
-                return Ok(None);
-            }
-        }
-    }
-
     /// Requests one notification ([`Verbs::req_notify_cq`](crate::Verbs::req_notify_cq)), for
     /// programs that handle events themselves; [`wait`](Self::wait) does this already.
     #[track_caller]
@@ -345,19 +254,17 @@ impl Cq {
         self.context().verbs().req_notify_cq(self.handle(), arm)
     }
 
-    /// Completions, or else the CQ is armed and the next one makes an event.
-    pub(super) fn look(&self) -> Result<Option<Completions>> {
-        let completions = Completions::fill(self, |wcs| {
-            let mut released = Released::new();
-            let mut state = self.0.state.lock();
-            let count = self.0.poll(&mut state, wcs, &mut released)?;
-            if count > 0 || state.armed {
-                return Ok(count);
-            }
-            self.0.arm(&mut state)?;
-            self.0.poll(&mut state, wcs, &mut released)
-        })?;
-        Ok((completions.len() > 0).then_some(completions))
+    /// Polls as [`poll_into`](Self::poll_into) does. If the CQ is empty, it is then armed, so that
+    /// the next completion makes an event.
+    pub(super) fn poll_or_arm(&self, completions: &mut [Completion]) -> Result<usize> {
+        let mut released = Released::new();
+        let mut state = self.0.state.lock();
+        let count = self.0.poll(&mut state, completions, &mut released)?;
+        if count > 0 || state.armed {
+            return Ok(count);
+        }
+        self.0.arm(&mut state)?;
+        self.0.poll(&mut state, completions, &mut released)
     }
 
     /// An event of it was read.
@@ -496,6 +403,38 @@ impl Parts {
         self.context.verbs().req_notify_cq(self.handle, Arm::NEXT)?;
         state.armed = true;
         Ok(())
+    }
+}
+
+/// The state of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// `ibv_start_poll` has not been called.
+    Before,
+    /// It is at a completion.
+    Inside,
+    /// There was no further one, or an error; `ibv_end_poll` has to be called.
+    AtEnd,
+    /// No iteration is open.
+    Over,
+}
+
+impl Position {
+    /// The verb that comes to the next completion; none at the end.
+    fn verb(self) -> Option<Verb> {
+        match self {
+            Self::Before => Some(Verb::StartPoll),
+            Self::Inside => Some(Verb::NextPoll),
+            Self::AtEnd | Self::Over => None,
+        }
+    }
+
+    /// The state after that verb has failed.
+    fn failed(self) -> Self {
+        match self {
+            Self::Inside | Self::AtEnd => Self::AtEnd,
+            Self::Before | Self::Over => Self::Over,
+        }
     }
 }
 

@@ -67,12 +67,12 @@ impl Context {
             let element = match raw.element {
                 event::Element::Device => Some(Element::Device),
                 event::Element::Port(port) => Some(Element::Port(port)),
-                event::Element::Cq(cq) => self.find_cq(cq).map(Element::Cq),
+                event::Element::Cq(cq) => self.find(cq).map(Cq).map(Element::Cq),
                 event::Element::Qp(qp) => {
-                    let target = || self.find_xrc_recv_qp(qp).map(Element::XrcRecvQp);
-                    self.find_qp(qp).map(Element::Qp).or_else(target)
+                    let target = || self.find(qp).map(XrcRecvQp).map(Element::XrcRecvQp);
+                    self.find(qp).map(Qp).map(Element::Qp).or_else(target)
                 }
-                event::Element::Srq(srq) => self.find_srq(srq).map(Element::Srq),
+                event::Element::Srq(srq) => self.find(srq).map(Srq).map(Element::Srq),
             };
             if let Some(element) = element {
                 let context = self.clone();

@@ -2,9 +2,10 @@
 
 use core::fmt;
 
-use super::{Completion, Cq};
+use super::Completion;
+use super::cq::{Cq, Position};
 use crate::cq_ex::WcEx;
-use crate::error::{ErrorKind, Result, Verb};
+use crate::error::{ErrorKind, Result};
 
 /// An iteration over an extended CQ ([`Cq::iterate`]): its completions, oldest first, with the
 /// fields that the CQ was made with. Dropping it ends it (`ibv_end_poll`).
@@ -16,49 +17,36 @@ pub struct Iteration<'a> {
     position: Position,
 }
 
-/// The state of an iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Position {
-    /// `ibv_start_poll` has not been called.
-    Before,
-    /// It is at a completion.
-    Inside,
-    /// There was no further one, or an error; `ibv_end_poll` has to be called.
-    AtEnd,
-    /// No iteration is open.
-    Over,
-}
-
-impl<'a> Iteration<'a> {
-    pub(super) fn new(cq: &'a Cq) -> Self {
-        Self {
-            cq,
+impl Cq {
+    /// Starts an iteration over the present completions. While it lives, other polls of the CQ fail
+    /// with `Usage`, and its QPs are not destroyed: those that are dropped are destroyed later.
+    ///
+    /// ```
+    /// # use verbs_api::{Result, owned::Cq};
+    /// # fn f(cq: &Cq) -> Result<()> {
+    /// for wc in cq.iterate() {
+    ///     let wc = wc?;
+    ///     println!("{:#x}, {} at {:?}", wc.wr_id, wc.status, wc.completion_ts);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The completions are those of [`poll`](Self::poll). The first item is an error if the CQ is
+    /// not [extended](super::CqBuilder::extended), or if completions of an earlier poll were not
+    /// taken.
+    pub fn iterate(&self) -> Iteration<'_> {
+        Iteration {
+            cq: self,
             position: Position::Before,
         }
     }
+}
 
+impl<'a> Iteration<'a> {
     /// The CQ it is over.
     pub fn cq(&self) -> &'a Cq {
         self.cq
-    }
-}
-
-impl Position {
-    /// The verb that comes to the next completion; none at the end.
-    pub(super) fn verb(self) -> Option<Verb> {
-        match self {
-            Self::Before => Some(Verb::StartPoll),
-            Self::Inside => Some(Verb::NextPoll),
-            Self::AtEnd | Self::Over => None,
-        }
-    }
-
-    /// The state after that verb has failed.
-    pub(super) fn failed(self) -> Self {
-        match self {
-            Self::Inside | Self::AtEnd => Self::AtEnd,
-            Self::Before | Self::Over => Self::Over,
-        }
     }
 }
 

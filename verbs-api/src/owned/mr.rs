@@ -10,7 +10,7 @@ use super::life::{self, Owner, Parts as _, object};
 use super::{Context, Pd};
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::handle;
-use crate::mr::MrAttr;
+use crate::mr::{Access, MrAttr, MrInit};
 use crate::wr::Remote;
 
 /// A memory region. Its bytes are copied in and out; nothing refers into it.
@@ -51,8 +51,72 @@ impl life::Parts for Parts {
     }
 }
 
+impl Pd {
+    /// Creates a region of `length` zero bytes that the backend owns
+    /// ([`Verbs::alloc_mr`](crate::Verbs::alloc_mr)); reach them with [`Mr::read`] and
+    /// [`Mr::write`].
+    ///
+    /// # Errors
+    /// `Invalid` for access bits that do not go together or a length above `max_mr_size`;
+    /// `NoMemory`.
+    pub fn alloc_mr(&self, length: usize, access: Access) -> Result<Mr> {
+        let verbs = self.context().verbs();
+        Mr::new(self, verbs.alloc_mr(self.handle(), length, access)?)
+    }
+
+    /// Creates a region of other memory, or with other addresses
+    /// ([`Verbs::alloc_mr_as`](crate::Verbs::alloc_mr_as)). Memory that it shares with another
+    /// region stays as long as one of them.
+    ///
+    /// # Errors
+    /// As for [`alloc_mr`](Self::alloc_mr); `Invalid` for an address or a part that does not fit;
+    /// `Fault` for memory that is not mapped, or that is not writable and has to be.
+    pub fn alloc_mr_as(&self, init: &MrInit) -> Result<Mr> {
+        let verbs = self.context().verbs();
+        Mr::new(self, verbs.alloc_mr_as(self.handle(), init)?)
+    }
+
+    /// Creates a null region ([`Verbs::alloc_null_mr`](crate::Verbs::alloc_null_mr)), for work
+    /// whose bytes are not needed.
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::NULL_MR`](crate::Capabilities::NULL_MR); `NoMemory`.
+    pub fn alloc_null_mr(&self) -> Result<Mr> {
+        let verbs = self.context().verbs();
+        Mr::new(self, verbs.alloc_null_mr(self.handle())?)
+    }
+
+    /// Registers the caller's memory ([`Verbs::reg_mr`](crate::Verbs::reg_mr)). Errors as for
+    /// [`alloc_mr`](Self::alloc_mr).
+    ///
+    /// ```compile_fail,E0133
+    /// # use verbs_api::{Access, Result, owned::{Mr, Pd}};
+    /// fn register(pd: &Pd, bytes: &mut [u8]) -> Result<Mr> {
+    ///     pd.reg_mr(bytes.as_mut_ptr(), bytes.len(), Access::LOCAL_WRITE) // a call to unsafe fn
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// From this call until the region is deregistered, `addr..addr + length` must be valid memory,
+    /// with `LOCAL_WRITE` also for writes. The device reads it, and with `LOCAL_WRITE` writes it,
+    /// at any time in between: for posted work, for peers that know the rkey, and for any code that
+    /// gets hold of the region. No reference to a part may live while work that touches that part
+    /// can be executed; two registrations of the same bytes must not be written at the same time.
+    ///
+    /// The region is deregistered when [`Mr::destroy`] has returned `Ok`, and at no other moment
+    /// that can be known for sure: dropping the last handle leaves it registered as long as posted
+    /// work uses it, and a region that was forgotten, or whose deregistration failed, stays.
+    #[allow(unsafe_code, reason = "passes on the promise of the trait's method")]
+    pub unsafe fn reg_mr(&self, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
+        let verbs = self.context().verbs();
+        // SAFETY: the caller promises what `Verbs::reg_mr` asks for.
+        let mr = unsafe { verbs.reg_mr(self.handle(), addr, length, access)? };
+        Mr::new(self, mr)
+    }
+}
+
 impl Mr {
-    pub(super) fn new(pd: &Pd, handle: handle::Mr) -> Result<Self> {
+    fn new(pd: &Pd, handle: handle::Mr) -> Result<Self> {
         let verbs = pd.context().verbs();
         let attr = verbs.query_mr(handle).inspect_err(|_| {
             let _ = verbs.dereg_mr(handle);

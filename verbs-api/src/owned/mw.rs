@@ -57,17 +57,23 @@ impl life::Parts for Parts {
     }
 }
 
-impl Mw {
-    pub(super) fn alloc(pd: &Pd, mw_type: MwType) -> Result<Self> {
-        let handle = pd.context().verbs().alloc_mw(pd.handle(), mw_type)?;
-        let pd = pd.clone();
-        Ok(Self(Owner::new(Parts {
+impl Pd {
+    /// Creates an unbound memory window ([`Verbs::alloc_mw`](crate::Verbs::alloc_mw)).
+    ///
+    /// # Errors
+    /// `Invalid` or `NotSupported` for a type the device does not have; `NoMemory`.
+    pub fn alloc_mw(&self, mw_type: MwType) -> Result<Mw> {
+        let handle = self.context().verbs().alloc_mw(self.handle(), mw_type)?;
+        let pd = self.clone();
+        Ok(Mw(Owner::new(Parts {
             handle,
             mw_type,
             pd,
         })))
     }
+}
 
+impl Mw {
     /// The protection domain it was made from.
     pub fn pd(&self) -> &Pd {
         &self.0.pd

@@ -110,7 +110,7 @@ impl Parts {
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        self.context().leave_qp(self.handle);
+        self.context().leave(self.handle);
         for side in [&self.send, &self.recv] {
             let (_, holds) = side.queue.lock().release();
             drop(holds);
@@ -134,10 +134,11 @@ pub struct QpBuilder<'a> {
     send_ops: SendOps,
 }
 
-impl<'a> QpBuilder<'a> {
-    pub(super) fn new(pd: &'a Pd, qp_type: QpType, send_cq: &'a Cq, recv_cq: &'a Cq) -> Self {
-        Self {
-            pd,
+impl Pd {
+    /// Starts to make a queue pair, with these CQs for its sends and its receives; they may be one.
+    pub fn qp<'a>(&'a self, qp_type: QpType, send_cq: &'a Cq, recv_cq: &'a Cq) -> QpBuilder<'a> {
+        QpBuilder {
+            pd: self,
             send_cq,
             recv_cq,
             qp_type,
@@ -148,7 +149,9 @@ impl<'a> QpBuilder<'a> {
             send_ops: SendOps::empty(),
         }
     }
+}
 
+impl<'a> QpBuilder<'a> {
     /// Takes receives from an SRQ (RC and UD). Default: a receive queue of its own.
     pub fn srq(self, srq: &'a Srq) -> Self {
         Self {
@@ -282,7 +285,7 @@ impl<'a> QpBuilder<'a> {
         if let Some(srq) = self.srq {
             qp.0.recv.cq.add_shared(&qp.0.recv.queue, &srq.0.shared);
         }
-        context.enter_qp(&qp.0);
+        context.enter(&qp.0);
         Ok(qp)
     }
 }

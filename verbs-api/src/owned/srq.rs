@@ -74,7 +74,7 @@ impl life::Parts for Parts {
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        self.context().leave_srq(self.handle);
+        self.context().leave(self.handle);
         drop(self.shared.release());
         if let Some((_, cq)) = &self.xrc {
             cq.xrc_is_gone(&self.shared);
@@ -82,8 +82,28 @@ impl Drop for Parts {
     }
 }
 
+impl Pd {
+    /// Creates a shared receive queue ([`Verbs::create_srq`](crate::Verbs::create_srq)).
+    ///
+    /// # Errors
+    /// `Invalid` for sizes above the device's, or a size of 0; `NoMemory`.
+    pub fn create_srq(&self, init: &SrqInit) -> Result<Srq> {
+        Srq::create(self, init, None)
+    }
+
+    /// Creates a shared receive queue of XRC, in a domain and with a CQ of its own, both of this
+    /// context ([`Verbs::create_srq`](crate::Verbs::create_srq)). It holds both.
+    ///
+    /// # Errors
+    /// As for [`create_srq`](Self::create_srq); `Invalid` for a domain or a CQ of another context;
+    /// `NotSupported`.
+    pub fn create_xrc_srq(&self, init: &SrqInit, xrcd: &Xrcd, cq: &Cq) -> Result<Srq> {
+        Srq::create(self, init, Some((xrcd, cq)))
+    }
+}
+
 impl Srq {
-    pub(super) fn create(pd: &Pd, init: &SrqInit, xrc: Option<(&Xrcd, &Cq)>) -> Result<Self> {
+    fn create(pd: &Pd, init: &SrqInit, xrc: Option<(&Xrcd, &Cq)>) -> Result<Self> {
         let context = pd.context();
         let verb = Verb::CreateSrq;
         let mut init = *init;
@@ -104,7 +124,7 @@ impl Srq {
         if let Some((_, cq)) = xrc {
             cq.add_xrc(&srq.0.shared);
         }
-        context.enter_srq(&srq.0);
+        context.enter(&srq.0);
         Ok(srq)
     }
 

@@ -59,13 +59,21 @@ impl life::Parts for Parts {
     }
 }
 
-impl Xrcd {
-    pub(super) fn open(context: &Context, init: &XrcdInit<'_>) -> Result<Self> {
-        let handle = context.verbs().open_xrcd(context.handle(), init)?;
-        let context = context.clone();
-        Ok(Self(Owner::new(Parts { handle, context })))
+impl Context {
+    /// Opens an XRC domain ([`Verbs::open_xrcd`](crate::Verbs::open_xrcd)).
+    ///
+    /// # Errors
+    /// `NotFound` if the file, or the domain that it names, does not exist and creating was not
+    /// asked for; `Invalid` if the domain has to be new and exists; `NotSupported` on a device
+    /// without XRC; `NoMemory`.
+    pub fn open_xrcd(&self, init: &XrcdInit<'_>) -> Result<Xrcd> {
+        let handle = self.verbs().open_xrcd(self.handle(), init)?;
+        let context = self.clone();
+        Ok(Xrcd(Owner::new(Parts { handle, context })))
     }
+}
 
+impl Xrcd {
     /// The context it was opened by.
     pub fn context(&self) -> &Context {
         &self.0.context
@@ -127,7 +135,7 @@ impl life::Parts for TargetParts {
 
 impl Drop for TargetParts {
     fn drop(&mut self) {
-        self.xrcd.context().leave_xrc_recv_qp(self.handle);
+        self.xrcd.context().leave(self.handle);
     }
 }
 
@@ -139,7 +147,7 @@ impl XrcRecvQp {
         })?;
         let xrcd = xrcd.clone();
         let qp = Self(Owner::new(TargetParts { handle, num, xrcd }));
-        qp.xrcd().context().enter_xrc_recv_qp(&qp.0);
+        qp.xrcd().context().enter(&qp.0);
         Ok(qp)
     }
 

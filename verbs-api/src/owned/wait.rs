@@ -1,0 +1,183 @@
+//! Waiting for completions, of one CQ and of all on a channel, and for their events.
+
+use core::fmt;
+
+use super::event::in_time;
+use super::{CompChannel, Completions, Cq};
+use crate::error::{Cause, Error, ErrorKind, Result, Verb};
+use crate::verbs::Wait;
+
+impl Cq {
+    /// Waits for completions. Returns some, or `None` if none comes within `wait`. Use it for a CQ
+    /// that is alone on its channel, and [`CompChannel::wait`] for several CQs on one channel.
+    ///
+    /// ```no_run
+    /// # use verbs_api::{Result, Wait, owned::Cq};
+    /// # fn f(cq: &Cq) -> Result<()> {
+    /// while let Some(completions) = cq.wait(Wait::Forever)? {
+    ///     for wc in completions {
+    ///         println!("{wc}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The order matters. `wait` polls; if the CQ is empty, it arms and *polls again*, because a
+    /// completion from before the arming makes no event (CQ-ARM-03). Only then does it wait for the
+    /// event, acknowledge it, and start over. When it returns `None`, the CQ is armed and no event
+    /// is queued, so the next completion makes the channel readable.
+    ///
+    /// Several threads may wait. Each gets the completions that it polled, and should wait again or
+    /// poll until the CQ is empty: the others sleep until the next completion comes. [`Wait::For`]
+    /// starts over after an event whose completions another thread took.
+    ///
+    /// # Errors
+    /// In the simulator `Stalled` if nothing can bring a completion any more. `Invalid` without a
+    /// channel, `Usage` if other CQs are on it. Those of polling and arming.
+    pub fn wait(&self, wait: Wait) -> Result<Option<Completions>> {
+        let refuse = |kind, problem| {
+            let what = "the cq";
+            let cause = Cause::Argument { what, problem };
+            Err(Error::new(Verb::GetCqEvent, kind, cause))
+        };
+        let Some(channel) = self.channel() else {
+            return refuse(ErrorKind::Invalid, "has no completion channel");
+        };
+        loop {
+            if let Some(completions) = look(self)? {
+                return Ok(Some(completions));
+            }
+            if channel.cqs() > 1 {
+                let problem = "is not alone on its channel: wait for them all, on the channel";
+                return refuse(ErrorKind::Usage, problem);
+            }
+            if channel.get_event(wait)?.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl CompChannel {
+    /// Waits for completions of any CQ on the channel. Returns some of one CQ
+    /// ([`Completions::cq`]), or `None` if none comes in the time that `wait` gives. CQs take
+    /// turns, so a busy one holds up no other.
+    ///
+    /// ```no_run
+    /// # use verbs_api::{Result, Wait, owned::CompChannel};
+    /// # fn f(channel: &CompChannel) -> Result<()> {
+    /// while let Some(completions) = channel.wait(Wait::Forever)? {
+    ///     for wc in completions {
+    ///         println!("{wc}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The order matters. For each CQ it is: poll; if there is nothing, arm, and *poll again*,
+    /// since a completion that came before the arming makes no event (CQ-ARM-03); only then wait
+    /// for an event; acknowledge it; poll the CQ it names.
+    ///
+    /// With [`Wait::Poll`] anything that watches the channel's descriptor can drive it. When it
+    /// gives `None`, every CQ is armed and empty and no event is queued, so the next completion
+    /// makes the channel readable, even for an edge-triggered watcher.
+    ///
+    /// Several threads may wait. Each gets the completions that it polled, and should wait again:
+    /// only that returns the rest of the CQ, because no other thread is woken. [`Wait::For`] starts
+    /// over after an event whose completions another thread took.
+    ///
+    /// # Errors
+    /// The errors of [`get_event`](Self::get_event), of polling and of arming. After the error of
+    /// one CQ the next call goes on with the others.
+    pub fn wait(&self, wait: Wait) -> Result<Option<Completions>> {
+        loop {
+            while let Some(cq) = self.next_listed() {
+                cq.unlisted();
+                let found = look(&cq);
+                if !matches!(found, Ok(None)) {
+                    cq.list();
+                }
+                if let Some(completions) = found? {
+                    return Ok(Some(completions));
+                }
+            }
+            let event = self.get_event(wait);
+            self.stop_waiting();
+            if event?.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes the oldest event (`ibv_get_cq_event`), for programs that handle events themselves;
+    /// `None` if none comes in the time that `wait` gives. It is acknowledged when the guard is
+    /// dropped.
+    ///
+    /// An event of a CQ that was dropped before the event was read is skipped, and the wait starts
+    /// over. So is an event of a CQ that was attached by the raw handle.
+    ///
+    /// # Errors
+    /// In the simulator `Stalled` if nothing can bring an event any more.
+    pub fn get_event(&self, wait: Wait) -> Result<Option<CqEvent>> {
+        let verbs = self.context().verbs();
+        loop {
+            let Some(event) = in_time(verbs.get_cq_event(self.handle(), wait))? else {
+                return Ok(None);
+            };
+            if let Some(cq) = self.context().find(event.cq).map(Cq) {
+                cq.event_was_read();
+                return Ok(Some(CqEvent { cq }));
+            }
+            verbs.ack_cq_events(event.cq, 1)?;
+            // It may have been in the way of the CQ's destruction.
+            self.context().try_kept_again();
+        }
+    }
+}
+
+/// Completions, or else the CQ is armed and the next one makes an event.
+fn look(cq: &Cq) -> Result<Option<Completions>> {
+    let completions = Completions::fill(cq, |wcs| cq.poll_or_arm(wcs))?;
+    Ok((completions.len() > 0).then_some(completions))
+}
+
+/// An event of a CQ that was read. It is acknowledged when it is dropped, and holds the CQ until
+/// then.
+///
+/// An event that is never dropped ([`core::mem::forget`]) is never acknowledged: its CQ and
+/// everything that the CQ was created from stay forever, and nothing waits for them.
+///
+/// ```compile_fail,E0382
+/// # use verbs_api::owned::CqEvent;
+/// # fn f(event: CqEvent) {
+/// drop(event);
+/// let cq = event.cq(); // borrow of moved value: it has been acknowledged
+/// # }
+/// ```
+#[must_use = "dropping it acknowledges the event"]
+pub struct CqEvent {
+    cq: Cq,
+}
+
+impl CqEvent {
+    /// The CQ that got the event.
+    pub fn cq(&self) -> &Cq {
+        &self.cq
+    }
+}
+
+impl Drop for CqEvent {
+    fn drop(&mut self) {
+        let verbs = self.cq.context().verbs();
+        // It fails only if the CQ was destroyed, or the event acknowledged, by the raw handle.
+        let _ = verbs.ack_cq_events(self.cq.handle(), 1);
+    }
+}
+
+impl fmt::Debug for CqEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "event of {}", self.cq)
+    }
+}
