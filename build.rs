@@ -1,5 +1,5 @@
-//! Says which commit the program is built from. With feature `bundled`: builds the drop-in library, which the
-//! program then carries.
+//! Says which commit the program is built from. With feature `bundled`: builds the drop-in library,
+//! which the program then carries.
 
 use std::env;
 use std::fs;
@@ -36,7 +36,8 @@ const OF_CARGO: [&str; 4] = [
     "CARGO_MANIFEST_",
 ];
 
-/// A library that is built already. `./package` sets it, since its packages have the library as a file too.
+/// A library that is built already. `./package` sets it, since its packages have the library as a
+/// file too.
 const BUILT: &str = "BUNDLED_LIBRARY";
 
 fn main() {
@@ -45,8 +46,8 @@ fn main() {
     let version = env!("CARGO_PKG_VERSION");
     let commit = packaged_commit(&here).or_else(|| checked_out_commit(&here));
     let commit = commit.map_or_else(String::new, |commit| format!(" ({commit})"));
-    // Not `VERBSIM_...`: programs that `cargo run` and `cargo test` start get it too, and `exec` refuses such variables
-    // if they are not settings.
+    // Not `VERBSIM_...`: programs that `cargo run` and `cargo test` start get it too, and `exec`
+    // refuses such variables if they are not settings.
     println!("cargo::rustc-env=VERSION_AND_COMMIT={version}{commit}");
     let is_linux = env::var_os("CARGO_CFG_TARGET_OS").is_some_and(|os| os == "linux");
     if env::var_os("CARGO_FEATURE_BUNDLED").is_some() && is_linux {
@@ -107,8 +108,8 @@ fn bundle(here: &Path) {
     println!("cargo::rustc-env={BUILT}={}", built.display());
 }
 
-/// Its package. Here it is a folder; from a registry, and where packages are unpacked or vendored, it is next to
-/// this package, since feature `bundled` depends on it.
+/// Its package. Here it is a folder; from a registry, and where packages are unpacked or vendored,
+/// it is next to this package, since feature `bundled` depends on it.
 fn place(here: &Path) -> PathBuf {
     let version = env!("CARGO_PKG_VERSION");
     let around = here.parent().unwrap_or(here);
@@ -137,7 +138,8 @@ fn build(here: &Path) -> PathBuf {
         .arg("--manifest-path")
         .arg(package.join("Cargo.toml"))
         .env_remove("CARGO_BUILD_BUILD_DIR");
-    // Here the versions are those of this workspace. Elsewhere they follow what the program is built with.
+    // Here the versions are those of this workspace. Elsewhere they follow what the program is
+    // built with.
     if package.starts_with(here) {
         cargo.arg("--locked");
     }

@@ -1,12 +1,13 @@
 //! Request and reply over UD: one server queue pair for any number of clients.
 //!
-//! Clients learn by rdma_cm where their datagrams go. A datagram brings the number of the queue pair that sent it, but
-//! not a way back that works on every kind of network, so the client puts its GID into the request. Datagrams can be
-//! lost: the client asks again after a while, and takes an old answer for what it is by its number.
+//! Clients learn by rdma_cm where their datagrams go. A datagram brings the number of the queue
+//! pair that sent it, but not a way back that works on every kind of network, so the client puts
+//! its GID into the request. Datagrams can be lost: the client asks again after a while, and takes
+//! an old answer for what it is by its number.
 //!
 //! ```sh
 //! cargo run --release --example datagram
-//! cargo run --release --example datagram -- 192.168.1.7    # an address of a device of this machine
+//! cargo run --release --example datagram -- 192.168.1.7    # an address of a device here
 //! ```
 
 mod common;

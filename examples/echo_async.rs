@@ -1,11 +1,11 @@
 //! The echo server as an async program on tokio, with a task for each of its clients.
 //!
-//! The runtime watches descriptors: of completion channels, and of what rdma_cm waits for. Waits with `Wait::Poll` do
-//! the rest: `Cq::wait` arms, polls again, and takes and acknowledges events.
+//! The runtime watches descriptors: of completion channels, and of what rdma_cm waits for. Waits
+//! with `Wait::Poll` do the rest: `Cq::wait` arms, polls again, and takes and acknowledges events.
 //!
 //! ```sh
 //! cargo run --release --example echo_async
-//! cargo run --release --example echo_async -- 192.168.1.7    # an address of a device of this machine
+//! cargo run --release --example echo_async -- 192.168.1.7    # an address of a device here
 //! ```
 
 mod common;
@@ -83,7 +83,7 @@ impl AsyncCq {
         Ok(Self { cq: cq.clone(), fd })
     }
 
-    /// Waits for so many completions, all of successes.
+    /// Waits for `count` successful completions.
     async fn succeed(&self, mut count: usize) -> Result {
         while count > 0 {
             for wc in self.wait().await?.take(count) {

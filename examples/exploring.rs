@@ -5,10 +5,10 @@
 //! cargo test --example exploring
 //! ```
 //!
-//! The program under test is [`Mailbox::deliver`]: it sends messages one by one, and one whose send has
-//! failed once more over a new connection. A send that has failed may have arrived all the same, if only
-//! the acknowledgement was lost: that message comes twice. A few tests with a lost packet each do not
-//! show it. The tests below it do, and that numbers of messages cure it.
+//! The program under test is [`Mailbox::deliver`]: it sends messages one by one, and one whose send
+//! has failed once more over a new connection. A send that has failed may have arrived all the
+//! same, if only the acknowledgement was lost: that message comes twice. A few tests with a lost
+//! packet each do not show it. The tests below it do, and that numbers of messages cure it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use verbs_sim::{Sim, SimConfig};
 struct Mailbox {
     sender: Side,
     receiver: Side,
-    /// What has arrived, in order.
+    /// The messages that arrived, in order.
     arrived: Vec<u64>,
     /// Whether a message that has arrived before is thrown away.
     skips_known: bool,
@@ -141,9 +141,10 @@ mod tests {
         let mut mailbox = Mailbox::new(&world.verbs(), skips_known).map_err(in_words)?;
         mailbox.deliver(MESSAGES).map_err(in_words)?;
         let once: Vec<u64> = (0..MESSAGES).collect();
-        match mailbox.arrived == once {
-            true => Ok(()),
-            false => Err(format!("arrived: {:?}", mailbox.arrived)),
+        if mailbox.arrived == once {
+            Ok(())
+        } else {
+            Err(format!("arrived: {:?}", mailbox.arrived))
         }
     }
 

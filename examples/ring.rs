@@ -1,8 +1,8 @@
-//! A ring buffer in the consumer's memory that the producer fills by RDMA Write: no copy, and no
-//! message of the consumer's for each record, only for the room it gives back.
+//! A ring buffer in the consumer's memory that the producer fills by RDMA Write: no copy, and the
+//! consumer sends a message only for the room it returns, not for each record.
 //!
-//! Each record is written with immediate data, its length, so that the consumer is told of it. The
-//! consumer tells the producer in the same way how far it has read; nobody polls memory.
+//! Each record is written with immediate data, its length, which notifies the consumer. The
+//! consumer reports in the same way how far it has read. Neither side polls memory.
 //!
 //! ```sh
 //! cargo run --release --example ring
@@ -23,7 +23,7 @@ const RING: usize = 4096;
 const LONGEST: usize = 200;
 /// Immediate data takes a receive each, so no more records than this may be under way.
 const DEPTH: u64 = 32;
-/// The consumer gives room back after so many records.
+/// The consumer returns room after this many records.
 const BATCH: u64 = DEPTH / 4;
 
 fn main() -> Result {
@@ -81,7 +81,7 @@ fn produce(side: &Side, ring: Remote) -> Result {
                     ..ring
                 };
                 let list = [mr.sge(part)];
-                // The last part tells of the record; what is before it is there when it is.
+                // The last part announces the record; earlier parts have arrived by then.
                 let wr = if later.is_empty() {
                     let length = (bytes.len() as u32).to_be_bytes();
                     SendWr::rdma_write_with_imm(posted, &list, to, length)

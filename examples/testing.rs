@@ -18,7 +18,7 @@ use verbs_api::{
 };
 use verbs_sim::{Sim, SimConfig};
 
-/// What came of publishing.
+/// The outcome of publishing.
 #[derive(Debug, Default, PartialEq)]
 struct Report {
     /// Messages that arrived.
@@ -27,11 +27,11 @@ struct Report {
     posted_again: u64,
     /// Why no more could be sent.
     failed: Option<WcStatus>,
-    /// Completions were lost: nobody knows what arrived.
+    /// Completions were lost, so it is unknown what arrived.
     overrun: bool,
 }
 
-/// Sends a message so many times. A full queue is no failure: completions make room.
+/// Sends a message `times` times. A full queue is not a failure: completions make room.
 fn publish(qp: &Qp, message: &Mr, times: u64) -> Result<Report> {
     let mut report = Report::default();
     let (mut posted, mut completed) = (0, 0);
@@ -85,7 +85,7 @@ struct Feed {
 const MESSAGES: u64 = 10;
 
 impl Feed {
-    /// With room for so many completions at the publisher.
+    /// With room for `cqe` completions at the publisher.
     fn new(cqe: u32) -> Self {
         let verbs: Arc<dyn Verbs> = Arc::new(Sim::new(SimConfig::new()));
         let side = |device| -> Result<(Qp, Mr)> {
@@ -111,7 +111,7 @@ impl Feed {
     }
 
     fn lab(&self) -> &dyn Lab {
-        self.verbs.lab().expect("the simulator is a laboratory")
+        self.verbs.lab().expect("the simulator has test controls")
     }
 
     fn publish(&self) -> Report {

@@ -1,9 +1,9 @@
 /* Faults on purpose, findings, and marks, for tests of programs that use libibverbs.
  *
- * A test that runs under `verbsim exec` can lose packets, let calls and completions fail, take a
- * port down, and ask what the program did wrong so far. Nothing is linked: each function looks for
- * the simulator with dlsym when it is called (with a glibc before 2.34, link with -ldl). On other
- * devices each function changes nothing and returns -ENOTSUP.
+ * A test that runs under `verbsim exec` can lose packets, make calls and completions fail, take
+ * a port down, and query the mistakes of the program so far. Nothing is linked: each function looks
+ * for the simulator with dlsym when it is called (with a glibc before 2.34, link with -ldl). On
+ * other devices the functions have no effect and return -ENOTSUP.
  *
  * Each function returns a number. A number below zero is an errno value:
  *
@@ -11,12 +11,12 @@
  *   -ENODEV   no device has this name
  *   -EINVAL   an argument is wrong
  *
- * Except for -ENOTSUP, a line on the standard error says what is wrong. Objects are those of
- * libibverbs. NULL stands for every one, except where a port goes down or a device dies. Any thread
- * may call any function at any time.
+ * Except for -ENOTSUP, a line on the standard error has the reason. Objects are those of
+ * libibverbs. NULL stands for all of them, except for verbsim_port_down and verbsim_kill_device.
+ * Any thread may call any function at any time.
  *
  * Faults and findings are those of the calling process. A child after fork has devices of its own,
- * and none of its parent's faults. Devices of other processes cannot be reached.
+ * without its parent's faults. Devices of other processes cannot be reached.
  */
 #ifndef VERBSIM_H
 #define VERBSIM_H
@@ -56,23 +56,22 @@ static inline int verbsim_is_simulated(void)
 
 /* --- Faults ---
  *
- * Each of these puts a fault in force from now on, and returns its number, from 1. The fault counts
- * what matches it from that moment. `count` says how many matches it strikes, and then it is over;
- * 0 stands for all until verbsim_remove. If several faults would strike the same thing, the first
- * one does. */
+ * Each of these functions injects a fault, and returns its number, from 1. The fault counts matches
+ * from that moment. It strikes the next `count` matches, and is then over; 0 stands for all until
+ * verbsim_remove. If several faults match, only the first one strikes. */
 
-/* The rules of a fault plan: TOML, as docs/faults.md says (`verbsim help faults`), such as
+/* Injects the rules of a fault plan. They are TOML (docs/faults.md, `verbsim help faults`), such as
  *
  *   "[[rule]]\nkind = \"packet\"\nharm = \"duplicate\"\nclass = \"write\"\nnth = 3"
  *
- * Times in a rule count from the first use of a device in this process. All that the other
- * functions put in force can be written as rules. */
+ * Times in a rule count from the first use of a device in this process. Every fault of
+ * the other functions can be written as a rule. */
 static inline int64_t verbsim_inject(const char *rules)
 {
     VERBSIM_CALL("verbsim_inject", (const char *), (rules));
 }
 
-/* The next `count` packets that leave a queue pair are lost: requests, answers and
+/* Drops the next `count` packets that leave a queue pair: requests, responses and
  * acknowledgements. */
 static inline int64_t verbsim_drop_packets(const struct ibv_qp *qp, uint64_t count)
 {
@@ -80,8 +79,7 @@ static inline int64_t verbsim_drop_packets(const struct ibv_qp *qp, uint64_t cou
                  (verbsim_name_of(qp ? qp->context : NULL), qp ? qp->qp_num : 0, count));
 }
 
-/* The next `count` packets that leave a queue pair arrive this much later, and others overtake
- * them. */
+/* Delays the next `count` packets that leave a queue pair, so that others overtake them. */
 static inline int64_t verbsim_delay_packets(const struct ibv_qp *qp, uint64_t count,
                                             uint64_t microseconds)
 {
@@ -90,8 +88,8 @@ static inline int64_t verbsim_delay_packets(const struct ibv_qp *qp, uint64_t co
                   microseconds));
 }
 
-/* The next `count` calls of a verb on a device, such as "ibv_post_send", fail with this errno
- * value, and have no other effect. */
+/* Makes the next `count` calls of a verb on a device, such as "ibv_post_send", fail with an errno
+ * value and no other effect. */
 static inline int64_t verbsim_fail_calls(const struct ibv_context *context, const char *verb,
                                          int error, uint64_t count)
 {
@@ -99,8 +97,8 @@ static inline int64_t verbsim_fail_calls(const struct ibv_context *context, cons
                  (verbsim_name_of(context), verb, error, count));
 }
 
-/* The next `count` successful completions of a queue pair become errors with this status, with the
- * effects of a real one: the queue pair goes to the error state, and the work behind it is
+/* Turns the next `count` successful completions of a queue pair into errors with this status, with
+ * the effects of a real error: the queue pair goes to the error state, and later work is
  * flushed. */
 static inline int64_t verbsim_fail_completions(const struct ibv_qp *qp, enum ibv_wc_status status,
                                                uint64_t count)
@@ -110,28 +108,28 @@ static inline int64_t verbsim_fail_completions(const struct ibv_qp *qp, enum ibv
                   count));
 }
 
-/* A port, from 1, goes down (IBV_EVENT_PORT_ERR). verbsim_remove brings it up again
+/* Takes a port, from 1, down (IBV_EVENT_PORT_ERR). verbsim_remove brings it up again
  * (IBV_EVENT_PORT_ACTIVE). */
 static inline int64_t verbsim_port_down(const struct ibv_context *context, uint32_t port)
 {
     VERBSIM_CALL("verbsim_port_down_at", (const char *, uint32_t), (verbsim_name_of(context), port));
 }
 
-/* A device dies for good: each context of it gets IBV_EVENT_DEVICE_FATAL, and its verbs fail with
- * EIO, except those that free an object. Returns 0, or -EIO if it is dead already. */
+/* Kills a device: each of its contexts gets IBV_EVENT_DEVICE_FATAL, and its verbs fail with EIO,
+ * except those that free an object. Returns 0, or -EIO if the device is already dead. */
 static inline int64_t verbsim_kill_device(const struct ibv_context *context)
 {
     VERBSIM_CALL("verbsim_kill_device_at", (const char *), (verbsim_name_of(context)));
 }
 
-/* How often a fault has struck. */
+/* Returns how often a fault has struck. */
 static inline int64_t verbsim_struck(int64_t fault)
 {
     VERBSIM_CALL("verbsim_struck", (int64_t), (fault));
 }
 
-/* Takes a fault out of force. Returns how often it has struck. Packets that it has delayed stay
- * delayed. Its number then names nothing. */
+/* Removes a fault. Returns how often it has struck. Packets that it has delayed stay delayed. Its
+ * number is then invalid. */
 static inline int64_t verbsim_remove(int64_t fault)
 {
     VERBSIM_CALL("verbsim_remove", (int64_t), (fault));
@@ -146,14 +144,15 @@ static inline int64_t verbsim_mark(const char *text)
     VERBSIM_CALL("verbsim_mark", (const char *), (text));
 }
 
-/* The mistakes of the program so far, in this process: those that are new or have changed since a
- * mark, or all of them if `since` is 0. They are judged as if the program were stopped here: what
- * it may still do is a warning, and objects that it still has are not mentioned. Suppressed
- * findings are left out.
+/* Returns the mistakes of the program so far, in this process: those that are new or have changed
+ * since a mark, or all of them if `since` is 0. They are judged as if the program were stopped
+ * here: work that it may still do is a warning, and objects that still exist are not reported.
+ * Suppressed findings are left out.
  *
  * The text has a line of JSON for each finding (docs/json.md, `verbsim help json`), and is empty if
- * there is none. The caller frees it. NULL, with errno, is an error. With `verbsim exec --diagnose`
- * a place is exact; without it, a place in unoptimized code may be a line of verbs.h. */
+ * there are none. The caller frees it. NULL, with errno, is an error. With `verbsim exec
+ * --diagnose` a place is exact; without it, a place in unoptimized code may be a line of
+ * verbs.h. */
 static inline char *verbsim_findings(int64_t since)
 {
     VERBSIM_FIND("verbsim_findings", char *, (int64_t));
@@ -163,8 +162,8 @@ static inline char *verbsim_findings(int64_t since)
     return NULL;
 }
 
-/* How many findings verbsim_findings has. `what` is "error", "warning", or a class such as
- * "VS-KEY-01"; NULL stands for all. */
+/* Returns the number of findings that verbsim_findings returns. `what` is "error", "warning", or a
+ * class such as "VS-KEY-01"; NULL stands for all. */
 static inline int64_t verbsim_count_findings(const char *what, int64_t since)
 {
     VERBSIM_CALL("verbsim_count_findings", (const char *, int64_t), (what, since));

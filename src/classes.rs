@@ -1,4 +1,5 @@
-//! `verbsim classes`: the kinds of mistakes that a diagnosis knows. `verbsim explain` says more of each.
+//! `verbsim classes`: the kinds of mistakes that a diagnosis knows. `verbsim explain` says more of
+//! each.
 
 use std::fmt::Write;
 
@@ -82,7 +83,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     Class::ALL.iter().map(|class| class.name()).chain(groups)
 }
 
-/// What there is to say of a class, such as `VS-ARM-01`, of a group, such as `VS-ARM`, or of all (`VS`).
+/// The text about a class, such as `VS-ARM-01`, of a group, such as `VS-ARM`, or of all classes
+/// (`VS`).
 pub(crate) fn explain(id: &str, format: Format, style: Style) -> Option<String> {
     let id = id.to_uppercase();
     if let Ok(class) = id.parse() {
@@ -234,7 +236,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("VS-CALL", "what the program does with the error"),
     (
         "VS-LAB",
-        "whether the program would have gone on rightly: it is no mistake of its own",
+        "whether the program would have gone on correctly; this is not a mistake of its own",
     ),
     ("VS-NET", "who has sent the datagrams"),
     (

@@ -1,4 +1,5 @@
-//! `verbsim compare`: random programs on a device, and on the simulator with the profile of its driver.
+//! `verbsim compare`: random programs on a device, and on the simulator with the profile of its
+//! driver.
 
 use std::fmt::Write;
 use std::num::NonZero;
@@ -24,13 +25,13 @@ use crate::seeds;
 pub(crate) struct Args {
     #[command(flatten)]
     at: DevicePlace,
-    /// Seeds of the programs: one, or from A to below B
+    /// Seeds of the programs: one (7), or a range from A to below B (0..100)
     #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = seeds::parse)]
     seeds: Range<u64>,
-    /// How many programs run at the same time; they spend most of their time waiting
+    /// Number of programs at the same time; they spend most of their time waiting
     #[arg(long, value_name = "N", default_value = "16")]
     jobs: NonZero<usize>,
-    /// How long to look for a shorter program, for each program that differs; 0 shows none
+    /// Seconds to look for a shorter program, for each program that differs; 0 shows none
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     shrink: u64,
 }
@@ -66,7 +67,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let as_known: u64 = shown.iter().sum();
     let mut text = format!(
         "{} and the simulator, profile {}: {programs} programs, {unknown} differ, {as_known} differ \
-         as is known, {crowded} only beside others; {speed:.0} programs/s\n",
+         as is known, {crowded} only when run with others; {speed:.0} programs/s\n",
         both.devices.join(" and "),
         both.driver,
     );
@@ -85,7 +86,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     }
 }
 
-/// The devices, and what the simulator is to be.
+/// The devices, and the configuration of the simulator.
 struct Both<'a> {
     devices: Vec<String>,
     driver: String,
@@ -145,7 +146,7 @@ impl<'a> Both<'a> {
         )
     }
 
-    /// Runs all programs, several at the same time. Those that differ come back, by seed.
+    /// Runs all programs, several at the same time. Returns those that differ, by seed.
     fn differences(&self, ran: &(dyn Fn() + Sync)) -> Vec<(u64, Difference)> {
         let seeds = Mutex::new(self.args.seeds.clone());
         let next = || seeds.lock().expect("no thread panics").next();
@@ -170,8 +171,8 @@ impl<'a> Both<'a> {
         all
     }
 
-    /// The shortest program found that shows what nobody knows, run alone; `None` if it shows nothing
-    /// then.
+    /// The shortest program found that shows an unknown difference, run alone; `None` if it shows
+    /// none when run alone.
     fn report(&self, seed: u64, known: &[Known]) -> Option<String> {
         let program = Program::of_seed(seed, Pace::Settled);
         let differs = |program: &Program| {
@@ -208,6 +209,6 @@ impl<'a> Both<'a> {
     }
 }
 
-/// How many shorter programs are tried. Where something is waited for in vain each takes seconds, and
+/// How many shorter programs are tried. A program that waits without result takes seconds, and then
 /// the time ends first.
 const SHRINKS: usize = 300;

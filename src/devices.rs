@@ -29,7 +29,7 @@ struct Device {
     /// Why it cannot be opened or asked.
     error: Option<String>,
     capabilities: Vec<String>,
-    /// Knob and declared value; `null` if nobody has described it.
+    /// Knob and declared value; `null` if the behavior is not described.
     behavior: Vec<(&'static str, Option<&'static str>)>,
     ports: Vec<Port>,
 }
@@ -63,7 +63,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     if devices.iter().any(|device| device.error.is_none()) {
         return Ok(());
     }
-    Err(Stop::usage("there is no RDMA device that can be used"))
+    Err(Stop::usage("no RDMA device can be used"))
 }
 
 fn of(kind: Kind) -> Result<Vec<Device>, Stop> {

@@ -14,8 +14,8 @@ use crate::words::meant;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A rule, such as `CQ-ARM-17`, a class of mistakes, such as `VS-ARM-01`, a group, such as `CQ-ARM` or `VS-ARM`, or a
-    /// scenario
+    /// A rule, such as `CQ-ARM-17`, a class of mistakes, such as `VS-ARM-01`, a group, such as
+    /// `CQ-ARM` or `VS-ARM`, or a scenario
     id: String,
     /// How to show it
     #[arg(long, value_enum, default_value = "table")]

@@ -20,21 +20,21 @@ use crate::{capture, interrupt, seeds};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenarios, as `verbsim run --filter` takes them [default: random programs]
+    /// Scenarios to run, selected as by `verbsim run --filter` [default: random programs]
     #[arg(long, value_name = "PATTERN")]
     scenario: Option<String>,
-    /// The seeds: one, or those from A to below B
+    /// One seed (7), or a range from A to below B (0..2000)
     #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = seeds::parse)]
     seeds: Range<u64>,
     #[command(flatten)]
     faults: Faults,
-    /// Profile of the devices: how they behave, such as spec or rxe
+    /// Profile of the devices, such as spec or rxe
     #[arg(long, value_name = "NAME", default_value = "spec")]
     profile: String,
-    /// How many runs at the same time
+    /// Number of runs at the same time
     #[arg(long, value_name = "N", default_value = "1", value_parser = jobs)]
     jobs: NonZero<usize>,
-    /// Only every Nth seed, from the Kth on, so that N machines or batch jobs can share the seeds
+    /// Run every Nth seed, starting with the Kth, so that N machines can share the seeds
     #[arg(long, value_name = "K/N", default_value_t = Shard::WHOLE)]
     shard: Shard,
     /// How to show the result
@@ -43,16 +43,16 @@ pub(crate) struct Args {
     /// Write every packet of the run that failed to this file, for Wireshark
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Write the whole trace of a failure to this file
+    /// Write the full trace of a failure to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// Which faults, as the command line says it.
+/// The fault plan that the command line selects.
 #[derive(clap::Args)]
 pub(crate) struct Faults {
-    /// A file of fault rules, `standard` for the built-in plan, or `none`; `verbsim help faults`
-    /// describes the format [default: `standard` for random programs, `none` for scenarios]
+    /// File of fault rules, `standard` for the built-in plan, or `none`; see `verbsim help faults`
+    /// [default: `standard` for random programs, `none` for scenarios]
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,
     /// With a defect in the devices: for the test that it is found
@@ -61,29 +61,30 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// The plan that is meant.
+    /// The selected plan.
     pub(crate) fn plan(&self, otherwise: &str) -> Result<Plan, Stop> {
         Plan::named(self.name(otherwise)).map_err(|error| Stop::usage(error.to_string()))
     }
 
-    /// What the plan is called.
+    /// The name of the plan.
     pub(crate) fn name<'a>(&'a self, otherwise: &'a str) -> &'a str {
         self.faults.as_deref().unwrap_or(otherwise)
     }
 
-    /// What brings the same plan to another command.
+    /// The option that selects the same plan in another command.
     fn argument(&self) -> String {
         let name = self.faults.as_deref();
         let named = name.map_or_else(String::new, |name| format!(" --faults {name}"));
-        let planted = match self.planted_defect {
-            true => " --planted-defect",
-            false => "",
+        let planted = if self.planted_defect {
+            " --planted-defect"
+        } else {
+            ""
         };
         named + planted
     }
 }
 
-/// What came of all explorations, as JSON.
+/// The results of all explorations, as JSON.
 #[derive(Serialize)]
 struct Report {
     schema: u32,
@@ -91,7 +92,7 @@ struct Report {
     explorations: Vec<Entry>,
 }
 
-/// What came of one.
+/// The result of one exploration.
 #[derive(Serialize)]
 struct Entry {
     subject: String,
@@ -102,11 +103,11 @@ struct Entry {
     seeds_per_second: f64,
     rules: Vec<Struck>,
     failure: Option<Failed>,
-    /// The seeds that go on, if it was broken off.
+    /// The seeds that remain, if the run was interrupted.
     rest: Option<String>,
 }
 
-/// How a rule of the plan struck.
+/// In how many seeds a rule of the plan triggered.
 #[derive(Serialize)]
 struct Struck {
     rule: String,
@@ -114,25 +115,25 @@ struct Struck {
     rare: bool,
 }
 
-/// How one failed.
+/// One failure.
 #[derive(Serialize)]
 struct Failed {
     seed: u64,
     seen: String,
     faults: String,
     program: Option<String>,
-    /// What the program had done wrong by then, and what was there.
+    /// The program's mistakes before the failure, and the objects alive at that point.
     mistakes: Vec<String>,
     leftovers: Vec<String>,
     trace: Vec<String>,
     replay: String,
-    /// For people.
+    /// The report for people.
     #[serde(skip)]
     shown: String,
 }
 
 impl Failed {
-    /// What happened, the program, and the command that repeats it.
+    /// The failure, the program, and the command that repeats it.
     fn in_full(&self) -> String {
         let program = self.program.as_ref().map_or_else(String::new, |code| {
             format!("\nthe program, as short as it fails:\n{code}")
@@ -209,7 +210,9 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         (true, _) => Err(Stop::NotGood),
         (false, Some((subject, rest))) => Err(Stop::Status {
             status: interrupt::STATUS,
-            message: Some(format!("interrupted in {subject}; --seeds {rest} goes on")),
+            message: Some(format!(
+                "interrupted in {subject}; resume with --seeds {rest}"
+            )),
         }),
         (false, None) => Ok(()),
     }
@@ -267,7 +270,7 @@ fn explore(
     })
 }
 
-/// For people.
+/// The report for people.
 fn table(entry: &Entry) -> String {
     let Entry { subject, tried, .. } = entry;
     let style = Style::of_stdout();
@@ -292,7 +295,7 @@ fn table(entry: &Entry) -> String {
     }
 }
 
-/// In a line: how many seeds were tried, and whether one failed.
+/// One line: how many seeds were tried, and whether one failed.
 fn conclusion(entry: &Entry) -> String {
     let Entry { subject, tried, .. } = entry;
     let tried = count(*tried, "seed");
@@ -305,7 +308,7 @@ fn conclusion(entry: &Entry) -> String {
     }
 }
 
-/// The explorations, for continuous integration.
+/// The results as test cases, for continuous integration.
 fn suite(explorations: &[Entry]) -> Suite {
     let case = |entry: &Entry| Case {
         name: format!("seeds {}..{}, shard {}", entry.from, entry.to, entry.shard),
@@ -331,7 +334,7 @@ fn lines(of: &[impl ToString]) -> Vec<String> {
     of.iter().map(ToString::to_string).collect()
 }
 
-/// The trace of a failure, a line each record.
+/// The trace of a failure, one line per record.
 pub(crate) fn trace(found: &Found) -> String {
     found
         .trace

@@ -22,8 +22,9 @@ pub(crate) fn listen() {
 
 /// Whether to go on.
 pub(crate) fn go_on() -> ControlFlow<()> {
-    match ASKED.load(Ordering::Relaxed) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    if ASKED.load(Ordering::Relaxed) {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
     }
 }

@@ -54,24 +54,24 @@ enum Command {
     /// Run random programs or scenarios under many seeds and faults, until one fails
     #[command(after_help = EXIT_STATUS_OF_SEARCH)]
     Explore(explore::Args),
-    /// Run a failure of an exploration again: the same trace, byte for byte
+    /// Repeat a failure that `explore` found: the same trace, byte for byte
     #[command(after_help = EXIT_STATUS_OF_SEARCH)]
     Replay(replay::Args),
-    /// Run random programs on a device and on the simulator, and say where they differ
+    /// Run random programs on a device and on the simulator, and report where they differ
     Compare(compare::Args),
     /// List the scenarios
     List(list::Args),
-    /// List the rules, each with its scenarios or the reason why it has none
+    /// List the rules, each with its scenarios or the reason for having none
     Rules(rules::Args),
-    /// List the classes of mistakes that a diagnosis of `exec` knows
+    /// List the classes of mistakes that `exec --diagnose` reports
     Classes(classes::Args),
-    /// List devices, their ports, what they can do and how they behave
+    /// List devices with their ports, capabilities and behavior
     Devices(devices::Args),
     /// Explain a rule, a class of mistakes, a group of these, or a scenario
     Explain(explain::Args),
     /// Run a program that uses libibverbs on simulated devices
     Exec(exec::Args),
-    /// Say whether `exec` can give a program simulated devices, and what stands in the way
+    /// Check whether `exec` can give a program simulated devices, and report any obstacles
     #[command(after_help = EXIT_STATUS_OF_DOCTOR)]
     Doctor(doctor::Args),
     /// Show the help of a command, or a document: faults, json, modes, ...
@@ -122,8 +122,8 @@ Exit status:
 
 const EXIT_STATUS_OF_DOCTOR: &str = "\
 Exit status:
-  0  nothing stands in the way
-  1  something does: a line that begins with `problem` says what, and the remedy
+  0  no obstacle
+  1  an obstacle: a line that begins with `problem` names it and the remedy
   2  the command line is wrong, or there is no drop-in library";
 
 const EXIT_STATUS_OF_SEARCH: &str = "\

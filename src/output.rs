@@ -1,4 +1,4 @@
-//! What a command writes, and how it can end.
+//! The output of a command, and the ways in which it can end.
 
 use std::fmt::Display;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// How a command shows what it has to say.
+/// The format of a command's output.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
@@ -18,13 +18,13 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Why a command did not end well.
+/// The reason why a command failed.
 pub(crate) enum Stop {
-    /// The suite ran and the device is not good.
+    /// The suite ran, and the device failed.
     NotGood,
-    /// The command could not be done.
+    /// The command could not run.
     Usage(String),
-    /// What the command ran has ended like this, or could not begin.
+    /// The program that the command started ended with this status, or could not start.
     Status { status: u8, message: Option<String> },
 }
 
@@ -33,7 +33,7 @@ impl Stop {
         Self::Usage(message.into())
     }
 
-    /// What there is to say.
+    /// The text to print.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
             Self::NotGood => None,
@@ -51,7 +51,7 @@ impl Stop {
     }
 }
 
-/// Writes to the standard output. A reader that has seen enough is no error.
+/// Writes to the standard output. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> Result<(), Stop> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -62,9 +62,10 @@ pub(crate) fn print(text: &str) -> Result<(), Stop> {
     }
 }
 
-/// Writes a line to the standard error. If it is closed or full, the line is lost, and the command goes on.
+/// Writes a line to the standard error. If that is closed or full, the line is lost and the command
+/// continues.
 pub(crate) fn note(line: impl Display) {
-    // In one piece: other processes may write there too.
+    // In one write, because other processes may write at the same time.
     let line = format!("{line}\n");
     let _ = io::stderr().write_all(line.as_bytes());
 }

@@ -35,7 +35,7 @@ impl Progress {
         self.bar.set_message(text.into());
     }
 
-    /// One more is done. Any thread may say so.
+    /// Counts one more that is done. Any thread may call this.
     pub(crate) fn advance(&self) {
         self.bar.inc(1);
         if let Some(log) = &self.log {

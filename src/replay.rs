@@ -11,7 +11,7 @@ use crate::subject::Subject;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The replay that `verbsim explore` printed
+    /// The replay that `verbsim explore` printed, such as VERSION:SUBJECT:SEED:PLAN:FAULTS
     #[arg(value_name = "REPLAY")]
     replay: Replay,
     #[command(flatten)]

@@ -22,7 +22,6 @@ pub(crate) struct Args {
 struct Covered {
     id: &'static str,
     group: &'static str,
-    seed: bool,
     level: Level,
     rule: &'static str,
     scenarios: Vec<&'static str>,
@@ -52,7 +51,6 @@ impl Covered {
         Self {
             id: &rule.id,
             group: &rule.group,
-            seed: rule.seed,
             level: rule.level,
             rule: &rule.rule,
             scenarios,

@@ -20,15 +20,14 @@ use crate::{capture, interrupt};
 pub(crate) struct Args {
     #[command(flatten)]
     choice: Choice,
-    /// Only the scenario with this id; if there is none, those that check the rule with this id; if
-    /// there are none, those whose id contains this text. May be given several times
+    /// Run only matching scenarios: a scenario id, a rule id, or part of a scenario id. May be
+    /// given several times
     #[arg(long, value_name = "PATTERN")]
     filter: Vec<String>,
     /// How to show the result
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Write the result to this file, and to the standard output only what is not good, and the
-    /// summary
+    /// Write the full result to this file, and print only failures and the summary
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -78,7 +77,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         (false, _) => Err(Stop::NotGood),
         (true, true) => Err(Stop::Status {
             status: interrupt::STATUS,
-            message: Some("interrupted; the scenarios behind did not run".to_owned()),
+            message: Some("interrupted; the remaining scenarios did not run".to_owned()),
         }),
         (true, false) => Ok(()),
     }

@@ -6,7 +6,8 @@ use std::ops::Range;
 pub(crate) fn parse(text: &str) -> Result<Range<u64>, String> {
     let number = |text: &str| {
         let parsed = text.parse::<u64>();
-        parsed.map_err(|_| format!("{text:?} is no number; seeds are 7 or 0..2000"))
+        parsed
+            .map_err(|_| format!("{text:?} is not a number; use one seed (7) or a range (0..2000)"))
     };
     let range = match text.split_once("..") {
         Some((from, to)) => number(from)?..number(to)?,
@@ -30,7 +31,7 @@ mod tests {
         assert_eq!(parse("3..5"), Ok(3..5));
         assert_eq!(parse("7"), Ok(7..8));
         assert_eq!(parse("5..5"), Err("5..5 has no seed".to_string()));
-        let error = "\"x\" is no number; seeds are 7 or 0..2000";
+        let error = "\"x\" is not a number; use one seed (7) or a range (0..2000)";
         assert_eq!(parse("1..x"), Err(error.to_string()));
     }
 }

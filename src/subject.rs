@@ -68,7 +68,7 @@ impl Subject {
 
     /// The one of this name, as [`Display`](fmt::Display) gives it.
     pub(crate) fn named(name: &str) -> Result<Self, Stop> {
-        let unknown = || Stop::usage(format!("a replay of {name}: there is no such thing"));
+        let unknown = || Stop::usage(format!("unknown subject `{name}` in the replay"));
         let (what, profile) = name.split_once('/').ok_or_else(unknown)?;
         let what = match what {
             PROGRAM => What::Programs,

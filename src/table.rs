@@ -24,7 +24,7 @@ impl Plain {
         Self { table }
     }
 
-    /// As wide as a terminal, and no wider than a page where there is none.
+    /// As wide as the terminal; as wide as a page if there is no terminal.
     pub(crate) fn narrow(style: Style) -> Self {
         let mut plain = Self::new(style);
         if !style.wraps() {

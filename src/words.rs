@@ -8,7 +8,8 @@ pub(crate) fn count(number: u64, singular: &str) -> String {
     }
 }
 
-/// `: did you mean ...?`, if a name is close to the one that was given; otherwise what shows them all.
+/// `: did you mean ...?`, if a name is close to the one that was given; otherwise what shows them
+/// all.
 pub(crate) fn meant<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -21,7 +22,7 @@ pub(crate) fn meant<'a>(
         let short = name.rsplit('.').next().unwrap_or(&name);
         likeness(&given, &name).max(likeness(&given, short))
     };
-    // Of those that are equally far, the one with the same letters.
+    // If several are equally far, the one with the same letters.
     let close = names
         .into_iter()
         .filter(|name| best(strsim::normalized_damerau_levenshtein, name) > CLOSE)

@@ -1,8 +1,8 @@
 //! A driver and the simulator's profile of it agree.
 //!
 //! `VERBSIM_REPORTS` names a directory with JSON reports of the suite on real drivers
-//! (`verbsim run --backend hw --format json --out FILE`); `./check hardware` makes them in a virtual
-//! machine. Without it there is nothing to compare.
+//! (`verbsim run --backend hw --format json --out FILE`); `./check hardware` makes them in a
+//! virtual machine. Without it there is nothing to compare.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -40,8 +40,8 @@ fn reports_of_a_driver_and_of_its_profile_agree() {
     );
 }
 
-/// The same outcome for each scenario that ran on both, but for what the profile does not model
-/// and what comes and goes.
+/// The same outcome for each scenario that ran on both, except for differences that the profile
+/// does not model, and intermittent ones.
 fn compare(path: &Path) {
     let report: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let of_driver = &report["runs"][0];

@@ -1,4 +1,5 @@
-//! What a diagnosis says of memory that is the device's, where that is looked at: in each mode, and nothing elsewhere.
+//! What a diagnosis says of memory that is the device's, where that is looked at: in each mode, and
+//! nothing elsewhere.
 
 mod common;
 
@@ -24,7 +25,7 @@ impl Own {
     #[expect(unsafe_code, reason = "the caller's memory")]
     fn new(end: &End<'_>) -> Self {
         let first = Box::leak(vec![0; LENGTH].into_boxed_slice()).as_mut_ptr();
-        // SAFETY: it is there for ever, and touched by pointers alone.
+        // SAFETY: it is there forever, and is accessed only through pointers.
         let mr = unsafe { end.verbs.reg_mr(end.pd, first, LENGTH, Access::LOCAL_WRITE) }.unwrap();
         let lkey = end.verbs.query_mr(mr).unwrap().lkey;
         Self { first, mr, lkey }
@@ -42,7 +43,7 @@ impl Own {
     #[expect(unsafe_code, reason = "the caller's memory")]
     fn change(&self, at: usize) {
         assert!(at < LENGTH);
-        // SAFETY: it lies within the memory, which nobody has a reference to.
+        // SAFETY: it lies within the memory, to which no reference exists.
         unsafe {
             let byte = self.first.add(at);
             ptr::write_volatile(byte, !ptr::read_volatile(byte));
@@ -50,7 +51,7 @@ impl Own {
     }
 }
 
-/// What is said of memory, without what to do.
+/// The findings about memory, without the remedies.
 fn said(sim: &Sim) -> Vec<String> {
     let of_memory = [Class::Changed, Class::Unmapped, Class::DeregisteredEarly];
     let diagnosis = sim.diagnose();
@@ -118,7 +119,8 @@ fn sends_whose_bytes_change_are_found() {
     in_each_mode(program, &[expected]);
 }
 
-/// What may change: bytes of reads, those that a read brings before a fenced write, and those of work that failed.
+/// What may change: bytes of reads, those that a read brings before a fenced write, and those of
+/// work that failed.
 #[test]
 fn bytes_that_may_change_are_let_be() {
     let program = |sim: &Sim| {

@@ -1,4 +1,5 @@
-//! Choices that no profile makes: what a device with such a value does, beyond what scenarios ask of it.
+//! Choices that no profile makes: what a device with such a value does, beyond what scenarios ask
+//! of it.
 
 mod common;
 
@@ -26,7 +27,8 @@ fn seen(completions: &[Wc]) -> Vec<(u64, WcStatus)> {
     completions.iter().map(|wc| (wc.wr_id, wc.status)).collect()
 }
 
-/// SQ-15: with `send_done = sent` the bytes of a send that is done are the program's, and what they were arrives.
+/// SQ-15: with `send_done = sent` the bytes of a send that is done are the program's, and what they
+/// were arrives.
 #[test]
 fn bytes_of_a_send_that_is_done_when_it_left_arrive_as_they_were() {
     let sim = sim(|behavior| behavior.send_done = SendDone::Sent);
@@ -63,8 +65,8 @@ fn send_behind_a_read_is_done_behind_it_though_it_has_left() {
     assert_eq!(a.read(64, 8), [5; 8]);
 }
 
-/// SQ-15: with `send_done = sent` nothing is tried again. A loss ends the connection: of what is done nothing completes
-/// a second time, and a read that is under way fails.
+/// SQ-15: with `send_done = sent` nothing is tried again. A loss ends the connection: of what is
+/// done nothing completes a second time, and a read that is under way fails.
 #[test]
 fn loss_of_what_is_done_when_it_left_ends_the_connection() {
     for is_read in [false, true] {
@@ -77,15 +79,12 @@ fn loss_of_what_is_done_when_it_left_ends_the_connection() {
         sim.inject(Fault::drop(REQUESTS).nth(1)).unwrap();
         sim.tap();
         let into = [a.mem.sge(64, 8)];
-        let expected = match is_read {
-            true => {
-                a.post(from, SendWr::rdma_read(2, &into, b.mem.remote(0)));
-                [(2, WcStatus::RetryExcErr), (3, WcStatus::WrFlushErr)]
-            }
-            false => {
-                a.send(from, 2, 0, 8);
-                [(2, WcStatus::Success), (3, WcStatus::Success)]
-            }
+        let expected = if is_read {
+            a.post(from, SendWr::rdma_read(2, &into, b.mem.remote(0)));
+            [(2, WcStatus::RetryExcErr), (3, WcStatus::WrFlushErr)]
+        } else {
+            a.send(from, 2, 0, 8);
+            [(2, WcStatus::Success), (3, WcStatus::Success)]
         };
         a.send(from, 3, 0, 8);
         settle(&sim);
@@ -100,7 +99,8 @@ fn loss_of_what_is_done_when_it_left_ends_the_connection() {
     }
 }
 
-/// SQ-15: with `send_done = sent` a send behind a read is not tried again either, when the read is done.
+/// SQ-15: with `send_done = sent` a send behind a read is not tried again either, when the read is
+/// done.
 #[test]
 fn send_behind_a_read_is_not_tried_again() {
     let sim = sim(|behavior| behavior.send_done = SendDone::Sent);
@@ -133,7 +133,8 @@ fn message_without_a_receive_fails_where_nobody_is_asked_to_wait() {
     assert_eq!([a.state(from), b.state(to)], [QpState::Err; 2]);
 }
 
-/// QP-STATE-23: with `buffer_when_not_ready` messages of RC are kept in INIT, and those of UC are dropped.
+/// QP-STATE-23: with `buffer_when_not_ready` messages of RC are kept in INIT, and those of UC are
+/// dropped.
 #[test]
 fn messages_of_uc_in_init_are_dropped_for_good() {
     for (qp_type, arrives) in [(QpType::Rc, true), (QpType::Uc, false)] {
@@ -154,7 +155,8 @@ fn messages_of_uc_in_init_are_dropped_for_good() {
     }
 }
 
-/// UC-06: with `ud_short_recv` other than `recv_short_status` a receive of UC that is too small fails as that of UD.
+/// UC-06: with `ud_short_recv` other than `recv_short_status` a receive of UC that is too small
+/// fails as that of UD.
 #[test]
 fn short_receive_of_uc_fails_as_declared_for_it() {
     for (choice, expected) in [
@@ -173,7 +175,7 @@ fn short_receive_of_uc_fails_as_declared_for_it() {
     }
 }
 
-/// CQ-ARM-42: with `error_fires_solicited = none` a flushed receive is no solicited one.
+/// CQ-ARM-42: with `error_fires_solicited = none` a flushed receive is not a solicited completion.
 #[test]
 fn flushed_receive_fires_no_solicited_request_where_errors_do_not() {
     let sim = sim(|behavior| behavior.error_fires_solicited = ErrorFires::None);

@@ -6,8 +6,9 @@ use std::ops::ControlFlow;
 use verbs_api::profile::Profile;
 use verbsim::backend::Simulator;
 
-/// A row's rules are those that assertions of its scenario name, each on some profile and link layer: a rule that no
-/// assertion names is not checked, and one that is named and not in the row is not found.
+/// A row's rules are those that assertions of its scenario name, each on some profile and link
+/// layer: a rule that no assertion names is not checked, and one that is named and not in the row
+/// is not found.
 #[test]
 fn each_scenario_claims_the_rules_that_its_assertions_name() {
     let scenarios: Vec<_> = verbs_scenarios::all().collect();

@@ -75,8 +75,8 @@ impl Backend for Lossy {
     }
 }
 
-/// Such scenarios are not skipped: the run is not good, and says what is lost. What the profile does
-/// not have is skipped as ever.
+/// Such scenarios are not skipped: the run fails and names what is missing. Scenarios that need a
+/// capability that the profile lacks are skipped as usual.
 #[test]
 fn a_device_that_has_lost_a_capability_fails() {
     for lost in [Capabilities::THREADS, Capabilities::FD, Capabilities::XRC] {

@@ -116,7 +116,7 @@ const REFUSALS: &[&str] = &[
     "verbsim_inject: rules is not UTF-8",
     "verbsim_inject: rules:3: rule 1: field \"harm\": \"dorp\" is not one of drop, corrupt, duplicate, delay, reorder",
     "verbsim_inject: rule 2: node is 7, allowed are 0 to 1",
-    "verbsim_inject: rule 1: ibv_get_device_list is no call of a program that can fail",
+    "verbsim_inject: rule 1: ibv_get_device_list is not a call that can fail",
     "verbsim_delay_packets: by is zero: nothing is late",
     "verbsim_fail_calls: verb is NULL",
     "verbsim_fail_calls: no verb is called ibv_nothing",

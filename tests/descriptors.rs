@@ -109,8 +109,8 @@ async fn tokio_wakes_a_task_until_every_completion_is_polled() {
     assert_eq!(seen.unwrap(), (0..MESSAGES).collect::<Vec<_>>());
 }
 
-/// A runtime that goes away takes its wait with it: nothing hangs, no event is lost, and the channel
-/// can be destroyed.
+/// A runtime that goes away takes its wait with it: nothing hangs, no event is lost, and the
+/// channel can be destroyed.
 #[test]
 fn runtime_that_ends_leaves_the_event_of_its_wait() {
     let sim = world();
@@ -164,7 +164,7 @@ fn descriptor_of_a_destroyed_channel_is_never_readable() {
     }
 }
 
-/// Descriptors go with what they are of: a process may have so many open, and no more.
+/// Descriptors are closed with their objects: a process may have only a limited number open.
 #[test]
 fn descriptors_are_closed_with_their_channels_and_contexts() {
     const ROUNDS: usize = 400;
@@ -179,7 +179,7 @@ fn descriptors_are_closed_with_their_channels_and_contexts() {
         sim.destroy_comp_channel(channel).unwrap();
         sim.close_device(context).unwrap();
     }
-    // Tests beside this one have some.
+    // Tests that run at the same time have some.
     let more = open().saturating_sub(before);
     assert!(more < ROUNDS / 4, "{more} descriptors are left");
 }

@@ -25,8 +25,8 @@ const UNJUDGED: &[(&str, &str)] = &[
     ("siw", "MR-21"),
 ];
 
-/// Each deviation shows, also beside others of its scenario. A scenario that one ends leaves no rule without an
-/// assertion: another scenario judges it on the same profile.
+/// Each deviation shows, even along with others of its scenario. If a deviation ends a scenario, no
+/// rule is left without an assertion: another scenario judges it on the same profile.
 #[test]
 fn each_deviation_shows_and_hides_no_rule() {
     let mut wrong = Vec::new();

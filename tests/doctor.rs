@@ -1,4 +1,5 @@
-//! `verbsim doctor`: what it says of programs as they are. `src/doctor/advice.rs` has a table of machines.
+//! `verbsim doctor`: what it says of programs as they are. `src/doctor/advice.rs` has a table of
+//! machines.
 #![cfg(target_os = "linux")]
 
 use std::fs;

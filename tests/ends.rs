@@ -1,4 +1,4 @@
-//! How C programs on the drop-in end under `verbsim exec --diagnose`: what is said, and the status.
+//! How C programs on the drop-in end under `verbsim exec --diagnose`: the findings and the status.
 //!
 //! The programs are those of `tests/clients/ends/ends.c`.
 #![cfg(target_os = "linux")]
@@ -32,7 +32,8 @@ fn program() -> &'static Path {
     })
 }
 
-/// The way may have several words. A shell lets the commands that it starts in the background ignore SIGINT.
+/// The way may have several words. A shell lets the commands that it starts in the background
+/// ignore SIGINT.
 fn exec(options: &[&str], way: &str) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal=INT,QUIT", env!("CARGO_BIN_EXE_verbsim")]);
@@ -72,10 +73,10 @@ fn begun(child: &mut Child) -> BufReader<ChildStdout> {
 
 const DIAGNOSE: &[&str] = &["--diagnose"];
 
-/// What is said of a program that has ended with what it has.
+/// The finding about a program that has ended without destroying its objects.
 const LEFT: &str = "1 context not closed";
 
-/// What is said of one that was stopped where it waits. What it has is not.
+/// The finding about a program that was stopped while it waits. Its objects are not reported.
 const WAITS: &str = "a thread waits in ibv_get_cq_event";
 
 /// It was diagnosed, and noticed nothing of the signal.
@@ -110,7 +111,7 @@ fn programs_that_end_by_themselves() {
         assert_eq!(code, 99);
         assert!(said.contains("it opened no device"), "{said}");
     }
-    // Its hints are lost, and that is no failure.
+    // Its hints are lost, which is not a failure.
     let (code, said) = run(&["--fail-on", "warning"], "_exit");
     assert_eq!(code, 0);
     assert!(
@@ -150,7 +151,7 @@ fn programs_that_a_signal_ends_are_diagnosed_before() {
     let (code, said) = run(&["--diagnose", "--timeout", "1s"], "wait");
     assert_eq!(code, 124);
     assert_diagnosed(&said, WAITS);
-    // Children: one with a device is diagnosed, and one without ends as ever.
+    // Children: one with a device is diagnosed, and one without ends as usual.
     let (code, said) = run(DIAGNOSE, "children");
     assert_eq!(
         (code, &*said),

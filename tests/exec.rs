@@ -1,6 +1,8 @@
-//! `verbsim exec`: the program runs as if it had been started by itself, on the drop-in or not at all.
+//! `verbsim exec`: the program runs as if it had been started by itself, on the drop-in or not at
+//! all.
 //!
-//! A library with the mark of the drop-in stands in for it, so that these tests need nothing but Rust.
+//! A library with the mark of the drop-in stands in for it, so that these tests need nothing but
+//! Rust.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -206,7 +208,7 @@ fn a_program_ends_with_its_parent() {
             started(&[options, &["sh", "-c", "echo ready; exec tail -f /dev/null"]].concat());
         send(&child, Signal::SIGKILL);
         child.wait().unwrap();
-        // The end comes when nobody has the pipe any more.
+        // The end comes when no process has the pipe any more.
         assert_eq!(lines.read_to_end(&mut Vec::new()).unwrap(), 0);
     }
 }
@@ -222,7 +224,7 @@ fn a_program_that_takes_too_long_is_ended() {
         ),
     ] {
         let mut command = exec(&["--timeout", "0.5", "sh", "-c", program]);
-        // Nobody writes it.
+        // No process writes it.
         let (_writer, stdin) = pipe();
         command.stdin(stdin);
         let output = run(command);
@@ -239,7 +241,7 @@ fn what_a_program_has_started_ends_with_it_at_a_timeout() {
         "tail -f /dev/null; true",
         // Of no group of this program's, and an orphan.
         "(setsid sh -c 'tail -f /dev/null; true' &); tail -f /dev/null",
-        // Nobody wants to end.
+        // No process wants to end.
         "trap '' TERM; tail -f /dev/null; true",
         // The parent is gone at once, and what it has started takes its time.
         "sh -c \"trap 'sleep 1; echo asked; exit' TERM; echo \\$0; while :; do sleep 0.1; done\" & wait",
@@ -269,7 +271,7 @@ fn what_the_program_has_not_started_stays_at_a_timeout() {
     kill(Pid::from_raw(line.trim().parse().unwrap()), Signal::SIGKILL).unwrap();
 }
 
-/// Nobody but the new parent can.
+/// Only the new parent can.
 #[test]
 fn orphans_of_the_program_are_waited_for() {
     const PROGRAM: &str = "orphan=$(sh -c 'sleep 0.2 >/dev/null & echo $!'); \
@@ -315,7 +317,7 @@ fn nothing_is_left_behind() {
     }
 }
 
-/// A library beside which nothing can be written is copied into the cache, once.
+/// A library in a directory without write permission is copied into the cache, once.
 #[test]
 fn a_library_without_room_for_its_names_is_copied_once() {
     let dir = directory("copied");
@@ -345,7 +347,8 @@ fn a_program_that_a_signal_ends_is_said_to_be_undiagnosed() {
     assert!(said.contains("signal 9"), "{said}");
 }
 
-/// A shell's function that writes to the records what the drop-in writes: entries, from the beginning.
+/// A shell's function that writes to the records what the drop-in writes: entries, from the
+/// beginning.
 const SAY: &str = r#"say() {
     IFS=,
     for record in $VERBSIM_VERDICT; do
@@ -361,7 +364,8 @@ fn entries(facts: &[&str]) -> String {
     facts.iter().map(|fact| format!("{fact}\\n\\000")).collect()
 }
 
-/// A program that says of its processes what the drop-in says: status, and what is on the standard error.
+/// A program that says of its processes what the drop-in says: status, and what is on the standard
+/// error.
 fn judged(options: &[&str], facts: &[&str], end: &str) -> (Option<i32>, String) {
     let program = format!("{SAY} say \"{}\"; {end}", entries(facts));
     refused(exec(&[options, &["sh", "-c", &program]].concat()))
@@ -466,7 +470,7 @@ fn what_is_found_is_a_failure_from_the_level_on_that_was_asked_for() {
     assert_eq!(judged(&error, &facts, "exit 3"), (Some(99), String::new()));
     let (code, said) = judged(&warning, RIGHT, "exit 3");
     assert_eq!((code, &*said), (Some(3), NONE_FOUND));
-    // Of what takes too long it is said what is not looked for.
+    // After a time-out the diagnosis names what it does not report.
     let (code, said) = judged(&["--diagnose", "--timeout", "0.5"], RIGHT, "sleep 100");
     assert_eq!(code, Some(124));
     assert!(said.contains("no mistakes were found; to wait"), "{said}");
@@ -567,7 +571,7 @@ fn a_file_of_packets_has_those_of_one_run() {
     );
 }
 
-/// Programs read it: what is said besides is said elsewhere.
+/// Programs read it: all other output is elsewhere.
 #[test]
 fn a_file_for_programs_has_only_findings() {
     let file = directory("json").join("found.json");

@@ -1,8 +1,10 @@
-//! A client and a server of rdma_cm in every state that both can be in, compared with a small model of them.
+//! A client and a server of rdma_cm in every state that both can be in, compared with a small model
+//! of them.
 //!
-//! The model has two ids, their queue pairs, the messages between them and the events that nobody has read: finitely many
-//! states. From each of them every call is tried, in a simulator that the shortest way has brought there. What is
-//! compared: what the call says, the event that it reads, and the states of both queue pairs.
+//! The model has two ids, their queue pairs, the messages between them and the unread events:
+//! finitely many states. From each of them every call is tried, in a simulator that the shortest
+//! way has brought there. The results, the events read, and the states of both queue pairs are
+//! compared.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -96,7 +98,7 @@ type Outcome = Option<Option<Event>>;
 type Event = (Kind, i32);
 
 const TIMED_OUT: i32 = -110;
-/// The reasons of a refusal: by a client that goes, by nobody who listens, by a program.
+/// The reasons of a refusal: by a client that goes, by the absence of a listener, by a program.
 const TIMEOUT: i32 = 4;
 const NO_LISTENER: i32 = 8;
 const CONSUMER: i32 = 28;
@@ -276,8 +278,9 @@ impl Model {
         may
     }
 
-    /// CM-40 to CM-43: the own queue pair fails; a connection that stands is asked to end, and one whose peer has asked is
-    /// ended; nothing happens where there was something, and no longer or not yet is.
+    /// CM-40 to CM-43: the local queue pair fails; an established connection is asked to end, and
+    /// one whose peer has asked is ended; nothing happens if the connection is over or not yet
+    /// established.
     fn disconnect(&mut self, who: Who) -> bool {
         let end = self.end(who);
         if matches!(
@@ -301,7 +304,7 @@ impl Model {
         true
     }
 
-    /// CM-46, CM-51: the peer is told, and events that nobody has read vanish. The queue pair stays as it is.
+    /// CM-46, CM-51: the peer is notified, and unread events vanish. The queue pair stays as it is.
     fn destroy(&mut self, who: Who) -> bool {
         let may = self.end(who).phase != Phase::Destroyed;
         if may {
@@ -327,7 +330,7 @@ impl Model {
         }
     }
 
-    /// CM-26: requests that nobody has read are refused.
+    /// CM-26: unread requests are refused.
     fn destroy_listener(&mut self) -> bool {
         let did = core::mem::replace(&mut self.listens, false);
         let server = self.end(Server);
@@ -517,7 +520,7 @@ impl Real {
     }
 }
 
-/// What brings to light where a call has led, beside what it said.
+/// Further calls that show the state that a call has led to, in addition to its result.
 const AFTERWARDS: [&[Action]; 2] = [
     &[GiveUp, Disconnect(Client), Disconnect(Server), GiveUp],
     &[

@@ -284,7 +284,7 @@ fn command_lines_that_make_no_sense_are_refused_with_what_is_allowed() {
         (&["--shard", "3/2"], "K from 1 to N"),
         (&["--seeds", "0..1", "--shard", "2/2"], "has none"),
         (&["--jobs", "0"], "--jobs"),
-        (&["--profile", "nobody"], "adversarial"),
+        (&["--profile", "unknown"], "adversarial"),
         (&["--scenario", "nothing_like_it"], "verbsim list"),
         (&["--faults", "no-such-file"], "no-such-file"),
     ] {

@@ -1,5 +1,5 @@
-//! Each guide does what it says: from an empty folder, its files and commands are copied out of the Markdown, word for
-//! word, and run. The crates are those that `cargo package` makes.
+//! Each guide does what it says: from an empty folder, its files and commands are copied out of the
+//! Markdown, word for word, and run. The crates are those that `cargo package` makes.
 //!
 //! | in a guide | means |
 //! |---|---|
@@ -32,7 +32,7 @@ enum Step {
 }
 
 #[test]
-#[ignore = "builds each guide's packages anew, for minutes: `./check guides` runs it"]
+#[ignore = "builds each guide's packages, for minutes: `./check guides` runs it"]
 fn each_guide_does_what_it_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = root.join(option_env!("CARGO_TARGET_DIR").unwrap_or("target"));
@@ -140,7 +140,8 @@ fn copy(root: &Path, to: &Path) {
     for file in String::from_utf8(git.stdout).unwrap().lines() {
         let (from, to) = (root.join(file), to.join(file));
         fs::create_dir_all(to.parent().unwrap()).unwrap();
-        // A file may be gone. One that is the same keeps its time, so that cargo does not build it again.
+        // A file may be gone. One that is the same keeps its time, so that cargo does not build it
+        // again.
         if fs::read(&from).ok() != fs::read(&to).ok() {
             let _ = fs::copy(from, to);
         }

@@ -82,9 +82,10 @@ fn every_value_of_every_knob_is_noticed_when_the_specification_is_declared() {
             declared: Behavior::SPEC,
             lacks: Capabilities::empty(),
         };
-        match is_noticed(knob, &liar) {
-            true => Vec::new(),
-            false => vec!["no scenario notices it".to_string()],
+        if is_noticed(knob, &liar) {
+            Vec::new()
+        } else {
+            vec!["no scenario notices it".to_string()]
         }
     });
     assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
@@ -113,8 +114,9 @@ fn recorded() -> Vec<Recorded> {
     record.value
 }
 
-/// `tests/knobs.toml` has the rules that a value breaks, and how it shows; where it has none, the suite passes.
-/// Optimized, the whole suite runs under each value; in the dev profile, the scenarios of the knob's rules.
+/// `tests/knobs.toml` has the rules that a value breaks, and how it shows; where it has none, the
+/// suite passes. Optimized, the whole suite runs under each value; in the dev profile, the
+/// scenarios of the knob's rules.
 #[test]
 fn a_value_that_is_declared_breaks_what_is_recorded_and_nothing_else() {
     let whole = !cfg!(debug_assertions);
@@ -125,9 +127,10 @@ fn a_value_that_is_declared_breaks_what_is_recorded_and_nothing_else() {
         let turned = Turned {
             behavior,
             declared: behavior,
-            lacks: match IWARP.contains(&(knob.name, value)) {
-                true => Profile::SIW.lacks,
-                false => Capabilities::empty(),
+            lacks: if IWARP.contains(&(knob.name, value)) {
+                Profile::SIW.lacks
+            } else {
+                Capabilities::empty()
             },
         };
         let of_knob = |scenario: &&Scenario| whole || bears_on(knob, scenario);
@@ -158,7 +161,7 @@ fn a_value_that_is_declared_breaks_what_is_recorded_and_nothing_else() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A record of no knob or value would be looked at by nobody.
+/// A record of a knob or value that does not exist would never be used.
 #[test]
 fn what_is_recorded_is_of_a_knob_and_its_value() {
     for Recorded { of, because, .. } in recorded() {
@@ -174,7 +177,8 @@ fn bears_on(knob: &Knob, scenario: &Scenario) -> bool {
     scenario.rules.iter().any(|id| knob.rules.contains(id))
 }
 
-/// What `judge` says of each value of each knob but that of the specification, from as many threads as help.
+/// What `judge` says of each value of each knob but that of the specification, from as many threads
+/// as help.
 fn of_values(judge: impl Fn(&Knob, &str, Behavior) -> Vec<String> + Sync) -> Vec<String> {
     let turned = |knob: &'static Knob| {
         let own = Behavior::SPEC.get(knob.name);
@@ -244,7 +248,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// QP-STATE-18: with `post_wrong_state` a send is refused, and runs before the next one all the same.
+/// QP-STATE-18: with `post_wrong_state` a send is refused, and runs before the next one all the
+/// same.
 #[test]
 fn a_send_that_is_refused_and_queued_runs_in_rts() {
     let mut behavior = Behavior::SPEC;
@@ -268,8 +273,8 @@ fn a_send_that_is_refused_and_queued_runs_in_rts() {
     assert_eq!(sent, [(1, WcStatus::Success), (2, WcStatus::Success)]);
 }
 
-/// QP-STATE-18: with `post_wrong_state` a list is queued up to its first bad work request, which is the one
-/// that is refused.
+/// QP-STATE-18: with `post_wrong_state` a list is queued up to its first bad work request, which is
+/// the one that is refused.
 #[test]
 fn a_list_that_is_refused_and_queued_is_queued_up_to_a_bad_work_request() {
     let mut behavior = Behavior::SPEC;
@@ -299,8 +304,8 @@ fn a_list_that_is_refused_and_queued_is_queued_up_to_a_bad_work_request() {
     assert_eq!(sent, [0, 1, 2].map(|wr_id| (wr_id, WcStatus::Success)));
 }
 
-/// CQ-OVR-04: with `overrun_nak` the requester learns of a completion that is lost at the responder, be it
-/// of a success or a failure, and otherwise it hears nothing.
+/// CQ-OVR-04: with `overrun_nak` the requester learns of a completion that is lost at the
+/// responder, be it of a success or a failure, and otherwise it hears nothing.
 #[test]
 fn a_completion_lost_at_the_responder_is_answered_as_the_knob_says() {
     for overrun_nak in [true, false] {
@@ -338,8 +343,8 @@ proptest! {
         ..Config::default()
     })]
 
-    /// QP-STATE-09, QP-STATE-18, QP-STATE-25: a device that believes what it is told of its state,
-    /// and queues what it refuses, completes nothing twice, and works again after RESET.
+    /// QP-STATE-09, QP-STATE-18, QP-STATE-25: a device that trusts the state it is given, and
+    /// queues work that it should refuse, completes nothing twice, and works again after RESET.
     #[test]
     fn a_device_without_checks_works_again_after_reset(
         profile in select(&[Profile::RXE, Profile::SIW][..]),

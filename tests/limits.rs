@@ -1,4 +1,4 @@
-//! Limits of devices that a simulation has chosen: what is shown is what there is.
+//! Limits of devices that a simulation sets: the reported limits are the real ones.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn limited(name: &str, value: u64) -> Sim {
 type Make = fn(&Sim, &End<'_>) -> Result<()>;
 type MakeSized = fn(&Sim, &End<'_>, u32) -> Result<()>;
 
-/// DEV-04: so many of each kind can be made and no more. One domain, CQ and region are there.
+/// DEV-04: exactly this number of each kind can be created. One domain, CQ and region exist.
 #[test]
 fn so_many_objects_can_be_made() {
     let cases: [(&str, u64, Make); 7] = [

@@ -1,4 +1,5 @@
-//! Regions, windows, shared queues and handles, where devices differ or no device is asked: what the simulator does.
+//! Regions, windows, shared queues and handles, where devices differ or no device is asked: what
+//! the simulator does.
 
 mod common;
 
@@ -40,7 +41,8 @@ fn status(verbs: &dyn Verbs, cq: Cq) -> WcStatus {
     done[0].status
 }
 
-/// Posts a bind of 8 bytes at the start of a region, in the way of the window's type: the new key, or why not.
+/// Posts a bind of 8 bytes at the start of a region, in the way of the window's type: the new key,
+/// or why not.
 fn post_bind(end: &End<'_>, qp: Qp, mw: Mw, mr: Mr) -> Result<u32, ErrorKind> {
     let verbs = end.verbs;
     let info = MwBindInfo {
@@ -99,7 +101,8 @@ fn windows_are_bound_over_domains_where_the_device_does_not_look() {
     }
 }
 
-/// DEV-13: windows and regions of another context are refused at once, whatever the device looks at.
+/// DEV-13: windows and regions of another context are refused at once, whatever the device looks
+/// at.
 #[test]
 fn windows_and_regions_of_another_context_are_not_bound() {
     for looks in [Check::Refused, Check::Accepted] {
@@ -183,7 +186,8 @@ fn bound_region_is_changed_where_it_can_be_deregistered() {
     }
 }
 
-/// SQ-17: work that can only fail, since it names a region of another domain, owns none of its bytes.
+/// SQ-17: work that can only fail, since it names a region of another domain, owns none of its
+/// bytes.
 #[test]
 fn work_of_another_domain_owns_no_bytes() {
     let sim = Sim::new(SimConfig::new());
@@ -297,7 +301,7 @@ fn attribute_that_an_srq_does_not_have_is_refused() {
     }
 }
 
-/// XRC-07: a device without XRC says so before it looks at the handles of what it cannot have made.
+/// XRC-07: a device without XRC refuses the call before it checks the handles.
 #[test]
 fn srq_of_xrc_is_refused_as_not_supported_where_there_is_none() {
     let sim = Sim::new(SimConfig::new().lacks(Capabilities::XRC));
@@ -309,7 +313,8 @@ fn srq_of_xrc_is_refused_as_not_supported_where_there_is_none() {
     }
 }
 
-/// CQ-DESTROY-08: with a queue pair go its own completions, and not those of one before that had its number.
+/// CQ-DESTROY-08: with a queue pair go its own completions, and not those of one before that had
+/// its number.
 #[test]
 fn completions_go_with_the_queue_pair_that_made_them() {
     let sim = with(|behavior| (behavior.cqe_purge, behavior.number_reuse) = (true, true));

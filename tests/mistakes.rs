@@ -1,7 +1,7 @@
-//! The tables of `docs/sanitizer.md` are true: which mistakes are found, by which program that makes them, and which classes
-//! there are.
+//! The tables of `docs/sanitizer.md` are true: which mistakes are found, by which program that
+//! makes them, and which classes there are.
 //!
-//! `VERBSIM_BLESS=1` writes them anew.
+//! `VERBSIM_BLESS=1` writes them again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -62,7 +62,7 @@ impl Mistake {
         self.classes.iter().map(|class| class.name()).collect()
     }
 
-    /// What is said of a program that is of one of its classes.
+    /// The findings about a program that are of one of its classes.
     fn said(&self, program: &str) -> Vec<String> {
         let text = fs::read_to_string(sanitizer(&format!("expected/{program}.txt")));
         let text = text.unwrap_or_default();
@@ -134,7 +134,7 @@ fn assert_has(made_by: &str, expected: &str) {
     } else {
         assert_eq!(
             seen, expected,
-            "docs/sanitizer.md is not as {made_by} has it: VERBSIM_BLESS=1 writes it anew"
+            "docs/sanitizer.md is not as {made_by} has it: VERBSIM_BLESS=1 writes it again"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Long random sequences on several CQs of one channel, compared with a reference model.
 //!
-//! The same on every run; `PROPTEST_RNG_SEED` takes another seed and `PROPTEST_CASES` more cases. A
-//! failure is shrunk, and stored beside this file to be tried first from then on.
+//! It is the same on every run; `PROPTEST_RNG_SEED` takes another seed and `PROPTEST_CASES` more
+//! cases. A failure is shrunk, and stored next to this file to be tried first from then on.
 
 mod common;
 mod model;

@@ -1,7 +1,7 @@
 //! Programs that meet by `verbs_api::owned`: on the simulator and, unchanged, on a real device.
 //!
-//! `VERBSIM_ADDRESS` is an address of a device of this machine; without it that test is skipped and says so.
-//! `./check hardware` runs it on soft-RoCE and soft-iWARP.
+//! `VERBSIM_ADDRESS` is an address of a device of this machine; without it that test is skipped,
+//! with a message. `./check hardware` runs it on soft-RoCE and soft-iWARP.
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,9 +20,9 @@ use verbs_api::{
 use verbs_sim::{Mode, Sim, SimConfig};
 use verbsim::backend::Kind;
 
-/// The first device of the simulator, and a place where nobody is.
+/// The first device of the simulator, and an unused address.
 const SIM0: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 99, 99, 99);
+const UNUSED: Ipv4Addr = Ipv4Addr::new(10, 99, 99, 99);
 /// How long an event may take. Virtual time on the simulator; long on an emulated machine.
 const SOON: Wait = Wait::For(Duration::from_secs(30));
 
@@ -81,7 +81,7 @@ impl Side {
         Ok(Self { qp, cq, mr })
     }
 
-    /// The next completion, which is no failure.
+    /// The next completion, which must be a success.
     fn next(&self, opcode: WcOpcode) -> Result<Completion> {
         let mut completions = self.cq.wait(SOON)?.into_iter().flatten();
         let wc = completions.next().expect("a completion");
@@ -129,12 +129,13 @@ fn connected(cm: &Cm, listener: &Listener) -> Result<[(Side, Connection); 2]> {
     assert_eq!(
         client.established(Wait::Poll)?,
         Some(answer),
-        "it is told again"
+        "it is returned again"
     );
     Ok([(near, client), (far, server)])
 }
 
-/// CM-31, CM-40: the queue pairs of ids are connected when the events say so, and both sides hear of the end.
+/// CM-31, CM-40: the queue pairs of ids are connected when the events arrive, and both sides are
+/// notified of the end.
 fn programs_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
     let listener = Listener::bind(cm, PortSpace::Tcp, at)?;
     let [(near, client), (far, server)] = connected(cm, &listener)?;
@@ -155,14 +156,15 @@ fn programs_meet_talk_and_part(cm: &Cm, at: SocketAddr) -> Result<()> {
     assert_eq!(
         server.disconnected(Wait::Poll)?,
         Some(end),
-        "it is told again"
+        "it is returned again"
     );
     server.disconnect()?;
     assert!(client.disconnected(SOON)?.is_some());
     Ok(())
 }
 
-/// The id goes after its queue pair, whichever the program drops first; then the peer hears of the end.
+/// The id goes after its queue pair, whichever the program drops first; then the peer hears of the
+/// end.
 fn dropping_everything_in_any_order_ends_the_connection(cm: &Cm, at: SocketAddr) -> Result<()> {
     let listener = Listener::bind(cm, PortSpace::Tcp, at)?;
     for first in 0..3 {
@@ -189,8 +191,8 @@ fn dropping_everything_in_any_order_ends_the_connection(cm: &Cm, at: SocketAddr)
     Ok(())
 }
 
-/// CM-63: the error of a client has the reason and the server's words; a request that is dropped is refused, and so is
-/// one that nobody has read when its listener goes.
+/// CM-63: the error of a client has the reason and the server's words; a request that is dropped is
+/// refused, and so is an unread one when its listener is dropped.
 fn refusal_tells_the_client_why(cm: &Cm, at: SocketAddr) -> Result<()> {
     let listener = Listener::bind(cm, PortSpace::Tcp, at)?;
     let ask = |listener: &Listener| {
@@ -211,7 +213,7 @@ fn refusal_tells_the_client_why(cm: &Cm, at: SocketAddr) -> Result<()> {
         assert_eq!(
             client.established(Wait::Poll).unwrap_err(),
             error,
-            "it is told again"
+            "it is returned again"
         );
         event.private_data().to_vec()
     };
@@ -223,7 +225,8 @@ fn refusal_tells_the_client_why(cm: &Cm, at: SocketAddr) -> Result<()> {
     refused(&client);
     let (_side, client) = ask(&listener)?;
     drop(listener);
-    // Where a listener of siw goes just before the request comes, the client is told nothing, and gives up.
+    // If a listener of siw is dropped just before the request comes, the client gets no answer, and
+    // gives up.
     let error = client.established(SOON).unwrap_err();
     let kinds = [ErrorKind::ConnectionRefused, ErrorKind::TimedOut];
     assert!(kinds.contains(&error.kind()), "{error}");
@@ -247,7 +250,7 @@ fn waits_are_over_in_time(cm: &Cm, at: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// CM-10, CM-30: what is wrong is said, and what was there stays.
+/// CM-10, CM-30: errors name the problem, and change nothing.
 fn bad_use_is_an_error(cm: &Cm, at: SocketAddr) -> Result<()> {
     let all = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
     let listener = Listener::bind(cm, PortSpace::Tcp, all)?;
@@ -301,8 +304,8 @@ fn bad_use_is_an_error(cm: &Cm, at: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// CM-70: a client learns where its datagrams go, and one queue pair of a server answers for all; whoever is in a group
-/// learns where those of the group go.
+/// CM-70: a client learns the address of its datagrams, and one queue pair of a server answers all;
+/// a member of a group learns the address of the group's datagrams.
 fn datagrams_find_their_way(cm: &Cm, at: SocketAddr) -> Result<()> {
     let listener = Listener::bind(cm, PortSpace::Udp, at)?;
     let context = listener.context()?;
@@ -367,14 +370,15 @@ fn datagrams_find_their_way(cm: &Cm, at: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// CM-14: what leads nowhere is an error when its time is over, and says so at once where no network leads there.
+/// CM-14: an address that leads nowhere gives an error when its time is over, or at once if no
+/// network leads there.
 #[test]
 fn who_cannot_be_reached_is_an_error() {
     let sim = Arc::new(Sim::new(SimConfig::new()));
     let cm = Cm::new(sim).unwrap();
-    let nobody = SocketAddr::new(NOBODY.into(), 7471);
+    let unused = SocketAddr::new(UNUSED.into(), 7471);
     let timeout = Duration::from_millis(100);
-    let resolved = cm.route(PortSpace::Tcp, nobody).timeout(timeout).resolve();
+    let resolved = cm.route(PortSpace::Tcp, unused).timeout(timeout).resolve();
     let error = resolved.unwrap().wait(SOON).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert_eq!(error.verb(), Verb::CmResolveAddr);

@@ -1,6 +1,7 @@
 //! One program written with `verbs_api::owned`, on the simulator and, unchanged, on a real device.
 //!
-//! `VERBSIM_DEVICE` names the device; without it that test is skipped and says so. `./check hardware` runs it on soft-RoCE and soft-iWARP.
+//! `VERBSIM_DEVICE` names the device; without it that test is skipped, with a message.
+//! `./check hardware` runs it on soft-RoCE and soft-iWARP.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -42,8 +43,8 @@ fn on_a_device() {
 /// How long a completion may take. Virtual time on the simulator; long on an emulated machine.
 const SOON: Wait = Wait::For(Duration::from_secs(30));
 
-/// Messages each way, RDMA both ways, an unsignaled send, a failed queue pair, a channel of two CQs,
-/// everything dropped in an order that raw handles would not allow.
+/// Messages each way, RDMA both ways, an unsignaled send, a failed queue pair, a channel of two
+/// CQs, everything dropped in an order that raw handles would not allow.
 fn program(verbs: Arc<dyn Verbs>, device: &str) -> Result<()> {
     let context = Context::open(verbs, device)?;
     let pd = context.alloc_pd()?;
@@ -168,14 +169,14 @@ fn both(channel: &CompChannel, cqs: &[Cq; 2]) -> Result<[Completion; 2]> {
     Ok(got.map(|wc| wc.expect("the loop has ended")))
 }
 
-/// MR-24: without a word from whoever promised that the memory can be read.
+/// MR-24: without a promise by the caller that the memory can be written.
 fn no_change_makes_a_constant_writable(verbs: &dyn Verbs, device: &str) -> Result<()> {
     static CONSTANT: [u8; 64] = [1; 64];
     let context = verbs.open_device(device)?;
     let pd = verbs.alloc_pd(context)?;
     let addr = CONSTANT.as_ptr().cast_mut();
     #[allow(unsafe_code, reason = "the caller's own memory is registered")]
-    // SAFETY: the memory is there for ever, and is only to be read.
+    // SAFETY: the memory is there forever, and is only read.
     let mr = unsafe { verbs.reg_mr(pd, addr, CONSTANT.len(), Access::empty()) }?;
     for access in [Access::LOCAL_WRITE, Access::ALL_RDMA] {
         let change = MrChange {

@@ -14,7 +14,7 @@ use verbs_sim::{Sim, SimConfig};
 const MESSAGE: &[u8] = b"all of it or not";
 const LENGTH: u32 = MESSAGE.len() as u32;
 
-/// Two ends, connected. The near one writes into the memory of the far one, where nobody polls.
+/// Two ends, connected. The near one writes into the memory of the far one, which does not poll.
 struct Link<'v> {
     near: End<'v>,
     far: End<'v>,
@@ -45,8 +45,8 @@ impl<'v> Link<'v> {
         self.post(self.qp, SendOp::RdmaWrite { remote }, 0);
     }
 
-    /// A connection of XRC beside it: a sender at the near end, its target at the far end, and an SRQ of
-    /// the domain with its number.
+    /// An additional XRC connection: a sender at the near end, its target at the far end, and an
+    /// SRQ of the domain with its number.
     fn xrc(&self) -> (Qp, Qp, Srq, u32) {
         let Self { near, far, .. } = self;
         let verbs = far.verbs;
@@ -163,8 +163,8 @@ const WAYS: [(&str, Way); 11] = [
     }),
 ];
 
-/// RDMA-26, QP-FLUSH-11, MR-05: when the verb that ends what a device may do with memory has returned,
-/// or the QP has gone to ERR by itself, the device writes there no more.
+/// RDMA-26, QP-FLUSH-11, MR-05: when the verb that ends what a device may do with memory has
+/// returned, or the QP has gone to ERR by itself, the device writes there no more.
 #[test]
 fn nothing_is_placed_later_than_the_memory_is_the_programs_again() {
     for (what, way) in WAYS {
@@ -176,18 +176,20 @@ fn nothing_is_placed_later_than_the_memory_is_the_programs_again() {
     }
 }
 
-/// Memory of the program's own, which is never freed; its region at the far end, into which the near end has written.
+/// Memory of the program's own, which is never freed; its region at the far end, into which the
+/// near end has written.
 #[expect(unsafe_code, reason = "the caller's memory")]
 fn written_to_the_programs_own(sim: &Sim) -> (Link<'_>, Mr, *mut u8) {
     let link = Link::new(sim);
     let memory = Box::leak(Box::new([0; MESSAGE.len()])).as_mut_ptr();
-    // SAFETY: the memory is never freed, and a test uses it when no work or region names it any more.
+    // SAFETY: the memory is never freed, and a test uses it when no work or region names it any
+    // more.
     let mr = unsafe { sim.reg_mr(link.far.pd, memory, MESSAGE.len(), Access::ALL_RDMA) }.unwrap();
     link.write(sim.query_mr(mr).unwrap().remote(0));
     (link, mr, memory)
 }
 
-/// The same for memory that is the program's own, which it writes to when the QP is gone.
+/// Late data also reaches memory of the program, which it may write to after the QP is destroyed.
 #[test]
 #[expect(unsafe_code, reason = "the caller's memory")]
 fn memory_of_the_program_is_its_own_when_the_qp_is_destroyed() {
@@ -204,7 +206,8 @@ fn memory_of_the_program_is_its_own_when_the_qp_is_destroyed() {
     assert_eq!(seen, own);
 }
 
-/// MR-05: the same when its region is deregistered, and the QP is as it was. What was written is there.
+/// MR-05: the same when its region is deregistered, and the QP is as it was. What was written is
+/// there.
 #[test]
 #[expect(unsafe_code, reason = "the caller's memory")]
 fn memory_of_the_program_is_its_own_when_its_region_is_deregistered() {

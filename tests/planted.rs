@@ -1,5 +1,5 @@
-//! Devices with a defect: the program finds it, and what it says brings it back. A message that is sent again
-//! arrives without its immediate data, so that it takes a fault to see it.
+//! Devices with a defect: the program finds it, and what it says brings it back. A message that is
+//! sent again arrives without its immediate data, so that it takes a fault to see it.
 
 mod explored;
 

@@ -1,6 +1,7 @@
 //! The limits of a profile are those of its driver.
 //!
-//! `VERBSIM_DEVICE` names a device; without it that test is skipped and says so. `./check hardware` runs it on soft-RoCE and soft-iWARP.
+//! `VERBSIM_DEVICE` names a device; without it that test is skipped, with a message.
+//! `./check hardware` runs it on soft-RoCE and soft-iWARP.
 
 use std::io::{self, Write};
 
@@ -33,7 +34,7 @@ fn on_a_device() {
     let info = all.iter().find(|info| info.name == device);
     let expected = Profile::named(&info.unwrap().driver).unwrap().limits;
     let mut seen = shown(verbs.as_ref(), &device);
-    // As many as the machine has processors; and no query tells of inline data.
+    // The number of processors of the machine; and no query reports inline data.
     seen.num_comp_vectors = expected.num_comp_vectors;
     seen.max_inline_data = expected.max_inline_data;
     assert_eq!(seen, expected);
@@ -47,7 +48,7 @@ fn shown(verbs: &dyn Verbs, device: &str) -> DeviceLimits {
     DeviceLimits::of(&attr)
 }
 
-/// A queue pair can be made with so much inline data and no more.
+/// A queue pair can be created with `most` bytes of inline data and no more.
 fn inline_data_ends(verbs: &dyn Verbs, device: &str, most: u32) {
     let context = verbs.open_device(device).unwrap();
     let pd = verbs.alloc_pd(context).unwrap();

@@ -38,6 +38,6 @@ assert (record["Severity"], record["Code"], record["Line"]) == ("error", "VS-MR-
 assert record["Location"] in ("src/an access %41.c", "src/an%20access%20%2541.c"), record
 assert record["Description"].startswith("ibv_reg_mr: EINVAL: "), record
 
-# A finding that has no line is said of the program.
+# A finding without a line belongs to the program.
 (record,) = loader.load_sarif_file("leak.sarif").get_records()
 assert (record["Severity"], record["Code"], record["Location"]) == ("warning", "VS-OBJ-03", "leak"), record

@@ -47,7 +47,8 @@ fn send_without_a_receive_is_repeated_until_there_is_one() {
     assert_eq!(one(&far).wr_id, 2);
 }
 
-/// TMR-01, LIFE-07: a peer that is gone is noticed after all retries, and no wait is needed for that.
+/// TMR-01, LIFE-07: a peer that is gone is noticed after all retries, and no wait is needed for
+/// that.
 #[test]
 fn peer_that_is_gone_is_noticed_in_its_time() {
     let sim = real_time();

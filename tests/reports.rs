@@ -1,4 +1,5 @@
-//! What is told of the mistakes of C programs on the drop-in, and when: as JSON, without what is suppressed, at once.
+//! Reports about the mistakes of C programs on the drop-in: as JSON, without suppressed findings,
+//! at once.
 //!
 //! The programs are those of `tests/sanitizer`.
 #![cfg(target_os = "linux")]

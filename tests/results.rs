@@ -168,8 +168,8 @@ mod of_scripts {
         dir
     }
 
-    /// A script that is found by `PATH`, in the directory `bin`. It writes these facts to the record
-    /// of the run, and then does the rest.
+    /// A script that is found by `PATH`, in the directory `bin`. It writes these facts to the
+    /// record of the run, and then does the rest.
     fn exec(dir: &Path, options: &[&str], facts: &[&str], rest: &str) -> Command {
         let facts: String = facts.iter().map(|fact| format!("{fact}\\n\\000")).collect();
         let say = "set -- $VERBSIM_VERDICT; printf \"$facts\" 1<>/proc/$1/fd/$2";

@@ -257,7 +257,7 @@ fn packets_that_cross_all_arrive() {
     }
 }
 
-/// CHAN-13: an event wakes the thread that waits for it, whoever else waits on the device.
+/// CHAN-13: an event wakes the thread that waits for it, even if other threads wait on the device.
 #[test]
 fn an_event_wakes_the_thread_that_waits_for_it() {
     const ROUNDS: u32 = 1000;
@@ -333,8 +333,8 @@ fn destroy_waits_for_an_acknowledgement_of_another_thread() {
     }
 }
 
-/// A wait for a time ends after that time of the machine, whatever it is for, though nothing happens; the
-/// clock of the simulation does not move by it.
+/// A wait for a time ends after that time of the machine, whatever it is for, though nothing
+/// happens; the clock of the simulation does not move by it.
 #[test]
 fn a_wait_for_a_time_ends_by_the_clock_of_the_machine() {
     const TIME: Duration = Duration::from_millis(20);
@@ -474,8 +474,8 @@ fn threads_with_contexts_of_their_own_do_not_meet() {
     assert_eq!((live.contexts, live.qps, live.cqs, live.mrs), (1, 0, 0, 0));
 }
 
-/// ASYNC-01: a thread that waits for events of a context does not wait on when it is closed. In some rounds
-/// it waits by then, in others it finds the context closed.
+/// ASYNC-01: a thread that waits for events of a context does not wait on when it is closed. In
+/// some rounds it waits by then, in others it finds the context closed.
 #[test]
 fn wait_for_events_ends_with_the_context() {
     const ROUNDS: usize = 200;

@@ -1,5 +1,5 @@
-//! A fabric where nothing passes from node to node but bytes of RoCEv2 (`SimConfig::wire`): what a program sees is the
-//! same. And the file of all packets (`Pcap`).
+//! A fabric where nothing passes from node to node but bytes of RoCEv2 (`SimConfig::wire`): what a
+//! program sees is the same. And the file of all packets (`Pcap`).
 
 mod common;
 
@@ -115,8 +115,8 @@ fn packets(bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
     packets
 }
 
-/// Each packet that a device sent is in the file, at the time of its record in the trace, with its opcode, its numbers
-/// and a right ICRC.
+/// Each packet that a device sent is in the file, at the time of its record in the trace, with its
+/// opcode, its numbers and a right ICRC.
 #[test]
 fn a_file_of_packets_has_each_that_was_sent() {
     use verbs_api::lab::TraceEvent;
@@ -153,7 +153,8 @@ fn a_file_of_packets_has_each_that_was_sent() {
     }
 }
 
-/// Where nobody sees packets a message travels as one, however long it is. Here it has the packets of its path MTU.
+/// If packets are not observed, a message of any length travels as one. Here it has the packets of
+/// its path MTU.
 #[test]
 fn long_messages_are_packets_in_inline_mode_too() {
     const LENGTH: u32 = 100_000;
@@ -184,7 +185,7 @@ fn long_messages_are_packets_in_inline_mode_too() {
     assert_eq!(parts.iter().max(), Some(&1024));
 }
 
-/// What cannot be written is told at the end, and the simulation goes on.
+/// Packets that cannot be written are reported at the end, and the simulation continues.
 #[test]
 fn a_file_that_cannot_be_written_says_so_at_the_end() {
     struct Full(usize);
@@ -210,8 +211,8 @@ fn a_file_that_cannot_be_written_says_so_at_the_end() {
     pcap.finish().unwrap();
 }
 
-/// The file named by `PCAP`: tshark finds no packet malformed, and names each opcode as we do; each ICRC, which tshark does
-/// not verify, is right.
+/// The file named by `PCAP`: tshark finds no packet malformed, and names each opcode as we do; each
+/// ICRC, which tshark does not verify, is right.
 #[test]
 #[ignore = "needs tshark and a file of packets: `./check wire` runs it"]
 fn tshark_understands_each_packet() {

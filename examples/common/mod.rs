@@ -1,6 +1,7 @@
 //! Which devices an example works on.
 //!
-//! Two devices of the simulator, or those of this machine: `ring` takes their names, the others an address of one.
+//! Two devices of the simulator, or those of this machine: `ring` takes their names, the others an
+//! address of one.
 //!
 //! ```sh
 //! cargo run --release --example echo
@@ -19,7 +20,8 @@ use verbs_sim::{Mode, Sim, SimConfig};
 
 pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// How sides meet, and the address of the server: the argument, or that of the first simulated device.
+/// How sides meet, and the address of the server: the argument, or that of the first simulated
+/// device.
 pub(crate) fn meeting() -> Result<(Cm, IpAddr)> {
     let given = env::args().nth(1);
     let cm = Cm::new(backend(given.is_some())?)?;
@@ -55,8 +57,8 @@ fn backend(named: bool) -> Result<Arc<dyn Verbs>> {
     }
 }
 
-/// Two devices for programs with threads, with the clock of the machine. A mistake that the program makes is a panic at its
-/// end.
+/// Two devices for programs with threads, with the clock of the machine. A mistake that the program
+/// makes is a panic at its end.
 fn simulator() -> Arc<dyn Verbs> {
     Arc::new(Sim::new(SimConfig::new().mode(Mode::RealTime)).strict())
 }
@@ -100,7 +102,7 @@ impl Side {
     }
 }
 
-/// An error for a completion that is none of a success.
+/// An error for a failed completion.
 pub(crate) fn succeeded(wc: &Wc) -> Result {
     match wc.status {
         WcStatus::Success => Ok(()),

@@ -1,4 +1,5 @@
-//! How many seeds a second one core tries, by the time that the processor gave; see `docs/benchmarks.md`.
+//! How many seeds a second one core tries, by the time that the processor gave; see
+//! `docs/benchmarks.md`.
 
 use std::ops::ControlFlow;
 use std::time::Duration;

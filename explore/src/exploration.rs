@@ -18,8 +18,8 @@ use crate::replay::{Replay, ReplayError};
 use crate::seeds::{Searched, Seeds, Shard};
 use crate::shrink::shrink;
 
-/// Runs a test in many fresh simulations, a seed each, until it fails in one; then looks for the fewest
-/// faults with which it still fails.
+/// Runs a test in many fresh simulations, a seed each, until it fails in one; then looks for the
+/// fewest faults with which it still fails.
 ///
 /// ```
 /// use std::time::Duration;
@@ -61,17 +61,19 @@ pub struct Trial {
     pub strikes: Vec<u64>,
     /// What happened up to the failure, oldest record first. Empty unless it was asked for.
     pub trace: Vec<TraceRecord>,
-    /// What the program had done wrong when it failed, and what was there then. Empty unless the trace was asked for.
+    /// What the program had done wrong when it failed, and what was there then. Empty unless the
+    /// trace was asked for.
     pub diagnosis: Diagnosis,
 }
 
-/// What came of a test under many seeds.
+/// The outcome of a test under many seeds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explored {
     /// How many seeds were tried.
     pub tried: u64,
-    /// In how many of them each rule of the plan has struck. A rule that hardly ever strikes shows nothing.
+    /// In how many of them each rule of the plan has struck. A rule that hardly ever strikes shows
+    /// nothing.
     pub struck: Vec<u64>,
     /// The failure of the lowest seed that fails, with the fewest faults.
     pub failure: Option<Found>,
@@ -91,21 +93,23 @@ pub struct Found {
     pub faults: Plan,
     /// Brings it back: the same trace, byte for byte.
     pub replay: Replay,
-    /// What happened up to the failure, oldest record first. Without what the program did on its way out: objects that
-    /// are destroyed when an error is returned, or when a panic drops them.
+    /// What happened up to the failure, oldest record first. Without what the program did on its
+    /// way out: objects that are destroyed when an error is returned, or when a panic drops them.
     ///
-    /// Polls that find nothing are left out, as in any trace of the simulator. If a program does nothing but poll in
-    /// vain, that is one record, such as `ibv_poll_cq(cq#0, 4) = 0, 57 times`.
+    /// Polls of an empty queue are left out, as in any trace of the simulator. If a program does
+    /// nothing but poll an empty queue, that is one record, such as
+    /// `ibv_poll_cq(cq#0, 4) = 0, 57 times`.
     pub trace: Vec<TraceRecord>,
-    /// What the program had done wrong when it failed, and apart from that what was there then: it is taken before
-    /// anything is destroyed on the way out. If the device broke an invariant, it is of that moment.
+    /// What the program had done wrong when it failed, and apart from that what was there then: it
+    /// is taken before anything is destroyed on the way out. If the device broke an invariant, it
+    /// is of that moment.
     pub diagnosis: Diagnosis,
 }
 
 impl Exploration {
-    /// For a test with this name, which replays carry: letters, digits and `_`, `-`, `.`, `/`, in the place of
-    /// anything else `_`. Defaults: seeds 0 to 999, two nodes, the standard
-    /// plan of faults, one job.
+    /// For a test with this name, which replays carry: letters, digits and `_`, `-`, `.`, `/`, in
+    /// the place of anything else `_`. Defaults: seeds 0 to 999, two nodes, the standard plan of
+    /// faults, one job.
     pub fn new(name: &str) -> Self {
         Self {
             name: word(name),
@@ -145,16 +149,17 @@ impl Exploration {
         self
     }
 
-    /// Runs in simulations of this configuration. Its seed is ignored, since each run has its own. Only in
-    /// [`Mode::Stepped`](verbs_sim::Mode::Stepped), the default, does the seed decide a run.
+    /// Runs in simulations of this configuration. Its seed is ignored, since each run has its own.
+    /// Only in [`Mode::Stepped`](verbs_sim::Mode::Stepped), the default, does the seed decide a
+    /// run.
     #[must_use]
     pub fn config(mut self, config: SimConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Lets a run fail if its program has made mistakes that are certain ([`Sim::strict`]), but for those that are
-    /// `allowed`. What the faults of the plan let fail is no mistake.
+    /// Lets a run fail if its program has made definite mistakes ([`Sim::strict`]), except for
+    /// those that are `allowed`. Failures that the faults of the plan cause are not mistakes.
     #[must_use]
     pub fn strict(mut self, allowed: Suppressions) -> Self {
         self.strict = Some(allowed);
@@ -173,8 +178,8 @@ impl Exploration {
         &self.seeds
     }
 
-    /// Runs the test under each seed, and returns how many there were. It prints nothing. A panic of the
-    /// test is a failure, like an error.
+    /// Runs the test under each seed, and returns how many there were. It prints nothing. A panic
+    /// of the test is a failure, like an error.
     ///
     /// If the environment variable [`REPLAY`] holds a replay of this name, only that is run.
     ///
@@ -197,8 +202,8 @@ impl Exploration {
         failure.map_or(Ok(explored.tried), Err)
     }
 
-    /// As [`run`](Self::run), but ignores the environment; calls `tried` after each seed, which may break the search
-    /// off.
+    /// As [`run`](Self::run), but ignores the environment; calls `tried` after each seed, which may
+    /// break the search off.
     ///
     /// # Panics
     /// For a plan that the simulation refuses ([`check`](Self::check)).
@@ -241,8 +246,8 @@ impl Exploration {
     /// Runs the test as a replay says, and returns its failure, if it fails.
     ///
     /// # Errors
-    /// If the replay is of another version, name or plan, or if the test passes and a fault that the replay
-    /// names did not strike.
+    /// If the replay is of another version, name or plan, or if the test passes and a fault that
+    /// the replay names did not strike.
     ///
     /// # Panics
     /// For a plan that the simulation refuses ([`check`](Self::check)).
@@ -306,7 +311,8 @@ impl Exploration {
             strikes[part.rule] += 1;
         }
         let mistakes = || sim.diagnose().check(self.strict.as_ref()?).err();
-        // What the device did wrong comes before what the test makes of it, and that before what it did wrong.
+        // What the device did wrong comes before what the test makes of it, and that before what it
+        // did wrong.
         let failure = broken.or_else(|| result.and_then(|result| result).err());
         let failure = failure.or_else(mistakes);
         let (diagnosis, trace) = match (&failure, &witness) {
@@ -372,9 +378,9 @@ impl World {
         self.verbs.clone()
     }
 
-    /// The laboratory around them.
+    /// The test controls around them.
     pub fn lab(&self) -> &dyn Lab {
-        self.verbs.lab().expect("a simulation is a laboratory")
+        self.verbs.lab().expect("a simulation has test controls")
     }
 
     /// The seed, for what the test itself decides by chance.
@@ -398,14 +404,18 @@ impl Trial {
 
 /// As one word of a shell and of a replay.
 fn word(name: &str) -> String {
-    let plain = |c: char| match c.is_alphanumeric() || "_-./".contains(c) {
-        true => c,
-        false => '_',
+    let plain = |c: char| {
+        if c.is_alphanumeric() || "_-./".contains(c) {
+            c
+        } else {
+            '_'
+        }
     };
     name.chars().map(plain).collect()
 }
 
-/// The failure, the faults as a plan, how to bring it back (but for `{:#}`), the diagnosis, and the end of the trace.
+/// The failure, the faults as a plan, how to replay it (not with `{:#}`), the diagnosis, and the
+/// end of the trace.
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.failure)?;

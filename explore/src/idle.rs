@@ -2,8 +2,8 @@
 
 use verbs_api::lab::{TraceEvent, TraceRecord};
 
-/// Polls that found nothing. The trace of the simulator leaves them out, since there may be a million in a row. Here
-/// those in a row are counted.
+/// Polls that found nothing. The trace of the simulator leaves them out, since there may be a
+/// million in a row. Here those in a row are counted.
 #[derive(Debug, Default)]
 pub(crate) struct Idle(Vec<Polls>);
 

@@ -1,9 +1,10 @@
 //! Making rare failures happen, and happen again.
 //!
-//! An [`Exploration`] runs a test in many simulations, a seed each, under a [`Plan`](verbs_faults::Plan) of what goes wrong
-//! on purpose. Where it fails, it finds the fewest faults with which it does, and gives a [`Replay`] that
-//! brings the failure back. [`Checked`] finds what is wrong with a device by invariants alone, whatever
-//! the program does; `program` makes random ones (feature `programs`).
+//! An [`Exploration`] runs a test in many simulations, a seed each, under a
+//! [`Plan`](verbs_faults::Plan) of what goes wrong on purpose. Where it fails, it finds the fewest
+//! faults with which it does, and gives a [`Replay`] that brings the failure back. [`Checked`]
+//! finds what is wrong with a device by invariants alone, whatever the program does; `program`
+//! makes random ones (feature `programs`).
 #![deny(unsafe_code)]
 
 mod checked;

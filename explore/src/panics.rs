@@ -1,5 +1,5 @@
-//! Panics as failures, without a word on the standard error for each of the many that a search for a
-//! short one makes.
+//! Panics as failures, without a word on the standard error for each of the many that a search for
+//! a short one makes.
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};

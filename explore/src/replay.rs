@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use verbs_api::lab::When;
 use verbs_faults::{Part, Plan};
 
-/// Names one run exactly: what ran, the seed, and which faults struck. As text it is one word, to be
-/// given to `verbsim replay` or to [`Exploration::replay`](crate::Exploration::replay):
+/// Names one run exactly: what ran, the seed, and which faults struck. As text it is one word, to
+/// be given to `verbsim replay` or to [`Exploration::replay`](crate::Exploration::replay):
 ///
 /// ```
 /// use verbs_explore::Replay;
@@ -28,8 +28,8 @@ pub struct Replay {
     pub seed: u64,
     /// The [digest](Plan::digest) of the fault plan.
     pub plan: u32,
-    /// The parts of the plan that are in force: the number of a rule, and of what it strikes unless the
-    /// whole rule is. `None` is the whole plan, with strikes drawn from the seed.
+    /// The parts of the plan that are in force: the number of a rule, and of what it strikes unless
+    /// the whole rule is. `None` is the whole plan, with strikes drawn from the seed.
     pub parts: Option<Vec<Part>>,
 }
 
@@ -48,7 +48,8 @@ impl Replay {
     /// The plan that does exactly this.
     ///
     /// # Errors
-    /// If it was written by another version, for something else, or with another plan; it says what differs.
+    /// If it was written by another version, for something else, or with another plan; it says what
+    /// differs.
     pub fn plan(&self, subject: &str, plan: &Plan) -> Result<Plan, ReplayError> {
         let differs = |what, theirs: &dyn fmt::Display, ours: &dyn fmt::Display| {
             Err(ReplayError::Differs {
@@ -79,7 +80,8 @@ impl Replay {
         Ok(plan.scripted(parts).only(parts))
     }
 
-    /// Checks that all faults that the replay names have struck. `faults` is its [plan](Self::plan).
+    /// Checks that all faults that the replay names have struck. `faults` is its
+    /// [plan](Self::plan).
     ///
     /// # Errors
     /// Names the first part that has not.
@@ -116,12 +118,13 @@ fn can_strike(when: &When, ordinal: u64) -> bool {
     }
 }
 
-/// The version of the package, and how often the same seed and faults have come to mean another run since it was set.
+/// The version of the package, and how often the same seed and faults have come to mean another run
+/// since it was set.
 ///
 /// 1: a responder answers a long read in turns, and no duplicate of a read that it no longer keeps.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+1");
 
-/// What stands for "as the plan and the seed have it".
+/// Stands for "as the plan and the seed decide".
 const SEEDED: &str = "*";
 
 impl fmt::Display for Replay {
@@ -193,7 +196,7 @@ fn part(text: &str) -> Option<Part> {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// The text is no replay.
+    /// The text is not a replay.
     Malformed {
         /// Which part makes no sense.
         field: &'static str,

@@ -1,4 +1,4 @@
-//! Which seeds are tried, by whom, and how many at once.
+//! Which seeds are tried, by which threads, and how many at once.
 
 use core::fmt;
 use core::num::NonZero;
@@ -17,8 +17,8 @@ pub struct Seeds {
     jobs: NonZero<usize>,
 }
 
-/// One of several equal parts of the seeds: every `of`th, from the `number`th on. Shards need not know each
-/// other; together they try each seed once.
+/// One of several equal parts of the seeds: every `of`th, from the `number`th on. Shards need not
+/// know each other; together they try each seed once.
 ///
 /// ```
 /// use verbs_explore::Shard;
@@ -34,7 +34,7 @@ pub struct Shard {
     of: u64,
 }
 
-/// What came of trying seeds.
+/// The outcome of trying seeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Searched<F> {
@@ -86,9 +86,9 @@ impl Seeds {
         self.range.start + (self.shard.number - 1) + index * self.shard.of
     }
 
-    /// Tries them in their order until one fails. `trial` says how one fails. `tried` is called after each, and may
-    /// break the search off: seeds that have begun are finished, and no other begins. Once a seed has failed, no
-    /// higher one begins.
+    /// Tries them in their order until one fails. `trial` says how one fails. `tried` is called
+    /// after each, and may break the search off: seeds that have begun are finished, and no other
+    /// begins. Once a seed has failed, no higher one begins.
     pub fn search<F: Send>(
         &self,
         trial: impl Fn(u64) -> Option<F> + Sync,
@@ -124,7 +124,7 @@ impl Seeds {
         let jobs = count.min(self.jobs.get() as u64);
         thread::scope(|scope| {
             for _ in 1..jobs {
-                // Those there are do it all if there are no more threads to be had.
+                // If no more threads can be started, the existing ones do all the work.
                 if thread::Builder::new().spawn_scoped(scope, work).is_err() {
                     break;
                 }

@@ -1,8 +1,8 @@
 //! Making a list that fails shorter.
 
-/// The shortest failing list that this search finds by leaving out parts: first halves, then smaller and
-/// smaller ones, until no single element can be left out (delta debugging). `list` itself is assumed to
-/// fail. At most `attempts` lists are tried.
+/// The shortest failing list that this search finds by leaving out parts: first halves, then
+/// smaller and smaller ones, until no single element can be left out (delta debugging). `list`
+/// itself is assumed to fail. At most `attempts` lists are tried.
 ///
 /// ```
 /// use verbs_explore::shrink;

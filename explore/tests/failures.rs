@@ -1,4 +1,4 @@
-//! What a failure shows: how things stood when the program failed, not when it had left.
+//! The report of a failure is a snapshot of the moment of the failure, not of the program's end.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ fn polls_in_vain_are_one_record() {
     assert_eq!(arms[0], "ibv_req_notify_cq(cq#0, next)");
 }
 
-/// What is destroyed before the program goes on is no end.
+/// Destroying objects before the program continues is not its end.
 #[test]
 fn what_the_program_destroys_on_its_way_is_in_the_trace() {
     let found = explore(|world| {

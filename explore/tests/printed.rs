@@ -1,6 +1,6 @@
 //! Programs as they are printed: what is printed compiles, and does what it says.
 //!
-//! `VERBSIM_BLESS=1` prints them anew.
+//! `VERBSIM_BLESS=1` prints them again.
 
 use std::path::Path;
 use std::{env, fs};
@@ -37,7 +37,7 @@ fn programs_are_printed_as_they_were() {
         assert_eq!(
             fs::read_to_string(&path).unwrap(),
             text,
-            "VERBSIM_BLESS=1 prints anew"
+            "VERBSIM_BLESS=1 prints them again"
         );
     }
 }

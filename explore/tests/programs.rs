@@ -77,7 +77,7 @@ proptest! {
         check_seed(seed, Pace::Free, check);
     }
 
-    /// The same of programs whose work does not meet.
+    /// The same program gives the same trace if its work does not race.
     #[test]
     fn any_settled_program_runs_to_its_end(seed in any::<u64>().no_shrink()) {
         check_seed(seed, Pace::Settled, check);
@@ -109,8 +109,8 @@ proptest! {
     }
 }
 
-/// Runs a program with a rule for each verb in force: the outcome, the trace, and what the rules have
-/// struck until all is over.
+/// Runs a program with a rule for each verb in force: the outcome, the trace, and what the rules
+/// have struck until all is over.
 fn run_struck(
     program: &Program,
     seed: u64,

@@ -1,4 +1,5 @@
-//! Fault plans: lists of fault rules that can be written down, put in force, repeated exactly, and made smaller.
+//! Fault plans: lists of fault rules that can be written down, put in force, repeated exactly, and
+//! made smaller.
 //!
 //! A [`Plan`] is made by [`Plan::new`], read from a file ([`Plan::parse`]), or the
 //! [standard](Plan::standard) one. It prints as its file; `docs/faults.md` describes the format.

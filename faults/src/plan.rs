@@ -9,8 +9,8 @@ use verbs_api::lab::{Fault, FaultGuard, Lab, PacketFilter, Strike, When};
 
 use crate::read::PlanError;
 
-/// Fault rules, in the order in which they are put in force: if several would strike the same thing, the
-/// first one does.
+/// Fault rules, in the order in which they are put in force: if several would strike the same
+/// thing, the first one does.
 ///
 /// ```
 /// use verbs_faults::Plan;
@@ -54,9 +54,9 @@ impl Plan {
         Ok(Self { rules })
     }
 
-    /// Now and then loses, damages, repeats, delays or reorders a packet: 4 packets in 100. A connection
-    /// with a time-out of 14 (67 ms) and 7 retries survives it, except for one message in some hundred
-    /// million; delays are far below that time-out.
+    /// Now and then loses, damages, repeats, delays or reorders a packet: 4 packets in 100. A
+    /// connection with a time-out of 14 (67 ms) and 7 retries survives it, except for one message
+    /// in some hundred million; delays are far below that time-out.
     pub fn standard() -> Self {
         let us = Duration::from_micros;
         let every = PacketFilter::EVERY;
@@ -79,8 +79,8 @@ impl Plan {
         &self.rules
     }
 
-    /// A number that two plans share only by chance, the same in every version: FNV-1a of the plan's
-    /// file, folded to 32 bits.
+    /// A number that two plans share only by chance, the same in every version: FNV-1a of the
+    /// plan's file, folded to 32 bits.
     pub fn digest(&self) -> u32 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in self.to_string().bytes() {
@@ -102,7 +102,7 @@ impl Plan {
         })
     }
 
-    /// Checks that a laboratory takes the plan, which was read from `file`.
+    /// Checks that a simulator accepts the plan, which was read from `file`.
     ///
     /// # Errors
     /// The first rule that it refuses, for a node or port that does not exist.
@@ -137,7 +137,8 @@ impl Plan {
         }
     }
 
-    /// All parts that can be left out alone: each strike of a rule that names its strikes, and each other rule.
+    /// All parts that can be left out alone: each strike of a rule that names its strikes, and each
+    /// other rule.
     pub fn parts(&self) -> Vec<Part> {
         let of_rule = |(rule, fault): (usize, &Fault)| match fault.when() {
             Some(When::These(ordinals)) => ordinals

@@ -1,4 +1,5 @@
-//! Reading plans. A rule is a table of fields; errors name the line, the rule, the field and what is allowed.
+//! Reading plans. A rule is a table of fields; errors name the line, the rule, the field and what
+//! is allowed.
 
 use core::fmt;
 use core::ops::Range;
@@ -25,7 +26,8 @@ use crate::plan::Plan;
 /// let error = Plan::parse("plan.toml", text).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "plan.toml:3: rule 1: field \"harm\": \"dorp\" is not one of drop, corrupt, duplicate, delay, reorder",
+///     "plan.toml:3: rule 1: field \"harm\": \"dorp\" is not one of drop, corrupt, duplicate, \
+///      delay, reorder",
 /// );
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -109,7 +111,7 @@ impl Plan {
     }
 }
 
-/// The fields of a rule of each kind, but for `kind` itself.
+/// The fields of a rule of each kind, without `kind` itself.
 const FIELDS: [(&str, &[&str]); 6] = [
     (
         "packet",
@@ -224,7 +226,7 @@ fn rules(text: &str) -> Result<Vec<Fault>, Wrong> {
     (1..).zip(list).map(rule).collect()
 }
 
-/// A rule as it stands in the file.
+/// A rule in the file.
 struct Rule<'t> {
     number: usize,
     span: Range<usize>,
@@ -255,7 +257,7 @@ impl<'t> Rule<'t> {
             let problem = format!(
                 "is {} of rules of kind {}, allowed are {}",
                 if known {
-                    "no field"
+                    "not a field"
                 } else {
                     "not known as a field"
                 },
@@ -375,7 +377,7 @@ impl<'t> Rule<'t> {
             return Ok(When::Always);
         };
         if let Some(second) = given.get(1) {
-            let problem = format!("stands beside {field}: a rule has at most one of the two");
+            let problem = format!("cannot be combined with {field}");
             return Err(self.wrong(self.span_of(second), Some(second), problem));
         }
         match field {

@@ -147,7 +147,7 @@ fn fields(rule: &Fault) -> Fields {
             say("value", Some(value.to_string()));
             say("node", number(node));
         }
-        // A kind that this version cannot say is no rule of a file either.
+        // A kind that this version does not know cannot be in a file either.
         _ => say("kind", quoted("unknown")),
     }
     fields.extend(rule.when().and_then(when));

@@ -28,8 +28,8 @@ fn blocks(language: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// Each example of the document is a plan, they have each kind, harm and field, and what the document
-/// says of an error is true.
+/// Each example of the document is a plan, they have each kind, harm and field, and what the
+/// document says of an error is true.
 #[test]
 fn examples_of_the_document_are_plans() {
     let examples = blocks("toml\n");
@@ -67,7 +67,7 @@ fn examples_of_the_document_are_plans() {
     assert!(DOCUMENT.contains(&parse(&wrong).unwrap_err()));
 }
 
-/// Each thing that can be wrong in a file, and what is said of it.
+/// Each mistake in a file has its error.
 #[test]
 fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
     let packet = "[[rule]]\nkind = \"packet\"\n";
@@ -101,7 +101,7 @@ fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
         ),
         (
             "[[rule]]\nkind = \"link\"\nnode = 1\nharm = \"drop\"",
-            "4: rule 1: field \"harm\": is no field of rules of kind link, allowed are node, peer, down_at, up_at",
+            "4: rule 1: field \"harm\": is not a field of rules of kind link, allowed are node, peer, down_at, up_at",
         ),
         (
             "[[rule]]\nkind = \"link\"\nnode = 1\nnode = 2",
@@ -149,7 +149,7 @@ fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
         ),
         (
             "[[rule]]\nkind = \"call\"\nverb = \"lab\"\nerror = \"EIO\"",
-            "3: rule 1: field \"verb\": is the laboratory's own, which does not fail",
+            "3: rule 1: field \"verb\": is of the test controls, which do not fail",
         ),
         (
             "[[rule]]\nkind = \"call\"\nverb = \"ibv_poll_cq\"",
@@ -230,7 +230,7 @@ fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
         ),
         (
             &format!("{packet}harm = \"drop\"\nnth = 1\nfirst = 2"),
-            "5: rule 1: field \"first\": stands beside nth: a rule has at most one of the two",
+            "5: rule 1: field \"first\": cannot be combined with nth",
         ),
         (
             &format!("{packet}harm = \"drop\"\nthese = 3"),
@@ -410,8 +410,7 @@ proptest! {
         }
     }
 
-    /// A run under a plan with rates and the run under the plan that it is told again by have the
-    /// same trace.
+    /// A run under a plan with rates and a run under its script have the same trace.
     #[test]
     fn scripted_plan_does_exactly_the_same(seed: u64, inline: bool) {
         let mode = if inline { Mode::Inline } else { Mode::Stepped };
@@ -561,7 +560,7 @@ fn scripted_plan_can_be_made_smaller() {
     assert_eq!(small.rules().len(), 1);
 }
 
-/// A digest is part of what brings a failure back: it must mean the same for ever.
+/// A digest is part of a replay: it must stay the same in all versions.
 #[test]
 fn digest_never_changes() {
     assert_eq!(Plan::default().digest(), 0x4fd0_bfc1);
@@ -595,7 +594,7 @@ fn plan_is_in_force_as_a_whole_or_not_at_all() {
     sim.open_device("sim0").unwrap();
 }
 
-/// What is no verb is never struck, and neither is what nobody observes.
+/// Operations that are not verbs are never struck, and neither are unobserved calls.
 #[test]
 fn rules_for_calls_strike_verbs_that_are_observed() {
     let sim = Sim::new(SimConfig::new().trace(true));
@@ -617,12 +616,12 @@ fn rules_for_calls_strike_verbs_that_are_observed() {
     let rules: Vec<_> = in_force.struck().iter().map(|part| part.rule).collect();
     assert_eq!(rules, [1, 0]);
     assert_eq!(lab.live(context).unwrap().pds, 1);
-    // Of the unobserved an unobserved one is the same.
+    // An unobserved view of an unobserved view is the same.
     let same = unobserved.lab().unwrap().unobserved();
     same.query_device(context).unwrap();
 }
 
-/// CHAN-09, CHAN-10: scarce resources, where a rule says so, until it is gone.
+/// CHAN-09, CHAN-10: a rule makes resources scarce until it is removed.
 #[test]
 fn limits_make_resources_scarce() {
     let sim = Sim::new(SimConfig::new());

@@ -16,19 +16,7 @@ use verbs_api::{Context, Cq as CqHandle, CqInitEx, CqModeration, Result, Verb, W
 
 use crate::errno::{check, invalid, misuse};
 use crate::hw::Hw;
-use crate::objects::{Cq, Qp};
-
-/// How an iteration over a CQ stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Iteration {
-    /// None is open.
-    #[default]
-    None,
-    /// It has come to a completion.
-    AtCompletion,
-    /// There was no further completion.
-    AtEnd,
-}
+use crate::objects::{Cq, Iteration, Qp};
 
 /// While it lives no other thread polls the CQ, or looks through it.
 pub(crate) type Rest<'a> = MutexGuard<'a, Iteration>;

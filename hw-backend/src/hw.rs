@@ -14,10 +14,10 @@ use verbs_api::table::{Id, Table};
 use verbs_api::{
     Access, BadHandle, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, Error,
     ErrorKind, Handle, Mr as MrHandle, MrChange, Object, Pd as PdHandle, Qp as QpHandle, Result,
-    Srq as SrqHandle, Verb, Wait,
+    Srq as SrqHandle, Verb, Wait, Xrcd as XrcdHandle,
 };
 
-use crate::cm;
+use crate::cm::objects::Tables as CmTables;
 use crate::errno::{bad_handle, invalid, missing, misuse, no_memory, of_context};
 use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp, Srq, Xrcd};
 use crate::owner::{Kind, Owned};
@@ -34,7 +34,7 @@ pub struct Hw {
     pub(crate) only: Option<Vec<String>>,
     pub(crate) tables: Mutex<Tables>,
     /// Dropped after the queue pairs of its ids.
-    pub(crate) cm: Mutex<cm::Tables>,
+    pub(crate) cm: Mutex<CmTables>,
     pub(crate) acknowledged: Condvar,
     /// Held while an event is read and counted, and while an object that has events is destroyed.
     /// The library's destroy waits until all events that were read are acknowledged, with all other
@@ -127,6 +127,14 @@ impl Hw {
         self.find(|tables| &tables.qps, verb, qp)
     }
 
+    pub(crate) fn srq(&self, verb: Verb, srq: SrqHandle) -> Result<Arc<Srq>> {
+        self.find(|tables| &tables.srqs, verb, srq)
+    }
+
+    pub(crate) fn xrcd(&self, verb: Verb, xrcd: XrcdHandle) -> Result<Arc<Xrcd>> {
+        self.find(|tables| &tables.xrcds, verb, xrcd)
+    }
+
     /// Keeps a new object; `handle` makes the handle of its kind.
     pub(crate) fn insert<H, T>(
         &self,
@@ -198,7 +206,8 @@ impl Hw {
         &self,
         verb: Verb,
         mr: MrHandle,
-        (offset, length): (usize, usize),
+        offset: usize,
+        length: usize,
         copy: impl FnOnce(&Memory),
     ) -> Result<()> {
         let found = self.mr(verb, mr)?;

@@ -68,7 +68,7 @@ impl Hw {
     pub(crate) fn bind_window(&self, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
         let verb = Verb::BindMw;
         let qp = self.qp(verb, qp)?;
-        crate::xrc::check_has_queues(verb, &qp)?;
+        qp.check_has_queues(verb)?;
         let binds = self.binds(verb, qp.context, mw, &bind.info)?;
         let held = binds.hold(verb)?;
         let mut bind = ibv_mw_bind::to_c(bind, held.mr.get());

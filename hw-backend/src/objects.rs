@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use verbs_abi as c;
-use verbs_api::{Context, MwType, QpInit, SrqInit, Transport, Verb, WcFields};
+use verbs_api::{Context, MwType, QpInit, QpType, Result, SrqInit, Transport, Verb, WcFields};
 
-use crate::cm::{Connection, Id};
-use crate::cq_ex::Iteration;
+use crate::cm::objects::{Connection, Id};
+use crate::errno::invalid;
 use crate::owner::Owned;
 
 /// An open device.
@@ -89,6 +89,18 @@ pub(crate) struct Cq {
     pub(crate) _device: Arc<Device>,
 }
 
+/// The state of an iteration over a CQ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Iteration {
+    /// No iteration is open.
+    #[default]
+    None,
+    /// It has reached a completion.
+    AtCompletion,
+    /// There was no further completion.
+    AtEnd,
+}
+
 #[derive(Debug)]
 pub(crate) struct Qp {
     pub(crate) raw: Owned<c::ibv_qp>,
@@ -105,6 +117,16 @@ pub(crate) struct Qp {
     pub(crate) _pd: Option<Arc<Pd>>,
     pub(crate) _xrcd: Option<Arc<Xrcd>>,
     pub(crate) device: Arc<Device>,
+}
+
+impl Qp {
+    /// Refuses work on a queue pair without queues, for which libraries would look all the same.
+    pub(crate) fn check_has_queues(&self, verb: Verb) -> Result<()> {
+        match self.init.qp_type {
+            QpType::XrcRecv => Err(invalid(verb, "qp", "is of XRC_RECV, and has no queues")),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -15,7 +15,6 @@ use crate::hw::Hw;
 use crate::mw::{Binds, HeldBinds};
 use crate::objects::{Ah, Mr, Qp};
 use crate::owner::{Held, Kind, Owned};
-use crate::xrc::check_has_queues;
 
 /// What a send uses, found by its handles.
 pub(crate) struct Found {
@@ -37,7 +36,7 @@ impl Hw {
     pub(crate) fn post_sends(&self, qp: QpHandle, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let verb = Verb::PostSend;
         let qp = self.qp(verb, qp)?;
-        check_has_queues(verb, &qp)?;
+        qp.check_has_queues(verb)?;
         let (found, mut refused) = until_refused(list.iter().map(|wr| self.used_by(verb, &qp, wr)));
         let (uses, gone) = until_refused(found.iter().map(|found| found.hold(verb)));
         refused = gone.or(refused);
@@ -82,7 +81,7 @@ impl Hw {
     pub(crate) fn post_recvs(&self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let verb = Verb::PostRecv;
         let qp = self.qp(verb, qp)?;
-        check_has_queues(verb, &qp)?;
+        qp.check_has_queues(verb)?;
         recv_list(list, |wrs| {
             post(verb, &qp.raw, wrs, 0, |qp, first, bad| {
                 // SAFETY: the QP is live; the list is valid until the call returns (`recv_list`).

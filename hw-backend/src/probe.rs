@@ -8,7 +8,7 @@ use verbs_api::behavior::Declared;
 use verbs_api::profile::Profile;
 use verbs_api::{AtomicCap, Capabilities, Transport};
 
-use crate::cm;
+use crate::cm::objects::is_here;
 use crate::objects::Device;
 
 /// From the device's transport and attributes, and for drivers that are known from what they do.
@@ -42,7 +42,7 @@ pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilit
     if attr.max_mcast_grp == 0 {
         all -= Capabilities::MCAST;
     }
-    if !cm::is_here() {
+    if !is_here() {
         all -= Capabilities::CM;
     }
     if let "rxe" | "siw" = device.driver.as_str() {

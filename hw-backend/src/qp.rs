@@ -13,7 +13,7 @@ use verbs_api::{
     Handle, Object, Pd as PdHandle, Qp as QpHandle, QpInit, QpType, Result, Verb, Wait,
 };
 
-use crate::cm::Id;
+use crate::cm::objects::Id;
 use crate::errno::of_context;
 use crate::hw::Hw;
 use crate::objects::Qp;

@@ -19,10 +19,6 @@ use crate::objects::{Qp, Srq};
 use crate::post::{post, recv_list};
 
 impl Hw {
-    pub(crate) fn srq(&self, verb: Verb, srq: SrqHandle) -> Result<Arc<Srq>> {
-        self.find(|tables| &tables.srqs, verb, srq)
-    }
-
     /// `ibv_create_srq`
     pub(crate) fn make_srq(&self, pd: PdHandle, init: &SrqInit) -> Result<SrqHandle> {
         let verb = Verb::CreateSrq;

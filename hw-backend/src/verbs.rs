@@ -22,11 +22,12 @@ use verbs_api::{
     Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
+use crate::cm::rc::meet;
 use crate::errno::{errno, invalid, misuse, no_memory};
 use crate::objects::{Ah, Channel, Memory, Pd, Qp};
 use crate::qp::create;
 use crate::wait::{duplicate, set_nonblocking};
-use crate::{cm, devices, garble, mcast, probe, region};
+use crate::{devices, garble, mcast, probe, region};
 
 use crate::hw::{Hw, destroy};
 
@@ -232,14 +233,14 @@ impl Verbs for Hw {
     }
 
     fn read_mr(&self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
-        self.own_bytes(Verb::ReadMr, mr, (offset, bytes.len()), |memory| {
+        self.own_bytes(Verb::ReadMr, mr, offset, bytes.len(), |memory| {
             // SAFETY: `own_bytes` checked the range.
             unsafe { memory.read(offset, bytes) }
         })
     }
 
     fn write_mr(&self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
-        self.own_bytes(Verb::WriteMr, mr, (offset, bytes.len()), |memory| {
+        self.own_bytes(Verb::WriteMr, mr, offset, bytes.len(), |memory| {
             // SAFETY: `own_bytes` checked the range.
             unsafe { memory.write(offset, bytes) }
         })
@@ -447,7 +448,7 @@ impl Verbs for Hw {
         let device = &self.qp(Verb::ConnectRc, a)?.device;
         match device.transport {
             // Simulated devices are connected by attributes alike.
-            Transport::Iwarp if !device.simulated => cm::meet(self, a, b, params),
+            Transport::Iwarp if !device.simulated => meet(self, a, b, params),
             _ => connect::by_attributes(self, a, b, params),
         }
     }

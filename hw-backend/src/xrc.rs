@@ -4,7 +4,6 @@ use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
@@ -18,15 +17,10 @@ use verbs_api::{
     Srq as SrqHandle, Verb, Xrcd as XrcdHandle, XrcdInit,
 };
 
-use crate::errno::invalid;
 use crate::hw::{Hw, destroy};
 use crate::objects::{Qp, Xrcd};
 
 impl Hw {
-    pub(crate) fn xrcd(&self, verb: Verb, xrcd: XrcdHandle) -> Result<Arc<Xrcd>> {
-        self.find(|tables| &tables.xrcds, verb, xrcd)
-    }
-
     /// `ibv_open_xrcd`
     pub(crate) fn open_domain(&self, context: Context, init: &XrcdInit<'_>) -> Result<XrcdHandle> {
         let verb = Verb::OpenXrcd;
@@ -144,13 +138,5 @@ impl Hw {
         let ask = |srq| unsafe { inline::get_srq_num(srq, &mut number) };
         found.raw.call(verb, ask)?;
         Ok(number)
-    }
-}
-
-/// Refuses work on a queue pair without queues: libraries look for the queue all the same.
-pub(crate) fn check_has_queues(verb: Verb, qp: &Qp) -> Result<()> {
-    match qp.init.qp_type {
-        QpType::XrcRecv => Err(invalid(verb, "qp", "is of XRC_RECV, and has no queues")),
-        _ => Ok(()),
     }
 }

@@ -32,7 +32,7 @@ macro_rules! private {
     ($at:literal, $version:literal, $register:ident) => {
         private! { $at, $version;
             $register = nothing;
-            ibv_query_gid_type = context::query_gid_type;
+            ibv_query_gid_type = query::query_gid_type;
             __verbs_log = nothing;
             verbs_allow_disassociate_destroy = nothing;
             verbs_init_cq = nothing;
@@ -130,15 +130,15 @@ macro_rules! private {
     };
 }
 
-use crate::absent::{none, nothing, unsupported};
-use crate::caller::jump;
+use crate::base::thread::jump;
 use crate::cm::{
-    address, addrinfo, channel, connect, device, event as cm_event, group, id, qp as cm_qp,
-    resolved, rsocket, sync,
+    address, addrinfo, channel, connect, device as cm_device, event as cm_event, group, id,
+    qp as cm_qp, resolved, rsocket, sync,
 };
-use crate::{
-    absent, ah, batch, buffer, context, control, cq, dm, domain, event, import, qp, region, srq,
-    text,
+use crate::process::control;
+use crate::verbs::absent::{none, nothing, unsupported};
+use crate::verbs::{
+    absent, ah, buffer, cq, device, dm, domain, event, open, qp, query, region, srq, text, wr,
 };
 
 export! {
@@ -154,16 +154,16 @@ export! {
         ibv_copy_qp_attr_from_kern = nothing;
     }
     "IBVERBS_1.1" {
-        ibv_get_device_list = context::get_device_list;
-        ibv_free_device_list = context::free_device_list;
-        ibv_get_device_name = context::get_device_name;
-        ibv_get_device_guid = context::get_device_guid;
-        ibv_open_device = context::open_device;
-        ibv_close_device = context::close_device;
-        ibv_query_device = context::query_device;
-        ibv_query_port = context::query_port;
-        ibv_query_gid = context::query_gid;
-        ibv_query_pkey = context::query_pkey;
+        ibv_get_device_list = device::get_device_list;
+        ibv_free_device_list = device::free_device_list;
+        ibv_get_device_name = device::get_device_name;
+        ibv_get_device_guid = device::get_device_guid;
+        ibv_open_device = open::open_device;
+        ibv_close_device = open::close_device;
+        ibv_query_device = query::query_device;
+        ibv_query_port = query::query_port;
+        ibv_query_gid = query::query_gid;
+        ibv_query_pkey = query::query_pkey;
         ibv_alloc_pd = domain::alloc_pd;
         ibv_dealloc_pd = domain::dealloc_pd;
         ibv_reg_mr = region::reg_mr;
@@ -203,10 +203,10 @@ export! {
         ibv_copy_ah_attr_from_kern = nothing;
     }
     "IBVERBS_1.5" {
-        ibv_get_pkey_index = context::get_pkey_index;
+        ibv_get_pkey_index = query::get_pkey_index;
     }
     "IBVERBS_1.6" {
-        ibv_qp_to_qp_ex = batch::qp_to_qp_ex;
+        ibv_qp_to_qp_ex = wr::qp_to_qp_ex;
     }
     "IBVERBS_1.7" {
         ibv_reg_mr_iova = region::reg_mr_iova;
@@ -215,20 +215,20 @@ export! {
         ibv_reg_mr_iova2 = region::reg_mr_iova2;
     }
     "IBVERBS_1.9" {
-        ibv_get_device_index = context::get_device_index;
+        ibv_get_device_index = device::get_device_index;
     }
     "IBVERBS_1.10" {
-        ibv_import_device = import::import_device;
-        ibv_import_mr = import::import_mr;
-        ibv_import_pd = import::import_pd;
+        ibv_import_device = open::import_device;
+        ibv_import_mr = region::import_mr;
+        ibv_import_pd = domain::import_pd;
         ibv_query_ece = absent::query_ece;
         ibv_set_ece = absent::set_ece;
-        ibv_unimport_mr = import::unimport_mr;
-        ibv_unimport_pd = import::unimport_pd;
+        ibv_unimport_mr = region::unimport_mr;
+        ibv_unimport_pd = domain::unimport_pd;
     }
     "IBVERBS_1.11" {
-        _ibv_query_gid_ex = context::query_gid_ex;
-        _ibv_query_gid_table = context::query_gid_table;
+        _ibv_query_gid_ex = query::query_gid_ex;
+        _ibv_query_gid_table = query::query_gid_table;
     }
     "IBVERBS_1.12" {
         ibv_reg_dmabuf_mr = absent::reg_dmabuf_mr;
@@ -248,15 +248,15 @@ export! {
     }
     "IBVERBS_1.16" {
         ibv_dm_export_dmabuf_fd = absent::dm_export_dmabuf_fd;
-        ibv_query_port_speed = context::query_port_speed;
+        ibv_query_port_speed = query::query_port_speed;
     }
     "IBVERBS_1.17" {
         ibv_alloc_buf = buffer::alloc_buf;
         ibv_free_buf = buffer::free_buf;
-        ibv_reg_buf_mr = buffer::reg_buf_mr;
+        ibv_reg_buf_mr = region::reg_buf_mr;
     }
     "IBVERBS_1.18" {
-        _ibv_query_comp_cntr_caps = context::query_comp_cntr_caps;
+        _ibv_query_comp_cntr_caps = query::query_comp_cntr_caps;
         ibv_create_comp_cntr = absent::create_comp_cntr;
         ibv_destroy_comp_cntr = absent::destroy_comp_cntr;
         ibv_export_buf_dmabuf_fd = buffer::export_buf_dmabuf_fd;
@@ -291,10 +291,10 @@ export! {
         rdma_destroy_srq = cm_qp::destroy_srq;
         rdma_disconnect = connect::disconnect;
         rdma_event_str = cm_event::event_str;
-        rdma_free_devices = device::free_devices;
+        rdma_free_devices = cm_device::free_devices;
         rdma_freeaddrinfo = addrinfo::freeaddrinfo;
         rdma_get_cm_event = cm_event::get_cm_event;
-        rdma_get_devices = device::get_devices;
+        rdma_get_devices = cm_device::get_devices;
         rdma_get_dst_port = address::get_dst_port;
         rdma_get_request = sync::get_request;
         rdma_get_src_port = address::get_src_port;

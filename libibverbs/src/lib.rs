@@ -43,16 +43,19 @@
 //!   meanwhile, such as `ibv_poll_cq` on the same queue, are `EINVAL` where C would wait for ever.
 //!
 //! # Where things are
-//! `at_exit` writes the trace and the diagnosis at the end (`json` for programs), `interrupted` if that is a signal's, with what threads are `stuck` in;
-//! `names` are those of a finding. `output` is where that goes. `verdict` tells `verbsim exec` of it. `report` is for who wants to know of a mistake when it happens. `export` has the names and their versions; the
-//! structures are in `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
-//! (`object`, in an `arena`, for which `pin` says who uses it), calls the `engine`, and returns as C does (`result`). Each kind of object has
-//! a file, and so have `import` and `xrc`. Calls that wait for events are `blocking`. `caller` notes where the program calls, and `place` names that.
+//! Each folder names only those above it in this table, and itself.
 //!
-//! `control` has the functions behind `verbsim.h`, which tests of programs call.
+//! | folder | |
+//! |---|---|
+//! | `base` | memory of objects, words of threads, values of a process, output: no simulator, no objects |
+//! | `engine` | the simulator and its configuration |
+//! | `c` | a call from C: its caller, its object, its result; objects of any kind |
+//! | `verbs` | libibverbs |
+//! | `cm` | librdmacm |
+//! | `process` | loading, forking, ends, the diagnosis; `verbsim.h`; `LD_PRELOAD` |
+//! | `export` | the names of all functions, with their versions |
 //!
-//! `preload` is the library in `LD_PRELOAD`, `loaded` the libraries of the process, `sysfs` the files
-//! of the devices.
+//! The structures are in `verbs_abi`, the settings in `verbs_settings`.
 //!
 //! # Unsafe
 //! The code trusts that a program passes what the manual pages ask for: *C's contract* in the comments. All
@@ -71,47 +74,11 @@
     reason = "entry points of C, which are called by C alone"
 )]
 
-mod absent;
-mod ah;
-mod arena;
-mod at_exit;
-mod batch;
-mod blocking;
-mod buffer;
-mod caller;
+mod base;
+mod c;
 mod cm;
-mod context;
-mod control;
-mod cq;
-mod cq_ex;
-mod dm;
-mod domain;
 mod engine;
-mod event;
 #[cfg(not(test))]
 mod export;
-mod import;
-mod interrupted;
-mod json;
-#[cfg_attr(test, allow(dead_code, reason = "tests do not preload"))]
-mod loaded;
-mod mapped;
-mod mw;
-mod names;
-mod object;
-mod output;
-mod pin;
-mod place;
-mod post;
-#[cfg(not(test))]
-mod preload;
-mod qp;
-mod region;
-mod report;
-mod result;
-mod srq;
-mod stuck;
-mod sysfs;
-mod text;
-mod verdict;
-mod xrc;
+mod process;
+mod verbs;

@@ -1,5 +1,5 @@
-//! Prints what the search of each model takes: the rows of the table in `docs/model-checking.md`, as
-//! far as the checker of this build has them. `models/table` prints the whole.
+//! Prints what the search of each model takes: the rows of the table in `docs/model-checking.md`,
+//! as far as the checker of this build has them. `models/table` prints the whole.
 
 use std::time::{Duration, Instant};
 

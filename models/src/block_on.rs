@@ -12,9 +12,9 @@ use verbs_sim::{Participant, Sim};
 use crate::Harness;
 
 impl Harness {
-    /// Runs a future to its end, in the thread that calls this. Between two polls the thread sleeps until
-    /// its waker is called. If every other thread waits meanwhile, none can call it; then the simulation is
-    /// closed (see [`Sim::participate`]), which wakes those who watch the channel.
+    /// Runs a future to its end, in the calling thread. Between two polls the thread sleeps until
+    /// its waker is called. If every other thread waits too, none can call it; then the simulation
+    /// is closed (see [`Sim::participate`]), which wakes the threads that watch the channel.
     ///
     /// The waker is not loom's: it counts references with std's `Arc`, so that a model that fails
     /// does not end the process.

@@ -11,10 +11,11 @@ use crate::harness::{BODY, Execution, FAILED, START};
 
 /// An execution in which a model failed.
 ///
-/// It prints what failed, the mistake that this points to, and a sequence diagram: a column for each thread
-/// and one for the device, with time going down. `>>` marks the fatal step: the call whose error the thread failed with,
-/// such as the wait that nothing ended; without such an error the last call before the thread took its objects apart.
-/// Where several devices take part, objects have the device's name in front: `sim1.cq#0`.
+/// It prints what failed, the mistake that this points to, and a sequence diagram: a column for
+/// each thread and one for the device, with time going down. `>>` marks the fatal step: the call
+/// whose error the thread failed with, such as the wait that nothing ended; without such an error
+/// the last call before the thread took its objects apart. Where several devices take part, objects
+/// have the device's name in front: `sim1.cq#0`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Counterexample {
@@ -149,8 +150,8 @@ impl Counterexample {
         }
     }
 
-    /// The call that a thread failed with. If none says so, its wait that nothing ended. Without one its last call, but
-    /// for those with which it took its objects apart when it had failed.
+    /// The call that a thread failed with. If no call has that error, the wait that was never
+    /// woken. Otherwise the last call before the thread destroyed its objects.
     fn last_call(&self, thread: &str, failure: &ModelError) -> Option<usize> {
         let lane = self.lane(thread)?;
         let is_own = |row: &Row| row.what == Kind::Call && row.lane == lane;
@@ -180,7 +181,7 @@ impl Counterexample {
         self.lanes.iter().position(|name| name == thread)
     }
 
-    /// Adds what the steps tell of a CQ that was armed too late.
+    /// Adds what the steps show about a CQ that was armed too late.
     fn explain(&mut self) {
         let nodes = self.nodes_of_failures();
         for ((_, failure), node) in self.failures.iter_mut().zip(nodes) {
@@ -210,7 +211,7 @@ impl Counterexample {
         failures.map(node).collect()
     }
 
-    /// Numbers of objects are each device's own: where there are several it is said whose.
+    /// Each device numbers its own objects: if there are several devices, adds their names.
     fn tell_devices_apart(&mut self) {
         let mut nodes = self.rows.iter().filter_map(|row| row.node);
         let Some(first) = nodes.next() else { return };
@@ -317,9 +318,10 @@ fn with_device(text: &str, node: u32) -> String {
         let start = part
             .trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '_')
             .len();
-        match is_object && start < part.len() {
-            true => named += &format!("{}sim{node}.{}", &part[..start], &part[start..]),
-            false => named += part,
+        if is_object && start < part.len() {
+            named += &format!("{}sim{node}.{}", &part[..start], &part[start..])
+        } else {
+            named += part
         }
         if parts.peek().is_some() {
             named.push('#');

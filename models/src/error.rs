@@ -78,13 +78,12 @@ impl ModelError {
         self.diagnosis = self.diagnosis.as_deref().map(words);
     }
 
-    /// The mistake, with what the steps tell of it: whether the CQ was polled after arming.
+    /// The mistake, with a fact from the steps: whether the CQ was polled after arming.
     pub(crate) fn polled_after_arming(&mut self, polled: bool) {
-        let more = match polled {
-            true => {
-                "It was polled after arming, but not until it was empty (CQ-ARM-30, CQ-POLL-02)"
-            }
-            false => "Nobody polled it after arming and before waiting (CQ-ARM-03, CQ-ARM-31)",
+        let more = if polled {
+            "It was polled after arming, but not until it was empty (CQ-ARM-30, CQ-POLL-02)"
+        } else {
+            "It was not polled after arming and before waiting (CQ-ARM-03, CQ-ARM-31)"
         };
         let diagnosis = self.diagnosis.get_or_insert_default();
         *diagnosis = format!("{diagnosis}. {more}");
@@ -148,17 +147,17 @@ fn lost_wakeup(lost: &LostWakeup) -> String {
     };
     let CqReport { cq, unpolled, .. } = *cq;
     let have = match unpolled {
-        1 => format!("a completion is in {cq} that nobody polls"),
-        count => format!("{count} completions are in {cq} that nobody polls"),
+        1 => format!("an unpolled completion is in {cq}"),
+        count => format!("{count} unpolled completions are in {cq}"),
     };
     match cq_state(&lost.cqs) {
         State::Overrun => format!("{cq} has overrun, and makes no events any more (CQ-OVR-02)"),
         State::Holds(ArmState::Next) => {
-            format!("{have}, and it is armed: the arming is for later ones only")
+            format!("{have}, and it is armed: arming applies only to later ones")
         }
         State::Holds(ArmState::Solicited) => format!(
-            "{have}: {cq} is armed for solicited completions, and this is none, or came before the \
-             arming (CQ-ARM-06, CQ-ARM-03)"
+            "{have}: {cq} is armed for solicited completions, but this one is not solicited, or \
+             came before the arming (CQ-ARM-06, CQ-ARM-03)"
         ),
         State::Holds(ArmState::Off) => format!(
             "{have}: its event has been used up, and {cq} was not armed again, or not polled until \
@@ -175,7 +174,7 @@ fn lost_wakeup(lost: &LostWakeup) -> String {
     }
 }
 
-/// How the CQ that matters most stands.
+/// The state of the CQ that matters most.
 enum State {
     Overrun,
     Holds(ArmState),

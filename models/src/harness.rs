@@ -13,7 +13,8 @@ use verbs_sim::{Participant, Sim, SimConfig, Step};
 
 use crate::error::{ModelError, Outcome};
 
-/// What one execution of a model works with: a device with a context, a PD and a channel, and threads.
+/// What one execution of a model works with: a device with a context, a PD and a channel, and
+/// threads.
 ///
 /// Handles are `Copy`: take them out, and move them into the threads.
 #[derive(Clone)]
@@ -87,7 +88,7 @@ impl Harness {
         })))
     }
 
-    /// The simulation: all verbs, and the laboratory.
+    /// The simulation: all verbs, and the test controls.
     pub fn sim(&self) -> &Arc<Sim> {
         &self.0.sim
     }
@@ -114,8 +115,8 @@ impl Harness {
     }
 
     /// A connection of the device with itself: what is sent on it completes in `recv_cq`, for which
-    /// `receives` empty receives are posted, `wr_id` from 0. Its sends complete only if they fail or
-    /// are signaled, in a CQ of their own.
+    /// `receives` empty receives are posted, `wr_id` from 0. Its sends complete only if they fail
+    /// or are signaled, in a CQ of their own.
     pub fn link(&self, recv_cq: Cq, receives: u64) -> Outcome<Link> {
         let send_cq = self.sim().create_cq(self.context(), &CqInit::new(16))?;
         self.link_between(send_cq, recv_cq, receives)
@@ -140,8 +141,8 @@ impl Harness {
 
     /// Starts a thread of the model. Its failure is the model's; all threads are waited for.
     ///
-    /// A wait for an event or an acknowledgement that cannot come returns an error ([`Sim::participate`]),
-    /// so no thread has to be stopped.
+    /// A wait for an event or an acknowledgement that cannot come returns an error
+    /// ([`Sim::participate`]), so no thread has to be stopped.
     pub fn spawn<T, E>(
         &self,
         name: &str,
@@ -233,7 +234,7 @@ impl Harness {
         drop(participant);
     }
 
-    /// This thread takes part again: with what whoever woke it got for it.
+    /// This thread takes part again, with the participant that the waking thread created for it.
     pub(crate) fn resume(&self, participant: Option<Participant>) {
         let participant = participant.unwrap_or_else(|| self.sim().participate());
         let name = self.own_name();
@@ -260,7 +261,8 @@ impl Harness {
 #[cfg(loom)]
 const STACK: usize = 0x8000;
 
-/// A thread of a model: [`Harness::spawn`]. One that nobody joins is waited for at the end.
+/// A thread of a model: [`Harness::spawn`]. The end of the model waits for a thread that is not
+/// joined.
 pub struct Thread<T> {
     name: String,
     harness: Harness,

@@ -1,10 +1,10 @@
 //! Model checking of event loops against a simulated RDMA device.
 //!
 //! A *model* is a small program of two to four threads on the simulator. [`check`] tries its
-//! interleavings: all of them in a build with `--cfg loom`, a sample of them with `--cfg shuttle`, and
-//! one without either, so that models are ordinary tests too. Everything that a program can observe
-//! of the device (a post, a completion, an arming, an event, an acknowledgement, a destroy) is a
-//! point where another thread may come in between.
+//! interleavings: all of them in a build with `--cfg loom`, a sample of them with `--cfg shuttle`,
+//! and one without either, so that models are ordinary tests too. Everything that a program can
+//! observe of the device (a post, a completion, an arming, an event, an acknowledgement, a destroy)
+//! is a point where another thread may come in between.
 //!
 //! ```
 //! use verbs_api::{Arm, ErrorKind, Verbs, Wait, Wc};

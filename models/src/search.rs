@@ -66,8 +66,8 @@ impl Search {
         }
     }
 
-    /// loom: tries only interleavings that preempt a thread that could go on at most this often. A bound of
-    /// 0 or 1 misses common mistakes; 2 and 3 find nearly all. Default: no bound, or what
+    /// loom: tries only interleavings that preempt a thread that could go on at most this often. A
+    /// bound of 0 or 1 misses common mistakes; 2 and 3 find nearly all. Default: no bound, or what
     /// `LOOM_MAX_PREEMPTIONS` says.
     #[must_use]
     pub const fn preemptions(self, bound: u32) -> Self {
@@ -82,8 +82,8 @@ impl Search {
         self.preemptions
     }
 
-    /// loom: gives up the search after this many interleavings; it does not count as passed. Default: a
-    /// million, or less if `LOOM_MAX_PERMUTATIONS` says so.
+    /// loom: gives up the search after this many interleavings; it does not count as passed.
+    /// Default: a million, or less if `LOOM_MAX_PERMUTATIONS` is lower.
     #[must_use]
     pub const fn limit(self, executions: u64) -> Self {
         Self {
@@ -102,8 +102,8 @@ impl Search {
         }
     }
 
-    /// The simulation: how many devices, and how they behave. The harness uses `sim0`; the mode is always
-    /// inline. Default: one device that follows the specification.
+    /// The simulation: how many devices, and how they behave. The harness uses `sim0`; the mode is
+    /// always inline. Default: one device that follows the specification.
     #[must_use]
     pub const fn config(self, config: SimConfig) -> Self {
         Self {
@@ -112,10 +112,11 @@ impl Search {
         }
     }
 
-    /// Searches until the model fails or the search ends. It does not panic, whatever the model does.
+    /// Searches until the model fails or the search ends. It does not panic, whatever the model
+    /// does.
     ///
-    /// The body must do the same each time, apart from the order of threads: no clock, no random numbers,
-    /// no order of a hash table.
+    /// The body must do the same each time, apart from the order of threads: no clock, no random
+    /// numbers, no order of a hash table.
     pub fn run(&self, body: impl Fn(&Harness) -> Outcome + Send + Sync + 'static) -> Report {
         let body = Arc::new(body);
         let first = Run::new(self, None);
@@ -187,7 +188,7 @@ impl Run {
         })
     }
 
-    /// The checker itself stopped: threads wait for each other, or for ever.
+    /// The checker itself stopped: threads wait for each other, or forever.
     fn gave_up(&self, panic: &(dyn std::any::Any + Send)) {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -237,8 +238,8 @@ fn explore(
         .max_permutations
         .map_or(u64::MAX, |limit| limit as u64);
     let limit = search.limit.min(own_limit);
-    // It stops before this one. One more than the limit has run then, so that a search which ends by
-    // itself at the limit is told from one that was cut.
+    // It stops before this one. A search that is cut runs one interleaving above the limit, and one
+    // that ends by itself at the limit does not.
     builder.max_permutations = Some(usize::try_from(limit.saturating_add(2)).unwrap_or(usize::MAX));
     if builder.checkpoint_file.is_none() {
         // It looks at its limits only so often.
@@ -315,7 +316,7 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// What came of a search.
+/// The outcome of a search.
 #[derive(Clone, Debug)]
 #[must_use = "a search that is not looked at proves nothing"]
 #[non_exhaustive]

@@ -29,9 +29,9 @@ fn complaint(model: &Model) -> Option<String> {
     }
 }
 
-/// Every wrong loop is found, with the words that name its mistake and the fatal step; every right one
-/// holds, and the search was complete. Without a checker the wrong ones may pass and are not run.
-/// `MODEL` in the environment chooses those whose id contains it.
+/// Every wrong loop is found, with the words that name its mistake and the fatal step; every right
+/// one holds, and the search was complete. Without a checker the wrong ones may pass and are not
+/// run. `MODEL` in the environment chooses those whose id contains it.
 #[test]
 fn checker_accepts_right_loops_and_finds_what_is_wrong_with_the_others() {
     let only = std::env::var("MODEL").unwrap_or_default();
@@ -43,7 +43,7 @@ fn checker_accepts_right_loops_and_finds_what_is_wrong_with_the_others() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
 }
 
-/// Each matter has a right loop and a wrong one, but for the simulator's own.
+/// Each matter has a right loop and a wrong one, except the simulator's own.
 #[test]
 fn each_group_has_a_right_loop_and_a_wrong_one() {
     let groups: BTreeSet<_> = models().map(Model::group).collect();

@@ -1,7 +1,10 @@
-//! The picture in the README: what the checker says of an event loop that loses a wake-up.
+//! The picture in the README: the checker's output for an event loop that loses a wake-up. This
+//! command draws it again:
 //!
-//! `VERBSIM_BLESS=1 RUSTFLAGS="--cfg loom" cargo test -p verbs-models --test picture --target-dir target/loom` draws it
-//! anew.
+//! ```sh
+//! VERBSIM_BLESS=1 RUSTFLAGS="--cfg loom" cargo test -p verbs-models --test picture \
+//!     --target-dir target/loom
+//! ```
 #![cfg(loom)]
 
 use std::{env, fs};
@@ -31,7 +34,7 @@ fn picture_in_the_readme_is_what_the_checker_says() {
     assert_eq!(
         fs::read_to_string(path).unwrap(),
         drawn,
-        "VERBSIM_BLESS=1 draws it anew"
+        "VERBSIM_BLESS=1 draws it again"
     );
 }
 

@@ -176,7 +176,8 @@ fn receive(harness: &Harness, cq: Cq, mut left: usize) -> Result<(), ModelError>
     Ok(())
 }
 
-/// What a thread does on its way out is not what it failed by: its objects are dropped, in the order of their locals.
+/// What a thread does on its way out is not what it failed by: its objects are dropped, in the
+/// order of their locals.
 #[test]
 fn fatal_step_is_the_wait_and_not_what_the_thread_does_when_it_is_woken() {
     use verbs_api::owned::Context;

@@ -194,7 +194,7 @@ fn drop_in(tree: &Tree) -> Result<Judges> {
         if !compiled.success() {
             return Err(format!("cc {} fails", source.display()).into());
         }
-        // How a client is to be run stands above it.
+        // The options of a client are in a comment at its top.
         let text = fs::read_to_string(&source)?;
         let options = text
             .lines()

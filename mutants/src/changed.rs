@@ -51,7 +51,7 @@ impl Changed {
     }
 }
 
-/// Of the head of a hunk, `-1,2 +3,4 @@`, the lines after the `+`.
+/// The lines after the `+` in the head of a hunk, `-1,2 +3,4 @@`.
 fn new_lines(head: &str) -> Option<Range<usize>> {
     let (new, _) = head.split_once('+')?.1.split_once(' ')?;
     let (start, count) = new.split_once(',').unwrap_or((new, "1"));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::programs::{Check, End, Program, in_parallel};
 
-/// What came of a mutant.
+/// The outcome of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Which program noticed it, and by what.
@@ -44,7 +44,7 @@ pub(crate) fn judge(
                     one(programs, checks, *mutant, &out).map_err(|error| error.to_string())?
                 }
             };
-            say.lock().expect("nobody panics")(*mutant, verdict);
+            say.lock().expect("no thread panics")(*mutant, verdict);
         }
         Ok(())
     };

@@ -1,15 +1,17 @@
-//! Judges the tests by mutants: small changes of the code, one at a time, which tests should notice.
+//! Judges the tests by mutants: small changes of the code, one at a time, which tests should
+//! notice.
 //!
-//! All mutants are woven into one copy of the sources, behind a switch that the environment sets, since a build for each
-//! would take days. Each check (a scenario on a profile, a client, a test) runs once to see which mutants it
-//! reaches; a mutant is judged by those that reach it, until one fails. docs/mutants.md says how to read the result.
+//! All mutants are woven into one copy of the sources, behind a switch that the environment sets,
+//! since a build for each would take days. Each check (a scenario on a profile, a client, a test)
+//! runs once to see which mutants it reaches; a mutant is judged by those that reach it, until one
+//! fails. docs/mutants.md says how to read the result.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `operators`, `mistakes` | where a source can be mutated, and into what |
 //! | `mutant` | a mutant, and what it is known by |
 //! | `weave`, `tree` | a source with its mutants; a copy of the workspace with them, and what does not compile |
-//! | `survey` | a run: which mutants are judged, what came of them, what is wrong about that |
+//! | `survey` | a run: which mutants are judged, their outcome, and the problems |
 //! | `area`, `changed` | which code, and what judges it; which lines of it have changed |
 //! | `programs`, `judge` | running checks; a mutant's verdict |
 //! | `reasons`, `verdicts` | why mutants survive; the verdicts, and their table |
@@ -50,16 +52,16 @@ struct Args {
     /// Only mutants of lines that have changed since this commit
     #[arg(long, value_name = "COMMIT")]
     since: Option<String>,
-    /// Also those that only change texts or the laboratory: they are listed apart
+    /// Also judge mutants that only change texts or test controls: they are listed apart
     #[arg(long)]
     apart: bool,
-    /// So many of them, at random; all otherwise
+    /// Judge COUNT of them, at random [default: all]
     #[arg(long, value_name = "COUNT")]
     sample: Option<usize>,
     /// Decides which the sample has
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Of all of them each Nth, from the Kth on: several runs together judge all
+    /// Judge every Nth of them, starting with the Kth: several runs together judge all
     #[arg(long, value_name = "K/N", value_parser = shard)]
     shard: Option<[usize; 2]>,
     /// Ask all other tests about what the scenarios missed in an earlier run, and what counts
@@ -68,10 +70,10 @@ struct Args {
     /// Keep the verdicts of earlier runs, and judge only what was not noticed
     #[arg(long)]
     again: bool,
-    /// Add survivors without a reason to the files, as holes, and drop the reasons that are none any more
+    /// Add survivors without a reason to the files, as holes, and drop reasons that no longer apply
     #[arg(long)]
     write: bool,
-    /// So many at the same time [default: twice the processors, since some wait]
+    /// Number of mutants at the same time [default: twice the processors, since some wait]
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
     /// Where the copy is built, and the verdicts are

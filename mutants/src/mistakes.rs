@@ -2,7 +2,7 @@
 
 use syn::BinOp;
 
-/// What a function may return in place of its own.
+/// The values that a function may return instead of its own.
 pub(crate) fn values_of(returned: &str) -> Vec<String> {
     const NUMBERS: &[&str] = &[
         "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "isize",

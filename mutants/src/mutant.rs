@@ -91,7 +91,7 @@ pub(crate) fn mutants(sources: &[Source]) -> Vec<Mutant> {
     all
 }
 
-/// So many of the mutants `0..count`, at random, in order.
+/// At most `most` of the mutants `0..count`, at random, in order.
 pub(crate) fn sample(count: usize, most: usize, seed: u64) -> Vec<usize> {
     let mut all: Vec<usize> = (0..count).collect();
     let mut random = Random::new(seed, 0);

@@ -1,7 +1,7 @@
 //! Where a source can be mutated, and into what.
 //!
-//! Mutations are texts: what they put in place of an expression is made from the text of its parts. Some of them do not
-//! compile, which shows when the tree is checked.
+//! Mutations are texts: the replacement of an expression is made from the text of its parts. Some
+//! of them do not compile, which shows when the tree is checked.
 
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ pub(crate) struct Site {
     pub(crate) mutations: Vec<Mutation>,
 }
 
-/// How a mutation is put beside the original.
+/// How a mutation is combined with the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `(if live { mutation } else { original })`
@@ -59,7 +59,7 @@ pub(crate) struct Mutation {
 /// All places of a source.
 ///
 /// # Panics
-/// If it is no Rust.
+/// If it is not Rust.
 pub(crate) fn sites(path: &str, source: &str) -> Vec<Site> {
     let file = syn::parse_file(source).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut finder = Finder {
@@ -79,9 +79,9 @@ struct Finder<'s> {
     sites: Vec<Site>,
     /// The type and the functions around.
     path: Vec<String>,
-    /// Inside so many constants, where a switch cannot be asked.
+    /// Depth of constants, where the switch cannot be read.
     constant: u32,
-    /// Inside so many places that make a text.
+    /// Depth of code that makes a text.
     text: u32,
     returns_unit: bool,
 }
@@ -104,7 +104,7 @@ impl<'s> Finder<'s> {
         }
     }
 
-    /// Other values in place of an expression.
+    /// Other values instead of an expression.
     fn instead<C: Into<String>>(&mut self, of: &impl Spanned, codes: impl IntoIterator<Item = C>) {
         let original = self.text(of);
         let mutation = |code: C| {
@@ -172,8 +172,8 @@ impl<'s> Finder<'s> {
         self.constant -= constant;
     }
 
-    /// The statements of a block. `unit`: what it ends with is a statement too. `alone`: a block that would be empty
-    /// without its only statement is its condition's business.
+    /// The statements of a block. `unit`: what it ends with is a statement too. `alone`: a block
+    /// that would be empty without its only statement is its condition's business.
     fn block(&mut self, block: &Block, unit: bool, alone: bool) {
         let last = block.stmts.len().saturating_sub(1);
         for (at, statement) in block.stmts.iter().enumerate() {
@@ -271,7 +271,7 @@ fn is_statement(expr: &Expr) -> bool {
     }
 }
 
-/// What stands between the `&&`s.
+/// The operands of a chain of `&&`.
 fn conjuncts<'e>(expr: &'e Expr, parts: &mut Vec<&'e Expr>) {
     match expr {
         Expr::Binary(both) if matches!(both.op, BinOp::And(_)) && has_let(expr) => {
@@ -321,7 +321,7 @@ fn is_apart(attributes: &[Attribute], finder: &Finder<'_>) -> bool {
         .any(|attribute| is_apart_text(finder.text(attribute)))
 }
 
-/// As above, by the attribute that a text begins with. The suite runs on no network.
+/// Whether an attribute's text excludes its item. The suite does not run on a network.
 fn is_apart_text(text: &str) -> bool {
     let apart = ["test", "loom", "shuttle", "miri", "planted", "\"network\""];
     let attribute = text.split_once(']').map_or("", |(attribute, _)| attribute);
@@ -437,9 +437,12 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
         let [left, right] = [&expr.left, &expr.right].map(|side| self.text(&**side));
         let is_assignment = assigns(&expr.op);
-        let with = |op: &&str| match is_assignment {
-            true => format!("{left} {op} {right}"),
-            false => format!("({left}) {op} ({right})"),
+        let with = |op: &&str| {
+            if is_assignment {
+                format!("{left} {op} {right}")
+            } else {
+                format!("({left}) {op} ({right})")
+            }
         };
         let mut codes: Vec<String> = others(&expr.op).iter().map(with).collect();
         if matches!(expr.op, BinOp::And(_) | BinOp::Or(_)) {

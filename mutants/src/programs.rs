@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// A program that runs the checks it is told to.
+/// A program that runs selected checks.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) command: Vec<String>,
     pub(crate) dir: PathBuf,
-    /// What stands before the name of each check.
+    /// The text before the name of each check.
     pub(crate) before_each: Option<&'static str>,
-    /// Whether it is told the names of checks at all; else it has one.
+    /// Whether it takes the names of checks; otherwise it has one check.
     pub(crate) takes_names: bool,
 }
 
@@ -42,8 +42,8 @@ pub(crate) enum End {
 }
 
 impl Program {
-    /// Runs checks, which take so long if nothing is wrong, with this variable of the environment. What it prints goes
-    /// to `out`.
+    /// Runs checks, which take `takes` if nothing is wrong, with this variable of the environment.
+    /// Their output goes to `out`.
     pub(crate) fn run(
         &self,
         names: &[&str],
@@ -51,7 +51,7 @@ impl Program {
         takes: Duration,
         out: &Path,
     ) -> Result<End> {
-        // A mutant may ask for all memory, turn round for ever, or wait for ever.
+        // A mutant may allocate all memory, loop forever, or wait forever.
         let (busy, limit) = (
             Duration::from_secs(5) + takes * 5,
             Duration::from_secs(60) + takes * 10,
@@ -91,14 +91,15 @@ impl Program {
             thread::sleep(nap);
             nap = (nap * 5 / 4).min(Duration::from_millis(20));
         };
-        match status.success() {
-            true => Ok(End::Good),
-            false => Ok(End::Bad(what_failed(out, status))),
+        if status.success() {
+            Ok(End::Good)
+        } else {
+            Ok(End::Bad(what_failed(out, status)))
         }
     }
 }
 
-/// What has done nothing for so long waits for what does not come.
+/// A process that has done nothing for this time waits without result.
 const STILL: Duration = Duration::from_secs(6);
 
 /// How much of the processor a process has had.
@@ -109,8 +110,8 @@ fn ticks(process: u32) -> u64 {
     fields.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// Runs each check alone, to see how long it takes and what it reaches. A check that fails without mutants, or takes too
-/// long to be asked often, is left out, and said.
+/// Runs each check alone, to see how long it takes and what it reaches. A check that fails without
+/// mutants, or takes too long to be asked often, is left out, and said.
 pub(crate) fn measure(
     programs: &[Program],
     names: Vec<(usize, String)>,

@@ -1,4 +1,4 @@
-//! A run: which mutants are judged, what came of them, and what is wrong about that.
+//! A run: which mutants are judged, their outcome, and the problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -73,15 +73,16 @@ impl Survey {
         let packages = self.area.packages();
         let left = tree.weave(&self.sources, &self.mutants, &chosen, packages)?;
         let numbers: Vec<u32> = left.into_iter().collect();
-        let (judges, stage) = match args.tests {
-            false => (self.area.judges(&tree)?, Stage::First),
-            true => (self.area.tests(&tree)?, Stage::Tests),
+        let (judges, stage) = if args.tests {
+            (self.area.tests(&tree)?, Stage::Tests)
+        } else {
+            (self.area.judges(&tree)?, Stage::First)
         };
         self.ask(judges, &numbers, stage, args.jobs())
     }
 
-    /// What is wrong about the mutants that have a verdict, and about the reasons. In a whole run a reason may not
-    /// be of a mutant that is noticed.
+    /// What is wrong about the mutants that have a verdict, and about the reasons. In a whole run a
+    /// reason may not be of a mutant that is noticed.
     pub(crate) fn problems(&self, is_whole: bool) -> Vec<String> {
         let unknown = self.unknown().into_iter();
         let unknown = unknown.map(|key| format!("a reason for a mutant that there is not: {key}"));
@@ -92,8 +93,8 @@ impl Survey {
         unknown.chain(of_judged).collect()
     }
 
-    /// Adds the survivors without a reason to the files, and drops the reasons of mutants that there are not or that
-    /// a scenario notices.
+    /// Adds the survivors without a reason to the files, and drops the reasons of mutants that
+    /// there are not or that a scenario notices.
     pub(crate) fn write(&mut self) -> Result<()> {
         for key in self.unknown() {
             self.reasons.remove(&key);

@@ -25,7 +25,7 @@ impl Tree {
     /// The copy of the workspace at `root` that is in `dir`.
     ///
     /// # Errors
-    /// If git does not tell of its files.
+    /// If git does not list its files.
     pub(crate) fn new(root: &Path, dir: &Path) -> Result<Self> {
         Ok(Self {
             root: root.to_owned(),
@@ -40,11 +40,11 @@ impl Tree {
         self.target.join("search").join(name)
     }
 
-    /// Weaves these mutants, by their numbers, and leaves out what does not compile: gives the rest. `packages` are
-    /// arguments of cargo.
+    /// Weaves these mutants, by their numbers, and leaves out what does not compile: gives the
+    /// rest. `packages` are arguments of cargo.
     ///
     /// # Errors
-    /// If something does not compile that is no mutant.
+    /// If code does not compile that is not a mutant.
     pub(crate) fn weave(
         &self,
         sources: &[Source],
@@ -72,7 +72,7 @@ impl Tree {
             .args(["--quiet", "--message-format=json"])
             .current_dir(&self.path)
             .env("CARGO_TARGET_DIR", &self.target)
-            // What a mutant leaves unused is no defect, and soon built is soon judged.
+            // Code that a mutant leaves unused is not a defect, and warnings cost time.
             .env("RUSTFLAGS", "-Awarnings")
             .env("CARGO_PROFILE_SEARCH_OPT_LEVEL", "1")
             .stderr(stderr)
@@ -81,7 +81,8 @@ impl Tree {
         Ok((output.status.success(), text))
     }
 
-    /// All files, the woven ones in place of their sources. What is as it was stays, so that little is built again.
+    /// All files, with the woven ones instead of their sources. Unchanged files are not written, so
+    /// that little is built again.
     fn write(&self, woven: &BTreeMap<String, Woven>) -> Result<()> {
         for file in &self.files {
             let (from, to) = (self.root.join(file), self.path.join(file));
@@ -89,9 +90,10 @@ impl Tree {
                 Some(woven) => woven.text.clone().into_bytes(),
                 None => fs::read(&from)?,
             };
-            let content = match is_manifest_of(file, woven) {
-                true => with_switch(file, &String::from_utf8(content)?).into_bytes(),
-                false => content,
+            let content = if is_manifest_of(file, woven) {
+                with_switch(file, &String::from_utf8(content)?).into_bytes()
+            } else {
+                content
             };
             if fs::read(&to).ok().as_ref() != Some(&content) {
                 fs::create_dir_all(to.parent().expect("it is below the root"))?;
@@ -112,7 +114,7 @@ impl Tree {
     /// The mutants that do not compile, as far as the compiler gets.
     fn check(&self, woven: &BTreeMap<String, Woven>, packages: &str) -> Result<BTreeSet<u32>> {
         let (good, text) = self.cargo(&format!("check {packages}"), Stdio::null())?;
-        // What is said of the code around may follow from the rest, so what is sure goes first.
+        // Errors in the code around may follow from the others, so the certain ones come first.
         let [mut own, mut around, mut near] = [const { BTreeSet::new() }; 3];
         let mut messages = Vec::new();
         for message in text.lines().filter_map(Message::error) {

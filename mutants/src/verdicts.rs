@@ -12,14 +12,14 @@ use crate::judge::Verdict;
 use crate::mutant::{Key, Mutant};
 use crate::reasons::{Class, Reason};
 
-/// Of the first judges, and of all other tests if they were asked.
+/// The verdict of the first judges, and of all other tests if they ran.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub(crate) first: Verdict,
     pub(crate) tests: Option<Verdict>,
 }
 
-/// The verdicts that there are, and a file that has them: a line each, a later one in place of an earlier one.
+/// The verdicts, and their file: one line each; a later line replaces an earlier one.
 #[derive(Debug)]
 pub(crate) struct Verdicts {
     pub(crate) all: BTreeMap<Key, Judged>,
@@ -27,9 +27,9 @@ pub(crate) struct Verdicts {
 }
 
 impl Verdicts {
-    /// Those of the file; with `anew` none.
-    pub(crate) fn open(path: &Path, anew: bool) -> Result<Self> {
-        if anew {
+    /// Those of the file; with `afresh` none.
+    pub(crate) fn open(path: &Path, afresh: bool) -> Result<Self> {
+        if afresh {
             let _ = fs::remove_file(path);
         }
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -156,8 +156,8 @@ impl Counts {
     }
 }
 
-/// A row for each source, one for the code of CQs, one for all. A caught mutant of a place that does not count is not
-/// counted either.
+/// A row for each source, one for the code of CQs, one for all. A caught mutant of a place that
+/// does not count is not counted either.
 pub(crate) fn table(
     verdicts: &Verdicts,
     mutants: &BTreeMap<&Key, &Mutant>,

@@ -52,7 +52,7 @@ pub(crate) fn weave(source: &str, chosen: &[Chosen<'_>]) -> Woven {
             .partition(|index| width(index) == 0);
         let mut ending = closes.remove(&byte).unwrap_or_default();
         ending.retain(|index| width(index) > 0);
-        // Of two that are as wide, the later one is inside.
+        // If two are equally wide, the later one is inside.
         ending.sort_by_key(|index| (width(index), usize::MAX - index));
         for index in ending {
             woven.text += close(chosen[index].0.form);
@@ -75,8 +75,8 @@ pub(crate) fn weave(source: &str, chosen: &[Chosen<'_>]) -> Woven {
 }
 
 impl Woven {
-    /// The mutants that an error of the compiler at these bytes may be about: the one whose code it is in, else those of the
-    /// narrowest site around. And whether it is the one.
+    /// The mutants that an error of the compiler at these bytes may be about: the one whose code it
+    /// is in, else those of the narrowest site around. And whether it is the one.
     pub(crate) fn mutants_at(&self, bytes: Range<usize>) -> Option<(&[u32], bool)> {
         let around =
             |place: &&Place| place.range.start <= bytes.start && bytes.start < place.range.end;
@@ -88,7 +88,8 @@ impl Woven {
         Some((&found.mutants, found.is_own_code))
     }
 
-    /// The mutants nearest to these bytes that leave something out: what the compiler misses there may be missed elsewhere.
+    /// The mutants nearest to these bytes that leave something out: what the compiler misses there
+    /// may be missed elsewhere.
     pub(crate) fn left_out_near(&self, bytes: Range<usize>) -> &[u32] {
         let left_out = self.places.iter().filter(|place| place.leaves_out);
         let distance = |place: &&Place| {

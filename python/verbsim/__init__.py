@@ -4,11 +4,12 @@ A test that runs under ``verbsim exec`` can lose packets, let calls and completi
 what the program did wrong so far. On other devices `is_simulated` is false: `findings` is empty, `mark` does nothing,
 and whatever puts a fault in force raises `OSError` with ``ENOTSUP``.
 
-A device is its name, such as ``"sim0"``, or a pyverbs ``Context``. A queue pair is its number, or a pyverbs ``QP``.
-``None`` stands for every one. An argument of a wrong type raises `TypeError`, and a wrong value `OSError`. Any thread may call any function at any time.
+A device is its name, such as ``"sim0"``, or a pyverbs ``Context``. A queue pair is its number, or a
+pyverbs ``QP``. ``None`` stands for all of them. An argument of a wrong type raises `TypeError`, and a
+wrong value `OSError`. Any thread may call any function at any time.
 
-Faults and findings are those of the calling process. A child after ``fork`` has devices of its own, and none of its
-parent's faults. Devices of other processes cannot be reached.
+Faults and findings are those of the calling process. A child after ``fork`` has devices of its own,
+without its parent's faults. Devices of other processes cannot be reached.
 """
 
 import ctypes
@@ -56,21 +57,21 @@ class Finding:
 
     #: The name of the device.
     device: str
-    #: Such as ``VS-KEY-01``; ``verbsim explain`` knows it.
+    #: The class, such as ``VS-KEY-01``; ``verbsim explain`` describes it.
     cls: str
-    #: ``error``: it is wrong; ``warning``: it may be right.
+    #: ``error``: a definite mistake; ``warning``: the code may be correct.
     level: str
     #: The rule that it breaks.
     rule: str
-    #: What is wrong.
+    #: The mistake, in a sentence.
     sentence: str
-    #: File and line of C, if it is known.
+    #: File and line in C, if known.
     place: Optional[str]
-    #: The calls around the place, from the inside out.
+    #: The callers of the place, from the inside out.
     callers: List[str]
-    #: How often the same was found at the same place.
+    #: How often the same mistake was found at the same place.
     count: int
-    #: What to do.
+    #: The remedy.
     help: str
 
     def __str__(self) -> str:
@@ -79,11 +80,12 @@ class Finding:
 
 
 def findings(since: int = 0) -> List[Finding]:
-    """The mistakes of the program so far, in this process.
+    """Returns the mistakes of the program so far, in this process.
 
-    Those that are new or have changed since the mark ``since``, or all of them if it is 0. They are judged as if the
-    program were stopped here: what it may still do is a warning, and objects that it still has are not mentioned.
-    Suppressed findings are left out. It is empty on devices that are not simulated.
+    With a mark ``since``, only those that are new or have changed since; all of them if it is 0. They
+    are judged as if the program were stopped here: work that it may still do is a warning, and objects
+    that still exist are not reported. Suppressed findings are left out. The list is empty on devices
+    that are not simulated.
     """
     find = _function("verbsim_findings")
     if find is None:
@@ -100,15 +102,15 @@ def findings(since: int = 0) -> List[Finding]:
 
 
 def mark(text: str) -> int:
-    """Writes a line into the trace, once a device is in use. Returns the number of the mark, for `findings`.
+    """Writes a line into the trace, once a device is in use.
 
-    It is 0 on devices that are not simulated.
+    Returns the number of the mark, for `findings`. It is 0 on devices that are not simulated.
     """
     return _call("verbsim_mark", _text("text", text)) if is_simulated() else 0
 
 
 class Fault:
-    """A fault that is in force until it has struck its count, or until it is removed.
+    """A fault that is in force until it has struck `count` times, or is removed.
 
     As a context manager it is removed at the end of the block.
     """
@@ -119,13 +121,13 @@ class Fault:
 
     @property
     def struck(self) -> int:
-        """How often it has struck."""
+        """The number of times it has struck."""
         if self._struck is None:
             return _call("verbsim_struck", ctypes.c_int64(self.number))
         return self._struck
 
     def remove(self) -> int:
-        """Takes it out of force, if it is. Returns how often it has struck."""
+        """Removes the fault, if it is in force. Returns how often it has struck."""
         if self._struck is None:
             self._struck = _call("verbsim_remove", ctypes.c_int64(self.number))
         return self._struck
@@ -137,7 +139,7 @@ class Fault:
         try:
             self.remove()
         except OSError:
-            # In a child after fork the fault is unknown. The exception of the block says more.
+            # In a child after fork the fault is unknown. The exception of the block is more useful.
             if kind is None:
                 raise
 
@@ -146,7 +148,7 @@ class Fault:
 
 
 def inject(rules: str) -> Fault:
-    """Puts the rules of a fault plan in force: TOML, as ``verbsim help faults`` says.
+    """Puts the rules of a fault plan in force. They are TOML: see ``verbsim help faults``.
 
     Times in a rule count from the first use of a device in this process.
     """
@@ -154,9 +156,10 @@ def inject(rules: str) -> Fault:
 
 
 def drop_packets(count: int = 1, *, device: Optional[Device] = None, qp: Optional[QueuePair] = None) -> Fault:
-    """The next ``count`` packets that leave a queue pair are lost: requests, answers and acknowledgements.
+    """Drops the next ``count`` packets that leave a queue pair.
 
-    With a count of 0 they are lost until the fault is removed. So it is with the other functions.
+    These are requests, responses and acknowledgements. With a count of 0 all packets are dropped until
+    the fault is removed. The other functions count in the same way.
     """
     return Fault(_call("verbsim_drop_packets_at", _name(device), _number(qp), _count(count)))
 
@@ -164,9 +167,9 @@ def drop_packets(count: int = 1, *, device: Optional[Device] = None, qp: Optiona
 def delay_packets(
     seconds: float, count: int = 1, *, device: Optional[Device] = None, qp: Optional[QueuePair] = None
 ) -> Fault:
-    """The next ``count`` packets that leave a queue pair arrive this much later, and others overtake them.
+    """Delays the next ``count`` packets that leave a queue pair, so that others overtake them.
 
-    The time is counted in microseconds.
+    The delay is rounded to microseconds.
     """
     if not isinstance(seconds, (int, float)):
         raise TypeError(f"seconds is {seconds!r}: it is a number")
@@ -177,7 +180,7 @@ def delay_packets(
 
 
 def fail_calls(verb: str, error: int, count: int = 1, *, device: Optional[Device] = None) -> Fault:
-    """The next ``count`` calls of a verb on a device fail with this errno value, and have no other effect.
+    """Makes the next ``count`` calls of a verb on a device fail with an errno value and no other effect.
 
     The verb has its name in C, such as ``"ibv_post_send"``.
     """
@@ -188,22 +191,25 @@ def fail_calls(verb: str, error: int, count: int = 1, *, device: Optional[Device
 def fail_completions(
     status: int, count: int = 1, *, device: Optional[Device] = None, qp: Optional[QueuePair] = None
 ) -> Fault:
-    """The next ``count`` successful completions of a queue pair become errors with this status.
+    """Turns the next ``count`` successful completions of a queue pair into errors with this status.
 
-    They have the effects of a real error: the queue pair goes to the error state, and the work behind it is flushed.
-    The status is a number of ``enum ibv_wc_status``, such as ``pyverbs.enums.IBV_WC_RETRY_EXC_ERR``.
+    They have the effects of a real error: the queue pair goes to the error state, and later work is
+    flushed. The status is a number of ``enum ibv_wc_status``, such as ``pyverbs.enums.IBV_WC_RETRY_EXC_ERR``.
     """
     number = ctypes.c_uint32(_within("status", status, 1, 0xFFFFFFFF))
     return Fault(_call("verbsim_fail_completions_at", _name(device), _number(qp), number, _count(count)))
 
 
 def port_down(device: Device, port: int = 1) -> Fault:
-    """A port, from 1, is down (``IBV_EVENT_PORT_ERR``) until the fault is removed (``IBV_EVENT_PORT_ACTIVE``)."""
+    """Takes a port, from 1, down (``IBV_EVENT_PORT_ERR``) until the fault is removed.
+
+    The port then comes up again (``IBV_EVENT_PORT_ACTIVE``).
+    """
     return Fault(_call("verbsim_port_down_at", _name(device), ctypes.c_uint32(_within("port", port, 1, 255))))
 
 
 def kill_device(device: Device) -> None:
-    """A device dies for good.
+    """Kills a device.
 
     Each context of it gets ``IBV_EVENT_DEVICE_FATAL``, and its verbs fail with ``EIO``, except those that free an
     object.
@@ -213,7 +219,8 @@ def kill_device(device: Device) -> None:
 
 def _function(name: str) -> Optional[Any]:
     """A function of the simulator, if it is in this process."""
-    # What is preloaded is in the first; without a preload, what pyverbs has loaded is in the second alone.
+    # A preloaded library is in the first. Without a preload, the library that pyverbs has loaded is
+    # in the second alone.
     for library, mode in ((None, ctypes.DEFAULT_MODE), ("libibverbs.so.1", os.RTLD_NOLOAD | os.RTLD_LAZY)):
         try:
             return ctypes.CDLL(library, mode, use_errno=True)[name]
@@ -278,7 +285,7 @@ def _count(count: int) -> ctypes.c_uint64:
 def _within(name: str, value: int, least: int, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} is {value!r}: it is an integer")
-    # ctypes would leave bits out.
+    # ctypes would truncate the value.
     if not least <= value <= most:
         raise OSError(errno.EINVAL, f"{name} is {value}: allowed are {least} to {most}")
     return value

@@ -93,7 +93,7 @@ class _Judge:
 
 
 def _option(config, name):
-    """The value of a command-line option, or that of the configuration file."""
+    """The value of a command-line option, or else of the configuration file."""
     given = getattr(config.known_args_namespace, name, None)
     return given or config.getini(name)
 
@@ -131,7 +131,7 @@ def _start_again(config):
 
 
 def _program():
-    """The program that was installed with this module, or one on the PATH."""
+    """The program that was installed with this module, or else the one on the PATH."""
     own = Path(sysconfig.get_path("scripts"), "verbsim")
     program = str(own) if own.exists() else shutil.which("verbsim")
     if program is None:

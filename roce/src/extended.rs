@@ -36,14 +36,14 @@ pub enum Transport {
 /// The extended header of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operation {
-    /// None: Sends, Writes but for their first packet, the middle of a Read response.
+    /// None: Sends, Writes except for their first packet, the middle of a Read response.
     #[default]
     None,
     /// The first packet of a Write, and Read requests.
     Reth(Reth),
     /// Requests of atomics.
     AtomicEth(AtomicEth),
-    /// Acknowledgements, and Read responses but for their middle.
+    /// Acknowledgements, and Read responses except for their middle.
     Aeth(Aeth),
     /// Atomic acknowledges: AETH and AtomicAckETH.
     AtomicAck {

@@ -5,10 +5,11 @@ use verbs_api::lab::PacketOpcode;
 use crate::extended::Extended;
 use crate::ip::Ip;
 
-/// One RoCEv2 packet, from the IP header to the payload. Lengths, pad, the checksum of the IPv4 header and the ICRC
-/// follow from it.
+/// One RoCEv2 packet, from the IP header to the payload. Lengths, pad, the checksum of the IPv4
+/// header and the ICRC follow from it.
 ///
-/// Fields that are narrower than their type say so; a value that does not fit is refused when the frame is written.
+/// Fields that are narrower than their type say how wide they are; a value that does not fit is
+/// refused when the frame is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The IP header.
@@ -48,7 +49,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Base transport header, without what follows from the frame: the pad count, and the version, which is 0.
+/// Base transport header, without what follows from the frame: the pad count, and the version,
+/// which is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bth {
     /// Operation. Those without a name cannot be written or read.
@@ -72,7 +74,8 @@ pub struct Bth {
 }
 
 impl Bth {
-    /// A header as hardware sends it, with the default P_Key (0xffff), migrated, and every other flag off.
+    /// A header as hardware sends it, with the default P_Key (0xffff), migrated, and every other
+    /// flag off.
     pub const fn new(opcode: PacketOpcode, dest_qpn: u32, psn: u32) -> Self {
         Self {
             opcode,
@@ -90,8 +93,8 @@ impl Bth {
 
 /// The bits of a packet that mean nothing: reserved ones, and the content of the pad.
 ///
-/// Senders set them to 0, and receivers ignore them. A frame that is read has them as they were found, since the
-/// ICRC covers most of them.
+/// Senders set them to 0, and receivers ignore them. A frame that is read has them as they were
+/// found, since the ICRC covers most of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reserved {
     /// The first flag of IPv4.

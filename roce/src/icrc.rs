@@ -1,19 +1,19 @@
-//! The invariant CRC, and what it tells of an IPv4 identification that nobody knows.
+//! The invariant CRC, and how to compute an unknown IPv4 identification from it.
 
 use crc32fast::Hasher;
 
 use crate::frame::{BTH_LEN, ICRC_LEN};
 use crate::network::{NetworkHeaders, V4_FIRST};
 
-/// The ICRC that a whole IP packet must end with, least significant byte first. The last four bytes of the packet are
-/// the place for it, and do not count.
+/// The ICRC that a whole IP packet must end with, least significant byte first. The last four bytes
+/// of the packet are the place for it, and do not count.
 ///
-/// It is the CRC-32 of Ethernet over 8 bytes of ones and the packet, with ones for what may change on the way:
-/// TOS, TTL and header checksum of IPv4; traffic class, flow label and hop limit of IPv6; the UDP checksum; byte 4 of
-/// BTH.
+/// It is the CRC-32 of Ethernet over 8 bytes of ones and the packet, with ones for what may change
+/// on the way: TOS, TTL and header checksum of IPv4; traffic class, flow label and hop limit of
+/// IPv6; the UDP checksum; byte 4 of BTH.
 ///
-/// `None` if the packet is neither IPv4 without options nor IPv6, or is too short to have a BTH. Nothing else is
-/// checked.
+/// `None` if the packet is neither IPv4 without options nor IPv6, or is too short to have a BTH.
+/// Nothing else is checked.
 pub fn icrc(ip_packet: &[u8]) -> Option<u32> {
     let covered = ip_packet.len().checked_sub(ICRC_LEN)?;
     let packet = &ip_packet[..covered];
@@ -78,12 +78,13 @@ impl Covered<'_> {
         crc.finalize()
     }
 
-    /// The one IPv4 identification for which a packet has the ICRC that it has, if there is one. These headers
-    /// have identification 0, and `difference` is between their ICRC and that of the packet.
+    /// The one IPv4 identification for which a packet has the ICRC that it has, if there is one.
+    /// These headers have identification 0, and `difference` is between their ICRC and that of the
+    /// packet.
     ///
-    /// A CRC is linear: the difference is the remainder of the two bytes that differ, with as many zeros behind them
-    /// as bytes come after them. The register takes a bit by a multiplication by x, so dividing by x once for
-    /// each bit leaves just these two bytes in it.
+    /// A CRC is linear: the difference is the remainder of the two bytes that differ, with as many
+    /// zeros behind them as bytes come after them. The register takes a bit by a multiplication by
+    /// x, so dividing by x once for each bit leaves just these two bytes in it.
     pub(crate) fn identification(&self, difference: u32) -> Option<u16> {
         // No search for most peers that use sockets: these send 0.
         if difference == 0 {
@@ -101,7 +102,8 @@ impl Covered<'_> {
 /// Where the identification is in an IPv4 header.
 const IDENTIFICATION: usize = 4;
 
-/// The polynomial of CRC-32 without x^32. As in the register, the lowest bit is for x^31 and the highest for 1.
+/// The polynomial of CRC-32 without x^32. As in the register, the lowest bit is for x^31 and the
+/// highest for 1.
 const POLYNOMIAL: u32 = 0xedb8_8320;
 const ONE: u32 = 1 << 31;
 
@@ -123,7 +125,8 @@ const INVERSES: [u32; u16::BITS as usize] = {
     inverses
 };
 
-/// A register as it was before it took so many bytes of zeros: a few products instead of a step for each.
+/// A register as it was before `bytes` bytes of zeros: a few products instead of a step for each
+/// byte.
 fn divided(register: u32, bytes: usize) -> u32 {
     let inverses = INVERSES.iter().enumerate();
     inverses

@@ -44,8 +44,8 @@ pub struct Ipv6 {
 }
 
 impl Ipv4 {
-    /// A header with TOS 0, TTL 64, identification 0 and DF: what Linux sends from an unconnected UDP socket
-    /// with `IP_PMTUDISC_DO`.
+    /// A header with TOS 0, TTL 64, identification 0 and DF: what Linux sends from an unconnected
+    /// UDP socket with `IP_PMTUDISC_DO`.
     pub const fn new(source: Ipv4Addr, destination: Ipv4Addr) -> Self {
         Self {
             source,
@@ -72,7 +72,8 @@ impl Ipv6 {
 }
 
 impl Ip {
-    /// The header of [`Ipv4::new`] or [`Ipv6::new`]. `None` if the addresses are of different families.
+    /// The header of [`Ipv4::new`] or [`Ipv6::new`]. `None` if the addresses are of different
+    /// families.
     ///
     /// ```
     /// use std::net::IpAddr;

@@ -4,14 +4,15 @@
 //! IPv4 or IPv6 | UDP | BTH | extended headers | payload | pad | ICRC
 //! ```
 //!
-//! A [`Frame`] is one such packet, typed. It is written as a whole IP packet ([`Frame::write`]) or as what a UDP
-//! socket sends ([`Frame::write_udp`]), and read from either ([`Frame::read`], [`Frame::read_udp`]). What is read is
-//! [`Received`]: parsed, with its ICRC still to be verified. Bits that mean nothing are kept ([`Reserved`]), so
-//! a frame that was read is written back byte for byte.
+//! A [`Frame`] is one such packet, typed. It is written as a whole IP packet ([`Frame::write`]) or
+//! as what a UDP socket sends ([`Frame::write_udp`]), and read from either ([`Frame::read`],
+//! [`Frame::read_udp`]). What is read is [`Received`]: parsed, with its ICRC still to be verified.
+//! Bits that mean nothing are kept ([`Reserved`]), so a frame that was read is written back byte
+//! for byte.
 //!
-//! The crate only turns bytes into frames and back: no socket, no clock, and reading does not allocate. It does not
-//! judge what the transport judges. Whether a PSN is expected, a payload is as long as the path MTU, or an
-//! acknowledgement comes without one, is up to the receiver.
+//! The crate only turns bytes into frames and back: no socket, no clock, and reading does not
+//! allocate. It does not judge what the transport judges. Whether a PSN is expected, a payload is
+//! as long as the path MTU, or an acknowledgement comes without one, is up to the receiver.
 //!
 //! ```
 //! use std::net::Ipv4Addr;
@@ -41,7 +42,8 @@
 //!
 //! The messages that connect queue pairs, in the payload of packets to QP 1, are in module [`mad`].
 //!
-//! Specifications: InfiniBand Architecture, volume 1, chapter 9 (packets, ICRC) and annex A17 (RoCEv2).
+//! Specifications: InfiniBand Architecture, volume 1, chapter 9 (packets, ICRC) and annex A17
+//! (RoCEv2).
 #![forbid(unsafe_code)]
 
 mod extended;
@@ -61,8 +63,8 @@ pub use mad::{CmAttribute, CmMad, CmMessage, IpCm, MadError};
 pub use read::{ReadError, Received};
 pub use write::WriteError;
 
-/// The UDP destination port of RoCEv2. It counts for the ICRC, so the ICRC of a UDP payload is always made for this
-/// port, even if its socket has another one.
+/// The UDP destination port of RoCEv2. It counts for the ICRC, so the ICRC of a UDP payload is
+/// always made for this port, even if its socket has another one.
 pub const PORT: u16 = 4791;
 
 /// The program of the README.

@@ -32,7 +32,8 @@ impl NetworkHeaders {
 }
 
 impl Network {
-    /// The headers of a packet with so many bytes after them. `Err` is the length that the IP header cannot say.
+    /// The headers of a packet with a payload of `udp_payload` bytes. `Err` is a length that the IP
+    /// header cannot hold.
     pub(crate) fn headers(&self, udp_payload: usize) -> Result<NetworkHeaders, usize> {
         let udp_length = udp_payload.saturating_add(UDP_LEN);
         let ip_length = match self.ip {
@@ -83,7 +84,8 @@ impl Network {
         bytes
     }
 
-    /// The headers of an IP packet, and the UDP payload. Bytes behind the end of the packet are ignored.
+    /// The headers of an IP packet, and the UDP payload. Bytes behind the end of the packet are
+    /// ignored.
     pub(crate) fn read(packet: &[u8]) -> Result<(Self, NetworkHeaders, &[u8]), ReadError> {
         let version = packet.first().ok_or(ReadError::TooShort)? >> 4;
         let (ip, ip_flag, headers, datagram) = match version {
@@ -211,7 +213,7 @@ fn v4_checksum(header: &[u8; V4_LEN]) -> u16 {
 const V4_LEN: usize = 20;
 /// The first byte of one: the version and the length in words.
 pub(crate) const V4_FIRST: u8 = 0x45;
-/// Flags DF and "reserved", beside MF and the fragment offset.
+/// The flags DF and "reserved", which are in the same word as MF and the fragment offset.
 const DONT_FRAGMENT: u16 = 1 << 14;
 const RESERVED_FLAG: u16 = 1 << 15;
 /// Bytes of an IPv6 header.

@@ -22,13 +22,14 @@ pub enum ReadError {
     TooLong,
     /// The version is neither 4 nor 6.
     IpVersion(u8),
-    /// An IPv4 header of so many bytes: of more than 20 it has options, which RoCEv2 does not allow.
+    /// The length of an IPv4 header in bytes: with more than 20 it has options, which RoCEv2 does
+    /// not allow.
     IpHeaderLength(u8),
     /// The header checksum of IPv4 is wrong.
     HeaderChecksum {
         /// In the header.
         found: u16,
-        /// Of the header.
+        /// The checksum of the header.
         computed: u16,
     },
     /// A fragment of an IPv4 packet.
@@ -46,8 +47,8 @@ pub enum ReadError {
     },
     /// The version of the transport (TVer) is not 0. Receivers drop such packets.
     TransportVersion(u8),
-    /// A congestion notification packet (opcode 0x81). It has no frame, and a receiver without congestion control
-    /// ignores it. Its ICRC was not checked.
+    /// A congestion notification packet (opcode 0x81). It has no frame, and a receiver without
+    /// congestion control ignores it. Its ICRC was not checked.
     Cnp,
     /// No named opcode has this number.
     UnknownOpcode(u8),
@@ -64,7 +65,7 @@ pub enum ReadError {
     Icrc {
         /// At the end of the packet.
         found: u32,
-        /// Of the packet; if the identification was not known, for identification 0.
+        /// The ICRC of the packet; if the identification was not known, for identification 0.
         computed: u32,
     },
 }
@@ -104,7 +105,7 @@ pub struct Received<'a> {
     covered: Covered<'a>,
     /// The ICRC at the end of the packet.
     found: u32,
-    /// Nobody told the identification of IPv4: the frame has 0.
+    /// The identification of IPv4 is unknown: the frame has 0.
     identification_unknown: bool,
 }
 
@@ -116,9 +117,10 @@ impl<'a> Received<'a> {
 
     /// The frame, if its ICRC is right.
     ///
-    /// What came from a UDP socket over IPv4 gets the one identification for which the ICRC is right. For one
-    /// of 65536 packets with a random error there is such an identification too. So a receiver that knows the
-    /// identifications of its peer, such as 0, compares: that is the full check.
+    /// What came from a UDP socket over IPv4 gets the one identification for which the ICRC is
+    /// right. For one of 65536 packets with a random error there is such an identification too. So
+    /// a receiver that knows the identifications of its peer, such as 0, compares: that is the full
+    /// check.
     ///
     /// # Errors
     /// [`ReadError::Icrc`].
@@ -139,7 +141,8 @@ impl<'a> Received<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Parses a whole IP packet. Bytes behind its end are ignored, since Ethernet pads short packets.
+    /// Parses a whole IP packet. Bytes behind its end are ignored, since Ethernet pads short
+    /// packets.
     ///
     /// # Errors
     /// If it is not a RoCEv2 packet, or one that was cut off ([`ReadError`]).
@@ -148,11 +151,12 @@ impl<'a> Frame<'a> {
         Self::parse(network, headers, body)
     }
 
-    /// Parses what a UDP socket received: from BTH to the ICRC. `ip` and `source_port` are what the socket tells of
-    /// the headers.
+    /// Parses what a UDP socket received: from BTH to the ICRC. `ip` and `source_port` are the
+    /// parts of the headers that the socket reports.
     ///
-    /// No socket tells the identification, so that in `ip` is ignored; [`Received::verify`] finds it. DF counts, and
-    /// the addresses. TOS, TTL and the flow label are for the frame alone, since the ICRC does not cover them.
+    /// No socket tells the identification, so that in `ip` is ignored; [`Received::verify`] finds
+    /// it. DF counts, and the addresses. TOS, TTL and the flow label are for the frame alone, since
+    /// the ICRC does not cover them.
     ///
     /// # Errors
     /// If it is not a RoCEv2 packet ([`ReadError`]).

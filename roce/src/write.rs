@@ -16,7 +16,7 @@ use crate::network::{FLOW_LABEL_BITS, Network, NetworkHeaders};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The opcode has no name, so nobody knows its headers.
+    /// The opcode has no name, so its headers are unknown.
     UnknownOpcode(PacketOpcode),
     /// The frame has other extended headers than its opcode.
     Headers(PacketOpcode),
@@ -31,8 +31,8 @@ pub enum WriteError {
     },
     /// The packet is longer than its IP header can say.
     TooLong {
-        /// What the header would have to say: of IPv4 the bytes of the packet, of IPv6 those after the header. It
-        /// can say 65535.
+        /// What the header would have to say: of IPv4 the bytes of the packet, of IPv6 those after
+        /// the header. It can say 65535.
         length: usize,
     },
 }
@@ -66,8 +66,9 @@ impl Frame<'_> {
 
     /// Appends what a UDP socket sends: from BTH to the ICRC.
     ///
-    /// The ICRC is right if the packet gets the IP header and the source port of this frame. On Linux an
-    /// unconnected socket with `IP_PMTUDISC_DO` sends IPv4 as [`Ipv4::new`](crate::Ipv4::new) has it.
+    /// The ICRC is right if the packet gets the IP header and the source port of this frame. On
+    /// Linux an unconnected socket with `IP_PMTUDISC_DO` sends IPv4 as
+    /// [`Ipv4::new`](crate::Ipv4::new) has it.
     ///
     /// # Errors
     /// Those of [`write`](Self::write).

@@ -85,9 +85,10 @@ pub(crate) const UNRESOLVED: [ErrorKind; 3] = [
     ErrorKind::HostUnreachable,
 ];
 
-/// The way from the port of side A to an address that no device has; `None` on InfiniBand, which does not
-/// resolve addresses. It is of the port's own link if the port has a link-local address: behind a router
-/// every address may be one that somebody has. Otherwise it is one that is kept for documentation.
+/// The way from the port of side A to an address that no device has; `None` on InfiniBand, which
+/// does not resolve addresses. It is of the port's own link if the port has a link-local address:
+/// behind a router every address may be one that somebody has. Otherwise it is one that is kept for
+/// documentation.
 pub(crate) fn way_to_no_device(bench: &Bench<'_>) -> Result<Option<AhAttr>> {
     let (context, port_num) = (bench.ctx_a(), bench.port());
     let port = bench.query_port(context, port_num)?;
@@ -102,12 +103,12 @@ pub(crate) fn way_to_no_device(bench: &Bench<'_>) -> Result<Option<AhAttr>> {
     let of_link = (0..port.gid_tbl_len.min(8)).find(is_of_link);
     let index = of_link.unwrap_or_else(|| bench.place().sgid_index.into());
     let own = bench.query_gid(context, port_num, index)?;
-    let nobody = match own.ipv4() {
+    let unused = match own.ipv4() {
         Some(_) => Ipv4Addr::new(192, 0, 2, 77).to_ipv6_mapped(),
         None if of_link.is_some() => Ipv6Addr::new(0xfe80, 0, 0, 0, 0x0bad, 0, 0, 77),
         None => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0x0bad, 0, 0, 77),
     };
-    let way = AhAttr::global(port_num, index as u8, Gid(nobody.octets()));
+    let way = AhAttr::global(port_num, index as u8, Gid(unused.octets()));
     Ok(Some(way))
 }
 
@@ -136,7 +137,7 @@ fn address_that_no_device_has_is_as_declared(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(with_work_outstanding_cannot_be_destroyed: "AH-04", "UD-16"; needs UD, LAB);
-/// A mistake of the program: the simulator says so, a device may do anything.
+/// A mistake of the program: the simulator reports it, a device may do anything.
 fn with_work_outstanding_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
     let ah = bench.create_ah(a.pd, &bench.route_to(b.context)?)?;

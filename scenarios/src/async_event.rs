@@ -11,7 +11,7 @@ use verbs_api::{
     QpAttrMask, QpModify, QpState, QpType, RcParams, SendWr, WcStatus,
 };
 
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
@@ -36,11 +36,11 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 
 scenario!(event_of_a_cq_names_it: "ASYNC-02", "ASYNC-05");
 fn event_of_a_cq_names_it(bench: &Bench<'_>) -> Result {
-    let overrun = || -> Result<Tight<'_>> {
-        let tight = Tight::new(bench, Queue::Recv, 1)?;
-        let cqe = tight.cqe()?;
-        tight.push_all(0..cqe + 1)?;
-        Ok(tight)
+    let overrun = || -> Result<SmallCq<'_>> {
+        let small = SmallCq::new(bench, Queue::Recv, 1)?;
+        let cqe = small.cqe()?;
+        small.push_all(0..cqe + 1)?;
+        Ok(small)
     };
     // Each is read after both have come.
     let first = overrun()?;
@@ -126,27 +126,27 @@ scenario!(one_of_several_threads_gets_it: "ASYNC-04"; needs THREADS);
 fn one_of_several_threads_gets_it(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-04";
     let context = bench.ctx_b();
-    let tight = || Tight::new(bench, Queue::Recv, 1);
-    let cqs = [tight()?, tight()?, tight()?];
+    let small = || SmallCq::new(bench, Queue::Recv, 1);
+    let cqs = [small()?, small()?, small()?];
     let mut events: Vec<AsyncEvent> = thread::scope(|scope| {
         let threads = cqs
             .each_ref()
             .map(|_| scope.spawn(|| bench.async_event(context)));
-        for tight in &cqs {
-            tight.push_all(0..tight.cqe()? + 1)?;
+        for small in &cqs {
+            small.push_all(0..small.cqe()? + 1)?;
         }
         let join = |thread: thread::ScopedJoinHandle<'_, Result<AsyncEvent>>| {
             thread.join().unwrap_or_else(|panic| resume_unwind(panic))
         };
         threads.into_iter().map(join).collect::<Result<_>>()
     })?;
-    // Those that no thread waited for: a device may also tell of the queue pairs.
+    // Events that no thread waited for: a device may also report the queue pairs.
     events.extend(bench.async_events(context)?);
-    for tight in &cqs {
+    for small in &cqs {
         let of_it = events
             .iter()
-            .filter(|event| event.element == Element::Cq(tight.cq));
-        check_eq!(RULE, of_it.count(), 1, format!("events of {}", tight.cq));
+            .filter(|event| event.element == Element::Cq(small.cq));
+        check_eq!(RULE, of_it.count(), 1, format!("events of {}", small.cq));
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ use crate::known::unless_known;
 ///   [`waits_until`](Self::waits_until);
 /// - *nothing happens*: [`no_event`](Self::no_event), [`no_completion`](Self::no_completion),
 ///   [`no_async_event`](Self::no_async_event),
-///   [`no_completion_meanwhile`](Self::no_completion_meanwhile). Exact in a laboratory, a bounded
+///   [`no_completion_meanwhile`](Self::no_completion_meanwhile). Exact on a simulator, a bounded
 ///   wait elsewhere;
 /// - *set up*: [`rc_pair`](Self::rc_pair), [`pair`](Self::pair), [`end`](Self::end);
 /// - *queue pairs*: [`modify`](Self::modify), [`to_err`](Self::to_err), [`state`](Self::state).
@@ -44,7 +44,7 @@ pub struct Bench<'v> {
     negative: AtomicU8,
 }
 
-/// How long the bench waits where there is no laboratory that knows when all is quiet.
+/// How long the bench waits on a device that cannot report when all is quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// For something that has to come. Default: 10 s.
@@ -155,8 +155,9 @@ impl<'v> Bench<'v> {
         })
     }
 
-    /// The ways from the port of side A to that of side B: one from each of the first GIDs of A that
-    /// have a network behind them. Tries them with address handles of `pd`, which is of side A.
+    /// The ways from the port of side A to that of side B: one from each of the first GIDs of A
+    /// that have a network behind them. Tries them with address handles of `pd`, which is of side
+    /// A.
     pub fn ways(&self, pd: Pd) -> Result<Vec<AhAttr>> {
         let port_num = self.port();
         let dlid = self.query_port(self.b, port_num)?.lid;
@@ -213,7 +214,7 @@ impl<'v> Bench<'v> {
         Ok(self.verbs.behavior(self.a)?)
     }
 
-    /// The laboratory.
+    /// The test controls.
     ///
     /// # Panics
     /// If the scenario does not declare that it needs `LAB`.
@@ -230,7 +231,7 @@ impl<'v> Bench<'v> {
         }
     }
 
-    /// The packets since the last call, or since the laboratory began to tap.
+    /// The packets since the last call, or since the tap was set.
     pub fn packets(&self) -> Vec<PacketView> {
         let tapped = self.lab().tapped();
         tapped.into_iter().map(|tapped| tapped.packet).collect()
@@ -256,11 +257,11 @@ impl<'v> Bench<'v> {
     /// The next `n` completions of a CQ, oldest first, of whatever status.
     pub fn poll(&self, cq: Cq, n: usize) -> Result<Vec<Wc>> {
         let mut got = Vec::new();
-        let mut patience = self.patience(EMPTY_POLLS);
+        let mut deadline = self.deadline(EMPTY_POLLS);
         while got.len() < n {
             if poll_once(self.verbs, cq, n - got.len(), &mut got)? > 0 {
-                patience = self.patience(EMPTY_POLLS);
-            } else if !patience.once_more()? {
+                deadline = self.deadline(EMPTY_POLLS);
+            } else if !deadline.once_more()? {
                 let expected = format!("{n} completions on {cq}");
                 let seen = format!("completions: {}", list(&got));
                 return Err(Failure::hang(expected, seen));
@@ -300,8 +301,8 @@ impl<'v> Bench<'v> {
         Ok(got)
     }
 
-    /// All completions of a CQ, present or still to come: in a laboratory until all is quiet, elsewhere
-    /// until none has come for [`Bounds::negative`].
+    /// All completions of a CQ, present or still to come: on a simulator until all is quiet,
+    /// elsewhere until none has come for [`Bounds::negative`].
     pub fn poll_all(&self, cq: Cq) -> Result<Vec<Wc>> {
         self.settle()?;
         let mut got = self.drain(cq)?;
@@ -347,8 +348,8 @@ impl<'v> Bench<'v> {
         Ok(())
     }
 
-    /// Takes and acknowledges all events of a channel, present or still to come: in a laboratory until all
-    /// is quiet, elsewhere until none has come for [`Bounds::negative`].
+    /// Takes and acknowledges all events of a channel, present or still to come: on a simulator
+    /// until all is quiet, elsewhere until none has come for [`Bounds::negative`].
     pub fn cq_events(&self, channel: CompChannel) -> Result<Vec<CqEvent>> {
         let wait = self.quiet()?;
         let mut got = Vec::new();
@@ -392,22 +393,22 @@ impl<'v> Bench<'v> {
         }
     }
 
-    /// Tries `attempt` until it gives something: in a laboratory until all is quiet, elsewhere for at most
-    /// [`Bounds::positive`]. `what` says what is waited for.
+    /// Calls `attempt` until it returns a value: on a simulator until all is quiet, elsewhere for
+    /// at most [`Bounds::positive`]. `what` names the thing to wait for.
     pub fn until<T>(&self, what: &str, attempt: impl Fn() -> Result<Option<T>>) -> Result<T> {
-        let mut patience = self.patience(0);
+        let mut deadline = self.deadline(0);
         loop {
             if let Some(value) = attempt()? {
                 return Ok(value);
             }
-            if !patience.once_more()? {
+            if !deadline.once_more()? {
                 return Err(Failure::hang(what, "it did not happen"));
             }
         }
     }
 
-    /// Makes a call that has to wait, in a thread of its own, and lets `release` end the wait. Returns what
-    /// the call gives. The call must not return before `release`.
+    /// Makes a call that has to wait, in a thread of its own, and lets `release` end the wait.
+    /// Returns what the call gives. The call must not return before `release`.
     pub fn waits_until<T: Send>(
         &self,
         rule: impl Into<Claim>,
@@ -432,14 +433,14 @@ impl<'v> Bench<'v> {
             let woken = Instant::now();
             let value = call.join().unwrap_or_else(|panic| resume_unwind(panic));
             released?;
-            // A call that nobody wakes finds out for itself when its time is over.
+            // A call that is not woken returns only when its time is over.
             let soon = woken.elapsed() < self.bounds.positive / 2;
             check!(rule, soon, "the call is woken", "its time was over");
             Ok(value)
         })
     }
 
-    /// In a laboratory, lets everything happen that is under way; elsewhere nothing.
+    /// On a simulator, completes all pending activity; elsewhere does nothing.
     pub fn settle(&self) -> Result {
         match self.verbs.lab() {
             Some(lab) => Ok(lab.settle()?),
@@ -447,8 +448,8 @@ impl<'v> Bench<'v> {
         }
     }
 
-    /// How long a verb may wait for something that has to come: for ever in virtual time, where
-    /// the backend reports a stall, else [`Bounds::positive`].
+    /// How long a verb may wait for an expected event: forever in virtual time, where the backend
+    /// reports a stall, else [`Bounds::positive`].
     pub fn wait(&self) -> Wait {
         if self.stepped() {
             Wait::Forever
@@ -507,19 +508,19 @@ impl<'v> Bench<'v> {
         let Some(lab) = self.verbs.lab() else {
             return self.no_completion(cq, rule);
         };
-        lab.advance(MEANWHILE)?;
+        lab.advance(QUIET)?;
         self.negative.fetch_max(EXACT, Ordering::Relaxed);
         let mut got = Vec::new();
         let none = poll_once(self.verbs, cq, 16, &mut got)? == 0;
-        let expected = format!("no completion on {cq} within {MEANWHILE:?}");
+        let expected = format!("no completion on {cq} within {QUIET:?}");
         check!(rule, none, expected, "{}", list(&got));
         Ok(())
     }
 
     // Choices, arming, queue pairs
 
-    /// Checks that the device answers as it declares. `seen` is what it did; if it declares nothing, any
-    /// answer passes.
+    /// Checks that the device answers as it declares. `seen` is what it did; if it declares
+    /// nothing, any answer passes.
     pub fn as_declared<T: KnobValue>(
         &self,
         rule: impl Into<Claim>,
@@ -533,8 +534,8 @@ impl<'v> Bench<'v> {
         Ok(())
     }
 
-    /// Checks that an unreliable message that is too long for the receive has the declared outcome: it is
-    /// dropped, or the receive fails.
+    /// Checks that an unreliable message that is too long for the receive has the declared outcome:
+    /// it is dropped, or the receive fails.
     pub fn short_message(&self, recv_cq: Cq, rule: impl Into<Claim>) -> Result<ShortDatagram> {
         let rule = rule.into();
         let got = self.poll_all(recv_cq)?;
@@ -574,7 +575,8 @@ impl<'v> Bench<'v> {
         Ok(self.verbs.query_qp(qp, QpAttrMask::STATE)?.attr.qp_state)
     }
 
-    /// Panics unless the scenario declares that it needs this: otherwise it would run on devices that lack it.
+    /// Panics unless the scenario declares that it needs this: otherwise it would run on devices
+    /// that lack it.
     pub(crate) fn require(&self, what: Capabilities) {
         assert!(
             self.needs.contains(what),
@@ -599,8 +601,8 @@ impl<'v> Bench<'v> {
         Ok(wait)
     }
 
-    fn patience(&self, free_tries: u32) -> Patience<'_> {
-        Patience {
+    fn deadline(&self, free_tries: u32) -> Deadline<'_> {
+        Deadline {
             lab: self.verbs.lab(),
             stepped: self.stepped(),
             free_tries,
@@ -618,14 +620,14 @@ impl<'v> Deref for Bench<'v> {
 }
 
 /// Decides whether it makes sense to look once more.
-struct Patience<'v> {
+struct Deadline<'v> {
     lab: Option<&'v dyn Lab>,
     stepped: bool,
     free_tries: u32,
     deadline: Instant,
 }
 
-impl Patience<'_> {
+impl Deadline<'_> {
     fn once_more(&mut self) -> Result<bool> {
         if self.stepped && self.free_tries > 0 {
             self.free_tries -= 1;
@@ -683,12 +685,12 @@ pub(crate) fn yield_to_others() {
     }
 }
 
-/// In virtual time a poll of an empty CQ is one step of the simulation. This many steps are tried before
-/// everything may happen, so that an endless retry elsewhere does not get in the way.
+/// In virtual time a poll of an empty CQ is one step of the simulation. This many steps are tried
+/// before everything may happen, so that an endless retry elsewhere does not get in the way.
 const EMPTY_POLLS: u32 = 1000;
 
-/// A while, in a laboratory: much longer than the waits that a scenario lets work through.
-const MEANWHILE: Duration = Duration::from_millis(50);
+/// Virtual time in which nothing may happen: much longer than the waits of a scenario.
+const QUIET: Duration = Duration::from_millis(50);
 
 /// Within this time a simulated device does what it does, if it does not wait.
 const IN_MEMORY: Duration = Duration::from_millis(2);

@@ -29,7 +29,7 @@ impl Claim {
         Self([Some(main), Some(other)])
     }
 
-    /// The same main rule, with this one beside it.
+    /// The same main rule, along with this one.
     #[must_use]
     pub const fn with(self, other: &'static str) -> Self {
         Self([self.0[0], Some(other)])

@@ -3,7 +3,7 @@
 use verbs_api::lab::Limit;
 use verbs_api::{Arm, Capabilities, Cq, CqInit, Error, ErrorKind, Wait, WcOpcode};
 
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, value_in_case};
 use crate::{Bench, OfRule, PairOptions, Result, Scenario, expect_err, wr_ids};
 
@@ -64,11 +64,11 @@ scenario!(every_entry_can_be_used: "CQ-CREATE-02");
 fn every_entry_can_be_used(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         for asked in [1, 2, 3, 8, 9, 31] {
-            let tight = Tight::new(bench, queue, asked)?;
-            let cqe = tight.cqe()?;
-            tight.fill(0..cqe)?;
-            bench.no_async_event(tight.end.context, "CQ-CREATE-02")?;
-            let got = bench.successes(tight.cq, cqe as usize);
+            let small = SmallCq::new(bench, queue, asked)?;
+            let cqe = small.cqe()?;
+            small.fill(0..cqe)?;
+            bench.no_async_event(small.end.context, "CQ-CREATE-02")?;
+            let got = bench.successes(small.cq, cqe as usize);
             let got = wr_ids(&got.rule("CQ-CREATE-02")?);
             check_eq!("CQ-CREATE-02", got, (0..cqe).collect::<Vec<_>>());
         }
@@ -132,10 +132,10 @@ fn context_value_comes_with_every_event(bench: &Bench<'_>) -> Result {
         let init = CqInit::new(8).channel(channel).context(value);
         let cq = bench.create_cq(bench.ctx_b(), &init)?;
         check_eq!("CQ-CREATE-06", bench.query_cq(cq)?.cq_context, value);
-        let tight = Tight::on(bench, Queue::Recv, cq)?;
+        let small = SmallCq::on(bench, Queue::Recv, cq)?;
         for wr_id in 0..3 {
             bench.arm(cq, Arm::NEXT)?;
-            tight.push(wr_id)?;
+            small.push(wr_id)?;
             let event = bench.event_and_ack(channel).rule("CQ-CREATE-06")?;
             check_eq!("CQ-CREATE-06", event.cq, cq);
             check_eq!("CQ-CREATE-06", event.cq_context, value);
@@ -161,9 +161,9 @@ fn vector_is_one_of_the_device(bench: &Bench<'_>) -> Result {
             .rule("CQ-CREATE-07")?;
         let seen = bench.query_cq(cq)?.comp_vector;
         check_eq!("CQ-CREATE-07", seen, vector as u32, "the vector");
-        let tight = Tight::on(bench, Queue::Recv, cq)?;
+        let small = SmallCq::on(bench, Queue::Recv, cq)?;
         bench.arm(cq, Arm::NEXT)?;
-        tight.push(0)?;
+        small.push(0)?;
         bench.expect_event(channel, cq, "CQ-CREATE-07")?;
     }
     Ok(())
@@ -241,8 +241,8 @@ fn many_qps_share_a_cq(bench: &Bench<'_>) -> Result {
 scenario!(completions_of_all_qps_must_fit: "CQ-CREATE-09");
 fn completions_of_all_qps_must_fit(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
-        let first = Tight::new(bench, queue, 4)?;
-        let second = Tight::on(bench, queue, first.cq)?;
+        let first = SmallCq::new(bench, queue, 4)?;
+        let second = SmallCq::on(bench, queue, first.cq)?;
         let count = first.too_many()?;
         let half = first.cqe()? / 2;
         first.fill(0..half)?;
@@ -350,7 +350,7 @@ fn failure_leaks_nothing(bench: &Bench<'_>) -> Result {
         lab.set_limit(context, limit, None)?;
     }
     check_eq!("CQ-CREATE-13", lab.live(context)?, before, "what lives");
-    // Were entries of the failed ones still counted, so many would not fit.
+    // If entries of the failed ones were still counted, these would not fit.
     lab.set_limit(context, Limit::CqEntries, Some(8))?;
     let cq = bench.create_cq(context, &CqInit::new(1).channel(channel));
     bench.destroy_cq(cq.rule("CQ-CREATE-13")?, Wait::Poll)?;
@@ -358,7 +358,7 @@ fn failure_leaks_nothing(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(limit_of_entries_is_of_all_cqs_together: "CQ-CREATE-13", "CQ-RESIZE-15"; needs LAB);
-/// What a resize or a destruction gives back others can have.
+/// Entries that a resize or a destruction releases are available to others.
 fn limit_of_entries_is_of_all_cqs_together(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-13";
     let (lab, context) = (bench.lab(), bench.ctx_a());
@@ -404,7 +404,7 @@ fn limit_of_entries_is_of_all_cqs_together(bench: &Bench<'_>) -> Result {
             bench.destroy_cq(third, Wait::Poll)?;
         }
         bench.destroy_cq(second, Wait::Poll)?;
-        // All is given back.
+        // All entries are released.
         lab.set_limit(context, Limit::CqEntries, Some(most))?;
         create(15).rule(RESIZE)?;
     }

@@ -7,7 +7,7 @@ use verbs_api::{
 };
 
 use crate::bench::yield_to_others;
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Claim, End, Failure, OfRule, Pair, PairOptions, Result, Scenario};
 use crate::{expect_err, expect_err_among};
@@ -147,27 +147,29 @@ scenario!(last_acknowledgement_wakes_whatever_it_is_of:
 /// Those before it leave the waiting thread where it is.
 fn last_acknowledgement_wakes_whatever_it_is_of(bench: &Bench<'_>) -> Result {
     for async_last in [false, true] {
-        let tight = Tight::new(bench, Queue::Send, 3)?;
-        let (end, cq) = (tight.end, tight.cq);
+        let small = SmallCq::new(bench, Queue::Send, 3)?;
+        let (end, cq) = (small.end, small.cq);
         for wr_id in 0..2 {
             bench.arm(cq, Arm::NEXT)?;
-            tight.push(wr_id)?;
-            bench.take_event(tight.channel)?;
+            small.push(wr_id)?;
+            bench.take_event(small.channel)?;
         }
-        tight.push_all(2..2 + tight.too_many()?)?;
+        small.push_all(2..2 + small.too_many()?)?;
         let error = cq_error(bench, &end)?;
         bench.destroy_qp(end.qp, bench.wait())?;
-        let order = match async_last {
-            true => [false, false, true],
-            false => [true, false, false],
+        let order = if async_last {
+            [false, false, true]
+        } else {
+            [true, false, false]
         };
         let destroy = || bench.destroy_cq(cq, bench.wait());
         let acknowledge = || {
             for is_async in order {
                 yield_to_others();
-                match is_async {
-                    true => bench.ack_async_event(end.context, &error)?,
-                    false => bench.ack_cq_events(cq, 1)?,
+                if is_async {
+                    bench.ack_async_event(end.context, &error)?
+                } else {
+                    bench.ack_cq_events(cq, 1)?
                 }
             }
             Ok(())
@@ -182,18 +184,19 @@ scenario!(waits_for_events_of_both_kinds: "CQ-DESTROY-03"; hazards MAY_HANG);
 fn waits_for_events_of_both_kinds(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-DESTROY-03";
     for async_first in [false, true] {
-        let tight = Tight::new(bench, Queue::Send, 1)?;
-        let (end, cq) = (tight.end, tight.cq);
+        let small = SmallCq::new(bench, Queue::Send, 1)?;
+        let (end, cq) = (small.end, small.cq);
         bench.arm(cq, Arm::NEXT)?;
-        tight.push_all(0..tight.too_many()?)?;
-        bench.take_event(tight.channel)?;
+        small.push_all(0..small.too_many()?)?;
+        bench.take_event(small.channel)?;
         let error = cq_error(bench, &end)?;
         bench.destroy_qp(end.qp, bench.wait())?;
         for is_async in [async_first, !async_first] {
             would_block(bench, cq, RULE)?;
-            match is_async {
-                true => bench.ack_async_event(end.context, &error)?,
-                false => bench.ack_cq_events(cq, 1)?,
+            if is_async {
+                bench.ack_async_event(end.context, &error)?
+            } else {
+                bench.ack_cq_events(cq, 1)?
             }
         }
         bench.destroy_cq(cq, Wait::Poll).rule(RULE)?;
@@ -302,7 +305,7 @@ fn completions_of_a_qp_that_goes(bench: &Bench<'_>, go: impl Fn(&End<'_>) -> Res
     Ok(())
 }
 
-/// With so many completions of each, the first of which are polled before.
+/// With `count` completions of each, the first of which are polled before.
 fn so_many_stay_or_go(bench: &Bench<'_>, count: u64, go: impl Fn(&End<'_>) -> Result) -> Result {
     let options = PairOptions::default();
     let stays = bench.pair(options)?;
@@ -341,7 +344,8 @@ fn so_many_stay_or_go(bench: &Bench<'_>, count: u64, go: impl Fn(&End<'_>) -> Re
     bench.no_event(stays.b.channel, "CQ-DESTROY-08")
 }
 
-/// Passes a solicited message from A to B. The completion of its receive is then there, and not polled.
+/// Passes a solicited message from A to B. The completion of its receive is then there, and not
+/// polled.
 fn pass(bench: &Bench<'_>, pair: &Pair<'_>, wr_id: u64) -> Result {
     let (a, b) = (pair.a, pair.b);
     bench.arm(b.recv_cq, Arm::NEXT)?;

@@ -6,7 +6,7 @@ use verbs_api::behavior::Overrun;
 use verbs_api::lab::{Fault, Lab, PacketFilter};
 use verbs_api::{Arm, Capabilities, CqModeration, ErrorKind, Handle, QpCap, RcParams, Wait, Wc};
 
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
@@ -103,9 +103,10 @@ impl<'b> Moderated<'b> {
 
     fn comes(&self, solicited: bool) -> Result {
         self.b.recv(1, 8)?;
-        match solicited {
-            true => self.pair.a.send_solicited(1, 8)?,
-            false => self.pair.a.send(1, 8)?,
+        if solicited {
+            self.pair.a.send_solicited(1, 8)?
+        } else {
+            self.pair.a.send(1, 8)?
         }
         self.bench.successes(self.b.recv_cq, 1).map(drop)
     }
@@ -223,7 +224,7 @@ fn period_begins_with_the_first_completion_asked_for(bench: &Bench<'_>) -> Resul
 
 scenario!(count_and_period_end_each_other:
     "CQ-MOD-01", "CQ-MOD-02"; needs CQ_MODERATION, LAB);
-/// Whichever is first makes the one event; the next request begins anew with both.
+/// Whichever limit is reached first makes the one event; the next request starts again with both.
 fn count_and_period_end_each_other(bench: &Bench<'_>) -> Result {
     let cq = Moderated::new(bench)?;
     cq.set(3, LONG)?;
@@ -253,7 +254,8 @@ fn count_and_period_end_each_other(bench: &Bench<'_>) -> Result {
 
 scenario!(period_and_time_out_of_a_queue_pair_run_beside_each_other:
     "CQ-MOD-02", "TMR-17"; needs CQ_MODERATION, LAB);
-/// A request of the same device is lost while an event is put off. One is over long before the other.
+/// A request of the same device is lost while an event is put off. One is over long before the
+/// other.
 fn period_and_time_out_of_a_queue_pair_run_beside_each_other(bench: &Bench<'_>) -> Result {
     for (timeout, period) in [(8, LONG), (14, 1000)] {
         let cq = Moderated::with(
@@ -372,9 +374,10 @@ fn new_period_holds_for_an_event_that_is_put_off(bench: &Bench<'_>) -> Result {
         cq.until(first + micros(GONE))?;
         cq.silent(CHANGE)?;
         cq.set(9, period)?;
-        let result = match period <= GONE {
-            true => cq.fires(CHANGE),
-            false => cq.fires_at(first + micros(period), CHANGE),
+        let result = if period <= GONE {
+            cq.fires(CHANGE)
+        } else {
+            cq.fires_at(first + micros(period), CHANGE)
         };
         in_case(&format!("{period} us"), result)?;
         cq.is_unarmed(CHANGE)?;
@@ -416,9 +419,10 @@ fn numbers_make_no_event_by_themselves(bench: &Bench<'_>) -> Result {
         cq.arrives()?;
         cq.silent(CHANGE)?;
         cq.arrives()?;
-        match armed {
-            true => cq.fires(CHANGE)?,
-            false => cq.silent(CHANGE)?,
+        if armed {
+            cq.fires(CHANGE)?
+        } else {
+            cq.silent(CHANGE)?
         }
     }
     Ok(())
@@ -444,23 +448,23 @@ fn event_that_is_put_off_goes_with_an_overrun(bench: &Bench<'_>) -> Result {
         return Ok(());
     }
     for queue in Queue::BOTH {
-        let tight = Tight::new(bench, queue, 3)?;
+        let small = SmallCq::new(bench, queue, 3)?;
         let on = CqModeration {
             cq_count: u16::MAX,
             cq_period: u16::MAX,
         };
-        bench.modify_cq(tight.cq, &on)?;
-        bench.arm(tight.cq, Arm::NEXT)?;
-        tight.overrun(GOES)?;
+        bench.modify_cq(small.cq, &on)?;
+        bench.arm(small.cq, Arm::NEXT)?;
+        small.overrun(GOES)?;
         let mut at_once = 0;
-        while let Ok(event) = bench.get_cq_event(tight.channel, Wait::Poll) {
+        while let Ok(event) = bench.get_cq_event(small.channel, Wait::Poll) {
             bench.ack_cq_events(event.cq, 1)?;
             at_once += 1;
         }
         let spurious = u32::from(behavior.spurious_events == Some(true));
         check_eq!(GOES, at_once, spurious, "the events of a lost completion");
         bench.lab().advance(2 * micros(u16::MAX))?;
-        let late = bench.get_cq_event(tight.channel, Wait::Poll).map(drop);
+        let late = bench.get_cq_event(small.channel, Wait::Poll).map(drop);
         expect_err(late, ErrorKind::WouldBlock, GOES)?;
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::thread;
 use verbs_api::behavior::{Overrun, PollAfterOverrun};
 use verbs_api::{Cq, CqInit, ErrorKind, QpCap, QpType, Wc, WcStatus};
 
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq};
 use crate::{Bench, OfRule, PairOptions, Result, Scenario, expect_err, wr_ids};
 
@@ -95,18 +95,18 @@ fn gives_a_failure_after_the_last(bench: &Bench<'_>) -> Result {
         _ => behavior.poll_after_overrun,
     };
     for queue in Queue::BOTH {
-        let tight = Tight::new(bench, queue, 4)?;
-        tight.overrun("CQ-POLL-04")?;
-        let (_, first) = tight.leftovers()?;
-        let (more, again) = tight.leftovers()?;
+        let small = SmallCq::new(bench, queue, 4)?;
+        small.overrun("CQ-POLL-04")?;
+        let (_, first) = small.leftovers()?;
+        let (more, again) = small.leftovers()?;
         for seen in [first, again] {
             bench.as_declared("CQ-POLL-04", declared, seen)?;
         }
         check_eq!("CQ-POLL-04", more.len(), 0, "completions after the failure");
-        let none = bench.poll_cq(tight.cq, &mut []).rule("CQ-POLL-06")?;
+        let none = bench.poll_cq(small.cq, &mut []).rule("CQ-POLL-06")?;
         check_eq!("CQ-POLL-06", none, 0, "a poll of no entries");
         if declared == Some(PollAfterOverrun::Error) {
-            let failed = bench.poll_cq(tight.cq, &mut [Wc::default()]);
+            let failed = bench.poll_cq(small.cq, &mut [Wc::default()]);
             expect_err(failed, ErrorKind::Io, "CQ-POLL-04")?;
         }
     }
@@ -322,28 +322,29 @@ fn array_is_not_written_beyond_its_end(bench: &Bench<'_>) -> Result {
 
 scenario!(only_polling_makes_room: "CQ-POLL-10");
 fn only_polling_makes_room(bench: &Bench<'_>) -> Result {
-    let tight = Tight::new(bench, Queue::Recv, 4)?;
-    let cqe = tight.cqe()?;
+    let small = SmallCq::new(bench, Queue::Recv, 4)?;
+    let cqe = small.cqe()?;
     for _ in 0..10 {
-        tight.fill(0..cqe)?;
-        bench.successes(tight.cq, cqe as usize).rule("CQ-POLL-10")?;
+        small.fill(0..cqe)?;
+        bench.successes(small.cq, cqe as usize).rule("CQ-POLL-10")?;
     }
-    bench.no_async_event(tight.end.context, "CQ-POLL-10")?;
-    tight.overrun("CQ-POLL-10")?;
+    bench.no_async_event(small.end.context, "CQ-POLL-10")?;
+    small.overrun("CQ-POLL-10")?;
     Ok(())
 }
 
 scenario!(full_cq_raises_an_error_or_loses_nothing: "CQ-POLL-11");
 fn full_cq_raises_an_error_or_loses_nothing(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
-        let tight = Tight::new(bench, queue, 4)?;
-        let count = tight.too_many()?;
-        tight.push_all(0..count)?;
-        let events = bench.async_events(tight.end.context)?;
-        let is_told = events.contains(&tight.cq_err_event());
-        let all = match is_told {
-            true => Ok(Vec::new()),
-            false => bench.successes(tight.cq, count as usize),
+        let small = SmallCq::new(bench, queue, 4)?;
+        let count = small.too_many()?;
+        small.push_all(0..count)?;
+        let events = bench.async_events(small.end.context)?;
+        let is_told = events.contains(&small.cq_err_event());
+        let all = if is_told {
+            Ok(Vec::new())
+        } else {
+            bench.successes(small.cq, count as usize)
         };
         let all = wr_ids(&all.rule("CQ-POLL-11")?);
         let in_order = all.iter().copied().eq(0..count);

@@ -7,9 +7,9 @@ use verbs_api::{
     PortState, QpCap, QpInit, QpState, QpType, Transport, WcStatus,
 };
 
-use crate::climber::Climber;
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case, value_in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -186,7 +186,7 @@ fn gids_of_roce_v1_are_as_declared_and_reach_their_own_version(bench: &Bench<'_>
             (first, second),
             (second, first),
         ] {
-            let (mut a, mut b) = Climber::pair(bench, QpType::Rc)?;
+            let (mut a, mut b) = FreshQp::pair(bench, QpType::Rc)?;
             for (end, from, to, peer) in [
                 (&mut a, of_a, of_b, bench.ctx_b()),
                 (&mut b, of_b, of_a, bench.ctx_a()),
@@ -225,7 +225,7 @@ fn transport_tells_how_queue_pairs_are_connected(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(only_devices_of_the_list_can_be_opened: "DEV-16");
-/// A name that is none, and those beside the names of devices.
+/// Names that do not exist, and variations of the names of devices.
 fn only_devices_of_the_list_can_be_opened(bench: &Bench<'_>) -> Result {
     const RULE: &str = "DEV-16";
     let names: Vec<_> = bench.devices()?.into_iter().map(|d| d.name).collect();

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 /// A recorded, explained difference of a device from the rules.
 ///
-/// The files are in `scenarios/deviations`. A deviation that no longer shows is an unexpected pass, and
-/// fails the run.
+/// The files are in `scenarios/deviations`. A deviation that no longer shows is an unexpected pass,
+/// and fails the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -18,7 +18,7 @@ pub struct Deviation {
     pub rule: Option<String>,
     /// Why the device is so, in a sentence.
     pub reason: String,
-    /// Who says so: kernel file and function, man page, or measurement.
+    /// The source: kernel file and function, man page, or measurement.
     pub source: String,
     /// Kernel releases it holds for, by their beginning, such as `6.1.`. Default: all.
     #[serde(default)]
@@ -26,12 +26,12 @@ pub struct Deviation {
     /// It comes and goes: the scenario may also pass. Default: false.
     #[serde(default)]
     pub sometimes: bool,
-    /// The scenario crashes the kernel or leaves it damaged: on this driver it runs only if that is allowed
-    /// ([`Backend::may_crash_kernel`](crate::Backend::may_crash_kernel)). Default: false.
+    /// The scenario crashes the kernel or leaves it damaged: on this driver it runs only if that is
+    /// allowed ([`Backend::may_crash_kernel`](crate::Backend::may_crash_kernel)). Default: false.
     #[serde(default)]
     pub crashes_kernel: bool,
-    /// Why the scenario cannot go on after it, so that what it would assert then is not judged; of a table only the
-    /// rest of the case. Default: it goes on.
+    /// Why the scenario cannot go on after it, so that what it would assert then is not judged; of
+    /// a table only the rest of the case. Default: it goes on.
     pub ends: Option<String>,
     /// Why the simulator's profile of the driver does not show it. Default: it does.
     pub not_modelled: Option<String>,

@@ -72,8 +72,8 @@ pub struct End<'b> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairOptions {
-    /// Transport: RC, UC, UD or XRC_SEND. With XRC_SEND side B is XRC_RECV, and its receives go to an SRQ
-    /// in a private domain. Default: RC.
+    /// Transport: RC, UC, UD or XRC_SEND. With XRC_SEND side B is XRC_RECV, and its receives go to
+    /// an SRQ in a private domain. Default: RC.
     pub qp_type: QpType,
     /// Least entries of the CQ of sends. Default: 64.
     pub send_cqe: i32,
@@ -206,14 +206,18 @@ impl<'v> Bench<'v> {
 
     /// An end of its own, its queue pair in RESET.
     pub fn end(&self, context: Context, options: PairOptions) -> Result<End<'_>> {
-        let channel = |wanted: bool| match wanted {
-            true => self.create_comp_channel(context).map(Some),
-            false => Ok(None),
+        let channel = |wanted: bool| {
+            if wanted {
+                self.create_comp_channel(context).map(Some)
+            } else {
+                Ok(None)
+            }
         };
         let recv_channel = channel(options.channel)?;
-        let send_channel = match options.separate_channels {
-            true => channel(options.channel)?,
-            false => recv_channel,
+        let send_channel = if options.separate_channels {
+            channel(options.channel)?
+        } else {
+            recv_channel
         };
         let cq = |cqe, channel| {
             let init = CqInit {
@@ -223,9 +227,10 @@ impl<'v> Bench<'v> {
             self.create_cq(context, &init)
         };
         let recv_cq = cq(options.recv_cqe, recv_channel)?;
-        let send_cq = match options.one_cq {
-            true => recv_cq,
-            false => cq(options.send_cqe, send_channel)?,
+        let send_cq = if options.one_cq {
+            recv_cq
+        } else {
+            cq(options.send_cqe, send_channel)?
         };
         self.end_on(send_cq, recv_cq, options)
     }
@@ -308,8 +313,8 @@ impl<'v> Bench<'v> {
         })
     }
 
-    /// Connects two RC, UC or XRC ends by attributes, each with its own: `psn_a` is the first sequence
-    /// number an end sends, and `psn_b` the first it expects.
+    /// Connects two RC, UC or XRC ends by attributes, each with its own: `psn_a` is the first
+    /// sequence number an end sends, and `psn_b` the first it expects.
     pub fn connect_each<'b>(
         &'b self,
         a: End<'b>,
@@ -324,8 +329,8 @@ impl<'v> Bench<'v> {
         self.introduce(a, b)
     }
 
-    /// Brings the queue pair of an RC, UC or XRC end from RESET to `state`, with the PSNs of `params` as in
-    /// [`connect_each`](Self::connect_each). The peer stays as it is.
+    /// Brings the queue pair of an RC, UC or XRC end from RESET to `state`, with the PSNs of
+    /// `params` as in [`connect_each`](Self::connect_each). The peer stays as it is.
     pub fn climb(&self, end: &End<'_>, peer: &End<'_>, params: RcParams, state: QpState) -> Result {
         let params = self.place().within(params);
         let peer = connect::Endpoint {
@@ -429,7 +434,8 @@ impl<'b> End<'b> {
         mem.remote(mem.length / 2)
     }
 
-    /// A place in the peer's region with an invalid key: work that names it ends with `REM_ACCESS_ERR`.
+    /// A place in the peer's region with an invalid key: work that names it ends with
+    /// `REM_ACCESS_ERR`.
     pub fn bad_remote(&self) -> Remote {
         let good = self.remote();
         Remote {

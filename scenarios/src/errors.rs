@@ -1,5 +1,6 @@
-//! The error matrix of a reliable connection: what each cause does to both sides. It is for transports with
-//! acknowledged packets; iWARP, which ends the connection on any error, has another.
+//! The error matrix of a reliable connection: what each cause does to both sides. It is for
+//! transports with acknowledged packets; iWARP, which ends the connection on any error, has
+//! another.
 
 use verbs_api::behavior::QpAccessStatus;
 use verbs_api::{
@@ -71,7 +72,7 @@ impl Row {
         Self { receive, ..self }
     }
 
-    /// The responder has `QP_ACCESS_ERR`, if it is a device that says so.
+    /// The responder has `QP_ACCESS_ERR`, if the device reports that.
     fn access(self, bench: &Bench<'_>) -> Result<Self> {
         let says_so = bench.behavior()?.qp_access_event == Some(true);
         Ok(Self {
@@ -158,9 +159,10 @@ fn local_memory_of_a_send_or_write(bench: &Bench<'_>) -> Result {
         let pair = with_receives(bench)?;
         let outside = [pair.a.sge(pair.a.mem.length, LEN)];
         let remote = pair.a.remote();
-        let op = match write {
-            true => SendOp::RdmaWrite { remote },
-            false => SendOp::Send,
+        let op = if write {
+            SendOp::RdmaWrite { remote }
+        } else {
+            SendOp::Send
         };
         let cause = SendWr::new(1, op, &outside);
         in_case(op.name(), row.follows(bench, pair, cause, 2))?;
@@ -256,7 +258,7 @@ fn denied(bench: &Bench<'_>, b: &End<'_>, need: Access) -> Result<Vec<(&'static 
     ])
 }
 
-/// The same for each place that is denied.
+/// Every place that is denied fails in this way.
 fn each_denied(
     bench: &Bench<'_>,
     row: &Row,
@@ -328,9 +330,10 @@ fn operation_that_the_queue_pair_of_the_peer_denies(bench: &Bench<'_>) -> Result
             pair.b.recv(wr_id, LEN)?;
         }
         let remote = pair.a.remote();
-        let op = match is_read {
-            true => SendOp::RdmaRead { remote },
-            false => SendOp::RdmaWrite { remote },
+        let op = if is_read {
+            SendOp::RdmaRead { remote }
+        } else {
+            SendOp::RdmaWrite { remote }
         };
         let row = match bench.behavior()?.qp_access_status {
             Some(QpAccessStatus::RemInvReqErr) => Row::both(WcStatus::RemInvReqErr, "RDMA-04"),
@@ -389,12 +392,13 @@ fn no_receive_at_all(bench: &Bench<'_>) -> Result {
                 ..PairOptions::default()
             })?;
             let remote = pair.a.remote();
-            let op = match imm {
-                true => SendOp::RdmaWriteWithImm {
+            let op = if imm {
+                SendOp::RdmaWriteWithImm {
                     remote,
                     imm_data: [1; 4],
-                },
-                false => SendOp::Send,
+                }
+            } else {
+                SendOp::Send
             };
             let data = [pair.a.sge(0, LEN)];
             let result = row.follows(bench, pair, SendWr::new(1, op, &data), 0);

@@ -1,4 +1,4 @@
-//! What is wrong when a scenario fails, and the checks that say so.
+//! The failure of a scenario, and the checks that report it.
 
 use std::fmt::Debug;
 
@@ -71,7 +71,8 @@ impl Failure {
         }
     }
 
-    /// Something that must hold whatever a scenario does did not: what was promised, and what was seen instead.
+    /// Something that must hold whatever a scenario does did not: what was promised, and what was
+    /// seen instead.
     pub fn invariant(promise: impl Into<String>, seen: impl Into<String>) -> Self {
         Self {
             kind: FailureKind::Invariant,
@@ -102,7 +103,7 @@ impl From<Error> for Failure {
         };
         let expected = format!("{} succeeds", error.verb());
         if waited {
-            Self::hang(expected, format!("waited in vain: {error}"))
+            Self::hang(expected, format!("waited without result: {error}"))
         } else {
             Self::assertion(expected, error.to_string())
         }
@@ -194,7 +195,8 @@ macro_rules! check {
 }
 
 /// Fails with `rule` unless what was seen equals what is expected:
-/// `check_eq!("WC-02", wc.wr_id, 7)`, or with words for it, `check_eq!("WC-02", wc.wr_id, 7, "wr_id")`.
+/// `check_eq!("WC-02", wc.wr_id, 7)`, or with words for it,
+/// `check_eq!("WC-02", wc.wr_id, 7, "wr_id")`.
 macro_rules! check_eq {
     ($rule:expr, $seen:expr, $expected:expr) => {
         $crate::failure::check_eq!($rule, $seen, $expected, stringify!($seen))

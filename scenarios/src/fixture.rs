@@ -25,8 +25,8 @@ impl Fixture {
         }
     }
 
-    /// With `end`, which is called when the scenario has ended, in whatever way. What it finds is a failure of
-    /// the scenario, beside those that the scenario found.
+    /// With `end`, which is called when the scenario has ended, in whatever way. A problem that it
+    /// finds is a failure of the scenario, along with the others.
     #[must_use]
     pub fn ending_with(self, end: impl FnOnce() -> Result + 'static) -> Self {
         Self {

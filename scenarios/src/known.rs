@@ -1,5 +1,5 @@
-//! What is known of the device that a scenario judges: an assertion whose failure a recorded deviation explains is
-//! noted, and the scenario goes on.
+//! What is known of the device that a scenario judges: an assertion whose failure a recorded
+//! deviation explains is noted, and the scenario goes on.
 
 use std::cell::RefCell;
 
@@ -23,8 +23,8 @@ impl Known {
     };
 }
 
-/// What `body` gives, and the failures that these deviations explain and that it went on after. Threads that it
-/// starts know nothing: there a failure ends the scenario.
+/// What `body` gives, and the failures that these deviations explain and that it went on after.
+/// Threads that it starts know nothing: there a failure ends the scenario.
 pub(crate) fn knowing<T>(deviations: &[&Deviation], body: impl FnOnce() -> T) -> (T, Vec<Failure>) {
     KNOWN.set(Known {
         deviations: deviations.iter().map(|known| (*known).clone()).collect(),
@@ -34,12 +34,14 @@ pub(crate) fn knowing<T>(deviations: &[&Deviation], body: impl FnOnce() -> T) ->
     (value, KNOWN.replace(Known::NOTHING).noted)
 }
 
-/// What an assertion that does not hold comes to: nothing if it is known and leaves all that is needed to go on.
+/// What an assertion that does not hold comes to: nothing if it is known and leaves all that is
+/// needed to go on.
 pub(crate) fn unless_known(failure: Failure) -> Result {
     note(failure, |known| known.ends.is_none())
 }
 
-/// What the failure of a case comes to: nothing if it is known, since other cases do not build on it.
+/// What the failure of a case comes to: nothing if it is known, since other cases do not build on
+/// it.
 pub(crate) fn case_unless_known(failure: Failure) -> Result {
     note(failure, |_| true)
 }

@@ -44,7 +44,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     batches_of_what_is_not_there_are_refused,
 ];
 
-/// A message goes from A to B as ever.
+/// A message from A to B still arrives.
 fn works(bench: &Bench<'_>, rule: &'static str) -> Result {
     works_on(bench, &bench.rc_pair()?, rule)
 }
@@ -319,9 +319,10 @@ fn work_on_windows_is_refused(bench: &Bench<'_>) -> Result {
         let Pair { a, b } = bench.rc_pair()?;
         b.recv(1, 8)?;
         let data = [a.sge(0, 8)];
-        let work = match local {
-            true => SendWr::local_inv(2, b.mem.rkey),
-            false => SendWr::send_with_inv(2, &data, b.mem.rkey),
+        let work = if local {
+            SendWr::local_inv(2, b.mem.rkey)
+        } else {
+            SendWr::send_with_inv(2, &data, b.mem.rkey)
         };
         in_case(&format!("{:?}", work.op), illegal(bench, &a, work))?;
         bench.no_completion(b.recv_cq, "SQ-18")?;
@@ -337,9 +338,10 @@ fn atomics_are_refused(bench: &Bench<'_>) -> Result {
         let Pair { a, b } = bench.rc_pair()?;
         b.fill_at(0, 7, 8)?;
         let (into, target) = ([a.sge(a.landing(), 8)], b.mem.remote(0));
-        let work = match swaps {
-            true => SendWr::compare_and_swap(1, &into, target, 0, 1),
-            false => SendWr::fetch_and_add(1, &into, target, 1),
+        let work = if swaps {
+            SendWr::compare_and_swap(1, &into, target, 0, 1)
+        } else {
+            SendWr::fetch_and_add(1, &into, target, 1)
         };
         in_case(&format!("{:?}", work.op), illegal(bench, &a, work))?;
         b.expect_data_at(0, 7, 8, "ATOM-10")?;
@@ -355,9 +357,10 @@ fn immediate_data_is_refused(bench: &Bench<'_>) -> Result {
         b.fill(8, 8)?;
         a.fill(9, 8)?;
         let (data, target) = ([a.sge(0, 8)], b.mem.remote(0));
-        let work = match writes {
-            true => SendWr::rdma_write_with_imm(2, &data, target, [1, 2, 3, 4]),
-            false => SendWr::send_with_imm(2, &data, [1, 2, 3, 4]),
+        let work = if writes {
+            SendWr::rdma_write_with_imm(2, &data, target, [1, 2, 3, 4])
+        } else {
+            SendWr::send_with_imm(2, &data, [1, 2, 3, 4])
         };
         in_case(&format!("{:?}", work.op), illegal(bench, &a, work))?;
         bench.no_completion(b.recv_cq, "SQ-18")?;
@@ -419,6 +422,6 @@ fn batches_of_what_is_not_there_are_refused(bench: &Bench<'_>) -> Result {
         SendOps::LOCAL_INV,
         SendOps::SEND_WITH_INV,
     ];
-    let beside = lacking.map(|ops| SendOps::SEND | ops);
-    no_batches(bench, &[lacking, beside].concat())
+    let combined = lacking.map(|ops| SendOps::SEND | ops);
+    no_batches(bench, &[lacking, combined].concat())
 }

@@ -8,7 +8,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `rules`, `reasons` | the catalogue; why a rule has no scenario |
-//! | [`Scenario`], `row` | a scenario as data; its row beside its body, and lists of rows |
+//! | [`Scenario`], `row` | a scenario as data; its row next to its body, and lists of rows |
 //! | [`Bench`], [`End`], [`Pair`] | what the body of a scenario works with |
 //! | [`Failure`], [`OfRule`], [`Claim`] | what is wrong when one fails, and of which rule |
 //! | [`run()`], [`Backend`], [`Deviation`] | running, and judging the outcome |
@@ -17,10 +17,10 @@
 
 mod bench;
 mod claim;
-mod climber;
 pub mod deviations;
 mod end;
 mod failure;
+mod fresh_qp;
 mod kind;
 mod known;
 mod reasons;

@@ -7,8 +7,8 @@ use verbs_api::{
     QpState, QpType, SendWr, Wc, WcFlags, WcStatus, connect,
 };
 
-use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::mcast::{ALL_HOSTS, MLID};
 use crate::{Bench, End, OfRule, Pair, PairOptions, QKEY, Result, Scenario, expect_err};
 
@@ -41,8 +41,8 @@ fn is_infiniband(bench: &Bench<'_>) -> Result<bool> {
     Ok(port.link_layer == LinkLayer::InfiniBand)
 }
 
-/// The way to the port of a context by its LID alone, from side A, of which `pd` is. Over Ethernet there
-/// is none, and an address handle without a GRH is refused.
+/// The way to the port of a context by its LID alone, from side A, of which `pd` is. Over Ethernet
+/// there is none, and an address handle without a GRH is refused.
 fn by_lid(bench: &Bench<'_>, pd: Pd, to: Context) -> Result<Option<AhAttr>> {
     let way = AhAttr {
         grh: None,
@@ -55,8 +55,8 @@ fn by_lid(bench: &Bench<'_>, pd: Pd, to: Context) -> Result<Option<AhAttr>> {
     Ok(None)
 }
 
-/// LIDs that no port has. In a laboratory there are no other ports than those of its devices: then also
-/// the one behind the last.
+/// LIDs that no port has. On a simulator the only ports are those of its devices: then also the LID
+/// after the last.
 fn of_no_port(bench: &Bench<'_>) -> Result<Vec<u16>> {
     let mut unused = vec![UNUSED];
     if bench.verbs().lab().is_some() {
@@ -121,7 +121,7 @@ fn port_has_a_lid_of_its_own(bench: &Bench<'_>) -> Result {
             );
             check!(RULE, port.lmc <= 7, "an LMC up to 7", "{}", port.lmc);
             check_eq!(RULE, lid & ((1 << port.lmc) - 1), 0, "path bits");
-            // Networks are told apart by the first half of the GID.
+            // The first half of the GID identifies the network.
             let Gid(gid) = bench.query_gid(context, port_num, 0)?;
             let name = format!("port {port_num} of {}", info.name);
             let owner = owners.insert((gid[..8].to_vec(), lid), name.clone());
@@ -237,7 +237,7 @@ fn unreliable_connection_by_lid_carries_messages(bench: &Bench<'_>) -> Result {
 fn connected(bench: &Bench<'_>, qp_type: QpType) -> Result {
     const RULE: &str = "LID-05";
     for without in [[true, true], [true, false], [false, true]] {
-        let (mut a, mut b) = Climber::pair(bench, qp_type)?;
+        let (mut a, mut b) = FreshQp::pair(bench, qp_type)?;
         for (side, without) in [&mut a, &mut b].into_iter().zip(without) {
             let mut way = side.av();
             if without {
@@ -248,7 +248,7 @@ fn connected(bench: &Bench<'_>, qp_type: QpType) -> Result {
         }
         if !is_infiniband(bench)? {
             let local = if without[0] { &a } else { &b };
-            let mask = crate::climber::required(qp_type, QpState::Init, QpState::Rtr);
+            let mask = crate::fresh_qp::required(qp_type, QpState::Init, QpState::Rtr);
             let refused = local.change(QpState::Rtr, mask);
             expect_err(refused, ErrorKind::Invalid, "QP-STATE-29")?;
             continue;
@@ -280,13 +280,13 @@ fn datagram_goes_to_the_port_of_its_lid(bench: &Bench<'_>) -> Result {
     ) else {
         return Ok(());
     };
-    let beside = bench.end(a.context, PairOptions::of(QpType::Ud))?;
-    connect::ud_to_rts(bench.verbs(), beside.qp, bench.port(), QKEY)?;
-    beside.recv(1, LEN)?;
+    let neighbor = bench.end(a.context, PairOptions::of(QpType::Ud))?;
+    connect::ud_to_rts(bench.verbs(), neighbor.qp, bench.port(), QKEY)?;
+    neighbor.recv(1, LEN)?;
     b.recv(1, LEN)?;
     // The LID of a port leads back to it, too.
-    send(bench, &a, (&to_a, beside.qp_num), 1, RULE)?;
-    let wc = arrives(bench, &beside, 1, RULE)?;
+    send(bench, &a, (&to_a, neighbor.qp_num), 1, RULE)?;
+    let wc = arrives(bench, &neighbor, 1, RULE)?;
     check_eq!(RULE, wc.slid, to_a.dlid);
     bench.no_completion(b.recv_cq, RULE)?;
     for dlid in of_no_port(bench)? {
@@ -307,7 +307,7 @@ fn datagram_goes_to_the_port_of_its_lid(bench: &Bench<'_>) -> Result {
 scenario!(connection_to_a_lid_of_no_port_gets_no_answer:
     "LID-06", "LID-07"; needs MODIFY_CONNECT);
 fn connection_to_a_lid_of_no_port_gets_no_answer(bench: &Bench<'_>) -> Result {
-    let (mut a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (mut a, b) = FreshQp::pair(bench, QpType::Rc)?;
     a.attr.ah_attr = Some(AhAttr {
         dlid: UNUSED,
         ..a.av()
@@ -394,12 +394,13 @@ fn group_has_a_multicast_lid(bench: &Bench<'_>) -> Result {
     let infiniband = is_infiniband(bench)?;
     for lid in [0, 1, 0xbfff, 0xffff] {
         let attached = bench.attach_mcast(b.qp, ALL_HOSTS, lid);
-        let result = match infiniband {
-            true => expect_err(attached, ErrorKind::Invalid, RULE).map(drop),
+        let result = if infiniband {
+            expect_err(attached, ErrorKind::Invalid, RULE).map(drop)
+        } else {
             // There groups have none.
-            false => attached
+            attached
                 .and_then(|()| bench.detach_mcast(b.qp, ALL_HOSTS, lid))
-                .rule(RULE),
+                .rule(RULE)
         };
         in_case(&format!("LID {lid:#x}"), result)?;
     }

@@ -1,4 +1,4 @@
-//! Life of objects: many at once, beside each other, and what is left when a context ends.
+//! Lifetime of objects: many at once, side by side, and what is left when a context ends.
 
 use std::thread;
 
@@ -7,7 +7,7 @@ use verbs_api::{
     Wait, WcStatus,
 };
 
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::end::gives_up_soon;
 use crate::failure::{check_eq, value_in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
@@ -87,7 +87,7 @@ fn threads_create_on_one_domain_and_queue(bench: &Bench<'_>) -> Result {
     destroy(bench, &end).rule("LIFE-03")
 }
 
-/// Runs it in so many threads.
+/// Runs it in `count` threads.
 fn all(count: usize, work: impl Fn() -> Result + Sync) -> Result {
     thread::scope(|scope| {
         let threads: Vec<_> = (0..count).map(|_| scope.spawn(&work)).collect();
@@ -147,7 +147,7 @@ fn destruction_of_one_region_leaves_the_others(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(end_of_a_context_frees_what_it_had: "LIFE-07"; hazards MAY_HANG);
-/// Its handles are none any more, and the device has nothing of it left.
+/// Its handles are invalid, and the device keeps none of its objects.
 fn end_of_a_context_frees_what_it_had(bench: &Bench<'_>) -> Result {
     let name = bench.devices()?.swap_remove(0).name;
     let before = bench.live()?;
@@ -199,11 +199,11 @@ fn end_of_a_context_waits_for_no_acknowledgement_of_its_cqs(bench: &Bench<'_>) -
     let context = bench.open_device(&name)?;
     let channel = bench.create_comp_channel(context)?;
     let cq = bench.create_cq(context, &CqInit::new(4).channel(channel))?;
-    let tight = Tight::on(bench, Queue::Send, cq)?;
+    let small = SmallCq::on(bench, Queue::Send, cq)?;
     bench.arm(cq, Arm::NEXT)?;
-    tight.push(0)?;
+    small.push(0)?;
     bench.take_event(channel)?;
-    tight.push_all(1..1 + tight.too_many()?)?;
+    small.push_all(1..1 + small.too_many()?)?;
     loop {
         let event = bench.take_async_event(context)?;
         if event.element == Element::Cq(cq) {
@@ -220,7 +220,7 @@ fn end_of_a_context_waits_for_no_acknowledgement_of_its_cqs(bench: &Bench<'_>) -
 
 scenario!(end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp:
     "LIFE-07"; needs SRQ; hazards MAY_HANG);
-/// As above.
+/// The context also has an SRQ and a queue pair with unacknowledged events.
 fn end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp(bench: &Bench<'_>) -> Result {
     let name = bench.devices()?.swap_remove(0).name;
     let context = bench.open_device(&name)?;

@@ -13,7 +13,7 @@ const LEN: u32 = 8;
 /// The group that every machine is in: a device that is made of its network stack gets back what it
 /// sends to no other.
 pub(crate) const ALL_HOSTS: Gid = Gid([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-/// The same of IPv4.
+/// The all-hosts group of IPv4.
 const ALL_HOSTS_V4: Gid = Gid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 1]);
 
 /// A LID for groups, where there are any.
@@ -299,7 +299,7 @@ fn attached_queue_pair_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
 
 scenario!(end_of_a_context_takes_its_queue_pairs_out_of_their_groups:
     "LIFE-07", "MCAST-04"; needs UD, MCAST; hazards MAY_HANG);
-/// They are attached beside others, before them, and alone.
+/// They are attached along with others, before them, and alone.
 fn end_of_a_context_takes_its_queue_pairs_out_of_their_groups(bench: &Bench<'_>) -> Result {
     let sender = Sender::new(bench)?;
     let stays = end(bench)?;
@@ -323,7 +323,7 @@ fn end_of_a_context_takes_its_queue_pairs_out_of_their_groups(bench: &Bench<'_>)
         got(bench, &stays, 1, 7, "MCAST-04")?;
         bench.detach_mcast(stays.qp, sender.group, MLID)?;
     }
-    // Nobody is in the other group any more, and it can be filled anew.
+    // The other group is empty again, and can be refilled.
     bench
         .attach_mcast(stays.qp, other(6), MLID)
         .rule("LIFE-07")?;
@@ -384,7 +384,7 @@ fn group_has_as_many_as_the_device_says(bench: &Bench<'_>) -> Result {
     if limit <= MANY {
         let full = bench.attach_mcast(first.qp, other(2), MLID);
         expect_err(full, ErrorKind::NoMemory, RULE)?;
-        // Who is in it already may say so once more, and another group has room.
+        // A member may attach again, and another group has room.
         bench.attach_mcast(members[0], other(2), MLID).rule(RULE)?;
         bench.attach_mcast(first.qp, other(3), MLID).rule(RULE)?;
         bench.detach_mcast(first.qp, other(3), MLID)?;
@@ -454,5 +454,5 @@ fn attaching_is_for_one_queue_pair_and_one_group(bench: &Bench<'_>) -> Result {
     Ok(bench.detach_mcast(of_another.qp, other(4), MLID)?)
 }
 
-/// So many queue pairs are made at most.
+/// The largest number of queue pairs to create.
 const MANY: u32 = 256;

@@ -1,7 +1,7 @@
 //! Connected queue pairs with different path MTUs.
 //!
-//! A message that fits into one packet of either is unaffected. A longer one is cut in a way that the other
-//! end does not expect.
+//! A message that fits into one packet of either is unaffected. A longer one is cut in a way that
+//! the other end does not expect.
 
 use verbs_api::{Mtu, QpState, QpType, RcParams, WcStatus};
 
@@ -190,9 +190,10 @@ fn is_dropped(
         bench.successes(a.send_cq, 1).rule(RULE)?;
     }
     let arrived = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
-    let expected = match fits && kind.takes_a_receive() {
-        true => length,
-        false => 8,
+    let expected = if fits && kind.takes_a_receive() {
+        length
+    } else {
+        8
     };
     check_eq!(RULE, (arrived.wr_id, arrived.byte_len), (1, expected));
     match (fits, kind) {

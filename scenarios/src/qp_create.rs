@@ -1,4 +1,4 @@
-//! Queue pairs when they are new, and what a query tells of them.
+//! New queue pairs, and the results of their query.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use verbs_api::{
     SendWr, Wait,
 };
 
-use crate::climber::{Climber, required};
 use crate::failure::{check, check_eq, in_case, value_in_case};
+use crate::fresh_qp::{FreshQp, required};
 use crate::{
     Bench, End, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
 };
@@ -198,7 +198,7 @@ fn queue_without_entries_takes_no_work(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(live_qps_have_different_numbers: "QP-CREATE-07");
-/// Some go and others come meanwhile.
+/// Others are created and destroyed in between.
 fn live_qps_have_different_numbers(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     let mut live = BTreeSet::from([end.qp_num]);
@@ -251,7 +251,7 @@ fn query_tells_what_was_set_on_a_ud_qp(bench: &Bench<'_>) -> Result {
 /// After each transition, all attributes that were set so far, and the sizes.
 fn tells_what_was_set(bench: &Bench<'_>, qp_type: QpType) -> Result {
     const RULE: &str = "QP-CREATE-08";
-    let mut qp = Climber::new(bench, qp_type)?;
+    let mut qp = FreshQp::new(bench, qp_type)?;
     qp.attr = QpAttr {
         rq_psn: 0x123456,
         sq_psn: 0x654321,
@@ -330,7 +330,7 @@ fn query_follows_a_connection_into_error(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(query_for_one_attribute_tells_it: "QP-CREATE-09");
-/// The same as a query for everything tells.
+/// A query for one attribute gives the same value as a query for all.
 fn query_for_one_attribute_tells_it(bench: &Bench<'_>) -> Result {
     let Pair { a, .. } = bench.rc_pair()?;
     let all = bench.query_qp(a.qp, M::STANDARD)?.attr;
@@ -379,13 +379,13 @@ scenario!(privileged_qkey_needs_the_privilege: "QP-CREATE-11"; needs UD, MODIFY_
 /// Where a Q_Key is set first, and where it is changed.
 fn privileged_qkey_needs_the_privilege(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-11";
-    // Programs are privileged until the laboratory says otherwise.
-    let (mut a, _) = Climber::pair(bench, QpType::Ud)?;
+    // Programs are privileged until the test controls change that.
+    let (mut a, _) = FreshQp::pair(bench, QpType::Ud)?;
     a.attr.qkey = 1 << 31;
     a.reach(QpState::Rts).rule(RULE)?;
     for state in [QpState::Init, QpState::Rts] {
         for qkey in [1 << 31, u32::MAX, (1 << 31) - 1, 0] {
-            let (mut a, _) = Climber::pair(bench, QpType::Ud)?;
+            let (mut a, _) = FreshQp::pair(bench, QpType::Ud)?;
             if state == QpState::Rts {
                 a.reach(QpState::Rts)?;
             }

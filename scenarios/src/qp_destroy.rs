@@ -8,9 +8,9 @@ use verbs_api::{
     Wait, WcStatus,
 };
 
-use crate::climber::Climber;
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, Claim, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -65,7 +65,7 @@ fn in_every_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
 
 fn go_in(bench: &Bench<'_>, qp_type: QpType, states: &[QpState]) -> Result {
     for state in states {
-        let qp = Climber::new(bench, qp_type)?;
+        let qp = FreshQp::new(bench, qp_type)?;
         qp.reach(*state)?;
         let destroyed = bench.destroy_qp(qp.end.qp, bench.wait());
         in_case(&state.to_string(), destroyed.rule("QP-DESTROY-01"))?;
@@ -176,16 +176,16 @@ fn peer_of_an_rc_qp_that_is_gone_gets_no_answer(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(message_to_a_qp_that_is_gone_reaches_no_other: "QP-DESTROY-05"; needs MODIFY_CONNECT);
-/// Others are made on its CQs meanwhile, up to its state, with receives.
+/// In the meantime others are created on its CQs, brought to its state, with receives.
 fn message_to_a_qp_that_is_gone_reaches_no_other(bench: &Bench<'_>) -> Result {
-    let (mut a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (mut a, b) = FreshQp::pair(bench, QpType::Rc)?;
     (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
     a.reach(QpState::Rts)?;
     b.reach(QpState::Rts)?;
     bench.destroy_qp(b.end.qp, bench.wait())?;
     let mut others = Vec::new();
     for _ in 0..4 {
-        let mut other = Climber::new(bench, QpType::Rc)?;
+        let mut other = FreshQp::new(bench, QpType::Rc)?;
         // If it has the number of the one that is gone, their sequences still tell them apart.
         other.attr.rq_psn = 0xff_0000;
         other.reach(QpState::Rts)?;
@@ -232,7 +232,7 @@ fn numbers_stay_good_however_many_were_used(bench: &Bench<'_>) -> Result {
         check!(
             RULE,
             (2..1 << 24).contains(&number),
-            "a number of 24 bits, but for 0 and 1",
+            "a number of 24 bits, except 0 and 1",
             "{number:#x}"
         );
         bench.destroy_qp(qp, bench.wait())?;

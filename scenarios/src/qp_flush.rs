@@ -7,9 +7,9 @@ use std::thread;
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{Cq, QpCap, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, WcStatus};
 
-use crate::climber::Climber;
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, pattern, wr_ids};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -151,8 +151,8 @@ fn refused_work_stands_between_successes_and_flushes(bench: &Bench<'_>) -> Resul
 }
 
 scenario!(flushed_write_leaves_each_byte_old_or_new: "QP-FLUSH-06");
-/// Writes that are under way or wait when the queue pair enters the error state. Nothing beside their
-/// place is touched.
+/// Writes that are in progress or wait when the queue pair enters the error state. No byte outside
+/// their target changes.
 fn flushed_write_leaves_each_byte_old_or_new(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-FLUSH-06";
     const LENGTH: u32 = 1500;
@@ -246,8 +246,8 @@ fn receives_of_another_thread_complete_once(bench: &Bench<'_>) -> Result {
     })
 }
 
-/// One thread posts as long as there is room, another brings the queue pair to ERR meanwhile: what
-/// was accepted completes, once, in order.
+/// One thread posts as long as there is room while another brings the queue pair to ERR: accepted
+/// work completes, once, in order.
 fn race(
     bench: &Bench<'_>,
     post: impl Fn(&End<'_>, u64) -> Result<(), verbs_api::PostError> + Sync,
@@ -382,7 +382,7 @@ fn receiver_that_is_never_ready_stays_as_it_is(bench: &Bench<'_>) -> Result {
 scenario!(peer_that_never_answers_stays_as_it_is: "QP-FLUSH-10"; needs MODIFY_CONNECT);
 /// The peer is in INIT.
 fn peer_that_never_answers_stays_as_it_is(bench: &Bench<'_>) -> Result {
-    let (mut a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (mut a, b) = FreshQp::pair(bench, QpType::Rc)?;
     (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
     a.reach(QpState::Rts)?;
     b.reach(QpState::Init)?;

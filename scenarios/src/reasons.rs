@@ -20,11 +20,11 @@ const BY_ID: &[(&str, &str)] = &[
     ("CHAN-31", "C ABI: tests/clients/events.c"),
     (
         "MR-23",
-        "C ABI: tests/clients/memory.c, but for an access: only C can free memory that a region still has, and the drop-in has no pages of its own",
+        "C ABI: tests/clients/memory.c, except for an access: only C can free memory that a region still has, and the drop-in has no pages of its own",
     ),
     (
         "DEV-03",
-        "C ABI: tests/clients/wrong.c: closing a device also frees what is left, as the kernel does, and the diagnosis says so",
+        "C ABI: tests/clients/wrong.c: closing a device also frees the objects that are left, as the kernel does, and the diagnosis reports them",
     ),
     ("DEV-07", "C ABI: tests/clients/datagram.c"),
     ("DEV-12", "C ABI: tests/clients/datagram.c"),

@@ -82,7 +82,8 @@ pub struct Summary {
     pub passed: usize,
     /// Failed, without a deviation that explains it.
     pub failed: usize,
-    /// Not run: something that the scenario needs is missing, or something is there that must not be.
+    /// Not run: something that the scenario needs is missing, or something is there that must not
+    /// be.
     pub skipped: usize,
     /// Failed as a recorded deviation says.
     pub known_deviations: usize,
@@ -128,14 +129,15 @@ pub struct Entry {
     pub failure: Option<FailureReport>,
     /// How sure it is that nothing happened where nothing was to happen; `None` if it did not ask.
     pub negative: Option<Negative>,
-    /// The rules that its assertions named on the way, whether they held or not. Not in the JSON. Empty
-    /// if it ran in a process of its own.
+    /// The rules that its assertions named on the way, whether they held or not. Not in the JSON.
+    /// Empty if it ran in a process of its own.
     #[serde(skip)]
     pub named: BTreeSet<&'static str>,
     /// What was wrong and did not end it. Not in the JSON.
     #[serde(skip)]
     pub noted: Vec<FailureReport>,
-    /// What ended it early, if anything did: what it would have asserted afterwards is not judged. Not in the JSON.
+    /// What ended it early, if anything did: what it would have asserted afterwards is not judged.
+    /// Not in the JSON.
     #[serde(skip)]
     pub ended_by: Option<FailureReport>,
 }
@@ -148,7 +150,8 @@ pub enum Outcome {
     Passed,
     /// It did not, and no recorded deviation explains it.
     Failed,
-    /// Not run: something that the scenario needs is missing, or something is there that must not be.
+    /// Not run: something that the scenario needs is missing, or something is there that must not
+    /// be.
     Skipped,
     /// It did not, as a recorded deviation says.
     KnownDeviation,

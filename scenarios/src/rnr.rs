@@ -202,7 +202,8 @@ fn first_request(bench: &Bench<'_>) -> u32 {
 }
 
 scenario!(waiting_requester_sends_nothing: "RNR-09"; needs RNR, RDMA_READ, LAB);
-/// Also not what is posted meanwhile. Behind the wait it begins with what was refused.
+/// This includes work that is posted during the wait. After the wait it begins with the refused
+/// message.
 fn waiting_requester_sends_nothing(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RNR-09";
     let Pair { a, b } = long_wait(bench, 0)?;
@@ -244,8 +245,8 @@ fn wait_is_not_cut_short_by_the_timeout(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(answer_that_comes_in_the_wait_counts: "RNR-09"; needs RNR, LAB);
-/// A second copy of the refused send comes when there is a receive for it: it is done, does not leave
-/// again, and what is behind it goes on.
+/// A second copy of the refused send comes when there is a receive for it: it is done, does not
+/// leave again, and what is behind it goes on.
 fn answer_that_comes_in_the_wait_counts(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RNR-09";
     for behind in [false, true] {
@@ -315,8 +316,8 @@ fn lost_response_and_missing_receive_are_made_up_for(bench: &Bench<'_>) -> Resul
 }
 
 scenario!(what_arrives_in_the_wait_does_not_leave_behind_it: "RNR-09"; needs RNR, LAB);
-/// Of a send that was refused copies of the first two packets find a receive. An answer to the write
-/// before it acknowledges them: its last packet alone is left.
+/// Copies of the first two packets of a refused send find a receive. The response to the write
+/// before it acknowledges them: only its last packet is left.
 fn what_arrives_in_the_wait_does_not_leave_behind_it(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RNR-09";
     const LATE: Duration = Duration::from_millis(1);

@@ -1,7 +1,8 @@
-//! Rows beside bodies, and lists of them.
+//! Rows next to bodies, and lists of them.
 
-/// The row of the body below, which has the same name: the rules that its assertions name, what it
-/// needs but for RC, what its device must lack, its hazards. Its id is the group's module and that name.
+/// The row of the body below, which has the same name: the rules that its assertions name, the
+/// capabilities it needs except RC, those that its device must lack, its hazards. Its id is the
+/// group's module and that name.
 ///
 /// The row is `ROW` of a type with the name of the body. What is in no list of `scenarios!` is dead
 /// code.

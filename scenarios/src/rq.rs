@@ -181,7 +181,7 @@ fn rest_stays(bench: &Bench<'_>, qp_type: QpType) -> Result {
             .iter()
             .enumerate()
             .position(|(at, byte)| !written.contains(&at) && *byte != CANARY);
-        let what = format!("the first byte changed beside a message of {length}");
+        let what = format!("the first byte changed outside a message of {length}");
         check_eq!("RQ-06", changed, None, what);
     }
     Ok(())

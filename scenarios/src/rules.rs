@@ -17,8 +17,6 @@ pub struct Rule {
     pub id: String,
     /// The id without its number, such as `CQ-ARM`.
     pub group: String,
-    /// Stated by the pages on arming, resizing and channels that the suite began with.
-    pub seed: bool,
     /// How firmly it is asserted.
     pub level: Level,
     /// The sentence.
@@ -29,8 +27,8 @@ pub struct Rule {
     pub observe: String,
     /// Devices or drivers known to differ.
     pub divergence: Option<String>,
-    /// Rules that say the same, each or between them: the scenarios that check one of them check this
-    /// one, and no assertion names it. Default: none.
+    /// Rules that say the same, each or between them: the scenarios that check one of them check
+    /// this one, and no assertion names it. Default: none.
     #[serde(default)]
     pub same_as: Vec<String>,
 }
@@ -106,6 +104,5 @@ mod tests {
             assert_eq!(number.len(), 2);
         }
         assert_eq!(rules().len(), 686);
-        assert_eq!(rules().iter().filter(|rule| rule.seed).count(), 86);
     }
 }

@@ -32,8 +32,8 @@ pub trait Backend: Sync {
         None
     }
 
-    /// What its devices lack, where that is known beforehand: if one lacks more, the scenarios that need it
-    /// fail. Default: `None`, they lack what they say, and these scenarios are skipped.
+    /// What its devices lack, where that is known beforehand: if one lacks more, the scenarios that
+    /// need it fail. Default: `None`, they lack what they say, and these scenarios are skipped.
     fn lacks(&self) -> Option<Capabilities> {
         None
     }
@@ -63,26 +63,26 @@ pub trait Backend: Sync {
         Place::default()
     }
 
-    /// How long to wait where the backend is no laboratory. Default: that of [`Bounds`].
+    /// How long to wait if the backend is not a simulator. Default: that of [`Bounds`].
     fn bounds(&self) -> Bounds {
         Bounds::default()
     }
 }
 
-/// What came of running a scenario once.
+/// The result of running a scenario once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attempt {
     /// How sure it is that nothing happened where nothing was to happen.
     pub negative: Option<Negative>,
-    /// What the scenario found and went on after, since a deviation is recorded for it, and what the end of its
-    /// [`Fixture`] found.
+    /// What the scenario found and went on after, since a deviation is recorded for it, and what
+    /// the end of its [`Fixture`] found.
     pub noted: Vec<FailureReport>,
     /// What ended it.
     pub ended_by: Option<FailureReport>,
 }
 
-/// Runs scenarios in their order, each on fresh devices. `before` is called before each, and may break the run off:
-/// that scenario and those behind it are not in the [`Run`].
+/// Runs scenarios in their order, each on fresh devices. `before` is called before each, and may
+/// break the run off: that scenario and those behind it are not in the [`Run`].
 ///
 /// # Errors
 /// If the backend cannot start.
@@ -110,9 +110,10 @@ pub fn run(
     })
 }
 
-/// Runs one scenario on devices that are there. An error says what is wrong, unless a deviation is recorded for it.
+/// Runs one scenario on devices that are there. An error says what is wrong, unless a deviation is
+/// recorded for it.
 ///
-/// For a laboratory and a scenario without threads: the seed of the laboratory decides the run.
+/// For a simulator and a scenario without threads: the seed of the simulator decides the run.
 pub fn run_in(verbs: &dyn Verbs, scenario: &Scenario, known: &[Deviation]) -> Result {
     let body = || {
         let (bounds, place) = (Bounds::default(), Place::default());
@@ -123,9 +124,10 @@ pub fn run_in(verbs: &dyn Verbs, scenario: &Scenario, known: &[Deviation]) -> Re
     let (result, _) = knowing(&known, || no_panic(body));
     result.or_else(|failure| {
         let explains = |of: &&Deviation| of.explains(failure.rule, &failure.seen);
-        match known.iter().any(explains) {
-            true => Ok(()),
-            false => Err(failure),
+        if known.iter().any(explains) {
+            Ok(())
+        } else {
+            Err(failure)
         }
     })
 }
@@ -201,12 +203,13 @@ fn judge(
         return skipped(format!("needs {missing}"));
     }
     let too_much = scenario.lacks.intersection(capabilities);
-    let lacking = match too_much.is_empty() {
-        true => None,
-        false => match backend.lacking(too_much) {
+    let lacking = if too_much.is_empty() {
+        None
+    } else {
+        match backend.lacking(too_much) {
             Some(lacking) => Some(lacking),
             None => return skipped(format!("for devices without {too_much}")),
-        },
+        }
     };
     let backend = lacking.as_deref().unwrap_or(backend);
     let known = of_scenario(deviations, scenario);
@@ -247,9 +250,9 @@ fn of_scenario<'d>(known: &'d [Deviation], scenario: &Scenario) -> Vec<&'d Devia
     of.collect()
 }
 
-/// What an attempt comes to, in the light of what is known of the device: how it ended, why, and the
-/// failure that shows it. Each failure needs a deviation that explains it, and one that ended the scenario a
-/// deviation that says why it cannot go on.
+/// What an attempt comes to, in the light of what is known of the device: how it ended, why, and
+/// the failure that shows it. Each failure needs a deviation that explains it, and one that ended
+/// the scenario a deviation that says why it cannot go on.
 fn verdict<'a>(
     attempt: &'a Attempt,
     known: &[&Deviation],
@@ -326,8 +329,8 @@ fn attempt(
     }
 }
 
-/// Runs a body with threads. After [`WATCH`], those that wait are told that nothing will come, and
-/// the scenario has failed: a lost wake-up must not be a run that never ends.
+/// Runs a body with threads. After [`WATCH`], waiting threads get an error and the scenario has
+/// failed: a lost wake-up must not be a run that never ends.
 fn watched(verbs: &dyn Verbs, body: impl FnOnce() -> Result) -> Result {
     thread::scope(|scope| {
         let (done, watch) = channel::bounded::<()>(0);
@@ -341,12 +344,15 @@ fn watched(verbs: &dyn Verbs, body: impl FnOnce() -> Result) -> Result {
         let result = body();
         drop(done);
         let late = watch.join().expect("it does not panic");
-        result.and_then(|()| match late {
-            true => Err(Failure::hang(
-                format!("an end within {WATCH:?}"),
-                "it had to be woken",
-            )),
-            false => Ok(()),
+        result.and_then(|()| {
+            if late {
+                Err(Failure::hang(
+                    format!("an end within {WATCH:?}"),
+                    "it had to be woken",
+                ))
+            } else {
+                Ok(())
+            }
         })
     })
 }
@@ -460,7 +466,7 @@ mod tests {
         let known = verdict(&attempt, &[&deviation]);
         let reason = Some("it merges (its manual)".to_string());
         assert_eq!(known, (Outcome::KnownDeviation, reason, Some(&same)));
-        // What explains one failure does not explain another beside it.
+        // An explanation of one failure does not explain another one.
         assert_eq!(outcome(&[&same, &other], &[&deviation]), Outcome::Failed);
     }
 

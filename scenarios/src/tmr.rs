@@ -114,7 +114,7 @@ fn seven_retries_are_seven(bench: &Bench<'_>) -> Result {
     a.send(1, 8)?;
     let expected = "a completion with RETRY_EXC_ERR";
     let wc = match bench.verbs().lab() {
-        // The laboratory would not come to rest while retries go on.
+        // The simulator would not come to rest while retries go on.
         Some(lab) => {
             lab.advance(Duration::from_secs(1))?;
             bench.drain(a.send_cq)?.first().copied()
@@ -184,8 +184,8 @@ fn receiver_asks_for_the_wait_of_its_code(bench: &Bench<'_>) -> Result {
 /// Bytes of the messages here: three packets each.
 const LEN: u32 = 3 * 256 - 5;
 
-/// A send, a write, a write with immediate and a read, and what both sides see of them. `fault`
-/// strikes as often as is said.
+/// A send, a write, a write with immediate and a read, and what both sides see of them, under
+/// `fault`.
 fn program(bench: &Bench<'_>, fault: Option<Fault>) -> Result<(Seen, Packets)> {
     let rc = RcParams {
         path_mtu: Mtu::Mtu256,
@@ -337,9 +337,10 @@ fn other_partition_is_not_heard(bench: &Bench<'_>) -> Result {
         b.recv(1, 8)?;
         a.send(2, 8)?;
         let case = format!("P_Keys {of_a:#06x} and {of_b:#06x}");
-        let status = match pass {
-            true => WcStatus::Success,
-            false => WcStatus::RetryExcErr,
+        let status = if pass {
+            WcStatus::Success
+        } else {
+            WcStatus::RetryExcErr
         };
         in_case(&case, bench.one_with(a.send_cq, status, RULE).map(drop))?;
         let arrived = bench.poll_all(b.recv_cq)?.len();
@@ -507,8 +508,8 @@ fn other_sequence_numbers_are_not_taken(bench: &Bench<'_>) -> Result {
 
 scenario!(numbers_further_back_than_any_are_not_taken:
     "TMR-14"; needs RDMA_READ, MODIFY_CONNECT, LAB);
-/// A sender that is reset alone begins further back than its peer has ever counted: what it sends is no
-/// message that comes again.
+/// A sender that is reset alone begins further back than its peer has ever counted: what it sends
+/// is no message that comes again.
 fn numbers_further_back_than_any_are_not_taken(bench: &Bench<'_>) -> Result {
     const RULE: &str = "TMR-14";
     let rc = RcParams {

@@ -246,7 +246,7 @@ fn messages_that_survive_losses_are_in_order(bench: &Bench<'_>) -> Result {
             b.recv(posted as u64, 3000)?;
             posted += 1;
         }
-        // Of three packets.
+        // Each has three packets.
         a.send(number, 2500 + number as u32)?;
         bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
         arrived.extend(bench.poll_all(b.recv_cq)?);

@@ -133,7 +133,8 @@ fn data_starts_behind_the_room_for_the_grh(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-/// Sends a message of this length, perhaps with immediate data; its completion, and what came before it.
+/// Sends a message of this length, perhaps with immediate data; its completion, and what came
+/// before it.
 fn header(
     bench: &Bench<'_>,
     Pair { a, b }: &Pair<'_>,

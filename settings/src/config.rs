@@ -1,4 +1,4 @@
-//! What the settings mean: the devices of a simulation, and what is written at the end.
+//! Checks the settings and makes simulations from them: the devices, and what to write at the end.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,7 +28,7 @@ pub struct Config {
     fabric: Fabric,
     profile: Profile,
     limits: DeviceLimits,
-    /// If it was given.
+    /// The seed, if it was given.
     seed: Option<u64>,
     faults: Plan,
     trace: Option<String>,
@@ -51,15 +51,15 @@ struct GidEntry {
     gid: Gid,
 }
 
-/// The name of a device has an end within its 64 bytes.
+/// A name of a device ends within the 64 bytes of its C array.
 const LONGEST_NAME: usize = 63;
 
 impl Config {
-    /// What variables say, and the file that one of them names.
+    /// Reads the variables, and the file that one of them names.
     ///
     /// # Errors
-    /// For a setting that makes no sense: where it was set, its value, and what is allowed. For a variable
-    /// or key that is no setting, and for a file that cannot be read: what is wrong.
+    /// For a setting with an invalid value: where it was set, the value, and what is allowed. For
+    /// an unknown variable or key, or a file that cannot be read: the reason.
     pub fn read(variables: &Variables) -> Result<Self, String> {
         variables.check_known()?;
         let (file, file_name) = match variables.get(Setting::named("config")) {
@@ -146,62 +146,62 @@ impl Config {
         &self.names
     }
 
-    /// What the devices are.
+    /// The configuration of the devices.
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// Where the trace goes at the end: a file, or `-` for the standard error.
+    /// The file for the trace, written at the end; `-` for the standard error.
     pub fn trace(&self) -> Option<&str> {
         self.trace.as_deref()
     }
 
-    /// The file of all packets.
+    /// The file for all packets.
     pub fn pcap(&self) -> Option<&Path> {
         self.pcap.as_deref()
     }
 
-    /// Where the diagnosis goes at the end, as above.
+    /// The file for the diagnosis, written at the end; `-` for the standard error.
     pub fn diagnose(&self) -> Option<&str> {
         self.diagnose.as_deref()
     }
 
-    /// Whether a diagnosis has what the program does to memory that is the device's.
+    /// Whether the diagnosis reports changes of memory while the device uses it.
     pub fn memory(&self) -> bool {
         self.memory
     }
 
-    /// How it is written.
+    /// The format of the diagnosis.
     pub fn diagnose_format(&self) -> DiagnoseFormat {
         self.diagnose_format
     }
 
-    /// What is left out of it.
+    /// The suppressed findings.
     pub fn suppressions(&self) -> &Suppressions {
         &self.suppressions
     }
 
-    /// Whether the program ends at the first mistake that is certain. Then there is a diagnosis.
+    /// Whether the program ends at the first definite mistake. Implies a diagnosis.
     pub fn halts_on_error(&self) -> bool {
         self.halts_on_error
     }
 
-    /// Whether each place has the calls around it. Then there is a diagnosis.
+    /// Whether each place has its call stack. Implies a diagnosis.
     pub fn backtraces(&self) -> bool {
         self.backtraces
     }
 
-    /// Which other processes there are.
+    /// The other processes on the fabric.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
     }
 
-    /// A simulation with the GIDs in their tables and the fault rules in force. Without a seed, keys and QP
-    /// numbers are made from `drawn`, and all else is as with seed 0. Packets go to `pcap`.
-    /// A fabric with other processes needs [`Mode::RealTime`].
+    /// A simulation with the GIDs in their tables and the fault rules in force. Without a seed,
+    /// keys and QP numbers are drawn from `drawn`, and everything else is as with seed 0. Packets
+    /// go to `pcap`. A fabric with other processes needs [`Mode::RealTime`].
     ///
     /// # Errors
-    /// None where [`read`](Self::read) gave it: that has tried.
+    /// None for a configuration from [`read`](Self::read), which has tried it.
     pub fn simulation(
         &self,
         mode: Mode,
@@ -223,7 +223,7 @@ impl Config {
             .limits(self.limits)
             .trace(self.trace.is_some())
             .check_memory(self.memory)
-            // Nobody can ask what they were.
+            // No caller can ask for the list.
             .strikes(false)
             .mode(mode);
         if let Some(pcap) = pcap {
@@ -295,7 +295,7 @@ fn device_names(
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
             let rule = "a name is 1 to 63 letters, digits, '_', '-', '.'";
-            return Err(given.refuse(all, format!("{name:?} is no name: {rule}")));
+            return Err(given.refuse(all, format!("{name:?} is not a name: {rule}")));
         }
         if names[..at].contains(name) {
             return Err(given.refuse(all, format!("two devices are called {name}")));
@@ -307,7 +307,7 @@ fn device_names(
 /// The link layer of this name: `ethernet` or `infiniband`.
 ///
 /// # Errors
-/// Says which there are.
+/// The link layers that exist.
 pub fn link_layer(name: &str) -> Result<LinkLayer, &'static str> {
     match name {
         "ethernet" => Ok(LinkLayer::Ethernet),
@@ -351,7 +351,7 @@ fn faults(given: Option<Given<String>>) -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Checks that a program in C makes the calls that a plan lets fail, and learns if they fail.
+/// Checks that a program in C can make the calls that a plan lets fail, and sees their failure.
 ///
 /// # Errors
 /// The first rule that names another verb.
@@ -360,15 +360,13 @@ pub fn check_calls(plan: &Plan) -> Result<(), String> {
         if let Fault::Call { verb, .. } = rule
             && !can_fail(*verb)
         {
-            return Err(format!(
-                "rule {number}: {verb} is no call of a program that can fail"
-            ));
+            return Err(format!("rule {number}: {verb} is not a call that can fail"));
         }
     }
     Ok(())
 }
 
-/// Whether a program in C calls this verb, and learns if it fails.
+/// Whether a program in C can call this verb, and sees its failure.
 fn can_fail(verb: Verb) -> bool {
     let is_void = matches!(
         verb,
@@ -381,7 +379,7 @@ fn can_fail(verb: Verb) -> bool {
     verb.name().starts_with("ibv_") && !is_void
 }
 
-/// A file that can be written, or `-`.
+/// Checks that a file can be written, or is `-`.
 fn output(given: Option<Given<String>>) -> Result<Option<String>, String> {
     let Some(given) = given else { return Ok(None) };
     let path = &given.value;
@@ -392,7 +390,7 @@ fn output(given: Option<Given<String>>) -> Result<Option<String>, String> {
     Ok(Some(given.value))
 }
 
-/// The file of packets, begun.
+/// Opens the file of packets and writes its header.
 fn pcap(given: Option<Given<String>>, is_roce: bool) -> Result<Option<PathBuf>, String> {
     let Some(given) = given else { return Ok(None) };
     let path = PathBuf::from(&given.value);
@@ -418,7 +416,9 @@ fn entry(text: &str, names: &[String], ports: u8) -> Result<GidEntry, String> {
     Ok(GidEntry {
         device: device.ok_or_else(|| wrong("there is no such device"))?,
         port: port.ok_or_else(no_port)?,
-        index: index.parse().map_err(|_| wrong("the index is no number"))?,
+        index: index
+            .parse()
+            .map_err(|_| wrong("the index is not a number"))?,
         gid: Gid(address
             .ok_or_else(|| wrong("the address is none of IPv6"))?
             .octets()),

@@ -30,7 +30,7 @@ pub(crate) struct SetUp {
     pub(crate) is_roce: bool,
     /// Some GIDs were set.
     pub(crate) has_gids: bool,
-    /// Of all devices.
+    /// Ports of all devices together.
     pub(crate) ports: usize,
 }
 
@@ -62,9 +62,10 @@ impl Fabric {
     pub(crate) fn read(given: Option<Given<String>>, set_up: &SetUp) -> Result<Self, String> {
         let Some(given) = given else {
             let is_private = !set_up.is_roce || set_up.has_gids || !cfg!(target_os = "linux");
-            let which = match is_private {
-                true => Which::Private,
-                false => Which::Named(DEFAULT.to_owned()),
+            let which = if is_private {
+                Which::Private
+            } else {
+                Which::Named(DEFAULT.to_owned())
             };
             return Ok(Self { which, place: None });
         };
@@ -101,11 +102,11 @@ impl Fabric {
             }
             // What was meant as an address would be a fabric of its own.
             Which::Named(name) if name.chars().all(|c| c.is_ascii_digit() || c == '.') => {
-                return refuse("that is no address, and a name has a letter".to_owned());
+                return refuse("that is not an address, and a name needs a letter".to_owned());
             }
             Which::Addresses(all) => {
                 if let Some(bad) = all.iter().find(|address| !is_of_one(**address)) {
-                    return refuse(format!("{bad} is no address of one interface"));
+                    return refuse(format!("{bad} is not the address of one interface"));
                 }
                 let mut seen = BTreeSet::new();
                 if let Some(twice) = all.iter().find(|address| !seen.insert(**address)) {
@@ -125,7 +126,7 @@ impl Fabric {
         self.which == Which::Private
     }
 
-    /// Whether nobody asked for it, so that a private one does too.
+    /// Whether this is the default, because no fabric was asked for.
     pub fn is_default(&self) -> bool {
         self.place.is_none()
     }

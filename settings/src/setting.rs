@@ -1,42 +1,43 @@
-//! What can be set, and where: a variable, or a key of a file.
+//! Settings, and their sources: environment variables and a file.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 
-/// Something that can be set.
+/// A setting: an option of `verbsim exec`, a variable and a key of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Name of its option, without the dashes, such as `link-layer`.
     pub name: &'static str,
-    /// What its value is called in usage messages, such as `N`.
+    /// Placeholder of its value in usage messages, such as `N`.
     pub value: &'static str,
-    /// What it does, in a line, with its default.
+    /// Its help text, in a line, with its default.
     pub help: &'static str,
-    /// What its value is.
+    /// The kind of its value.
     pub kind: Kind,
 }
 
-/// What the value of a setting is.
+/// The kind of value that a setting has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// No file.
+    /// Not a file.
     Plain,
     /// A file, unless it is one of these words.
     File(&'static [&'static str]),
-    /// A file that is written, or `-` for the standard error, which an option without a value means too.
+    /// A file to write, or `-` for the standard error, which is also the default of an option
+    /// without a value.
     Output,
-    /// `on` or `off`, which may also be `true` and `false`; an option without a value means the first.
+    /// `on` or `off` (or `true` and `false`). An option without a value means `on`.
     Switch,
 }
 
-/// Every setting. `config` alone is no key of the file.
+/// Every setting. Each is also a key of the file, except `config`.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "devices",
         value: "N",
-        help: "How many devices [default: 2, or as many as there are names]",
+        help: "Number of devices [default: 2, or the number of names]",
         kind: Kind::Plain,
     },
     Setting {
@@ -54,14 +55,14 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "link-layer",
         value: "NAME",
-        help: "What is between the ports: ethernet (RoCE version 2) or infiniband [default: ethernet]",
+        help: "Link layer of the ports: ethernet (RoCE version 2) or infiniband [default: ethernet]",
         kind: Kind::Plain,
     },
     Setting {
         name: "fabric",
         value: "NAME",
-        help: "Which processes reach each other: those that give the same name, or addresses of their machines; \
-               `private` for none [default: all of this machine that give no name]",
+        help: "Processes reach each other if they give the same name, or addresses of their machines; `private` \
+               reaches none [default: all processes of this machine that give no name]",
         kind: Kind::Plain,
     },
     Setting {
@@ -73,13 +74,13 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "profile",
         value: "NAME",
-        help: "Which driver the devices behave like, or `spec` or `adversarial` [default: spec]",
+        help: "Driver that the devices behave like, or `spec` or `adversarial` [default: spec]",
         kind: Kind::Plain,
     },
     Setting {
         name: "limits",
         value: "NAME=N,...",
-        help: "Limits of the devices, lower than those of the profile, such as max_qp=16,max_cqe=255 [default: those of the profile]",
+        help: "Lower limits than those of the profile, such as max_qp=16,max_cqe=255 [default: the profile's]",
         kind: Kind::Plain,
     },
     Setting {
@@ -91,13 +92,13 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "faults",
         value: "FILE",
-        help: "A file of fault rules, `standard`, or `none`; see `verbsim help faults` [default: none]",
+        help: "File of fault rules, `standard` for the built-in plan, or `none`; see `verbsim help faults` [default: none]",
         kind: Kind::File(&["standard", "none"]),
     },
     Setting {
         name: "trace",
         value: "FILE",
-        help: "Where the trace goes when the program ends: a file, or - for its standard error",
+        help: "Write the trace to this file when the program ends; - is its standard error",
         kind: Kind::File(&["-"]),
     },
     Setting {
@@ -109,48 +110,48 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "diagnose",
         value: "FILE",
-        help: "Say what the program did wrong when it ends: in a file, or on its standard error",
+        help: "When the program ends, report its mistakes to this file [default: standard error]",
         kind: Kind::Output,
     },
     Setting {
         name: "diagnose-format",
         value: "NAME",
-        help: "How that is written: text; json, one object per line (see `verbsim help json`); or junit, github or sarif, \
-               one document at the end of the run, from `verbsim exec` only (see `verbsim help ci`) [default: text]",
+        help: "Format of the diagnosis: text; json, one object per line (see `verbsim help json`); or junit, github or \
+               sarif, one document at the end of the run, from `verbsim exec` only (see `verbsim help ci`) \
+               [default: text]",
         kind: Kind::Plain,
     },
     Setting {
         name: "suppressions",
         value: "FILE",
-        help: "A file of what is not to be said: in each line a class, such as VS-CQ-04, or a class and a place, such as \
+        help: "File of findings to suppress: in each line a class, such as VS-CQ-04, or a class and a place, such as \
                VS-ARM-05:old_client.c:*",
         kind: Kind::File(&[]),
     },
     Setting {
         name: "halt-on-error",
         value: "on|off",
-        help: "End the program by SIGABRT at the first mistake that is certain when it happens; diagnoses on the standard \
-               error unless --diagnose says where",
+        help: "Abort the program (SIGABRT) at the first definite mistake. Implies --diagnose",
         kind: Kind::Switch,
     },
     Setting {
         name: "backtrace",
         value: "on|off",
-        help: "Name the calls around each place, not only around calls that are refused; a verb takes some microseconds; \
-               diagnoses on the standard error unless --diagnose says where [default: off]",
+        help: "Report the call stack of every place, not only of refused calls; each verb then costs a few \
+               microseconds. Implies --diagnose [default: off]",
         kind: Kind::Switch,
     },
     Setting {
         name: "memory",
         value: "on|off",
-        help: "Say too where the program changes, unmaps or deregisters memory that is the device's; it runs slower \
-               [default: off]",
+        help: "Also report where the program changes, unmaps or deregisters memory while the device uses it; the \
+               program runs slower [default: off]",
         kind: Kind::Switch,
     },
     Setting {
         name: "config",
         value: "FILE",
-        help: "A TOML file with these options as keys",
+        help: "TOML file with these options as keys",
         kind: Kind::File(&[]),
     },
 ];
@@ -199,31 +200,31 @@ impl Setting {
 pub struct Variables(BTreeMap<String, OsString>);
 
 impl Variables {
-    /// Those of this process.
+    /// The variables of this process.
     pub fn of_process() -> Self {
         let all =
             env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
         Self::from_iter(all)
     }
 
-    /// What a setting is set to.
+    /// The value of a setting, if its variable is set.
     pub fn get(&self, setting: &Setting) -> Option<&OsStr> {
         self.0.get(&setting.variable()).map(OsString::as_os_str)
     }
 
-    /// Sets a setting, whatever it was.
+    /// Sets a setting. A previous value is replaced.
     pub fn set(&mut self, setting: &Setting, value: impl Into<OsString>) {
         self.0.insert(setting.variable(), value.into());
     }
 
-    /// All of them, by name.
+    /// All variables, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &OsStr)> {
         self.0
             .iter()
             .map(|(name, value)| (&**name, value.as_os_str()))
     }
 
-    /// Refuses one that nobody reads: most likely it is misspelled.
+    /// Refuses a variable that is not known, because it is probably misspelled.
     pub(crate) fn check_known(&self) -> Result<(), String> {
         let is_known = |name: &str| {
             OF_OTHERS.contains(&name) || SETTINGS.iter().any(|of| of.key().to_uppercase() == name)
@@ -231,7 +232,7 @@ impl Variables {
         let unknown = self.0.keys().find(|name| !is_known(&name[PREFIX.len()..]));
         match unknown {
             Some(name) => Err(format!(
-                "{name} is no variable of verbsim; settings are {}",
+                "{name} is not a variable of verbsim; settings are {}",
                 listed(SETTINGS.iter().map(Setting::variable))
             )),
             None => Ok(()),
@@ -253,7 +254,7 @@ fn listed(names: impl Iterator<Item = String>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Where settings come from.
+/// The sources of settings.
 pub(crate) struct Sources<'a> {
     pub(crate) variables: &'a Variables,
     pub(crate) file: toml::Table,
@@ -261,7 +262,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) file_name: String,
 }
 
-/// What a setting was given, and where.
+/// The value of a setting, and where it was given.
 pub(crate) struct Given<T> {
     pub(crate) place: String,
     pub(crate) value: T,
@@ -269,7 +270,7 @@ pub(crate) struct Given<T> {
 
 /// A value that can be written as text, and in a file.
 pub(crate) trait Value: Sized {
-    /// What is wrong with one that is not.
+    /// The error for text that is not such a value.
     const WANTED: &'static str;
 
     fn of_text(text: &str) -> Option<Self>;
@@ -278,7 +279,7 @@ pub(crate) trait Value: Sized {
 }
 
 impl Sources<'_> {
-    /// Refuses keys of the file that are no settings.
+    /// Refuses keys of the file that are not settings.
     pub(crate) fn check_keys(&self) -> Result<(), String> {
         let keys = || {
             SETTINGS
@@ -288,7 +289,7 @@ impl Sources<'_> {
         };
         match self.file.keys().find(|key| !keys().any(|of| of == **key)) {
             Some(key) => Err(format!(
-                "{key} in {} is no setting; there are {}",
+                "{key} in {} is not a setting; there are {}",
                 self.file_name,
                 listed(keys())
             )),
@@ -296,7 +297,7 @@ impl Sources<'_> {
         }
     }
 
-    /// A setting by its name: what its variable says, or the file.
+    /// The value of a setting: from its variable, or else from the file.
     pub(crate) fn get<T: Value>(&self, name: &str) -> Result<Option<Given<T>>, String> {
         let setting = Setting::named(name);
         if let Some(given) = self.variables.get(setting) {
@@ -319,21 +320,21 @@ impl Sources<'_> {
 }
 
 impl Setting {
-    /// Where it is set, for messages: a variable, which an option of `verbsim exec` sets.
+    /// Where it is set, for messages: the variable, and the option of `verbsim exec` that sets it.
     pub(crate) fn place(&self) -> String {
         format!("{} (--{})", self.variable(), self.name)
     }
 }
 
 impl<T> Given<T> {
-    /// Why a value cannot be.
+    /// The error that refuses a value.
     pub(crate) fn refuse(&self, value: impl Display, problem: impl Display) -> String {
         format!("{} is {value}: {problem}", self.place)
     }
 }
 
 impl Given<u64> {
-    /// Its value, if that is between two others.
+    /// Its value, if it is in the range from `least` to `most`.
     pub(crate) fn within(&self, least: u64, most: u64) -> Result<u64, String> {
         if (least..=most).contains(&self.value) {
             return Ok(self.value);
@@ -343,7 +344,7 @@ impl Given<u64> {
 }
 
 impl Value for String {
-    const WANTED: &'static str = "it is to be a text";
+    const WANTED: &'static str = "it must be a text";
 
     fn of_text(text: &str) -> Option<Self> {
         Some(text.to_owned())
@@ -355,7 +356,7 @@ impl Value for String {
 }
 
 impl Value for u64 {
-    const WANTED: &'static str = "it is to be a number, from 0";
+    const WANTED: &'static str = "it must be a number, from 0";
 
     fn of_text(text: &str) -> Option<Self> {
         text.parse().ok()
@@ -367,9 +368,9 @@ impl Value for u64 {
 }
 
 impl Value for bool {
-    const WANTED: &'static str = "it is to be on or off, in a file true or false";
+    const WANTED: &'static str = "it must be on or off, in a file true or false";
 
-    /// As people write it in variables.
+    /// The spellings that are usual in variables.
     fn of_text(text: &str) -> Option<Self> {
         match text {
             "on" | "true" | "1" => Some(true),
@@ -384,7 +385,7 @@ impl Value for bool {
 }
 
 impl Value for Vec<String> {
-    const WANTED: &'static str = "it is to be a list of texts";
+    const WANTED: &'static str = "it must be a list of texts";
 
     /// `sim0,sim1`
     fn of_text(text: &str) -> Option<Self> {

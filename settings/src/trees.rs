@@ -95,7 +95,7 @@ fn namespace() -> Option<u64> {
 /// When a process was started, in ticks since the machine was. `None` if it has ended.
 fn start_of(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program may have any byte, and stands in parentheses.
+    // The name of the program can have any byte, and is in parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_whitespace();
     let state = words.next()?;

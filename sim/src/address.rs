@@ -26,7 +26,6 @@ pub(crate) fn gid_of(ip: IpAddr) -> Gid {
 }
 
 /// The link-local GID that stands for an address too; of IPv6 there is none.
-#[cfg(feature = "network")]
 pub(crate) fn local_gid_of(ip: IpAddr) -> Gid {
     let IpAddr::V4(ip) = ip else {
         return Gid::default();
@@ -74,7 +73,6 @@ mod tests {
             assert_eq!(ip_of(gid_of(ip)), ip);
         }
         assert!(gid_of(v4).ipv4().is_some());
-        #[cfg(feature = "network")]
         {
             assert_eq!(ip_of(local_gid_of(v4)), v4);
             assert_ne!(local_gid_of(v4), gid_of(v4));

@@ -7,7 +7,6 @@ use verbs_api::behavior::Behavior;
 use verbs_api::profile::{DeviceLimits, Profile};
 use verbs_api::{Capabilities, LinkLayer};
 
-#[cfg(feature = "network")]
 use crate::network::Network;
 use crate::packet::Pcap;
 use crate::subnet::{self, Subnet};
@@ -64,7 +63,6 @@ pub struct SimConfig {
     pub(crate) wire: bool,
     pub(crate) pcap: Option<Pcap>,
     pub(crate) check_memory: bool,
-    #[cfg(feature = "network")]
     pub(crate) network: Option<Network>,
 }
 
@@ -100,7 +98,6 @@ impl SimConfig {
             wire: false,
             pcap: None,
             check_memory: false,
-            #[cfg(feature = "network")]
             network: None,
         }
     }
@@ -379,21 +376,12 @@ impl SimConfig {
 
     /// Whether there are devices of other processes.
     pub(crate) fn has_network(&self) -> bool {
-        #[cfg(feature = "network")]
-        return self.network.is_some();
-        #[cfg(not(feature = "network"))]
-        false
+        self.network.is_some()
     }
 
     /// Whether packets to an address may arrive at another process.
     pub(crate) fn reaches(&self, address: IpAddr) -> bool {
-        #[cfg(feature = "network")]
-        return self.network.is_some_and(|network| network.has(address));
-        #[cfg(not(feature = "network"))]
-        {
-            let _ = address;
-            false
-        }
+        self.network.is_some_and(|network| network.has(address))
     }
 
     /// Whether packets are those of RoCEv2. On InfiniBand, and with devices of iWARP, they are others.

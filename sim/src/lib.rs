@@ -42,6 +42,14 @@
 //! `diagnosis` is at both ends: the core writes the journal of what goes wrong, and names no more of
 //! it; a report reads the core.
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(feature = "network"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "files that a feature replaces use some of the core"
+    )
+)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
 compile_error!("feature `fd` is for Linux");
@@ -49,15 +57,14 @@ compile_error!("feature `fd` is for Linux");
 mod address;
 mod cm;
 mod config;
-#[cfg(feature = "fd")]
+#[cfg_attr(not(feature = "fd"), path = "descriptor/none.rs")]
 mod descriptor;
 mod device;
 mod diagnosis;
 mod direct;
 mod fabric;
-mod fault;
 mod memory;
-#[cfg(feature = "network")]
+#[cfg_attr(not(feature = "network"), path = "network/none.rs")]
 mod network;
 mod node;
 mod packet;
@@ -68,6 +75,7 @@ mod storage;
 mod subnet;
 mod sync;
 mod time;
+mod trigger;
 mod verbs;
 
 pub use config::{Mode, SimConfig};

@@ -1,4 +1,4 @@
-//! What there is on this machine: on Linux what libibverbs knows, elsewhere nothing.
+//! The RDMA devices of this machine: on Linux those that libibverbs knows, elsewhere none.
 
 #[cfg(target_os = "linux")]
 mod on_linux {

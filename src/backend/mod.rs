@@ -1,5 +1,5 @@
-//! What the suite can run against: the simulator under each of its profiles, and the devices of this
-//! machine.
+//! What the suite can run against: the simulator under each of its profiles, and the devices of
+//! this machine.
 
 mod hardware;
 mod machine;
@@ -91,7 +91,7 @@ struct OfBoth {
 /// Options of the simulator.
 #[derive(Args, Clone, Debug)]
 pub struct OfSimulator {
-    /// Profile of the simulator: how it behaves, such as spec or rxe; `all` runs each in turn
+    /// Profile of the simulator, such as spec or rxe; `all` runs each in turn
     #[arg(long, value_name = "NAME", default_value = "spec")]
     pub profile: String,
     /// Link layer of the simulator: ethernet (RoCE version 2) or infiniband
@@ -101,7 +101,7 @@ pub struct OfSimulator {
     /// Seed of everything random in the simulator
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Let nothing but bytes of RoCEv2 pass between the simulator's nodes
+    /// Send encoded RoCEv2 packets between the simulated nodes
     #[arg(long)]
     pub wire: bool,
     /// Write every packet of the simulator to this file, for Wireshark
@@ -118,7 +118,7 @@ pub struct OfHardware {
     /// Also run scenarios that are recorded to crash this driver's kernel
     #[arg(long)]
     pub may_crash_kernel: bool,
-    /// Run scenarios that may hang or crash in this process too, and not each in a process of its own
+    /// Run scenarios that may hang or crash in this process, not in child processes
     #[arg(long)]
     pub in_process: bool,
 }
@@ -196,7 +196,8 @@ impl Choice {
         }
     }
 
-    /// The backends that are meant: several for [`ALL_PROFILES`]. Simulators write their packets to `pcap`.
+    /// The backends that are meant: several for [`ALL_PROFILES`]. Simulators write their packets to
+    /// `pcap`.
     ///
     /// # Errors
     /// Says which profiles or devices there are.
@@ -240,9 +241,10 @@ impl OfSimulator {
                 })
             }));
         }
-        match simulators.is_empty() {
-            true => Err(format!("profile {name} is for ethernet alone")),
-            false => Ok(simulators),
+        if simulators.is_empty() {
+            Err(format!("profile {name} is for ethernet alone"))
+        } else {
+            Ok(simulators)
         }
     }
 }

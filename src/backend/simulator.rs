@@ -73,9 +73,10 @@ impl Backend for Simulator {
     }
 
     fn lacks(&self) -> Option<Capabilities> {
-        let of_system = match cfg!(target_os = "linux") {
-            true => Capabilities::empty(),
-            false => Capabilities::FD,
+        let of_system = if cfg!(target_os = "linux") {
+            Capabilities::empty()
+        } else {
+            Capabilities::FD
         };
         Some(self.profile.lacks | of_system)
     }

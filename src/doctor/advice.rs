@@ -1,4 +1,4 @@
-//! One sentence for each thing that was looked at, and a remedy.
+//! One sentence for each fact that was checked, and a remedy for each problem.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::program::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Good,
-    /// It does not stop the program, and explains what it may do.
+    /// It does not stop the program, and explains an effect on it.
     Note,
     /// The program would not get simulated devices, or could not use them.
     Problem,
@@ -17,7 +17,7 @@ pub(super) enum Level {
 #[derive(Clone, Debug)]
 pub(super) struct Advice {
     pub(super) level: Level,
-    /// What was looked at.
+    /// The fact that was checked.
     pub(super) about: &'static str,
     pub(super) text: String,
 }
@@ -33,10 +33,10 @@ impl Advice {
     }
 }
 
-/// The least release of the kernel for which the drop-in was written (`membarrier`, memfd with seals).
+/// The oldest kernel release that the drop-in supports (`membarrier`, memfd with seals).
 const LEAST_KERNEL: (u32, u32) = (4, 14);
 
-/// A process of a device has at least its own thread and two of the drop-in.
+/// The least number of threads of a process with a device: its own, and two of the drop-in.
 const FEW_TASKS: u64 = 16;
 
 /// What the tree of a device needs.
@@ -259,7 +259,7 @@ mod tests {
     use super::super::program::{Libraries, Program};
     use super::*;
 
-    /// Nothing stands in the way.
+    /// A system without any obstacle.
     fn facts() -> Facts {
         let verbs = vec![PathBuf::from("/d/libibverbs.so.1")];
         Facts {
@@ -376,7 +376,7 @@ mod tests {
             let mut said = all.iter().filter(|advice| advice.level != Level::Good);
             let advice = said
                 .next()
-                .unwrap_or_else(|| panic!("nothing is said of {name}"));
+                .unwrap_or_else(|| panic!("there is no advice about {name}"));
             assert_eq!(said.count(), 0, "{name}: {all:?}");
             let line = advice.line();
             let mut words = line.trim_end().splitn(2, ' ');

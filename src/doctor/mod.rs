@@ -1,4 +1,5 @@
-//! `verbsim doctor`: says before a program runs whether `verbsim exec` can give it simulated devices.
+//! `verbsim doctor`: says before a program runs whether `verbsim exec` can give it simulated
+//! devices.
 
 #[cfg(target_os = "linux")]
 mod advice;
@@ -42,7 +43,7 @@ pub(crate) fn execute(_: &Args) -> Result<(), Stop> {
     Err(Stop::usage("the drop-in for libibverbs is for Linux"))
 }
 
-/// Prints a line for each thing that was looked at, and a remedy for each that stands in the way.
+/// Prints a line for each fact that was checked, and a remedy for each obstacle.
 #[cfg(target_os = "linux")]
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     use crate::exec::{self, library};

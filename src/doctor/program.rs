@@ -20,8 +20,8 @@ use crate::which::which;
 pub(super) struct Program {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// It gets the rights of another user or group, or capabilities: the loader then ignores `LD_PRELOAD` and
-    /// `LD_LIBRARY_PATH`.
+    /// It gets the rights of another user or group, or capabilities: the loader then ignores
+    /// `LD_PRELOAD` and `LD_LIBRARY_PATH`.
     pub(super) is_privileged: bool,
 }
 
@@ -150,7 +150,8 @@ fn is_of_glibc(loader: &Path) -> bool {
 /// The variables for the loader: first without the preloaded library, then with it.
 pub(super) type Environments = [Vec<(&'static str, OsString)>; 2];
 
-/// Lets the loader list the libraries of a program, and look for each symbol. The program does not run.
+/// Lets the loader list the libraries of a program, and look for each symbol. The program does not
+/// run.
 fn libraries(loader: &Path, program: &Path, environments: &Environments) -> Libraries {
     let [without, with] = environments.each_ref().map(|environment| {
         let listed = Command::new(loader)
@@ -176,7 +177,8 @@ fn libraries(loader: &Path, program: &Path, environments: &Environments) -> Libr
     }
 }
 
-/// Reads what the loader lists: `NAME => PATH (ADDRESS)`, and `undefined symbol: NAME, version VERSION`.
+/// Reads what the loader lists: `NAME => PATH (ADDRESS)`, and
+/// `undefined symbol: NAME, version VERSION`.
 fn read_list(text: &str) -> Libraries {
     let mut libraries = Libraries::default();
     for line in text.lines().map(str::trim) {

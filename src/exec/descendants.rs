@@ -1,6 +1,7 @@
 //! The processes that a program has started, those that these have started, and so on.
 //!
-//! Those whose parents have ended are children of this process, which has asked for that (`Descendants::adopt`).
+//! Those whose parents have ended are children of this process, which has asked for that
+//! (`Descendants::adopt`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -36,7 +37,7 @@ impl Descendants {
             let mut new = below(own_id(), &self.others);
             new.retain(|process| told.insert(*process));
             for process in &new {
-                // It may have ended meanwhile. One that is stopped would not see the signal.
+                // It may have ended since. A stopped process would not see the signal.
                 let process = Pid::from_raw(*process);
                 let _ = kill(process, signal);
                 let _ = kill(process, Signal::SIGCONT);
@@ -52,7 +53,7 @@ fn own_id() -> i32 {
     process::id() as i32
 }
 
-/// The processes below one, parents before children, but for some and what is below these.
+/// The processes below one, parents before children, without `others` and their descendants.
 fn below(root: i32, others: &BTreeSet<i32>) -> Vec<i32> {
     let mut children = BTreeMap::<i32, Vec<i32>>::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -78,7 +79,7 @@ fn below(root: i32, others: &BTreeSet<i32>) -> Vec<i32> {
     found
 }
 
-/// Of a line such as `7 (sh) S 1 ...`. The name may hold anything.
+/// The parent in a line such as `7 (sh) S 1 ...`. The name can have any byte.
 fn parent(stat: &str) -> Option<i32> {
     let (_, behind) = stat.rsplit_once(')')?;
     behind.split_whitespace().nth(1)?.parse().ok()

@@ -1,4 +1,4 @@
-//! What is said at the end of a program that is diagnosed, and with which status `exec` ends.
+//! The report at the end of a program that is diagnosed, and the exit status of `exec`.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -65,7 +65,8 @@ impl Judge<'_> {
         }
         let unused = facts.unused().filter(|_| !self.allow_unused);
         if let Some(report) = &self.report {
-            // A program that was ended may not have opened its devices yet, and it counts as failed.
+            // A program that was ended may not have opened its devices yet, and it counts as
+            // failed.
             let counted = unused.iter().filter(|_| ended.is_by_itself());
             let name = "the program used no RDMA device";
             remarks.extend(counted.map(|why| Remark::new(name, why, true)));

@@ -37,8 +37,8 @@ const BUNDLED: Option<&[u8]> = None;
 /// The directory for the loader, of the library that was chosen or that this program came with.
 ///
 /// # Errors
-/// There is no library, or it is no drop-in: without one the program would run on the devices of
-/// the machine.
+/// There is no library, or the file is not a drop-in. Without a drop-in the program would run on
+/// the devices of the machine.
 pub(crate) fn directory(chosen: Option<&Path>) -> Result<PathBuf, Stop> {
     if let Some(chosen) = chosen {
         return named(chosen).map_err(|problem| about(chosen, problem));
@@ -62,8 +62,8 @@ pub(crate) fn directory(chosen: Option<&Path>) -> Result<PathBuf, Stop> {
     )))
 }
 
-/// The directory that a package has installed. Its other names are small libraries that need the drop-in: a wheel
-/// has no symbolic links, and copies would be several simulators in a process.
+/// The directory that a package has installed. Its other names are small libraries that need the
+/// drop-in: a wheel has no symbolic links, and copies would be several simulators in a process.
 fn in_package(library: &Path) -> Result<PathBuf, String> {
     let library = library.canonicalize().map_err(in_words)?;
     check(&library)?;
@@ -78,12 +78,12 @@ fn about(library: &Path, problem: String) -> Stop {
     ))
 }
 
-/// A directory in which a library has its names: its own, one beside it, or a copy.
+/// A directory in which the library has all its names: its own, one next to it, or a copy.
 fn named(library: &Path) -> Result<PathBuf, String> {
     let library = &library.canonicalize().map_err(in_words)?;
     check(library)?;
     let (Some(own), Some(file)) = (library.parent(), library.file_name()) else {
-        return Err("it is no file".to_owned());
+        return Err("it is not a file".to_owned());
     };
     let has_names = |dir: &Path| {
         NAMES.iter().all(|name| {
@@ -94,10 +94,10 @@ fn named(library: &Path) -> Result<PathBuf, String> {
     if has_names(own) {
         return Ok(own.to_owned());
     }
-    let beside = library.with_extension("names");
+    let names = library.with_extension("names");
     // Where it cannot be written, or leads elsewhere, there is the copy.
-    if link(&beside, &Path::new("..").join(file)).is_ok() && has_names(&beside) {
-        return Ok(beside);
+    if link(&names, &Path::new("..").join(file)).is_ok() && has_names(&names) {
+        return Ok(names);
     }
     cached(&fs::read(library).map_err(in_words)?)
 }
@@ -106,17 +106,19 @@ fn named(library: &Path) -> Result<PathBuf, String> {
 fn check(library: &Path) -> Result<(), String> {
     let file = fs::File::open(library).map_err(in_words)?;
     let cache = ReadCache::new(file);
-    let file = object::File::parse(&cache).map_err(|error| format!("it is no library: {error}"))?;
+    let file =
+        object::File::parse(&cache).map_err(|error| format!("it is not a library: {error}"))?;
     let is_mark = |name: &str| name == MARK;
-    match file
+    if file
         .dynamic_symbols()
         .any(|symbol| symbol.name().is_ok_and(is_mark))
     {
-        true => Ok(()),
-        false => Err(
+        Ok(())
+    } else {
+        Err(
             "it is not the drop-in of verbsim, or was built empty, as without the linker lld"
                 .to_owned(),
-        ),
+        )
     }
 }
 
@@ -185,16 +187,17 @@ fn copied(place: &Path, key: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(dir)
 }
 
-/// Makes a directory in which nobody else can put a library.
+/// Makes a directory in which no other user can put a library.
 fn private(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(dir)?;
     let found = fs::symlink_metadata(dir)?;
-    match found.uid() == getuid().as_raw() && found.mode() & 0o022 == 0 {
-        true => Ok(()),
-        false => Err(io::Error::other("others can write it")),
+    if found.uid() == getuid().as_raw() && found.mode() & 0o022 == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::other("others can write it"))
     }
 }
 

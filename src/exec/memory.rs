@@ -37,7 +37,7 @@ pub(super) struct Segment {
 }
 
 impl Memory {
-    /// Of this many bytes. Only those that are used take memory.
+    /// Memory of `size` bytes. Only the bytes that are used take memory.
     ///
     /// # Errors
     /// The system has none.
@@ -126,7 +126,7 @@ impl Segment {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        // Others may write meanwhile.
+        // Other processes may write at the same time.
         // SAFETY: the bytes are those of the segment, which stays attached.
         let byte = |at| unsafe { self.memory.add(at).read_volatile() };
         (0..self.size).map(byte).collect()

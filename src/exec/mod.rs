@@ -33,30 +33,30 @@ pub(crate) use start::{environment, execute};
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
-    /// End the program, and what it has started, if it takes longer than this, such as `10s`, `500ms` or `2m`: by
+    /// Kill the program and its children after this time, such as `10s`, `500ms` or `2m`: by
     /// SIGTERM, and 5 seconds later by SIGKILL
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
-    /// Wait for all processes that the program has started, such as daemons that it leaves behind. Ctrl-C and SIGTERM end
-    /// the wait
+    /// Wait for all processes that the program started, such as daemons. Ctrl-C and SIGTERM end the
+    /// wait
     #[arg(long)]
     wait: bool,
-    /// End with status 99 if the diagnosis has something of this level or worse; diagnoses on the standard error unless
-    /// --diagnose says where
+    /// Exit with status 99 if the diagnosis has a finding of this level or worse. Implies
+    /// --diagnose
     #[arg(long, value_name = "LEVEL")]
     fail_on: Option<FailOn>,
-    /// The diagnosis does not report a program that uses no device, or that opens devices and creates no queue pair
+    /// Accept a program that uses no device, or that opens devices and creates no queue pair
     #[arg(long)]
     allow_unused: bool,
     /// The drop-in library [default: the one that came with verbsim]
     #[arg(long, value_name = "FILE", env = "VERBSIM_LIBRARY")]
     library: Option<PathBuf>,
-    /// Leave LD_PRELOAD alone: the program gets the drop-in library only where it looks for
-    /// libibverbs.so.1 or librdmacm.so.1 by name, and finds no files of the devices below
+    /// Do not set LD_PRELOAD: the program gets the drop-in library only where it looks for
+    /// libibverbs.so.1 or librdmacm.so.1 by name, and finds no device files below
     /// /sys/class/infiniband and /dev/infiniband
     #[arg(long)]
     no_preload: bool,
-    /// Accepted from older scripts: the preloaded library shows the device files
+    /// Ignored, for older scripts: the preloaded library always shows the device files
     #[arg(long, hide = true)]
     uverbs: bool,
     /// The program and its arguments
@@ -72,9 +72,9 @@ pub(crate) struct Args {
 /// From which level on a finding fails the run.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FailOn {
-    /// Whatever is found
+    /// Any finding
     Warning,
-    /// What is surely wrong
+    /// Definite mistakes
     Error,
 }
 

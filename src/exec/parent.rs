@@ -1,10 +1,12 @@
-//! Staying as the parent of a program, so that from outside it looks as if the program itself were there.
+//! Staying as the parent of a program, so that from outside it looks as if the program itself were
+//! there.
 //!
-//! Signals that somebody sends are passed on. Those of the terminal reach the program anyway, which is in
-//! the same group; when one stops the program, its parent stops too. The parent never ends before the
-//! program, and the kernel kills the program if its parent is killed.
+//! Signals that somebody sends are passed on. Those of the terminal reach the program anyway, which
+//! is in the same group; when one stops the program, its parent stops too. The parent never ends
+//! before the program, and the kernel kills the program if its parent is killed.
 //!
-//! A program that takes too long is ended with all that it has started: who hangs may be a child that it waits for.
+//! A program that takes too long is ended with all that it has started: who hangs may be a child
+//! that it waits for.
 #![expect(
     unsafe_code,
     reason = "what is between fork and exec, signals without a name, and children that have ended"
@@ -60,8 +62,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Signals that end a wait for processes that the program has left behind.
 const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
-/// Runs a program to its end, and with `waits` to the end of all that it has started. For a process with one thread, which
-/// ends soon afterwards: its signals stay blocked.
+/// Runs a program to its end, and with `waits` to the end of all that it has started. For a process
+/// with one thread, which ends soon afterwards: its signals stay blocked.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -70,7 +72,7 @@ pub(super) fn run(
     timeout: Option<Duration>,
     waits: bool,
 ) -> io::Result<Ended> {
-    // SAFETY: the default is no handler of this program. Without it children leave no status.
+    // SAFETY: the default is not a handler of this program. Without it children leave no status.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
     let all = SigSet::all();
     let before = all.thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
@@ -81,9 +83,10 @@ pub(super) fn run(
         before.thread_set_mask()?;
         set_pdeathsig(Signal::SIGKILL)?;
         // It may have been killed before.
-        match getppid() == parent {
-            true => Ok(()),
-            false => Err(Errno::ESRCH.into()),
+        if getppid() == parent {
+            Ok(())
+        } else {
+            Err(Errno::ESRCH.into())
         }
     };
     // SAFETY: between fork and exec it makes system calls, and nothing else.
@@ -155,7 +158,8 @@ impl End {
     }
 }
 
-/// Lets go of processes that have ended and are this process's since their parents ended before.
+/// Reaps processes that became children of this one because their parents ended earlier, and have
+/// ended.
 fn bury_others(child: &Child) {
     while let Some(ended) = ended_child().filter(|ended| *ended != pid_of(child)) {
         let _ = waitpid(ended, Some(WaitPidFlag::WNOHANG));
@@ -173,7 +177,7 @@ fn ended_child() -> Option<Pid> {
     (is_known && pid != 0).then(|| Pid::from_raw(pid))
 }
 
-/// Stops, if the terminal has stopped the program: whoever waits for this process is told.
+/// Stops, if the terminal has stopped the program, so that the parent of this process notices.
 fn stop_with(child: &Child) {
     let stopped = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
     if let Ok(WaitStatus::Stopped(_, Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) =
@@ -189,8 +193,8 @@ fn pid_of(child: &Child) -> Pid {
 }
 
 fn send(child: &Child, signal: i32) {
-    // SAFETY: changes no memory of this process; the child has not been waited for, so that its number is
-    // its own.
+    // SAFETY: changes no memory of this process; the child has not been waited for, so that its
+    // number is its own.
     unsafe { libc::kill(child.id() as libc::pid_t, signal) };
 }
 

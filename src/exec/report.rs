@@ -28,7 +28,7 @@ pub(super) struct Report {
     findings: PathBuf,
 }
 
-/// A finding, as the library writes it (`libibverbs/src/json.rs`).
+/// A finding, as the library writes it (`libibverbs/src/process/json.rs`).
 #[derive(Deserialize)]
 struct Finding {
     process: u32,
@@ -52,7 +52,7 @@ struct Source {
 
 impl Report {
     /// # Errors
-    /// The format needs a file and `to` is none, or the processes cannot be given a file.
+    /// The format needs a file and `to` is not one, or the processes cannot be given a file.
     pub(super) fn new(
         format: DiagnoseFormat,
         command: Vec<String>,
@@ -85,8 +85,8 @@ impl Report {
         self.to == "-"
     }
 
-    /// Writes the document. `failure` says how the program failed, if it did. A warning is a failure
-    /// if `warnings_fail`. Returns whether everything is written.
+    /// Writes the document. `failure` says how the program failed, if it did. A warning is a
+    /// failure if `warnings_fail`. Returns whether everything is written.
     pub(super) fn write(
         &self,
         failure: Option<String>,

@@ -154,8 +154,8 @@ fn stay(
     Ok(judge.judge(ended, &facts))
 }
 
-/// What the processes say at last. A signal such as that of Ctrl-C reaches them all, and the program may have ended before
-/// a process that it has started is diagnosed.
+/// What the processes say at last. A signal such as that of Ctrl-C reaches them all, and the
+/// program may have ended before a process that it has started is diagnosed.
 fn settled(verdict: &Verdict, end: End) -> io::Result<Facts> {
     const PATIENCE: Duration = Duration::from_secs(1);
     const STEP: Duration = Duration::from_millis(10);

@@ -1,15 +1,15 @@
-//! What became of the processes of a program: they tell it in a record, memory that they share with
-//! this process.
+//! The outcome of the processes of a program, which they write to a record: memory that they share
+//! with this process.
 //!
-//! `libibverbs/src/verdict.rs` is the library's side, and describes the layout.
+//! `libibverbs/src/base/record.rs` is the library's side, and describes the layout.
 
 use std::collections::BTreeMap;
 use std::{env, fs, io};
 
 use super::memory::Memory;
 
-/// Where the processes find the record: its address, then the addresses that an `exec` around this
-/// one has given to it.
+/// The variable by which processes find the record: its address, then the addresses of records of
+/// any outer `exec`.
 pub(super) const VARIABLE: &str = "VERBSIM_VERDICT";
 
 /// Bytes of the record: room for 40,000 processes, or for 10,000 mistakes.
@@ -18,19 +18,19 @@ const SIZE: usize = 4 << 20;
 /// Bytes of the counters at the end of the record.
 const COUNTERS: usize = 16;
 
-/// The record. It is gone with the last process that has it.
+/// The record. It disappears with the last process that has it.
 pub(super) struct Verdict(Memory);
 
-/// What the processes have said.
+/// The contents of the record.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
-    /// By the number that each has in the record.
+    /// Processes, by their number in the record.
     processes: BTreeMap<u64, Process>,
-    /// The processes had more to say than there is room for.
+    /// The record was too small for all entries.
     pub(super) is_full: bool,
 }
 
-/// What a process has said of itself.
+/// The entries of one process.
 #[derive(Debug, Default)]
 pub(super) struct Process {
     pub(super) id: i32,
@@ -39,17 +39,18 @@ pub(super) struct Process {
     has_loaded: bool,
     has_opened: bool,
     has_queue_pair: bool,
-    /// A libibverbs or librdmacm that is not the drop-in. The process called nothing of the drop-in.
+    /// A libibverbs or librdmacm that is not the drop-in. The process called nothing of the
+    /// drop-in.
     foreign: Option<String>,
-    /// How many errors and how many warnings the diagnosis has that it wrote at its end.
+    /// Number of errors and of warnings in the diagnosis that it wrote at its end.
     diagnosed: Option<(usize, usize)>,
     /// The lines of each mistake, recorded when it happened. The diagnosis replaces them.
     pub(super) recorded: Vec<String>,
     /// How many of the recorded mistakes are warnings: the program may have handled them later.
     recorded_warnings: usize,
-    /// What it could not write, and why.
+    /// What it could not write, with the reason.
     pub(super) unwritten: Vec<String>,
-    /// It has not ended, as far as can be seen.
+    /// It is still running, as far as this process can see.
     pub(super) still_runs: bool,
 }
 
@@ -72,7 +73,7 @@ impl Verdict {
         })
     }
 
-    /// What was said until now.
+    /// The text so far.
     ///
     /// # Errors
     /// The record cannot be read.
@@ -88,7 +89,7 @@ impl Verdict {
         Ok(facts)
     }
 
-    /// Whether a process has the record in its memory. If the system does not say, it is assumed.
+    /// Whether a process has the record in its memory. If the system does not answer, yes.
     fn is_of(&self, process: i32) -> bool {
         match fs::read_to_string(format!("/proc/{process}/maps")) {
             Ok(maps) => maps.lines().any(|line| self.0.is_in(line)),
@@ -142,7 +143,7 @@ impl Facts {
         }
     }
 
-    /// Why nothing can be said of the program: no process of it used a device.
+    /// Why the diagnosis of the program is empty: none of its processes used a device.
     pub(super) fn unused(&self) -> Option<String> {
         let processes = || self.processes.values();
         let why = if processes().any(|process| process.has_opened) {
@@ -157,8 +158,8 @@ impl Facts {
         Some(format!("the program used no RDMA device: {why}"))
     }
 
-    /// Why the program may have used another network: it looked at devices, and used none. A process that still runs
-    /// may use one later.
+    /// Why the program may have used another network: it looked at devices, and used none. A
+    /// process that still runs may use one later.
     pub(super) fn fell_back(&self) -> Option<&'static str> {
         let mut processes = self.processes.values();
         let has_opened = processes.clone().any(|process| process.has_opened);
@@ -170,8 +171,8 @@ impl Facts {
         )
     }
 
-    /// What is said of each process that has a libibverbs or librdmacm of its own and did not use the
-    /// drop-in.
+    /// A warning about each process that has a libibverbs or librdmacm of its own and did not use
+    /// the drop-in.
     pub(super) fn foreign(&self) -> impl Iterator<Item = String> {
         self.processes.values().filter_map(|process| {
             let (path, who) = (process.foreign.as_ref()?, process.who());
@@ -183,19 +184,19 @@ impl Facts {
         })
     }
 
-    /// How many errors there are, and how many warnings.
+    /// Number of errors and of warnings.
     pub(super) fn found(&self) -> (usize, usize) {
         let found = self.processes.values().map(Process::found);
         found.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
     }
 
-    /// Some process has written its diagnosis.
+    /// Whether some process has written its diagnosis.
     pub(super) fn is_diagnosed(&self) -> bool {
         let mut processes = self.processes.values();
         processes.any(|process| process.diagnosed.is_some())
     }
 
-    /// The processes that used a device or made a mistake, and have not written their diagnosis.
+    /// The processes that used a device or made a mistake and have not written their diagnosis.
     pub(super) fn undiagnosed(&self) -> impl Iterator<Item = &Process> {
         let processes = self.processes.values();
         processes.filter(|process| process.is_undiagnosed())
@@ -209,12 +210,12 @@ impl Facts {
 }
 
 impl Process {
-    /// How texts name it.
+    /// The name of a process in texts.
     pub(super) fn who(&self) -> String {
         format!("process {} ({})", self.id, self.name)
     }
 
-    /// A process without a device has little to tell, but a mistake is one there too.
+    /// A process without a device is not listed, unless it made a mistake.
     fn is_undiagnosed(&self) -> bool {
         self.diagnosed.is_none() && (self.has_opened || !self.recorded.is_empty())
     }

@@ -19,8 +19,8 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// One document. A case whose class is one of the classes of mistakes becomes a result. Any other
-/// case that did not pass says something about the run, and becomes a notification. GitHub refuses a
-/// document with a result that has no location, so such a result gets `otherwise`.
+/// case that did not pass says something about the run, and becomes a notification. GitHub refuses
+/// a document with a result that has no location, so such a result gets `otherwise`.
 pub(crate) fn document(suite: &Suite, otherwise: &Place) -> String {
     let (mut rules, mut results, mut notifications) = (BTreeMap::new(), Vec::new(), Vec::new());
     for case in &suite.cases {

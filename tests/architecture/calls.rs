@@ -1,12 +1,16 @@
-//! Which file calls which, as far as types can be told without a compiler: of `self`, of arguments, of
-//! fields, and of what calls return. Containers count as what they hold.
+//! Calls between files, as far as types are known without a compiler: those of `self`, of arguments, of
+//! fields, and of results. Containers count as their elements. Functions are found by their paths;
+//! methods and fields by the name of their type, if only one type has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
+
+use super::circles::Graph;
+use super::modules::{Modules, Sources, is_test};
 use syn::{Expr, FnArg, GenericArgument, ImplItem, Item, Pat, PathArguments, ReturnType, Type};
 
-/// Types that stand for what they hold.
+/// Types that stand for their elements.
 const CONTAINERS: [&str; 12] = [
     "Option",
     "Result",
@@ -22,19 +26,21 @@ const CONTAINERS: [&str; 12] = [
     "MutexGuard",
 ];
 
-/// What the files define.
+/// The file of a method, and the type of its result.
+type Method = (String, Option<String>);
+
+/// The definitions of all files.
 #[derive(Default)]
 struct Defined {
-    /// Of a function of a type: the file, and what it returns.
-    methods: BTreeMap<(String, String), (String, Option<String>)>,
-    functions: BTreeMap<String, Vec<(String, Option<String>)>>,
-    fields: BTreeMap<(String, String), String>,
+    /// By type and name. `None` if several types of one name have it.
+    methods: BTreeMap<(String, String), Option<Method>>,
+    /// By file and name: the type of the result.
+    functions: BTreeMap<(String, String), Option<String>>,
+    /// By type and name: the type. `None` if several types of one name have it.
+    fields: BTreeMap<(String, String), Option<String>>,
 }
 
-/// Which file calls which, and what there.
-pub(crate) struct Calls(BTreeMap<String, BTreeMap<String, BTreeSet<String>>>);
-
-/// The name of a type; of a container, that of what it holds.
+/// The name of a type. For a container, that of its elements.
 pub(crate) fn type_name(of: &Type) -> Option<String> {
     match of {
         Type::Reference(inner) => type_name(&inner.elem),
@@ -76,15 +82,16 @@ impl Defined {
         for item in items {
             match item {
                 Item::Fn(item) => {
-                    let found = (file.to_owned(), returned(&item.sig.output, None));
-                    let name = item.sig.ident.to_string();
-                    self.functions.entry(name).or_default().push(found);
+                    let place = (file.to_owned(), item.sig.ident.to_string());
+                    self.functions
+                        .insert(place, returned(&item.sig.output, None));
                 }
                 Item::Struct(item) => {
                     for field in &item.fields {
                         if let (Some(name), Some(of)) = (&field.ident, type_name(&field.ty)) {
                             let place = (item.ident.to_string(), name.to_string());
-                            self.fields.insert(place, of);
+                            let known = self.fields.entry(place);
+                            known.and_modify(|known| *known = None).or_insert(Some(of));
                         }
                     }
                 }
@@ -96,7 +103,11 @@ impl Defined {
                         if let ImplItem::Fn(item) = item {
                             let place = (own.clone(), item.sig.ident.to_string());
                             let result = returned(&item.sig.output, Some(&own));
-                            self.methods.insert(place, (file.to_owned(), result));
+                            let found = (file.to_owned(), result);
+                            let known = self.methods.entry(place);
+                            known
+                                .and_modify(|known| *known = None)
+                                .or_insert(Some(found));
                         }
                     }
                 }
@@ -108,11 +119,13 @@ impl Defined {
 
 /// Reads the functions of a file.
 struct Reader<'d> {
+    file: &'d str,
+    modules: &'d Modules,
     defined: &'d Defined,
     own: Option<String>,
-    /// What variables hold, as far as that can be told.
+    /// The types of variables, as far as they are known.
     types: BTreeMap<String, Option<String>>,
-    /// The files that are called, and the names of what is called there.
+    /// The files that are called, and the names of the functions.
     called: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -139,14 +152,25 @@ impl Reader<'_> {
             other => other,
         };
         if let Some(of) = of
-            && let Some((file, result)) = self.defined.methods.get(&(of, name.clone()))
+            && let Some(Some((file, result))) = self.defined.methods.get(&(of, name.clone()))
         {
             return Some((file.clone(), name, result.clone()));
         }
-        match &self.defined.functions.get(&name)?[..] {
-            [(file, result)] => Some((file.clone(), name, result.clone())),
-            _ => None,
-        }
+        let names = path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string());
+        let names: Vec<_> = names.collect();
+        let resolved = self.modules.resolve(self.file, &names);
+        let (file, item) = match (resolved, &names[..]) {
+            (Some((file, item)), _) => (file.to_owned(), item),
+            (None, [_]) => (self.file.to_owned(), names),
+            _ => return None,
+        };
+        let [name] = &item[..] else { return None };
+        let place = (file, name.clone());
+        let result = self.defined.functions.get(&place)?;
+        Some((place.0, place.1, result.clone()))
     }
 
     /// The type of an expression.
@@ -158,7 +182,7 @@ impl Reader<'_> {
                     return None;
                 };
                 let place = (self.of(&field.base)?, name.to_string());
-                self.defined.fields.get(&place).cloned()
+                self.defined.fields.get(&place).cloned().flatten()
             }
             Expr::Reference(inner) => self.of(&inner.expr),
             Expr::Paren(inner) => self.of(&inner.expr),
@@ -169,7 +193,8 @@ impl Reader<'_> {
                 let of = self.of(&call.receiver)?;
                 let place = (of.clone(), call.method.to_string());
                 match self.defined.methods.get(&place) {
-                    Some((_, result)) => result.clone(),
+                    Some(Some((_, result))) => result.clone(),
+                    Some(None) => None,
                     // A method of the container.
                     None => Some(of),
                 }
@@ -195,7 +220,7 @@ impl Reader<'_> {
                 for field in &inner.fields {
                     if let (syn::Member::Named(name), Some(of)) = (&field.member, &of) {
                         let place = (of.clone(), name.to_string());
-                        let found = self.defined.fields.get(&place).cloned();
+                        let found = self.defined.fields.get(&place).cloned().flatten();
                         self.bind(&field.pat, found);
                     }
                 }
@@ -226,7 +251,7 @@ impl Reader<'_> {
 
 impl<'a> Visit<'a> for Reader<'_> {
     fn visit_item_mod(&mut self, item: &'a syn::ItemMod) {
-        if item.ident != "tests" {
+        if !is_test(&item.attrs) {
             visit::visit_item_mod(self, item);
         }
     }
@@ -249,7 +274,7 @@ impl<'a> Visit<'a> for Reader<'_> {
 
     fn visit_expr_closure(&mut self, closure: &'a syn::ExprClosure) {
         for input in &closure.inputs {
-            // What is not said is mostly what the variable is called.
+            // An argument without a type mostly has the name of a variable of its type.
             let same_name = match input {
                 Pat::Ident(ident) => self.variable(&ident.ident),
                 _ => None,
@@ -294,7 +319,7 @@ impl<'a> Visit<'a> for Reader<'_> {
     fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
         let name = call.method.to_string();
         if let Some(of) = self.of(&call.receiver)
-            && let Some((file, _)) = self.defined.methods.get(&(of, name.clone()))
+            && let Some(Some((file, _))) = self.defined.methods.get(&(of, name.clone()))
         {
             let file = file.clone();
             self.call(&file, &name);
@@ -312,77 +337,29 @@ impl<'a> Visit<'a> for Reader<'_> {
     }
 }
 
-impl Calls {
-    /// What these files call of each other.
-    pub(crate) fn of(sources: &BTreeMap<String, String>) -> Self {
-        let parsed: BTreeMap<_, _> = sources
-            .iter()
-            .map(|(file, text)| (file, syn::parse_file(text).unwrap()))
-            .collect();
-        let mut defined = Defined::default();
-        for (file, parsed) in &parsed {
-            defined.add(file, &parsed.items);
-        }
-        let of_file = |(file, parsed): (&&String, &syn::File)| {
-            let mut reader = Reader {
-                defined: &defined,
-                own: None,
-                types: BTreeMap::new(),
-                called: BTreeMap::new(),
-            };
-            reader.visit_file(parsed);
-            reader.called.remove(*file);
-            ((*file).clone(), reader.called)
+/// The files that each file calls, and the names of the functions.
+pub(crate) fn calls(sources: &Sources, modules: &Modules) -> Graph {
+    let mut defined = Defined::default();
+    for (file, parsed) in sources {
+        defined.add(file, &parsed.items);
+    }
+    let of_file = |(file, parsed): (&String, &syn::File)| {
+        let mut reader = Reader {
+            file,
+            modules,
+            defined: &defined,
+            own: None,
+            types: BTreeMap::new(),
+            called: BTreeMap::new(),
         };
-        Self(parsed.iter().map(of_file).collect())
-    }
-
-    pub(crate) fn are_made(&self, from: &str, to: &str) -> bool {
-        self.0
-            .get(from)
-            .is_some_and(|called| called.contains_key(to))
-    }
-
-    /// All that a file calls, and what is called there in turn.
-    fn reached(&self, from: &str) -> BTreeSet<&str> {
-        let (mut seen, mut todo) = (BTreeSet::new(), vec![from]);
-        while let Some(at) = todo.pop() {
-            for to in self.0.get(at).into_iter().flat_map(BTreeMap::keys) {
-                if seen.insert(&**to) {
-                    todo.push(to);
-                }
-            }
-        }
-        seen
-    }
-
-    /// The files that call each other, whatever the way, each group once.
-    pub(crate) fn circles(&self) -> BTreeSet<Vec<&str>> {
-        let reached: BTreeMap<&str, _> = self
-            .0
-            .keys()
-            .map(|file| (&**file, self.reached(file)))
-            .collect();
-        let circle = |file: &&str| {
-            let all = reached[*file].iter().copied();
-            all.filter(|other| reached[other].contains(*file)).collect()
-        };
-        let circles: BTreeSet<Vec<&str>> = reached.keys().map(circle).collect();
-        circles
-            .into_iter()
-            .filter(|circle| circle.len() > 1)
-            .collect()
-    }
-
-    /// The calls within a circle, a line for each two files.
-    pub(crate) fn within(&self, circle: &[&str]) -> Vec<String> {
-        let of = |from: &&str| {
-            let called = self.0[*from].iter();
-            let inside = called.filter(|(to, _)| circle.contains(&&***to));
-            let line =
-                |(to, names): (&String, &BTreeSet<String>)| format!("{from} -> {to}: {names:?}");
-            inside.map(line).collect::<Vec<_>>()
-        };
-        circle.iter().flat_map(of).collect()
-    }
+        reader.visit_file(parsed);
+        reader.called.remove(file);
+        let names = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+        let called = reader.called.into_iter();
+        (
+            file.clone(),
+            called.map(|(to, of)| (to, names(of))).collect(),
+        )
+    };
+    sources.iter().map(of_file).collect()
 }

@@ -1,4 +1,4 @@
-//! What the tests share: an end of a connection, and ways to see what came of it.
+//! Shared by the tests: an end of a connection, and ways to see the results.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
@@ -157,8 +157,8 @@ pub(crate) fn settle(verbs: &dyn Verbs) {
     verbs.lab().unwrap().settle().unwrap();
 }
 
-/// How properties are run: from one seed unless another is given, so that a run is like the last;
-/// failures are kept beside the test.
+/// How properties are run: from one seed unless another is given, so that all runs are alike;
+/// failures are stored next to the test.
 pub(crate) fn property_config() -> Config {
     let given = Config::default();
     Config {

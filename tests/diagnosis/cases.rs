@@ -1,4 +1,4 @@
-//! Programs that do one thing wrong each, and what is said of them.
+//! Programs that make one mistake each, and the findings.
 
 use verbs_api::lab::{Fault, Lab};
 use verbs_api::{
@@ -30,7 +30,7 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     (
-        "an event is there, and nobody reads it",
+        "an event is there, but is not read",
         |sim| {
             let (a, b, qp_a, qp_b) = connected(sim);
             sim.req_notify_cq(b.cq, Arm::NEXT).unwrap();
@@ -325,7 +325,7 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     (
-        "waits for solicited completions that nobody solicits (CQ-ARM-08)",
+        "waits for solicited completions, but no message is solicited (CQ-ARM-08)",
         |sim| {
             let (a, b, qp_a, qp_b) = connected(sim);
             sim.req_notify_cq(b.cq, Arm::SOLICITED).unwrap();
@@ -479,7 +479,7 @@ pub(super) const CASES: &[Case] = &[
         &["sim1: VS-CQ-05: ibv_resize_cq: EINVAL: cqe is 1, allowed are 2 to 4194304 (here)"],
     ),
     (
-        "goes on with an iteration that is none (CQ-CREATE-15)",
+        "continues an iteration that does not exist (CQ-CREATE-15)",
         |sim| {
             let (a, _) = ends(sim);
             let cq = sim
@@ -655,7 +655,7 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     (
-        "waits for solicited completions of sends, which nobody can solicit (CQ-ARM-08)",
+        "waits for solicited completions of sends, which are never solicited (CQ-ARM-08)",
         |sim| {
             let (a, b, qp_a, qp_b) = connected(sim);
             sim.req_notify_cq(a.cq, Arm::SOLICITED).unwrap();

@@ -1,4 +1,4 @@
-//! Programs that do what looks like a mistake and may be right, and what is said of them.
+//! Correct programs that look wrong, and the findings.
 
 use verbs_api::cm::{Cm, PortSpace};
 use verbs_api::{Arm, RecvWr, SrqInit, Verbs, Wait};
@@ -44,8 +44,8 @@ pub(super) const CASES: &[Case] = &[
         |sim| {
             let channel = sim.create_event_channel().unwrap();
             let id = sim.create_id(channel, 0, PortSpace::Tcp).unwrap();
-            let nobody = "[2001:db8::1]:7471".parse().unwrap();
-            assert!(sim.bind_addr(id, nobody).is_err());
+            let unowned = "[2001:db8::1]:7471".parse().unwrap();
+            assert!(sim.bind_addr(id, unowned).is_err());
         },
         &["sim0: VS-CALL-01: hint: rdma_bind_addr: EADDRNOTAVAIL: no device here has 2001:db8::1"],
     ),

@@ -13,7 +13,8 @@ const BYTES: usize = 8;
 struct Writer {
     client: Side,
     server: Side,
-    /// It names the memory that the server had when the program began, though each connection has its own.
+    /// It names the memory that the server had when the program began, though each connection has
+    /// its own.
     keeps_key: bool,
     /// How many connections have failed.
     failed: u64,
@@ -65,7 +66,7 @@ impl Writer {
             } else {
                 self.failed += 1;
                 link = self.connect()?;
-                // It would be refused for ever.
+                // It would be refused forever.
                 if status == WcStatus::RemAccessErr {
                     return Ok(());
                 }
@@ -123,7 +124,8 @@ fn a_program_that_recovers_passes_as_strict_under_faults() {
     assert!(failed > 10, "{failed} connections failed");
 }
 
-/// RDMA-05: the key of memory that is gone. A run is as another: it fails again with the same words.
+/// RDMA-05: the key of memory that is gone. A run is as another: it fails again with the same
+/// words.
 #[test]
 fn a_program_with_a_stale_key_fails_as_strict_under_faults() {
     let run = || {

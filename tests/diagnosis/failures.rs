@@ -1,4 +1,4 @@
-//! Work that fails, and is no mistake of the program: the laboratory did it, or the program handles it.
+//! Failed work that is not a mistake of the program: the test caused it, or the program handles it.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn send_fails(sim: &Sim, cause: fn(&Sim, [&End<'_>; 2])) {
     a.drain();
 }
 
-/// What the laboratory does to a connection, and the words for it.
+/// What the test does to a connection, and the words for it.
 type LabCause = (fn(&Sim, [&End<'_>; 2]), &'static str);
 
 const LAB: &[LabCause] = &[
@@ -161,7 +161,8 @@ fn an_srq_that_the_laboratory_lets_fail_is_no_mistake_of_the_sender() {
     assert!(text.contains("let the SRQ of the receiver fail"), "{text}");
 }
 
-/// A program that learns of a failure stops using its queue pair, or destroys it; the other end then gets no answer.
+/// A program that learns of a failure stops using its queue pair, or destroys it; the other end
+/// then gets no answer.
 #[test]
 fn what_comes_of_a_failure_at_the_other_end_is_the_laboratorys_too() {
     for destroys in [false, true] {
@@ -227,7 +228,7 @@ enum Fails {
 enum Then {
     /// It polls, destroys the queue pair, connects another, and sends by that.
     Reconnects,
-    /// The same with the queue pair, which it resets.
+    /// Resets the queue pair.
     Resets,
     /// It polls, destroys the queue pair, and sends by one that it has had before.
     UsesAnother,
@@ -249,7 +250,8 @@ fn send_and_receive((a, qp_a): (&End<'_>, Qp), (b, qp_b): (&End<'_>, Qp)) {
     b.drain();
 }
 
-/// A program whose send fails, and what it does then: whether that is said to be a mistake for certain.
+/// A program whose send fails, and what it does then: whether that is said to be a mistake for
+/// certain.
 fn certainty(fails: Fails, then: Then) -> Certainty {
     let sim = Sim::new(SimConfig::new());
     let (a, b) = ends(&sim);
@@ -350,7 +352,7 @@ fn a_failure_is_handled_if_it_is_polled_and_later_work_succeeds() {
     assert_eq!(certainty(Fails::WrongKey, Reconnects), Certainty::Certain);
 }
 
-/// Nobody knows yet what the program will do.
+/// It is not known yet what the program will do.
 #[test]
 fn a_failure_is_told_as_certain_when_it_happens() {
     let sim = Sim::new(SimConfig::new());

@@ -1,4 +1,5 @@
-//! What the simulator says of a program that makes mistakes, and that it says nothing of one without.
+//! What the simulator says of a program that makes mistakes, and that it says nothing of one
+//! without.
 
 mod cases;
 #[path = "../common/mod.rs"]
@@ -149,7 +150,8 @@ fn place(sim: &Sim, class: Class) -> String {
     site.expect("it has a place").to_string()
 }
 
-/// The call that was refused, the post of work that failed, the request of an event that never comes.
+/// The call that was refused, the post of work that failed, the request of an event that never
+/// comes.
 #[test]
 fn findings_name_lines_of_the_program() {
     let sim = Sim::new(SimConfig::new());
@@ -277,7 +279,8 @@ fn what_a_stopped_program_had_not_done_yet_is_a_hint() {
     assert_eq!(waits.unwrap().certainty, Certainty::Certain, "it sleeps");
 }
 
-/// Only of a program that is stopped: threads that wait for events of rdma_cm to the end of others are right.
+/// Only of a program that is stopped: threads that wait for events of rdma_cm to the end of others
+/// are right.
 #[test]
 fn a_wait_for_an_event_of_rdma_cm_says_who_has_to_do_something() {
     let sim = Sim::new(SimConfig::new());

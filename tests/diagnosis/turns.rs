@@ -1,4 +1,5 @@
-//! What only a layer over the verbs knows: batches that are not posted, and threads that wait for their turn.
+//! What only a layer over the verbs knows: batches that are not posted, and threads that wait for
+//! their turn.
 
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ fn a_batch_that_is_not_completed_is_told_with_its_requests() {
     assert_eq!(found.certainty, Certainty::Certain);
 }
 
-/// Threads take turns: only a wait that is too long for that is told.
+/// Threads take turns: only a wait that is too long for that is reported.
 #[test]
 fn a_wait_for_a_turn_is_told_when_it_is_long() {
     let sim = Sim::new(SimConfig::new());
@@ -101,7 +102,8 @@ fn a_misuse_is_told_with_what_came_before() {
     assert!(found.starts_with(&expected), "{found}");
 }
 
-/// A program that probes with other arguments is told so once, and of another errno value at the same place too.
+/// A program that probes with other arguments gets one finding, and another for another errno value
+/// at the same place.
 #[test]
 fn misuses_at_one_place_are_counted_by_their_fact() {
     let sim = Sim::new(SimConfig::new());

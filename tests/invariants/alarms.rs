@@ -44,8 +44,8 @@ fn number_of_a_datagram_qp_is_used_again() {
     sim.finish().unwrap();
 }
 
-/// UC-04: a receive holds the beginning of a message that has lost its end, and then a shorter one: of
-/// an SRQ, and of a QP that is gone when its completion is polled.
+/// UC-04: a receive holds the beginning of a message that has lost its end, and then a shorter one:
+/// of an SRQ, and of a QP that is gone when its completion is polled.
 #[test]
 fn receive_holds_the_beginning_of_a_message_that_was_lost() {
     for shared in [true, false] {
@@ -106,7 +106,8 @@ fn receives_of_an_srq_overrun_the_cq_of_a_qp_that_comes_later() {
     sim.finish().unwrap();
 }
 
-/// ATOM-01: the answer to an atomic of before a reset is taken for that of another, which was not executed.
+/// ATOM-01: the answer to an atomic of before a reset is taken for that of another, which was not
+/// executed.
 #[test]
 fn atomic_gets_the_answer_of_another_connection() {
     let access = Access::ALL_RDMA | Access::REMOTE_ATOMIC;

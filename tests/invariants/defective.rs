@@ -43,13 +43,13 @@ pub(crate) enum Defect {
     /// A message loses its last byte.
     MessageCut,
     WrongImmediate,
-    /// A byte beside a receive changes.
+    /// A byte next to a receive changes.
     ByteOutside,
     /// A byte of a finished receive changes after it was read.
     ByteLate,
     /// A fetch-and-add is executed twice.
     AddTwice,
-    /// A CQ makes an event for which nobody has asked.
+    /// A CQ makes an event without being armed.
     EventWithoutArm,
     WrongCqContext,
     /// A CQ goes while its events are unacknowledged.
@@ -58,7 +58,7 @@ pub(crate) enum Defect {
     AcknowledgedTooMany,
     /// A domain is said to be gone while it is in use.
     GoneInUse,
-    /// A domain is said to be in use by nobody.
+    /// A domain without users is reported to be in use.
     InUseByNobody,
     /// A channel is said to be gone, and is not.
     Leak,
@@ -68,7 +68,7 @@ pub(crate) enum Defect {
     IterationSkips,
     /// An iteration gives a number that no work has.
     IterationWrongWrId,
-    /// A CQ that was made to ignore that is said to have overrun.
+    /// A CQ that was created to ignore overruns reports one.
     OverrunNotIgnored,
     /// The receives of an SRQ of XRC complete on the CQ of another.
     WrongCqOfSrq,
@@ -76,7 +76,7 @@ pub(crate) enum Defect {
     WrongTarget,
     /// A domain of XRC is said to be gone while it is in use.
     XrcdGoneInUse,
-    /// A domain of XRC is said to be in use by nobody.
+    /// An XRC domain without users is reported to be in use.
     XrcdInUseByNobody,
     /// A domain of XRC is said to be gone, and is not.
     XrcdLeak,

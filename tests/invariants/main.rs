@@ -23,7 +23,7 @@ fn every_planted_defect_is_found_and_described() {
     use Defect as D;
     use Invariant as I;
     let expected = |defect: Defect| match defect {
-        D::None => unreachable!("it is no defect"),
+        D::None => unreachable!("it is not a defect"),
         D::CompletionTwice => (I::Completion, "wr_id 0x1 SUCCESS"),
         D::CompletionLost => (I::Lost, "on cq#0, though nothing is under way"),
         D::LastCompletionLost => (I::Lost, "has not completed on"),
@@ -38,7 +38,7 @@ fn every_planted_defect_is_found_and_described() {
         D::CqsSwapped => (I::Lost, "on cq#0, though nothing is under way"),
         D::SuccessBehindFailure => (I::Completion, "to be flushed"),
         D::SecondFailure => (I::Completion, "RETRY_EXC_ERR"),
-        D::InventedOverrun => (I::Lost, "is said to have overrun; it has 16 entries"),
+        D::InventedOverrun => (I::Lost, "reports an overrun; it has 16 entries"),
         D::MessageTwice => (I::Delivery, "the next is a send of 10 B"),
         D::MessagesSwapped => (I::Delivery, "the next is a send of 10 B"),
         D::MessageCut => (I::Delivery, "the next is a send of 8 B"),

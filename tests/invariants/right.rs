@@ -40,7 +40,7 @@ enum Step {
     /// A send whose memory has a bad key.
     Fail,
     Poll(usize),
-    /// Comes to so many completions by an iteration, and reads the first of them.
+    /// Advances an iteration to completion number `usize`, and reads the first one.
     Iterate(usize),
     Moderate(CqModeration),
     Settle,
@@ -78,7 +78,7 @@ fn step() -> impl Strategy<Value = (usize, Step)> {
     (0_usize..2, step)
 }
 
-/// The CQ of an end: with these fields and flags, and so many entries.
+/// The CQ of an end: its fields, flags and number of entries.
 fn cq() -> impl Strategy<Value = CqInitEx> {
     let all = WcFields::STANDARD;
     let fields = select(vec![all, all - WcFields::QP_NUM, WcFields::empty()]);
@@ -125,8 +125,8 @@ proptest! {
     }
 }
 
-/// An end with memory: for each connection 512 bytes to send from, 512 to receive into, and 512 that
-/// peers reach.
+/// An end with memory: for each connection 512 bytes to send from, 512 to receive into, and 512
+/// that peers reach.
 struct Area<'v> {
     end: End<'v>,
     xrcd: Option<Xrcd>,
@@ -229,16 +229,17 @@ impl Pair {
             } => {
                 let slot = base + 512 + self.next % 8 * 64;
                 let room = [b.mem.sge(slot, 64)];
-                // Those of an SRQ have to be told apart, which complete in no order.
+                // Receives of an SRQ complete in no order, and need different numbers.
                 let of_all = self.next * 2 + self.index as u64;
                 let _ = match self.srq {
                     Some(srq) => verbs.post_srq_recv(srq, &[RecvWr::new(of_all, &room)]),
                     None => verbs.post_recv(peer, &[RecvWr::new(wr_id, &room)]),
                 };
                 let list = [a.mem.sge(base, length)];
-                let wr = match imm {
-                    true => SendWr::send_with_imm(wr_id, &list, [1, 2, 3, self.next as u8]),
-                    false => SendWr::send(wr_id, &list).solicited(),
+                let wr = if imm {
+                    SendWr::send_with_imm(wr_id, &list, [1, 2, 3, self.next as u8])
+                } else {
+                    SendWr::send(wr_id, &list).solicited()
                 };
                 post(if signaled { wr } else { wr.unsignaled() });
                 self.posted += 1;

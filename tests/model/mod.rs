@@ -184,9 +184,12 @@ impl Model {
     }
 
     fn usable(&mut self, cq: usize) -> Result<&mut Cq> {
-        self.live(cq).and_then(|cq| match cq.dead {
-            true => Err(ErrorKind::Invalid),
-            false => Ok(cq),
+        self.live(cq).and_then(|cq| {
+            if cq.dead {
+                Err(ErrorKind::Invalid)
+            } else {
+                Ok(cq)
+            }
         })
     }
 }

@@ -11,7 +11,7 @@ use verbs_api::owned::{CompChannel, Completion, Context, Cq, Mr, Pd, Qp, RecvWr,
 use verbs_api::{Access, QpType, RcParams, Verbs};
 use verbs_sim::{Mode, Sim, SimConfig};
 
-/// A simulator, and a look at what lives on its devices beside the looks themselves.
+/// A simulator, and a view of the objects on its devices, without those of the view itself.
 pub(crate) struct Bench {
     pub(crate) sim: Arc<Sim>,
     over: AtomicBool,
@@ -59,8 +59,8 @@ impl Bench {
         self.sim.settle().unwrap();
     }
 
-    /// Lets what is under way happen for 10 ms: a peer that is not ready is asked again often in that
-    /// time, and one that is gone is not given up yet.
+    /// Lets what is under way happen for 10 ms: a peer that is not ready is asked again often in
+    /// that time, and one that is gone is not given up yet.
     pub(crate) fn settle_a_while(&self) {
         self.sim.advance(Duration::from_millis(10)).unwrap();
     }

@@ -20,8 +20,8 @@ macro_rules! event {
     }};
 }
 
-/// CHAN-34, CHAN-35: an event holds its CQ; destroying says so instead of waiting, and works once
-/// the event is dropped.
+/// CHAN-34, CHAN-35: an event holds its CQ; destroying returns an error instead of waiting, and
+/// works once the event is dropped.
 #[test]
 fn a_cq_goes_after_its_events() {
     let bench = Bench::stepped();
@@ -118,8 +118,8 @@ fn port_events_hold_the_context_alone() {
     bench.assert_nothing_lives();
 }
 
-/// CHAN-44 cannot be said: a thread that waits holds the channel, and what others drop goes when the
-/// wait is over.
+/// CHAN-44 has no equivalent: a thread that waits holds the channel, and what others drop is
+/// destroyed after the wait.
 #[test]
 fn a_channel_on_which_a_thread_waits_goes_after_the_wait() {
     let bench = Bench::inline();
@@ -136,8 +136,8 @@ fn a_channel_on_which_a_thread_waits_goes_after_the_wait() {
 }
 
 /// One thread reads events while another drops the CQs and QPs they are about: an event is either a
-/// guard that holds its object, or passed over; in the end nothing is left, and nobody waits for an
-/// acknowledgement.
+/// guard that holds its object, or passed over; in the end nothing is left, and no thread waits for
+/// an acknowledgement.
 #[test]
 fn objects_dropped_while_their_events_are_read_leave_nothing_behind() {
     const ROUNDS: u64 = 300;

@@ -1,4 +1,4 @@
-//! Iterations over extended CQs: what they give, what they let go of, and what waits for them.
+//! Iterations over extended CQs: what they return and release, and what waits for them.
 
 use verbs_api::owned::{Cq, Qp};
 use verbs_api::{CqFlags, ErrorKind, QpType, RcParams, WcFields, WcStatus};
@@ -17,8 +17,8 @@ fn pair(bench: &Bench) -> ([End; 2], Cq, [Qp; 2]) {
     ([a, b], cq, [near, far])
 }
 
-/// CQ-CREATE-15, CQ-CREATE-16: the program's own numbers, the fields that were asked for, and the
-/// memory of what has come out.
+/// CQ-CREATE-15, CQ-CREATE-16: the program's own numbers, the requested fields, and the memory of
+/// the completions.
 #[test]
 fn an_iteration_gives_what_a_poll_gives() {
     let bench = Bench::stepped();
@@ -44,13 +44,13 @@ fn an_iteration_gives_what_a_poll_gives() {
         }
         assert_eq!(seen, wr_ids);
         assert!(times.is_sorted() && times.len() == 5);
-        assert_eq!(bench.live(1).mrs, 1, "what was received is let go of");
+        assert_eq!(bench.live(1).mrs, 1, "received memory is released");
     }
     drop((a, b, cq, near, far));
     bench.assert_nothing_lives();
 }
 
-/// Whoever leaves the loop early has not lost the rest, and other polls work again.
+/// A program that leaves the loop early has not lost the rest, and other polls work again.
 #[test]
 fn an_iteration_ends_when_it_is_dropped() {
     let bench = Bench::stepped();
@@ -72,7 +72,7 @@ fn an_iteration_ends_when_it_is_dropped() {
     assert!(cq.iterate().next().is_none());
 }
 
-/// A queue pair that is dropped meanwhile goes when the iteration has ended.
+/// A queue pair that is dropped during an iteration is destroyed when it has ended.
 #[test]
 fn a_queue_pair_waits_for_an_iteration() {
     let bench = Bench::stepped();

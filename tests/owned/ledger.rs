@@ -1,6 +1,6 @@
 //! The ledger of posted work against a model: whatever a program does with several queue pairs on
-//! one CQ, each completion comes with the program's numbers of work and queue pair, and exactly the work that is not known
-//! to be done holds its region.
+//! one CQ, each completion comes with the program's numbers of work and queue pair, and exactly the
+//! work that is not known to be done holds its region.
 
 use std::collections::{BTreeMap, VecDeque};
 

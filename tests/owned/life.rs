@@ -110,8 +110,8 @@ fn refusal<T>(result: Result<(), DestroyError<T>>) -> (Error, T) {
     (refused.error, refused.object)
 }
 
-/// What is in the way of destroying an object is said, the object comes back, and goes when that is
-/// gone. (PD-01, CQ-DESTROY-01, CHAN-38 say the same of raw objects.)
+/// An error names the obstacle to destroying an object, the object is returned, and can be
+/// destroyed without the obstacle. (PD-01, CQ-DESTROY-01, CHAN-38 require the same of raw objects.)
 #[test]
 fn destroying_what_is_used_gives_it_back_and_says_why() {
     let bench = Bench::stepped();

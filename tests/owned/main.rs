@@ -1,5 +1,5 @@
-//! Objects that own what they need (`verbs_api::owned`), on the simulator: what they hold, when they
-//! go, and what comes of using them in ways that would be errors on raw handles.
+//! Objects that own what they need (`verbs_api::owned`), on the simulator: what they hold, when
+//! they are destroyed, and the effect of uses that would be errors on raw handles.
 
 mod bench;
 mod connecting;

@@ -40,8 +40,9 @@ fn a_size_that_c_cannot_say_is_refused() {
     }
 }
 
-/// A program finds what it knows of a queue pair by the completions and events of it: whether the work
-/// succeeds or fails, whoever the receive is from, however the CQ is polled, and also when it is gone.
+/// A program finds its data about a queue pair by the completions and events of it: whether the
+/// work succeeds or fails, for every sender of a receive, however the CQ is polled, and also after
+/// its destruction.
 #[test]
 fn completions_and_events_lead_to_what_the_program_knows() {
     let bench = Bench::stepped();

@@ -17,7 +17,8 @@ fn assert_stale(error: &Error) {
     );
 }
 
-/// An object that was destroyed by its raw handle: each call says so, and dropping is fine.
+/// An object that was destroyed by its raw handle: each call returns an error, and dropping is
+/// fine.
 #[test]
 fn objects_destroyed_under_their_owner_give_errors() {
     let bench = Bench::stepped();
@@ -78,8 +79,8 @@ fn a_raw_event_delays_the_end_of_a_cq_and_nothing_else() {
     bench.assert_nothing_lives();
 }
 
-/// An event of a CQ that no program can get hold of any more is acknowledged and passed over, and the
-/// CQ goes if that was in its way; also if it is one of a raw CQ.
+/// An event of a CQ that no program can get hold of any more is acknowledged and passed over, and
+/// the CQ goes if that was in its way; also if it is one of a raw CQ.
 #[test]
 fn events_without_an_owner_are_acknowledged_and_passed_over() {
     let bench = Bench::stepped();
@@ -125,7 +126,7 @@ fn events_without_an_owner_are_acknowledged_and_passed_over() {
     bench.sim.destroy_cq(raw, Wait::Poll).unwrap();
 }
 
-/// Raw objects keep what they use, and go on with numbers of their own beside objects of this layer.
+/// Raw objects keep what they use, and keep numbers of their own along with objects of this layer.
 #[test]
 fn raw_work_on_a_cq_with_an_owner_keeps_its_own_numbers() {
     let bench = Bench::stepped();
@@ -170,7 +171,7 @@ fn raw_work_on_a_cq_with_an_owner_keeps_its_own_numbers() {
     bench.assert_nothing_lives();
 }
 
-/// Handles of two backends may be equal; objects are not, and are told apart.
+/// Handles of two backends may be equal; objects are not, and cannot be confused.
 #[test]
 fn objects_of_two_backends_or_contexts_do_not_mix() {
     let (first, second) = (Bench::stepped(), Bench::stepped());

@@ -17,7 +17,7 @@ const PAIRS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A list of so many receives.
+    /// A list of `usize` receives.
     Post(usize),
     Send(usize),
     Poll(usize),
@@ -107,7 +107,7 @@ impl Program {
         }
     }
 
-    /// Receives of few different numbers, each with a region that nobody else holds.
+    /// Receives of few different numbers, each with a region that has no other owner.
     fn post(&mut self, count: usize) {
         let mrs: Vec<_> = (0..count).map(|_| self.far.small_mr()).collect();
         let lists: Vec<_> = mrs.iter().map(|mr| [mr.sge(..)]).collect();
@@ -140,7 +140,7 @@ impl Program {
         }
     }
 
-    /// Everything goes, but for the simulator.
+    /// Drops everything except the simulator.
     fn end(self) -> Bench {
         self.bench
     }
@@ -167,8 +167,8 @@ proptest! {
         program.end().assert_nothing_lives();
     }
 
-    /// A device that removes completions with their queue pair: what they were of is let go of
-    /// when the SRQ is gone.
+    /// A device that removes completions with their queue pair: their memory is released when the
+    /// SRQ is destroyed.
     #[test]
     fn nothing_is_left_where_completions_are_removed(
         steps in prop::collection::vec(step(), 1..60),

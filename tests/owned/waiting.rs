@@ -1,4 +1,5 @@
-//! Waiting for completions: in the right order, so that none is missed and nobody is woken in vain.
+//! Waiting for completions: in the right order, so that none is missed and no thread is woken
+//! needlessly.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,8 +30,8 @@ fn connected(ends: &[End; 2], cqe: u32) -> (Cq, Qp, Qp) {
     (cq, qp, peer)
 }
 
-/// In any mode a wait for a time, or for none, is over when nothing comes: of a CQ, of a channel, and for
-/// asynchronous events.
+/// In any mode a wait for a time, or for none, is over when nothing comes: of a CQ, of a channel,
+/// and for asynchronous events.
 #[test]
 fn waits_for_a_time_end() {
     for bench in [Bench::stepped(), Bench::inline()] {
@@ -90,7 +91,8 @@ fn wait_gives_what_is_there_then_what_comes() {
 }
 
 /// However many waits end by a poll, at most one event of a CQ is queued. (In stepped mode the poll
-/// that finds nothing lets the message arrive: before the arming, or behind that of the last round.)
+/// that finds nothing lets the message arrive: before the arming, or behind that of the last
+/// round.)
 #[test]
 fn waits_that_end_by_a_poll_leave_no_heap_of_events() {
     for bench in [Bench::inline(), Bench::stepped()] {
@@ -187,8 +189,8 @@ fn cqs_of_one_channel_take_turns() {
     assert!(all.into_iter().eq((0..300).chain([1000])));
 }
 
-/// After a wait that gave nothing every CQ is armed and no event is queued: the next completion of any of them
-/// makes an event, which is what a watcher of the descriptor is told of.
+/// After a wait without result every CQ is armed and no event is queued: the next completion of any
+/// of them makes an event, which wakes a watcher of the descriptor.
 #[test]
 fn a_channel_that_would_block_becomes_readable_with_the_next_completion() {
     let bench = Bench::stepped();
@@ -219,8 +221,8 @@ fn a_channel_that_would_block_becomes_readable_with_the_next_completion() {
     assert!(got.into_iter().eq(expected));
 }
 
-/// CQ-ARM-31: several threads wait on a channel to which CQs are added meanwhile; every completion
-/// of every CQ comes to one of them.
+/// CQ-ARM-31: several threads wait on a channel while CQs are added to it; every completion of
+/// every CQ comes to one of them.
 #[test]
 fn threads_that_share_a_channel_miss_no_completion_of_new_cqs_either() {
     const CQS: u64 = 40;

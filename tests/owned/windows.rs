@@ -19,8 +19,8 @@ fn write(bench: &Bench, near: &Qp, end: &End, remote: Remote) -> WcStatus {
     drain(&end.cq)[0].status
 }
 
-/// MW-02, MW-04, MR-07, MW-19: a window of either type opens what it was bound to; the region that the
-/// program drops stays as long as the window is bound, and goes with it.
+/// MW-02, MW-04, MR-07, MW-19: a window of either type opens what it was bound to; the region that
+/// the program drops stays as long as the window is bound, and goes with it.
 #[test]
 fn a_region_that_is_dropped_stays_as_long_as_a_window_shows_it() {
     for mw_type in [MwType::Type1, MwType::Type2] {
@@ -156,7 +156,7 @@ fn an_invalidated_window_lets_its_region_go() {
     }
 }
 
-/// ATOM-01, SQ-17: the result of an atomic lands in a region that the program has let go of.
+/// ATOM-01, SQ-17: the result of an atomic is written to a region that the program has dropped.
 #[test]
 fn an_atomic_holds_the_region_of_its_result() {
     let bench = Bench::stepped();

@@ -37,8 +37,8 @@ fn work_holds_its_region_until_its_completion_is_polled() {
     assert_eq!(bench.live(1).mrs, 1, "{raw} is gone with its last holder");
 }
 
-/// Numbers that these objects give to the device are shown nowhere: not in the trace, nor in errors, nor in
-/// the diagnosis.
+/// Numbers that these objects give to the device are shown nowhere: not in the trace, nor in
+/// errors, nor in the diagnosis.
 #[test]
 fn what_is_shown_has_the_numbers_of_the_program() {
     const SENDS: u64 = 0x5e4d;
@@ -89,8 +89,8 @@ fn what_is_shown_has_the_numbers_of_the_program() {
     assert_eq!(failed, shown);
 }
 
-/// WC-19, QP-FLUSH-01: unsignaled work is let go of by the next completion of its queue, of whatever
-/// kind; that of the other queue says nothing about it.
+/// WC-19, QP-FLUSH-01: unsignaled work is released by the next completion of its queue, of whatever
+/// kind; a completion of the other queue does not affect it.
 #[test]
 fn unsignaled_work_is_released_by_a_later_completion_of_its_queue() {
     for fails in [false, true] {
@@ -129,7 +129,7 @@ fn unsignaled_work_is_released_by_a_later_completion_of_its_queue() {
     }
 }
 
-/// Work that will not be executed any more is let go of at once: its QP is reset, or destroyed.
+/// Work that will not be executed any more is released at once: its QP is reset, or destroyed.
 #[test]
 fn work_of_a_qp_that_is_reset_or_destroyed_is_released() {
     let bench = Bench::stepped();
@@ -209,8 +209,8 @@ fn completions_not_taken_come_again() {
     assert_eq!(waited.as_slice()[0].wr_id, 5);
 }
 
-/// SQ-01, SQ-03, RQ-02: a list stops at the first that cannot be posted; what comes before runs, and
-/// nothing holds the rest.
+/// SQ-01, SQ-03, RQ-02: a list stops at the first that cannot be posted; what comes before runs,
+/// and nothing holds the rest.
 #[test]
 fn what_is_refused_is_not_held() {
     let bench = Bench::stepped();
@@ -333,7 +333,7 @@ fn a_datagram_holds_its_address_handle() {
 }
 
 /// SQ-25, CQ-POLL-05: several threads post on the QPs of one CQ, several poll it. Each number comes
-/// once, and everything is let go of.
+/// once, and everything is released.
 #[test]
 fn threads_that_post_and_poll_get_each_number_once() {
     const POSTERS: u64 = 4;
@@ -362,7 +362,7 @@ fn threads_that_post_and_poll_get_each_number_once() {
                         let list = [mr.sge(..0)];
                         let wr = SendWr::send(poster << 32 | i, &list);
                         let wr = if i % 4 == 0 { wr } else { wr.unsignaled() };
-                        // The last one is signaled, so that all are let go of.
+                        // The last one is signaled, so that all are released.
                         let wr = if i == EACH - 1 {
                             SendWr::send(wr.wr_id, &list)
                         } else {

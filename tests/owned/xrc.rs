@@ -92,7 +92,7 @@ impl Program {
         srq.unwrap()
     }
 
-    /// Everything goes, but for the simulator.
+    /// Drops everything except the simulator.
     fn end(self) -> Bench {
         self.bench
     }
@@ -163,40 +163,40 @@ fn a_receive_holds_its_region_until_it_is_polled() {
     assert_eq!(program.bench.live(1).mrs, before);
 }
 
-/// XRC-01, XRC-02, XRC-05: a target that another context has opened stays when its maker drops it, and
-/// its events name it; domain, CQ and SRQ are held by what was made from them.
+/// XRC-01, XRC-02, XRC-05: a target that another context has opened stays when its maker drops it,
+/// and its events name it; domain, CQ and SRQ are held by what was made from them.
 #[test]
 fn what_is_shared_lives_as_long_as_somebody_has_it() {
     let program = Program::new();
     let file = XrcdInit::of(Path::new("shared")).create();
-    let beside = End::open(&program.bench, "sim1");
+    let other = End::open(&program.bench, "sim1");
     let own = program.far.context.open_xrcd(&file).unwrap();
-    let theirs = beside.context.open_xrcd(&file).unwrap();
+    let theirs = other.context.open_xrcd(&file).unwrap();
     let (sender, target) = connect(&program.near, &own);
     let opened = theirs.open_qp(target.num()).unwrap();
     let busy = own.clone().destroy().unwrap_err();
     assert_eq!(busy.error.kind(), ErrorKind::Busy);
     drop(busy);
     drop((own, target));
-    let srq = beside
+    let srq = other
         .pd
-        .create_xrc_srq(&SrqInit::new(4), &theirs, &beside.cq);
+        .create_xrc_srq(&SrqInit::new(4), &theirs, &other.cq);
     let srq = srq.unwrap();
     let number = srq.num().unwrap();
     drop(theirs);
-    srq.post_recv(&[RecvWr::new(5, &[beside.mr.sge(..8)])])
+    srq.post_recv(&[RecvWr::new(5, &[other.mr.sge(..8)])])
         .unwrap();
     let text = [program.near.mr.sge(..4)];
     sender
         .post_send(&[SendWr::send(1, &text).to_srq(number)])
         .unwrap();
     program.bench.settle();
-    let wc = beside.cq.poll().unwrap().next().unwrap();
+    let wc = other.cq.poll().unwrap().next().unwrap();
     assert_eq!((wc.wr_id, wc.qp_num), (5, opened.num()));
     let bad = SendWr::rdma_write(2, &text, Remote::default()).to_srq(number);
     sender.post_send(&[bad]).unwrap();
     program.bench.settle();
-    let event = beside.context.get_async_event(Wait::Poll).unwrap().unwrap();
+    let event = other.context.get_async_event(Wait::Poll).unwrap().unwrap();
     assert_eq!(event.event_type(), AsyncEventType::QpAccessErr);
     assert_eq!(event.element(), &Element::XrcRecvQp(opened.clone()));
     assert_eq!(opened.state().unwrap(), QpState::Err);

@@ -54,9 +54,9 @@ const RESULTS: u64 = 1024;
 proptest! {
     #![proptest_config(property_config())]
 
-    /// ATOM-01, ATOM-02, ATOM-09, ATOM-13, SQ-14, TMR-09: with packets lost, late or coming twice, results and
-    /// memory are those of one execution in order; or up to some work request, which fails with
-    /// RETRY_EXC_ERR, and then it was executed once or not at all.
+    /// ATOM-01, ATOM-02, ATOM-09, ATOM-13, SQ-14, TMR-09: with packets lost, late or coming twice,
+    /// results and memory are those of one execution in order; or up to some work request, which
+    /// fails with RETRY_EXC_ERR, and then it was executed once or not at all.
     #[test]
     fn atomics_are_executed_once_and_in_order(
         program in prop::collection::vec(work(), 1..16),

@@ -12,9 +12,10 @@ const QKEY: u32 = 0x1111;
 /// Work requests in the queue whose completion is struck.
 const COUNT: usize = 4;
 
-/// WC-25, QP-FLUSH-01, -03, QP-STATE-15, -17: what stands before the struck completion is done, what
-/// stands behind it is flushed, also what was done in the same step: sends that are done when they
-/// leave, and several that one acknowledgement covers. The QP is then where a real failure brings it.
+/// WC-25, QP-FLUSH-01, -03, QP-STATE-15, -17: work before the struck completion is done, and work
+/// after it is flushed, including work that was done in the same step: sends that are done when
+/// they leave, and several that one acknowledgement covers. The QP is then in the state after a
+/// real failure.
 #[test]
 fn behind_a_completion_that_a_rule_strikes_all_is_flushed() {
     for profile in Profile::ALL {

@@ -132,7 +132,7 @@ proptest! {
         prop_assert!(ran.arrived[..received] == expected.arrived[..received]);
     }
 
-    /// The same on every profile whose sends are done when they are acknowledged, however it tells of
+    /// Holds on every profile whose sends are done when they are acknowledged, however it reports
     /// them.
     #[test]
     fn whatever_happens_to_packets_the_bytes_are_right_on_every_profile(
@@ -157,7 +157,7 @@ proptest! {
         } else {
             prop_assert_eq!(wr_ids(&ran.sent), wr_ids(&expected.sent), "{}", name);
             prop_assert_eq!(received, expected.received.len(), "{}", name);
-            // What no completion tells of may be placed late.
+            // Data that no completion reports may be placed late.
             let in_place = behavior.placement == Placement::Arrival;
             let as_expected = ran.written == expected.written && ran.read == expected.read;
             prop_assert!(as_expected || !in_place, "{}", name);
@@ -217,7 +217,7 @@ fn traced(program: &[Work], faults: &[Fault], seed: u64) -> (String, Vec<Vec<u64
     (lines.collect(), struck)
 }
 
-/// A delayed packet arrives by so much later, and the clock goes there for it.
+/// A delayed packet arrives later by the delay, and the clock advances to that time.
 #[test]
 fn delayed_packet_arrives_that_much_later() {
     let sim = Sim::new(SimConfig::new());
@@ -311,7 +311,7 @@ fn reordered_packet_comes_right_behind_those_that_overtake_it() {
                 .iter()
                 .map(|wc| u32::from_be_bytes(wc.imm_data))
                 .collect();
-            // The first was let through; the second is overtaken by what there is.
+            // The first was let through; the second is overtaken by the others.
             let mut expected = vec![0, 1, 2, 3, 4, 5];
             let last = (1 + behind).min(5);
             expected[1..=last].rotate_left(1);
@@ -540,7 +540,7 @@ fn rules_that_make_no_sense_are_refused() {
         ),
         (
             Fault::fail(Verb::Lab, ErrorKind::Io),
-            "verb is the laboratory's own, which does not fail",
+            "verb is of the test controls, which do not fail",
         ),
         (
             Fault::complete(WcStatus::Success),
@@ -581,8 +581,8 @@ fn rules_count_for_themselves_and_the_first_decides() {
     assert_eq!(link.near.state(link.qp), QpState::Rts);
 }
 
-/// Of rules for the completions of one queue pair and of any, too, the first that was made decides, and
-/// each counts what it looks at.
+/// Of rules for the completions of one queue pair and of any, too, the first that was made decides,
+/// and each counts what it looks at.
 #[test]
 fn rules_for_one_queue_pair_and_for_any_keep_their_order() {
     let rule = |status| Fault::complete(status).node(0).nth(2);
@@ -617,7 +617,8 @@ fn rules_for_one_queue_pair_and_for_any_keep_their_order() {
     }
 }
 
-/// A simulation that is told to keep none has no list of strikes; rules strike and count as in any.
+/// A simulation that is configured to keep no strikes has no list of them; rules strike and count
+/// as usual.
 #[test]
 fn strikes_are_kept_only_where_somebody_may_ask() {
     for kept in [true, false] {

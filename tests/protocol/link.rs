@@ -210,7 +210,7 @@ impl<'v> Link<'v> {
         settle(self.near.verbs);
     }
 
-    /// As above, with receives that are posted so long after the sends.
+    /// Runs the program, with receives that are posted `late` after the sends.
     pub(crate) fn run_late(&self, program: &[Work], late: Duration) {
         self.fill(program);
         self.post(program);
@@ -219,7 +219,7 @@ impl<'v> Link<'v> {
         settle(self.near.verbs);
     }
 
-    /// What has come of it; ends the connection, so that all memory can be read.
+    /// The results; ends the connection, so that all memory can be read.
     pub(crate) fn results(&self) -> Results {
         let verbs = self.near.verbs;
         let (sent, received) = (self.near.drain(), self.far.drain());
@@ -369,7 +369,7 @@ pub(crate) fn in_words(completions: &[Wc]) -> Vec<String> {
     completions.iter().map(Wc::to_string).collect()
 }
 
-/// The results of a run, and what the laboratory saw.
+/// The results of a run, and what the simulator recorded.
 pub(crate) struct Ran {
     pub(crate) results: Results,
     pub(crate) packets: u64,
@@ -390,7 +390,7 @@ pub(crate) fn run(program: &[Work], params: &RcParams, faults: &[Fault], seed: u
     run_on(config, program, params, faults, |link| link.run(program))
 }
 
-/// As above, in a simulation of another kind and in another way.
+/// Runs the program in a simulation of another kind and in another way.
 pub(crate) fn run_on(
     config: SimConfig,
     program: &[Work],

@@ -1,4 +1,4 @@
-//! Lost packets: what a program sees is what it would see without, or an error that says so.
+//! Lost packets: a program sees what it would see without loss, or an error.
 
 use core::time::Duration;
 
@@ -81,7 +81,7 @@ fn any_two_lost_packets_cost_nothing_but_time() {
 /// Loses each packet of a program in turn; how many there were.
 fn each_single_loss(program: &[Work], params: &RcParams) -> u64 {
     for n in 0.. {
-        // The 0th is none: the run without loss.
+        // Packet 0 does not exist: the run without loss.
         let faults: &[Fault] = &[lose(When::Nth(n))];
         let ran = run(program, params, &faults[..n.min(1) as usize], 0);
         ran.assert_like(program, &format!("packet {n} lost"));

@@ -1,5 +1,5 @@
-//! Moderation of completion events (`ibv_modify_cq`): an event after so many completions, or so long
-//! after the first of them.
+//! Moderation of completion events (`ibv_modify_cq`): an event after a number of completions, or a
+//! period after the first of them.
 
 use std::time::Duration;
 
@@ -93,8 +93,8 @@ fn moderation(cq_count: u16, cq_period: u16) -> CqModeration {
 proptest! {
     #![proptest_config(Config::with_cases(64))]
 
-    /// The event comes with the completion that makes up the count, and not before; what came before
-    /// the request does not count.
+    /// The event comes with the completion that makes up the count, and not before; what came
+    /// before the request does not count.
     #[test]
     fn event_comes_with_the_last_of_the_count(
         count in 1_u16..8,
@@ -122,7 +122,7 @@ proptest! {
         prop_assert!(!line.has_event());
     }
 
-    /// The event comes so long after the first completion, however many came since.
+    /// The event comes one period after the first completion, however many came since.
     #[test]
     fn event_comes_when_the_time_of_the_first_is_over(
         period in 100_u16..60_000,
@@ -198,7 +198,7 @@ fn a_wait_lets_the_time_pass_and_destruction_ends_it() {
     assert!(line.sim.now() - left < 900 * MICROSECOND);
 }
 
-/// The laboratory names the timer that keeps it from settling.
+/// The error names the timer that keeps the simulator from settling.
 #[test]
 fn a_stall_names_the_timer_of_the_cq() {
     let config = SimConfig::new().horizon(Duration::from_millis(1));

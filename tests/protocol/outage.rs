@@ -12,8 +12,8 @@ use crate::link::{Link, statuses};
 const US: Duration = Duration::from_micros(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// TMR-04, TMR-05: a link that comes up before the last retry costs nothing but time; one that stays
-/// down longer costs the connection.
+/// TMR-04, TMR-05: a link that comes up before the last retry costs nothing but time; one that
+/// stays down longer costs the connection.
 #[test]
 fn link_that_is_down_within_the_retries_is_survived() {
     let timeout = Duration::from_nanos(4096 << 14);
@@ -47,8 +47,8 @@ fn link_that_is_down_within_the_retries_is_survived() {
     }
 }
 
-/// ASYNC-09: a port that goes down and up at times that a rule names tells of it then, also to who
-/// waits; connections survive it within their retries. Settling does not wait for it.
+/// ASYNC-09: a port that goes down and up at times that a rule names reports it then, also to
+/// waiting threads; connections survive it within their retries. Settling does not wait for it.
 #[test]
 fn port_goes_down_and_up_when_a_rule_says() {
     let outage = Fault::port_down(1, 1).down_at(5 * MS);

@@ -18,12 +18,13 @@ enum Kind {
     Read,
 }
 
-/// What came of it: statuses of sender and receiver, states of both, and whether the bytes came.
+/// The outcome: statuses of sender and receiver, states of both, and whether the bytes arrived.
 type Outcome = (Vec<WcStatus>, Vec<WcStatus>, [QpState; 2], bool);
 
 /// RQ-14, UC-10, RDMA-28: packet by packet in stepped mode, as a whole message in inline mode, and
-/// packet by packet there too when a tap sees them. What fits into one packet of both ends arrives,
-/// and what does not is refused, but for what soft-RoCE takes, as measured there on Linux 6.1.
+/// packet by packet there too when a tap sees them. A message that fits into one packet of both
+/// ends arrives, and a longer one is refused, except for those that soft-RoCE accepts, as measured
+/// on Linux 6.1.
 #[test]
 fn messages_cut_for_another_path_mtu_are_judged_the_same_in_any_mode() {
     let kinds = [Kind::Send, Kind::Write, Kind::Read];

@@ -1,4 +1,5 @@
-//! Reads of many packets: they are answered in turns, and may be asked for again as long as the responder keeps them.
+//! Reads of many packets: they are answered in turns, and may be asked for again as long as the
+//! responder keeps them.
 
 use core::time::Duration;
 
@@ -65,8 +66,8 @@ fn let_request_arrive(link: &Link<'_>) {
     assert_eq!(link.far.verbs.poll_cq(link.far.cq, &mut none).unwrap(), 0);
 }
 
-/// A long read leaves in turns: a message of another queue pair that comes at the same time is acknowledged behind the
-/// first. Virtual time does not pass by it.
+/// A long read leaves in turns: a message of another queue pair that comes at the same time is
+/// acknowledged behind the first. Virtual time does not pass by it.
 #[test]
 fn a_long_read_holds_up_no_other_queue_pair() {
     for Profile { name, behavior, .. } in Profile::ALL {
@@ -91,7 +92,8 @@ fn a_long_read_holds_up_no_other_queue_pair() {
     }
 }
 
-/// RDMA-23: if a packet of a long read is lost, the answer goes back to it, and what is left of it does not leave first.
+/// RDMA-23: if a packet of a long read is lost, the answer goes back to it, and what is left of it
+/// does not leave first.
 #[test]
 fn a_read_that_is_asked_for_again_goes_back() {
     let lost = 10;
@@ -105,8 +107,9 @@ fn a_read_that_is_asked_for_again_goes_back() {
     link.results().assert_like(&program, "a packet lost");
 }
 
-/// RDMA-19, RDMA-23, ATOM-13: a request that comes again is answered while it is one of the last reads and atomics, as
-/// many as the responder has resources for. Later it is dropped, and the connection goes on.
+/// RDMA-19, RDMA-23, ATOM-13: a request that comes again is answered while it is one of the last
+/// reads and atomics, as many as the responder has resources for. Later it is dropped, and the
+/// connection goes on.
 #[test]
 fn a_duplicate_is_answered_while_the_responder_keeps_the_read() {
     let late = Duration::from_micros(50);
@@ -132,9 +135,10 @@ fn a_duplicate_is_answered_while_the_responder_keeps_the_read() {
             sim.lab().unwrap().inject(rule).unwrap();
             let list = [near.mem.sge(0, 8)];
             for wr_id in 0..=newer {
-                let wr = match with_atomics && wr_id > 0 {
-                    true => SendWr::fetch_and_add(wr_id, &list, remote, 1),
-                    false => SendWr::rdma_read(wr_id, &list, remote),
+                let wr = if with_atomics && wr_id > 0 {
+                    SendWr::fetch_and_add(wr_id, &list, remote, 1)
+                } else {
+                    SendWr::rdma_read(wr_id, &list, remote)
                 };
                 near.post(qp, wr);
             }
@@ -156,7 +160,8 @@ fn a_duplicate_is_answered_while_the_responder_keeps_the_read() {
     }
 }
 
-/// RDMA-04: a right that goes while a read is being answered ends the answer there. What has left has come.
+/// RDMA-04: a right that goes while a read is being answered ends the answer there. What has left
+/// has come.
 #[test]
 fn a_right_that_goes_ends_a_long_read() {
     let sim = Sim::new(SimConfig::new());
@@ -178,7 +183,8 @@ fn a_right_that_goes_ends_a_long_read() {
     assert!(come == &sent[..BURST * MTU] && rest.iter().all(|byte| *byte == 0));
 }
 
-/// QP-STATE-15: nothing more of a read leaves from a queue pair that is in the error state, or is gone.
+/// QP-STATE-15: nothing more of a read leaves from a queue pair that is in the error state, or is
+/// gone.
 #[test]
 fn a_long_read_ends_with_its_queue_pair() {
     let ends: [fn(&Link<'_>, &Sim); 3] = [
@@ -228,9 +234,10 @@ fn faults() -> impl Strategy<Value = Vec<Fault>> {
 proptest! {
     #![proptest_config(property_config())]
 
-    /// TMR-08, TMR-09, RDMA-23, SQ-12: long reads among sends and writes, with packets lost, late, out of order and
-    /// coming twice: every message arrives once, in order, with its bytes, on every profile and in every mode of
-    /// virtual time; or up to some work request, which fails with RETRY_EXC_ERR.
+    /// TMR-08, TMR-09, RDMA-23, SQ-12: long reads among sends and writes, with packets lost, late,
+    /// out of order and coming twice: every message arrives once, in order, with its bytes, on
+    /// every profile and in every mode of virtual time; or up to some work request, which fails
+    /// with RETRY_EXC_ERR.
     #[test]
     fn long_reads_among_other_messages_survive_loss_and_reordering(
         program in prop::collection::vec(work(), 1..10),

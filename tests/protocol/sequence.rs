@@ -67,8 +67,9 @@ fn mismatched_sequence_numbers_deliver_nothing() {
     }
 }
 
-/// WC-36: a request of before a reset is taken for one of the new connection, which has the same sequence
-/// number. Its answer ends the other one with BAD_RESP_ERR, if it is of another kind or length.
+/// WC-36: a request of before a reset is taken for one of the new connection, which has the same
+/// sequence number. Its answer ends the other one with BAD_RESP_ERR, if it is of another kind or
+/// length.
 #[test]
 fn answer_to_another_request_is_a_bad_response() {
     let access = Access::ALL_RDMA | Access::REMOTE_ATOMIC;
@@ -102,8 +103,8 @@ fn answer_to_another_request_is_a_bad_response() {
     }
 }
 
-/// TMR-03: where short answers are taken, a read that got one of another connection and was told to wait for a
-/// receive ends with its retries, though there is nothing of it to transmit again.
+/// TMR-03: where short answers are accepted, a read that got one of another connection and an RNR
+/// NAK ends with its retries, although nothing of it is left to retransmit.
 #[test]
 fn read_with_a_short_answer_ends_with_its_retries() {
     let sim = checked(SimConfig::new().profile(Profile::RXE));
@@ -118,7 +119,7 @@ fn read_with_a_short_answer_ends_with_its_retries() {
         link.near.post(link.qp, SendWr::rdma_read(1, &list, remote));
     };
     read(8);
-    // Nobody has posted a receive for this.
+    // No receive is posted for this.
     link.near.send(link.qp, 2, 0, 8);
     link.change(link.qp, |_| ());
     link.change(link.peer, |_| ());

@@ -7,8 +7,8 @@ use crate::link::{Kind, Link, Work, statuses};
 use verbs_api::{Cause, Element, ErrorKind, QpState, QpType, RcParams, Verbs, Wait, WcStatus};
 use verbs_sim::SimConfig;
 
-/// TMR-01, TMR-03, TMR-04: with a peer that is gone a request is sent n + 1 times, each so long
-/// after the one before as the code says, and so long after the last comes RETRY_EXC_ERR.
+/// TMR-01, TMR-03, TMR-04: with a dead peer a request is sent n + 1 times, one time-out after the
+/// other; one time-out after the last comes RETRY_EXC_ERR.
 #[test]
 fn a_dead_peer_costs_all_retries_and_their_time() {
     for retry_cnt in 0..=7_u8 {
@@ -42,7 +42,7 @@ fn a_dead_peer_costs_all_retries_and_their_time() {
     }
 }
 
-/// TMR-01, TMR-10: time-out code 0 waits for ever; the error state ends it.
+/// TMR-01, TMR-10: time-out code 0 waits forever; the error state ends it.
 #[test]
 fn without_a_time_out_work_stays_outstanding() {
     let sim = checked(SimConfig::new());
@@ -69,9 +69,9 @@ const RNR_WAITS: [u64; 32] = [
     2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 ];
 
-/// RNR-01, RNR-03, RNR-05, RNR-06, TMR-06: without a receive a request is sent n + 1 times, each so
-/// long after the receiver's answer as its timer code says; then comes RNR_RETRY_EXC_ERR, and
-/// nothing at the receiver.
+/// RNR-01, RNR-03, RNR-05, RNR-06, TMR-06: without a receive a request is sent n + 1 times, each
+/// after the time that the receiver's answer gives; then comes RNR_RETRY_EXC_ERR, and nothing at
+/// the receiver.
 #[test]
 fn a_receiver_that_is_not_ready_costs_all_rnr_retries_and_their_waits() {
     let latency = Duration::from_micros(1);
@@ -106,7 +106,7 @@ fn a_receiver_that_is_not_ready_costs_all_rnr_retries_and_their_waits() {
     }
 }
 
-/// RNR-02, TMR-04: rnr_retry 7 has no limit. The laboratory says which timer keeps it from
+/// RNR-02, TMR-04: rnr_retry 7 has no limit. An error names the timer that keeps the simulator from
 /// settling; with a receive all ends well.
 #[test]
 fn endless_rnr_retry_is_a_stall_that_names_its_timer() {

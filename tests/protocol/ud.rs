@@ -1,4 +1,4 @@
-//! UD: what is dropped, and what stands before the data.
+//! UD: dropped packets, and the header before the data.
 
 use crate::common::{End, checked, settle};
 use crate::link::{Link, statuses, wr_ids};
@@ -16,7 +16,7 @@ fn ud_drops_what_does_not_fit() {
         what: &'static str,
         arrives: bool,
         qkey: u32,
-        /// Of the destination, instead of the right one.
+        /// The destination queue pair, instead of the right one.
         qpn: fn(&Datagrams<'_>) -> u32,
         /// Bytes of the receive; `None` for none at all.
         recv: Option<u32>,
@@ -115,8 +115,8 @@ fn ud_drops_what_does_not_fit() {
     }
 }
 
-/// UD-02 to -04, UD-13: the data stand behind 40 bytes with the addresses of the path: a GRH, or for
-/// IPv4 its header in the last 20 of them.
+/// UD-02 to -04, UD-13: the data stand behind 40 bytes with the addresses of the path: a GRH, or
+/// for IPv4 its header in the last 20 of them.
 #[test]
 fn ud_puts_the_header_of_the_path_before_the_data() {
     for sgid_index in [0, 1] {
@@ -152,7 +152,7 @@ struct Datagrams<'v> {
     peer: Qp,
     /// The number of `peer`.
     to: u32,
-    /// The number of an RC queue pair beside it.
+    /// The number of an RC queue pair of the same node.
     rc: u32,
 }
 

@@ -12,7 +12,7 @@ use crate::common::{End, checked, pair, property_config, settle};
 /// What is done with one of a few windows of one region.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many bytes from an offset on, for these rights.
+    /// Binds a range of bytes with rights.
     Bind(usize, u64, u64, Access),
     Invalidate(usize),
     /// The peer does it.
@@ -107,8 +107,8 @@ fn params() -> RcParams {
 proptest! {
     #![proptest_config(property_config())]
 
-    /// MW-01..-03, MW-08, MW-10, MW-11, MW-13..-17, MW-19, MW-21, MW-23, MR-07: a window opens what it
-    /// was last bound to, with its last key alone, until it is unbound; and its region is busy
+    /// MW-01..-03, MW-08, MW-10, MW-11, MW-13..-17, MW-19, MW-21, MW-23, MR-07: a window opens what
+    /// it was last bound to, with its last key alone, until it is unbound; and its region is busy
     /// exactly as long as one is bound.
     #[test]
     fn windows_open_what_they_are_bound_to_and_nothing_else(

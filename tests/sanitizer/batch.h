@@ -13,7 +13,7 @@
         ibv_wr_set_sge(batches, (end)->mr->lkey, (uintptr_t)(end)->memory, MESSAGE);               \
     } while (0)
 
-/* Two connected ends, of which the first posts batches of sends, and the second has receives for them. */
+/* Two connected ends, the first of which posts batches of sends, the second has receives. */
 static inline struct ibv_qp_ex *start_with_batches(struct end *a, struct end *b)
 {
     open_both(a, b);

@@ -4,7 +4,7 @@
 
 #include "two.h"
 
-/* Two connected ends. The second has this extended CQ too, for its receives, of which one has come. */
+/* Two connected ends. The second also has this extended CQ, with one completed receive. */
 static inline struct ibv_cq_ex *start_with_iteration(struct end *a, struct end *b)
 {
     open_both(a, b);

@@ -1,4 +1,4 @@
-/* What the programs share: two ends in one process, one on each device. Calls that may be the mistake are
+/* Shared by the programs: two ends in one process, one on each device. Possible mistakes are
  * macros, so that they have the line of the program. */
 #ifndef TWO_H
 #define TWO_H
@@ -119,7 +119,7 @@ static inline void is_empty(struct ibv_cq *cq)
     CHECK(ibv_poll_cq(cq, 1, &wc) == 0);
 }
 
-/* Reads what the device tells of errors. */
+/* Reads the device's reports of errors. */
 static inline void hear(struct end *end)
 {
     struct ibv_async_event event;

@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::PORT;
 
-/// How often the kernel's table is read until it names a holder. It is read in pieces, and lacks a line where a socket
-/// before it has gone between two pieces.
+/// How often the kernel's table is read until it names a holder. It is read in pieces, and lacks a
+/// line where a socket before it has gone between two pieces.
 const READINGS: usize = 8;
 
 /// Who has the port on an address, in words, as far as this process may know.
@@ -21,8 +21,8 @@ pub fn holder(address: IpAddr) -> String {
     }
 }
 
-/// The inodes of sockets with the port on this address, or on every address; 0 if it is the kernel's own, as that of
-/// soft-RoCE.
+/// The inodes of sockets with the port on this address, or on every address; 0 if it is the
+/// kernel's own, as that of soft-RoCE.
 fn holders(address: IpAddr) -> Option<Vec<u64>> {
     let (file, own) = match address {
         IpAddr::V4(address) => ("/proc/net/udp", hex(&address.octets())),

@@ -1,13 +1,14 @@
 //! UDP sockets for RoCEv2, on Linux.
 //!
-//! The ICRC of RoCEv2 covers the identification of the IPv4 header, which the kernel chooses. So a [`Socket`] makes
-//! it choose what the sender knows: 0, and in a [`Train`] the place of the datagram, from 0. Datagrams are never
-//! fragmented. A socket needs no privilege, and is bound to one address and the port of RoCEv2, [`PORT`].
+//! The ICRC of RoCEv2 covers the identification of the IPv4 header, which the kernel chooses. So a
+//! [`Socket`] makes it choose what the sender knows: 0, and in a [`Train`] the place of the
+//! datagram, from 0. Datagrams are never fragmented. A socket needs no privilege, and is bound to
+//! one address and the port of RoCEv2, [`PORT`].
 //!
 //! Several processes of one user may share an address: each is a [`Tenant`] of it.
 //!
-//! Sending waits while the socket's buffer is full; receiving never waits. All methods may be called by several
-//! threads at once.
+//! Sending waits while the socket's buffer is full; receiving never waits. All methods may be
+//! called by several threads at once.
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 

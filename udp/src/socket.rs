@@ -55,7 +55,7 @@ pub struct Received<'a> {
 #[derive(Clone, Debug)]
 pub struct Datagrams<'a>(std::slice::Chunks<'a, u8>);
 
-/// What the headers say where nobody says anything.
+/// The hop limit of datagrams by default.
 const HOP_LIMIT: u8 = 64;
 /// The receive buffer that is asked for, in bytes. Systems may give less.
 const BUFFER: i32 = 4 << 20;
@@ -67,18 +67,20 @@ impl Socket {
     /// A socket on an address of this machine.
     ///
     /// # Errors
-    /// `AddrInUse` if somebody else has the port there ([`holder`](crate::holder) says who); `AddrNotAvailable` if the
-    /// address is none of this machine's; whatever forbids sockets.
+    /// `AddrInUse` if somebody else has the port there ([`holder`](crate::holder) says who);
+    /// `AddrNotAvailable` if the address is none of this machine's; whatever forbids sockets.
     pub fn bind(address: IpAddr) -> io::Result<Self> {
         let fd = open(address)?;
         bind(&fd, &SocketAddr::new(address, PORT))?;
         Self::of(fd, address)
     }
 
-    /// A socket on an address that other processes of this user may share: each is a [`Tenant`](crate::Tenant).
+    /// A socket on an address that other processes of this user may share: each is a
+    /// [`Tenant`](crate::Tenant).
     ///
     /// # Errors
-    /// Those of [`bind`](Self::bind): `AddrInUse` if who has the port does not share it with this user.
+    /// Those of [`bind`](Self::bind): `AddrInUse` if who has the port does not share it with this
+    /// user.
     pub fn share(address: IpAddr) -> io::Result<Self> {
         let fd = open(address)?;
         sockopt::set_socket_reuseport(&fd, true)?;
@@ -87,11 +89,12 @@ impl Socket {
         Self::of(fd, address)
     }
 
-    /// A socket that gets what is sent to a group, as every other on this machine does, through the interface of this
-    /// address.
+    /// A socket that gets what is sent to a group, as every other on this machine does, through the
+    /// interface of this address.
     ///
     /// # Errors
-    /// If both are not of one family, the group is no group, or the system refuses.
+    /// If the addresses are not of one family, the group is not a group address, or the system
+    /// refuses.
     pub fn join(group: IpAddr, interface: IpAddr) -> io::Result<Self> {
         let fd = open(group)?;
         sockopt::set_socket_reuseaddr(&fd, true)?;
@@ -200,8 +203,8 @@ impl Socket {
         self.fd
     }
 
-    /// What a packet of IP may have on the interface of this address, in bytes: as much as the system allows, if nobody
-    /// tells.
+    /// The largest IP packet on the interface of this address, in bytes: the system's maximum, if
+    /// the interface is unknown.
     pub fn mtu(&self) -> usize {
         let name = interface_with(self.address);
         let told =
@@ -324,13 +327,13 @@ impl<'a> Train<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// The datagrams. An empty one is none.
+    /// The datagrams. Empty ones are left out.
     pub fn datagrams(&self) -> Datagrams<'a> {
         Datagrams(self.bytes.chunks(self.segment))
     }
 
-    /// The same apart by tenant, in order: datagrams for one that follow each other stay together. `None` are those
-    /// that neither their QP number nor `of_others` says whom they are for.
+    /// The datagrams by tenant, in order: consecutive ones for one tenant stay together. `None` is
+    /// for datagrams whose tenant neither the QP number nor `of_others` decides.
     pub(crate) fn by_tenant(
         self,
         of_others: impl Fn(&[u8]) -> Option<u8>,

@@ -15,8 +15,8 @@ pub(crate) fn set(fd: BorrowedFd<'_>, level: c_int, option: c_int, value: c_int)
     unsafe { set_to(fd, level, option, &value) }
 }
 
-/// Lets a program choose among the sockets that share an address: its instructions, each with its operand. They get
-/// what is behind the header of UDP, and answer with a place.
+/// Lets a program choose among the sockets that share an address: its instructions, each with its
+/// operand. They get what is behind the header of UDP, and answer with a place.
 pub(crate) fn steer<const N: usize>(
     fd: BorrowedFd<'_>,
     program: [(u32, u32); N],
@@ -43,7 +43,7 @@ pub(crate) fn steer<const N: usize>(
 /// The value is of the option's type, and what it points to is there.
 unsafe fn set_to<T>(fd: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) -> io::Result<()> {
     let (at, size) = (from_ref(value).cast(), size_of_val(value) as u32);
-    // SAFETY: the value is there for the call, and so long; the rest is the caller's promise.
+    // SAFETY: the value is valid for the call, with this length; the rest is the caller's promise.
     let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, at, size) };
     if done == 0 {
         Ok(())
@@ -52,8 +52,8 @@ unsafe fn set_to<T>(fd: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) 
     }
 }
 
-/// A control message that is a number, with its level and kind. All have four bytes, but for the size of segments,
-/// which has two.
+/// A control message that is a number, with its level and kind. All have four bytes, except for the
+/// size of segments, which has two.
 pub(crate) type Control = (c_int, c_int, c_int);
 
 /// Room for four control messages, aligned as their headers are.
@@ -120,7 +120,8 @@ pub(crate) fn send(
     }
 }
 
-/// sendmsg(2) or recvmsg(2). Those of the C library may end the thread (`pthread_cancel`), which verbs never do.
+/// sendmsg(2) or recvmsg(2). Those of the C library may end the thread (`pthread_cancel`), which
+/// verbs never do.
 ///
 /// # Safety
 /// What the message points to is there, and may be written by recvmsg.
@@ -196,8 +197,8 @@ pub(crate) fn interface_with(address: IpAddr) -> Option<String> {
     }
     let mut found = None;
     let mut next = first;
-    // SAFETY: an element of the list, which ends with null; an address is of the family that it says, and a name
-    // ends with 0.
+    // SAFETY: an element of the list, which ends with null; an address is of the family that it
+    // says, and a name ends with 0.
     while let Some(entry) = unsafe { next.as_ref() } {
         // SAFETY: as above.
         let own = unsafe { entry.ifa_addr.as_ref() };

@@ -1,10 +1,11 @@
 //! Processes of one user that share an address.
 //!
-//! All bind the same address and port, and the kernel gives what comes to the socket whose place among them is the
-//! number of the tenant. Once a tenant has gone, others may stand at its place; so everyone hands on what is for
-//! another, by a socket of the machine itself (unix(7), with an abstract name) that has the address and the number in
-//! its name. Binding that name is how a number is taken: no two processes have it, and it is free when its process
-//! ends, however it ends.
+//! All bind the same address and port, and the kernel gives what comes to the socket whose place
+//! among them is the number of the tenant. Once a tenant has gone, others may stand at its place;
+//! so everyone hands on what is for another, by a socket of the machine itself (unix(7), with an
+//! abstract name) that has the address and the number in its name. Binding that name is how a
+//! number is taken: no two processes have it, and it is free when its process ends, however it
+//! ends.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -23,8 +24,8 @@ use crate::PORT;
 use crate::socket::Received;
 use crate::sys::steer;
 
-/// One of the processes that share an address, by a number that is in each of its QP numbers. Dropping it lets go of
-/// the number.
+/// One of the processes that share an address, by a number that is in each of its QP numbers.
+/// Dropping it releases the number.
 #[derive(Debug)]
 pub struct Tenant {
     fd: OwnedFd,
@@ -54,7 +55,7 @@ impl Tenant {
         })
     }
 
-    /// Whose a QP number is. Some mean the same for everyone: those are nobody's.
+    /// The owner of a QP number. Numbers that mean the same for everyone have no owner.
     pub fn of(qp_num: u32) -> Option<u8> {
         (2..0xff_ffff)
             .contains(&qp_num)
@@ -71,7 +72,7 @@ impl Tenant {
         self.number
     }
 
-    /// The same under another descriptor.
+    /// This tenant under another descriptor.
     pub fn with_descriptor(self, other: impl FnOnce(OwnedFd) -> OwnedFd) -> Self {
         Self {
             fd: other(self.fd),
@@ -79,9 +80,9 @@ impl Tenant {
         }
     }
 
-    /// Hands on what is for other tenants: what is left, in order, which is its own or nobody's. Of datagrams whose QP
-    /// number is nobody's, `of_others` says whose they are. If there is no such tenant, or it does not keep up, what is
-    /// for it is lost as on a network.
+    /// Forwards the datagrams of other tenants, and returns the remaining ones, in order. For
+    /// datagrams whose QP number has no owner, `of_others` decides. If there is no such tenant, or
+    /// it does not keep up, the datagram is lost, as on a network.
     pub fn keep_own<'a>(
         &self,
         came: Received<'a>,
@@ -106,7 +107,8 @@ impl Tenant {
         }
     }
 
-    /// What was handed on first of what was, into `buffer`; `None` if nothing was, or by somebody else's process.
+    /// What was handed on first of what was, into `buffer`; `None` if nothing was, or by somebody
+    /// else's process.
     ///
     /// # Errors
     /// Those of recvmsg(2).
@@ -143,14 +145,15 @@ impl AsFd for Tenant {
     }
 }
 
-/// Whom a datagram of RoCEv2 is for, if it says so.
+/// The tenant that a RoCEv2 datagram is for, if its QP number has one.
 pub(crate) fn of_datagram(datagram: &[u8]) -> Option<u8> {
     let qp_num = datagram.get(5..8)?;
     let number = |number, byte: &u8| number << 8 | u32::from(*byte);
     Tenant::of(qp_num.iter().fold(0, number))
 }
 
-/// Lets the kernel choose among the sockets of an address by the QP number. Kernels before 4.5 choose in another way.
+/// Lets the kernel choose among the sockets of an address by the QP number. Kernels before 4.5
+/// choose in another way.
 pub(crate) fn steer_by_tenant(fd: BorrowedFd<'_>) {
     use libc::{BPF_A, BPF_ABS, BPF_ALU, BPF_AND, BPF_K, BPF_LD, BPF_RET, BPF_RSH, BPF_W};
     let program = [
@@ -167,7 +170,7 @@ fn name(address: IpAddr, number: u8) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new_abstract_name(name.as_bytes())?)
 }
 
-/// What stands before datagrams that are handed on: what their headers said, and how long each is.
+/// The header of forwarded datagrams: the facts of their own headers, and the length of each.
 struct Head([u8; Head::BYTES]);
 
 impl Head {

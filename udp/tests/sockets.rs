@@ -1,4 +1,4 @@
-//! Sockets on loopback addresses that nobody else has: each test has its own.
+//! Sockets on loopback addresses that are not used elsewhere: each test has its own.
 #![cfg(target_os = "linux")]
 
 use std::io::ErrorKind;

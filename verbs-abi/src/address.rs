@@ -6,7 +6,8 @@ use libc::{in_addr, in6_addr, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_stor
 
 use crate::border::Border;
 
-/// The address that a pointer of C names; none if it is null, or of another family than those of IP.
+/// The address that a pointer of C names; none if it is null, or of another family than those of
+/// IP.
 ///
 /// # Safety
 /// It is null, or there are as many bytes as its family asks for.
@@ -100,7 +101,7 @@ mod tests {
     #[test]
     fn an_address_of_ipv4_is_in_wire_order() {
         let raw = address_to_c("192.168.71.1:7174".parse().unwrap());
-        // SAFETY: so many bytes are there.
+        // SAFETY: eight bytes are there.
         let bytes: [u8; 8] = unsafe { std::ptr::from_ref(&raw).cast::<[u8; 8]>().read() };
         assert_eq!(bytes, [2, 0, 0x1c, 0x06, 192, 168, 71, 1]);
     }

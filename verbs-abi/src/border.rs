@@ -55,7 +55,7 @@ pub fn int(count: u32) -> c_int {
 }
 
 impl<const N: usize> Border<String> for [c_char; N] {
-    /// Up to what is no text.
+    /// The text up to the first bytes that are not valid.
     fn from_c(raw: &Self) -> String {
         let bytes = raw[..N - 1].iter().map(|byte| *byte as u8);
         let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
@@ -87,7 +87,7 @@ pub fn token(value: u64) -> *mut std::ffi::c_void {
 /// would lie beyond the memory of a process.
 ///
 /// # Safety
-/// If the result is a slice, so many values are there, and nobody changes them while it is used.
+/// If the result is a slice, the values are there, and do not change while it is used.
 #[inline]
 pub unsafe fn slice<'a, T>(first: *const T, count: usize) -> Option<&'a [T]> {
     if count == 0 {
@@ -109,8 +109,8 @@ pub unsafe fn slice<'a, T>(first: *const T, count: usize) -> Option<&'a [T]> {
 #[cfg(test)]
 pub(crate) fn of_bytes<T: Copy>(bytes: &[u8]) -> T {
     assert_eq!(bytes.len(), size_of::<T>());
-    // SAFETY: structures of C that are converted are numbers and pointers, for which any bytes are a
-    // value.
+    // SAFETY: structures of C that are converted are numbers and pointers, for which any bytes are
+    // a value.
     unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
 }
 

@@ -185,7 +185,8 @@ constants! {
     }
 }
 
-// Private data, and a caller's own value in its place, are pointers, and told apart. So are the objects of an id.
+// Private data, and a caller's own value in its place, are pointers, and told apart. So are the
+// objects of an id.
 conversions! {
     rdma_ib_addr, CmIdAttr { sgid, dgid, }
     => from |raw| { pkey: u16::from_be(raw.pkey) }
@@ -270,7 +271,8 @@ impl rdma_cm_param {
     /// What an event tells besides. It is nothing where C has nothing but zeros.
     ///
     /// # Safety
-    /// It is of an event with this number that has not been acknowledged, of an id for datagrams or not.
+    /// It is of an event with this number that has not been acknowledged, of an id for datagrams or
+    /// not.
     pub unsafe fn from_c(raw: &Self, event: u32, datagram: bool) -> CmParam {
         if event == RDMA_CM_EVENT_USER {
             // SAFETY: an event of a program has this one.
@@ -285,9 +287,10 @@ impl rdma_cm_param {
             let (conn, param) = unsafe { (raw.conn, raw.conn.param()) };
             let mut data = rdma_conn_param::from_c(&conn);
             data.private_data = param.private_data.to_vec();
-            return match data == ConnData::default() {
-                true => CmParam::None,
-                false => CmParam::Conn(data),
+            return if data == ConnData::default() {
+                CmParam::None
+            } else {
+                CmParam::Conn(data)
             };
         }
         // SAFETY: other events have this one.
@@ -299,9 +302,10 @@ impl rdma_cm_param {
             // SAFETY: such an event has its private data.
             data.private_data = unsafe { bytes(ud.private_data, ud.private_data_len) }.to_vec();
         }
-        match data == UdData::default() {
-            true => CmParam::None,
-            false => CmParam::Ud(data),
+        if data == UdData::default() {
+            CmParam::None
+        } else {
+            CmParam::Ud(data)
         }
     }
 
@@ -318,9 +322,10 @@ impl rdma_cm_param {
             }
             CmParam::Ud(data) => {
                 made.ud = rdma_ud_param {
-                    private_data: match data.private_data.is_empty() {
-                        true => token(data.context),
-                        false => start(&data.private_data),
+                    private_data: if data.private_data.is_empty() {
+                        token(data.context)
+                    } else {
+                        start(&data.private_data)
                     },
                     private_data_len: length(&data.private_data),
                     ..rdma_ud_param::to_c(data)
@@ -341,8 +346,8 @@ impl Default for rdma_cm_param {
     }
 }
 
-/// What `rdma_set_option` takes for an option at the level `RDMA_OPTION_ID`: its name and its value; none if C has
-/// no such option.
+/// What `rdma_set_option` takes for an option at the level `RDMA_OPTION_ID`: its name and its
+/// value; none if C has no such option.
 pub fn option_to_c(option: CmOption) -> Option<(c_int, Vec<u8>)> {
     let flag = |value: bool| c_int::from(value).to_ne_bytes().to_vec();
     Some(match option {
@@ -354,7 +359,8 @@ pub fn option_to_c(option: CmOption) -> Option<(c_int, Vec<u8>)> {
     })
 }
 
-/// The option that `rdma_set_option` is given; none if it is not known, or its value has another size.
+/// The option that `rdma_set_option` is given; none if it is not known, or its value has another
+/// size.
 pub fn option_from_c(level: c_int, name: c_int, value: &[u8]) -> Option<CmOption> {
     let byte = || Some(*<&[u8; 1]>::try_from(value).ok()?.first()?);
     let flag = || Some(c_int::from_ne_bytes(value.try_into().ok()?) != 0);
@@ -370,16 +376,17 @@ pub fn option_from_c(level: c_int, name: c_int, value: &[u8]) -> Option<CmOption
 /// Private data. Without an address there is none, whatever its length says, as in librdmacm.
 ///
 /// # Safety
-/// So many bytes are there, and stay for `'a`; or none.
+/// `length` bytes are there, and stay for `'a`; or `length` is 0.
 unsafe fn bytes<'a>(start: *const c_void, length: u8) -> &'a [u8] {
     // SAFETY: the caller's promise.
     unsafe { slice(start.cast(), length.into()) }.unwrap_or_default()
 }
 
 fn start(bytes: &[u8]) -> *const c_void {
-    match bytes.is_empty() {
-        true => std::ptr::null(),
-        false => bytes.as_ptr().cast(),
+    if bytes.is_empty() {
+        std::ptr::null()
+    } else {
+        bytes.as_ptr().cast()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     ibv_xrcd_init_attr,
 };
 
-/// An operation that nobody here calls or fills.
+/// An operation that verbsim does not call or fill.
 type NoOp = usize;
 
 structures! {

@@ -18,7 +18,7 @@ pub enum ElementType {
     Srq,
     /// A port.
     Port,
-    /// The device, or something that nobody here has.
+    /// The device, or an object that verbsim does not have.
     Device,
 }
 

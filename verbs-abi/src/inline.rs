@@ -1,5 +1,5 @@
-//! The inline functions of `verbs.h`: they call operations of an object, or of its context, and say so
-//! when there is none.
+//! The inline functions of `verbs.h`: they call operations of an object, or of its context, and
+//! report an error if there is none.
 
 use std::ffi::c_int;
 use std::mem::offset_of;
@@ -17,7 +17,7 @@ const MISSING: c_int = libc::ENOSYS;
 /// What an extended operation that is not there gives.
 const NOT_SUPPORTED: c_int = libc::EOPNOTSUPP;
 
-/// The same for one that makes objects.
+/// The error of a missing operation that creates objects.
 fn nothing<T>() -> *mut T {
     // SAFETY: gives the place of this thread's own number, which may be written.
     unsafe { *libc::__errno_location() = NOT_SUPPORTED };
@@ -145,7 +145,8 @@ pub unsafe fn bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: &mut ibv_mw_bind) 
     }
 }
 
-/// `ibv_query_port`: the extended operation if there is one, which fills the link layer and the flags.
+/// `ibv_query_port`: the extended operation if there is one, which fills the link layer and the
+/// flags.
 ///
 /// # Safety
 /// `context` is a live context.

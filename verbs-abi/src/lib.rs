@@ -1,5 +1,5 @@
-//! The C ABI of libibverbs and librdmacm: the border of the project to C, in both directions. The backend for
-//! hardware calls it, the drop-in answers it.
+//! The C ABI of libibverbs and librdmacm: the border of the project to C, in both directions. The
+//! backend for hardware calls it, the drop-in answers it.
 //!
 //! | module | holds |
 //! |---|---|
@@ -16,11 +16,11 @@
 //! | [`inline`] | the inline functions of `verbs.h` |
 //! | [`library`] | the libraries of the machine, opened at run time |
 //!
-//! Structures and constants have the names of C, and their manual pages say what they mean. Beside
-//! a structure is what it is in `verbs-api`: `from_c` and `to_c`. Layouts are those of rdma-core 44
-//! to 65. Structures only grew, at an end that old programs do not look at. A test compares the
-//! layouts with those of the newest release (`rdma-core/facts.txt`), and with feature `witness`
-//! also with the headers of the machine.
+//! Structures and constants have the names of C, and their manual pages describe them. Next to a
+//! structure are its conversions to and from `verbs-api`: `from_c` and `to_c`. Layouts are those of
+//! rdma-core 44 to 65. Structures only grew, at an end that old programs do not read. A test
+//! compares the layouts with those of the newest release (`rdma-core/facts.txt`), and with feature
+//! `witness` also with the headers of the machine.
 //!
 //! Unsafe code is where unions and pointers of C are read, and where C is called.
 #![cfg(target_os = "linux")]

@@ -1,8 +1,8 @@
-//! The libraries of the machine, opened at run time: a program runs where there are none, and needs no
-//! package to be built.
+//! The libraries of the machine, opened at run time: a program runs where there are none, and needs
+//! no package to be built.
 //!
-//! libibverbs is opened with the first look for devices, librdmacm with the first call that needs it. Plain symbols
-//! are those of the versions that programs of today are linked with.
+//! libibverbs is opened with the first look for devices, librdmacm with the first call that needs
+//! it. Plain symbols are those of the versions that programs of today are linked with.
 
 use std::env;
 use std::error::Error;
@@ -23,8 +23,9 @@ use crate::{
 /// Names another libibverbs: a file, or what the dynamic linker is to look for.
 pub const VARIABLE: &str = "VERBSIM_LIBIBVERBS";
 
-/// Names another librdmacm, in the same way. Without it the one of another libibverbs is that file itself, if it has
-/// the functions, or else the librdmacm beside it: that of the machine knows nothing of another's devices.
+/// Names another librdmacm, in the same way. Without it the librdmacm of another libibverbs is that
+/// file itself, if it has the functions, or else the librdmacm next to it, because the machine's
+/// librdmacm does not know the other's devices.
 pub const RDMACM_VARIABLE: &str = "VERBSIM_LIBRDMACM";
 
 /// Why a library could not be opened.
@@ -51,9 +52,10 @@ pub struct Missing(pub &'static str);
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let library = match self.0.starts_with("rdma_") {
-            true => "librdmacm",
-            false => "libibverbs",
+        let library = if self.0.starts_with("rdma_") {
+            "librdmacm"
+        } else {
+            "libibverbs"
         };
         let function = self.0;
         write!(
@@ -97,8 +99,8 @@ fn librdmacm() -> Result<Librdmacm, Unopened> {
         (Some(name), _) => open(what, &name),
         (None, None) => open(what, usual.as_ref()),
         (None, Some(verbs)) => open(what, &verbs).or_else(|_| {
-            let beside = Path::new(&verbs).with_file_name(usual);
-            open(what, beside.as_os_str())
+            let sibling = Path::new(&verbs).with_file_name(usual);
+            open(what, sibling.as_os_str())
         }),
     }?;
     let ours = Libibverbs::opened().ibv_get_device_list as *const c_void;
@@ -133,25 +135,26 @@ fn open<T: Table>(what: &str, name: &OsStr) -> Result<T, Unopened> {
         let reason = format!("{what} cannot be opened by a program that is linked statically");
         return Err(Unopened::Absent(reason));
     }
-    // SAFETY: what libibverbs and librdmacm do as they are opened is safe, and nobody gives something else
-    // in their place but on purpose.
+    // SAFETY: opening libibverbs and librdmacm is safe, and another file is in their place only on
+    // purpose.
     let library = unsafe { Library::new(name) }.map_err(|error| {
         let why = error
             .source()
             .map_or_else(|| error.to_string(), ToString::to_string);
         let reason = format!("{what} cannot be opened: {why}");
         // A name without a directory is looked for.
-        match Path::new(name).exists() {
-            true => Unopened::Wrong(reason),
-            false => Unopened::Absent(reason),
+        if Path::new(name).exists() {
+            Unopened::Wrong(reason)
+        } else {
+            Unopened::Absent(reason)
         }
     })?;
     let lacking = |function| format!("{} is not {what}: it has no {function}", name.display());
     T::of(library).map_err(|function| Unopened::Wrong(lacking(function)))
 }
 
-/// Declares a table of functions, and the functions of the same names that call it. What is `later` came
-/// with releases that not all machines have.
+/// Declares a table of functions, and the functions of the same names that call it. What is `later`
+/// came with releases that not all machines have.
 macro_rules! library {
     (
         $table:ident in $place:ident {
@@ -181,7 +184,7 @@ macro_rules! library {
         }
 
         impl $table {
-            /// Whoever has an object of the library, and asks it for something, has opened it.
+            /// A caller that has an object of the library has opened it.
             fn opened() -> &'static Self {
                 let opened = $place.get().and_then(|opened| opened.as_ref().ok());
                 opened.expect("the library is open")
@@ -192,8 +195,8 @@ macro_rules! library {
             #[doc = concat!("`", stringify!($name), "`")]
             ///
             /// # Safety
-            /// The library is open, objects are live, and all that is passed is as the manual page asks
-            /// for.
+            /// The library is open, objects are live, and all that is passed is as the manual page
+            /// asks for.
             pub unsafe extern "C" fn $name($($arg: $type),*) $(-> $returned)? {
                 // SAFETY: the caller's promise.
                 unsafe { ($table::opened().$name)($($arg),*) }

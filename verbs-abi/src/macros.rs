@@ -6,8 +6,9 @@
 /// copied, and has a default, which is zero. A size in brackets is the one of x86_64.
 ///
 /// The witness compares size and members with those of the headers. A member that has another name
-/// there says so behind `=`; one in brackets is not in the bindings, or is newer than some headers.
-/// What `(grows)` is larger in newer headers, and `(grows before FIELD)` is larger at its start.
+/// there gives it after `=`; one in brackets is not in the bindings, or is newer than some headers.
+/// A structure with `(grows)` is larger in newer headers, and with `(grows before FIELD)` it is
+/// larger at its start.
 macro_rules! structures {
     ($(
         $(#[$meta:meta])*
@@ -124,8 +125,9 @@ macro_rules! op {
     };
 }
 
-/// Declares what structures of C are in `verbs-api`: their fields, of the same names or of `other: names`,
-/// each as [`Border`](crate::border::Border) has it. What is no field of both is said apart.
+/// Declares the conversions between structures of C and of `verbs-api`: their fields, of the same
+/// names or of `other: names`, each as [`Border`](crate::border::Border) has it. Fields of only one
+/// side are listed separately.
 macro_rules! conversions {
     ($(
         $raw:ident, $api:ident { $($fields:tt)* }
@@ -168,7 +170,7 @@ macro_rules! conversions {
             }
 
             #[doc = concat!("What a [`", stringify!($api), "`] is in C. What that lacks is 0.")]
-            #[allow(clippy::needless_update, reason = "not all fields of all structures are told")]
+            #[allow(clippy::needless_update, reason = "some structures list all fields")]
             pub fn to_c(api: &$api) -> Self {
                 conversions!(@to api [$($field: $name,)*] $($to)*)
             }

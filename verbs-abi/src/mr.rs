@@ -94,7 +94,7 @@ impl ibv_sge {
     /// A list of C, where it is. `None` if none can be there ([`slice()`]).
     ///
     /// # Safety
-    /// It has so many entries, which stay as they are while the list is used.
+    /// It has `count` entries, which do not change while the list is used.
     #[inline]
     pub unsafe fn list<'a>(first: *const Self, count: usize) -> Option<&'a [Sge]> {
         const {

@@ -36,8 +36,8 @@ impl ibv_cq_ex {
     /// The completion that an iteration has come to, with these fields.
     ///
     /// # Safety
-    /// `cq` is a live extended CQ that was made with these fields, and an iteration over it has come to
-    /// a completion.
+    /// `cq` is a live extended CQ that was made with these fields, and an iteration over it has
+    /// come to a completion.
     pub unsafe fn completion(cq: *mut Self, fields: WcFields) -> WcEx {
         // SAFETY: the CQ is live and an extended one.
         let own = unsafe { &*cq };

@@ -51,7 +51,7 @@ pub union wr_t {
     pub ud: ud_t,
 }
 
-/// As above.
+/// The last union of a send: the arguments of a bind or of TSO, depending on its operation.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the fields are those of C")]
@@ -77,7 +77,7 @@ constants! {
 }
 
 impl ibv_send_wr {
-    /// What it does; none if nobody here knows the operation. `bind` says what a bind is of.
+    /// The operation; `None` if verbsim does not know it. `bind` is the bind's argument.
     ///
     /// # Errors
     /// Those of `bind`.
@@ -129,8 +129,8 @@ impl ibv_send_wr {
         }))
     }
 
-    /// The request without its list; none if C has no such operation. On a queue pair for datagrams it
-    /// is for this address handle. A bind is this one.
+    /// The request without its list; none if C has no such operation. On a queue pair for datagrams
+    /// it is for this address handle. A bind is this one.
     pub fn to_c(wr: &SendWr<'_>, ah: Option<*mut ibv_ah>, bind: Option<bind_mw_t>) -> Option<Self> {
         let (opcode, imm_data) = match wr.op {
             SendOp::RdmaWrite { .. } => (IBV_WR_RDMA_WRITE, 0),

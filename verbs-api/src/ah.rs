@@ -41,8 +41,9 @@ impl AhAttr {
 
 /// A global route (`struct ibv_global_route`).
 ///
-/// The receiver of a datagram finds these values in the header in front of it ([`Grh`](crate::Grh), UD-20).
-/// A connected queue pair keeps them for queries; its peer does not see them. The default is all zero.
+/// The receiver of a datagram finds these values in the header in front of it ([`Grh`](crate::Grh),
+/// UD-20). A connected queue pair keeps them for queries; its peer does not see them. The default
+/// is all zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GlobalRoute {
     /// Destination GID.

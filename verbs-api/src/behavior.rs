@@ -1,8 +1,8 @@
 //! Behavior: where the specification or practice leaves a choice, which answer a device gives.
 //!
 //! A choice is a *knob*. Its default is how we read the specification; a
-//! [`Profile`](crate::profile::Profile) has a value for each knob. The suite asserts the declared value,
-//! and never skips.
+//! [`Profile`](crate::profile::Profile) has a value for each knob. The suite asserts the declared
+//! value, and never skips.
 
 use core::fmt;
 
@@ -69,7 +69,7 @@ macro_rules! knobs {
             }
         }
 
-        /// A device's behavior as far as known: `None` for a knob that nobody has described.
+        /// A device's behavior as far as known: `None` for a knob that is not described.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Declared {
@@ -284,10 +284,11 @@ knob_values! {
         Apart = "apart";
         /// Both are the same.
         Same = "same";
-        /// Both are the same, but a region without rights for peers has rkey 0, which opens nothing.
+        /// Both are the same, but a region without rights for peers has rkey 0, which opens
+        /// nothing.
         SameIfRemote = "same_if_remote";
     }
-    /// What becomes of a region that is deregistered while a memory window is bound to it.
+    /// The effect on a memory window of deregistering the region that it is bound to.
     DeregBound {
         /// It stays: `EBUSY`.
         Ebusy = "ebusy";
@@ -298,7 +299,7 @@ knob_values! {
     }
     /// The answer to a Send whose invalidation fails.
     SendInvalAnswer {
-        /// None: the Send is retried in vain.
+        /// None: the Send is retried without result.
         Nothing = "nothing";
         /// With a remote access error.
         Nak = "nak";
@@ -309,7 +310,7 @@ knob_values! {
     AtomicCheck {
         /// Either fails: the length with `LOC_LEN_ERR`, the alignment with `REM_INV_REQ_ERR`.
         Strict = "strict";
-        /// As above, but a list of more than 8 bytes is taken.
+        /// Like `Strict`, but a list of more than 8 bytes is accepted.
         Longer = "longer";
         /// `EINVAL` at the post, but a list of more than 8 bytes is taken.
         Post = "post";
@@ -335,15 +336,15 @@ knob_values! {
         /// Retries without a limit.
         Unlimited = "unlimited";
     }
-    /// What becomes of a send that is posted before RTS.
+    /// The effect of posting a send before RTS.
     PostWrongState {
         /// `EINVAL`, and nothing is queued.
         Refused = "refused";
-        /// `EINVAL`, but it is queued all the same, as is what follows it in its list: it runs in RTS,
-        /// with the next send.
+        /// `EINVAL`, but it is queued all the same, as is what follows it in its list: it runs in
+        /// RTS, with the next send.
         Queued = "queued";
     }
-    /// What becomes of an unreliable message for which the receive is too small.
+    /// The effect of an unreliable message that is longer than its receive.
     ShortDatagram {
         /// It is dropped, and the receive stays.
         Drop = "drop";
@@ -359,11 +360,13 @@ knob_values! {
         /// The traffic class. The hop limit is that of the network's route, the flow label 0.
         TrafficClass = "traffic_class";
     }
-    /// The `sl` in the completion of a datagram that came over Ethernet, which has no service levels.
+    /// The `sl` in the completion of a datagram that came over Ethernet, which has no service
+    /// levels.
     UdSl {
         /// 0.
         Zero = "zero";
-        /// The packet's type, as the ConnectX family reports it: 8 for UDP, and 1 for IPv6 or 2 for IPv4.
+        /// The packet's type, as the ConnectX family reports it: 8 for UDP, and 1 for IPv6 or 2 for
+        /// IPv4.
         PacketType = "packet_type";
     }
     /// When a Send or RDMA Write of a connected queue pair is done.
@@ -377,8 +380,8 @@ knob_values! {
     Placement {
         /// As it arrives.
         Arrival = "arrival";
-        /// The end of the data at once, and the rest as late as allowed: when a completion is polled, or a
-        /// verb ends the device's use of the memory.
+        /// The end of the data at once, and the rest as late as allowed: when a completion is
+        /// polled, or a verb ends the device's use of the memory.
         Late = "late";
     }
     /// The limit of an SRQ that a query gives after its event was raised.
@@ -388,7 +391,7 @@ knob_values! {
         /// The limit, as it was set.
         Kept = "kept";
     }
-    /// What becomes of a `timeout`, `retry_cnt`, `rnr_retry` or `min_rnr_timer` that is wider than
+    /// The effect of a `timeout`, `retry_cnt`, `rnr_retry` or `min_rnr_timer` that is wider than
     /// its field of 5 or 3 bits.
     WideValues {
         /// The change is refused with `EINVAL`.
@@ -422,7 +425,7 @@ impl Rounding {
 }
 
 impl FaultStatus {
-    /// As it stands in a completion.
+    /// The status of the completion.
     pub fn status(self) -> WcStatus {
         match self {
             Self::LocProtErr => WcStatus::LocProtErr,
@@ -433,7 +436,7 @@ impl FaultStatus {
 }
 
 impl ShortDatagram {
-    /// As it stands in the completion of the receive, if there is one.
+    /// The status of the receive's completion, if there is one.
     pub fn status(self) -> Option<WcStatus> {
         match self {
             Self::Drop => None,
@@ -507,7 +510,7 @@ knobs! {
     /// The status of a receive of RC that is too small, and of the send.
     recv_short_status: ShortStatus = ShortStatus::LocLenErr, ["RQ-05", "WC-22", "WC-27"];
     /// A read on a QP whose `max_rd_atomic` is 0 is refused or fails with `LOC_QP_OP_ERR`;
-    /// otherwise it waits for ever.
+    /// otherwise it waits forever.
     read_without_depth: Check = Check::Refused, ["RDMA-20"];
     /// An RDMA operation that the responder's queue pair does not allow.
     qp_access_status: QpAccessStatus = QpAccessStatus::RemAccessErr, ["RDMA-04"];
@@ -529,7 +532,8 @@ knobs! {
     bind_bad_handle: Check = Check::Refused, ["MW-28"];
     /// A bind of a window of type 1 by a work request.
     bind_wr_type_1: Check = Check::Refused, ["MW-05"];
-    /// Domains in a bind; if accepted, only a window of type 2 and the queue pair must share theirs.
+    /// Domains in a bind; if accepted, only a window of type 2 and the queue pair must share
+    /// theirs.
     bind_domain: Check = Check::Refused, ["MW-09"];
     /// Access beyond a window, within its region.
     mw_access_range: Check = Check::Refused, ["MW-11"];
@@ -555,12 +559,12 @@ knobs! {
     comm_est: bool = false, ["QP-STATE-24", "ASYNC-08"];
     /// A path MTU above the port's active one; if accepted, up to the port's greatest.
     mtu_above_active: Check = Check::Refused, ["QP-STATE-28"];
-    /// A Send that was cut for another path MTU than the responder's QP has; RDMA Writes are refused in
-    /// any case.
+    /// A Send that was cut for another path MTU than the responder's QP has; RDMA Writes are
+    /// refused in any case.
     send_mtu: Check = Check::Refused, ["RQ-14", "UC-10"];
-    /// The answer to an RDMA Read that was cut for another path MTU than the reader's; if accepted, the
-    /// packets are taken for as many sequence numbers as the read has, and of smaller ones the rest is
-    /// missing.
+    /// The answer to an RDMA Read that was cut for another path MTU than the reader's; if accepted,
+    /// the packets are taken for as many sequence numbers as the read has, and of smaller ones the
+    /// rest is missing.
     read_mtu: Check = Check::Refused, ["RDMA-28"];
     /// The next QP reuses the number of a destroyed one.
     number_reuse: bool = false, ["QP-DESTROY-06"];
@@ -572,17 +576,18 @@ knobs! {
     wrong_cur_state: Check = Check::Refused, ["QP-STATE-09"];
     /// The limit of an SRQ that a query gives after the event was raised: 0, or still the limit.
     srq_limit_readback: LimitReadback = LimitReadback::Zero, ["SRQ-06"];
-    /// An SRQ with fewer receives than a new limit raises the event at once; otherwise when the next
-    /// receive is taken.
+    /// An SRQ with fewer receives than a new limit raises the event at once; otherwise when the
+    /// next receive is taken.
     srq_limit_at_once: bool = false, ["SRQ-07"];
-    /// The slot of a receive of an SRQ is free when its completion is lost; otherwise it stays taken.
+    /// The slot of a receive of an SRQ is free when its completion is lost; otherwise it stays
+    /// taken.
     lost_frees_srq_slot: bool = true, ["SRQ-20"];
     /// An SRQ can be queried; otherwise that is refused with `EOPNOTSUPP`.
     srq_query: bool = true, ["SRQ-16"];
     /// The limit given when an SRQ is made is armed; otherwise it is ignored.
     srq_limit_at_creation: bool = false, ["SRQ-01"];
-    /// Receives of an SRQ are checked against the domain of the QP that takes them; otherwise against
-    /// the SRQ's.
+    /// Receives of an SRQ are checked against the domain of the QP that takes them; otherwise
+    /// against the SRQ's.
     srq_checks_qp_pd: bool = false, ["SRQ-12"];
     /// Sizes of a receive queue above the device's limits, for a QP that has an SRQ instead.
     srq_recv_sizes: Check = Check::Accepted, ["QP-CREATE-04"];
@@ -600,9 +605,9 @@ knobs! {
     reset_to_err: Check = Check::Refused, ["QP-STATE-07"];
     /// Values that are wider than their fields, in a change of a QP.
     wide_values: WideValues = WideValues::Refused, ["TMR-07"];
-    /// On Ethernet, an address vector whose destination GID no device has; if refused, with `ETIMEDOUT`
-    /// when a QP goes to RTR or the address handle is made. Linux waits a second for an answer first,
-    /// the simulator does not.
+    /// On Ethernet, an address vector whose destination GID no device has; if refused, with
+    /// `ETIMEDOUT` when a QP goes to RTR or the address handle is made. Linux waits a second for an
+    /// answer first, the simulator does not.
     unowned_gid: Check = Check::Refused, ["AH-07"];
     /// A RoCE port has each GID twice: first for version 1 of RoCE, and then for version 2.
     roce_v1: bool = false, ["DEV-18"];
@@ -622,7 +627,8 @@ knobs! {
     ah_pd_check: Check = Check::Refused, ["UD-12"];
     /// An invalid key in a scatter/gather entry of no bytes.
     zero_len_sge_check: Check = Check::Accepted, ["SQ-23"];
-    /// A completion that is lost to an overrun still satisfies a request: its event finds nothing new.
+    /// A completion that is lost to an overrun still satisfies a request: its event finds nothing
+    /// new.
     spurious_events: bool = false, ["CQ-ARM-51"];
     /// When the data of a message is in its place.
     placement: Placement = Placement::Arrival, ["RDMA-26"];

@@ -4,8 +4,8 @@ use bitflags::bitflags;
 use core::fmt;
 
 bitflags! {
-    /// What a device, or the backend around it, can do. A scenario that needs more is skipped and says what
-    /// is missing.
+    /// What a device, or the backend around it, can do. A scenario that needs more is skipped and
+    /// says what is missing.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Capabilities: u64 {
         /// RC queue pairs.
@@ -55,12 +55,12 @@ bitflags! {
         const CQ_EX = 1 << 27;
         /// Moderation of completion events: `ibv_modify_cq`.
         const CQ_MODERATION = 1 << 28;
-        /// Automatic path migration: alternate paths, and the events that tell of them (ASYNC-17).
-        /// The simulator has none.
+        /// Automatic path migration: alternate paths and their events (ASYNC-17). The simulator has
+        /// none.
         const PATH_MIG = 1 << 29;
         /// Segmented sends: [`SendOp::Tso`](crate::SendOp::Tso). The simulator has none.
         const TSO = 1 << 30;
-        /// The backend is a laboratory: time, faults, limits, leak counts.
+        /// The backend has [`Lab`](crate::lab::Lab): time, faults, limits, leak counts.
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.
         const THREADS = 1 << 33;
@@ -71,7 +71,8 @@ bitflags! {
         const FD = 1 << 35;
         /// Extended CQs that may overrun: [`CqFlags::IGNORE_OVERRUN`](crate::CqFlags).
         const IGNORE_OVERRUN = 1 << 36;
-        /// Extended CQs tell when a completion was added: [`WcFields::TIMESTAMPS`](crate::WcFields).
+        /// Extended CQs tell when a completion was added:
+        /// [`WcFields::TIMESTAMPS`](crate::WcFields).
         const WC_TIMESTAMP = 1 << 37;
         /// Connection management by rdma_cm ([`Verbs::cm`](crate::Verbs::cm)).
         const CM = 1 << 38;
@@ -79,8 +80,8 @@ bitflags! {
 }
 
 impl Capabilities {
-    /// What iWARP devices lack: connecting by attributes, since rdma_cm connects them; immediate data of
-    /// Sends and RDMA Writes; and waiting for a missing receive, which ends the connection.
+    /// What iWARP devices lack: connecting by attributes, since rdma_cm connects them; immediate
+    /// data of Sends and RDMA Writes; and waiting for a missing receive, which ends the connection.
     pub const IWARP_LACKS: Self = Self::UC
         .union(Self::UD)
         .union(Self::MCAST)

@@ -37,8 +37,8 @@ impl Endpoint {
         bytes
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) gave. Any bytes are an endpoint; only connecting shows
-    /// whether it exists.
+    /// Reads what [`to_bytes`](Self::to_bytes) gave. Any bytes are an endpoint; only connecting
+    /// shows whether it exists.
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let part = |start: usize| bytes[start..start + 4].try_into().expect("four bytes");
         Self {
@@ -61,9 +61,9 @@ pub fn endpoint(verbs: &dyn Verbs, qp: Qp, params: &RcParams) -> Result<Endpoint
     })
 }
 
-/// Brings an RC, UC or XRC QP from RESET to RTS, connected with `peer`. Its own first PSN is `psn_a` of
-/// `params`; `psn_b` is not used, as the peer's is in its endpoint. Not on iWARP, which connects by
-/// rdma_cm.
+/// Brings an RC, UC or XRC QP from RESET to RTS, connected with `peer`. Its own first PSN is
+/// `psn_a` of `params`; `psn_b` is not used, as the peer's is in its endpoint. Not on iWARP, which
+/// connects by rdma_cm.
 pub fn to_endpoint(verbs: &dyn Verbs, qp: Qp, peer: &Endpoint, params: &RcParams) -> Result<()> {
     to_state(verbs, qp, peer, params, QpState::Rts)
 }
@@ -87,8 +87,8 @@ pub fn to_state(
     Ok(())
 }
 
-/// Connects two RC or UC QPs, or an XRC_SEND QP and an XRC_RECV QP, in RESET by attributes: RESET to INIT
-/// to RTR to RTS on both.
+/// Connects two RC or UC QPs, or an XRC_SEND QP and an XRC_RECV QP, in RESET by attributes: RESET
+/// to INIT to RTR to RTS on both.
 ///
 /// What [`Verbs::connect_rc`] does on transports that need no connection manager.
 pub fn by_attributes(verbs: &dyn Verbs, a: Qp, b: Qp, params: &RcParams) -> Result<()> {

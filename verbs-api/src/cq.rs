@@ -9,13 +9,13 @@ use crate::shown::debug_is_display;
 
 /// What `ibv_create_cq` takes.
 ///
-/// `cqe` and `comp_vector` are the signed numbers of the C call, so that a program can ask for a negative
-/// size (and be refused).
+/// `cqe` and `comp_vector` are the signed numbers of the C call, so that a program can ask for a
+/// negative size (and be refused).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CqInit {
     /// Least number of entries, 1 to [`DeviceAttr::max_cqe`](crate::DeviceAttr::max_cqe).
     pub cqe: i32,
-    /// The caller's own value, given back with every event (CQ-CREATE-06).
+    /// The caller's own value, returned with every event (CQ-CREATE-06).
     pub cq_context: u64,
     /// Where events go; `None` for a CQ that is only polled (CQ-CREATE-05).
     pub channel: Option<CompChannel>,
@@ -124,8 +124,9 @@ impl CqEvent {
 
 /// A work completion (`struct ibv_wc`).
 ///
-/// When `status` is not success, only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything (WC-01).
-/// Each other field says when it is valid. The default is a value to fill a buffer for `poll_cq` with.
+/// When `status` is not success, only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything
+/// (WC-01). Each other field says when it is valid. The default is a value to fill a buffer for
+/// `poll_cq` with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wc {
@@ -138,7 +139,8 @@ pub struct Wc {
     /// The vendor's own code; no portable meaning (WC-16).
     pub vendor_err: u32,
     /// Payload bytes of a receive (a UD receive counts its 40 bytes of GRH space), or of an RDMA
-    /// Read. For other sends see [`Behavior::send_byte_len`](crate::behavior::Behavior::send_byte_len).
+    /// Read. For other sends see
+    /// [`Behavior::send_byte_len`](crate::behavior::Behavior::send_byte_len).
     pub byte_len: u32,
     /// Immediate data as on the wire; valid with [`WcFlags::WITH_IMM`].
     pub imm_data: [u8; 4],
@@ -239,7 +241,8 @@ c_enum! {
 }
 
 impl WcStatus {
-    /// libibverbs' fixed text for a status, also for one without a name (`ibv_wc_status_str`, WC-32).
+    /// libibverbs' fixed text for a status, also for one without a name (`ibv_wc_status_str`,
+    /// WC-32).
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Success => "success",

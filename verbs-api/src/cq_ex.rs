@@ -9,7 +9,8 @@ use crate::cq::{CqInit, WcFlags, WcOpcode, WcStatus};
 pub struct CqInitEx {
     /// What every CQ is made with.
     pub cq: CqInit,
-    /// The fields that its completions can be asked for ([`Verbs::read_wc`](crate::Verbs::read_wc)).
+    /// The fields that its completions can be asked for
+    /// ([`Verbs::read_wc`](crate::Verbs::read_wc)).
     pub wc_flags: WcFields,
     /// How it works.
     pub flags: CqFlags,
@@ -87,14 +88,15 @@ bitflags! {
     pub struct CqFlags: u32 {
         /// One thread at a time uses it, so it needs no lock. The backends ensure that themselves.
         const SINGLE_THREADED = 1 << 0;
-        /// An overrun is no error: a new completion replaces the oldest, which is lost (CQ-CREATE-14).
+        /// An overrun is not an error: a new completion replaces the oldest, which is lost
+        /// (CQ-CREATE-14).
         const IGNORE_OVERRUN = 1 << 1;
         const _ = !0;
     }
 }
 
-/// The completion that an iteration is at (the fields and readers of `struct ibv_cq_ex`). Fields that the
-/// CQ was not made with are `None`.
+/// The completion that an iteration is at (the fields and readers of `struct ibv_cq_ex`). Fields
+/// that the CQ was not made with are `None`.
 ///
 /// When `status` is not success only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything, as
 /// in [`Wc`](crate::Wc). The default, for backends to fill in, has none of the others.
@@ -113,8 +115,8 @@ pub struct WcEx {
     pub wc_flags: WcFlags,
     /// As [`Wc::byte_len`](crate::Wc::byte_len) (`ibv_wc_read_byte_len`).
     pub byte_len: Option<u32>,
-    /// Immediate data as on the wire (`ibv_wc_read_imm_data`); with [`WcFlags::WITH_INV`] the key that
-    /// was invalidated, in the machine's order (`ibv_wc_read_invalidated_rkey`).
+    /// Immediate data as on the wire (`ibv_wc_read_imm_data`); with [`WcFlags::WITH_INV`] the key
+    /// that was invalidated, in the machine's order (`ibv_wc_read_invalidated_rkey`).
     pub imm_data: Option<[u8; 4]>,
     /// The local QP (`ibv_wc_read_qp_num`).
     pub qp_num: Option<u32>,
@@ -130,8 +132,8 @@ pub struct WcEx {
     /// ([`DeviceAttrEx::hca_core_clock`](crate::DeviceAttrEx::hca_core_clock),
     /// `ibv_wc_read_completion_ts`).
     pub completion_ts: Option<u64>,
-    /// The same in nanoseconds of the wall clock (`ibv_wc_read_completion_wallclock_ns`); in the
-    /// simulator, since its start.
+    /// The completion time in nanoseconds of the wall clock
+    /// (`ibv_wc_read_completion_wallclock_ns`); in the simulator, since its start.
     pub completion_wallclock_ns: Option<u64>,
 }
 

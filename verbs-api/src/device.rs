@@ -39,8 +39,8 @@ pub enum Transport {
     Iwarp,
 }
 
-/// Limits and identity of a device (`struct ibv_device_attr`). Counts, unless it says otherwise. The
-/// default, for backends to fill in, is all zero.
+/// Limits and identity of a device (`struct ibv_device_attr`). Counts, unless it says otherwise.
+/// The default, for backends to fill in, is all zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceAttr {
@@ -98,8 +98,8 @@ pub struct DeviceAttr {
     pub phys_port_cnt: u8,
 }
 
-/// Attributes of newer devices (`struct ibv_device_attr_ex`). What a device does not report is zero, as in
-/// the default.
+/// Attributes of newer devices (`struct ibv_device_attr_ex`). What a device does not report is
+/// zero, as in the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceAttrEx {
@@ -167,8 +167,8 @@ c_enum! {
     }
 }
 
-/// State and limits of a port (`struct ibv_port_attr`). The default, for backends to fill in, is all
-/// zero.
+/// State and limits of a port (`struct ibv_port_attr`). The default, for backends to fill in, is
+/// all zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PortAttr {
@@ -188,7 +188,8 @@ pub struct PortAttr {
     pub lid: u16,
     /// The LID of the subnet manager; 0 on Ethernet.
     pub sm_lid: u16,
-    /// How many of the lowest bits of LIDs are path bits: packets with any of them come to the port (LID-02).
+    /// How many of the lowest bits of LIDs are path bits: packets with any of them come to the port
+    /// (LID-02).
     pub lmc: u8,
     /// Link layer.
     pub link_layer: LinkLayer,

@@ -230,7 +230,7 @@ kinds! {
     AddressFamily = 97, "EAFNOSUPPORT";
     /// The address and port are those of another.
     AddressInUse = 98, "EADDRINUSE";
-    /// The address is none that could be used here.
+    /// The address cannot be used here.
     AddressNotAvailable = 99, "EADDRNOTAVAIL";
     /// No network leads there.
     NetworkUnreachable = 101, "ENETUNREACH";
@@ -370,9 +370,9 @@ pub enum Cause {
     CqOverrun,
     /// No event is queued.
     NoEvent,
-    /// The call failed because a fault rule said so.
+    /// A fault rule made the call fail.
     Injected,
-    /// A wait that nothing in flight can end, and how things stood.
+    /// A wait that nothing in flight can end, with the state of its objects.
     Stall(Box<Stall>),
     /// A thread that waited when no more work could come.
     LostWakeup(Box<LostWakeup>),
@@ -478,7 +478,8 @@ impl Error {
         self.0.raw
     }
 
-    /// For a list of work requests, the index of the first that was not posted, if this was a [`PostError`].
+    /// For a list of work requests, the index of the first that was not posted, if this was a
+    /// [`PostError`].
     pub fn bad_wr(&self) -> Option<usize> {
         self.0.bad_wr
     }

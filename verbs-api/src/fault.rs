@@ -1,11 +1,11 @@
-//! Fault rules: what a laboratory does on purpose to packets, links, calls, completions and
+//! Fault rules: what a simulator does on purpose to packets, links, calls, completions and
 //! resources.
 //!
-//! A [`Fault`] says what it looks at, [`When`] it strikes, and what it does then. Rules are in force from
-//! [`Lab::inject`] to [`Lab::remove`], or as long as a [`FaultGuard`] lives. Each counts everything that
-//! matches it from then on. If several would strike the same thing, the first one does. Each rule counts by
-//! itself and draws from a random stream of its own, so removing one does not change what another strikes,
-//! as long as the same things happen.
+//! A [`Fault`] says what it looks at, [`When`] it strikes, and what it does then. Rules are in
+//! force from [`Lab::inject`] to [`Lab::remove`], or as long as a [`FaultGuard`] lives. Each counts
+//! everything that matches it from then on. If several would strike the same thing, the first one
+//! does. Each rule counts by itself and draws from a random stream of its own, so removing one does
+//! not change what another strikes, as long as the same things happen.
 
 use core::fmt;
 use core::time::Duration;
@@ -18,8 +18,8 @@ use crate::packet::{CmMessage, PacketClass, PacketOpcode};
 
 /// A rule: what it looks at, when it strikes, what it does then.
 ///
-/// Nodes are numbered as in the device list and in the trace, from 0. A rule begins with what it does. It
-/// always strikes unless it goes on with when:
+/// Nodes are numbered as in the device list and in the trace, from 0. A rule begins with what it
+/// does. It always strikes unless it goes on with when:
 ///
 /// ```
 /// use core::time::Duration;
@@ -32,7 +32,8 @@ use crate::packet::{CmMessage, PacketClass, PacketOpcode};
 /// // The first three posts on node 1 find the queue full.
 /// let full = Fault::fail(Verb::PostSend, ErrorKind::NoMemory).node(1).first(3);
 /// // Node 0 is cut off from node 2 in the second second.
-/// let cut = Fault::link_down(0).peer(2).down_at(Duration::from_secs(1)).up_at(Duration::from_secs(2));
+/// let (from, to) = (Duration::from_secs(1), Duration::from_secs(2));
+/// let cut = Fault::link_down(0).peer(2).down_at(from).up_at(to);
 /// for fault in [lost, full, cut] {
 ///     assert!(fault.check().is_ok());
 /// }
@@ -50,31 +51,31 @@ pub enum Fault {
         /// What happens to them.
         harm: Harm,
     },
-    /// A link is down for a time: what leaves in that time, in either direction, is lost. The ports stay
-    /// up, so no program gets an event.
+    /// A link is down for a time: what leaves in that time, in either direction, is lost. The ports
+    /// stay up, so no program gets an event.
     #[non_exhaustive]
     Link {
         /// A node at one end.
         node: u32,
         /// The node at the other end; `None` means all others, which cuts the node off.
         peer: Option<u32>,
-        /// From when, of the laboratory's clock.
+        /// From this time of the simulator's clock.
         down_at: Duration,
-        /// Until when, this moment not included; `None` is for ever.
+        /// Until this time, which is not included; `None` is forever.
         up_at: Option<Duration>,
     },
-    /// A port is down for a time, as by [`Lab::set_port`]: programs get `PORT_ERR` and `PORT_ACTIVE`
-    /// (ASYNC-09). If the port is down when the rule is taken out of force, it comes up. [`Lab::settle`]
-    /// does not wait for changes of ports.
+    /// A port is down for a time, as by [`Lab::set_port`]: programs get `PORT_ERR` and
+    /// `PORT_ACTIVE` (ASYNC-09). If the port is down when the rule is taken out of force, it comes
+    /// up. [`Lab::settle`] does not wait for changes of ports.
     #[non_exhaustive]
     Port {
         /// Of which node.
         node: u32,
         /// Which port, from 1.
         port: u8,
-        /// From when, of the laboratory's clock; at once if that is over.
+        /// From this time of the simulator's clock; at once if it is past.
         down_at: Duration,
-        /// Until when; `None` is for ever.
+        /// Until this time; `None` is forever.
         up_at: Option<Duration>,
     },
     /// Make calls of a verb fail. The call has no other effect.
@@ -89,9 +90,9 @@ pub enum Fault {
         /// With which error.
         error: ErrorKind,
     },
-    /// Turn successful completions into errors. Each has the effects of a real one: the QP goes to the
-    /// error state, or after a UC or UD send to SQE where the device has that state, and the work behind it
-    /// is flushed.
+    /// Turn successful completions into errors. Each has the effects of a real one: the QP goes to
+    /// the error state, or after a UC or UD send to SQE where the device has that state, and the
+    /// work behind it is flushed.
     #[non_exhaustive]
     Completion {
         /// Only of QPs of this node; `None` is of any.
@@ -103,8 +104,8 @@ pub enum Fault {
         /// With which status; [`WcStatus::Success`] is refused.
         status: WcStatus,
     },
-    /// A resource is scarce, as by [`Lab::set_limit`]; if both set a limit, the lower counts. The rule
-    /// strikes when it makes a call fail.
+    /// A resource is scarce, as by [`Lab::set_limit`]; if both set a limit, the lower counts. The
+    /// rule strikes when it makes a call fail.
     #[non_exhaustive]
     Limit {
         /// Only on this node; `None` is on each.
@@ -128,16 +129,17 @@ pub enum Harm {
     ///
     /// The second one arrives when a delayed packet would ([`Delay`](Self::Delay)).
     Duplicate(Duration),
-    /// It arrives this much later. Packets behind it overtake it; all keep the bytes that they left with.
-    /// Zero is refused.
+    /// It arrives this much later. Packets behind it overtake it; all keep the bytes that they left
+    /// with. Zero is refused.
     ///
     /// It arrives when the clock reaches that time: by waiting, polling or settling (stepped), by
-    /// [`Lab::advance`] and [`Lab::settle`] (inline, where the clock stands still), or by itself (real
-    /// time).
+    /// [`Lab::advance`] and [`Lab::settle`] (inline, where the clock stands still), or by itself
+    /// (real time).
     Delay(Duration),
-    /// The next n packets on the same link, from its node to the node it goes to, overtake it: it arrives
-    /// right behind the last of them. Packets that arrive late or never do not count. If fewer follow, it
-    /// arrives as if delayed by [`REORDER_WITHIN`](Self::REORDER_WITHIN). Zero is refused.
+    /// The next n packets on the same link, from its node to the node it goes to, overtake it: it
+    /// arrives right behind the last of them. Packets that arrive late or never do not count. If
+    /// fewer follow, it arrives as if delayed by [`REORDER_WITHIN`](Self::REORDER_WITHIN). Zero is
+    /// refused.
     Reorder(u32),
 }
 
@@ -203,7 +205,8 @@ pub struct PacketFilter {
     pub from: Option<u32>,
     /// Only packets to this node.
     pub to: Option<u32>,
-    /// Only packets from this QP number. Packets of connected QPs do not carry it, but the laboratory knows it.
+    /// Only packets from this QP number. Packets of connected QPs do not carry it, but the
+    /// simulator knows it.
     pub src_qpn: Option<u32>,
     /// Only packets to this QP number.
     pub dest_qpn: Option<u32>,
@@ -335,8 +338,9 @@ impl Fault {
         }
     }
 
-    /// The links of a node are down, all or that to a [`peer`](Self::peer), from the start and for ever
-    /// unless [`down_at`](Self::down_at) and [`up_at`](Self::up_at) say otherwise.
+    /// The links of a node are down, all or only the one to a [`peer`](Self::peer). They are down
+    /// from the start and forever, unless [`down_at`](Self::down_at) and [`up_at`](Self::up_at) are
+    /// given.
     pub const fn link_down(node: u32) -> Self {
         Self::Link {
             node,
@@ -386,7 +390,8 @@ impl Fault {
         }
     }
 
-    /// Only the nth thing that matches, from 1. This and the next three do not affect links, ports and limits.
+    /// Only the nth thing that matches, from 1. This and the next three do not affect links, ports
+    /// and limits.
     #[must_use]
     pub fn nth(self, n: u64) -> Self {
         self.at(When::Nth(n))
@@ -440,7 +445,7 @@ impl Fault {
         self
     }
 
-    /// Down from this moment of the laboratory's clock: a rule for links or a port.
+    /// Down from this time of the simulator's clock: a rule for links or a port.
     #[must_use]
     pub fn down_at(mut self, time: Duration) -> Self {
         if let Self::Link { down_at, .. } | Self::Port { down_at, .. } = &mut self {
@@ -449,7 +454,7 @@ impl Fault {
         self
     }
 
-    /// Up again from this moment of the laboratory's clock: a rule for links or a port.
+    /// Up again from this time of the simulator's clock: a rule for links or a port.
     #[must_use]
     pub fn up_at(mut self, time: Duration) -> Self {
         if let Self::Link { up_at, .. } | Self::Port { up_at, .. } = &mut self {
@@ -458,13 +463,14 @@ impl Fault {
         self
     }
 
-    /// Checks what can be checked without knowing the laboratory. The names in the error are those of
-    /// the fields.
+    /// Checks what can be checked without a simulator. The names in the error are those of the
+    /// fields.
     ///
     /// # Errors
-    /// `Invalid` for an ordinal 0, a rate above a million, a delay or reordering by zero, a link or port
-    /// that comes up before it goes down, a port 0, a link from a node to itself, a status that is no
-    /// error, an error kind that its errno value does not have, or a PSN or QP number of more than 24 bits.
+    /// `Invalid` for an ordinal 0, a rate above a million, a delay or reordering by zero, a link or
+    /// port that comes up before it goes down, a port 0, a link from a node to itself, a status
+    /// that is not an error, an error kind that its errno value does not have, or a PSN or QP
+    /// number of more than 24 bits.
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Packet {
@@ -499,7 +505,7 @@ impl Fault {
                 refuse("error", "is not the kind of an errno value")
             }
             Self::Call { verb, .. } if *verb == Verb::Lab => {
-                refuse("verb", "is the laboratory's own, which does not fail")
+                refuse("verb", "is of the test controls, which do not fail")
             }
             Self::Call { when, .. } => when.check(),
             Self::Completion { status, .. } if *status == WcStatus::Success => {

@@ -5,8 +5,8 @@ use core::net::Ipv4Addr;
 use crate::ah::GlobalRoute;
 use crate::device::Gid;
 
-/// The header in the 40 bytes in front of a datagram (`struct ibv_grh`): a global route header, or over
-/// IPv4 an IPv4 header, in the last 20 of them (UD-03).
+/// The header in the 40 bytes in front of a datagram (`struct ibv_grh`): a global route header, or
+/// over IPv4 an IPv4 header, in the last 20 of them (UD-03).
 ///
 /// It is there if the completion has [`WcFlags::GRH`](crate::WcFlags::GRH).
 ///

@@ -1,8 +1,8 @@
 //! Handles: `Copy` names for the objects of a backend.
 //!
-//! A handle is an index and a generation, and carries the context it belongs to. It owns nothing: using one
-//! after its object was destroyed, or on another backend, is an error and never reaches another object.
-//! Generation 0 is never given out, so the default value is the zero handle.
+//! A handle is an index and a generation, and carries the context it belongs to. It owns nothing:
+//! using one after its object was destroyed, or on another backend, is an error and never reaches
+//! another object. Generation 0 is never given out, so the default value is the zero handle.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -40,7 +40,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// Short name as it stands in handles and messages, such as `cq`.
+    /// Short name in handles and messages, such as `cq`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Context => "ctx",
@@ -78,8 +78,8 @@ pub trait Handle: Copy + fmt::Display {
     /// What the handle names.
     const OBJECT: Object;
 
-    /// The context in which the object was created; a context names itself. Objects of rdma_cm are of none: the zero
-    /// handle.
+    /// The context in which the object was created; a context names itself. Objects of rdma_cm are
+    /// of none: the zero handle.
     fn context(self) -> Context;
 
     /// The backend's index of the object. Its meaning is the backend's own.
@@ -143,8 +143,8 @@ macro_rules! handle {
     };
 }
 
-/// The context, the index, the generation, as one number: maps of handles compare all the time. The fields stand in memory
-/// as in the number, so that on most machines nothing has to be computed.
+/// The context, the index, the generation, as one number: maps of handles compare all the time. The
+/// fields stand in memory as in the number, so that on most machines nothing has to be computed.
 fn order(handle: impl Handle) -> u128 {
     let order = |index: u32, generation: u32| u64::from(index) << 32 | u64::from(generation);
     let context = handle.context();

@@ -1,8 +1,9 @@
-//! What only a laboratory can do: hold the clock, lose packets on purpose, run out of memory.
+//! Test controls that only a simulator has: hold the clock, lose packets on purpose, run out of
+//! memory.
 //!
 //! | | |
 //! |---|---|
-//! | [`Lab`] | the laboratory ([`Verbs::lab`]) |
+//! | [`Lab`] | the test controls ([`Verbs::lab`]) |
 //! | [`Fault`], [`FaultGuard`] | what goes wrong on purpose |
 //! | [`TraceRecord`], [`TappedPacket`] | what happened |
 //! | [`Stall`], [`LostWakeup`] | why a wait cannot end |
@@ -20,9 +21,9 @@ pub use crate::packet::{CmMessage, PacketClass, PacketOpcode, PacketView, Syndro
 pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
 pub use crate::trace::{TraceEvent, TraceRecord};
 
-/// A backend that is a laboratory ([`Verbs::lab`]). Object-safe, like `Verbs`.
+/// The test controls of a simulator ([`Verbs::lab`]). Object-safe, like `Verbs`.
 pub trait Lab {
-    /// Time since the start, of the laboratory's own clock.
+    /// Time since the start, by the simulator's own clock.
     fn now(&self) -> Duration;
 
     /// Moves the clock by `by`; timers and packets that fall due on the way take effect in order.
@@ -34,12 +35,12 @@ pub trait Lab {
     /// Runs until no packet is in flight, not even one that a rule delays, and no timer runs.
     ///
     /// # Errors
-    /// [`Stalled`](crate::ErrorKind::Stalled) if that is not reached within the horizon (120 s by default), with
-    /// the timers that still run: an endless RNR retry, for instance.
+    /// [`Stalled`](crate::ErrorKind::Stalled) if that is not reached within the horizon (120 s by
+    /// default), with the timers that still run: an endless RNR retry, for instance.
     fn settle(&self) -> Result<()>;
 
-    /// Declares that no more work will come: each thread that waits for an event, now or later, gets
-    /// [`Cause::LostWakeup`](crate::Cause::LostWakeup) unless an event is queued.
+    /// Declares that no more work will come: each thread that waits for an event, now or later,
+    /// gets [`Cause::LostWakeup`](crate::Cause::LostWakeup) unless an event is queued.
     fn close(&self);
 
     /// Puts a fault rule in force. If several would strike the same thing, the first one does.
@@ -48,7 +49,8 @@ pub trait Lab {
     /// `Invalid` for what [`Fault::check`] refuses, and for a node that does not exist.
     fn inject(&self, fault: Fault) -> Result<FaultId>;
 
-    /// Takes a rule out of force, and returns how often it has struck. Packets that it has delayed stay delayed.
+    /// Takes a rule out of force, and returns how often it has struck. Packets that it has delayed
+    /// stay delayed.
     ///
     /// # Errors
     /// `Invalid` if the rule is not in force.
@@ -60,13 +62,13 @@ pub trait Lab {
     /// `Invalid` if the rule is not in force.
     fn struck(&self, fault: FaultId) -> Result<u64>;
 
-    /// Which rules have struck what since the start, oldest first, including rules no longer in force. It
-    /// can turn a plan with rates into one that repeats exactly what happened. Empty in a simulation that
-    /// is set up to keep none.
+    /// Which rules have struck what since the start, oldest first, including rules no longer in
+    /// force. It can turn a plan with rates into one that repeats exactly what happened. Empty in a
+    /// simulation that is set up to keep none.
     fn strikes(&self) -> Vec<Strike>;
 
-    /// The same devices, for calls that the program under test does not make. Fault rules neither count nor
-    /// strike them, and they are not in the trace. Otherwise they have all their effects.
+    /// The same devices, for calls that the program under test does not make. Fault rules neither
+    /// count nor strike them, and they are not in the trace. Otherwise they have all their effects.
     fn unobserved(&self) -> &dyn Verbs;
 
     /// The number of the node of a context's device, as rules and the trace name it.
@@ -81,17 +83,18 @@ pub trait Lab {
     /// Brings a port of the context's device up or down (ASYNC-09).
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()>;
 
-    /// Lets the context's device die, for good (ASYNC-10). Each of its contexts gets `DEVICE_FATAL`; it
-    /// neither sends nor receives any more. From then on its verbs fail with [`Io`](crate::ErrorKind::Io),
-    /// except those that free an object, read or acknowledge an event, or only look at what the program
-    /// has: the bytes and attributes of regions, the attributes of windows and CQs.
+    /// Lets the context's device die, for good (ASYNC-10). Each of its contexts gets
+    /// `DEVICE_FATAL`; it neither sends nor receives any more. From then on its verbs fail with
+    /// [`Io`](crate::ErrorKind::Io), except those that free an object, read or acknowledge an
+    /// event, or only look at what the program has: the bytes and attributes of regions, the
+    /// attributes of windows and CQs.
     fn kill_device(&self, context: Context) -> Result<()>;
 
     /// Sets the active MTU of a port, up to its greatest, as when the MTU of its link changes.
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;
 
-    /// Puts a GID into the table of a port (`ibv_query_gid`); each context gets `GID_CHANGE` (ASYNC-20).
-    /// Zero empties the entry. Peers that send to a GID that is gone get no answer.
+    /// Puts a GID into the table of a port (`ibv_query_gid`); each context gets `GID_CHANGE`
+    /// (ASYNC-20). Zero empties the entry. Peers that send to a GID that is gone get no answer.
     ///
     /// # Errors
     /// `Invalid` for an index outside the table, or a GID that another entry of the fabric has.
@@ -111,12 +114,12 @@ pub trait Lab {
     /// `Invalid` for other events, which have causes of their own.
     fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()>;
 
-    /// Lets an SRQ fail: `SRQ_ERR` is raised (SRQ-17), and it neither takes nor gives receives any more. A
-    /// QP that needs one goes to the error state.
+    /// Lets an SRQ fail: `SRQ_ERR` is raised (SRQ-17), and it neither takes nor gives receives any
+    /// more. A QP that needs one goes to the error state.
     fn fail_srq(&self, srq: Srq) -> Result<()>;
 
-    /// Takes from the programs of the context's device the privilege for Q_Keys with the top bit set
-    /// (`CAP_NET_RAW`, QP-CREATE-11), or gives it back. They start with it.
+    /// Takes from the programs of the context's device the privilege for Q_Keys with the top bit
+    /// set (`CAP_NET_RAW`, QP-CREATE-11), or gives it back. They start with it.
     fn set_privileged(&self, context: Context, privileged: bool) -> Result<()>;
 
     /// Sets a resource limit of the context's device, or lifts it.
@@ -141,8 +144,8 @@ pub enum Limit {
     QueuePairs,
     /// Entries of all CQs together; beyond it `ENOMEM` (CQ-RESIZE-15).
     CqEntries,
-    /// Bytes of all memory regions together; beyond it `ENOMEM`. Regions that share memory each count, null
-    /// regions do not.
+    /// Bytes of all memory regions together; beyond it `ENOMEM`. Regions that share memory each
+    /// count, null regions do not.
     Bytes,
 }
 

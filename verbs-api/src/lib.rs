@@ -1,10 +1,11 @@
 //! RDMA verbs as an object-safe trait, shared by every backend of verbsim.
 //!
-//! Start with [`Verbs`]: it is what libibverbs is to a process. A program, a scenario of the conformance
-//! suite or a test is written once against `&dyn Verbs` and runs on the simulator (`verbs-sim`) and on real
-//! devices. What only a laboratory can do (hold the clock, lose a packet) is [`Lab`](lab::Lab). Programs
-//! that use RDMA, rather than test a device, should use [`owned`]: the same objects with owners, and memory
-//! that stays as long as work uses it.
+//! Start with [`Verbs`]: it is what libibverbs is to a process. A program, a scenario of the
+//! conformance suite or a test is written once against `&dyn Verbs` and runs on the simulator
+//! (`verbs-sim`) and on real devices. [`Lab`](lab::Lab) has the controls that only a simulator
+//! offers (hold the clock, lose a packet). Programs that use RDMA, rather than test a device,
+//! should use [`owned`]: the same objects with owners, and memory that stays as long as work uses
+//! it.
 //!
 //! | | |
 //! |---|---|
@@ -20,7 +21,7 @@
 //! | [`cm`] | connecting them by rdma_cm |
 //! | [`wr`] | work requests, whatever they name objects by |
 //! | [`owned`] | objects that own what they need, for programs |
-//! | [`lab`] | the laboratory: clock, faults, packets, trace |
+//! | [`lab`] | the test controls: clock, faults, packets, trace |
 //! | [`table`] | what a backend keeps behind its handles |
 //! | [`random`] | random numbers that a seed decides |
 //! | [`sync`] | locks and threads, which a model checker can replace |

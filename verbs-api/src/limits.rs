@@ -8,8 +8,8 @@ use crate::shown::debug_is_display;
 macro_rules! limits {
     ($( $name:ident: $ty:ty = $own:expr, from $least:literal; )*) => {
         /// Limits of a device, by their names in [`DeviceAttr`]: those of its
-        /// [`Profile`](crate::profile::Profile), or lower ones. Queries show them, and calls that would go beyond
-        /// them fail (DEV-04).
+        /// [`Profile`](crate::profile::Profile), or lower ones. Queries show them, and calls that
+        /// would go beyond them fail (DEV-04).
         ///
         /// ```
         /// use verbs_api::profile::Profile;
@@ -29,7 +29,8 @@ macro_rules! limits {
         }
 
         impl DeviceLimits {
-            /// Those of [`Profile::SPEC`](crate::profile::Profile::SPEC). The specification has none of its own.
+            /// Those of [`Profile::SPEC`](crate::profile::Profile::SPEC). The specification has
+            /// none of its own.
             pub const SPEC: Self = Self { $( $name: $own, )* };
 
             /// The limits that a device reports.

@@ -39,7 +39,8 @@ impl Access {
         .union(Self::REMOTE_WRITE)
         .union(Self::REMOTE_READ);
 
-    /// The optional bits (`IBV_ACCESS_OPTIONAL_RANGE`): a device ignores those that it does not know.
+    /// The optional bits (`IBV_ACCESS_OPTIONAL_RANGE`): a device ignores those that it does not
+    /// know.
     pub const OPTIONAL: Self = Self::from_bits_retain(0x3ff0_0000);
 }
 
@@ -58,7 +59,8 @@ pub struct MrAttr {
     pub rkey: u32,
 }
 
-/// A scatter/gather entry: absolute address, length in bytes, lkey. It lies in memory as `struct ibv_sge` does.
+/// A scatter/gather entry: absolute address, length in bytes, lkey. It lies in memory as
+/// `struct ibv_sge` does.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sge {
@@ -86,9 +88,9 @@ pub struct MrInit {
     pub length: usize,
     /// What it allows.
     pub access: Access,
-    /// The address by which work requests name its first byte (`ibv_reg_mr_iova`, RDMA-22). Its offset in
-    /// its page must be that of the memory; new memory starts on a page. Default: where the memory is, or 0
-    /// with [`Access::ZERO_BASED`] (RDMA-21).
+    /// The address by which work requests name its first byte (`ibv_reg_mr_iova`, RDMA-22). Its
+    /// offset in its page must be that of the memory; new memory starts on a page. Default: where
+    /// the memory is, or 0 with [`Access::ZERO_BASED`] (RDMA-21).
     pub iova: Option<u64>,
     /// Its memory. Default: new.
     pub memory: MrMemory,
@@ -133,8 +135,8 @@ impl MrInit {
     }
 }
 
-/// What `ibv_rereg_mr` changes; `None` leaves a part as it is. The default changes nothing, which is
-/// refused.
+/// What `ibv_rereg_mr` changes; `None` leaves a part as it is. The default changes nothing, which
+/// is refused.
 ///
 /// ```
 /// use verbs_api::{Access, MrChange};
@@ -148,7 +150,8 @@ pub struct MrChange {
     pub pd: Option<Pd>,
     /// `CHANGE_ACCESS`: what it allows.
     pub access: Option<Access>,
-    /// `CHANGE_TRANSLATION`: this many new zero bytes, which the backend owns, in place of the old ones.
+    /// `CHANGE_TRANSLATION`: the length of new zero bytes, which the backend owns, instead of the
+    /// old ones.
     pub length: Option<usize>,
 }
 

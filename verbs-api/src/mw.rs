@@ -6,7 +6,7 @@ use crate::mr::Access;
 use crate::wr::{Remote, SendFlags};
 
 c_enum! {
-    /// How a memory window is bound, and for whom it opens (`enum ibv_mw_type`).
+    /// How a memory window is bound, and which queue pairs may use it (`enum ibv_mw_type`).
     MwType {
         /// Bound by [`Verbs::bind_mw`](crate::Verbs::bind_mw); opens for any QP of its PD (MW-12).
         Type1 = 1, "TYPE_1";
@@ -58,7 +58,7 @@ pub struct MwBindInfo {
 /// A bind of a window of type 1 (`struct ibv_mw_bind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MwBind {
-    /// The caller's own value, given back in the completion.
+    /// The caller's own value, returned in the completion.
     pub wr_id: u64,
     /// Flags, as of any work request.
     pub flags: SendFlags,
@@ -97,7 +97,8 @@ impl MwBind {
     }
 }
 
-/// The next key for a window: its lower 8 bits, which are the caller's, go up by 1 (`ibv_inc_rkey`).
+/// The next key for a window: its lower 8 bits, which are the caller's, go up by 1
+/// (`ibv_inc_rkey`).
 pub const fn inc_rkey(rkey: u32) -> u32 {
     rkey & !0xff | rkey.wrapping_add(1) & 0xff
 }

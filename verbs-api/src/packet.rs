@@ -1,4 +1,4 @@
-//! Packets as a laboratory shows them.
+//! Packets as a simulator shows them.
 
 use core::fmt;
 
@@ -286,8 +286,9 @@ pub struct PacketView {
     pub payload: u64,
     /// Syndrome, of acknowledgements.
     pub syndrome: Option<Syndrome>,
-    /// Message sequence number, 24 bits, of packets with an AETH: how many requests the responder has
-    /// completed. Acknowledgements, read responses but for their middle, and atomic acknowledgements have one.
+    /// Message sequence number, 24 bits, of packets with an AETH: how many requests the responder
+    /// has completed. Acknowledgements, atomic acknowledgements and read responses, except middle
+    /// ones, have it.
     pub msn: Option<u32>,
     /// Source QP number, of datagrams.
     pub src_qpn: Option<u32>,
@@ -327,7 +328,7 @@ impl fmt::Display for PacketView {
     }
 }
 
-/// A packet that a laboratory's tap has seen, and what became of it.
+/// A packet that a tap has seen, and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TappedPacket {

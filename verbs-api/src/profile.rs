@@ -1,4 +1,5 @@
-//! Profiles: devices that people have, or fear, by name: their behavior, what they lack, and their limits.
+//! Profiles: devices that people have, or fear, by name: their behavior, what they lack, and their
+//! limits.
 
 use core::fmt;
 
@@ -43,8 +44,8 @@ impl Profile {
 
     /// Soft-iWARP of Linux 6.1, as measured. An iWARP device has RC alone, connected by rdma_cm,
     /// without immediate data and receiver-not-ready; this one also has no atomics, memory windows,
-    /// batches, extended CQs, changes of the sizes of CQs and SRQs, and no regions with addresses of the
-    /// program's choice.
+    /// batches, extended CQs, changes of the sizes of CQs and SRQs, and no regions with addresses
+    /// of the program's choice.
     pub const SIW: Self = Self {
         lacks: Capabilities::IWARP_LACKS
             .union(SOFTWARE_LACKS)
@@ -60,14 +61,15 @@ impl Profile {
         ..Self::new("siw", SIW)
     };
 
-    /// The ConnectX family, from its driver and reports. Limits are those of a card and its firmware;
-    /// these are the specification's.
+    /// The ConnectX family, from its driver and reports. Limits are those of a card and its
+    /// firmware; these are the specification's.
     pub const MLX5: Self = Self {
         limits: POW2_MINUS_1_LIMITS,
         ..Self::new("mlx5", MLX5)
     };
 
-    /// A device nobody has seen: it does everything at once that the rules allow and a program may not expect.
+    /// A device that does not exist: it does everything that the rules allow and a program may not
+    /// expect.
     pub const ADVERSARIAL: Self = Self {
         limits: POW2_MINUS_1_LIMITS,
         ..Self::new("adversarial", ADVERSARIAL)
@@ -264,7 +266,8 @@ const ADVERSARIAL: Behavior = Behavior {
     ..Behavior::SPEC
 };
 
-/// `ibv_query_device` of rxe0 on Linux 6.1, and the most inline data that a queue pair is made with.
+/// `ibv_query_device` of rxe0 on Linux 6.1, and the most inline data that a queue pair is made
+/// with.
 const RXE_LIMITS: DeviceLimits = DeviceLimits {
     max_ah: 32_767,
     max_cq: 1 << 20,
@@ -287,7 +290,8 @@ const RXE_LIMITS: DeviceLimits = DeviceLimits {
     ..DeviceLimits::SPEC
 };
 
-/// The same of siw0.
+/// `ibv_query_device` of siw0 on Linux 6.1, and the most inline data that a queue pair is created
+/// with.
 const SIW_LIMITS: DeviceLimits = DeviceLimits {
     max_ah: 0,
     max_cq: 102_400,
@@ -316,7 +320,8 @@ const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
     ..DeviceLimits::SPEC
 };
 
-/// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions; moderate CQs, ignore an overrun, tell the time of a completion.
+/// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions;
+/// moderate CQs, ignore an overrun, tell the time of a completion.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::NULL_MR)
     .union(Capabilities::XRC)

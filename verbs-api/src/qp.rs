@@ -100,8 +100,8 @@ pub struct QpInit {
     pub send_cq: Cq,
     /// Where completions of receives go. Ignored for XRC_SEND, which has none.
     pub recv_cq: Cq,
-    /// An SRQ that receives come from, instead of a queue of its own (RC and UD). The sizes of a receive
-    /// queue are then ignored (QP-CREATE-04).
+    /// An SRQ that receives come from, instead of a queue of its own (RC and UD). The sizes of a
+    /// receive queue are then ignored (QP-CREATE-04).
     pub srq: Option<Srq>,
     /// Sizes.
     pub cap: QpCap,
@@ -267,8 +267,8 @@ pub struct QpAttr {
     pub min_rnr_timer: u8,
     /// Local port, from 1.
     pub port_num: u8,
-    /// Code of the wait for an acknowledgement, 0 to 31: 4.096 us times 2 to this power; 0 waits
-    /// for ever (TMR-01).
+    /// Code of the time-out of an acknowledgement, 0 to 31: 4.096 us times 2 to this power; 0 waits
+    /// forever (TMR-01).
     pub timeout: u8,
     /// Retries without an answer, 0 to 7 (TMR-03).
     pub retry_cnt: u8,

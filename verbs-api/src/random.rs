@@ -1,4 +1,5 @@
-//! Random numbers that a seed decides, for ever: ChaCha8, whose streams of one seed have nothing in common.
+//! Random numbers from a seed, the same in every version: ChaCha8, whose streams of one seed are
+//! independent.
 
 /// A stream of random numbers. It is the same in every version, on every machine.
 ///
@@ -105,7 +106,8 @@ mod tests {
         words.collect()
     }
 
-    /// draft-strombergson-chacha-test-vectors-01, 8 rounds, keys of 256 bits: TC1 with two blocks, and TC8.
+    /// draft-strombergson-chacha-test-vectors-01, 8 rounds, keys of 256 bits: TC1 with two blocks,
+    /// and TC8.
     #[test]
     fn blocks_are_those_of_the_published_test_vectors() {
         let zero = [0; 8];

@@ -28,7 +28,7 @@ impl fmt::Display for ArmState {
     }
 }
 
-/// How a CQ stood. The default, for backends to fill in, is an empty one.
+/// The state of a CQ. The default, for backends to fill in, is an empty one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CqReport {
@@ -77,8 +77,8 @@ impl TimerReport {
     }
 }
 
-/// A wait in virtual time that nothing in flight can end, or that ran into the horizon. The default is
-/// there for backends to fill in.
+/// A wait in virtual time that nothing in flight can end, or that ran into the horizon. The default
+/// is there for backends to fill in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stall {
@@ -124,7 +124,8 @@ impl fmt::Display for Stall {
     }
 }
 
-/// A thread still waited on a channel when the laboratory said that no more work would come.
+/// A thread still waited on a channel when the test declared that no more work would come
+/// ([`Lab::close`](crate::lab::Lab::close)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostWakeup {

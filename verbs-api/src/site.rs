@@ -1,7 +1,7 @@
 //! Where in a program a verb is called: the place that a diagnosis names.
 //!
-//! In Rust it is a line of source, by `#[track_caller]`. A layer over the verbs, such as a C library or the owning
-//! objects, says whose call it passes on: [`Standing`].
+//! In Rust it is a line of source, by `#[track_caller]`. A layer over the verbs, such as a C
+//! library or the owning objects, says whose call it passes on: [`Standing`].
 
 use core::cell::Cell;
 use core::fmt;
@@ -18,7 +18,7 @@ pub enum Site {
     Source(&'static Location<'static>),
     /// What a call of C returns to. Only its own process can give it a name.
     Address(usize),
-    /// The same with the calls around it.
+    /// A place with the calls around it.
     Calls(&'static Calls),
 }
 
@@ -61,8 +61,9 @@ pub struct Layer {
     pub with_calls: fn(Site) -> Site,
 }
 
-/// From now on the whole process asks a layer first where the program is: one that notes every call of the program by
-/// itself, as a C library does, and for less than a [`Standing`] takes. Only the first layer is asked.
+/// From now on the whole process asks a layer first where the program is: one that notes every call
+/// of the program by itself, as a C library does, and for less than a [`Standing`] takes. Only the
+/// first layer is asked.
 ///
 /// ```
 /// use verbs_api::site::{Layer, Site, noted_by};
@@ -79,7 +80,8 @@ pub fn noted_by(layer: Layer) {
 }
 
 impl Site {
-    /// Where the program is: what a layer has said ([`noted_by`], [`Standing`]), or else whoever called this function.
+    /// Where the program is: the place that a layer has set ([`noted_by`], [`Standing`]), or else
+    /// the caller of this function.
     #[inline(always)]
     #[track_caller]
     pub fn of_program() -> Self {
@@ -88,7 +90,8 @@ impl Site {
         said.unwrap_or(Self::Source(Location::caller()))
     }
 
-    /// The same place with the calls around it, if a layer knows them ([`noted_by`]): it may take a microsecond.
+    /// The same place with the calls around it, if a layer knows them ([`noted_by`]): it may take a
+    /// microsecond.
     #[cold]
     pub fn with_calls(self) -> Self {
         match NOTED.get() {
@@ -97,7 +100,7 @@ impl Site {
         }
     }
 
-    /// Whoever called this function.
+    /// The caller of this function.
     #[inline(always)]
     #[track_caller]
     pub fn here() -> Self {

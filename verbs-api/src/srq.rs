@@ -25,8 +25,8 @@ pub struct SrqAttr {
     /// Scatter/gather entries of one work request, up to
     /// [`DeviceAttr::max_srq_sge`](crate::DeviceAttr::max_srq_sge). Cannot be changed.
     pub max_sge: u32,
-    /// When fewer work requests than this are left, `SRQ_LIMIT_REACHED` is raised, once (SRQ-05). 0 asks
-    /// for no event, and a query gives it when none is asked for (SRQ-06).
+    /// When fewer work requests than this are left, `SRQ_LIMIT_REACHED` is raised, once (SRQ-05). 0
+    /// asks for no event, and a query gives it when none is asked for (SRQ-06).
     pub srq_limit: u32,
 }
 

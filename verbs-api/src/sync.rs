@@ -1,11 +1,11 @@
 //! The locks and threads of everything that models can be made of, named in this one place.
 //!
-//! Normally they are std's, which have no state beside themselves: what a child makes after `fork` is
-//! sound, whatever the threads of its parent were doing. A build with `--cfg loom` and feature `loom` has
-//! those of [loom](https://docs.rs/loom) instead, one with `--cfg shuttle` and feature `shuttle` those of
-//! [shuttle](https://docs.rs/shuttle): a checker that chooses, at each of them, which thread goes on.
-//! `verbs-models` sets both where they are needed. All have the shape of parking_lot's: a panic poisons no
-//! lock, and a wait leaves the guard where it is.
+//! Normally they are std's, which have no state outside themselves: a child can use new ones after
+//! `fork`, whatever the threads of its parent were doing. A build with `--cfg loom` and feature
+//! `loom` has those of [loom](https://docs.rs/loom) instead, and one with `--cfg shuttle` and
+//! feature `shuttle` those of [shuttle](https://docs.rs/shuttle): a checker that chooses, at each
+//! of them, which thread continues. `verbs-models` sets both where they are needed. All have the
+//! interface of parking_lot: a panic does not poison a lock, and a wait borrows the guard.
 //!
 //! What must not be a choice of the checker uses std by name: reference counts, and locks in which
 //! nothing else is locked or waited for.
@@ -71,7 +71,7 @@ mod imp {
             MutexGuard { mutex: self, guard }
         }
 
-        /// The lock, if nobody has it.
+        /// The lock, if it is free.
         pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             let guard = match self.0.try_lock() {
                 Ok(guard) => guard,
@@ -98,7 +98,7 @@ mod imp {
     }
 
     impl<T> MutexGuard<'_, T> {
-        /// Lets go of the lock for as long as `run` takes.
+        /// Releases the lock while `run` runs.
         pub fn unlocked<R>(held: &mut Self, run: impl FnOnce() -> R) -> R {
             held.guard = None;
             let result = run();
@@ -136,12 +136,12 @@ mod imp {
     pub struct Condvar(its::Condvar);
 
     impl Condvar {
-        /// One where nobody waits.
+        /// A new condition variable without waiters.
         pub fn new() -> Self {
             Self(its::Condvar::new())
         }
 
-        /// Lets go of the lock and waits for a notification.
+        /// Releases the lock and waits for a notification.
         #[track_caller]
         pub fn wait<T>(&self, held: &mut MutexGuard<'_, T>) {
             let guard = held.guard.take().expect(HELD);
@@ -149,7 +149,8 @@ mod imp {
             held.guard = Some(guard);
         }
 
-        /// As [`wait`](Self::wait), but no longer than until `end`. There is no time under a checker.
+        /// As [`wait`](Self::wait), but no longer than until `end`. There is no time under a
+        /// checker.
         #[track_caller]
         pub fn wait_until<T>(&self, held: &mut MutexGuard<'_, T>, end: Instant) {
             if CHECKED {

@@ -1,6 +1,7 @@
 //! The trace: one typed record per event.
 //!
-//! A trace depends on the seed and the calls alone. It has no address, thread or time of the machine.
+//! A trace depends on the seed and the calls alone. It has no address, thread or time of the
+//! machine.
 
 use core::fmt;
 use core::time::Duration;
@@ -17,7 +18,7 @@ use crate::report::ArmState;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TraceRecord {
-    /// When, of the laboratory's clock.
+    /// The time, by the simulator's clock.
     pub at: Duration,
     /// On which node of the fabric.
     pub node: u32,

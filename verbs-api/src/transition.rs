@@ -3,8 +3,8 @@
 
 use crate::qp::{QpAttrMask as M, QpState, QpType};
 
-/// Attributes of one transition for one transport. `STATE` is always allowed and not listed. The default
-/// is none.
+/// Attributes of one transition for one transport. `STATE` is always allowed and not listed. The
+/// default has no attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attributes {
@@ -44,8 +44,8 @@ pub fn attributes(qp_type: QpType, from: QpState, to: QpState) -> Option<Attribu
         .map(|(_, attributes)| *attributes)
 }
 
-/// Attributes of the half that an XRC QP lacks. Linux removes them from every mask before it looks at the
-/// mask (XRC-08).
+/// Attributes of the half that an XRC QP lacks. Linux removes them from every mask before it looks
+/// at the mask (XRC-08).
 pub const fn ignored(qp_type: QpType) -> M {
     match qp_type {
         QpType::XrcSend => M::MAX_DEST_RD_ATOMIC.union(M::MIN_RNR_TIMER),

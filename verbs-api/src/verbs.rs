@@ -26,24 +26,25 @@ use crate::{RecvWr, SendWr};
 
 /// How long a verb may wait.
 ///
-/// The machine's clock measures a time, as on hardware, and so it does for a simulator with threads. A
-/// simulator whose waits move its own clock uses that clock. Under a model checker, where time does not
-/// pass, only [`Lab::advance`] adds to it.
+/// The machine's clock measures a time, as on hardware, and so it does for a simulator with
+/// threads. A simulator whose waits move its own clock uses that clock. Under a model checker,
+/// where time does not pass, only [`Lab::advance`] adds to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Without a limit.
     Forever,
     /// Not at all: [`ErrorKind::WouldBlock`](crate::ErrorKind::WouldBlock), and nothing changed.
     Poll,
-    /// At most this long: then [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut), and nothing changed.
+    /// At most this long: then [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut), and nothing
+    /// changed.
     For(Duration),
 }
 
 /// What libibverbs is to a process: the device list, and every verb on handles.
 ///
-/// It is object-safe, so one suite judges any backend. Handles are `Copy`, so a program can also try what
-/// it must not do (use after destroy, destroy while in use), and get an error for it. Errors name the verb
-/// and the facts; each method lists the kinds a caller should expect.
+/// It is object-safe, so one suite judges any backend. Handles are `Copy`, so a program can also
+/// try what it must not do (use after destroy, destroy while in use), and get an error for it.
+/// Errors name the verb and the facts; each method lists the kinds a caller should expect.
 ///
 /// Any verb gives [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a handle that is zero,
 /// stale, or of another context or backend. That is not repeated below.
@@ -60,15 +61,16 @@ pub trait Verbs: Send + Sync {
     /// `NoDevice` if there is none of that name; `TooManyFiles`.
     fn open_device(&self, name: &str) -> Result<Context>;
 
-    /// Closes a context (`ibv_close_device`). Its objects go with it, as when the kernel cleans up after a
-    /// process: their handles are stale, and peers get no answer (LIFE-07). Programs should destroy their
-    /// objects first (DEV-03).
+    /// Closes a context (`ibv_close_device`). Its objects go with it, as when the kernel cleans up
+    /// after a process: their handles are stale, and peers get no answer (LIFE-07). Programs should
+    /// destroy their objects first (DEV-03).
     fn close_device(&self, context: Context) -> Result<()>;
 
-    /// What the device can do. This is no verb: no fault rule strikes it, and it works on a dead device.
+    /// The capabilities of the device. This is not a verb: no fault rule strikes it, and it works
+    /// on a dead device.
     fn capabilities(&self, context: Context) -> Result<Capabilities>;
 
-    /// How the device answers where it has a choice, as far as known. This is no verb either.
+    /// The device's choices where the rules leave one, as far as known. This is not a verb either.
     fn behavior(&self, context: Context) -> Result<Declared>;
 
     /// Limits of the device (`ibv_query_device`).
@@ -90,8 +92,8 @@ pub trait Verbs: Send + Sync {
     /// `NoData` for an empty entry; `Invalid` outside the table.
     fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry>;
 
-    /// Writes the entries of all ports' GID tables that are not empty to the start of `entries`, and
-    /// returns how many (`ibv_query_gid_table`, DEV-11).
+    /// Writes the entries of all ports' GID tables that are not empty to the start of `entries`,
+    /// and returns how many (`ibv_query_gid_table`, DEV-11).
     ///
     /// # Errors
     /// `Invalid` if `entries` is too short.
@@ -115,21 +117,21 @@ pub trait Verbs: Send + Sync {
     /// [`read_mr`](Self::read_mr) and [`write_mr`](Self::write_mr).
     ///
     /// # Errors
-    /// `Invalid` for access bits that do not go together (MR-01) or are unknown (MR-04), or a length
-    /// above `max_mr_size`; `NoMemory`.
+    /// `Invalid` for access bits that do not go together (MR-01) or are unknown (MR-04), or a
+    /// length above `max_mr_size`; `NoMemory`.
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr>;
 
-    /// Makes a region as [`alloc_mr`](Self::alloc_mr) does, but of other memory or with other addresses
-    /// (`ibv_reg_mr_iova` of memory that the backend owns).
+    /// Makes a region as [`alloc_mr`](Self::alloc_mr) does, but of other memory or with other
+    /// addresses (`ibv_reg_mr_iova` of memory that the backend owns).
     ///
     /// # Errors
-    /// As for `alloc_mr`. `Invalid` also for an `iova` that does not fit the memory's place in its page,
-    /// for a part outside the other region, or if that is the caller's own memory; `Fault` for memory that
-    /// is not mapped (MR-11), or that is not writable and has to be (MR-12).
+    /// As for `alloc_mr`. `Invalid` also for an `iova` that does not fit the memory's place in its
+    /// page, for a part outside the other region, or if that is the caller's own memory; `Fault`
+    /// for memory that is not mapped (MR-11), or that is not writable and has to be (MR-12).
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr>;
 
-    /// Makes a null region (`ibv_alloc_null_mr`, MR-18): all addresses lie in it, reads give zeros and
-    /// writes are discarded. It has an lkey only.
+    /// Makes a null region (`ibv_alloc_null_mr`, MR-18): all addresses lie in it, reads give zeros
+    /// and writes are discarded. It has an lkey only.
     ///
     /// # Errors
     /// `NotSupported` without [`Capabilities::NULL_MR`]; `NoMemory`.
@@ -138,23 +140,23 @@ pub trait Verbs: Send + Sync {
     /// Registers the caller's memory (`ibv_reg_mr`). Errors as for [`alloc_mr`](Self::alloc_mr).
     ///
     /// # Safety
-    /// From this call until [`dereg_mr`](Self::dereg_mr) or [`close_device`](Self::close_device) returned,
-    /// `addr..addr + length` must be valid memory; with `LOCAL_WRITE` it must be writable. The device reads
-    /// it (and with `LOCAL_WRITE` writes it) at any time in between, so no reference to a part may live
-    /// while work that touches that part can be executed. The device never writes memory that is registered
-    /// without `LOCAL_WRITE` (MR-24).
+    /// From this call until [`dereg_mr`](Self::dereg_mr) or [`close_device`](Self::close_device)
+    /// returned, `addr..addr + length` must be valid memory; with `LOCAL_WRITE` it must be
+    /// writable. The device reads it (and with `LOCAL_WRITE` writes it) at any time in between, so
+    /// no reference to a part may live while work that touches that part can be executed. The
+    /// device never writes memory that is registered without `LOCAL_WRITE` (MR-24).
     #[allow(unsafe_code, reason = "the one promise the caller makes")]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr>;
 
-    /// Changes the parts of a region that `change` names (`ibv_rereg_mr`, MR-08). It may have other keys
-    /// afterwards ([`query_mr`](Self::query_mr)).
+    /// Changes the parts of a region that `change` names (`ibv_rereg_mr`, MR-08). It may have other
+    /// keys afterwards ([`query_mr`](Self::query_mr)).
     ///
     /// # Errors
     /// `Invalid` for an empty change, a PD of another context, or access bits as for
-    /// [`alloc_mr`](Self::alloc_mr); `Access` for write access to memory that was registered without
-    /// `LOCAL_WRITE` and is kept (MR-24); `Busy` (simulator) while posted work owns bytes of memory that is
-    /// to be replaced; `NoMemory`; `NotSupported` without [`Capabilities::REREG_MR`]. The error says what
-    /// is left of the region (MR-09).
+    /// [`alloc_mr`](Self::alloc_mr); `Access` for write access to memory that was registered
+    /// without `LOCAL_WRITE` and is kept (MR-24); `Busy` (simulator) while posted work owns bytes
+    /// of memory that is to be replaced; `NoMemory`; `NotSupported` without
+    /// [`Capabilities::REREG_MR`]. The error says what is left of the region (MR-09).
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError>;
 
     /// Removes a region (`ibv_dereg_mr`, MR-05).
@@ -177,13 +179,14 @@ pub trait Verbs: Send + Sync {
 
     /// Posts a bind of a window of type 1 on a QP (`ibv_bind_mw`), which completes as a send does.
     /// [`query_mw`](Self::query_mw) has the new key at once; peers can use it when the bind is done
-    /// (MW-02). A bind that fails when it is executed completes with `MW_BIND_ERR`, and leaves the window
-    /// as it was (MW-23). Windows of type 2 are bound by [`SendOp::BindMw`](crate::SendOp::BindMw).
+    /// (MW-02). A bind that fails when it is executed completes with `MW_BIND_ERR`, and leaves the
+    /// window as it was (MW-23). Windows of type 2 are bound by
+    /// [`SendOp::BindMw`](crate::SendOp::BindMw).
     ///
     /// # Errors
-    /// `Invalid` for a window of type 2 (MW-05), a zero-based one, a QP of a transport without binds,
-    /// or in a state that does not allow posting; `Permission` if window and region are of different
-    /// PDs (MW-09); `NoMemory` when the queue is full.
+    /// `Invalid` for a window of type 2 (MW-05), a zero-based one, a QP of a transport without
+    /// binds, or in a state that does not allow posting; `Permission` if window and region are of
+    /// different PDs (MW-09); `NoMemory` when the queue is full.
     fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>;
 
     /// Address, length and keys of a region (the fields of `struct ibv_mr`, MR-16).
@@ -262,19 +265,20 @@ pub trait Verbs: Send + Sync {
 
     // Extended completion queues, and moderation
 
-    /// Makes an extended CQ (`ibv_create_cq_ex`): a CQ like any other that can also be polled by an iteration.
+    /// Makes an extended CQ (`ibv_create_cq_ex`): a CQ like any other that can also be polled by an
+    /// iteration.
     ///
     /// # Errors
-    /// As for [`create_cq`](Self::create_cq); `NotSupported` without [`Capabilities::CQ_EX`], or for fields
-    /// or flags that the device lacks (CQ-CREATE-14).
+    /// As for [`create_cq`](Self::create_cq); `NotSupported` without [`Capabilities::CQ_EX`], or
+    /// for fields or flags that the device lacks (CQ-CREATE-14).
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq>;
 
-    /// Starts an iteration, at the oldest completion (`ibv_start_poll`, CQ-CREATE-15). The completions that
-    /// it visits keep their places in the CQ until [`end_poll`](Self::end_poll).
+    /// Starts an iteration, at the oldest completion (`ibv_start_poll`, CQ-CREATE-15). The
+    /// completions that it visits keep their places in the CQ until [`end_poll`](Self::end_poll).
     ///
-    /// Drivers hold the CQ's lock meanwhile. Calls that would wait for it give `Usage` as long as the
-    /// iteration is open: polling the CQ, starting another iteration, resizing or destroying the CQ, and
-    /// changing or destroying one of its QPs.
+    /// Drivers hold the CQ's lock during the iteration. Calls that would wait for it give `Usage`
+    /// as long as the iteration is open: polling the CQ, starting another iteration, resizing or
+    /// destroying the CQ, and changing or destroying one of its QPs.
     ///
     /// # Errors
     /// `NotFound` if the CQ is empty: no iteration is open then. `Invalid` for a CQ that is not an
@@ -284,8 +288,8 @@ pub trait Verbs: Send + Sync {
     /// Goes to the next completion (`ibv_next_poll`).
     ///
     /// # Errors
-    /// `NotFound` if there is none: the iteration is at its end, and has to be ended. `Usage` if none is
-    /// open, or it is at its end already.
+    /// `NotFound` if there is none: the iteration is at its end, and has to be ended. `Usage` if
+    /// none is open, or it is at its end already.
     fn next_poll(&self, cq: Cq) -> Result<()>;
 
     /// The completion that the iteration is at (`ibv_wc_read_*`, CQ-CREATE-16).
@@ -304,8 +308,8 @@ pub trait Verbs: Send + Sync {
     ///
     /// # Errors
     /// `Invalid` above the limits of the device
-    /// ([`DeviceAttrEx::cq_moderation`](crate::DeviceAttrEx::cq_moderation)); `NotSupported` without
-    /// [`Capabilities::CQ_MODERATION`].
+    /// ([`DeviceAttrEx::cq_moderation`](crate::DeviceAttrEx::cq_moderation)); `NotSupported`
+    /// without [`Capabilities::CQ_MODERATION`].
     fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()>;
 
     // Queue pairs
@@ -314,9 +318,9 @@ pub trait Verbs: Send + Sync {
     /// [`create_xrc_recv_qp`](Self::create_xrc_recv_qp).
     ///
     /// # Errors
-    /// `Invalid` for sizes above the device's, CQs or an SRQ of another context, an SRQ where the transport
-    /// has none (QP-CREATE-04); `NotSupported` for a transport, or operations of a batch, that the device
-    /// lacks (SQ-28); `NoMemory`.
+    /// `Invalid` for sizes above the device's, CQs or an SRQ of another context, an SRQ where the
+    /// transport has none (QP-CREATE-04); `NotSupported` for a transport, or operations of a batch,
+    /// that the device lacks (SQ-28); `NoMemory`.
     fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp>;
 
     /// The QP number.
@@ -325,13 +329,13 @@ pub trait Verbs: Send + Sync {
     /// Attributes of a QP (`ibv_query_qp`). `mask` is a hint; more may be filled (QP-CREATE-09).
     fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
 
-    /// Changes a QP (`ibv_modify_qp`); a failure changes nothing (QP-STATE-06). Attributes of the half that
-    /// an XRC QP lacks are ignored ([`ignored`](crate::transition::ignored)).
+    /// Changes a QP (`ibv_modify_qp`); a failure changes nothing (QP-STATE-06). Attributes of the
+    /// half that an XRC QP lacks are ignored ([`ignored`](crate::transition::ignored)).
     ///
     /// # Errors
     /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out
-    /// of range; `TimedOut`, `NetworkUnreachable` or `HostUnreachable` if no device has the GID of the
-    /// peer (AH-07).
+    /// of range; `TimedOut`, `NetworkUnreachable` or `HostUnreachable` if no device has the GID of
+    /// the peer (AH-07).
     fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>;
 
     /// Removes a QP in any state (`ibv_destroy_qp`). Waits until its async events that were read
@@ -342,8 +346,8 @@ pub trait Verbs: Send + Sync {
     /// in the simulator `Stalled` if no other thread can acknowledge.
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()>;
 
-    /// Connects two RC QPs in RESET, or an XRC_SEND QP and an XRC_RECV QP, and brings both to RTS: by
-    /// attributes, or by rdma_cm where the transport needs it.
+    /// Connects two RC QPs in RESET, or an XRC_SEND QP and an XRC_RECV QP, and brings both to RTS:
+    /// by attributes, or by rdma_cm where the transport needs it.
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()>;
 
     /// Posts sends in order (`ibv_post_send`); stops at the first that cannot be posted.
@@ -353,17 +357,18 @@ pub trait Verbs: Send + Sync {
     /// opcode the transport does not have; `NoMemory` when the queue is full.
     fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>;
 
-    /// Builds a batch of sends (`ibv_wr_start`, then `ibv_wr_send` and the like for each) and ends it
-    /// (`ibv_wr_complete`, `ibv_wr_abort`). None of it runs before it is complete, and an aborted batch
-    /// never runs (SQ-26). After an error none of it is posted (SQ-27).
+    /// Builds a batch of sends (`ibv_wr_start`, then `ibv_wr_send` and the like for each) and ends
+    /// it (`ibv_wr_complete`, `ibv_wr_abort`). None of it runs before it is complete, and an
+    /// aborted batch never runs (SQ-26). After an error none of it is posted (SQ-27).
     ///
     /// # Errors
     /// As for [`post_send`](Self::post_send); `Invalid` also for an operation that is not among the
     /// [`send_ops`](QpInit::send_ops) of the QP.
     fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()>;
 
-    /// Posts receives in order (`ibv_post_recv`); stops at the first that cannot be posted. Errors as for
-    /// [`post_send`](Self::post_send); `Invalid` also for a QP with an SRQ (RQ-09), or an XRC QP (XRC-03).
+    /// Posts receives in order (`ibv_post_recv`); stops at the first that cannot be posted. Errors
+    /// as for [`post_send`](Self::post_send); `Invalid` also for a QP with an SRQ (RQ-09), or an
+    /// XRC QP (XRC-03).
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 
     // Address handles
@@ -371,9 +376,9 @@ pub trait Verbs: Send + Sync {
     /// Makes an address handle (`ibv_create_ah`, AH-01).
     ///
     /// # Errors
-    /// `Invalid` for a port or GID index that does not exist, or no GRH where the port requires one;
-    /// `TimedOut`, `NetworkUnreachable` or `HostUnreachable` if no device has the destination GID (AH-07);
-    /// `NoMemory`.
+    /// `Invalid` for a port or GID index that does not exist, or no GRH where the port requires
+    /// one; `TimedOut`, `NetworkUnreachable` or `HostUnreachable` if no device has the destination
+    /// GID (AH-07); `NoMemory`.
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah>;
 
     /// Removes an address handle (`ibv_destroy_ah`).
@@ -384,9 +389,10 @@ pub trait Verbs: Send + Sync {
 
     // Multicast
 
-    /// Attaches a UD QP to a multicast group, in any state (`ibv_attach_mcast`): from now on it gets a copy
-    /// of each datagram that a port of its device receives for the group, including its own. Attaching it
-    /// again changes nothing (MCAST-03). `lid` is the group's LID (LID-08), ignored on Ethernet.
+    /// Attaches a UD QP to a multicast group, in any state (`ibv_attach_mcast`): from now on it
+    /// gets a copy of each datagram that a port of its device receives for the group, including its
+    /// own. Attaching it again changes nothing (MCAST-03). `lid` is the group's LID (LID-08),
+    /// ignored on Ethernet.
     ///
     /// The network decides what a port receives: on InfiniBand the program has to ask the subnet
     /// administrator (MCAST-10).
@@ -395,10 +401,9 @@ pub trait Verbs: Send + Sync {
     /// [`MULTICAST_QPN`](crate::MULTICAST_QPN).
     ///
     /// # Errors
-    /// `Invalid` for another transport (MCAST-01), a GID that names no group (MCAST-02), or on InfiniBand a
-    /// LID that is of none (LID-08);
-    /// `NoMemory` at the limits of the device (MCAST-08); `NotSupported` without
-    /// [`Capabilities::MCAST`].
+    /// `Invalid` for another transport (MCAST-01), a GID that names no group (MCAST-02), or on
+    /// InfiniBand a LID that is of none (LID-08); `NoMemory` at the limits of the device
+    /// (MCAST-08); `NotSupported` without [`Capabilities::MCAST`].
     fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
 
     /// Detaches a QP from a multicast group (`ibv_detach_mcast`).
@@ -412,8 +417,8 @@ pub trait Verbs: Send + Sync {
     /// Makes a shared receive queue (`ibv_create_srq`, SRQ-01). [`QpInit::srq`] makes QPs with it.
     ///
     /// # Errors
-    /// `Invalid` for sizes above the device's, or a size of 0 (SRQ-02), and for an XRC domain or CQ of
-    /// another context; `NoMemory`; `NotSupported` for an XRC SRQ without [`Capabilities::XRC`].
+    /// `Invalid` for sizes above the device's, or a size of 0 (SRQ-02), and for an XRC domain or CQ
+    /// of another context; `NoMemory`; `NotSupported` for an XRC SRQ without [`Capabilities::XRC`].
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq>;
 
     /// What an SRQ was made with. The sizes are those that it got, at least those asked for (what
@@ -442,9 +447,10 @@ pub trait Verbs: Send + Sync {
     /// `Busy` while a QP uses it, whatever `wait` is (SRQ-11); `WouldBlock`, `TimedOut`.
     fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()>;
 
-    /// Posts receives in order (`ibv_post_srq_recv`, SRQ-04); stops at the first that cannot be posted.
-    /// Their lkeys belong to the SRQ's PD (SRQ-12). Messages of all QPs take them in the order of posting.
-    /// Each completes on the QP that took it, so completions may come in another order.
+    /// Posts receives in order (`ibv_post_srq_recv`, SRQ-04); stops at the first that cannot be
+    /// posted. Their lkeys belong to the SRQ's PD (SRQ-12). Messages of all QPs take them in the
+    /// order of posting. Each completes on the QP that took it, so completions may come in another
+    /// order.
     ///
     /// # Errors
     /// `Invalid` for too many SGEs; `NoMemory` when the queue is full.
@@ -452,13 +458,14 @@ pub trait Verbs: Send + Sync {
 
     // Extended reliable connections
 
-    /// Opens an XRC domain (`ibv_open_xrcd`, XRC-01). It belongs to the device: contexts share a domain
-    /// that a file names, each by a handle of its own.
+    /// Opens an XRC domain (`ibv_open_xrcd`, XRC-01). It belongs to the device: contexts share a
+    /// domain that a file names, each by a handle of its own.
     ///
     /// # Errors
-    /// `NotFound` if the file, or the domain that it names, does not exist and creating was not asked for
-    /// (Linux gives `WouldBlock` for the domain); `Invalid` if it has to be new and exists; `NoMemory`;
-    /// `NotSupported` or `NotImplemented` without [`Capabilities::XRC`] (XRC-07).
+    /// `NotFound` if the file, or the domain that it names, does not exist and creating was not
+    /// asked for (Linux gives `WouldBlock` for the domain); `Invalid` if it has to be new and
+    /// exists; `NoMemory`; `NotSupported` or `NotImplemented` without [`Capabilities::XRC`]
+    /// (XRC-07).
     fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd>;
 
     /// Closes an XRC domain (`ibv_close_xrcd`). The last close ends it (XRC-02).
@@ -467,17 +474,17 @@ pub trait Verbs: Send + Sync {
     /// `Busy` while an SRQ or a QP lives that was made or opened by this handle.
     fn close_xrcd(&self, xrcd: Xrcd) -> Result<()>;
 
-    /// Makes an XRC_RECV QP in RESET (`ibv_create_qp_ex` with a domain): the receiving end of a connection,
-    /// whose messages take receives from the SRQs that they name. It has no queues, CQs or protection
-    /// domain: peers reach the memory of the protection domain of the SRQ that they name. All contexts that
-    /// have opened it get its asynchronous events.
+    /// Makes an XRC_RECV QP in RESET (`ibv_create_qp_ex` with a domain): the receiving end of a
+    /// connection, whose messages take receives from the SRQs that they name. It has no queues, CQs
+    /// or protection domain: peers reach the memory of the protection domain of the SRQ that they
+    /// name. All contexts that have opened it get its asynchronous events.
     ///
     /// # Errors
     /// `NoMemory`; `NotSupported` without [`Capabilities::XRC`].
     fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp>;
 
-    /// Opens the XRC_RECV QP with this number in an XRC domain (`ibv_open_qp`, XRC-05). The new handle can
-    /// query and change it. The QP is gone when the last of its handles is destroyed.
+    /// Opens the XRC_RECV QP with this number in an XRC domain (`ibv_open_qp`, XRC-05). The new
+    /// handle can query and change it. The QP is gone when the last of its handles is destroyed.
     ///
     /// # Errors
     /// `Invalid` or `NotFound` if the domain has no such QP; `NoMemory`.
@@ -504,11 +511,11 @@ pub trait Verbs: Send + Sync {
 
     // Beyond verbs
 
-    /// The file descriptor of a channel (the field `fd` of `struct ibv_comp_channel`, CHAN-03): readable
-    /// exactly while an event is queued (CHAN-30), for `poll`, `epoll` and what builds on them. It is a
-    /// duplicate: the caller closes it, and may keep it longer than the channel. Take events with
-    /// [`get_cq_event`](Self::get_cq_event) and [`Wait::Poll`]: reading from it loses events, and writing
-    /// to it invents them.
+    /// The file descriptor of a channel (the field `fd` of `struct ibv_comp_channel`, CHAN-03):
+    /// readable exactly while an event is queued (CHAN-30), for `poll`, `epoll` and what builds on
+    /// them. It is a duplicate: the caller closes it, and may keep it longer than the channel. Take
+    /// events with [`get_cq_event`](Self::get_cq_event) and [`Wait::Poll`]: reading from it loses
+    /// events, and writing to it invents them.
     ///
     /// # Errors
     /// `NotSupported` without [`Capabilities::FD`]; `TooManyFiles`.
@@ -524,9 +531,9 @@ pub trait Verbs: Send + Sync {
         Err(unsupported(Verb::AsyncFd, "has no file descriptors"))
     }
 
-    /// Garbles the number by which the driver knows an object (the field `handle` of the C structure), or
-    /// restores it. So a bad handle gets past the checks of this trait to the driver. Verbs that stay in
-    /// the process never see the number.
+    /// Garbles the number by which the driver knows an object (the field `handle` of the C
+    /// structure), or restores it. So a bad handle gets past the checks of this trait to the
+    /// driver. Verbs that stay in the process never see the number.
     ///
     /// A hazard: C libraries trust it. An object that is still garbled when its context closes may
     /// live until the process ends.
@@ -542,7 +549,7 @@ pub trait Verbs: Send + Sync {
         None
     }
 
-    /// The laboratory around the devices, if the backend is one.
+    /// The test controls, if the backend is a simulator.
     fn lab(&self) -> Option<&dyn Lab> {
         None
     }

@@ -1,5 +1,5 @@
-//! Work requests. They are the same for the trait and for owning objects, except how they name memory,
-//! address handles and windows: [`Names`].
+//! Work requests. They are the same for the trait and for owning objects, except how they name
+//! memory, address handles and windows: [`Names`].
 
 use core::fmt::Debug;
 
@@ -90,8 +90,8 @@ pub enum SendOp<N: Names> {
         /// Where from.
         remote: Remote,
     },
-    /// `IBV_WR_ATOMIC_CMP_AND_SWP`: stores `swap` if the value is `compare`. What was there lands in
-    /// the scatter list, 8 bytes in the machine's order (ATOM-02, ATOM-12).
+    /// `IBV_WR_ATOMIC_CMP_AND_SWP`: stores `swap` if the value is `compare`. What was there lands
+    /// in the scatter list, 8 bytes in the machine's order (ATOM-02, ATOM-12).
     CompareAndSwap {
         /// Where the 8 bytes are; a multiple of 8 (ATOM-04).
         remote: Remote,
@@ -114,8 +114,8 @@ pub enum SendOp<N: Names> {
         /// The window's key.
         rkey: u32,
     },
-    /// `IBV_WR_LOCAL_INV`: invalidates a window of type 2, so that it can be bound again (MW-15). No
-    /// list.
+    /// `IBV_WR_LOCAL_INV`: invalidates a window of type 2, so that it can be bound again (MW-15).
+    /// No list.
     LocalInv {
         /// The window's key.
         rkey: u32,
@@ -130,9 +130,9 @@ pub enum SendOp<N: Names> {
         /// What it is to show.
         info: N::BindInfo,
     },
-    /// `IBV_WR_TSO`: a long message that the device cuts into datagrams, for UD and raw packets only
-    /// (SQ-18), on devices with [`Capabilities::TSO`](crate::Capabilities::TSO). The header that each
-    /// datagram gets in C is missing: this operation is here so that it can be refused.
+    /// `IBV_WR_TSO`: a long message that the device cuts into datagrams, for UD and raw packets
+    /// only (SQ-18), on devices with [`Capabilities::TSO`](crate::Capabilities::TSO). The header
+    /// that each datagram gets in C is missing: this operation is here so that it can be refused.
     Tso {
         /// Bytes of each datagram.
         mss: u16,
@@ -157,8 +157,8 @@ impl<N: Names> SendOp<N> {
         }
     }
 
-    /// The same operation with other names. Only a bind has any: `bind` gets the window, the key and what
-    /// it is to show.
+    /// The same operation with other names. Only a bind has any: `bind` gets the window, the key
+    /// and what it is to show.
     pub(crate) fn renamed<M: Names>(
         self,
         bind: impl FnOnce(N::Mw, u32, N::BindInfo) -> Result<SendOp<M>>,
@@ -189,7 +189,8 @@ impl<N: Names> SendOp<N> {
     }
 
     /// Whether it brings data back from the peer: an RDMA Read or an atomic. These count towards
-    /// `max_rd_atomic` (RDMA-18, ATOM-13), a fenced send waits for them (SQ-12), and their list is written.
+    /// `max_rd_atomic` (RDMA-18, ATOM-13), a fenced send waits for them (SQ-12), and their list is
+    /// written.
     pub const fn reads(&self) -> bool {
         matches!(
             self,
@@ -230,8 +231,8 @@ pub enum Dest<N: Names> {
         /// Q_Key to send; with the top bit set the sending QP's own is used (UD-06).
         remote_qkey: u32,
     },
-    /// XRC_SEND: to an SRQ of the peer's domain. Reads, writes and atomics name an SRQ too: they reach the
-    /// memory of its protection domain.
+    /// XRC_SEND: to an SRQ of the peer's domain. Reads, writes and atomics name an SRQ too: they
+    /// reach the memory of its protection domain.
     Xrc {
         /// The SRQ's number ([`Verbs::srq_num`](crate::Verbs::srq_num)), 24 bits.
         remote_srqn: u32,
@@ -253,7 +254,7 @@ pub enum Dest<N: Names> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendWr<'a, N: Names> {
-    /// The caller's own value, given back in the completion.
+    /// The caller's own value, returned in the completion.
     pub wr_id: u64,
     /// What to do.
     pub op: SendOp<N>,
@@ -261,7 +262,7 @@ pub struct SendWr<'a, N: Names> {
     pub flags: SendFlags,
     /// Local memory, gathered (or for a read, scattered) in order.
     pub sg_list: &'a [N::Sge],
-    /// The data itself, in place of the list; only with [`SendFlags::INLINE`].
+    /// The data itself, instead of the list; only with [`SendFlags::INLINE`].
     pub inline_data: Option<&'a [u8]>,
     /// Where to.
     pub dest: Dest<N>,
@@ -367,8 +368,8 @@ impl<'a, N: Names> SendWr<'a, N> {
         }
     }
 
-    /// Without a completion on success. With owning objects, what the work uses is held until a later
-    /// completion of the send queue is polled.
+    /// Without a completion on success. With owning objects, what the work uses is held until a
+    /// later completion of the send queue is polled.
     #[must_use]
     pub const fn unsignaled(self) -> Self {
         Self {
@@ -389,10 +390,12 @@ impl<'a, N: Names> SendWr<'a, N> {
         self.flags(SendFlags::INLINE)
     }
 
-    /// With these bytes as its data, in place of a list. They are taken at post time, and need no region (SQ-08).
+    /// With these bytes as its data, instead of a list. They are copied at post time, and need no
+    /// region (SQ-08).
     ///
-    /// For a Send or an RDMA Write (SQ-10), and at most [`max_inline_data`](crate::QpCap::max_inline_data) bytes
-    /// (SQ-09). Hardware counts them as one entry of a list.
+    /// For a Send or an RDMA Write (SQ-10), and at most
+    /// [`max_inline_data`](crate::QpCap::max_inline_data) bytes (SQ-09). Hardware counts them as
+    /// one entry of a list.
     ///
     /// ```
     /// use verbs_api::{SendFlags, SendWr};
@@ -440,8 +443,9 @@ impl<'a, N: Names> SendWr<'a, N> {
 }
 
 impl<N: Names> SendWr<'_, N> {
-    /// With the number that a simulator's trace, diagnosis and errors show instead of `wr_id`. For a layer
-    /// that posts numbers of its own and knows those of the program, as [`owned`](crate::owned) does.
+    /// With the number that a simulator's trace, diagnosis and errors show instead of `wr_id`. For
+    /// a layer that posts numbers of its own and knows those of the program, as
+    /// [`owned`](crate::owned) does.
     #[must_use]
     pub const fn labeled(self, label: u64) -> Self {
         Self {
@@ -477,7 +481,7 @@ impl SendWr<'_, Handles> {
 /// A receive work request (`struct ibv_recv_wr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvWr<'a, N: Names> {
-    /// The caller's own value, given back in the completion.
+    /// The caller's own value, returned in the completion.
     pub wr_id: u64,
     /// Local memory, scattered to in order.
     pub sg_list: &'a [N::Sge],

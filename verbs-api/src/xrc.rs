@@ -1,9 +1,9 @@
 //! Extended reliable connections: domains of queue pairs and shared receive queues that the
 //! contexts of a device share.
 //!
-//! A connection leads from a queue pair of [`QpType::XrcSend`](crate::QpType::XrcSend), which has no
-//! receive queue, to one of [`QpType::XrcRecv`](crate::QpType::XrcRecv), which has neither queue and
-//! lives in a domain. Each message says which SRQ of that domain it is for
+//! A connection leads from a queue pair of [`QpType::XrcSend`](crate::QpType::XrcSend), which has
+//! no receive queue, to one of [`QpType::XrcRecv`](crate::QpType::XrcRecv), which has neither queue
+//! and lives in a domain. Each message says which SRQ of that domain it is for
 //! ([`SendWr::to_srq`](crate::SendWr::to_srq)), so that one connection reaches all processes of a
 //! host.
 
@@ -13,11 +13,11 @@ use crate::handle::{Cq, Xrcd};
 
 /// Which XRC domain to open (`struct ibv_xrcd_init_attr`).
 ///
-/// A domain is private to those who have its handle, or is found by a file, whose content means nothing. C
-/// takes a descriptor of the file, and flags; this is a path instead:
+/// A domain is private to those who have its handle, or is found by a file, whose content means
+/// nothing. C takes a descriptor of the file, and flags; this is a path instead:
 ///
-/// - On hardware the file is opened for reading; [`create`](Self::create) makes it if it does not exist.
-///   All paths of one inode name the same domain, in all processes. The file stays.
+/// - On hardware the file is opened for reading; [`create`](Self::create) makes it if it does not
+///   exist. All paths of one inode name the same domain, in all processes. The file stays.
 /// - The simulator touches no file: equal paths name the same file.
 ///
 /// ```

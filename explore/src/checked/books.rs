@@ -34,7 +34,7 @@ pub(crate) struct Books {
     pub(crate) closed: bool,
     /// At the end, no call shows what is wrong.
     pub(crate) ending: bool,
-    /// Who is told of it.
+    /// The witness to notify, if any.
     pub(crate) witness: Option<Arc<Witness>>,
     contexts: Map<Context, Device>,
     /// Contexts that ids have, which no program opens or closes.
@@ -157,9 +157,10 @@ impl Books {
         let Some(number) = number else { return };
         self.queues.made_qp(qp, number, init);
         let address = (self.device(qp.context()), number);
-        match self.queues.is_rc(qp) {
-            true => self.delivery.made(qp, address),
-            false => self.delivery.used(address),
+        if self.queues.is_rc(qp) {
+            self.delivery.made(qp, address)
+        } else {
+            self.delivery.used(address)
         }
     }
 
@@ -353,12 +354,13 @@ impl Books {
                 && is_success
                 && let Some(add) = &work.add
             {
-                match work
+                if work
                     .qp
                     .is_some_and(|qp| self.delivery.is_first_connection(qp))
                 {
-                    true => self.memory.added(add),
-                    false => self.memory.forget_counters(),
+                    self.memory.added(add)
+                } else {
+                    self.memory.forget_counters()
                 }
             }
         }

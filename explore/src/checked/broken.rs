@@ -107,7 +107,7 @@ pub struct Broken {
     pub invariant: Invariant,
     /// The verb whose result showed it; `None` if it was found at the end.
     pub verb: Option<Verb>,
-    /// The calls that were made before, this one included, but for those that only ask.
+    /// Number of earlier calls, including this one, without queries.
     pub call: u64,
     /// The objects and the facts.
     pub facts: String,

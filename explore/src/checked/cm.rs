@@ -1,4 +1,5 @@
-//! Connection management around the device: queue pairs come from it, and their states change by it.
+//! Connection management around the device: queue pairs come from it, and their states change by
+//! it.
 
 use core::net::SocketAddr;
 use core::time::Duration;

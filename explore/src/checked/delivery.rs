@@ -1,9 +1,9 @@
 //! What an RC queue pair receives is what its peer sent, once and in order.
 //!
-//! A receiver listens to the QP that it named when it became ready to receive. Where more than one QP
-//! has ever named it, or its number was in use before, packets of another connection can arrive, and
-//! nothing is judged. With both ends used for the first time, message after message must be the next;
-//! if the sender was reset some may be missing, but none may come twice.
+//! A receiver listens to the QP that it named when it became ready to receive. Where more than one
+//! QP has ever named it, or its number was in use before, packets of another connection can arrive,
+//! and nothing is judged. With both ends used for the first time, message after message must be the
+//! next; if the sender was reset some may be missing, but none may come twice.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ use super::map::Map;
 use super::memory::Device;
 use super::polled::Polled;
 
-/// Who sends to whom, and what.
+/// The connections, and their messages.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     ends: Map<Qp, End>,
@@ -43,7 +43,7 @@ struct End {
     listeners: u32,
 }
 
-/// From whom an end receives.
+/// The sender that an end receives from.
 #[derive(Clone, Copy, Debug)]
 struct Listening {
     to: Qp,
@@ -121,8 +121,8 @@ impl Delivery {
         self.used.insert(address);
     }
 
-    /// Whether a QP and its peer have met nobody else, and are connected for the first time: no packet
-    /// of another connection can come to either.
+    /// Whether a QP and its peer have had no other connection, and are connected for the first
+    /// time: no packet of another connection can come to either.
     pub(crate) fn is_first_connection(&self, qp: Qp) -> bool {
         let is_first = |qp, peer| {
             let end: Option<&End> = self.ends.get(&qp);
@@ -161,7 +161,7 @@ impl Delivery {
         }
     }
 
-    /// A QP is ready to receive, and has named this peer; `None` if that could not be told.
+    /// A QP is ready to receive, and has named this peer; `None` if the peer is unknown.
     pub(crate) fn connected(&mut self, qp: Qp, peer: Option<(Device, u32)>) {
         let other = peer.and_then(|address| self.by_number.get(&address).copied());
         let Some(end) = self.ends.get_mut(&qp) else {
@@ -259,7 +259,7 @@ impl Delivery {
         };
         listening.next += skipped as u64 + 1;
         if listening.strict {
-            // Nobody else listens to it.
+            // No other QP listens to it.
             while sender.first < listening.next && sender.listeners == 1 {
                 sender.sent.pop_front();
                 sender.first += 1;

@@ -9,8 +9,8 @@ use super::memory::Device;
 #[derive(Debug, Default)]
 pub(crate) struct Domains(Map<Xrcd, Domain>);
 
-/// A domain. Which files name the same one only the system knows: those of a device that are named by
-/// files are taken for one.
+/// A domain. Which files name the same one only the system knows: those of a device that are named
+/// by files are taken for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Domain {
     OfFile(Device),

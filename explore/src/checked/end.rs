@@ -17,9 +17,9 @@ use super::summary::Summary;
 use super::work::{What, Work};
 
 impl Checked {
-    /// Ends the run: polls what is still there, reads the events and the regions, and in a laboratory
-    /// brings every QP to ERR first, lets everything happen that is under way, and compares the number
-    /// of objects. What is called afterwards is forwarded and not looked at.
+    /// Ends the run: polls the remaining completions, and reads the events and the regions. On a
+    /// simulator it first brings every QP to ERR and completes all pending activity, and then
+    /// compares the number of objects. Later calls are forwarded and not checked.
     ///
     /// # Errors
     /// The first invariant that is broken.
@@ -56,7 +56,8 @@ impl Checked {
         }
     }
 
-    /// Ends what the program has left open: it keeps CQs from being polled, and QPs from being changed.
+    /// Ends what the program has left open: it keeps CQs from being polled, and QPs from being
+    /// changed.
     fn end_iterations(&self) {
         let mut books = self.books.lock();
         for cq in books.queues.iterations() {
@@ -139,7 +140,7 @@ impl Checked {
                 books.summary.events += 1;
                 let wrong = books.events.read(channel, &event);
                 books.judge(Invariant::Event, Verb::GetCqEvent, wrong);
-                // A device may wait for that before it lets go of the CQ.
+                // A device may wait for that before it releases the CQ.
                 if self.device_unobserved().ack_cq_events(event.cq, 1).is_ok() {
                     let wrong = books.events.acknowledged(EventSource::Cq(event.cq), 1);
                     books.judge(Invariant::Acknowledgement, Verb::AckCqEvents, wrong);
@@ -183,7 +184,7 @@ impl Checked {
     }
 }
 
-/// The laboratory counts the same objects.
+/// The simulator counts the same objects.
 fn count_objects(books: &mut Books, lab: &dyn Lab) {
     if !books.objects.is_still() {
         return;

@@ -1,4 +1,4 @@
-//! The laboratory around the device: when everything has come to its end, sends have too.
+//! The test controls around the device: when all activity has ended, sends have ended too.
 
 use core::time::Duration;
 
@@ -63,6 +63,6 @@ impl Checked {
     fn inner_lab(&self) -> &dyn Lab {
         self.goes_on();
         let lab = self.inner.lab();
-        lab.expect("only given out around a laboratory")
+        lab.expect("only returned if there are test controls")
     }
 }

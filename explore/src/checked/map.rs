@@ -3,9 +3,9 @@
 use core::iter;
 use core::slice;
 
-/// A map as a sorted list. Most have few keys, new ones come at the end, and all are searched all the time: a list is
-/// faster than a tree. The searches are calls, since copies of them at each place would push one another out of the
-/// processor's instruction cache.
+/// A map as a sorted list. Most have few keys, new ones come at the end, and all are searched all
+/// the time: a list is faster than a tree. The searches are calls, since copies of them at each
+/// place would push one another out of the processor's instruction cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Map<K, V>(Vec<(K, V)>);
 

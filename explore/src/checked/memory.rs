@@ -191,7 +191,7 @@ impl Memory {
         }
     }
 
-    /// A write or an atomic that is no fetch-and-add was posted.
+    /// A write, or an atomic other than fetch-and-add, was posted.
     pub(crate) fn remote(&mut self, remote: Remote, length: u64) {
         let range = remote.addr..remote.addr.saturating_add(length);
         for (bytes, range) in self.regions.named(None, remote.rkey, &range) {

@@ -1,7 +1,7 @@
 //! Invariants that hold on any device, checked apart from it.
 //!
-//! [`Checked`] is a [`Verbs`] around any other. It forwards every call and keeps books of its own, only
-//! from the calls and what they returned. So the books cannot repeat a mistake of the device.
+//! [`Checked`] is a [`Verbs`] around any other. It forwards every call and keeps books of its own,
+//! only from the calls and what they returned. So the books cannot repeat a mistake of the device.
 //! `docs/invariants.md` lists what it finds.
 //!
 //! | module | holds |
@@ -53,18 +53,19 @@ use books::Books;
 
 /// A [`Verbs`] that checks invariants of the one it is around.
 ///
-/// A broken invariant changes nothing for the program: no call fails because of it. The first one is kept:
-/// [`broken`](Self::broken) gives it at any time, and [`finish`](Self::finish) at the end. A value that is
-/// dropped without `finish` finishes by itself, and panics if an invariant is broken. So a test only has to
-/// wrap its device.
+/// A broken invariant changes nothing for the program: no call fails because of it. The first one
+/// is kept: [`broken`](Self::broken) gives it at any time, and [`finish`](Self::finish) at the end.
+/// A value that is dropped without `finish` finishes by itself, and panics if an invariant is
+/// broken. So a test only has to wrap its device.
 ///
-/// Several threads may use it. Its lock is held during calls that do not wait, so the books have the order
-/// of the calls; those that can wait are made without it.
+/// Several threads may use it. Its lock is held during calls that do not wait, so the books have
+/// the order of the calls; those that can wait are made without it.
 ///
-/// Besides the program's calls, it asks for the number of each new QP and the attributes of each region
-/// that was made or changed. It reads a region before it goes, and the completion that an iteration is at
-/// if the program moves on without it. At the end it ends open iterations. A laboratory observes none of
-/// that ([`Lab::unobserved`]): fault rules strike the calls of the program alone.
+/// Besides the program's calls, it queries the number of each new QP and the attributes of each new
+/// or changed region. It reads a region before it is deregistered, and the completion that an
+/// iteration is at if the program moves on without it. At the end it ends open iterations. A
+/// simulator does not observe these calls ([`Lab::unobserved`]): fault rules strike only the calls
+/// of the program.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -88,8 +89,8 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Wraps `inner`, on which nothing has been done yet: earlier work and objects are unknown, and would
-    /// look like the device's inventions.
+    /// Wraps `inner`, on which nothing has been done yet: earlier work and objects are unknown, and
+    /// would look like the device's inventions.
     pub fn new(inner: impl Into<Arc<dyn Verbs>>) -> Self {
         let inner = inner.into();
         let books = Arc::new(Mutex::new(Books::default()));
@@ -107,7 +108,7 @@ impl Checked {
         }
     }
 
-    /// The same with a witness.
+    /// Checks with a witness of failures.
     pub(crate) fn watched(mut self, witness: Arc<Witness>) -> Self {
         self.books.lock().witness = Some(witness.clone());
         self.witness = Some(witness);
@@ -155,7 +156,7 @@ impl fmt::Debug for Checked {
 
 impl Drop for Checked {
     /// # Panics
-    /// If an invariant is broken and nobody has asked ([`finish`](Self::finish)).
+    /// If an invariant is broken and [`finish`](Self::finish) was not called.
     fn drop(&mut self) {
         if thread::panicking() || self.books.lock().closed {
             return;

@@ -56,7 +56,7 @@ struct Living {
     leaving: u32,
 }
 
-/// How things stood when an object was to go.
+/// The state before an object is destroyed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaving {
     changes: u64,
@@ -115,9 +115,10 @@ impl Objects {
         };
         living.leaving -= 1;
         let is_strange = busy && before.childless && before.changes == self.changes;
-        match is_strange && PARENTS.contains(&id.kind) {
-            true => Err(format!("{id} is said to be in use, and nothing uses it")),
-            false => Ok(()),
+        if is_strange && PARENTS.contains(&id.kind) {
+            Err(format!("{id} is said to be in use, and nothing uses it"))
+        } else {
+            Ok(())
         }
     }
 
@@ -155,7 +156,7 @@ impl Objects {
     }
 }
 
-/// What a laboratory counts, by kind.
+/// The objects that a simulator counts, by kind.
 pub(crate) fn counted(live: &Live) -> [(Object, u32); 9] {
     [
         (Object::Pd, live.pds),

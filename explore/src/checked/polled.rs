@@ -19,9 +19,10 @@ impl Polled {
 
     /// The most bytes that it says were received.
     pub(crate) fn most_bytes(&self) -> u64 {
-        match self.knows(WcFields::BYTE_LEN) {
-            true => self.wc.byte_len.into(),
-            false => u64::MAX,
+        if self.knows(WcFields::BYTE_LEN) {
+            self.wc.byte_len.into()
+        } else {
+            u64::MAX
         }
     }
 
@@ -62,15 +63,15 @@ impl From<WcEx> for Polled {
 
 impl fmt::Display for Polled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.knows(SHOWN) {
-            true => write!(f, "{}", self.wc),
-            false => {
-                let Wc { wr_id, status, .. } = self.wc;
-                write!(f, "wr_id {wr_id:#x} {status}")?;
-                match self.is_success() {
-                    true => write!(f, " {}", self.wc.opcode),
-                    false => Ok(()),
-                }
+        if self.knows(SHOWN) {
+            write!(f, "{}", self.wc)
+        } else {
+            let Wc { wr_id, status, .. } = self.wc;
+            write!(f, "wr_id {wr_id:#x} {status}")?;
+            if self.is_success() {
+                write!(f, " {}", self.wc.opcode)
+            } else {
+                Ok(())
             }
         }
     }

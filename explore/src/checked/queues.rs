@@ -52,7 +52,7 @@ struct QpBook {
     sq_sig_all: bool,
     send_cq: Option<Cq>,
     recv_cq: Option<Cq>,
-    /// Of a target of XRC.
+    /// The domain of an XRC target.
     domain: Option<Domain>,
     /// Where its peer is.
     peer: Option<Device>,
@@ -63,7 +63,7 @@ struct QpBook {
     sends: bool,
     /// Its sends may.
     waits_for_ever: bool,
-    /// Of its sends, those up to this number have had all the time there is.
+    /// Sends up to this number have had enough time to complete.
     settled: u64,
     /// Brought to ERR at the end: all its work must complete.
     flushed: bool,
@@ -74,7 +74,7 @@ struct SrqBook {
     pool: Pool,
     /// Where its receives may complete.
     cqs: BTreeSet<Cq>,
-    /// Of an SRQ of XRC.
+    /// The domain of an XRC SRQ.
     domain: Option<Domain>,
     /// A QP of UC has taken receives of it.
     unreliable: bool,
@@ -261,8 +261,9 @@ impl Queues {
         }
     }
 
-    /// Sends of a QP may wait for ever: it never tries again (TMR-02), must not read, does not flush what
-    /// is posted in ERR (QP-STATE-21), or does not go on with what it held in SQD (QP-STATE-10).
+    /// Sends of a QP may wait forever: it never retries (TMR-02), must not read, does not flush
+    /// work that is posted in ERR (QP-STATE-21), or does not continue with the work that it held in
+    /// SQD (QP-STATE-10).
     pub(crate) fn waits_for_ever(&mut self, qp: Qp) {
         if let Some(book) = self.qps.get_mut(&qp) {
             book.waits_for_ever = true;
@@ -274,7 +275,7 @@ impl Queues {
         self.posted
     }
 
-    /// Nothing is under way of what was posted until there were so many.
+    /// All work up to number `posted` has come to rest.
     pub(crate) fn settled(&mut self, posted: u64) {
         let sending = |book: &&mut QpBook| book.sends && !book.waits_for_ever;
         for book in self.qps.values_mut().filter(sending) {
@@ -396,8 +397,8 @@ impl Queues {
 
     /// A completion was polled: what it is of, or what is wrong with it.
     ///
-    /// Where its QP is not known it can be of any that has such work. Then each of them may have lost
-    /// it to the others, and that is all that is given up.
+    /// Where its QP is not known it can be of any that has such work. Then each of them may have
+    /// lost it to the others, and that is all that is given up.
     pub(crate) fn complete(&mut self, cq: Cq, polled: &Polled) -> Result<Completed, String> {
         let wc = &polled.wc;
         let Some(book) = self.cqs.get_mut(&cq) else {
@@ -483,14 +484,14 @@ impl Queues {
         book.is_none_or(|book| book.outstanding(&self.srqs) == 0)
     }
 
-    /// A CQ is said to have overrun: what is wrong with that.
+    /// A CQ reports an overrun: the invariant that this breaks, if any.
     pub(crate) fn overran(&self, cq: Cq) -> Result<(), String> {
         match self.cqs.get(&cq) {
             Some(book) if book.overwrites => Err(format!(
-                "{cq} is said to have overrun; it was made to ignore that"
+                "{cq} reports an overrun; it was created to ignore overruns"
             )),
             Some(book) if !book.lossy => Err(format!(
-                "{cq} is said to have overrun; it has {} entries, and never was more than that \
+                "{cq} reports an overrun; it has {} entries, and never was more than that \
                  outstanding (now {})",
                 book.size,
                 book.places(&self.srqs)

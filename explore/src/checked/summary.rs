@@ -6,7 +6,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Calls, but for those that only ask.
+    /// Calls, without queries.
     pub calls: u64,
     /// Work requests that were posted.
     pub posted: u64,

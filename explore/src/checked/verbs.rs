@@ -611,7 +611,7 @@ fn came(books: &mut Books, verb: Verb, cq: Cq, result: &Result<()>) {
     }
 }
 
-/// A CQ is said to have overrun.
+/// A CQ reports an overrun.
 fn overrun(books: &mut Books, verb: Verb, cq: Cq) {
     let wrong = books.queues.overran(cq);
     books.judge(Invariant::Lost, verb, wrong);

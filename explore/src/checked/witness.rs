@@ -1,9 +1,9 @@
 //! The moment at which a program fails, before it takes apart what it has made.
 //!
-//! A program that fails returns an error or panics, and on the way out its objects are destroyed: at the end nothing
-//! tells any more how things stood. So evidence is taken in front of each row of calls that destroy, and of the first
-//! call that is made while a panic unwinds. It counts if no other call follows. What the device itself does wrong is
-//! seen at once.
+//! A program that fails returns an error or panics, and on the way out its objects are destroyed,
+//! so the state at the failure is lost. So evidence is taken before each series of calls that
+//! destroy, and before the first call during a panic. It counts if no other call follows. Mistakes
+//! of the device itself are noticed at once.
 
 use core::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct Seen {
     idle: Idle,
 }
 
-/// How things stood.
+/// The state at the failure.
 #[derive(Clone, Debug)]
 struct Evidence {
     diagnosis: Diagnosis,
@@ -52,7 +52,8 @@ impl Witness {
         self.seen.lock().is_over = true;
     }
 
-    /// What the program had done wrong when it failed and what was there then, and the trace up to then.
+    /// What the program had done wrong when it failed and what was there then, and the trace up to
+    /// then.
     pub(crate) fn failure(&self) -> (Diagnosis, Vec<TraceRecord>) {
         let seen = self.seen.lock();
         let evidence = seen.evidence.clone().unwrap_or_else(|| self.look());
@@ -94,7 +95,7 @@ impl Witness {
         }
     }
 
-    /// The program lets go of something, which says nothing of whether it has failed.
+    /// The program releases an object, which does not mean that it has failed.
     fn lets_go(&self) {
         if thread::panicking() {
             self.begins_to_end();
@@ -126,7 +127,8 @@ impl Checked {
         }
     }
 
-    /// The device, for a call that acknowledges or ends something: values do that too when they are dropped.
+    /// The device, for a call that acknowledges or ends something: values do that too when they are
+    /// dropped.
     pub(super) fn device_to_let_go(&self) -> &dyn Verbs {
         if let Some(witness) = &self.witness {
             witness.lets_go();
@@ -134,7 +136,8 @@ impl Checked {
         self.forwarded()
     }
 
-    /// A call that destroys something. One that is refused is a call like others: programs may fail by it.
+    /// A call that destroys something. One that is refused is a call like others: programs may fail
+    /// by it.
     pub(super) fn take_apart<R>(&self, call: impl FnOnce(&dyn Verbs) -> Result<R>) -> Result<R> {
         if let Some(witness) = &self.witness {
             witness.begins_to_end();

@@ -117,7 +117,7 @@ impl Work {
     /// Whether completions of later work can come without one of it. `lossy` is a CQ that may have
     /// lost some.
     fn can_be_missing(&self, lossy: bool, failed: Option<u64>) -> bool {
-        // A bind that fails is told of by some devices only if it is signaled (MW-24).
+        // Some devices report a failed bind only if it is signaled (MW-24).
         let bind = self.what == What::Send(WcOpcode::BindMw);
         let silent = !self.signaled && (bind || failed != Some(self.round));
         self.is_optional(lossy) || silent
@@ -253,7 +253,8 @@ impl Flow {
     }
 
     /// A completion was polled. `elsewhere` says whether it can also be of work that is not in this
-    /// flow. `None` if it cannot be of any work of this one. What is over thereby goes to `over`.
+    /// flow. Returns `None` if it cannot be of any work of this one. Work that is now over goes to
+    /// `over`.
     pub(crate) fn complete(
         &mut self,
         wc: &Wc,
@@ -294,8 +295,8 @@ impl Flow {
         self.given_up || !self.ways(wc, lossy).0.is_empty()
     }
 
-    /// The ways to understand a completion: how far the flow is then, and which work it is of, by its
-    /// lane and its place there.
+    /// The ways to understand a completion: how far the flow is then, and which work it is of, by
+    /// its lane and its place there.
     fn ways(&self, wc: &Wc, lossy: bool) -> (States, SmallVec<[(usize, u64); 1]>) {
         let mut next = States::new();
         let mut found = SmallVec::new();
@@ -373,9 +374,10 @@ impl Flow {
             Some(format!("{}{failed}", work.show()))
         };
         let next: Vec<String> = [SEND, RECV].into_iter().filter_map(next).collect();
-        match next.is_empty() {
-            true => "nothing is outstanding".to_string(),
-            false => format!("next are {}", next.join(" and ")),
+        if next.is_empty() {
+            "nothing is outstanding".to_string()
+        } else {
+            format!("next are {}", next.join(" and "))
         }
     }
 

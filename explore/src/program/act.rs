@@ -240,8 +240,9 @@ impl Draft {
                 Op::Write(target),
                 Op::WriteWithImm(target, imm),
             ]) {
-                // Where there is no receive for one of several packets, soft-RoCE of Linux 6.1 takes
-                // nothing more: it waits for the last packet (check_op_seq, do_class_d1e_error).
+                // Where there is no receive for one of several packets, soft-RoCE of Linux 6.1
+                // takes nothing more: it waits for the last packet (check_op_seq,
+                // do_class_d1e_error).
                 Op::WriteWithImm(..) if self.pace == Pace::Settled && length > ONE_PACKET => {
                     Op::Write(target)
                 }
@@ -300,7 +301,8 @@ impl Draft {
         }
     }
 
-    /// Posts a receive, or two, for messages of so many bytes, where the queue pair takes them from.
+    /// Posts a receive, or two, for messages of `length` bytes, on the queue that the queue pair
+    /// receives from.
     fn receive(&mut self, qp: usize, length: u32) {
         let QpDraft {
             number,
@@ -548,9 +550,10 @@ const ONE_PACKET: u32 = 256;
 
 /// Makes a list of this queue pair one of which every device does the same.
 ///
-/// A read or atomic whose answer cannot be stored breaks its queue pair, and how much of what is behind
-/// it has been done by then depends on the device. So the reads come last, and before them one atomic.
-/// Nor does a queue pair send a datagram to itself: its receive may break it before the send is done.
+/// A read or atomic whose answer cannot be stored breaks its queue pair, and how much of what is
+/// behind it has been done by then depends on the device. So the reads come last, and before them
+/// one atomic. Nor does a queue pair send a datagram to itself: its receive may break it before the
+/// send is done.
 fn settle(qp: Number, list: &mut Vec<Send>) {
     let rank = |send: &Send| match send.op {
         Op::Read(_) => 2,

@@ -5,11 +5,11 @@ use verbs_api::{Access, Mtu, QpCap, QpState, QpType, SendFlags};
 /// The number of an object. Each kind has numbers of its own.
 pub type Number = u8;
 
-/// A call. A call that makes an object gives it a number; an object that had the number before loses it,
-/// and lives until the end of the program.
+/// A call. A call that makes an object gives it a number; an object that had the number before
+/// loses it, and lives until the end of the program.
 ///
-/// Any number may be used: a number that no object ever had means the zero handle, and the number of a
-/// destroyed object its stale handle.
+/// Any number may be used: a number that no object ever had means the zero handle, and the number
+/// of a destroyed object its stale handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,

@@ -16,9 +16,9 @@ use super::{Pace, Program};
 pub struct Difference {
     /// Of what: the call, or what was looked at after the program.
     pub of: String,
-    /// What came of it on the device.
+    /// Its outcome on the device.
     pub device: String,
-    /// What came of it on the simulator.
+    /// Its outcome on the simulator.
     pub simulator: String,
     /// Where the device has some of the simulator's completions, and in their order: the others.
     pub lacks: Vec<String>,
@@ -36,14 +36,14 @@ impl fmt::Display for Difference {
 /// simulator has the profile of the device's driver, as many nodes as there are devices, and runs
 /// nothing else.
 ///
-/// A device that was only too slow for [`quiet`](Conditions::quiet) gets more time, twice; only what
-/// is left then is a difference.
+/// A device that was only too slow for [`quiet`](Conditions::quiet) gets more time, twice; only
+/// what is left then is a difference.
 ///
 /// # Errors
 /// The difference.
 ///
 /// # Panics
-/// If the program's work may meet: its outcome is then nobody's fault.
+/// If work of the program may race, so that its outcome is open.
 pub fn compare(
     program: &Program,
     device: &dyn Verbs,
@@ -148,7 +148,7 @@ fn first_difference(
     let async_events = device.async_events.iter().zip(&simulator.async_events);
     for ((context, device), (_, simulator)) in async_events {
         let [device, simulator] = [device, simulator].map(|list| {
-            // Objects that fail together are told of in any order.
+            // Objects that fail together are reported in any order.
             let mut all: Vec<_> = list.iter().map(Seen::to_string).collect();
             all.sort();
             all.join(", ")
@@ -196,7 +196,7 @@ fn lacks(device: &[Completion], simulator: &[Completion], in_error: &[u32]) -> V
     }
 }
 
-/// What is said of a send to a queue pair in ERR.
+/// The remark about a send to a queue pair in ERR.
 const IN_ERROR: &str = ", to a qp in ERR";
 
 /// The first bytes of a region that differ, where both are defined.

@@ -2,7 +2,7 @@
 
 use verbs_api::random::Random;
 
-/// A stream of draws, the same for ever for the same seed.
+/// A stream of draws, the same in every version for the same seed.
 #[derive(Debug)]
 pub(super) struct Dice(Random);
 
@@ -11,7 +11,8 @@ impl Dice {
         Self(Random::new(seed, 0))
     }
 
-    /// A number below `n`, which is not 0. Draws are everywhere: as a call they take less of the instruction cache.
+    /// A number below `n`, which is not 0. Draws are everywhere: as a call they take less of the
+    /// instruction cache.
     #[inline(never)]
     pub(super) fn below(&mut self, n: u32) -> u32 {
         // Widening multiplication: the bias is far below what anybody could notice.
@@ -23,7 +24,7 @@ impl Dice {
         low + self.below(high - low + 1)
     }
 
-    /// True so many times in a hundred.
+    /// True with a probability of `chance` in a hundred.
     pub(super) fn percent(&mut self, chance: u32) -> bool {
         self.below(100) < chance
     }

@@ -10,8 +10,8 @@ use super::dice::Dice;
 use super::{Pace, Program};
 
 impl Program {
-    /// The program of a seed: of about 15 to 70 calls. For one version of this package it is the
-    /// same for ever.
+    /// The program of a seed: about 15 to 70 calls. For one version of this package it is always
+    /// the same.
     pub fn of_seed(seed: u64, pace: Pace) -> Self {
         let mut draft = Draft::new(seed, pace);
         draft.set_up();
@@ -78,7 +78,7 @@ pub(super) struct QpDraft {
     pub(super) number: Number,
     pub(super) context: Number,
     pub(super) make: QpMake,
-    /// Whom it sends to, as the place in the list of QPs.
+    /// The QP that it sends to, as its position in the list of QPs.
     pub(super) peer: usize,
     /// Receives that nothing has taken yet.
     pub(super) recvs: u32,
@@ -427,8 +427,9 @@ impl Draft {
             path_mtu: self.dice.one(&[Mtu::Mtu256, Mtu::Mtu512, Mtu::Mtu1024]),
             access,
             retries,
-            // Soft-RoCE of Linux 6.1.176 frees as many reads as a responder can now have, of memory that
-            // has room for those of before (rxe_qp_from_attr): never 0, and never more than before.
+            // Soft-RoCE of Linux 6.1.176 frees as many reads as a responder can now have, of memory
+            // that has room for those of before (rxe_qp_from_attr): never 0, and never more than
+            // before.
             depth: match self.pace {
                 Pace::Free => self.dice.weighted(&[(1, 0), (10, 1), (10, 4)]),
                 Pace::Settled => {

@@ -9,18 +9,18 @@ use super::compare::Difference;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Known {
-    /// Texts of which one stands in what differs, such as `PostSend` or `state of qp`.
+    /// Texts of which the difference has one, such as `PostSend` or `state of qp`.
     pub of: Vec<String>,
-    /// Text that stands in what came of it on the device.
+    /// Text in the outcome on the device.
     pub device: String,
-    /// Text that stands in what came of it on the simulator.
+    /// Text in the outcome on the simulator.
     pub simulator: String,
-    /// Text that stands in each completion that the device lacks, if it differs by those alone.
+    /// Text in each completion that the device lacks, if it differs by those alone.
     #[serde(default)]
     pub lacks: Option<String>,
     /// Why, in a sentence.
     pub reason: String,
-    /// Who says so: kernel file and function, man page, or measurement.
+    /// The source: kernel file and function, man page, or measurement.
     pub source: String,
 }
 
@@ -43,7 +43,7 @@ struct File {
     deviation: Vec<Known>,
 }
 
-/// What is known of a driver; nothing of one that nobody has described.
+/// The known differences of a driver; none if the driver is not described.
 pub fn known(driver: &str) -> Vec<Known> {
     let file = FILES.iter().find(|(of, _)| *of == driver);
     file.map_or_else(Vec::new, |(name, text)| {

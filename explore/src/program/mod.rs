@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Call`] | what a program can do |
 //! | `generate` | a program of a seed |
-//! | [`run()`], [`Outcome`] | running one, and what came of it |
+//! | [`run()`], [`Outcome`] | running one, and its outcome |
 //! | [`shrink()`] | making one short |
 //! | [`print()`] | one as Rust code |
 //! | [`compare()`], [`known()`] | the same program on a device and on the simulator |
@@ -43,9 +43,9 @@ pub struct Program {
 /// Whether work that was started may meet what comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// It runs on beside the next calls.
+    /// It runs at the same time as the next calls.
     Free,
-    /// What a call started is finished before the next call. The outcome is then the same on any device
-    /// that behaves like its profile on the simulator, however fast it is.
+    /// What a call started is finished before the next call. The outcome is then the same on any
+    /// device that behaves like its profile on the simulator, however fast it is.
     Settled,
 }

@@ -84,8 +84,8 @@ pub(super) struct Objects {
     pub(super) channels: Slots<CompChannel>,
     pub(super) cqs: Slots<Cq>,
     pub(super) srqs: Slots<Srq>,
-    /// Those that a queue pair of datagrams takes receives from: a datagram may lie there that nothing
-    /// tells of, its completion lost.
+    /// Those that a queue pair of datagrams takes receives from: a datagram may lie there
+    /// unreported, with its completion lost.
     pub(super) datagram_srqs: BTreeSet<Srq>,
     pub(super) qps: Slots<QpMade>,
     pub(super) ahs: Slots<Ah>,

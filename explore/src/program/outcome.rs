@@ -1,4 +1,4 @@
-//! What came of a program.
+//! The outcome of a program.
 
 use core::fmt;
 use core::time::Duration;
@@ -7,15 +7,15 @@ use verbs_api::{AsyncEventType, ErrorKind, QpState, Wc, WcFlags, WcOpcode, WcSta
 
 use super::call::Number;
 
-/// What came of a program. Two runs went the same way if their outcomes are equal.
+/// The outcome of a program. Two runs went the same way if their outcomes are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
     /// What each call gave, in order.
     pub seen: Vec<Seen>,
-    /// What each call left to do, by the laboratory's clock.
+    /// The time that the pending activity of each call took, by the simulator's clock.
     pub took: Vec<Duration>,
-    /// Calls that posted sends to a QP in ERR, where a laboratory can tell and work does not meet.
+    /// Calls that posted sends to a QP in ERR, known on a simulator if work does not race.
     pub in_error: Vec<u32>,
     /// Completions that were left, by CQ.
     pub completions: Vec<(Number, Vec<Completion>)>,
@@ -124,7 +124,7 @@ impl WrId {
         u64::from(self.call) << 32 | u64::from(self.index)
     }
 
-    /// Of the value of a work request.
+    /// The reference in the work request id `raw`.
     pub fn of(raw: u64) -> Self {
         Self {
             call: (raw >> 32) as u32,

@@ -12,9 +12,9 @@ use super::{Pace, Program};
 
 /// The program as a test called `name`: the calls, and that they give what they gave in `outcome`.
 ///
-/// `simulation` is the code of what it ran on, a `Sim` or a [`Checked`](crate::Checked) one, such as
-/// `Sim::new(SimConfig::new().nodes(4))`; what has to be done to that before the program starts, such
-/// as faults, comes as further statements behind a semicolon. `nodes` is how many it has.
+/// `simulation` is the code of what it ran on, a `Sim` or a [`Checked`](crate::Checked) one, such
+/// as `Sim::new(SimConfig::new().nodes(4))`; what has to be done to that before the program starts,
+/// such as faults, comes as further statements behind a semicolon. `nodes` is how many it has.
 pub fn print(
     program: &Program,
     outcome: &Outcome,

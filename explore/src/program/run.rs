@@ -26,14 +26,14 @@ pub struct Conditions<'a> {
     pub port_num: u8,
     /// Index in its GID table. Default: 0.
     pub sgid_index: u8,
-    /// What a laboratory made of the same program: without a laboratory, what was to come there is
-    /// waited for here, and the program ends with the first call that comes out differently. Default:
-    /// nothing is known, and nothing waited for.
+    /// The outcome of the same program on a simulator. On a device, the run waits for the
+    /// completions and events that came there, and ends with the first call that differs. Default:
+    /// nothing is known, and nothing is waited for.
     pub expected: Option<&'a Outcome>,
-    /// Without a laboratory: how long what was started may take, besides what it took there. Default:
-    /// no time.
+    /// On a device: how long pending activity may take, in addition to its time on the simulator.
+    /// Default: no time.
     pub quiet: Duration,
-    /// Without a laboratory: how long what is expected may take. Default: 1 s.
+    /// On a device: how long expected completions may take. Default: 1 s.
     pub patience: Duration,
 }
 
@@ -176,7 +176,7 @@ impl Runner<'_> {
         self.outcome.faults.push(format!("{what}: {error}"));
     }
 
-    /// Lets everything come to its end; how long that took in the laboratory.
+    /// Completes all pending activity; returns the time that took on the simulator.
     pub(super) fn settle(&mut self) -> Duration {
         let Some(lab) = self.verbs.lab() else {
             let at = self.outcome.took.len();
@@ -422,7 +422,7 @@ impl Runner<'_> {
         Ok(Seen::Done)
     }
 
-    /// Whether a queue pair is in ERR. Only a laboratory is asked: of a device the same is expected.
+    /// Whether a queue pair is in ERR. Only a simulator is queried; a device is expected to agree.
     fn is_in_error(&self, qp: Number) -> bool {
         let can_tell = self.pace == Pace::Settled && self.verbs.lab().is_some();
         let query = || {
@@ -518,7 +518,7 @@ const TOOK_AT_END: usize = 2;
 /// Completions taken at once.
 pub(super) const MANY: usize = 64;
 
-/// How much longer than in the laboratory things may take on a real device.
+/// How many times longer than on the simulator things may take on a real device.
 const SLACK: u32 = 2;
 
 /// Code of the wait for an acknowledgement: 17 ms.

@@ -3,8 +3,8 @@
 use super::Program;
 use super::call::Call;
 
-/// The shortest program found that `fails`, in at most so many `attempts`: calls are left out, and items of
-/// the lists that are posted, as [`crate::shrink`] does it. The program itself is taken to fail.
+/// The shortest program found that `fails`, in at most `attempts` attempts: it leaves out calls,
+/// and items of posted lists, as [`crate::shrink`] does. The program itself is assumed to fail.
 pub fn shrink(
     program: Program,
     attempts: usize,

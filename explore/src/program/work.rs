@@ -135,8 +135,8 @@ impl Runner<'_> {
         of_region.any(|(from, to)| from < end && start < to)
     }
 
-    /// Bytes of a region that mean nothing, as start and end. A receive that has not completed is the
-    /// device's, which may have put a part of a message there.
+    /// Bytes of a region that mean nothing, as start and end. A receive that has not completed is
+    /// the device's, which may have put a part of a message there.
     pub(super) fn undefined_of(&self, mr: Mr) -> impl Iterator<Item = (u32, u32)> {
         let waiting = self
             .posted
@@ -186,7 +186,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Up to `max` completions. Where there is no laboratory, as many as `expected` are waited for.
+    /// Up to `max` completions. On a device, waits for `expected` of them.
     pub(super) fn poll(&mut self, cq: Cq, max: usize, expected: usize) -> Result<Vec<Completion>> {
         if self.polled.len() < max {
             self.polled.resize(max, Wc::default());
@@ -273,7 +273,7 @@ fn header_is_undefined(undefined: &mut BTreeMap<Mr, Vec<(u32, u32)>>, bytes: &[B
     }
 }
 
-/// Whether one waited for it in vain makes no difference.
+/// Whether a thread waited for it without result makes no difference.
 fn no_event(error: Error) -> Error {
     match error.kind() {
         ErrorKind::TimedOut => {

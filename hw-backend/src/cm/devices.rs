@@ -5,8 +5,8 @@ use std::sync::Arc;
 use verbs_abi::{ibv_context, library, rdma_cm_id, slice};
 use verbs_api::{Cause, Context, Error, ErrorKind, Pd as PdHandle, Result, Verb};
 
-use super::Manager;
-use super::objects::{Contexts, DeviceList, EventChannel, Id};
+use super::manager::Manager;
+use super::objects::{Contexts, DeviceList, Id, open};
 use crate::devices;
 use crate::errno::{invalid, made};
 use crate::objects::Pd;
@@ -100,17 +100,4 @@ impl Manager<'_> {
         known.insert(raw as usize, (context, None));
         Ok((context, name))
     }
-}
-
-/// Opens the library, if it is not open yet.
-pub(super) fn open(verb: Verb) -> Result<()> {
-    library::open_librdmacm().map_err(|why| {
-        let cause = Cause::Text(why.to_string().into());
-        Error::new(verb, ErrorKind::NoDevice, cause)
-    })
-}
-
-/// Whether this machine has rdma_cm.
-pub(crate) fn is_here() -> bool {
-    EventChannel::new(Verb::CmCreateEventChannel).is_ok()
 }

@@ -9,7 +9,7 @@ use verbs_abi::{
 use verbs_api::cm::{CmEvent, CmEventType};
 use verbs_api::{Cause, CmChannel, CmId, Error, ErrorKind, Result, Verb, Wait};
 
-use super::Manager;
+use super::manager::Manager;
 use super::objects::{Id, Unacked};
 use crate::errno::{errno, misuse};
 use crate::events::Waiting;
@@ -43,7 +43,7 @@ impl Manager<'_> {
         let of = self.cm_id(verb, counted)?;
         let id = if is_request {
             // SAFETY: the id came with the request, on the channel of its listener.
-            self.insert_id(unsafe { Id::new(raw.id, of.ps, (channel, found.clone())) })
+            self.insert_id(unsafe { Id::new(raw.id, of.ps, channel, found.clone()) })
         } else {
             counted
         };

@@ -9,13 +9,10 @@ use verbs_abi::{ibv_context, library, rdma_cm_event, rdma_cm_id, rdma_event_chan
 use verbs_api::cm::PortSpace;
 use verbs_api::table::Table;
 use verbs_api::{
-    Cause, CmChannel, CmId, Context, Error, ErrorKind, Handle, Pd as PdHandle, Qp as QpHandle,
-    Result, Verb,
+    Cause, CmChannel, CmId, Context, Error, ErrorKind, Pd as PdHandle, Qp as QpHandle, Result, Verb,
 };
 
-use super::Manager;
-use super::devices::open;
-use crate::errno::{bad_handle, made};
+use crate::errno::made;
 use crate::owner::Owned;
 use crate::wait::set_nonblocking;
 
@@ -79,11 +76,12 @@ pub(crate) struct Id {
 
 impl Id {
     /// # Safety
-    /// `raw` is a live id on this channel that nothing else destroys.
+    /// `raw` is a live id on `channel`, which has this `handle`. Nothing else destroys the id.
     pub(super) unsafe fn new(
         raw: *mut rdma_cm_id,
         ps: PortSpace,
-        channel: (CmChannel, Arc<EventChannel>),
+        handle: CmChannel,
+        channel: Arc<EventChannel>,
     ) -> Self {
         Self {
             // SAFETY: the caller's promise.
@@ -91,7 +89,7 @@ impl Id {
             ps,
             qp: Mutex::default(),
             unacked: Mutex::default(),
-            channel: Mutex::new(channel),
+            channel: Mutex::new((handle, channel)),
         }
     }
 
@@ -154,51 +152,23 @@ impl Drop for DeviceList {
     }
 }
 
-impl Manager<'_> {
-    pub(super) fn event_channel(
-        &self,
-        verb: Verb,
-        channel: CmChannel,
-    ) -> Result<Arc<EventChannel>> {
-        let tables = self.cm.lock();
-        let found = tables.channels.get(channel.index(), channel.generation());
-        found
-            .cloned()
-            .map_err(|problem| bad_handle(verb, CmChannel::OBJECT, problem))
-    }
+/// An established connection. Dropping it ends the connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    // Fields are dropped in order: ids before their channel.
+    pub(super) _ids: Vec<Arc<Id>>,
+    pub(super) _channel: Option<Arc<EventChannel>>,
+}
 
-    pub(super) fn cm_id(&self, verb: Verb, id: CmId) -> Result<Arc<Id>> {
-        let tables = self.cm.lock();
-        let found = tables.ids.get(id.index(), id.generation());
-        found
-            .cloned()
-            .map_err(|problem| bad_handle(verb, CmId::OBJECT, problem))
-    }
+/// Opens the library, if it is not open yet.
+pub(super) fn open(verb: Verb) -> Result<()> {
+    library::open_librdmacm().map_err(|why| {
+        let cause = Cause::Text(why.to_string().into());
+        Error::new(verb, ErrorKind::NoDevice, cause)
+    })
+}
 
-    pub(super) fn insert_id(&self, id: Id) -> CmId {
-        let address = id.raw.address();
-        let mut tables = self.cm.lock();
-        let at = tables.ids.insert(|_| Arc::new(id));
-        let handle = CmId::from_parts(at.index, at.generation);
-        tables.handles.insert(address, handle);
-        handle
-    }
-
-    /// Takes an id out of the tables; it goes with the last who has it.
-    pub(super) fn take_id(&self, id: CmId) -> Option<Arc<Id>> {
-        let mut tables = self.cm.lock();
-        tables.ids.get(id.index(), id.generation()).ok()?;
-        let found = tables.ids.remove(id.index());
-        // One that is gone has no address, and a new one may be at the old.
-        tables.handles.retain(|_, handle| *handle != id);
-        Some(found)
-    }
-
-    /// The same for a channel.
-    pub(super) fn take_channel(&self, channel: CmChannel) -> Option<Arc<EventChannel>> {
-        let mut tables = self.cm.lock();
-        let (index, generation) = (channel.index(), channel.generation());
-        tables.channels.get(index, generation).ok()?;
-        Some(tables.channels.remove(index))
-    }
+/// Whether this machine has rdma_cm.
+pub(crate) fn is_here() -> bool {
+    EventChannel::new(Verb::CmCreateEventChannel).is_ok()
 }

@@ -7,7 +7,7 @@ use verbs_api::{
     CmId, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
 };
 
-use super::Manager;
+use super::manager::Manager;
 use crate::errno::{invalid, missing};
 
 impl Manager<'_> {

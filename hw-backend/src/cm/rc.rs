@@ -13,21 +13,13 @@ use verbs_api::{
     RcParams, Result, Verb, Verbs, Wait,
 };
 
-use super::objects::{EventChannel, Id};
+use super::objects::Connection;
 use crate::hw::Hw;
 use crate::objects::{Device, Qp};
 
 const VERB: Verb = Verb::ConnectRc;
 /// Both ends are on this machine.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// An established connection; it ends when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    // Ids go before their channel, in the order of the fields.
-    _ids: Vec<Arc<Id>>,
-    _channel: Option<Arc<EventChannel>>,
-}
 
 /// Connects two QPs in RESET. The kernel brings them to RTS.
 pub(crate) fn meet(hw: &Hw, a: QpHandle, b: QpHandle, params: &RcParams) -> Result<()> {

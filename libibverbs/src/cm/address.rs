@@ -11,14 +11,14 @@ use verbs_abi::{
 use verbs_api::Verb;
 use verbs_api::cm::CmIdAttr;
 
+use super::calls::{cm, unobserved_cm};
 use super::id::Id;
-use super::{cm, unobserved_cm};
-use crate::object::CObject;
-use crate::result::{Refusal, Result, or_minus_one, or_zero, present, values};
+use crate::c::object::CObject;
+use crate::c::result::{Refusal, Result, or_minus_one, or_zero, present, values};
 
 /// An address that a program passes.
 pub(super) fn address(raw: *const sockaddr) -> Result<SocketAddr> {
-    // SAFETY: the program's, as long as its family says (C's contract).
+    // SAFETY: the program's, of the length that its family has (C's contract).
     unsafe { address_from_c(raw) }.ok_or_else(|| {
         let what = "the address is NULL, or neither of IPv4 nor of IPv6";
         Refusal::new(libc::EINVAL, what)
@@ -42,10 +42,7 @@ pub(crate) extern "C" fn resolve_addr(
 ) -> c_int {
     or_minus_one("rdma_resolve_addr", id, || {
         let id = CObject::<Id>::find(id)?.hold();
-        let src = match src.is_null() {
-            true => None,
-            false => Some(address(src)?),
-        };
+        let src = (!src.is_null()).then(|| address(src)).transpose()?;
         cm()?.resolve_addr(id.handle, src, address(dst)?, time(timeout_ms))?;
         id.complete(Verb::CmResolveAddr)?;
         Ok(0)
@@ -65,7 +62,7 @@ fn time(ms: c_int) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
-/// A path cannot be set.
+/// `rdma_set_option`. Paths cannot be set.
 pub(crate) extern "C" fn set_option(
     id: *mut rdma_cm_id,
     level: c_int,
@@ -80,8 +77,8 @@ pub(crate) extern "C" fn set_option(
             return Err(Refusal::new(libc::ENOSYS, what));
         }
         present(value)?;
-        // SAFETY: the program's, valid for the call, and so large (C's contract).
-        let value = unsafe { values(value.cast::<u8>(), size.min(MOST)) }?;
+        // SAFETY: the program's, valid for the call, of this size (C's contract).
+        let value = unsafe { values(value.cast::<u8>(), size.min(LARGEST)) }?;
         let option = option_from_c(level, name, value).ok_or_else(|| {
             let what = format!("the value of option {name} has not {size} bytes");
             Refusal::new(libc::EINVAL, what)
@@ -91,15 +88,15 @@ pub(crate) extern "C" fn set_option(
     })
 }
 
-/// No option is so large.
-const MOST: usize = 16;
+/// Larger than any option.
+const LARGEST: usize = 16;
 
-/// In network order.
+/// `rdma_get_src_port`, in network order.
 pub(crate) extern "C" fn get_src_port(id: *mut rdma_cm_id) -> u16 {
     port("rdma_get_src_port", id, |attr| attr.local_addr)
 }
 
-/// In network order.
+/// `rdma_get_dst_port`, in network order.
 pub(crate) extern "C" fn get_dst_port(id: *mut rdma_cm_id) -> u16 {
     port("rdma_get_dst_port", id, |attr| attr.peer_addr)
 }

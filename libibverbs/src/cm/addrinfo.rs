@@ -1,4 +1,4 @@
-//! Names of hosts and services: `rdma_getaddrinfo`, over that of the system.
+//! Names of hosts and services: `rdma_getaddrinfo`, on top of the system's `getaddrinfo`.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -12,9 +12,9 @@ use verbs_abi::{
 
 use verbs_api::QpType;
 
-use crate::result::{Refusal, Result, or_minus_one, present, silent};
+use crate::c::result::{Refusal, Result, or_minus_one, present, silent};
 
-/// The first address of a name. Gives what `getaddrinfo` gives when that fails.
+/// `rdma_getaddrinfo`: the first address of a name. Returns the error of `getaddrinfo` if that fails.
 pub(crate) extern "C" fn getaddrinfo(
     node: *const c_char,
     service: *const c_char,
@@ -34,14 +34,24 @@ pub(crate) extern "C" fn getaddrinfo(
     })
 }
 
-/// A list of `rdma_getaddrinfo`, which is freed with this.
+/// A list of `rdma_getaddrinfo`. Dropping it frees the list.
 pub(super) struct List(*mut rdma_addrinfo);
 
 // SAFETY: nothing else has the list.
 unsafe impl Send for List {}
 
+/// The resolution of names by an id.
+#[derive(Default)]
+pub(super) enum Resolving {
+    /// Nothing was resolved, or the program has the result.
+    #[default]
+    Nothing,
+    Begun,
+    Ended(List),
+}
+
 impl List {
-    /// The program frees it from now on.
+    /// Gives the list to the program, which frees it.
     pub(super) fn into_raw(self) -> *mut rdma_addrinfo {
         let list = ManuallyDrop::new(self);
         list.0
@@ -55,7 +65,7 @@ impl Drop for List {
     }
 }
 
-/// Resolves names. The inner error is what `getaddrinfo` returns when it fails.
+/// Resolves names. The inner error is that of `getaddrinfo`.
 pub(super) fn resolve(
     node: *const c_char,
     service: *const c_char,
@@ -90,7 +100,7 @@ pub(super) fn resolve(
     Ok(Ok(list))
 }
 
-/// An empty one, for what is asked for.
+/// A list without addresses, with the attributes of the hints.
 fn begun(hints: Option<&rdma_addrinfo>) -> Result<List> {
     // SAFETY: the size is above zero; zero bytes are a value of it.
     let info: *mut rdma_addrinfo = unsafe { libc::calloc(1, size_of::<rdma_addrinfo>()) }.cast();
@@ -123,7 +133,7 @@ unsafe fn look_up(
     if failed != 0 {
         return failed;
     }
-    // SAFETY: the list has a first entry, whose address has the length that it says.
+    // SAFETY: the list has a first entry, whose address has the length in the entry.
     unsafe {
         let first = &*list;
         let info = &mut *info;
@@ -147,10 +157,7 @@ unsafe fn look_up(
         };
         (*addr, *length) = (copy(first.ai_addr, first.ai_addrlen), first.ai_addrlen);
         libc::freeaddrinfo(list);
-        match addr.is_null() {
-            true => libc::EAI_MEMORY,
-            false => 0,
-        }
+        if addr.is_null() { libc::EAI_MEMORY } else { 0 }
     }
 }
 
@@ -158,7 +165,7 @@ fn number(qp_type: QpType) -> c_int {
     u32::from(qp_type) as c_int
 }
 
-/// What the system is asked for.
+/// The hints for the system.
 fn asked(hints: Option<&rdma_addrinfo>) -> addrinfo {
     // SAFETY: numbers and pointers, for which zero is a value.
     let mut asked: addrinfo = unsafe { std::mem::zeroed() };
@@ -184,7 +191,7 @@ fn asked(hints: Option<&rdma_addrinfo>) -> addrinfo {
     asked
 }
 
-/// Addresses that the program has itself, where none was found.
+/// Copies the addresses of the hints where none was found.
 ///
 /// # Safety
 /// The hints are the program's; `info` is one of ours.
@@ -204,20 +211,20 @@ unsafe fn copy_hints(hints: &rdma_addrinfo, info: &mut rdma_addrinfo) -> Result<
 }
 
 /// # Safety
-/// There are so many bytes.
+/// `addr` has `length` bytes.
 unsafe fn copied(addr: *const sockaddr, length: socklen_t) -> Result<*mut sockaddr> {
     // SAFETY: the caller's promise.
     let made = unsafe { copy(addr, length) };
-    match made.is_null() {
-        true => Err(Refusal::by_system("malloc")),
-        false => Ok(made),
+    if made.is_null() {
+        return Err(Refusal::by_system("malloc"));
     }
+    Ok(made)
 }
 
 /// # Safety
-/// There are so many bytes.
+/// `addr` has `length` bytes.
 unsafe fn copy(addr: *const sockaddr, length: socklen_t) -> *mut sockaddr {
-    // SAFETY: just made, so large; the caller's promise.
+    // SAFETY: the copy has room for them; the caller's promise.
     unsafe {
         let made: *mut u8 = libc::malloc(length as usize).cast();
         if !made.is_null() {
@@ -229,7 +236,7 @@ unsafe fn copy(addr: *const sockaddr, length: socklen_t) -> *mut sockaddr {
 
 pub(crate) extern "C" fn freeaddrinfo(info: *mut rdma_addrinfo) {
     silent("rdma_freeaddrinfo", (), || {
-        // SAFETY: one of `getaddrinfo` (C's contract).
+        // SAFETY: a list of `getaddrinfo` (C's contract).
         unsafe { free(info) };
         Ok(())
     });

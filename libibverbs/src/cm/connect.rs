@@ -3,13 +3,13 @@
 use std::ffi::{c_int, c_void};
 
 use verbs_abi::{ibv_qp_attr, rdma_cm_id, rdma_conn_param};
-use verbs_api::cm::{Cm, CmId, ConnParam};
+use verbs_api::cm::{Cm, CmId, ConnParam, PortSpace, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES};
 use verbs_api::{AsyncEventType, QpState, Verb};
 
-use super::cm;
+use super::calls::cm;
 use super::id::Id;
-use crate::object::CObject;
-use crate::result::{Result, or_minus_one, present};
+use crate::c::object::CObject;
+use crate::c::result::{Result, or_minus_one, present};
 
 pub(crate) extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     on("rdma_listen", id, |cm, id| cm.listen(id, backlog))
@@ -25,7 +25,7 @@ pub(crate) extern "C" fn connect(id: *mut rdma_cm_id, param: *mut rdma_conn_para
     })
 }
 
-/// That for datagrams is over then.
+/// `rdma_accept`. For datagrams nothing follows, so the call does not wait.
 pub(crate) extern "C" fn accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
     or_minus_one("rdma_accept", id, || {
         let id = CObject::<Id>::find(id)?.hold();
@@ -40,26 +40,25 @@ pub(crate) extern "C" fn accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param
     })
 }
 
-/// Calls the engine with what a program passes, or with what librdmacm takes for nothing.
+/// Calls the engine with the parameters of the program, or with the defaults of librdmacm.
 fn with(
     id: &CObject<Id>,
     param: *const rdma_conn_param,
     call: fn(&dyn Cm, CmId, &ConnParam<'_>) -> verbs_api::Result<()>,
 ) -> Result<()> {
-    let param = match param.is_null() {
-        true => id.default_param(),
-        false => {
-            present(param)?;
-            // SAFETY: the program's, with its private data, valid for the call (C's contract).
-            unsafe { (*param).param() }
-        }
+    let param = if param.is_null() {
+        default_param()
+    } else {
+        present(param)?;
+        // SAFETY: the program's, with its private data, valid for the call (C's contract).
+        unsafe { (*param).param() }
     };
     Ok(call(cm()?, id.handle, &param)?)
 }
 
 pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
-    // SAFETY: the program's, valid for the call, and so long (C's contract). Without an address
-    // there are none, as in librdmacm.
+    // SAFETY: the program's, valid for the call, of this length (C's contract). A null pointer is no
+    // data, as in librdmacm.
     let data = unsafe { verbs_abi::slice(data.cast::<u8>(), length.into()) }.unwrap_or_default();
     on("rdma_reject", id, |cm, id| cm.reject(id, data))
 }
@@ -86,7 +85,7 @@ pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
     })
 }
 
-/// Calls the engine for an id, whose structure follows.
+/// Calls the engine for an id, and brings its structure up to date.
 fn on(
     name: &'static str,
     id: *mut rdma_cm_id,
@@ -100,7 +99,7 @@ fn on(
     })
 }
 
-/// The state that is asked for stands in the attributes.
+/// `rdma_init_qp_attr`. The attributes name the state that is asked for.
 pub(crate) extern "C" fn init_qp_attr(
     id: *mut rdma_cm_id,
     attr: *mut ibv_qp_attr,
@@ -122,7 +121,7 @@ pub(crate) extern "C" fn init_qp_attr(
     })
 }
 
-/// What the vendors of NICs tell each other goes with no message of the simulator.
+/// `rdma_set_local_ece`. The simulator's messages carry no vendor options.
 pub(crate) extern "C" fn set_local_ece(id: *mut rdma_cm_id, ece: *mut c_void) -> c_int {
     or_minus_one("rdma_set_local_ece", id, || {
         CObject::<Id>::find(id)?;
@@ -131,12 +130,12 @@ pub(crate) extern "C" fn set_local_ece(id: *mut rdma_cm_id, ece: *mut c_void) ->
     })
 }
 
-/// The peer has said nothing: zeros, as from one that knows nothing of it.
+/// `rdma_get_remote_ece`: zeros, as from a peer without vendor options.
 pub(crate) extern "C" fn get_remote_ece(id: *mut rdma_cm_id, ece: *mut [u32; 3]) -> c_int {
     or_minus_one("rdma_get_remote_ece", id, || {
         CObject::<Id>::find(id)?;
         present(ece)?;
-        // SAFETY: the program's, to be written: three numbers (C's contract).
+        // SAFETY: the program's, to be written (C's contract).
         unsafe { ece.write([0; 3]) };
         Ok(0)
     })
@@ -147,22 +146,21 @@ pub(crate) extern "C" fn reject_ece(id: *mut rdma_cm_id, data: *const c_void, le
 }
 
 impl CObject<Id> {
-    pub(super) fn is_datagram(&self) -> bool {
+    fn is_datagram(&self) -> bool {
         // SAFETY: one of ours, which stays for the call.
         let ps = unsafe { (*self.seen()).ps };
-        verbs_api::cm::PortSpace::from(ps).is_datagram()
-    }
-
-    /// As much as the device can, and as many retries as there are.
-    fn default_param(&self) -> ConnParam<'static> {
-        ConnParam {
-            responder_resources: verbs_api::cm::RDMA_MAX_RESP_RES,
-            initiator_depth: verbs_api::cm::RDMA_MAX_INIT_DEPTH,
-            retry_count: MOST_RETRIES,
-            rnr_retry_count: MOST_RETRIES,
-            ..ConnParam::default()
-        }
+        PortSpace::from(ps).is_datagram()
     }
 }
 
-const MOST_RETRIES: u8 = 7;
+/// The resources of the device, and the largest numbers of retries.
+fn default_param() -> ConnParam<'static> {
+    const MAX_RETRIES: u8 = 7;
+    ConnParam {
+        responder_resources: RDMA_MAX_RESP_RES,
+        initiator_depth: RDMA_MAX_INIT_DEPTH,
+        retry_count: MAX_RETRIES,
+        rnr_retry_count: MAX_RETRIES,
+        ..ConnParam::default()
+    }
+}

@@ -1,29 +1,24 @@
-//! Events: read, kept until they are acknowledged, named.
+//! Reading, writing and naming events.
 
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
-use verbs_abi::{RDMA_CM_EVENT_USER, rdma_cm_event, rdma_cm_id, rdma_cm_param, rdma_event_channel};
+use verbs_abi::{
+    RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_USER, rdma_cm_event, rdma_cm_id, rdma_cm_param,
+    rdma_event_channel,
+};
 use verbs_api::cm::{CmEvent, CmEventType};
 use verbs_api::{Verb, Wait};
-use verbs_sim::{Class, Sleeping};
+use verbs_sim::Sleeping;
 
+use super::calls::cm;
 use super::channel::EventChannel;
-use super::cm;
 use super::id::{self, Id};
-use crate::blocking::{self, Begun, Next};
+use super::unacknowledged::{acknowledge, keep};
+use crate::c::blocking::{self, Begun, Next};
+use crate::c::object::{CObject, Held};
+use crate::c::result::{Refusal, Result, or_minus_one, present};
 use crate::engine::engine;
-use crate::object::{CObject, Holding};
-use crate::result::{Refusal, Result, or_minus_one, present};
-
-/// An event that was read: the structure of the program, and what it points into.
-pub(super) struct Read {
-    seen: Box<rdma_cm_event>,
-    told: CmEvent,
-}
-
-// SAFETY: the structure is the program's, as in C, and its pointers are those of objects, which any thread may have.
-unsafe impl Send for Read {}
 
 pub(crate) extern "C-unwind" fn get_cm_event(
     channel: *mut rdma_event_channel,
@@ -36,11 +31,11 @@ pub(crate) extern "C-unwind" fn get_cm_event(
         present(event)?;
         let cm = cm()?;
         let take = || cm.get_cm_event(channel.handle, Wait::Poll);
-        let told = match blocking::look(&channel.more, take)? {
-            Next::Taken(told) => told,
+        let taken = match blocking::look(&channel.more, take)? {
+            Next::Taken(taken) => taken,
             Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
         };
-        let read = read(told)?;
+        let read = read(taken)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { event.write(read) };
         Ok(Next::Taken(()))
@@ -53,62 +48,59 @@ pub(crate) extern "C-unwind" fn get_cm_event(
     blocking::call("rdma_get_cm_event", channel, attempt, sleeping)
 }
 
-/// The next event of a channel, in a call that waits for it.
+/// The next event of a channel. The call waits for it.
 pub(super) fn next(
     call: &'static str,
     channel: &CObject<EventChannel>,
 ) -> Result<*mut rdma_cm_event> {
     let cm = cm()?;
     let take = || cm.get_cm_event(channel.handle, Wait::Poll);
-    let told = blocking::wait(&channel.more, take, || {
+    let taken = blocking::wait(&channel.more, take, || {
         Sleeping::on_cm(&engine().sim, call, channel.handle)
     })?;
-    read(told)
+    read(taken)
 }
 
-/// An event as the program sees it, until it is acknowledged.
-fn read(told: CmEvent) -> Result<*mut rdma_cm_event> {
-    let cm = cm()?;
-    let seen = shown(&told).inspect_err(|_| {
-        let _ = cm.ack_cm_event(&told);
+/// Shows an event to the program, which has it until it acknowledges it.
+fn read(event: CmEvent) -> Result<*mut rdma_cm_event> {
+    let shown = shown(&event).inspect_err(|_| {
+        let _ = cm().map(|cm| cm.ack_cm_event(&event));
     })?;
-    let mut read = Read {
-        seen: Box::new(seen),
-        told,
-    };
-    // The private data stays where it is when the event moves.
-    read.seen.param = rdma_cm_param::to_c(&read.told.param);
-    let address = &raw mut *read.seen;
-    engine().cm.events.lock().insert(address as usize, read);
-    Ok(address)
+    Ok(keep(event, shown))
 }
 
-/// An event without what it points into. A new id becomes known, and all show how far they are.
-fn shown(told: &CmEvent) -> Result<rdma_cm_event> {
-    let listener = told.listen_id.and_then(CObject::<Id>::of);
-    let id = match (CObject::<Id>::of(told.id), &listener) {
+/// The structure of an event, without its parameters. The id of a request is new. The structures of the
+/// ids are brought up to date.
+fn shown(event: &CmEvent) -> Result<rdma_cm_event> {
+    let listener = event.listen_id.and_then(CObject::<Id>::of);
+    let id = match (CObject::<Id>::of(event.id), &listener) {
         (Some(id), _) => id,
-        (None, Some(listener)) => child(told, listener)?,
+        (None, Some(listener)) => child(event, listener)?,
         (None, None) => return Err(Refusal::expected(libc::EIO)),
     };
     id.refresh()?;
     Ok(rdma_cm_event {
         id: id.seen(),
         listen_id: listener.map_or(null_mut(), |listener| listener.seen()),
-        event: told.event.into(),
-        status: told.status,
+        event: event.event.into(),
+        status: event.status,
         param: rdma_cm_param::default(),
     })
 }
 
-/// The id of a request. That of a listener which waits by itself does so too.
-fn child(told: &CmEvent, listener: &CObject<Id>) -> Result<Holding<Id>> {
+/// The id of a request. If the listener waits by itself, so does the id.
+fn child(request: &CmEvent, listener: &CObject<Id>) -> Result<Held<Id>> {
     // SAFETY: one of ours, which stays for the call; a program may change its context.
-    let of = unsafe {
+    let plain = unsafe {
         let listener: *mut rdma_cm_id = listener.seen();
-        ((*listener).channel, (*listener).context, (*listener).ps)
+        rdma_cm_id {
+            channel: (*listener).channel,
+            context: (*listener).context,
+            ps: (*listener).ps,
+            ..rdma_cm_id::default()
+        }
     };
-    let id = id::keep(told.id, of)?;
+    let id = id::keep(request.id, plain)?;
     if listener.more.own.lock().channel.is_some() {
         id.migrate(None)?;
     }
@@ -122,39 +114,7 @@ pub(crate) extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
     })
 }
 
-/// Acknowledges an event: its memory is gone then.
-pub(super) fn acknowledge(event: *mut rdma_cm_event) -> Result<()> {
-    let read = engine().cm.events.lock().remove(&(event as usize));
-    let read = read.ok_or_else(|| not_there(event))?;
-    Ok(cm()?.ack_cm_event(&read.told)?)
-}
-
-/// What is acknowledged was acknowledged before, or never read.
-#[cold]
-fn not_there(event: *mut rdma_cm_event) -> Refusal {
-    let (class, what) = match event.is_null() {
-        true => (Class::Refused, "the pointer to the event is NULL"),
-        false => (
-            Class::OverAcknowledged,
-            "the event was acknowledged before, or never read",
-        ),
-    };
-    Refusal::of(class, libc::EINVAL, what)
-}
-
-impl CObject<Id> {
-    /// Acknowledges the event that an id keeps which waits by itself.
-    pub(super) fn let_go_of_event(&self) -> Result<()> {
-        // SAFETY: one of ours, which stays for the call; calls set the event.
-        let event = unsafe { std::mem::replace(&mut (*self.seen()).event, null_mut()) };
-        match event.is_null() {
-            true => Ok(()),
-            false => acknowledge(event),
-        }
-    }
-}
-
-/// Queues an event of the program's own.
+/// `rdma_write_cm_event`: queues an event of the program.
 pub(crate) extern "C" fn write_cm_event(
     id: *mut rdma_cm_id,
     event: u32,
@@ -173,7 +133,7 @@ pub(crate) extern "C" fn write_cm_event(
     })
 }
 
-/// Events of a program have no name, as in librdmacm.
+/// `rdma_event_str`. Events of a program have no name, as in librdmacm.
 pub(crate) extern "C" fn event_str(event: u32) -> *const c_char {
     let name = match CmEventType::from(event) {
         CmEventType::AddrResolved => c"RDMA_CM_EVENT_ADDR_RESOLVED",
@@ -197,4 +157,26 @@ pub(crate) extern "C" fn event_str(event: u32) -> *const c_char {
         _ => c"UNKNOWN EVENT",
     };
     name.as_ptr()
+}
+
+/// Ids without a channel of the program wait for their events by themselves.
+impl CObject<Id> {
+    /// Waits for the event that ends the call of an id that waits by itself. The id keeps the event.
+    pub(super) fn complete(&self, call: Verb) -> Result<()> {
+        let Some(channel) = self.more.own.lock().channel.clone() else {
+            return Ok(());
+        };
+        self.acknowledge_own()?;
+        let event = next(call.name(), &channel)?;
+        // SAFETY: one of ours, which stays for the call. The event has just been read.
+        let (kind, status) = unsafe {
+            (*self.seen()).event = event;
+            ((*event).event, (*event).status)
+        };
+        match status {
+            0 => Ok(()),
+            _ if kind == RDMA_CM_EVENT_REJECTED => Err(Refusal::expected(libc::ECONNREFUSED)),
+            status => Err(Refusal::expected(status)),
+        }
+    }
 }

@@ -7,10 +7,10 @@ use verbs_abi::{RDMA_CM_JOIN_MC_ATTR_ADDRESS, rdma_cm_id, rdma_cm_join_mc_attr_e
 use verbs_api::Verb;
 
 use super::address::address;
-use super::cm;
+use super::calls::cm;
 use super::id::Id;
-use crate::object::CObject;
-use crate::result::{Refusal, Result, or_minus_one, present};
+use crate::c::object::CObject;
+use crate::c::result::{Refusal, Result, or_minus_one, present};
 
 pub(crate) extern "C" fn join_multicast(
     id: *mut rdma_cm_id,
@@ -23,7 +23,7 @@ pub(crate) extern "C" fn join_multicast(
     })
 }
 
-/// To send alone is to be a member here.
+/// `rdma_join_multicast_ex`. An id that only sends is a full member here.
 pub(crate) extern "C" fn join_multicast_ex(
     id: *mut rdma_cm_id,
     attr: *mut rdma_cm_join_mc_attr_ex,

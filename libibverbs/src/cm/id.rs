@@ -1,29 +1,33 @@
-//! Ids: what a program's structure shows of them.
+//! Ids, and the structures that show them to programs.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-use verbs_abi::{ibv_sa_path_rec, rdma_cm_id, rdma_event_channel};
+use verbs_abi::{ibv_pd, ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel};
 use verbs_api::cm::{CmId, CmIdAttr, PortSpace};
 use verbs_api::sync::Mutex;
 use verbs_api::{Mtu, QpAttrMask, QpType, Verbs, Wait};
 
+use super::addrinfo::Resolving;
+use super::calls::{cm, unobserved_cm};
 use super::channel::{self, EventChannel};
+use super::cqs::MadeCqs;
 use super::device::{context_of_ids, pd_of_ids};
-use super::qp::MadeCqs;
-use super::resolved::Resolving;
-use super::sync::Endpoint;
-use super::{cm, unobserved_cm};
-use crate::engine::{engine, unobserved};
-use crate::object::{ArenaOf, CObject, Holding, Kind, Objects};
-use crate::qp::Qp;
-use crate::result::{Refusal, Result, or_minus_one, present};
-use crate::srq::Srq;
+use super::unacknowledged::acknowledge;
+use crate::base::per_process::PerProcess;
+use crate::c::object::{CObject, Held, kinds};
+use crate::c::result::{Refusal, Result, or_minus_one, present};
+use crate::engine::unobserved;
+use crate::verbs::qp::Qp;
+use crate::verbs::srq::Srq;
 
-/// Ids.
-pub(crate) struct Id;
+kinds! {
+    /// Ids.
+    Id: WithPath as rdma_cm_id, CmId, More;
+}
 
-/// The structure, and what it points to.
+/// The structure, and the path that it points to.
 #[repr(C)]
 pub(crate) struct WithPath {
     id: rdma_cm_id,
@@ -37,30 +41,31 @@ pub(crate) struct More {
     pub(super) resolving: Mutex<Resolving>,
 }
 
-/// What was made for an id.
+/// Objects that were made for an id.
 #[derive(Default)]
 pub(super) struct Own {
-    /// Of one that waits for its events by itself.
-    pub(super) channel: Option<Holding<EventChannel>>,
-    pub(super) qp: Option<Holding<Qp>>,
+    /// The channel of an id that waits for its events by itself.
+    pub(super) channel: Option<Held<EventChannel>>,
+    pub(super) qp: Option<Held<Qp>>,
     pub(super) cqs: MadeCqs,
-    pub(super) srq: Option<Holding<Srq>>,
+    pub(super) srq: Option<Held<Srq>>,
     pub(super) endpoint: Option<Endpoint>,
 }
 
-impl Kind for Id {
-    const NAME: &'static str = "struct rdma_cm_id";
-    type Raw = WithPath;
-    type Seen = rdma_cm_id;
-    type Handle = CmId;
-    type More = More;
-
-    fn arena_in(objects: &Objects) -> &ArenaOf<Self> {
-        &objects.ids
-    }
+/// The queue pair that a listening endpoint makes for each request.
+#[derive(Clone, Copy)]
+pub(super) struct Endpoint {
+    pub(super) pd: *mut ibv_pd,
+    pub(super) init: Option<ibv_qp_init_attr>,
 }
 
-/// Without a channel it waits for its events by itself.
+// SAFETY: the pointers are the program's. It promises that they are valid as long as the endpoint.
+unsafe impl Send for Endpoint {}
+
+/// Ids by their handles, for events.
+static IDS: PerProcess<Mutex<BTreeMap<CmId, Held<Id>>>> = PerProcess::new();
+
+/// `rdma_create_id`. Without a channel the id waits for its events by itself.
 pub(crate) extern "C" fn create_id(
     channel: *mut rdma_event_channel,
     id: *mut *mut rdma_cm_id,
@@ -80,49 +85,47 @@ pub(super) fn create(
     channel: *mut rdma_event_channel,
     context: *mut c_void,
     ps: u32,
-) -> Result<Holding<Id>> {
-    let own = match channel.is_null() {
-        true => Some(channel::create()?.hold()),
-        false => None,
-    };
-    let of = match &own {
-        Some(own) => own.clone(),
-        None => CObject::<EventChannel>::find(channel)?.hold(),
+) -> Result<Held<Id>> {
+    let (of, own) = if channel.is_null() {
+        let own = channel::create()?.hold();
+        (own.clone(), Some(own))
+    } else {
+        (CObject::<EventChannel>::find(channel)?.hold(), None)
     };
     let handle =
         cm().and_then(|cm| Ok(cm.create_id(of.handle, context as u64, PortSpace::from(ps))?));
     let handle = handle.inspect_err(|_| {
         let _ = own.as_ref().map(|own| own.close());
     })?;
-    let id = keep(handle, (of.seen(), context, ps))?;
+    let plain = rdma_cm_id {
+        channel: of.seen(),
+        context,
+        ps,
+        ..rdma_cm_id::default()
+    };
+    let id = keep(handle, plain)?;
     id.more.own.lock().channel = own;
     Ok(id)
 }
 
-/// The structure of an id of the engine.
-pub(super) fn keep(
-    handle: CmId,
-    (channel, context, ps): (*mut rdma_event_channel, *mut c_void, u32),
-) -> Result<Holding<Id>> {
+/// Keeps an id of the engine, with a structure.
+pub(super) fn keep(handle: CmId, mut plain: rdma_cm_id) -> Result<Held<Id>> {
+    let qp_type = if PortSpace::from(plain.ps).is_datagram() {
+        QpType::Ud
+    } else {
+        QpType::Rc
+    };
+    plain.qp_type = qp_type.into();
     let raw = || WithPath {
-        id: rdma_cm_id {
-            channel,
-            context,
-            ps,
-            qp_type: match PortSpace::from(ps).is_datagram() {
-                true => QpType::Ud.into(),
-                false => QpType::Rc.into(),
-            },
-            ..rdma_cm_id::default()
-        },
+        id: plain,
         path: ibv_sa_path_rec::default(),
     };
     let id = CObject::<Id>::make(handle, More::default(), raw)?.hold();
-    engine().cm.ids.lock().insert(handle, id.clone());
+    IDS.get_or_default().lock().insert(handle, id.clone());
     Ok(id)
 }
 
-/// Waits until the events that were read are acknowledged.
+/// `rdma_destroy_id`. Waits until the events that were read are acknowledged.
 pub(crate) extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
     or_minus_one("rdma_destroy_id", id, || {
         CObject::<Id>::find(id)?.hold().destroy()?;
@@ -130,7 +133,7 @@ pub(crate) extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
     })
 }
 
-/// Without a channel the id gets one of its own, and waits for its events by itself.
+/// `rdma_migrate_id`. Without a channel the id gets one of its own, and waits for its events by itself.
 pub(crate) extern "C" fn migrate_id(
     id: *mut rdma_cm_id,
     channel: *mut rdma_event_channel,
@@ -144,23 +147,33 @@ pub(crate) extern "C" fn migrate_id(
 }
 
 impl CObject<Id> {
-    /// The id of an event.
-    pub(super) fn of(handle: CmId) -> Option<Holding<Id>> {
-        engine().cm.ids.lock().get(&handle).cloned()
+    /// The id of an event. `None` if it was destroyed.
+    pub(super) fn of(handle: CmId) -> Option<Held<Id>> {
+        IDS.get_or_default().lock().get(&handle).cloned()
+    }
+
+    /// Acknowledges the event that an id keeps which waits by itself.
+    pub(super) fn acknowledge_own(&self) -> Result<()> {
+        // SAFETY: one of ours, which stays for the call; calls set the event.
+        let event = unsafe { std::mem::replace(&mut (*self.seen()).event, null_mut()) };
+        if event.is_null() {
+            return Ok(());
+        }
+        acknowledge(event)
     }
 
     pub(super) fn destroy(&self) -> Result<()> {
-        self.let_go_of_event()?;
+        self.acknowledge_own()?;
         cm()?.destroy_id(self.handle, Wait::Forever)?;
-        engine().cm.ids.lock().remove(&self.handle);
+        IDS.get_or_default().lock().remove(&self.handle);
         let own = self.more.own.lock().channel.take();
         drop(std::mem::take(&mut *self.more.resolving.lock()));
         self.retire();
         own.map_or(Ok(()), |channel| channel.close())
     }
 
-    pub(super) fn migrate(&self, channel: Option<Holding<EventChannel>>) -> Result<()> {
-        self.let_go_of_event()?;
+    pub(super) fn migrate(&self, channel: Option<Held<EventChannel>>) -> Result<()> {
+        self.acknowledge_own()?;
         let own = match channel {
             None => Some(channel::create()?.hold()),
             Some(_) => None,
@@ -179,7 +192,7 @@ impl CObject<Id> {
         before.map_or(Ok(()), |channel| channel.close())
     }
 
-    /// Lets the structures say what the engine knows by now.
+    /// Brings the structures up to date with the engine.
     pub(super) fn refresh(&self) -> Result<()> {
         let attr = unobserved_cm()?.query_id(self.handle);
         let attr = attr.map_err(Refusal::unobserved)?;
@@ -208,7 +221,7 @@ impl CObject<Id> {
     }
 }
 
-/// Lets the structure of a queue pair say which state it is in. One that the program has destroyed stays as it is.
+/// Brings the state in the structure of a queue pair up to date, unless the program has destroyed it.
 fn refresh_state(qp: &CObject<Qp>) -> Result<()> {
     if let Ok(now) = unobserved().query_qp(qp.handle, QpAttrMask::STATE) {
         // SAFETY: one of ours, which stays for the call.
@@ -217,9 +230,9 @@ fn refresh_state(qp: &CObject<Qp>) -> Result<()> {
     Ok(())
 }
 
-/// The path that an id has, as the subnet administration would tell it.
+/// The path of an id, as the subnet administration would report it.
 fn path_of(attr: &CmIdAttr) -> ibv_sa_path_rec {
-    /// Exactly so much, not at least.
+    /// The value is exact, not a minimum.
     const EXACTLY: u8 = 2;
     /// 100 Gbit/s.
     const RATE: u8 = 16;

@@ -1,23 +1,27 @@
-//! librdmacm: connections by rdma_cm.
+//! librdmacm: connections by rdma_cm. It names `verbs` and what `verbs` names.
 //!
-//! The engine has what the kernel has, and what librdmacm does to queue pairs. Here is what programs see of it:
-//! structures, pointers, ids that wait by themselves, endpoints.
+//! The engine does what the kernel does, and what librdmacm does to queue pairs. This folder has what
+//! programs see of it: structures, pointers, ids that wait by themselves, endpoints.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `channel`, `id`, `event` | the objects, and how a program's structures follow the engine |
+//! | `calls` | the engine's rdma_cm |
+//! | `channel`, `unacknowledged` | event channels; events until they are acknowledged |
+//! | `device`, `cqs` | contexts and CQs that are made for ids |
+//! | `id`, `event` | ids and their structures; reading events |
 //! | `address` | binding and resolving, options, ports |
 //! | `connect`, `group` | connections; multicast |
-//! | `qp` | queue pairs of ids, with the CQs and SRQs that come with them |
-//! | `device` | contexts that ids have |
-//! | `sync` | ids without a channel, which wait for their events; endpoints |
+//! | `qp` | queue pairs of ids, with their CQs and SRQs |
+//! | `sync` | endpoints |
 //! | `addrinfo`, `resolved` | names of hosts; those that an id resolves with an event |
-//! | `rsocket` | what is not there |
+//! | `rsocket` | sockets over RDMA, which are not supported |
 
 pub(crate) mod address;
 pub(crate) mod addrinfo;
+mod calls;
 pub(crate) mod channel;
 pub(crate) mod connect;
+mod cqs;
 pub(crate) mod device;
 pub(crate) mod event;
 pub(crate) mod group;
@@ -26,39 +30,4 @@ pub(crate) mod qp;
 pub(crate) mod resolved;
 pub(crate) mod rsocket;
 pub(crate) mod sync;
-
-use std::collections::BTreeMap;
-
-use verbs_api::cm::{Cm, CmId};
-use verbs_api::sync::Mutex;
-use verbs_api::{Context, Verbs};
-
-use crate::engine::{engine, unobserved};
-use crate::object::Holding;
-use crate::result::{Refusal, Result};
-
-/// What the process has of rdma_cm beside its objects.
-#[derive(Default)]
-pub(crate) struct State {
-    /// Ids by their handles, for events.
-    ids: Mutex<BTreeMap<CmId, Holding<id::Id>>>,
-    /// Events that were read and not acknowledged, by the address that the program has.
-    events: Mutex<BTreeMap<usize, event::Read>>,
-    /// What ids of a device have.
-    devices: Mutex<BTreeMap<Context, device::OfIds>>,
-}
-
-/// The calls of the engine.
-fn cm() -> Result<&'static dyn Cm> {
-    engine().sim.cm().ok_or_else(absent)
-}
-
-/// The same for what the library needs for itself.
-fn unobserved_cm() -> Result<&'static dyn Cm> {
-    unobserved().cm().ok_or_else(absent)
-}
-
-#[cold]
-fn absent() -> Refusal {
-    Refusal::unsupported("the devices have no rdma_cm")
-}
+mod unacknowledged;

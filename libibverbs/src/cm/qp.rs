@@ -1,64 +1,27 @@
-//! Queue pairs of ids. CQs that a program does not name are made, each with a channel, and go with the queue pair.
+//! Queue pairs of ids. CQs that are made for one are destroyed with it.
 
 use std::ffi::c_int;
 use std::ptr::{from_mut, null_mut};
 
 use verbs_abi::{
-    IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_SRQ_INIT_ATTR_PD, ibv_comp_channel,
-    ibv_cq, ibv_pd, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_srq, ibv_srq_init_attr,
-    ibv_srq_init_attr_ex, int, rdma_cm_id,
+    IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_SRQ_INIT_ATTR_PD, ibv_pd, ibv_qp_cap,
+    ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_srq, ibv_srq_init_attr, ibv_srq_init_attr_ex,
+    rdma_cm_id,
 };
 use verbs_api::SendOps;
 
-use super::cm;
+use super::calls::cm;
+use super::cqs::{MadeCqs, made};
 use super::id::Id;
-use crate::cq;
+use crate::c::object::CObject;
+use crate::c::result::{Refusal, Result, known_bits, or_minus_one, present, silent};
 use crate::engine::engine;
-use crate::object::CObject;
-use crate::qp::{self, Maker, Qp};
-use crate::result::{Refusal, Result, known_bits, last_errno, or_minus_one, present, silent};
-use crate::srq::{self, Srq};
+use crate::verbs::qp::{self, Maker, Qp};
+use crate::verbs::srq::{self, Srq};
+use crate::verbs::{qp_ex, wr};
 
-/// The CQs that were made for an id, of its sends and of its receives, each with its channel.
-#[derive(Default)]
-pub(super) struct MadeCqs([Option<MadeCq>; 2]);
-
-#[derive(Clone, Copy)]
-struct MadeCq {
-    cq: *mut ibv_cq,
-    channel: *mut ibv_comp_channel,
-}
-
-// SAFETY: the pointers are those of objects, which any thread may have.
-unsafe impl Send for MadeCqs {}
-
-impl MadeCq {
-    fn new(id: *mut rdma_cm_id, entries: u32) -> Result<Self> {
-        // SAFETY: one of ours, which stays for the call.
-        let context = unsafe { (*id).verbs };
-        let channel = made(cq::create_comp_channel(context))?;
-        let cq = cq::create_cq(context, int(entries), id.cast(), channel, 0);
-        let cq = made(cq).inspect_err(|_| {
-            cq::destroy_comp_channel(channel);
-        })?;
-        Ok(Self { cq, channel })
-    }
-
-    fn destroy(self) {
-        cq::destroy_cq(self.cq);
-        cq::destroy_comp_channel(self.channel);
-    }
-}
-
-/// What a call of this library has made.
-fn made<T>(pointer: *mut T) -> Result<*mut T> {
-    match pointer.is_null() {
-        true => Err(Refusal::noted(last_errno())),
-        false => Ok(pointer),
-    }
-}
-
-/// Without `pd` in the domain of the id. The sizes that it got, and the CQs that were made, stand in `init` then.
+/// `rdma_create_qp`. Without `pd` the domain is that of the id. Writes the sizes of the queues, and the
+/// CQs that were made, to `init`.
 pub(crate) extern "C" fn create_qp(
     id: *mut rdma_cm_id,
     pd: *mut ibv_pd,
@@ -80,8 +43,8 @@ pub(crate) extern "C" fn create_qp_ex(
     or_minus_one("rdma_create_qp_ex", id, || {
         let id = CObject::<Id>::find(id)?;
         present(init)?;
-        // SAFETY: the program's, valid for the call. It need not know the fields behind those that its mask names,
-        // so only these are read (C's contract).
+        // SAFETY: the program's, valid for the call. It may lack the fields that its mask does not
+        // name, so only named fields are read (C's contract).
         let comp_mask = unsafe { (*init).comp_mask };
         let known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         known_bits("comp_mask", comp_mask, known)?;
@@ -90,11 +53,8 @@ pub(crate) extern "C" fn create_qp_ex(
             // SAFETY: as above.
             _ => unsafe { (*init).pd },
         };
-        let send_ops = match comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS {
-            0 => SendOps::empty(),
-            // SAFETY: as above.
-            _ => SendOps::from_bits_retain(unsafe { (*init).send_ops_flags }),
-        };
+        // SAFETY: as above.
+        let send_ops = unsafe { qp_ex::send_ops(init) };
         // SAFETY: the plain structure is the start of the extended one.
         let plain = unsafe { &mut *init.cast::<ibv_qp_init_attr>() };
         create(&id, pd, plain, send_ops)?;
@@ -136,7 +96,7 @@ fn create(
     }
     let maker = Maker::Cm(cm()?, of.handle);
     let made = cqs.fill(id, init);
-    let made = made.and_then(|()| qp::create(pd, init, send_ops, maker));
+    let made = made.and_then(|()| qp::create(pd, init, wr::operations(send_ops), maker));
     let made = made.inspect_err(|_| cqs.destroy())?;
     init.cap = ibv_qp_cap::to_c(&made.more.cap);
     let [send, recv] = cqs.0;
@@ -155,28 +115,7 @@ fn create(
     of.refresh()
 }
 
-impl MadeCqs {
-    /// Makes those that are needed and not named.
-    fn fill(&mut self, id: *mut rdma_cm_id, init: &mut ibv_qp_init_attr) -> Result<()> {
-        let named = [&mut init.send_cq, &mut init.recv_cq];
-        let sizes = [init.cap.max_send_wr, init.cap.max_recv_wr];
-        for ((cq, size), own) in named.into_iter().zip(sizes).zip(&mut self.0) {
-            if cq.is_null() && size > 0 {
-                let made = MadeCq::new(id, size)?;
-                (*cq, *own) = (made.cq, Some(made));
-            }
-        }
-        Ok(())
-    }
-
-    fn destroy(&mut self) {
-        for made in self.0.iter_mut().filter_map(Option::take) {
-            made.destroy();
-        }
-    }
-}
-
-/// The CQs that were made for it go too.
+/// `rdma_destroy_qp`. Destroys the CQs that were made for the queue pair, too.
 pub(crate) extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
     silent("rdma_destroy_qp", id, || {
         let of = CObject::<Id>::find(id)?.hold();
@@ -200,7 +139,7 @@ pub(crate) extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
     });
 }
 
-/// Queue pairs that are made for the id later have it, unless they name another.
+/// `rdma_create_srq`. Queue pairs that are later made for the id use it, unless they name another.
 pub(crate) extern "C" fn create_srq(
     id: *mut rdma_cm_id,
     pd: *mut ibv_pd,
@@ -234,7 +173,8 @@ pub(crate) extern "C" fn create_srq_ex(
     })
 }
 
-/// The domain that is named, or that of an id which is bound to a device and has no SRQ yet.
+/// The domain `pd`, or that of the id if `pd` is null. Refuses an id that is not bound to a device or
+/// has an SRQ.
 fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
     of.refresh()?;
     // SAFETY: one of ours, which stays for the call.
@@ -249,8 +189,8 @@ fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
 }
 
 impl CObject<Id> {
-    /// Lets the engine know the queue pair that the program has put into the field `qp`, or that it
-    /// has taken out of it. librdmacm reads the field in each call.
+    /// Tells the engine which queue pair the program has written to the field `qp`, if any. librdmacm
+    /// reads the field in each call.
     pub(super) fn follow_qp(&self) -> Result<()> {
         let mut own = self.more.own.lock();
         // SAFETY: one of ours, which stays for the call; programs may write the queue pair.

@@ -1,6 +1,6 @@
 //! Names that an id resolves with an event: `rdma_resolve_addrinfo` and `rdma_query_addrinfo`.
 //!
-//! As in librdmacm, the system's resolver is asked within the call, and the event follows at once.
+//! As in librdmacm, the call itself asks the system's resolver, and the event follows at once.
 
 use std::ffi::{c_char, c_int};
 
@@ -8,21 +8,11 @@ use verbs_abi::{rdma_addrinfo, rdma_cm_id};
 use verbs_api::Verb;
 use verbs_api::cm::CmEventType;
 
-use super::addrinfo::{self, List};
-use super::cm;
+use super::addrinfo::{self, Resolving};
+use super::calls::cm;
 use super::id::Id;
-use crate::object::CObject;
-use crate::result::{Refusal, Result, last_errno, or_minus_one, present};
-
-/// How far the names of an id are resolved.
-#[derive(Default)]
-pub(super) enum Resolving {
-    /// Nothing was resolved, or the program has the result.
-    #[default]
-    Nothing,
-    Begun,
-    Ended(List),
-}
+use crate::c::object::CObject;
+use crate::c::result::{Refusal, Result, last_errno, or_minus_one, present};
 
 pub(crate) extern "C" fn resolve_addrinfo(
     id: *mut rdma_cm_id,
@@ -44,7 +34,7 @@ pub(crate) extern "C" fn resolve_addrinfo(
     })
 }
 
-/// The program frees the list.
+/// `rdma_query_addrinfo`. The program frees the list.
 pub(crate) extern "C" fn query_addrinfo(
     id: *mut rdma_cm_id,
     info: *mut *mut rdma_addrinfo,
@@ -68,7 +58,7 @@ pub(crate) extern "C" fn query_addrinfo(
 }
 
 impl CObject<Id> {
-    /// Whether no other call resolves names, and no result waits to be queried.
+    /// Begins to resolve names, unless another call does or a result waits to be queried.
     fn begin_to_resolve(&self) -> bool {
         let mut resolving = self.more.resolving.lock();
         let is_idle = matches!(*resolving, Resolving::Nothing);
@@ -87,14 +77,14 @@ impl CObject<Id> {
     ) -> Result<()> {
         let found = addrinfo::resolve(node, service, hints)?;
         let list = found.map_err(|failed| Refusal::expected(errno_of(failed)))?;
-        // Another thread may read the event before the call that queues it is over.
+        // Another thread may read the event before the call that queues it returns.
         *self.more.resolving.lock() = Resolving::Ended(list);
         cm()?.write_event(self.handle, CmEventType::AddrinfoResolved, 0, 0)?;
         Ok(())
     }
 }
 
-/// What a failure of `getaddrinfo` is as an errno value, which librdmacm does not say.
+/// The errno value for a failure of `getaddrinfo`. librdmacm documents none.
 fn errno_of(failed: c_int) -> c_int {
     match failed {
         libc::EAI_SYSTEM => last_errno(),

@@ -1,5 +1,5 @@
-//! Sockets over RDMA (`rsocket`), which this library has by name only: programs that do not use them are linked with
-//! them all the same.
+//! Sockets over RDMA (`rsocket`), which are not supported. The functions exist because programs that do
+//! not use them are linked with them all the same.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -8,10 +8,10 @@ use std::sync::{LazyLock, Once};
 
 use verbs_api::sync::Mutex;
 
-use crate::output;
-use crate::result::{last_errno, set_errno};
+use crate::base::output;
+use crate::c::result::{last_errno, set_errno};
 
-/// Descriptors of `repoll_create` that were not closed.
+/// Open descriptors of `repoll_create`.
 static REPOLLS: LazyLock<Mutex<BTreeMap<RawFd, OwnedFd>>> = LazyLock::new(Mutex::default);
 
 fn say() {
@@ -22,29 +22,29 @@ fn say() {
     set_errno(libc::ENOTSUP);
 }
 
-/// Those that return a number.
+/// A function that returns a number.
 pub(crate) extern "C" fn minus_one() -> c_int {
     say();
     -1
 }
 
-/// Those that return a size or an offset.
+/// A function that returns a size or an offset.
 pub(crate) extern "C" fn minus_one_wide() -> isize {
     say();
     -1
 }
 
-/// Takes descriptors of the system, too.
+/// `rpoll`, which also takes descriptors of the system.
 pub(crate) extern "C" fn poll(
     fds: *mut libc::pollfd,
     count: libc::nfds_t,
     timeout: c_int,
 ) -> c_int {
-    // SAFETY: as the program asks (C's contract). No descriptor can be one of a socket over RDMA.
+    // SAFETY: the arguments are the program's (C's contract). No descriptor is a socket over RDMA.
     unsafe { libc::poll(fds, count, timeout) }
 }
 
-/// The same.
+/// `rselect`, which also takes descriptors of the system.
 pub(crate) extern "C" fn select(
     count: c_int,
     read: *mut libc::fd_set,
@@ -56,9 +56,9 @@ pub(crate) extern "C" fn select(
     unsafe { libc::select(count, read, write, except, timeout) }
 }
 
-/// Gives an epoll descriptor, which [`close`] closes.
+/// `repoll_create`: an epoll descriptor, which [`close`] closes.
 pub(crate) extern "C" fn repoll_create(flags: c_int) -> c_int {
-    // SAFETY: it only makes a descriptor.
+    // SAFETY: the call only makes a descriptor.
     let fd = unsafe { libc::epoll_create1(flags & libc::O_CLOEXEC) };
     if fd >= 0 {
         // SAFETY: just made.
@@ -68,7 +68,7 @@ pub(crate) extern "C" fn repoll_create(flags: c_int) -> c_int {
     fd
 }
 
-/// Returns an errno value, as librdmacm does.
+/// `repoll_ctl`. Returns an errno value, as librdmacm does.
 pub(crate) extern "C" fn repoll_ctl(
     repoll: c_int,
     operation: c_int,
@@ -78,7 +78,7 @@ pub(crate) extern "C" fn repoll_ctl(
     let Some(epoll) = epoll_of(repoll) else {
         return libc::EINVAL;
     };
-    // SAFETY: as the program asks (C's contract).
+    // SAFETY: the arguments are the program's (C's contract).
     match unsafe { libc::epoll_ctl(epoll, operation, fd, event) } {
         0 => 0,
         _ => last_errno(),
@@ -95,7 +95,7 @@ pub(crate) extern "C" fn repoll_wait(
         set_errno(libc::EINVAL);
         return -1;
     };
-    // SAFETY: as the program asks (C's contract).
+    // SAFETY: the arguments are the program's (C's contract).
     unsafe { libc::epoll_wait(epoll, events, most, timeout) }
 }
 
@@ -103,7 +103,7 @@ fn epoll_of(repoll: c_int) -> Option<RawFd> {
     REPOLLS.lock().get(&repoll).map(AsRawFd::as_raw_fd)
 }
 
-/// Only descriptors of [`repoll_create`] can be open.
+/// `rclose`. Only descriptors of [`repoll_create`] can be open.
 pub(crate) extern "C" fn close(fd: c_int) -> c_int {
     let closed = REPOLLS.lock().remove(&fd);
     match closed {

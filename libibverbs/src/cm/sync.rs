@@ -1,55 +1,24 @@
-//! Ids that wait for their events by themselves, and endpoints, which are such ids.
+//! Endpoints: ids that wait for their events by themselves, and make a queue pair.
 
 use std::ffi::c_int;
 use std::ptr::null_mut;
 
 use verbs_abi::{
-    RAI_PASSIVE, RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_REJECTED, ibv_pd, ibv_qp_init_attr,
-    rdma_addrinfo, rdma_cm_event, rdma_cm_id,
+    RAI_PASSIVE, RDMA_CM_EVENT_CONNECT_REQUEST, ibv_pd, ibv_qp_init_attr, rdma_addrinfo,
+    rdma_cm_event, rdma_cm_id,
 };
-use verbs_api::Verb;
 use verbs_api::cm::CmEventType;
 
 use super::address::{bind_addr, resolve_addr, resolve_route};
 use super::event;
-use super::id::{self, Id};
+use super::id::{self, Endpoint, Id};
 use super::qp;
-use crate::object::CObject;
-use crate::result::{Refusal, Result, last_errno, or_minus_one, present, silent};
+use super::unacknowledged::acknowledge;
+use crate::c::object::CObject;
+use crate::c::result::{Refusal, Result, last_errno, or_minus_one, present, silent};
 
-/// What an endpoint that listens makes for each request.
-#[derive(Clone, Copy)]
-pub(super) struct Endpoint {
-    pd: *mut ibv_pd,
-    init: Option<ibv_qp_init_attr>,
-}
-
-// SAFETY: the pointers are the program's, which promises that they are good as long as the endpoint.
-unsafe impl Send for Endpoint {}
-
-/// Time to resolve an address, and a route.
+/// Time to resolve an address, and again to resolve a route, in milliseconds.
 const RESOLVE_MS: c_int = 2000;
-
-impl CObject<Id> {
-    /// Of an id that waits by itself: lets what a call has begun come to its end. Its event is that of the id then.
-    pub(super) fn complete(&self, call: Verb) -> Result<()> {
-        let Some(channel) = self.more.own.lock().channel.clone() else {
-            return Ok(());
-        };
-        self.let_go_of_event()?;
-        let event = event::next(call.name(), &channel)?;
-        // SAFETY: one of ours, which stays for the call; calls set the event, which has just been read.
-        let (kind, status) = unsafe {
-            (*self.seen()).event = event;
-            ((*event).event, (*event).status)
-        };
-        match status {
-            0 => Ok(()),
-            _ if kind == RDMA_CM_EVENT_REJECTED => Err(Refusal::expected(libc::ECONNREFUSED)),
-            status => Err(Refusal::expected(status)),
-        }
-    }
-}
 
 pub(crate) extern "C" fn create_ep(
     id: *mut *mut rdma_cm_id,
@@ -77,7 +46,7 @@ pub(crate) extern "C" fn create_ep(
     })
 }
 
-/// Brings a new endpoint as far as its addresses lead.
+/// Binds a new passive endpoint, or resolves the addresses of an active one.
 fn begin(
     made: &CObject<Id>,
     info: &rdma_addrinfo,
@@ -93,11 +62,8 @@ fn begin(
     }
     if info.ai_flags & RAI_PASSIVE != 0 {
         succeeded(bind_addr(id, info.ai_src_addr))?;
-        let init = match init.is_null() {
-            true => None,
-            // SAFETY: the program's, valid for the call (C's contract).
-            false => Some(unsafe { init.read() }),
-        };
+        // SAFETY: the program's, valid for the call (C's contract).
+        let init = (!init.is_null()).then(|| unsafe { init.read() });
         made.more.own.lock().endpoint = Some(Endpoint { pd, init });
         return Ok(());
     }
@@ -108,21 +74,22 @@ fn begin(
         RESOLVE_MS,
     ))?;
     succeeded(resolve_route(id, RESOLVE_MS))?;
-    match init.is_null() {
-        true => Ok(()),
-        false => succeeded(qp::create_qp(id, pd, init)),
+    if init.is_null() {
+        return Ok(());
     }
+    succeeded(qp::create_qp(id, pd, init))
 }
 
-/// What a call of this library has returned.
+/// The result of a function of this library, which has noted why it failed.
 fn succeeded(result: c_int) -> Result<()> {
-    match result {
-        0 => Ok(()),
-        _ => Err(Refusal::noted(last_errno())),
+    if result != 0 {
+        return Err(Refusal::noted(last_errno()));
     }
+    Ok(())
 }
 
-/// Waits for a request to a listening endpoint. Its id has a queue pair if the endpoint has attributes for one.
+/// `rdma_get_request`: waits for a request to a listening endpoint. The id of the request has a queue
+/// pair if the endpoint has attributes for one.
 pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int {
     or_minus_one("rdma_get_request", listen, || {
         let listener = CObject::<Id>::find(listen)?.hold();
@@ -135,13 +102,13 @@ pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma
             })?;
             (channel, own.endpoint)
         };
-        listener.let_go_of_event()?;
+        listener.acknowledge_own()?;
         let event = event::next("rdma_get_request", &channel)?;
         let made = take(event, endpoint).inspect_err(|_| {
-            let _ = event::acknowledge(event);
+            let _ = acknowledge(event);
         })?;
-        // SAFETY: one of ours, which stays for the call; calls set the event. The other is the program's, to be
-        // written (C's contract).
+        // SAFETY: one of ours, which stays for the call; calls set the event. The other is the
+        // program's, to be written (C's contract).
         unsafe {
             (*made).event = event;
             id.write(made);
@@ -150,6 +117,7 @@ pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma
     })
 }
 
+/// The id of a request, or why the event is none.
 fn take(event: *mut rdma_cm_event, endpoint: Option<Endpoint>) -> Result<*mut rdma_cm_id> {
     // SAFETY: it has just been read.
     let (kind, status, id) = unsafe { ((*event).event, (*event).status, (*event).id) };

@@ -123,7 +123,8 @@ fn consume(harness: &Harness, cq: Cq, when: Ack) -> Result<(), Error> {
     }
 }
 
-/// Two CQs on one channel: the acknowledgement is for the CQ that the event names, or for the first.
+/// Two CQs on one channel: the acknowledgement is for the CQ that the event names, or for the
+/// first.
 fn two_cqs(harness: &Harness, of_the_event: bool) -> Outcome {
     let cqs = [harness.cq(4)?, harness.cq(4)?];
     let links = [harness.link(cqs[0], 1)?, harness.link(cqs[1], 1)?];

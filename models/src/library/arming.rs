@@ -15,7 +15,7 @@ pub(super) const MODELS: &[Model] = &[
     Model::fails(
         "re_poll.before_arming_only",
         &["CQ-ARM-03", "CQ-ARM-31"],
-        "Nobody polled it after arming",
+        "It was not polled after arming",
         (2, 2),
         |harness| peer_sends(harness, 2, polls_before_arming_only),
     ),
@@ -54,7 +54,7 @@ pub(super) const MODELS: &[Model] = &[
     Model::fails(
         "two_cqs.polls_one_after_arming_both",
         &["CQ-ARM-03", "CHAN-06"],
-        "Nobody polled it after arming",
+        "It was not polled after arming",
         (2, 2),
         |harness| two_cqs(harness, false),
     ),

@@ -86,8 +86,8 @@ fn sized(harness: &Harness, cqe: i32) -> Outcome {
     Ok(())
 }
 
-/// A CQ that may overrun, and a thread that watches for it: either all completions are polled, or the
-/// asynchronous event says that they are not; and in both cases everything can be destroyed.
+/// A CQ that may overrun, and a thread that watches for it: either all completions are polled, or
+/// the asynchronous event says that they are not; and in both cases everything can be destroyed.
 fn is_noticed(harness: &Harness) -> Outcome {
     let cq = harness.cq(1)?;
     let link = harness.link(cq, 2)?;

@@ -31,15 +31,15 @@ pub(super) const MODELS: &[Model] = &[
     Model::fails(
         "channel.handles_its_first_cq_only",
         &["CHAN-23", "CHAN-06"],
-        "a completion is in cq#1 that nobody polls",
+        "an unpolled completion is in cq#1",
         (2, 3),
         |harness| two_cqs(harness, false),
     )
     .search(Search::new().preemptions(3)),
 ];
 
-/// Two threads serve one CQ; they end when nothing can come any more. An event wakes one of them, and
-/// the other may be polling already.
+/// Two threads serve one CQ; they end when nothing can come any more. An event wakes one of them,
+/// and the other may be polling already.
 fn two_threads(harness: &Harness, expect_some: bool) -> Outcome {
     let cq = harness.cq(4)?;
     let link = harness.link(cq, 2)?;

@@ -51,8 +51,8 @@ fn numbers(harness: &Harness, cq: Cq) -> Result<Vec<u64>, Error> {
     Ok(wcs[..count].iter().map(|wc| wc.wr_id).collect())
 }
 
-/// A connection between two devices, and on each side a thread that posts: what arrives completes in
-/// the order of the receives, while the same thread's sends are acknowledged there.
+/// A connection between two devices, and on each side a thread that posts: what arrives completes
+/// in the order of the receives, while the same thread's sends are acknowledged there.
 fn two_nodes(harness: &Harness) -> Outcome {
     let sim = harness.sim();
     let mut ends: Vec<(Qp, Cq)> = Vec::new();

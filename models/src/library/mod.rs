@@ -1,10 +1,10 @@
 //! Event loops, right ones and wrong ones: each with the rules it rests on, and the wrong ones with
 //! the words by which the checker names the mistake.
 //!
-//! A group shows one matter. Its right loops hold in every interleaving; its wrong ones, in at least
-//! one, lose a completion, hang, or do what verbs do not allow. They are written against the raw
-//! verbs, as one would in C; `owned` has those of [`verbs_api::owned`]. The group `device` checks the
-//! simulator itself.
+//! A group shows one matter. Its right loops hold in every interleaving; its wrong ones, in at
+//! least one, lose a completion, hang, or do what verbs do not allow. They are written against the
+//! raw verbs, as one would in C; `owned` has those of [`verbs_api::owned`]. The group `device`
+//! checks the simulator itself.
 //!
 //! | group | matter |
 //! |---|---|

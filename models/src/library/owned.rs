@@ -40,7 +40,7 @@ pub(super) const MODELS: &[Model] = &[
     Model::fails(
         "owned.own_arming_without_polling_again",
         &["CQ-ARM-03", "CQ-ARM-31"],
-        "Nobody polled it after arming",
+        "It was not polled after arming",
         (2, 2),
         own_arming,
     )
@@ -156,7 +156,7 @@ fn channel_wait(harness: &Harness) -> Outcome {
     Ok(())
 }
 
-/// One thread reads an event while another lets go of the CQ: whichever is later destroys it.
+/// One thread reads an event while another drops the CQ: the later one destroys it.
 fn dropped(harness: &Harness) -> Outcome {
     let Rig { channel, mut ends } = rig(harness, 1, 1)?;
     let End { cq, near, far } = ends.remove(0);
@@ -170,15 +170,15 @@ fn dropped(harness: &Harness) -> Outcome {
         Ok::<_, Error>(())
     });
     let owner = harness.spawn("owner", move |_| {
-        // A step of the device: counting references is none, so the drop alone would be tried at one
-        // place only.
+        // A step of the device: counting references is not a step, so the drop alone would be tried
+        // at one place only.
         cq.query()?;
         drop(cq);
         Ok::<_, Error>(())
     });
     reader.join()?;
     owner.join()?;
-    // Nothing of it is left, whoever was last.
+    // Nothing of it is left, whichever thread was last.
     channel.destroy().map_err(Error::from)?;
     context.close().map_err(Error::from)?;
     Ok(())

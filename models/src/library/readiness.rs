@@ -1,4 +1,4 @@
-//! Loops that are told of edges: epoll with `EPOLLET`, and futures.
+//! Loops that wait for edges: epoll with `EPOLLET`, and futures.
 
 use core::task::{Poll, Waker};
 use std::sync::Arc;

@@ -2,11 +2,12 @@
 
 use core::fmt;
 
-/// Why bytes are no message of communication management, or data do not fit into one.
+/// Why bytes are not a message of communication management, or data do not fit into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MadError {
-    /// So many bytes: of a MAD other than [`MAD`](super::MAD), of an IP CM header fewer than [`IP_CM`](super::IP_CM).
+    /// The number of bytes: of a MAD, not [`MAD`](super::MAD); of an IP CM header, fewer than
+    /// [`IP_CM`](super::IP_CM).
     Length(usize),
     /// The version of the header is not 1.
     BaseVersion(u8),
@@ -16,7 +17,8 @@ pub enum MadError {
     ClassVersion(u8),
     /// The method is not 3, Send.
     Method(u8),
-    /// No message has this attribute id, or one for alternate paths (LAP, APR), which are not supported.
+    /// No message has this attribute id, or one for alternate paths (LAP, APR), which are not
+    /// supported.
     Attribute(u16),
     /// The IP version in an IP CM header is neither 4 nor 6.
     IpVersion(u8),

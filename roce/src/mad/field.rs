@@ -4,7 +4,8 @@ use core::ops::Range;
 
 use super::MAD;
 
-/// The bits of a MAD where a field, or a part of it, stands. Bit 0 is the most significant one of byte 0.
+/// The bits of a MAD that hold a field, or a part of it. Bit 0 is the most significant bit of byte
+/// 0.
 pub(super) type Place = Range<usize>;
 
 /// These bits, from byte `byte` on.
@@ -74,8 +75,9 @@ impl<T: Field> Field for Box<T> {
     }
 }
 
-/// Defines a struct whose fields stand at `byte[bits]`, or at `byte` with all their bits. Bytes count from the start
-/// of the struct, bits from the most significant one of that byte. A field in several places has `|` between them.
+/// Defines a struct whose fields stand at `byte[bits]`, or at `byte` with all their bits. Bytes
+/// count from the start of the struct, bits from the most significant one of that byte. A field in
+/// several places has `|` between them.
 macro_rules! fields {
     ($(
         $(#[$meta:meta])*

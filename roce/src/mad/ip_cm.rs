@@ -7,11 +7,12 @@ use super::MadError;
 /// Bytes of the IP CM header.
 pub const IP_CM: usize = 36;
 
-/// The IP CM header: what the private data of [`Req`](super::Req) and [`SidrReq`](super::SidrReq) begin with if
-/// rdma_cm made them. What is behind it is the consumer's.
+/// The IP CM header: what the private data of [`Req`](super::Req) and [`SidrReq`](super::SidrReq)
+/// begin with if rdma_cm made them. What is behind it is the consumer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpCm {
-    /// The version of the header: major in the upper four bits, minor in the lower ones. There is only 0.
+    /// The version of the header: major in the upper four bits, minor in the lower ones. There is
+    /// only 0.
     pub version: u8,
     /// The port of who asks; that of who is asked is in the service id.
     pub source_port: u16,
@@ -48,8 +49,8 @@ impl IpCm {
         })
     }
 
-    /// What private data begin with. Addresses are of one family; if they are not, that of IPv4 is written as one
-    /// of IPv6 (`::ffff:0:0/96`).
+    /// What private data begin with. Addresses are of one family; if they are not, that of IPv4 is
+    /// written as one of IPv6 (`::ffff:0:0/96`).
     pub fn write(&self) -> [u8; IP_CM] {
         let v4 = self.source.is_ipv4() && self.destination.is_ipv4();
         let address = |address: IpAddr| match address {
@@ -72,8 +73,8 @@ pub const fn service_id(ps: u16, port: u16) -> u64 {
     (ps as u64) << 16 | port as u64
 }
 
-/// The port space and the port of a service id: the inverse of [`service_id`]. `None` for services that are not of
-/// rdma_cm.
+/// The port space and the port of a service id: the inverse of [`service_id`]. `None` for services
+/// that are not of rdma_cm.
 pub const fn service_port(service_id: u64) -> Option<(u16, u16)> {
     match service_id >> 32 {
         0 => Some(((service_id >> 16) as u16, service_id as u16)),

@@ -1,4 +1,4 @@
-//! The messages: what they carry, and where it stands.
+//! The messages: their fields and where they are.
 
 use super::field::{Field, Place, fields, place};
 use super::{MAD, MODIFIER, PrivateData};
@@ -38,7 +38,7 @@ fields! {
         pkey: u16 = 48;
         /// Code of the path MTU, 4 bits: 1 is 256 bytes, 5 is 4096.
         path_mtu: u8 = 50[0..4];
-        /// Retries on the QP for a peer without a receive, 3 bits; 7 is for ever.
+        /// Retries on the QP for a peer without a receive, 3 bits; 7 is forever.
         rnr_retry_count: u8 = 50[5..8];
         /// How often messages are sent again, 4 bits.
         max_cm_retries: u8 = 51[0..4];
@@ -100,11 +100,11 @@ fields! {
         local_comm_id: u32 = 0;
         /// The connection, as the receiver calls it.
         remote_comm_id: u32 = 4;
-        /// Which message; `Other(2)` is none.
+        /// Which message; `Other(2)` is not a message.
         rejected: Rejected = 8[0..2];
         /// Bytes of `additional_info` that mean something, 7 bits. It may say more than there are.
         additional_info_length: u8 = 9[0..7];
-        /// Why: 8 is that nobody listens, 28 that the consumer refuses.
+        /// Why: 8 means that no id listens, 28 that the consumer refuses.
         reason: u16 = 10;
         /// More about some reasons: what would be accepted.
         additional_info: PrivateData<72> = 12;
@@ -132,13 +132,14 @@ fields! {
         responder_resources: u8 = 24;
         /// Reads and atomics that the sender makes at a time.
         initiator_depth: u8 = 25;
-        /// How long the sender's device takes at most to acknowledge: 4.096 µs times 2 to this, 5 bits.
+        /// How long the sender's device takes at most to acknowledge: 4.096 µs times 2 to this, 5
+        /// bits.
         target_ack_delay: u8 = 26[0..5];
-        /// What became of the alternate path, 2 bits: 0 accepted, 1 not supported, 2 rejected.
+        /// The state of the alternate path, 2 bits: 0 accepted, 1 not supported, 2 rejected.
         failover_accepted: u8 = 26[5..7];
         /// The sender has end-to-end flow control.
         flow_control: bool = 26[7..8];
-        /// Retries on the QP for a peer without a receive, 3 bits; 7 is for ever.
+        /// Retries on the QP for a peer without a receive, 3 bits; 7 is forever.
         rnr_retry_count: u8 = 27[0..3];
         /// The sender's QP has an SRQ.
         srq: bool = 27[3..4];
@@ -192,12 +193,12 @@ fields! {
         private_data: PrivateData<216> = 16;
     }
 
-    /// SIDR_REP: tells of a QP of datagrams, or why there is none.
+    /// SIDR_REP: names a QP of datagrams, or gives the reason why there is none.
     pub struct SidrRep {
         /// The request, as the receiver calls it.
         request_id: u32 = 0;
-        /// 0: here it is. 1: the service id is not supported. 2: the service refuses. 3: no QP. 4: ask elsewhere.
-        /// 5: the version is not supported.
+        /// 0: here it is. 1: the service id is not supported. 2: the service refuses. 3: no QP. 4:
+        /// ask elsewhere. 5: the version is not supported.
         status: u8 = 4;
         /// Bytes of `additional_info` that mean something. It may say more than there are.
         additional_info_length: u8 = 5;

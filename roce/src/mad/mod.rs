@@ -1,4 +1,5 @@
-//! Messages of communication management (CM) in bytes: how queue pairs of two nodes find each other.
+//! Messages of communication management (CM) in bytes: how queue pairs of two nodes find each
+//! other.
 //!
 //! Each is a management datagram (MAD) of 256 bytes: the payload of a UD SEND_ONLY to QP 1.
 //!
@@ -14,20 +15,22 @@
 //! | [`CmAttribute`], [`attribute`] | which message it is |
 //! | [`IpCm`], [`service_id`], [`service_port`] | how rdma_cm puts IP addresses and ports in there |
 //!
-//! A MAD does not say how long its private data are: the receiver sees all that there is room for, the rest zero.
-//! Reserved bits are not kept, and neither are the fields of the reliable datagram transport. A value that has more
-//! bits than its field is written without the upper ones.
+//! A MAD does not say how long its private data are: the receiver sees all that there is room for,
+//! the rest zero. Reserved bits are not kept, and neither are the fields of the reliable datagram
+//! transport. A value that has more bits than its field is written without the upper ones.
 //!
 //! ```
 //! use verbs_roce::mad::{CmMad, CmMessage, PrivateData, Rtu};
 //!
-//! let rtu = Rtu { local_comm_id: 1, remote_comm_id: 2, private_data: PrivateData::new(b"ready")? };
+//! let private_data = PrivateData::new(b"ready")?;
+//! let rtu = Rtu { local_comm_id: 1, remote_comm_id: 2, private_data };
 //! let mad = CmMad { transaction: 7, message: CmMessage::Rtu(rtu) };
 //! assert_eq!(CmMad::read(&mad.write())?, mad);
 //! # Ok::<(), verbs_roce::mad::MadError>(())
 //! ```
 //!
-//! Specification: InfiniBand Architecture, volume 1, chapters 12 (messages) and 13 (header), annex A11 (IP addresses).
+//! Specification: InfiniBand Architecture, volume 1, chapters 12 (messages) and 13 (header), annex
+//! A11 (IP addresses).
 
 mod error;
 mod field;
@@ -139,7 +142,7 @@ impl CmMad {
     /// Reads the payload of a packet to QP 1.
     ///
     /// # Errors
-    /// If it is no MAD of communication management ([`MadError`]).
+    /// If it is not a MAD of communication management ([`MadError`]).
     pub fn read(bytes: &[u8]) -> Result<Self, MadError> {
         let (bytes, attribute) = header(bytes)?;
         Ok(Self {

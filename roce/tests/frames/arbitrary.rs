@@ -27,7 +27,7 @@ impl OwnedFrame {
     }
 }
 
-/// How properties run. Failures go to a file beside the source.
+/// How properties run. Failures go to a file next to the source.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,
@@ -36,7 +36,7 @@ pub(crate) fn config(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Any frame, of any opcode, with up to so many bytes of payload.
+/// Any frame, of any opcode, with up to `payload` bytes of payload.
 pub(crate) fn frames(payload: usize) -> impl Strategy<Value = OwnedFrame> {
     let opcode = select(PacketOpcode::ALL);
     opcode.prop_flat_map(move |opcode| {

@@ -1,4 +1,4 @@
-//! Bytes that nobody has written: nothing panics, and no damage is taken for a good packet.
+//! Random bytes: nothing panics, and damage is never taken for a good packet.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -23,7 +23,7 @@ fn read_all_ways(bytes: &[u8]) -> bool {
     false
 }
 
-/// The same for a UDP payload.
+/// Whether a UDP payload is read as a good packet.
 fn read_as_udp(ip: Ip, source_port: u16, bytes: &[u8]) -> bool {
     let received = Frame::read_udp(ip, source_port, bytes);
     let verified = received.and_then(|received| received.verify());
@@ -196,7 +196,8 @@ proptest! {
             let (byte, mask) = (bit / 8, 0x80 >> (bit % 8));
             packet[byte] ^= mask;
             let mut read = Frame::read(&packet).map(|received| received.verify());
-            // What the header checksum covers beside the ICRC, and the checksum itself.
+            // The bytes that the header checksum covers in addition to the ICRC, and the checksum
+            // itself.
             let original = [packet[10], packet[11]];
             if bth == 28 && (1..20).contains(&byte) {
                 prop_assert!(

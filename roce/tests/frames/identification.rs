@@ -11,7 +11,8 @@ fn frame(ip: Ip) -> Frame<'static> {
     Frame::new(ip, 0xc000, bth, Extended::NONE, b"some bytes")
 }
 
-/// Each identification has an ICRC of its own and a right header checksum. Of all other ICRCs none is taken.
+/// Each identification has an ICRC of its own and a correct header checksum. All other ICRCs are
+/// refused.
 #[test]
 fn just_the_icrcs_of_some_identification_are_taken() {
     let told = Ipv4::new([200, 1, 0, 1].into(), [200, 1, 0, 2].into());
@@ -27,8 +28,8 @@ fn just_the_icrcs_of_some_identification_are_taken() {
         let icrc = *packet.last_chunk::<4>().unwrap();
         assert_eq!(identifications.insert(icrc, identification), None);
 
-        // The sum of a header with its checksum is a multiple of 0xffff (RFC 1071). Carries can carry again: at
-        // these addresses some do.
+        // The sum of a header with its checksum is a multiple of 0xffff (RFC 1071). Carries can
+        // carry again: at these addresses some do.
         let words = packet[..20].chunks(2);
         let sum: u32 = words
             .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
@@ -74,7 +75,8 @@ fn identifications_are_found_at_any_distance() {
     }
 }
 
-/// The check is complete where there is none: over IPv6. Of a flow label, its 20 bits count.
+/// Over IPv6, which has no identification, the check is complete. Only the 20 bits of a flow label
+/// count.
 #[test]
 fn ipv6_has_no_identification() {
     let ip = Ipv6::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST);

@@ -7,7 +7,7 @@ use verbs_roce::mad::{
     SidrRep, SidrReq,
 };
 
-/// How properties run. Failures go to a file beside the source.
+/// How properties run. Failures go to a file next to the source.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,
@@ -185,12 +185,12 @@ fn data<const N: usize>() -> impl Strategy<Value = PrivateData<N>> {
     proptest::collection::vec(any::<u8>(), 0..=N).prop_map(|data| PrivateData::new(&data).unwrap())
 }
 
-/// A number of so many bits.
+/// A number of `bits` bits.
 fn bits(bits: u32) -> impl Strategy<Value = u32> {
     0..1u32 << bits
 }
 
-/// A number of so few bits.
+/// A number of `bits` bits, fewer than eight.
 fn few(bits: u32) -> impl Strategy<Value = u8> {
     0..1u8 << bits
 }

@@ -1,4 +1,4 @@
-//! What is no message is an error that says why.
+//! Bytes that are not a message give an error with the reason.
 
 use proptest::prelude::*;
 use verbs_roce::mad::{CmAttribute, CmMad, IpCm, MAD, MadError, PrivateData, attribute};

@@ -6,7 +6,8 @@ use verbs_roce::mad::{CmAttribute, CmMad, CmMessage, MAD};
 
 const DATA: usize = 24;
 
-/// Each bit alone is kept, or is one of those that are reserved or belong to the reliable datagram transport.
+/// Each bit alone is kept, or is one of those that are reserved or belong to the reliable datagram
+/// transport.
 #[test]
 fn every_bit_is_kept_but_those_without_a_field() {
     for &attribute in CmAttribute::ALL {

@@ -106,7 +106,7 @@ fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_>) -> Resul
     let key = bench.query_mw(mw)?;
     let srq = bench.create_srq(b.pd, &SrqInit::new(1))?;
     bench.attach_mcast(b.qp, ALL_HOSTS, MLID)?;
-    // A completion that nobody polls, a receive that waits, an event that nobody read.
+    // A completion that is not polled, a receive that waits, an unread event.
     b.recv(1, 8)?;
     b.recv_at(2, 0, 8)?;
     bench.arm(b.recv_cq, Arm::NEXT)?;
@@ -146,7 +146,7 @@ fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_>) -> Resul
 }
 
 scenario!(work_under_way_goes_with_its_device: "ASYNC-10"; needs LAB);
-/// The request is lost, and nobody tries it again or gives it up.
+/// The request is lost, and is neither retransmitted nor given up.
 fn work_under_way_goes_with_its_device(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions {
         rc: gives_up_soon(),

@@ -191,7 +191,7 @@ fn responder_without_depth_refuses_atomics(bench: &Bench<'_>) -> Result {
         let (what, work) = both(&into, b.mem.remote(0), 0)[n];
         a.post(work)?;
         let wc = bench.one(a.send_cq).rule(RULE)?;
-        // The laboratory's device answers; another may let the requester wait in vain.
+        // The simulator's device answers; another may let the requester wait without result.
         let silent = bench.verbs().lab().is_none() && wc.status == WcStatus::RetryExcErr;
         check!(
             RULE,

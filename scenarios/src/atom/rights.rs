@@ -149,9 +149,10 @@ fn region_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
             let into = [a.sge(a.landing(), 8)];
             let (what, work) = both(&into, bench.query_mr(mr)?.remote(0), 0)[n];
             a.post(work)?;
-            let status = match allowed {
-                true => WcStatus::Success,
-                false => WcStatus::RemAccessErr,
+            let status = if allowed {
+                WcStatus::Success
+            } else {
+                WcStatus::RemAccessErr
             };
             let case = format!("{what} where {rights:?} is allowed");
             in_case(&case, bench.one_with(a.send_cq, status, RULE).map(drop))?;

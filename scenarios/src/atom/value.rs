@@ -152,9 +152,10 @@ fn device_does_what_its_attribute_says(bench: &Bench<'_>) -> Result {
         .contains(Capabilities::ATOMICS);
     check_eq!(RULE, told, has_them, "whether there are atomics");
     for n in 0..2 {
-        let options = match has_them {
-            true => options(),
-            false => PairOptions::default(),
+        let options = if has_them {
+            options()
+        } else {
+            PairOptions::default()
         };
         let Pair { a, b } = bench.pair(options)?;
         set(&b, bench, 0, 7)?;

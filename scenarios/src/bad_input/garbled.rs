@@ -15,8 +15,8 @@ use crate::failure::{Failure, in_case};
 use crate::mcast::{ALL_HOSTS, MLID};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err};
 
-/// How the kernel says for every driver that it knows no such object, and a driver that it has no such
-/// verb.
+/// How the kernel says for every driver that it knows no such object, and a driver that it has no
+/// such verb.
 const NO_SUCH: [ErrorKind; 2] = [ErrorKind::NotFound, ErrorKind::NotSupported];
 
 /// Runs calls on an object whose handle is garbled.
@@ -52,7 +52,7 @@ fn garbled_cq_is_not_armed(bench: &Bench<'_>) -> Result {
         for arm in [Arm::NEXT, Arm::SOLICITED] {
             let armed = bench.req_notify_cq(end.recv_cq, arm);
             match (declared, armed) {
-                // Some drivers never look at the handle, and say so.
+                // Some drivers declare that they do not check the handle.
                 (Some(Check::Accepted) | None, Ok(())) => {}
                 (Some(Check::Accepted), Err(error)) => {
                     let failure = Failure::assertion("it is armed, as declared", error.to_string());
@@ -172,9 +172,10 @@ fn garbled_window_and_region_are_bound_as_declared(bench: &Bench<'_>) -> Result 
                 length: 8,
                 access: Access::REMOTE_READ,
             };
-            let object = match garbles_window {
-                true => DriverObject::Mw(mw),
-                false => DriverObject::Mr(a.mr),
+            let object = if garbles_window {
+                DriverObject::Mw(mw)
+            } else {
+                DriverObject::Mr(a.mr)
             };
             let mut seen = Check::Refused;
             garbled(bench, object, || {

@@ -10,7 +10,7 @@ use crate::{Bench, Claim, End, Failure, OfRule, Pair, PairOptions, Result, expec
 const MEM: u32 = 4096;
 const END: u64 = MEM as u64;
 
-/// 8 bytes that are not valid memory, and the rules that say so.
+/// 8 bytes that are not valid memory, and the rules that forbid them.
 struct BadMemory {
     what: &'static str,
     /// As the source or target of a send.

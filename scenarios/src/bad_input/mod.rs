@@ -1,5 +1,5 @@
-//! What must not be asked: invalid handles, numbers out of range, work and changes that a queue pair is not
-//! ready for, memory that does not exist. Each is refused, and changes nothing.
+//! What must not be asked: invalid handles, numbers out of range, work and changes that a queue
+//! pair is not ready for, memory that does not exist. Each is refused, and changes nothing.
 //!
 //! | file | holds |
 //! |---|---|

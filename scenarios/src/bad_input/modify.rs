@@ -9,8 +9,8 @@ use verbs_api::{
 use super::create::{bad_addresses, bad_ports};
 use super::refused;
 use crate::ah::{UNRESOLVED, way_to_no_device};
-use crate::climber::{Climber, required};
 use crate::failure::{check_eq, in_case, value_in_case};
+use crate::fresh_qp::{FreshQp, required};
 use crate::{Bench, OfRule, Result};
 
 const STATES: [QpState; 6] = [
@@ -78,7 +78,7 @@ fn illegal_changes(bench: &Bench<'_>, qp_type: QpType, states: &[QpState]) -> Re
         .filter(|bit| *bit != M::RATE_LIMIT)
         .collect();
     for from in states {
-        let mut qp = Climber::new(bench, qp_type)?;
+        let mut qp = FreshQp::new(bench, qp_type)?;
         qp.reach(*from)?;
         qp.attr.cur_qp_state = *from;
         for to in QpState::ALL.iter().chain(&[QpState::Unknown(7)]) {
@@ -128,7 +128,7 @@ fn wrong_current_state_is_refused(bench: &Bench<'_>) -> Result {
             if attributes.is_none_or(|a| !a.optional.contains(M::CUR_STATE)) {
                 continue;
             }
-            let mut qp = Climber::new(bench, QpType::Rc)?;
+            let mut qp = FreshQp::new(bench, QpType::Rc)?;
             qp.reach(from)?;
             let mask = required(QpType::Rc, from, *to) | M::CUR_STATE;
             for wrong in QpState::ALL.iter().filter(|state| **state != from) {
@@ -147,7 +147,7 @@ scenario!(unknown_attribute_is_refused: "QP-STATE-32", "QP-STATE-06"; needs MODI
 fn unknown_attribute_is_refused(bench: &Bench<'_>) -> Result {
     const NOT_FOUND: ErrorKind = ErrorKind::Os(2);
     let kinds = [ErrorKind::Invalid, ErrorKind::NotSupported, NOT_FOUND];
-    let qp = Climber::new(bench, QpType::Rc)?;
+    let qp = FreshQp::new(bench, QpType::Rc)?;
     for to in [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Err] {
         let from = bench.state(qp.end.qp)?;
         for bit in [26, 30, 31] {
@@ -263,7 +263,7 @@ fn value_that_is_wider_than_its_field_is_as_declared(bench: &Bench<'_>) -> Resul
     let declared = bench.behavior()?.wide_values.unwrap_or(WideValues::Refused);
     for field in &FIELDS {
         for wide in [field.greatest + 1, field.greatest + 2, u8::MAX] {
-            let mut qp = Climber::new(bench, QpType::Rc)?;
+            let mut qp = FreshQp::new(bench, QpType::Rc)?;
             let before = if field.to == QpState::Rtr {
                 QpState::Init
             } else {
@@ -297,7 +297,7 @@ fn value_that_is_wider_than_its_field_is_as_declared(bench: &Bench<'_>) -> Resul
 
 scenario!(attribute_out_of_range_is_refused: "QP-STATE-27", "QP-STATE-06"; needs MODIFY_CONNECT);
 fn attribute_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
-    let mut qp = Climber::new(bench, QpType::Rc)?;
+    let mut qp = FreshQp::new(bench, QpType::Rc)?;
     let device = bench.query_device(qp.end.context)?;
     let port = bench.query_port(qp.end.context, bench.port())?;
     let ranges = ranges(&device, &port, &bad_ports(bench)?);
@@ -319,12 +319,12 @@ fn attribute_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
 scenario!(bad_address_of_the_peer_is_refused:
     "QP-STATE-29", "QP-STATE-27", "QP-STATE-06"; needs MODIFY_CONNECT);
 fn bad_address_of_the_peer_is_refused(bench: &Bench<'_>) -> Result {
-    let mut qp = Climber::new(bench, QpType::Rc)?;
+    let mut qp = FreshQp::new(bench, QpType::Rc)?;
     qp.reach(QpState::Init)?;
     let good = qp.attr.ah_attr;
     let mask = required(QpType::Rc, QpState::Init, QpState::Rtr);
     for av in bad_addresses(bench, &qp.av())? {
-        // Also a GRH that names no GID of the port is none.
+        // A GRH with a GID index that the port does not have is invalid too.
         let of_port = av.port_num != qp.attr.port_num;
         let rule = if of_port {
             "QP-STATE-27"
@@ -348,7 +348,7 @@ fn address_that_no_device_has_is_as_declared(bench: &Bench<'_>) -> Result {
     };
     let declared = bench.behavior()?.unowned_gid;
     for qp_type in [QpType::Rc, QpType::Uc] {
-        let mut qp = Climber::new(bench, qp_type)?;
+        let mut qp = FreshQp::new(bench, qp_type)?;
         qp.reach(QpState::Init)?;
         let good = qp.attr.ah_attr.replace(way);
         let mask = required(qp_type, QpState::Init, QpState::Rtr);
@@ -367,7 +367,7 @@ fn address_that_no_device_has_is_as_declared(bench: &Bench<'_>) -> Result {
 /// The change is refused, and all that can be queried stays as it was.
 fn stays(
     bench: &Bench<'_>,
-    qp: &Climber<'_>,
+    qp: &FreshQp<'_>,
     kinds: &[ErrorKind],
     rule: &'static str,
     to: QpState,

@@ -6,8 +6,8 @@ use verbs_api::{
 };
 
 use super::refused;
-use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case, value_in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, End, OfRule, PairOptions, Result, expect_err, wr_ids};
 
 const INVALID: [ErrorKind; 1] = [ErrorKind::Invalid];
@@ -309,7 +309,7 @@ fn xrc_sender_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result 
 
 fn fates(bench: &Bench<'_>, qp_type: QpType) -> Result {
     for (state, of_send, of_receive) in FATES {
-        let qp = Climber::new(bench, qp_type)?;
+        let qp = FreshQp::new(bench, qp_type)?;
         qp.reach(state)?;
         let end = qp.end;
         let data = [end.sge(0, 64)];
@@ -358,7 +358,7 @@ fn meets(posted: Result<(), PostError>, fate: Fate, rule: &'static str) -> Resul
 scenario!(refused_send_is_not_queued: "QP-STATE-18"; needs MODIFY_CONNECT);
 fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
     for state in [QpState::Reset, QpState::Init, QpState::Rtr] {
-        let (a, b) = Climber::pair(bench, QpType::Rc)?;
+        let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
         b.reach(QpState::Rts)?;
         a.reach(state)?;
         let data = [a.end.sge(0, 8)];
@@ -377,7 +377,7 @@ fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
 
 scenario!(refused_receive_is_not_queued: "QP-STATE-19"; needs MODIFY_CONNECT);
 fn refused_receive_is_not_queued(bench: &Bench<'_>) -> Result {
-    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
     let room = [b.end.sge(0, 8)];
     let refused = bench.post_recv(b.end.qp, &[RecvWr::new(1, &room)]);
     expect_err(refused, ErrorKind::Invalid, "QP-STATE-19")?;

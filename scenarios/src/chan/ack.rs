@@ -113,7 +113,7 @@ fn own_channel<'b>(bench: &'b Bench<'_>) -> Result<End<'b>> {
     writer(bench, &CqInit::new(16).channel(channel))
 }
 
-/// Makes and reads so many events, and acknowledges none.
+/// Makes and reads `events` events, and acknowledges none.
 fn read(bench: &Bench<'_>, writer: &End<'_>, events: u32) -> Result {
     for _ in 0..events {
         fire_and_take(bench, writer)?;

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, epoll, poll};
 use verbs_api::{Arm, CqInit, Wait};
 
 use super::{fire, writer};
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq};
 use crate::{Bench, Failure, OfRule, Result};
 
@@ -53,7 +53,7 @@ fn descriptor_is_readable_exactly_while_an_event_is_unread(bench: &Bench<'_>) ->
 }
 
 scenario!(descriptor_that_is_asked_for_late_tells_how_it_is: "CHAN-30"; needs FD);
-/// Of a channel that has had events: with one unread, and with all read.
+/// On a channel that has had events: with one unread, and with all read.
 fn descriptor_that_is_asked_for_late_tells_how_it_is(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CHAN-30";
     for is_read in [false, true] {
@@ -124,19 +124,19 @@ fn edge_triggered_epoll_wakes_for_each_event(bench: &Bench<'_>) -> Result {
 scenario!(descriptor_of_a_context_tells_of_asynchronous_events: "ASYNC-01", "ASYNC-13", "ASYNC-06"; needs FD);
 fn descriptor_of_a_context_tells_of_asynchronous_events(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-01";
-    let tight = Tight::new(bench, Queue::Send, 3)?;
-    let context = tight.end.context;
+    let small = SmallCq::new(bench, Queue::Send, 3)?;
+    let context = small.end.context;
     let fd = bench.async_fd(context).rule(RULE)?;
     let other = bench.async_fd(bench.ctx_b())?;
     is_readable(bench, &fd, false, RULE, "before any event")?;
-    tight.push_all(0..tight.too_many()?)?;
+    small.push_all(0..small.too_many()?)?;
     is_readable(bench, &fd, true, RULE, "after an overrun")?;
     let events = bench.async_events(context)?;
     check!(RULE, !events.is_empty(), "an event", "none");
     is_readable(bench, &fd, false, RULE, "with all events read")?;
     is_readable(bench, &other, false, "ASYNC-13", "of another context")?;
     // Unread events of an object go with it.
-    let next = Tight::new(bench, Queue::Send, 3)?;
+    let next = SmallCq::new(bench, Queue::Send, 3)?;
     next.push_all(0..next.too_many()?)?;
     is_readable(bench, &fd, true, RULE, "after another overrun")?;
     bench.destroy_qp(next.end.qp, bench.wait())?;

@@ -82,7 +82,7 @@ fn writer<'b>(bench: &'b Bench<'_>, init: &CqInit) -> Result<End<'b>> {
     Ok(bench.connect(a, b, options)?.a)
 }
 
-/// So many [writers](writer), their CQs on one channel; the `cq_context` of each is its number.
+/// `n` [writers](writer), their CQs on one channel; the `cq_context` of each is its number.
 fn writers<'b>(bench: &'b Bench<'_>, channel: CompChannel, n: u64) -> Result<Vec<End<'b>>> {
     let on_channel = |i| writer(bench, &CqInit::new(16).channel(channel).context(i));
     (0..n).map(on_channel).collect()

@@ -123,8 +123,8 @@ fn any_thread_acknowledges(bench: &Bench<'_>) -> Result {
 
 scenario!(destroy_with_a_thread_waiting_is_a_usage_error: "CHAN-44"; needs LAB, THREADS);
 fn destroy_with_a_thread_waiting_is_a_usage_error(bench: &Bench<'_>) -> Result {
-    // The thread may be late, and its channel gone before it waits: then once more. On a busy machine
-    // it can be late many times.
+    // The thread may be late, and its channel gone before it waits: then once more. On a busy
+    // machine it can be late many times.
     const TRIES: u32 = 5000;
     for _ in 0..TRIES {
         let channel = bench.create_comp_channel(bench.ctx_a())?;

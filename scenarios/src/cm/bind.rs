@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use verbs_api::cm::{CmId, CmOption, PortSpace};
 use verbs_api::{Access, Capabilities, ErrorKind, QpAttrMask};
 
-use super::link::{Meeting, SOON, Side, manager, sides};
+use super::link::{CmPair, SOON, Side, manager, sides};
 use crate::failure::{check, check_eq};
 use crate::{Bench, Claim, OfRule, Result, expect_err, expect_err_among};
 
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-/// Of a net that documents may name, and no machine has (RFC 5737).
+/// An address of a documentation network, which no machine has (RFC 5737).
 const OF_NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 scenario!(each_device_has_a_context_that_stays: "CM-01"; needs CM);
@@ -183,7 +183,7 @@ fn unspecified_address_shares_its_port_with_none(bench: &Bench<'_>) -> Result {
         let port = side.local(has)?.port();
         let bound = side.cm.bind_addr(wants, SocketAddr::new(second, port));
         let refused = expect_err(bound, ErrorKind::AddressNotAvailable, RULE);
-        crate::failure::in_case(&format!("{second} beside {first}"), refused.map(drop))?;
+        crate::failure::in_case(&format!("{second} after {first}"), refused.map(drop))?;
     }
     Ok(())
 }
@@ -241,12 +241,12 @@ fn address_of_no_device_is_refused(bench: &Bench<'_>) -> Result {
     const KINDS: [ErrorKind; 2] = [ErrorKind::NoDevice, ErrorKind::AddressNotAvailable];
     let [side, _] = sides(bench)?;
     let id = side.id(PortSpace::Tcp)?;
-    let nobody = SocketAddr::new(OF_NOBODY, 0);
-    expect_err_among(side.cm.bind_addr(id, nobody), &KINDS, RULE)?;
-    let resolved = side.cm.resolve_addr(id, Some(nobody), side.at(1), SOON);
+    let unused = SocketAddr::new(OF_NOBODY, 0);
+    expect_err_among(side.cm.bind_addr(id, unused), &KINDS, RULE)?;
+    let resolved = side.cm.resolve_addr(id, Some(unused), side.at(1), SOON);
     expect_err_among(resolved, &KINDS, RULE)?;
     check_eq!(RULE, side.attr(id)?.local_addr, None);
-    // It can be bound as ever.
+    // It can still be bound.
     side.cm.bind_addr(id, side.at(0)).rule(RULE)?;
     side.no_event(RULE)
 }
@@ -310,7 +310,7 @@ fn options_are_those_of_the_queue_pair(bench: &Bench<'_>) -> Result {
         client.cm.set_option(id, option).rule(RULE)?;
     }
     client.route(id, at)?;
-    let meeting = Meeting {
+    let cm_pair = CmPair {
         server,
         client,
         listener,
@@ -319,7 +319,7 @@ fn options_are_those_of_the_queue_pair(bench: &Bench<'_>) -> Result {
         id,
     };
     let param = verbs_api::cm::ConnParam::new();
-    let link = meeting.link(&param, &param)?;
+    let link = cm_pair.link(&param, &param)?;
     let [own, theirs] = link.qps(QpAttrMask::TIMEOUT | QpAttrMask::AV)?;
     check_eq!(RULE, own.timeout, 11, "the time-out");
     for attr in [own, theirs] {

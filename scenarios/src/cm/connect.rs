@@ -5,13 +5,14 @@ use verbs_api::cm::{
 };
 use verbs_api::{Capabilities, ErrorKind, QpAttrMask, QpState, SendWr, WcStatus};
 
-use super::link::{Link, Meeting, Side};
+use super::link::{CmPair, Link, Side};
 use super::listen::conn_data;
 use super::refuse::CONSUMER;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Claim, OfRule, Pair, Result, expect_err, pattern};
 
-/// The peer's bytes stand in an event: with zeros behind them as far as the message has room, or by iWARP just they.
+/// The peer's bytes stand in an event: with zeros behind them as far as the message has room, or by
+/// iWARP just they.
 pub(super) fn check_private_data(
     side: &Side<'_>,
     event: &CmEvent,
@@ -78,13 +79,13 @@ fn reads_and_atomics_go_both_ways(bench: &Bench<'_>) -> Result {
 
 scenario!(reads_under_way_are_as_many_as_was_agreed: "CM-38", "CM-61"; needs CM, MODIFY_CONNECT, RDMA_READ);
 fn reads_under_way_are_as_many_as_was_agreed(bench: &Bench<'_>) -> Result {
-    let meeting = Meeting::new(bench)?;
+    let cm_pair = CmPair::new(bench)?;
     let asked = ConnParam {
         initiator_depth: 4,
         responder_resources: 2,
         ..ConnParam::new()
     };
-    let (from, request) = meeting.ask(&asked)?;
+    let (from, request) = cm_pair.ask(&asked)?;
     let data = conn_data(&request.param).rule("CM-61")?;
     let told = (data.responder_resources, data.initiator_depth);
     check_eq!(
@@ -98,7 +99,7 @@ fn reads_under_way_are_as_many_as_was_agreed(bench: &Bench<'_>) -> Result {
         initiator_depth: 1,
         ..ConnParam::new()
     };
-    let link = meeting.accept(from, request.id, &answer)?;
+    let link = cm_pair.accept(from, request.id, &answer)?;
     let [at_client, _] = link.established("CM-61")?;
     let data = conn_data(&at_client.param).rule("CM-61")?;
     let told = (data.responder_resources, data.initiator_depth);
@@ -134,16 +135,16 @@ fn reads_under_way_are_as_many_as_was_agreed(bench: &Bench<'_>) -> Result {
 scenario!(client_hears_what_the_server_says_and_the_server_nothing: "CM-39"; needs CM);
 fn client_hears_what_the_server_says_and_the_server_nothing(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-39";
-    let meeting = Meeting::new(bench)?;
-    let (from, request) = meeting.ask(&ConnParam::new())?;
+    let cm_pair = CmPair::new(bench)?;
+    let (from, request) = cm_pair.ask(&ConnParam::new())?;
     let answer = ConnParam {
         rnr_retry_count: 4,
         ..ConnParam::new().private_data(b"welcome")
     };
-    let link = meeting.accept(from, request.id, &answer)?;
+    let link = cm_pair.accept(from, request.id, &answer)?;
     let [at_client, at_server] = link.established(RULE)?;
     check_private_data(
-        &meeting.client,
+        &cm_pair.client,
         &at_client,
         b"welcome",
         private_data::REP,
@@ -170,19 +171,19 @@ fn client_hears_what_the_server_says_and_the_server_nothing(bench: &Bench<'_>) -
 scenario!(private_data_has_the_length_of_its_message: "CM-60"; needs CM);
 fn private_data_has_the_length_of_its_message(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-60";
-    let first = Meeting::new(bench)?;
+    let first = CmPair::new(bench)?;
     for length in [0, 1, 20, private_data::REQ] {
-        let meeting = first.with_another()?;
+        let cm_pair = first.with_another()?;
         let sent = pattern(3, length as u32);
         let param = ConnParam::new().private_data(&sent);
-        let (from, request) = meeting.ask(&param)?;
-        let checked = check_private_data(&meeting.server, &request, &sent, private_data::REQ, RULE);
+        let (from, request) = cm_pair.ask(&param)?;
+        let checked = check_private_data(&cm_pair.server, &request, &sent, private_data::REQ, RULE);
         in_case(&format!("{length} B in a request"), checked)?;
         let answer = pattern(4, (length * 196 / 56) as u32);
         let param = ConnParam::new().private_data(&answer);
-        let link = meeting.accept(from, request.id, &param)?;
+        let link = cm_pair.accept(from, request.id, &param)?;
         let [event, _] = link.established(Claim::NONE)?;
-        let checked = check_private_data(&meeting.client, &event, &answer, private_data::REP, RULE);
+        let checked = check_private_data(&cm_pair.client, &event, &answer, private_data::REP, RULE);
         in_case(&format!("{} B in an answer", answer.len()), checked)?;
     }
     Ok(())
@@ -191,16 +192,16 @@ fn private_data_has_the_length_of_its_message(bench: &Bench<'_>) -> Result {
 scenario!(too_much_private_data_is_refused: "CM-62"; needs CM, MODIFY_CONNECT);
 fn too_much_private_data_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-62";
-    let first = Meeting::new(bench)?;
+    let first = CmPair::new(bench)?;
     let refused = |what: &str, result: verbs_api::Result<()>| {
         in_case(what, expect_err(result, ErrorKind::Invalid, RULE).map(drop))
     };
     let bytes = [7; 255];
     for rejects in [false, true] {
-        let meeting = first.with_another()?;
-        let Meeting {
+        let cm_pair = first.with_another()?;
+        let CmPair {
             server, client, id, ..
-        } = meeting;
+        } = cm_pair;
         let from = client.end(id)?;
         for length in [private_data::REQ + 1, 255] {
             let param = ConnParam::new().private_data(&bytes[..length]);
@@ -208,7 +209,7 @@ fn too_much_private_data_is_refused(bench: &Bench<'_>) -> Result {
         }
         server.no_event(RULE)?;
         // It can be asked for with less.
-        let request = meeting.ask_without(&ConnParam::new()).rule(RULE)?;
+        let request = cm_pair.ask_without(&ConnParam::new()).rule(RULE)?;
         let too_much = &bytes[..private_data::REJ + 1];
         refused("a refusal", server.cm.reject(request.id, too_much))?;
         client.no_event(RULE)?;
@@ -219,7 +220,7 @@ fn too_much_private_data_is_refused(bench: &Bench<'_>) -> Result {
                 .rule(RULE)?;
             let event = client.expect(Kind::Rejected, id, RULE)?;
             check_private_data(
-                &meeting.client,
+                &cm_pair.client,
                 &event,
                 &bytes[..private_data::REJ],
                 private_data::REJ,
@@ -227,7 +228,7 @@ fn too_much_private_data_is_refused(bench: &Bench<'_>) -> Result {
             )?;
             continue;
         }
-        let link = meeting.accept(from, request.id, &ConnParam::new())?;
+        let link = cm_pair.accept(from, request.id, &ConnParam::new())?;
         link.established(RULE)?;
         link.works(RULE)?;
     }
@@ -237,9 +238,9 @@ fn too_much_private_data_is_refused(bench: &Bench<'_>) -> Result {
 scenario!(answer_with_too_much_private_data_refuses_the_client: "CM-80", "CM-62"; needs CM, MODIFY_CONNECT);
 fn answer_with_too_much_private_data_refuses_the_client(bench: &Bench<'_>) -> Result {
     const RULE: Claim = Claim::two("CM-80", "CM-62");
-    let meeting = Meeting::new(bench)?;
-    let Meeting { server, client, .. } = meeting;
-    let (from, request) = meeting.ask(&ConnParam::new())?;
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair { server, client, .. } = cm_pair;
+    let (from, request) = cm_pair.ask(&ConnParam::new())?;
     let to = server.end(request.id)?;
     let bytes = [7; private_data::REP + 1];
     let accept = |bytes| {
@@ -248,7 +249,7 @@ fn answer_with_too_much_private_data_refuses_the_client(bench: &Bench<'_>) -> Re
             .accept(request.id, &ConnParam::new().private_data(bytes))
     };
     expect_err(accept(&bytes), ErrorKind::Invalid, RULE)?;
-    let event = client.expect(Kind::Rejected, meeting.id, "CM-80")?;
+    let event = client.expect(Kind::Rejected, cm_pair.id, "CM-80")?;
     check_eq!("CM-80", event.status, CONSUMER, "the status");
     for end in [from, to] {
         check_eq!("CM-80", bench.state(end.qp)?, QpState::Err, "the states");
@@ -259,18 +260,19 @@ fn answer_with_too_much_private_data_refuses_the_client(bench: &Bench<'_>) -> Re
 scenario!(most_is_as_many_as_the_device_has: "CM-66"; needs CM, MODIFY_CONNECT);
 fn most_is_as_many_as_the_device_has(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-66";
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         client, server, id, ..
-    } = meeting;
+    } = cm_pair;
     let has = bench.query_device(client.verbs)?;
     for (most, asks_to_read) in [(has.max_qp_init_rd_atom, true), (has.max_qp_rd_atom, false)] {
         // 255 stands for the most there is.
         if most < 254 {
             let mut param = ConnParam::new();
-            match asks_to_read {
-                true => param.initiator_depth = most + 1,
-                false => param.responder_resources = most + 1,
+            if asks_to_read {
+                param.initiator_depth = most + 1
+            } else {
+                param.responder_resources = most + 1
             }
             expect_err(client.cm.connect(id, &param), ErrorKind::Invalid, RULE)?;
         }
@@ -281,7 +283,7 @@ fn most_is_as_many_as_the_device_has(bench: &Bench<'_>) -> Result {
         initiator_depth: RDMA_MAX_INIT_DEPTH,
         ..ConnParam::new()
     };
-    let (end, request) = meeting.ask(&most).rule(RULE)?;
+    let (end, request) = cm_pair.ask(&most).rule(RULE)?;
     let data = conn_data(&request.param)?;
     let told = (data.initiator_depth, data.responder_resources);
     check_eq!(
@@ -290,7 +292,7 @@ fn most_is_as_many_as_the_device_has(bench: &Bench<'_>) -> Result {
         (has.max_qp_rd_atom, has.max_qp_init_rd_atom),
         "what the client has"
     );
-    let link = meeting.accept(end, request.id, &most)?;
+    let link = cm_pair.accept(end, request.id, &most)?;
     link.established(RULE)?;
     let [own, theirs] = link.qps(QpAttrMask::MAX_QP_RD_ATOMIC | QpAttrMask::MAX_DEST_RD_ATOMIC)?;
     let fits = own.max_rd_atomic <= theirs.max_dest_rd_atomic

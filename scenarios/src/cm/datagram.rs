@@ -12,7 +12,7 @@ use verbs_api::{
 };
 
 use super::connect::check_private_data;
-use super::link::{Meeting, sides};
+use super::link::{CmPair, sides};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, Failure, OfRule, Result, expect_err, pattern};
 
@@ -74,11 +74,11 @@ fn send(bench: &Bench<'_>, from: &End<'_>, to: &UdData) -> Result {
 scenario!(client_hears_where_datagrams_go: "CM-74"; needs CM, UD);
 fn client_hears_where_datagrams_go(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-74";
-    let meeting = Meeting::of(bench, PortSpace::Udp)?;
-    let Meeting {
+    let cm_pair = CmPair::of(bench, PortSpace::Udp)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
-    let (from, request) = meeting.ask(&ConnParam::new())?;
+    } = cm_pair;
+    let (from, request) = cm_pair.ask(&ConnParam::new())?;
     let to = server.end(request.id)?;
     server.cm.accept(request.id, &ConnParam::new()).rule(RULE)?;
     let event = client.expect(Kind::Established, id, RULE)?;
@@ -106,11 +106,11 @@ fn client_hears_where_datagrams_go(bench: &Bench<'_>) -> Result {
 scenario!(server_hears_no_more_of_datagrams: "CM-75"; needs CM, UD);
 fn server_hears_no_more_of_datagrams(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-75";
-    let meeting = Meeting::of(bench, PortSpace::Udp)?;
-    let Meeting {
+    let cm_pair = CmPair::of(bench, PortSpace::Udp)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
-    let (_, request) = meeting.ask(&ConnParam::new())?;
+    } = cm_pair;
+    let (_, request) = cm_pair.ask(&ConnParam::new())?;
     let to = server.end(request.id)?;
     server.cm.accept(request.id, &ConnParam::new())?;
     client.expect(Kind::Established, id, RULE)?;
@@ -131,16 +131,16 @@ fn server_hears_no_more_of_datagrams(bench: &Bench<'_>) -> Result {
 
 scenario!(private_data_of_datagrams_has_the_length_of_its_message: "CM-60", "CM-62"; needs CM, UD);
 fn private_data_of_datagrams_has_the_length_of_its_message(bench: &Bench<'_>) -> Result {
-    let first = Meeting::of(bench, PortSpace::Udp)?;
+    let first = CmPair::of(bench, PortSpace::Udp)?;
     for length in [0, 5, private_data::SIDR_REQ] {
-        let meeting = first.with_another()?;
-        let Meeting {
+        let cm_pair = first.with_another()?;
+        let CmPair {
             server, client, id, ..
-        } = meeting;
+        } = cm_pair;
         let sent = pattern(3, length as u32);
-        let (_, request) = meeting.ask(&ConnParam::new().private_data(&sent))?;
+        let (_, request) = cm_pair.ask(&ConnParam::new().private_data(&sent))?;
         check_private_data(
-            &meeting.server,
+            &cm_pair.server,
             &request,
             &sent,
             private_data::SIDR_REQ,
@@ -153,7 +153,7 @@ fn private_data_of_datagrams_has_the_length_of_its_message(bench: &Bench<'_>) ->
             .accept(request.id, &ConnParam::new().private_data(answer))?;
         let event = client.expect(Kind::Established, id, "CM-60")?;
         check_private_data(
-            &meeting.client,
+            &cm_pair.client,
             &event,
             answer,
             private_data::SIDR_REP,
@@ -175,16 +175,16 @@ fn private_data_of_datagrams_has_the_length_of_its_message(bench: &Bench<'_>) ->
 scenario!(request_for_datagrams_is_refused: "CM-76"; needs CM, UD);
 fn request_for_datagrams_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-76";
-    let meeting = Meeting::of(bench, PortSpace::Udp)?;
-    let Meeting {
+    let cm_pair = CmPair::of(bench, PortSpace::Udp)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
+    } = cm_pair;
     let hears = |id, status: i32, own: &[u8]| {
         let event = client.expect(Kind::Unreachable, id, RULE)?;
         check_eq!(RULE, event.status, status, "the status");
-        check_private_data(&meeting.client, &event, own, private_data::SIDR_REP, RULE)
+        check_private_data(&cm_pair.client, &event, own, private_data::SIDR_REP, RULE)
     };
-    let (from, request) = meeting.ask(&ConnParam::new())?;
+    let (from, request) = cm_pair.ask(&ConnParam::new())?;
     server.cm.reject(request.id, b"no").rule(RULE)?;
     hears(id, REFUSED, b"no")?;
     check_eq!(
@@ -193,15 +193,15 @@ fn request_for_datagrams_is_refused(bench: &Bench<'_>) -> Result {
         QpState::Rts,
         "the client's state"
     );
-    let other = meeting.with_another()?;
+    let other = cm_pair.with_another()?;
     let (_, request) = other.ask(&ConnParam::new())?;
     server.destroy(request.id)?;
     hears(other.id, REFUSED, &[])?;
     // Who listens for connections takes none for datagrams.
     let (_, at) = server.listener(PortSpace::Tcp)?;
-    let nobody = client.routed(PortSpace::Udp, at)?;
-    client.ask(nobody)?;
-    hears(nobody, UNSUPPORTED, &[])?;
+    let unserved = client.routed(PortSpace::Udp, at)?;
+    client.ask(unserved)?;
+    hears(unserved, UNSUPPORTED, &[])?;
     client.no_event(RULE)
 }
 
@@ -210,13 +210,13 @@ fn lost_request_for_datagrams_is_sent_again(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-67";
     let lost = Fault::drop(PacketFilter::EVERY.cm(CmMessage::SidrReq)).nth(1);
     let lost = FaultGuard::new(bench.lab(), lost)?;
-    let meeting = Meeting::of(bench, PortSpace::Udp)?;
-    let (_, request) = meeting.ask(&ConnParam::new()).rule(RULE)?;
+    let cm_pair = CmPair::of(bench, PortSpace::Udp)?;
+    let (_, request) = cm_pair.ask(&ConnParam::new()).rule(RULE)?;
     check_eq!(RULE, lost.struck(), 1, "how many are lost");
-    meeting.server.end(request.id)?;
-    meeting.server.cm.accept(request.id, &ConnParam::new())?;
-    meeting.client.expect(Kind::Established, meeting.id, RULE)?;
-    meeting.server.no_event(RULE)
+    cm_pair.server.end(request.id)?;
+    cm_pair.server.cm.accept(request.id, &ConnParam::new())?;
+    cm_pair.client.expect(Kind::Established, cm_pair.id, RULE)?;
+    cm_pair.server.no_event(RULE)
 }
 
 scenario!(lost_answer_to_datagrams_brings_another_request: "CM-81"; needs CM, UD, LAB);
@@ -224,17 +224,17 @@ fn lost_answer_to_datagrams_brings_another_request(bench: &Bench<'_>) -> Result 
     const RULE: &str = "CM-81";
     let lost = Fault::drop(PacketFilter::EVERY.cm(CmMessage::SidrRep)).nth(1);
     let lost = FaultGuard::new(bench.lab(), lost)?;
-    let meeting = Meeting::of(bench, PortSpace::Udp)?;
-    let Meeting { server, client, .. } = meeting;
-    let (_, first) = meeting.ask(&ConnParam::new())?;
+    let cm_pair = CmPair::of(bench, PortSpace::Udp)?;
+    let CmPair { server, client, .. } = cm_pair;
+    let (_, first) = cm_pair.ask(&ConnParam::new())?;
     server.end(first.id)?;
     server.cm.accept(first.id, &ConnParam::new())?;
-    let second = server.request(meeting.listener, RULE)?;
+    let second = server.request(cm_pair.listener, RULE)?;
     check_eq!(RULE, lost.struck(), 1, "how many are lost");
     check!(RULE, second.id != first.id, "a new id", "{}", second.id);
     server.end(second.id)?;
     server.cm.accept(second.id, &ConnParam::new()).rule(RULE)?;
-    client.expect(Kind::Established, meeting.id, RULE)?;
+    client.expect(Kind::Established, cm_pair.id, RULE)?;
     server.no_event(RULE)
 }
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use verbs_api::cm::{CmEventType as Kind, ConnParam, PortSpace};
 use verbs_api::{ErrorKind, Wait};
 
-use super::link::{Link, Meeting, SOON, Side, sides};
+use super::link::{CmPair, Link, SOON, Side, sides};
 #[cfg(target_os = "linux")]
 use crate::failure::check;
 use crate::failure::check_eq;
@@ -53,13 +53,13 @@ fn destruction_waits_until_events_are_acknowledged(bench: &Bench<'_>) -> Result 
 scenario!(waiting_thread_is_woken_by_an_event: "CM-55"; needs CM, THREADS; hazards MAY_HANG);
 fn waiting_thread_is_woken_by_an_event(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-55";
-    let meeting = Meeting::new(bench)?;
-    let Meeting { server, client, .. } = meeting;
-    client.end(meeting.id)?;
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair { server, client, .. } = cm_pair;
+    client.end(cm_pair.id)?;
     let (verbs, channel, wait) = (bench.verbs(), server.channel, bench.wait());
     let next = || verbs.cm().map(|cm| cm.get_cm_event(channel, wait));
     let got = bench.waits_until(RULE, next, || {
-        Ok(client.cm.connect(meeting.id, &ConnParam::new())?)
+        Ok(client.cm.connect(cm_pair.id, &ConnParam::new())?)
     })?;
     let event = got.transpose().rule(RULE)?;
     let kind = event.as_ref().map(|event| event.event);
@@ -145,19 +145,19 @@ fn events_that_nobody_has_read_move_with_their_id(bench: &Bench<'_>) -> Result {
 scenario!(events_are_in_the_channel_of_their_id: "CM-54"; needs CM);
 fn events_are_in_the_channel_of_their_id(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-54";
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server,
         client,
         listener,
         ..
-    } = meeting;
+    } = cm_pair;
     let other = Side {
         channel: client.cm.create_event_channel()?,
         ..client
     };
-    let second = other.routed(PortSpace::Tcp, meeting.at)?;
-    let ids = [(client, meeting.id), (other, second)];
+    let second = other.routed(PortSpace::Tcp, cm_pair.at)?;
+    let ids = [(client, cm_pair.id), (other, second)];
     for (side, id) in ids {
         side.ask(id)?;
         let request = server.request(listener, RULE)?;
@@ -173,8 +173,8 @@ fn events_are_in_the_channel_of_their_id(bench: &Bench<'_>) -> Result {
 scenario!(events_come_in_the_order_in_which_they_happened: "CM-54"; needs CM, LAB);
 fn events_come_in_the_order_in_which_they_happened(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-54";
-    let first = Meeting::new(bench)?;
-    let Meeting {
+    let first = CmPair::new(bench)?;
+    let CmPair {
         server,
         client,
         listener,
@@ -271,18 +271,18 @@ scenario!(channel_stays_while_an_id_has_it: "CM-58"; needs CM);
 fn channel_stays_while_an_id_has_it(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-58";
     let link = Link::new(bench)?;
-    let Meeting {
+    let CmPair {
         server,
         client,
         listener,
         ..
-    } = link.meeting;
+    } = link.cm_pair;
     let busy = |side: &Side<'_>| {
         let destroyed = side.cm.destroy_event_channel(side.channel);
         expect_err(destroyed, ErrorKind::Busy, RULE).map(drop)
     };
     busy(&client)?;
-    client.destroy(link.meeting.id)?;
+    client.destroy(link.cm_pair.id)?;
     client.cm.destroy_event_channel(client.channel).rule(RULE)?;
     let gone = client.cm.create_id(client.channel, 0, PortSpace::Tcp);
     expect_err(gone, ErrorKind::Invalid, RULE)?;

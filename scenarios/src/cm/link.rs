@@ -16,7 +16,7 @@ use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result};
 /// Time to resolve what leads somewhere.
 pub(super) const SOON: Duration = Duration::from_secs(2);
 /// Virtual time for what must not come.
-const MEANWHILE: Duration = Duration::from_millis(50);
+const QUIET: Duration = Duration::from_millis(50);
 
 /// One side: its device, its address, and where its events go.
 #[derive(Clone, Copy)]
@@ -70,8 +70,8 @@ fn side<'b>(bench: &'b Bench<'_>, opened: Context) -> Result<Side<'b>> {
     Err(Failure::assertion("an address of the device", "none"))
 }
 
-/// What may be addresses of IPv4 of a port: those of its GIDs, or else of IPoIB, which are in no table of the device:
-/// of simulated ones, or of this machine.
+/// What may be addresses of IPv4 of a port: those of its GIDs, or else of IPoIB, which are in no
+/// table of the device: of simulated ones, or of this machine.
 fn addresses(bench: &Bench<'_>, verbs: Context) -> Result<impl Iterator<Item = IpAddr>> {
     let port = bench.port();
     let table = bench.query_port(verbs, port)?.gid_tbl_len;
@@ -154,14 +154,15 @@ impl<'b> Side<'b> {
         self.end_in(id, None)
     }
 
-    /// The same in another domain.
+    /// An end for `id` in the protection domain `pd`.
     pub(super) fn end_in(&self, id: CmId, pd: Option<Pd>) -> Result<End<'b>> {
         let Self { bench, cm, .. } = *self;
         let attr = self.attr(id)?;
         let own = attr.pd.unwrap_or_default();
-        let qp_type = match attr.ps.is_datagram() {
-            true => QpType::Ud,
-            false => QpType::Rc,
+        let qp_type = if attr.ps.is_datagram() {
+            QpType::Ud
+        } else {
+            QpType::Rc
         };
         let mut options = PairOptions::of(qp_type);
         options.access |= Access::REMOTE_ATOMIC;
@@ -236,7 +237,7 @@ impl<'b> Side<'b> {
     /// All other events that are there or come soon: messages may be repeated for minutes.
     pub(super) fn rest(&self) -> Result<Vec<CmEvent>> {
         let wait = match self.bench.verbs().lab() {
-            Some(lab) => lab.advance(MEANWHILE).map(|()| Wait::Poll)?,
+            Some(lab) => lab.advance(QUIET).map(|()| Wait::Poll)?,
             None => self.bench.quiet()?,
         };
         let mut got = Vec::new();
@@ -265,7 +266,7 @@ impl<'b> Side<'b> {
 
 /// A listener, and a client that has a route to it.
 #[derive(Clone, Copy)]
-pub(super) struct Meeting<'b> {
+pub(super) struct CmPair<'b> {
     pub(super) server: Side<'b>,
     pub(super) client: Side<'b>,
     pub(super) listener: CmId,
@@ -274,7 +275,7 @@ pub(super) struct Meeting<'b> {
     pub(super) id: CmId,
 }
 
-impl<'b> Meeting<'b> {
+impl<'b> CmPair<'b> {
     pub(super) fn new(bench: &'b Bench<'_>) -> Result<Self> {
         Self::of(bench, PortSpace::Tcp)
     }
@@ -298,7 +299,7 @@ impl<'b> Meeting<'b> {
         self.client.routed(self.ps, self.at)
     }
 
-    /// The same meeting with such a client.
+    /// The same listener, with a client that `client` creates.
     pub(super) fn with_another(&self) -> Result<Self> {
         let id = self.another()?;
         Ok(Self { id, ..*self })
@@ -316,7 +317,7 @@ impl<'b> Meeting<'b> {
         self.server.request(self.listener, Claim::NONE)
     }
 
-    /// The server gets a queue pair and accepts. Nobody has heard of it yet.
+    /// The server creates a queue pair and accepts. The client does not know yet.
     pub(super) fn accept(
         self,
         from: End<'b>,
@@ -326,7 +327,7 @@ impl<'b> Meeting<'b> {
         let to = self.server.end(accepted)?;
         self.server.cm.accept(accepted, param)?;
         Ok(Link {
-            meeting: self,
+            cm_pair: self,
             accepted,
             pair: self.client.bench.introduce(from, to)?,
         })
@@ -344,7 +345,7 @@ impl<'b> Meeting<'b> {
 /// A connection. Its client is `a` of the pair.
 #[derive(Clone, Copy)]
 pub(super) struct Link<'b> {
-    pub(super) meeting: Meeting<'b>,
+    pub(super) cm_pair: CmPair<'b>,
     /// The id of the server.
     pub(super) accepted: CmId,
     pub(super) pair: Pair<'b>,
@@ -353,13 +354,13 @@ pub(super) struct Link<'b> {
 impl<'b> Link<'b> {
     pub(super) fn new(bench: &'b Bench<'_>) -> Result<Self> {
         let param = ConnParam::new();
-        Meeting::new(bench)?.link(&param, &param)
+        CmPair::new(bench)?.link(&param, &param)
     }
 
     /// Both sides and their ids, the client first.
     pub(super) fn ends(&self) -> [(Side<'b>, CmId); 2] {
-        let Meeting { server, client, .. } = self.meeting;
-        [(client, self.meeting.id), (server, self.accepted)]
+        let CmPair { server, client, .. } = self.cm_pair;
+        [(client, self.cm_pair.id), (server, self.accepted)]
     }
 
     /// Both sides hear that they are connected: what they hear, the client first.
@@ -378,7 +379,7 @@ impl<'b> Link<'b> {
 
     /// What both queue pairs are set to, the client's first.
     pub(super) fn qps(&self, mask: QpAttrMask) -> Result<[QpAttr; 2]> {
-        let bench = self.meeting.client.bench;
+        let bench = self.cm_pair.client.bench;
         let of = |end: End<'_>| bench.query_qp(end.qp, mask);
         Ok([of(self.pair.a)?.attr, of(self.pair.b)?.attr])
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use verbs_api::cm::{CmEventType as Kind, CmParam, ConnData, ConnParam, PortSpace};
 use verbs_api::{ErrorKind, Wait};
 
-use super::link::{Meeting, sides};
+use super::link::{CmPair, sides};
 use super::refuse::NOBODY_LISTENS;
 use crate::failure::{check, check_eq};
 use crate::{Bench, Failure, OfRule, Result, expect_err};
@@ -38,18 +38,18 @@ fn listening_binds_an_id_that_is_not_bound(bench: &Bench<'_>) -> Result {
 
 scenario!(each_request_is_an_id_of_its_own: "CM-19", "CM-20"; needs CM);
 fn each_request_is_an_id_of_its_own(bench: &Bench<'_>) -> Result {
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server,
         client,
         listener,
         ..
-    } = meeting;
+    } = cm_pair;
     // One is connected, and the listener goes on.
-    let link = meeting.link(&ConnParam::new(), &ConnParam::new())?;
+    let link = cm_pair.link(&ConnParam::new(), &ConnParam::new())?;
     link.works("CM-19")?;
     let mut ids = BTreeSet::from([listener, link.accepted]);
-    for id in [meeting.another()?, meeting.another()?, meeting.another()?] {
+    for id in [cm_pair.another()?, cm_pair.another()?, cm_pair.another()?] {
         client.ask(id)?;
         let request = server.request(listener, "CM-19")?;
         check!(
@@ -80,14 +80,14 @@ fn each_request_is_an_id_of_its_own(bench: &Bench<'_>) -> Result {
 scenario!(id_of_a_request_is_bound_to_where_it_came: "CM-21"; needs CM);
 fn id_of_a_request_is_bound_to_where_it_came(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-21";
-    let meeting = Meeting::new(bench)?;
-    let Meeting { server, client, .. } = meeting;
-    let (_, request) = meeting.ask(&ConnParam::new())?;
-    let (theirs, own) = (client.attr(meeting.id)?, server.attr(request.id)?);
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair { server, client, .. } = cm_pair;
+    let (_, request) = cm_pair.ask(&ConnParam::new())?;
+    let (theirs, own) = (client.attr(cm_pair.id)?, server.attr(request.id)?);
     check_eq!(RULE, own.verbs, Some(server.verbs));
-    check_eq!(RULE, own.pd, server.attr(meeting.listener)?.pd);
+    check_eq!(RULE, own.pd, server.attr(cm_pair.listener)?.pd);
     check_eq!(RULE, own.port_num, bench.port());
-    check_eq!(RULE, own.local_addr, Some(meeting.at));
+    check_eq!(RULE, own.local_addr, Some(cm_pair.at));
     check_eq!(RULE, own.peer_addr, theirs.local_addr);
     check_eq!(
         RULE,
@@ -100,8 +100,8 @@ fn id_of_a_request_is_bound_to_where_it_came(bench: &Bench<'_>) -> Result {
 
 scenario!(request_tells_what_the_client_has: "CM-22", "CM-23"; needs CM, MODIFY_CONNECT);
 fn request_tells_what_the_client_has(bench: &Bench<'_>) -> Result {
-    let meeting = Meeting::new(bench)?;
-    let end = meeting.client.end(meeting.id)?;
+    let cm_pair = CmPair::new(bench)?;
+    let end = cm_pair.client.end(cm_pair.id)?;
     let param = ConnParam {
         retry_count: 5,
         rnr_retry_count: 3,
@@ -110,12 +110,12 @@ fn request_tells_what_the_client_has(bench: &Bench<'_>) -> Result {
         qp_num: end.qp_num ^ 0xff,
         ..ConnParam::new()
     };
-    let request = meeting.ask_without(&param)?;
+    let request = cm_pair.ask_without(&param)?;
     let data = conn_data(&request.param).rule("CM-22")?;
     let retries = (data.retry_count, data.rnr_retry_count);
     check_eq!("CM-22", retries, (5, 3), "both retry counts");
     check_eq!("CM-22", data.flow_control, 1, "flow control");
-    // What is said of a queue pair is for ids that have none.
+    // The options of a queue pair are for ids without one.
     check_eq!(
         "CM-23",
         data.qp_num,
@@ -123,7 +123,7 @@ fn request_tells_what_the_client_has(bench: &Bench<'_>) -> Result {
         "the number of the queue pair"
     );
     check_eq!("CM-23", data.srq, 0, "whether it has an SRQ");
-    let without = meeting.with_another()?;
+    let without = cm_pair.with_another()?;
     let request = without.ask_without(&param)?;
     let data = conn_data(&request.param)?;
     let said = (data.qp_num, data.srq);
@@ -162,25 +162,25 @@ fn context_of_a_request_is_that_of_its_listener(bench: &Bench<'_>) -> Result {
 
 scenario!(listener_takes_what_comes_to_its_port: "CM-26", "CM-25"; needs CM);
 fn listener_takes_what_comes_to_its_port(bench: &Bench<'_>) -> Result {
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server, client, at, ..
-    } = meeting;
+    } = cm_pair;
     let (other, other_at) = server.listener(PortSpace::Tcp)?;
     let (_, bound_at) = server.bound(PortSpace::Tcp)?;
     // Who is bound does not listen.
-    let nobody = client.routed(PortSpace::Tcp, bound_at)?;
-    client.ask(nobody)?;
-    let event = client.expect(Kind::Rejected, nobody, "CM-25")?;
+    let unserved = client.routed(PortSpace::Tcp, bound_at)?;
+    client.ask(unserved)?;
+    let event = client.expect(Kind::Rejected, unserved, "CM-25")?;
     check_eq!("CM-25", event.status, NOBODY_LISTENS, "the status");
-    for (listener, to) in [(other, other_at), (meeting.listener, at)] {
+    for (listener, to) in [(other, other_at), (cm_pair.listener, at)] {
         let id = client.routed(PortSpace::Tcp, to)?;
         client.ask(id)?;
         server.request(listener, "CM-26")?;
     }
-    server.destroy(meeting.listener)?;
-    client.ask(meeting.id)?;
-    let event = client.expect(Kind::Rejected, meeting.id, "CM-25")?;
+    server.destroy(cm_pair.listener)?;
+    client.ask(cm_pair.id)?;
+    let event = client.expect(Kind::Rejected, cm_pair.id, "CM-25")?;
     check_eq!(
         "CM-25",
         event.status,

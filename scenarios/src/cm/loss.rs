@@ -6,12 +6,12 @@ use verbs_api::ErrorKind;
 use verbs_api::cm::{CmEventType as Kind, ConnParam, PortSpace};
 use verbs_api::lab::{CmMessage, Fault, FaultGuard, PacketFilter};
 
-use super::link::{Link, Meeting};
+use super::link::{CmPair, Link};
 use super::resolve::TIMED_OUT;
 use crate::failure::{check, check_eq, value_in_case};
 use crate::{Bench, Claim, Failure, OfRule, Result, expect_err};
 
-/// A message waits so long for its answer at most: the response times of both sides that Linux names.
+/// The longest wait for the answer to a message: the response times of both sides that Linux sends.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is sent again (max CM retries).
 const RETRIES: u64 = 15;
@@ -31,7 +31,7 @@ fn message_that_is_lost_is_sent_again(bench: &Bench<'_>) -> Result {
         for times in [1, 3] {
             let lost = FaultGuard::new(lab, Fault::drop(of(message)).first(times))?;
             let (start, param) = (lab.now(), ConnParam::new());
-            let met = Meeting::new(bench)?.link(&param, &param).rule(rule);
+            let met = CmPair::new(bench)?.link(&param, &param).rule(rule);
             let link = value_in_case(&format!("{message} lost {times} times"), met)?;
             check_eq!(
                 rule,
@@ -70,10 +70,10 @@ fn later(side: &super::link::Side<'_>, rule: &'static str) -> Result<verbs_api::
 scenario!(nobody_answers_in_the_end: "CM-70"; needs CM, MODIFY_CONNECT, LAB);
 fn nobody_answers_in_the_end(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-70";
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
+    } = cm_pair;
     let lost = FaultGuard::new(bench.lab(), Fault::drop(of(CmMessage::Req)))?;
     let end = client.end(id)?;
     client.cm.connect(id, &ConnParam::new())?;
@@ -97,12 +97,12 @@ scenario!(server_gives_up_a_client_that_confirms_nothing: "CM-70"; needs CM, MOD
 /// No confirmation comes.
 fn server_gives_up_a_client_that_confirms_nothing(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-70";
-    let meeting = Meeting::new(bench)?;
-    let (from, request) = meeting.ask(&ConnParam::new())?;
+    let cm_pair = CmPair::new(bench)?;
+    let (from, request) = cm_pair.ask(&ConnParam::new())?;
     let lost = FaultGuard::new(bench.lab(), Fault::drop(of(CmMessage::Rtu)))?;
-    let link = meeting.accept(from, request.id, &ConnParam::new())?;
-    meeting.client.expect(Kind::Established, meeting.id, RULE)?;
-    let event = later(&meeting.server, RULE)?;
+    let link = cm_pair.accept(from, request.id, &ConnParam::new())?;
+    cm_pair.client.expect(Kind::Established, cm_pair.id, RULE)?;
+    let event = later(&cm_pair.server, RULE)?;
     let seen = (event.event, event.id, event.status);
     let expected = (Kind::Unreachable, link.accepted, TIMED_OUT);
     check_eq!(RULE, seen, expected, "the event");
@@ -188,14 +188,14 @@ scenario!(data_waits_for_no_message: "CM-73"; needs CM, MODIFY_CONNECT, LAB);
 /// The client sends at once, and its message overtakes the last one of the three.
 fn data_waits_for_no_message(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-73";
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
+    } = cm_pair;
     let late = Fault::delay(of(CmMessage::Rtu), Duration::from_millis(500));
     let late = FaultGuard::new(bench.lab(), late)?;
-    let (from, request) = meeting.ask(&ConnParam::new())?;
-    let link = meeting.accept(from, request.id, &ConnParam::new())?;
+    let (from, request) = cm_pair.ask(&ConnParam::new())?;
+    let link = cm_pair.accept(from, request.id, &ConnParam::new())?;
     client.expect(Kind::Established, id, Claim::NONE)?;
     check_eq!(RULE, late.struck(), 1, "messages that are late");
     server.no_event(RULE)?;
@@ -208,12 +208,12 @@ scenario!(ids_of_a_device_that_goes_hear_of_it: "CM-59"; needs CM, LAB);
 fn ids_of_a_device_that_goes_hear_of_it(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-59";
     let link = Link::new(bench)?;
-    let Meeting {
+    let CmPair {
         server,
         client,
         listener,
         ..
-    } = link.meeting;
+    } = link.cm_pair;
     let (bound, _) = server.bound(PortSpace::Tcp)?;
     let unbound = server.id(PortSpace::Tcp)?;
     bench.lab().kill_device(server.verbs)?;

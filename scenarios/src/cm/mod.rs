@@ -1,7 +1,7 @@
 //! rdma_cm: how sides meet, connect and part.
 //!
-//! Connections of InfiniBand and RoCE are made by messages of the CM to queue pair 1, those of iWARP over TCP. What is
-//! of the former alone needs `MODIFY_CONNECT`, which iWARP lacks.
+//! Connections of InfiniBand and RoCE are made by messages of the CM to queue pair 1, those of
+//! iWARP over TCP. What is of the former alone needs `MODIFY_CONNECT`, which iWARP lacks.
 //!
 //! | file | holds |
 //! |---|---|

@@ -3,7 +3,7 @@
 use verbs_api::cm::{CmEventType as Kind, ConnParam, PortSpace};
 use verbs_api::{ErrorKind, QpState, WcStatus};
 
-use super::link::{Link, Meeting};
+use super::link::{CmPair, Link};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Claim, OfRule, Result, expect_err};
 
@@ -52,18 +52,18 @@ fn peer_keeps_its_queue_pair_until_it_disconnects_too(bench: &Bench<'_>) -> Resu
 scenario!(what_was_never_connected_cannot_be_disconnected: "CM-42"; needs CM);
 fn what_was_never_connected_cannot_be_disconnected(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-42";
-    let meeting = Meeting::new(bench)?;
-    let client = meeting.client;
+    let cm_pair = CmPair::new(bench)?;
+    let client = cm_pair.client;
     for (what, id) in [
         ("a new id", client.id(PortSpace::Tcp)?),
         ("a bound id", client.bound(PortSpace::Tcp)?.0),
-        ("an id with a route", meeting.id),
+        ("an id with a route", cm_pair.id),
     ] {
         let ended = expect_err(client.cm.disconnect(id), ErrorKind::Invalid, RULE);
         in_case(what, ended.map(drop))?;
     }
     let param = ConnParam::new();
-    meeting.link(&param, &param)?.works(RULE)
+    cm_pair.link(&param, &param)?.works(RULE)
 }
 
 scenario!(connection_ends_once: "CM-43"; needs CM);
@@ -155,7 +155,7 @@ fn queue_pair_that_is_connected_cannot_ask_again(bench: &Bench<'_>) -> Result {
     const STALE: i32 = 10;
     let link = Link::new(bench)?;
     let [(client, id), (server, accepted)] = link.ends();
-    let again = link.meeting.another()?;
+    let again = link.cm_pair.another()?;
     let param = ConnParam {
         qp_num: link.pair.a.qp_num,
         ..ConnParam::new()
@@ -177,14 +177,14 @@ scenario!(sides_meet_again_and_again: "CM-47"; needs CM);
 /// By the same listener, with and without destroying what was.
 fn sides_meet_again_and_again(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-47";
-    let first = Meeting::new(bench)?;
+    let first = CmPair::new(bench)?;
     let param = ConnParam::new();
     for round in 0..6 {
-        let meeting = Meeting {
+        let cm_pair = CmPair {
             id: first.another()?,
             ..first
         };
-        let link = meeting.link(&param, &param).rule(RULE)?;
+        let link = cm_pair.link(&param, &param).rule(RULE)?;
         link.works(RULE)?;
         if round % 3 == 0 {
             continue;

@@ -3,7 +3,7 @@
 use verbs_api::cm::{CmEventType as Kind, ConnParam, PortSpace};
 use verbs_api::{AsyncEventType, CqInit, ErrorKind, QpAttrMask, QpInit, QpState, QpType};
 
-use super::link::{Link, Meeting, Side, sides};
+use super::link::{CmPair, Link, Side, sides};
 use super::listen::conn_data;
 use crate::failure::{check, check_eq};
 use crate::{Bench, End, OfRule, Result, expect_err};
@@ -44,8 +44,8 @@ fn queue_pair_needs_an_id_that_is_bound_to_a_device(bench: &Bench<'_>) -> Result
 scenario!(queue_pair_is_of_the_domain_that_is_named: "CM-29"; needs CM);
 fn queue_pair_is_of_the_domain_that_is_named(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-29";
-    let meeting = Meeting::new(bench)?;
-    let Meeting { client, id, .. } = meeting;
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair { client, id, .. } = cm_pair;
     let cq = bench.create_cq(client.verbs, &CqInit::new(16))?;
     let init = QpInit::new(QpType::Rc, cq, cq);
     let foreign = bench.alloc_pd(bench.ctx_a())?;
@@ -54,18 +54,18 @@ fn queue_pair_is_of_the_domain_that_is_named(bench: &Bench<'_>) -> Result {
     // Memory of a queue pair is of its domain.
     let own = bench.alloc_pd(client.verbs)?;
     let from = client.end_in(id, Some(own)).rule(RULE)?;
-    let request = meeting.ask_without(&ConnParam::new())?;
-    let link = meeting.accept(from, request.id, &ConnParam::new())?;
+    let request = cm_pair.ask_without(&ConnParam::new())?;
+    let link = cm_pair.accept(from, request.id, &ConnParam::new())?;
     link.established(RULE)?;
     link.works(RULE)
 }
 
 scenario!(queue_pair_follows_the_events_of_its_id: "CM-30", "CM-31", "CM-33"; needs CM, MODIFY_CONNECT);
 fn queue_pair_follows_the_events_of_its_id(bench: &Bench<'_>) -> Result {
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
+    } = cm_pair;
     let from = client.end(id)?;
     let state = |end: &End<'_>| bench.state(end.qp);
     check_eq!(
@@ -77,7 +77,7 @@ fn queue_pair_follows_the_events_of_its_id(bench: &Bench<'_>) -> Result {
     let attr = bench.query_qp(from.qp, QpAttrMask::PORT)?.attr;
     check_eq!("CM-30", attr.port_num, bench.port());
     from.recv(1, 8)?;
-    let request = meeting.ask_without(&ConnParam::new())?;
+    let request = cm_pair.ask_without(&ConnParam::new())?;
     check_eq!(
         "CM-33",
         state(&from)?,
@@ -105,7 +105,7 @@ fn queue_pair_follows_the_events_of_its_id(bench: &Bench<'_>) -> Result {
         "the client's until it hears"
     );
     let link = Link {
-        meeting,
+        cm_pair,
         accepted: request.id,
         pair: bench.introduce(from, to)?,
     };
@@ -140,7 +140,7 @@ fn queue_pairs_are_set_to_what_was_agreed(bench: &Bench<'_>) -> Result {
             ..ConnParam::new()
         },
     );
-    let link = Meeting::new(bench)?.link(&asked, &answer)?;
+    let link = CmPair::new(bench)?.link(&asked, &answer)?;
     let [own, theirs] = link.qps(
         QpAttrMask::DEST_QPN
             | QpAttrMask::RQ_PSN
@@ -187,16 +187,16 @@ fn set(side: &Side<'_>, id: verbs_api::cm::CmId, end: End<'_>, state: QpState) -
 
 scenario!(program_connects_queue_pairs_of_its_own: "CM-34", "CM-36"; needs CM, MODIFY_CONNECT);
 fn program_connects_queue_pairs_of_its_own(bench: &Bench<'_>) -> Result {
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
+    } = cm_pair;
     let from = own_end(&client, id)?;
     let param = |end: &End<'_>| ConnParam {
         qp_num: end.qp_num,
         ..ConnParam::new()
     };
-    let request = meeting.ask_without(&param(&from))?;
+    let request = cm_pair.ask_without(&param(&from))?;
     let to = own_end(&server, request.id)?;
     for state in [QpState::Rtr, QpState::Rts] {
         set(&server, request.id, to, state)?;
@@ -219,7 +219,7 @@ fn program_connects_queue_pairs_of_its_own(bench: &Bench<'_>) -> Result {
     client.no_event("CM-34")?;
     expect_err(client.cm.establish(id), ErrorKind::Invalid, "CM-34")?;
     let link = Link {
-        meeting,
+        cm_pair,
         accepted: request.id,
         pair: bench.introduce(from, to)?,
     };
@@ -240,10 +240,10 @@ fn attributes_of_a_state_are_known_in_time(bench: &Bench<'_>) -> Result {
         .union(QpAttrMask::RETRY_CNT)
         .union(QpAttrMask::RNR_RETRY)
         .union(QpAttrMask::MAX_QP_RD_ATOMIC);
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
+    } = cm_pair;
     let asks = |side: &Side<'_>, id, state| side.cm.init_qp_attr(id, state);
     let unbound = client.id(PortSpace::Tcp)?;
     expect_err(
@@ -258,7 +258,7 @@ fn attributes_of_a_state_are_known_in_time(bench: &Bench<'_>) -> Result {
         (attr.qp_state, attr.port_num),
         (QpState::Init, bench.port())
     );
-    let request = meeting.ask_without(&ConnParam {
+    let request = cm_pair.ask_without(&ConnParam {
         qp_num: 0x1234,
         ..ConnParam::new()
     })?;
@@ -287,15 +287,15 @@ fn server_that_is_told_of_data_is_connected(bench: &Bench<'_>) -> Result {
     use verbs_api::lab::{CmMessage, Fault, FaultGuard, PacketFilter};
     const RULE: &str = "CM-35";
     const COMM_EST: AsyncEventType = AsyncEventType::CommEst;
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
+    } = cm_pair;
     expect_err(client.cm.notify(id, COMM_EST), ErrorKind::Invalid, RULE)?;
     let lost = Fault::drop(PacketFilter::EVERY.cm(CmMessage::Rtu));
     let lost = FaultGuard::new(bench.lab(), lost)?;
-    let (from, request) = meeting.ask(&ConnParam::new())?;
-    let link = meeting.accept(from, request.id, &ConnParam::new())?;
+    let (from, request) = cm_pair.ask(&ConnParam::new())?;
+    let link = cm_pair.accept(from, request.id, &ConnParam::new())?;
     client.expect(Kind::Established, id, RULE)?;
     server.no_event(RULE)?;
     check!(RULE, lost.struck() > 0, "a message is lost", "none");

@@ -4,13 +4,13 @@ use verbs_api::cm::{CmEventType as Kind, CmId, ConnParam, PortSpace, private_dat
 use verbs_api::{ErrorKind, QpState};
 
 use super::connect::check_private_data;
-use super::link::{Link, Meeting, sides};
+use super::link::{CmPair, Link, sides};
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, Claim, OfRule, Result, expect_err};
 
 /// Status of a refusal: the consumer does not want it (IBA 12.6.7.2).
 pub(super) const CONSUMER: i32 = 28;
-/// Nobody listens there.
+/// No id listens there.
 pub(super) const NOBODY_LISTENS: i32 = 8;
 
 scenario!(request_where_nobody_listens_is_refused: "CM-25", "CM-64"; needs CM);
@@ -33,11 +33,11 @@ fn request_where_nobody_listens_is_refused(bench: &Bench<'_>) -> Result {
 scenario!(refused_client_hears_why: "CM-63", "CM-64"; needs CM);
 /// Its queue pair is in ERR when it hears of it, and not before.
 fn refused_client_hears_why(bench: &Bench<'_>) -> Result {
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
-    let (end, request) = meeting.ask(&ConnParam::new())?;
+    } = cm_pair;
+    let (end, request) = cm_pair.ask(&ConnParam::new())?;
     end.recv(5, 8)?;
     server.cm.reject(request.id, b"full up").rule("CM-63")?;
     check_eq!(
@@ -49,7 +49,7 @@ fn refused_client_hears_why(bench: &Bench<'_>) -> Result {
     let event = client.expect(Kind::Rejected, id, "CM-63")?;
     check_eq!("CM-63", event.status, CONSUMER, "the status");
     check_private_data(
-        &meeting.client,
+        &cm_pair.client,
         &event,
         b"full up",
         private_data::REJ,
@@ -70,27 +70,27 @@ fn refused_client_hears_why(bench: &Bench<'_>) -> Result {
 scenario!(request_that_is_destroyed_is_refused: "CM-48"; needs CM);
 fn request_that_is_destroyed_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-48";
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
-    let (_, request) = meeting.ask(&ConnParam::new())?;
+    } = cm_pair;
+    let (_, request) = cm_pair.ask(&ConnParam::new())?;
     server.destroy(request.id).rule(RULE)?;
     let event = client.expect(Kind::Rejected, id, RULE)?;
     check_eq!(RULE, event.status, CONSUMER, "the status");
     // The listener goes on.
-    meeting.with_another()?.ask(&ConnParam::new()).rule(RULE)?;
+    cm_pair.with_another()?.ask(&ConnParam::new()).rule(RULE)?;
     Ok(())
 }
 
 scenario!(request_of_a_client_that_is_gone_cannot_be_answered: "CM-82"; needs CM, MODIFY_CONNECT);
 fn request_of_a_client_that_is_gone_cannot_be_answered(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-82";
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair {
         server, client, id, ..
-    } = meeting;
-    let (_, request) = meeting.ask(&ConnParam::new())?;
+    } = cm_pair;
+    let (_, request) = cm_pair.ask(&ConnParam::new())?;
     client.destroy(id)?;
     server.no_event(RULE)?;
     let answer = server.cm.accept(request.id, &ConnParam::new());
@@ -98,22 +98,22 @@ fn request_of_a_client_that_is_gone_cannot_be_answered(bench: &Bench<'_>) -> Res
     expect_err(server.cm.reject(request.id, &[]), ErrorKind::Invalid, RULE)?;
     server.destroy(request.id).rule(RULE)?;
     // The listener goes on.
-    let (_, next) = meeting.with_another()?.ask(&ConnParam::new()).rule(RULE)?;
+    let (_, next) = cm_pair.with_another()?.ask(&ConnParam::new()).rule(RULE)?;
     server.cm.reject(next.id, &[]).rule(RULE)
 }
 
 scenario!(requests_that_nobody_reads_go_with_their_listener: "CM-49"; needs CM);
 fn requests_that_nobody_reads_go_with_their_listener(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-49";
-    let meeting = Meeting::new(bench)?;
-    let Meeting { server, client, .. } = meeting;
-    let ids = [meeting.id, meeting.another()?];
+    let cm_pair = CmPair::new(bench)?;
+    let CmPair { server, client, .. } = cm_pair;
+    let ids = [cm_pair.id, cm_pair.another()?];
     for id in ids {
         client.ask(id)?;
     }
     // They have come.
     client.no_event(RULE)?;
-    server.destroy(meeting.listener).rule(RULE)?;
+    server.destroy(cm_pair.listener).rule(RULE)?;
     for id in ids {
         let event = client.expect(Kind::Rejected, id, RULE)?;
         check_eq!(RULE, event.status, CONSUMER, "the status");
@@ -126,7 +126,7 @@ fn only_a_request_can_be_answered(bench: &Bench<'_>) -> Result {
     const RULE: Claim = Claim::two("CM-65", "CM-10");
     let link = Link::new(bench)?;
     let [(client, id), (server, accepted)] = link.ends();
-    let meeting = link.meeting;
+    let cm_pair = link.cm_pair;
     let refused = |what: &str, id: CmId| {
         let rejected = expect_err(client.cm.reject(id, &[]), ErrorKind::Invalid, RULE);
         let accepted = || {
@@ -137,11 +137,11 @@ fn only_a_request_can_be_answered(bench: &Bench<'_>) -> Result {
     };
     refused("a new id", client.id(PortSpace::Tcp)?)?;
     refused("a bound id", client.bound(PortSpace::Tcp)?.0)?;
-    refused("a client with a route", meeting.another()?)?;
+    refused("a client with a route", cm_pair.another()?)?;
     for (what, id) in [("a client", id), ("a server", accepted)] {
         refused(&format!("{what} that is connected"), id)?;
     }
-    let other = meeting.with_another()?;
+    let other = cm_pair.with_another()?;
     let (_, request) = other.ask(&ConnParam::new())?;
     server.cm.reject(request.id, &[])?;
     refused("a request that is refused", request.id)?;

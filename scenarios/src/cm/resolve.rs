@@ -6,7 +6,7 @@ use core::time::Duration;
 use verbs_api::cm::{CmEvent, CmEventType as Kind, ConnParam, PortSpace};
 
 use super::bind::has_gid;
-use super::link::{Meeting, SOON, sides};
+use super::link::{CmPair, SOON, sides};
 use crate::failure::{check, check_eq};
 use crate::{Bench, OfRule, Result};
 
@@ -79,7 +79,7 @@ fn who_names_no_source_gets_one(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-/// An address of the same net that nobody has.
+/// An unused address of the same net.
 fn neighbour(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => {
@@ -136,7 +136,7 @@ fn each_step_gives_one_event_of_its_id(bench: &Bench<'_>) -> Result {
     heard.push(client.next()?);
     client.cm.resolve_route(id, SOON)?;
     heard.push(client.next()?);
-    let meeting = Meeting {
+    let cm_pair = CmPair {
         server,
         client,
         listener,
@@ -144,8 +144,8 @@ fn each_step_gives_one_event_of_its_id(bench: &Bench<'_>) -> Result {
         ps: PortSpace::Tcp,
         id,
     };
-    let (from, request) = meeting.ask(&ConnParam::new())?;
-    let link = meeting.accept(from, request.id, &ConnParam::new())?;
+    let (from, request) = cm_pair.ask(&ConnParam::new())?;
+    let link = cm_pair.accept(from, request.id, &ConnParam::new())?;
     let [at_client, at_server] = link.established("CM-16")?;
     heard.extend([at_client, request, at_server]);
     let kinds: Vec<_> = heard.iter().map(|event| event.event).collect();

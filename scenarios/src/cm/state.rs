@@ -3,7 +3,7 @@
 use verbs_api::cm::{Cm, CmId, ConnParam, PortSpace};
 use verbs_api::{AsyncEventType, ErrorKind};
 
-use super::link::{Meeting, SOON, Side, sides};
+use super::link::{CmPair, SOON, Side, sides};
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, Result, expect_err};
 
@@ -43,13 +43,13 @@ const CALLS: &[(&str, Call, &[State])] = &[
     ),
     ("reject", |side, id| side.cm.reject(id, &[]), &[]),
     ("establish", |side, id| side.cm.establish(id), &[]),
-    // A listener, which has nothing to end, may be told so or not.
+    // A listener has nothing to disconnect; either answer is right.
     (
         "disconnect",
         |side, id| side.cm.disconnect(id),
         &[State::Listening, State::Connected],
     ),
-    // Whether the network has connections to be told of is the device's.
+    // The device decides whether the network has connections to establish.
     (
         "notify",
         |side, id| side.cm.notify(id, AsyncEventType::CommEst),
@@ -88,14 +88,14 @@ fn call_in_the_wrong_state_changes_nothing(bench: &Bench<'_>) -> Result {
         }
         side.no_event(RULE)
     };
-    // Each goes on as ever.
-    let meeting = Meeting::new(bench)?;
+    // Each works as usual.
+    let cm_pair = CmPair::new(bench)?;
     let cm: &dyn Cm = side.cm;
     let id = side.id(PortSpace::Tcp)?;
     wrong(State::New, id)?;
     cm.bind_addr(id, side.at(0))?;
     wrong(State::Bound, id)?;
-    cm.resolve_addr(id, None, meeting.at, SOON)?;
+    cm.resolve_addr(id, None, cm_pair.at, SOON)?;
     side.expect(verbs_api::cm::CmEventType::AddrResolved, id, RULE)?;
     wrong(State::Resolved, id)?;
     cm.resolve_route(id, SOON)?;
@@ -103,12 +103,12 @@ fn call_in_the_wrong_state_changes_nothing(bench: &Bench<'_>) -> Result {
     wrong(State::Routed, id)?;
     wrong(State::Listening, side.listener(PortSpace::Tcp)?.0)?;
     let param = ConnParam::new();
-    let meeting = Meeting {
+    let cm_pair = CmPair {
         client: side,
         id,
-        ..meeting
+        ..cm_pair
     };
-    let link = meeting.link(&param, &param)?;
+    let link = cm_pair.link(&param, &param)?;
     wrong(State::Connected, id)?;
     link.works(RULE)?;
     link.disconnect(RULE)

@@ -165,7 +165,7 @@ struct Handler<'b> {
     channel: CompChannel,
     cq: Cq,
     arm: Arm,
-    /// Room for so many completions in a poll.
+    /// The number of completions that fit into a poll.
     batch: usize,
     next: Call,
     seen: Vec<u64>,
@@ -234,7 +234,7 @@ impl<'b> Handler<'b> {
         Ok(())
     }
 
-    /// Goes on until it has seen so many completions.
+    /// Continues until it has seen `count` completions.
     fn until_seen(&mut self, count: usize) -> Result {
         while self.seen.len() < count {
             self.step(self.bench.wait())?;

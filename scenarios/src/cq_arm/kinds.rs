@@ -600,9 +600,10 @@ fn every_error_status_fires_solicited(bench: &Bench<'_>) -> Result {
 
 /// The end whose sends or receives complete, and the CQ they complete in.
 fn side<'b>(pair: &Pair<'b>, of_send: bool) -> (End<'b>, Cq) {
-    match of_send {
-        true => (pair.a, pair.a.send_cq),
-        false => (pair.b, pair.b.recv_cq),
+    if of_send {
+        (pair.a, pair.a.send_cq)
+    } else {
+        (pair.b, pair.b.recv_cq)
     }
 }
 
@@ -677,13 +678,15 @@ fn fails_alone(
     if is_flushed {
         bench.to_err(end.qp)?;
     }
-    let status = match is_flushed {
-        true => WcStatus::WrFlushErr,
-        false => WcStatus::GeneralErr,
+    let status = if is_flushed {
+        WcStatus::WrFlushErr
+    } else {
+        WcStatus::GeneralErr
     };
     bench.one_with(cq, status, Claim::NONE)?;
-    match fires {
-        true => bench.expect_event(end.channel, cq, rule).map(drop),
-        false => bench.no_event(end.channel, rule),
+    if fires {
+        bench.expect_event(end.channel, cq, rule).map(drop)
+    } else {
+        bench.no_event(end.channel, rule)
     }
 }

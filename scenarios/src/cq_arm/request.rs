@@ -388,7 +388,7 @@ fn lost_completion_is_known_by_its_cq_error(bench: &Bench<'_>) -> Result {
         leave(bench, &pair, 0, PLAIN)?;
     }
     bench.arm(b.recv_cq, Arm::NEXT)?;
-    // A device may tell of what is there already.
+    // A device may report a completion that is already there.
     bench.cq_events(b.channel)?;
     b.recv(1, 8)?;
     pair.a.send(1, 8)?;

@@ -1,4 +1,4 @@
-//! The places of a CQ that an open iteration holds, and what becomes of them.
+//! The places of a CQ that an open iteration holds, until it ends.
 
 use verbs_api::behavior::{Overrun, PollAfterOverrun, SqRelease};
 use verbs_api::{
@@ -7,26 +7,26 @@ use verbs_api::{
 };
 
 use super::{go_on, next, pair_on, start};
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, PairOptions, Result, expect_err, wr_ids};
 
 const PLACES: &str = "CQ-CREATE-17";
 
 /// A small extended CQ for one queue of a pair.
-fn tight<'b>(bench: &'b Bench<'b>, queue: Queue, init: &CqInitEx) -> Result<Tight<'b>> {
+fn small<'b>(bench: &'b Bench<'b>, queue: Queue, init: &CqInitEx) -> Result<SmallCq<'b>> {
     let context = match queue {
         Queue::Send => bench.ctx_a(),
         Queue::Recv => bench.ctx_b(),
     };
-    Tight::on(bench, queue, bench.create_cq_ex(context, init)?)
+    SmallCq::on(bench, queue, bench.create_cq_ex(context, init)?)
 }
 
 fn plain(cqe: i32) -> CqInitEx {
     CqInitEx::new(CqInit::new(cqe))
 }
 
-/// Opens an iteration and comes to so many completions, all of which are there.
+/// Opens an iteration and advances to completion number `count`; all of them are there.
 fn come_to(bench: &Bench<'_>, cq: Cq, count: u64) -> Result {
     start(bench, cq)?;
     for wr_id in 0..count {
@@ -44,21 +44,21 @@ fn full_cq_overruns_whatever_an_iteration_has_come_to(bench: &Bench<'_>) -> Resu
     let declared = bench.behavior()?.overrun.is_some();
     for queue in Queue::BOTH {
         for (cqe, count) in [(1, 1), (7, 1), (7, 3), (7, 7)] {
-            let tight = tight(bench, queue, &plain(cqe))?;
-            let cqe = tight.cqe()?;
-            tight.fill(0..cqe)?;
-            come_to(bench, tight.cq, count)?;
-            bench.no_async_event(tight.end.context, PLACES)?;
-            tight.push_all(cqe..tight.too_many()?)?;
-            tight.cq_err(PLACES)?;
-            bench.async_events(tight.end.context)?;
-            check_eq!(PLACES, bench.read_wc(tight.cq)?.wr_id, count - 1);
+            let small = small(bench, queue, &plain(cqe))?;
+            let cqe = small.cqe()?;
+            small.fill(0..cqe)?;
+            come_to(bench, small.cq, count)?;
+            bench.no_async_event(small.end.context, PLACES)?;
+            small.push_all(cqe..small.too_many()?)?;
+            small.cq_err(PLACES)?;
+            bench.async_events(small.end.context)?;
+            check_eq!(PLACES, bench.read_wc(small.cq)?.wr_id, count - 1);
             // What it has not come to yet is still there.
             let mut got = Vec::new();
-            while next(bench, tight.cq)? {
-                got.push(bench.read_wc(tight.cq)?.wr_id);
+            while next(bench, small.cq)? {
+                got.push(bench.read_wc(small.cq)?.wr_id);
             }
-            bench.end_poll(tight.cq).rule("CQ-CREATE-15")?;
+            bench.end_poll(small.cq).rule("CQ-CREATE-15")?;
             if declared {
                 check_eq!("CQ-OVR-03", got, (count..cqe).collect::<Vec<_>>());
             }
@@ -71,22 +71,22 @@ scenario!(iteration_has_places_for_no_more_than_it_has_come_to: "CQ-CREATE-17"; 
 fn iteration_has_places_for_no_more_than_it_has_come_to(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         for free in [1, 2, 4] {
-            let tight = tight(bench, queue, &plain(7))?;
-            let cqe = tight.cqe()?;
-            tight.fill(0..cqe - free)?;
-            come_to(bench, tight.cq, cqe - free)?;
-            check!(PLACES, !next(bench, tight.cq)?, "the end", "a completion");
-            tight.fill(cqe - free..cqe)?;
-            bench.no_async_event(tight.end.context, PLACES)?;
-            bench.end_poll(tight.cq)?;
+            let small = small(bench, queue, &plain(7))?;
+            let cqe = small.cqe()?;
+            small.fill(0..cqe - free)?;
+            come_to(bench, small.cq, cqe - free)?;
+            check!(PLACES, !next(bench, small.cq)?, "the end", "a completion");
+            small.fill(cqe - free..cqe)?;
+            bench.no_async_event(small.end.context, PLACES)?;
+            bench.end_poll(small.cq)?;
             // All it had come to are free again.
-            tight.fill(cqe..2 * cqe - free)?;
-            bench.no_async_event(tight.end.context, PLACES)?;
-            let got = bench.successes(tight.cq, cqe as usize).rule(PLACES)?;
+            small.fill(cqe..2 * cqe - free)?;
+            bench.no_async_event(small.end.context, PLACES)?;
+            let got = bench.successes(small.cq, cqe as usize).rule(PLACES)?;
             let rest: Vec<_> = (cqe - free..2 * cqe - free).collect();
             check_eq!(PLACES, wr_ids(&got), rest);
-            tight.overrun(PLACES)?;
-            bench.async_events(tight.end.context)?;
+            small.overrun(PLACES)?;
+            bench.async_events(small.end.context)?;
         }
     }
     Ok(())
@@ -100,30 +100,31 @@ fn dead_cq_is_iterated_to_its_last_completion(bench: &Bench<'_>) -> Result {
         return Ok(());
     }
     for queue in Queue::BOTH {
-        let tight = tight(bench, queue, &plain(5))?;
-        let cqe = tight.cqe()?;
-        tight.overrun("CQ-OVR-03")?;
-        start(bench, tight.cq)?;
-        let mut got = vec![bench.read_wc(tight.cq)?.wr_id];
-        while next(bench, tight.cq)? {
-            got.push(bench.read_wc(tight.cq)?.wr_id);
+        let small = small(bench, queue, &plain(5))?;
+        let cqe = small.cqe()?;
+        small.overrun("CQ-OVR-03")?;
+        start(bench, small.cq)?;
+        let mut got = vec![bench.read_wc(small.cq)?.wr_id];
+        while next(bench, small.cq)? {
+            got.push(bench.read_wc(small.cq)?.wr_id);
         }
         check_eq!("CQ-OVR-03", got, (0..cqe).collect::<Vec<_>>());
-        bench.end_poll(tight.cq)?;
+        bench.end_poll(small.cq)?;
         let kind = match behavior.poll_after_overrun {
             Some(PollAfterOverrun::Error) => ErrorKind::Io,
             _ => ErrorKind::NotFound,
         };
         for _ in 0..2 {
-            expect_err(bench.start_poll(tight.cq), kind, "CQ-OVR-02")?;
+            expect_err(bench.start_poll(small.cq), kind, "CQ-OVR-02")?;
         }
-        expect_err(bench.end_poll(tight.cq), ErrorKind::Usage, "CQ-OVR-02")?;
+        expect_err(bench.end_poll(small.cq), ErrorKind::Usage, "CQ-OVR-02")?;
     }
     Ok(())
 }
 
 scenario!(overwriting_takes_the_places_of_an_iteration_first: "CQ-CREATE-14"; needs CQ_EX);
-/// They are of the oldest completions, and have been seen: the newest stay, as many as there are places.
+/// They are of the oldest completions, and have been seen: the newest stay, as many as there are
+/// places.
 fn overwriting_takes_the_places_of_an_iteration_first(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-14";
     let init = plain(7).flags(CqFlags::IGNORE_OVERRUN);
@@ -147,24 +148,24 @@ fn overwriting_takes_the_places_of_an_iteration_first(bench: &Bench<'_>) -> Resu
                 let refused = bench.create_cq_ex(context, &init);
                 return expect_err(refused, ErrorKind::NotSupported, RULE).map(drop);
             }
-            let tight = tight(bench, queue, &init)?;
-            let cqe = tight.cqe()?;
-            tight.fill(0..cqe)?;
-            come_to_any(bench, tight.cq, held)?;
-            tight.fill(cqe..cqe + more)?;
+            let small = small(bench, queue, &init)?;
+            let cqe = small.cqe()?;
+            small.fill(0..cqe)?;
+            come_to_any(bench, small.cq, held)?;
+            small.fill(cqe..cqe + more)?;
             bench.no_async_event(context, RULE)?;
-            check_eq!(RULE, bench.state(tight.end.qp)?, QpState::Rts);
+            check_eq!(RULE, bench.state(small.end.qp)?, QpState::Rts);
             let mut got = Vec::new();
-            while bench.next_poll(tight.cq).is_ok() {
-                got.push(bench.read_wc(tight.cq)?.wr_id);
+            while bench.next_poll(small.cq).is_ok() {
+                got.push(bench.read_wc(small.cq)?.wr_id);
             }
             let newest: Vec<_> = (held.max(more)..cqe + more).collect();
             let case = format!("{more} more, {held} seen of {cqe}");
             in_case(&case, same(RULE, &got, &newest))?;
-            bench.end_poll(tight.cq)?;
+            bench.end_poll(small.cq)?;
             // All places are free.
-            tight.fill(0..cqe)?;
-            let all = wr_ids(&bench.successes(tight.cq, cqe as usize).rule(RULE)?);
+            small.fill(0..cqe)?;
+            let all = wr_ids(&bench.successes(small.cq, cqe as usize).rule(RULE)?);
             in_case(&case, same(RULE, &all, &(0..cqe).collect::<Vec<_>>()))?;
         }
     }
@@ -189,9 +190,9 @@ fn later_completion_frees_the_slots_of_lost_ones(bench: &Bench<'_>) -> Result {
     }
     let init = plain(7).flags(CqFlags::IGNORE_OVERRUN);
     for (queue, rule) in [(Queue::Send, "SQ-05"), (Queue::Recv, "RQ-02")] {
-        let tight = tight(bench, queue, &init)?;
-        let (end, cqe, lost) = (tight.end, tight.cqe()?, 5);
-        tight.fill(0..cqe + lost)?;
+        let small = small(bench, queue, &init)?;
+        let (end, cqe, lost) = (small.end, small.cqe()?, 5);
+        small.fill(0..cqe + lost)?;
         let cap = bench.query_qp(end.qp, QpAttrMask::CAP)?.attr.cap;
         let (data, all) = match queue {
             Queue::Send => ([end.sge(0, 8)], cap.max_send_wr),
@@ -207,8 +208,8 @@ fn later_completion_frees_the_slots_of_lost_ones(bench: &Bench<'_>) -> Result {
             (0..).take_while(|wr_id| post(*wr_id).is_ok()).count() as u64
         };
         check_eq!(rule, room(), u64::from(all) - cqe - lost, "the free slots");
-        let got = bench.successes(tight.cq, 1)?[0].wr_id;
-        // Sends that were posted meanwhile have completed, and overwritten others.
+        let got = bench.successes(small.cq, 1)?[0].wr_id;
+        // Sends that were posted in between have completed, and overwritten others.
         if queue == Queue::Recv {
             check_eq!(rule, got, lost, "the oldest that is left");
             check_eq!(rule, room(), lost + 1, "the free slots");

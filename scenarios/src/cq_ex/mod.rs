@@ -2,7 +2,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `held` | the places that an open iteration holds, and CQs that go or die meanwhile |
+//! | `held` | the places that an open iteration holds, and CQs that are destroyed or die during it
+//! |
 
 mod held;
 
@@ -11,7 +12,7 @@ use verbs_api::{
     QpState, QpType, Wait, Wc, WcEx, WcFields, WcFlags, WcStatus,
 };
 
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
 use crate::{
     Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
@@ -89,7 +90,7 @@ fn next(bench: &Bench<'_>, cq: Cq) -> Result<bool> {
     }
 }
 
-/// Comes to the next completion. Where it comes late the iteration has to be started anew.
+/// Advances to the next completion. If it comes late, the iteration must be started again.
 fn go_on(bench: &Bench<'_>, cq: Cq) -> Result {
     bench.until("the next completion", || {
         if next(bench, cq)? {
@@ -100,7 +101,7 @@ fn go_on(bench: &Bench<'_>, cq: Cq) -> Result {
     })
 }
 
-/// So many completions, by an iteration for each.
+/// Reads `count` completions, with an iteration for each.
 fn read(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
     let one = |_| {
         start(bench, cq)?;
@@ -111,7 +112,7 @@ fn read(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
     (0..count).map(one).collect()
 }
 
-/// So many completions, by as many iterations as it takes, each to its end.
+/// Reads `count` completions, with as many iterations as it takes, each to its end.
 fn iterate(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -135,7 +136,7 @@ fn iteration_gives_each_completion_in_order(bench: &Bench<'_>) -> Result {
     let (pair, _) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(16)))?;
     let cq = pair.b.recv_cq;
     let mut first = 0;
-    // More than the CQ has places in all: they are given back.
+    // More than the CQ has places in all: they are released.
     for count in [1, 2, 8, 3, 16, 15, 1] {
         let wr_ids = first..first + count;
         pair.deliver(wr_ids.clone())?;
@@ -233,7 +234,7 @@ fn iteration_said_wrongly_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(nothing_waits_for_an_open_iteration: "CQ-CREATE-15"; needs CQ_EX);
-/// What would wait is refused; all else is as ever.
+/// Calls that would wait are refused; all others work as usual.
 fn nothing_waits_for_an_open_iteration(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
     let (pair, channel) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?;
@@ -472,20 +473,20 @@ fn overrun_is_ignored_or_the_flag_refused(bench: &Bench<'_>) -> Result {
             expect_err_among(made, &[ErrorKind::NotSupported, ErrorKind::Invalid], RULE)?;
             continue;
         }
-        let tight = Tight::on(bench, queue, made.rule(RULE)?)?;
-        let size = tight.cqe()?;
+        let small = SmallCq::on(bench, queue, made.rule(RULE)?)?;
+        let size = small.cqe()?;
         for beyond in [1, 3, size, 2 * size + 1] {
-            tight.push_all(0..size + beyond)?;
+            small.push_all(0..size + beyond)?;
             bench.settle()?;
             bench.no_async_event(context, RULE)?;
-            check_eq!(RULE, bench.state(tight.end.qp)?, QpState::Rts);
+            check_eq!(RULE, bench.state(small.end.qp)?, QpState::Rts);
             // The oldest are lost.
-            let got = wr_ids(&bench.successes(tight.cq, size as usize).rule(RULE)?);
+            let got = wr_ids(&bench.successes(small.cq, size as usize).rule(RULE)?);
             check_eq!(RULE, got, (beyond..size + beyond).collect::<Vec<_>>());
-            bench.no_completion(tight.cq, RULE)?;
+            bench.no_completion(small.cq, RULE)?;
         }
         let after = bench.behavior()?.poll_after_overrun;
-        let left = bench.start_poll(tight.cq);
+        let left = bench.start_poll(small.cq);
         let what = format!("the empty CQ, with {after:?}: {left:?}");
         in_case(&what, expect_err(left, ErrorKind::NotFound, RULE).map(drop))?;
     }

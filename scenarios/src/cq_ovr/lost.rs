@@ -6,14 +6,14 @@ use verbs_api::{
     connect,
 };
 
-use super::tight::{Queue, Tight, impatient};
+use super::small_cq::{Queue, SmallCq, impatient};
 use crate::failure::check_eq;
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result};
 
 const RULE: &str = "CQ-OVR-04";
 
-/// How often a queue pair is told to have lost a completion since the last look, which is once where
-/// an overrun is fatal, and else never.
+/// How many lost completions the events of a queue pair reported since the last look: one where an
+/// overrun is fatal, else none.
 fn told_once(bench: &Bench<'_>, end: &End<'_>) -> Result {
     let events = bench.async_events(end.context)?;
     let fatal = AsyncEvent::new(AsyncEventType::QpFatal, Element::Qp(end.qp));
@@ -30,9 +30,9 @@ fn told_once(bench: &Bench<'_>, end: &End<'_>) -> Result {
 scenario!(loss_of_flushed_sends_is_told_once: "CQ-OVR-04", "ASYNC-07"; needs RNR);
 /// They wait for a receive when their queue pair is brought to ERR.
 fn loss_of_flushed_sends_is_told_once(bench: &Bench<'_>) -> Result {
-    let tight = Tight::new(bench, Queue::Send, 4)?;
-    let a = tight.pair.a;
-    for wr_id in 0..tight.too_many()? + 3 {
+    let small = SmallCq::new(bench, Queue::Send, 4)?;
+    let a = small.pair.a;
+    for wr_id in 0..small.too_many()? + 3 {
         a.send(wr_id, 8)?;
     }
     bench.to_err(a.qp).rule(RULE)?;

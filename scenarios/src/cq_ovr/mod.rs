@@ -1,7 +1,7 @@
 //! CQ overrun: one completion too many.
 
 mod lost;
-mod tight;
+mod small_cq;
 
 use verbs_api::behavior::{KnobValue, Overrun};
 use verbs_api::{
@@ -9,7 +9,7 @@ use verbs_api::{
     SendWr, WcStatus,
 };
 
-pub(crate) use tight::{Queue, Tight, impatient};
+pub(crate) use small_cq::{Queue, SmallCq, impatient};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Failure, OfRule, Result, Scenario, expect_err, wr_ids};
@@ -34,12 +34,12 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 scenario!(one_completion_too_many_raises_cq_err: "CQ-OVR-01");
 fn one_completion_too_many_raises_cq_err(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
-        let tight = Tight::new(bench, queue, 3)?;
-        let cqe = tight.cqe()?;
-        tight.fill(0..cqe)?;
-        bench.no_async_event(tight.end.context, "CQ-OVR-01")?;
-        tight.push_all(cqe..tight.too_many()?)?;
-        tight.cq_err("CQ-OVR-01")?;
+        let small = SmallCq::new(bench, queue, 3)?;
+        let cqe = small.cqe()?;
+        small.fill(0..cqe)?;
+        bench.no_async_event(small.end.context, "CQ-OVR-01")?;
+        small.push_all(cqe..small.too_many()?)?;
+        small.cq_err("CQ-OVR-01")?;
     }
     Ok(())
 }
@@ -53,10 +53,10 @@ fn overrun_cq_cannot_be_used(bench: &Bench<'_>) -> Result {
 }
 
 fn check_use_after_overrun(bench: &Bench<'_>, queue: Queue) -> Result {
-    let tight = Tight::new(bench, queue, 4)?;
+    let small = SmallCq::new(bench, queue, 4)?;
     // One that has lost no completion: the others may be in error.
-    let healthy = Tight::on(bench, queue, tight.cq)?;
-    tight.overrun("CQ-OVR-02")?;
+    let healthy = SmallCq::on(bench, queue, small.cq)?;
+    small.overrun("CQ-OVR-02")?;
     let same = |what, dead| {
         let seen = if dead {
             Overrun::Dead
@@ -66,20 +66,20 @@ fn check_use_after_overrun(bench: &Bench<'_>, queue: Queue) -> Result {
         in_case(what, expect_overrun(bench, "CQ-OVR-02", seen))
     };
     for arm in [Arm::NEXT, Arm::SOLICITED] {
-        let armed = bench.req_notify_cq(tight.cq, arm);
+        let armed = bench.req_notify_cq(small.cq, arm);
         same("arm", armed.is_err())?;
         if armed.is_err() {
             expect_err(armed, ErrorKind::Invalid, "CQ-OVR-02")?;
         }
     }
     if bench
-        .capabilities(tight.end.context)?
+        .capabilities(small.end.context)?
         .contains(Capabilities::RESIZE_CQ)
     {
-        let larger = tight.cqe()? as i32 * 2;
-        same("resize", bench.resize_cq(tight.cq, larger).is_err())?;
+        let larger = small.cqe()? as i32 * 2;
+        same("resize", bench.resize_cq(small.cq, larger).is_err())?;
     }
-    tight.drained()?;
+    small.drained()?;
     healthy.push_all(0..2)?;
     let new = healthy.drained()?;
     let of_healthy = new.iter().filter(|wc| wc.qp_num == healthy.end.qp_num);
@@ -102,10 +102,10 @@ scenario!(older_completions_can_be_polled: "CQ-OVR-03");
 fn older_completions_can_be_polled(bench: &Bench<'_>) -> Result {
     let declared = bench.behavior()?.overrun.is_some();
     for queue in Queue::BOTH {
-        let tight = Tight::new(bench, queue, 5)?;
-        let cqe = tight.cqe()?;
-        let count = tight.overrun("CQ-OVR-03")?;
-        let got = wr_ids(&tight.leftovers()?.0);
+        let small = SmallCq::new(bench, queue, 5)?;
+        let cqe = small.cqe()?;
+        let count = small.overrun("CQ-OVR-03")?;
+        let got = wr_ids(&small.leftovers()?.0);
         let in_order = got.is_sorted_by(|older, newer| older < newer);
         check!(
             "CQ-OVR-03",
@@ -146,7 +146,7 @@ fn those_that_lost_a_completion_fail(bench: &Bench<'_>, qp_type: QpType) -> Resu
             Queue::Recv => bench.ctx_b(),
         };
         let cq = bench.create_cq(context, &CqInit::new(4))?;
-        let qp = || Tight::of(bench, queue, cq, qp_type);
+        let qp = || SmallCq::of(bench, queue, cq, qp_type);
         let (spared, first, second) = (qp()?, qp()?, qp()?);
         first.overrun("CQ-OVR-04")?;
         second.push_all(0..first.too_many()?)?;
@@ -155,9 +155,9 @@ fn those_that_lost_a_completion_fail(bench: &Bench<'_>, qp_type: QpType) -> Resu
         match (bench.behavior()?.overrun, queue) {
             (Some(Overrun::Dead), _) => {
                 check_eq!("CQ-OVR-04", states, [QpState::Err; 2]);
-                for tight in [first, second] {
-                    let fatal = events.iter().filter(|e| **e == tight.qp_fatal_event());
-                    let what = format!("the number of {}", tight.qp_fatal_event());
+                for small in [first, second] {
+                    let fatal = events.iter().filter(|e| **e == small.qp_fatal_event());
+                    let what = format!("the number of {}", small.qp_fatal_event());
                     check_eq!(["CQ-OVR-04", "ASYNC-07"], fatal.count(), 1, what);
                 }
             }
@@ -189,17 +189,17 @@ fn requester_is_told_of_the_loss_or_not_answered(bench: &Bench<'_>) -> Result {
         Some(false) => WcStatus::RetryExcErr,
         None => return Ok(()),
     };
-    let tight = Tight::new(bench, Queue::Recv, 3)?;
-    let count = tight.overrun("CQ-OVR-04")?;
+    let small = SmallCq::new(bench, Queue::Recv, 3)?;
+    let count = small.overrun("CQ-OVR-04")?;
     let sends = bench
-        .poll(tight.pair.a.send_cq, count as usize)
+        .poll(small.pair.a.send_cq, count as usize)
         .rule("CQ-OVR-04")?;
     let failed = sends.iter().find(|wc| wc.status != WcStatus::Success);
     check_eq!(
         "CQ-OVR-04",
         failed.map(|wc| wc.status),
         Some(expected),
-        "the first status that is no success, of the message whose completion was lost"
+        "the first status other than success, of the message whose completion was lost"
     );
     Ok(())
 }
@@ -215,10 +215,10 @@ fn no_qp_fatal(events: &[AsyncEvent]) -> Result {
 scenario!(event_comes_once_however_many_are_lost: "CQ-OVR-05");
 fn event_comes_once_however_many_are_lost(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
-        let first = Tight::new(bench, queue, 2)?;
+        let first = SmallCq::new(bench, queue, 2)?;
         let others = [
-            Tight::on(bench, queue, first.cq)?,
-            Tight::on(bench, queue, first.cq)?,
+            SmallCq::on(bench, queue, first.cq)?,
+            SmallCq::on(bench, queue, first.cq)?,
         ];
         let count = first.overrun("CQ-OVR-05")?;
         first.push_all(count..count + 3)?;
@@ -226,9 +226,10 @@ fn event_comes_once_however_many_are_lost(bench: &Bench<'_>) -> Result {
             other.push_all(0..3)?;
         }
         let events = bench.async_events(first.end.context)?;
-        let seen = match events.contains(&first.cq_err_event()) {
-            false => Overrun::Dead,
-            true => Overrun::DropNew,
+        let seen = if events.contains(&first.cq_err_event()) {
+            Overrun::DropNew
+        } else {
+            Overrun::Dead
         };
         expect_overrun(bench, "CQ-OVR-05", seen)?;
     }
@@ -239,19 +240,19 @@ scenario!(other_cqs_and_qps_go_on: "CQ-OVR-06", "CQ-CREATE-10");
 fn other_cqs_and_qps_go_on(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let other = bench.rc_pair()?;
-        let tight = Tight::new(bench, queue, 4)?;
+        let small = SmallCq::new(bench, queue, 4)?;
         other.deliver(0..4)?;
         bench.arm(other.b.recv_cq, Arm::NEXT)?;
-        tight.overrun("CQ-OVR-06")?;
+        small.overrun("CQ-OVR-06")?;
         other.deliver(4..8).rule("CQ-OVR-06")?;
         bench.expect_event(other.b.channel, other.b.recv_cq, "CQ-OVR-06")?;
         let got = bench.successes(other.b.recv_cq, 8).rule("CQ-CREATE-10")?;
         check_eq!("CQ-CREATE-10", wr_ids(&got), (0..8).collect::<Vec<_>>());
         let states = [bench.state(other.a.qp)?, bench.state(other.b.qp)?];
         check_eq!("CQ-OVR-06", states, [QpState::Rts; 2]);
-        let own = [tight.cq_err_event(), tight.qp_fatal_event()];
-        for event in bench.async_events(tight.end.context)? {
-            let expected = format!("no event but of {} and {}", tight.cq, tight.end.qp);
+        let own = [small.cq_err_event(), small.qp_fatal_event()];
+        for event in bench.async_events(small.end.context)? {
+            let expected = format!("no event but of {} and {}", small.cq, small.end.qp);
             check!("CQ-OVR-06", own.contains(&event), expected, "{event}");
         }
     }
@@ -261,16 +262,16 @@ fn other_cqs_and_qps_go_on(bench: &Bench<'_>) -> Result {
 scenario!(overrun_cq_can_be_destroyed: "CQ-OVR-07");
 fn overrun_cq_can_be_destroyed(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
-        let tight = Tight::new(bench, queue, 4)?;
-        tight.overrun("CQ-OVR-07")?;
-        bench.async_events(tight.end.context)?;
-        let used = bench.destroy_cq(tight.cq, bench.wait());
+        let small = SmallCq::new(bench, queue, 4)?;
+        small.overrun("CQ-OVR-07")?;
+        bench.async_events(small.end.context)?;
+        let used = bench.destroy_cq(small.cq, bench.wait());
         expect_err(used, ErrorKind::Busy, "CQ-OVR-07")?;
-        bench.destroy_qp(tight.end.qp, bench.wait())?;
-        let destroyed = bench.destroy_cq(tight.cq, bench.wait());
+        bench.destroy_qp(small.end.qp, bench.wait())?;
+        let destroyed = bench.destroy_cq(small.cq, bench.wait());
         destroyed.rule("CQ-OVR-07")?;
         bench
-            .destroy_comp_channel(tight.channel)
+            .destroy_comp_channel(small.channel)
             .rule("CQ-OVR-07")?;
     }
     Ok(())
@@ -280,9 +281,9 @@ scenario!(memory_and_completions_stay_true: "CQ-OVR-08");
 fn memory_and_completions_stay_true(bench: &Bench<'_>) -> Result {
     const LEN: u32 = 32;
     const GAP: u8 = 0xee;
-    let tight = Tight::new(bench, Queue::Recv, 4)?;
-    let (a, b) = (tight.pair.a, tight.pair.b);
-    let count = tight.too_many()?;
+    let small = SmallCq::new(bench, Queue::Recv, 4)?;
+    let (a, b) = (small.pair.a, small.pair.b);
+    let count = small.too_many()?;
     let source = |i: u64| i * u64::from(LEN);
     let slot = |i: u64| b.landing() + 2 * source(i);
     let gap = |i: u64| slot(i) + u64::from(LEN);
@@ -299,8 +300,8 @@ fn memory_and_completions_stay_true(bench: &Bench<'_>) -> Result {
         .map(|(i, sges)| SendWr::send(i, sges))
         .collect();
     bench.post_send(a.qp, &list)?;
-    tight.cq_err("CQ-OVR-08")?;
-    let (got, _) = tight.leftovers()?;
+    small.cq_err("CQ-OVR-08")?;
+    let (got, _) = small.leftovers()?;
     let order = wr_ids(&got);
     let known = order.iter().all(|wr_id| *wr_id < count);
     let once = order.is_sorted_by(|older, newer| older < newer);

@@ -1,4 +1,5 @@
-//! Polls where other threads may fill the CQ: a device may then know without a lock that it is empty.
+//! Polls where other threads may fill the CQ: a device may then know without a lock that it is
+//! empty.
 
 use verbs_api::{Cq, CqInit, CqInitEx, ErrorKind, Handle, Wait, Wc};
 

@@ -6,7 +6,7 @@ use std::thread;
 use verbs_api::{Arm, Cq, CqInit, ErrorKind};
 
 use super::{expect_armed, requests_beside_completions};
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err_among, wr_ids};
 
@@ -121,25 +121,25 @@ fn channel_context_vector_and_qps_stay(bench: &Bench<'_>) -> Result {
     let vector = bench.query_device(context)?.num_comp_vectors as i32 - 1;
     let init = CqInit::new(8).channel(channel).context(CONTEXT);
     let cq = bench.create_cq(context, &init.comp_vector(vector))?;
-    let tight = Tight::on(bench, Queue::Recv, cq)?;
+    let small = SmallCq::on(bench, Queue::Recv, cq)?;
     let before = bench.query_cq(cq)?;
-    let other = bench.query_cq(tight.end.send_cq)?;
+    let other = bench.query_cq(small.end.send_cq)?;
     for size in [50, 3] {
         bench.resize_cq(cq, size)?;
         let after = bench.query_cq(cq)?;
         check_eq!("CQ-RESIZE-27", after.channel, before.channel);
         check_eq!("CQ-RESIZE-27", after.cq_context, before.cq_context);
         check_eq!("CQ-RESIZE-27", after.comp_vector, before.comp_vector);
-        let beside = bench.query_cq(tight.end.send_cq)?;
-        check_eq!("CQ-RESIZE-27", beside, other, "the other CQ of the QP");
+        let kept = bench.query_cq(small.end.send_cq)?;
+        check_eq!("CQ-RESIZE-27", kept, other, "the other CQ of the QP");
 
         bench.arm(cq, Arm::NEXT)?;
-        tight.push(0)?;
+        small.push(0)?;
         let event = bench.event_and_ack(channel).rule("CQ-RESIZE-27")?;
         check_eq!("CQ-RESIZE-27", event.cq, cq);
         check_eq!("CQ-RESIZE-27", event.cq_context, CONTEXT);
         let wc = bench.successes(cq, 1).rule("CQ-RESIZE-27")?[0];
-        check_eq!("CQ-RESIZE-27", wc.qp_num, tight.end.qp_num);
+        check_eq!("CQ-RESIZE-27", wc.qp_num, small.end.qp_num);
         let destroyed = bench.destroy_cq(cq, bench.wait());
         expect_err_among(destroyed, &[ErrorKind::Busy], "CQ-RESIZE-27")?;
     }
@@ -281,14 +281,14 @@ fn traffic_goes_on_while_a_thread_resizes(bench: &Bench<'_>) -> Result {
 scenario!(overrun_cq_does_not_get_back_what_it_lost: "CQ-RESIZE-31"; needs RESIZE_CQ);
 fn overrun_cq_does_not_get_back_what_it_lost(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
-        let tight = Tight::new(bench, queue, 4)?;
-        let count = tight.overrun("CQ-RESIZE-31")?;
+        let small = SmallCq::new(bench, queue, 4)?;
+        let count = small.overrun("CQ-RESIZE-31")?;
         let larger = 2 * count as i32;
-        let resized = bench.resize_cq(tight.cq, larger);
+        let resized = bench.resize_cq(small.cq, larger);
         if resized.is_err() {
             expect_err_among(resized, &[ErrorKind::Invalid], "CQ-RESIZE-31")?;
         }
-        let got = wr_ids(&tight.leftovers()?.0);
+        let got = wr_ids(&small.leftovers()?.0);
         let lost = (got.len() as u64) < count && got.is_sorted_by(|older, newer| older < newer);
         let expected = format!("fewer than the {count} completions, in order");
         check!("CQ-RESIZE-31", lost, expected, "{got:?}");

@@ -4,7 +4,7 @@ use verbs_api::{CqInit, ErrorKind};
 
 use super::refused::refused;
 use crate::cq_create::{SIZES, expect_size, largest_size, sizes_above_the_limit};
-use crate::cq_ovr::{Queue, Tight};
+use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Result, expect_err, wr_ids};
 
@@ -43,15 +43,15 @@ fn limits_of_the_size_are_inclusive(bench: &Bench<'_>) -> Result {
 scenario!(larger_cq_holds_more_completions: "CQ-RESIZE-01"; needs RESIZE_CQ);
 fn larger_cq_holds_more_completions(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
-        let tight = Tight::new(bench, queue, 4)?;
-        let before = tight.cqe()?;
+        let small = SmallCq::new(bench, queue, 4)?;
+        let before = small.cqe()?;
         let count = before + 12;
         bench
-            .resize_cq(tight.cq, count as i32)
+            .resize_cq(small.cq, count as i32)
             .rule("CQ-RESIZE-01")?;
-        tight.fill(0..count).rule("CQ-RESIZE-01")?;
-        bench.no_async_event(tight.end.context, "CQ-RESIZE-01")?;
-        let got = bench.successes(tight.cq, count as usize);
+        small.fill(0..count).rule("CQ-RESIZE-01")?;
+        bench.no_async_event(small.end.context, "CQ-RESIZE-01")?;
+        let got = bench.successes(small.cq, count as usize);
         let got = wr_ids(&got.rule("CQ-RESIZE-01")?);
         check_eq!("CQ-RESIZE-01", got, (0..count).collect::<Vec<_>>());
     }
@@ -69,21 +69,21 @@ fn size_told_is_the_capacity(bench: &Bench<'_>) -> Result {
 }
 
 fn holds_what_it_tells(bench: &Bench<'_>, queue: Queue, from: i32, to: i32) -> Result {
-    let tight = Tight::new(bench, queue, from)?;
-    bench.resize_cq(tight.cq, to).rule("CQ-RESIZE-12")?;
-    let cqe = tight.cqe()?;
+    let small = SmallCq::new(bench, queue, from)?;
+    bench.resize_cq(small.cq, to).rule("CQ-RESIZE-12")?;
+    let cqe = small.cqe()?;
     check!(
         "CQ-RESIZE-12",
         cqe >= to as u64,
         format!("at least {to}"),
         "{cqe}"
     );
-    tight.fill(0..cqe)?;
-    bench.no_async_event(tight.end.context, "CQ-RESIZE-12")?;
+    small.fill(0..cqe)?;
+    bench.no_async_event(small.end.context, "CQ-RESIZE-12")?;
     bench
-        .successes(tight.cq, cqe as usize)
+        .successes(small.cq, cqe as usize)
         .rule("CQ-RESIZE-12")?;
-    tight.overrun("CQ-RESIZE-12")?;
+    small.overrun("CQ-RESIZE-12")?;
     Ok(())
 }
 
@@ -144,14 +144,14 @@ fn present_size_changes_nothing(bench: &Bench<'_>) -> Result {
 scenario!(shrunk_to_what_is_there_overruns_with_the_next: "CQ-RESIZE-07"; needs RESIZE_CQ);
 fn shrunk_to_what_is_there_overruns_with_the_next(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
-        let tight = Tight::new(bench, queue, 16)?;
-        tight.fill(0..5)?;
-        bench.resize_cq(tight.cq, 5).rule("CQ-RESIZE-07")?;
-        let cqe = tight.cqe()?;
-        tight.fill(5..cqe)?;
-        bench.no_async_event(tight.end.context, "CQ-RESIZE-07")?;
-        tight.push_all(cqe..tight.too_many()?)?;
-        tight.cq_err("CQ-RESIZE-07")?;
+        let small = SmallCq::new(bench, queue, 16)?;
+        small.fill(0..5)?;
+        bench.resize_cq(small.cq, 5).rule("CQ-RESIZE-07")?;
+        let cqe = small.cqe()?;
+        small.fill(5..cqe)?;
+        bench.no_async_event(small.end.context, "CQ-RESIZE-07")?;
+        small.push_all(cqe..small.too_many()?)?;
+        small.cq_err("CQ-RESIZE-07")?;
     }
     Ok(())
 }

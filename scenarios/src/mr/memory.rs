@@ -136,7 +136,7 @@ fn null_region_reads_as_zeros_and_discards_what_is_written(bench: &Bench<'_>) ->
             vec![0; 3 * LEN as usize],
             "what is read from it"
         );
-        // What comes is discarded, and its completion is as ever.
+        // The data is discarded, and the completion is the usual one.
         b.fill(5, LEN)?;
         bench.post_recv(a.qp, &[verbs_api::RecvWr::new(2, &[zeros(LEN)])])?;
         b.send(2, LEN)?;
@@ -166,7 +166,7 @@ fn null_region_is_there_if_the_device_says_so(bench: &Bench<'_>) -> Result {
         .contains(Capabilities::NULL_MR);
     match bench.alloc_null_mr(pd) {
         Ok(mr) if has => bench.dereg_mr(mr).rule(RULE)?,
-        // A laboratory that plays a lesser device can do more than it says.
+        // A simulator that plays a lesser device can do more than it declares.
         Ok(mr) if bench.verbs().lab().is_some() => bench.dereg_mr(mr).rule(RULE)?,
         Err(error) if !has && error.kind() == ErrorKind::NotSupported => {}
         result => {
@@ -204,9 +204,10 @@ fn program_reaches_the_bytes_of_a_region_alone(bench: &Bench<'_>) -> Result {
         let write = |offset, length| bench.write_mr(mr, offset, &vec![1; length]);
         for (offset, length) in [(0, size), (size - 1, 1), (size, 0)] {
             in_case(what, read(offset, length).map_err(Failure::from)).rule(RULE)?;
-            match mr == read_only {
-                true => invalid(what, write(offset, length), RULE)?,
-                false => in_case(what, write(offset, length).map_err(Failure::from)).rule(RULE)?,
+            if mr == read_only {
+                invalid(what, write(offset, length), RULE)?
+            } else {
+                in_case(what, write(offset, length).map_err(Failure::from)).rule(RULE)?
             }
         }
         for (offset, length) in [(0, size + 1), (1, size), (size, 1), (usize::MAX, 2)] {
@@ -220,7 +221,7 @@ fn program_reaches_the_bytes_of_a_region_alone(bench: &Bench<'_>) -> Result {
     check_eq!(RULE, bytes, [0; 2], "what is read");
     // No other region gets what is not there, or may not be written.
     for (what, of, offset, length) in [
-        ("one byte more", whole, 0, SIZE + 1),
+        ("an additional byte", whole, 0, SIZE + 1),
         ("from its second byte on", whole, 1, SIZE),
         ("from its end on", whole, SIZE, 1),
         ("from the end of a part on", end, 64, 1),
@@ -278,9 +279,10 @@ fn region_larger_than_all_memory_is_refused(bench: &Bench<'_>) -> Result {
     for length in [1 << 62, isize::MAX as usize, usize::MAX] {
         let before = bench.live()?;
         let made = bench.alloc_mr(pd, length, Access::empty());
-        let kinds: &[_] = match most < length as u64 {
-            true => &[ErrorKind::Invalid, ErrorKind::NoMemory],
-            false => &[ErrorKind::NoMemory],
+        let kinds: &[_] = if most < length as u64 {
+            &[ErrorKind::Invalid, ErrorKind::NoMemory]
+        } else {
+            &[ErrorKind::NoMemory]
         };
         in_case(
             &format!("{length:#x} bytes"),
@@ -494,9 +496,10 @@ fn work_owns_its_bytes_by_whatever_region_they_are_reached(bench: &Bench<'_>) ->
         ] {
             let seen = bench.read_mr(mr, offset, &mut [0]);
             let case = format!("{mr}+{offset}, of a receive by {posted}");
-            let result = match taken {
-                true => expect_err(seen, ErrorKind::Usage, RULE).map(drop),
-                false => seen.map_err(Failure::from).rule(RULE),
+            let result = if taken {
+                expect_err(seen, ErrorKind::Usage, RULE).map(drop)
+            } else {
+                seen.map_err(Failure::from).rule(RULE)
             };
             in_case(&case, result)?;
         }

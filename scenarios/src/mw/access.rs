@@ -1,4 +1,4 @@
-//! What a window opens, and to whom.
+//! The memory that a window opens, and the queue pairs that may use it.
 
 use verbs_api::{Access, MwType, Remote, SendOp, SendWr, WcStatus};
 
@@ -41,14 +41,16 @@ fn window_gives_rights_that_its_region_does_not(bench: &Bench<'_>) -> Result {
             operation(need, Remote { addr, rkey }),
             &local,
         ))?;
-        let status = match given == need {
-            true => WcStatus::Success,
-            false => WcStatus::RemAccessErr,
+        let status = if given == need {
+            WcStatus::Success
+        } else {
+            WcStatus::RemAccessErr
         };
         let case = format!("{need:?} through a window of {mw_type} for {given:?}");
-        let rule = match need == Access::REMOTE_ATOMIC {
-            true => Claim::two(RULE, "ATOM-05"),
-            false => Claim::one(RULE),
+        let rule = if need == Access::REMOTE_ATOMIC {
+            Claim::two(RULE, "ATOM-05")
+        } else {
+            Claim::one(RULE)
         };
         in_case(&case, bench.one_with(a.send_cq, status, rule).map(drop))?;
         let mut after = [0; LEN as usize];
@@ -86,12 +88,13 @@ fn window_ends_where_it_was_bound(bench: &Bench<'_>) -> Result {
             let rkey = bind(bench, &b, mw, part(&b, start, end - start, WRITE))?;
             let addr = b.mem.addr + offset;
             let case = format!("{mw_type}, at {offset}");
-            let result = match inside {
-                true => write(bench, &pair.a, Remote { addr, rkey }).and_then(|status| {
+            let result = if inside {
+                write(bench, &pair.a, Remote { addr, rkey }).and_then(|status| {
                     check_eq!("MW-11", status, WcStatus::Success);
                     Ok(())
-                }),
-                false => denies(bench, &pair, Remote { addr, rkey }, "MW-11"),
+                })
+            } else {
+                denies(bench, &pair, Remote { addr, rkey }, "MW-11")
             };
             in_case(&case, result)?;
         }

@@ -11,8 +11,8 @@ use super::{
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Claim, End, OfRule, Pair, Result, expect_err};
 
-/// Posts a bind that is bad, and a send behind it. It is refused at once, or fails; then the send is
-/// flushed and the queue pair is in error (MW-23).
+/// Posts a bind that is bad, and a send behind it. It is refused at once, or fails; then the send
+/// is flushed and the queue pair is in error (MW-23).
 fn fails(
     bench: &Bench<'_>,
     end: &End<'_>,
@@ -35,7 +35,7 @@ fn fails(
         expect_err(posted, ErrorKind::Invalid, rule)?;
         return Ok(());
     }
-    // It needs no receive: where the bind is taken, it does not wait for ever.
+    // It needs no receive: if the bind is accepted, it does not wait forever.
     end.write(2, LEN)?;
     let failed = bench.one_with(end.send_cq, WcStatus::MwBindErr, rule.with("WC-26"))?;
     check_eq!(rule, failed.wr_id, 1);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `bind` | what a bind does, and its order among others |
 //! | `fault` | binds that fail |
-//! | `access` | what a window opens, and to whom |
+//! | `access` | the memory that a window opens, and the queue pairs that may use it |
 //! | `inval` | invalidation, by the owner and by the peer |
 //! | `life` | windows and what they are made of |
 

@@ -1,5 +1,5 @@
-//! A completion that a laboratory turns into an error is one: its queue stops, what is behind it is
-//! flushed.
+//! A completion that a fault rule turns into an error has the effects of a real one: its queue
+//! stops, and later work is flushed.
 
 use verbs_api::lab::Fault;
 use verbs_api::{Cq, QpState, QpType, SendWr, WcStatus};
@@ -50,14 +50,15 @@ fn failed_completion_of_an_unreliable_receive_stops_the_queue_pair(bench: &Bench
     Ok(())
 }
 
-/// Four messages go from A to B, where there are as many receives, as at A: the second completion at
-/// one end is an error.
+/// Four messages go from A to B, where there are as many receives, as at A: the second completion
+/// at one end is an error.
 fn failing<'b>(bench: &'b Bench<'_>, qp_type: QpType, of_send: bool) -> Result<Pair<'b>> {
     let pair = bench.pair(PairOptions::of(qp_type))?;
     let Pair { a, b } = pair;
-    let (end, cq): (End<'_>, _) = match of_send {
-        true => (a, a.send_cq),
-        false => (b, b.recv_cq),
+    let (end, cq): (End<'_>, _) = if of_send {
+        (a, a.send_cq)
+    } else {
+        (b, b.recv_cq)
     };
     let lab = bench.lab();
     let second = Fault::complete(STATUS).node(lab.node(end.context)?);

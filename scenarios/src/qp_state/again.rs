@@ -8,8 +8,8 @@ use verbs_api::{
     SendWr, Wait, WcStatus, connect,
 };
 
-use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
 
 const RULE: &str = "QP-STATE-34";
@@ -122,9 +122,10 @@ fn message_of_before_is_not_gone_on_with(bench: &Bench<'_>) -> Result {
     for is_send in [true, false] {
         let lost = bench.lab().inject(Fault::drop(REQUESTS).nth(3))?;
         b.recv(1, 768)?;
-        match is_send {
-            true => a.send(1, 768)?,
-            false => a.write(1, 768)?,
+        if is_send {
+            a.send(1, 768)?
+        } else {
+            a.write(1, 768)?
         }
         bench.lab().advance(Duration::from_micros(100))?;
         bench.lab().remove(lost)?;
@@ -135,7 +136,8 @@ fn message_of_before_is_not_gone_on_with(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(atomic_of_before_is_not_answered_again: "QP-STATE-34"; needs ATOMICS, MODIFY_CONNECT, LAB);
-/// An atomic of the second life has the sequence number of one of the first, and its answer is lost.
+/// An atomic of the second life has the sequence number of one of the first, and its answer is
+/// lost.
 fn atomic_of_before_is_not_answered_again(bench: &Bench<'_>) -> Result {
     for depth in [1, 4] {
         let rc = RcParams {
@@ -214,7 +216,8 @@ fn response_of_before_is_for_no_work_of_now(bench: &Bench<'_>) -> Result {
 
 scenario!(packet_of_before_makes_no_write_shorter_or_longer:
     "RDMA-29"; needs MODIFY_CONNECT, LAB);
-/// A write of two packets loses the second, and gets that of a write of the first life in its place.
+/// A write of two packets loses the second, and gets that of a write of the first life in its
+/// place.
 fn packet_of_before_makes_no_write_shorter_or_longer(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-29";
     const LATE: Duration = Duration::from_micros(500);
@@ -271,7 +274,7 @@ fn no_timer_strikes_in_error(bench: &Bench<'_>) -> Result {
 scenario!(packet_that_was_kept_goes_with_the_reset: "QP-STATE-34"; needs MODIFY_CONNECT, LAB);
 /// A device may keep what comes in INIT until RTR, and not beyond RESET.
 fn packet_that_was_kept_goes_with_the_reset(bench: &Bench<'_>) -> Result {
-    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
     a.reach(QpState::Rts)?;
     b.reach(QpState::Init)?;
     a.end.send(1, 8)?;
@@ -293,9 +296,9 @@ fn packet_that_was_kept_goes_with_the_reset(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(each_connection_is_told_as_the_first: "QP-STATE-34", "QP-STATE-24"; needs MODIFY_CONNECT);
-/// A device that tells of the first message in RTR does so after each RESET.
+/// A device that reports the first message in RTR does so after each RESET.
 fn each_connection_is_told_as_the_first(bench: &Bench<'_>) -> Result {
-    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
     for life in 0..3 {
         a.reach(QpState::Rts)?;
         b.reach(QpState::Rtr)?;
@@ -320,7 +323,7 @@ fn each_connection_is_told_as_the_first(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(wish_to_be_told_goes_with_the_reset: "QP-STATE-34", "QP-STATE-11"; needs MODIFY_CONNECT, LAB);
-/// In the first life SQD is to be told; in the second nobody asks.
+/// In the first life SQD is requested with an event; in the second without.
 fn wish_to_be_told_goes_with_the_reset(bench: &Bench<'_>) -> Result {
     let pair = pair(bench)?;
     let a = pair.a;
@@ -345,9 +348,10 @@ fn nothing_leaves_in_error(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-FLUSH-12";
     for waits in [false, true] {
         let Pair { a, .. } = pair(bench)?;
-        let lost = match waits {
-            true => None,
-            false => Some(bench.lab().inject(Fault::drop(REQUESTS))?),
+        let lost = if waits {
+            None
+        } else {
+            Some(bench.lab().inject(Fault::drop(REQUESTS))?)
         };
         a.send(1, 8)?;
         a.write(2, 8)?;

@@ -8,8 +8,8 @@ use verbs_api::{
     connect, transition,
 };
 
-use crate::climber::{Climber, required};
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::{FreshQp, required};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
 
 scenario!(reset_drops_what_was_posted: "QP-STATE-25"; needs MODIFY_CONNECT, RNR);
@@ -42,7 +42,7 @@ scenario!(reset_drops_receives_of_uc_and_ud: "QP-STATE-25"; needs UC, UD, MODIFY
 fn reset_drops_receives_of_uc_and_ud(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-25";
     for qp_type in [QpType::Uc, QpType::Ud] {
-        let (a, b) = Climber::pair(bench, qp_type)?;
+        let (a, b) = FreshQp::pair(bench, qp_type)?;
         a.reach(QpState::Rts)?;
         b.reach(QpState::Rts)?;
         for wr_id in 0..8 {
@@ -90,7 +90,7 @@ fn reset_qp_connects_again(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(rights_change_in_rts: "QP-STATE-26"; needs MODIFY_CONNECT);
-/// Rights that are taken away and given back count from then on.
+/// Rights that are revoked and granted again apply from then on.
 fn rights_change_in_rts(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-26";
     let rights = |access| {
@@ -143,8 +143,8 @@ fn optional(bench: &Bench<'_>, qp_type: QpType) -> Result {
     let optional = table.map_or(M::empty(), |attributes| attributes.optional);
     let bits = optional - M::ALT_PATH - M::PATH_MIG_STATE;
     let (mut a, mut b) = match qp_type {
-        QpType::XrcRecv => Climber::pair(bench, QpType::XrcSend)?,
-        _ => Climber::pair(bench, qp_type)?,
+        QpType::XrcRecv => FreshQp::pair(bench, QpType::XrcSend)?,
+        _ => FreshQp::pair(bench, qp_type)?,
     };
     b.reach(QpState::Rts)?;
     a.reach(QpState::Rts)?;
@@ -176,7 +176,7 @@ fn optional(bench: &Bench<'_>, qp_type: QpType) -> Result {
 }
 
 scenario!(mtu_above_that_of_the_port_is_as_declared: "QP-STATE-28"; needs MODIFY_CONNECT);
-/// In a laboratory the port's MTU is made smaller than its greatest; elsewhere it is what it is.
+/// On a simulator the port's MTU is made smaller than its maximum; elsewhere it is used as it is.
 fn mtu_above_that_of_the_port_is_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-28";
     if let Some(lab) = bench.verbs().lab() {
@@ -184,7 +184,7 @@ fn mtu_above_that_of_the_port_is_as_declared(bench: &Bench<'_>) -> Result {
     }
     let port = bench.query_port(bench.ctx_a(), bench.port())?;
     let active = u32::from(port.active_mtu);
-    let mut qp = Climber::new(bench, QpType::Rc)?;
+    let mut qp = FreshQp::new(bench, QpType::Rc)?;
     qp.reach(QpState::Init)?;
     let mask = required(QpType::Rc, QpState::Init, QpState::Rtr);
     if active < u32::from(port.max_mtu) {
@@ -198,7 +198,7 @@ fn mtu_above_that_of_the_port_is_as_declared(bench: &Bench<'_>) -> Result {
             }
         };
         bench.as_declared(RULE, bench.behavior()?.mtu_above_active, seen)?;
-        qp = Climber::new(bench, QpType::Rc)?;
+        qp = FreshQp::new(bench, QpType::Rc)?;
         qp.reach(QpState::Init)?;
     }
     qp.attr.path_mtu = port.active_mtu;
@@ -211,7 +211,7 @@ fn read_depths_are_at_least_what_was_asked_for(bench: &Bench<'_>) -> Result {
     let device = bench.query_device(bench.ctx_a())?;
     let most = device.max_qp_init_rd_atom.min(device.max_qp_rd_atom);
     for depth in [0, 1, 2, 3, 5, most].into_iter().filter(|n| *n <= most) {
-        let mut qp = Climber::new(bench, QpType::Rc)?;
+        let mut qp = FreshQp::new(bench, QpType::Rc)?;
         (qp.attr.max_rd_atomic, qp.attr.max_dest_rd_atomic) = (depth, depth);
         in_case(&format!("{depth}"), qp.reach(QpState::Rts).rule(RULE))?;
         let seen = qp.query()?.attr;
@@ -236,7 +236,7 @@ scenario!(changes_of_two_threads_come_one_after_the_other:
 fn changes_of_two_threads_come_one_after_the_other(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-33";
     for _ in 0..4 {
-        let (a, _b) = Climber::pair(bench, QpType::Rc)?;
+        let (a, _b) = FreshQp::pair(bench, QpType::Rc)?;
         let both = |first: QpModify, second: QpModify| {
             let other = a.end.qp;
             thread::scope(|scope| {

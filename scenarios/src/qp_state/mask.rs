@@ -4,8 +4,8 @@ use verbs_api::{
     Access, AhAttr, MigState, Mtu, QpAttr, QpAttrMask as M, QpState, QpType, WcStatus,
 };
 
-use crate::climber::{Climber, required};
 use crate::failure::{check_eq, in_case};
+use crate::fresh_qp::{FreshQp, required};
 use crate::{Bench, OfRule, Result};
 
 const RULE: &str = "QP-STATE-35";
@@ -49,7 +49,7 @@ fn datagram_attributes_that_are_not_named_are_not_looked_at(bench: &Bench<'_>) -
 
 /// From RESET to RTS and SQD, and back: each state again, with the state alone where that can be.
 fn in_each_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
-    let (a, b) = Climber::pair(bench, qp_type)?;
+    let (a, b) = FreshQp::pair(bench, qp_type)?;
     b.reach(QpState::Rts)?;
     if let Some(lab) = bench.verbs().lab() {
         // There are values for which a program needs a privilege.
@@ -81,7 +81,7 @@ fn in_each_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
         };
         check_eq!(RULE, after, expected, case);
     }
-    // In RTS nobody is told, unless the device always tells.
+    // In RTS there is no event, unless the device always sends one.
     if bench.behavior()?.sq_drained_always == Some(false) {
         bench.no_async_event(a.end.context, RULE)?;
     }
@@ -101,7 +101,7 @@ fn partition_stays_until_another_is_named(bench: &Bench<'_>) -> Result {
             bench.lab().set_pkey(context, bench.port(), index, pkey)?;
         }
     }
-    let (mut a, mut b) = Climber::pair(bench, QpType::Rc)?;
+    let (mut a, mut b) = FreshQp::pair(bench, QpType::Rc)?;
     for end in [&mut a, &mut b] {
         end.attr.pkey_index = 1;
         end.reach(QpState::Init)?;
@@ -122,7 +122,7 @@ fn partition_stays_until_another_is_named(bench: &Bench<'_>) -> Result {
 scenario!(migration_state_is_told_as_it_was_set: "QP-CREATE-08"; needs MODIFY_CONNECT);
 /// A device without path migration may refuse it.
 fn migration_state_is_told_as_it_was_set(bench: &Bench<'_>) -> Result {
-    let mut qp = Climber::new(bench, QpType::Rc)?;
+    let mut qp = FreshQp::new(bench, QpType::Rc)?;
     qp.reach(QpState::Rts)?;
     for state in [MigState::Rearm, MigState::Migrated] {
         qp.attr.path_mig_state = state;

@@ -1,6 +1,7 @@
 //! The state machine of queue pairs: what runs in each state, and what changing it does.
 //!
-//! `bad_input` checks that changes that do not exist are refused, and what a post answers in each state.
+//! `bad_input` checks that changes that do not exist are refused, and what a post answers in each
+//! state.
 //!
 //! | file | holds |
 //! |---|---|

@@ -5,8 +5,8 @@ use verbs_api::{
     QpState, QpType, transition,
 };
 
-use crate::climber::Climber;
 use crate::failure::{check_eq, value_in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, wr_ids};
 
 scenario!(sends_posted_in_sqd_wait_for_rts: "QP-STATE-10"; needs MODIFY_CONNECT);
@@ -250,7 +250,7 @@ fn attributes_change(bench: &Bench<'_>, qp_type: QpType) -> Result {
     let optional = table.map_or(M::empty(), |attributes| attributes.optional);
     // Path migration is a matter of its own.
     let bits = optional - M::ALT_PATH - M::PATH_MIG_STATE;
-    let (mut a, b) = Climber::pair(bench, qp_type)?;
+    let (mut a, b) = FreshQp::pair(bench, qp_type)?;
     b.reach(QpState::Rts)?;
     a.reach(QpState::Sqd)?;
     for (name, bit) in bits.iter_names() {

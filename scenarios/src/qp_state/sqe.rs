@@ -4,11 +4,11 @@ use verbs_api::{
     Access, QpAttrMask as M, QpState, QpType, RcParams, SendWr, Sge, WcStatus, transition,
 };
 
-use crate::climber::Climber;
 use crate::failure::{check, check_eq, value_in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, Claim, End, OfRule, Pair, PairOptions, Result, wr_ids};
 
-/// An entry with a key that is none.
+/// An entry with an invalid key.
 fn bad(end: &End<'_>) -> Sge {
     let good = end.sge(0, 8);
     Sge {
@@ -88,7 +88,7 @@ fn comes_back(bench: &Bench<'_>, qp_type: QpType) -> Result {
     const RULE: &str = "QP-STATE-16";
     let table = transition::attributes(qp_type, QpState::Sqe, QpState::Rts);
     let optional = table.map_or(M::empty(), |attributes| attributes.optional);
-    let (mut a, b) = Climber::pair(bench, qp_type)?;
+    let (mut a, b) = FreshQp::pair(bench, qp_type)?;
     b.reach(QpState::Rts)?;
     a.reach(QpState::Rts)?;
     let ways = optional.iter().chain([M::empty(), optional]);

@@ -2,8 +2,8 @@
 
 use verbs_api::{AsyncEvent, AsyncEventType, Element, QpState, QpType, SendWr, WcStatus};
 
-use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, OfRule, Result, wr_ids};
 
 /// A state, whether its send queue runs, and whether its receive queue takes messages (table A3 of
@@ -59,7 +59,7 @@ fn table(bench: &Bench<'_>, qp_type: QpType) -> Result {
 /// What is posted in the state is sent, or is not: the peer sees it.
 fn sends_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, sends: bool) -> Result {
     const RULE: &str = "QP-STATE-10";
-    let (a, b) = Climber::pair(bench, qp_type)?;
+    let (a, b) = FreshQp::pair(bench, qp_type)?;
     b.reach(QpState::Rts)?;
     a.reach(state)?;
     b.end.recv(1, 8)?;
@@ -81,7 +81,7 @@ fn sends_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, sends: bool) -> 
 
 /// A message from the peer is received, or is dropped.
 fn takes_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, takes: bool) -> Result {
-    let (mut a, b) = Climber::pair(bench, qp_type)?;
+    let (mut a, b) = FreshQp::pair(bench, qp_type)?;
     (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
     a.reach(QpState::Rts)?;
     b.reach(state)?;
@@ -127,7 +127,7 @@ fn takes_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, takes: bool) -> 
 scenario!(receives_posted_in_init_are_used_from_rtr_on: "QP-STATE-20"; needs MODIFY_CONNECT);
 fn receives_posted_in_init_are_used_from_rtr_on(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-20";
-    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
     a.reach(QpState::Rts)?;
     let mut wr_id = 0;
     for state in [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Sqd] {
@@ -148,7 +148,7 @@ fn receives_posted_in_init_are_used_from_rtr_on(bench: &Bench<'_>) -> Result {
 scenario!(qp_in_rtr_is_read_and_written: "QP-STATE-22"; needs MODIFY_CONNECT, RDMA_READ);
 fn qp_in_rtr_is_read_and_written(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-22";
-    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
     a.reach(QpState::Rts)?;
     b.reach(QpState::Rtr)?;
     for (tag, length) in [(1, 8), (2, 4000)] {
@@ -170,7 +170,7 @@ scenario!(message_that_is_tried_again_finds_the_qp_ready: "QP-STATE-23"; needs M
 fn message_that_is_tried_again_finds_the_qp_ready(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-23";
     for state in [QpState::Reset, QpState::Init] {
-        let (a, b) = Climber::pair(bench, QpType::Rc)?;
+        let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
         a.reach(QpState::Rts)?;
         b.reach(state)?;
         a.end.send(1, 8)?;
@@ -192,7 +192,7 @@ scenario!(message_that_comes_in_init_is_kept_as_declared: "QP-STATE-23"; needs M
 fn message_that_comes_in_init_is_kept_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-23";
     let moment = std::time::Duration::from_millis(1);
-    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
     a.reach(QpState::Rts)?;
     b.reach(QpState::Init)?;
     b.end.recv(2, 8)?;
@@ -226,7 +226,7 @@ fn first_datagram_in_rtr_is_not_told(bench: &Bench<'_>) -> Result {
 /// Messages arrive in RTR: how many events tell it. The state stays.
 fn established(bench: &Bench<'_>, qp_type: QpType) -> Result<usize> {
     const RULE: &str = "QP-STATE-24";
-    let (a, b) = Climber::pair(bench, qp_type)?;
+    let (a, b) = FreshQp::pair(bench, qp_type)?;
     a.reach(QpState::Rts)?;
     b.reach(QpState::Rtr)?;
     for wr_id in 0..3 {

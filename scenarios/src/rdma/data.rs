@@ -132,8 +132,8 @@ fn write_with_immediate_completes_one_receive_behind_its_data(bench: &Bench<'_>)
 }
 
 scenario!(message_has_at_most_max_msg_sz_bytes: "RDMA-25", "DEV-10"; needs RDMA_READ);
-/// There is no memory for so much: what is allowed fails for the lack of it, what is not for its
-/// length.
+/// There is not enough memory for such a message: an allowed one fails for lack of memory, a longer
+/// one because of its length.
 fn message_has_at_most_max_msg_sz_bytes(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-25";
     let longest = bench.query_port(bench.ctx_a(), bench.port())?.max_msg_sz;
@@ -145,9 +145,10 @@ fn message_has_at_most_max_msg_sz_bytes(bench: &Bench<'_>) -> Result {
         ] {
             let a = bench.rc_pair()?.a;
             let remote = a.remote();
-            let op = match is_read {
-                true => SendOp::RdmaRead { remote },
-                false => SendOp::RdmaWrite { remote },
+            let op = if is_read {
+                SendOp::RdmaRead { remote }
+            } else {
+                SendOp::RdmaWrite { remote }
             };
             let local = [a.sge(a.mem.length, len)];
             let result = match bench.post_send(a.qp, &[SendWr::new(1, op, &local)]) {
@@ -179,9 +180,10 @@ fn all_of_a_write_is_there_only_when_a_completion_says_so(bench: &Bench<'_>) -> 
         bench.lab().advance(std::time::Duration::from_millis(1))?;
         let arrived = place(&b, len - 1)?;
         check!(RULE, arrived != last, "the last byte", "{arrived:?}");
-        let seen = match place(&b, 0)? == before {
-            true => Placement::Late,
-            false => Placement::Arrival,
+        let seen = if place(&b, 0)? == before {
+            Placement::Late
+        } else {
+            Placement::Arrival
         };
         bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
         b.expect_data(1, len, RULE)?;

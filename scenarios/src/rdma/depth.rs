@@ -82,7 +82,7 @@ fn responder_without_depth_refuses_reads(bench: &Bench<'_>) -> Result {
     let Pair { a, .. } = bench.connect_each(a?, b?, of_a, of_b)?;
     a.read(1, 8)?;
     let wc = bench.one(a.send_cq).rule(RULE)?;
-    // The laboratory's device answers; another may let the requester wait in vain.
+    // The simulator's device answers; another may let the requester wait without result.
     let silent = bench.verbs().lab().is_none() && wc.status == WcStatus::RetryExcErr;
     check!(
         RULE,

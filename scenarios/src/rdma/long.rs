@@ -24,7 +24,8 @@ fn pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
     })
 }
 
-/// Posts the reads, a write and a message at once. All of them complete in order, and each byte comes to its place.
+/// Posts the reads, a write and a message at once. All of them complete in order, and each byte
+/// comes to its place.
 fn all_is_done(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, rule: &'static str) -> Result {
     let total: u32 = READS.iter().sum();
     b.fill(3, total)?;

@@ -49,9 +49,10 @@ fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
             bench.write_mr(mr, 0, &[7; 64])?;
             a.fill(1, LEN)?;
             ask(&a, needed, bench.query_mr(mr)?.remote(0), LEN)?;
-            let status = match rights.contains(needed) {
-                true => WcStatus::Success,
-                false => WcStatus::RemAccessErr,
+            let status = if rights.contains(needed) {
+                WcStatus::Success
+            } else {
+                WcStatus::RemAccessErr
             };
             let case = format!("{what} where {rights:?} is allowed");
             in_case(&case, bench.one_with(a.send_cq, status, RULE).map(drop))?;
@@ -248,7 +249,7 @@ fn memory_without_rights_can_be_sent_from(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(denied_write_with_immediate_needs_no_receive: "RDMA-04", "RDMA-13"; needs WRITE_WITH_IMM);
-/// Where none is posted it fails all the same, or waits for one in vain.
+/// Without a receive it fails too, or waits for one without result.
 fn denied_write_with_immediate_needs_no_receive(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions {
         rc: RcParams {

@@ -1,4 +1,4 @@
-//! Queue pairs and threads beside each other.
+//! Queue pairs and threads side by side.
 
 use std::thread;
 
@@ -64,7 +64,7 @@ fn queue_pair_that_waits_holds_up_no_other(bench: &Bench<'_>) -> Result {
         runs.a.send(round, 8)?;
         for cq in [runs.a.send_cq, runs.b.recv_cq] {
             let wc = bench.successes(cq, 1).rule("SQ-29")?[0];
-            check_eq!("SQ-29", wc.wr_id, round, "completed beside one that waits");
+            check_eq!("SQ-29", wc.wr_id, round, "completed while another waits");
         }
     }
     for wr_id in 100..108 {
@@ -76,7 +76,7 @@ fn queue_pair_that_waits_holds_up_no_other(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(more_work_than_the_cq_has_room_for_can_be_posted: "SQ-30"; hazards MAY_HANG);
-/// In one list, so that nothing of what becomes of the CQ can come before the end of the post.
+/// In one list, so that the CQ cannot overrun before the post ends.
 fn more_work_than_the_cq_has_room_for_can_be_posted(bench: &Bench<'_>) -> Result {
     for excess in [0, 1, 8] {
         let Pair { a, .. } = bench.pair(PairOptions {

@@ -7,7 +7,7 @@
 //! | `order` | order of work, fences, when work is done |
 //! | `owned` | whose the bytes of work are |
 //! | `batch` | sends that are posted as a whole or not at all |
-//! | `apart` | queue pairs and threads beside each other |
+//! | `apart` | queue pairs and threads side by side |
 
 mod apart;
 mod batch;

@@ -127,9 +127,10 @@ fn only_rc_qp_has_atomics(bench: &Bench<'_>) -> Result {
                 addr: a.mem.addr,
                 rkey: a.mem.rkey,
             };
-            let work = match swap {
-                true => SendWr::compare_and_swap(1, &into, remote, 0, 1),
-                false => SendWr::fetch_and_add(1, &into, remote, 1),
+            let work = if swap {
+                SendWr::compare_and_swap(1, &into, remote, 0, 1)
+            } else {
+                SendWr::fetch_and_add(1, &into, remote, 1)
             };
             let case = format!("{} on {qp_type}", work.op.name());
             in_case(&case, illegal(bench, &a, a.to_peer(work)))?;
@@ -212,9 +213,10 @@ fn ud_qp_does_not_invalidate(bench: &Bench<'_>) -> Result {
         let a = bench.pair(PairOptions::of(QpType::Ud))?.a;
         let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
         let rkey = bench.query_mw(mw)?.rkey;
-        let work = match local {
-            true => SendWr::local_inv(1, rkey),
-            false => SendWr::send_with_inv(1, &[], rkey),
+        let work = if local {
+            SendWr::local_inv(1, rkey)
+        } else {
+            SendWr::send_with_inv(1, &[], rkey)
         };
         in_case(work.op.name(), illegal(bench, &a, a.to_peer(work)))?;
     }
@@ -230,12 +232,13 @@ scenario!(segmented_send_is_for_datagrams_of_devices_that_have_it: "SQ-18", "SQ-
 /// Only they have it on UD, and none has it on UC.
 fn segmented_send_is_for_datagrams_of_devices_that_have_it(bench: &Bench<'_>) -> Result {
     segmented_send_is_refused(bench, QpType::Uc)?;
-    match bench
+    if bench
         .capabilities(bench.ctx_a())?
         .contains(Capabilities::TSO)
     {
-        true => Ok(()),
-        false => segmented_send_is_refused(bench, QpType::Ud),
+        Ok(())
+    } else {
+        segmented_send_is_refused(bench, QpType::Ud)
     }
 }
 

@@ -88,8 +88,8 @@ fn fenced_work_waits_for_the_reads_before_it(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(unfenced_send_takes_what_was_there_or_what_is_read: "SQ-13"; needs RDMA_READ);
-/// Each byte that a send takes from under a read is the one from before or the one that was read, and
-/// with a fence always that.
+/// Each byte that a send takes from under a read is the one from before or the one that was read,
+/// and with a fence always that.
 fn unfenced_send_takes_what_was_there_or_what_is_read(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-13";
     let Pair { a, b } = bench.rc_pair()?;
@@ -195,8 +195,8 @@ fn later_write_wins(bench: &Bench<'_>) -> Result {
 /// Writes to memory of its own, which is not asked for: what follows is not alone with it.
 fn write_beside<'d>(bench: &Bench<'_>, b: &End<'_>, data: &'d [Sge]) -> Result<SendWr<'d>> {
     let mr = bench.alloc_mr(b.pd, 4096, Access::ALL_RDMA)?;
-    let beside = bench.query_mr(mr)?.remote(0);
-    Ok(SendWr::rdma_write(7, data, beside).unsignaled())
+    let remote = bench.query_mr(mr)?.remote(0);
+    Ok(SendWr::rdma_write(7, data, remote).unsignaled())
 }
 
 scenario!(later_write_wins_where_it_lies_over_the_earlier: "SQ-14");

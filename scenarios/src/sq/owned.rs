@@ -1,4 +1,4 @@
-//! Whose the bytes of work are: the laboratory refuses to touch those of the device.
+//! Ownership of the bytes of work: the simulator refuses to touch those of the device.
 
 use verbs_api::{
     BatchEnd, ErrorKind, QpCap, QpInit, QpModify, QpState, QpType, SendOps, SendWr, SrqInit,

@@ -163,8 +163,8 @@ fn last_packet_names_the_key_to_invalidate(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(local_work_waits_for_what_is_not_acknowledged: "SQ-11", "MW-27"; needs MW_TYPE_2, LAB);
-/// The write in front of an invalidation is lost at first: both are done in order, the write with its
-/// data.
+/// The write in front of an invalidation is lost at first: both are done in order, the write with
+/// its data.
 fn local_work_waits_for_what_is_not_acknowledged(bench: &Bench<'_>) -> Result {
     use verbs_api::{Access, MwBindInfo, inc_rkey, lab::Fault, lab::PacketFilter};
     let access = Access::ALL_RDMA | Access::MW_BIND;

@@ -3,8 +3,8 @@
 use verbs_api::behavior::SqRelease;
 use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpState, QpType, RecvWr, SendFlags, SendWr, Sge};
 
-use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::kind::Kind;
 use crate::{
     Bench, End, Failure, OfRule, Pair, PairOptions, QKEY, Result, expect_err, expect_err_among,
@@ -68,7 +68,8 @@ fn waiting_queue_takes_as_much_as_it_says(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(number_of_an_error_is_positive: "SQ-02");
-/// Where a C call returned it: the queue pair has room for one entry, the device for fewer than these.
+/// Where a C call returned it: the queue pair has room for one entry, the device for fewer than
+/// these.
 fn number_of_an_error_is_positive(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let Pair { a, b } = pair;
@@ -278,7 +279,7 @@ fn inline_data_is_refused_without_its_flag(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(inline_data_needs_no_key: "SQ-08");
-/// Its key is none, and one of another domain.
+/// Its key is invalid, or of another domain.
 fn inline_data_needs_no_key(bench: &Bench<'_>) -> Result {
     let pair = inline_pair(bench)?;
     let Pair { a, b } = pair;
@@ -298,7 +299,7 @@ fn inline_data_needs_no_key(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(memory_of_posted_work_is_the_devices: "SQ-17"; needs RDMA_READ, LAB);
-/// The laboratory refuses to touch it until a completion that covers it has been polled.
+/// The simulator refuses to touch it until a completion that covers it has been polled.
 fn memory_of_posted_work_is_the_devices(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     let write = |end: &End<'_>, offset: u64| bench.write_mr(end.mr, offset as usize, &[1; 4]);
@@ -319,7 +320,7 @@ fn memory_of_posted_work_is_the_devices(bench: &Bench<'_>) -> Result {
     let receives = [1, 2].map(|wr_id| RecvWr::new(wr_id, &room));
     bench.post_recv(b.qp, &receives)?;
     bench.settle()?;
-    // All is done, and nobody knows it yet.
+    // All work is done, but no completion is polled yet.
     if bench.behavior()?.sq_release == Some(SqRelease::Poll) {
         usage(write(&a, 0))?;
         usage(write(&a, a.landing()))?;
@@ -396,7 +397,7 @@ fn bytes_of_receives_are_the_devices_up_to_the_last(bench: &Bench<'_>) -> Result
 scenario!(empty_list_is_posted_with_success_before_rts: "SQ-24"; needs MODIFY_CONNECT, LAB);
 /// Where a send is refused. In C an empty list has no first work request, and devices differ.
 fn empty_list_is_posted_with_success_before_rts(bench: &Bench<'_>) -> Result {
-    let qp = Climber::new(bench, QpType::Rc)?;
+    let qp = FreshQp::new(bench, QpType::Rc)?;
     for state in [QpState::Reset, QpState::Init, QpState::Rtr] {
         qp.reach(state)?;
         let posted = bench.post_send(qp.end.qp, &[]).rule("SQ-24");

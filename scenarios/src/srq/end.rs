@@ -1,5 +1,5 @@
-//! What becomes of the receives, and who is told, when a queue pair fails or goes, or the SRQ
-//! itself fails.
+//! The receives and the events when a queue pair fails or is destroyed, or when the SRQ itself
+//! fails.
 
 use verbs_api::lab::{Fault, FaultId, PacketFilter, PacketOpcode};
 use verbs_api::{
@@ -143,9 +143,10 @@ fn reset_qp_gives_back_the_slot_it_had_taken(bench: &Bench<'_>) -> Result {
         let shared = Shared::new(bench, 4)?;
         shared.post(0..4)?;
         let (pair, lost) = begins(bench, &shared)?;
-        match destroyed {
-            true => bench.destroy_qp(pair.b.qp, bench.wait())?,
-            false => bench.to_reset(pair.b.qp)?,
+        if destroyed {
+            bench.destroy_qp(pair.b.qp, bench.wait())?
+        } else {
+            bench.to_reset(pair.b.qp)?
         }
         bench.lab().remove(lost)?;
         let free = u64::from(shared.max_wr()?) - 3;
@@ -167,7 +168,7 @@ fn failed_queue_is_told_and_gives_no_receive(bench: &Bench<'_>) -> Result {
     shared.takes(&takes, 1, 0, RULE)?;
     bench.lab().fail_srq(shared.srq)?;
     shared.event(AsyncEventType::SrqErr, [RULE, "ASYNC-02"])?;
-    // It is told once.
+    // One event reports it.
     bench.lab().fail_srq(shared.srq)?;
     bench.no_async_event(shared.context, RULE)?;
     let posted = bench.post_srq_recv(shared.srq, &[RecvWr::new(2, &[])]);

@@ -9,8 +9,8 @@ use crate::{Bench, Claim, OfRule, PairOptions, Result, expect_err};
 const REACHED: AsyncEventType = AsyncEventType::SrqLimitReached;
 
 scenario!(limit_event_comes_once_when_fewer_than_it_are_left: "SRQ-05", "ASYNC-02"; needs SRQ);
-/// So many receives are posted, and the limit lies so: the event comes with the receive that leaves
-/// one fewer than it.
+/// For various numbers of receives and limits, the event comes with the receive that leaves one
+/// fewer than the limit.
 fn limit_event_comes_once_when_fewer_than_it_are_left(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-05";
     let shared = Shared::new(bench, 8)?;
@@ -21,9 +21,10 @@ fn limit_event_comes_once_when_fewer_than_it_are_left(bench: &Bench<'_>) -> Resu
         for wr_id in 0..posted {
             shared.takes(&pair, 1, wr_id, RULE)?;
             let left = posted - wr_id - 1;
-            let expected = match left + 1 == u64::from(limit) {
-                true => vec![REACHED],
-                false => vec![],
+            let expected = if left + 1 == u64::from(limit) {
+                vec![REACHED]
+            } else {
+                vec![]
             };
             let events = shared.events()?;
             let case = format!("{left} of {posted} are left, the limit is {limit}");
@@ -82,10 +83,7 @@ fn limit_above_what_is_there_is_told_now_or_with_the_next_receive(bench: &Bench<
     let at_once = !shared.events()?.is_empty();
     bench.as_declared(RULE, bench.behavior()?.srq_limit_at_once, at_once)?;
     shared.takes(&pair, 1, 0, RULE)?;
-    let expected = match at_once {
-        true => vec![],
-        false => vec![REACHED],
-    };
+    let expected = if at_once { vec![] } else { vec![REACHED] };
     check_eq!(RULE, shared.events()?, expected, "the events then");
     shared.takes(&pair, 1, 1, RULE)?;
     check_eq!(RULE, shared.events()?, [], "the events afterwards");

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `create` | sizes, limits, what a query tells; queue pairs with an SRQ; destruction |
 //! | `post` | posting on the queue |
-//! | `take` | which message takes which receive, and what becomes of it |
+//! | `take` | which message takes which receive, and its completion |
 //! | `end` | queue pairs of the SRQ that fail or go |
 //! | `limit` | the event of the limit |
 //! | `resize` | other sizes |
@@ -141,7 +141,7 @@ impl<'b> Shared<'b> {
         self.bench.connect(a, b, options)
     }
 
-    /// The receives it has room for: as a query tells, or else as it was told at creation.
+    /// The number of receives it has room for: as a query reports, or else as it was created.
     fn max_wr(&self) -> Result<u32> {
         let made = self.bench.srq_init(self.srq)?.attr;
         Ok(self.told()?.unwrap_or(made).max_wr)

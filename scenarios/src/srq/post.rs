@@ -32,7 +32,7 @@ fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
         shared.post([7])?;
         shared.takes(&pair, 6, 7, RULE)?;
     }
-    // An empty list is none, and as many entries as there may be are fine.
+    // An empty list is not a request, and as many entries as allowed are fine.
     bench.post_srq_recv(srq, &[]).rule(RULE)?;
     let many = vec![shared.mem.sge(0, ROOM / most as u32); most];
     bench
@@ -85,7 +85,7 @@ fn gone_queue_takes_no_receive(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(memory_of_posted_receives_is_the_devices: "SQ-17"; needs SRQ, LAB);
-/// Of each until its own completion has been polled.
+/// Each receive owns its memory until its own completion has been polled.
 fn memory_of_posted_receives_is_the_devices(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-17";
     let shared = Shared::new(bench, 8)?;
@@ -112,7 +112,7 @@ fn memory_of_posted_receives_is_the_devices(bench: &Bench<'_>) -> Result {
             look(wr_id).rule(RULE)?;
         }
     }
-    // Beside a send on the same domain.
+    // Along with a send on the same domain.
     shared.post([3])?;
     pair.a.recv(1, 8)?;
     pair.b.send(1, 8)?;
@@ -120,7 +120,7 @@ fn memory_of_posted_receives_is_the_devices(bench: &Bench<'_>) -> Result {
     bench.successes(pair.b.send_cq, 1)?;
     shared.takes(&pair, 1, 3, RULE)?;
     look(3).rule(RULE)?;
-    // What is waiting is nobody's any more when its queue goes.
+    // A waiting receive is released when its queue is destroyed.
     shared.post([3])?;
     usage(3)?;
     bench.destroy_qp(pair.b.qp, bench.wait())?;

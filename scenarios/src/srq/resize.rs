@@ -127,7 +127,7 @@ fn bad_attribute_among_good_ones_changes_none(bench: &Bench<'_>) -> Result {
         in_case(&format!("{attr:?}"), refused.map(drop))?;
         check_eq!(RULE, shared.told()?, before, "what a query tells");
     }
-    // The limit of before still stands.
+    // The earlier limit still applies.
     let pair = shared.pair(PairOptions::default())?;
     shared.post([0, 1])?;
     shared.takes(&pair, 1, 0, RULE)?;

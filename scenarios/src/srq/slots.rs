@@ -23,8 +23,8 @@ struct Slots<'b> {
 }
 
 impl<'b> Slots<'b> {
-    /// With `posted` receives, which complete in `cq`; none where the device does not tell when slots
-    /// are free.
+    /// With `posted` receives, which complete in `cq`; none where the device does not tell when
+    /// slots are free.
     fn new(
         bench: &'b Bench<'_>,
         posted: u64,
@@ -50,13 +50,13 @@ impl<'b> Slots<'b> {
             shared,
             pair,
             cq,
-            // Not all devices tell of an SRQ how large it is.
+            // Not all devices report the size of an SRQ.
             all: Shared::new(bench, 20)?.room()?,
             at_completion: release == SqRelease::Completion,
         }))
     }
 
-    /// So many messages take receives, and are known to have arrived.
+    /// Lets `count` messages take receives, and waits until they have arrived.
     fn pass(&self, count: u64) -> Result {
         for wr_id in 0..count {
             self.pair.a.send(wr_id, 8)?;
@@ -65,17 +65,19 @@ impl<'b> Slots<'b> {
         self.bench.settle()
     }
 
-    /// So many slots are free at this moment. They are taken then.
+    /// Checks that `free` slots are free at this moment, and takes them.
     fn frees(&self, free: u64, rule: &'static str) -> Result {
         check_eq!(rule, self.shared.room()?, free, "the slots that are free");
         Ok(())
     }
 
-    /// Of so many receives that are done, those whose slots are free, and those whose slots will be.
+    /// Of `completed` receives, the number whose slots are free, and the number whose slots will
+    /// be.
     fn now_or_later(&self, completed: u64) -> (u64, u64) {
-        match self.at_completion {
-            true => (completed, 0),
-            false => (0, completed),
+        if self.at_completion {
+            (completed, 0)
+        } else {
+            (0, completed)
         }
     }
 }
@@ -163,8 +165,8 @@ fn slots_are_free_when_the_cq_is_destroyed(bench: &Bench<'_>) -> Result {
 scenario!(slot_of_a_completion_lost_to_an_overrun: "SRQ-20", "SRQ-19"; needs SRQ);
 /// The QP takes no receive after the one whose completion is lost.
 fn slot_of_a_completion_lost_to_an_overrun(bench: &Bench<'_>) -> Result {
-    let tight = |shared: &Shared<'_>| Ok(bench.create_cq(shared.context, &CqInit::new(3))?);
-    let Some(slots) = Slots::new(bench, 16, tight)? else {
+    let small = |shared: &Shared<'_>| Ok(bench.create_cq(shared.context, &CqInit::new(3))?);
+    let Some(slots) = Slots::new(bench, 16, small)? else {
         return Ok(());
     };
     let Some(kept) = lost_slots_kept(bench)? else {

@@ -105,7 +105,7 @@ fn receive_is_taken_when_its_message_begins(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(receives_are_taken_once_whatever_arrives: "SRQ-15"; needs SRQ);
-/// Nobody waits for anybody: which message takes which receive is open, but each takes one.
+/// No message waits for another: which message takes which receive is open, but each takes one.
 fn receives_are_taken_once_whatever_arrives(bench: &Bench<'_>) -> Result {
     const EACH: u64 = 12;
     let shared = Shared::new(bench, 64)?;

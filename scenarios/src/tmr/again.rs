@@ -34,7 +34,8 @@ fn small<'b>(bench: &'b Bench<'_>, retry_cnt: u8) -> Result<Pair<'b>> {
 const REQUESTS: PacketFilter = PacketFilter::EVERY.class(PacketClass::Request);
 const ANSWERS: PacketFilter = PacketFilter::EVERY.class(PacketClass::Response);
 
-/// The packets of this class: how far their sequence numbers are from the first, and when they left.
+/// The packets of this class: how far their sequence numbers are from the first, and when they
+/// left.
 fn packets_of(bench: &Bench<'_>, class: PacketClass) -> Vec<(u32, Duration)> {
     let mut tapped = bench.lab().tapped();
     tapped.retain(|seen| class.has(seen.packet.opcode));
@@ -70,8 +71,8 @@ fn timed_out(bench: &Bench<'_>, start: Duration, expected: bool) -> Result {
 }
 
 scenario!(what_leaves_again_starts_at_the_first_that_is_missing: "TMR-16", "TMR-19", "TMR-08"; needs LAB);
-/// A send of one packet, a write and a send of four each. A loss is noticed by the next packet, that
-/// of the last by the time-out, which starts at the last message that was not acknowledged.
+/// A send of one packet, a write and a send of four each. A loss is noticed by the next packet,
+/// that of the last by the time-out, which starts at the last message that was not acknowledged.
 fn what_leaves_again_starts_at_the_first_that_is_missing(bench: &Bench<'_>) -> Result {
     const LEN: u32 = 4 * 256 - 3;
     for lost in 0..9 {
@@ -111,7 +112,8 @@ fn what_leaves_again_starts_at_the_first_that_is_missing(bench: &Bench<'_>) -> R
 
 scenario!(read_that_is_tried_again_asks_for_what_is_missing:
     "TMR-16", "TMR-19", "RDMA-23"; needs RDMA_READ, LAB);
-/// Two reads of three packets each: the second is asked for again if something of the first is missing.
+/// Two reads of three packets each: the second is asked for again if something of the first is
+/// missing.
 fn read_that_is_tried_again_asks_for_what_is_missing(bench: &Bench<'_>) -> Result {
     const LEN: u32 = 3 * 256 - 3;
     for lost in 0..6 {
@@ -170,7 +172,7 @@ fn each_lost_response_is_noticed_by_the_next(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(no_more_than_half_of_all_numbers_are_under_way: "TMR-21"; needs RDMA_READ, LAB);
-/// Two reads that nobody answers, of one packet, and of as many as there is room for or one more.
+/// Two unanswered reads, of one packet, and of as many as there is room for, or one more.
 fn no_more_than_half_of_all_numbers_are_under_way(bench: &Bench<'_>) -> Result {
     const MOST: u32 = 1 << 31;
     for (length, leaves) in [(MOST, false), (MOST - 256, true)] {
@@ -195,7 +197,8 @@ fn no_more_than_half_of_all_numbers_are_under_way(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(acknowledgement_starts_the_timeout_anew: "TMR-17"; needs LAB);
-/// There is always something under way, for several times the time-out, and nothing for as long as it.
+/// There is always something under way, for several times the time-out, and nothing for as long as
+/// it.
 fn acknowledgement_starts_the_timeout_anew(bench: &Bench<'_>) -> Result {
     const COUNT: u64 = 8;
     let a = small(bench, 7)?.a;
@@ -327,7 +330,8 @@ fn retries_count_from_the_last_progress(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(late_acknowledgement_of_what_left_again_is_taken: "TMR-16", "TMR-09"; needs LAB);
-/// Answers take longer than the time-out: the first to come acknowledges; what it acknowledges is done.
+/// Answers take longer than the time-out: the first to come acknowledges; what it acknowledges is
+/// done.
 fn late_acknowledgement_of_what_left_again_is_taken(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = small(bench, 7)?;
     delay_answers(bench, TIMEOUT + MOST)?;
@@ -372,16 +376,19 @@ fn sequence_error_is_answered_once(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(answers_that_come_again_late_mean_nothing: "TMR-09", "RDMA-23"; needs RDMA_READ, LAB);
-/// Those to a write and a read come a second time while the next write and read are under way, which
-/// are lost at first.
+/// Those to a write and a read come a second time while the next write and read are under way,
+/// which are lost at first.
 fn answers_that_come_again_late_mean_nothing(bench: &Bench<'_>) -> Result {
     const RULE: &str = "TMR-09";
     const LATE: Duration = Duration::from_micros(100);
     for (first, second) in [(false, false), (true, true), (true, false), (false, true)] {
         let Pair { a, b } = small(bench, 7)?;
-        let work = |wr_id, is_read| match is_read {
-            true => a.read(wr_id, 600),
-            false => a.write(wr_id, 600),
+        let work = |wr_id, is_read| {
+            if is_read {
+                a.read(wr_id, 600)
+            } else {
+                a.write(wr_id, 600)
+            }
         };
         let ends = |is_read| if is_read { (b, a) } else { (a, b) };
         let again = bench.lab().inject(Fault::duplicate(ANSWERS, LATE))?;

@@ -22,7 +22,8 @@ fn pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
     Ok(pair)
 }
 
-/// Requests that are answered in one packet and in several, and one that is not ready to be completed.
+/// Requests that are answered in one packet and in several, and one that is not ready to be
+/// completed.
 fn counted(bench: &Bench<'_>) -> Result<Vec<(Is, Option<u32>)>> {
     const LEN: u32 = 3 * 256;
     let Pair { a, b } = pair(bench)?;

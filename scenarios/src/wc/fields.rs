@@ -198,9 +198,10 @@ fn byte_len_of_other_sends_is_as_declared(bench: &Bench<'_>) -> Result {
             }
             a.post(kind.work(&a, 2, &[a.sge(0, len)]))?;
             let wc = bench.successes(a.send_cq, 1)?[0];
-            let seen = match wc.byte_len == len {
-                true => SendByteLen::All,
-                false => SendByteLen::Reads,
+            let seen = if wc.byte_len == len {
+                SendByteLen::All
+            } else {
+                SendByteLen::Reads
             };
             bench.as_declared("WC-09", declared, seen)?;
         }
@@ -253,7 +254,7 @@ fn grh_flag_of_a_connected_receive_is_as_declared(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(vendor_err_of_a_simulated_success_is_zero: "WC-16"; needs LAB);
-/// Nothing can be said of a device: the number has no portable meaning.
+/// The number has no portable meaning on a device.
 fn vendor_err_of_a_simulated_success_is_zero(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     pair.b.recv(1, 8)?;

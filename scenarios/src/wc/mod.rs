@@ -1,4 +1,4 @@
-//! What stands in a work completion, how many there are, and what each status means.
+//! The fields of a work completion, the number of completions, and the meaning of each status.
 //!
 //! | file | holds |
 //! |---|---|

@@ -47,9 +47,10 @@ fn peer_reaches_the_memory_of_the_domain_of_the_srq_it_names(bench: &Bench<'_>) 
         let foreign = bench.srq_num(other.srq())?;
         let (source, sink) = if read { (&b, &a) } else { (&a, &b) };
         source.fill(5, 64)?;
-        let (near, far) = match read {
-            true => (a.landing(), 0),
-            false => (0, b.landing()),
+        let (near, far) = if read {
+            (a.landing(), 0)
+        } else {
+            (0, b.landing())
         };
         let (data, remote) = ([a.sge(near, 64)], b.mem.remote(far));
         for (number, status, tag, rule) in [
@@ -57,9 +58,10 @@ fn peer_reaches_the_memory_of_the_domain_of_the_srq_it_names(bench: &Bench<'_>) 
             (foreign, WcStatus::RemAccessErr, 9, RULE),
         ] {
             sink.fill_at(sink.landing(), 9, 64)?;
-            let work = match read {
-                true => SendWr::rdma_read(1, &data, remote),
-                false => SendWr::rdma_write(1, &data, remote),
+            let work = if read {
+                SendWr::rdma_read(1, &data, remote)
+            } else {
+                SendWr::rdma_write(1, &data, remote)
             };
             bench.post_send(a.qp, &[work.to_srq(number)]).rule(rule)?;
             let done = bench.one_with(a.send_cq, status, rule);

@@ -8,7 +8,7 @@
 //! | `domain` | which domain is opened, and when it is closed |
 //! | `target` | queue pairs of a domain, and who has them open |
 //! | `queue` | the queues that its queue pairs do not have |
-//! | `take` | which SRQ a message goes to, and what becomes of it |
+//! | `take` | which SRQ a message goes to, and its completion |
 //! | `memory` | the memory that a peer reaches |
 
 mod domain;
@@ -71,7 +71,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 struct Named(PathBuf);
 
 impl Named {
-    /// Of this process, and of one scenario.
+    /// A path for this process and one scenario.
     fn new(scenario: &str) -> Self {
         let name = format!("verbsim-{}-{scenario}.xrcd", std::process::id());
         Self(std::env::temp_dir().join(name))

@@ -4,8 +4,8 @@ use verbs_api::{
     Cq, ErrorKind, QpAttr, QpAttrMask, QpCap, QpInit, QpState, QpType, RecvWr, SendWr, transition,
 };
 
-use crate::climber::{Climber, required};
 use crate::failure::{check, check_eq, in_case, value_in_case};
+use crate::fresh_qp::{FreshQp, required};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err_among};
 
 const RULE: &str = "XRC-03";
@@ -25,7 +25,7 @@ const STATES: [QpState; 6] = [
 scenario!(sender_takes_no_receives: "XRC-03"; needs XRC);
 fn sender_takes_no_receives(bench: &Bench<'_>) -> Result {
     for state in STATES {
-        let (a, _) = Climber::pair(bench, QpType::XrcSend)?;
+        let (a, _) = FreshQp::pair(bench, QpType::XrcSend)?;
         a.reach(state)?;
         let room = [a.end.sge(0, 8)];
         for list in [&room[..], &[]] {
@@ -42,7 +42,7 @@ fn sender_takes_no_receives(bench: &Bench<'_>) -> Result {
 scenario!(target_takes_no_work: "XRC-03"; needs XRC);
 fn target_takes_no_work(bench: &Bench<'_>) -> Result {
     for state in STATES {
-        let (_, b) = Climber::pair(bench, QpType::XrcSend)?;
+        let (_, b) = FreshQp::pair(bench, QpType::XrcSend)?;
         b.reach(state)?;
         let data = [b.end.sge(0, 8)];
         let number = bench.srq_num(b.end.srq())?;
@@ -109,7 +109,7 @@ scenario!(attributes_of_the_other_half_are_ignored: "XRC-08"; needs MODIFY_CONNE
 /// With values that nothing could have.
 fn attributes_of_the_other_half_are_ignored(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-08";
-    let (mut a, mut b) = Climber::pair(bench, QpType::XrcSend)?;
+    let (mut a, mut b) = FreshQp::pair(bench, QpType::XrcSend)?;
     a.attr = QpAttr {
         max_dest_rd_atomic: 255,
         min_rnr_timer: 255,

@@ -1,4 +1,4 @@
-//! Which SRQ a message goes to, and what becomes of it.
+//! Which SRQ a message goes to, and its completion.
 
 use std::collections::BTreeSet;
 
@@ -21,13 +21,13 @@ fn options() -> PairOptions {
 /// another.
 fn hub<'b>(bench: &'b Bench<'_>, file: &Named, options: PairOptions) -> Result<[Pair<'b>; 3]> {
     let xrcd = bench.open_xrcd(bench.ctx_b(), &file.init().create())?;
-    let beside = bench.open_xrcd(beside_b(bench)?, &file.init())?;
+    let sibling = bench.open_xrcd(beside_b(bench)?, &file.init())?;
     let a = bench.end(bench.ctx_a(), options)?;
     let b = bench.xrc_end(xrcd, None, options)?;
     let first = bench.connect(a, b, options)?;
-    let opened = bench.open_qp(beside, b.qp_num)?;
+    let opened = bench.open_qp(sibling, b.qp_num)?;
     let second = bench.xrc_end(xrcd, Some(b.qp), options)?;
-    let third = bench.xrc_end(beside, Some(opened), options)?;
+    let third = bench.xrc_end(sibling, Some(opened), options)?;
     Ok([
         first,
         bench.introduce(a, second)?,
@@ -90,7 +90,7 @@ fn message_with_immediate_takes_a_receive_of_the_srq_it_names(bench: &Bench<'_>)
 }
 
 /// The same SRQ, with one more queue pair of its domain.
-fn beside<'b>(bench: &Bench<'_>, mut end: End<'b>, xrcd: Xrcd) -> Result<End<'b>> {
+fn sibling<'b>(bench: &Bench<'_>, mut end: End<'b>, xrcd: Xrcd) -> Result<End<'b>> {
     end.qp = bench.create_xrc_recv_qp(xrcd)?;
     end.qp_num = bench.qp_num(end.qp)?;
     Ok(end)
@@ -103,7 +103,7 @@ fn connections_share_an_srq(bench: &Bench<'_>) -> Result {
     let xrcd = bench.open_xrcd(bench.ctx_b(), &XrcdInit::private())?;
     let b = bench.xrc_end(xrcd, None, options())?;
     let first = bench.connect(bench.end(bench.ctx_a(), options())?, b, options())?;
-    let other = beside(bench, b, xrcd)?;
+    let other = sibling(bench, b, xrcd)?;
     let second = bench.end(bench.ctx_a(), options())?;
     let second = bench.connect(second, other, options())?;
     for wr_id in 0..8 {
@@ -333,7 +333,7 @@ fn receives_stay_when_a_target_fails_or_goes(bench: &Bench<'_>) -> Result {
     bench.to_err(b.qp)?;
     bench.no_completion(b.recv_cq, RULE)?;
     for (wr_id, rule) in [(1, RULE), (2, "SRQ-14"), (3, "SRQ-14")] {
-        let end = beside(bench, b, xrcd)?;
+        let end = sibling(bench, b, xrcd)?;
         let pair = bench.connect(bench.end(bench.ctx_a(), options())?, end, options())?;
         takes(&pair, wr_id, rule)?;
         bench.destroy_qp(end.qp, bench.wait())?;

@@ -7,9 +7,9 @@ use verbs_api::{
 };
 
 use super::{Named, beside_b};
-use crate::climber::Climber;
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
+use crate::fresh_qp::FreshQp;
 use crate::{Bench, Claim, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among};
 
 const RULE: &str = "XRC-05";
@@ -36,13 +36,13 @@ fn target_is_opened_by_its_number(bench: &Bench<'_>) -> Result {
         check_eq!(RULE, bench.qp_num(opened)?, number, "the number");
         handles.push(opened);
     }
-    // What one changes all see, and the queue pair beside it is another.
-    let climber = Climber::new(bench, QpType::XrcSend)?;
+    // What one changes all see, and the other queue pair is independent.
+    let fresh = FreshQp::new(bench, QpType::XrcSend)?;
     let to_init = verbs_api::QpAttr {
         qp_state: QpState::Init,
-        ..climber.attr
+        ..fresh.attr
     };
-    let mask = crate::climber::required(QpType::XrcRecv, QpState::Reset, QpState::Init);
+    let mask = crate::fresh_qp::required(QpType::XrcRecv, QpState::Reset, QpState::Init);
     bench.modify_qp(handles[1], &to_init, mask).rule(RULE)?;
     for qp in &handles {
         let seen = bench.query_qp(*qp, QpAttrMask::STATE)?;
@@ -78,8 +78,8 @@ fn number_that_is_none_of_the_domain_is_refused(bench: &Bench<'_>) -> Result {
     bench.open_qp(own, number).rule(RULE).map(drop)
 }
 
-/// A connected pair whose receiving end is in the domain of a file, with one more handle of its queue
-/// pair, in another context.
+/// A connected pair whose receiving end is in the domain of a file, with one more handle of its
+/// queue pair, in another context.
 struct Shared<'b> {
     pair: Pair<'b>,
     neighbour: Context,
@@ -225,7 +225,7 @@ scenario!(drained_target_is_told_if_that_was_asked_for:
     "QP-STATE-11", "QP-STATE-12", "ASYNC-16"; needs XRC, MODIFY_CONNECT);
 /// It has no sends: SQD finds it drained.
 fn drained_target_is_told_if_that_was_asked_for(bench: &Bench<'_>) -> Result {
-    let (sender, target) = Climber::pair(bench, QpType::XrcSend)?;
+    let (sender, target) = FreshQp::pair(bench, QpType::XrcSend)?;
     sender.reach(QpState::Rts)?;
     target.reach(QpState::Rts)?;
     let always = bench.behavior()?.sq_drained_always == Some(true);

@@ -105,7 +105,11 @@ fn what_makes_no_sense_is_named() {
             &[][..],
             &["color in its file", "link_layer"][..],
         ),
-        ("config = \"x\"", &[], &["config in its file is no setting"]),
+        (
+            "config = \"x\"",
+            &[],
+            &["config in its file is not a setting"],
+        ),
         (
             "ports = \"x\"",
             &[],
@@ -209,17 +213,17 @@ fn what_makes_no_sense_is_named() {
         (
             "",
             &[("VERBSIM_FABRIC", "10.0.0.256")],
-            &["is 10.0.0.256", "no address, and a name has a letter"],
+            &["is 10.0.0.256", "not an address, and a name needs a letter"],
         ),
         (
             "",
             &[("VERBSIM_FABRIC", "0.0.0.0")],
-            &["0.0.0.0 is no address of one interface"],
+            &["0.0.0.0 is not the address of one interface"],
         ),
         (
             "",
             &[("VERBSIM_FABRIC", "ff02::1")],
-            &["ff02::1 is no address of one interface"],
+            &["ff02::1 is not the address of one interface"],
         ),
         (
             "fabric = \"job\"\nprofile = \"siw\"",

@@ -1,6 +1,5 @@
 //! Addresses and ports: which id has which.
 
-#[cfg(feature = "network")]
 use core::mem;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
@@ -129,7 +128,6 @@ impl Ids {
     }
 
     /// An id that was just bound is not: another process has its port.
-    #[cfg(feature = "network")]
     pub(crate) fn take_back_binding(&mut self, id: CmId) -> Result<()> {
         let index = self.find(Verb::CmBindAddr, id)?;
         self.unbind(index);
@@ -142,14 +140,12 @@ impl Ids {
     }
 
     /// The ids that have a port.
-    #[cfg(feature = "network")]
     pub(crate) fn bound_to(&self, ps: PortSpace, port: u16) -> impl Iterator<Item = CmId> {
         let ids = self.bindings.at(ps, port).iter();
         ids.map(|index| self.at(*index).handle)
     }
 
     /// Whether an id listens at a port.
-    #[cfg(feature = "network")]
     pub(crate) fn listens(&self, ps: PortSpace, port: u16) -> bool {
         let mut ids = self.bindings.at(ps, port).iter();
         ids.any(|index| self.at(*index).state == State::Listening)

@@ -262,7 +262,6 @@ impl Manager {
     }
 
     /// Tells the other sides of all ids, before their process goes.
-    #[cfg(feature = "network")]
     pub(crate) fn take_leave_of_all(&mut self) {
         for index in self.ids.indices(|id| id.conn.is_some()) {
             self.take_leave(index);
@@ -310,7 +309,7 @@ impl Manager {
     pub(super) fn send(&mut self, index: u32, mad: CmMad) {
         if let Some(conn) = &self.ids.at(index).conn {
             let (from, to) = (conn.from, conn.to);
-            self.outbox.push(Outgoing { from, to, mad });
+            self.egress.push(Outgoing { from, to, mad });
         }
     }
 

@@ -163,20 +163,17 @@ impl Channels {
     }
 
     /// How many events wait to be read in a channel, and how many were put in so far.
-    #[cfg(feature = "fd")]
     pub(crate) fn queue(&self, verb: Verb, channel: CmChannel) -> Result<(usize, u64)> {
         let channel = self.table.at(self.find(verb, channel)?);
         Ok((channel.events.len(), channel.events.queued()))
     }
 
     /// From now on changes of a channel that is there are noted.
-    #[cfg(feature = "fd")]
     pub(crate) fn watch(&mut self, channel: CmChannel) {
         self.table.at_mut(channel.index()).events.watched = true;
     }
 
     /// A watched channel that has changed since it was last given here.
-    #[cfg(feature = "fd")]
     pub(crate) fn changed(&mut self) -> Option<CmChannel> {
         self.changed.pop()
     }

@@ -24,7 +24,7 @@ mod host;
 mod id;
 mod ids;
 mod message;
-mod numbers;
+pub(crate) mod numbers;
 mod params;
 mod pending;
 mod receive;
@@ -51,8 +51,6 @@ pub(crate) use id::OwnQp;
 use id::{Id, State};
 use ids::Ids;
 use numbers::Numbers;
-#[cfg(feature = "network")]
-pub(crate) use numbers::{Address, address_of, tenant_of};
 pub(crate) use pending::{is_idle, no_event};
 
 /// The connection manager of a machine.
@@ -69,7 +67,7 @@ pub(crate) struct Manager {
     pub(crate) site: Option<Site>,
     pub(crate) numbers: Numbers,
     timers: Timers,
-    outbox: Vec<Outgoing>,
+    egress: Vec<Outgoing>,
     notes: Option<Vec<(u32, TraceEvent)>>,
 }
 
@@ -101,7 +99,7 @@ impl Manager {
             numbers: Numbers::new(&mut random),
             ids: Ids::new(random),
             timers: Timers::default(),
-            outbox: Vec::new(),
+            egress: Vec::new(),
             notes: traced.then(Vec::new),
         }
     }
@@ -113,7 +111,7 @@ impl Manager {
 
     /// What is to be sent, oldest first.
     pub(crate) fn take_outgoing(&mut self) -> Vec<Outgoing> {
-        core::mem::take(&mut self.outbox)
+        core::mem::take(&mut self.egress)
     }
 
     /// What happened since the last call, for the trace.
@@ -122,7 +120,6 @@ impl Manager {
     }
 
     /// How many ids wait for messages of other machines, or may get some.
-    #[cfg(feature = "network")]
     pub(crate) fn expecting(&self) -> u32 {
         self.ids.listening + self.numbers.count()
     }

@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-#[cfg(feature = "network")]
 use verbs_api::cm::PortSpace;
-#[cfg(feature = "network")]
 use verbs_roce::mad::CmMessage;
 
 use super::conn::Conn;
 use super::host::Peer;
-#[cfg(feature = "network")]
 use super::ids::Ids;
 use crate::address::{gid_of, ip_of};
 use crate::rng::Random;
@@ -40,7 +37,6 @@ impl Numbers {
     }
 
     /// Numbers tell from now on which process they are of.
-    #[cfg(feature = "network")]
     pub(crate) fn become_tenant(&mut self, number: u8) {
         self.tenant = Some(number);
     }
@@ -61,7 +57,6 @@ impl Numbers {
 
     /// Whether a message to an address that several processes share is for a process other than
     /// that of these ids.
-    #[cfg(feature = "network")]
     pub(crate) fn is_for_other(&self, ids: &Ids, message: &CmMessage) -> bool {
         match address_of(message) {
             None => false,
@@ -74,14 +69,12 @@ impl Numbers {
     }
 
     /// Whether a connection may be called so by another process with the same address.
-    #[cfg(feature = "network")]
     pub(super) fn is_of_other(&self, number: u32) -> bool {
         let own = self.tenant.zip(tenant_of(number));
         own.is_some_and(|(own, of)| own != of)
     }
 
     /// How many connections there are.
-    #[cfg(feature = "network")]
     pub(super) fn count(&self) -> u32 {
         self.ours.len() as u32
     }
@@ -128,7 +121,6 @@ impl Numbers {
 }
 
 /// Whom a message is for, of those that share an address.
-#[cfg(feature = "network")]
 pub(crate) enum Address {
     /// Who calls a connection so.
     Connection(u32),
@@ -137,7 +129,6 @@ pub(crate) enum Address {
 }
 
 /// Whom a message is for; `None` if it does not say.
-#[cfg(feature = "network")]
 pub(crate) fn address_of(message: &CmMessage) -> Option<Address> {
     let number = match message {
         CmMessage::Req(req) => return Some(Address::Service(req.service_id)),
@@ -154,7 +145,6 @@ pub(crate) fn address_of(message: &CmMessage) -> Option<Address> {
 }
 
 /// Which of the processes that share an address calls a connection so.
-#[cfg(feature = "network")]
 pub(crate) fn tenant_of(ours: u32) -> Option<u8> {
     Some((ours >> TENANT) as u8)
 }

@@ -64,7 +64,7 @@ impl Manager {
             },
         };
         if let Some(old) = self.numbers.by_qp(from, req.qpn) {
-            self.outbox.push(refuse(reason::STALE_CONNECTION));
+            self.egress.push(refuse(reason::STALE_CONNECTION));
             let conn = self.ids.at(old).conn.as_ref();
             if conn.is_some_and(|conn| conn.phase == Phase::Established) {
                 self.ask_to_end(old);
@@ -76,10 +76,10 @@ impl Manager {
             .ok()
             .filter(|ends| ends.version == 0 && req.transport == 0);
         let Some(ends) = ends else {
-            return self.outbox.push(refuse(reason::UNSUPPORTED));
+            return self.egress.push(refuse(reason::UNSUPPORTED));
         };
         let Some(listener) = self.ids.listener(arrival, req.service_id, ends.destination) else {
-            return self.outbox.push(refuse(reason::INVALID_SERVICE_ID));
+            return self.egress.push(refuse(reason::INVALID_SERVICE_ID));
         };
         if self.ids.at(listener).is_full() {
             // It will be asked for again.
@@ -237,7 +237,7 @@ impl Manager {
             }
             Some((_, Phase::DreqReceived | Phase::RepReceived | Phase::ReqSent)) => {}
             // The answer was lost, or this side does not know of it any more.
-            _ => self.outbox.push(Outgoing {
+            _ => self.egress.push(Outgoing {
                 from: arrival.to,
                 to: arrival.from,
                 mad: CmMad {
@@ -269,10 +269,10 @@ impl Manager {
             Some((listener, ends))
         });
         let Some((listener, ends)) = found else {
-            return self.outbox.push(refuse(sidr::UNSUPPORTED));
+            return self.egress.push(refuse(sidr::UNSUPPORTED));
         };
         if self.ids.at(listener).is_full() {
-            return self.outbox.push(refuse(sidr::REJECTED));
+            return self.egress.push(refuse(sidr::REJECTED));
         }
         let mut conn = Conn::new(self.numbers.next(), transaction, to, from);
         conn.phase = Phase::SidrReqReceived;

@@ -81,7 +81,6 @@ impl Manager {
 
     /// The address that an id has resolved is of the machine, and leads to another device by now: who has its port may
     /// have come since.
-    #[cfg(feature = "network")]
     pub(crate) fn lead_to(&mut self, host: &dyn Host, id: CmId, target: IpAddr) -> Result<()> {
         let index = self.ids.find(Verb::CmConnect, id)?;
         let id = self.ids.at_mut(index);

@@ -38,7 +38,7 @@ pub(crate) struct Base {
     /// What programs do to memory that is the device's is looked at.
     pub(crate) checks_memory: bool,
     /// Queue pairs that packets of other processes may be for.
-    pub(crate) listeners: u32,
+    pub(crate) remote_qps: u32,
     /// The time of the present operation.
     pub(crate) now: Time,
     pub(super) random: Random,
@@ -69,7 +69,7 @@ impl Base {
             dead: false,
             whole_messages: false,
             checks_memory: false,
-            listeners: 0,
+            remote_qps: 0,
             now: Time::ZERO,
             random: Random::new(seed, Purpose::Node, id),
             contexts: Table::default(),

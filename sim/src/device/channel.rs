@@ -178,7 +178,6 @@ impl Cqs {
     }
 
     /// How many events wait to be read in a queue, and how many were put in so far.
-    #[cfg(feature = "fd")]
     pub(crate) fn event_queue(
         &self,
         base: &Base,
@@ -195,7 +194,6 @@ impl Cqs {
     }
 
     /// From now on changes of a queue that is there are noted.
-    #[cfg(feature = "fd")]
     pub(crate) fn watch(&mut self, base: &mut Base, of: EventQueue) {
         match of {
             EventQueue::Channel(channel) => {

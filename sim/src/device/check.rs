@@ -139,6 +139,14 @@ pub(crate) fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) ->
     ))
 }
 
+/// A table of objects with numbers that others see, which some devices give again at once.
+pub(crate) fn numbered<T>(reuse: bool) -> Table<T> {
+    match reuse {
+        true => Table::without_quarantine(),
+        false => Table::default(),
+    }
+}
+
 /// Posts each work request of a list, up to the first that is refused.
 pub(crate) fn post_each<W>(
     list: &[W],

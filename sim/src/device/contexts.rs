@@ -229,26 +229,22 @@ impl Base {
     }
 
     /// Events wait to be read in a context, and were put in so far.
-    #[cfg(feature = "fd")]
     pub(super) fn async_events(&self, verb: Verb, context: Context) -> Result<(usize, u64)> {
         let open = self.contexts.at(self.find_context(verb, context)?);
         Ok((open.events.len(), open.events.queued()))
     }
 
     /// From now on changes of the events of a context are noted.
-    #[cfg(feature = "fd")]
     pub(super) fn watch_async(&mut self, context: Context) {
         self.contexts.at_mut(slot_of(context)).events.watched = true;
     }
 
     /// A watched queue that has changed since it was last given here.
-    #[cfg(feature = "fd")]
     #[inline]
     pub(crate) fn changed_queue(&mut self) -> Option<EventQueue> {
         self.changed_queues.pop()
     }
 
-    #[cfg(feature = "fd")]
     #[inline]
     pub(crate) fn has_changed_queue(&self) -> bool {
         !self.changed_queues.is_empty()

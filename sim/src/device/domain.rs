@@ -5,10 +5,9 @@ use verbs_api::table::Table;
 use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Result, Verb};
 
 use super::base::Base;
-use super::check::{InContext, find, in_use};
+use super::check::{InContext, find, in_use, numbered};
 use super::key::Regions;
 use super::mw::Windows;
-use super::numbered;
 use super::ports::{Outside, Ports};
 use crate::memory::SharedMemory;
 use crate::packet::Route;
@@ -72,7 +71,7 @@ impl Domains {
 
     /// The program may take back memory that its device wrote to: from now on nothing is late.
     #[inline]
-    pub(crate) fn place_late(&self, base: &Base) {
+    pub(crate) fn flush_deferred_writes(&self, base: &Base) {
         if base.behavior.placement == Placement::Late {
             self.memory.lock().settle();
         }

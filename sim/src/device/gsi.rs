@@ -6,7 +6,7 @@ use std::sync::Arc;
 use verbs_api::QpType;
 
 use super::base::Base;
-use super::outbox::{Address, OutPacket, Outbox};
+use super::egress::{Address, Egress, OutPacket};
 use super::ports::Ports;
 use crate::packet::payload::Payload;
 use crate::packet::{Deth, DropReason, Op, Packet, Psn, Route};
@@ -30,7 +30,7 @@ impl Gsi {
     /// Sends a message.
     pub(crate) fn send(
         &mut self,
-        (base, ports, outbox): (&mut Base, &Ports, &mut Outbox),
+        (base, ports, egress): (&mut Base, &Ports, &mut Egress),
         route: &Route,
         mad: &[u8],
     ) {
@@ -51,7 +51,7 @@ impl Gsi {
         };
         let packet = OutPacket::answer(op, self.psn, 0);
         self.psn = self.psn.plus(1);
-        outbox.send(
+        egress.send(
             base,
             ports,
             address,

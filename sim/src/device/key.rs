@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use verbs_api::site::Site;
 use verbs_api::table::Table;
 
-use super::region::{Mr, first_addr};
+use super::region::Mr;
 use super::unmapped::Registered;
 use crate::diagnosis::RegionSlot;
 use crate::rng::{Purpose, Random};
@@ -71,6 +71,11 @@ pub(super) struct Gone {
 
 /// So many regions that are gone are remembered.
 const GONE: usize = 64;
+
+/// Where a node's owned regions start. Nodes have ranges of their own.
+fn first_addr(node: u32) -> u64 {
+    (u64::from(node) + 1) << 40
+}
 
 impl Regions {
     /// None yet. Their keys follow their slots.

@@ -152,8 +152,8 @@ impl Device {
         if std::mem::replace(&mut self.base.dead, true) {
             return Ok(false);
         }
-        self.outbox.clear();
-        self.domains.place_late(&self.base);
+        self.egress.clear();
+        self.domains.flush_deferred_writes(&self.base);
         for cq in self.cqs.table.indices(|_| true) {
             self.cqs.forget_moderation(cq);
         }

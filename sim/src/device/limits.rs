@@ -6,14 +6,14 @@ use std::iter;
 use verbs_api::lab::{FaultId, Limit};
 use verbs_api::{Cause, Error, ErrorKind, Result, Verb, WcStatus};
 
-use crate::fault::SharedStriker;
+use crate::trigger::SharedTrigger;
 
 /// The rules in force on a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     /// Those for completions, by the number of the QP; `None` is any. In the order in which they were made.
     completions: BTreeMap<Option<u32>, Vec<CompletionRule>>,
-    limits: Vec<(Limit, u64, SharedStriker)>,
+    limits: Vec<(Limit, u64, SharedTrigger)>,
     /// What the laboratory has set.
     set: BTreeMap<Limit, u64>,
     /// How many were made.
@@ -25,7 +25,7 @@ struct CompletionRule {
     /// How many rules were made before it.
     number: u64,
     status: WcStatus,
-    striker: SharedStriker,
+    trigger: SharedTrigger,
 }
 
 /// What a rule of a device does.
@@ -38,7 +38,7 @@ pub(crate) enum What {
 }
 
 impl Rules {
-    pub(crate) fn add(&mut self, what: What, striker: SharedStriker) {
+    pub(crate) fn add(&mut self, what: What, trigger: SharedTrigger) {
         match what {
             What::Completion(qpn, status) => {
                 let number = self.count;
@@ -48,26 +48,26 @@ impl Rules {
                     .push(CompletionRule {
                         number,
                         status,
-                        striker,
+                        trigger,
                     });
             }
-            What::Limit(limit, value) => self.limits.push((limit, value, striker)),
+            What::Limit(limit, value) => self.limits.push((limit, value, trigger)),
         }
         self.count += 1;
     }
 
-    fn strikers(&self) -> impl Iterator<Item = &SharedStriker> {
+    fn triggers(&self) -> impl Iterator<Item = &SharedTrigger> {
         let completions = self.completions.values().flatten();
-        let limits = self.limits.iter().map(|(.., striker)| striker);
-        completions.map(|rule| &rule.striker).chain(limits)
+        let limits = self.limits.iter().map(|(.., trigger)| trigger);
+        completions.map(|rule| &rule.trigger).chain(limits)
     }
 
     pub(crate) fn remove(&mut self, id: FaultId) {
         self.completions.retain(|_, rules| {
-            rules.retain(|rule| rule.striker.id() != id);
+            rules.retain(|rule| rule.trigger.id() != id);
             !rules.is_empty()
         });
-        self.limits.retain(|(.., striker)| striker.id() != id);
+        self.limits.retain(|(.., trigger)| trigger.id() != id);
     }
 
     /// Those for completions of a QP, in the order in which they were made.
@@ -88,8 +88,8 @@ impl Rules {
 
     /// How often a rule has struck, if it is here.
     pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
-        let mut strikers = self.strikers();
-        Some(strikers.find(|striker| striker.id() == id)?.struck())
+        let mut triggers = self.triggers();
+        Some(triggers.find(|trigger| trigger.id() == id)?.struck())
     }
 
     /// Whether a rule turns the next completion of the QP with this number into an error, and which.
@@ -110,7 +110,7 @@ impl Rules {
     fn strike_by_rule(&mut self, qp_num: u32) -> Option<WcStatus> {
         let mut struck = None;
         for rule in self.for_qp(qp_num) {
-            if rule.striker.strikes(struck.is_none()) {
+            if rule.trigger.strikes(struck.is_none()) {
                 struck = Some(rule.status);
             }
         }
@@ -144,9 +144,9 @@ impl Rules {
             return Ok(());
         };
         let mut free = self.set.get(&limit).is_none_or(|own| count <= *own);
-        for (of, value, striker) in &self.limits {
+        for (of, value, trigger) in &self.limits {
             if *of == limit && count > *value {
-                free &= !striker.strikes(free);
+                free &= !trigger.strikes(free);
             }
         }
         let kind = match limit {

@@ -9,7 +9,7 @@
 //! | `check` | handles, ranges, and the errors that say what is wrong with them |
 //! | `contexts`, `events` | contexts and asynchronous events; queues of events |
 //! | `query`, `lab` | what a device tells of itself; what only a laboratory does to it |
-//! | `ports`, `outbox`, `gsi` | tables and addresses; the way out; QP 1 |
+//! | `ports`, `egress`, `gsi` | tables and addresses; the way out; QP 1 |
 //! | `domain` | protection domains, address handles |
 //! | `region`, `key`, `access`, `why` | memory regions; their keys; who may touch what; why not |
 //! | `mw` | memory windows: binding, invalidation, access through them |
@@ -33,6 +33,7 @@ mod cq;
 mod cq_ex;
 mod deliver;
 mod domain;
+mod egress;
 mod empty;
 mod events;
 mod gsi;
@@ -42,7 +43,6 @@ mod limits;
 mod moderate;
 mod mw;
 mod notify;
-mod outbox;
 mod ports;
 mod query;
 mod region;
@@ -70,25 +70,23 @@ pub(crate) use base::Base;
 use base::device_attr;
 pub(crate) use check::{
     InContext, bad_handle, check_acknowledged, check_sges, find, find_in, find_unchecked, in_range,
-    in_use, invalid, post_each, same_context,
+    in_use, invalid, numbered, post_each, same_context,
 };
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
 pub(crate) use contexts::node_of;
-#[cfg(feature = "fd")]
 pub(crate) use contexts::slot_of;
 pub(crate) use cq::Cqs;
 pub(crate) use domain::{Ah, Domains};
+use egress::Egress;
+pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
-#[cfg(feature = "fd")]
 pub(crate) use events::EventQueue;
 pub(crate) use events::Events;
 pub(crate) use gsi::{GSI_QPN, Gsi};
 pub(crate) use limits::What;
-use outbox::Outbox;
-pub(crate) use outbox::{Address, OutPacket};
 pub(crate) use ports::{
-    Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, gids, pkeys_match,
+    Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };
 pub(crate) use region::ProtectionFault;
 pub(crate) use srq::{NoReceive, Srq, Taken};
@@ -113,17 +111,9 @@ pub(crate) struct Device {
     pub(crate) places: Places,
     /// One a QP, for what it waits for.
     pub(crate) timers: Timers,
-    pub(crate) outbox: Outbox,
+    pub(crate) egress: Egress,
     pub(crate) turns: Turns,
     pub(crate) gsi: Gsi,
-}
-
-/// A table of objects with numbers that others see, which some devices give again at once.
-pub(crate) fn numbered<T>(reuse: bool) -> Table<T> {
-    match reuse {
-        true => Table::without_quarantine(),
-        false => Table::default(),
-    }
 }
 
 impl Device {
@@ -146,7 +136,7 @@ impl Device {
             claims: Claims::default(),
             places: Places::default(),
             timers: Timers::default(),
-            outbox: Outbox::default(),
+            egress: Egress::default(),
             turns: Turns::default(),
             gsi: Gsi::default(),
         }

@@ -105,7 +105,7 @@ impl Domains {
     pub(crate) fn dealloc_mw(&mut self, base: &mut Base, mw: MwHandle) -> Result<()> {
         let index = find(&self.windows.table, Verb::DeallocMw, mw)?;
         self.remove_window(base, index);
-        self.place_late(base);
+        self.flush_deferred_writes(base);
         Ok(())
     }
 

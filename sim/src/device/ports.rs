@@ -1,7 +1,6 @@
 //! The ports of a device: their tables, and where addresses lead.
 
 use std::collections::BTreeMap;
-#[cfg(feature = "network")]
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -10,11 +9,8 @@ use verbs_api::{
     AhAttr, Cause, Error, ErrorKind, Gid, GidEntry, GidType, LinkLayer, Mtu, PortAttr, PortState,
     Result, Verb,
 };
-#[cfg(feature = "network")]
-use verbs_udp::Tenant;
 
 use super::check::{in_range, invalid};
-#[cfg(feature = "network")]
 use crate::address::{gid_of, local_gid_of};
 use crate::packet::{PortId, Route};
 use crate::subnet::{self, Subnet};
@@ -38,7 +34,6 @@ pub(crate) struct Ports {
     /// Addresses of no port here are of other processes.
     network: bool,
     /// The number of this process among those that share its addresses.
-    #[cfg(feature = "network")]
     tenant: Option<u8>,
 }
 
@@ -77,6 +72,16 @@ impl Port {
     }
 }
 
+/// Bits of a QP number below those of the tenant: the slot of the queue pair.
+pub(crate) const QP_INDEX_BITS: u32 = 17;
+
+/// The tenant that a QP number belongs to. QPs 0 and 1, and the number of all multicast QPs, belong to no tenant.
+fn tenant_of(qp_num: u32) -> Option<u8> {
+    (2..0xff_ffff)
+        .contains(&qp_num)
+        .then_some((qp_num >> QP_INDEX_BITS) as u8)
+}
+
 impl Ports {
     pub(super) fn new(node: u32, ports: u8, gids: Arc<Gids>) -> Self {
         let port = |port| Port::new(PortId { node, port });
@@ -87,7 +92,6 @@ impl Ports {
             subnet: None,
             roce_v1: false,
             network: false,
-            #[cfg(feature = "network")]
             tenant: None,
         }
     }
@@ -123,28 +127,24 @@ impl Ports {
     }
 
     /// The process shares its addresses, as the tenant with this number.
-    #[cfg(feature = "network")]
     pub(crate) fn become_tenant(&mut self, number: u8) {
         self.tenant = Some(number);
     }
 
     /// Whether other processes may have its addresses too.
-    #[cfg(feature = "network")]
     pub(crate) fn is_shared(&self) -> bool {
         self.tenant.is_some()
     }
 
     /// Whether a QP number is of a process that shares an address with this one.
-    #[cfg(feature = "network")]
     pub(crate) fn is_of_other_tenant(&self, qp_num: u32) -> bool {
-        let of_number = self.tenant.zip(Tenant::of(qp_num));
+        let of_number = self.tenant.zip(tenant_of(qp_num));
         of_number.is_some_and(|(own, of)| own != of)
     }
 
     /// Where a packet for a QP number goes whose address leads there: elsewhere, if another process has both.
     #[inline(always)]
     pub(crate) fn with_qp(&self, to: Option<PortId>, qp_num: u32) -> Option<PortId> {
-        #[cfg(feature = "network")]
         if to.is_some() && self.is_of_other_tenant(qp_num) {
             return Some(PortId::OUTSIDE);
         }
@@ -153,7 +153,6 @@ impl Ports {
     }
 
     /// A port has an address from now on, through which packets of IP may have so many bytes: where all GIDs are then.
-    #[cfg(feature = "network")]
     pub(crate) fn set_address(&mut self, port: u8, address: IpAddr, mtu: usize) -> Arc<Gids> {
         /// Bytes of all headers that a packet may have.
         const HEADERS: usize = 88;

@@ -79,11 +79,6 @@ const PAGE: u64 = 4096;
 /// noticed; unless both are to be the same.
 pub(super) const RKEY: u32 = 1 << 31;
 
-/// Where a node's owned regions start. Nodes have ranges of their own.
-pub(super) fn first_addr(node: u32) -> u64 {
-    (u64::from(node) + 1) << 40
-}
-
 /// The keys of a region: its slot, and a tag that changes each time the slot is used, unless keys
 /// are to be used again at once.
 fn keys(keys: Keys, id: Id, behavior: &Behavior, access: Access) -> (u32, u32) {
@@ -442,7 +437,7 @@ impl Domains {
             self.pds.at_mut(before).mrs -= 1;
             self.pds.at_mut(pd).mrs += 1;
         }
-        self.place_late(base);
+        self.flush_deferred_writes(base);
         Ok(())
     }
 

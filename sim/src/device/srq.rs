@@ -249,7 +249,7 @@ impl Device {
         pd.posted -= srq.recvs.len() as u32;
         self.base
             .discard_async(srq.handle.context(), Element::Srq(srq.handle));
-        self.domains.place_late(&self.base);
+        self.domains.flush_deferred_writes(&self.base);
         self.base.news = true;
     }
 

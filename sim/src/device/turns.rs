@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use verbs_api::table::Id;
 use verbs_api::{Handle, Qp as QpHandle};
 
 /// Packets of reads that leave in one turn, at most.
@@ -13,7 +14,7 @@ pub(crate) struct Turns {
     /// Packets of reads that may still leave in the present turn.
     left: u32,
     /// Queue pairs that have more to send, by slot and generation, in the order in which they asked.
-    waiting: Vec<(u32, u32)>,
+    waiting: Vec<Id>,
 }
 
 impl Turns {
@@ -23,7 +24,6 @@ impl Turns {
     }
 
     /// No packet of a read leaves before the next turn.
-    #[cfg(feature = "network")]
     pub(crate) fn end(&mut self) {
         self.left = 0;
     }
@@ -37,7 +37,10 @@ impl Turns {
 
     /// A queue pair asks for another turn.
     pub(crate) fn ask(&mut self, qp: QpHandle) {
-        self.waiting.push((qp.index(), qp.generation()));
+        self.waiting.push(Id {
+            index: qp.index(),
+            generation: qp.generation(),
+        });
     }
 
     /// Whether a queue pair has asked for a turn since the last [`take_waiting`](Self::take_waiting).
@@ -47,7 +50,7 @@ impl Turns {
     }
 
     /// The queue pairs that have asked for a turn since the last call.
-    pub(crate) fn take_waiting(&mut self) -> Vec<(u32, u32)> {
+    pub(crate) fn take_waiting(&mut self) -> Vec<Id> {
         mem::take(&mut self.waiting)
     }
 }

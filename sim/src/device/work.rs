@@ -8,7 +8,7 @@ use verbs_api::{Dest, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus};
 
 use crate::packet::Psn;
 use crate::packet::payload::Payload;
-use crate::storage::Spare;
+use crate::storage::FreeList;
 
 /// A send in its queue.
 #[derive(Clone, Debug)]
@@ -53,8 +53,8 @@ pub(crate) struct Recv {
 /// Places for work, which all queues of a device have in turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    pub(crate) sends: Spare<Send>,
-    pub(crate) recvs: Spare<Recv>,
+    pub(crate) sends: FreeList<Send>,
+    pub(crate) recvs: FreeList<Recv>,
 }
 
 impl Default for Send {

@@ -65,8 +65,8 @@ enum Reader {
 
 /// The two queue pairs, and what does not fit.
 fn compared(fabric: &Fabric, node: u32, qp: QpHandle, to: QpState) -> Option<(QpAt, QpAt, Facts)> {
-    let seat = fabric.node(node);
-    let own = seat.qps.at(seat.find_qp(Verb::ModifyQp, qp).ok()?);
+    let slot = fabric.node(node);
+    let own = slot.qps.at(slot.find_qp(Verb::ModifyQp, qp).ok()?);
     let peer_at = own.common.route?.to.filter(|to| !to.is_outside())?;
     let other = fabric.node(peer_at.node);
     let peer = other

@@ -165,7 +165,6 @@ impl Journal {
     }
 
     /// A datagram came from the network, and was not taken.
-    #[cfg(feature = "network")]
     pub(crate) fn garbage(&mut self, why: DropReason) {
         *self.garbage.entry(why).or_default() += 1;
     }

@@ -12,7 +12,6 @@ use super::problem::{Failed, NotDestroyed, Noted, Unacknowledged, UnreadAsync};
 use super::{Certainty, Why, counted};
 use crate::device::{Device, InContext};
 use crate::node::Node;
-#[cfg(feature = "network")]
 use crate::packet::{DropReason, Packet};
 use crate::qp::Qp;
 
@@ -52,7 +51,6 @@ pub(crate) fn note_closing(node: &mut Node, context: Context) {
 
 /// A packet of another process has come that nobody reads. That counts if its queue pair has never been ready to
 /// receive.
-#[cfg(feature = "network")]
 pub(crate) fn note_unread(node: &mut Node, packet: &Packet) {
     let (number, now) = (packet.dest_qpn, node.device.base.now);
     let present = node.find_by_number(number);

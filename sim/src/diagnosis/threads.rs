@@ -56,11 +56,11 @@ fn of_sleeper(
     if waits.any(|waiting| waiting.wait_for == wait_for) {
         return None;
     }
-    let manager = &fabric.managed.manager;
+    let manager = &fabric.cm_bridge.manager;
     let (node, silence) = match wait_for {
         WaitFor::Event(channel) => {
             let node = node_of(channel.context());
-            fabric.seats.get(node as usize)?;
+            fabric.slots.get(node as usize)?;
             (node, no_event(fabric, node, channel, false)?)
         }
         WaitFor::CmEvent(channel) if !cm::is_idle(manager, channel) => {
@@ -89,7 +89,7 @@ fn of_sleeper(
 
 fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<Finding> {
     let node = node_of(cq.context());
-    fabric.seats.get(node as usize)?;
+    fabric.slots.get(node as usize)?;
     fabric.node(node).device.cqs.query_cq(cq).ok()?;
     let problem = PolledInVain {
         cq,
@@ -109,7 +109,7 @@ fn outstanding(fabric: &Fabric, node: u32, cq: Cq) -> Outstanding {
 fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
     let waits = fabric.waits.iter();
     let waits = waits.filter_map(|waiting| match waiting.wait_for {
-        WaitFor::CmEvent(channel) if !cm::is_idle(&fabric.managed.manager, channel) => {
+        WaitFor::CmEvent(channel) if !cm::is_idle(&fabric.cm_bridge.manager, channel) => {
             Some((channel.index(), waiting))
         }
         _ => None,
@@ -124,7 +124,7 @@ fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
 }
 
 fn place_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
-    match fabric.seats.get(waiting.place as usize) {
+    match fabric.slots.get(waiting.place as usize) {
         Some(_) => waiting.place,
         None => 0,
     }
@@ -149,11 +149,11 @@ fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> 
         WaitFor::AsyncEvent(_) => return None,
         WaitFor::CmEvent(_) if !stalled => return None,
         WaitFor::CmEvent(channel) => {
-            let why = cm::no_event(&fabric.managed.manager, channel)?;
+            let why = cm::no_event(&fabric.cm_bridge.manager, channel)?;
             Silence::new(Class::EndlessWait, why)
         }
         WaitFor::CmAcknowledgement(id) => {
-            let (events, last) = fabric.managed.manager.ids.unacknowledged(id)?;
+            let (events, last) = fabric.cm_bridge.manager.ids.unacknowledged(id)?;
             let problem = Unacknowledged {
                 of: id.to_string(),
                 last: last.map(|(event, _)| event.to_string()),

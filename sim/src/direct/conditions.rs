@@ -18,43 +18,44 @@
 //! for an epoch of the fabric, in which nothing has happened but messages that were carried out at once, receives that
 //! were posted, polls, and what belongs to events.
 
-use verbs_api::behavior::{AtomicCheck, Behavior, Check, Placement, SendDone, UndefinedFields};
+use verbs_api::behavior::{Behavior, Check, Placement, SendDone, UndefinedFields};
 use verbs_api::{
-    Access, Capabilities, Dest, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Wc, WcOpcode,
+    Access, Capabilities, Dest, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Verb, Wc,
+    WcOpcode,
 };
 
-use crate::device::{Device, MAX_MSG_SZ, Recv, length_of, pkeys_match};
+use crate::device::{Device, Recv, length_of, pkeys_match};
 use crate::memory::{Gathered, Span};
 use crate::packet::{PortId, Psn, Route, packets};
 use crate::qp::requester::Requester;
 use crate::qp::responder::completion;
-use crate::qp::{CachedPath, Kinds, Qp, atomic};
+use crate::qp::{CachedPath, Kinds, Qp, atomic, check_data};
 
 /// Why a message takes the long way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Detour {
+pub(crate) enum SlowPath {
     /// Of the sender's end: what it does is out of the ordinary, or it is not there.
-    NearDevice,
-    NearTransport,
-    NearState,
-    NearPort,
+    LocalDevice,
+    LocalTransport,
+    LocalState,
+    LocalPort,
     /// Other work is under way, or fails, or waits.
-    NearBusy,
+    LocalBusy,
     /// The peer is nowhere, or in another process.
     Elsewhere,
     /// Of the other end.
-    FarDevice,
-    FarQp,
-    FarState,
-    FarPort,
-    FarPkey,
-    FarQkey,
+    RemoteDevice,
+    RemoteQp,
+    RemoteState,
+    RemotePort,
+    RemotePkey,
+    RemoteQkey,
     /// Its packets are of another size.
-    FarMtu,
+    RemoteMtu,
     /// It is connected with another.
-    FarPeer,
+    RemotePeer,
     /// Part of a message has come.
-    FarBusy,
+    RemoteBusy,
     /// Of the send: it is refused, fails, or moves no bytes.
     Operation,
     /// One of the ends is not ready for messages of its kind.
@@ -75,23 +76,23 @@ pub(crate) enum Detour {
 }
 
 #[cfg(test)]
-impl Detour {
+impl SlowPath {
     pub(crate) const ALL: &[Self] = &[
-        Self::NearDevice,
-        Self::NearTransport,
-        Self::NearState,
-        Self::NearPort,
-        Self::NearBusy,
+        Self::LocalDevice,
+        Self::LocalTransport,
+        Self::LocalState,
+        Self::LocalPort,
+        Self::LocalBusy,
         Self::Elsewhere,
-        Self::FarDevice,
-        Self::FarQp,
-        Self::FarState,
-        Self::FarPort,
-        Self::FarPkey,
-        Self::FarQkey,
-        Self::FarMtu,
-        Self::FarPeer,
-        Self::FarBusy,
+        Self::RemoteDevice,
+        Self::RemoteQp,
+        Self::RemoteState,
+        Self::RemotePort,
+        Self::RemotePkey,
+        Self::RemoteQkey,
+        Self::RemoteMtu,
+        Self::RemotePeer,
+        Self::RemoteBusy,
         Self::Operation,
         Self::Kind,
         Self::SendQueue,
@@ -110,7 +111,7 @@ impl Detour {
 
 /// What one end asks of the other to see whether there is a way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Question {
+pub(crate) struct PathQuery {
     qp_type: QpType,
     qp_num: u32,
     pub(crate) dest_qpn: u32,
@@ -125,7 +126,7 @@ pub(crate) struct Question {
 
 /// A message that leaves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Leaving {
+pub(crate) struct PreparedSend {
     pub(crate) way: CachedPath,
     pub(crate) local: Gathered,
     pub(crate) kind: Kinds,
@@ -154,10 +155,10 @@ fn is_plain(behavior: &Behavior) -> bool {
 
 /// So it is, or this is why the long way is taken.
 #[inline(always)]
-pub(crate) fn ensure(is_so: bool, detour: Detour) -> Result<(), Detour> {
+pub(crate) fn ensure(is_so: bool, slow_path: SlowPath) -> Result<(), SlowPath> {
     match is_so {
         true => Ok(()),
-        false => Err(detour),
+        false => Err(slow_path),
     }
 }
 
@@ -176,26 +177,26 @@ pub(crate) struct EndMut<'a> {
 
 impl<'a> End<'a> {
     /// What is to be asked of the peer, if this end stands as it does between messages.
-    pub(crate) fn ask_way(self) -> Result<Question, Detour> {
+    pub(crate) fn path_query(self) -> Result<PathQuery, SlowPath> {
         let (qp, device) = (&self.qp.common, self.device);
-        ensure(device.is_plain(), Detour::NearDevice)?;
+        ensure(device.is_plain(), SlowPath::LocalDevice)?;
         let is_known = matches!(qp.init.qp_type, QpType::Rc | QpType::Uc);
-        ensure(is_known, Detour::NearTransport)?;
-        ensure(qp.state() == QpState::Rts, Detour::NearState)?;
-        let route = qp.route.as_ref().ok_or(Detour::Elsewhere)?;
+        ensure(is_known, SlowPath::LocalTransport)?;
+        ensure(qp.state() == QpState::Rts, SlowPath::LocalState)?;
+        let route = qp.route.as_ref().ok_or(SlowPath::Elsewhere)?;
         let port = route.from.port;
         let is_good = qp.attr.port_num == port && device.ports.at(port).up;
-        ensure(is_good, Detour::NearPort)?;
+        ensure(is_good, SlowPath::LocalPort)?;
         let rests = |requester: &Requester| requester.is_at_rest(qp);
         let rests = self.qp.requester.as_ref().is_some_and(rests);
-        ensure(rests, Detour::NearBusy)?;
+        ensure(rests, SlowPath::LocalBusy)?;
         let to = route.to.filter(|to| !to.is_outside());
-        Ok(Question {
+        Ok(PathQuery {
             qp_type: qp.init.qp_type,
             qp_num: qp.qp_num,
             dest_qpn: qp.attr.dest_qp_num,
             from: route.from,
-            to: to.ok_or(Detour::Elsewhere)?,
+            to: to.ok_or(SlowPath::Elsewhere)?,
             pkey: qp.pkey(device),
             roce_v1: route.roce_v1,
             mtu: qp.mtu(device),
@@ -234,44 +235,47 @@ impl<'a> End<'a> {
     }
 
     /// What this takes as the other end, as it takes packets from there.
-    pub(crate) fn answer_way(self, asked: &Question) -> Result<Kinds, Detour> {
+    pub(crate) fn answer_path(self, asked: &PathQuery) -> Result<Kinds, SlowPath> {
         let (qp, device) = (&self.qp.common, self.device);
         self.check_takes(asked.qp_type, asked.to.port, asked.pkey)?;
         let raises = device.base.behavior.comm_est && !self.qp.comm_est;
         let establishes = qp.state() == QpState::Rtr && raises;
-        ensure(!establishes, Detour::FarState)?;
-        ensure(qp.mtu(device) == asked.mtu, Detour::FarMtu)?;
+        ensure(!establishes, SlowPath::RemoteState)?;
+        ensure(qp.mtu(device) == asked.mtu, SlowPath::RemoteMtu)?;
         let answers = |route: &Route| {
             route.to == Some(asked.from)
                 && route.roce_v1 == asked.roce_v1
                 && (!qp.is_reliable()
                     || route.from == asked.to && qp.attr.dest_qp_num == asked.qp_num)
         };
-        ensure(qp.route.as_ref().is_some_and(answers), Detour::FarPeer)?;
-        ensure(self.qp.responder.is_between_messages(), Detour::FarBusy)?;
+        ensure(qp.route.as_ref().is_some_and(answers), SlowPath::RemotePeer)?;
+        ensure(
+            self.qp.responder.is_between_messages(),
+            SlowPath::RemoteBusy,
+        )?;
         Ok(self.kinds_to_receive())
     }
 
     /// Whether it takes packets of a transport that come through a port with a P_Key.
-    pub(crate) fn check_takes(self, qp_type: QpType, port: u8, pkey: u16) -> Result<(), Detour> {
+    pub(crate) fn check_takes(self, qp_type: QpType, port: u8, pkey: u16) -> Result<(), SlowPath> {
         let (qp, device) = (&self.qp.common, self.device);
-        ensure(device.is_plain(), Detour::FarDevice)?;
-        ensure(qp.init.qp_type == qp_type, Detour::FarQp)?;
-        ensure(qp.takes_packets(), Detour::FarState)?;
+        ensure(device.is_plain(), SlowPath::RemoteDevice)?;
+        ensure(qp.init.qp_type == qp_type, SlowPath::RemoteQp)?;
+        ensure(qp.takes_packets(), SlowPath::RemoteState)?;
         let is_good = qp.attr.port_num == port && device.ports.at(port).up;
-        ensure(is_good, Detour::FarPort)?;
-        ensure(pkeys_match(qp.pkey(device), pkey), Detour::FarPkey)
+        ensure(is_good, SlowPath::RemotePort)?;
+        ensure(pkeys_match(qp.pkey(device), pkey), SlowPath::RemotePkey)
     }
 
     /// A message as it leaves, and the local memory that it names.
     #[inline(always)]
-    pub(crate) fn leave(
+    pub(crate) fn prepare(
         self,
         (way, wr): (CachedPath, &SendWr<'_>),
         parts: &mut Vec<Span>,
-    ) -> Result<Leaving, Detour> {
+    ) -> Result<PreparedSend, SlowPath> {
         let (qp, device) = (&self.qp.common, self.device);
-        let requester = self.qp.requester.as_ref().ok_or(Detour::NearTransport)?;
+        let requester = self.qp.requester.as_ref().ok_or(SlowPath::LocalTransport)?;
         let nowhere = Remote { addr: 0, rkey: 0 };
         let (kind, imm, place) = match wr.op {
             SendOp::Send => (Kinds::SEND, [0; 4], nowhere),
@@ -284,35 +288,30 @@ impl<'a> End<'a> {
             SendOp::CompareAndSwap { remote, .. } | SendOp::FetchAndAdd { remote, .. } => {
                 (Kinds::ATOMIC, [0; 4], remote)
             }
-            _ => return Err(Detour::Operation),
+            _ => return Err(SlowPath::Operation),
         };
-        ensure(way.kinds.contains(kind), Detour::Kind)?;
+        ensure(way.kinds.contains(kind), SlowPath::Kind)?;
         let reads = kind.intersects(Kinds::READS);
         let is_inline = wr.flags.contains(SendFlags::INLINE);
         let whole = match wr.inline_data {
             None => length_of(wr.sg_list),
             Some(bytes) => bytes.len() as u64,
         };
-        let cap = &qp.init.cap;
-        let most = match is_inline {
-            true if reads => return Err(Detour::Operation),
-            true => cap.max_inline_data,
-            false => MAX_MSG_SZ,
-        };
-        let is_legal = whole <= most.into()
-            && wr.sg_list.len() <= cap.max_send_sge as usize
-            && (is_inline || wr.inline_data.is_none())
-            && (matches!(wr.dest, Dest::Connected) || qp.init.qp_type == QpType::Ud);
-        ensure(is_legal, Detour::Operation)?;
+        let (behavior, cap) = (&device.base.behavior, &qp.init.cap);
+        let has_sges = wr.sg_list.len() <= cap.max_send_sge as usize;
+        let is_to_peer = matches!(wr.dest, Dest::Connected) || qp.init.qp_type == QpType::Ud;
+        ensure(has_sges && is_to_peer, SlowPath::Operation)?;
+        check_data(behavior, Verb::PostSend, cap, wr, whole).map_err(|_| SlowPath::Operation)?;
         let mut length = whole as u32;
         if kind == Kinds::ATOMIC {
-            length = atomic_length(device.base.behavior.atomic_check, wr, length)?;
+            let taken = atomic::length(behavior.atomic_check, length);
+            length = taken.map_err(|_| SlowPath::Operation)?;
         }
-        ensure(!requester.sq.is_full(), Detour::SendQueue)?;
+        ensure(!requester.sq.is_full(), SlowPath::SendQueue)?;
         // Both ends may have the same CQ.
         let completions = 1 + usize::from(way.node == device.base.id);
         let has_room = device.cqs.has_room(requester.cq, completions);
-        ensure(has_room, Detour::SendCq)?;
+        ensure(has_room, SlowPath::SendCq)?;
         let need = match reads {
             true => Access::LOCAL_WRITE,
             false => Access::empty(),
@@ -325,9 +324,9 @@ impl<'a> End<'a> {
                 .spans(as_of, wr.sg_list, length, parts),
             Some(bytes) => Some(Gathered::One(Span::of_shared(bytes))),
         };
-        Ok(Leaving {
+        Ok(PreparedSend {
             way,
-            local: local.ok_or(Detour::LocalMemory)?,
+            local: local.ok_or(SlowPath::LocalMemory)?,
             kind,
             psn: requester.next_psn(),
             span: packets(length, qp.mtu),
@@ -339,26 +338,26 @@ impl<'a> End<'a> {
 
     /// The memory here that a message names, if it is taken as it is.
     #[inline(always)]
-    pub(crate) fn admit(
+    pub(crate) fn check_receive(
         self,
-        leaving: &Leaving,
+        prepared: &PreparedSend,
         parts: &mut Vec<Span>,
-    ) -> Result<Gathered, Detour> {
-        ensure(self.qp.responder.expects(leaving.psn), Detour::Sequence)?;
-        let Leaving { kind, place, .. } = *leaving;
+    ) -> Result<Gathered, SlowPath> {
+        ensure(self.qp.responder.expects(prepared.psn), SlowPath::Sequence)?;
+        let PreparedSend { kind, place, .. } = *prepared;
         if kind.intersects(Kinds::SENDS) {
-            return self.admit_bytes(leaving.length, parts);
+            return self.check_receive_bytes(prepared.length, parts);
         }
         if kind == Kinds::WRITE_WITH_IMM {
             self.find_receive()?;
         }
         let (length, need) = match kind {
-            Kinds::READ => (leaving.length, Access::REMOTE_READ),
+            Kinds::READ => (prepared.length, Access::REMOTE_READ),
             Kinds::ATOMIC => (atomic::BYTES, Access::REMOTE_ATOMIC),
-            _ => (leaving.length, Access::REMOTE_WRITE),
+            _ => (prepared.length, Access::REMOTE_WRITE),
         };
         let is_aligned = kind != Kinds::ATOMIC || place.addr.is_multiple_of(8);
-        ensure(is_aligned, Detour::Alignment)?;
+        ensure(is_aligned, SlowPath::Alignment)?;
         if length == 0 {
             parts.clear();
             return Ok(Gathered::Parts);
@@ -366,7 +365,7 @@ impl<'a> End<'a> {
         let peer = (self.qp.common.handle, self.qp.receives().pd());
         let (domains, base) = (&self.device.domains, &self.device.base);
         let found = domains.remote_span(base, peer, place, length, need);
-        found.map(Gathered::One).ok_or(Detour::RemoteMemory)
+        found.map(Gathered::One).ok_or(SlowPath::RemoteMemory)
     }
 
     /// How much work the send queue has room for.
@@ -377,31 +376,33 @@ impl<'a> End<'a> {
 
     /// The receive that a message consumes, and the domain of its memory.
     #[inline(always)]
-    fn find_receive(self) -> Result<(u32, &'a Recv), Detour> {
+    fn find_receive(self) -> Result<(u32, &'a Recv), SlowPath> {
         let receives = self.qp.receives();
-        let found = receives.next(self.device).map_err(|_| Detour::NoReceive)?;
+        let found = receives
+            .next(self.device)
+            .map_err(|_| SlowPath::NoReceive)?;
         let has_room = receives
             .cq()
             .is_some_and(|cq| self.device.cqs.has_room(cq, 1));
-        ensure(has_room, Detour::ReceiveCq)?;
+        ensure(has_room, SlowPath::ReceiveCq)?;
         Ok(found)
     }
 
     /// Where the bytes of a Send go, so many.
     #[inline(always)]
-    pub(crate) fn admit_bytes(
+    pub(crate) fn check_receive_bytes(
         self,
         length: u32,
         parts: &mut Vec<Span>,
-    ) -> Result<Gathered, Detour> {
+    ) -> Result<Gathered, SlowPath> {
         let (pd, recv) = self.find_receive()?;
-        ensure(u64::from(length) <= recv.length(), Detour::ReceiveLength)?;
+        ensure(u64::from(length) <= recv.length(), SlowPath::ReceiveLength)?;
         let (regions, as_of) = (
             &self.device.domains.regions,
             Some((pd, Access::LOCAL_WRITE)),
         );
         let found = regions.spans(as_of, &recv.list, length, parts);
-        found.ok_or(Detour::ReceiveMemory)
+        found.ok_or(SlowPath::ReceiveMemory)
     }
 }
 
@@ -409,18 +410,20 @@ impl EndMut<'_> {
     /// A message that was admitted has come: its receive completes. No packet of it can come again, so a read
     /// or an atomic takes no responder resource.
     #[inline(always)]
-    pub(crate) fn take(&mut self, leaving: &Leaving, flags: SendFlags) {
-        let Leaving { kind, length, .. } = *leaving;
+    pub(crate) fn take(&mut self, prepared: &PreparedSend, flags: SendFlags) {
+        let PreparedSend { kind, length, .. } = *prepared;
         if kind.intersects(Kinds::RECEIVED) {
             let opcode = match kind {
                 Kinds::WRITE_WITH_IMM => WcOpcode::RecvRdmaWithImm,
                 _ => WcOpcode::Recv,
             };
-            let imm = kind.intersects(Kinds::WITH_IMM).then_some(leaving.imm);
+            let imm = kind.intersects(Kinds::WITH_IMM).then_some(prepared.imm);
             let wc = completion(self.device, (imm, None), opcode, length);
             self.complete_receive(wc, flags);
         }
-        self.qp.responder.took(leaving.psn, leaving.span);
+        self.qp
+            .responder
+            .advance_rq_psn(prepared.psn, prepared.span);
     }
 
     /// The receive of a message completes, which has been looked at.
@@ -439,21 +442,12 @@ impl EndMut<'_> {
 
     /// A message has been carried out: it is in its queue, and done.
     #[inline(always)]
-    pub(crate) fn end(&mut self, leaving: &Leaving, wr: &SendWr<'_>) {
+    pub(crate) fn end(&mut self, prepared: &PreparedSend, wr: &SendWr<'_>) {
         let Self { qp, device } = self;
         if let Some(requester) = &mut qp.requester {
-            let (span, length) = (leaving.span, leaving.length);
-            requester.did(&qp.common, device, wr, (span, length));
+            let (span, length) = (prepared.span, prepared.length);
+            requester.record_sent(&qp.common, device, wr, (span, length));
         }
-    }
-}
-
-/// The bytes that an atomic brings back, if nothing is to be said against it (ATOM-03, ATOM-04).
-#[inline(never)]
-fn atomic_length(check: AtomicCheck, wr: &SendWr<'_>, length: u32) -> Result<u32, Detour> {
-    match atomic::problem(check, wr, length.into()) {
-        None => atomic::length(check, length).map_err(|_| Detour::Operation),
-        Some(_) => Err(Detour::Operation),
     }
 }
 

@@ -7,14 +7,14 @@
 //! |---|---|
 //! | `conditions` | what must hold at each end, and what each end becomes |
 //! | `datagram` | the same for UD |
-//! | `carry` | one message or a list, from node to node |
+//! | `send_one` | one message or a list, from node to node |
 
-mod carry;
 mod conditions;
 mod datagram;
 #[cfg(test)]
 mod equivalence;
+mod fast_path;
 #[cfg(test)]
 mod tally;
 
-pub(crate) use carry::{Direct, keeps_ways};
+pub(crate) use fast_path::{Direct, FastPath, keeps_paths};

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::direct::conditions::Detour;
+use crate::direct::conditions::SlowPath;
 
 /// How many messages were carried out at once, and why others were not.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) only_packets: bool,
-    pub(crate) carried: u64,
-    pub(crate) detours: BTreeMap<Detour, u64>,
+    pub(crate) on_fast_path: u64,
+    pub(crate) slow_paths: BTreeMap<SlowPath, u64>,
 }
 
 impl Tally {
-    pub(crate) fn count(&mut self, carried: Result<(), Detour>) {
-        match carried {
-            Ok(()) => self.carried += 1,
-            Err(detour) => *self.detours.entry(detour).or_default() += 1,
+    pub(crate) fn count(&mut self, on_fast_path: Result<(), SlowPath>) {
+        match on_fast_path {
+            Ok(()) => self.on_fast_path += 1,
+            Err(slow_path) => *self.slow_paths.entry(slow_path).or_default() += 1,
         }
     }
 

@@ -1,42 +1,37 @@
 //! The connection manager among the nodes: what it knows of them, and the way of its messages.
 
 use core::net::IpAddr;
-#[cfg(feature = "fd")]
 use std::collections::BTreeMap;
 
-#[cfg(feature = "fd")]
 use verbs_api::CmChannel;
-use verbs_api::lab::TraceRecord;
 use verbs_api::{AhAttr, Gid, Mtu, Verb};
 use verbs_roce::mad::CmMad;
 
-use super::{Fabric, Seat};
+use super::Fabric;
 use crate::address::{fnv, gid_of, ip_of};
 use crate::cm::{Arrival, Host, Local, Manager, Outgoing, Peer, Reads};
 use crate::config::{Mode, SimConfig};
-#[cfg(feature = "fd")]
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::node::NodeSlot;
 use crate::packet::payload::Payload;
 use crate::packet::{PortId, Route};
 
 /// The connection manager, and who waits for it.
 #[derive(Debug)]
-pub(crate) struct Managed {
+pub(crate) struct CmBridge {
     pub(crate) manager: Manager,
     /// Threads that wait for news of it.
     pub(super) waiting: u32,
-    #[cfg(feature = "fd")]
     pub(crate) descriptors: BTreeMap<CmChannel, Descriptor>,
 }
 
-impl Managed {
+impl CmBridge {
     pub(super) fn new(config: &SimConfig) -> Self {
         let seed = config.scatter.unwrap_or(config.seed);
         Self {
             manager: Manager::new(seed, config.cm_timeout, config.trace),
             waiting: 0,
-            #[cfg(feature = "fd")]
             descriptors: BTreeMap::new(),
         }
     }
@@ -45,137 +40,128 @@ impl Managed {
 impl Fabric {
     /// Works on the connection manager, and lets what comes of it take effect.
     pub(crate) fn manage<R>(&mut self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
-        let manager = &mut self.managed.manager;
-        (manager.now, manager.site) = (self.now, self.site);
+        let manager = &mut self.cm_bridge.manager;
+        (manager.now, manager.site) = (self.schedule.now, self.site);
         let machine = Machine {
-            seats: &self.seats,
+            slots: &self.slots,
             config: &self.config,
         };
         let result = work(manager, &machine);
-        flush(self);
-        if self.config.mode != Mode::Stepped && !self.flight.is_empty() {
+        self.flush_manager();
+        if self.config.mode != Mode::Stepped && !self.schedule.flight.is_empty() {
             self.deliver_all();
         }
         result
     }
-}
 
-/// Messages came to QP 1 of a node.
-#[cold]
-pub(super) fn receive(fabric: &mut Fabric, node: u32) {
-    for (route, payload) in fabric.seats[node as usize].node.device.gsi.take() {
-        let Some((arrival, mad)) = read(fabric, node, &route, &payload) else {
-            continue;
-        };
-        let manager = &mut fabric.managed.manager;
-        manager.now = fabric.now;
+    /// Messages came to QP 1 of a node.
+    #[cold]
+    pub(super) fn receive_mads(&mut self, node: u32) {
+        for (route, payload) in self.slots[node as usize].node.device.gsi.take() {
+            let Some((arrival, mad)) = self.read_mad(node, &route, &payload) else {
+                continue;
+            };
+            let manager = &mut self.cm_bridge.manager;
+            manager.now = self.schedule.now;
+            let machine = Machine {
+                slots: &self.slots,
+                config: &self.config,
+            };
+            manager.receive(&machine, arrival, &mad);
+            self.flush_manager();
+        }
+    }
+
+    /// What came, if it is for the manager.
+    fn read_mad(&self, node: u32, route: &Route, payload: &Payload) -> Option<(Arrival, CmMad)> {
+        let bytes = payload.bytes(&mut self.memory.lock()).ok()?;
+        let mad = CmMad::read(&bytes).ok()?;
         let machine = Machine {
-            seats: &fabric.seats,
-            config: &fabric.config,
+            slots: &self.slots,
+            config: &self.config,
         };
-        manager.receive(&machine, arrival, &mad);
-        flush(fabric);
+        let to = machine.local(route.to?, route.dgid)?;
+        let subnet = self.slots[node as usize].node.device.ports.subnet();
+        let from = Peer {
+            gid: route.sgid,
+            lid: subnet.map_or(0, |subnet| subnet.lid(route.from)),
+        };
+        Some((Arrival { to, from }, mad))
     }
-}
 
-/// What came, if it is for the manager.
-fn read(fabric: &Fabric, node: u32, route: &Route, payload: &Payload) -> Option<(Arrival, CmMad)> {
-    let bytes = payload.bytes(&mut fabric.memory.lock()).ok()?;
-    let mad = CmMad::read(&bytes).ok()?;
-    let machine = Machine {
-        seats: &fabric.seats,
-        config: &fabric.config,
-    };
-    let to = machine.local(route.to?, route.dgid)?;
-    let subnet = fabric.seats[node as usize].node.device.ports.subnet();
-    let from = Peer {
-        gid: route.sgid,
-        lid: subnet.map_or(0, |subnet| subnet.lid(route.from)),
-    };
-    Some((Arrival { to, from }, mad))
-}
-
-/// Lets what the manager has done take effect: events are seen, messages leave.
-fn flush(fabric: &mut Fabric) {
-    let notes = fabric.managed.manager.take_notes();
-    if let Some(trace) = &mut fabric.trace {
-        let at = fabric.now.since_start();
-        trace.extend(
-            notes
-                .into_iter()
-                .map(|(node, event)| TraceRecord::new(at, node, event)),
-        );
-    }
-    fabric.deadlines.is_sooner = true;
-    let managed = &mut fabric.managed;
-    if managed.waiting > 0 && managed.manager.channels.take_news() {
-        fabric.news.push(fabric.seats.len() as u32);
-    }
-    #[cfg(feature = "fd")]
-    while let Some(channel) = managed.manager.channels.changed() {
-        let queue = managed.manager.channels.queue(Verb::CmGetEvent, channel);
-        if let Some(descriptor) = managed.descriptors.get_mut(&channel) {
-            descriptor.update(queue.as_ref().ok().copied());
+    /// Lets what the manager has done take effect: events are seen, messages leave.
+    fn flush_manager(&mut self) {
+        let notes = self.cm_bridge.manager.take_notes();
+        self.recorder.record(self.schedule.now, notes);
+        self.schedule.deadlines.is_sooner = true;
+        let cm_bridge = &mut self.cm_bridge;
+        if cm_bridge.waiting > 0 && cm_bridge.manager.channels.take_news() {
+            self.news.push(self.slots.len() as u32);
         }
-        if queue.is_err() {
-            managed.descriptors.remove(&channel);
-        }
-    }
-    for outgoing in managed.manager.take_outgoing() {
-        send(fabric, &outgoing);
-    }
-}
-
-/// Sends a message through QP 1 of a node.
-fn send(fabric: &mut Fabric, outgoing: &Outgoing) {
-    let Outgoing { from, to, mad } = outgoing;
-    let seat = &mut fabric.seats[from.id.node as usize];
-    seat.node.set_now(fabric.now);
-    let device = &mut seat.node.device;
-    let attr = AhAttr {
-        dlid: to.lid,
-        ..AhAttr::global(from.id.port, from.gid_index, to.gid)
-    };
-    // A port whose address has been taken away sends nothing.
-    let Ok(route) = device.ports.route(Verb::CmConnect, &attr) else {
-        return;
-    };
-    #[cfg(feature = "network")]
-    let route = {
-        let Manager { numbers, ids, .. } = &fabric.managed.manager;
-        if device.ports.is_shared() && numbers.is_for_other(ids, &mad.message) {
-            Route {
-                to: Some(PortId::OUTSIDE),
-                ..route
+        while let Some(channel) = cm_bridge.manager.channels.changed() {
+            let queue = cm_bridge.manager.channels.queue(Verb::CmGetEvent, channel);
+            if let Some(descriptor) = cm_bridge.descriptors.get_mut(&channel) {
+                descriptor.update(queue.as_ref().ok().copied());
             }
-        } else {
-            route
+            if queue.is_err() {
+                cm_bridge.descriptors.remove(&channel);
+            }
         }
-    };
-    if device.base.dead {
-        return;
+        for outgoing in cm_bridge.manager.take_outgoing() {
+            self.send_mad(&outgoing);
+        }
     }
-    let Device {
-        base,
-        ports,
-        outbox,
-        gsi,
-        ..
-    } = device;
-    gsi.send((base, ports, outbox), &route, &mad.write());
-    fabric.collect(from.id.node);
+
+    /// Sends a message through QP 1 of a node.
+    fn send_mad(&mut self, outgoing: &Outgoing) {
+        let Outgoing { from, to, mad } = outgoing;
+        let slot = &mut self.slots[from.id.node as usize];
+        slot.node.set_now(self.schedule.now);
+        let device = &mut slot.node.device;
+        let attr = AhAttr {
+            dlid: to.lid,
+            ..AhAttr::global(from.id.port, from.gid_index, to.gid)
+        };
+        // A port whose address has been taken away sends nothing.
+        let Ok(route) = device.ports.route(Verb::CmConnect, &attr) else {
+            return;
+        };
+        let route = {
+            let Manager { numbers, ids, .. } = &self.cm_bridge.manager;
+            if device.ports.is_shared() && numbers.is_for_other(ids, &mad.message) {
+                Route {
+                    to: Some(PortId::OUTSIDE),
+                    ..route
+                }
+            } else {
+                route
+            }
+        };
+        if device.base.dead {
+            return;
+        }
+        let Device {
+            base,
+            ports,
+            egress,
+            gsi,
+            ..
+        } = device;
+        gsi.send((base, ports, egress), &route, &mad.write());
+        self.collect(from.id.node);
+    }
 }
 
 /// The nodes as the machine that the manager runs on.
 struct Machine<'a> {
-    seats: &'a [Seat],
+    slots: &'a [NodeSlot],
     config: &'a SimConfig,
 }
 
 impl Machine<'_> {
     fn device(&self, node: u32) -> Option<&Device> {
-        let seat = self.seats.get(node as usize)?;
-        Some(&seat.node.device).filter(|device| !device.base.dead)
+        let slot = self.slots.get(node as usize)?;
+        Some(&slot.node.device).filter(|device| !device.base.dead)
     }
 
     /// A port by one of its GIDs.
@@ -198,7 +184,7 @@ impl Machine<'_> {
 
     /// The port that has an address, and the GID by which it leads there.
     fn place(&self, address: IpAddr) -> Option<(PortId, Gid)> {
-        let ports = &self.seats[0].node.device.ports;
+        let ports = &self.slots[0].node.device.ports;
         if ports.subnet().is_none() {
             let gid = gid_of(address);
             return Some((ports.port_of(&gid)?, gid));
@@ -210,8 +196,8 @@ impl Machine<'_> {
         let node = u16::from_be_bytes([high, low]).into();
         let id = PortId { node, port };
         let is_there = ipoib(id) == address && (1..=self.config.ports).contains(&port);
-        let seat = self.seats.get(node as usize).filter(|_| is_there)?;
-        Some((id, seat.node.device.ports.at(port).gids[0]))
+        let slot = self.slots.get(node as usize).filter(|_| is_there)?;
+        Some((id, slot.node.device.ports.at(port).gids[0]))
     }
 }
 
@@ -274,7 +260,7 @@ impl Host for Machine<'_> {
 
     fn group_lid(&self, group: Gid) -> u16 {
         const FIRST: u16 = 0xc000;
-        match self.seats[0].node.device.ports.subnet() {
+        match self.slots[0].node.device.ports.subnet() {
             Some(_) => FIRST | (fnv(&group.0) as u16 & 0x1fff),
             None => 0,
         }

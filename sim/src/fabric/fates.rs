@@ -1,7 +1,7 @@
 //! Packets that did not get through: the queue pair that waits for an answer learns why, so that a diagnosis can tell a
 //! mistake of the program from what a fault rule or the laboratory did.
 
-use super::Seat;
+use super::NodeSlot;
 use crate::diagnosis::{LabCause, LossCause, QpAt};
 use crate::packet::{DropReason, Packet, Psn};
 use crate::qp::Qp;
@@ -38,12 +38,12 @@ impl Fate {
 
 /// The queue pair whose request or answer that was learns it.
 #[cold]
-pub(super) fn note(seats: &mut [Seat], fate: &Fate) {
+pub(super) fn note(slots: &mut [NodeSlot], fate: &Fate) {
     let [sender, receiver] = fate.ends;
-    let why = why(seats, fate);
+    let why = why(slots, fate);
     let requester = if fate.is_answer { receiver } else { sender };
     if let (Some(why), Some(at)) = (why, requester)
-        && let node = &mut seats[at.0 as usize].node
+        && let node = &mut slots[at.0 as usize].node
         && let Some(index) = node.find_by_number(at.1)
     {
         node.qps.at_mut(index).note_unanswered(fate.last, why);
@@ -52,8 +52,8 @@ pub(super) fn note(seats: &mut [Seat], fate: &Fate) {
 
 /// Why work fails if that packet was its last: a reason of the laboratory, or a fate that sending again cannot mend. `None`
 /// where a later try may get through, or where nobody knows.
-fn why(seats: &[Seat], fate: &Fate) -> Option<LossCause> {
-    let node = |at: QpAt| &seats[at.0 as usize].node;
+fn why(slots: &[NodeSlot], fate: &Fate) -> Option<LossCause> {
+    let node = |at: QpAt| &slots[at.0 as usize].node;
     let qp = |at: QpAt| -> Option<&Qp> {
         let node = node(at);
         Some(node.qps.at(node.find_by_number(at.1)?))

@@ -7,72 +7,54 @@
 
 mod cm;
 mod deadlines;
+mod delay_queue;
 mod fates;
 mod faults;
-pub(crate) mod late;
 mod outage;
+mod recorder;
+pub(crate) mod rules;
+mod schedule;
 mod turns;
 mod waits;
-pub(crate) mod wire;
 
 use core::time::Duration;
-use std::collections::VecDeque;
-#[cfg(feature = "fd")]
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-#[cfg(feature = "fd")]
-use verbs_api::Verb;
-use verbs_api::lab::{FaultId, Harm, TappedPacket, TimerReport, TraceEvent, TraceRecord};
+use verbs_api::lab::{FaultId, Harm, TimerReport, TraceEvent};
 use verbs_api::site::Site;
+use verbs_api::table::Id;
 use verbs_api::{Context, Gid, Result};
 
 use crate::config::{Mode, SimConfig};
-#[cfg(feature = "fd")]
-use crate::descriptor::Descriptors;
 use crate::device::EmptyCqs;
-#[cfg(feature = "fd")]
-use crate::device::EventQueue;
 use crate::device::{Gids, gids};
 use crate::diagnosis::Unposted;
-use crate::direct::Direct;
-use crate::fault::{Striker, Strikers};
+use crate::direct::{Direct, FastPath};
 use crate::memory::{Memory, SharedMemory};
-use crate::node::Node;
-use crate::packet::frame;
+use crate::network::Gateway;
+use crate::node::{Node, NodeSlot};
 use crate::packet::payload::Payload;
 use crate::packet::{DropReason, Packet, PortId};
-use crate::storage::Ring;
 use crate::time::{Time, sooner};
-use cm::Managed;
-use deadlines::Deadlines;
+use crate::trigger::Trigger;
+use cm::CmBridge;
 use fates::Fate;
-use late::Late;
-use outage::Outages;
+use recorder::Recorder;
+use rules::{Rules, Verdict};
+use schedule::{Due, Schedule};
 use waits::Waits;
 pub(crate) use waits::{WaitFor, Waiting};
-use wire::{Verdict, Wire};
 
 /// The nodes of a simulation and what is between them.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     pub(crate) config: SimConfig,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) slots: Vec<NodeSlot>,
     pub(crate) memory: SharedMemory,
-    pub(crate) now: Time,
-    /// Packets under way, in the order in which they arrive. In inline mode there are none between
-    /// two verbs.
-    pub(crate) flight: Box<Ring<Packet>>,
-    /// Queue pairs that have asked for a turn, with their nodes. They have it behind the packets that arrive by now.
-    pub(crate) turns: VecDeque<(u32, (u32, u32))>,
-    /// Packets under way that fault rules hold back.
-    pub(crate) late: Late,
-    pub(crate) outages: Outages,
-    pub(crate) deadlines: Deadlines,
-    pub(crate) wire: Wire,
-    pub(crate) strikers: Strikers,
-    pub(crate) trace: Option<Vec<TraceRecord>>,
+    pub(crate) schedule: Schedule,
+    pub(crate) rules: Rules,
+    pub(crate) recorder: Recorder,
     /// Nodes where something happened that a waiting thread may wait for.
     pub(crate) news: Vec<u32>,
     /// Not in stepped mode, where each poll is seen.
@@ -90,43 +72,13 @@ pub(crate) struct Fabric {
     /// What a layer over the verbs has not posted when the program ends.
     pub(crate) unposted: Vec<Unposted>,
     /// What connects queue pairs.
-    pub(crate) managed: Managed,
+    pub(crate) cm_bridge: CmBridge,
     /// What there is for other processes, on a network.
-    #[cfg(feature = "network")]
-    pub(crate) border: Option<Box<crate::network::gateway::Border>>,
+    pub(crate) gateway: Option<Box<Gateway>>,
 }
 
 /// What stands for the connection manager in the place of a node.
 const MANAGER: u32 = u32::MAX;
-
-/// A node in its place.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    pub(crate) node: Node,
-    /// Threads that wait for news of it.
-    pub(crate) waiting: u32,
-    #[cfg(feature = "fd")]
-    pub(crate) descriptors: Descriptors,
-}
-
-/// Lets a queue pair have its turn, and takes from its node what came of that.
-#[cold]
-pub(crate) fn give_turn(fabric: &mut Fabric, index: u32, qp: (u32, u32)) {
-    turns::give(fabric, index, qp);
-    fabric.collect(index);
-    if fabric.node(index).device.turns.are_wanted() {
-        turns::grant(fabric, index);
-    }
-}
-
-/// Lets the queue pair have its turn that asked first. False if none did.
-fn give_next_turn(fabric: &mut Fabric) -> bool {
-    let first = fabric.turns.pop_front();
-    if let Some((node, qp)) = first {
-        give_turn(fabric, node, qp);
-    }
-    first.is_some()
-}
 
 impl Fabric {
     pub(crate) fn new(config: SimConfig) -> Self {
@@ -145,7 +97,7 @@ impl Fabric {
         let located = if config.has_network() { 0 } else { nodes };
         let gids = gids(located, ports, subnet.is_some());
         let shared = (Arc::new(gids), memory.clone());
-        let seat = |id| {
+        let slot = |id| {
             let mut node = Node::new(
                 id,
                 ports,
@@ -169,25 +121,14 @@ impl Fabric {
             if config.trace {
                 node.device.base.start_trace();
             }
-            Seat {
-                node,
-                waiting: 0,
-                #[cfg(feature = "fd")]
-                descriptors: Descriptors::default(),
-            }
+            NodeSlot::new(node)
         };
         let mut fabric = Self {
-            seats: (0..nodes).map(seat).collect(),
+            slots: (0..nodes).map(slot).collect(),
             memory,
-            now: Time::ZERO,
-            flight: Box::default(),
-            turns: VecDeque::new(),
-            late: Late::default(),
-            outages: Outages::default(),
-            deadlines: Deadlines::default(),
-            wire: Wire::default(),
-            strikers: Strikers::new(config.seed, config.strikes),
-            trace: config.trace.then(Vec::new),
+            schedule: Schedule::default(),
+            rules: Rules::new(&config),
+            recorder: Recorder::new(&config),
             news: Vec::new(),
             empty: (config.mode != Mode::Stepped).then(EmptyCqs::new),
             unseen: false,
@@ -197,22 +138,28 @@ impl Fabric {
             site: None,
             waits: Waits::default(),
             unposted: Vec::new(),
-            managed: Managed::new(&config),
-            #[cfg(feature = "network")]
-            border: config.network.map(|network| {
-                Box::new(crate::network::gateway::Border::new(network, nodes, ports))
-            }),
+            cm_bridge: CmBridge::new(&config),
+            gateway: Gateway::of(&config),
             config,
         };
-        if fabric.config.planted_defect {
-            fabric.wire.plant_defect();
-        }
         fabric.inform_nodes();
         fabric
     }
 
+    /// The fast path, for one call.
+    #[inline(always)]
+    pub(crate) fn fast_path(&mut self) -> FastPath<'_> {
+        FastPath {
+            slots: &mut self.slots,
+            direct: &mut self.direct,
+            news: &mut self.news,
+            now: self.schedule.now,
+            site: self.site,
+        }
+    }
+
     pub(crate) fn now(&self) -> Time {
-        self.now
+        self.schedule.now
     }
 
     /// The CQs that can be seen to be empty without the lock.
@@ -222,12 +169,12 @@ impl Fabric {
 
     /// A node, to look at.
     pub(crate) fn node(&self, index: u32) -> &Node {
-        &self.seats[index as usize].node
+        &self.slots[index as usize].node
     }
 
     /// Works on a node where nothing comes of it that would have to take effect, nor that ways of messages depend on.
     pub(crate) fn node_mut(&mut self, index: u32) -> &mut Node {
-        &mut self.seats[index as usize].node
+        &mut self.slots[index as usize].node
     }
 
     /// Works on a node, and lets what comes of it take effect.
@@ -235,7 +182,7 @@ impl Fabric {
         self.direct.epoch += 1;
         let result = self.work_quietly(index, work);
         if self.node(index).device.turns.are_wanted() {
-            turns::grant(self, index);
+            self.grant_turns(index);
             if self.config.mode != Mode::Stepped {
                 self.deliver_all();
             }
@@ -246,61 +193,79 @@ impl Fabric {
     /// As above, where no way of a message depends on what changes.
     #[inline]
     pub(crate) fn work_quietly<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
-        let node = &mut self.seats[index as usize].node;
-        node.set_now(self.now);
+        let node = &mut self.slots[index as usize].node;
+        node.set_now(self.schedule.now);
         node.device.base.site = self.site;
         let result = work(node);
         self.collect(index);
-        if self.config.mode != Mode::Stepped && !self.flight.is_empty() {
+        if self.config.mode != Mode::Stepped && !self.schedule.flight.is_empty() {
             self.deliver_all();
         }
         result
     }
 
+    /// Gives a queue pair its turn, and takes from its node what it sends.
+    #[cold]
+    pub(crate) fn give_turn(&mut self, index: u32, qp: Id) {
+        self.start_turn(index, qp);
+        self.collect(index);
+        if self.node(index).device.turns.are_wanted() {
+            self.grant_turns(index);
+        }
+    }
+
+    /// Gives the queue pair its turn that asked first. Returns false if none did.
+    fn give_next_turn(&mut self) -> bool {
+        let first = self.schedule.turns.pop_front();
+        if let Some((node, qp)) = first {
+            self.give_turn(node, qp);
+        }
+        first.is_some()
+    }
+
     /// Delivers what is under way, and what that makes the nodes send.
     #[inline(never)]
     pub(crate) fn deliver_all(&mut self) {
-        while self.deliver_next() || give_next_turn(self) {}
+        while self.deliver_next() || self.give_next_turn() {}
     }
 
     /// Delivers the oldest packet, in its place: they are not small. False if there is none.
     #[inline(always)]
     fn deliver_next(&mut self) -> bool {
-        let Some(packet) = self.flight.front() else {
+        let Some(packet) = self.schedule.flight.front() else {
             return false;
         };
         self.direct.epoch += 1;
         let to = packet.route.to.filter(|to| !to.is_outside());
-        #[cfg(feature = "network")]
-        if let Some(border) = &mut self.border
+        if let Some(gateway) = &mut self.gateway
             && packet.route.leads_outside()
         {
-            border.leave(packet, &self.memory);
+            gateway.leave(packet, &self.memory);
         }
         let mut fate = None;
         // What goes nowhere is lost.
         if let Some(to) = to {
-            let node = &mut self.seats[to.node as usize].node;
-            node.set_now(self.now);
+            let node = &mut self.slots[to.node as usize].node;
+            node.set_now(self.schedule.now);
             let taken = match self.config.wire {
                 false => node.handle_packet(packet),
                 true => node.handle_as_bytes(packet, &self.memory),
             };
             fate = taken.err().map(|why| Fate::of(packet, why));
         }
-        if let Some(delivered) = self.flight.pop() {
+        if let Some(delivered) = self.schedule.flight.pop() {
             delivered.payload = Payload::default();
         }
         if let Some(fate) = fate {
-            fates::note(&mut self.seats, &fate);
+            fates::note(&mut self.slots, &fate);
         }
         if let Some(to) = to {
             self.collect(to.node);
             if self.node(to.node).device.turns.are_wanted() {
-                turns::grant(self, to.node);
+                self.grant_turns(to.node);
             }
             if self.node(to.node).device.gsi.has_received() {
-                cm::receive(self, to.node);
+                self.receive_mads(to.node);
             }
         }
         true
@@ -309,15 +274,14 @@ impl Fabric {
     /// Takes from a node what came of work on it: its trace, then its packets; notes its news.
     #[inline(always)]
     fn collect(&mut self, index: u32) {
-        let seat = &mut self.seats[index as usize];
-        self.deadlines.update(index, &mut seat.node.device);
-        if seat.waiting > 0 && seat.node.take_news() {
+        let slot = &mut self.slots[index as usize];
+        self.schedule.deadlines.update(index, &mut slot.node.device);
+        if slot.waiting > 0 && slot.node.take_news() {
             self.news.push(index);
         }
-        #[cfg(feature = "fd")]
-        seat.descriptors.update(&mut seat.node.device);
+        slot.descriptors.update(&mut slot.node.device);
         if self.unseen {
-            return seat.node.device.outbox.move_to(&mut self.flight);
+            return slot.node.device.egress.move_to(&mut self.schedule.flight);
         }
         self.collect_seen(index);
     }
@@ -325,95 +289,67 @@ impl Fabric {
     /// As above, where packets can be seen.
     #[inline(never)]
     fn collect_seen(&mut self, index: u32) {
-        if let Some(trace) = &mut self.trace {
-            let (at, node) = (self.now.since_start(), index);
-            let events = self.seats[index as usize]
-                .node
-                .device
-                .base
-                .take_trace()
-                .into_iter();
-            trace.extend(events.map(|event| TraceRecord::new(at, node, event)));
+        if self.recorder.is_traced() {
+            let base = &mut self.slots[index as usize].node.device.base;
+            let events = base.take_trace().into_iter().map(|event| (index, event));
+            self.recorder.record(self.schedule.now, events);
         }
-        let arrives = self.now.after(self.config.latency);
-        while let Some(mut packet) = self.seats[index as usize].node.device.outbox.pop() {
+        let arrives = self.schedule.now.after(self.config.latency);
+        while let Some(mut packet) = self.slots[index as usize].node.device.egress.pop() {
             packet.arrives = arrives;
             if packet.route.to.is_none() {
                 self.lose(index, &packet, DropReason::UnownedGid);
                 continue;
             }
-            self.wire.spoil(&mut packet);
-            self.capture(&packet);
+            self.rules.spoil(&mut packet);
+            let now = self.schedule.now;
+            self.recorder.capture(now, &packet, &self.memory);
             match self.verdict(&packet) {
-                Verdict::Passes => self.fly(packet),
+                Verdict::Passes => self.schedule.fly(packet),
                 Verdict::Lost(why) => self.lose(index, &packet, why),
                 Verdict::Harmed(harm) => self.harm(index, packet, harm),
             }
         }
     }
 
-    /// Writes a packet to the file of packets, if there is one.
-    fn capture(&self, packet: &Packet) {
-        let Some(pcap) = &self.config.pcap else {
-            return;
-        };
-        // What cannot be written does not leave.
-        if let Ok(payload) = packet.payload.bytes(&mut self.memory.lock())
-            && let Ok(bytes) = frame::write(packet, &payload)
-        {
-            pcap.record(self.now, &bytes);
-        }
-    }
-
     /// What becomes of a packet on its way; the tap sees it.
     pub(crate) fn verdict(&mut self, packet: &Packet) -> Verdict {
-        if !self.wire.sees_packets() {
+        if !self.sees_packets() {
             return Verdict::Passes;
         }
-        self.wire.carry(self.now, packet)
-    }
-
-    /// Lets a packet go its way, and behind it those that it was the last to overtake.
-    pub(crate) fn fly(&mut self, packet: Packet) {
-        let (link, arrives) = (packet.route.link(), packet.arrives);
-        *self.flight.push() = packet;
-        if self.late.is_empty() {
-            return;
-        }
-        for overtaken in self.late.overtake(link) {
-            *self.flight.push() = Packet {
-                arrives,
-                ..overtaken
-            };
-        }
+        let (now, view) = (self.schedule.now, packet.view());
+        let verdict = self.rules.judge(now, packet, &view);
+        let is_lost = matches!(verdict, Verdict::Lost(_));
+        self.recorder.tap(now, view, is_lost);
+        verdict
     }
 
     pub(crate) fn harm(&mut self, index: u32, mut packet: Packet, harm: Harm) {
-        if self.is_traced() {
+        if self.recorder.is_traced() {
             let packet = packet.view();
             self.record(index, TraceEvent::Harmed { packet, harm });
         }
         if matches!(harm, Harm::Delay(_) | Harm::Reorder(_)) {
-            fates::note(&mut self.seats, &Fate::of(&packet, DropReason::HeldBack));
+            fates::note(&mut self.slots, &Fate::of(&packet, DropReason::HeldBack));
         }
         match harm {
             Harm::Corrupt => {
                 packet.damaged = true;
-                self.fly(packet);
+                self.schedule.fly(packet);
             }
             Harm::Duplicate(by) if by.is_zero() => {
-                *self.flight.push() = packet.clone();
-                self.fly(packet);
+                *self.schedule.flight.push() = packet.clone();
+                self.schedule.fly(packet);
             }
             Harm::Duplicate(by) => {
                 let copy = packet.clone();
-                self.fly(packet);
+                self.schedule.fly(packet);
                 self.hold(copy, by, 0);
             }
             Harm::Delay(by) => self.hold(packet, by, 0),
             Harm::Reorder(behind) => self.hold(packet, Harm::REORDER_WITHIN, behind),
             // A loss is another verdict.
-            _ => self.fly(packet),
+            _ => self.schedule.fly(packet),
         }
     }
 
@@ -422,24 +358,23 @@ impl Fabric {
     fn hold(&mut self, mut packet: Packet, by: Duration, behind: u32) {
         let from = match self.config.mode {
             Mode::Stepped => packet.arrives,
-            Mode::Inline | Mode::RealTime => self.now,
+            Mode::Inline | Mode::RealTime => self.schedule.now,
         };
-        packet.arrives = from.after(by);
         // Of memory that is gone nothing can be taken; it is lost on arrival.
         if let Ok(payload) = packet.payload.taken_along(&self.memory) {
             packet.payload = payload;
         }
-        self.late.hold(packet, behind);
-        self.deadlines.is_sooner = true;
+        packet.arrives = from.after(by);
+        self.schedule.hold(packet, behind);
     }
 
     pub(crate) fn lose(&mut self, node: u32, packet: &Packet, why: DropReason) {
-        if self.is_traced() {
+        if self.recorder.is_traced() {
             let packet = packet.view();
             let why = why.text();
             self.record(node, TraceEvent::Lost { packet, why });
         }
-        fates::note(&mut self.seats, &Fate::of(packet, why));
+        fates::note(&mut self.slots, &Fate::of(packet, why));
     }
 
     /// Puts a GID into the table of a port; all nodes learn where it is.
@@ -459,54 +394,44 @@ impl Fabric {
     /// All nodes learn where GIDs are.
     pub(crate) fn adopt_gids(&mut self, gids: &Arc<Gids>) {
         self.direct.epoch += 1;
-        for seat in &mut self.seats {
-            seat.node.adopt_gids(gids.clone());
+        for slot in &mut self.slots {
+            slot.node.adopt_gids(gids.clone());
         }
     }
 
     /// Lets a port go down or come up, the next packet arrive, a queue pair have its turn or the next timer fire, if
     /// that is due until `limit`.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
-        let packet = self.next_packet();
-        if packet.is_none_or(|at| at > self.now) && give_next_turn(self) {
-            return true;
-        }
         let timer = self.next_timer();
-        if let Some(at) = self.outages.next()
-            && at <= packet.unwrap_or(limit).min(limit)
-            && timer.is_none_or(|(first, _)| at <= first)
-        {
-            self.set_now(at);
-            self.change_port();
-            return true;
-        }
-        let is_due = |at: &Time| *at <= limit;
-        // A packet before a timer, so that an acknowledgement that comes in time is in time.
-        if let Some(at) = packet.filter(is_due)
-            && timer.is_none_or(|(first, _)| at <= first)
-        {
-            self.set_now(at);
-            // Of two that arrive at one time, the one that is late has left before the other.
-            if self.late.next_at() == Some(at) {
-                self.deliver_late();
-                return true;
-            }
-            return self.deliver_next();
-        }
-        let Some((at, index)) = timer.filter(|(at, _)| is_due(at)) else {
+        let Some((at, due)) = self.schedule.first_due(timer, limit) else {
             return false;
         };
-        self.set_now(at);
-        match index {
-            MANAGER => self.manage(|manager, _| manager.handle_timeout()),
-            node => self.work(node, |node| node.handle_timeout()),
+        self.schedule.set_now(at);
+        match due {
+            Due::Turn => self.give_next_turn(),
+            Due::Outage => {
+                self.change_port();
+                true
+            }
+            Due::Packet => self.deliver_next(),
+            Due::DelayedPacket => {
+                self.deliver_delayed();
+                true
+            }
+            Due::Timer(MANAGER) => {
+                self.manage(|manager, _| manager.handle_timeout());
+                true
+            }
+            Due::Timer(node) => {
+                self.work(node, |node| node.handle_timeout());
+                true
+            }
         }
-        true
     }
 
     /// Runs until nothing is under way and no timer runs; false if the horizon came first.
     pub(crate) fn settle(&mut self) -> bool {
-        let limit = self.now.after(self.config.horizon);
+        let limit = self.schedule.now.after(self.config.horizon);
         while self.next_work().is_some() && self.step(limit) {}
         self.next_work().is_none()
     }
@@ -519,25 +444,26 @@ impl Fabric {
 
     /// Lets happen what is due by now.
     pub(crate) fn catch_up(&mut self) {
-        self.advance(self.now);
+        self.advance(self.schedule.now);
     }
 
-    /// Never back.
+    /// Moves the clock, never back.
     pub(crate) fn set_now(&mut self, to: Time) {
-        self.now = self.now.max(to);
+        self.schedule.set_now(to);
     }
 
     /// A time before which nothing happens by itself: no packet, no timer, and no change of a port.
     pub(crate) fn expected(&mut self) -> Option<Time> {
-        let seats = &self.seats;
+        let slots = &self.slots;
         let of_node = self
+            .schedule
             .deadlines
-            .earliest(|index| &seats[index as usize].node.device);
+            .earliest(|index| &slots[index as usize].node.device);
         let others = [
-            self.managed.manager.next_deadline(),
-            self.next_packet(),
-            turns::next(self),
-            self.outages.next(),
+            self.cm_bridge.manager.next_deadline(),
+            self.schedule.next_packet(),
+            self.schedule.next_turn(),
+            self.schedule.outages.next(),
         ];
         others.into_iter().fold(of_node, sooner)
     }
@@ -545,14 +471,8 @@ impl Fabric {
     /// When the next packet arrives, queue pair has its turn or timer fires.
     pub(crate) fn next_work(&mut self) -> Option<Time> {
         let timer = self.next_timer().map(|(at, _)| at);
-        let others = [turns::next(self), timer];
-        others.into_iter().fold(self.next_packet(), sooner)
-    }
-
-    /// When the next packet arrives.
-    fn next_packet(&self) -> Option<Time> {
-        let packet = self.flight.front().map(|packet| packet.arrives);
-        sooner(packet, self.late.next_at())
+        let others = [self.schedule.next_turn(), timer];
+        others.into_iter().fold(self.schedule.next_packet(), sooner)
     }
 
     /// Lets a port be down for a time.
@@ -561,53 +481,57 @@ impl Fabric {
         port: PortId,
         down_at: Time,
         up_at: Option<Time>,
-        striker: Striker,
+        trigger: Trigger,
     ) {
-        self.outages.add(port, down_at, up_at, striker);
-        self.deadlines.is_sooner = true;
-        while self.outages.next().is_some_and(|at| at <= self.now) {
+        self.schedule.outages.add(port, down_at, up_at, trigger);
+        self.schedule.deadlines.is_sooner = true;
+        while self
+            .schedule
+            .outages
+            .next()
+            .is_some_and(|at| at <= self.schedule.now)
+        {
             self.change_port();
         }
     }
 
     #[cold]
     fn change_port(&mut self) {
-        if let Some((port, up)) = self.outages.take() {
+        if let Some((port, up)) = self.schedule.outages.take() {
             self.work(port.node, |node| node.device.switch_port(port.port, up));
         }
     }
 
     /// Takes a rule out of force.
     pub(crate) fn remove_rule(&mut self, id: FaultId) {
-        self.rewire(|wire| wire.remove(id));
-        for seat in &mut self.seats {
-            seat.node.device.base.rules.remove(id);
+        self.rewire(|rules| rules.remove(id));
+        for slot in &mut self.slots {
+            slot.node.device.base.rules.remove(id);
         }
-        if let Some(port) = self.outages.remove(id) {
+        if let Some(port) = self.schedule.outages.remove(id) {
             self.work(port.node, |node| node.device.switch_port(port.port, true));
         }
     }
 
     /// Delivers the packet that arrives next of those that were held back.
     #[cold]
-    fn deliver_late(&mut self) {
-        let Some(packet) = self.late.pop() else {
+    fn deliver_delayed(&mut self) {
+        let Some(packet) = self.schedule.delayed.pop() else {
             return;
         };
         match packet.route.to {
-            #[cfg(feature = "network")]
             Some(to) if to.is_outside() => {
-                if let Some(border) = &mut self.border {
-                    border.leave(&packet, &self.memory);
+                if let Some(gateway) = &mut self.gateway {
+                    gateway.leave(&packet, &self.memory);
                 }
             }
             Some(to) => {
                 let taken = self.work(to.node, |node| node.handle_packet(&packet));
                 if let Err(why) = taken {
-                    fates::note(&mut self.seats, &Fate::of(&packet, why));
+                    fates::note(&mut self.slots, &Fate::of(&packet, why));
                 }
                 if self.node(to.node).device.gsi.has_received() {
-                    cm::receive(self, to.node);
+                    self.receive_mads(to.node);
                 }
             }
             None => {}
@@ -615,59 +539,30 @@ impl Fabric {
     }
 
     fn next_timer(&mut self) -> Option<(Time, u32)> {
-        let seats = &mut self.seats;
+        let slots = &mut self.slots;
         let of_node = self
+            .schedule
             .deadlines
-            .first(|index| seats[index as usize].node.next_deadline());
-        let managed = self.managed.manager.next_deadline();
-        let managed = managed.map(|at| (at, MANAGER));
-        of_node.into_iter().chain(managed).min()
+            .first(|index| slots[index as usize].node.next_deadline());
+        let cm_bridge = self.cm_bridge.manager.next_deadline();
+        let cm_bridge = cm_bridge.map(|at| (at, MANAGER));
+        of_node.into_iter().chain(cm_bridge).min()
     }
 
     /// All timers that run, in the order of their deadlines.
     pub(crate) fn timers(&self) -> Vec<TimerReport> {
         let mut timers: Vec<_> = self
-            .seats
+            .slots
             .iter()
-            .flat_map(|seat| seat.node.timers())
+            .flat_map(|slot| slot.node.timers())
             .collect();
         timers.sort_by_key(|timer| timer.at);
         timers
     }
 
-    /// What the tap saw since the last call.
-    pub(crate) fn tapped(&mut self) -> Vec<TappedPacket> {
-        self.wire.tapped()
-    }
-
-    /// A duplicate of the descriptor of a queue of events of a node.
-    #[cfg(feature = "fd")]
-    pub(crate) fn descriptor(&mut self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
-        let seat = &mut self.seats[node as usize];
-        let base = &seat.node.device.base;
-        base.check_has(verb, verbs_api::Capabilities::FD, "has no file descriptors")?;
-        seat.descriptors.open(verb, of, &mut seat.node.device)
-    }
-
-    pub(crate) fn is_traced(&self) -> bool {
-        self.trace.is_some()
-    }
-
-    /// Records in the trace so far.
-    pub(crate) fn trace_len(&self) -> usize {
-        self.trace.as_ref().map_or(0, Vec::len)
-    }
-
     /// Adds to the trace.
     pub(crate) fn record(&mut self, node: u32, event: TraceEvent) {
-        let at = self.now.since_start();
-        if let Some(trace) = &mut self.trace {
-            trace.push(TraceRecord::new(at, node, event));
-        }
-    }
-
-    pub(crate) fn trace(&self) -> Vec<TraceRecord> {
-        self.trace.clone().unwrap_or_default()
+        self.recorder.record(self.schedule.now, [(node, event)]);
     }
 
     /// No more work will come.
@@ -681,14 +576,14 @@ impl Fabric {
 
     /// How many nodes there are.
     pub(crate) fn nodes(&self) -> u32 {
-        self.seats.len() as u32
+        self.slots.len() as u32
     }
 
     /// One more thread waits for news of a node, or of the connection manager behind all nodes, or one less.
     pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {
-        let waiting = match self.seats.get_mut(index as usize) {
-            Some(seat) => &mut seat.waiting,
-            None => &mut self.managed.waiting,
+        let waiting = match self.slots.get_mut(index as usize) {
+            Some(slot) => &mut slot.waiting,
+            None => &mut self.cm_bridge.waiting,
         };
         *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
     }

@@ -2,13 +2,13 @@
 
 use verbs_api::lab::FaultId;
 
-use crate::fault::Striker;
 use crate::packet::PortId;
 use crate::time::Time;
+use crate::trigger::Trigger;
 
 /// The rules in force.
 #[derive(Debug, Default)]
-pub(crate) struct Outages {
+pub(super) struct Outages {
     /// In the order in which they were made.
     all: Vec<Outage>,
     /// When a port changes next.
@@ -22,7 +22,7 @@ struct Outage {
     down_at: Time,
     up_at: Option<Time>,
     state: State,
-    striker: Striker,
+    trigger: Trigger,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,25 +43,25 @@ impl Outage {
 }
 
 impl Outages {
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         port: PortId,
         down_at: Time,
         up_at: Option<Time>,
-        striker: Striker,
+        trigger: Trigger,
     ) {
         self.all.push(Outage {
             port,
             down_at,
             up_at,
             state: State::Before,
-            striker,
+            trigger,
         });
         self.find_next();
     }
 
     /// When a port changes next.
-    pub(crate) fn next(&self) -> Option<Time> {
+    pub(super) fn next(&self) -> Option<Time> {
         self.next
     }
 
@@ -70,13 +70,13 @@ impl Outages {
     }
 
     /// The next change of a port: which, and whether it comes up.
-    pub(crate) fn take(&mut self) -> Option<(PortId, bool)> {
+    pub(super) fn take(&mut self) -> Option<(PortId, bool)> {
         let next = self.next?;
         let mut due = self.all.iter_mut().filter(|one| one.next() == Some(next));
         let outage = due.next()?;
         let up = outage.state == State::Down;
         if !up {
-            outage.striker.strikes(true);
+            outage.trigger.strikes(true);
         }
         outage.state = if up { State::Over } else { State::Down };
         let port = outage.port;
@@ -84,14 +84,14 @@ impl Outages {
         Some((port, up))
     }
 
-    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
-        let outage = self.all.iter().find(|one| one.striker.id() == id)?;
-        Some(outage.striker.struck())
+    pub(super) fn struck(&self, id: FaultId) -> Option<u64> {
+        let outage = self.all.iter().find(|one| one.trigger.id() == id)?;
+        Some(outage.trigger.struck())
     }
 
     /// Takes a rule out, if it is here: the port, if the rule has it down.
-    pub(crate) fn remove(&mut self, id: FaultId) -> Option<PortId> {
-        let position = self.all.iter().position(|one| one.striker.id() == id)?;
+    pub(super) fn remove(&mut self, id: FaultId) -> Option<PortId> {
+        let position = self.all.iter().position(|one| one.trigger.id() == id)?;
         let outage = self.all.remove(position);
         self.find_next();
         (outage.state == State::Down).then_some(outage.port)

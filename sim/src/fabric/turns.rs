@@ -2,35 +2,31 @@
 
 use super::Fabric;
 use crate::node;
-use crate::time::Time;
+use verbs_api::table::Id;
 
-/// Queue pairs of a node have asked for turns. Those with a peer in another process have theirs once the network
-/// has room.
-#[cold]
-pub(super) fn grant(fabric: &mut Fabric, index: u32) {
-    let node = &mut fabric.seats[index as usize].node;
-    for qp in node.device.turns.take_waiting() {
-        #[cfg(feature = "network")]
-        if let Some(border) = &mut fabric.border
-            && let Some(asks) = node.qps.peek(qp.0)
-            && asks.common.is_connected_outside()
-        {
-            border.turns.push_back((index, qp));
-            continue;
+impl Fabric {
+    /// Queue pairs of a node have asked for turns. Those with a peer in another process get theirs once the network
+    /// has room.
+    #[cold]
+    pub(super) fn grant_turns(&mut self, index: u32) {
+        let node = &mut self.slots[index as usize].node;
+        for qp in node.device.turns.take_waiting() {
+            if let Some(gateway) = &mut self.gateway
+                && let Some(asks) = node.qps.peek(qp.index)
+                && asks.common.is_connected_outside()
+            {
+                gateway.wants_turn(index, qp);
+                continue;
+            }
+            self.schedule.turns.push_back((index, qp));
         }
-        fabric.turns.push_back((index, qp));
     }
-}
 
-/// Lets a queue pair have its turn.
-pub(super) fn give(fabric: &mut Fabric, index: u32, qp: (u32, u32)) {
-    fabric.direct.epoch += 1;
-    let node = &mut fabric.seats[index as usize].node;
-    node.set_now(fabric.now);
-    node::give_turn(node, qp);
-}
-
-/// When the next turn is: at once, if a queue pair waits for one.
-pub(super) fn next(fabric: &Fabric) -> Option<Time> {
-    (!fabric.turns.is_empty()).then_some(fabric.now)
+    /// Lets a queue pair put into its outbox what it sends in its turn.
+    pub(super) fn start_turn(&mut self, index: u32, qp: Id) {
+        self.direct.epoch += 1;
+        let node = &mut self.slots[index as usize].node;
+        node.set_now(self.schedule.now);
+        node::give_turn(node, qp);
+    }
 }

@@ -6,7 +6,7 @@
 //!
 //! A device may place the data of a message late ([`Placement::Late`]): what is not placed yet waits
 //! here, in order. It is placed before the program may take it for placed or its memory for its own
-//! (`Domains::place_late`), and before anything but the program looks at the same region.
+//! (`Domains::flush_deferred_writes`), and before anything but the program looks at the same region.
 //!
 //! The lock is parking_lot's and not the facade's on purpose: nothing that a model checker could
 //! switch at happens while it is held.
@@ -293,7 +293,11 @@ impl Memory {
     }
 
     /// Places the end of a message, and leaves its beginning for later.
-    pub(crate) fn place_late(&mut self, message: &[u8], target: &[Slice]) -> Result<(), Gone> {
+    pub(crate) fn flush_deferred_writes(
+        &mut self,
+        message: &[u8],
+        target: &[Slice],
+    ) -> Result<(), Gone> {
         let mut rest = message;
         let mut beginnings = Vec::new();
         for into in target {

@@ -7,23 +7,25 @@ use std::ops::Range;
 
 use verbs_api::Gid;
 use verbs_api::lab::Syndrome;
+use verbs_api::table::Id;
 use verbs_roce::{Frame, Ip, ReadError};
 use verbs_udp::{Received, Train};
 
 use super::Network;
 use super::outgoing::Outgoing;
+use crate::config::SimConfig;
 use crate::diagnosis;
-use crate::fabric::wire::Verdict;
-use crate::fabric::{Fabric, give_turn};
+use crate::fabric::Fabric;
+use crate::fabric::rules::Verdict;
 use crate::memory::{Gone, SharedMemory};
 use crate::packet::frame;
 use crate::packet::{DropReason, Op, Packet, PortId};
 
 /// What a fabric has for other processes.
 #[derive(Debug)]
-pub(crate) struct Border {
+pub(crate) struct Gateway {
     network: Network,
-    pub(crate) outgoing: Outgoing,
+    outgoing: Outgoing,
     /// The same, empty, to be exchanged for it.
     spare: Outgoing,
     /// Acknowledgements of what has come: they leave behind what the program answers, in one piece with it.
@@ -35,14 +37,14 @@ pub(crate) struct Border {
     /// Packets that leave at once, at most.
     most: usize,
     /// Queue pairs that have more to send to other processes, with their nodes.
-    pub(crate) turns: VecDeque<(u32, (u32, u32))>,
+    turns: VecDeque<(u32, Id)>,
     /// Of the ports here.
     addresses: BTreeSet<IpAddr>,
     /// Ports of each node.
     ports: u8,
     /// By node, queue pairs that packets of other processes may be for, as last counted; behind them, ids of rdma_cm.
-    listeners: Vec<u32>,
-    all_listeners: u32,
+    remote_qps: Vec<u32>,
+    all_remote_qps: u32,
 }
 
 /// Bytes that may wait to be sent.
@@ -50,15 +52,17 @@ const CROWDED: usize = 1 << 20;
 
 /// Where something comes in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Entrance {
+pub(crate) enum RxSource {
     Port(PortId),
     /// At the socket of a group: a copy for this process.
     Group(Gid),
 }
 
-impl Border {
-    pub(crate) fn new(network: Network, nodes: u32, ports: u8) -> Self {
-        Self {
+impl Gateway {
+    /// The gateway of a simulation that is on a network.
+    pub(crate) fn of(config: &SimConfig) -> Option<Box<Self>> {
+        let network = config.network?;
+        Some(Box::new(Self {
             network,
             outgoing: Outgoing::default(),
             spare: Outgoing::default(),
@@ -68,10 +72,15 @@ impl Border {
             most: Train::MOST,
             turns: VecDeque::new(),
             addresses: BTreeSet::new(),
-            ports,
-            listeners: vec![0; nodes as usize + 1],
-            all_listeners: 0,
-        }
+            ports: config.ports,
+            remote_qps: vec![0; config.nodes as usize + 1],
+            all_remote_qps: 0,
+        }))
+    }
+
+    /// A queue pair with a peer in another process has more to send. It gets a turn once the network has room.
+    pub(crate) fn wants_turn(&mut self, node: u32, qp: Id) {
+        self.turns.push_back((node, qp));
     }
 
     /// A packet leaves, if its bytes are still there.
@@ -106,10 +115,10 @@ impl Border {
     }
 
     /// Packets of other processes may be for so many queue pairs of a node now: how many there are in all.
-    pub(crate) fn count_listeners(&mut self, node: u32, now: u32) -> u32 {
-        let before = mem::replace(&mut self.listeners[node as usize], now);
-        self.all_listeners = self.all_listeners - before + now;
-        self.all_listeners
+    pub(crate) fn count_remote_qps(&mut self, node: u32, now: u32) -> u32 {
+        let before = mem::replace(&mut self.remote_qps[node as usize], now);
+        self.all_remote_qps = self.all_remote_qps - before + now;
+        self.all_remote_qps
     }
 
     /// Whether something is to be sent.
@@ -163,96 +172,87 @@ impl Border {
     }
 }
 
-/// Lets a queue pair have its turn that has more to send to another process, unless much is to be sent already.
-/// Whether more turns are wanted.
-pub(crate) fn send_more(fabric: &mut Fabric) -> bool {
-    if let Some(border) = &mut fabric.border
-        && !border.is_crowded()
-        && let Some((node, qp)) = border.turns.pop_front()
-    {
-        give_turn(fabric, node, qp);
-        fabric.deliver_all();
-    }
-    let border = fabric.border.as_ref();
-    border.is_some_and(|border| border.has_turns())
-}
-
-/// Takes packets of other processes in and delivers them. What they ask for leaves in one turn, and the rest later.
-pub(crate) fn let_arrive(
-    fabric: &mut Fabric,
-    entrance: Entrance,
-    take_in: impl FnOnce(&mut Fabric),
-) {
-    if let Entrance::Port(to) = entrance {
-        let border = fabric.border.as_ref();
-        let is_crowded = border.is_some_and(|border| border.is_crowded());
-        let turns = &mut fabric.node_mut(to.node).device.turns;
-        if is_crowded {
-            turns.end();
-        } else {
-            turns.begin();
+impl Fabric {
+    /// Lets a queue pair have its turn that has more to send to another process, unless much is to be sent already.
+    /// Whether more turns are wanted.
+    pub(super) fn send_turn(&mut self) -> bool {
+        if let Some(gateway) = &mut self.gateway
+            && !gateway.is_crowded()
+            && let Some((node, qp)) = gateway.turns.pop_front()
+        {
+            self.give_turn(node, qp);
+            self.deliver_all();
         }
+        let gateway = self.gateway.as_ref();
+        gateway.is_some_and(|gateway| gateway.has_turns())
     }
-    fabric.set_arriving(true);
-    take_in(fabric);
-    fabric.deliver_all();
-    fabric.set_arriving(false);
-}
 
-/// Groups that have members here.
-pub(crate) fn groups(fabric: &Fabric) -> BTreeSet<Gid> {
-    let of_node = |node| fabric.node(node).groups.iter().copied();
-    nodes(fabric).flat_map(of_node).collect()
-}
-
-/// All ports of nodes that have members of a group.
-fn ports_of_members(fabric: &Fabric, group: &Gid) -> Vec<PortId> {
-    let ports = 1..=fabric.border.as_ref().map_or(0, |border| border.ports);
-    let has_members = |node: &u32| fabric.node(*node).groups.iter().any(|of| of == group);
-    let nodes = nodes(fabric).filter(has_members);
-    let of_node = |node| ports.clone().map(move |port| PortId { node, port });
-    nodes.flat_map(of_node).collect()
-}
-
-fn nodes(fabric: &Fabric) -> Range<u32> {
-    let border = fabric.border.as_ref();
-    0..border.map_or(0, |border| border.listeners.len() - 1) as u32
-}
-
-/// Packets of other processes are there that nobody has read and nobody will.
-pub(crate) fn note_unread(
-    fabric: &mut Fabric,
-    entrance: Entrance,
-    address: IpAddr,
-    came: &Received<'_>,
-) {
-    let (Some(border), Some(ip)) = (&fabric.border, Ip::new(came.from, address)) else {
-        return;
-    };
-    let Entrance::Port(to) = entrance else { return };
-    if !border.network.has(came.from) {
-        return;
+    /// Takes packets of other processes in and delivers them. What they ask for leaves in one turn, and the rest later.
+    pub(super) fn let_arrive(&mut self, source: RxSource, take_in: impl FnOnce(&mut Fabric)) {
+        if let RxSource::Port(to) = source {
+            let gateway = self.gateway.as_ref();
+            let is_crowded = gateway.is_some_and(|gateway| gateway.is_crowded());
+            let turns = &mut self.node_mut(to.node).device.turns;
+            if is_crowded {
+                turns.end();
+            } else {
+                turns.begin();
+            }
+        }
+        self.set_arriving(true);
+        take_in(self);
+        self.deliver_all();
+        self.set_arriving(false);
     }
-    let node = fabric.node_mut(to.node);
-    for datagram in came.datagrams() {
-        if let Ok(received) = Frame::read_udp(ip, came.port, datagram) {
-            let route = frame::route(&received, PortId::OUTSIDE, to);
-            if let Ok(packet) = node.packet_of(received, route) {
-                diagnosis::note_unread(node, &packet);
+
+    /// Groups that have members here.
+    pub(super) fn groups(&self) -> BTreeSet<Gid> {
+        let of_node = |node| self.node(node).groups.iter().copied();
+        self.node_numbers().flat_map(of_node).collect()
+    }
+
+    /// All ports of nodes that have members of a group.
+    fn ports_of_members(&self, group: &Gid) -> Vec<PortId> {
+        let ports = 1..=self.gateway.as_ref().map_or(0, |gateway| gateway.ports);
+        let has_members = |node: &u32| self.node(*node).groups.iter().any(|of| of == group);
+        let nodes = self.node_numbers().filter(has_members);
+        let of_node = |node| ports.clone().map(move |port| PortId { node, port });
+        nodes.flat_map(of_node).collect()
+    }
+
+    fn node_numbers(&self) -> Range<u32> {
+        let gateway = self.gateway.as_ref();
+        0..gateway.map_or(0, |gateway| gateway.remote_qps.len() - 1) as u32
+    }
+
+    /// Packets of other processes are there that nobody has read and nobody will.
+    pub(super) fn note_unread(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
+        let (Some(gateway), Some(ip)) = (&self.gateway, Ip::new(came.from, address)) else {
+            return;
+        };
+        let RxSource::Port(to) = source else { return };
+        if !gateway.network.has(came.from) {
+            return;
+        }
+        let node = self.node_mut(to.node);
+        for datagram in came.datagrams() {
+            if let Ok(received) = Frame::read_udp(ip, came.port, datagram) {
+                let route = frame::route(&received, PortId::OUTSIDE, to);
+                if let Ok(packet) = node.packet_of(received, route) {
+                    diagnosis::note_unread(node, &packet);
+                }
             }
         }
     }
-}
 
-impl Fabric {
     /// A port has an address from now on. If its socket does not cut trains apart, none are made.
     pub(crate) fn set_address(&mut self, to: PortId, address: IpAddr, mtu: usize, segments: bool) {
-        let Some(border) = &mut self.border else {
+        let Some(gateway) = &mut self.gateway else {
             return;
         };
-        border.addresses.insert(address);
+        gateway.addresses.insert(address);
         if !segments {
-            border.most = 1;
+            gateway.most = 1;
         }
         let gids = self.work(to.node, |node| {
             node.device.ports.set_address(to.port, address, mtu)
@@ -270,27 +270,27 @@ impl Fabric {
     }
 
     /// Packets of another process came in.
-    pub(crate) fn arrive(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
-        let_arrive(self, entrance, |fabric| {
-            fabric.take_in(entrance, address, came);
+    pub(crate) fn arrive(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
+        self.let_arrive(source, |fabric| {
+            fabric.take_in(source, address, came);
         });
     }
 
     fn set_arriving(&mut self, is_arriving: bool) {
-        if let Some(border) = &mut self.border {
-            border.is_arriving = is_arriving;
+        if let Some(gateway) = &mut self.gateway {
+            gateway.is_arriving = is_arriving;
         }
     }
 
-    fn take_in(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
-        let Some(border) = &self.border else { return };
-        let is_own = border.addresses.contains(&came.from);
-        let is_stranger = !border.network.has(came.from);
-        let ports = match entrance {
-            Entrance::Port(port) => vec![port],
+    fn take_in(&mut self, source: RxSource, address: IpAddr, came: &Received<'_>) {
+        let Some(gateway) = &self.gateway else { return };
+        let is_own = gateway.addresses.contains(&came.from);
+        let is_stranger = !gateway.network.has(came.from);
+        let ports = match source {
+            RxSource::Port(port) => vec![port],
             // Members here got it when it was sent. An address alone does not tell who sent it, if others share it.
-            Entrance::Group(_) if is_own && border.network.given().is_none() => return,
-            Entrance::Group(group) => ports_of_members(self, &group),
+            RxSource::Group(_) if is_own && gateway.network.given().is_none() => return,
+            RxSource::Group(group) => self.ports_of_members(&group),
         };
         let Some(ip) = Ip::new(came.from, address) else {
             return;
@@ -301,7 +301,7 @@ impl Fabric {
             for port in &ports {
                 match is_stranger {
                     true => self.refuse(*port, DropReason::OtherFabric),
-                    false => self.arrive_at(*port, entrance, (ip, came.port), is_own, datagram),
+                    false => self.arrive_at(*port, source, (ip, came.port), is_own, datagram),
                 }
             }
         }
@@ -310,7 +310,7 @@ impl Fabric {
     fn arrive_at(
         &mut self,
         to: PortId,
-        entrance: Entrance,
+        source: RxSource,
         (ip, port): (Ip, u16),
         is_own: bool,
         bytes: &[u8],
@@ -322,7 +322,7 @@ impl Fabric {
             Err(_) => return self.refuse(to, DropReason::NotRoceDatagram),
         };
         let mut route = frame::route(&received, PortId::OUTSIDE, to);
-        if let Entrance::Group(group) = entrance {
+        if let RxSource::Group(group) = source {
             route.dgid = group;
         }
         let packet = match self.node(to.node).packet_of(received, route) {
@@ -332,7 +332,7 @@ impl Fabric {
         };
         let ports = &self.node(to.node).device.ports;
         let is_copy = is_own && !ports.is_of_other_tenant(packet.src_qpn);
-        if is_copy && matches!(entrance, Entrance::Group(_)) {
+        if is_copy && matches!(source, RxSource::Group(_)) {
             return;
         }
         let packet = Packet {
@@ -340,7 +340,7 @@ impl Fabric {
             ..packet
         };
         match self.verdict(&packet) {
-            Verdict::Passes => self.fly(packet),
+            Verdict::Passes => self.schedule.fly(packet),
             Verdict::Lost(why) => self.lose(to.node, &packet, why),
             Verdict::Harmed(harm) => self.harm(to.node, packet, harm),
         }

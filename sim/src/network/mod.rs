@@ -1,12 +1,20 @@
 //! The network that a simulation is on: which addresses its ports have.
 
-pub(crate) mod gateway;
-pub(crate) mod outgoing;
-pub(crate) mod receiver;
-pub(crate) mod service;
-pub(crate) mod sockets;
+mod gateway;
+mod names;
+mod outgoing;
+mod polling;
+mod receiver;
+mod service;
+mod sockets;
 #[cfg(test)]
 mod turns;
+mod verbs;
+
+pub(crate) use gateway::Gateway;
+pub(crate) use receiver::Receiver;
+pub(crate) use sockets::Sockets;
+pub(crate) use verbs::note_unread;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,6 +25,9 @@ use verbs_api::ErrorKind;
 use verbs_udp::{PORT, Socket, Tenant, holder};
 
 use crate::address::fnv;
+use crate::device::QP_INDEX_BITS;
+
+const _: () = assert!(QP_INDEX_BITS == Tenant::QP_BITS);
 
 /// A network whose other devices are in other processes, containers or machines: packets travel there as RoCEv2 over
 /// UDP. For [`SimConfig::network`](crate::SimConfig::network).

@@ -11,13 +11,13 @@ use std::time::Duration;
 use rustix::thread::set_current_timer_slack;
 
 use super::sockets::Sockets;
-use crate::runtime::world::World;
+use crate::runtime::Runtime;
 use crate::sync::Mutex;
 
 /// The thread that reads the sockets. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    world: Arc<World>,
+    runtime: Arc<Runtime>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -30,21 +30,24 @@ const LONGEST_REST: Duration = Duration::from_micros(320);
 const LOOKS: u32 = 32;
 
 impl Receiver {
-    pub(crate) fn new(world: &Arc<World>) -> Self {
-        Self {
-            world: world.clone(),
-            thread: Mutex::default(),
-        }
+    /// The thread of a simulation that is on a network. It has not started.
+    pub(crate) fn of(runtime: &Arc<Runtime>) -> Option<Arc<Self>> {
+        runtime.config.network.map(|_| {
+            Arc::new(Self {
+                runtime: runtime.clone(),
+                thread: Mutex::default(),
+            })
+        })
     }
 
     /// Starts it, unless it runs. Without a thread, those that poll still look.
     pub(crate) fn start(&self) {
         let mut thread = self.thread.lock();
         if thread.is_none() {
-            let world = self.world.clone();
+            let runtime = self.runtime.clone();
             let run = move || {
-                if let Some(sockets) = &world.sockets {
-                    run(&world, sockets);
+                if let Some(sockets) = &runtime.sockets {
+                    run(&runtime, sockets);
                 }
             };
             let named = thread::Builder::new().name("verbs-sim network".to_owned());
@@ -53,21 +56,21 @@ impl Receiver {
     }
 }
 
-fn run(world: &World, sockets: &Sockets) {
+fn run(runtime: &Runtime, sockets: &Sockets) {
     // Rests are short: the system should not make them longer, as it does by 50 us else.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     sockets.set_receiver();
     loop {
         sockets.set_waiting(true);
         // From now on a thread that has looked calls this one. What it left undone before that is done here.
-        let mut is_behind = world.send_more();
+        let mut is_behind = runtime.send_more();
         let is_over = if is_behind {
             sockets.is_stopped()
         } else {
             !sockets.wait_readable()
         };
         if is_over {
-            world.send_more();
+            runtime.send_more();
             return;
         }
         sockets.set_waiting(false);
@@ -80,7 +83,7 @@ fn run(world: &World, sockets: &Sockets) {
                 continue;
             }
             rest = FIRST_REST;
-            let has_come = world.read(sockets);
+            let has_come = runtime.read_sockets(sockets);
             in_vain = if has_come || is_behind {
                 0
             } else {
@@ -88,15 +91,15 @@ fn run(world: &World, sockets: &Sockets) {
             };
             // A program that was woken may answer at once, and on one core only now.
             thread::yield_now();
-            is_behind = world.send_more();
+            is_behind = runtime.send_more();
         }
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        if let (Some(sockets), Some(thread)) = (&self.world.sockets, self.thread.lock().take()) {
-            self.world
+        if let (Some(sockets), Some(thread)) = (&self.runtime.sockets, self.thread.lock().take()) {
+            self.runtime
                 .with(|fabric| fabric.manage(|manager, _| manager.take_leave_of_all()));
             sockets.stop();
             // A panic there has been reported where it happened.

@@ -21,11 +21,12 @@ use verbs_roce::mad::{CmMad, MAD, service_port};
 use verbs_udp::{Received, Socket, Tenant};
 
 use super::Network;
-use super::gateway::Entrance;
+use super::gateway::RxSource;
 use super::outgoing::Outgoing;
 use super::service::Service;
 use crate::address::group_of;
-use crate::cm;
+use crate::cm::numbers;
+use crate::config::{Mode, SimConfig};
 use crate::descriptor::Flag;
 use crate::descriptor::{Guarded, raised};
 use crate::packet::PortId;
@@ -45,10 +46,10 @@ pub(crate) struct Sockets {
     /// Says which of the other sources can be read.
     epoll: Guarded<OwnedFd>,
     /// Wakes the thread that waits until something can be read.
-    nudge: Flag,
+    waker: Flag,
     is_stopped: AtomicBool,
     /// Whether there is someone whom packets of other processes may be for.
-    has_listeners: AtomicBool,
+    has_remote_qps: AtomicBool,
     /// How often threads that poll have looked.
     looks: AtomicU32,
     /// How often they had when the thread that reads last asked, or when one of them went to sleep.
@@ -77,7 +78,7 @@ struct Reader {
 #[derive(Debug)]
 struct Source {
     socket: Readable,
-    entrance: Entrance,
+    source: RxSource,
 }
 
 #[derive(Debug)]
@@ -89,8 +90,22 @@ enum Readable {
 }
 
 impl Sockets {
-    /// None yet, for so many nodes with so many ports.
-    pub(crate) fn new(network: Network, nodes: u32, ports: u8) -> io::Result<Self> {
+    /// The sockets of a simulation that is on a network. No port has one yet.
+    ///
+    /// # Panics
+    /// If the simulation cannot be on a network, or the system has no descriptors.
+    pub(crate) fn of(config: &SimConfig) -> Option<Self> {
+        let network = config.network?;
+        assert!(
+            config.mode == Mode::RealTime && config.is_roce() && !config.wire,
+            "on a network devices are of RoCE, in Mode::RealTime, and without SimConfig::wire"
+        );
+        network.check_ports(config.nodes as usize * usize::from(config.ports));
+        let sockets = Self::new(network, config.nodes, config.ports);
+        Some(sockets.expect("the system has descriptors"))
+    }
+
+    fn new(network: Network, nodes: u32, ports: u8) -> io::Result<Self> {
         let epoll = raised(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         Ok(Self {
             network,
@@ -105,9 +120,9 @@ impl Sockets {
                 tenants: Vec::new(),
             }),
             epoll: Guarded::new(epoll)?,
-            nudge: Flag::new()?,
+            waker: Flag::new()?,
             is_stopped: AtomicBool::new(false),
-            has_listeners: AtomicBool::new(false),
+            has_remote_qps: AtomicBool::new(false),
             looks: AtomicU32::new(0),
             seen: AtomicU32::new(0),
             services: Mutex::default(),
@@ -143,16 +158,16 @@ impl Sockets {
                 let number = tenant.as_ref().and_then(|tenant| tenant.own());
                 tell(id, own, number.map(Tenant::number));
             }
-            let entrance = Entrance::Port(id);
+            let source = RxSource::Port(id);
             if let Some(tenant) = tenant.clone() {
                 let socket = Readable::Tenant(tenant);
-                reader.add(&self.epoll, Source { socket, entrance })?;
+                reader.add(&self.epoll, Source { socket, source })?;
             }
             let socket = sender.get_or_init(|| socket).clone();
             let socket = Readable::Udp(socket, tenant);
-            reader.ports.push(Source { socket, entrance });
+            reader.ports.push(Source { socket, source });
         }
-        self.nudge.raise();
+        self.waker.raise();
         Ok(())
     }
 
@@ -179,7 +194,7 @@ impl Sockets {
             let socket = shared(Socket::join(address, interface)?)?;
             let source = Source {
                 socket: Readable::Udp(socket, None),
-                entrance: Entrance::Group(group),
+                source: RxSource::Group(group),
             };
             reader.add(&self.epoll, source)?;
         }
@@ -245,7 +260,7 @@ impl Sockets {
 
     /// Reads once from each socket that can be read, unless another thread does; `take` gets what has come, and the
     /// address where it came in.
-    pub(crate) fn read(&self, mut take: impl FnMut(Entrance, IpAddr, &Received<'_>)) {
+    pub(crate) fn read(&self, mut take: impl FnMut(RxSource, IpAddr, &Received<'_>)) {
         let Some(mut reader) = self.reader.try_lock() else {
             return;
         };
@@ -257,7 +272,7 @@ impl Sockets {
         } = &mut *reader;
         let mut read = |source: &Source| {
             let _ = source.read(self.network, buffer, |to, came| {
-                take(source.entrance, to, came)
+                take(source.source, to, came)
             });
         };
         match &ports[..] {
@@ -302,17 +317,17 @@ impl Sockets {
         const LONGEST: Duration = Duration::from_secs(1);
         loop {
             let sockets = self.reader.lock().sockets_of_ports();
-            let (Some(nudge), Some(epoll)) = (self.nudge.own(), self.epoll.own()) else {
+            let (Some(waker), Some(epoll)) = (self.waker.own(), self.epoll.own()) else {
                 return false;
             };
             let own = sockets.iter().filter_map(|socket| socket.own());
-            let fds = [nudge.as_fd(), epoll.as_fd()].into_iter();
+            let fds = [waker.as_fd(), epoll.as_fd()].into_iter();
             let ready = readable(fds.chain(own.map(Socket::as_fd)), LONGEST);
             if self.is_stopped() {
                 return false;
             }
             if ready.first() == Some(&true) {
-                self.nudge.lower();
+                self.waker.lower();
             }
             if ready.contains(&true) {
                 return true;
@@ -360,7 +375,7 @@ impl Sockets {
     /// A thread that has looked may leave something undone: the one that reads is to see to it when it no longer looks.
     pub(crate) fn call_receiver(&self) {
         if self.is_waiting.load(Ordering::SeqCst) {
-            self.nudge.raise();
+            self.waker.raise();
         }
     }
 
@@ -377,16 +392,16 @@ impl Sockets {
     /// Nothing more is to be read.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
-        self.nudge.raise();
+        self.waker.raise();
         self.wake_receiver();
     }
 
-    pub(crate) fn has_listeners(&self) -> bool {
-        self.has_listeners.load(Ordering::Relaxed)
+    pub(crate) fn has_remote_qps(&self) -> bool {
+        self.has_remote_qps.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_listeners(&self, has: bool) {
-        self.has_listeners.store(has, Ordering::Relaxed);
+    pub(crate) fn set_remote_qps(&self, has: bool) {
+        self.has_remote_qps.store(has, Ordering::Relaxed);
     }
 
     /// A thread that polls looks by itself.
@@ -418,9 +433,9 @@ impl Reader {
 
 impl Source {
     fn group(&self) -> Option<Gid> {
-        match self.entrance {
-            Entrance::Group(group) => Some(group),
-            Entrance::Port(_) => None,
+        match self.source {
+            RxSource::Group(group) => Some(group),
+            RxSource::Port(_) => None,
         }
     }
 
@@ -480,9 +495,9 @@ fn tenant_of(network: Network, address: IpAddr, datagram: &[u8]) -> Option<u8> {
         return None;
     }
     let mad = datagram.get(BTH_AND_DETH..BTH_AND_DETH + MAD)?;
-    match cm::address_of(&CmMad::read(mad).ok()?.message)? {
-        cm::Address::Connection(number) => cm::tenant_of(number),
-        cm::Address::Service(service_id) => {
+    match numbers::address_of(&CmMad::read(mad).ok()?.message)? {
+        numbers::Address::Connection(number) => numbers::tenant_of(number),
+        numbers::Address::Service(service_id) => {
             let (ps, port) = service_port(service_id)?;
             let names = network.services(address, ps.into(), port);
             let answer = Service::ask(names.first()?)?;

@@ -11,7 +11,7 @@ use verbs_api::{
 };
 use verbs_roce::{Frame, Ip, Ipv4};
 
-use super::gateway::{Entrance, let_arrive, send_more};
+use super::gateway::RxSource;
 use crate::fabric::Fabric;
 use crate::packet::payload::Payload;
 use crate::packet::{AtomicEth, AtomicOp, Op, Packet, PortId, Psn, Reth, Route};
@@ -153,16 +153,18 @@ impl Connection {
 
 /// Packets come in one train.
 fn arrive(fabric: &mut Fabric, train: Vec<Packet>) -> Vec<Left> {
-    let_arrive(fabric, Entrance::Port(TO), |fabric| {
-        train.into_iter().for_each(|packet| fabric.fly(packet));
+    fabric.let_arrive(RxSource::Port(TO), |fabric| {
+        train
+            .into_iter()
+            .for_each(|packet| fabric.schedule.fly(packet));
     });
     left(fabric)
 }
 
 /// One queue pair has its turn.
 fn turn(fabric: &mut Fabric) -> Option<Vec<Left>> {
-    let has_turns = fabric.border.as_ref().unwrap().has_turns();
-    send_more(fabric);
+    let has_turns = fabric.gateway.as_ref().unwrap().has_turns();
+    fabric.send_turn();
     has_turns.then(|| left(fabric))
 }
 
@@ -178,9 +180,9 @@ fn turns(fabric: &mut Fabric) -> Vec<Left> {
 
 /// What is to be sent. It counts as sent.
 fn left(fabric: &mut Fabric) -> Vec<Left> {
-    let border = fabric.border.as_mut().unwrap();
+    let gateway = fabric.gateway.as_mut().unwrap();
     let mut all = Vec::new();
-    if let Some(outgoing) = border.take_all() {
+    if let Some(outgoing) = gateway.take_all() {
         for (_, train) in outgoing.trains() {
             for bytes in train.bytes.chunks(train.segment) {
                 let any = Ipv4::new(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST);
@@ -189,7 +191,7 @@ fn left(fabric: &mut Fabric) -> Vec<Left> {
                 all.push((bth.dest_qpn, bth.psn, bth.opcode));
             }
         }
-        assert!(border.sent(outgoing, true).is_none());
+        assert!(gateway.sent(outgoing, true).is_none());
     }
     all
 }
@@ -205,7 +207,7 @@ fn numbers(left: &[Left], of: &Connection) -> Vec<u32> {
 fn a_train_of_requests_for_a_long_read_takes_little_memory_and_holds_up_no_other() {
     let target = Answerer::new("turns_train");
     let (greedy, other) = (target.link(77), target.link(78));
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         let read = greedy.read(0, target.reth(0, LONG));
         let first = arrive(fabric, vec![read; 60]);
         assert_eq!(first.len(), BURST);
@@ -235,7 +237,7 @@ fn a_train_of_requests_for_a_long_read_takes_little_memory_and_holds_up_no_other
 fn answers_leave_in_order_behind_a_long_read() {
     let target = Answerer::new("turns_order");
     let link = target.link(77);
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         let train = vec![
             link.read(0, target.reth(0, LONG)),
             link.send(LONG),
@@ -273,7 +275,7 @@ fn answers_leave_in_order_behind_a_long_read() {
 fn a_duplicate_that_is_not_part_of_a_read_is_dropped() {
     let target = Answerer::new("turns_duplicates");
     let link = target.link(77);
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         arrive(fabric, vec![link.read(0, target.reth(10, 4))]);
         let other_key = Reth {
             rkey: target.mem.rkey ^ 1,
@@ -303,7 +305,7 @@ fn few_requests_wait_behind_a_read() {
     const WAITING: usize = 64;
     let target = Answerer::new("turns_waiting");
     let link = target.link(77);
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         let mut all = arrive(fabric, vec![link.read(0, target.reth(0, LONG))]);
         let reth = |_| target.reth(0, 1);
         let train: Vec<_> = (0..200).map(|at| link.read(LONG + at, reth(at))).collect();
@@ -317,16 +319,16 @@ fn few_requests_wait_behind_a_read() {
         assert_eq!(next, [(link.peer, nak, PacketOpcode::RcAcknowledge)]);
     });
     // What is left of a read goes with the connection.
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         let psn = LONG + WAITING;
         arrive(fabric, vec![link.read(psn, target.reth(0, 100))]);
-        assert!(fabric.border.as_ref().unwrap().has_turns());
+        assert!(fabric.gateway.as_ref().unwrap().has_turns());
     });
     target
         .sim
         .destroy_qp(link.qp, verbs_api::Wait::Poll)
         .unwrap();
-    target.sim.world.with(|fabric| {
+    target.sim.runtime.with(|fabric| {
         assert_eq!(turns(fabric), []);
     });
 }

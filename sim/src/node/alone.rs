@@ -40,7 +40,7 @@ impl Alone {
     /// Delivers its packets to itself until none is left. Packets to other nodes are lost.
     pub fn run(&mut self) {
         loop {
-            while let Some(packet) = self.0.device.outbox.pop() {
+            while let Some(packet) = self.0.device.egress.pop() {
                 if packet.route.to.is_some_and(|to| to.node == 0) {
                     _ = self.0.handle_packet(&packet);
                 }

@@ -75,7 +75,6 @@ impl Node {
 
 impl Groups {
     /// Those that some QP is attached to.
-    #[cfg(feature = "network")]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Gid> {
         self.0.keys()
     }

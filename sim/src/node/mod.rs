@@ -21,7 +21,7 @@
 //! | `alone` | a node of its own, for searches |
 
 mod alone;
-mod door;
+mod demux;
 mod find;
 mod garble;
 mod groups;
@@ -29,13 +29,16 @@ mod owner;
 mod poll;
 mod push;
 mod queue_pairs;
+mod slot;
 mod xrc;
+
+pub(crate) use slot::NodeSlot;
 
 use std::sync::Arc;
 
 use verbs_api::behavior::Behavior;
 use verbs_api::lab::{Live, TimerReport, TraceEvent};
-use verbs_api::table::Table;
+use verbs_api::table::{Id, Table};
 use verbs_api::{Cause, Context, Element, Error, ErrorKind, Result, Verb};
 
 use crate::device::{Device, Gids, numbered};
@@ -202,7 +205,7 @@ impl Node {
 }
 
 /// A queue pair that asked for a turn has it, unless it is gone.
-pub(crate) fn give_turn(node: &mut Node, (index, generation): (u32, u32)) {
+pub(crate) fn give_turn(node: &mut Node, Id { index, generation }: Id) {
     node.device.turns.begin();
     if let Some(qp) = node.qps.live_mut(index, generation)
         && !node.device.base.dead

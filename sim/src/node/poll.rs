@@ -25,7 +25,7 @@ impl Node {
         }
         self.device.cqs.polled(index, count == wc.len());
         if count > 0 {
-            self.device.domains.place_late(&self.device.base);
+            self.device.domains.flush_deferred_writes(&self.device.base);
         }
         Ok(count)
     }
@@ -55,7 +55,7 @@ impl Node {
     /// An iteration has come to a completion.
     fn taken(&mut self, status: WcStatus, ticket: Ticket) {
         self.seen(status, ticket);
-        self.device.domains.place_late(&self.device.base);
+        self.device.domains.flush_deferred_writes(&self.device.base);
     }
 
     /// The program has a completion.

@@ -109,7 +109,7 @@ impl Node {
             // As any other packet, one that cannot be taken is dropped.
             let _ = self.accept(&packet);
         }
-        self.device.domains.place_late(&self.device.base);
+        self.device.domains.flush_deferred_writes(&self.device.base);
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl Node {
         device.domains.free_windows(index);
         let element = Element::Qp(handle);
         device.base.discard_async(handle.context(), element);
-        device.domains.place_late(&device.base);
+        device.domains.flush_deferred_writes(&device.base);
         device.base.news = true;
     }
 

@@ -38,7 +38,6 @@ pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, DropReas
 }
 
 /// As above, from the BTH on: what a socket sends, with this identification of IPv4.
-#[cfg(feature = "network")]
 pub(crate) fn write_udp(
     packet: &Packet,
     payload: &[u8],

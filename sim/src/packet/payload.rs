@@ -142,7 +142,7 @@ impl Payload {
         let mut memory = memory.lock();
         if memory.places_late() {
             let message = self.bytes(&mut memory)?;
-            return memory.place_late(&message, target);
+            return memory.flush_deferred_writes(&message, target);
         }
         match self {
             Self::Slices(slices) => memory.copy_all(slices, target),

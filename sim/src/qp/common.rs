@@ -18,7 +18,7 @@ pub(crate) struct Common {
     pub(crate) mtu: u32,
     /// To the peer, of a connected queue pair.
     pub(crate) route: Option<Route>,
-    /// It is counted in `Base::listeners`.
+    /// It is counted in `Base::remote_qps`.
     is_listener: bool,
     /// How many queue pairs with failed work the program had given up when it was connected.
     pub(super) connected_after: u32,
@@ -129,8 +129,8 @@ impl Common {
     /// Counts it among those that listen, or no longer.
     pub(crate) fn count_listener(&mut self, device: &mut Device, listens: bool) {
         match (std::mem::replace(&mut self.is_listener, listens), listens) {
-            (false, true) => device.base.listeners += 1,
-            (true, false) => device.base.listeners -= 1,
+            (false, true) => device.base.remote_qps += 1,
+            (true, false) => device.base.remote_qps -= 1,
             _ => {}
         }
     }
@@ -165,9 +165,9 @@ impl Common {
         let Device {
             base,
             ports,
-            outbox,
+            egress,
             ..
         } = device;
-        outbox.send(base, ports, address, packet, payload);
+        egress.send(base, ports, address, packet, payload);
     }
 }

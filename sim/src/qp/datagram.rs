@@ -127,12 +127,12 @@ pub(super) fn send(
     let Device {
         base,
         ports,
-        outbox,
+        egress,
         ..
     } = device;
     match way.to_group {
-        true => outbox.send_to_group(base, ports, address, packet, payload),
-        false => outbox.send(base, ports, address, packet, payload),
+        true => egress.send_to_group(base, ports, address, packet, payload),
+        false => egress.send(base, ports, address, packet, payload),
     }
 }
 

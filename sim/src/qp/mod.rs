@@ -60,7 +60,7 @@ use crate::packet::Packet;
 pub(crate) use cached_path::{CachedPath, Kinds};
 pub(crate) use common::Common;
 pub(crate) use number::Numbers;
-pub(crate) use post::check_batches;
+pub(crate) use post::{check_batches, check_data};
 pub(crate) use queue::WorkQueue;
 pub(crate) use receives::{Receives, Source, Target};
 pub(crate) use recovery::{note_given_up, note_success};
@@ -268,7 +268,7 @@ impl Qp {
         device.timers.set(self.common.index(), None);
         let was_in_error = self.common.state() == QpState::Err;
         self.common.set_state(device, QpState::Err);
-        device.domains.place_late(&device.base);
+        device.domains.flush_deferred_writes(&device.base);
         self.responder.reads.stop();
         self.flush_sends(device);
         self.flush_recvs(device);

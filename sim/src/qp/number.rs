@@ -4,6 +4,7 @@ use verbs_api::MULTICAST_QPN;
 use verbs_api::profile::DeviceLimits;
 use verbs_api::table::Id;
 
+use crate::device::QP_INDEX_BITS;
 use crate::rng::{Purpose, Random};
 
 /// Which number the queue pair of each slot has. It has 24 bits: the slot plus 2 in the lower 17, and above them a
@@ -16,13 +17,10 @@ pub(crate) struct Numbers {
     tenant: Option<u8>,
 }
 
-const INDEX_BITS: u32 = 17;
-const INDEX: u32 = (1 << INDEX_BITS) - 1;
-#[cfg(feature = "network")]
-const _: () = assert!(INDEX_BITS == verbs_udp::Tenant::QP_BITS);
+const INDEX: u32 = (1 << QP_INDEX_BITS) - 1;
 /// Leaves room for slots that rest before they are used again.
 const _: () = assert!(
-    DeviceLimits::SPEC.max_qp == (1 << INDEX_BITS) - 2 - 2 * verbs_api::table::QUARANTINE as u32
+    DeviceLimits::SPEC.max_qp == (1 << QP_INDEX_BITS) - 2 - 2 * verbs_api::table::QUARANTINE as u32
 );
 /// Numbers below it belong to every port alike.
 const WELL_KNOWN: u32 = 2;
@@ -38,7 +36,6 @@ impl Numbers {
     }
 
     /// The process shares its addresses, and has this number there.
-    #[cfg(feature = "network")]
     pub(crate) fn become_tenant(&mut self, number: u8) {
         self.mask &= INDEX;
         self.tenant = Some(number);
@@ -55,7 +52,7 @@ impl Numbers {
             None if number_reuse => 0,
             None => id.generation - 1,
         };
-        self.turned((tag & 0x7f) << INDEX_BITS | (id.index + WELL_KNOWN))
+        self.turned((tag & 0x7f) << QP_INDEX_BITS | (id.index + WELL_KNOWN))
     }
 
     /// The slot of the queue pair that a number would be of.
@@ -96,7 +93,6 @@ mod tests {
     #[test]
     fn a_number_leads_to_its_slot() {
         let scattered = Numbers::scattered(1, 0);
-        #[cfg(feature = "network")]
         let all = {
             let mut tenant = scattered;
             tenant.become_tenant(126);
@@ -107,11 +103,9 @@ mod tests {
                 },
                 false,
             );
-            assert_eq!(verbs_udp::Tenant::of(number), Some(126));
+            assert_eq!(number >> QP_INDEX_BITS, 126);
             [Numbers::default(), scattered, tenant]
         };
-        #[cfg(not(feature = "network"))]
-        let all = [Numbers::default(), scattered];
         for numbers in all {
             for (index, generation) in [(0, 1), (5, 128), (DeviceLimits::SPEC.max_qp - 1, 3)] {
                 let id = Id { index, generation };

@@ -1,8 +1,8 @@
 //! Posting on a queue pair.
 
-use verbs_api::behavior::{Check, Errno, FlushPostInErr, IllegalOpcode, PostWrongState};
+use verbs_api::behavior::{Behavior, Check, Errno, FlushPostInErr, IllegalOpcode, PostWrongState};
 use verbs_api::{
-    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, FullQueue, Mw, MwBind, PostError,
+    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, FullQueue, Mw, MwBind, PostError, QpCap,
     QpInit, QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
 };
 
@@ -144,34 +144,10 @@ impl Qp {
         if send::is_local(&wr.op) && has_data {
             return Err(invalid(verb, "sg_list", "is for work that moves data"));
         }
-        let sge_errno = match behavior.sge_errno {
-            Errno::Enomem => ErrorKind::NoMemory,
-            Errno::Einval | _ => ErrorKind::Invalid,
-        };
-        check_sges(verb, wr.sg_list, cap.max_send_sge, sge_errno)?;
+        check_sges(verb, wr.sg_list, cap.max_send_sge, sge_errno(behavior))?;
         check_destination(device, verb, qp_type, qp.context(), wr)?;
         let length = wr.length();
-        in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
-        if let Some(problem) = atomic::problem(behavior.atomic_check, wr, length) {
-            return Err(invalid(verb, "atomic", problem));
-        }
-        let is_inline = wr.flags.contains(SendFlags::INLINE);
-        if is_inline && wr.op.reads() {
-            return Err(invalid(verb, "INLINE", "is for Send and RDMA Write"));
-        }
-        if !is_inline && wr.inline_data.is_some() {
-            return Err(invalid(verb, "inline data", "is without INLINE"));
-        }
-        if is_inline && length > u64::from(cap.max_inline_data) {
-            let (value, max) = (length as i64, cap.max_inline_data.into());
-            let cause = Cause::OutOfRange {
-                what: "inline data",
-                value,
-                min: 0,
-                max,
-            };
-            return Err(Error::new(verb, sge_errno, cause));
-        }
+        check_data(behavior, verb, &cap, wr, length)?;
         if requester.sq.is_full() {
             return Err(full(verb, qp, requester));
         }
@@ -182,7 +158,7 @@ impl Qp {
         if let Some(bytes) = wr.inline_data {
             send.inline.clear();
             send.inline.extend_from_slice(bytes);
-        } else if is_inline
+        } else if wr.flags.contains(SendFlags::INLINE)
             && device
                 .domains
                 .take_inline(wr.sg_list, &mut send.inline)
@@ -277,6 +253,48 @@ fn check_destination(
         return Err(invalid(verb, "remote_srqn", problem));
     }
     Ok(())
+}
+
+/// Refuses a work request for its data: their length, their alignment, and where they are. The fast path asks it too, so
+/// that both refuse the same.
+#[inline(always)]
+pub(crate) fn check_data(
+    behavior: &Behavior,
+    verb: Verb,
+    cap: &QpCap,
+    wr: &SendWr<'_>,
+    length: u64,
+) -> Result<()> {
+    in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
+    if let Some(problem) = atomic::problem(behavior.atomic_check, wr, length) {
+        return Err(invalid(verb, "atomic", problem));
+    }
+    let is_inline = wr.flags.contains(SendFlags::INLINE);
+    if is_inline && wr.op.reads() {
+        return Err(invalid(verb, "INLINE", "is for Send and RDMA Write"));
+    }
+    if !is_inline && wr.inline_data.is_some() {
+        return Err(invalid(verb, "inline data", "is without INLINE"));
+    }
+    if is_inline && length > u64::from(cap.max_inline_data) {
+        let (value, max) = (length as i64, cap.max_inline_data.into());
+        let cause = Cause::OutOfRange {
+            what: "inline data",
+            value,
+            min: 0,
+            max,
+        };
+        return Err(Error::new(verb, sge_errno(behavior), cause));
+    }
+    Ok(())
+}
+
+/// The error for too many SGEs, or too much inline data.
+fn sge_errno(behavior: &Behavior) -> ErrorKind {
+    match behavior.sge_errno {
+        Errno::Enomem => ErrorKind::NoMemory,
+        Errno::Einval | _ => ErrorKind::Invalid,
+    }
 }
 
 /// Whether a queue pair is in a state in which it does not send yet (QP-STATE-18).

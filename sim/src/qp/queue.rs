@@ -9,8 +9,8 @@
 //!     ^ base             ^ done                        ^ end
 //! ```
 
+use crate::storage::FreeList;
 use crate::storage::Ring;
-use crate::storage::Spare;
 
 /// The send queue or the receive queue of a QP.
 #[derive(Clone, Debug)]
@@ -122,7 +122,7 @@ impl<W: Default> WorkQueue<W> {
     /// A place for a request at the end, as the one who had it before left it; the queue must not be full. And whether
     /// it is the first since [`fresh`](Self::fresh).
     #[inline]
-    pub(crate) fn push(&mut self, spare: &mut Spare<W>) -> (&mut W, bool) {
+    pub(crate) fn push(&mut self, spare: &mut FreeList<W>) -> (&mut W, bool) {
         let is_first = self.given == self.end();
         (self.requests.push_lent(spare), is_first)
     }
@@ -132,7 +132,7 @@ impl<W: Default> WorkQueue<W> {
     pub(crate) fn release(
         &mut self,
         seq: u64,
-        spare: &mut Spare<W>,
+        spare: &mut FreeList<W>,
         mut free: impl FnMut(&mut W),
     ) -> u32 {
         debug_assert!(seq < self.done);
@@ -151,7 +151,7 @@ impl<W: Default> WorkQueue<W> {
     pub(crate) fn take_back(
         &mut self,
         first: u64,
-        spare: &mut Spare<W>,
+        spare: &mut FreeList<W>,
         mut free: impl FnMut(&mut W),
     ) -> u32 {
         debug_assert!(self.given <= first);
@@ -164,7 +164,7 @@ impl<W: Default> WorkQueue<W> {
     }
 
     /// Drops all requests; how many. Numbers go on. `free` gets the requests.
-    pub(crate) fn clear(&mut self, spare: &mut Spare<W>, mut free: impl FnMut(&mut W)) -> u32 {
+    pub(crate) fn clear(&mut self, spare: &mut FreeList<W>, mut free: impl FnMut(&mut W)) -> u32 {
         let end = self.end();
         let dropped = self.requests.len();
         while let Some(request) = self.requests.pop() {

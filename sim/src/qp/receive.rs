@@ -133,7 +133,7 @@ impl Qp {
         match responder.order(packet.psn) {
             Order::Expected => {}
             Order::Ahead => {
-                responder.miss(qp, device);
+                responder.send_seq_nak(qp, device);
                 why::note_other_psn(responder, device, packet);
                 return Err(DropReason::PsnAhead);
             }
@@ -167,7 +167,7 @@ impl Qp {
             Refusal::Lost => Err(DropReason::MemoryGone),
             Refusal::NotReady if device.base.behavior.rnr => {
                 let (qp, responder) = (&self.common, &mut self.responder);
-                responder.ask_to_wait(qp, device, packet.psn);
+                responder.send_rnr_nak(qp, device, packet.psn);
                 Err(DropReason::NoReceive)
             }
             Refusal::NotReady => {
@@ -175,7 +175,7 @@ impl Qp {
                 let why = FailureCause::NoReceive.into();
                 let base = &mut device.base;
                 base.journal
-                    .refused(base.now, packet, why, (Some(syndrome), None));
+                    .refused(base.now, packet, why, Some(syndrome), None);
                 self.responder
                     .answer(&self.common, device, packet.psn, syndrome);
                 self.enter_error(device);
@@ -189,8 +189,7 @@ impl Qp {
                 let why = why::refused(&self.common, &self.responder, device, packet);
                 self.common.is_harmed |= why.cause.is_of_lab();
                 let base = &mut device.base;
-                base.journal
-                    .refused(base.now, packet, why, (syndrome, recv));
+                base.journal.refused(base.now, packet, why, syndrome, recv);
                 let told = recv.map_or(Delivery::Made, |status| {
                     self.fail_recv(device, status, packet.solicited)
                 });

@@ -167,7 +167,7 @@ impl Requester {
 
     /// A send has been carried out, of so many sequence numbers and bytes: it is in the queue, and done.
     #[inline(always)]
-    pub(crate) fn did(
+    pub(crate) fn record_sent(
         &mut self,
         qp: &Common,
         device: &mut Device,
@@ -465,7 +465,7 @@ impl Requester {
             return self.pump(qp, device);
         }
         if let Some(code) = syndrome.rnr_timer() {
-            return self.wait_for_receiver(qp, device, psn, code);
+            return self.start_rnr_timer(qp, device, psn, code);
         }
         let status = match syndrome {
             Syndrome::NakPsnSequence => return self.retry(qp, device, psn),
@@ -572,7 +572,7 @@ impl Requester {
     }
 
     /// The receiver is not ready (RNR-01): wait as long as it asked for.
-    fn wait_for_receiver(
+    fn start_rnr_timer(
         &mut self,
         qp: &Common,
         device: &mut Device,

@@ -140,7 +140,7 @@ impl Responder {
     }
 
     /// A request is missing: the first that is ahead of it is answered, and no other.
-    pub(super) fn miss(&mut self, qp: &Common, device: &mut Device) {
+    pub(super) fn send_seq_nak(&mut self, qp: &Common, device: &mut Device) {
         if self.sequence.answers == Answers::Open {
             self.sequence.answers = Answers::NakIsOut;
             self.answer(qp, device, self.sequence.expected, Syndrome::NakPsnSequence);
@@ -148,7 +148,7 @@ impl Responder {
     }
 
     /// There is no receive for the expected request (RNR-01).
-    pub(super) fn ask_to_wait(&mut self, qp: &Common, device: &mut Device, psn: Psn) {
+    pub(super) fn send_rnr_nak(&mut self, qp: &Common, device: &mut Device, psn: Psn) {
         self.sequence.answers = Answers::NakIsOut;
         self.answer(qp, device, psn, Syndrome::rnr(qp.attr.min_rnr_timer));
     }
@@ -193,7 +193,7 @@ impl Responder {
 
     /// The next message has been carried out, and takes so many sequence numbers.
     #[inline(always)]
-    pub(crate) fn took(&mut self, psn: Psn, span: u32) {
+    pub(crate) fn advance_rq_psn(&mut self, psn: Psn, span: u32) {
         let sequence = &mut self.sequence;
         sequence.answers = Answers::Open;
         sequence.expected = psn.plus(span);

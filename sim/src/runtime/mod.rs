@@ -3,5 +3,7 @@
 pub(crate) mod clock;
 pub(crate) mod idle;
 pub(crate) mod roster;
+mod shared;
 pub(crate) mod timer_thread;
-pub(crate) mod world;
+
+pub(crate) use shared::Runtime;

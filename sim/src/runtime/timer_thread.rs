@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use super::world::World;
+use super::shared::Runtime;
 
 /// The thread that lets timers fire. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TimerThread {
-    world: Arc<World>,
+    runtime: Arc<Runtime>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -17,9 +17,9 @@ impl TimerThread {
     ///
     /// # Panics
     /// If the system can start no thread.
-    pub(crate) fn start(world: &Arc<World>) -> Option<Self> {
-        world.clock.as_ref()?;
-        let of_thread = world.clone();
+    pub(crate) fn start(runtime: &Arc<Runtime>) -> Option<Self> {
+        runtime.clock.as_ref()?;
+        let of_thread = runtime.clone();
         let run = move || {
             if let Some(clock) = &of_thread.clock {
                 clock.run(|| {
@@ -33,7 +33,7 @@ impl TimerThread {
         let thread = thread::Builder::new().name("verbs-sim timers".to_owned());
         let thread = thread.spawn(run).expect("the system can start a thread");
         Some(Self {
-            world: world.clone(),
+            runtime: runtime.clone(),
             thread: Some(thread),
         })
     }
@@ -41,7 +41,7 @@ impl TimerThread {
 
 impl Drop for TimerThread {
     fn drop(&mut self) {
-        if let Some(clock) = &self.world.clock {
+        if let Some(clock) = &self.runtime.clock {
             clock.end();
         }
         if let Some(thread) = self.thread.take() {

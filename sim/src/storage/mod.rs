@@ -1,7 +1,7 @@
 //! Containers: a ring buffer, and a free list of the memory that ring buffers use.
 
+mod free_list;
 mod ring;
-mod spare;
 
+pub(crate) use free_list::FreeList;
 pub(crate) use ring::Ring;
-pub(crate) use spare::Spare;

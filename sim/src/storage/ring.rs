@@ -3,7 +3,7 @@
 
 use std::{fmt, mem};
 
-use super::spare::Spare;
+use super::free_list::FreeList;
 
 /// A queue in a ring of places. It only grows, unless it gives its places back.
 pub(crate) struct Ring<T> {
@@ -105,12 +105,12 @@ impl<T: Default> Ring<T> {
 
     /// As above, where places are lent.
     #[inline(always)]
-    pub(crate) fn push_lent(&mut self, spare: &mut Spare<T>) -> &mut T {
+    pub(crate) fn push_lent(&mut self, free: &mut FreeList<T>) -> &mut T {
         if self.len == self.places.len() {
             match self.len {
                 // An empty one has nothing to drop.
-                0 => mem::forget(mem::replace(&mut self.places, spare.lend_least())),
-                _ => self.exchange(spare),
+                0 => mem::forget(mem::replace(&mut self.places, free.take_least())),
+                _ => self.exchange(free),
             }
         }
         self.push_into_room()
@@ -125,10 +125,10 @@ impl<T: Default> Ring<T> {
 
     /// Gives lent places back once there is nothing in them.
     #[inline(always)]
-    pub(crate) fn give_back(&mut self, spare: &mut Spare<T>) {
+    pub(crate) fn give_back(&mut self, free: &mut FreeList<T>) {
         if self.len == 0 {
             self.first = 0;
-            spare.take_back(mem::take(&mut self.places));
+            free.take_back(mem::take(&mut self.places));
         }
     }
 
@@ -168,21 +168,21 @@ impl<T: Default> Ring<T> {
     fn grow(&mut self) {
         self.places.rotate_left(self.first);
         self.first = 0;
-        let count = (2 * self.places.len()).max(Spare::<T>::LEAST);
+        let count = (2 * self.places.len()).max(FreeList::<T>::LEAST);
         self.places.resize_with(count, T::default);
     }
 
     /// Exchanges full places for more.
     #[inline(never)]
-    fn exchange(&mut self, spare: &mut Spare<T>) {
-        let mut more = spare.lend(2 * self.places.len());
+    fn exchange(&mut self, free: &mut FreeList<T>) {
+        let mut more = free.take(2 * self.places.len());
         for (offset, into) in more.iter_mut().enumerate().take(self.len) {
             let place = self.place(offset);
             mem::swap(into, &mut self.places[place]);
         }
         mem::swap(&mut more, &mut self.places);
         self.first = 0;
-        spare.take_back(more);
+        free.take_back(more);
     }
 }
 

@@ -7,18 +7,18 @@ use std::os::fd::OwnedFd;
 
 use verbs_api::lab::TraceEvent;
 use verbs_api::{
-    BatchEnd, Context, Cq, Error, Handle, Mr, Object, PostError, Qp, ReregError, Result, SendWr,
-    Verb, Wait, Wc,
+    BatchEnd, Capabilities, Context, Cq, Error, Handle, Mr, Object, PostError, Qp, ReregError,
+    Result, SendWr, Verb, Wait, Wc,
 };
 
-use super::say::{self, Say};
 use super::sim::Sim;
+use super::trace_args::{self, TraceArgs};
 use crate::config::Mode;
 use crate::device::Device;
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
 use crate::diagnosis::note_refusal;
-use crate::direct::keeps_ways;
+use crate::direct::keeps_paths;
 use crate::fabric::Fabric;
 use crate::fabric::WaitFor;
 use crate::node::Node;
@@ -70,8 +70,8 @@ impl Sim {
     }
 
     pub(crate) fn node_of(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
-        self.world.check_thread(verb)?;
-        self.world.node_of(verb, object, context)
+        self.runtime.check_thread(verb)?;
+        self.runtime.node_of(verb, object, context)
     }
 
     /// Refuses a call on a dead device, and one that a fault rule strikes.
@@ -92,7 +92,7 @@ impl Sim {
         look: impl FnOnce(&Node) -> Result<R>,
     ) -> Result<R> {
         let node = self.node(Verb::QueryDevice, context)?;
-        self.world.with(|fabric| look(fabric.node(node)))
+        self.runtime.with(|fabric| look(fabric.node(node)))
     }
 
     /// A verb that only looks.
@@ -104,7 +104,7 @@ impl Sim {
         look: impl FnOnce(&Node) -> Result<R>,
     ) -> Result<R> {
         let node = self.node(verb, handle)?;
-        self.world.with(|fabric| {
+        self.runtime.with(|fabric| {
             self.check_call(fabric, node, verb)?;
             let seen = look(fabric.node(node));
             note_refused(self, fabric, node, &seen);
@@ -120,53 +120,53 @@ impl Sim {
         (mr, offset, length): (Mr, usize, usize),
         copy: impl FnOnce(&mut Node) -> Result<()>,
     ) -> Result<()> {
-        if !self.world.config.trace_threads {
+        if !self.runtime.config.trace_threads {
             let node = self.node(verb, mr)?;
-            return self.world.with(|fabric| {
+            return self.runtime.with(|fabric| {
                 self.check_call(fabric, node, verb)?;
                 copy(fabric.node_mut(node))
             });
         }
-        let say = || format!("{mr}+{offset:#x}, {length} B");
-        self.call(verb, mr, say, |node| copy(node))
+        let args = || format!("{mr}+{offset:#x}, {length} B");
+        self.call(verb, mr, args, |node| copy(node))
     }
 
-    /// A verb that does something. `say` gives its arguments, for the trace.
+    /// A verb that does something. `args` gives its arguments, for the trace.
     #[track_caller]
-    pub(crate) fn call<R: Say, E: From<Error> + Display + Refusal>(
+    pub(crate) fn call<R: TraceArgs, E: From<Error> + Display + Refusal>(
         &self,
         verb: Verb,
         handle: impl Handle,
-        say: impl FnOnce() -> String,
+        args: impl FnOnce() -> String,
         work: impl FnOnce(&mut Node) -> Result<R, E>,
     ) -> Result<R, E> {
-        self.call_node(self.node(verb, handle)?, verb, say, work)
+        self.call_node(self.node(verb, handle)?, verb, args, work)
     }
 
     /// As above, of what the device does without its queue pairs.
     #[track_caller]
-    pub(crate) fn call_device<R: Say, E: From<Error> + Display + Refusal>(
+    pub(crate) fn call_device<R: TraceArgs, E: From<Error> + Display + Refusal>(
         &self,
         verb: Verb,
         handle: impl Handle,
-        say: impl FnOnce() -> String,
+        args: impl FnOnce() -> String,
         work: impl FnOnce(&mut Device) -> Result<R, E>,
     ) -> Result<R, E> {
-        self.call(verb, handle, say, |node| work(&mut node.device))
+        self.call(verb, handle, args, |node| work(&mut node.device))
     }
 
     #[track_caller]
-    pub(crate) fn call_node<R: Say, E: From<Error> + Display + Refusal>(
+    pub(crate) fn call_node<R: TraceArgs, E: From<Error> + Display + Refusal>(
         &self,
         node: u32,
         verb: Verb,
-        say: impl FnOnce() -> String,
+        args: impl FnOnce() -> String,
         work: impl FnOnce(&mut Node) -> Result<R, E>,
     ) -> Result<R, E> {
-        self.world.call(verb, |fabric| {
-            self.traced(fabric, node, verb, say, |fabric| {
+        self.runtime.call(verb, |fabric| {
+            self.traced(fabric, node, verb, args, |fabric| {
                 self.check_call(fabric, node, verb)?;
-                match keeps_ways(verb) {
+                match keeps_paths(verb) {
                     true => fabric.work_quietly(node, work),
                     false => fabric.work(node, work),
                 }
@@ -179,8 +179,8 @@ impl Sim {
     #[track_caller]
     pub(crate) fn post_sends(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let node = self.node(Verb::PostSend, qp)?;
-        self.world.with(|fabric| {
-            let done = fabric.carrier().carry_out(node, qp, list);
+        self.runtime.with(|fabric| {
+            let done = fabric.fast_path().send(node, qp, list);
             match done == list.len() && done > 0 {
                 true => Ok(()),
                 false => self.post_packets(fabric, node, (qp, list), done),
@@ -199,8 +199,8 @@ impl Sim {
     ) -> Result<(), PostError> {
         let verb = Verb::PostSend;
         let rest = &list[done..];
-        let say = || format!("{qp}, {}", say::sends(rest));
-        let posted = self.traced(fabric, node, verb, say, |fabric| {
+        let args = || format!("{qp}, {}", trace_args::sends(rest));
+        let posted = self.traced(fabric, node, verb, args, |fabric| {
             self.check_call(fabric, node, verb)?;
             post(fabric, node, |node| node.push_sends(qp, rest))
         });
@@ -211,13 +211,13 @@ impl Sim {
     #[track_caller]
     pub(crate) fn post_batch_of(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
         let verb = Verb::PostBatch;
-        let say = || format!("{qp}, {} sends, {end:?}", list.len());
+        let args = || format!("{qp}, {} sends, {end:?}", list.len());
         let node = self.node(verb, qp)?;
-        self.world.with(|fabric| {
-            if fabric.carrier().carry_batch(node, qp, list, end) {
+        self.runtime.with(|fabric| {
+            if fabric.fast_path().send_batch(node, qp, list, end) {
                 return Ok(());
             }
-            self.traced(fabric, node, verb, say, |fabric| {
+            self.traced(fabric, node, verb, args, |fabric| {
                 self.check_call(fabric, node, verb)?;
                 post(fabric, node, |node| node.push_batch(qp, list, end))
             })
@@ -226,19 +226,20 @@ impl Sim {
 
     /// A verb that may wait.
     #[track_caller]
-    pub(crate) fn wait<R: Say>(
+    pub(crate) fn wait<R: TraceArgs>(
         &self,
         verb: Verb,
         handle: impl Handle,
         (wait, wait_for): (Wait, WaitFor),
-        say: impl FnOnce() -> String,
+        args: impl FnOnce() -> String,
         attempt: impl FnMut(&mut Node) -> Result<R>,
     ) -> Result<R> {
         let node = self.node(verb, handle)?;
-        self.world.call(verb, |fabric| {
-            self.traced(fabric, node, verb, say, |fabric| {
+        self.runtime.call(verb, |fabric| {
+            self.traced(fabric, node, verb, args, |fabric| {
                 self.check_call(fabric, node, verb)?;
-                self.world.wait(fabric, node, verb, wait, wait_for, attempt)
+                self.runtime
+                    .wait(fabric, node, verb, wait, wait_for, attempt)
             })
         })
     }
@@ -253,9 +254,13 @@ impl Sim {
         of: EventQueue,
     ) -> Result<OwnedFd> {
         let node = self.node(verb, handle)?;
-        self.world.with(|fabric| {
+        self.runtime.with(|fabric| {
             self.check_call(fabric, node, verb)?;
-            fabric.descriptor(node, verb, of)
+            let slot = &mut fabric.slots[node as usize];
+            let device = &mut slot.node.device;
+            let lacks = "has no file descriptors";
+            device.base.check_has(verb, Capabilities::FD, lacks)?;
+            slot.descriptors.open(verb, of, device)
         })
     }
 
@@ -273,7 +278,7 @@ impl Sim {
         let cq = Cq::from_parts(context, index, generation);
         let verb = Verb::PollCq;
         let node = self.node(verb, cq)?;
-        let count = self.world.call(verb, |fabric| {
+        let count = self.runtime.call(verb, |fabric| {
             // Nobody sees the call: it is not refused, nor in the trace.
             if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
                 let count = fabric.node_mut(node).poll_cq(cq, wc);
@@ -291,32 +296,32 @@ impl Sim {
                     self.make_progress(fabric);
                 }
                 // A poll that finds nothing is in the trace only where threads are.
-                if !self.world.config.trace_threads {
+                if !self.runtime.config.trace_threads {
                     return count;
                 }
             }
-            let say = || format!("{cq}, {}", wc.len());
-            self.traced(fabric, node, verb, say, |_| count)
+            let args = || format!("{cq}, {}", wc.len());
+            self.traced(fabric, node, verb, args, |_| count)
         });
         match count {
-            Ok(0) => self.world.polled_in_vain(),
+            Ok(0) => self.runtime.polled_in_vain(),
             _ => idle::polled(),
         }
         count
     }
 
     /// Runs a verb; in the trace it stands between its call and what it returned.
-    pub(crate) fn traced<R: Say, E: Display + Refusal>(
+    pub(crate) fn traced<R: TraceArgs, E: Display + Refusal>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         node: u32,
         verb: Verb,
-        say: impl FnOnce() -> String,
+        args: impl FnOnce() -> String,
         run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> Result<R, E>,
     ) -> Result<R, E> {
         let is_traced = self.is_traced(fabric);
         if is_traced {
-            record_call(fabric, node, verb, say);
+            record_call(fabric, node, verb, args);
         }
         let result = run(fabric);
         note_refused(self, fabric, node, &result);
@@ -327,13 +332,13 @@ impl Sim {
     }
 
     pub(crate) fn is_traced(&self, fabric: &Fabric) -> bool {
-        self.is_observed() && fabric.is_traced()
+        self.is_observed() && fabric.recorder.is_traced()
     }
 
     /// A program that polls and finds nothing lets the clock move, where it is virtual.
     pub(crate) fn make_progress(&self, fabric: &mut Fabric) {
-        if self.world.config.mode == Mode::Stepped {
-            let horizon = fabric.now().after(self.world.config.horizon);
+        if self.runtime.config.mode == Mode::Stepped {
+            let horizon = fabric.now().after(self.runtime.config.horizon);
             fabric.step(horizon);
         }
     }
@@ -353,15 +358,15 @@ fn post<R, E>(
 }
 
 #[cold]
-fn record_call(fabric: &mut Fabric, node: u32, verb: Verb, say: impl FnOnce() -> String) {
-    let call = format!("{verb}({})", say());
+fn record_call(fabric: &mut Fabric, node: u32, verb: Verb, args: impl FnOnce() -> String) {
+    let call = format!("{verb}({})", args());
     fabric.record(node, TraceEvent::Call { call });
 }
 
 #[cold]
-fn record_return<R: Say, E: Display>(fabric: &mut Fabric, node: u32, result: &Result<R, E>) {
+fn record_return<R: TraceArgs, E: Display>(fabric: &mut Fabric, node: u32, result: &Result<R, E>) {
     let value = match result {
-        Ok(value) => value.say(),
+        Ok(value) => value.args(),
         Err(error) => error.to_string(),
     };
     if !value.is_empty() {

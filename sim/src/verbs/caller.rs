@@ -12,7 +12,7 @@ impl Sim {
     /// # Panics
     /// If there is no such node.
     pub fn node_guid(&self, node: u32) -> u64 {
-        self.world
+        self.runtime
             .with(|fabric| fabric.node(node).device.base.attr.node_guid)
     }
 
@@ -30,8 +30,8 @@ impl Sim {
         iova: Option<u64>,
         access: Access,
     ) -> Result<Mr> {
-        let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
-        self.call_device(Verb::RegMr, pd, say, |device| {
+        let args = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
+        self.call_device(Verb::RegMr, pd, args, |device| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe {
                 device
@@ -53,8 +53,8 @@ impl Sim {
         change: &MrChange,
         addr: *mut u8,
     ) -> Result<(), ReregError> {
-        let say = || format!("{mr}, {change:?}");
-        self.call_device(Verb::ReregMr, mr, say, |device| {
+        let args = || format!("{mr}, {change:?}");
+        self.call_device(Verb::ReregMr, mr, args, |device| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe {
                 device

@@ -13,12 +13,12 @@ use crate::diagnosis::Suppressions;
 use crate::diagnosis::diagnose;
 use crate::diagnosis::{Diagnosis, Unposted};
 use crate::fabric::{WaitFor, Waiting};
-use crate::runtime::world::World;
+use crate::runtime::Runtime;
 
 impl Sim {
     /// What the program did wrong or left undone so far: at its end, all of it.
     pub fn diagnose(&self) -> Diagnosis {
-        self.world.with(|fabric| diagnose(fabric, None))
+        self.runtime.with(|fabric| diagnose(fabric, None))
     }
 
     /// The simulation panics when it is dropped if the program has made mistakes that are certain:
@@ -41,7 +41,7 @@ impl Sim {
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.strict = Some(Strict {
-            world: self.world.clone(),
+            runtime: self.runtime.clone(),
             allowed: Suppressions::default(),
         });
         self
@@ -81,14 +81,14 @@ impl Diagnosis {
     /// What a program that goes on did wrong so far. The judgment is that of a program that is
     /// stopped here: what it has not done yet is a hint, and what it still has is not a leftover.
     pub fn so_far(sim: &Sim) -> Self {
-        sim.world.with(|fabric| diagnose(fabric, Some(&[])))
+        sim.runtime.with(|fabric| diagnose(fabric, Some(&[])))
     }
 }
 
 /// Looks for mistakes when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Strict {
-    world: Arc<World>,
+    runtime: Arc<Runtime>,
     allowed: Suppressions,
 }
 
@@ -97,7 +97,7 @@ impl Drop for Strict {
         if thread::panicking() {
             return;
         }
-        let diagnosis = self.world.with(|fabric| diagnose(fabric, None));
+        let diagnosis = self.runtime.with(|fabric| diagnose(fabric, None));
         if let Err(text) = diagnosis.check(&self.allowed) {
             panic!("{text}");
         }
@@ -127,9 +127,8 @@ impl Stuck {
     /// stopped in the middle, as by a signal, also what its threads do, and why that has no end. Batches that are not posted
     /// only a layer over the verbs knows ([`Unposted`]).
     pub fn diagnose(sim: &Sim, unposted: Vec<Unposted>, stopped: Option<&[Self]>) -> Diagnosis {
-        #[cfg(feature = "network")]
-        crate::verbs::network::note_unread(&sim.world);
-        sim.world.with(|fabric| {
+        crate::network::note_unread(&sim.runtime);
+        sim.runtime.with(|fabric| {
             fabric.unposted = unposted;
             diagnose(fabric, stopped)
         })
@@ -173,7 +172,12 @@ impl<'s> Sleeping<'s> {
     /// The same of an event of rdma_cm, in a call that waits for one.
     #[track_caller]
     pub fn on_cm(sim: &'s Sim, call: &'static str, channel: CmChannel) -> Self {
-        Self::for_what(sim, call, WaitFor::CmEvent(channel), sim.world.config.nodes)
+        Self::for_what(
+            sim,
+            call,
+            WaitFor::CmEvent(channel),
+            sim.runtime.config.nodes,
+        )
     }
 
     /// The same until another thread has ended the batch that it began there on a queue pair of this number.
@@ -196,7 +200,7 @@ impl<'s> Sleeping<'s> {
 
     #[track_caller]
     fn for_what(sim: &'s Sim, call: &'static str, wait_for: WaitFor, place: u32) -> Self {
-        let wait = sim.world.with(|fabric| {
+        let wait = sim.runtime.with(|fabric| {
             let waiting = Waiting {
                 call,
                 wait_for,
@@ -212,6 +216,6 @@ impl<'s> Sleeping<'s> {
 
 impl Drop for Sleeping<'_> {
     fn drop(&mut self) {
-        self.sim.world.with(|fabric| fabric.waits.end(self.wait));
+        self.sim.runtime.with(|fabric| fabric.waits.end(self.wait));
     }
 }

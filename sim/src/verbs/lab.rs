@@ -12,7 +12,7 @@ use verbs_api::{
 
 use super::sim::Sim;
 use crate::device::What;
-use crate::fabric::wire::{CallRule, PacketRule};
+use crate::fabric::rules::{CallRule, PacketRule};
 use crate::node::{Node, note_pkeys_changed};
 use crate::packet::PortId;
 use crate::time::Time;
@@ -22,29 +22,29 @@ static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
 
 impl Lab for Sim {
     fn now(&self) -> Duration {
-        self.world.with(|fabric| fabric.now().since_start())
+        self.runtime.with(|fabric| fabric.now().since_start())
     }
 
     fn advance(&self, by: Duration) -> Result<()> {
-        self.world.check_thread(Verb::Lab)?;
-        if self.world.clock.is_some() {
+        self.runtime.check_thread(Verb::Lab)?;
+        if self.runtime.clock.is_some() {
             let cause = Cause::Text("the clock is that of the machine: it cannot be moved".into());
             return Err(Error::new(Verb::Lab, ErrorKind::NotSupported, cause));
         }
-        self.world
+        self.runtime
             .with_all(|fabric| fabric.advance(fabric.now().after(by)));
         Ok(())
     }
 
     fn settle(&self) -> Result<()> {
-        self.world.check_thread(Verb::Lab)?;
-        if self.world.settle() {
+        self.runtime.check_thread(Verb::Lab)?;
+        if self.runtime.settle() {
             return Ok(());
         }
         let mut stall = Stall::default();
         stall.waiting_for = "everything to settle".to_owned();
         (stall.now, stall.timers) = self
-            .world
+            .runtime
             .with(|fabric| (fabric.now().since_start(), fabric.timers()));
         Err(Error::new(
             Verb::Lab,
@@ -54,7 +54,7 @@ impl Lab for Sim {
     }
 
     fn close(&self) {
-        self.world.with(|fabric| self.world.close(fabric));
+        self.runtime.with(|fabric| self.runtime.close(fabric));
     }
 
     fn inject(&self, fault: Fault) -> Result<FaultId> {
@@ -92,12 +92,12 @@ impl Lab for Sim {
                 ..
             } => {
                 self.check_node("node", Some(node))?;
-                let last = self.world.config.ports.into();
+                let last = self.runtime.config.ports.into();
                 check_range("port", port.into(), 1, last)?;
                 let (down_at, up_at) = (at(down_at), up_at.map(at));
-                self.world.with(|fabric| {
-                    let striker = fabric.striker(id, when);
-                    fabric.add_outage(PortId { node, port }, down_at, up_at, striker);
+                self.runtime.with(|fabric| {
+                    let trigger = fabric.trigger(id, when);
+                    fabric.add_outage(PortId { node, port }, down_at, up_at, trigger);
                 });
             }
             Fault::Call {
@@ -105,9 +105,9 @@ impl Lab for Sim {
             } => {
                 self.check_node("node", node)?;
                 let rule = CallRule { node, verb, error };
-                self.world.with(|fabric| {
-                    let striker = fabric.striker(id, when);
-                    fabric.rewire(|wire| wire.fail_calls(rule, striker));
+                self.runtime.with(|fabric| {
+                    let trigger = fabric.trigger(id, when);
+                    fabric.rewire(|rules| rules.fail_calls(rule, trigger));
                 });
             }
             Fault::Completion {
@@ -130,17 +130,17 @@ impl Lab for Sim {
 
     fn remove(&self, fault: FaultId) -> Result<u64> {
         let struck = self.struck(fault)?;
-        self.world.with(|fabric| fabric.remove_rule(fault));
+        self.runtime.with(|fabric| fabric.remove_rule(fault));
         Ok(struck)
     }
 
     fn struck(&self, fault: FaultId) -> Result<u64> {
-        let struck = self.world.with(|fabric| fabric.struck(fault));
+        let struck = self.runtime.with(|fabric| fabric.struck(fault));
         struck.ok_or_else(|| refused("fault", "is not in force"))
     }
 
     fn strikes(&self) -> Vec<Strike> {
-        self.world.with(|fabric| fabric.strikes())
+        self.runtime.with(|fabric| fabric.strikes())
     }
 
     fn unobserved(&self) -> &dyn Verbs {
@@ -152,12 +152,11 @@ impl Lab for Sim {
     }
 
     fn tap(&self) {
-        self.world
-            .with(|fabric| fabric.rewire(|wire| wire.start_tap()));
+        self.runtime.with(|fabric| fabric.start_tap());
     }
 
     fn tapped(&self) -> Vec<TappedPacket> {
-        self.world.with(|fabric| fabric.tapped())
+        self.runtime.with(|fabric| fabric.recorder.tapped())
     }
 
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
@@ -167,7 +166,7 @@ impl Lab for Sim {
     fn kill_device(&self, context: Context) -> Result<()> {
         self.work(context, |node| node.kill(context))?;
         let node = Lab::node(self, context)?;
-        self.world
+        self.runtime
             .with(|fabric| fabric.manage(|manager, _| manager.device_gone(node)));
         Ok(())
     }
@@ -184,7 +183,7 @@ impl Lab for Sim {
 
     fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()> {
         let node = self.lab_node(context)?;
-        self.world
+        self.runtime
             .with(|fabric| fabric.set_gid(node, context, port, index, gid))
     }
 
@@ -210,24 +209,25 @@ impl Lab for Sim {
 
     fn live(&self, context: Context) -> Result<Live> {
         let node = self.lab_node(context)?;
-        self.world.with(|fabric| fabric.node(node).live_of(context))
+        self.runtime
+            .with(|fabric| fabric.node(node).live_of(context))
     }
 
     fn trace(&self) -> Vec<TraceRecord> {
-        self.world.with(|fabric| fabric.trace())
+        self.runtime.with(|fabric| fabric.recorder.trace())
     }
 }
 
 impl Sim {
     /// How many records the trace has so far.
     pub fn trace_len(&self) -> usize {
-        self.world.with(|fabric| fabric.trace_len())
+        self.runtime.with(|fabric| fabric.recorder.trace_len())
     }
 
     fn harm_packets(&self, id: FaultId, when: When, rule: PacketRule) {
-        self.world.with(|fabric| {
-            let striker = fabric.striker(id, when);
-            fabric.rewire(|wire| wire.harm_packets(rule, striker));
+        self.runtime.with(|fabric| {
+            let trigger = fabric.trigger(id, when);
+            fabric.rewire(|rules| rules.harm_packets(rule, trigger));
         });
     }
 
@@ -236,13 +236,13 @@ impl Sim {
         self.check_node("node", node)?;
         let nodes = match node {
             Some(node) => node..node + 1,
-            None => 0..self.world.config.nodes,
+            None => 0..self.runtime.config.nodes,
         };
-        self.world.with(|fabric| {
-            let striker = fabric.striker(id, when).shared();
+        self.runtime.with(|fabric| {
+            let trigger = fabric.trigger(id, when).shared();
             for node in nodes {
                 fabric.work(node, |node| {
-                    node.device.base.rules.add(what, striker.clone())
+                    node.device.base.rules.add(what, trigger.clone())
                 });
             }
         });
@@ -250,18 +250,18 @@ impl Sim {
     }
 
     fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
-        let last = self.world.config.nodes - 1;
+        let last = self.runtime.config.nodes - 1;
         check_range(what, node.unwrap_or(0), 0, last)
     }
 
     fn lab_node<H: Handle>(&self, handle: H) -> Result<u32> {
         let context = handle.context();
-        self.world.node_of(Verb::Lab, H::OBJECT, context)
+        self.runtime.node_of(Verb::Lab, H::OBJECT, context)
     }
 
     fn work(&self, handle: impl Handle, work: impl FnOnce(&mut Node) -> Result<()>) -> Result<()> {
         let node = self.lab_node(handle)?;
-        self.world
+        self.runtime
             .with(|fabric| fabric.work(node, |node| work(node)))
     }
 }

@@ -42,7 +42,7 @@ impl Annotation {
     /// Adds it to the trace, if one is kept.
     pub fn note(self, sim: &Sim) {
         let Self { node, text: call } = self;
-        sim.world
+        sim.runtime
             .with(|fabric| fabric.record(node, TraceEvent::Call { call }));
     }
 }
@@ -58,7 +58,8 @@ impl Misuse {
             text: self.text,
             place: self.place,
         };
-        sim.world.with(|fabric| note_mistake(fabric, node, problem));
+        sim.runtime
+            .with(|fabric| note_mistake(fabric, node, problem));
     }
 }
 
@@ -66,7 +67,7 @@ impl Unposted {
     /// Adds it to the diagnosis: its queue pair goes.
     pub fn note(&self, sim: &Sim) {
         let node = node_of(self.qp.context());
-        sim.world.with(|fabric| {
+        sim.runtime.with(|fabric| {
             let journal = &mut fabric.node_mut(node).device.base.journal;
             journal.unposted(self);
         });

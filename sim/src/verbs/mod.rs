@@ -7,10 +7,8 @@ pub(crate) mod diagnose;
 mod lab;
 mod layer;
 mod model;
-#[cfg(feature = "network")]
-mod network;
-mod say;
 mod sim;
+mod trace_args;
 pub(crate) mod watch;
 
 pub use diagnose::{Sleeping, Stuck};

@@ -7,7 +7,7 @@ use verbs_api::{Cause, CompChannel, Error, ErrorKind, Result, Verb, Wait};
 
 use super::sim::Sim;
 use crate::fabric::WaitFor;
-use crate::runtime::world::World;
+use crate::runtime::Runtime;
 
 impl Sim {
     /// One more thread takes part in the simulation, until the value is dropped. To be called before
@@ -19,16 +19,16 @@ impl Sim {
     /// threads. A wait for a time ends by itself, and counts only under a model checker. A thread that
     /// waits for something else, such as another thread's end, should not count meanwhile. [`Mode::Inline`](crate::Mode::Inline) only; no effect in other modes.
     pub fn participate(&self) -> Participant {
-        self.world.roster.enter();
+        self.runtime.roster.enter();
         Participant {
-            world: self.world.clone(),
+            runtime: self.runtime.clone(),
         }
     }
 
     /// What each thread did, in order. It must have been asked for with
     /// [`SimConfig::trace_threads`](crate::SimConfig::trace_threads).
     pub fn thread_trace(&self) -> Vec<Step> {
-        let Some(turns) = &self.world.turns else {
+        let Some(turns) = &self.runtime.turns else {
             return Vec::new();
         };
         let mut records = self.trace().into_iter();
@@ -52,7 +52,7 @@ impl Sim {
 
     /// Adds a note to what this thread did, where that is traced.
     pub fn note(&self, note: impl Into<String>) {
-        if let Some(turns) = &self.world.turns {
+        if let Some(turns) = &self.runtime.turns {
             turns.push(0, Some(note.into()));
         }
     }
@@ -65,9 +65,9 @@ impl Sim {
     /// `Invalid` for a stale handle; `Stalled` if nothing can bring an event any more.
     pub fn wait_for_edge(&self, channel: CompChannel, seen: u64) -> Result<u64> {
         let verb = Verb::ChannelFd;
-        let say = || format!("{channel}, edge after {seen} events");
+        let args = || format!("{channel}, edge after {seen} events");
         let wait = (Wait::Forever, WaitFor::Edge(channel));
-        self.wait(verb, channel, wait, say, |node| {
+        self.wait(verb, channel, wait, args, |node| {
             let queued = node.device.cqs.events_queued(verb, channel)?;
             if queued > seen {
                 return Ok(queued);
@@ -81,13 +81,13 @@ impl Sim {
 #[derive(Debug)]
 #[must_use = "dropping it says that the thread takes no part any more"]
 pub struct Participant {
-    world: Arc<World>,
+    runtime: Arc<Runtime>,
 }
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        if self.world.roster.leave() {
-            self.world.with(|fabric| self.world.close_idle(fabric));
+        if self.runtime.roster.leave() {
+            self.runtime.with(|fabric| self.runtime.close_idle(fabric));
         }
     }
 }

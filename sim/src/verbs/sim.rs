@@ -17,17 +17,16 @@ use verbs_api::{
 };
 
 use super::diagnose::Strict;
-use super::say;
+use super::trace_args;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
 use crate::diagnosis::{compare, note_closing};
 use crate::fabric::WaitFor;
-#[cfg(feature = "network")]
-use crate::network::receiver::Receiver;
+use crate::network::Receiver;
+use crate::runtime::Runtime;
 use crate::runtime::idle;
 use crate::runtime::timer_thread::TimerThread;
-use crate::runtime::world::World;
 use crate::sync::CHECKED;
 
 /// A fabric of simulated RDMA devices: implements [`Verbs`] and, as a laboratory, [`Lab`].
@@ -46,37 +45,30 @@ use crate::sync::CHECKED;
 pub struct Sim {
     /// Dropped first, while all is there.
     pub(crate) strict: Option<Strict>,
-    pub(crate) world: Arc<World>,
+    pub(crate) runtime: Arc<Runtime>,
     /// The same without observation; `None` if this is that one.
     unobserved: Option<Box<Sim>>,
     _timers: Option<TimerThread>,
-    #[cfg(feature = "network")]
     pub(crate) receiver: Option<Arc<Receiver>>,
 }
 
 impl Sim {
     /// Starts a simulation.
     pub fn new(config: SimConfig) -> Self {
-        let world = Arc::new(World::new(config));
-        #[cfg(feature = "network")]
-        let receiver = world
-            .config
-            .network
-            .map(|_| Arc::new(Receiver::new(&world)));
+        let runtime = Arc::new(Runtime::new(config));
+        let receiver = Receiver::of(&runtime);
         let unobserved = Self {
             strict: None,
-            world: world.clone(),
+            runtime: runtime.clone(),
             unobserved: None,
             _timers: None,
-            #[cfg(feature = "network")]
             receiver: receiver.clone(),
         };
         Self {
             strict: None,
-            #[cfg(feature = "network")]
             receiver,
-            _timers: TimerThread::start(&world),
-            world,
+            _timers: TimerThread::start(&runtime),
+            runtime,
             unobserved: Some(Box::new(unobserved)),
         }
     }
@@ -94,13 +86,13 @@ impl Sim {
 impl Verbs for Sim {
     #[track_caller]
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
-        let lacks = self.world.config.lacks;
+        let lacks = self.runtime.config.lacks;
         let transport = match lacks.contains(Capabilities::IWARP_LACKS) {
             true => Transport::Iwarp,
             false => Transport::Ib,
         };
         let device = |node| DeviceInfo::new(format!("sim{node}"), "sim", transport);
-        Ok((0..self.world.config.nodes).map(device).collect())
+        Ok((0..self.runtime.config.nodes).map(device).collect())
     }
 
     #[track_caller]
@@ -109,8 +101,8 @@ impl Verbs for Sim {
         let number = name
             .strip_prefix("sim")
             .and_then(|number| number.parse().ok());
-        let Some(node) = number.filter(|node| *node < self.world.config.nodes) else {
-            let last = self.world.config.nodes - 1;
+        let Some(node) = number.filter(|node| *node < self.runtime.config.nodes) else {
+            let last = self.runtime.config.nodes - 1;
             let text = format!("there is no device {name}, only sim0 to sim{last}");
             return Err(Error::new(
                 verb,
@@ -118,8 +110,7 @@ impl Verbs for Sim {
                 Cause::Text(text.into()),
             ));
         };
-        self.world.check_thread(verb)?;
-        #[cfg(feature = "network")]
+        self.runtime.check_thread(verb)?;
         self.take_addresses(verb, node)?;
         self.call_node(
             node,
@@ -131,11 +122,10 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn close_device(&self, context: Context) -> Result<()> {
-        let say = || context.to_string();
-        let closed = self.call(Verb::CloseDevice, context, say, |node| {
+        let args = || context.to_string();
+        let closed = self.call(Verb::CloseDevice, context, args, |node| {
             node.close_device(context, note_closing)
         });
-        #[cfg(feature = "network")]
         self.update_receiver(context, true);
         closed
     }
@@ -143,11 +133,11 @@ impl Verbs for Sim {
     #[track_caller]
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
         let mut capabilities = self.look(context, |node| node.device.capabilities(context))?;
-        capabilities.remove(self.world.config.lacks);
+        capabilities.remove(self.runtime.config.lacks);
         if !cfg!(feature = "fd") {
             capabilities.remove(Capabilities::FD);
         }
-        if self.world.config.mode == Mode::Stepped {
+        if self.runtime.config.mode == Mode::Stepped {
             capabilities.remove(Capabilities::THREADS);
         }
         Ok(capabilities)
@@ -156,7 +146,7 @@ impl Verbs for Sim {
     #[track_caller]
     fn behavior(&self, context: Context) -> Result<Declared> {
         let own = self.look(context, |node| node.device.behavior(context))?;
-        Ok(self.world.config.declared.unwrap_or(own).into())
+        Ok(self.runtime.config.declared.unwrap_or(own).into())
     }
 
     #[track_caller]
@@ -210,24 +200,24 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn alloc_pd(&self, context: Context) -> Result<Pd> {
-        let say = || context.to_string();
-        self.call_device(Verb::AllocPd, context, say, |device| {
+        let args = || context.to_string();
+        self.call_device(Verb::AllocPd, context, args, |device| {
             device.domains.alloc_pd(&mut device.base, context)
         })
     }
 
     #[track_caller]
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {
-        let say = || pd.to_string();
-        self.call_device(Verb::DeallocPd, pd, say, |device| {
+        let args = || pd.to_string();
+        self.call_device(Verb::DeallocPd, pd, args, |device| {
             device.domains.dealloc_pd(&mut device.base, pd)
         })
     }
 
     #[track_caller]
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
-        let say = || format!("{pd}, {length} B, {:#x}", access.bits());
-        self.call_device(Verb::AllocMr, pd, say, |device| {
+        let args = || format!("{pd}, {length} B, {:#x}", access.bits());
+        self.call_device(Verb::AllocMr, pd, args, |device| {
             device
                 .domains
                 .alloc_mr(&mut device.base, pd, length, access)
@@ -236,16 +226,16 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
-        let say = || format!("{pd}, {init:?}");
-        self.call_device(Verb::AllocMrAs, pd, say, |device| {
+        let args = || format!("{pd}, {init:?}");
+        self.call_device(Verb::AllocMrAs, pd, args, |device| {
             device.domains.alloc_mr_as(&mut device.base, pd, init)
         })
     }
 
     #[track_caller]
     fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
-        let say = || pd.to_string();
-        self.call_device(Verb::AllocNullMr, pd, say, |device| {
+        let args = || pd.to_string();
+        self.call_device(Verb::AllocNullMr, pd, args, |device| {
             device.domains.alloc_null_mr(&mut device.base, pd)
         })
     }
@@ -253,8 +243,8 @@ impl Verbs for Sim {
     #[expect(unsafe_code, reason = "the unsafe method of the trait")]
     #[track_caller]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
-        let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
-        self.call_device(Verb::RegMr, pd, say, |device| {
+        let args = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
+        self.call_device(Verb::RegMr, pd, args, |device| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe {
                 device
@@ -266,28 +256,28 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError> {
-        let say = || format!("{mr}, {change:?}");
-        self.call(Verb::ReregMr, mr, say, |node| node.rereg_mr(mr, change))
+        let args = || format!("{mr}, {change:?}");
+        self.call(Verb::ReregMr, mr, args, |node| node.rereg_mr(mr, change))
     }
 
     #[track_caller]
     fn dereg_mr(&self, mr: Mr) -> Result<()> {
-        let say = || mr.to_string();
-        self.call(Verb::DeregMr, mr, say, |node| node.dereg_mr(mr))
+        let args = || mr.to_string();
+        self.call(Verb::DeregMr, mr, args, |node| node.dereg_mr(mr))
     }
 
     #[track_caller]
     fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
-        let say = || format!("{pd}, {mw_type}");
-        self.call_device(Verb::AllocMw, pd, say, |device| {
+        let args = || format!("{pd}, {mw_type}");
+        self.call_device(Verb::AllocMw, pd, args, |device| {
             device.domains.alloc_mw(&mut device.base, pd, mw_type)
         })
     }
 
     #[track_caller]
     fn dealloc_mw(&self, mw: Mw) -> Result<()> {
-        let say = || mw.to_string();
-        self.call_device(Verb::DeallocMw, mw, say, |device| {
+        let args = || mw.to_string();
+        self.call_device(Verb::DeallocMw, mw, args, |device| {
             device.domains.dealloc_mw(&mut device.base, mw)
         })
     }
@@ -299,11 +289,11 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
-        let say = || {
+        let args = || {
             let MwBindInfo { mr, length, .. } = bind.info;
             format!("{qp}, {mw}, {:#x}, {length} B of {mr}", bind.label())
         };
-        self.call(Verb::BindMw, qp, say, |node| node.bind_mw(qp, mw, bind))
+        self.call(Verb::BindMw, qp, args, |node| node.bind_mw(qp, mw, bind))
     }
 
     #[track_caller]
@@ -327,33 +317,39 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
-        let say = || context.to_string();
-        self.call_device(Verb::CreateCompChannel, context, say, |device| {
+        let args = || context.to_string();
+        self.call_device(Verb::CreateCompChannel, context, args, |device| {
             device.cqs.create_comp_channel(&mut device.base, context)
         })
     }
 
     #[track_caller]
     fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
-        let say = || channel.to_string();
-        self.call_device(Verb::DestroyCompChannel, channel, say, |device| {
+        let args = || channel.to_string();
+        self.call_device(Verb::DestroyCompChannel, channel, args, |device| {
             device.cqs.destroy_comp_channel(&mut device.base, channel)
         })
     }
 
     #[track_caller]
     fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
-        let say = || format!("{channel}, {wait:?}");
+        let args = || format!("{channel}, {wait:?}");
         let wait = (wait, WaitFor::Event(channel));
-        self.wait(Verb::GetCqEvent, channel, wait, say, |node| {
+        self.wait(Verb::GetCqEvent, channel, wait, args, |node| {
             node.device.cqs.get_cq_event(&mut node.device.base, channel)
         })
     }
 
     #[track_caller]
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
-        let say = || format!("{context}, {} entries{}", init.cqe, say::also(init.channel));
-        self.call_device(Verb::CreateCq, context, say, |device| {
+        let args = || {
+            format!(
+                "{context}, {} entries{}",
+                init.cqe,
+                trace_args::also(init.channel)
+            )
+        };
+        self.call_device(Verb::CreateCq, context, args, |device| {
             device.cqs.create_cq(&mut device.base, context, init)
         })
     }
@@ -365,16 +361,16 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
-        let say = || format!("{cq}, {cqe}");
-        self.call_device(Verb::ResizeCq, cq, say, |device| {
+        let args = || format!("{cq}, {cqe}");
+        self.call_device(Verb::ResizeCq, cq, args, |device| {
             device.cqs.resize_cq(&device.base, cq, cqe)
         })
     }
 
     #[track_caller]
     fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
-        let say = || format!("{cq}, {arm}");
-        self.call_device(Verb::ReqNotifyCq, cq, say, |device| {
+        let args = || format!("{cq}, {arm}");
+        self.call_device(Verb::ReqNotifyCq, cq, args, |device| {
             device.cqs.req_notify_cq(&mut device.base, cq, arm)
         })
     }
@@ -382,8 +378,8 @@ impl Verbs for Sim {
     #[inline]
     #[track_caller]
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
-        if !CHECKED && self.world.is_empty(cq) {
-            self.world.polled_in_vain();
+        if !CHECKED && self.runtime.is_empty(cq) {
+            self.runtime.polled_in_vain();
             return Ok(0);
         }
         self.poll(cq.context(), cq.index(), cq.generation(), wc)
@@ -391,23 +387,23 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
-        let say = || format!("{cq}, {nevents}");
-        self.call_device(Verb::AckCqEvents, cq, say, |device| {
+        let args = || format!("{cq}, {nevents}");
+        self.call_device(Verb::AckCqEvents, cq, args, |device| {
             device.cqs.ack_cq_events(&mut device.base, cq, nevents)
         })
     }
 
     #[track_caller]
     fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
-        let say = || format!("{cq}, {wait:?}");
+        let args = || format!("{cq}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Element::Cq(cq)));
-        self.wait(Verb::DestroyCq, cq, wait, say, |node| node.destroy_cq(cq))
+        self.wait(Verb::DestroyCq, cq, wait, args, |node| node.destroy_cq(cq))
     }
 
     #[track_caller]
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
-        let say = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
-        self.call_device(Verb::CreateCqEx, context, say, |device| {
+        let args = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
+        self.call_device(Verb::CreateCqEx, context, args, |device| {
             device.cqs.create_cq_ex(&mut device.base, context, init)
         })
     }
@@ -416,7 +412,7 @@ impl Verbs for Sim {
     fn start_poll(&self, cq: Cq) -> Result<()> {
         let verb = Verb::StartPoll;
         let node = self.node(verb, cq)?;
-        let started = self.world.with(|fabric| {
+        let started = self.runtime.with(|fabric| {
             self.check_call(fabric, node, verb)?;
             let result = fabric.work_quietly(node, |node| node.start_poll(cq));
             if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
@@ -426,7 +422,7 @@ impl Verbs for Sim {
             self.traced(fabric, node, verb, || cq.to_string(), |_| result)
         });
         match &started {
-            Err(error) if error.kind() == ErrorKind::NotFound => self.world.polled_in_vain(),
+            Err(error) if error.kind() == ErrorKind::NotFound => self.runtime.polled_in_vain(),
             _ => idle::polled(),
         }
         started
@@ -434,8 +430,8 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn next_poll(&self, cq: Cq) -> Result<()> {
-        let say = || cq.to_string();
-        self.call(Verb::NextPoll, cq, say, |node| node.next_poll(cq))
+        let args = || cq.to_string();
+        self.call(Verb::NextPoll, cq, args, |node| node.next_poll(cq))
     }
 
     #[track_caller]
@@ -445,25 +441,25 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn end_poll(&self, cq: Cq) -> Result<()> {
-        let say = || cq.to_string();
-        self.call_device(Verb::EndPoll, cq, say, |device| device.cqs.end_poll(cq))
+        let args = || cq.to_string();
+        self.call_device(Verb::EndPoll, cq, args, |device| device.cqs.end_poll(cq))
     }
 
     #[track_caller]
     fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
-        let say = || format!("{cq}, {moderation:?}");
-        self.call_device(Verb::ModifyCq, cq, say, |device| {
+        let args = || format!("{cq}, {moderation:?}");
+        self.call_device(Verb::ModifyCq, cq, args, |device| {
             device.cqs.modify_cq(&mut device.base, cq, moderation)
         })
     }
 
     #[track_caller]
     fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
-        let say = || {
-            let (send_cq, recv_cq, srq) = (init.send_cq, init.recv_cq, say::also(init.srq));
+        let args = || {
+            let (send_cq, recv_cq, srq) = (init.send_cq, init.recv_cq, trace_args::also(init.srq));
             format!("{pd}, {}, {send_cq}, {recv_cq}{srq}", init.qp_type)
         };
-        self.call(Verb::CreateQp, pd, say, |node| node.create_qp(pd, init))
+        self.call(Verb::CreateQp, pd, args, |node| node.create_qp(pd, init))
     }
 
     #[track_caller]
@@ -478,33 +474,31 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
-        let say = || match mask.contains(QpAttrMask::STATE) {
+        let args = || match mask.contains(QpAttrMask::STATE) {
             true => format!("{qp}, {}, {mask}", attr.qp_state),
             false => format!("{qp}, {mask}"),
         };
         let node = self.node(Verb::ModifyQp, qp)?;
         let av = attr.ah_attr.filter(|_| mask.contains(QpAttrMask::AV));
-        let outside = av.and_then(|av| self.world.outside(&av));
-        let modified = self.call_node(node, Verb::ModifyQp, say, |node| {
+        let outside = av.and_then(|av| self.runtime.outside(&av));
+        let modified = self.call_node(node, Verb::ModifyQp, args, |node| {
             node.modify_qp(qp, attr, mask, outside)
         });
         if modified.is_ok()
             && mask.contains(QpAttrMask::STATE)
             && let to @ (QpState::Rtr | QpState::Rts) = attr.qp_state
         {
-            self.world.with(|fabric| compare(fabric, node, qp, to));
+            self.runtime.with(|fabric| compare(fabric, node, qp, to));
         }
-        #[cfg(feature = "network")]
         self.update_receiver(qp.context(), false);
         modified
     }
 
     #[track_caller]
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
-        let say = || format!("{qp}, {wait:?}");
+        let args = || format!("{qp}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Element::Qp(qp)));
-        let destroyed = self.wait(Verb::DestroyQp, qp, wait, say, |node| node.destroy_qp(qp));
-        #[cfg(feature = "network")]
+        let destroyed = self.wait(Verb::DestroyQp, qp, wait, args, |node| node.destroy_qp(qp));
         self.update_receiver(qp.context(), false);
         destroyed
     }
@@ -512,7 +506,7 @@ impl Verbs for Sim {
     #[track_caller]
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
         let node = self.node(Verb::ConnectRc, a)?;
-        self.world
+        self.runtime
             .with(|fabric| self.check_call(fabric, node, Verb::ConnectRc))?;
         connect::by_attributes(self, a, b, params)
     }
@@ -529,15 +523,15 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let say = || format!("{qp}, {}", say::receives(list));
-        self.call(Verb::PostRecv, qp, say, |node| node.post_recv(qp, list))
+        let args = || format!("{qp}, {}", trace_args::receives(list));
+        self.call(Verb::PostRecv, qp, args, |node| node.post_recv(qp, list))
     }
 
     #[track_caller]
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
-        let say = || format!("{pd}, port {}", attr.port_num);
-        let way = (attr, self.world.outside(attr));
-        self.call_device(Verb::CreateAh, pd, say, |device| {
+        let args = || format!("{pd}, port {}", attr.port_num);
+        let way = (attr, self.runtime.outside(attr));
+        self.call_device(Verb::CreateAh, pd, args, |device| {
             device
                 .domains
                 .create_ah(&mut device.base, &device.ports, pd, way)
@@ -546,36 +540,34 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn destroy_ah(&self, ah: Ah) -> Result<()> {
-        let say = || ah.to_string();
-        self.call(Verb::DestroyAh, ah, say, |node| node.destroy_ah(ah))
+        let args = || ah.to_string();
+        self.call(Verb::DestroyAh, ah, args, |node| node.destroy_ah(ah))
     }
 
     #[track_caller]
     fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
-        let say = || format!("{qp}, {group}, {lid}");
-        self.call(Verb::AttachMcast, qp, say, |node| {
+        let args = || format!("{qp}, {group}, {lid}");
+        self.call(Verb::AttachMcast, qp, args, |node| {
             node.attach_mcast(qp, group, lid)
         })?;
-        #[cfg(feature = "network")]
         self.join_group(qp, group, lid)?;
         Ok(())
     }
 
     #[track_caller]
     fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
-        let say = || format!("{qp}, {group}, {lid}");
-        let detached = self.call(Verb::DetachMcast, qp, say, |node| {
+        let args = || format!("{qp}, {group}, {lid}");
+        let detached = self.call(Verb::DetachMcast, qp, args, |node| {
             node.detach_mcast(qp, group, lid)
         });
-        #[cfg(feature = "network")]
         self.update_receiver(qp.context(), true);
         detached
     }
 
     #[track_caller]
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
-        let say = || format!("{pd}, {} receives", init.attr.max_wr);
-        self.call_device(Verb::CreateSrq, pd, say, |device| {
+        let args = || format!("{pd}, {} receives", init.attr.max_wr);
+        self.call_device(Verb::CreateSrq, pd, args, |device| {
             device.create_srq(pd, init)
         })
     }
@@ -592,55 +584,57 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
-        let say = || format!("{srq}, {attr:?}, {mask:?}");
-        self.call_device(Verb::ModifySrq, srq, say, |device| {
+        let args = || format!("{srq}, {attr:?}, {mask:?}");
+        self.call_device(Verb::ModifySrq, srq, args, |device| {
             device.modify_srq(srq, attr, mask)
         })
     }
 
     #[track_caller]
     fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
-        let say = || format!("{srq}, {wait:?}");
+        let args = || format!("{srq}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Element::Srq(srq)));
-        self.wait(Verb::DestroySrq, srq, wait, say, |node| {
+        self.wait(Verb::DestroySrq, srq, wait, args, |node| {
             node.device.destroy_srq(srq)
         })
     }
 
     #[track_caller]
     fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let say = || format!("{srq}, {}", say::receives(list));
-        self.call_device(Verb::PostSrqRecv, srq, say, |device| {
+        let args = || format!("{srq}, {}", trace_args::receives(list));
+        self.call_device(Verb::PostSrqRecv, srq, args, |device| {
             device.post_srq_recv(srq, list)
         })
     }
 
     #[track_caller]
     fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd> {
-        let say = || format!("{context}, {init:?}");
-        self.call_device(Verb::OpenXrcd, context, say, |device| {
+        let args = || format!("{context}, {init:?}");
+        self.call_device(Verb::OpenXrcd, context, args, |device| {
             device.open_xrcd(context, init)
         })
     }
 
     #[track_caller]
     fn close_xrcd(&self, xrcd: Xrcd) -> Result<()> {
-        let say = || xrcd.to_string();
-        self.call_device(Verb::CloseXrcd, xrcd, say, |device| device.close_xrcd(xrcd))
+        let args = || xrcd.to_string();
+        self.call_device(Verb::CloseXrcd, xrcd, args, |device| {
+            device.close_xrcd(xrcd)
+        })
     }
 
     #[track_caller]
     fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp> {
-        let say = || format!("{xrcd}, {}", QpType::XrcRecv);
-        self.call(Verb::CreateQp, xrcd, say, |node| {
+        let args = || format!("{xrcd}, {}", QpType::XrcRecv);
+        self.call(Verb::CreateQp, xrcd, args, |node| {
             node.create_xrc_recv_qp(xrcd)
         })
     }
 
     #[track_caller]
     fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp> {
-        let say = || format!("{xrcd}, {qp_num:#x}");
-        self.call(Verb::OpenQp, xrcd, say, |node| node.open_qp(xrcd, qp_num))
+        let args = || format!("{xrcd}, {qp_num:#x}");
+        self.call(Verb::OpenQp, xrcd, args, |node| node.open_qp(xrcd, qp_num))
     }
 
     #[track_caller]
@@ -650,17 +644,17 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
-        let say = || format!("{context}, {wait:?}");
+        let args = || format!("{context}, {wait:?}");
         let wait = (wait, WaitFor::AsyncEvent(context));
-        self.wait(Verb::GetAsyncEvent, context, wait, say, |node| {
+        self.wait(Verb::GetAsyncEvent, context, wait, args, |node| {
             node.device.base.get_async_event(context)
         })
     }
 
     #[track_caller]
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
-        let say = || format!("{context}, {event}");
-        self.call(Verb::AckAsyncEvent, context, say, |node| {
+        let args = || format!("{context}, {event}");
+        self.call(Verb::AckAsyncEvent, context, args, |node| {
             node.ack_async_event(context, event)
         })
     }
@@ -679,9 +673,11 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
-        let say = || format!("{object:?}, {garbled}");
+        let args = || format!("{object:?}, {garbled}");
         let node = self.node_of(Verb::Garble, object.kind(), object.context())?;
-        self.call_node(node, Verb::Garble, say, |node| node.garble(object, garbled))
+        self.call_node(node, Verb::Garble, args, |node| {
+            node.garble(object, garbled)
+        })
     }
 
     #[track_caller]

@@ -54,9 +54,9 @@ impl Watch {
     pub fn on(sim: &Sim, tell: impl Fn(&Finding) + Send + Sync + 'static) {
         let is_any = Arc::new(AtomicBool::new(false));
         let (fresh, tell) = (is_any.clone(), Box::new(tell));
-        let first = sim.world.watch.set(Self { is_any, tell });
+        let first = sim.runtime.watch.set(Self { is_any, tell });
         assert!(first.is_ok(), "somebody is told already");
-        sim.world.with(|fabric| keep_fresh(fabric, &fresh));
+        sim.runtime.with(|fabric| keep_fresh(fabric, &fresh));
     }
 
     /// What is new.

@@ -59,7 +59,7 @@ class Device:
             return process.text()
 
     def pair(self, server, client, meet, options=(), seconds=40, env=None, stays=False):
-        """Runs a server, and a client once the server can be met. Both have to end with 0, but for a server
+        """Runs a server, and a client once the server can be met. Both must end with 0, except for a server
         that stays until it is ended."""
         with self.start(server, options, env, "server") as serving:
             self.await_meeting(serving, meet, seconds)

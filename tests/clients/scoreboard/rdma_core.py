@@ -11,8 +11,8 @@ def tests(device, pyverbs, sources, python="/usr/bin/python3", mistakes=None):
     """The cases of these tests, with the pyverbs in a folder. `mistakes` has the tests that do something
     wrong, and what."""
     # Where the rules leave a choice, the tests want what mlx5 does. The tests of rdma_cm are of two
-    # processes each, which share the addresses of the devices. Another test looks for an empty entry in
-    # a table of GIDs, and without `--gids` there is none.
+    # processes each, which share the addresses of the devices. Another test looks for an empty
+    # entry in a table of GIDs, and without `--gids` there is none.
     options = {"rdmacm": ["--fabric", ",".join(ADDRESSES)], "other": ["--gids", "sim0/1/3=::"]}
     for which, own in options.items():
         address = [] if device.kernel else [ADDRESSES[0]]

@@ -117,8 +117,8 @@ def main():
     utils.huge_pages_supported = no_huge_pages
     utils.is_root = lambda: True
     if ADDRESS:
-        # What the tests ask other programs and the kernel's files for. Simulated devices belong to no
-        # network interface but may have its address, and have the P_Key that every port has.
+        # What the tests ask other programs and the kernel's files for. Simulated devices belong to
+        # no network interface but may have its address, and have the P_Key that every port has.
         address = (ADDRESS, "00:00:00:00:00:00") if WHICH == "rdmacm" else (None, None)
         base.RDMATestCase._get_ip_mac = lambda test, *place: test.args.append([*place, *address])
         utils.get_pkey_from_kernel = lambda device, port, index: 0xFFFF

@@ -3,7 +3,7 @@
 
     verbsim exec -- python tests/clients/scoreboard/transfer.py ENGINE [LAYOUT...]
 
-This process is the initiator. It starts the target, which lends its memory and makes no transfer. The status is 1 if a
+This process is the initiator. It starts the target, which provides its memory and makes no transfer. The status is 1 if a
 byte is wrong, and 3 if the engine reported an error.
 """
 
@@ -26,7 +26,8 @@ class Reported(Exception):
     """The engine said that it could not move the bytes."""
 
 
-# ---- What is moved: places in the initiator's memory, in the target's, and lengths -----------------
+# ---- What is moved: places in the initiator's memory, in the target's, and lengths
+# -----------------
 
 
 def whole():
@@ -47,7 +48,8 @@ def odd():
 LAYOUTS = {"whole": whole, "blocks": blocks, "odd": odd}
 
 
-# ---- Engines. Both processes make one on their memory, and meet by the other's card ----------------
+# ---- Engines. Both processes make one on their memory, and meet by the other's card
+# ----------------
 
 
 class Engine:
@@ -204,7 +206,8 @@ class InfiniStore(Engine):
 ENGINES = {"nixl": Nixl, "mooncake": Mooncake, "dlslime": DLSlime, "infinistore": InfiniStore}
 
 
-# ---- The two processes -----------------------------------------------------------------------------
+# ---- The two processes
+# -----------------------------------------------------------------------------
 
 
 def noise(seed):
@@ -212,7 +215,7 @@ def noise(seed):
 
 
 def target(pipe, options):
-    """Lends its memory, and fills or shows it when the initiator says so."""
+    """Provides its memory, and fills or shows it when the initiator asks."""
     memory = ctypes.create_string_buffer(SIZE)
     engine = ENGINES[options.engine](memory, options.device)
     pipe.send(engine.card())

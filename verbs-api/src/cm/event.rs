@@ -27,7 +27,7 @@ c_enum! {
         Unreachable = 7, "UNREACHABLE";
         /// The peer refused.
         Rejected = 8, "REJECTED";
-        /// The connection stands, or the QP of datagrams is known.
+        /// The connection is established, or the QP for datagrams is known.
         Established = 9, "ESTABLISHED";
         /// The connection has ended.
         Disconnected = 10, "DISCONNECTED";
@@ -62,7 +62,7 @@ pub struct CmEvent {
     pub event: CmEventType,
     /// 0, a negative errno value, or the reason of a refusal.
     pub status: i32,
-    /// What there is besides.
+    /// Further parameters of the event.
     pub param: CmParam,
     /// How the backend tells it from others.
     pub token: u64,
@@ -117,7 +117,8 @@ pub enum CmParam {
 }
 
 impl CmParam {
-    /// The program's own bytes of the peer, padded where the transport pads them; none if there are none.
+    /// The program's own bytes of the peer, padded where the transport pads them; none if there are
+    /// none.
     pub fn private_data(&self) -> &[u8] {
         match self {
             Self::None | Self::Arg(_) => &[],
@@ -127,7 +128,8 @@ impl CmParam {
     }
 }
 
-/// What the peer says of a connection (`struct rdma_conn_param`). The default, for backends to fill in, is all zero.
+/// What the peer says of a connection (`struct rdma_conn_param`). The default, for backends to fill
+/// in, is all zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnData {
@@ -155,7 +157,8 @@ pub struct ConnData {
 pub struct UdData {
     /// The peer's own bytes.
     pub private_data: Vec<u8>,
-    /// The value given to [`Cm::join_multicast`](super::Cm::join_multicast), which C has in place of private data.
+    /// The value given to [`Cm::join_multicast`](super::Cm::join_multicast), which C has instead of
+    /// private data.
     pub context: u64,
     /// What to make an address handle of.
     pub ah_attr: AhAttr,

@@ -27,7 +27,8 @@ impl PortSpace {
     }
 }
 
-/// The fields of `struct rdma_cm_id` that a program reads. The default, for backends to fill in, is that of nothing.
+/// The fields of `struct rdma_cm_id` that a program reads. The default, for backends to fill in, is
+/// that of nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CmIdAttr {
@@ -45,7 +46,7 @@ pub struct CmIdAttr {
     pub port_num: u8,
     /// The QP that was made for it.
     pub qp: Option<Qp>,
-    /// The own address, once it is bound.
+    /// The local address, once it is bound.
     pub local_addr: Option<SocketAddr>,
     /// The address of the peer, once there is one.
     pub peer_addr: Option<SocketAddr>,
@@ -67,7 +68,8 @@ pub enum CmOption {
     Tos(u8),
     /// Its port may be that of another id that says the same (`RDMA_OPTION_ID_REUSEADDR`).
     ReuseAddr(bool),
-    /// Bound to the unspecified address of IPv6, it does not take requests of IPv4 (`RDMA_OPTION_ID_AFONLY`).
+    /// Bound to the unspecified address of IPv6, it does not take requests of IPv4
+    /// (`RDMA_OPTION_ID_AFONLY`).
     AfOnly(bool),
     /// The code of the QP's time-out, 0 to 31 (`RDMA_OPTION_ID_ACK_TIMEOUT`, TMR-02).
     AckTimeout(u8),

@@ -8,8 +8,9 @@
 //! | [`ConnParam`], [`CmIdAttr`], [`CmOption`], [`PortSpace`] | what calls take and tell |
 //! | [`private_data`] | how much of it there is room for |
 //!
-//! A client resolves an address and a route, makes its queue pair and connects. A server listens, gets a request as
-//! an event with an id of its own, makes its queue pair there and accepts. Both get `ESTABLISHED`.
+//! A client resolves an address and a route, makes its queue pair and connects. A server listens,
+//! gets a request as an event with an id of its own, makes its queue pair there and accepts. Both
+//! get `ESTABLISHED`.
 
 mod event;
 mod id;
@@ -35,17 +36,20 @@ pub use event::{CmEvent, CmEventType, CmParam, ConnData, UdData};
 pub use id::{CmIdAttr, CmOption, PortSpace};
 pub use param::{ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, RDMA_UDP_QKEY, private_data};
 
-/// What librdmacm is to a process: connection management beside [`Verbs`](crate::Verbs). Object-safe, like that.
+/// The librdmacm of a process: connection management along with [`Verbs`](crate::Verbs), and
+/// object-safe like it.
 ///
-/// Ids are asynchronous: what a call starts ends with an event on the id's channel. A call in the wrong state is
-/// `Invalid` and changes nothing (CM-10). Calls give [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a handle
-/// that is zero or stale. That is not repeated below.
+/// Ids are asynchronous: what a call starts ends with an event on the id's channel. A call in the
+/// wrong state is `Invalid` and changes nothing (CM-10). Calls give
+/// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a handle that is zero or stale. That is
+/// not repeated below.
 ///
-/// Each device is opened once for all ids. Its context, and the protection domain that comes with it, are those of
-/// [`query_id`](Self::query_id); they stay open, and a program does not close them.
+/// Each device is opened once for all ids. Its context, and the protection domain that comes with
+/// it, are those of [`query_id`](Self::query_id); they stay open, and a program does not close
+/// them.
 pub trait Cm: Send + Sync {
-    /// A context of each device, in the order of the device list (`rdma_get_devices`, CM-01). Ids that are bound to a
-    /// device have the same.
+    /// A context of each device, in the order of the device list (`rdma_get_devices`, CM-01). Ids
+    /// that are bound to a device have the same.
     fn cm_devices(&self) -> Result<Vec<Context>>;
 
     /// Makes an event channel (`rdma_create_event_channel`).
@@ -60,22 +64,23 @@ pub trait Cm: Send + Sync {
     /// `Busy` while an id has it: the C library does not look.
     fn destroy_event_channel(&self, channel: CmChannel) -> Result<()>;
 
-    /// Makes an id whose events go to `channel` (`rdma_create_id`). `context` is the caller's own value; ids of
-    /// requests have that of their listener (CM-24).
+    /// Makes an id whose events go to `channel` (`rdma_create_id`). `context` is the caller's own
+    /// value; ids of requests have that of their listener (CM-24).
     fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId>;
 
-    /// The fields of `struct rdma_cm_id`, with `rdma_get_local_addr`, `rdma_get_peer_addr`, `rdma_get_src_port` and
-    /// `rdma_get_dst_port`.
+    /// The fields of `struct rdma_cm_id`, with `rdma_get_local_addr`, `rdma_get_peer_addr`,
+    /// `rdma_get_src_port` and `rdma_get_dst_port`.
     fn query_id(&self, id: CmId) -> Result<CmIdAttr>;
 
-    /// Removes an id (`rdma_destroy_id`). Waits until its events that were read have been acknowledged (CM-50); those
-    /// that were not read vanish (CM-51). A peer that it is connected to gets `DISCONNECTED`, one that waits for it
-    /// `REJECTED`. Programs destroy its QP first. In the simulator a QP that is left stays, as one that
+    /// Removes an id (`rdma_destroy_id`). Waits until its events that were read have been
+    /// acknowledged (CM-50); those that were not read vanish (CM-51). A peer that it is connected
+    /// to gets `DISCONNECTED`, one that waits for it `REJECTED`. Programs destroy its QP first. In
+    /// the simulator a QP that is left stays, as one that
     /// [`Verbs::create_qp`](crate::Verbs::create_qp) has made.
     ///
     /// # Errors
-    /// `Busy` on hardware while it has a QP, whatever `wait` is: the C library does not look. `WouldBlock`,
-    /// `TimedOut`; in the simulator `Stalled` if no other thread can acknowledge.
+    /// `Busy` on hardware while it has a QP, whatever `wait` is: the C library does not look.
+    /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if no other thread can acknowledge.
     fn destroy_id(&self, id: CmId, wait: Wait) -> Result<()>;
 
     /// Moves an id with its unread events to another channel (`rdma_migrate_id`, CM-53). Waits as
@@ -90,16 +95,17 @@ pub trait Cm: Send + Sync {
 
     // Addresses
 
-    /// Binds an id to an address of this machine (`rdma_bind_addr`, CM-02 and the following). With port 0 one is
-    /// chosen. An address of a device binds the id to that device; the unspecified one does not.
+    /// Binds an id to an address of this machine (`rdma_bind_addr`, CM-02 and the following). With
+    /// port 0 one is chosen. An address of a device binds the id to that device; the unspecified
+    /// one does not.
     ///
     /// # Errors
-    /// `AddressNotAvailable` for an address that no device here has, and where another id has the port and one of
-    /// both addresses is the unspecified one; `AddressInUse` if both are the same.
+    /// `AddressNotAvailable` for an address that no device here has, and where another id has the
+    /// port and one of both addresses is the unspecified one; `AddressInUse` if both are the same.
     fn bind_addr(&self, id: CmId, addr: SocketAddr) -> Result<()>;
 
-    /// Finds the device that leads to `dst`, and binds the id to it and, if it is not bound yet, to `src`
-    /// (`rdma_resolve_addr`): `ADDR_RESOLVED`, or `ADDR_ERROR` when `timeout` is over.
+    /// Finds the device that leads to `dst`, and binds the id to it and, if it is not bound yet, to
+    /// `src` (`rdma_resolve_addr`): `ADDR_RESOLVED`, or `ADDR_ERROR` when `timeout` is over.
     ///
     /// # Errors
     /// As for [`bind_addr`](Self::bind_addr); `NetworkUnreachable` if no network leads there.
@@ -116,23 +122,24 @@ pub trait Cm: Send + Sync {
 
     // Queue pairs
 
-    /// Makes a QP for an id that is bound to a device (`rdma_create_qp`): in INIT, or in RTS if it is of UD (CM-30).
-    /// From then on calls on the id change its state. Without `pd` it is of the protection domain of
-    /// [`query_id`](Self::query_id).
+    /// Makes a QP for an id that is bound to a device (`rdma_create_qp`): in INIT, or in RTS if it
+    /// is of UD (CM-30). From then on calls on the id change its state. Without `pd` it is of the
+    /// protection domain of [`query_id`](Self::query_id).
     ///
     /// # Errors
-    /// `Invalid` for an id that is bound to no device or has a QP, and for objects of another context; and those of
-    /// [`Verbs::create_qp`](crate::Verbs::create_qp).
+    /// `Invalid` for an id that is bound to no device or has a QP, and for objects of another
+    /// context; and those of [`Verbs::create_qp`](crate::Verbs::create_qp).
     fn create_cm_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp>;
 
-    /// Removes the QP of an id (`rdma_destroy_qp`), as [`Verbs::destroy_qp`](crate::Verbs::destroy_qp) does.
+    /// Removes the QP of an id (`rdma_destroy_qp`), as
+    /// [`Verbs::destroy_qp`](crate::Verbs::destroy_qp) does.
     ///
     /// # Errors
     /// `Invalid` if it has none.
     fn destroy_cm_qp(&self, id: CmId, wait: Wait) -> Result<()>;
 
-    /// What to set a QP of one's own to for this state (`rdma_init_qp_attr`), for programs that make their QPs by
-    /// [`Verbs::create_qp`](crate::Verbs::create_qp) (CM-36).
+    /// What to set a QP of one's own to for this state (`rdma_init_qp_attr`), for programs that
+    /// make their QPs by [`Verbs::create_qp`](crate::Verbs::create_qp) (CM-36).
     ///
     /// # Errors
     /// `Invalid` for a state that the id cannot tell anything of yet.
@@ -140,25 +147,26 @@ pub trait Cm: Send + Sync {
 
     // Connections
 
-    /// Lets requests come (`rdma_listen`). An id that is not bound is bound to all addresses and a port that is
-    /// chosen. So many requests wait to be read at most, 1024 for a `backlog` that is not above 0; those beyond are
-    /// dropped, and come again (CM-27).
+    /// Accepts connection requests (`rdma_listen`). An id that is not bound is bound to all
+    /// addresses and to a port that is chosen. At most `backlog` requests wait to be read, or 1024
+    /// if `backlog` is not above 0; further requests are dropped, and the peer repeats them
+    /// (CM-27).
     ///
     /// # Errors
-    /// `AddressInUse` beside an id that has the same address and port by [`CmOption::ReuseAddr`].
+    /// `AddressInUse` if another id has the same address and port by [`CmOption::ReuseAddr`].
     fn listen(&self, id: CmId, backlog: i32) -> Result<()>;
 
-    /// Asks the peer for a connection, or in [`PortSpace::Udp`] for its QP (`rdma_connect`): `ESTABLISHED`, or
-    /// `CONNECT_RESPONSE` if the id has no QP; `REJECTED`, `UNREACHABLE`, or `CONNECT_ERROR` if the own QP cannot be
-    /// connected.
+    /// Asks the peer for a connection, or in [`PortSpace::Udp`] for its QP (`rdma_connect`):
+    /// `ESTABLISHED`, or `CONNECT_RESPONSE` if the id has no QP; `REJECTED`, `UNREACHABLE`, or
+    /// `CONNECT_ERROR` if the own QP cannot be connected.
     ///
     /// # Errors
-    /// `Invalid` before the route is resolved, twice, for too much private data, and for more resources than the
-    /// device has.
+    /// `Invalid` before the route is resolved, twice, for too much private data, and for more
+    /// resources than the device has.
     fn connect(&self, id: CmId, param: &ConnParam<'_>) -> Result<()>;
 
-    /// Accepts a request (`rdma_accept`): the QP of the id goes to RTS first (CM-31). `ESTABLISHED` comes when the
-    /// peer is ready, and never for datagrams.
+    /// Accepts a request (`rdma_accept`): the QP of the id goes to RTS first (CM-31). `ESTABLISHED`
+    /// comes when the peer is ready, and never for datagrams.
     ///
     /// # Errors
     /// As for [`connect`](Self::connect).
@@ -173,12 +181,13 @@ pub trait Cm: Send + Sync {
     /// Says that the own QP is connected, after `CONNECT_RESPONSE` (`rdma_establish`).
     fn establish(&self, id: CmId) -> Result<()>;
 
-    /// Tells of an asynchronous event of the QP (`rdma_notify`): `COMM_EST` establishes a connection whose last
-    /// message is late (CM-35).
+    /// Reports an asynchronous event of the QP (`rdma_notify`): `COMM_EST` establishes a connection
+    /// whose last message is late (CM-35).
     fn notify(&self, id: CmId, event: AsyncEventType) -> Result<()>;
 
-    /// Ends a connection (`rdma_disconnect`): the QP of the id goes to ERR, and `DISCONNECTED` comes when the peer has
-    /// answered. The QP of the peer stays as it is until the peer does the same (CM-40).
+    /// Ends a connection (`rdma_disconnect`): the QP of the id goes to ERR, and `DISCONNECTED`
+    /// comes when the peer has answered. The QP of the peer stays as it is until the peer does the
+    /// same (CM-40).
     ///
     /// # Errors
     /// `Invalid` if the id was never connected.
@@ -186,8 +195,8 @@ pub trait Cm: Send + Sync {
 
     // Multicast
 
-    /// Joins a multicast group by its address (`rdma_join_multicast`): `MULTICAST_JOIN` tells where to send, with
-    /// `context`. The QP of the id, if there is one, is attached.
+    /// Joins a multicast group by its address (`rdma_join_multicast`): `MULTICAST_JOIN` tells where
+    /// to send, with `context`. The QP of the id, if there is one, is attached.
     ///
     /// # Errors
     /// `Invalid` for an id that is bound to no device, of connections, or with a route (CM-79).
@@ -203,8 +212,8 @@ pub trait Cm: Send + Sync {
 
     /// Takes the oldest event of a channel (`rdma_get_cm_event`). Each must be acknowledged.
     ///
-    /// What an event does to the QP of its id happens here: `CONNECT_RESPONSE` brings it to RTS and becomes
-    /// `ESTABLISHED`, `REJECTED` brings it to ERR (CM-33).
+    /// What an event does to the QP of its id happens here: `CONNECT_RESPONSE` brings it to RTS and
+    /// becomes `ESTABLISHED`, `REJECTED` brings it to ERR (CM-33).
     ///
     /// # Errors
     /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if nothing can bring an event any more.

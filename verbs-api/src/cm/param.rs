@@ -9,8 +9,8 @@ pub const RDMA_MAX_INIT_DEPTH: u8 = 0xff;
 /// The Q_Key of datagrams that are addressed by rdma_cm.
 pub const RDMA_UDP_QKEY: u32 = 0x0123_4567;
 
-/// Bytes of private data that a message of rdma_cm has room for. A message has no length, so its receiver sees all of
-/// them, the rest zero (CM-60); iWARP passes on just what was sent.
+/// Bytes of private data that a message of rdma_cm has room for. A message has no length, so its
+/// receiver sees all of them, the rest zero (CM-60); iWARP passes on just what was sent.
 pub mod private_data {
     /// A request for a connection ([`PortSpace::Tcp`](crate::cm::PortSpace::Tcp)).
     pub const REQ: usize = 56;
@@ -35,8 +35,8 @@ pub struct ConnParam<'a> {
     pub initiator_depth: u8,
     /// The peer's hardware has flow control. Without meaning today.
     pub flow_control: u8,
-    /// Retries of a request that is not acknowledged, 0 to 7 (TMR-01). Of a client alone: a server has those of its
-    /// client.
+    /// Retries of an unacknowledged request, 0 to 7 (TMR-01). Only a client sets it; a server uses
+    /// the value of its client.
     pub retry_count: u8,
     /// Retries for a peer without a receive, 0 to 7 (TMR-04).
     pub rnr_retry_count: u8,

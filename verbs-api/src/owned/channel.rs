@@ -14,9 +14,9 @@ use crate::verbs::Wait;
 
 /// A completion channel.
 ///
-/// A thread that waits on the channel holds it: it is destroyed after the wait, even if all other handles
-/// are dropped meanwhile. In verbs only an event wakes such a thread. A program that wants to stop waits
-/// with [`Wait::For`] or [`Wait::Poll`].
+/// A thread that waits on the channel holds it: it is destroyed after the wait, even if all other
+/// handles are dropped during the wait. In verbs only an event wakes such a thread. A program that
+/// wants to stop waits with [`Wait::For`] or [`Wait::Poll`].
 #[derive(Clone)]
 pub struct CompChannel(Arc<Owner<Parts>>);
 
@@ -30,7 +30,7 @@ struct Parts {
 struct State {
     /// CQs attached.
     cqs: usize,
-    /// CQs that may have completions that no event tells of: new ones, those whose event was read,
+    /// CQs that may have completions without an event: new ones, those whose event was read, and
     /// those that had some when they were last polled. All others are armed and empty.
     listed: VecDeque<Weak<Owner<cq::Parts>>>,
     /// Threads that have seen the list empty and wait for an event.
@@ -73,8 +73,9 @@ impl CompChannel {
         &self.0.context
     }
 
-    /// Waits for completions of any CQ on the channel. Returns some of one CQ ([`Completions::cq`]), or
-    /// `None` if none comes in the time that `wait` gives. CQs take turns, so a busy one holds up no other.
+    /// Waits for completions of any CQ on the channel. Returns some of one CQ
+    /// ([`Completions::cq`]), or `None` if none comes in the time that `wait` gives. CQs take
+    /// turns, so a busy one holds up no other.
     ///
     /// ```no_run
     /// # use verbs_api::{Result, Wait, owned::CompChannel};
@@ -88,17 +89,17 @@ impl CompChannel {
     /// # }
     /// ```
     ///
-    /// The order matters. For each CQ it is: poll; if there is nothing, arm, and *poll again*, since a
-    /// completion that came before the arming makes no event (CQ-ARM-03); only then wait for an event;
-    /// acknowledge it; poll the CQ it names.
+    /// The order matters. For each CQ it is: poll; if there is nothing, arm, and *poll again*,
+    /// since a completion that came before the arming makes no event (CQ-ARM-03); only then wait
+    /// for an event; acknowledge it; poll the CQ it names.
     ///
-    /// With [`Wait::Poll`] anything that watches the channel's descriptor can drive it. When it gives
-    /// `None`, every CQ is armed and empty and no event is queued, so the next completion makes the channel
-    /// readable, even for an edge-triggered watcher.
+    /// With [`Wait::Poll`] anything that watches the channel's descriptor can drive it. When it
+    /// gives `None`, every CQ is armed and empty and no event is queued, so the next completion
+    /// makes the channel readable, even for an edge-triggered watcher.
     ///
-    /// Several threads may wait. Each gets what it polled, and should wait again: only that brings the rest
-    /// of the CQ, since it wakes nobody else. [`Wait::For`] starts over after an event whose completions
-    /// another thread took.
+    /// Several threads may wait. Each gets the completions that it polled, and should wait again:
+    /// only that returns the rest of the CQ, because no other thread is woken. [`Wait::For`] starts
+    /// over after an event whose completions another thread took.
     ///
     /// # Errors
     /// Those of [`get_event`](Self::get_event), of polling and of arming. After the error of one CQ
@@ -123,11 +124,12 @@ impl CompChannel {
         }
     }
 
-    /// Takes the oldest event (`ibv_get_cq_event`), for programs that handle events themselves; `None` if
-    /// none comes in the time that `wait` gives. It is acknowledged when the guard is dropped.
+    /// Takes the oldest event (`ibv_get_cq_event`), for programs that handle events themselves;
+    /// `None` if none comes in the time that `wait` gives. It is acknowledged when the guard is
+    /// dropped.
     ///
-    /// An event of a CQ that was dropped before the event was read is skipped, and the wait starts over. So
-    /// is an event of a CQ that was attached by the raw handle.
+    /// An event of a CQ that was dropped before the event was read is skipped, and the wait starts
+    /// over. So is an event of a CQ that was attached by the raw handle.
     ///
     /// # Errors
     /// In the simulator `Stalled` if nothing can bring an event any more.
@@ -195,8 +197,8 @@ impl CompChannel {
 /// An event of a CQ that was read. It is acknowledged when it is dropped, and holds the CQ until
 /// then.
 ///
-/// An event that is never dropped ([`core::mem::forget`]) is never acknowledged: its CQ and all that the CQ
-/// was made from stay for ever, and nothing waits for them.
+/// An event that is never dropped ([`core::mem::forget`]) is never acknowledged: its CQ and
+/// everything that the CQ was created from stay forever, and nothing waits for them.
 ///
 /// ```compile_fail,E0382
 /// # use verbs_api::owned::CqEvent;

@@ -9,7 +9,8 @@ use crate::cq::Wc;
 /// How many completions one batch can hold.
 const BATCH: usize = 16;
 
-/// A completion, and the QP it belongs to. `W` is what the device reports, with the program's own `wr_id`.
+/// A completion, and the QP it belongs to. `W` is what the device reports, with the program's own
+/// `wr_id`.
 ///
 /// ```
 /// use verbs_api::owned::{Completions, Context, Cq, Pd, Qp};
@@ -39,12 +40,12 @@ pub struct Completion<W = Wc> {
     /// What the device says.
     pub wc: W,
     /// The program's own value for the queue pair
-    /// ([`QpBuilder::qp_context`](super::QpBuilder::qp_context)), even if the queue pair is gone. 0 for an
-    /// XRC_RECV queue pair, and for work posted by a raw handle.
+    /// ([`QpBuilder::qp_context`](super::QpBuilder::qp_context)), even if the queue pair is gone. 0
+    /// for an XRC_RECV queue pair, and for work posted by a raw handle.
     ///
-    /// For a receive of an SRQ it is found by the number of the queue pair. If a device gives that number
-    /// to another queue pair before the completions of the destroyed one are polled, they get the value of
-    /// the new one.
+    /// For a receive of an SRQ it is found by the number of the queue pair. If a device gives that
+    /// number to another queue pair before the completions of the destroyed one are polled, they
+    /// get the value of the new one.
     pub qp_context: u64,
 }
 
@@ -64,8 +65,8 @@ impl<W: fmt::Display> fmt::Display for Completion<W> {
 
 /// A batch of completions of one CQ, oldest first: at most 16, without an allocation.
 ///
-/// Completions that are not taken go back when it is dropped, and come again with the next poll. So a loop
-/// that ends early, or panics, loses nothing.
+/// Completions that are not taken go back when it is dropped, and come again with the next poll. So
+/// a loop that ends early, or panics, loses nothing.
 pub struct Completions {
     cq: Cq,
     all: [Completion; BATCH],

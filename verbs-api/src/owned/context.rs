@@ -19,8 +19,8 @@ use crate::sync::Mutex;
 use crate::verbs::Verbs;
 use crate::xrc::XrcdInit;
 
-/// An open device, and the backend it belongs to. It is closed when its last clone and the last object made
-/// from it are gone, unless it is one of [`Cm`](super::Cm).
+/// An open device, and the backend it belongs to. It is closed when its last clone and the last
+/// object made from it are gone, unless it is one of [`Cm`](super::Cm).
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -31,8 +31,8 @@ struct Inner {
     of_ids: bool,
     objects: Mutex<Objects>,
     clock: Clock,
-    /// Objects that could not be destroyed when they were dropped. They hold this context: an object that
-    /// can never be destroyed leaks, with all it was made from.
+    /// Objects that could not be destroyed when they were dropped. They hold this context: an
+    /// object that can never be destroyed leaks, with all it was made from.
     kept: Mutex<Vec<Box<dyn Remains>>>,
 }
 
@@ -119,9 +119,9 @@ impl Context {
     /// Opens an XRC domain ([`Verbs::open_xrcd`]).
     ///
     /// # Errors
-    /// `NotFound` if the file, or the domain that it names, does not exist and creating was not asked for;
-    /// `Invalid` if the domain has to be new and exists; `NotSupported` on a device without XRC;
-    /// `NoMemory`.
+    /// `NotFound` if the file, or the domain that it names, does not exist and creating was not
+    /// asked for; `Invalid` if the domain has to be new and exists; `NotSupported` on a device
+    /// without XRC; `NoMemory`.
     pub fn open_xrcd(&self, init: &XrcdInit<'_>) -> Result<Xrcd> {
         Xrcd::open(self, init)
     }
@@ -139,8 +139,8 @@ impl Context {
     /// Closes the device (`ibv_close_device`). Unlike dropping, it reports why if it cannot.
     ///
     /// # Errors
-    /// `Busy` while a clone or an object of it lives, and for a context of [`Cm`](super::Cm), which stays open; those
-    /// of the verb. The context comes back with the error.
+    /// `Busy` while a clone or an object of it lives, and for a context of [`Cm`](super::Cm), which
+    /// stays open; those of the verb. The context comes back with the error.
     pub fn close(self) -> Result<(), DestroyError<Self>> {
         let closed = match Arc::strong_count(&self.0) {
             1 if self.0.of_ids => {

@@ -37,8 +37,8 @@ struct State {
     given_back: VecDeque<Completion>,
     /// Where the device writes them.
     room: Vec<Wc>,
-    /// A notification was asked for, and its event has not been read since. Until it is, no other is
-    /// needed; so at most one event per CQ waits on the channel.
+    /// A notification was asked for, and its event has not been read since. Until it is, no other
+    /// is needed; so at most one event per CQ waits on the channel.
     armed: bool,
     /// The CQ is in its channel's list of those that may have completions.
     listed: bool,
@@ -118,9 +118,9 @@ impl<'a> CqBuilder<'a> {
         }
     }
 
-    /// As an extended CQ ([`Verbs::create_cq_ex`](crate::Verbs::create_cq_ex)), whose completions have
-    /// these fields when they come by [`Cq::iterate`]. The number of the QP is always among them.
-    /// Default: an ordinary one.
+    /// As an extended CQ ([`Verbs::create_cq_ex`](crate::Verbs::create_cq_ex)), whose completions
+    /// have these fields when they come by [`Cq::iterate`]. The number of the QP is always among
+    /// them. Default: an ordinary one.
     pub fn extended(self, wc_flags: WcFields, flags: CqFlags) -> Self {
         Self {
             extended: Some((wc_flags | WcFields::QP_NUM, flags)),
@@ -131,9 +131,9 @@ impl<'a> CqBuilder<'a> {
     /// Makes it ([`Verbs::create_cq`](crate::Verbs::create_cq)).
     ///
     /// # Errors
-    /// `Invalid` for a size below 1 or above `max_cqe`, for a completion vector that does not exist, for a
-    /// channel of another context; `NoMemory`; `NotSupported` for an extended CQ with what the device
-    /// lacks.
+    /// `Invalid` for a size below 1 or above `max_cqe`, for a completion vector that does not
+    /// exist, for a channel of another context; `NoMemory`; `NotSupported` for an extended CQ with
+    /// what the device lacks.
     pub fn create(self) -> Result<Cq> {
         if let Some(channel) = self.channel {
             let of = channel.context();
@@ -220,9 +220,9 @@ impl Cq {
     /// # }
     /// ```
     ///
-    /// `wr_id` is what the program posted. `opcode` is right even if the work request failed; the other
-    /// fields are then undefined, as they are in verbs (WC-01). What the work request held is released. A
-    /// completion of work posted by a raw handle is passed on unchanged.
+    /// `wr_id` is what the program posted. `opcode` is right even if the work request failed; the
+    /// other fields are then undefined, as they are in verbs (WC-01). What the work request held is
+    /// released. A completion of work posted by a raw handle is passed on unchanged.
     ///
     /// # Errors
     /// Those of [`Verbs::poll_cq`](crate::Verbs::poll_cq): after an overrun, for instance.
@@ -230,16 +230,17 @@ impl Cq {
         Completions::fill(self, |wcs| self.poll_into(wcs))
     }
 
-    /// Writes the oldest completions to the start of `completions`, and returns how many. Otherwise as
-    /// [`poll`](Self::poll).
+    /// Writes the oldest completions to the start of `completions`, and returns how many. Otherwise
+    /// as [`poll`](Self::poll).
     pub fn poll_into(&self, completions: &mut [Completion]) -> Result<usize> {
         let mut released = Released::new();
         let mut state = self.0.state.lock();
         self.0.poll(&mut state, completions, &mut released)
     }
 
-    /// Starts an iteration over the completions that are there. While it lives, other polls of the CQ fail
-    /// with `Usage`, and its QPs stay as they are: those that are dropped are destroyed later.
+    /// Starts an iteration over the completions that are there. While it lives, other polls of the
+    /// CQ fail with `Usage`, and its QPs stay as they are: those that are dropped are destroyed
+    /// later.
     ///
     /// ```
     /// # use verbs_api::{Result, owned::Cq};
@@ -252,8 +253,8 @@ impl Cq {
     /// # }
     /// ```
     ///
-    /// Completions are as [`poll`](Self::poll) gives them. The first item is an error if the CQ is not
-    /// [extended](CqBuilder::extended), or if completions of an earlier poll were not taken.
+    /// Completions are as [`poll`](Self::poll) gives them. The first item is an error if the CQ is
+    /// not [extended](CqBuilder::extended), or if completions of an earlier poll were not taken.
     pub fn iterate(&self) -> Iteration<'_> {
         Iteration::new(self)
     }
@@ -286,8 +287,9 @@ impl Cq {
         self.context().try_kept_again();
     }
 
-    /// Waits for completions. Returns some, or `None` if none comes in the time that `wait` gives. It is
-    /// for a CQ that has its channel to itself; [`CompChannel::wait`] is for several CQs on one channel.
+    /// Waits for completions. Returns some, or `None` if none comes in the time that `wait` gives.
+    /// It is for a CQ that has its channel to itself; [`CompChannel::wait`] is for several CQs on
+    /// one channel.
     ///
     /// ```no_run
     /// # use verbs_api::{Result, Wait, owned::Cq};
@@ -301,14 +303,14 @@ impl Cq {
     /// # }
     /// ```
     ///
-    /// The order matters. It is: poll; if there is nothing, arm, and *poll again*, since a completion that
-    /// came before the arming makes no event (CQ-ARM-03); only then wait for the event; acknowledge it;
-    /// start over. When it gives `None`, the CQ is armed and no event is queued, so the next completion
-    /// makes the channel readable.
+    /// The order matters. It is: poll; if there is nothing, arm, and *poll again*, since a
+    /// completion that came before the arming makes no event (CQ-ARM-03); only then wait for the
+    /// event; acknowledge it; start over. When it gives `None`, the CQ is armed and no event is
+    /// queued, so the next completion makes the channel readable.
     ///
-    /// Several threads may wait. Each gets what it polled, and should wait again or poll until the CQ is
-    /// empty: the others sleep until the next completion comes. [`Wait::For`] starts over after an event
-    /// whose completions another thread took.
+    /// Several threads may wait. Each gets what it polled, and should wait again or poll until the
+    /// CQ is empty: the others sleep until the next completion comes. [`Wait::For`] starts over
+    /// after an event whose completions another thread took.
     ///
     /// # Errors
     /// In the simulator `Stalled` if nothing can bring a completion any more. `Invalid` without a
@@ -336,8 +338,8 @@ impl Cq {
         }
     }
 
-    /// Asks for one notification ([`Verbs::req_notify_cq`](crate::Verbs::req_notify_cq)), for programs that
-    /// handle events themselves; the waits of this layer do this already.
+    /// Asks for one notification ([`Verbs::req_notify_cq`](crate::Verbs::req_notify_cq)), for
+    /// programs that handle events themselves; the waits of this layer do this already.
     #[track_caller]
     pub fn req_notify(&self, arm: Arm) -> Result<()> {
         let _standing = Standing::at(Site::here());

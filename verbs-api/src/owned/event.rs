@@ -7,11 +7,11 @@ use crate::error::{ErrorKind, Result};
 use crate::event::{self, AsyncEventType};
 use crate::verbs::Wait;
 
-/// An asynchronous event that was read. It is acknowledged when it is dropped, and until then holds the
-/// object it is about.
+/// An asynchronous event that was read. It is acknowledged when it is dropped, and until then holds
+/// the object it is about.
 ///
-/// An event that is never dropped ([`core::mem::forget`]) is never acknowledged: its object and all that
-/// the object was made from stay for ever, and nothing waits for them.
+/// An event that is never dropped ([`core::mem::forget`]) is never acknowledged: its object and
+/// everything that the object was created from stay forever, and nothing waits for them.
 #[must_use = "dropping it acknowledges the event"]
 pub struct AsyncEvent {
     raw: event::AsyncEvent,
@@ -50,11 +50,11 @@ impl AsyncEvent {
 }
 
 impl Context {
-    /// Takes the oldest asynchronous event (`ibv_get_async_event`); `None` if none comes in the time that
-    /// `wait` gives. It is acknowledged when the guard is dropped.
+    /// Takes the oldest asynchronous event (`ibv_get_async_event`); `None` if none comes in the
+    /// time that `wait` gives. It is acknowledged when the guard is dropped.
     ///
-    /// An event of an object that was dropped before the event was read is skipped, and the wait starts
-    /// over. So is an event of an object that was made by raw handles.
+    /// An event of an object that was dropped before the event was read is skipped, and the wait
+    /// starts over. So is an event of an object that was made by raw handles.
     ///
     /// # Errors
     /// In the simulator `Stalled` if nothing can bring an event any more.

@@ -6,8 +6,8 @@ use super::{Completion, Cq};
 use crate::cq_ex::WcEx;
 use crate::error::{ErrorKind, Result, Verb};
 
-/// An iteration over an extended CQ ([`Cq::iterate`]): its completions, oldest first, with the fields that
-/// the CQ was made with. Dropping it ends it (`ibv_end_poll`).
+/// An iteration over an extended CQ ([`Cq::iterate`]): its completions, oldest first, with the
+/// fields that the CQ was made with. Dropping it ends it (`ibv_end_poll`).
 ///
 /// An error is its last item.
 #[must_use = "completions come out when it is iterated"]
@@ -16,7 +16,7 @@ pub struct Iteration<'a> {
     position: Position,
 }
 
-/// Where an iteration stands.
+/// The state of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
     /// `ibv_start_poll` has not been called.
@@ -53,7 +53,7 @@ impl Position {
         }
     }
 
-    /// Where it stands when that verb has failed.
+    /// The state after that verb has failed.
     pub(super) fn failed(self) -> Self {
         match self {
             Self::Inside | Self::AtEnd => Self::AtEnd,

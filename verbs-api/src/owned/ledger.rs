@@ -1,13 +1,14 @@
 //! What posted work holds, and the program's own numbers for it.
 //!
-//! The device gets numbers of this layer: the queue, and the position of the work request in it. The
-//! completions of one queue come in the order of posting (CQ-POLL-07). So a completion also says that all
-//! work requests before it are done: unsignaled ones, and those whose completion was lost in an overrun.
+//! The device gets numbers of this layer: the queue, and the position of the work request in it.
+//! The completions of one queue come in the order of posting (CQ-POLL-07). So a completion also
+//! says that all work requests before it are done: unsignaled ones, and those whose completion was
+//! lost in an overrun.
 //!
 //! A queue is locked while work is posted on it, so that the numbers are in the order of posting.
 //!
-//! Each work request also has the time at which it was posted: completions that were in a CQ by then come
-//! out before its own.
+//! Each work request also has the time at which it was posted: completions that were in a CQ by
+//! then come out before its own.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ pub(super) struct Queue {
     ledger: Mutex<Ledger>,
 }
 
-/// The time of a context: how many of its objects with completions still to come were reset or destroyed.
-/// It is an atomic of std, since a thread that sees an earlier time only forgets later.
+/// The time of a context: how many of its objects with completions still to come were reset or
+/// destroyed. It is an atomic of std, since a thread that sees an earlier time only forgets later.
 #[derive(Clone, Default)]
 pub(super) struct Clock(Arc<AtomicU64>);
 
@@ -129,7 +130,8 @@ impl Queue {
         result
     }
 
-    /// The work request of this number is done, and all before it. With the time when it was posted.
+    /// The work request of this number is done, and all before it. With the time when it was
+    /// posted.
     pub(super) fn complete(&self, number: u32, released: &mut Released) -> Option<(Posted, u64)> {
         let mut ledger = self.ledger.lock();
         let at = ledger.position(number).ok()?;
@@ -152,14 +154,15 @@ impl Queue {
     /// No completion of a number before this one will come. What they held has been released.
     pub(super) fn forget_before(&self, number: u32) {
         let mut ledger = self.ledger.lock();
-        // Numbers wrap around: of two, the earlier is the one that is less than half the circle back.
+        // Numbers wrap around: of two, the earlier is the one that is less than half the circle
+        // back.
         let is_before = |entry: &Entry| (entry.number.wrapping_sub(number) as i32) < 0;
         let at = ledger.entries.partition_point(is_before);
         ledger.entries.drain(..at);
     }
 }
 
-/// A queue on which nobody can post.
+/// A queue that no thread can post on.
 pub(super) struct Locked<'a>(MutexGuard<'a, Ledger>);
 
 impl Locked<'_> {
@@ -191,7 +194,7 @@ impl Ledger {
         Some((entry.posted, entry.at))
     }
 
-    /// Whoever posts holds what these hold too, so that nothing is destroyed here.
+    /// A caller that posts holds these references too, so nothing is destroyed here.
     fn pop_last(&mut self, count: usize) {
         self.entries.truncate(self.entries.len() - count);
     }
@@ -219,7 +222,7 @@ impl FirstNumber {
     }
 }
 
-/// The index of a queue and the number in it, of what the device gave back.
+/// The index of a queue and the number in it, from the work request id that the device returned.
 pub(super) fn parts(wr_id: u64) -> (u32, u32) {
     ((wr_id >> 32) as u32, wr_id as u32)
 }
@@ -252,7 +255,7 @@ mod tests {
         posted.map(|(posted, _)| posted.wr_id)
     }
 
-    /// A completion gives back the program's number and settles all before it; refused work
+    /// A completion returns the program's number and settles all earlier work; refused work
     /// requests leave a gap that no later one fills; numbers wrap around.
     #[test]
     fn numbers_of_the_program_come_back_across_gaps_and_the_wrap() {

@@ -1,5 +1,5 @@
-//! How long objects live. Each holds what it was made from, and is destroyed once, when nothing holds it
-//! any more. So children go before their parents, whatever the program drops first.
+//! How long objects live. Each holds what it was made from, and is destroyed once, when nothing
+//! holds it any more. So children go before their parents, whatever the program drops first.
 
 use core::fmt;
 use core::ops::Deref;
@@ -86,7 +86,8 @@ impl<P: Parts> Deref for Owner<P> {
 }
 
 impl<P: Parts> Drop for Owner<P> {
-    /// An object that cannot be destroyed is kept, with all it was made from, for as long as it takes.
+    /// An object that cannot be destroyed is kept, with all it was made from, for as long as it
+    /// takes.
     fn drop(&mut self) {
         let Some(parts) = self.parts.take() else {
             return;
@@ -151,7 +152,7 @@ macro_rules! object {
 
             /// Destroys it
             #[doc = concat!("(`", $verb, "`)")]
-            /// and says what stood in the way, where dropping could not. Does not wait.
+            /// and reports the obstacle, where dropping could not. Does not wait.
             ///
             /// # Errors
             /// `Busy` if a clone, an object made from it, posted work or an event holds it; those

@@ -1,20 +1,22 @@
 //! For programs that use RDMA: objects that own what they need, over any [`Verbs`](crate::Verbs).
 //!
-//! Types have the names of the handles they own, and methods those of libibverbs, so knowledge of verbs
-//! applies here. This layer adds:
+//! Types have the names of the handles they own, and methods those of libibverbs, so knowledge of
+//! verbs applies here. This layer adds:
 //!
-//! - **Life.** A value is a handle that can be cloned. Its object is destroyed when its last clone is gone,
-//!   and so are all objects made from it, all work that uses it and all its events. So a program may drop
-//!   everything in any order. `destroy` acts at once, or says what is in the way.
-//! - **Memory.** The backend owns a region's bytes; the program copies them. Posted work holds the regions
-//!   and address handles it uses until its completion is polled. Safe code cannot make a device write to
-//!   memory that is freed or borrowed; registering the caller's own memory is [`unsafe`](Pd::reg_mr).
+//! - **Life.** A value is a handle that can be cloned. Its object is destroyed when its last clone
+//!   is gone, and so are all objects made from it, all work that uses it and all its events. So a
+//!   program may drop everything in any order. `destroy` acts at once, or says what is in the way.
+//! - **Memory.** The backend owns a region's bytes; the program copies them. Posted work holds the
+//!   regions and address handles it uses until its completion is polled. Safe code cannot make a
+//!   device write to memory that is freed or borrowed; registering the caller's own memory is
+//!   [`unsafe`](Pd::reg_mr).
 //! - **Completions.** Each has the program's own `wr_id`, and the program's own value for its QP
-//!   ([`Completion::qp_context`]). The program may choose both freely, and let any number of QPs share a
-//!   CQ. Completions come as an iterator, or in a buffer of the caller's.
-//! - **Waiting.** [`Cq::wait`] and [`CompChannel::wait`] arm, poll again, wait and acknowledge in the
-//!   order that loses no completion.
-//! - **Meeting.** [`Cm`] has listeners, requests, routes and connections, each with events and a descriptor of its own.
+//!   ([`Completion::qp_context`]). The program may choose both freely, and let any number of QPs
+//!   share a CQ. Completions come as an iterator, or in a buffer of the caller's.
+//! - **Waiting.** [`Cq::wait`] and [`CompChannel::wait`] arm, poll again, wait and acknowledge in
+//!   the order that loses no completion.
+//! - **Meeting.** [`Cm`] has listeners, requests, routes and connections, each with events and a
+//!   descriptor of its own.
 //!
 //! | object | made by | holds |
 //! |---|---|---|
@@ -65,24 +67,24 @@
 //!
 //! # When destruction fails
 //!
-//! `destroy` returns the object with the error. Dropping cannot report one. An object that the backend does
-//! not destroy (a raw read of one of its events was not acknowledged, or raw objects still use it) is kept
-//! with all it was made from, and tried again later. If that never succeeds, it stays until the process
-//! ends. Neither dropping nor `destroy` waits.
+//! `destroy` returns the object with the error. Dropping cannot report one. An object that the
+//! backend does not destroy (a raw read of one of its events was not acknowledged, or raw objects
+//! still use it) is kept with all it was made from, and tried again later. If that never succeeds,
+//! it stays until the process ends. Neither dropping nor `destroy` waits.
 //!
 //! # Raw access
 //!
 //! Each object gives its raw handle, and a context its backend, for verbs that this layer does not
 //! have. A raw call can spoil what this layer knows, but no more than that:
 //!
-//! - After a raw destroy, calls on the object fail with `Invalid`, since the handle names a destroyed
-//!   object. Dropping it is fine.
-//! - Raw posts hold nothing. On a QP or SRQ of this layer, and on the CQ of an XRC SRQ of this layer,
-//!   choose numbers above 2^63, so that they are not taken for this layer's.
-//! - A raw poll hides completions from this layer: what their work held is released with a later completion
-//!   of the queue, or with the QP.
-//! - A raw read of an event takes it from those who wait here; the CQ is not armed again before it is
-//!   polled here. Events of raw objects that are read here are acknowledged and skipped.
+//! - After a raw destroy, calls on the object fail with `Invalid`, since the handle names a
+//!   destroyed object. Dropping it is fine.
+//! - Raw posts hold nothing. On a QP or SRQ of this layer, and on the CQ of an XRC SRQ of this
+//!   layer, choose numbers above 2^63, so that they are not taken for this layer's.
+//! - A raw poll hides completions from this layer: what their work held is released with a later
+//!   completion of the queue, or with the QP.
+//! - A raw read of an event takes it from those who wait here; the CQ is not armed again before it
+//!   is polled here. Events of raw objects that are read here are acknowledged and skipped.
 
 mod ah;
 mod channel;

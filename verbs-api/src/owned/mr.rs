@@ -15,8 +15,8 @@ use crate::wr::Remote;
 
 /// A memory region. Its bytes are copied in and out; nothing refers into it.
 ///
-/// Posted work holds it: if it is dropped earlier, it is deregistered when that work has completed and the
-/// completion has been polled.
+/// Posted work holds it: if it is dropped earlier, it is deregistered when that work has completed
+/// and the completion has been polled.
 ///
 /// ```compile_fail,E0599
 /// # fn f(mr: &verbs_api::owned::Mr) {
@@ -135,7 +135,7 @@ impl Mr {
     /// Copies `length` bytes out, from `offset`, to a new vector. Errors as for
     /// [`read`](Self::read).
     pub fn read_vec(&self, offset: usize, length: usize) -> Result<Vec<u8>> {
-        // Not more memory than there are bytes, whatever the caller was told to read.
+        // Not more memory than there are bytes, whatever length the caller gave.
         let mut bytes = vec![0; length.min(self.length().saturating_add(1))];
         self.read(offset, &mut bytes)?;
         Ok(bytes)

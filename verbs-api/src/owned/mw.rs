@@ -14,8 +14,8 @@ use crate::wr::SendFlags;
 /// A memory window. [`Qp::bind_mw`](super::Qp::bind_mw) binds one of type 1,
 /// [`SendWr::bind_mw`](super::SendWr::bind_mw) one of type 2.
 ///
-/// A region that is dropped while a window is bound to it is deregistered after the window is unbound,
-/// invalidated or dropped: the next time that an object of its context is dropped.
+/// A region that is dropped while a window is bound to it is deregistered after the window is
+/// unbound, invalidated or dropped: the next time that an object of its context is dropped.
 ///
 /// ```
 /// use verbs_api::owned::{Mr, MwBind, Qp};
@@ -88,7 +88,7 @@ impl Mw {
 /// A bind of a window of type 1: [`Qp::bind_mw`](super::Qp::bind_mw).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MwBind<'a> {
-    /// The caller's own value, given back in the completion.
+    /// The caller's own value, returned in the completion.
     pub wr_id: u64,
     /// Flags, as of any work request.
     pub flags: SendFlags,
@@ -120,8 +120,8 @@ impl MwBindInfo<'_> {
     /// For the device.
     ///
     /// # Errors
-    /// `Invalid` if window or region is of another protection domain than the QP, or the region does
-    /// not have these bytes.
+    /// `Invalid` if window or region is of another protection domain than the QP, or the region
+    /// does not have these bytes.
     pub(super) fn resolve(&self, verb: Verb, pd: &Pd, mw: &Mw) -> Result<crate::MwBindInfo> {
         pd.check(verb, Object::Mw, mw.pd())?;
         let (addr, length) = self.part.range(verb, pd)?;

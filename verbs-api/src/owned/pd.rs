@@ -66,19 +66,19 @@ impl Pd {
     }
 
     /// Makes a region of other memory, or with other addresses
-    /// ([`Verbs::alloc_mr_as`](crate::Verbs::alloc_mr_as)). Memory that it shares with another region
-    /// stays as long as one of them.
+    /// ([`Verbs::alloc_mr_as`](crate::Verbs::alloc_mr_as)). Memory that it shares with another
+    /// region stays as long as one of them.
     ///
     /// # Errors
-    /// As for [`alloc_mr`](Self::alloc_mr); `Invalid` for an address or a part that does not fit; `Fault`
-    /// for memory that is not mapped, or that is not writable and has to be.
+    /// As for [`alloc_mr`](Self::alloc_mr); `Invalid` for an address or a part that does not fit;
+    /// `Fault` for memory that is not mapped, or that is not writable and has to be.
     pub fn alloc_mr_as(&self, init: &MrInit) -> Result<Mr> {
         let verbs = self.context().verbs();
         Mr::new(self, verbs.alloc_mr_as(self.handle(), init)?)
     }
 
-    /// Makes a null region ([`Verbs::alloc_null_mr`](crate::Verbs::alloc_null_mr)), for work whose
-    /// bytes nobody needs.
+    /// Creates a null region ([`Verbs::alloc_null_mr`](crate::Verbs::alloc_null_mr)), for work
+    /// whose bytes are not needed.
     ///
     /// # Errors
     /// `NotSupported` without [`Capabilities::NULL_MR`](crate::Capabilities::NULL_MR); `NoMemory`.
@@ -99,8 +99,8 @@ impl Pd {
     ///
     /// # Safety
     /// From this call until the region is deregistered, `addr..addr + length` must be valid memory,
-    /// with `LOCAL_WRITE` also for writes. The device reads it, and with `LOCAL_WRITE` writes it, at
-    /// any time in between: for posted work, for peers that know the rkey, and for any code that
+    /// with `LOCAL_WRITE` also for writes. The device reads it, and with `LOCAL_WRITE` writes it,
+    /// at any time in between: for posted work, for peers that know the rkey, and for any code that
     /// gets hold of the region. No reference to a part may live while work that touches that part
     /// can be executed; two registrations of the same bytes must not be written at the same time.
     ///
@@ -140,8 +140,8 @@ impl Pd {
         Srq::create(self, init, None)
     }
 
-    /// Makes a shared receive queue of XRC, in a domain and with a CQ of its own, both of this context
-    /// ([`Verbs::create_srq`](crate::Verbs::create_srq)). It holds both.
+    /// Makes a shared receive queue of XRC, in a domain and with a CQ of its own, both of this
+    /// context ([`Verbs::create_srq`](crate::Verbs::create_srq)). It holds both.
     ///
     /// # Errors
     /// As for [`create_srq`](Self::create_srq); `Invalid` for a domain or a CQ of another context;

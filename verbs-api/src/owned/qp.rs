@@ -26,13 +26,13 @@ use crate::{Dest, SendOp, Sge};
 
 /// A queue pair. Any number of threads may post on it.
 ///
-/// Posted work holds the regions and address handles it uses until its completion has been polled, or the
-/// QP is reset or destroyed. An unsignaled send holds them until a later completion of the send queue is
-/// polled.
+/// Posted work holds the regions and address handles it uses until its completion has been polled,
+/// or the QP is reset or destroyed. An unsignaled send holds them until a later completion of the
+/// send queue is polled.
 ///
-/// Destroying it, or dropping the last handle, ends its outstanding work without completions. The device
-/// chooses whether completions that are in the CQ already come out, with the program's `wr_id`, or are
-/// removed (CQ-DESTROY-08).
+/// Destroying it, or dropping the last handle, ends its outstanding work without completions. The
+/// device chooses whether completions that are in the CQ already come out, with the program's
+/// `wr_id`, or are removed (CQ-DESTROY-08).
 ///
 /// ```compile_fail,E0382
 /// # use verbs_api::owned::{Qp, RecvWr};
@@ -102,7 +102,7 @@ impl Parts {
     fn leave_groups(&self) {
         for (group, lid) in self.groups.lock().iter().copied() {
             let verbs = self.context().verbs();
-            // What is in the way is said by the destruction.
+            // The destruction that follows reports any obstacle.
             let _ = verbs.detach_mcast(self.handle, group, lid);
         }
     }
@@ -205,9 +205,9 @@ impl<'a> QpBuilder<'a> {
         }
     }
 
-    /// With a value of the program's own, such as an index in a table of peers. Completions of the queue
-    /// pair have it ([`Completion::qp_context`](super::Completion::qp_context)), and so has the queue pair
-    /// of an event ([`Qp::qp_context`]). Default: 0.
+    /// With a value of the program's own, such as an index in a table of peers. Completions of the
+    /// queue pair have it ([`Completion::qp_context`](super::Completion::qp_context)), and so has
+    /// the queue pair of an event ([`Qp::qp_context`]). Default: 0.
     pub fn qp_context(self, qp_context: u64) -> Self {
         Self { qp_context, ..self }
     }
@@ -215,17 +215,19 @@ impl<'a> QpBuilder<'a> {
     /// Makes it, in RESET ([`Verbs::create_qp`](crate::Verbs::create_qp)).
     ///
     /// # Errors
-    /// `Invalid` for sizes above the device's, a CQ or an SRQ of another context, or an SRQ where the
-    /// transport has none; `NotSupported` for a transport the device does not have; `NoMemory`.
+    /// `Invalid` for sizes above the device's, a CQ or an SRQ of another context, or an SRQ where
+    /// the transport has none; `NotSupported` for a transport the device does not have; `NoMemory`.
     pub fn create(self) -> Result<Qp> {
         self.make(Verb::CreateQp, None)
     }
 
     /// Makes it for an id of rdma_cm that is bound to a device: in INIT, or in RTS if it is of UD
-    /// ([`cm::Cm::create_cm_qp`](crate::cm::Cm::create_cm_qp)). From then on rdma_cm changes its state.
+    /// ([`cm::Cm::create_cm_qp`](crate::cm::Cm::create_cm_qp)). From then on rdma_cm changes its
+    /// state.
     ///
     /// # Errors
-    /// As for [`create`](Self::create); `Invalid` also for an id of another context, and one that has a queue pair.
+    /// As for [`create`](Self::create); `Invalid` also for an id of another context, and one that
+    /// has a queue pair.
     pub fn create_for(self, id: &CmId) -> Result<Qp> {
         self.make(Verb::CmCreateQp, Some(id))
     }
@@ -331,8 +333,8 @@ impl Qp {
         Ok(self.query(QpAttrMask::STATE)?.attr.qp_state)
     }
 
-    /// Changes it ([`Verbs::modify_qp`](crate::Verbs::modify_qp)); a failure changes nothing. A QP that
-    /// goes to RESET releases what its work requests held.
+    /// Changes it ([`Verbs::modify_qp`](crate::Verbs::modify_qp)); a failure changes nothing. A QP
+    /// that goes to RESET releases what its work requests held.
     ///
     /// # Errors
     /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out
@@ -346,7 +348,7 @@ impl Qp {
             return change();
         }
         let (send, recv) = (&self.0.send, &self.0.recv);
-        // Nobody posts in between, so that all that is released was posted before.
+        // No thread posts in between, so everything that is released was posted before.
         let (locked_send, locked_recv) = (send.queue.lock(), recv.queue.lock());
         change()?;
         let (next_send, send_holds) = locked_send.release();
@@ -381,8 +383,8 @@ impl Qp {
         connect::endpoint(&**self.0.context().verbs(), self.handle(), params)
     }
 
-    /// Connects it, RC, UC or XRC_SEND and in RESET, with the QP of a peer, and brings it to RTS; the peer
-    /// does the same with this one's endpoint ([`connect::to_endpoint`]). Not on iWARP.
+    /// Connects it, RC, UC or XRC_SEND and in RESET, with the QP of a peer, and brings it to RTS;
+    /// the peer does the same with this one's endpoint ([`connect::to_endpoint`]). Not on iWARP.
     ///
     /// ```no_run
     /// use std::io::{Read, Write};
@@ -399,8 +401,8 @@ impl Qp {
     /// }
     /// ```
     ///
-    /// Post receives for the first messages before the peer learns that this QP is ready; INIT and later
-    /// states allow it.
+    /// Post receives for the first messages before the peer learns that this QP is ready; INIT and
+    /// later states allow it.
     pub fn connect(&self, peer: &Endpoint, params: &RcParams) -> Result<()> {
         connect::to_endpoint(&**self.0.context().verbs(), self.handle(), peer, params)
     }
@@ -411,8 +413,8 @@ impl Qp {
         connect::ud_to_rts(&**self.0.context().verbs(), self.handle(), port_num, qkey)
     }
 
-    /// Attaches a UD QP to a multicast group ([`Verbs::attach_mcast`](crate::Verbs::attach_mcast)). It
-    /// leaves its groups when it is destroyed, even if destroying it fails.
+    /// Attaches a UD QP to a multicast group ([`Verbs::attach_mcast`](crate::Verbs::attach_mcast)).
+    /// It leaves its groups when it is destroyed, even if destroying it fails.
     ///
     /// ```no_run
     /// use verbs_api::owned::{Pd, Qp, SendWr};
@@ -449,8 +451,8 @@ impl Qp {
         Ok(())
     }
 
-    /// Posts sends in order ([`Verbs::post_send`](crate::Verbs::post_send)); stops at the first that
-    /// cannot be posted.
+    /// Posts sends in order ([`Verbs::post_send`](crate::Verbs::post_send)); stops at the first
+    /// that cannot be posted.
     ///
     /// # Errors
     /// `Invalid` in a state that does not allow it, for bytes that a region does not have, a region
@@ -470,8 +472,8 @@ impl Qp {
     /// ([`Verbs::post_batch`](crate::Verbs::post_batch)).
     ///
     /// # Errors
-    /// As for [`post_send`](Self::post_send); `Invalid` also for an operation that the QP was not made
-    /// with ([`QpBuilder::send_ops`]).
+    /// As for [`post_send`](Self::post_send); `Invalid` also for an operation that the QP was not
+    /// made with ([`QpBuilder::send_ops`]).
     #[track_caller]
     pub fn post_batch(&self, list: &[SendWr<'_>]) -> Result<()> {
         let _standing = Standing::at(Site::here());
@@ -564,8 +566,8 @@ impl Qp {
     /// as a send does; until that has been polled it holds window and region.
     ///
     /// # Errors
-    /// `Invalid` for a window of type 2, one of another protection domain, bytes that the region does
-    /// not have, or a state that does not allow posting; `NoMemory` when the queue is full.
+    /// `Invalid` for a window of type 2, one of another protection domain, bytes that the region
+    /// does not have, or a state that does not allow posting; `NoMemory` when the queue is full.
     #[track_caller]
     pub fn bind_mw(&self, mw: &Mw, bind: &MwBind<'_>) -> Result<()> {
         let _standing = Standing::at(Site::here());

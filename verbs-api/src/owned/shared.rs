@@ -34,7 +34,8 @@ struct Entry {
     holds: Holds,
 }
 
-/// The SRQ and the number in it, of what the device gave back; none if it is of no SRQ.
+/// The SRQ and the number in it, from the work request id that the device returned; `None` if it is
+/// not of an SRQ.
 pub(super) fn parts(wr_id: u64) -> Option<(u32, u32)> {
     let key = (wr_id & !SHARED) >> 32;
     (wr_id & SHARED != 0).then_some((key as u32, wr_id as u32))
@@ -70,7 +71,7 @@ impl Shared {
         let result = post(&wr_ids);
         if let Err(error) = &result {
             for number in &numbers[error.bad_wr.min(numbers.len())..] {
-                // Whoever posts holds these too, so that nothing is destroyed here.
+                // A caller that posts holds these references too, so nothing is destroyed here.
                 ledger.entries.remove(number);
             }
         }
@@ -94,8 +95,8 @@ impl Shared {
 }
 
 impl Ledger {
-    /// A refused receive uses up its number too, since a driver may have taken it all the same. Numbers
-    /// that wrap around to one in use skip it.
+    /// A refused receive uses up its number too, since a driver may have taken it all the same.
+    /// Numbers that wrap around to one in use skip it.
     fn enter(&mut self, entry: Entry) -> u32 {
         while self.entries.contains_key(&self.next) {
             self.next = self.next.wrapping_add(1);
@@ -136,8 +137,8 @@ mod tests {
         posted.map(|(posted, _)| posted.wr_id)
     }
 
-    /// Completions come in any order, each once; refused receives are not there; numbers wrap around
-    /// and pass by those in use.
+    /// Completions come in any order, each once; refused receives are not there; numbers wrap
+    /// around and pass by those in use.
     #[test]
     fn numbers_of_the_program_come_back_in_any_order() {
         let shared = Shared::new(7, Clock::default());

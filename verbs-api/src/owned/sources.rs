@@ -17,7 +17,8 @@ pub(super) struct Sources {
     shared: BTreeMap<(u32, u32), (u32, Arc<Shared>)>,
     /// The XRC SRQs whose completions come here, whatever queue pair took the receive.
     xrc: BTreeMap<u32, Arc<Shared>>,
-    /// What is to be forgotten when no completion from before a time of the context can come any more.
+    /// What is to be forgotten when no completion from before a time of the context can come any
+    /// more.
     retired: BTreeMap<u64, Retired>,
 }
 
@@ -100,7 +101,8 @@ impl Sources {
         self.xrc.insert(shared.key(), shared.clone());
     }
 
-    /// Forgets something in time. Its remaining completions are in the CQ already, before those of work posted later.
+    /// Forgets something in time. Its remaining completions are in the CQ already, before those of
+    /// work posted later.
     pub(super) fn retire(&mut self, what: Retired, at: u64) {
         if let Retired::Reset(index, _) | Retired::Destroyed(index) = what {
             let known = self.queues.at_mut(index);
@@ -189,8 +191,8 @@ mod tests {
         }
     }
 
-    /// What is kept of a QP that is gone is forgotten, or a program that makes many would grow: at once
-    /// where nothing is expected, else when the CQ is found empty.
+    /// What is kept of a QP that is gone is forgotten, or a program that makes many would grow: at
+    /// once where nothing is expected, else when the CQ is found empty.
     #[test]
     fn queues_of_qps_that_are_gone_are_forgotten_when_the_cq_is_empty() {
         let clock = Clock::default();
@@ -211,8 +213,8 @@ mod tests {
         assert!(!sources.queues.at(1).queue.is_settled());
     }
 
-    /// Also of a CQ that is never empty: the completion of what was posted after a QP was destroyed comes
-    /// behind all of that QP.
+    /// Also of a CQ that is never empty: the completion of what was posted after a QP was destroyed
+    /// comes behind all of that QP.
     #[test]
     fn queues_of_qps_that_are_gone_are_forgotten_when_later_work_completes() {
         let clock = Clock::default();

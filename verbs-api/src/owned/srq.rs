@@ -20,11 +20,11 @@ use crate::verbs::Wait;
 /// A shared receive queue: [`Pd::create_srq`]. Queue pairs made with it take their receives from it
 /// ([`QpBuilder::srq`](super::QpBuilder::srq)). Any number of threads may post on it.
 ///
-/// Receives are taken in the order of posting. Their completions come in any order, each with the number of
-/// the queue pair that took it, from the CQ of that queue pair; those of an XRC SRQ come from its own CQ. A
-/// posted receive holds its regions until its completion has been polled. If that never comes (the queue
-/// pair was reset or destroyed while the message arrived, or the device removed the completion with it), it
-/// holds them until the SRQ is gone.
+/// Receives are taken in the order of posting. Their completions come in any order, each with the
+/// number of the queue pair that took it, from the CQ of that queue pair; those of an XRC SRQ come
+/// from its own CQ. A posted receive holds its regions until its completion has been polled. If
+/// that never comes (the queue pair was reset or destroyed while the message arrived, or the device
+/// removed the completion with it), it holds them until the SRQ is gone.
 ///
 /// ```no_run
 /// use verbs_api::owned::{Cq, Mr, Pd, Qp, RecvWr, Srq};
@@ -108,7 +108,8 @@ impl Srq {
         Ok(srq)
     }
 
-    /// The protection domain it was made from, to which the regions of its receives must belong (SRQ-12).
+    /// The protection domain it was made from, to which the regions of its receives must belong
+    /// (SRQ-12).
     pub fn pd(&self) -> &Pd {
         &self.0.pd
     }
@@ -159,8 +160,8 @@ impl Srq {
         self.modify(&attr, SrqAttrMask::LIMIT)
     }
 
-    /// Posts receives in order ([`Verbs::post_srq_recv`](crate::Verbs::post_srq_recv)); stops at the
-    /// first that cannot be posted.
+    /// Posts receives in order ([`Verbs::post_srq_recv`](crate::Verbs::post_srq_recv)); stops at
+    /// the first that cannot be posted.
     ///
     /// # Errors
     /// `Invalid` for bytes that a region does not have, a region of another protection domain, or

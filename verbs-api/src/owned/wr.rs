@@ -34,7 +34,8 @@ impl<'a> Names for Objects<'a> {
 /// # }
 /// ```
 ///
-/// It names only objects with owners, and holds them as long as the device may use them. Raw handles do not fit:
+/// It names only objects with owners, and holds them as long as the device may use them. Raw
+/// handles do not fit:
 ///
 /// ```compile_fail,E0308
 /// # use verbs_api::owned::SendWr;
@@ -76,8 +77,8 @@ impl<'a> SendWr<'a> {
     /// What it does and where it goes, for the device.
     ///
     /// # Errors
-    /// `Invalid` for a window, a region that is to be bound or an address handle of another protection domain
-    /// than the QP's, or bytes that the region does not have.
+    /// `Invalid` for a window, a region that is to be bound or an address handle of another
+    /// protection domain than the QP's, or bytes that the region does not have.
     pub(super) fn resolve(&self, verb: Verb, pd: &Pd) -> Result<(crate::SendOp, crate::Dest)> {
         let op = self.op.renamed(|mw, rkey, info| {
             let info = info.resolve(verb, pd, mw)?;

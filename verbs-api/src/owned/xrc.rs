@@ -92,8 +92,8 @@ impl Xrcd {
     }
 }
 
-/// An XRC_RECV queue pair: the receiving end of a connection, without queues of its own. It is gone when no
-/// process has it open any more.
+/// An XRC_RECV queue pair: the receiving end of a connection, without queues of its own. It is gone
+/// when no process has it open any more.
 #[derive(Clone)]
 pub struct XrcRecvQp(pub(super) Arc<Owner<TargetParts>>);
 
@@ -164,8 +164,8 @@ impl XrcRecvQp {
         Ok(self.query(QpAttrMask::STATE)?.attr.qp_state)
     }
 
-    /// Changes it ([`Verbs::modify_qp`](crate::Verbs::modify_qp)), for all who have it open; a failure
-    /// changes nothing.
+    /// Changes it ([`Verbs::modify_qp`](crate::Verbs::modify_qp)), for all who have it open; a
+    /// failure changes nothing.
     ///
     /// # Errors
     /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out
@@ -181,8 +181,8 @@ impl XrcRecvQp {
         connect::endpoint(&**verbs, self.handle(), params)
     }
 
-    /// Connects it, in RESET, with an XRC_SEND queue pair, and brings it to RTS; the sender does the same
-    /// with this one's endpoint.
+    /// Connects it, in RESET, with an XRC_SEND queue pair, and brings it to RTS; the sender does
+    /// the same with this one's endpoint.
     pub fn connect(&self, peer: &Endpoint, params: &RcParams) -> Result<()> {
         let verbs = self.xrcd().context().verbs();
         connect::to_endpoint(&**verbs, self.handle(), peer, params)

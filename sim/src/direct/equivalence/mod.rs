@@ -1,7 +1,7 @@
 //! Messages that are carried out at once leave everything as packets do: two simulations get the same random calls and
 //! faults, one of them without the short way, and all that they are is compared.
 
-mod side;
+mod twin;
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -11,11 +11,10 @@ use verbs_api::profile::Profile;
 use verbs_api::site::{Site, Standing};
 use verbs_api::{ErrorKind, SendWr, Verb, Verbs, WcStatus};
 
-use side::{Draw, Side};
+use twin::{Choices, Twin};
 
 use super::tally::Tally;
-use crate::direct::conditions::Detour;
-use crate::fabric::Fabric;
+use crate::direct::conditions::SlowPath;
 use crate::rng::{Purpose, Random};
 use crate::{Mode, Pcap, SimConfig};
 
@@ -46,38 +45,43 @@ fn compare(profile: Profile, seeds: core::ops::Range<u64>, steps: u64) -> (u64, 
     let mut all = Tally::default();
     let mut posts = 0;
     for seed in seeds {
-        let mut sides = [false, true].map(|only_packets| Side::new(profile, only_packets));
+        let mut sides = [false, true].map(|only_packets| Twin::new(profile, only_packets));
         for step in 0..steps {
-            let said = sides.each_mut().map(|side| {
-                let mut draw = Draw(Random::new(seed << 20 | step, Purpose::Node, 0));
-                side.act(&mut draw)
+            let said = sides.each_mut().map(|twin| {
+                let mut draw = Choices(Random::new(seed << 20 | step, Purpose::Node, 0));
+                twin.act(&mut draw)
             });
             let when = format!("{}, seed {seed}, step {step}", profile.name);
             assert_same([&said[0], &said[1]], &when);
             posts += u64::from(said[0].starts_with("post") || said[0].starts_with("batch"));
             if step % 8 == 7 {
-                let told = sides.each_ref().map(Side::told);
-                assert_same([&told[0], &told[1]], &format!("{when}: {}", said[0]));
+                let snapshot = sides.each_ref().map(Twin::snapshot);
+                assert_same(
+                    [&snapshot[0], &snapshot[1]],
+                    &format!("{when}: {}", said[0]),
+                );
             }
             if step % 64 == 63 || std::env::var("ALIKE").is_ok() {
-                let [at_once, packets] = sides.each_ref().map(Side::bytes);
+                let [at_once, packets] = sides.each_ref().map(Twin::bytes);
                 assert!(at_once == packets, "bytes differ: {when}: {}", said[0]);
             }
         }
         let [at_once, packets] = &sides;
-        let of = |side: &Side| {
-            side.sim
-                .world
+        let of = |twin: &Twin| {
+            twin.sim
+                .runtime
                 .with(|fabric| std::mem::take(&mut fabric.direct.tally))
         };
         let Tally {
-            carried, detours, ..
+            on_fast_path,
+            slow_paths,
+            ..
         } = of(at_once);
-        all.carried += carried;
-        for (detour, count) in detours {
-            *all.detours.entry(detour).or_default() += count;
+        all.on_fast_path += on_fast_path;
+        for (slow_path, count) in slow_paths {
+            *all.slow_paths.entry(slow_path).or_default() += count;
         }
-        assert_eq!(of(packets).carried, 0);
+        assert_eq!(of(packets).on_fast_path, 0);
     }
     (posts, all)
 }
@@ -89,28 +93,28 @@ fn seeds() -> u64 {
 
 #[test]
 fn messages_that_are_carried_out_at_once_leave_all_as_packets_do() {
-    let (mut posts, mut carried) = (0, 0);
-    let mut detours = BTreeMap::new();
+    let (mut posts, mut on_fast_path) = (0, 0);
+    let mut slow_paths = BTreeMap::new();
     for profile in Profile::ALL {
         let (more, tally) = compare(*profile, 0..seeds(), 1000);
         println!("{}: {more} posts, {tally:?}", profile.name);
         // What it places late nobody carries out at once.
         if *profile != Profile::ADVERSARIAL {
             posts += more;
-            carried += tally.carried;
+            on_fast_path += tally.on_fast_path;
         }
-        for (detour, count) in tally.detours {
-            *detours.entry(detour).or_insert(0) += count;
+        for (slow_path, count) in tally.slow_paths {
+            *slow_paths.entry(slow_path).or_insert(0) += count;
         }
     }
-    println!("{posts} posts, {carried} messages at once, {detours:?}");
+    println!("{posts} posts, {on_fast_path} messages at once, {slow_paths:?}");
     if cfg!(debug_assertions) {
         return;
     }
-    assert!(2 * carried >= posts, "{carried} of {posts} posts");
-    let rare: Vec<_> = Detour::ALL
+    assert!(2 * on_fast_path >= posts, "{on_fast_path} of {posts} posts");
+    let rare: Vec<_> = SlowPath::ALL
         .iter()
-        .filter(|detour| detours.get(detour).is_none_or(|count| *count < 100))
+        .filter(|slow_path| slow_paths.get(slow_path).is_none_or(|count| *count < 100))
         .collect();
     assert!(rare.is_empty(), "taken too rarely to be trusted: {rare:?}");
 }
@@ -118,18 +122,22 @@ fn messages_that_are_carried_out_at_once_leave_all_as_packets_do() {
 /// Who can see packets, or calls, sees each: nothing is carried out at once for as long.
 #[test]
 fn whoever_can_see_packets_sees_each() {
-    let carried = |side: &Side| {
-        let done = |fabric: &mut Fabric| fabric.direct.tally.carried;
-        let before = side.sim.world.with(|fabric| done(fabric));
-        let [(end, qp), (far, _)] = side.pairs[0];
-        let list = [side.ends[end].mrs[0].1.sge(0, 64)];
-        let wr = SendWr::rdma_write(1, &list, side.ends[far].mrs[0].1.remote(0));
-        side.sim.post_send(qp, &[wr]).unwrap();
-        side.poll(side.ends[end].cqs[0], 4);
-        side.sim.world.with(|fabric| done(fabric)) - before
+    let on_fast_path = |twin: &Twin| {
+        let count = || {
+            twin.sim
+                .runtime
+                .with(|fabric| fabric.direct.tally.on_fast_path)
+        };
+        let before = count();
+        let [(end, qp), (far, _)] = twin.pairs[0];
+        let list = [twin.ends[end].mrs[0].1.sge(0, 64)];
+        let wr = SendWr::rdma_write(1, &list, twin.ends[far].mrs[0].1.remote(0));
+        twin.sim.post_send(qp, &[wr]).unwrap();
+        twin.poll(twin.ends[end].cqs[0], 4);
+        count() - before
     };
-    let plain = Side::new(Profile::SPEC, false);
-    assert_eq!(carried(&plain), 1);
+    let plain = Twin::new(Profile::SPEC, false);
+    assert_eq!(on_fast_path(&plain), 1);
 
     // Rules, for as long as they are in force, though they strike nothing of this.
     let far_away = PacketFilter::EVERY.src_qpn(0x00ff_0000);
@@ -149,17 +157,17 @@ fn whoever_can_see_packets_sees_each() {
     ];
     for rule in rules {
         let fault = plain.sim.inject(rule.clone()).unwrap();
-        assert_eq!(carried(&plain), 0, "{rule:?}");
+        assert_eq!(on_fast_path(&plain), 0, "{rule:?}");
         plain.sim.remove(fault).unwrap();
-        assert_eq!(carried(&plain), 1, "{rule:?} is gone");
+        assert_eq!(on_fast_path(&plain), 1, "{rule:?} is gone");
     }
 
     // A port that is to go down lets messages pass until then, and none that were under way come later.
     let outage = Fault::port_down(1, 1).down_at(later);
     let outage = plain.sim.inject(outage).unwrap();
-    assert_eq!(carried(&plain), 1);
+    assert_eq!(on_fast_path(&plain), 1);
     plain.sim.advance(2 * later).unwrap();
-    assert_eq!(carried(&plain), 0);
+    assert_eq!(on_fast_path(&plain), 0);
     plain.sim.remove(outage).unwrap();
 
     // What a simulation is made with.
@@ -178,7 +186,7 @@ fn whoever_can_see_packets_sees_each() {
     ];
     for (who, config) in watched {
         assert_eq!(
-            carried(&Side::with(config, Profile::SPEC, false)),
+            on_fast_path(&Twin::with(config, Profile::SPEC, false)),
             0,
             "{who}"
         );
@@ -186,10 +194,10 @@ fn whoever_can_see_packets_sees_each() {
 
     // A tap, which nothing takes away.
     plain.sim.set_port(plain.ends[1].context, 1, true).unwrap();
-    let tapped = Side::new(Profile::SPEC, false);
-    assert_eq!(carried(&tapped), 1);
+    let tapped = Twin::new(Profile::SPEC, false);
+    assert_eq!(on_fast_path(&tapped), 1);
     tapped.sim.tap();
-    assert_eq!(carried(&tapped), 0);
+    assert_eq!(on_fast_path(&tapped), 0);
     let opcodes = tapped.sim.tapped().len();
     assert_eq!(opcodes, 2, "the write and its acknowledgement");
 }

@@ -10,7 +10,7 @@ use verbs_api::{
 };
 
 use crate::cm::OwnQp;
-use crate::verbs::sim::Sim;
+use crate::verbs::Sim;
 
 /// The library around a simulation.
 pub(crate) struct Library<'s>(pub(crate) &'s Sim);
@@ -18,7 +18,7 @@ pub(crate) struct Library<'s>(pub(crate) &'s Sim);
 impl Library<'_> {
     /// By node, a context and a protection domain for all ids that are bound to it.
     pub(crate) fn contexts(&self, verb: Verb) -> Result<Vec<(Context, Pd)>> {
-        self.0.world.check_thread(verb)?;
+        self.0.runtime.check_thread(verb)?;
         let known = self.0.look_at(|manager, _| manager.contexts.clone());
         if !known.is_empty() {
             return Ok(known);
@@ -28,9 +28,9 @@ impl Library<'_> {
             let context = plain.open_device(&format!("sim{node}"))?;
             Ok((context, plain.alloc_pd(context)?))
         };
-        let opened: Result<Vec<_>> = (0..self.0.world.config.nodes).map(open).collect();
+        let opened: Result<Vec<_>> = (0..self.0.runtime.config.nodes).map(open).collect();
         let opened = opened?;
-        let first = self.0.world.with(|fabric| {
+        let first = self.0.runtime.with(|fabric| {
             let (first, is_new) = fabric.manage(|manager, _| {
                 let is_new = manager.contexts.is_empty();
                 if is_new {

@@ -1,8 +1,6 @@
 //! rdma_cm: each call on the connection manager, and on queue pairs what librdmacm does beside it.
 
 mod library;
-#[cfg(feature = "network")]
-mod names;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -19,8 +17,8 @@ use verbs_api::{
 };
 
 use super::call::note_refused;
-use super::say::{self, Say};
 use super::sim::Sim;
+use super::trace_args::{self, TraceArgs};
 use crate::cm::{Host, Manager};
 #[cfg(feature = "fd")]
 use crate::descriptor::Descriptor;
@@ -39,49 +37,48 @@ impl Sim {
     #[track_caller]
     pub fn set_cm_qp(&self, id: CmId, qp: Option<Qp>) -> Result<()> {
         let verb = Verb::CmCreateQp;
-        self.world.check_thread(verb)?;
+        self.runtime.check_thread(verb)?;
         Library(self).set_qp(verb, id, qp)
     }
 
     /// A call on the connection manager.
     #[track_caller]
-    fn managed<R: Say>(
+    fn managed<R: TraceArgs>(
         &self,
         verb: Verb,
         id: Option<CmId>,
-        say: impl FnOnce() -> String,
+        args: impl FnOnce() -> String,
         work: impl FnOnce(&mut Manager, &dyn Host) -> Result<R>,
     ) -> Result<R> {
-        self.world.check_thread(verb)?;
-        let result = self.world.with(|fabric| {
+        self.runtime.check_thread(verb)?;
+        let result = self.runtime.with(|fabric| {
             let node = node_of(fabric, id);
-            self.traced(fabric, node, verb, say, |fabric| {
+            self.traced(fabric, node, verb, args, |fabric| {
                 self.strike(fabric, node, verb)?;
                 fabric.manage(work)
             })
         });
-        #[cfg(feature = "network")]
         self.update_managed();
         result
     }
 
     /// A call that only looks, or is a part of another.
     #[track_caller]
-    fn look_at<R>(&self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
-        self.world.with(|fabric| fabric.manage(work))
+    pub(crate) fn look_at<R>(&self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
+        self.runtime.with(|fabric| fabric.manage(work))
     }
 
     /// A call of several steps, as librdmacm takes them.
     #[track_caller]
-    fn in_steps<R: Say>(
+    fn in_steps<R: TraceArgs>(
         &self,
         verb: Verb,
         id: CmId,
         arguments: impl FnOnce() -> String,
         run: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
-        self.world.check_thread(verb)?;
-        let (node, struck) = self.world.with(|fabric| {
+        self.runtime.check_thread(verb)?;
+        let (node, struck) = self.runtime.with(|fabric| {
             let node = node_of(fabric, Some(id));
             if self.is_traced(fabric) {
                 let call = format!("{verb}({})", arguments());
@@ -91,15 +88,15 @@ impl Sim {
         });
         let result = struck.and_then(|()| run());
         if result.is_err() {
-            self.world
+            self.runtime
                 .with(|fabric| note_refused(self, fabric, node, &result));
         }
         let value = match &result {
-            Ok(value) => value.say(),
+            Ok(value) => value.args(),
             Err(error) => error.to_string(),
         };
         if !value.is_empty() {
-            self.world.with(|fabric| {
+            self.runtime.with(|fabric| {
                 if self.is_traced(fabric) {
                     fabric.record(node, TraceEvent::Return { value });
                 }
@@ -117,46 +114,25 @@ impl Sim {
 
     /// A call that may wait.
     #[track_caller]
-    fn wait_managed<R: Say>(
+    fn wait_managed<R: TraceArgs>(
         &self,
         (verb, id): (Verb, Option<CmId>),
         (wait, wait_for): (Wait, WaitFor),
-        say: impl FnOnce() -> String,
+        args: impl FnOnce() -> String,
         mut attempt: impl FnMut(&mut Manager) -> Result<R>,
     ) -> Result<R> {
-        self.world.check_thread(verb)?;
-        self.world.with(|fabric| {
+        self.runtime.check_thread(verb)?;
+        self.runtime.with(|fabric| {
             let node = node_of(fabric, id);
-            self.traced(fabric, node, verb, say, |fabric| {
+            self.traced(fabric, node, verb, args, |fabric| {
                 self.strike(fabric, node, verb)?;
-                let place = self.world.config.nodes;
-                self.world
+                let place = self.runtime.config.nodes;
+                self.runtime
                     .wait_for(fabric, place, verb, wait, wait_for, |fabric| {
                         fabric.manage(|manager, _| attempt(manager))
                     })
             })
         })
-    }
-}
-
-/// There is no other process.
-#[cfg(not(feature = "network"))]
-impl Sim {
-    fn is_of_machine(&self, _: core::net::IpAddr) -> bool {
-        false
-    }
-
-    fn leads_to(&self, _: CmId, _: SocketAddr) -> Option<core::net::IpAddr> {
-        None
-    }
-
-    fn with_name(
-        &self,
-        _: Verb,
-        _: (CmId, u16),
-        mut bind: impl FnMut() -> Result<()>,
-    ) -> Result<()> {
-        bind()
     }
 }
 
@@ -188,33 +164,32 @@ impl Cm for Sim {
 
     #[track_caller]
     fn destroy_event_channel(&self, channel: CmChannel) -> Result<()> {
-        let say = || channel.to_string();
-        self.managed(Verb::CmDestroyEventChannel, None, say, |manager, _| {
+        let args = || channel.to_string();
+        self.managed(Verb::CmDestroyEventChannel, None, args, |manager, _| {
             manager.channels.destroy(channel)
         })
     }
 
     #[track_caller]
     fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId> {
-        let say = || format!("{channel}, {ps}");
-        self.managed(Verb::CmCreateId, None, say, |manager, _| {
+        let args = || format!("{channel}, {ps}");
+        self.managed(Verb::CmCreateId, None, args, |manager, _| {
             manager.create_id(channel, context, ps)
         })
     }
 
     #[track_caller]
     fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
-        self.world.check_thread(Verb::CmQueryId)?;
+        self.runtime.check_thread(Verb::CmQueryId)?;
         self.look_at(|manager, _| manager.query_id(id))
     }
 
     #[track_caller]
     fn destroy_id(&self, id: CmId, wait: Wait) -> Result<()> {
-        let say = || format!("{id}, {wait:?}");
+        let args = || format!("{id}, {wait:?}");
         let wait = (wait, WaitFor::CmAcknowledgement(id));
         let call = (Verb::CmDestroyId, Some(id));
-        let destroyed = self.wait_managed(call, wait, say, |manager| manager.destroy_id(id));
-        #[cfg(feature = "network")]
+        let destroyed = self.wait_managed(call, wait, args, |manager| manager.destroy_id(id));
         if destroyed.is_ok() {
             self.drop_names(id);
             self.update_managed();
@@ -224,27 +199,27 @@ impl Cm for Sim {
 
     #[track_caller]
     fn migrate_id(&self, id: CmId, channel: CmChannel, wait: Wait) -> Result<()> {
-        let say = || format!("{id}, {channel}, {wait:?}");
+        let args = || format!("{id}, {channel}, {wait:?}");
         let wait = (wait, WaitFor::CmAcknowledgement(id));
-        self.wait_managed((Verb::CmMigrateId, Some(id)), wait, say, |manager| {
+        self.wait_managed((Verb::CmMigrateId, Some(id)), wait, args, |manager| {
             manager.migrate_id(id, channel)
         })
     }
 
     #[track_caller]
     fn set_option(&self, id: CmId, option: CmOption) -> Result<()> {
-        let say = || format!("{id}, {option:?}");
-        self.managed(Verb::CmSetOption, Some(id), say, |manager, _| {
+        let args = || format!("{id}, {option:?}");
+        self.managed(Verb::CmSetOption, Some(id), args, |manager, _| {
             manager.ids.set_option(id, option)
         })
     }
 
     #[track_caller]
     fn bind_addr(&self, id: CmId, addr: SocketAddr) -> Result<()> {
-        let say = || with_address(id, addr);
+        let args = || with_address(id, addr);
         let is_of_machine = self.is_of_machine(addr.ip());
         self.with_name(Verb::CmBindAddr, (id, addr.port()), || {
-            self.managed(Verb::CmBindAddr, Some(id), say, |manager, host| {
+            self.managed(Verb::CmBindAddr, Some(id), args, |manager, host| {
                 manager.ids.bind_addr(host, id, (addr, is_of_machine))
             })
         })
@@ -258,18 +233,18 @@ impl Cm for Sim {
         dst: SocketAddr,
         timeout: Duration,
     ) -> Result<()> {
-        let say = || format!("{id}, {dst}{}, {timeout:?}", say::also(src));
+        let args = || format!("{id}, {dst}{}, {timeout:?}", trace_args::also(src));
         let leads_to = self.leads_to(id, dst);
         let is_of_machine = src.is_some_and(|src| self.is_of_machine(src.ip()));
-        self.managed(Verb::CmResolveAddr, Some(id), say, |manager, host| {
+        self.managed(Verb::CmResolveAddr, Some(id), args, |manager, host| {
             manager.resolve_addr(host, id, (src, is_of_machine), (dst, leads_to), timeout)
         })
     }
 
     #[track_caller]
     fn resolve_route(&self, id: CmId, timeout: Duration) -> Result<()> {
-        let say = || format!("{id}, {timeout:?}");
-        self.managed(Verb::CmResolveRoute, Some(id), say, |manager, _| {
+        let args = || format!("{id}, {timeout:?}");
+        self.managed(Verb::CmResolveRoute, Some(id), args, |manager, _| {
             manager.resolve_route(id)
         })
     }
@@ -277,8 +252,8 @@ impl Cm for Sim {
     #[track_caller]
     fn create_cm_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp> {
         let verb = Verb::CmCreateQp;
-        let say = || format!("{id}, {}{}", init.qp_type, say::also(pd));
-        self.in_steps(verb, id, say, || Library(self).make_qp(verb, id, pd, init))
+        let args = || format!("{id}, {}{}", init.qp_type, trace_args::also(pd));
+        self.in_steps(verb, id, args, || Library(self).make_qp(verb, id, pd, init))
     }
 
     #[track_caller]
@@ -294,31 +269,27 @@ impl Cm for Sim {
 
     #[track_caller]
     fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
-        self.world.check_thread(Verb::CmInitQpAttr)?;
+        self.runtime.check_thread(Verb::CmInitQpAttr)?;
         self.look_at(|manager, _| manager.ids.init_qp_attr(id, state))
     }
 
     #[track_caller]
     fn listen(&self, id: CmId, backlog: i32) -> Result<()> {
-        let say = || format!("{id}, {backlog}");
+        let args = || format!("{id}, {backlog}");
         self.with_name(Verb::CmListen, (id, 0), || {
-            self.managed(Verb::CmListen, Some(id), say, |manager, host| {
+            self.managed(Verb::CmListen, Some(id), args, |manager, host| {
                 manager.listen(host, id, backlog)
             })
         })?;
-        #[cfg(feature = "network")]
-        if let Some(sockets) = &self.world.sockets {
-            names::open(sockets, id);
-        }
+        self.open_names(id);
         Ok(())
     }
 
     #[track_caller]
     fn connect(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
-        let say = || format!("{id}, {} B", param.private_data.len());
-        #[cfg(feature = "network")]
+        let args = || format!("{id}, {} B", param.private_data.len());
         self.follow_name(id);
-        self.managed(Verb::CmConnect, Some(id), say, |manager, host| {
+        self.managed(Verb::CmConnect, Some(id), args, |manager, host| {
             manager.connect(host, id, param)
         })
     }
@@ -326,32 +297,32 @@ impl Cm for Sim {
     #[track_caller]
     fn accept(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
         let verb = Verb::CmAccept;
-        let say = || format!("{id}, {} B", param.private_data.len());
-        self.in_steps(verb, id, say, || {
+        let args = || format!("{id}, {} B", param.private_data.len());
+        self.in_steps(verb, id, args, || {
             Library(self).accept_request(verb, id, param)
         })
     }
 
     #[track_caller]
     fn reject(&self, id: CmId, private_data: &[u8]) -> Result<()> {
-        let say = || format!("{id}, {} B", private_data.len());
-        self.managed(Verb::CmReject, Some(id), say, |manager, _| {
+        let args = || format!("{id}, {} B", private_data.len());
+        self.managed(Verb::CmReject, Some(id), args, |manager, _| {
             manager.reject(id, private_data)
         })
     }
 
     #[track_caller]
     fn establish(&self, id: CmId) -> Result<()> {
-        let say = || id.to_string();
-        self.managed(Verb::CmEstablish, Some(id), say, |manager, _| {
+        let args = || id.to_string();
+        self.managed(Verb::CmEstablish, Some(id), args, |manager, _| {
             manager.establish(id)
         })
     }
 
     #[track_caller]
     fn notify(&self, id: CmId, event: AsyncEventType) -> Result<()> {
-        let say = || format!("{id}, {event}");
-        self.managed(Verb::CmNotify, Some(id), say, |manager, _| {
+        let args = || format!("{id}, {event}");
+        self.managed(Verb::CmNotify, Some(id), args, |manager, _| {
             manager.notify(id, event)
         })
     }
@@ -369,8 +340,8 @@ impl Cm for Sim {
 
     #[track_caller]
     fn join_multicast(&self, id: CmId, group: SocketAddr, context: u64) -> Result<()> {
-        let say = || with_address(id, group.ip());
-        self.managed(Verb::CmJoinMulticast, Some(id), say, |manager, host| {
+        let args = || with_address(id, group.ip());
+        self.managed(Verb::CmJoinMulticast, Some(id), args, |manager, host| {
             manager.join_multicast(host, id, group, context)
         })
     }
@@ -378,15 +349,17 @@ impl Cm for Sim {
     #[track_caller]
     fn leave_multicast(&self, id: CmId, group: SocketAddr) -> Result<()> {
         let verb = Verb::CmLeaveMulticast;
-        let say = || with_address(id, group.ip());
-        self.in_steps(verb, id, say, || Library(self).leave_group(verb, id, group))
+        let args = || with_address(id, group.ip());
+        self.in_steps(verb, id, args, || {
+            Library(self).leave_group(verb, id, group)
+        })
     }
 
     #[track_caller]
     fn get_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent> {
-        let say = || format!("{channel}, {wait:?}");
+        let args = || format!("{channel}, {wait:?}");
         let wait = (wait, WaitFor::CmEvent(channel));
-        let event = self.wait_managed((Verb::CmGetEvent, None), wait, say, |manager| {
+        let event = self.wait_managed((Verb::CmGetEvent, None), wait, args, |manager| {
             manager.get_cm_event(channel)
         })?;
         Ok(Library(self).process(event))
@@ -394,16 +367,16 @@ impl Cm for Sim {
 
     #[track_caller]
     fn write_event(&self, id: CmId, event: CmEventType, status: i32, arg: u64) -> Result<()> {
-        let say = || format!("{id}, {event}, {status}, {arg:#x}");
-        self.managed(Verb::CmWriteEvent, Some(id), say, |manager, _| {
+        let args = || format!("{id}, {event}, {status}, {arg:#x}");
+        self.managed(Verb::CmWriteEvent, Some(id), args, |manager, _| {
             manager.write_event(id, event, status, arg)
         })
     }
 
     #[track_caller]
     fn ack_cm_event(&self, event: &CmEvent) -> Result<()> {
-        let say = || event.to_string();
-        self.managed(Verb::CmAckEvent, Some(event.id), say, |manager, _| {
+        let args = || event.to_string();
+        self.managed(Verb::CmAckEvent, Some(event.id), args, |manager, _| {
             manager.ack_cm_event(event)
         })
     }
@@ -412,9 +385,9 @@ impl Cm for Sim {
     #[track_caller]
     fn event_channel_fd(&self, channel: CmChannel) -> Result<OwnedFd> {
         let verb = Verb::CmChannelFd;
-        self.world.check_thread(verb)?;
+        self.runtime.check_thread(verb)?;
         if self
-            .world
+            .runtime
             .config
             .lacks
             .contains(verbs_api::Capabilities::FD)
@@ -423,15 +396,15 @@ impl Cm for Sim {
             let kind = verbs_api::ErrorKind::NotSupported;
             return Err(verbs_api::Error::new(verb, kind, cause));
         }
-        self.world.with(|fabric| {
+        self.runtime.with(|fabric| {
             let queue = fabric.manage(|manager, _| manager.channels.queue(verb, channel))?;
-            if !fabric.managed.descriptors.contains_key(&channel) {
+            if !fabric.cm_bridge.descriptors.contains_key(&channel) {
                 let mut descriptor = Descriptor::new(verb)?;
                 descriptor.update(Some(queue));
                 fabric.manage(|manager, _| manager.channels.watch(channel));
-                fabric.managed.descriptors.insert(channel, descriptor);
+                fabric.cm_bridge.descriptors.insert(channel, descriptor);
             }
-            fabric.managed.descriptors[&channel].duplicate(verb)
+            fabric.cm_bridge.descriptors[&channel].duplicate(verb)
         })
     }
 }

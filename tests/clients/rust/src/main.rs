@@ -1,5 +1,6 @@
-//! A program of Rust, with the crate `sideway`, which looks libibverbs up when it runs: two threads,
-//! each with a device, whose extended queue pairs do atomics and send messages, with events.
+//! A program of Rust, with the crate `sideway`, which looks libibverbs up when it runs: two
+//! threads, each with a device, whose extended queue pairs do atomics and send messages, with
+//! events.
 
 use std::error::Error;
 use std::ptr::null_mut;
@@ -55,7 +56,7 @@ struct End {
     mr: Arc<MemoryRegion>,
     words: Box<Words>,
     gid: Gid,
-    /// Numbers of work that is done, and that nobody has waited for yet.
+    /// Numbers of completed work that is not yet waited for.
     done: Vec<u64>,
 }
 

@@ -29,7 +29,8 @@ def prepare(work):
 
 def cases(device):
     env = {"PATH": f"{device.work / 'bin'}:/usr/bin:/bin", "LD_LIBRARY_PATH": f"{device.work / 'lib'}"}
-    # Linux gives no device to an id that is bound to a loopback address, and libfabric then takes another.
+    # Linux gives no device to an id that is bound to a loopback address, and libfabric then takes
+    # another.
     address = device.address if device.kernel else OWN_ADDRESSES[0]
     for provider in ("verbs", "verbs;ofi_rxm"):
         name = provider.split(";")[-1]

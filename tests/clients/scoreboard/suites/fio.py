@@ -1,5 +1,5 @@
 """fio's engine `rdma`: 8 MiB in blocks of 64 KiB. `verb=send` is left out: it may send before its
-server has posted a receive, and then waits for ever."""
+server has posted a receive, and then waits forever."""
 
 from functools import partial
 

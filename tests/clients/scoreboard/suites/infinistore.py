@@ -1,5 +1,5 @@
 """InfiniStore, a server that keeps blocks by keys, and a client: what it wrote comes back, each byte compared. Writes that
-do not arrive are not tried: the server notices, and does not tell its client, which waits for ever."""
+do not arrive are not tried: the server notices, and does not notify its client, which waits forever."""
 
 import engines
 from client import wheels

@@ -40,7 +40,7 @@ impl RouteBuilder<'_> {
         Self { src, ..self }
     }
 
-    /// With so much time for the address and for the route each. Default: 2 s.
+    /// Time-out for address resolution and for route resolution, each. Default: 2 s.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
@@ -48,7 +48,7 @@ impl RouteBuilder<'_> {
     /// Looks for it ([`cm::Cm::resolve_addr`](crate::cm::Cm::resolve_addr)).
     ///
     /// # Errors
-    /// `NetworkUnreachable` if no network leads there; for the own address those of
+    /// `NetworkUnreachable` if no network leads there; for the local address, the errors of
     /// [`Listener::bind`](super::Listener::bind).
     pub fn resolve(self) -> Result<Resolving> {
         let id = CmId::create(self.cm, self.ps)?;
@@ -73,7 +73,8 @@ impl Resolving {
     /// Waits for the route, which comes once; `None` if it takes longer than `wait` gives.
     ///
     /// # Errors
-    /// `TimedOut` and others, with the event, if there is no route; `Invalid` after the route or an error came.
+    /// `TimedOut` and others, with the event, if there is no route; `Invalid` after the route or an
+    /// error came.
     pub fn wait(&mut self, wait: Wait) -> Result<Option<Route>> {
         let id = self.id()?.clone();
         while let Some(event) = id.get_event(wait)? {
@@ -122,8 +123,9 @@ pub struct Route {
 is_id!(Route);
 
 impl Route {
-    /// Asks for a connection ([`cm::Cm::connect`](crate::cm::Cm::connect)) with the queue pair that was made for it
-    /// ([`QpBuilder::create_for`](super::super::QpBuilder::create_for)), or for the queue pair that datagrams go to.
+    /// Asks for a connection ([`cm::Cm::connect`](crate::cm::Cm::connect)) with the queue pair that
+    /// was made for it ([`QpBuilder::create_for`](super::super::QpBuilder::create_for)), or for the
+    /// queue pair that datagrams go to.
     ///
     /// # Errors
     /// `Invalid` for too much private data, or for more resources than the device has.

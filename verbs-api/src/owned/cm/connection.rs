@@ -7,11 +7,12 @@ use crate::error::{Result, Verb};
 use crate::sync::Mutex;
 use crate::verbs::Wait;
 
-/// A connection, or one that is coming about: of a client by [`Route::connect`](super::Route::connect), of a server by
+/// A connection, or one that is coming about: of a client by
+/// [`Route::connect`](super::Route::connect), of a server by
 /// [`Request::accept`](super::Request::accept).
 ///
-/// One thread waits for it at a time: a second would wait for what the first has been told. Dropping it ends it once its
-/// queue pair is gone too.
+/// Only one thread waits for it at a time: a second thread would wait for an event that the first
+/// has read. Dropping it disconnects once its queue pair is dropped too.
 pub struct Connection {
     id: CmId,
     /// The verb that began it.
@@ -22,7 +23,7 @@ pub struct Connection {
 /// What its events told.
 #[derive(Default)]
 struct Known {
-    /// It stands: what the peer says of itself.
+    /// The connection is established; the peer's parameters.
     established: Option<CmParam>,
     /// It does not come about, or is over.
     ended: Option<CmEvent>,
@@ -41,17 +42,18 @@ impl Connection {
         Ok(Self { id, verb, known })
     }
 
-    /// Waits until it stands: what the peer says of itself, for datagrams where they go; `None` if it takes longer
-    /// than `wait` gives. A server that has accepted a request for datagrams does not wait. Afterwards it tells the
-    /// same again.
+    /// Waits until the connection is established and returns the peer's parameters, for datagrams
+    /// the address of the peer's queue pair; `None` on time-out. A server that has accepted a
+    /// request for datagrams does not wait. Later calls return the same.
     ///
-    /// A client whose id has no queue pair gets the answer of the server here. It sets its own queue pair as
-    /// [`cm::Cm::init_qp_attr`](crate::cm::Cm::init_qp_attr) says, and calls
+    /// A client whose id has no queue pair gets the answer of the server here. It sets its own
+    /// queue pair as [`cm::Cm::init_qp_attr`](crate::cm::Cm::init_qp_attr) says, and calls
     /// [`establish`](crate::cm::Cm::establish).
     ///
     /// # Errors
-    /// `ConnectionRefused` if the peer has refused, `TimedOut` if it does not answer, and others. The cause has the
-    /// event ([`Cause::CmEvent`](crate::Cause::CmEvent)), with the peer's private data.
+    /// `ConnectionRefused` if the peer has refused, `TimedOut` if it does not answer, and others.
+    /// The cause has the event ([`Cause::CmEvent`](crate::Cause::CmEvent)), with the peer's private
+    /// data.
     pub fn established(&self, wait: Wait) -> Result<Option<CmParam>> {
         self.until(wait, |known| {
             let ended = known.ended.clone();
@@ -63,17 +65,18 @@ impl Connection {
         })
     }
 
-    /// Ends it ([`cm::Cm::disconnect`](crate::cm::Cm::disconnect)). The own queue pair fails what is left of its work;
-    /// that of the peer stays as it is until the peer disconnects too (CM-40).
+    /// Disconnects ([`cm::Cm::disconnect`](crate::cm::Cm::disconnect)). Outstanding work on this
+    /// queue pair fails; the peer's is untouched until it disconnects too (CM-40).
     ///
     /// # Errors
-    /// `Invalid` if it never stood, or is for datagrams.
+    /// `Invalid` if the connection was never established, or is for datagrams.
     pub fn disconnect(&self) -> Result<()> {
         self.cm().raw().disconnect(self.handle())
     }
 
-    /// Waits for its end: the event that tells of it, `DISCONNECTED` for one that stood; `None` if it takes longer than
-    /// `wait` gives. The side that disconnects first hears of it when its peer has disconnected too.
+    /// Waits until the connection ends, and returns the event that reports it, `DISCONNECTED` for
+    /// an established one; `None` on time-out. The side that disconnects first is notified when its
+    /// peer has disconnected too.
     ///
     /// # Errors
     /// In the simulator `Stalled` if nothing can end it any more.

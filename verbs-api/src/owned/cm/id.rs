@@ -14,11 +14,11 @@ use crate::handle;
 use crate::verbs::Wait;
 
 /// An id of rdma_cm, with an event channel of its own. What [`Listener`](super::Listener),
-/// [`Request`](super::Request), [`Route`](super::Route) and [`Connection`](super::Connection) have in common: each
-/// dereferences to its id.
+/// [`Request`](super::Request), [`Route`](super::Route) and [`Connection`](super::Connection) have
+/// in common: each dereferences to its id.
 ///
-/// The id is removed when its last clone and its queue pair are gone. A peer that is connected then hears that the
-/// connection has ended, one that waits for an answer that it was refused.
+/// The id is removed when its last clone and its queue pair are gone. A peer that is connected then
+/// hears that the connection has ended, one that waits for an answer that it was refused.
 #[derive(Clone)]
 pub struct CmId(Arc<Inner>);
 
@@ -30,10 +30,12 @@ struct Inner {
 }
 
 impl CmId {
-    /// An id that is bound to an address and no more, for multicast groups ([`cm::Cm::bind_addr`](crate::cm::Cm::bind_addr)).
+    /// An id that is bound to an address and no more, for multicast groups
+    /// ([`cm::Cm::bind_addr`](crate::cm::Cm::bind_addr)).
     ///
     /// # Errors
-    /// `AddressNotAvailable` for an address that no device here has; `AddressInUse`; `TooManyFiles`.
+    /// `AddressNotAvailable` for an address that no device here has; `AddressInUse`;
+    /// `TooManyFiles`.
     pub fn bind(cm: &Cm, ps: PortSpace, addr: SocketAddr) -> Result<Self> {
         let id = Self::create(cm, ps)?;
         cm.raw().bind_addr(id.handle(), addr)?;
@@ -48,7 +50,7 @@ impl CmId {
     pub(super) fn adopt(cm: &Cm, handle: handle::CmId) -> Result<Self> {
         let adopt = |channel| cm.raw().migrate_id(handle, channel, Wait::Poll);
         Self::on_channel(cm, |channel| adopt(channel).map(|()| handle)).inspect_err(|_| {
-            // Nobody else knows of it.
+            // No other thread knows the id.
             let _ = cm.raw().destroy_id(handle, Wait::Poll);
         })
     }
@@ -69,8 +71,8 @@ impl CmId {
         })))
     }
 
-    /// The raw handle, for [`cm::Cm`](crate::cm::Cm). It owns nothing; the [module](crate::owned#raw-access) says what
-    /// raw calls can spoil.
+    /// The raw handle, for [`cm::Cm`](crate::cm::Cm). It owns nothing; the
+    /// [module](crate::owned#raw-access) says what raw calls can spoil.
     pub fn handle(&self) -> handle::CmId {
         self.0.handle
     }
@@ -98,7 +100,7 @@ impl CmId {
         self.cm().raw().query_id(self.handle())
     }
 
-    /// The own address.
+    /// The local address.
     ///
     /// # Errors
     /// `NotConnected` before it has one.
@@ -129,8 +131,8 @@ impl CmId {
         self.cm().raw().set_option(self.handle(), option)
     }
 
-    /// Joins a multicast group (CM-77); the queue pair of the id is attached. [`joined`](Self::joined) tells where to
-    /// send.
+    /// Joins a multicast group (CM-77); the queue pair of the id is attached.
+    /// [`joined`](Self::joined) tells where to send.
     ///
     /// # Errors
     /// `Invalid` if the id is bound to no device, or has a route (CM-79).
@@ -164,9 +166,9 @@ impl CmId {
         self.cm().raw().leave_multicast(self.handle(), group)
     }
 
-    /// Takes the oldest event, for programs that handle events themselves; `None` if none comes in the time that
-    /// `wait` gives. It has been acknowledged. The waits of the other types take events too, and skip those that say
-    /// nothing to them.
+    /// Takes the oldest event, for programs that handle events themselves; `None` if none comes in
+    /// the time that `wait` gives. It has been acknowledged. The waits of the other types take
+    /// events too, and skip those that say nothing to them.
     ///
     /// # Errors
     /// In the simulator `Stalled` if nothing can bring an event any more.
@@ -180,11 +182,12 @@ impl CmId {
     }
 
     /// A descriptor that is readable exactly while an event is queued
-    /// ([`cm::Cm::event_channel_fd`](crate::cm::Cm::event_channel_fd)), for `poll`, `epoll` and async runtimes. When it
-    /// is readable, wait with [`Wait::Poll`].
+    /// ([`cm::Cm::event_channel_fd`](crate::cm::Cm::event_channel_fd)), for `poll`, `epoll` and
+    /// async runtimes. When it is readable, wait with [`Wait::Poll`].
     ///
     /// # Errors
-    /// `NotSupported` on a backend without [`Capabilities::FD`](crate::Capabilities::FD); `TooManyFiles`.
+    /// `NotSupported` on a backend without [`Capabilities::FD`](crate::Capabilities::FD);
+    /// `TooManyFiles`.
     #[cfg(unix)]
     pub fn fd(&self) -> Result<OwnedFd> {
         self.cm().raw().event_channel_fd(self.0.channel)

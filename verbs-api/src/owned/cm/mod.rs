@@ -23,8 +23,9 @@ pub use server::{Listener, Request};
 
 /// Connection management of a backend ([`crate::cm::Cm`]), with the contexts of its devices.
 ///
-/// Ids bring the context of their device with them. Queue pairs of ids, and what these use, are made from that.
-/// Use clones of one value all over a program: the contexts of two values do not know each other's objects.
+/// Ids bring the context of their device with them. Queue pairs of ids, and what these use, are
+/// made from that. Use clones of one value all over a program: the contexts of two values do not
+/// know each other's objects.
 ///
 /// ```no_run
 /// use std::net::SocketAddr;
@@ -87,8 +88,8 @@ impl Cm {
         &self.0.verbs
     }
 
-    /// A context of each device, those that ids of the device have ([`cm::Cm::cm_devices`]). They stay open as long
-    /// as the backend.
+    /// A context of each device, those that ids of the device have ([`cm::Cm::cm_devices`]). They
+    /// stay open as long as the backend.
     pub fn contexts(&self) -> Result<Vec<Context>> {
         let devices = self.raw().cm_devices()?;
         Ok(devices.into_iter().map(|raw| self.context(raw)).collect())

@@ -11,7 +11,7 @@ use crate::verbs::Wait;
 /// Takes requests for connections ([`PortSpace::Tcp`]), or for the queue pair that datagrams go to
 /// ([`PortSpace::Udp`]).
 ///
-/// When it is dropped, clients whose requests nobody has read are refused.
+/// When it is dropped, clients with unread requests are refused.
 pub struct Listener {
     id: CmId,
 }
@@ -19,12 +19,13 @@ pub struct Listener {
 is_id!(Listener);
 
 impl Listener {
-    /// Listens on an address ([`cm::Cm::listen`](crate::cm::Cm::listen)): of a device, or the unspecified one for all.
-    /// With port 0 one is chosen: [`local_addr`](CmId::local_addr) tells it. At most 1024 requests wait to be read.
+    /// Listens on an address ([`cm::Cm::listen`](crate::cm::Cm::listen)): of a device, or the
+    /// unspecified one for all. With port 0 one is chosen: [`local_addr`](CmId::local_addr) tells
+    /// it. At most 1024 requests wait to be read.
     ///
     /// # Errors
-    /// `AddressNotAvailable` for an address that no device here has, or where another listens on all addresses with
-    /// this port; `AddressInUse`; `TooManyFiles`.
+    /// `AddressNotAvailable` for an address that no device here has, or where another listens on
+    /// all addresses with this port; `AddressInUse`; `TooManyFiles`.
     pub fn bind(cm: &Cm, ps: PortSpace, addr: SocketAddr) -> Result<Self> {
         let id = CmId::bind(cm, ps, addr)?;
         cm.raw().listen(id.handle(), 0)?;
@@ -34,8 +35,8 @@ impl Listener {
     /// Takes the oldest request; `None` if none comes in the time that `wait` gives.
     ///
     /// # Errors
-    /// `NoDevice` if the device is gone; `TooManyFiles`, and the request is refused; in the simulator `Stalled` if
-    /// nothing can bring a request any more.
+    /// `NoDevice` if the device is gone; `TooManyFiles`, and the request is refused; in the
+    /// simulator `Stalled` if nothing can bring a request any more.
     pub fn get_request(&self, wait: Wait) -> Result<Option<Request>> {
         while let Some(event) = self.get_event(wait)? {
             match event.event {
@@ -74,14 +75,15 @@ impl Request {
         self.param.private_data()
     }
 
-    /// Accepts it ([`cm::Cm::accept`](crate::cm::Cm::accept)), with the queue pair that was made for it
-    /// ([`QpBuilder::create_for`](super::super::QpBuilder::create_for)). Post the first receives before. A request for
-    /// datagrams needs none: it can name one that many clients share, by [`ConnParam::qp_num`], which then has the
-    /// Q_Key [`RDMA_UDP_QKEY`](crate::cm::RDMA_UDP_QKEY).
+    /// Accepts it ([`cm::Cm::accept`](crate::cm::Cm::accept)), with the queue pair that was made
+    /// for it ([`QpBuilder::create_for`](super::super::QpBuilder::create_for)). Post the first
+    /// receives before. A request for datagrams needs none: it can name one that many clients
+    /// share, by [`ConnParam::qp_num`], which then has the Q_Key
+    /// [`RDMA_UDP_QKEY`](crate::cm::RDMA_UDP_QKEY).
     ///
     /// # Errors
-    /// `Invalid` without a queue pair that iWARP or the queue pair's transport needs, for too much private data, or if
-    /// the client is gone. The client is refused then.
+    /// `Invalid` without a queue pair that iWARP or the queue pair's transport needs, for too much
+    /// private data, or if the client is gone. The client is refused then.
     pub fn accept(self, param: &ConnParam<'_>) -> Result<Connection> {
         self.cm().raw().accept(self.handle(), param)?;
         Connection::new(self.id, Verb::CmAccept)

@@ -1,0 +1,407 @@
+//! Objects: the structure that a program points to, with the handle of the engine.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use verbs_api::{Context, DriverObject, Handle, Verbs};
+use verbs_sim::Class;
+
+use super::result::{Object, Refusal, Result};
+use crate::base::arena::{self, Arena};
+use crate::base::per_process::PerProcess;
+use crate::base::record;
+use crate::engine::engine;
+
+/// An object as C sees it. The engine knows whether its handle is still good.
+#[repr(C)]
+pub(crate) struct CObject<K: Kind> {
+    raw: UnsafeCell<K::Raw>,
+    pub(crate) handle: K::Handle,
+    /// The low half is in the field `handle` of the structure.
+    number: u64,
+    /// The object that this one was made as.
+    first: Option<Held<K>>,
+    /// One of [`state`].
+    state: AtomicU8,
+    pub(crate) more: K::More,
+}
+
+/// An object of a kind for the time of a call.
+pub(crate) type Found<K> = arena::Found<CObject<K>>;
+
+/// An object of a kind for as long as it is held.
+pub(crate) type Held<K> = arena::Held<CObject<K>>;
+
+/// What of an object is out of the ordinary.
+mod state {
+    /// Nothing.
+    pub(super) const GOOD: u8 = 0;
+    /// The engine was told that the program has changed its number.
+    pub(super) const GARBLED: u8 = 1;
+    /// It was given up where the engine does not know of it.
+    pub(super) const ENDED: u8 = 2;
+}
+
+// SAFETY: the structure is the program's, which reads and writes it as it reads and writes those of
+// C; this library uses it through pointers alone. All else can be shared.
+unsafe impl<K: Kind> Sync for CObject<K> {}
+// SAFETY: as above.
+unsafe impl<K: Kind> Send for CObject<K> {}
+
+/// All objects of a kind.
+pub(crate) type ArenaOf<K> = Arena<CObject<K>>;
+
+/// What is particular to a kind of object.
+pub(crate) trait Kind: Sized + 'static {
+    /// The structure.
+    type Raw;
+    /// The part of it that a program points to: all of it, but for contexts the last member.
+    type Seen;
+    type Handle: Handle + Send + Sync;
+    /// Further values of the object, which the structure lacks.
+    type More: Send + Sync;
+    /// Its structure, such as `struct ibv_qp`.
+    const NAME: &'static str;
+    /// The offset of [`Seen`](Self::Seen) in the structure.
+    const OFFSET: usize;
+
+    /// The objects of the process.
+    fn arenas() -> &'static PerProcess<ArenaOf<Self>>;
+
+    fn arena() -> &'static ArenaOf<Self> {
+        Self::arenas().get_or_default()
+    }
+
+    /// The field `handle` of the structure, if it has one.
+    fn number(_raw: *mut Self::Raw) -> Option<*mut u32> {
+        None
+    }
+
+    /// The object whose handle a driver would read from that field.
+    fn driver_object(_handle: Self::Handle) -> Option<DriverObject> {
+        None
+    }
+
+    /// The name of an object in findings.
+    fn named(object: &CObject<Self>) -> String {
+        object.handle.to_string()
+    }
+}
+
+impl<K: Kind> CObject<K> {
+    /// Makes an object. Its structure is as `fill` makes it, but for the field `handle`.
+    pub(crate) fn make(
+        handle: K::Handle,
+        more: K::More,
+        fill: impl FnOnce() -> K::Raw,
+    ) -> Result<Found<K>> {
+        Self::make_with(|_| Ok((handle, more, fill())))
+    }
+
+    /// Makes an object of the parts that `make` returns, which gets its number.
+    pub(crate) fn make_with(
+        make: impl FnOnce(u64) -> Result<(K::Handle, K::More, K::Raw)>,
+    ) -> Result<Found<K>> {
+        Self::insert(|number| Ok((number, None, make(number)?)))
+    }
+
+    /// Makes one more object for what another is for, with its number.
+    pub(crate) fn make_as(
+        other: Held<K>,
+        more: K::More,
+        fill: impl FnOnce() -> K::Raw,
+    ) -> Result<Found<K>> {
+        let first = other.first.clone().unwrap_or(other);
+        let (number, handle) = (first.number, first.handle);
+        Self::insert(|_| Ok((number, Some(first), (handle, more, fill()))))
+    }
+
+    fn insert(
+        make: impl FnOnce(u64) -> Result<(u64, Option<Held<K>>, (K::Handle, K::More, K::Raw))>,
+    ) -> Result<Found<K>> {
+        let object = K::arena().insert(|number| {
+            let (number, first, (handle, more, raw)) = make(number)?;
+            Ok(Self {
+                raw: UnsafeCell::new(raw),
+                handle,
+                number,
+                first,
+                state: AtomicU8::new(state::GOOD),
+                more,
+            })
+        });
+        let object = object.unwrap_or_else(|| {
+            let what = format!("there have been too many of {}", K::NAME);
+            Err(Refusal::new(libc::ENOMEM, what))
+        })?;
+        if let Some(number) = K::number(object.raw()) {
+            // SAFETY: the structure is ours, and no program has a pointer to it yet.
+            unsafe { number.write(object.number as u32) };
+        }
+        Ok(object)
+    }
+
+    /// The object that a program points to. Nothing else that it may point to is touched.
+    #[inline(always)]
+    pub(crate) fn find(seen: *mut K::Seen) -> Result<Found<K>> {
+        match Self::at(seen) {
+            Some(object) if object.is_ordinary() => Ok(object),
+            found => Self::look(seen, found),
+        }
+    }
+
+    #[inline(never)]
+    fn at(seen: *mut K::Seen) -> Option<Found<K>> {
+        let address = (seen as usize).wrapping_sub(K::OFFSET);
+        K::arenas().get()?.find(address)
+    }
+
+    #[inline]
+    fn is_ordinary(&self) -> bool {
+        !self.is_garbled() && self.state.load(Ordering::Relaxed) == state::GOOD
+    }
+
+    /// Whether the program has changed its number.
+    #[inline]
+    fn is_garbled(&self) -> bool {
+        K::number(self.raw()).is_some_and(|number| {
+            // SAFETY: the object is one of ours, and here as long as this. A program may write the
+            // field at any time, as it may with C's.
+            unsafe { number.read_volatile() != self.number as u32 }
+        })
+    }
+
+    /// The same, or none for a null pointer.
+    pub(crate) fn find_some(seen: *mut K::Seen) -> Result<Option<Found<K>>> {
+        if seen.is_null() {
+            return Ok(None);
+        }
+        Self::find(seen).map(Some)
+    }
+
+    /// The object that the one a program points to was made as: itself, unless it was imported.
+    pub(crate) fn find_first(seen: *mut K::Seen) -> Result<Held<K>> {
+        let found = Self::find(seen)?;
+        Ok(found.first.clone().unwrap_or_else(|| found.hold()))
+    }
+
+    /// Refuses what is none, was given up, or is garbled. What the engine knows it refuses itself, when it was
+    /// told.
+    #[cold]
+    fn look(seen: *mut K::Seen, found: Option<Found<K>>) -> Result<Found<K>> {
+        let found = found.ok_or_else(|| Self::unknown(seen))?;
+        let garbled = found.is_garbled();
+        let (now, other) = match garbled {
+            true => (state::GARBLED, state::GOOD),
+            false => (state::GOOD, state::GARBLED),
+        };
+        let order = Ordering::Relaxed;
+        let changed = found.state.compare_exchange(other, now, order, order);
+        if changed == Err(state::ENDED) {
+            return Err(Self::destroyed());
+        }
+        match K::driver_object(found.handle) {
+            Some(object) => {
+                if changed.is_ok() {
+                    // An object that is gone cannot be garbled, and need not be.
+                    let _ = engine().sim.garble(object, garbled);
+                }
+                Ok(found)
+            }
+            None if garbled => {
+                let what = format!(
+                    "the program has changed the field handle of the {}",
+                    K::NAME
+                );
+                Err(Refusal::new(libc::ENOENT, what))
+            }
+            None => Ok(found),
+        }
+    }
+
+    /// A pointer names no object of this process. It may name one of the parent's.
+    fn unknown(seen: *mut K::Seen) -> Refusal {
+        let address = (seen as usize).wrapping_sub(K::OFFSET);
+        let of_parent = K::arenas().of_parent();
+        let (class, what) = if of_parent.is_some_and(|arena| arena.find(address).is_some()) {
+            // The program means to use the device here too.
+            record::opened();
+            (Class::AfterFork, "is of the parent, from before fork")
+        } else if seen.is_null() {
+            (Class::Refused, "is NULL")
+        } else if K::arena().had(address) {
+            (
+                Class::Destroyed,
+                "names an object that was destroyed long ago",
+            )
+        } else {
+            (Class::Refused, "names no object that there ever was")
+        };
+        let what = format!("the pointer to a {} {what}", K::NAME);
+        Refusal::of(class, libc::EINVAL, what)
+    }
+
+    /// The object was given up here, which the engine does not know.
+    #[cold]
+    fn destroyed() -> Refusal {
+        let what = format!("the {} was destroyed", K::NAME);
+        Refusal::of(Class::Destroyed, libc::EINVAL, what)
+    }
+
+    /// The object with a number, which is in no structure: the engine says it in events.
+    pub(crate) fn numbered(number: u64) -> Result<Found<K>> {
+        K::arena()
+            .numbered(number)
+            .ok_or(Refusal::expected(libc::EIO))
+    }
+
+    /// The object that `ibv_import_*` names by the field `handle`: the first of this number, if it
+    /// is `importable`.
+    pub(crate) fn with_handle(
+        handle: u32,
+        importable: impl FnOnce(&Self) -> bool,
+    ) -> Result<Found<K>> {
+        let found = K::arena().at(handle.into());
+        let found = found.filter(|of| of.number as u32 == handle && of.is_first());
+        found.filter(|of| importable(of)).ok_or_else(|| {
+            let what = format!("the context has no object of this kind with the handle {handle}");
+            Refusal::new(libc::EINVAL, what)
+        })
+    }
+
+    /// Gives up an object that `ibv_import_*` has made.
+    pub(crate) fn end_import(&self) -> Result<()> {
+        if self.is_first() {
+            return Err(Refusal::new(libc::EINVAL, "the object was not imported"));
+        }
+        self.end()
+    }
+
+    /// The object that this one was made as: itself, unless it was imported.
+    pub(crate) fn first(&self) -> &Self {
+        self.first.as_deref().unwrap_or(self)
+    }
+
+    pub(crate) fn is_first(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// No other object has it, but those that were made as this one.
+    pub(crate) fn id(&self) -> u64 {
+        self.number
+    }
+
+    /// Gives it up where the engine does not know of it: it is not found from then on.
+    pub(crate) fn end(&self) -> Result<()> {
+        match self.state.swap(state::ENDED, Ordering::Relaxed) {
+            state::ENDED => Err(Self::destroyed()),
+            _ => {
+                self.retire();
+                Ok(())
+            }
+        }
+    }
+
+    /// It is destroyed: its memory will be used again, but not soon.
+    pub(crate) fn retire(&self) {
+        K::arena().end(self);
+    }
+
+    /// Its structure.
+    pub(crate) fn raw(&self) -> *mut K::Raw {
+        self.raw.get()
+    }
+
+    /// What the program points to.
+    pub(crate) fn seen(&self) -> *mut K::Seen {
+        self.raw.get().wrapping_byte_add(K::OFFSET).cast()
+    }
+}
+
+/// A structure that programs point to.
+pub(crate) trait Structure {
+    type Kind: Kind;
+}
+
+impl<S: Structure> Object for *mut S {
+    fn named(self) -> Option<(Option<Context>, String)> {
+        let object = CObject::<S::Kind>::at(self.cast())?;
+        // Objects of rdma_cm have the zero handle for a context.
+        let context = Some(object.handle.context()).filter(|of| of.generation() > 0);
+        Some((context, S::Kind::named(&object)))
+    }
+
+    fn check(self) -> Result<()> {
+        CObject::<S::Kind>::find(self.cast()).map(drop)
+    }
+}
+
+/// Declares kinds of objects, a row for each:
+///
+/// ```text
+/// Kind: structure as pointer | further pointer, Handle, More, clauses;
+/// ```
+///
+/// Pointers of each of these types name objects of the kind. The clauses are `at OFFSET` (of the
+/// pointer in the structure), `numbered` (the structure has a field `handle`), `numbered Object`
+/// (and it is that of a driver's object), and `named |object| EXPRESSION` (in findings).
+macro_rules! kinds {
+    ($(
+        $(#[$meta:meta])*
+        $kind:ident: $raw:ty as $seen:ident $(| $other:ident)*, $handle:ident, $more:ty
+            $(, at $offset:expr)?
+            $(, numbered $($driver:ident)?)?
+            $(, named |$object:ident| $name:expr)?;
+    )*) => { $(
+        $(#[$meta])*
+        pub(crate) struct $kind;
+
+        impl $crate::c::object::Kind for $kind {
+            type Raw = $raw;
+            type Seen = verbs_abi::$seen;
+            type Handle = verbs_api::$handle;
+            type More = $more;
+            const NAME: &'static str = concat!("struct ", stringify!($seen));
+            const OFFSET: usize = 0 $(+ $offset)?;
+
+            fn arenas()
+            -> &'static $crate::base::per_process::PerProcess<$crate::c::object::ArenaOf<Self>> {
+                static OBJECTS: $crate::base::per_process::PerProcess<
+                    $crate::c::object::ArenaOf<$kind>,
+                > = $crate::base::per_process::PerProcess::new();
+                &OBJECTS
+            }
+
+            $(
+                fn number(raw: *mut Self::Raw) -> Option<*mut u32> {
+                    let seen = raw.cast::<Self::Seen>();
+                    // SAFETY: the field is within the structure, which is not read.
+                    Some(unsafe { &raw mut (*seen).handle })
+                }
+
+                $(
+                    fn driver_object(handle: Self::Handle) -> Option<verbs_api::DriverObject> {
+                        Some(verbs_api::DriverObject::$driver(handle))
+                    }
+                )?
+            )?
+
+            $(
+                fn named($object: &$crate::c::object::CObject<Self>) -> String {
+                    $name
+                }
+            )?
+        }
+
+        impl $crate::c::object::Structure for verbs_abi::$seen {
+            type Kind = $kind;
+        }
+        $(
+            impl $crate::c::object::Structure for verbs_abi::$other {
+                type Kind = $kind;
+            }
+        )*
+    )* };
+}
+
+pub(crate) use kinds;

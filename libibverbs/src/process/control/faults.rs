@@ -1,0 +1,165 @@
+//! The faults that the program itself has put in force.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use verbs_api::lab::{FaultId, Lab, When};
+use verbs_api::sync::Mutex;
+use verbs_faults::Plan;
+use verbs_sim::Annotation;
+
+use super::wrong::Wrong;
+use crate::base::per_process::PerProcess;
+use crate::engine::{Engine, engine};
+
+static FAULTS: PerProcess<Mutex<Injected>> = PerProcess::new();
+
+/// The faults, by the numbers that the program has for them.
+#[derive(Default)]
+struct Injected {
+    in_force: BTreeMap<i64, Vec<Rule>>,
+    /// How often those have struck that could strike no more and were taken out of force.
+    spent: BTreeMap<i64, u64>,
+}
+
+struct Rule {
+    id: FaultId,
+    /// How often it can strike, if there is a limit.
+    most: Option<u64>,
+}
+
+/// The last number. A child after `fork` continues from it, so a number of the parent names no fault of
+/// the child.
+static LAST: AtomicI64 = AtomicI64::new(0);
+
+/// Puts the rules of a plan in force, or none of them. Returns the number of the fault.
+pub(super) fn inject(plan: &Plan) -> Result<i64, Wrong> {
+    verbs_settings::check_calls(plan).map_err(Wrong::invalid)?;
+    if plan.rules().is_empty() {
+        return Err(Wrong::invalid("there is no [[rule]]"));
+    }
+    let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    let text = plan.to_string();
+    let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
+    let text = format!("verbsim_inject fault {number}: {}", lines.join(" "));
+    let engine = engine();
+    Annotation { node: 0, text }.note(&engine.sim);
+    let faults = &mut *FAULTS.get_or_default().lock();
+    faults.take_out_spent(engine);
+    let mut rules = Vec::new();
+    for rule in plan.rules() {
+        let most = match rule.when() {
+            Some(When::First(most)) => Some(*most),
+            Some(When::Nth(_)) => Some(1),
+            Some(When::These(all)) => Some(all.len() as u64),
+            _ => None,
+        };
+        match engine.sim.inject(rule.clone()) {
+            Ok(id) => rules.push(Rule { id, most }),
+            Err(error) => {
+                take_out(engine, &rules)?;
+                let what = match plan.rules().len() {
+                    1 => error.cause().to_string(),
+                    _ => format!("rule {}: {}", rules.len() + 1, error.cause()),
+                };
+                return Err(Wrong::new(error.errno(), what));
+            }
+        }
+    }
+    faults.in_force.insert(number, rules);
+    Ok(number)
+}
+
+/// How often a fault has struck.
+pub(super) fn struck(number: i64) -> Result<i64, Wrong> {
+    let engine = engine();
+    let faults = FAULTS.get_or_default().lock();
+    let struck = match faults.in_force.get(&number) {
+        Some(rules) => rules.iter().map(|rule| rule.struck(engine)).sum(),
+        None => faults
+            .spent
+            .get(&number)
+            .copied()
+            .ok_or_else(|| unknown(number)),
+    };
+    Ok(struck? as i64)
+}
+
+/// Takes a fault out of force. Returns how often it has struck.
+pub(super) fn remove(number: i64) -> Result<i64, Wrong> {
+    let engine = engine();
+    let faults = &mut *FAULTS.get_or_default().lock();
+    let struck = match faults.in_force.remove(&number) {
+        Some(rules) => take_out(engine, &rules),
+        None => faults.spent.remove(&number).ok_or_else(|| unknown(number)),
+    };
+    let text = format!("verbsim_remove fault {number}");
+    Annotation { node: 0, text }.note(&engine.sim);
+    Ok(struck? as i64)
+}
+
+impl Injected {
+    /// Takes faults out of force that can strike no more: each packet is compared with each rule in
+    /// force.
+    fn take_out_spent(&mut self, engine: &Engine) {
+        self.in_force.retain(|number, rules| {
+            if !rules.iter().all(|rule| rule.is_spent(engine)) {
+                return true;
+            }
+            let struck = take_out(engine, rules);
+            struck
+                .map(|struck| self.spent.insert(*number, struck))
+                .is_err()
+        });
+    }
+}
+
+impl Rule {
+    fn struck(&self, engine: &Engine) -> Result<u64, Wrong> {
+        Ok(engine.sim.struck(self.id)?)
+    }
+
+    fn is_spent(&self, engine: &Engine) -> bool {
+        let struck = self.struck(engine);
+        matches!((struck, self.most), (Ok(struck), Some(most)) if struck >= most)
+    }
+}
+
+/// Takes rules out of force. Returns how often they have struck together.
+fn take_out(engine: &Engine, rules: &[Rule]) -> Result<u64, Wrong> {
+    let struck = rules.iter().map(|rule| engine.sim.remove(rule.id));
+    Ok(struck.sum::<verbs_api::Result<u64>>()?)
+}
+
+fn unknown(number: i64) -> Wrong {
+    Wrong::invalid(format!("there is no fault {number} in this process"))
+}
+
+#[cfg(test)]
+mod tests {
+    use verbs_api::lab::Fault;
+    use verbs_api::{ErrorKind, Verb, Verbs};
+
+    use super::*;
+
+    /// Each packet and call is compared with each rule in force.
+    #[test]
+    fn faults_that_are_over_do_not_stay_in_force() {
+        let engine = engine();
+        let once = Plan::new(vec![Fault::fail(Verb::QueryPkey, ErrorKind::Io).first(1)]).unwrap();
+        let context = engine.sim.open_device("sim0").unwrap();
+        let inject_and_strike = || {
+            let number = inject(&once).unwrap();
+            engine.sim.query_pkey(context, 1, 0).unwrap_err();
+            number
+        };
+        let numbers: Vec<_> = (0..100).map(|_| inject_and_strike()).collect();
+        assert_eq!(FAULTS.get_or_default().lock().in_force.len(), 1);
+        for number in numbers {
+            assert_eq!(struck(number).unwrap(), 1);
+            assert_eq!(remove(number).unwrap(), 1);
+        }
+        engine.sim.query_pkey(context, 1, 0).unwrap();
+        engine.sim.close_device(context).unwrap();
+    }
+}

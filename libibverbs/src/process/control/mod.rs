@@ -1,0 +1,205 @@
+//! What a test asks of the devices while it runs: faults on purpose, the findings so far, marks in
+//! the trace.
+//!
+//! These are the functions behind `verbsim.h` and Python's `import verbsim`, which find them by
+//! `dlsym`. Devices have names here, and queue pairs have numbers, because Python does not have the
+//! pointers of C. Each function returns a number, or an errno value below zero. An error also puts
+//! a line on the standard error: the program under test has made no mistake, so it is not a finding.
+
+mod faults;
+mod findings;
+mod wrong;
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr::null_mut;
+use std::time::Duration;
+
+use verbs_api::lab::{Fault, Lab, PacketFilter, When};
+use verbs_api::{ErrorKind, Verb, Verbs, Wait, WcStatus};
+use verbs_faults::Plan;
+use verbs_sim::Annotation;
+
+use self::wrong::{Wrong, answer};
+use crate::engine::{engine, unobserved};
+
+/// Puts the rules of a fault plan in force. Returns the number of the fault.
+pub(crate) extern "C" fn inject(rules: *const c_char) -> i64 {
+    answer("verbsim_inject", || {
+        let rules = text("rules", rules)?;
+        let plan = Plan::parse("rules", rules)?;
+        faults::inject(&plan)
+    })
+}
+
+/// The next `count` packets that leave a queue pair are lost; all of them if it is 0.
+pub(crate) extern "C" fn drop_packets(device: *const c_char, qp_num: u32, count: u64) -> i64 {
+    answer("verbsim_drop_packets", || {
+        one(Fault::drop(packets(device, qp_num)?), count)
+    })
+}
+
+/// The next `count` packets that leave a queue pair arrive this much later; all of them if it is 0.
+pub(crate) extern "C" fn delay_packets(
+    device: *const c_char,
+    qp_num: u32,
+    count: u64,
+    microseconds: u64,
+) -> i64 {
+    answer("verbsim_delay_packets", || {
+        let by = Duration::from_micros(microseconds);
+        one(Fault::delay(packets(device, qp_num)?, by), count)
+    })
+}
+
+/// The next `count` calls of a verb on a device fail with this errno value.
+pub(crate) extern "C" fn fail_calls(
+    device: *const c_char,
+    verb: *const c_char,
+    error: c_int,
+    count: u64,
+) -> i64 {
+    answer("verbsim_fail_calls", || {
+        let node = some_node(device)?;
+        let name = text("verb", verb)?;
+        let verb = Verb::ALL.iter().find(|verb| verb.name() == name);
+        let verb = verb.ok_or_else(|| Wrong::invalid(format!("no verb is called {name}")))?;
+        let fault = Fault::fail(*verb, ErrorKind::from_errno(error));
+        one(on_node(fault, node), count)
+    })
+}
+
+/// The next `count` successful completions of a queue pair become errors with this status.
+pub(crate) extern "C" fn fail_completions(
+    device: *const c_char,
+    qp_num: u32,
+    status: u32,
+    count: u64,
+) -> i64 {
+    answer("verbsim_fail_completions", || {
+        let fault = on_node(Fault::complete(WcStatus::from(status)), some_node(device)?);
+        let fault = match qp_num {
+            0 => fault,
+            qp_num => fault.qpn(qp_num),
+        };
+        one(fault, count)
+    })
+}
+
+/// A port is down until the fault is removed.
+pub(crate) extern "C" fn port_down(device: *const c_char, port: u32) -> i64 {
+    answer("verbsim_port_down", || {
+        let port = u8::try_from(port)
+            .map_err(|_| Wrong::invalid(format!("port is {port}: a port is 1 to 255")))?;
+        one(Fault::port_down(node(device)?, port), 0)
+    })
+}
+
+/// A device dies, for good.
+pub(crate) extern "C" fn kill_device(device: *const c_char) -> i64 {
+    answer("verbsim_kill_device", || {
+        let node = node(device)?;
+        let sim = unobserved();
+        let text = "verbsim_kill_device".to_owned();
+        Annotation { node, text }.note(sim);
+        // The laboratory finds a device by a context, and the program may have none.
+        let context = sim.open_device(&format!("sim{node}"))?;
+        sim.kill_device(context)?;
+        // This context gets the event too. Left unread, it would be a finding.
+        let event = sim.get_async_event(context, Wait::Poll)?;
+        sim.ack_async_event(context, &event)?;
+        sim.close_device(context)?;
+        Ok(0)
+    })
+}
+
+/// How often a fault has struck.
+pub(crate) extern "C" fn struck(fault: i64) -> i64 {
+    answer("verbsim_struck", || faults::struck(fault))
+}
+
+/// Takes a fault out of force. Returns how often it has struck.
+pub(crate) extern "C" fn remove(fault: i64) -> i64 {
+    answer("verbsim_remove", || faults::remove(fault))
+}
+
+/// Writes a line into the trace. Returns the number of the mark, for the next two.
+pub(crate) extern "C" fn mark(what: *const c_char) -> i64 {
+    answer("verbsim_mark", || Ok(findings::mark(text("text", what)?)))
+}
+
+/// How many findings of a level or class there are since a mark.
+pub(crate) extern "C" fn count_findings(what: *const c_char, since: i64) -> i64 {
+    answer("verbsim_count_findings", || {
+        let what = (!what.is_null()).then(|| text("what", what)).transpose()?;
+        findings::count(what, since)
+    })
+}
+
+/// The findings since a mark, as lines of JSON that the program frees; null and `errno` for an
+/// error.
+pub(crate) extern "C" fn findings_since(since: i64) -> *mut c_char {
+    let mut lines = null_mut();
+    answer("verbsim_findings", || {
+        let text = CString::new(findings::lines(since)?).unwrap_or_default();
+        // SAFETY: the text ends with 0.
+        lines = unsafe { libc::strdup(text.as_ptr()) };
+        if lines.is_null() {
+            return Err(Wrong::new(libc::ENOMEM, "there is no memory for the text"));
+        }
+        Ok(0)
+    });
+    lines
+}
+
+fn text<'a>(name: &str, text: *const c_char) -> Result<&'a str, Wrong> {
+    if text.is_null() {
+        return Err(Wrong::invalid(format!("{name} is NULL")));
+    }
+    // SAFETY: a text that ends with 0, which stays for the call (C's contract).
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str()
+        .map_err(|_| Wrong::invalid(format!("{name} is not UTF-8")))
+}
+
+/// The number of a device with this name.
+fn node(device: *const c_char) -> Result<u32, Wrong> {
+    let name = text("device", device)?;
+    let names = engine().config.names();
+    let found = names.iter().position(|other| other == name);
+    found.map(|node| node as u32).ok_or_else(|| {
+        let all = names.join(", ");
+        Wrong::new(
+            libc::ENODEV,
+            format!("no device is called {name}; there are {all}"),
+        )
+    })
+}
+
+/// The same; null stands for every device.
+fn some_node(device: *const c_char) -> Result<Option<u32>, Wrong> {
+    (!device.is_null()).then(|| node(device)).transpose()
+}
+
+fn on_node(fault: Fault, node: Option<u32>) -> Fault {
+    match node {
+        Some(node) => fault.node(node),
+        None => fault,
+    }
+}
+
+/// The packets that leave a device and a queue pair; null and 0 stand for every one.
+fn packets(device: *const c_char, qp_num: u32) -> Result<PacketFilter, Wrong> {
+    let mut packets = PacketFilter::EVERY;
+    packets.from = some_node(device)?;
+    packets.src_qpn = (qp_num != 0).then_some(qp_num);
+    Ok(packets)
+}
+
+/// Puts one rule in force, for the first `count` matches, or for all if that is 0.
+fn one(fault: Fault, count: u64) -> Result<i64, Wrong> {
+    let fault = match count {
+        0 => fault,
+        count => fault.at(When::First(count)),
+    };
+    faults::inject(&Plan::new(vec![fault])?)
+}

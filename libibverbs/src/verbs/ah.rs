@@ -1,0 +1,146 @@
+//! Address handles and address vectors.
+
+use std::ffi::c_int;
+
+use verbs_abi::{ibv_ah, ibv_ah_attr, ibv_context, ibv_grh, ibv_pd, ibv_wc};
+use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
+
+use super::context::context_of;
+use super::domain::Pd;
+use crate::c::object::{CObject, Held, kinds};
+use crate::c::result::{Refusal, Result, not_null, or_minus_one, pointer, present, status};
+use crate::engine::{engine, unobserved};
+
+kinds! {
+    /// Address handles, each with its domain.
+    Ah: ibv_ah as ibv_ah, Ah, Held<Pd>, numbered Ah;
+}
+
+pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
+    pointer("ibv_create_ah", pd, || {
+        present(attr)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        create(pd, &unsafe { attr.read() })
+    })
+}
+
+fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah> {
+    let found = CObject::<Pd>::find(pd)?;
+    let ah = found.within(|| {
+        let handle = engine()
+            .sim
+            .create_ah(found.handle, &ibv_ah_attr::from_c(attr))?;
+        CObject::<Ah>::make(handle, found.hold(), || ibv_ah {
+            context: found.context(),
+            pd,
+            handle: 0,
+        })
+    });
+    Ok(ah?.seen())
+}
+
+pub(crate) extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
+    status("ibv_destroy_ah", ah, || {
+        let ah = CObject::<Ah>::find(ah)?;
+        engine().sim.destroy_ah(ah.handle)?;
+        ah.more.left();
+        ah.retire();
+        Ok(())
+    })
+}
+
+/// `ibv_init_ah_from_wc`: writes the address of the sender of a datagram.
+pub(crate) extern "C" fn init_ah_from_wc(
+    context: *mut ibv_context,
+    port: u8,
+    wc: *mut ibv_wc,
+    grh: *mut ibv_grh,
+    attr: *mut ibv_ah_attr,
+) -> c_int {
+    or_minus_one("ibv_init_ah_from_wc", context, || {
+        present(attr)?;
+        let back = back(context, port, wc, grh)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { attr.write(back) };
+        Ok(0)
+    })
+}
+
+pub(crate) extern "C" fn create_ah_from_wc(
+    pd: *mut ibv_pd,
+    wc: *mut ibv_wc,
+    grh: *mut ibv_grh,
+    port: u8,
+) -> *mut ibv_ah {
+    pointer("ibv_create_ah_from_wc", pd, || {
+        let context = CObject::<Pd>::find(pd)?.context();
+        create(pd, &back(context, port, wc, grh)?)
+    })
+}
+
+/// The address of the sender of a datagram.
+fn back(
+    context: *mut ibv_context,
+    port: u8,
+    wc: *mut ibv_wc,
+    grh: *mut ibv_grh,
+) -> Result<ibv_ah_attr> {
+    /// `IBV_WC_GRH`
+    const GRH: u32 = 1;
+    present(wc)?;
+    // SAFETY: the program's, valid for the call (C's contract).
+    let wc = unsafe { wc.read() };
+    let route = match wc.wc_flags & GRH {
+        0 => None,
+        _ => {
+            not_null(grh)?;
+            // SAFETY: the program's, valid for the call. It need not be aligned: it is read as bytes
+            // (C's contract).
+            let bytes = unsafe { grh.cast::<[u8; Grh::BYTES]>().read() };
+            let grh = Grh::read(&bytes).ok_or_else(no_grh)?;
+            Some(grh.back(own_gid(context_of(context)?, port, &grh)?))
+        }
+    };
+    Ok(ibv_ah_attr::to_c(&AhAttr {
+        grh: route,
+        dlid: wc.slid,
+        sl: wc.sl,
+        src_path_bits: wc.dlid_path_bits,
+        port_num: port,
+    }))
+}
+
+/// The index of the GID to which a datagram was sent. A multicast GID is not in the port's table.
+fn own_gid(context: Context, port: u8, grh: &Grh) -> Result<u8> {
+    let gid_types = match grh.next_header {
+        Grh::UDP => [GidType::RoceV2; 2],
+        Grh::IBA => [GidType::Ib, GidType::RoceV1],
+        _ => return Err(no_grh()),
+    };
+    let attr = unobserved().query_port(context, port);
+    let gids = attr.map_err(Refusal::unobserved)?.gid_tbl_len;
+    for index in 0..gids {
+        let entry = unobserved().query_gid_ex(context, port, index);
+        let is_own =
+            entry.is_ok_and(|entry| entry.gid == grh.dgid && gid_types.contains(&entry.gid_type));
+        if is_own {
+            return u8::try_from(index).map_err(|_| not_own(port, grh));
+        }
+    }
+    Err(not_own(port, grh))
+}
+
+#[cold]
+fn no_grh() -> Refusal {
+    let what = "the GRH is neither of RoCE nor of InfiniBand";
+    Refusal::new(libc::EPROTONOSUPPORT, what)
+}
+
+#[cold]
+fn not_own(port: u8, grh: &Grh) -> Refusal {
+    let what = format!(
+        "the datagram came to {}, which is no GID of port {port}",
+        grh.dgid
+    );
+    Refusal::new(libc::EINVAL, what)
+}

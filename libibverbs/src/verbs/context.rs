@@ -1,0 +1,77 @@
+//! Contexts.
+
+use std::collections::BTreeMap;
+use std::mem::{MaybeUninit, offset_of};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use verbs_abi::{ibv_context, verbs_context};
+use verbs_api::Context;
+use verbs_api::sync::Mutex;
+
+use crate::base::per_process::PerProcess;
+use crate::c::object::{CObject, Held, kinds};
+use crate::c::result::Result;
+
+kinds! {
+    /// Contexts. A program points to the last member of the structure.
+    OpenDevice: verbs_context as ibv_context, Context, More, at offset_of!(verbs_context, context),
+        // Findings name the device before the text.
+        named |_context| String::new();
+}
+
+/// The open contexts, by the files of their command descriptors. Contexts of one file are one
+/// context for the engine.
+pub(super) type Open = BTreeMap<File, Vec<Held<OpenDevice>>>;
+
+static OPEN: PerProcess<Mutex<Open>> = PerProcess::new();
+
+/// What a context has in addition to its structure.
+pub(crate) struct More {
+    /// The descriptor of its asynchronous events, until it is closed.
+    pub(super) async_fd: Mutex<Option<OwnedFd>>,
+    /// The command descriptor, until it is closed. Programs duplicate it, and import the duplicate.
+    pub(super) cmd_fd: Mutex<Option<OwnedFd>>,
+    /// The file of that descriptor.
+    pub(super) file: File,
+}
+
+/// The device and inode of a file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct File {
+    device: u64,
+    inode: u64,
+}
+
+impl File {
+    /// The file of a descriptor. `None` if no descriptor has this number.
+    pub(super) fn of(fd: RawFd) -> Option<Self> {
+        let mut stat = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: there is room for the result. The call fails if no descriptor has the number.
+        if unsafe { libc::fstat(fd, stat.as_mut_ptr()) } < 0 {
+            return None;
+        }
+        // SAFETY: the call has filled it.
+        let stat = unsafe { stat.assume_init() };
+        Some(Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        })
+    }
+}
+
+impl CObject<OpenDevice> {
+    /// The number of the command descriptor, until it is closed.
+    pub(super) fn cmd_fd(&self) -> Option<RawFd> {
+        self.more.cmd_fd.lock().as_ref().map(AsRawFd::as_raw_fd)
+    }
+}
+
+/// The open contexts of the process.
+pub(super) fn open() -> &'static Mutex<Open> {
+    OPEN.get_or_default()
+}
+
+/// The engine's handle of a context.
+pub(crate) fn context_of(context: *mut ibv_context) -> Result<Context> {
+    CObject::<OpenDevice>::find(context).map(|context| context.handle)
+}

@@ -1,0 +1,274 @@
+//! Extended completion queues: iterations (`ibv_start_poll`), and moderation (`ibv_modify_cq`).
+//!
+//! Calls that would make a thread wait for its own iteration are refused.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::fmt;
+use std::mem;
+
+use verbs_abi::{
+    IBV_CQ_ATTR_MODERATE, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CQ_INIT_ATTR_MASK_PD, ibv_context,
+    ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_moderate_cq, ibv_modify_cq_attr, ibv_poll_cq_attr,
+};
+use verbs_api::{CqInit, CqInitEx, Handle, Verb, Verbs, WcEx, WcStatus};
+use verbs_sim::{Class, Misuse};
+
+use super::context::context_of;
+use super::cq::{self, Cq, Wanted};
+use super::domain::Pd;
+use super::iteration::Iteration;
+use crate::base::thread::entry;
+use crate::c::caller;
+use crate::c::object::{CObject, Found};
+use crate::c::result::{
+    Refusal, Result, known_bits, or_zero, pointer, present, same_context, silent, status,
+};
+use crate::engine::engine;
+
+pub(crate) extern "C" fn create_cq_ex(
+    context: *mut ibv_context,
+    init: *mut ibv_cq_init_attr_ex,
+) -> *mut ibv_cq_ex {
+    pointer("ibv_create_cq_ex", context, || {
+        present(init)?;
+        // SAFETY: the program's, valid for the call. It has the fields that the mask names (C's
+        // contract).
+        let raw = unsafe { ibv_cq_init_attr_ex::read(init) };
+        let known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+        known_bits("comp_mask", raw.comp_mask, known)?;
+        let parent = match raw.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD {
+            0 => None,
+            _ => Some(CObject::<Pd>::find(raw.parent_domain)?),
+        };
+        if let Some(pd) = &parent {
+            same_context(pd.handle, context_of(context)?)?;
+            if !pd.is_parent() {
+                let what = format!("{} is no parent domain", pd.handle);
+                return Err(Refusal::new(libc::EINVAL, what));
+            }
+        }
+        let asked = ibv_cq_init_attr_ex::from_c(&raw, None);
+        let wanted = Wanted {
+            cqe: asked.cq.cqe,
+            cq_context: raw.cq_context,
+            channel: raw.channel,
+            comp_vector: asked.cq.comp_vector,
+            parent,
+        };
+        let create = |of, plain: &CqInit| {
+            let init = CqInitEx {
+                cq: *plain,
+                ..asked
+            };
+            let handle = engine().sim.create_cq_ex(of, &init)?;
+            Ok((handle, functions(), Some(Iteration::default())))
+        };
+        Ok(cq::make(context, wanted, create)?.raw())
+    })
+}
+
+pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int {
+    status("ibv_modify_cq", cq, || {
+        let cq = CObject::<Cq>::find(cq)?;
+        present(attr)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let attr = unsafe { attr.read() };
+        if attr.attr_mask != IBV_CQ_ATTR_MODERATE {
+            let what = format!(
+                "attr_mask is {:#x}, allowed is IBV_CQ_ATTR_MODERATE",
+                attr.attr_mask
+            );
+            return Err(Refusal::new(libc::EINVAL, what));
+        }
+        let moderation = ibv_moderate_cq::from_c(&attr.moderate);
+        Ok(engine().sim.modify_cq(cq.handle, &moderation)?)
+    })
+}
+
+/// The structure of an extended queue without its plain part: its functions. In C they are null for
+/// other queues.
+fn functions() -> ibv_cq_ex {
+    ibv_cq_ex {
+        start_poll: Some(entry!(start_poll)),
+        next_poll: Some(entry!(next_poll)),
+        end_poll: Some(entry!(end_poll)),
+        read_opcode: Some(entry!(read_opcode)),
+        read_vendor_err: Some(entry!(read_vendor_err)),
+        read_byte_len: Some(entry!(read_byte_len)),
+        read_imm_data: Some(entry!(read_imm_data)),
+        read_qp_num: Some(entry!(read_qp_num)),
+        read_src_qp: Some(entry!(read_src_qp)),
+        read_wc_flags: Some(entry!(read_wc_flags)),
+        read_slid: Some(entry!(read_slid)),
+        read_sl: Some(entry!(read_sl)),
+        read_dlid_path_bits: Some(entry!(read_dlid_path_bits)),
+        read_completion_ts: Some(entry!(read_completion_ts)),
+        read_completion_wallclock_ns: Some(entry!(read_completion_wallclock_ns)),
+        ..ibv_cq_ex::default()
+    }
+}
+
+impl CObject<Cq> {
+    /// The iteration over an extended queue.
+    #[inline]
+    fn iteration(&self) -> Result<&Iteration> {
+        self.more.iteration.as_ref().ok_or_else(|| {
+            let what = "it was not made by ibv_create_cq_ex, so nothing can iterate over it";
+            Refusal::new(libc::EINVAL, what)
+        })
+    }
+}
+
+fn find(cq: *mut ibv_cq_ex) -> Result<Found<Cq>> {
+    let cq = CObject::<Cq>::find(cq.cast())?;
+    cq.iteration()?;
+    Ok(cq)
+}
+
+extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int {
+    status("ibv_start_poll", cq, || {
+        let found = find(cq)?;
+        // SAFETY: the program's, valid for the call, if there is one: a mask (C's contract).
+        if !attr.is_null() && unsafe { attr.read_unaligned() }.comp_mask != 0 {
+            return Err(Refusal::new(libc::EINVAL, "comp_mask is not 0"));
+        }
+        let turn = found
+            .iteration()?
+            .turn(found.handle, Verb::StartPoll.name());
+        let started = engine().sim.start_poll(found.handle);
+        found.more.empty_polls.note(started.is_ok().into());
+        started?;
+        show(&found, &turn)?;
+        // The turn lasts until `end_poll`.
+        mem::forget(turn);
+        Ok(())
+    })
+}
+
+extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
+    status("ibv_next_poll", cq, || {
+        let found = find(cq)?;
+        let turn = found.iteration()?.turn(found.handle, Verb::NextPoll.name());
+        engine().sim.next_poll(found.handle)?;
+        show(&found, &turn)
+    })
+}
+
+extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
+    silent("ibv_end_poll", cq, || {
+        let found = find(cq)?;
+        let iteration = found.iteration()?;
+        let turn = iteration.turn(found.handle, Verb::EndPoll.name());
+        engine().sim.end_poll(found.handle)?;
+        turn.set(None);
+        drop(turn);
+        // SAFETY: an iteration was open, and only this thread could have started it: `start_poll` has
+        // forgotten the guard.
+        unsafe { iteration.end() };
+        Ok(())
+    });
+}
+
+/// Shows the completion that an iteration has reached. Its number and status are fields.
+fn show(cq: &CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
+    let wc = engine().sim.read_wc(cq.handle)?;
+    completion.set(Some(wc));
+    let raw = cq.raw();
+    // SAFETY: one of ours, which stays for the call; the thread has the turn.
+    unsafe {
+        (*raw).wr_id = wc.wr_id;
+        (*raw).status = wc.status.into();
+    }
+    Ok(())
+}
+
+/// Functions that read a field of a completion. A field that the queue was not made with is 0, and so
+/// is each field outside of an iteration. Fields with `if good` are defined only if the work
+/// succeeded (WC-01).
+macro_rules! readers {
+    ($( $name:ident: $type:ty = $(if $good:ident)? |$wc:ident, $reader:ident| $value:expr; )*) => { $(
+        extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
+            let name = concat!("ibv_wc_", stringify!($name));
+            or_zero(name, cq, || {
+                let $reader = Reader { cq: find(cq)?, name };
+                let $wc = $reader.completion()?;
+                $( $reader.$good(&$wc); )?
+                Ok($value)
+            })
+        }
+    )* };
+}
+
+/// A call that reads a field.
+struct Reader {
+    cq: Found<Cq>,
+    name: &'static str,
+}
+
+impl Reader {
+    /// The completion that the iteration has reached.
+    fn completion(&self) -> Result<WcEx> {
+        let iteration = self.cq.iteration()?;
+        let completion = iteration.turn(self.cq.handle, self.name).get();
+        completion.ok_or_else(|| {
+            self.note(
+                Class::Iterated,
+                format_args!("no iteration over {} is open", self.cq.handle),
+            );
+            Refusal::noted(libc::EINVAL)
+        })
+    }
+
+    /// Notes a read of a field that is defined only if the work succeeded.
+    fn good(&self, wc: &WcEx) {
+        if wc.status != WcStatus::Success {
+            let status = wc.status;
+            self.note(
+                Class::UndefinedField,
+                format_args!("the completion failed with {status}: the value is not defined"),
+            );
+        }
+    }
+
+    /// The value of a field that the program may have asked for when it made the queue.
+    #[inline]
+    fn asked<T: Default>(&self, value: Option<T>) -> T {
+        value.unwrap_or_else(|| {
+            self.note(
+                Class::FieldNotAsked,
+                format_args!("{} was made without this field (wc_flags)", self.cq.handle),
+            );
+            T::default()
+        })
+    }
+
+    #[cold]
+    fn note(&self, class: Class, why: fmt::Arguments<'_>) {
+        if caller::is_named() {
+            let misuse = Misuse {
+                context: Some(self.cq.handle.context()),
+                class,
+                fact: [self.name, ""],
+                text: format!("{} was called, but {why}", self.name),
+                place: None,
+            };
+            misuse.note(&engine().sim);
+        }
+    }
+}
+
+readers! {
+    read_opcode: u32 = if good |wc, _reader| wc.opcode.into();
+    read_vendor_err: u32 = |wc, _reader| wc.vendor_err;
+    read_byte_len: u32 = if good |wc, reader| reader.asked(wc.byte_len);
+    read_imm_data: u32 = if good |wc, reader| u32::from_ne_bytes(reader.asked(wc.imm_data));
+    read_qp_num: u32 = |wc, reader| reader.asked(wc.qp_num);
+    read_src_qp: u32 = if good |wc, reader| reader.asked(wc.src_qp);
+    read_wc_flags: u32 = |wc, _reader| wc.wc_flags.bits();
+    read_slid: u32 = if good |wc, reader| reader.asked(wc.slid);
+    read_sl: u8 = if good |wc, reader| reader.asked(wc.sl);
+    read_dlid_path_bits: u8 = if good |wc, reader| reader.asked(wc.dlid_path_bits);
+    read_completion_ts: u64 = |wc, reader| reader.asked(wc.completion_ts);
+    read_completion_wallclock_ns: u64 = |wc, reader| reader.asked(wc.completion_wallclock_ns);
+}

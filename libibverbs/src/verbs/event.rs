@@ -1,0 +1,104 @@
+//! Asynchronous events.
+
+use std::ffi::c_int;
+
+use verbs_abi::{ElementType, ibv_async_event, ibv_context};
+use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, QpType, Verbs, Wait};
+
+use super::context::OpenDevice;
+use super::cq::Cq;
+use super::qp::{self, Qp};
+use super::srq::Srq;
+use crate::c::blocking::{self, Begun, Next};
+use crate::c::object::{CObject, Held, Kind};
+use crate::c::result::{Refusal, Result, present, silent};
+use crate::engine::{engine, unobserved};
+
+pub(crate) extern "C-unwind" fn get_async_event(
+    context: *mut ibv_context,
+    event: *mut ibv_async_event,
+) -> c_int {
+    let attempt = |begun: Begun| {
+        let Some(context) = begun.find::<OpenDevice>(context)? else {
+            return Ok(Next::GONE);
+        };
+        present(event)?;
+        let take = || engine().sim.get_async_event(context.handle, Wait::Poll);
+        let taken = match blocking::look(&context.more.async_fd, take)? {
+            Next::Taken(taken) => taken,
+            Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
+        };
+        let AsyncEvent {
+            event_type,
+            element: of,
+            ..
+        } = taken;
+        let taken = ibv_async_event {
+            element: element(of)?,
+            event_type: event_type.into(),
+        };
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { event.write(taken) };
+        Ok(Next::Taken(()))
+    };
+    blocking::call("ibv_get_async_event", context, attempt, || None)
+}
+
+/// The pointer of an object, or the number of a port, as C has both in one field.
+fn element(element: Element) -> Result<usize> {
+    Ok(match element {
+        Element::Cq(cq) => {
+            CObject::<Cq>::numbered(unobserved().query_cq(cq)?.cq_context)?.seen() as usize
+        }
+        Element::Qp(qp) => {
+            let found = unobserved().query_qp(qp, QpAttrMask::empty())?;
+            match found.init.qp_type {
+                // The engine keeps no number for these.
+                QpType::XrcRecv => target(qp)?.seen() as usize,
+                _ => CObject::<Qp>::numbered(found.init.qp_context)?.seen() as usize,
+            }
+        }
+        Element::Srq(srq) => {
+            CObject::<Srq>::numbered(unobserved().srq_init(srq)?.srq_context)?.seen() as usize
+        }
+        Element::Port(port) => port.into(),
+        _ => 0,
+    })
+}
+
+fn target(qp: verbs_api::Qp) -> Result<Held<Qp>> {
+    let found = qp::targets().lock().get(&qp).cloned();
+    found.ok_or(Refusal::expected(libc::EIO))
+}
+
+/// `ibv_ack_async_event`. Events of a device or a port need no acknowledgement: nothing waits for it.
+pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
+    silent("ibv_ack_async_event", (), || {
+        present(event)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let event = unsafe { event.read() };
+        let event_type = AsyncEventType::from(event.event_type);
+        let pointer = event.element;
+        let (context, element) = match ElementType::of(event_type) {
+            ElementType::Cq => of::<Cq, _>(pointer, Element::Cq)?,
+            ElementType::Qp => of::<Qp, _>(pointer, Element::Qp)?,
+            ElementType::Srq => of::<Srq, _>(pointer, Element::Srq)?,
+            _ => return Ok(()),
+        };
+        let event = AsyncEvent::new(event_type, element);
+        Ok(engine().sim.ack_async_event(context, &event)?)
+    });
+}
+
+/// The context of an object, and the object as the element of an event.
+fn of<K, H>(
+    pointer: usize,
+    element: impl FnOnce(H) -> Element,
+) -> Result<(verbs_api::Context, Element)>
+where
+    K: Kind<Handle = H>,
+    H: verbs_api::Handle + Send + Sync,
+{
+    let handle = CObject::<K>::find(pointer as *mut K::Seen)?.handle;
+    Ok((handle.context(), element(handle)))
+}

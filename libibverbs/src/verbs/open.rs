@@ -1,0 +1,254 @@
+//! Opening, importing and closing contexts, and the table of their operations.
+//!
+//! `ibv_import_device` names a context by a duplicate of its command descriptor. All contexts of one
+//! descriptor are one context for the engine, and so are their objects. Objects of another process
+//! are in another engine and cannot be imported.
+
+use std::ffi::c_int;
+use std::fs;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use verbs_abi::{EXTENDED, ibv_context, ibv_context_ops, ibv_device, int, verbs_context};
+use verbs_api::sync::Mutex;
+use verbs_api::{Cause, Context, Verbs};
+
+use super::context::{File, More, Open, OpenDevice, open};
+use super::device::number_of;
+use super::{absent, cq, cq_ex, dm, domain, mw, post, qp_ex, query, region, srq, sysfs, xrc};
+use crate::base::output::say;
+use crate::base::record;
+use crate::base::thread::entry;
+use crate::c::blocking::set_blocking;
+use crate::c::object::{CObject, Held};
+use crate::c::result::{Refusal, Result, pointer, status};
+use crate::engine::{engine, unobserved};
+
+/// The name of command descriptors, which another process can see.
+const NAME: &std::ffi::CStr = c"verbsim-context";
+
+/// A command descriptor. It leads to no kernel device: programs only compare and duplicate it.
+pub(crate) fn command_fd() -> Result<OwnedFd> {
+    // SAFETY: the name ends with 0.
+    let fd = unsafe { libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(Refusal::by_system("memfd_create"));
+    }
+    // SAFETY: just made, and ours.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
+    pointer("ibv_open_device", (), || {
+        let number = number_of(device)?;
+        let sim = &engine().sim;
+        let handle = sim.open_device(&format!("sim{number}"));
+        let handle = handle.inspect_err(|error| {
+            // The text says why the device has no address, which no errno value can.
+            if matches!(error.cause(), Cause::Text(_)) {
+                say(error);
+            }
+        })?;
+        let context = make(device, handle, command_fd).inspect_err(|_| {
+            let _ = sim.close_device(handle);
+        })?;
+        sysfs::opened(number, handle);
+        Ok(context)
+    })
+}
+
+/// Makes the structure of a context of the engine. `cmd_fd` gives its command descriptor.
+pub(crate) fn make(
+    device: *mut ibv_device,
+    handle: Context,
+    cmd_fd: impl FnOnce() -> Result<OwnedFd>,
+) -> Result<*mut ibv_context> {
+    make_among(&mut open().lock(), device, handle, cmd_fd)
+}
+
+/// Makes a context among those that are `open`. `cmd_fd` is called last, since a program keeps a
+/// descriptor whose import fails.
+fn make_among(
+    open: &mut Open,
+    device: *mut ibv_device,
+    handle: Context,
+    cmd_fd: impl FnOnce() -> Result<OwnedFd>,
+) -> Result<*mut ibv_context> {
+    let async_fd = engine().sim.async_fd(handle)?;
+    let vectors = int(unobserved().query_device(handle)?.num_comp_vectors);
+    set_blocking(&async_fd)?;
+    let cmd_fd = cmd_fd()?;
+    let file = File::of(cmd_fd.as_raw_fd()).ok_or_else(|| Refusal::by_system("fstat"))?;
+    let plain = ibv_context {
+        device,
+        cmd_fd: cmd_fd.as_raw_fd(),
+        async_fd: async_fd.as_raw_fd(),
+        num_comp_vectors: vectors,
+        ..ibv_context::default()
+    };
+    let more = More {
+        async_fd: Mutex::new(Some(async_fd)),
+        cmd_fd: Mutex::new(Some(cmd_fd)),
+        file,
+    };
+    let context = CObject::<OpenDevice>::make(handle, more, || filled(plain))?;
+    open.entry(file).or_default().push(context.hold());
+    record::opened();
+    Ok(context.seen())
+}
+
+/// Closes a context. The engine's context is closed with the last one of its command descriptor.
+pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
+    status("ibv_close_device", context, || {
+        let context = CObject::<OpenDevice>::find(context)?;
+        let mut open = open().lock();
+        let is_this = |of: &Held<OpenDevice>| std::ptr::eq(&**of, &*context);
+        match open.get_mut(&context.more.file) {
+            // Another context of the descriptor stays open.
+            Some(same) if !same.iter().all(is_this) => {
+                context.end()?;
+                same.retain(|of| !is_this(of));
+            }
+            _ => {
+                engine().sim.close_device(context.handle)?;
+                open.remove(&context.more.file);
+                dm::free_all(context.handle);
+                context.retire();
+            }
+        }
+        drop(context.more.async_fd.lock().take());
+        drop(context.more.cmd_fd.lock().take());
+        Ok(())
+    })
+}
+
+/// Imports a context. The context owns the descriptor then, and closes it.
+pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
+    pointer("ibv_import_device", (), || {
+        let file = File::of(cmd_fd).ok_or_else(|| {
+            let what = format!("{cmd_fd} is no descriptor");
+            Refusal::new(libc::EINVAL, what)
+        })?;
+        let open = &mut *open().lock();
+        let same = open.get(&file).map_or(&[][..], Vec::as_slice);
+        if same.iter().any(|of| of.cmd_fd() == Some(cmd_fd)) {
+            // Both contexts would close it.
+            let what =
+                format!("descriptor {cmd_fd} is that of an open context, and no duplicate of it");
+            return Err(Refusal::new(libc::EINVAL, what));
+        }
+        if let Some(context) = same.first().cloned() {
+            // SAFETY: one of ours, and held.
+            let device = unsafe { (*context.seen()).device };
+            return make_among(open, device, context.handle, || {
+                // SAFETY: the program gives it away (C's contract).
+                Ok(unsafe { OwnedFd::from_raw_fd(cmd_fd) })
+            });
+        }
+        let name = fs::read_link(format!("/proc/self/fd/{cmd_fd}")).unwrap_or_default();
+        if name.to_string_lossy().contains(&*NAME.to_string_lossy()) {
+            return Err(Refusal::unsupported("the context is of another process"));
+        }
+        let what = format!("descriptor {cmd_fd} is of no context");
+        Err(Refusal::new(libc::EINVAL, what))
+    })
+}
+
+/// The address of an operation. A context has only addresses of those that no device supports, so
+/// their further arguments do not matter.
+fn address<T, R>(operation: extern "C" fn(*mut T) -> R) -> usize {
+    operation as usize
+}
+
+/// The structure of a context, with its operations. Operations that are 0 need an object that no
+/// device here can make.
+fn filled(plain: ibv_context) -> verbs_context {
+    verbs_context {
+        query_port: Some(entry!(query::query_port_sized)),
+        advise_mr: address(entry!(absent::advise_mr)),
+        counters: [0, 0, address(entry!(absent::create_counters)), 0],
+        flow_actions: [0, 0, address(entry!(absent::create_flow_action_esp))],
+        modify_qp_rate_limit: address(entry!(absent::modify_qp_rate_limit)),
+        post_srq_ops: address(entry!(absent::post_srq_ops)),
+        work_queues: [
+            0,
+            address(entry!(absent::create_rwq_ind_table)),
+            0,
+            0,
+            address(entry!(absent::create_wq)),
+        ],
+        create_flow: address(entry!(absent::create_flow)),
+        alloc_null_mr: Some(entry!(region::alloc_null_mr)),
+        reg_dm_mr: Some(entry!(region::reg_dm_mr)),
+        alloc_dm: Some(entry!(dm::alloc_dm)),
+        free_dm: Some(entry!(dm::free_dm)),
+        alloc_parent_domain: Some(entry!(domain::alloc_parent_domain)),
+        dealloc_td: Some(entry!(domain::dealloc_td)),
+        alloc_td: Some(entry!(domain::alloc_td)),
+        modify_cq: Some(entry!(cq_ex::modify_cq)),
+        query_rt_values: Some(entry!(query::query_rt_values)),
+        create_cq_ex: Some(entry!(cq_ex::create_cq_ex)),
+        query_device_ex: Some(entry!(query::query_device_ex)),
+        open_qp: Some(entry!(qp_ex::open_qp)),
+        create_qp_ex: Some(entry!(qp_ex::create_qp_ex)),
+        get_srq_num: Some(entry!(srq::get_srq_num)),
+        create_srq_ex: Some(entry!(srq::create_srq_ex)),
+        open_xrcd: Some(entry!(xrc::open_xrcd)),
+        // Programs call it without testing that it exists.
+        close_xrcd: Some(entry!(xrc::close_xrcd)),
+        sz: size_of::<verbs_context>(),
+        context: ibv_context {
+            ops: ibv_context_ops {
+                alloc_mw: Some(entry!(mw::alloc_mw)),
+                bind_mw: Some(entry!(mw::bind_mw)),
+                dealloc_mw: Some(entry!(mw::dealloc_mw)),
+                poll_cq: Some(entry!(cq::poll_cq)),
+                req_notify_cq: Some(entry!(cq::req_notify_cq)),
+                post_srq_recv: Some(entry!(srq::post_srq_recv)),
+                post_send: Some(entry!(post::post_send)),
+                post_recv: Some(entry!(post::post_recv)),
+                ..ibv_context_ops::default()
+            },
+            abi_compat: EXTENDED,
+            ..plain
+        },
+        ..verbs_context::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Closing a context looks only at those of its descriptor, however many there were.
+    #[test]
+    fn what_is_closed_is_not_among_the_open_contexts() {
+        let device = crate::verbs::device::devices().next().unwrap();
+        let opened = || {
+            let context = open_device(device);
+            assert!(!context.is_null());
+            context
+        };
+        let counts = || {
+            let all = super::open().lock();
+            all.values().map(Vec::len).collect::<Vec<_>>()
+        };
+        let kept = opened();
+        for _ in 0..1000 {
+            assert_eq!(close_device(opened()), 0);
+        }
+        assert_eq!(counts(), [1]);
+        // SAFETY: it is open; a descriptor may be duplicated.
+        let duplicate = unsafe { libc::dup((*kept).cmd_fd) };
+        let imported = import_device(duplicate);
+        assert!(!imported.is_null());
+        assert_eq!(counts(), [2]);
+        assert_eq!(close_device(kept), 0);
+        assert_eq!(close_device(kept), libc::EINVAL);
+        assert_eq!(counts(), [1], "the engine's is open for the other");
+        let pd = domain::alloc_pd(imported);
+        assert!(!pd.is_null());
+        assert_eq!(domain::dealloc_pd(pd), 0);
+        assert_eq!(close_device(imported), 0);
+        assert_eq!(counts(), [0; 0]);
+    }
+}

@@ -1,0 +1,410 @@
+//! Attributes of devices and ports: `ibv_query_*`.
+
+use std::ffi::{CStr, c_int};
+use std::ptr::from_ref;
+
+use verbs_abi::{
+    IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS, IBV_DEVICE_PORT_ACTIVE_EVENT,
+    IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SRQ_RESIZE, IBV_DEVICE_SYS_IMAGE_GUID, IBV_PORT_CM_SUP,
+    IBV_PORT_IP_BASED_GIDS, IBV_VALUES_MASK_RAW_CLOCK, OLD_PORT_ATTR, ibv_context, ibv_device_attr,
+    ibv_device_attr_ex, ibv_gid, ibv_gid_entry, ibv_port_attr, ibv_values_ex,
+};
+use verbs_api::lab::Lab;
+use verbs_api::{Capabilities, Context, GidEntry, GidType, LinkLayer, PortAttr, PortState, Verbs};
+use verbs_sim::Sim;
+
+use super::context::context_of;
+use super::dm;
+use crate::c::result::{
+    Refusal, Result, count, known_bits, not_null, or_minus_one, present, status,
+};
+use crate::engine::{engine, unobserved};
+
+pub(crate) extern "C" fn query_device(
+    context: *mut ibv_context,
+    attr: *mut ibv_device_attr,
+) -> c_int {
+    status("ibv_query_device", context, || {
+        present(attr)?;
+        engine().sim.query_device(context_of(context)?)?;
+        let found = describe(context)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { attr.write(found) };
+        Ok(())
+    })
+}
+
+/// Of the later fields the devices have a clock, limits of moderation, and the number of ports.
+pub(super) extern "C" fn query_device_ex(
+    context: *mut ibv_context,
+    input: *const u32,
+    attr: *mut ibv_device_attr_ex,
+    size: usize,
+) -> c_int {
+    status("ibv_query_device_ex", context, || {
+        present(attr)?;
+        // SAFETY: the program's, valid for the call; its mask comes first (C's contract).
+        let asks = !input.is_null() && unsafe { input.read_unaligned() } != 0;
+        if asks || size < size_of::<ibv_device_attr>() {
+            let what = if asks {
+                "comp_mask of the input is not 0".to_owned()
+            } else {
+                format!(
+                    "there is room for {size} bytes, which are fewer than ibv_query_device writes"
+                )
+            };
+            return Err(Refusal::new(libc::EINVAL, what));
+        }
+        let orig_attr = describe(context)?;
+        let found = ibv_device_attr_ex {
+            orig_attr,
+            max_dm_size: dm::max_size() as u64,
+            phys_port_cnt_ex: orig_attr.phys_port_cnt.into(),
+            ..ibv_device_attr_ex::to_c(&engine().sim.query_device_ex(context_of(context)?)?)
+        };
+        // SAFETY: the program's, so large (C's contract).
+        unsafe {
+            attr.cast::<u8>().write_bytes(0, size);
+            put(attr, size, &found);
+        }
+        Ok(())
+    })
+}
+
+/// Writes the part of a structure that the program knows: the first `size` bytes.
+///
+/// # Safety
+/// There is room for `size` bytes.
+unsafe fn put<T>(to: *mut T, size: usize, from: &T) {
+    let size = size.min(size_of::<T>());
+    // SAFETY: the caller's promise.
+    unsafe { to.cast::<u8>().copy_from(from_ref(from).cast(), size) };
+}
+
+/// The clock of completions. Its ticks are in the field for nanoseconds, as drivers write it.
+pub(super) extern "C" fn query_rt_values(
+    context: *mut ibv_context,
+    values: *mut ibv_values_ex,
+) -> c_int {
+    status("ibv_query_rt_values_ex", context, || {
+        let context = context_of(context)?;
+        present(values)?;
+        let sim = &engine().sim;
+        let ticks_per_ms = unobserved().query_device_ex(context)?.hca_core_clock;
+        if ticks_per_ms == 0 {
+            return Err(Refusal::unsupported("the device has no clock"));
+        }
+        // SAFETY: the program's, valid for the call (C's contract).
+        let asked = unsafe { (*values).comp_mask };
+        if asked & !IBV_VALUES_MASK_RAW_CLOCK != 0 {
+            let what = format!("comp_mask is {asked:#x}, allowed is IBV_VALUES_MASK_RAW_CLOCK");
+            return Err(Refusal::new(libc::EINVAL, what));
+        }
+        if asked & IBV_VALUES_MASK_RAW_CLOCK != 0 {
+            let ticks = sim.now().as_nanos() * u128::from(ticks_per_ms) / 1_000_000;
+            // SAFETY: as above, to be written.
+            unsafe { (*values).raw_clock = [0, ticks as i64] };
+        }
+        Ok(())
+    })
+}
+
+fn describe(context: *mut ibv_context) -> Result<ibv_device_attr> {
+    Ok(attributes(unobserved(), context_of(context)?)?)
+}
+
+/// The result of `ibv_query_device`.
+pub(super) fn attributes(sim: &Sim, context: Context) -> verbs_api::Result<ibv_device_attr> {
+    let found = ibv_device_attr::to_c(&sim.query_device(context)?);
+    let has = sim.capabilities(context)?;
+    let srq_resize = if has.contains(Capabilities::SRQ_RESIZE) {
+        IBV_DEVICE_SRQ_RESIZE
+    } else {
+        0
+    };
+    Ok(ibv_device_attr {
+        // Pages of 4 KiB and all larger ones.
+        page_size_cap: !0xfff,
+        // The value of other software devices.
+        vendor_id: 0x00ff_ffff,
+        device_cap_flags: found.device_cap_flags
+            | srq_resize
+            | IBV_DEVICE_CURR_QP_STATE_MOD
+            | IBV_DEVICE_PORT_ACTIVE_EVENT
+            | IBV_DEVICE_SYS_IMAGE_GUID
+            | IBV_DEVICE_RC_RNR_NAK_GEN
+            | IBV_DEVICE_MEM_MGT_EXTENSIONS,
+        max_sge_rd: found.max_sge,
+        max_res_rd_atom: found.max_qp_rd_atom.saturating_mul(found.max_qp),
+        max_total_mcast_qp_attach: found
+            .max_mcast_grp
+            .saturating_mul(found.max_mcast_qp_attach),
+        max_pkeys: sim.query_port(context, 1)?.pkey_tbl_len,
+        local_ca_ack_delay: 15,
+        ..found
+    })
+}
+
+/// `ibv_query_port` as programs call it, with the size of the structure that they know.
+pub(super) extern "C" fn query_port_sized(
+    context: *mut ibv_context,
+    port: u8,
+    attr: *mut ibv_port_attr,
+    size: usize,
+) -> c_int {
+    query(context, port, attr, size)
+}
+
+/// The exported `ibv_query_port`, which writes the structure of the oldest programs.
+pub(crate) extern "C" fn query_port(
+    context: *mut ibv_context,
+    port: u8,
+    attr: *mut ibv_port_attr,
+) -> c_int {
+    query(context, port, attr, OLD_PORT_ATTR)
+}
+
+fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: usize) -> c_int {
+    status("ibv_query_port", context, || {
+        let context = context_of(context)?;
+        present(attr)?;
+        let found = port_attr(&engine().sim.query_port(context, port)?);
+        // SAFETY: the program's, so large (C's contract).
+        unsafe { put(attr, size, &found) };
+        Ok(())
+    })
+}
+
+/// The lanes of each port.
+const LANES: u64 = 4;
+/// The speed of each lane, in Gbit/s.
+const LANE_GBITS: u64 = 25;
+
+pub(super) fn port_attr(attr: &PortAttr) -> ibv_port_attr {
+    let (disabled, link_up) = (3, 5);
+    let infiniband = attr.link_layer == LinkLayer::InfiniBand;
+    let ip_based_gids = if infiniband {
+        0
+    } else {
+        IBV_PORT_IP_BASED_GIDS
+    };
+    ibv_port_attr {
+        port_cap_flags: IBV_PORT_CM_SUP | ip_based_gids,
+        max_vl_num: 1,
+        // C's codes for `LANES` and `LANE_GBITS`.
+        active_width: 2,
+        active_speed: 32,
+        phys_state: if attr.state == PortState::Active {
+            link_up
+        } else {
+            disabled
+        },
+        ..ibv_port_attr::to_c(attr)
+    }
+}
+
+/// `ibv_query_port_speed`, in units of 100 Mbit/s.
+pub(crate) extern "C" fn query_port_speed(
+    context: *mut ibv_context,
+    port: u32,
+    speed: *mut u64,
+) -> c_int {
+    status("ibv_query_port_speed", context, || {
+        let context = context_of(context)?;
+        present(speed)?;
+        engine().sim.query_port(context, port_num(port)?)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { speed.write(LANES * LANE_GBITS * 10) };
+        Ok(())
+    })
+}
+
+/// A port number as newer functions take it.
+fn port_num(port: u32) -> Result<u8> {
+    u8::try_from(port).map_err(|_| {
+        let what = format!("port_num is {port}, and no device has so many ports");
+        Refusal::new(libc::EINVAL, what)
+    })
+}
+
+/// `ibv_query_comp_cntr_caps`. A device has no completion counters, so all limits are 0.
+pub(crate) extern "C" fn query_comp_cntr_caps(
+    context: *mut ibv_context,
+    caps: *mut u64,
+    size: usize,
+) -> c_int {
+    status("ibv_query_comp_cntr_caps", context, || {
+        context_of(context)?;
+        present(caps)?;
+        // SAFETY: the program's, with room for `size` bytes (C's contract).
+        unsafe { caps.cast::<u8>().write_bytes(0, size) };
+        Ok(())
+    })
+}
+
+pub(crate) extern "C" fn query_gid(
+    context: *mut ibv_context,
+    port: u8,
+    index: c_int,
+    gid: *mut ibv_gid,
+) -> c_int {
+    or_minus_one("ibv_query_gid", context, || {
+        let context = context_of(context)?;
+        not_null(gid)?;
+        let index = u32::try_from(index).map_err(|_| no_index(index))?;
+        let found = engine().sim.query_gid(context, port, index)?;
+        // SAFETY: the program's, to be written, aligned as it may be (C's contract).
+        unsafe { gid.write_unaligned(ibv_gid { raw: found.0 }) };
+        Ok(0)
+    })
+}
+
+#[cold]
+fn no_index(index: c_int) -> Refusal {
+    Refusal::new(libc::EINVAL, format!("index is {index}"))
+}
+
+/// The number of a GID type in sysfs. InfiniBand and RoCE version 1 share one.
+fn sysfs_type(gid_type: GidType) -> u32 {
+    match gid_type {
+        GidType::Ib | GidType::RoceV1 => 0,
+        _ => 1,
+    }
+}
+
+pub(crate) extern "C" fn query_gid_type(
+    context: *mut ibv_context,
+    port: u8,
+    index: u32,
+    gid_type: *mut u32,
+) -> c_int {
+    or_minus_one("ibv_query_gid_type", context, || {
+        let context = context_of(context)?;
+        present(gid_type)?;
+        engine().sim.query_gid(context, port, index)?;
+        let entry = unobserved().query_gid_ex(context, port, index);
+        // sysfs has no type for an empty entry, and libibverbs then returns that of InfiniBand.
+        let found = entry.map_or(0, |entry| sysfs_type(entry.gid_type));
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { gid_type.write(found) };
+        Ok(0)
+    })
+}
+
+pub(crate) extern "C" fn query_gid_ex(
+    context: *mut ibv_context,
+    port: u32,
+    index: u32,
+    entry: *mut ibv_gid_entry,
+    flags: u32,
+    size: usize,
+) -> c_int {
+    status("ibv_query_gid_ex", context, || {
+        let context = context_of(context)?;
+        present(entry)?;
+        known_bits("flags", flags, 0)?;
+        let found = engine().sim.query_gid_ex(context, port_num(port)?, index)?;
+        // SAFETY: the program's, so large (C's contract).
+        unsafe { put(entry, size, &gid_entry(&found)) };
+        Ok(())
+    })
+}
+
+pub(crate) extern "C" fn query_gid_table(
+    context: *mut ibv_context,
+    entries: *mut ibv_gid_entry,
+    max_entries: usize,
+    flags: u32,
+    size: usize,
+) -> isize {
+    /// More entries than 250 ports have.
+    const MOST: usize = 1024;
+    let table = || {
+        let context = context_of(context)?;
+        if max_entries > 0 {
+            present(entries)?;
+        }
+        known_bits("flags", flags, 0)?;
+        let sim = &engine().sim;
+        let mut found = vec![GidEntry::default(); max_entries.min(MOST)];
+        let filled = sim.query_gid_table(context, &mut found)?;
+        for (at, entry) in found[..filled].iter().enumerate() {
+            // SAFETY: the program's, with room for `max_entries` of this size (C's contract).
+            unsafe {
+                put(
+                    entries.wrapping_byte_add(at * size),
+                    size,
+                    &gid_entry(entry),
+                )
+            };
+        }
+        Ok(filled as c_int)
+    };
+    count("ibv_query_gid_table", context, table) as isize
+}
+
+pub(super) fn gid_entry(entry: &GidEntry) -> ibv_gid_entry {
+    ibv_gid_entry {
+        ndev_ifindex: match entry.gid_type {
+            GidType::RoceV1 | GidType::RoceV2 => network_interface(),
+            _ => 0,
+        },
+        ..ibv_gid_entry::to_c(entry)
+    }
+}
+
+/// The index of a network interface of the machine, or 0 if it has none. It is not the loopback
+/// interface if there is another one.
+///
+/// A port has no interface of its own, but programs look up the name of the index.
+fn network_interface() -> u32 {
+    // SAFETY: returns a list that is ours, or null.
+    let list = unsafe { libc::if_nameindex() };
+    if list.is_null() {
+        return 0;
+    }
+    // SAFETY: an entry with index 0 ends the list.
+    let all = (0..).map(|at| unsafe { &*list.add(at) });
+    let mut all = all.take_while(|entry| entry.if_index != 0);
+    // SAFETY: names end with 0.
+    let leads_on = |entry: &&libc::if_nameindex| unsafe { CStr::from_ptr(entry.if_name) } != c"lo";
+    let found = all.clone().find(leads_on).or_else(|| all.next());
+    let found = found.map_or(0, |entry| entry.if_index);
+    // SAFETY: the list is not used any more.
+    unsafe { libc::if_freenameindex(list) };
+    found
+}
+
+pub(crate) extern "C" fn query_pkey(
+    context: *mut ibv_context,
+    port: u8,
+    index: c_int,
+    pkey: *mut u16,
+) -> c_int {
+    or_minus_one("ibv_query_pkey", context, || {
+        let context = context_of(context)?;
+        present(pkey)?;
+        let index = u16::try_from(index).map_err(|_| no_index(index))?;
+        let found = engine().sim.query_pkey(context, port, index)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { pkey.write(found.to_be()) };
+        Ok(0)
+    })
+}
+
+/// `ibv_get_pkey_index`: the index of a P_Key, which is in network order.
+pub(crate) extern "C" fn get_pkey_index(context: *mut ibv_context, port: u8, pkey: u16) -> c_int {
+    or_minus_one("ibv_get_pkey_index", context, || {
+        let context = context_of(context)?;
+        let attr = unobserved().query_port(context, port);
+        let keys = attr.map_err(Refusal::unobserved)?.pkey_tbl_len;
+        for index in 0..keys {
+            let key = unobserved().query_pkey(context, port, index)?;
+            if key == u16::from_be(pkey) {
+                return Ok(c_int::from(index));
+            }
+        }
+        let what = format!("port {port} has no P_Key {:#06x}", u16::from_be(pkey));
+        Err(Refusal::new(libc::ENOENT, what))
+    })
+}

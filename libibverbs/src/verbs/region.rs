@@ -1,0 +1,378 @@
+//! Memory regions.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use verbs_abi::{
+    IBV_REG_MR_MASK_ADDR, IBV_REG_MR_MASK_BUF, IBV_REG_MR_MASK_FD, IBV_REG_MR_MASK_FD_OFFSET,
+    IBV_REG_MR_MASK_IOVA, IBV_REREG_MR_CHANGE_ACCESS, IBV_REREG_MR_CHANGE_PD,
+    IBV_REREG_MR_CHANGE_TRANSLATION, IBV_REREG_MR_ERR_CMD, IBV_REREG_MR_ERR_INPUT, ibv_buf, ibv_dm,
+    ibv_mr, ibv_mr_init_attr, ibv_pd,
+};
+use verbs_api::sync::Mutex;
+use verbs_api::{Access, Capabilities, Handle, MrChange, Verbs};
+
+use super::buffer;
+use super::dm::Dm;
+use super::domain::Pd;
+use super::mapped::missing;
+use crate::c::object::{CObject, Found, Held, kinds};
+use crate::c::result::{Refusal, Result, pointer, present, same_context, silent, status};
+use crate::engine::{engine, unobserved};
+
+kinds! {
+    /// Memory regions.
+    Mr: ibv_mr as ibv_mr, Mr, More, numbered Mr;
+}
+
+/// What a region has in addition to its structure.
+pub(crate) struct More {
+    pub(crate) pd: Mutex<Held<Pd>>,
+    /// The device memory that it shows.
+    dm: Option<Held<Dm>>,
+    /// What it allows, if it is of the program's memory.
+    access: Option<AtomicU32>,
+}
+
+/// What a region is of.
+pub(crate) enum Of {
+    /// The program's memory, which may be used so.
+    Program(Access),
+    /// No memory: a null region.
+    Nothing,
+    DeviceMemory(Held<Dm>),
+    /// The same as another region.
+    Imported(Held<Mr>),
+}
+
+pub(crate) extern "C" fn reg_mr(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> *mut ibv_mr {
+    pointer("ibv_reg_mr", pd, || {
+        register(pd, addr, length, None, access as c_uint)
+    })
+}
+
+pub(crate) extern "C" fn reg_mr_iova(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_int,
+) -> *mut ibv_mr {
+    reg_mr_iova2(pd, addr, length, iova, access as c_uint)
+}
+
+/// What the macro `ibv_reg_mr` becomes, too, with the memory's address as `iova`.
+pub(crate) extern "C" fn reg_mr_iova2(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_uint,
+) -> *mut ibv_mr {
+    pointer("ibv_reg_mr", pd, || {
+        let own = iova == addr as u64;
+        register(pd, addr, length, (!own).then_some(iova), access)
+    })
+}
+
+/// Registers what the attributes name. Of a file there are no regions here, and there are no DMA
+/// handles.
+pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> *mut ibv_mr {
+    const FILE: u64 = IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET;
+    const MEMORY: u64 = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_BUF;
+    pointer("ibv_reg_mr_ex", pd, || {
+        let found = CObject::<Pd>::find(pd)?;
+        present(attr)?;
+        // SAFETY: the program's, valid for the call. It knows the fields that the mask names (C's
+        // contract).
+        let (length, access, mask) = unsafe { ((*attr).length, (*attr).access, (*attr).comp_mask) };
+        let has = |bits| mask & bits != 0;
+        if mask & !(FILE | MEMORY) != 0 {
+            let what = format!("comp_mask is {mask:#x}: no device here has more than memory");
+            return Err(Refusal::unsupported(what));
+        }
+        if has(IBV_REG_MR_MASK_ADDR) == has(FILE) {
+            let what = format!("comp_mask is {mask:#x}: a region is of an address or of a file");
+            return Err(Refusal::new(libc::EINVAL, what));
+        }
+        if has(FILE) {
+            return Err(Refusal::unsupported(
+                "no device here has regions of a dma-buf",
+            ));
+        }
+        // SAFETY: the mask names it.
+        let addr = unsafe { (*attr).addr };
+        if has(IBV_REG_MR_MASK_BUF) {
+            // SAFETY: the mask names it.
+            buffer::check_part(&found, unsafe { (*attr).buf }, addr, length)?;
+        }
+        // SAFETY: the mask names it.
+        let iova = has(IBV_REG_MR_MASK_IOVA).then(|| unsafe { (*attr).iova });
+        let iova = iova.filter(|iova| *iova != addr as u64);
+        register(pd, addr, length, iova, access as c_uint)
+    })
+}
+
+pub(crate) fn register(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: Option<u64>,
+    access: c_uint,
+) -> Result<*mut ibv_mr> {
+    let found = CObject::<Pd>::find(pd)?;
+    let access = Access::from_bits_retain(access);
+    let sim = &engine().sim;
+    // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
+    let handle = unsafe { sim.reg_mr_as(found.handle, addr.cast(), length, iova, access) }?;
+    // What is wrong with the arguments was said first, as by the kernel.
+    if let Err(refusal) = has_memory(addr, length, access) {
+        unobserved().dereg_mr(handle)?;
+        return Err(refusal);
+    }
+    make(&found, handle, Of::Program(access), addr, length)
+}
+
+/// The region of a handle, in this domain.
+pub(crate) fn make(
+    pd: &Found<Pd>,
+    handle: verbs_api::Mr,
+    of: Of,
+    addr: *mut c_void,
+    length: usize,
+) -> Result<*mut ibv_mr> {
+    let attr = unobserved().query_mr(handle)?;
+    let mr = pd.within(|| {
+        let raw = || ibv_mr {
+            context: pd.context(),
+            pd: pd.seen(),
+            addr,
+            length,
+            handle: 0,
+            lkey: attr.lkey,
+            rkey: attr.rkey,
+        };
+        let more = More {
+            pd: Mutex::new(pd.hold()),
+            dm: match &of {
+                Of::DeviceMemory(dm) => Some(dm.clone()),
+                _ => None,
+            },
+            access: match of {
+                Of::Program(access) => Some(AtomicU32::new(access.bits())),
+                _ => None,
+            },
+        };
+        match of {
+            Of::Imported(first) => CObject::<Mr>::make_as(first, more, raw),
+            _ => CObject::<Mr>::make(handle, more, raw),
+        }
+    });
+    Ok(mr?.seen())
+}
+
+/// Refuses memory that the program does not have, or may not use so.
+fn has_memory(addr: *mut c_void, length: usize, access: Access) -> Result<()> {
+    let start = addr as u64;
+    let memory = start..start.saturating_add(length as u64);
+    match missing(memory, access.contains(Access::LOCAL_WRITE)) {
+        None => Ok(()),
+        Some(missing) => {
+            let what = format!("of {length} bytes from {addr:p} on, {missing}");
+            Err(Refusal::new(libc::EFAULT, what))
+        }
+    }
+}
+
+pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
+    pointer("ibv_alloc_null_mr", pd, || {
+        let found = CObject::<Pd>::find(pd)?;
+        let handle = engine().sim.alloc_null_mr(found.handle)?;
+        make(&found, handle, Of::Nothing, null_mut(), usize::MAX)
+    })
+}
+
+/// Returns what is left of the region; why is in `errno`. What the real library finds itself leaves the
+/// region as it is. All else it cannot tell from a failure half way, and neither do we, though here nothing
+/// has changed then.
+pub(crate) extern "C" fn rereg_mr(
+    mr: *mut ibv_mr,
+    flags: c_int,
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> c_int {
+    let mut left = IBV_REREG_MR_ERR_CMD;
+    let result = status("ibv_rereg_mr", mr, || {
+        let found = CObject::<Mr>::find(mr)?;
+        let is_whole = found.more.access.is_some() || found.more.dm.is_some();
+        let context = found.handle.context();
+        if !is_whole || !makes_sense(flags, addr, length, access) {
+            left = IBV_REREG_MR_ERR_INPUT;
+            let what = match is_whole {
+                true => format!(
+                    "flags {flags:#x} do not go with {length} bytes from {addr:p} on and access {access:#x}"
+                ),
+                false => "a region that was imported, or of no memory, stays as it is".to_owned(),
+            };
+            return Err(Refusal::new(libc::EINVAL, what));
+        }
+        let can = engine().sim.capabilities(context)?;
+        if !can.contains(Capabilities::REREG_MR) {
+            let what = "the device cannot change a region";
+            return Err(Refusal::unsupported(what));
+        }
+        let own = found.more.access.as_ref().ok_or_else(|| {
+            let what = "a region of device memory stays as it is";
+            Refusal::new(libc::EINVAL, what)
+        })?;
+        let new_pd = match flags & IBV_REREG_MR_CHANGE_PD {
+            0 => None,
+            _ => Some(CObject::<Pd>::find(pd)?),
+        };
+        let new_access = match flags & IBV_REREG_MR_CHANGE_ACCESS {
+            0 => None,
+            _ => Some(Access::from_bits_retain(access as c_uint)),
+        };
+        let change = MrChange {
+            pd: new_pd.as_ref().map(|pd| pd.handle),
+            access: new_access,
+            length: (flags & IBV_REREG_MR_CHANGE_TRANSLATION != 0).then_some(length),
+        };
+        let access = new_access.unwrap_or(Access::from_bits_retain(own.load(Ordering::Relaxed)));
+        if change.length.is_some() {
+            has_memory(addr, length, access)?;
+        }
+        let sim = &engine().sim;
+        // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
+        unsafe { sim.rereg_mr_as(found.handle, &change, addr.cast()) }?;
+        own.store(access.bits(), Ordering::Relaxed);
+        if let Some(pd) = &new_pd {
+            pd.entered();
+            std::mem::replace(&mut *found.more.pd.lock(), pd.hold()).left();
+        }
+        let attr = unobserved().query_mr(found.handle)?;
+        let raw = found.raw();
+        // SAFETY: one of ours, which stays for the call, and the program reads it only when the call
+        // is over.
+        unsafe {
+            if change.length.is_some() {
+                (*raw).addr = addr;
+                (*raw).length = length;
+            }
+            if let Some(pd) = &new_pd {
+                (*raw).pd = pd.seen();
+            }
+            (*raw).lkey = attr.lkey;
+            (*raw).rkey = attr.rkey;
+        }
+        Ok(())
+    });
+    if result == 0 { 0 } else { left }
+}
+
+/// Whether the real library would ask the device.
+fn makes_sense(flags: c_int, addr: *mut c_void, length: usize, access: c_int) -> bool {
+    let known =
+        IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+    let has = |flag| flags & flag != 0;
+    let translates_nothing =
+        has(IBV_REREG_MR_CHANGE_TRANSLATION) && (length == 0 || addr.is_null());
+    let access_is_ignored = access != 0 && !has(IBV_REREG_MR_CHANGE_ACCESS);
+    flags & !known == 0 && !translates_nothing && !access_is_ignored
+}
+
+pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
+    status("ibv_dereg_mr", mr, || {
+        let mr = CObject::<Mr>::find(mr)?;
+        engine().sim.dereg_mr(mr.handle)?;
+        let first = mr.first();
+        first.more.pd.lock().left();
+        if !mr.is_first() {
+            // So that it is not given up once more.
+            mr.end()?;
+            mr.more.pd.lock().left();
+        }
+        if let Some(dm) = &first.more.dm {
+            dm.deregistered();
+        }
+        first.retire();
+        Ok(())
+    })
+}
+
+pub(crate) extern "C" fn reg_dm_mr(
+    pd: *mut ibv_pd,
+    dm: *mut ibv_dm,
+    offset: u64,
+    length: usize,
+    access: c_uint,
+) -> *mut ibv_mr {
+    pointer("ibv_reg_dm_mr", pd, || {
+        let pd = CObject::<Pd>::find(pd)?;
+        let dm = CObject::<Dm>::find_first(dm)?;
+        let access = Access::from_bits_retain(access);
+        same_context(pd.handle, dm.handle)?;
+        if !access.contains(Access::ZERO_BASED) {
+            let what = "access lacks IBV_ACCESS_ZERO_BASED, which a region of device memory has";
+            return Err(Refusal::new(libc::EINVAL, what));
+        }
+        dm.register(offset, length, |start| {
+            let sim = &engine().sim;
+            // SAFETY: the memory stays as long as it has users, and this region becomes one. Or its
+            // context is closed, which needs the region to be gone.
+            let handle = unsafe { sim.reg_mr_as(pd.handle, start, length, None, access) }?;
+            make(
+                &pd,
+                handle,
+                Of::DeviceMemory(dm.clone()),
+                null_mut(),
+                length,
+            )
+        })
+    })
+}
+
+pub(crate) extern "C" fn reg_buf_mr(
+    pd: *mut ibv_pd,
+    buf: *mut ibv_buf,
+    addr: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> *mut ibv_mr {
+    pointer("ibv_reg_buf_mr", pd, || {
+        let domain = CObject::<Pd>::find(pd)?;
+        buffer::check_part(&domain, buf, addr, length)?;
+        register(pd, addr, length, None, access as c_uint)
+    })
+}
+
+/// `ibv_import_mr`. The caller does not say the address, so the structure has none.
+pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr {
+    pointer("ibv_import_mr", pd, || {
+        let pd = CObject::<Pd>::find(pd)?;
+        let context = pd.handle.context();
+        let first = CObject::<Mr>::with_handle(handle, |mr| mr.handle.context() == context)?;
+        let attr = unobserved().query_mr(first.handle);
+        let length = attr.map_err(Refusal::unobserved)?.length as usize;
+        let of = Of::Imported(first.hold());
+        make(&pd, first.handle, of, null_mut(), length)
+    })
+}
+
+/// `ibv_unimport_mr`. A region that was not imported stays.
+pub(crate) extern "C" fn unimport_mr(mr: *mut ibv_mr) {
+    silent("ibv_unimport_mr", mr, || {
+        let mr = CObject::<Mr>::find(mr)?;
+        mr.end_import()?;
+        mr.more.pd.lock().left();
+        Ok(())
+    });
+}

@@ -1,0 +1,303 @@
+//! What stands in the files, in the words of Linux (`drivers/infiniband/core/sysfs.c`).
+
+use std::ffi::CStr;
+use std::fmt::{Display, Write};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::{fs, io};
+
+use verbs_abi::ibv_port_attr;
+use verbs_api::{Context, Gid, GidType, LinkLayer, Transport, Verbs};
+use verbs_settings::Config;
+use verbs_sim::Sim;
+
+use super::paths::{address, device, uverbs};
+use crate::verbs::query;
+
+/// The simulator whose values the files of a device have.
+pub(super) struct Source<'a> {
+    pub(super) sim: &'a Sim,
+    pub(super) context: Context,
+    /// Whether its GIDs are those of this process.
+    pub(super) has_gids: bool,
+}
+
+/// Writes what does not depend on a device.
+pub(super) fn write_common(root: &Path) -> io::Result<()> {
+    fs::create_dir_all(root.join("sys/class/infiniband"))?;
+    // `ibstat` asks for the second; no device takes management datagrams of programs.
+    for (class, version) in [("infiniband_verbs", 6), ("infiniband_mad", 5)] {
+        let class = root.join("sys/class").join(class);
+        fs::create_dir_all(&class)?;
+        put(&class, "abi_version", version)?;
+    }
+    let dev = root.join("dev/infiniband");
+    fs::create_dir_all(&dev)?;
+    fs::write(dev.join("rdma_cm"), "")
+}
+
+/// Writes all files of a device.
+pub(super) fn write_device(
+    root: &Path,
+    config: &Config,
+    number: usize,
+    source: &Source<'_>,
+) -> io::Result<()> {
+    let Source { sim, context, .. } = *source;
+    let name = &config.names()[number];
+    let attr = query::attributes(sim, context).map_err(io::Error::other)?;
+    let is_rnic = sim.devices().is_ok_and(|all| {
+        all.iter()
+            .any(|device| device.transport == Transport::Iwarp)
+    });
+    let path = device(config, number);
+    let pci = root.join(&path);
+    let (infiniband, verbs) = (
+        pci.join("infiniband").join(name),
+        pci.join(format!("infiniband_verbs/uverbs{number}")),
+    );
+    fs::create_dir_all(&infiniband)?;
+    fs::create_dir_all(&verbs)?;
+
+    put(&pci, "vendor", format_args!("{:#06x}", attr.vendor_id))?;
+    put(&pci, "device", format_args!("{:#06x}", attr.vendor_part_id))?;
+    put(&pci, "class", "0x020000")?;
+    // Every machine has this node.
+    put(&pci, "numa_node", 0)?;
+    for (file, of_node) in [("local_cpus", "cpumap"), ("local_cpulist", "cpulist")] {
+        // A kernel without NUMA has no files of nodes.
+        let cpus = fs::read_to_string(Path::new("/sys/devices/system/node/node0").join(of_node));
+        if let Ok(cpus) = cpus {
+            put(&pci, file, cpus.trim_end())?;
+        }
+    }
+
+    put(&verbs, "ibdev", name)?;
+    put(&verbs, "abi_version", 1)?;
+    let (major, minor) = uverbs(number as u32);
+    put(&verbs, "dev", format_args!("{major}:{minor}"))?;
+
+    put(
+        &infiniband,
+        "node_type",
+        if is_rnic { "4: RNIC" } else { "1: CA" },
+    )?;
+    put(
+        &infiniband,
+        "node_guid",
+        groups(&attr.node_guid.to_ne_bytes()),
+    )?;
+    put(
+        &infiniband,
+        "sys_image_guid",
+        groups(&attr.sys_image_guid.to_ne_bytes()),
+    )?;
+    put(&infiniband, "node_desc", "verbsim")?;
+    put(&infiniband, "hca_type", "verbsim")?;
+    put(
+        &infiniband,
+        "board_id",
+        format_args!("verbsim {}", config.profile()),
+    )?;
+    put(&infiniband, "hw_rev", format_args!("{:x}", attr.hw_ver))?;
+    let bytes = attr.fw_ver.map(|byte| byte as u8);
+    let version = CStr::from_bytes_until_nul(&bytes).unwrap_or_default();
+    put(&infiniband, "fw_ver", version.to_string_lossy())?;
+    for port in 1..=attr.phys_port_cnt {
+        write_port(&infiniband.join(format!("ports/{port}")), port, source)?;
+    }
+
+    let class = root.join("sys/class");
+    link(
+        &format!("../../../{}", address(number)),
+        &infiniband.join("device"),
+    )?;
+    link(
+        &format!("../../../{}", address(number)),
+        &verbs.join("device"),
+    )?;
+    let devices = path.strip_prefix("sys/").unwrap_or(&path);
+    link(
+        &format!("../../{devices}/infiniband/{name}"),
+        &class.join("infiniband").join(name),
+    )?;
+    link(
+        &format!("../../{devices}/infiniband_verbs/uverbs{number}"),
+        &class.join(format!("infiniband_verbs/uverbs{number}")),
+    )?;
+    fs::write(root.join(format!("dev/infiniband/uverbs{number}")), "")
+}
+
+fn write_port(dir: &Path, port: u8, source: &Source<'_>) -> io::Result<()> {
+    let Source {
+        sim,
+        context,
+        has_gids,
+    } = *source;
+    let found = sim.query_port(context, port).map_err(io::Error::other)?;
+    let attr = query::port_attr(&found);
+    for below in ["gids", "gid_attrs/types", "gid_attrs/ndevs", "pkeys"] {
+        fs::create_dir_all(dir.join(below))?;
+    }
+    put(
+        dir,
+        "state",
+        format_args!("{}: {}", attr.state, state(attr.state)),
+    )?;
+    put(
+        dir,
+        "phys_state",
+        format_args!("{}: {}", attr.phys_state, phys_state(attr.phys_state)),
+    )?;
+    let link_layer = match found.link_layer {
+        LinkLayer::InfiniBand => "InfiniBand",
+        _ => "Ethernet",
+    };
+    put(dir, "link_layer", link_layer)?;
+    put(dir, "rate", rate(&attr))?;
+    put(dir, "lid", format_args!("{:#x}", attr.lid))?;
+    put(dir, "lid_mask_count", attr.lmc)?;
+    put(dir, "sm_lid", format_args!("{:#x}", attr.sm_lid))?;
+    put(dir, "sm_sl", attr.sm_sl)?;
+    put(
+        dir,
+        "cap_mask",
+        format_args!("{:#010x}", attr.port_cap_flags),
+    )?;
+    for index in 0..found.pkey_tbl_len {
+        let key = sim
+            .query_pkey(context, port, index)
+            .map_err(io::Error::other)?;
+        put(dir, &format!("pkeys/{index}"), format_args!("{key:#06x}"))?;
+    }
+    for index in 0..found.gid_tbl_len {
+        let entry = sim
+            .query_gid_ex(context, port, index)
+            .ok()
+            .filter(|_| has_gids);
+        let Gid(bytes) = entry.as_ref().map_or(Gid([0; 16]), |entry| entry.gid);
+        put(dir, &format!("gids/{index}"), groups(&bytes))?;
+        // An entry without a GID has no file here: in Linux, to read it fails.
+        let Some(entry) = entry else { continue };
+        let of_type = match entry.gid_type {
+            GidType::RoceV2 => "RoCE v2",
+            _ => "IB/RoCE v1",
+        };
+        put(dir, &format!("gid_attrs/types/{index}"), of_type)?;
+        if let Some(name) = interface(query::gid_entry(&entry).ndev_ifindex) {
+            put(dir, &format!("gid_attrs/ndevs/{index}"), name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a line, in one step: another thread may read the file.
+fn put(dir: &Path, file: &str, line: impl Display) -> io::Result<()> {
+    let new = dir.join(".new");
+    fs::write(&new, format!("{line}\n"))?;
+    fs::rename(new, dir.join(file))
+}
+
+/// Makes a link, if it is not there yet.
+fn link(to: &str, at: &Path) -> io::Result<()> {
+    match symlink(to, at) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes by twos, such as `fe80:0000:0000:0000:0002:c9ff:fe00:0001`.
+fn groups(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for (at, pair) in bytes.chunks(2).enumerate() {
+        let colon = if at > 0 { ":" } else { "" };
+        let _ = write!(text, "{colon}{:02x}{:02x}", pair[0], pair[1]);
+    }
+    text
+}
+
+fn state(number: u32) -> &'static str {
+    const NAMES: [&str; 6] = ["NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"];
+    NAMES.get(number as usize).unwrap_or(&"UNKNOWN")
+}
+
+fn phys_state(number: u8) -> &'static str {
+    const NAMES: [&str; 8] = [
+        "<unknown>",
+        "Sleep",
+        "Polling",
+        "Disabled",
+        "PortConfigurationTraining",
+        "LinkUp",
+        "LinkErrorRecovery",
+        "Phy Test",
+    ];
+    NAMES.get(usize::from(number)).unwrap_or(&"<unknown>")
+}
+
+/// Such as `100 Gb/sec (4X EDR)`.
+fn rate(attr: &ibv_port_attr) -> String {
+    let width = match attr.active_width {
+        2 => 4,
+        4 => 8,
+        8 => 12,
+        16 => 2,
+        _ => 1,
+    };
+    // Tenths of Gb/s of a lane.
+    let (speed, name) = match attr.active_speed {
+        2 => (50, "DDR"),
+        4 => (100, "QDR"),
+        8 => (100, "FDR10"),
+        16 => (140, "FDR"),
+        32 => (250, "EDR"),
+        64 => (500, "HDR"),
+        128 => (1000, "NDR"),
+        _ => (25, "SDR"),
+    };
+    let tenths = width * speed;
+    let half = if tenths % 10 == 0 { "" } else { ".5" };
+    format!("{}{half} Gb/sec ({width}X {name})", tenths / 10)
+}
+
+/// The name of a network interface of the machine.
+fn interface(index: u32) -> Option<String> {
+    let mut name = [0; libc::IF_NAMESIZE];
+    // SAFETY: there is room for a name.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
+    if index == 0 || found.is_null() {
+        return None;
+    }
+    // SAFETY: the call has written a name that ends with 0.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) };
+    Some(name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_written_as_linux_writes_them() {
+        for (width, speed, text) in [
+            (2, 32, "100 Gb/sec (4X EDR)"),
+            (1, 1, "2.5 Gb/sec (1X SDR)"),
+            (2, 1, "10 Gb/sec (4X SDR)"),
+            (4, 128, "800 Gb/sec (8X NDR)"),
+        ] {
+            let attr = ibv_port_attr {
+                active_width: width,
+                active_speed: speed,
+                ..ibv_port_attr::default()
+            };
+            assert_eq!(rate(&attr), text);
+        }
+    }
+
+    #[test]
+    fn every_device_has_an_address_of_its_own() {
+        let addresses: std::collections::BTreeSet<_> = (0..0xffff).map(address).collect();
+        assert_eq!(addresses.len(), 0xffff);
+        assert_eq!(address(33), "0000:01:01.0");
+    }
+}

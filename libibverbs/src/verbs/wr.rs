@@ -1,0 +1,329 @@
+//! `ibv_wr_*`: the requests of a batch, each by a function of the extended queue pair.
+
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+
+use verbs_abi::{ibv_ah, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp, ibv_qp_ex, ibv_sge, ud_t};
+use verbs_api::{BatchEnd, Dest, QpType, Remote, SendFlags, SendOp, SendOps, Sge, Verbs};
+use verbs_sim::Class;
+
+use super::batch::{Batch, Building, Send};
+use super::list;
+use super::mw::{self, Mw};
+use super::post::destination;
+use super::qp::{Operations, Qp};
+use crate::base::thread::entry;
+use crate::c::object::{CObject, Found};
+use crate::c::result::{Refusal, Result, pointer, present, silent, status, values};
+use crate::engine::engine;
+
+/// `ibv_qp_to_qp_ex`: the extended structure of a queue pair that was made for batches, or null.
+pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
+    pointer("ibv_qp_to_qp_ex", qp, || {
+        let qp = CObject::<Qp>::find(qp)?;
+        batch_of(&qp)?;
+        Ok(qp.raw())
+    })
+}
+
+/// The functions of a queue pair that takes batches of these operations. A queue pair for no
+/// operation has none.
+pub(crate) fn operations(send_ops: SendOps) -> Operations {
+    let mut raw = ibv_qp_ex::default();
+    if !send_ops.is_empty() {
+        raw.wr_atomic_cmp_swp = Some(entry!(wr_atomic_cmp_swp));
+        raw.wr_atomic_fetch_add = Some(entry!(wr_atomic_fetch_add));
+        raw.wr_bind_mw = Some(entry!(wr_bind_mw));
+        raw.wr_local_inv = Some(entry!(wr_local_inv));
+        raw.wr_rdma_read = Some(entry!(wr_rdma_read));
+        raw.wr_rdma_write = Some(entry!(wr_rdma_write));
+        raw.wr_rdma_write_imm = Some(entry!(wr_rdma_write_imm));
+        raw.wr_send = Some(entry!(wr_send));
+        raw.wr_send_imm = Some(entry!(wr_send_imm));
+        raw.wr_send_inv = Some(entry!(wr_send_inv));
+        raw.wr_send_tso = Some(entry!(wr_send_tso));
+        raw.wr_atomic_write = Some(entry!(wr_atomic_write));
+        raw.wr_flush = Some(entry!(wr_flush));
+        raw.wr_set_ud_addr = Some(entry!(wr_set_ud_addr));
+        raw.wr_set_xrc_srqn = Some(entry!(wr_set_xrc_srqn));
+        raw.wr_set_inline_data = Some(entry!(wr_set_inline_data));
+        raw.wr_set_inline_data_list = Some(entry!(wr_set_inline_data_list));
+        raw.wr_set_sge = Some(entry!(wr_set_sge));
+        raw.wr_set_sge_list = Some(entry!(wr_set_sge_list));
+        raw.wr_start = Some(entry!(wr_start));
+        raw.wr_complete = Some(entry!(wr_complete));
+        raw.wr_abort = Some(entry!(wr_abort));
+    }
+    Operations { send_ops, raw }
+}
+
+fn find(qp: *mut ibv_qp_ex) -> Result<Found<Qp>> {
+    CObject::<Qp>::find(qp.cast())
+}
+
+/// The batch of a queue pair.
+fn batch_of(qp: &CObject<Qp>) -> Result<&Batch> {
+    qp.more.batch.as_ref().ok_or_else(|| {
+        let what = "it was made without send_ops_flags, so it takes no batches";
+        Refusal::new(libc::EINVAL, what)
+    })
+}
+
+extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
+    silent("ibv_wr_start", qp, || {
+        let qp = find(qp)?;
+        batch_of(&qp)?.start(qp.call("ibv_wr_start"))
+    });
+}
+
+/// Calls `work` with the batch that this thread has started.
+fn with(
+    qp: *mut ibv_qp_ex,
+    name: &'static str,
+    work: impl FnOnce(&CObject<Qp>, &mut Building) -> Result<()>,
+) {
+    silent(name, qp, || {
+        let qp = find(qp)?;
+        batch_of(&qp)?.with(qp.call(name), |building| work(&qp, building))
+    });
+}
+
+extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
+    status("ibv_wr_complete", qp, || {
+        let qp = find(qp)?;
+        batch_of(&qp)?.complete(qp.call("ibv_wr_complete"), |building| {
+            let (sim, list) = (&engine().sim, building.list());
+            Ok(sim.post_batch(qp.handle, &list, BatchEnd::Complete)?)
+        })
+    })
+}
+
+extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
+    silent("ibv_wr_abort", qp, || {
+        let qp = find(qp)?;
+        batch_of(&qp)?.complete(qp.call("ibv_wr_abort"), |_| Ok(()))
+    });
+}
+
+/// Appends elements. Returns their places.
+fn put<T: Copy>(to: &mut Vec<T>, elements: &[T]) -> Range<usize> {
+    let start = to.len();
+    to.extend_from_slice(elements);
+    start..to.len()
+}
+
+/// Adds a request to the batch.
+fn add(qp: *mut ibv_qp_ex, name: &'static str, op: impl FnOnce() -> Result<SendOp>) {
+    with(qp, name, |qp, building| {
+        let op = op()?;
+        if !batch_of(qp)?.send_ops.contains(SendOps::of(&op)) {
+            // The engine refuses it when the batch is completed; the finding names this call.
+            let what = "it was made without this operation (send_ops_flags)";
+            qp.call(name).note(Class::Batched, what, None);
+        }
+        let raw = qp.raw();
+        // SAFETY: one of ours, which stays for the call; the program has set these fields.
+        let (wr_id, flags) = unsafe { ((*raw).wr_id, (*raw).wr_flags) };
+        building.sends.push(Send {
+            wr_id,
+            op,
+            flags: SendFlags::from_bits_retain(flags),
+            dest: Dest::Connected,
+            list: 0..0,
+            inline: None,
+        });
+        Ok(())
+    });
+}
+
+extern "C" fn wr_send(qp: *mut ibv_qp_ex) {
+    add(qp, "ibv_wr_send", || Ok(SendOp::Send));
+}
+
+extern "C" fn wr_send_imm(qp: *mut ibv_qp_ex, imm_data: u32) {
+    let imm_data = imm_data.to_ne_bytes();
+    add(qp, "ibv_wr_send_imm", || {
+        Ok(SendOp::SendWithImm { imm_data })
+    });
+}
+
+extern "C" fn wr_send_inv(qp: *mut ibv_qp_ex, rkey: u32) {
+    add(qp, "ibv_wr_send_inv", || Ok(SendOp::SendWithInv { rkey }));
+}
+
+extern "C" fn wr_local_inv(qp: *mut ibv_qp_ex, rkey: u32) {
+    add(qp, "ibv_wr_local_inv", || Ok(SendOp::LocalInv { rkey }));
+}
+
+extern "C" fn wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
+    let remote = Remote { addr, rkey };
+    add(qp, "ibv_wr_rdma_write", || Ok(SendOp::RdmaWrite { remote }));
+}
+
+extern "C" fn wr_rdma_write_imm(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, imm_data: u32) {
+    let (remote, imm_data) = (Remote { addr, rkey }, imm_data.to_ne_bytes());
+    add(qp, "ibv_wr_rdma_write_imm", || {
+        Ok(SendOp::RdmaWriteWithImm { remote, imm_data })
+    });
+}
+
+extern "C" fn wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
+    let remote = Remote { addr, rkey };
+    add(qp, "ibv_wr_rdma_read", || Ok(SendOp::RdmaRead { remote }));
+}
+
+extern "C" fn wr_atomic_cmp_swp(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, compare: u64, swap: u64) {
+    let remote = Remote { addr, rkey };
+    let op = SendOp::CompareAndSwap {
+        remote,
+        compare,
+        swap,
+    };
+    add(qp, "ibv_wr_atomic_cmp_swp", || Ok(op));
+}
+
+extern "C" fn wr_atomic_fetch_add(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, value: u64) {
+    let remote = Remote { addr, rkey };
+    add(qp, "ibv_wr_atomic_fetch_add", || {
+        Ok(SendOp::FetchAndAdd { remote, add: value })
+    });
+}
+
+extern "C" fn wr_bind_mw(
+    qp: *mut ibv_qp_ex,
+    mw: *mut ibv_mw,
+    rkey: u32,
+    info: *const ibv_mw_bind_info,
+) {
+    add(qp, "ibv_wr_bind_mw", || {
+        present(info)?;
+        let mw = CObject::<Mw>::find(mw)?.handle;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let info = mw::info(&unsafe { info.read() })?;
+        Ok(SendOp::BindMw { mw, rkey, info })
+    });
+}
+
+/// Segmentation (TSO). [`SendOp::Tso`] has no header.
+extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz: u16, mss: u16) {
+    add(qp, "ibv_wr_send_tso", || Ok(SendOp::Tso { mss }));
+}
+
+/// An operation that no queue pair can be made with.
+fn unsupported(qp: *mut ibv_qp_ex, name: &'static str) {
+    with(qp, name, |_, _| {
+        let what = "no device here has this operation";
+        Err(Refusal::unsupported(what))
+    });
+}
+
+extern "C" fn wr_atomic_write(qp: *mut ibv_qp_ex, _rkey: u32, _addr: u64, _value: *const c_void) {
+    unsupported(qp, "ibv_wr_atomic_write");
+}
+
+extern "C" fn wr_flush(
+    qp: *mut ibv_qp_ex,
+    _rkey: u32,
+    _addr: u64,
+    _length: usize,
+    _kind: u8,
+    _level: u8,
+) {
+    unsupported(qp, "ibv_wr_flush");
+}
+
+/// Changes the last request of the batch, and the entries and bytes that it refers to.
+fn change(
+    qp: *mut ibv_qp_ex,
+    name: &'static str,
+    change: impl FnOnce(&CObject<Qp>, &mut Send, &mut Vec<Sge>, &mut Vec<u8>) -> Result<()>,
+) {
+    with(qp, name, |qp, building| {
+        let Some(last) = building.sends.last_mut() else {
+            let what = "the batch has no work request yet";
+            return Err(Refusal::of(Class::Batched, libc::EINVAL, what));
+        };
+        change(qp, last, &mut building.entries, &mut building.bytes)
+    });
+}
+
+extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {
+    change(qp, "ibv_wr_set_ud_addr", |found, last, _, _| {
+        let (remote_qpn, remote_qkey) = (qpn, qkey);
+        last.dest = destination(
+            found,
+            ud_t {
+                ah,
+                remote_qpn,
+                remote_qkey,
+            },
+        )?;
+        Ok(())
+    });
+}
+
+extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) {
+    change(qp, "ibv_wr_set_xrc_srqn", |found, last, _, _| {
+        if found.more.qp_type != QpType::XrcSend {
+            let what = format!("a queue pair of {} sends to no SRQ", found.more.qp_type);
+            return Err(Refusal::of(Class::Batched, libc::EINVAL, what));
+        }
+        last.dest = Dest::Xrc { remote_srqn };
+        Ok(())
+    });
+}
+
+extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
+    change(qp, "ibv_wr_set_sge", |_, last, entries, _| {
+        last.list = put(entries, &[Sge { addr, length, lkey }]);
+        Ok(())
+    });
+}
+
+extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
+    change(qp, "ibv_wr_set_sge_list", |found, last, entries, _| {
+        let count = c_int::try_from(count).unwrap_or(c_int::MAX);
+        let list = list::sge_list(list, count, found.more.cap.max_send_sge)?;
+        last.list = put(entries, list);
+        Ok(())
+    });
+}
+
+extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: *const c_void, length: usize) {
+    let buffer = ibv_data_buf { addr, length };
+    set_inline(qp, "ibv_wr_set_inline_data", 1, &buffer);
+}
+
+extern "C" fn wr_set_inline_data_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_data_buf) {
+    set_inline(qp, "ibv_wr_set_inline_data_list", count, list);
+}
+
+fn set_inline(qp: *mut ibv_qp_ex, name: &'static str, count: usize, list: *const ibv_data_buf) {
+    change(qp, name, |found, last, entries, bytes| {
+        // SAFETY: the program's, valid for the call, `count` of them (C's contract).
+        let buffers = unsafe { values(list, count) }?;
+        let lengths = buffers.iter().map(|buffer| buffer.length as u64);
+        let length = lengths.fold(0, u64::saturating_add);
+        last.flags |= SendFlags::INLINE;
+        if length > found.more.cap.max_inline_data.into() {
+            // The engine refuses the request by its length.
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            last.list = put(
+                entries,
+                &[Sge {
+                    length,
+                    ..Sge::default()
+                }],
+            );
+            last.inline = None;
+            return Ok(());
+        }
+        let start = bytes.len();
+        for buffer in buffers {
+            // SAFETY: the program's, valid for the call, of this length (C's contract).
+            bytes.extend_from_slice(unsafe { values(buffer.addr.cast(), buffer.length) }?);
+        }
+        last.inline = Some(start..bytes.len());
+        Ok(())
+    });
+}

@@ -1,0 +1,180 @@
+//! The way out: a packet gets its address, and leaves through a port.
+
+use std::collections::BTreeSet;
+use std::mem;
+
+use verbs_api::QpType;
+use verbs_api::lab::TraceEvent;
+
+use super::base::Base;
+use super::ports::Ports;
+use crate::packet::payload::Payload;
+use crate::packet::{DropReason, Op, Packet, PortId, Psn, Route};
+use crate::storage::Ring;
+use crate::time::Time;
+
+/// Where a packet goes to.
+#[derive(Clone, Copy)]
+pub(crate) struct Address<'a> {
+    pub(crate) route: &'a Route,
+    pub(crate) transport: QpType,
+    pub(crate) src_qpn: u32,
+    pub(crate) dest_qpn: u32,
+    pub(crate) pkey: u16,
+}
+
+/// A packet without its address and its payload.
+#[derive(Clone, Copy)]
+pub(crate) struct OutPacket {
+    pub(crate) op: Op,
+    pub(crate) first: bool,
+    pub(crate) last: bool,
+    pub(crate) psn: Psn,
+    pub(crate) span: u32,
+    pub(crate) ack_req: bool,
+    pub(crate) solicited: bool,
+    pub(crate) imm: Option<[u8; 4]>,
+    /// Of a request of XRC: the SRQ it is for.
+    pub(crate) srqn: u32,
+    /// Of a response: how many requests have been completed.
+    pub(crate) msn: u32,
+}
+
+impl OutPacket {
+    /// An answer of one packet, when so many requests have been completed.
+    pub(crate) fn answer(op: Op, psn: Psn, msn: u32) -> Self {
+        Self {
+            op,
+            first: true,
+            last: true,
+            psn,
+            span: 1,
+            ack_req: false,
+            solicited: false,
+            imm: None,
+            srqn: 0,
+            msn,
+        }
+    }
+
+    /// Writes the whole of the packet into its place, field by field: it is not made elsewhere and
+    /// moved there.
+    #[inline(always)]
+    fn put(self, to: Address<'_>, payload: Payload, place: &mut Packet) {
+        place.route = *to.route;
+        place.transport = to.transport;
+        place.op = self.op;
+        place.first = self.first;
+        place.last = self.last;
+        place.src_qpn = to.src_qpn;
+        place.dest_qpn = to.dest_qpn;
+        place.psn = self.psn;
+        place.span = self.span;
+        place.pkey = to.pkey;
+        place.ack_req = self.ack_req;
+        place.solicited = self.solicited;
+        place.imm = self.imm;
+        place.srqn = self.srqn;
+        place.msn = self.msn;
+        place.payload = payload;
+        place.arrives = Time::ZERO;
+        place.damaged = false;
+    }
+}
+
+/// Packets that wait for the fabric to carry them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Egress {
+    /// In a box, to be exchanged for an empty one.
+    packets: Box<Ring<Packet>>,
+}
+
+impl Egress {
+    /// Sends a packet, if its port is up.
+    #[inline(always)]
+    pub(crate) fn send(
+        &mut self,
+        base: &mut Base,
+        ports: &Ports,
+        to: Address<'_>,
+        packet: OutPacket,
+        payload: Payload,
+    ) {
+        let up = ports.at(to.route.from.port).up;
+        packet.put(to, payload, self.packets.push());
+        self.sent(base, up);
+    }
+
+    /// Sends a packet to a group: one for each port of the fabric, as a switch makes them, and one for
+    /// other processes.
+    pub(crate) fn send_to_group(
+        &mut self,
+        base: &mut Base,
+        ports: &Ports,
+        to: Address<'_>,
+        packet: OutPacket,
+        payload: Payload,
+    ) {
+        let mut all: BTreeSet<PortId> = ports.gids().values().copied().collect();
+        if ports.has_network() {
+            all.insert(PortId::OUTSIDE);
+        }
+        for port in all {
+            let route = &Route {
+                to: Some(port),
+                ..*to.route
+            };
+            self.send(
+                base,
+                ports,
+                Address { route, ..to },
+                packet,
+                payload.clone(),
+            );
+        }
+    }
+
+    /// The newest packet has left, or is lost if its port is down.
+    #[inline(always)]
+    fn sent(&mut self, base: &mut Base, up: bool) {
+        if !up || base.is_traced() {
+            self.note_sent(base, up);
+        }
+    }
+
+    #[cold]
+    fn note_sent(&mut self, base: &mut Base, up: bool) {
+        let Some(packet) = self.packets.back().map(Packet::view) else {
+            return;
+        };
+        base.note(TraceEvent::Sent(packet));
+        if !up {
+            self.packets.pop_back();
+            let why = DropReason::PortDown.text();
+            base.note(TraceEvent::Lost { packet, why });
+        }
+    }
+
+    /// What waits is lost.
+    pub(super) fn clear(&mut self) {
+        while self.packets.pop().is_some() {}
+    }
+
+    /// The next packet to send, oldest first.
+    pub(crate) fn pop(&mut self) -> Option<Packet> {
+        self.packets.pop().map(mem::take)
+    }
+
+    /// Moves all packets that wait to be sent to the end of a queue.
+    #[inline(always)]
+    pub(crate) fn move_to(&mut self, queue: &mut Box<Ring<Packet>>) {
+        if self.packets.is_empty() {
+            return;
+        }
+        if queue.is_empty() {
+            mem::swap(queue, &mut self.packets);
+        } else {
+            queue.append(&mut self.packets);
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Messages that are carried out at once, from one node to another (see `qp/direct`).
+#![expect(unsafe_code, reason = "bytes are moved from region to region")]
+
+use std::mem;
+
+use verbs_api::site::Site;
+use verbs_api::{
+    BatchEnd, Handle, Qp as QpHandle, QpType, SendFlags, SendOp, SendOps, SendWr, Verb,
+};
+
+use super::conditions::{End, EndMut, PreparedSend, SlowPath, atomic_result, ensure};
+#[cfg(test)]
+use super::tally::Tally;
+use crate::memory::{Gathered, Span, move_bytes};
+use crate::node::{Node, NodeSlot};
+use crate::qp::{CachedPath, Kinds};
+use crate::time::Time;
+
+/// What is needed to carry messages out at once.
+#[derive(Debug, Default)]
+pub(crate) struct Direct {
+    /// Nobody can see packets.
+    pub(crate) is_allowed: bool,
+    /// What was found of ways in an epoch does not hold in the next.
+    pub(crate) epoch: u64,
+    /// The memory that the present message names, at either end.
+    local: Vec<Span>,
+    remote: Vec<Span>,
+    /// A datagram.
+    bytes: Vec<u8>,
+    #[cfg(test)]
+    pub(crate) tally: Tally,
+}
+
+impl Direct {
+    /// The lists of memory, to be put back.
+    fn take_parts(&mut self) -> (Vec<Span>, Vec<Span>) {
+        (mem::take(&mut self.local), mem::take(&mut self.remote))
+    }
+}
+
+/// Carries messages out at once.
+pub(crate) struct FastPath<'f> {
+    pub(crate) slots: &'f mut [NodeSlot],
+    pub(crate) direct: &'f mut Direct,
+    pub(crate) news: &'f mut Vec<u32>,
+    pub(crate) now: Time,
+    pub(crate) site: Option<Site>,
+}
+
+impl FastPath<'_> {
+    /// Carries out work requests at once, from the first on; how many.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, index: u32, qp: QpHandle, list: &[SendWr<'_>]) -> usize {
+        match list {
+            _ if !self.direct.is_allowed => 0,
+            [wr] => self.try_send(index, qp, wr, 1).into(),
+            list => self.send_list(index, qp, list),
+        }
+    }
+
+    /// Carries out a batch of one work request; whether it did. A larger one is posted as a whole or not at all.
+    pub(crate) fn send_batch(
+        &mut self,
+        index: u32,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+        end: BatchEnd,
+    ) -> bool {
+        let ([wr], BatchEnd::Complete, true) = (list, end, self.direct.is_allowed) else {
+            return false;
+        };
+        self.has_in_batches(index, qp, wr) && self.try_send_in_list(index, qp, wr, 1)
+    }
+
+    fn has_in_batches(&self, index: u32, qp: QpHandle, wr: &SendWr<'_>) -> bool {
+        let qps = &self.slots[index as usize].node.qps;
+        let own = qps.get(qp.index(), qp.generation());
+        own.is_ok_and(|own| own.common.init.send_ops.contains(SendOps::of(&wr.op)))
+    }
+
+    /// An end, to look at.
+    #[inline(always)]
+    fn at(&self, node: u32, qp: u32) -> End<'_> {
+        let Node { qps, device, .. } = &self.slots[node as usize].node;
+        let qp = qps.at(qp);
+        End { qp, device }
+    }
+
+    /// An end, to work with at the present time.
+    #[inline(always)]
+    fn at_mut(&mut self, node: u32, qp: u32) -> EndMut<'_> {
+        let node = &mut self.slots[node as usize].node;
+        node.set_now(self.now);
+        node.device.base.site = self.site;
+        let qp = node.qps.at_mut(qp);
+        let device = &mut node.device;
+        EndMut { qp, device }
+    }
+
+    /// As above, of a list of several.
+    #[inline(never)]
+    fn send_list(&mut self, index: u32, qp: QpHandle, list: &[SendWr<'_>]) -> usize {
+        // What a read or an atomic brings back lands once the rest of the list has left, and a read sees what that does.
+        let is_read = |op: &SendOp| matches!(op, SendOp::RdmaRead { .. });
+        let shows = |two: &[SendWr<'_>]| {
+            let (first, then) = (&two[0].op, &two[1].op);
+            first.reads() && !is_read(then) && (is_read(first) || !then.reads())
+        };
+        if list.windows(2).any(shows) {
+            return 0;
+        }
+        let mut all = list.iter();
+        let stopped = all.position(|wr| !self.try_send_in_list(index, qp, wr, list.len()));
+        stopped.unwrap_or(list.len())
+    }
+
+    #[inline(never)]
+    fn try_send_in_list(&mut self, index: u32, qp: QpHandle, wr: &SendWr<'_>, of: usize) -> bool {
+        self.try_send(index, qp, wr, of)
+    }
+
+    /// Carries out a work request of a list of so many; whether it did.
+    #[inline(always)]
+    fn try_send(&mut self, index: u32, qp: QpHandle, wr: &SendWr<'_>, of: usize) -> bool {
+        let on_fast_path = self.send_one(index, qp, wr, of);
+        #[cfg(test)]
+        self.direct.tally.count(on_fast_path);
+        on_fast_path.is_ok()
+    }
+
+    #[inline(always)]
+    fn send_one(
+        &mut self,
+        index: u32,
+        qp: QpHandle,
+        wr: &SendWr<'_>,
+        of: usize,
+    ) -> Result<(), SlowPath> {
+        let Node { qps, device, .. } = &self.slots[index as usize].node;
+        let own = qps.get(qp.index(), qp.generation());
+        let own = own.map_err(|_| SlowPath::LocalTransport)?;
+        let is_it = own.common.handle.context() == qp.context();
+        let requester = own.requester.as_ref().filter(|_| is_it);
+        let way = requester.ok_or(SlowPath::LocalTransport)?.way;
+        if way.epoch != self.direct.epoch {
+            return self.send_on_new_path(index, qp, wr, of);
+        }
+        let near = End { qp: own, device };
+        let prepared = near.prepare((way, wr), &mut self.direct.local)?;
+        let far = way.node;
+        let Node { qps, device, .. } = &self.slots[far as usize].node;
+        let qp_there = qps.at(way.peer);
+        let there = End {
+            qp: qp_there,
+            device,
+        };
+        let place = there.check_receive(&prepared, &mut self.direct.remote)?;
+        if far == index || of > 1 {
+            let is_whole = matches!(
+                (prepared.local, place),
+                (Gathered::One(_), Gathered::One(_))
+            );
+            self.check_order((index, qp.index()), &prepared, (wr.flags, is_whole), of)?;
+        }
+        let Direct { local, remote, .. } = &*self.direct;
+        let (local, remote) = ((prepared.local, &local[..]), (place, &remote[..]));
+        if prepared.kind.intersects(Kinds::READS) {
+            bring_back(&wr.op, remote, local);
+        } else {
+            // SAFETY: the bytes are of regions that were looked up just now.
+            unsafe { move_bytes(local, remote) };
+        }
+        let ends_first = prepared.way.ends_first && !prepared.kind.intersects(Kinds::READS);
+        if ends_first {
+            self.end(index, qp.index(), &prepared, wr);
+        }
+        let mut there = self.at_mut(far, way.peer);
+        there.take(&prepared, wr.flags);
+        self.collect(far);
+        if !ends_first {
+            self.end(index, qp.index(), &prepared, wr);
+        }
+        Ok(())
+    }
+
+    /// As above, once the way has been found.
+    #[cold]
+    fn send_on_new_path(
+        &mut self,
+        index: u32,
+        qp: QpHandle,
+        wr: &SendWr<'_>,
+        of: usize,
+    ) -> Result<(), SlowPath> {
+        if self.at(index, qp.index()).qp.qp_type() == QpType::Ud {
+            return self.send_datagram(index, qp.index(), wr, of);
+        }
+        self.find_path(index, qp.index())?;
+        self.send_one(index, qp, wr, of)
+    }
+
+    /// As above, of a queue pair of datagrams.
+    #[inline(never)]
+    fn send_datagram(
+        &mut self,
+        index: u32,
+        qp: u32,
+        wr: &SendWr<'_>,
+        of: usize,
+    ) -> Result<(), SlowPath> {
+        let asked = self.at(index, qp).datagram_query(wr)?;
+        let node = asked.to.node;
+        let peer = self.find(node, asked.dest_qpn())?;
+        self.at(node, peer).answer_datagram(&asked)?;
+        let way = CachedPath {
+            epoch: self.direct.epoch,
+            node,
+            peer,
+            kinds: asked.kinds,
+            ends_first: true,
+        };
+        let (mut local, mut remote) = self.direct.take_parts();
+        let near = self.at(index, qp);
+        let prepared = near.prepare((way, wr), &mut local)?;
+        let there = self.at(node, peer);
+        let (place, header) = there.check_datagram_receive((&prepared, &asked), &mut remote)?;
+        let shows = node == index || of > near.send_capacity();
+        ensure(of == 1 || !shows, SlowPath::ForItself)?;
+        let bytes = &mut self.direct.bytes;
+        bytes.resize(header.len() + prepared.length as usize, 0);
+        let (head, data) = bytes.split_at_mut(header.len());
+        head.copy_from_slice(&header);
+        // SAFETY: the bytes are of regions that were looked up just now.
+        unsafe {
+            let data = (Gathered::One(Span::of(data)), &[][..]);
+            move_bytes((prepared.local, &local), data);
+            let all = (Gathered::One(Span::of(bytes)), &[][..]);
+            move_bytes(all, (place, &remote));
+        }
+        (self.direct.local, self.direct.remote) = (local, remote);
+        self.end(index, qp, &prepared, wr);
+        let mut there = self.at_mut(node, peer);
+        there.take_datagram((&prepared, &asked), wr.flags);
+        self.collect(node);
+        Ok(())
+    }
+
+    /// Where the device itself is the peer it shows that a list is in its queue as a whole before any of it is done, and
+    /// that bytes which were taken before are no more those of their region.
+    #[inline(never)]
+    fn check_order(
+        &self,
+        (index, qp): (u32, u32),
+        prepared: &PreparedSend,
+        (flags, is_whole): (SendFlags, bool),
+        of: usize,
+    ) -> Result<(), SlowPath> {
+        let is_for_itself = prepared.way.node == index;
+        let is_taken = prepared.way.ends_first || flags.contains(SendFlags::INLINE);
+        let shows = match is_for_itself {
+            true => of > 1 || is_taken && !is_whole,
+            false => of > self.at(index, qp).send_capacity(),
+        };
+        ensure(!shows, SlowPath::ForItself)
+    }
+
+    #[inline(never)]
+    fn end(&mut self, index: u32, qp: u32, prepared: &PreparedSend, wr: &SendWr<'_>) {
+        self.at_mut(index, qp).end(prepared, wr);
+        self.collect(index);
+    }
+
+    /// As [`Fabric::collect`], of a node that has sent nothing and whose deadline is the same.
+    #[inline(always)]
+    fn collect(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if slot.waiting > 0 && slot.node.take_news() {
+            self.news.push(index);
+        }
+        slot.descriptors.update(&mut slot.node.device);
+    }
+
+    /// Looks for the way of a queue pair to its peer.
+    #[cold]
+    fn find_path(&mut self, index: u32, qp: u32) -> Result<(), SlowPath> {
+        let asked = self.at(index, qp).path_query()?;
+        let node = asked.to.node;
+        let peer = self.find(node, asked.dest_qpn)?;
+        let kinds = self.at(node, peer).answer_path(&asked)?;
+        let way = CachedPath {
+            epoch: self.direct.epoch,
+            node,
+            peer,
+            kinds: asked.kinds & kinds,
+            ends_first: asked.ends_first,
+        };
+        if let Some(requester) = &mut self.at_mut(index, qp).qp.requester {
+            requester.way = way;
+        }
+        Ok(())
+    }
+
+    /// The slot of the queue pair with a number.
+    fn find(&self, node: u32, qp_num: u32) -> Result<u32, SlowPath> {
+        let node = &self.slots[node as usize].node;
+        node.find_by_number(qp_num).ok_or(SlowPath::RemoteQp)
+    }
+}
+
+/// Whether no way of a message from one queue pair to another depends on what a verb does.
+pub(crate) fn keeps_paths(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::PostRecv
+            | Verb::PostSrqRecv
+            | Verb::ReqNotifyCq
+            | Verb::GetCqEvent
+            | Verb::AckCqEvents
+            | Verb::StartPoll
+            | Verb::NextPoll
+            | Verb::EndPoll
+            | Verb::ReadMr
+            | Verb::WriteMr
+    )
+}
+
+/// Brings back what a read or an atomic asks for. An atomic changes what is there.
+#[inline(never)]
+fn bring_back(op: &SendOp, remote: (Gathered, &[Span]), local: (Gathered, &[Span])) {
+    if let SendOp::RdmaRead { .. } = op {
+        // SAFETY: as in `send_one`.
+        unsafe { move_bytes(remote, local) };
+        return;
+    }
+    let mut bytes = [0; size_of::<u64>()];
+    // SAFETY: as above.
+    unsafe { move_bytes(remote, (Gathered::One(Span::of(&mut bytes)), &[])) };
+    let original = u64::from_ne_bytes(bytes);
+    let result = atomic_result(op, original)
+        .unwrap_or(original)
+        .to_ne_bytes();
+    for (bytes, into) in [(&result, remote), (&bytes, local)] {
+        // SAFETY: as above.
+        unsafe { move_bytes((Gathered::One(Span::of_shared(bytes)), &[]), into) };
+    }
+}

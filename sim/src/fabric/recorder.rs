@@ -1,0 +1,81 @@
+//! What observers see of a fabric: the trace, the tap, and the file of packets.
+
+use verbs_api::lab::{PacketView, TappedPacket, TraceEvent, TraceRecord};
+
+use crate::config::SimConfig;
+use crate::memory::SharedMemory;
+use crate::packet::{Packet, Pcap, frame};
+use crate::time::Time;
+
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    trace: Option<Vec<TraceRecord>>,
+    tap: Option<Vec<TappedPacket>>,
+    pcap: Option<Pcap>,
+}
+
+impl Recorder {
+    pub(super) fn new(config: &SimConfig) -> Self {
+        Self {
+            trace: config.trace.then(Vec::new),
+            tap: None,
+            pcap: config.pcap,
+        }
+    }
+
+    pub(crate) fn is_traced(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    /// Whether single packets are seen.
+    pub(super) fn sees_packets(&self) -> bool {
+        self.tap.is_some()
+    }
+
+    /// Records in the trace so far.
+    pub(crate) fn trace_len(&self) -> usize {
+        self.trace.as_ref().map_or(0, Vec::len)
+    }
+
+    pub(crate) fn trace(&self) -> Vec<TraceRecord> {
+        self.trace.clone().unwrap_or_default()
+    }
+
+    /// Adds events of nodes to the trace.
+    pub(super) fn record(&mut self, at: Time, events: impl IntoIterator<Item = (u32, TraceEvent)>) {
+        if let Some(trace) = &mut self.trace {
+            let at = at.since_start();
+            let records = events.into_iter();
+            trace.extend(records.map(|(node, event)| TraceRecord::new(at, node, event)));
+        }
+    }
+
+    pub(crate) fn start_tap(&mut self) {
+        self.tap.get_or_insert_default();
+    }
+
+    /// What the tap saw since the last call.
+    pub(crate) fn tapped(&mut self) -> Vec<TappedPacket> {
+        self.tap.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// A packet passes the tap.
+    pub(super) fn tap(&mut self, at: Time, packet: PacketView, is_lost: bool) {
+        if let Some(tap) = &mut self.tap {
+            tap.push(TappedPacket::new(at.since_start(), packet, is_lost));
+        }
+    }
+
+    /// Writes a packet to the file of packets.
+    pub(super) fn capture(&self, at: Time, packet: &Packet, memory: &SharedMemory) {
+        let Some(pcap) = &self.pcap else {
+            return;
+        };
+        // A packet that cannot be written does not leave.
+        if let Ok(payload) = packet.payload.bytes(&mut memory.lock())
+            && let Ok(bytes) = frame::write(packet, &payload)
+        {
+            pcap.record(at, &bytes);
+        }
+    }
+}

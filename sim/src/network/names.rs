@@ -1,0 +1,211 @@
+//! Which process of the machine has a port: the names that ids take, and by which those of other processes are found.
+
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::{io, thread};
+
+use verbs_api::cm::{Cm, CmId};
+use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
+
+use super::service::Service;
+use crate::config::Mode;
+use crate::verbs::Sim;
+
+/// An id gets a port that is free in its own process so often at most, until one is free in the others too.
+const TRIES: u32 = 16;
+
+/// So often a client looks for who listens before it is refused.
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// The names of each id.
+type Services = BTreeMap<CmId, Vec<Arc<Service>>>;
+
+impl Sim {
+    /// Whether an address is of the machine, though of no device: it leads to the first port.
+    pub(crate) fn is_of_machine(&self, address: IpAddr) -> bool {
+        let is_of_machine = match &self.runtime.sockets {
+            Some(sockets) => sockets.network().is_of_machine(address),
+            None => is_of_program(self.runtime.config.mode, address),
+        };
+        is_of_machine && !self.look_at(|_, host| host.port_at(address).is_some())
+    }
+
+    /// The address of the device that an address of the machine leads to: where its port is listened at, or the own one.
+    pub(crate) fn leads_to(&self, id: CmId, dst: SocketAddr) -> Option<IpAddr> {
+        if self.runtime.sockets.is_none() {
+            let first = self.look_at(|_, host| host.loopback())?;
+            return self.is_of_machine(dst.ip()).then_some(first.address);
+        }
+        let (own, listening) = self.who_listens(id, dst)?;
+        listening.or(own)
+    }
+
+    /// The own address that an address of the machine leads to, and that where its port is listened at, if it is.
+    fn who_listens(&self, id: CmId, dst: SocketAddr) -> Option<(Option<IpAddr>, Option<IpAddr>)> {
+        let network = self.runtime.sockets.as_ref()?.network();
+        let is_own = self.look_at(|_, host| host.port_at(dst.ip()).is_some());
+        let is_shared = is_own && network.given().is_some();
+        if !is_shared && (is_own || !network.is_of_machine(dst.ip())) {
+            return None;
+        }
+        let ps = self.query_id(id).ok()?.ps;
+        let (own, listens) = self.look_at(|manager, host| {
+            let own = match is_own {
+                true => host.port_at(dst.ip()),
+                false => host.loopback(),
+            };
+            (
+                own.map(|local| local.address),
+                manager.ids.listens(ps, dst.port()),
+            )
+        });
+        if listens {
+            return Some((own, own));
+        }
+        let names = network.services(dst.ip(), ps.into(), dst.port());
+        let answer = names.iter().find_map(|name| Service::ask(name));
+        let answer = answer
+            .as_deref()
+            .and_then(|answer| str::from_utf8(answer).ok());
+        let other = answer.and_then(|answer| answer.split_whitespace().next()?.parse().ok());
+        Some((own, other))
+    }
+
+    /// Who listens at the address that an id has resolved may have come since, or be about to: a program that two
+    /// processes have just agreed on is faster here than over a network.
+    pub(crate) fn follow_name(&self, id: CmId) {
+        let peer = self.query_id(id).ok().and_then(|id| id.peer_addr);
+        let Some(peer) = peer else { return };
+        for _ in 0..LOOKS {
+            match self.who_listens(id, peer) {
+                None => return,
+                Some((_, Some(target))) => {
+                    // An id that is gone meanwhile is refused by the call.
+                    let _ = self.look_at(|manager, host| manager.lead_to(host, id, target));
+                    return;
+                }
+                Some((_, None)) => thread::sleep(BETWEEN_LOOKS),
+            }
+        }
+    }
+
+    /// Binds an id by `bind`, to this port, or to one that is chosen if it is 0. Then other processes find it by a name,
+    /// unless its device has an address of its own.
+    pub(crate) fn with_name(
+        &self,
+        verb: Verb,
+        (id, port): (CmId, u16),
+        mut bind: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let Some(sockets) = &self.runtime.sockets else {
+            return bind();
+        };
+        let mut tries = 0;
+        loop {
+            bind()?;
+            let mut services = sockets.services.lock();
+            if services.contains_key(&id) {
+                return Ok(());
+            }
+            let named = self.take_names(id, &services);
+            match named {
+                Ok(names) if names.is_empty() => return Ok(()),
+                Ok(names) => {
+                    services.insert(id, names);
+                    return Ok(());
+                }
+                Err(error) => {
+                    drop(services);
+                    self.look_at(|manager, _| manager.ids.take_back_binding(id))?;
+                    tries += 1;
+                    if port != 0 || tries == TRIES {
+                        return Err(refused(verb, &error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The names of an id. Other ids of the process with the same port have some of them already.
+    fn take_names(&self, id: CmId, services: &Services) -> io::Result<Vec<Arc<Service>>> {
+        let attr = self.query_id(id).ok();
+        let Some((sockets, attr)) = self.runtime.sockets.as_ref().zip(attr) else {
+            return Ok(Vec::new());
+        };
+        let network = sockets.network();
+        let Some(local) = attr.local_addr else {
+            return Ok(Vec::new());
+        };
+        let (of_device, first) = self.look_at(|_, host| {
+            let of_device = host.port_at(local.ip()).is_some();
+            (of_device, host.loopback().map(|local| local.address))
+        });
+        let Some(first) = first.filter(|_| !of_device || network.given().is_some()) else {
+            return Ok(Vec::new());
+        };
+        let names = network.services(local.ip(), attr.ps.into(), local.port());
+        let addresses = network.given().map_or_else(|| vec![first], <[_]>::to_vec);
+        let addresses = match of_device {
+            true => vec![local.ip()],
+            false => addresses,
+        };
+        // Who asks by a name connects to the address, and what comes there is handed on to the number.
+        let tenant = sockets.tenant().map(|number| format!(" {number}"));
+        let others: Vec<_> =
+            self.look_at(|manager, _| manager.ids.bound_to(attr.ps, local.port()).collect());
+        let take = |(name, address): (&String, IpAddr)| {
+            let known = others.iter().filter_map(|other| services.get(other));
+            if let Some(service) = known.flatten().find(|service| service.is_called(name)) {
+                return Ok(service.clone());
+            }
+            let answer = format!("{address}{}", tenant.as_deref().unwrap_or_default());
+            Service::start(name, answer.into_bytes()).map(Arc::new)
+        };
+        names.iter().zip(addresses).map(take).collect()
+    }
+
+    /// An id listens: clients that look for its port are led to it. A port that is only bound refuses connections.
+    pub(crate) fn open_names(&self, id: CmId) {
+        let Some(sockets) = &self.runtime.sockets else {
+            return;
+        };
+        for service in sockets.services.lock().get(&id).into_iter().flatten() {
+            service.open();
+        }
+    }
+
+    /// An id is gone: so are its names.
+    pub(crate) fn drop_names(&self, id: CmId) {
+        let services = self
+            .runtime
+            .sockets
+            .as_ref()
+            .map(|sockets| &sockets.services);
+        // Not under the lock: it waits for a thread.
+        let names = services.and_then(|services| services.lock().remove(&id));
+        drop(names);
+    }
+}
+
+/// Whether an address is of the machine, where there is no network. Loopback leads every id to its
+/// own port there, and virtual time has no machine.
+fn is_of_program(mode: Mode, address: IpAddr) -> bool {
+    mode == Mode::RealTime && !address.is_loopback() && super::is_of_machine(address)
+}
+
+fn refused(verb: Verb, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            let text = "another process has the port";
+            Error::new(verb, ErrorKind::AddressInUse, Cause::Text(text.into()))
+        }
+        _ => {
+            let kind = error.raw_os_error();
+            let kind = kind.map_or(ErrorKind::Io, |raw| Error::from_raw(verb, raw).kind());
+            Error::new(verb, kind, Cause::Text(error.to_string().into()))
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What the trace says of a verb: its arguments, and what it returned.
+
+use std::fmt::Display;
+
+use verbs_api::cm::CmEvent;
+use verbs_api::{
+    Ah, AsyncEvent, CmChannel, CmId, CompChannel, Context, Cq, CqEvent, Mr, Mw, Pd, Qp, RecvWr,
+    SendWr, Srq, Xrcd,
+};
+
+/// What a verb returned.
+pub(crate) trait TraceArgs {
+    fn args(&self) -> String;
+}
+
+impl TraceArgs for () {
+    fn args(&self) -> String {
+        String::new()
+    }
+}
+
+impl TraceArgs for CqEvent {
+    fn args(&self) -> String {
+        self.cq.to_string()
+    }
+}
+
+macro_rules! args {
+    ($($name:ident)*) => { $(
+        impl TraceArgs for $name {
+            fn args(&self) -> String {
+                self.to_string()
+            }
+        }
+    )* };
+}
+
+args!(usize u64 Context Pd Mr Mw CompChannel Cq Qp Ah Srq Xrcd AsyncEvent CmChannel CmId CmEvent);
+
+/// Sends that are posted.
+pub(crate) fn sends(list: &[SendWr<'_>]) -> String {
+    listed(list, |wr| {
+        let flags: Vec<&str> = wr.flags.iter_names().map(|(name, _)| name).collect();
+        let (name, bytes, flags) = (wr.op.name(), wr.length(), flags.join("|"));
+        format!("{name} {:#x} {bytes} B {flags}", wr.label())
+    })
+}
+
+/// Receives that are posted.
+pub(crate) fn receives(list: &[RecvWr<'_>]) -> String {
+    listed(list, |wr| {
+        let bytes: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+        format!("{:#x} {bytes} B", wr.label())
+    })
+}
+
+/// One more argument, if it is there.
+pub(crate) fn also(argument: Option<impl Display>) -> String {
+    argument
+        .map(|argument| format!(", {argument}"))
+        .unwrap_or_default()
+}
+
+fn listed<T>(list: &[T], one: impl Fn(&T) -> String) -> String {
+    let all: Vec<String> = list.iter().map(one).collect();
+    format!("[{}]", all.join(", "))
+}
