@@ -58,7 +58,7 @@ impl Device {
         if let Some(region) = regions.registered.0.get_mut(&index) {
             region.unmapped = Some((offset, length));
             let (mr, site) = (region.mr, region.site);
-            self.base.journal.unmapped(mr, (offset, length), site);
+            self.base.journal.unmapped(mr, offset, length, site);
         }
         true
     }

@@ -80,6 +80,16 @@ pub enum PostedTo {
     Srq(Srq),
 }
 
+/// Work whose completion has not been polled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PostedWork {
+    /// The program's number for it.
+    pub(crate) wr_id: u64,
+    pub(crate) queue: PostedTo,
+    /// Where it was posted, if that is known.
+    pub(crate) posted: Option<Site>,
+}
+
 impl Describe for DeregisteredEarly {
     fn class(&self) -> Class {
         Class::DeregisteredEarly
@@ -112,18 +122,18 @@ impl Journal {
 
     /// Work uses bytes of a region that are not mapped.
     #[cold]
-    pub(crate) fn unmapped(&mut self, mr: Mr, (offset, length): (u64, u64), site: Option<Site>) {
+    pub(crate) fn unmapped(&mut self, mr: Mr, offset: u64, length: u64, site: Option<Site>) {
         self.note(Unmapped { mr, offset, length }, site);
     }
 
     /// A region is deregistered before the completion of work that names it was polled.
     #[cold]
-    pub(crate) fn deregistered_early(
-        &mut self,
-        mr: Mr,
-        (wr_id, queue, posted): (u64, PostedTo, Option<Site>),
-        site: Option<Site>,
-    ) {
+    pub(crate) fn deregistered_early(&mut self, mr: Mr, work: PostedWork, site: Option<Site>) {
+        let PostedWork {
+            wr_id,
+            queue,
+            posted,
+        } = work;
         let early = DeregisteredEarly {
             mr,
             wr_id,

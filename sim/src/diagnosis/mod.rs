@@ -51,6 +51,7 @@ pub(crate) use fact::{
     ChannelSeen, CqSeen, CqUse, DropDetails, FailedWork, QpAt, Reached, Standing,
 };
 pub(crate) use journal::Journal;
+pub(crate) use mem::PostedWork;
 pub(crate) use of_node::note_closing;
 pub(crate) use of_node::note_unread;
 use problem::Noted;

@@ -157,7 +157,8 @@ impl Journal {
         at: Time,
         packet: &Packet,
         why: Why,
-        (syndrome, recv): (Option<Syndrome>, Option<WcStatus>),
+        syndrome: Option<Syndrome>,
+        recv: Option<WcStatus>,
     ) {
         let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
         let is_told = is_send && recv.is_some()

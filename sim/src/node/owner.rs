@@ -12,7 +12,7 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{ClaimedQueue, Claims, Work, find};
-use crate::diagnosis::PostedTo;
+use crate::diagnosis::{PostedTo, PostedWork};
 use crate::qp::WorkQueue;
 
 /// A work request that is in its queue.
@@ -250,11 +250,8 @@ impl Node {
     }
 }
 
-/// Work by the program's number for it, its queue, and where it was posted.
-type EarlyWork = (u64, PostedTo, Option<Site>);
-
 /// Work that names a region and whose completion has not been polled.
-fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<EarlyWork>> {
+fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<PostedWork>> {
     let index = find(&node.device.domains.regions, Verb::DeregMr, mr)?;
     let own = node.device.domains.regions.at(index);
     let all = own.bytes(0..own.attr.length);
@@ -273,5 +270,9 @@ fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<EarlyWork>
         OwnersQueue::Recv(qp) => PostedTo::Recv(number(qp)),
         OwnersQueue::Shared(srq) => PostedTo::Srq(srq),
     };
-    Ok(Some((owner.label, queue, owner.site)))
+    Ok(Some(PostedWork {
+        wr_id: owner.label,
+        queue,
+        posted: owner.site,
+    }))
 }

@@ -175,7 +175,7 @@ impl Qp {
                 let why = FailureCause::NoReceive.into();
                 let base = &mut device.base;
                 base.journal
-                    .refused(base.now, packet, why, (Some(syndrome), None));
+                    .refused(base.now, packet, why, Some(syndrome), None);
                 self.responder
                     .answer(&self.common, device, packet.psn, syndrome);
                 self.enter_error(device);
@@ -189,8 +189,7 @@ impl Qp {
                 let why = why::refused(&self.common, &self.responder, device, packet);
                 self.common.is_harmed |= why.cause.is_of_lab();
                 let base = &mut device.base;
-                base.journal
-                    .refused(base.now, packet, why, (syndrome, recv));
+                base.journal.refused(base.now, packet, why, syndrome, recv);
                 let told = recv.map_or(Delivery::Made, |status| {
                     self.fail_recv(device, status, packet.solicited)
                 });
