@@ -18,7 +18,7 @@
 //! | `verbs`, `cm`, `lab` | the traits |
 //! | `end` | what only the end of a run shows |
 //!
-//! `books` and what stands above it know nothing of [`Checked`]; the modules below are its methods.
+//! `books` and the modules above it know nothing of [`Checked`]; the modules below are its methods.
 
 mod atomics;
 mod books;
