@@ -65,7 +65,7 @@ fn every_planted_defect_is_found_and_described() {
             "wr_id 0x12 SUCCESS SEND, but next are SEND wr_id 0x11",
         ),
         D::IterationWrongWrId => (I::Completion, "wr_id 0x10000000010 SUCCESS SEND"),
-        D::OverrunNotIgnored => (I::Lost, "it was made to ignore that"),
+        D::OverrunNotIgnored => (I::Lost, "it was created to ignore overruns"),
         D::WrongCqOfSrq => (I::Completion, "and no SRQ of it has such a receive"),
         D::WrongTarget => (I::Completion, "no queue pair of that number"),
         D::XrcdGoneInUse => (I::Resource, "was destroyed while"),
