@@ -14,7 +14,7 @@ use super::message::{self, Ends, MAX_RETRIES, reason, sidr};
 use super::params::{ACK_TIMEOUT, check_length, check_private_data, check_reads, or_most};
 use super::{Manager, Outgoing};
 
-/// Packets in flight when a connection ends are gone after this time, as in Linux.
+/// After this time no packet of an ended connection is in flight, as in Linux.
 const TIMEWAIT: core::time::Duration = core::time::Duration::from_millis(1600);
 
 /// The limit of waiting requests, as in Linux.

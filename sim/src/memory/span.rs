@@ -171,7 +171,7 @@ unsafe fn copy_in_order(mut from: *const u8, mut into: *mut u8, mut length: usiz
 /// time.
 ///
 /// # Safety
-/// That of [`copy_in_order`].
+/// The caller keeps the promise of [`copy_in_order`].
 #[cfg(not(any(miri, sanitize_thread)))]
 #[inline(never)]
 unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
@@ -214,7 +214,7 @@ unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
 /// Copies with atomic bytes, for tools that detect data races.
 ///
 /// # Safety
-/// That of [`copy_in_order`].
+/// The caller keeps the promise of [`copy_in_order`].
 #[cfg(any(miri, sanitize_thread))]
 unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
     for at in 0..length {

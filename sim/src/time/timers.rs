@@ -155,7 +155,7 @@ mod tests {
     fn no_timer_fires_before_the_earliest() {
         let mut random = Random::new(2, Purpose::Node, 0);
         let mut timers = Timers::default();
-        let (mut expected, mut told, mut looks) = (None, 0, 0);
+        let (mut expected, mut notified, mut looks) = (None, 0, 0);
         for now in 0..20_000 {
             let draw = random.any();
             let number = (draw % 7) as u32;
@@ -163,7 +163,7 @@ mod tests {
             timers.set(number, (draw >> 16 & 1 == 0).then_some(at));
             if timers.take_sooner() {
                 expected = timers.earliest();
-                told += 1;
+                notified += 1;
             }
             let now = Time::from_nanos(now);
             let is_due = timers.running().first().is_some_and(|(at, _)| *at <= now);
@@ -181,8 +181,8 @@ mod tests {
             expected = timers.earliest();
         }
         assert!(
-            (100..5_000).contains(&told) && (100..5_000).contains(&looks),
-            "{told} {looks}"
+            (100..5_000).contains(&notified) && (100..5_000).contains(&looks),
+            "{notified} {looks}"
         );
     }
 

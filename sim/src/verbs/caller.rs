@@ -20,11 +20,11 @@ impl Sim {
     /// (`ibv_reg_mr_iova`).
     ///
     /// # Errors
-    /// Those of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr). `Invalid` also for an `iova` whose
+    /// The errors of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr). `Invalid` also for an `iova` whose
     /// offset in its page is not that of the memory.
     ///
     /// # Safety
-    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    /// The promise of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
     pub unsafe fn reg_mr_as(
         &self,
         pd: Pd,
@@ -48,7 +48,7 @@ impl Sim {
     /// caller's, which begins at `addr`.
     ///
     /// # Errors
-    /// Those of [`Verbs::rereg_mr`](verbs_api::Verbs::rereg_mr), except `Busy` for posted work:
+    /// The errors of [`Verbs::rereg_mr`](verbs_api::Verbs::rereg_mr), except `Busy` for posted work:
     /// work that names the old memory fails when it is executed.
     ///
     /// # Safety

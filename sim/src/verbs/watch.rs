@@ -41,14 +41,14 @@ impl Watch {
     /// use verbs_api::{CqInit, Verbs};
     /// use verbs_sim::{Sim, SimConfig, Watch};
     ///
-    /// let told = Arc::new(AtomicUsize::new(0));
+    /// let reported = Arc::new(AtomicUsize::new(0));
     /// let sim = Sim::new(SimConfig::new());
-    /// let count = told.clone();
+    /// let count = reported.clone();
     /// Watch::on(&sim, move |_| _ = count.fetch_add(1, Ordering::Relaxed));
     /// let context = sim.open_device("sim0")?;
     /// let cq = sim.create_cq(context, &CqInit::new(16))?;
     /// sim.ack_cq_events(cq, 1).unwrap_err();
-    /// assert_eq!(told.load(Ordering::Relaxed), 1);
+    /// assert_eq!(reported.load(Ordering::Relaxed), 1);
     /// # Ok::<(), verbs_api::Error>(())
     /// ```
     ///
@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn a_mistake_is_told_once_and_without_the_lock() {
         let sim = Arc::new(Sim::new(SimConfig::new()));
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let (asked, noted) = (Arc::downgrade(&sim), told.clone());
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let (asked, noted) = (Arc::downgrade(&sim), reported.clone());
         Watch::on(&sim, move |finding| {
             let sim = asked.upgrade().expect("it calls");
             let found = sim.diagnose().mistakes.len();
@@ -107,9 +107,9 @@ mod tests {
         for _ in 0..2 {
             sim.ack_cq_events(cq, 1).unwrap_err();
         }
-        let told = told.lock();
-        let [(text, found)] = &told[..] else {
-            panic!("{told:?}");
+        let reported = reported.lock();
+        let [(text, found)] = &reported[..] else {
+            panic!("{reported:?}");
         };
         assert!(text.starts_with("sim1: VS-EVT-02: "), "{text}");
         assert_eq!(*found, 1);

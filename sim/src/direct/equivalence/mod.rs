@@ -159,7 +159,7 @@ fn an_observer_sees_each_packet() {
         let fault = plain.sim.inject(rule.clone()).unwrap();
         assert_eq!(on_fast_path(&plain), 0, "{rule:?}");
         plain.sim.remove(fault).unwrap();
-        assert_eq!(on_fast_path(&plain), 1, "{rule:?} is gone");
+        assert_eq!(on_fast_path(&plain), 1, "{rule:?} is removed");
     }
 
     // A port that is to go down lets messages pass until then. None in flight arrives later.
