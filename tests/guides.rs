@@ -117,7 +117,8 @@ fn packaged(root: &Path, target: &Path, place: &Path) {
             continue;
         };
         let done = Command::new("tar")
-            .arg("xzf")
+            // Not with the times of the archive, which never change: cargo would take old builds.
+            .arg("xzmf")
             .arg(&path)
             .current_dir(place)
             .status()
