@@ -14,7 +14,7 @@ use crate::packet::payload::{Payload, Scatter};
 use crate::packet::{Deth, Op, Packet, Route};
 use crate::subnet::Subnet;
 
-/// What makes a datagram fail at the sender (UD-10, UD-12).
+/// Checks what makes a datagram fail at the sender (UD-10, UD-12).
 pub(crate) fn check(
     device: &Device,
     pd: u32,
@@ -38,7 +38,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The way of a datagram.
+/// The path of a datagram.
 pub(crate) struct DatagramWay {
     pub(crate) route: Route,
     pub(crate) dest_qpn: u32,
@@ -46,13 +46,13 @@ pub(crate) struct DatagramWay {
     pub(crate) to_group: bool,
 }
 
-/// What the receiver of a datagram sees of it beside its bytes.
+/// What the receiver of a datagram sees, except its payload.
 #[derive(Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) route: &'a Route,
     pub(crate) deth: Deth,
     pub(crate) imm: Option<[u8; 4]>,
-    /// Bytes.
+    /// The length of the payload in bytes.
     pub(crate) length: u32,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The way to a destination, if its address handle is there.
+/// The path to a destination, if its address handle exists.
 pub(crate) fn way(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramWay> {
     let Dest::Ud {
         ah,
@@ -79,6 +79,7 @@ pub(crate) fn way(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramWa
     };
     let ah = find(&device.domains.ahs, Verb::PostSend, ah).ok()?;
     let ah = device.domains.ahs.at(ah);
+    // A Q_Key with the highest bit set stands for that of the queue pair.
     let qkey = match remote_qkey & QKEY_OF_QP {
         0 => remote_qkey,
         _ => qp.attr.qkey,
@@ -108,6 +109,8 @@ pub(super) fn send(
     if !packet.first || !packet.last || payload.len() > qp.mtu(device) {
         return;
     }
+    // In one process the address belongs to no port, so the datagram can only be lost. On a
+    // network, or with LIDs, the peer may exist.
     if way.route.to.is_none() && !way.to_group && device.ports.subnet().is_none() {
         let (qp_num, gid) = (qp.qp_num, way.route.dgid);
         device.base.journal.unowned_gid(qp_num, gid, site);
@@ -130,14 +133,15 @@ pub(super) fn send(
         egress,
         ..
     } = device;
-    match way.to_group {
-        true => egress.send_to_group(base, ports, address, packet, payload),
-        false => egress.send(base, ports, address, packet, payload),
+    if way.to_group {
+        egress.send_to_group(base, ports, address, packet, payload)
+    } else {
+        egress.send(base, ports, address, packet, payload)
     }
 }
 
 fn deth(attr: &AhAttr, fields: RouteFields, src_qpn: u32, qkey: u32) -> Deth {
-    /// Of a route to a peer in the same network, in Linux.
+    /// The hop limit that Linux uses for a route to a peer in the same network.
     const HOP_LIMIT: u8 = 64;
     let (traffic_class, flow_label, hop_limit) = match (&attr.grh, fields) {
         (None, _) => (0, 0, 0),
@@ -172,7 +176,7 @@ pub(crate) fn completion(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> W
 
 /// The service level in the completion of a datagram (WC-15).
 fn service_level(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> u8 {
-    /// As mlx5 tells them: with a GRH; with UDP, over IPv6 or IPv4.
+    /// As mlx5 reports them: with a GRH; with UDP, over IPv6 or IPv4.
     const GRH: u8 = 0;
     const UDP_IPV6: u8 = 0x9;
     const UDP_IPV4: u8 = 0xa;
@@ -185,7 +189,7 @@ fn service_level(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> u8 {
     }
 }
 
-/// Puts a datagram into a receive, behind the header of the network.
+/// Puts a datagram into a receive, after the network header.
 pub(super) fn place(
     memory: &SharedMemory,
     packet: &Packet,

@@ -17,7 +17,7 @@ const VERB: Verb = Verb::ModifyQp;
 const FIVE_BITS: u8 = 31;
 const THREE_BITS: u8 = 7;
 
-/// The attributes, with the bits that fit into their fields.
+/// The attributes with only the bits that fit into their fields.
 fn truncated(attr: &QpAttr) -> QpAttr {
     QpAttr {
         timeout: attr.timeout & FIVE_BITS,
@@ -29,8 +29,8 @@ fn truncated(attr: &QpAttr) -> QpAttr {
 }
 
 impl Qp {
-    /// `ibv_modify_qp`. Everything is checked before anything changes (QP-STATE-06). What came before
-    /// its time, and was kept, is to be delivered now.
+    /// `ibv_modify_qp`. Everything is checked before anything changes (QP-STATE-06). Returns
+    /// packets that arrived too early and were kept: they are to be delivered now.
     pub(crate) fn modify(
         &mut self,
         device: &mut Device,
@@ -41,9 +41,10 @@ impl Qp {
         self.check_no_iterations(device, VERB)?;
         let mask = mask - transition::ignored(self.qp_type());
         let from = self.common.state();
-        let to = match mask.contains(M::STATE) {
-            true => attr.qp_state,
-            false => from,
+        let to = if mask.contains(M::STATE) {
+            attr.qp_state
+        } else {
+            from
         };
         self.check_mask(device, attr, mask)?;
         self.check_values(device, attr, mask)?;
@@ -62,7 +63,8 @@ impl Qp {
         Ok(self.enter(device, from, to))
     }
 
-    /// Refuses what looks through the CQs of a QP, while that would wait for an iteration.
+    /// Refuses an operation that searches the CQs of a QP while a program iterates over one of
+    /// them: it would wait for that program.
     pub(crate) fn check_no_iterations(&self, device: &Device, verb: Verb) -> Result<()> {
         let cqs = self.cqs();
         cqs.into_iter()
@@ -74,12 +76,14 @@ impl Qp {
         let state = self.common.state();
         let says = mask.contains(M::CUR_STATE);
         let from = match device.base.behavior.wrong_cur_state {
+            // Such a device takes the program's word for the state.
             Check::Accepted if says => attr.cur_qp_state,
             _ => state,
         };
-        let to = match mask.contains(M::STATE) {
-            true => attr.qp_state,
-            false => from,
+        let to = if mask.contains(M::STATE) {
+            attr.qp_state
+        } else {
+            from
         };
         let attributes = match transition::attributes(self.qp_type(), from, to) {
             Some(attributes) => attributes,
@@ -166,9 +170,10 @@ impl Qp {
         if mask.contains(M::PORT) {
             device.ports.check(VERB, attr.port_num)?;
         }
-        let port = match mask.contains(M::PORT) {
-            true => attr.port_num,
-            false => self.common.attr.port_num,
+        let port = if mask.contains(M::PORT) {
+            attr.port_num
+        } else {
+            self.common.attr.port_num
         };
         if mask.contains(M::PKEY_INDEX) && behavior.bad_pkey_index == Check::Refused {
             let last = device.ports.at(port).pkeys.len() as i64 - 1;
@@ -180,7 +185,7 @@ impl Qp {
             return Err(Error::new(VERB, ErrorKind::Permission, cause));
         }
         if mask.contains(M::PATH_MTU) {
-            // Not above the port's (QP-STATE-28).
+            // Not above the MTU of the port (QP-STATE-28).
             let most = match behavior.mtu_above_active {
                 Check::Accepted => PORT_MTU,
                 Check::Refused | _ => device.ports.at(port).mtu,
@@ -209,9 +214,11 @@ impl Qp {
         let Some(av) = &attr.ah_attr else {
             return Err(invalid(VERB, "ah_attr", "is missing"));
         };
-        let dest = match mask.contains(M::DEST_QPN) {
-            true => attr.dest_qp_num,
-            false => self.common.attr.dest_qp_num,
+        // The destination QP number may be set in another call than the address.
+        let dest = if mask.contains(M::DEST_QPN) {
+            attr.dest_qp_num
+        } else {
+            self.common.attr.dest_qp_num
         };
         let unowned_gid = device.base.behavior.unowned_gid;
         let route = device.ports.resolve(VERB, av, unowned_gid, outside)?;
@@ -273,7 +280,7 @@ impl Qp {
         }
     }
 
-    /// What came before its time is for the door to deliver.
+    /// Carries out the transition. Returns packets that arrived too early, for the node to deliver.
     fn enter(&mut self, device: &mut Device, from: QpState, to: QpState) -> Vec<Packet> {
         match to {
             QpState::Reset => self.reset(device),
@@ -281,6 +288,7 @@ impl Qp {
             _ => self.common.set_state(device, to),
         }
         let qp = &mut self.common;
+        // Early packets wait until the queue pair knows the first sequence number.
         if (from, to) == (QpState::Init, QpState::Rtr) {
             qp.connected_after = device.base.journal.recovery.given_up();
             self.responder.expect(Psn::new(qp.attr.rq_psn));
@@ -297,7 +305,7 @@ impl Qp {
                 let tells = qp.attr.en_sqd_async_notify || always;
                 match requester {
                     Some(requester) => requester.drain(qp, device, tells),
-                    // Without a send queue it has drained.
+                    // Without a send queue it has drained already.
                     None if tells => self.raise(device, AsyncEventType::SqDrained),
                     None => {}
                 }
@@ -307,6 +315,7 @@ impl Qp {
                 if let Some(requester) = requester {
                     requester.resume();
                 }
+                // Some devices leave the queue stopped until the next post.
                 if device.base.behavior.sqd_resumes {
                     self.request(device, Requester::pump);
                 }

@@ -1,4 +1,4 @@
-//! A packet for a queue pair: which side takes it, and what becomes of it.
+//! A packet for a queue pair: which side handles it, and with what result.
 
 use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpState, QpType, WcStatus};
@@ -11,7 +11,7 @@ use crate::device::{Delivery, Device, NoReceive, pkeys_match, touch};
 use crate::diagnosis::FailureCause;
 use crate::packet::{Deth, DropReason, Op, Packet, Route};
 
-/// So many packets of other processes are kept at most that come before their time.
+/// The most packets of other processes that are kept if they arrive too early.
 const EARLY: usize = 64;
 
 /// The transport of the peer of a queue pair.
@@ -24,7 +24,7 @@ fn counterpart(qp_type: QpType) -> QpType {
 }
 
 impl Qp {
-    /// A packet came for it, through this port: if it is not taken, why.
+    /// Handles a packet that arrived through this port. The error is why it was dropped.
     pub(crate) fn receive(
         &mut self,
         device: &mut Device,
@@ -37,7 +37,7 @@ impl Qp {
             return Err(DropReason::OtherTransport);
         }
         let keeps = qp_type == QpType::Rc && device.base.behavior.buffer_when_not_ready;
-        // A stranger may send as much as it likes.
+        // Another process may send any number of packets, so only some are kept.
         let has_room = !packet.route.from.is_outside() || self.early.len() < EARLY;
         if qp.state() == QpState::Init && keeps && has_room {
             self.early.push(packet.clone());
@@ -88,7 +88,7 @@ impl Qp {
         }
     }
 
-    /// A connected QP in RTR learns that its peer is ready to send (QP-STATE-24).
+    /// Records that the peer of a connected QP in RTR is ready to send (QP-STATE-24).
     fn establish(&mut self, device: &mut Device) {
         let is_connected = self.qp_type() != QpType::Ud;
         let in_rtr = self.common.state() == QpState::Rtr && is_connected;
@@ -97,21 +97,24 @@ impl Qp {
         }
     }
 
-    /// A request for a QP of a reliable connection: here is decided whether it is acknowledged.
+    /// Handles a request for a QP of a reliable connection. This decides whether it is
+    /// acknowledged.
     fn respond(&mut self, device: &mut Device, packet: &Packet) -> Result<(), DropReason> {
+        // Answers leave in the order of the requests, so this one waits behind the read.
         if !self.responder.reads.are_answered() {
             let completed = self.responder.completed();
             let reads = &mut self.responder.reads;
             return reads.wait(&self.common, device, packet, completed);
         }
-        // A network gives the turns to reads of other processes.
+        // The network gives turns to reads of other processes.
         if !packet.route.from.is_outside() {
             device.turns.begin();
         }
         self.respond_now(device, packet)
     }
 
-    /// It has a turn: it goes on with the read that it answers, and carries out what has come behind it.
+    /// Uses a turn: continues the read that it answers, and then carries out the requests behind
+    /// it.
     pub(crate) fn go_on(&mut self, device: &mut Device) {
         let peer = self.responder.peer(&self.common);
         let reads = &mut self.responder.reads;
@@ -127,7 +130,7 @@ impl Qp {
         }
     }
 
-    /// As [`respond`](Self::respond), with nothing before it that has to be answered.
+    /// Handles a request that has no unanswered read before it, like [`respond`](Self::respond).
     fn respond_now(&mut self, device: &mut Device, packet: &Packet) -> Result<(), DropReason> {
         let (qp, responder) = (&self.common, &mut self.responder);
         match responder.order(packet.psn) {
@@ -145,6 +148,7 @@ impl Qp {
         }
         match self.execute(device, packet) {
             Ok(()) => {
+                // A read or an atomic is acknowledged by its response.
                 if packet.ack_req && !packet.op.is_answered_with_data() {
                     let last = packet.psn.plus(packet.span - 1);
                     self.responder
@@ -156,7 +160,7 @@ impl Qp {
         }
     }
 
-    /// The expected request is not carried out.
+    /// Refuses the expected request.
     fn refuse(
         &mut self,
         device: &mut Device,
@@ -193,6 +197,7 @@ impl Qp {
                 let told = recv.map_or(Delivery::Made, |status| {
                     self.fail_recv(device, status, packet.solicited)
                 });
+                // A queue pair whose completion was lost may stop without an answer.
                 if let Some(syndrome) = syndrome
                     && !is_silent_about(device, told)
                 {
@@ -218,10 +223,11 @@ impl Qp {
         if let Some(wc) = completes {
             let delivery = self.complete_recv(device, wc, packet.solicited);
             if delivery != Delivery::Made {
-                // The QP is in the error state; the requester must not take it for done.
-                return Err(match is_silent_about(device, delivery) {
-                    true => Refusal::SILENT,
-                    false => Refusal::CANNOT,
+                // The QP is in the error state. The requester must not take the request for done.
+                return Err(if is_silent_about(device, delivery) {
+                    Refusal::SILENT
+                } else {
+                    Refusal::CANNOT
                 });
             }
         }
@@ -229,7 +235,7 @@ impl Qp {
         Ok(())
     }
 
-    /// The receive that a message would have consumed fails, if there is one.
+    /// Fails the receive that a message would have consumed, if there is one.
     fn fail_recv(&mut self, device: &mut Device, status: WcStatus, solicited: bool) -> Delivery {
         if !self.receives().has_one() {
             return Delivery::Made;
@@ -237,7 +243,8 @@ impl Qp {
         self.complete_recv(device, failed_receive(status), solicited)
     }
 
-    /// A request for a UC QP: what is wrong or incomplete is dropped without a word (UC-03..06).
+    /// Handles a request for a UC QP. Wrong or incomplete requests are dropped silently
+    /// (UC-03..06).
     fn receive_unreliable(
         &mut self,
         device: &mut Device,
@@ -250,6 +257,8 @@ impl Qp {
             return Ok(());
         };
         self.responder.abandon_message();
+        // Some devices complete a receive that is too short with an error, which stops the queue
+        // pair.
         if let Refusal::Fault {
             recv: Some(status), ..
         } = refusal
@@ -269,7 +278,7 @@ impl Qp {
         })
     }
 
-    /// A datagram for a UD QP: what does not fit is dropped without a word (UD-05, -08, -09).
+    /// Handles a datagram for a UD QP. One that does not fit is dropped silently (UD-05, -08, -09).
     fn receive_datagram(
         &mut self,
         device: &mut Device,
@@ -300,6 +309,7 @@ impl Qp {
         };
         let target = (part(0, grh::BYTES), part(grh::BYTES, length - grh::BYTES));
         let wc = match target {
+            // The length is checked before the memory of the receive.
             _ if is_short => match behavior.ud_short_recv.status() {
                 Some(status) => failed_receive(status),
                 None => {
@@ -322,7 +332,7 @@ impl Qp {
             }
             _ => failed_receive(behavior.recv_fault_status.status()),
         };
-        // It is there: it has been looked at.
+        // The receive exists, since `next` has found it.
         let _ = self.receives_mut().need(device);
         self.complete_recv(device, wc, packet.solicited);
         if wc.status != WcStatus::Success {
@@ -332,7 +342,7 @@ impl Qp {
     }
 }
 
-/// Whether the requester is not answered, since the completion of its message was lost.
+/// Whether the requester gets no answer, because the completion of its message was lost.
 fn is_silent_about(device: &Device, delivery: Delivery) -> bool {
     delivery.is_lost() && !device.base.behavior.overrun_nak
 }

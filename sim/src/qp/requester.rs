@@ -1,4 +1,5 @@
-//! The requester side: starts sends in order, takes acknowledgements and read responses, tries again.
+//! The requester side: starts sends in order, handles acknowledgements and read responses, and
+//! retries.
 //!
 //! The send queue of an RC QP, in sequence numbers:
 //!
@@ -6,10 +7,10 @@
 //!     | done | acknowledged up to `una` ... | sent up to `at` ... | waiting |
 //! ```
 //!
-//! After a loss `at` goes back (go-back-N); what was started keeps its numbers.
+//! After a loss `at` goes back (go-back-N). Started sends keep their sequence numbers.
 //!
-//! An example: three sends of two packets each, from sequence number 10 on, and a fourth not started.
-//! An acknowledgement of 11 came, then a NAK that says that 13 is missing:
+//! An example: three sends of two packets each start at sequence number 10, and a fourth has not
+//! started. An ACK of 11 arrives, then a NAK that reports 13 as missing:
 //!
 //! ```text
 //!     numbers     10 11 | 12 13 | 14 15 |
@@ -46,20 +47,20 @@ use crate::time::Time;
 #[derive(Clone, Debug)]
 pub(crate) struct Requester {
     pub(crate) pd: u32,
-    /// Where sends complete.
+    /// The index of the CQ of its sends.
     pub(crate) cq: u32,
     pub(crate) sq: WorkQueue<Send>,
-    /// The number the next send to start gets.
+    /// The sequence number of the next send to start.
     next: Psn,
-    /// The oldest number not acknowledged.
+    /// The oldest number that is not acknowledged.
     pub(super) una: Psn,
     pub(crate) way: CachedPath,
-    /// The send to transmit next, and its packet.
+    /// The send to transmit next, and its next packet.
     pub(super) at: u64,
     pub(super) at_packet: u32,
-    /// The first send that was never started.
+    /// The first send that has never started.
     fresh: u64,
-    /// RDMA Reads and atomics under way.
+    /// RDMA Reads and atomics in progress.
     pub(super) reads: u8,
     retries: u8,
     rnr_retries: u8,
@@ -67,9 +68,10 @@ pub(crate) struct Requester {
     /// In SQD: `SQ_DRAINED` is to be raised once.
     tells_when_drained: bool,
     pub(super) known: Known,
-    /// A read or an atomic was posted.
+    /// Whether a read or an atomic was posted.
     pub(super) has_read: bool,
-    /// What was posted before this may have been answered by the peer. Only kept where memory is checked.
+    /// The peer may have answered the sends posted before this number. Kept only where memory is
+    /// checked.
     pub(super) answered: u64,
 }
 
@@ -81,17 +83,17 @@ enum Start {
     Failed(WcStatus),
 }
 
-/// What acknowledged all before some number.
+/// What an answer acknowledged.
 #[derive(PartialEq, Eq)]
 enum Progress {
     /// Nothing is missing.
     Whole,
-    /// The response of a read is missing: the read is tried again.
+    /// Everything before a read whose response is missing. The read is retried.
     ResponseLost,
 }
 
 impl Requester {
-    /// One that has started nothing of its queue, of this protection domain and this CQ.
+    /// A requester of this protection domain and CQ that has started nothing of its queue.
     pub(super) fn new(pd: u32, cq: u32, sq: WorkQueue<Send>) -> Self {
         Self {
             pd,
@@ -114,7 +116,7 @@ impl Requester {
         }
     }
 
-    /// RTR to RTS.
+    /// The transition from RTR to RTS: `psn` is the first sequence number.
     pub(super) fn start_at(&mut self, psn: Psn, attr: &QpAttr) {
         (self.next, self.una) = (psn, psn);
         self.at = self.sq.oldest();
@@ -122,7 +124,7 @@ impl Requester {
         (self.retries, self.rnr_retries) = (attr.retry_cnt, attr.rnr_retry);
     }
 
-    /// Leaves out what was flushed.
+    /// Skips the sends that were flushed.
     pub(super) fn skip_to_end(&mut self) {
         self.skip_to(self.sq.end());
     }
@@ -132,7 +134,8 @@ impl Requester {
         self.fresh = seq;
     }
 
-    /// Back to RESET: the queue is cleared without completions; how many sends it had.
+    /// The transition to RESET clears the queue without completions. Returns the number of sends it
+    /// had.
     pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
         let free = let_go(&mut device.domains.ahs);
         let dropped = self.sq.clear(&mut device.places.sends, free);
@@ -141,7 +144,7 @@ impl Requester {
         dropped
     }
 
-    /// Between messages: nothing is under way, and the next send may start.
+    /// Whether nothing is in progress, so that the next send may start.
     pub(crate) fn is_at_rest(&self, qp: &Common) -> bool {
         let oldest = self.sq.oldest();
         !self.sq.has_undone()
@@ -151,13 +154,14 @@ impl Requester {
             && self.phase == Phase::Sending
     }
 
-    /// The number that the next send gets.
+    /// The sequence number of the next send.
     #[inline]
     pub(crate) fn next_psn(&self) -> Psn {
         self.next
     }
 
-    /// A read or an atomic is posted. From the first on it matters how many the peer takes.
+    /// Records that a read or an atomic is posted. From the first one on it matters how many the
+    /// peer accepts.
     #[inline(always)]
     pub(super) fn note_read(&mut self, qp: &Common, device: &mut Device) {
         if !std::mem::replace(&mut self.has_read, true) {
@@ -165,7 +169,8 @@ impl Requester {
         }
     }
 
-    /// A send has been carried out, of so many sequence numbers and bytes: it is in the queue, and done.
+    /// Records a send that the fast path has carried out: it enters the queue as done, with `span`
+    /// sequence numbers and `length` bytes.
     #[inline(always)]
     pub(crate) fn record_sent(
         &mut self,
@@ -220,15 +225,16 @@ impl Requester {
         self.phase.waits()
     }
 
-    /// The number of the packet to transmit next.
+    /// The sequence number of the packet to transmit next.
     pub(super) fn at_psn(&self) -> Psn {
         if self.at == self.fresh {
             return self.next;
         }
         let send = self.sq.get(self.at);
-        match send.is_read() {
-            true => send.first.plus(self.at_packet.max(send.answered)),
-            false => send.first.plus(self.at_packet),
+        if send.is_read() {
+            send.first.plus(self.at_packet.max(send.answered))
+        } else {
+            send.first.plus(self.at_packet)
         }
     }
 
@@ -237,19 +243,21 @@ impl Requester {
         self.sq.oldest() < self.fresh
     }
 
-    /// Starts and transmits what can be.
+    /// Starts and transmits as much as it may.
     #[inline]
     pub(super) fn pump(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
-        match self.at == self.sq.end() {
-            true => Ok(()),
-            false => self.pump_waiting(qp, device),
+        if self.at == self.sq.end() {
+            Ok(())
+        } else {
+            self.pump_waiting(qp, device)
         }
     }
 
-    /// As above, where something may wait to be transmitted.
+    /// Like [`pump`](Self::pump), for a queue that may have packets to transmit.
     fn pump_waiting(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
         let may_start = match qp.state() {
             QpState::Rts => true,
+            // SQD finishes started sends and starts no more (QP-STATE-10).
             QpState::Sqd => false,
             _ => return Ok(()),
         };
@@ -265,7 +273,7 @@ impl Requester {
                 }
                 let send = self.sq.get(seq);
                 if send.is_local() && send.failed.is_none() {
-                    // Once all before it is done.
+                    // Local work runs in order: after all earlier sends are done.
                     if self.sq.oldest() != seq {
                         break;
                     }
@@ -275,6 +283,8 @@ impl Requester {
                 match self.start(qp, device, seq) {
                     Start::Started => {}
                     Start::Blocked => break,
+                    // Sends complete in order, so this failure waits until the earlier sends are
+                    // done.
                     Start::Failed(_) if self.sq.oldest() < seq => break,
                     Start::Failed(status) => return self.finish(qp, device, status),
                 }
@@ -288,7 +298,7 @@ impl Requester {
         Ok(())
     }
 
-    /// Carries out work that no peer has a part in.
+    /// Carries out work that does not involve a peer.
     fn run_locally(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Result<(), Stop> {
         let (done, failure) = match self.sq.get(seq).op {
             SendOp::BindMw { mw, rkey, info } => {
@@ -307,7 +317,7 @@ impl Requester {
         self.finish(qp, device, done.map_or(failure, |()| WcStatus::Success))
     }
 
-    /// Gives the next send its sequence numbers and its payload.
+    /// Assigns the next send its sequence numbers and its payload.
     fn start(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Start {
         let mtu = qp.mtu(device);
         let datagram = match qp.init.qp_type {
@@ -328,6 +338,7 @@ impl Requester {
         }
         let behavior = &device.base.behavior;
         if send.is_read() {
+            // Without a depth at the peer no read may be sent, on devices that check it.
             match qp.attr.max_rd_atomic {
                 0 if behavior.read_without_depth == Check::Refused => {
                     return Start::Failed(WcStatus::LocQpOpErr);
@@ -343,10 +354,12 @@ impl Requester {
                 Err(status) => return Start::Failed(status),
             }
         }
-        // Local memory of a read is looked at when the response comes (RDMA-15).
+        // The local memory of a read is checked when the response arrives (RDMA-15).
         if send.flags.contains(SendFlags::INLINE) {
             send.payload = Payload::inline(send.inline[..].into());
         } else if !send.is_read() {
+            // A reliable send keeps its bytes in place until the acknowledgement, so a retry reads
+            // them again. Where memory is checked, they are copied when the send starts.
             let stays = behavior.send_done == SendDone::Acknowledged
                 && qp.is_reliable()
                 && !device.base.checks_memory;
@@ -359,6 +372,7 @@ impl Requester {
             return Start::Failed(status);
         }
         let span = packets(length, mtu);
+        // More numbers than half the range could not be told apart from old ones.
         let reach = self.next.distance(self.una) + span;
         if reach > Psn::WINDOW && is_busy {
             return Start::Blocked;
@@ -372,7 +386,7 @@ impl Requester {
         Start::Started
     }
 
-    /// The oldest send that is not done completes, and the queue goes on.
+    /// Completes the oldest send that is not done. The queue goes on.
     pub(super) fn complete(
         &mut self,
         qp: &Common,
@@ -386,6 +400,7 @@ impl Requester {
         sum::forget_failed(self, seq, status);
         let send = self.sq.get(seq);
         let is_read = send.is_read();
+        // A send that never started is not counted among the reads in progress.
         if is_read && seq < self.fresh {
             self.reads -= 1;
         }
@@ -425,14 +440,16 @@ impl Requester {
         device.domains.pds.at_mut(self.pd).posted -= released;
     }
 
-    /// The ack timer runs while started work of an RC QP is not done. `restart` after progress.
+    /// Sets or stops the ack timer, which runs while started work of an RC QP is not done.
+    /// `restart` is for progress.
     fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
         if !qp.is_reliable() || self.waits_for_receiver() {
             return;
         }
-        let timeout = match self.is_busy() {
-            true => ack_timeout(qp.attr.timeout),
-            false => None,
+        let timeout = if self.is_busy() {
+            ack_timeout(qp.attr.timeout)
+        } else {
+            None
         };
         let (index, timers) = (qp.index(), &mut device.timers);
         match timeout {
@@ -445,7 +462,7 @@ impl Requester {
         }
     }
 
-    /// An acknowledgement for an RC QP.
+    /// Handles an acknowledgement for an RC QP.
     pub(super) fn acknowledge(
         &mut self,
         qp: &Common,
@@ -460,7 +477,7 @@ impl Requester {
             self.progress(qp, device, psn.plus(1))?;
             return self.pump(qp, device);
         }
-        // A NAK acknowledges all before it.
+        // A NAK acknowledges everything before its number.
         if self.progress(qp, device, psn)? == Progress::ResponseLost {
             return self.pump(qp, device);
         }
@@ -477,13 +494,13 @@ impl Requester {
         self.fail(qp, device, status)
     }
 
-    /// Whether an answer with this number can be for something under way.
+    /// Whether an answer with this number can be for something in progress.
     fn expects(&self, qp: &Common, psn: Psn) -> bool {
         let is_sending = matches!(qp.state(), QpState::Rts | QpState::Sqd);
         is_sending && psn.distance(self.una) < self.next.distance(self.una)
     }
 
-    /// All before `upto` is acknowledged.
+    /// Everything before `upto` is acknowledged: completes these sends.
     fn progress(&mut self, qp: &Common, device: &mut Device, upto: Psn) -> Result<Progress, Stop> {
         let una = self.una;
         let mut reached = upto;
@@ -492,6 +509,8 @@ impl Requester {
             let send = self.sq.get(self.sq.oldest());
             if send.is_read() {
                 let missing = send.next_response();
+                // A later answer overtakes the response of a read: the response is lost. What
+                // follows the read is not acknowledged until the read is answered.
                 if upto.distance(una) > missing.distance(una) {
                     reached = missing;
                     lost_response = Some(missing);
@@ -515,7 +534,7 @@ impl Requester {
         Ok(Progress::ResponseLost)
     }
 
-    /// The oldest number not acknowledged is another now.
+    /// Moves on the oldest number that is not acknowledged. Progress restores all retries.
     fn reach(&mut self, qp: &Common, device: &mut Device, una: Psn) {
         self.una = una;
         (self.retries, self.rnr_retries) = (qp.attr.retry_cnt, qp.attr.rnr_retry);
@@ -525,7 +544,7 @@ impl Requester {
         self.check_drained(qp, device);
     }
 
-    /// What was acknowledged is not transmitted again.
+    /// Skips acknowledged packets that were to be transmitted again.
     fn catch_up(&mut self) {
         let oldest = self.sq.oldest();
         if self.at < oldest || (self.at == oldest && oldest < self.fresh) {
@@ -533,7 +552,7 @@ impl Requester {
         }
     }
 
-    /// Goes on transmitting at `psn`; only forward unless `back`.
+    /// Continues transmitting at `psn`, only forward unless `back`.
     fn rewind(&mut self, psn: Psn, back: bool) {
         let mut seq = self.sq.oldest();
         let una = self.una;
@@ -545,6 +564,7 @@ impl Requester {
         if seq < self.fresh {
             let send = self.sq.get(seq);
             let offset = psn.distance(send.first);
+            // A read restarts with its first missing response, which `answered` knows.
             if !send.is_read() && offset < send.span {
                 packet = offset;
             }
@@ -554,9 +574,11 @@ impl Requester {
         }
     }
 
-    /// Tries again from `psn` (TMR-03): a time-out, or an answer that says something was lost.
+    /// Retries from `psn` (TMR-03), after a timeout or an answer that reports a loss.
     fn retry(&mut self, qp: &Common, device: &mut Device, psn: Psn) -> Result<(), Stop> {
         let behavior = &device.base.behavior;
+        // A device that completes sends when they leave does not keep their bytes, so it cannot
+        // send them again.
         if behavior.send_done == SendDone::Sent {
             return self.fail(qp, device, WcStatus::RetryExcErr);
         }
@@ -571,7 +593,7 @@ impl Requester {
         self.pump(qp, device)
     }
 
-    /// The receiver is not ready (RNR-01): wait as long as it asked for.
+    /// The receiver is not ready (RNR-01): waits for the time that it asked for.
     fn start_rnr_timer(
         &mut self,
         qp: &Common,
@@ -581,6 +603,7 @@ impl Requester {
     ) -> Result<(), Stop> {
         match self.rnr_retries {
             0 => return self.fail(qp, device, WcStatus::RnrRetryExcErr),
+            // 7 stands for an unlimited number.
             7 => {}
             _ => self.rnr_retries -= 1,
         }
@@ -591,20 +614,21 @@ impl Requester {
         Ok(())
     }
 
-    /// The oldest send fails.
+    /// Fails the oldest send.
     fn fail(&mut self, qp: &Common, device: &mut Device, status: WcStatus) -> Result<(), Stop> {
         let sq = &self.sq;
         let oldest = sq.has_undone().then(|| sq.get(sq.oldest()));
         let is_early = device.base.behavior.send_done == SendDone::Sent;
         match oldest {
             Some(oldest) if !is_early || oldest.is_read() => self.finish(qp, device, status),
-            // What failed has completed long ago.
+            // The send that failed has long been completed with success, so only the queue pair can
+            // fail.
             _ if is_early => Err(Stop::All),
             _ => Ok(()),
         }
     }
 
-    /// A read response for an RC QP.
+    /// Handles a read response for an RC QP.
     pub(super) fn take_response(
         &mut self,
         qp: &Common,
@@ -614,7 +638,7 @@ impl Requester {
         if !self.expects(qp, packet.psn) {
             return self.pump(qp, device);
         }
-        // It acknowledges all before it.
+        // A response acknowledges everything before it.
         if self.progress(qp, device, packet.psn)? == Progress::ResponseLost {
             return self.pump(qp, device);
         }
@@ -634,7 +658,7 @@ impl Requester {
             Check::Refused if !send.is_answered_in_length_by(packet, mtu) => {
                 Some(WcStatus::BadRespErr)
             }
-            // It is for sequence numbers that the read does not have.
+            // It covers sequence numbers that the read does not have.
             Check::Accepted if packet.span > send.span - send.answered => return Ok(()),
             _ => None,
         };
@@ -648,10 +672,12 @@ impl Requester {
             return self.fail(qp, device, fault);
         };
         if let Err(gone) = packet.payload.copy_to(&device.domains.memory, &target) {
-            // If the memory went away while the packet was on its way, that is lost.
-            return match device.note_unmapped(gone) {
-                true => self.fail(qp, device, fault),
-                false => Ok(()),
+            // If the memory was unmapped while the packet was on its way, the packet counts as
+            // lost.
+            return if device.note_unmapped(gone) {
+                self.fail(qp, device, fault)
+            } else {
+                Ok(())
             };
         }
         let send = self.sq.get_mut(seq);
@@ -664,24 +690,25 @@ impl Requester {
         self.pump(qp, device)
     }
 
-    /// The timer of an RC QP fired.
+    /// Handles the timer of an RC QP.
     pub(super) fn timeout(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
         if self.phase.timer_fired() {
             return self.retry(qp, device, self.una);
         }
         self.pump(qp, device)?;
-        // An answer may be missing though there is nothing to transmit again.
+        // An answer may be missing although there is nothing to transmit again.
         self.keep_timer(qp, device, false);
         Ok(())
     }
 
-    /// The queue is in SQD from now on: whether its program asked to be told when it has drained.
+    /// The queue has entered SQD. `tells` is whether the program asked for an event when it has
+    /// drained.
     pub(super) fn drain(&mut self, qp: &Common, device: &mut Device, tells: bool) {
         self.tells_when_drained = tells;
         self.check_drained(qp, device);
     }
 
-    /// The queue goes on after SQD.
+    /// The queue leaves SQD.
     pub(super) fn resume(&mut self) {
         self.tells_when_drained = false;
     }

@@ -23,21 +23,22 @@ pub(crate) struct Responder {
     pub(super) reads: Reads,
 }
 
-/// What has come in order.
+/// What arrived in order.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sequence {
     /// The sequence number of the next request.
     expected: Psn,
-    /// How many it has seen: what lies further back is no duplicate, but was never expected.
+    /// The number of sequence numbers it has accepted. A request further back is not a duplicate,
+    /// but was never expected.
     taken: u32,
-    /// How many requests have been completed (MSN), modulo 2^24.
+    /// The number of completed requests (MSN), modulo 2^24.
     completed: Psn,
     answers: Answers,
     /// The message that is arriving.
     message: Option<Message>,
 }
 
-/// What becomes of requests that come too early.
+/// How requests out of order are answered.
 ///
 /// ```text
 ///                 the expected one   one that is ahead     no receive for it
@@ -46,10 +47,11 @@ struct Sequence {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Answers {
-    /// The first is answered with a NAK.
+    /// The next one is answered with a NAK.
     #[default]
     Open,
-    /// A NAK is out for the expected request: what comes out of order meanwhile is ignored.
+    /// A NAK was sent for the expected request. Requests out of order are ignored until that one
+    /// arrives.
     NakIsOut,
 }
 
@@ -60,7 +62,7 @@ enum Message {
     Write { reth: Reth, got: u32 },
 }
 
-/// How a request stands to what was expected.
+/// The order of a request, compared with the expected one.
 pub(super) enum Order {
     Expected,
     /// An earlier one is missing.
@@ -70,11 +72,11 @@ pub(super) enum Order {
     NeverExpected,
 }
 
-/// A request was carried out.
+/// The result of a request that was carried out.
 pub(super) struct Executed {
-    /// How many sequence numbers it takes.
+    /// The number of sequence numbers it takes.
     pub(super) span: u32,
-    /// The message has come whole, and consumes a receive.
+    /// The completion of a receive, if the message is whole and consumes one.
     pub(super) completes: Option<Wc>,
 }
 
@@ -94,7 +96,7 @@ impl Responder {
         }
     }
 
-    /// INIT to RTR.
+    /// The transition from INIT to RTR.
     pub(super) fn expect(&mut self, psn: Psn) {
         self.sequence = Sequence {
             expected: psn,
@@ -102,13 +104,13 @@ impl Responder {
         };
     }
 
-    /// The connection is over.
+    /// The connection has ended.
     pub(super) fn reset(&mut self) {
         self.sequence = Sequence::default();
         self.reads = Reads::default();
     }
 
-    /// Bytes of the present message that have come.
+    /// The bytes of the current message that have arrived.
     pub(super) fn got(&self) -> u32 {
         match self.sequence.message {
             Some(Message::Send { got } | Message::Write { got, .. }) => got,
@@ -116,7 +118,7 @@ impl Responder {
         }
     }
 
-    /// What has come of the present message is worth nothing: its receive is used again.
+    /// Discards the part of the current message that has arrived. Its receive is used again.
     pub(super) fn abandon_message(&mut self) {
         self.sequence.message = None;
     }
@@ -126,7 +128,7 @@ impl Responder {
         self.sequence.taken > 0
     }
 
-    /// Whether it is the turn of a request of a reliable connection.
+    /// Compares the number of a request of a reliable connection with the expected one.
     pub(super) fn order(&mut self, psn: Psn) -> Order {
         match psn.after(self.sequence.expected) {
             0 => {
@@ -139,7 +141,7 @@ impl Responder {
         }
     }
 
-    /// A request is missing: the first that is ahead of it is answered, and no other.
+    /// A request is missing: only the first request ahead of it is answered.
     pub(super) fn send_seq_nak(&mut self, qp: &Common, device: &mut Device) {
         if self.sequence.answers == Answers::Open {
             self.sequence.answers = Answers::NakIsOut;
@@ -153,13 +155,14 @@ impl Responder {
         self.answer(qp, device, psn, Syndrome::rnr(qp.attr.min_rnr_timer));
     }
 
-    /// Whether a packet for a UC QP is no duplicate. What was missing before it stays missing.
+    /// Whether it accepts a packet for a UC QP, which is not a duplicate. Packets missing before it
+    /// stay missing.
     pub(super) fn takes_unreliable(&mut self, packet: &Packet) -> bool {
         let offset = packet.psn.after(self.sequence.expected);
         if offset < 0 {
             return false;
         }
-        // With a new message what was left of the one before is gone.
+        // A new message replaces an unfinished one, and a gap ends one.
         if packet.first || offset != 0 {
             self.abandon_message();
         }
@@ -167,7 +170,7 @@ impl Responder {
         true
     }
 
-    /// The request that was expected has been carried out.
+    /// Advances past the expected request, which has been carried out.
     pub(super) fn advance(&mut self, packet: &Packet, span: u32) {
         let sequence = &mut self.sequence;
         sequence.expected = packet.psn.plus(span);
@@ -175,23 +178,24 @@ impl Responder {
         sequence.completed = sequence.completed.plus(packet.last.into());
     }
 
-    /// Nothing has come of the next message.
+    /// Whether nothing of the next message has arrived.
     pub(crate) fn is_between_messages(&self) -> bool {
         self.sequence.message.is_none() && !self.receives.has_taken()
     }
 
-    /// The number of the next request.
+    /// The sequence number of the next request.
     pub(super) fn waits_for(&self) -> Psn {
         self.sequence.expected
     }
 
-    /// Whether this is the number of the next request.
+    /// Whether this is the sequence number of the next request.
     #[inline]
     pub(crate) fn expects(&self, psn: Psn) -> bool {
         self.sequence.expected == psn
     }
 
-    /// The next message has been carried out, and takes so many sequence numbers.
+    /// Advances past a message that the fast path has carried out, and that takes `span` sequence
+    /// numbers.
     #[inline(always)]
     pub(crate) fn advance_rq_psn(&mut self, psn: Psn, span: u32) {
         let sequence = &mut self.sequence;
@@ -217,13 +221,14 @@ impl Responder {
         qp.send_to_peer(device, packet, Payload::default());
     }
 
-    /// A request that was carried out before comes again.
+    /// Answers a request that was carried out before and arrives again.
     pub(super) fn answer_duplicate(
         &mut self,
         qp: &Common,
         device: &mut Device,
         packet: &Packet,
     ) -> Result<(), DropReason> {
+        // The SRQ may have been destroyed since the request was carried out.
         if self.steer(device, packet).is_err() {
             return Err(DropReason::DuplicateForSrq);
         }
@@ -239,6 +244,8 @@ impl Responder {
                     answer_atomic(qp, device, (packet.psn, completed), original);
                 }
             }
+            // Requests other than reads and atomics are acknowledged once, for all that was carried
+            // out.
             _ if packet.ack_req => {
                 let last = self.sequence.expected.previous();
                 self.answer(qp, device, last, Syndrome::Ack);
@@ -260,7 +267,7 @@ impl Responder {
         if packet.first != message.is_none() || !has_path_mtu(qp, device, packet) {
             return Err(Refusal::INVALID);
         }
-        // The answer counts the request that it answers.
+        // The MSN of the answer includes the request that it answers.
         let completed = self.sequence.completed.plus(1);
         match (packet.op, message) {
             (Op::Send | Op::SendWithInv(_), None) => self.take_send(qp, device, packet, 0),
@@ -292,7 +299,7 @@ impl Responder {
         }
     }
 
-    /// A request of XRC is for an SRQ that it names (XRC-04, XRC-06).
+    /// Selects the SRQ that an XRC request names (XRC-04, XRC-06).
     #[inline]
     fn steer(&mut self, device: &Device, packet: &Packet) -> Result<(), Refusal> {
         if packet.transport != QpType::XrcSend || self.receives.steer(device, packet.srqn) {
@@ -312,7 +319,7 @@ impl Responder {
         })
     }
 
-    /// Puts the data of a Send into the present receive, from `got` on.
+    /// Puts the data of a Send into the current receive, from `got` on.
     fn take_send(
         &mut self,
         qp: &Common,
@@ -323,9 +330,12 @@ impl Responder {
         self.need_receive(device)?;
         let target = self.receive_target(qp, device, packet, got)?;
         let copied = packet.payload.copy_to(&device.domains.memory, &target);
-        copied.map_err(|gone| match device.note_unmapped(gone) {
-            true => bad_receive(device),
-            false => Refusal::Lost,
+        copied.map_err(|gone| {
+            if device.note_unmapped(gone) {
+                bad_receive(device)
+            } else {
+                Refusal::Lost
+            }
         })?;
         let got = got + packet.payload.len();
         if !packet.last {
@@ -347,7 +357,7 @@ impl Responder {
         })
     }
 
-    /// A Send came whole and names a key that it cannot invalidate (MW-18).
+    /// Refuses a Send that arrived whole but names a key that it cannot invalidate (MW-18).
     fn bad_invalidation(&self, qp: &Common, device: &mut Device, packet: &Packet) -> Refusal {
         let syndrome = match device.base.behavior.nak_send_inval {
             _ if !qp.is_reliable() => None,
@@ -378,6 +388,7 @@ impl Responder {
         let length = u64::from(packet.payload.len());
         let (behavior, regions) = (&device.base.behavior, &device.domains.regions);
         if u64::from(got) + length > recv.length() {
+            // UC does not answer: the message is dropped, or its receive fails.
             if qp.init.qp_type == QpType::Uc {
                 let status = behavior.ud_short_recv.status();
                 let fault = |status| Refusal::with_receive(Syndrome::Ack, status);
@@ -410,12 +421,12 @@ impl Responder {
     ) -> Result<Executed, Refusal> {
         let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
         check_enabled(qp, device, Access::REMOTE_WRITE, recv)?;
-        // Immediate data needs a receive; nothing is placed before there is one.
+        // Immediate data needs a receive. Without one nothing is written.
         if packet.imm.is_some() {
             self.need_receive(device)?;
         }
-        // All of the range is checked at the start, and the rest again with each packet, since
-        // the region may go in between. A write of no bytes names no memory (RDMA-10).
+        // The first packet checks the whole range. Each further packet checks the rest again, since
+        // the region may be deregistered in between. A write of no bytes names no memory (RDMA-10).
         let left = reth.length - got.min(reth.length);
         let length = packet.payload.len();
         if length > left {
@@ -458,23 +469,23 @@ impl Responder {
         })
     }
 
-    /// As whom the peer of the QP touches memory.
+    /// The queue pair and domain for which the peer accesses memory.
     pub(super) fn peer(&self, qp: &Common) -> (verbs_api::Qp, Option<u32>) {
         (qp.handle, self.receives.pd())
     }
 
-    /// The peer may ask for it again.
+    /// Keeps the answer, for which the peer may ask again.
     fn keep(&mut self, qp: &Common, resource: Resource) {
         let most = qp.attr.max_dest_rd_atomic;
         self.reads.resources.keep(resource, most);
     }
 
-    /// How many requests have been completed (MSN).
+    /// The number of completed requests (MSN).
     pub(super) fn completed(&self) -> Psn {
         self.sequence.completed
     }
 
-    /// Carries out an atomic, and answers with what was there.
+    /// Carries out an atomic, and answers with the value that was there.
     fn execute_atomic(
         &mut self,
         qp: &Common,
@@ -482,7 +493,7 @@ impl Responder {
         (psn, completed): (Psn, Psn),
         eth: AtomicEth,
     ) -> Result<Executed, Refusal> {
-        // The alignment is looked at before the key (ATOM-04).
+        // The alignment is checked before the key (ATOM-04).
         if !eth.is_aligned() {
             return Err(Refusal::INVALID);
         }
@@ -521,14 +532,14 @@ fn answer_atomic(qp: &Common, device: &mut Device, (psn, completed): (Psn, Psn),
     qp.send_to_peer(device, packet, payload);
 }
 
-/// Whether a request was cut for the path MTU that the QP has (RQ-14).
+/// Whether a request was segmented for the path MTU of the QP (RQ-14).
 pub(super) fn has_path_mtu(qp: &Common, device: &Device, packet: &Packet) -> bool {
     let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
     let unchecked = is_send && device.base.behavior.send_mtu == Check::Accepted;
     unchecked || packet.fits(qp.mtu(device))
 }
 
-/// A peer named memory that it may not use so (RDMA-03, RDMA-09).
+/// The refusal of a request whose memory does not allow the access (RDMA-03, RDMA-09).
 pub(super) fn access_fault(device: &Device, recv: Option<WcStatus>) -> Refusal {
     let tells = device.base.behavior.qp_access_event;
     Refusal::Fault {
@@ -538,22 +549,23 @@ pub(super) fn access_fault(device: &Device, recv: Option<WcStatus>) -> Refusal {
     }
 }
 
-/// What a peer named went away on the way, or is not mapped.
+/// The refusal of a request whose memory was deregistered on the way, or is not mapped.
 #[cold]
 pub(super) fn lost(device: &mut Device, gone: Gone, recv: Option<WcStatus>) -> Refusal {
-    match device.note_unmapped(gone) {
-        true => access_fault(device, recv),
-        false => Refusal::Lost,
+    if device.note_unmapped(gone) {
+        access_fault(device, recv)
+    } else {
+        Refusal::Lost
     }
 }
 
-/// The memory of a receive cannot be used.
+/// The refusal of a request whose receive names memory that cannot be used.
 fn bad_receive(device: &Device) -> Refusal {
     let status = device.base.behavior.recv_fault_status.status();
     Refusal::with_receive(Syndrome::NakRemoteOperation, status)
 }
 
-/// Whether the queue pair allows the operation, whatever memory it names, if any (RDMA-04).
+/// Whether the queue pair allows the operation, regardless of the memory it names (RDMA-04).
 pub(super) fn check_enabled(
     qp: &Common,
     device: &Device,
@@ -569,8 +581,8 @@ pub(super) fn check_enabled(
     })
 }
 
-/// The completion of a message that consumes a receive, which has been placed: it has immediate data, or the
-/// key that it invalidates, or neither.
+/// The completion of a message that consumes a receive. The message has immediate data, or the key
+/// that it invalidates, or neither.
 #[inline]
 pub(crate) fn completion(
     device: &Device,

@@ -1,4 +1,4 @@
-//! What work of a queue pair failed for, which the journal of its node keeps.
+//! Why work of a queue pair failed, for the journal of its node.
 
 use verbs_api::site::Site;
 use verbs_api::{Access, Dest, Handle, QpType, SendOp, WcStatus};
@@ -14,8 +14,8 @@ use crate::diagnosis::{
 };
 use crate::packet::{DropReason, Op, Packet, Reth};
 
-/// A send is about to fail; the first request that was not answered tells what the peer was asked. Whether a fault rule or
-/// the laboratory let it fail.
+/// Records a send that is about to fail. The first unanswered request identifies what the peer was
+/// asked. Returns whether a fault rule or the test controls made it fail.
 #[cold]
 pub(super) fn note_failed_send(
     qp: &Common,
@@ -34,11 +34,12 @@ pub(super) fn note_failed_send(
             | WcStatus::RetryExcErr
     );
     let own = match status {
-        // What is sent again is taken from memory again.
+        // A retry reads the memory again.
         WcStatus::RetryExcErr => not_there(pd, send, device),
         _ => None,
     };
     let by_lab = match status {
+        // The program's own mistake is the better reason, if there is one.
         WcStatus::RetryExcErr if own.is_none() => lost_by_lab(qp, unanswered.why, device),
         _ => None,
     };
@@ -50,6 +51,7 @@ pub(super) fn note_failed_send(
             Some(route) if route.global => FailureCause::UnownedGid { gid: route.dgid }.into(),
             _ => FailureCause::UnownedLid.into(),
         }),
+        // The journal of a peer in another process cannot be read.
         _ if by_peer && asked.is_none() => Some(match status {
             WcStatus::RetryExcErr => FailureCause::NoAnswer.into(),
             _ => FailureCause::RefusedElsewhere.into(),
@@ -71,8 +73,9 @@ pub(super) fn note_failed_send(
     by_lab.is_some()
 }
 
-/// What the laboratory did to a request that is not answered, or to its answer, if that is why. `loss` is what the fabric
-/// knows of its packets; of those that do not leave a port that is down it knows nothing.
+/// What the test controls did to a request that is not answered, or to its answer, if that is the
+/// reason. `loss` is what the fabric knows of its packets. It knows nothing of packets that did not
+/// leave a port because the port was down.
 fn lost_by_lab(qp: &Common, loss: Option<LossCause>, device: &Device) -> Option<LabCause> {
     let port = device.ports.at(qp.attr.port_num);
     match loss {
@@ -86,7 +89,7 @@ fn lost_by_lab(qp: &Common, loss: Option<LossCause>, device: &Device) -> Option<
     }
 }
 
-/// The present receive is about to fail, or to be flushed.
+/// Records that the current receive is about to fail. A flush is not a failure of its own.
 #[cold]
 pub(super) fn note_failed_recv(
     qp: &Common,
@@ -106,7 +109,7 @@ pub(super) fn note_failed_recv(
     };
     let why = match status {
         WcStatus::LocLenErr => Some(too_long()),
-        // Some devices have one status for both.
+        // Some devices use one status for both.
         WcStatus::LocQpOpErr => not_received(device, pd, recv).or_else(|| Some(too_long())),
         _ => not_received(device, pd, recv),
     };
@@ -160,9 +163,10 @@ fn not_sent(qp: &Common, pd: u32, send: &Send, device: &Device, status: WcStatus
 
 /// Why a send cannot use the memory that it names.
 fn not_there(pd: u32, send: &Send, device: &Device) -> Option<Why> {
-    let need = match send.is_read() {
-        true => Access::LOCAL_WRITE,
-        false => Access::empty(),
+    let need = if send.is_read() {
+        Access::LOCAL_WRITE
+    } else {
+        Access::empty()
     };
     let regions = &device.domains.regions;
     regions.why_not_local(&device.base, pd, &send.list, need)
@@ -216,17 +220,18 @@ pub(super) fn refused(qp: &Common, responder: &Responder, device: &Device, packe
         .why_not_remote(&device.base, pd, reth.rkey, place, need)
 }
 
-/// What the laboratory did, if a request is refused for that.
+/// What the test controls did, if a request is refused because of that.
 fn refused_by_lab(qp: &Common, responder: &Responder, device: &Device) -> Option<LabCause> {
     let srq = responder.receives.made_with();
-    match srq.is_some_and(|srq| device.srqs.at(srq).has_failed()) {
-        true => Some(LabCause::Srq),
-        false => qp.is_harmed.then_some(LabCause::Injected),
+    if srq.is_some_and(|srq| device.srqs.at(srq).has_failed()) {
+        Some(LabCause::Srq)
+    } else {
+        qp.is_harmed.then_some(LabCause::Injected)
     }
 }
 
-/// A request of a peer in another process is out of order: before any has been in order, perhaps all are. The ends of one
-/// process are compared.
+/// Records a request of a peer in another process that is out of order before any was in order:
+/// perhaps all are. Queue pairs of one process are compared directly.
 #[cold]
 pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet: &Packet) {
     if packet.route.from.is_outside() && !responder.has_taken() {
@@ -238,7 +243,7 @@ pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet:
     }
 }
 
-/// A datagram has another Q_Key than the queue pair.
+/// Records a datagram with another Q_Key than the queue pair.
 #[cold]
 pub(super) fn note_other_qkey(qp: &Common, device: &mut Device, packet: &Packet, qkey: u32) {
     let own = qp.attr.qkey;
@@ -248,7 +253,7 @@ pub(super) fn note_other_qkey(qp: &Common, device: &mut Device, packet: &Packet,
         .drops(packet, DropReason::Qkey, || DropDetails::Qkey { qkey, own });
 }
 
-/// A datagram and what comes before it do not fit into a receive.
+/// Records a datagram that does not fit into a receive, with the header before it.
 #[cold]
 pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: Option<Site>) {
     let journal = &mut device.base.journal;
@@ -263,7 +268,7 @@ pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: 
     });
 }
 
-/// Why a message cannot be put into the receive that it takes.
+/// Why a message cannot be put into the receive that it consumes.
 fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
     if let Some(cq) = responder
         .receives
