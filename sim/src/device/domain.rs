@@ -12,7 +12,7 @@ use super::ports::{Outside, Ports};
 use crate::memory::SharedMemory;
 use crate::packet::Route;
 
-/// Protection domains and what is in them: address handles, memory regions and windows.
+/// Protection domains and their address handles, memory regions and windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Domains {
     pub(crate) memory: SharedMemory,
@@ -31,7 +31,8 @@ pub(crate) struct Pd {
     pub(crate) qps: u32,
     pub(crate) ahs: u32,
     pub(crate) srqs: u32,
-    /// Work requests in the queues of its QPs and SRQs: their bytes belong to the device.
+    /// The number of work requests in the queues of its QPs and SRQs, whose bytes belong to the
+    /// device.
     pub(crate) posted: u32,
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct Ah {
     pub(crate) pd: u32,
     pub(crate) attr: AhAttr,
     pub(crate) route: Route,
-    /// Sends whose slot is taken that go over it.
+    /// The number of sends that hold a slot and use it.
     pub(crate) sends: u32,
 }
 
@@ -69,7 +70,7 @@ impl Domains {
         }
     }
 
-    /// The program may take back memory that its device wrote to: from now on nothing is late.
+    /// Completes deferred writes. The program may reuse memory that its device wrote to.
     #[inline]
     pub(crate) fn flush_deferred_writes(&self, base: &Base) {
         if base.behavior.placement == Placement::Late {
@@ -118,7 +119,7 @@ impl Domains {
         Ok(())
     }
 
-    /// `ibv_create_ah`
+    /// `ibv_create_ah`. `outside` is why no other process has the destination.
     pub(crate) fn create_ah(
         &mut self,
         base: &mut Base,
@@ -147,7 +148,7 @@ impl Domains {
         Ok(AhHandle::from_parts(context, id.index, id.generation))
     }
 
-    /// `ibv_destroy_ah`, of one that no posted work names.
+    /// Destroys an address handle that no posted work names.
     pub(crate) fn destroy_ah(&mut self, base: &mut Base, index: u32) {
         let own = self.ahs.remove(index);
         self.pds.at_mut(own.pd).ahs -= 1;

@@ -1,4 +1,4 @@
-//! What a device tells of itself, its ports and its contexts.
+//! What verbs report of a device, its ports and its contexts.
 
 use verbs_api::behavior::Behavior;
 use verbs_api::lab::Limit;
@@ -18,13 +18,13 @@ impl Device {
         self.base.add_context(verb)
     }
 
-    /// What may be asked of the device.
+    /// The capabilities of the device.
     pub(crate) fn capabilities(&self, context: Context) -> Result<Capabilities> {
         self.base.find_context(Verb::QueryDevice, context)?;
         Ok(Capabilities::all() - Capabilities::PATH_MIG - Capabilities::TSO)
     }
 
-    /// How the device answers where it has a choice.
+    /// The behavior of the device where the specification leaves a choice.
     pub(crate) fn behavior(&self, context: Context) -> Result<Behavior> {
         self.base.find_context(Verb::QueryDevice, context)?;
         Ok(self.base.behavior)
@@ -104,8 +104,8 @@ impl Device {
         Ok(pkeys[usize::from(index)])
     }
 
-    /// `ibv_ack_async_event`, in a context that is there, of an event that is about no queue pair, or about
-    /// one that is there.
+    /// `ibv_ack_async_event`, in an existing context. If the event is about a queue pair, that
+    /// exists too.
     pub(crate) fn ack_async_event(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
         let verb = Verb::AckAsyncEvent;
         match event.element {

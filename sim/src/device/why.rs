@@ -1,4 +1,4 @@
-//! Why memory cannot be used as a work request or a peer wants it.
+//! Why a work request or a peer cannot use memory.
 
 use verbs_api::{Access, Object, Sge};
 
@@ -9,8 +9,8 @@ use super::mw::is_window_key;
 use super::region::{Mr, RKEY};
 use crate::diagnosis::{FailureCause, KeyKind, RegionSlot, Rights, Why};
 
-/// An offset further from a region is not reported: it would depend on where the machine has put
-/// things.
+/// The largest offset from a region that is reported. Larger offsets depend on where the machine
+/// has allocated memory.
 const NEAR: u64 = 1 << 20;
 
 impl Regions {
@@ -73,13 +73,13 @@ impl Regions {
         })
     }
 
-    /// Of the region of a key some memory was not mapped.
+    /// The cause, if memory of the region of a key was not mapped.
     fn why_unmapped(&self, key: u32) -> Option<Why> {
         let cause = self.registered.why(self.keys().slot(key & !RKEY)?)?;
         Some(cause.into())
     }
 
-    /// There may have been one.
+    /// The cause for a key without a region. It may have had one, which was deregistered.
     fn no_region(&self, kind: KeyKind, key: u32) -> Why {
         match self.gone(key) {
             Some(gone) => {

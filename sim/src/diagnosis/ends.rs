@@ -1,4 +1,4 @@
-//! Whether the two ends of a connection fit together, which a queue pair alone cannot see.
+//! Compares the two ends of a connection, which a queue pair alone cannot do.
 
 use verbs_api::site::Site;
 use verbs_api::{Qp as QpHandle, QpState, QpType, Verb};
@@ -9,8 +9,8 @@ use super::report::note_mistake;
 use crate::fabric::Fabric;
 use crate::qp::Qp;
 
-/// A queue pair has come to RTR or RTS: notes what does not fit with its peer. Each fact is compared when the later of the
-/// two ends knows it.
+/// A queue pair has entered RTR or RTS: records what does not match its peer. Each attribute is
+/// compared when the later of the two ends has it.
 pub(crate) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
     let Some((own_at, peer_at, Facts { differ, reads })) = compared(fabric, node, qp, to) else {
         return;
@@ -48,13 +48,14 @@ fn problem(
     }
 }
 
-/// What does not fit.
+/// The mismatches of two ends.
 #[derive(Default)]
 struct Facts {
-    /// What differs, at the one that has come to a state, and at its peer.
+    /// The attributes that differ, with the values of the end that changed its state and of its
+    /// peer.
     differ: Vec<(Difference, u64, u64)>,
-    /// Who may have more reads under way than the other takes, how many, and how many are taken. Without reads that does no
-    /// harm: it counts from the first one on.
+    /// The end that may have more reads in progress than the other accepts, with both numbers.
+    /// Without reads this does no harm, so it counts from the first read on.
     reads: Option<(Reader, u64, u64)>,
 }
 
@@ -63,7 +64,7 @@ enum Reader {
     Peer,
 }
 
-/// The two queue pairs, and what does not fit.
+/// The two queue pairs and their mismatches.
 fn compared(fabric: &Fabric, node: u32, qp: QpHandle, to: QpState) -> Option<(QpAt, QpAt, Facts)> {
     let slot = fabric.node(node);
     let own = slot.qps.at(slot.find_qp(Verb::ModifyQp, qp).ok()?);

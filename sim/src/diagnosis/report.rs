@@ -1,4 +1,4 @@
-//! What all nodes together know of what programs did wrong.
+//! The findings of all nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::node::Node;
 use crate::packet::DropReason;
 use crate::verbs::diagnose::Stuck;
 
-/// Without a place that is this crate's: through `dyn Verbs` Rust knows no other.
+/// A finding without places inside this crate: Rust knows no other caller of a `dyn Verbs`.
 pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     let is_own = |site: &Site| match site {
         Site::Source(location) => location.file().starts_with(own_files()),
@@ -48,14 +48,14 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     finding
 }
 
-/// What the names of the files begin with by which programs call verbs.
+/// The path prefix of the files of this crate through which programs call verbs.
 fn own_files() -> &'static str {
     file!()
         .strip_suffix("diagnosis/report.rs")
         .unwrap_or(file!())
 }
 
-/// The program makes a mistake, in the present verb.
+/// Records a mistake of the program in the current verb.
 #[cold]
 pub(crate) fn note_mistake(fabric: &mut Fabric, node: u32, problem: impl Into<Problem>) {
     let site = fabric.site;
@@ -67,7 +67,7 @@ pub(crate) fn note_mistake(fabric: &mut Fabric, node: u32, problem: impl Into<Pr
         .note(problem, site);
 }
 
-/// A call was refused.
+/// Records a refused call.
 #[cold]
 pub(crate) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
     if let Some(class) = Class::of_refusal(error) {
@@ -76,7 +76,8 @@ pub(crate) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
     }
 }
 
-/// What programs did wrong or left undone: causes first, then what came of them, and what threads do if they are stopped.
+/// The findings: causes first, then consequences, and the waits of threads if the program is
+/// stopped.
 pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
@@ -104,11 +105,11 @@ pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis 
                 .iter()
                 .any(|wait: &Finding| wait.node == node && is_certain(wait))
         };
-        // Who does not sleep may have been about to look.
+        // A program that does not sleep may have been about to look.
         for sign in signs.iter_mut().filter(|sign| !sleeps(sign.node)) {
             sign.certainty = Certainty::Hint;
         }
-        // Where nobody sleeps, who would have looked may sleep at another device.
+        // The thread that would have looked may sleep at another device.
         let sleeper = |node| move |wait: &Finding| wait.node == node && is_wait(&wait.problem);
         if waits.iter().any(|wait| is_wait(&wait.problem)) {
             signs.retain(|sign| !is_left(&sign.problem) || waits.iter().any(sleeper(sign.node)));
@@ -119,11 +120,11 @@ pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis 
     mistakes.extend(signs);
     mistakes.extend(waits);
     drop_consequences(mistakes);
-    // What is left in CQs may be what came of all else.
+    // Unpolled completions may be a consequence of any other mistake.
     mistakes.sort_by_key(|finding| is_left(&finding.problem));
     diagnosis.leftovers = of_nodes(&|node| findings(node).leftovers());
     if stopped.is_some() {
-        // It had no time to destroy what it has.
+        // A stopped program had no time to destroy its objects.
         let was_closed = |left: &Finding| {
             matches!(
                 left.problem,
@@ -135,7 +136,7 @@ pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis 
     diagnosis
 }
 
-/// A batch that is still being built. A program that is stopped might have ended it.
+/// The finding of a batch that is not completed. A stopped program might have completed it.
 fn never_posted(batch: &Unposted, is_stopped: bool) -> Finding {
     let noted = Noted::at(batch.clone(), batch.begun_at);
     let mut found = finding(node_of(batch.qp.context()), noted);
@@ -157,7 +158,7 @@ fn is_wait(problem: &Problem) -> bool {
     matches!(problem, Problem::Waits(_))
 }
 
-/// What it is about, if it is told of a thread that waits for it too.
+/// The object of the problem, if a finding about a waiting thread may include the problem.
 fn waited_for(problem: &Problem) -> Option<String> {
     match problem {
         Problem::LostWakeup(LostWakeup { cq, .. })
@@ -168,7 +169,7 @@ fn waited_for(problem: &Problem) -> Option<String> {
     }
 }
 
-/// Whether work failed for what is wrong with a receive of its peer, which fails too.
+/// Whether work failed because of a receive of its peer, which fails, too.
 fn is_of_receive_there(problem: &Problem) -> bool {
     let Problem::Failed(Failed {
         status,
@@ -181,8 +182,8 @@ fn is_of_receive_there(problem: &Problem) -> bool {
     matches!(status, WcStatus::RemOpErr | WcStatus::RemInvReqErr) && why.node.is_some()
 }
 
-/// Where the oldest work was posted whose packets are not taken, if that is still under way; or else where was made what is
-/// to take them.
+/// Sets the place of dropped packets: where their oldest send was posted, if it is outstanding, or
+/// else where their receiver was created.
 fn place_dropped(fabric: &Fabric, finding: &mut Finding) {
     let Problem::Dropped(Dropped { from, qp_num, .. }) = finding.problem else {
         return;
@@ -204,7 +205,7 @@ fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
     noted.collect()
 }
 
-/// The kind of object that a program wanted to destroy and could not.
+/// The kind of object that a program wanted to destroy but could not.
 fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
     let Problem::Refused(Refused { error, .. }) = &finding.problem else {
         return None;
@@ -223,7 +224,7 @@ fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
     Some((finding, object))
 }
 
-/// Where a request was refused, which fails a receive there too.
+/// The node of a refused request, where a receive fails, too.
 fn refused_at(finding: &Finding) -> Option<u32> {
     match &finding.problem {
         Problem::Failed(Failed {
@@ -236,9 +237,10 @@ fn refused_at(finding: &Finding) -> Option<u32> {
     }
 }
 
-/// Leaves out what another finding explains: objects in use, since their users were not destroyed; packets of a queue pair
-/// that failed, work that failed since its peer's CQ has overrun, what a thread is told to wait for, and what nobody polls
-/// since the thread waits.
+/// Removes findings that another finding explains: objects in use by others that were not
+/// destroyed; packets of a queue pair that failed; work that failed because its peer's CQ has
+/// overrun; problems that are part of a thread's wait; and unpolled completions of a waiting
+/// thread.
 fn drop_consequences(mistakes: &mut Vec<Finding>) {
     let among = |pick: fn(&Problem) -> Option<u32>| -> BTreeSet<(u32, u32)> {
         let picked = mistakes.iter();
@@ -255,27 +257,27 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
         _ => None,
     });
     let refusing: BTreeSet<_> = mistakes.iter().filter_map(refused_at).collect();
-    // Of whatever queue pair.
+    // No class of waits concerns a single queue pair.
     let waits = among(|problem| match problem {
         Problem::Waits(Waits { class, .. }) if *class != Class::EndlessWait => Some(0),
         _ => None,
     });
-    let told: BTreeSet<_> = mistakes
+    let reported: BTreeSet<_> = mistakes
         .iter()
         .filter_map(|finding| match &finding.problem {
             Problem::Waits(Waits { of: Some(of), .. }) => Some((finding.node, waited_for(of)?)),
             _ => None,
         })
         .collect();
-    let is_told = |finding: &Finding| {
-        waited_for(&finding.problem).is_some_and(|of| told.contains(&(finding.node, of)))
+    let is_reported = |finding: &Finding| {
+        waited_for(&finding.problem).is_some_and(|of| reported.contains(&(finding.node, of)))
     };
     let mut refused = BTreeMap::<_, u64>::new();
     for (finding, object) in mistakes.iter().filter_map(not_destroyed) {
         *refused.entry((finding.node, object)).or_default() += 1 + finding.more;
     }
     mistakes.retain(|finding| match &finding.problem {
-        _ if is_told(finding) => false,
+        _ if is_reported(finding) => false,
         Problem::Refused(Refused { error, .. }) => {
             let Cause::InUse { by, count, .. } = error.cause() else {
                 return true;
@@ -308,7 +310,7 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
     });
 }
 
-/// From now on what is new is kept for [`take_fresh`]; `is_any` says that there is some.
+/// From now on keeps new findings for [`take_fresh`]. `is_any` is set when there are some.
 pub(crate) fn keep_fresh(fabric: &mut Fabric, is_any: &Arc<AtomicBool>) {
     for number in 0..fabric.nodes() {
         let journal = &mut fabric.node_mut(number).device.base.journal;
@@ -316,7 +318,7 @@ pub(crate) fn keep_fresh(fabric: &mut Fabric, is_any: &Arc<AtomicBool>) {
     }
 }
 
-/// What is new since the last call.
+/// The findings since the last call.
 pub(crate) fn take_fresh(fabric: &mut Fabric) -> Vec<Finding> {
     let mut found = Vec::new();
     for number in 0..fabric.nodes() {

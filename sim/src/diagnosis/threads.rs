@@ -1,4 +1,4 @@
-//! What the threads that wait are waiting for, and why it does not come.
+//! What waiting threads wait for, and why it does not happen.
 
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::time::Time;
 use crate::verbs::diagnose::{Kind, Stuck};
 
-/// A wait that nothing under way can end.
+/// Records a wait that nothing in progress can end.
 #[cold]
 pub(crate) fn note_endless(fabric: &mut Fabric, waiting: &Waiting) {
     if let Some(Noted { problem, site, .. }) = as_noted(fabric, waiting, true) {
@@ -27,7 +27,7 @@ pub(crate) fn note_endless(fabric: &mut Fabric, waiting: &Waiting) {
     }
 }
 
-/// The threads that wait now, but for those that wait for what may never happen.
+/// The threads that wait now, except those whose event may never happen in a correct program.
 pub(super) fn of_waiting(fabric: &Fabric) -> Vec<Finding> {
     let finding = |waiting: &Waiting| {
         let noted = as_noted(fabric, waiting, false)?;
@@ -36,7 +36,7 @@ pub(super) fn of_waiting(fabric: &Fabric) -> Vec<Finding> {
     fabric.waits.iter().filter_map(finding).collect()
 }
 
-/// What threads do that the program is stopped in.
+/// The waits and polls in which the program was stopped.
 pub(super) fn of_stopped(fabric: &Fabric, stuck: &[Stuck]) -> Vec<Finding> {
     let found = stuck.iter().filter_map(|stuck| match stuck.0 {
         Kind::Asleep { call, wait_for, or } => of_sleeper(fabric, call, wait_for, or),
@@ -51,7 +51,7 @@ fn of_sleeper(
     wait_for: WaitFor,
     or: Option<&'static str>,
 ) -> Option<Finding> {
-    // The call may be that of a verb which sleeps in it.
+    // The call may be part of a verb that sleeps.
     let mut waits = fabric.waits.iter();
     if waits.any(|waiting| waiting.wait_for == wait_for) {
         return None;
@@ -80,7 +80,7 @@ fn of_sleeper(
         of: silence.of,
     };
     let mut found = finding(node, Noted::at(problem, silence.at));
-    // Something else may end it.
+    // Something else may end the wait.
     if or.is_some() {
         found.certainty = Certainty::Hint;
     }
@@ -99,13 +99,14 @@ fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<
     Some(finding(node, Noted::at(problem, site)))
 }
 
-/// What may yet complete in a CQ.
+/// The work that may still complete in a CQ.
 fn outstanding(fabric: &Fabric, node: u32, cq: Cq) -> Outstanding {
     let (node, cq) = (fabric.node(node), cq.index());
     Outstanding::of(node, cq).with_unposted(node, cq, &fabric.unposted)
 }
 
-/// The threads that wait for events of rdma_cm. A program that ends by itself may have some that did so to the end.
+/// The threads that wait for events of rdma_cm. In a program that ends by itself such threads may
+/// be correct.
 fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
     let waits = fabric.waits.iter();
     let waits = waits.filter_map(|waiting| match waiting.wait_for {
@@ -130,10 +131,11 @@ fn place_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
     }
 }
 
-/// Threads take turns. So long none of them should take.
+/// The time after which a wait for another thread's turn is reported.
 const A_TURN: Duration = Duration::from_millis(100);
 
-/// `stalled` if nothing is under way, so that it waits for ever.
+/// The finding of a waiting thread. `stalled` is whether nothing is in progress, so that it waits
+/// forever.
 fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> {
     let [now, then] = [fabric.now(), waiting.since].map(Time::since_start);
     let since = now.saturating_sub(then);
@@ -145,7 +147,7 @@ fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> 
         WaitFor::Event(channel) | WaitFor::Edge(channel) => {
             no_event(fabric, waiting.place, channel, stalled)?
         }
-        // A thread that does nothing else may wait for ever.
+        // A thread that only handles these events may wait forever.
         WaitFor::AsyncEvent(_) => return None,
         WaitFor::CmEvent(_) if !stalled => return None,
         WaitFor::CmEvent(channel) => {
@@ -204,9 +206,9 @@ fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> 
 struct Silence {
     class: Class,
     why: String,
-    /// What is wrong with an object, if that is why.
+    /// The problem of an object, if that is the reason.
     of: Option<Box<Problem>>,
-    /// Where the CQ was armed that this speaks of, the events were read, or another thread began.
+    /// Where the CQ was armed, the events were read, or another thread started.
     at: Option<Site>,
 }
 
@@ -220,7 +222,7 @@ impl Silence {
         }
     }
 
-    /// Since something is wrong with an object.
+    /// The reason is a problem of an object.
     fn of(class: Class, noted: Noted) -> Self {
         Self {
             of: Some(Box::new(noted.problem)),
@@ -234,7 +236,7 @@ impl Silence {
 fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> Option<Silence> {
     let device = &fabric.node(node).device;
     let (queued, reports) = device.cqs.channel_report(channel);
-    // It is about to wake up.
+    // The thread is about to wake up.
     if queued > 0 {
         return None;
     }
@@ -242,7 +244,7 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> 
         let found = cq_seen(device, report.cq.index())?.asleep()?;
         let ends = || stalled || Outstanding::of(fabric.node(node), report.cq.index()).is_none();
         let class = match found.problem.class() {
-            // None that is solicited can come.
+            // No solicited completion can come.
             Class::SolicitedOnly if ends() => Class::SolicitedWait,
             class => class,
         };
@@ -275,14 +277,13 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> 
     if let Some(found) = reports.iter().find_map(not_again) {
         return Some(Silence::of(Class::NotArmed, found));
     }
-    Some(match reports.is_empty() {
-        true => Silence::new(Class::EndlessWait, "no CQ has this channel"),
-        false => {
-            let names: Vec<_> = reports.iter().map(|report| report.cq.to_string()).collect();
-            Silence::new(
-                Class::NotArmed,
-                format!("{} is not armed", names.join(", ")),
-            )
-        }
+    Some(if reports.is_empty() {
+        Silence::new(Class::EndlessWait, "no CQ has this channel")
+    } else {
+        let names: Vec<_> = reports.iter().map(|report| report.cq.to_string()).collect();
+        Silence::new(
+            Class::NotArmed,
+            format!("{} is not armed", names.join(", ")),
+        )
     })
 }

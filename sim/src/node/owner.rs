@@ -1,5 +1,5 @@
-//! Which posted work owns which bytes: until its completion is polled, a program may not read what the
-//! device may write, nor write what it may read.
+//! Which posted work owns which bytes. Until a completion is polled, the program may not read bytes
+//! that the device may write, nor write bytes that it may read.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,14 +15,14 @@ use crate::device::{ClaimedQueue, Claims, Work, find};
 use crate::diagnosis::{PostedTo, PostedWork};
 use crate::qp::WorkQueue;
 
-/// A work request that is in its queue.
+/// A work request in its queue.
 struct Request<'a> {
     owner: Owner,
     pd: u32,
     list: &'a [Sge],
 }
 
-/// Whose bytes they are.
+/// The owner of bytes.
 pub(super) struct Owner {
     queue: OwnersQueue,
     pub(super) label: u64,
@@ -48,8 +48,8 @@ impl fmt::Display for Owner {
 }
 
 impl Node {
-    /// The posted work that owns some of these bytes of the memory of the region in this slot: the device
-    /// may still write them, or (if the caller wants to write) read them.
+    /// The posted work that owns some of these bytes of a region's memory: the device may still
+    /// write them, or, if the caller wants to write, read them.
     pub(super) fn owner_of(
         &mut self,
         index: u32,
@@ -62,6 +62,7 @@ impl Node {
         let only = mr
             .only_domain()
             .filter(|_| !device.base.behavior.srq_checks_qp_pd);
+        // The common case needs no search.
         if only.is_some_and(|pd| device.domains.pds.at(pd).posted == 0) {
             return None;
         }
@@ -85,7 +86,8 @@ impl Node {
         owner
     }
 
-    /// The last to be posted of those that `is_owner` says yes to. Forgets what is done behind it.
+    /// The newest request for which `is_owner` is true. Removes finished requests at the end of the
+    /// list.
     fn last_owner(
         &self,
         works: &mut Vec<Work>,
@@ -103,7 +105,7 @@ impl Node {
         present.find(is_owner).map(|found| found.owner)
     }
 
-    /// A work request, if its slot is still taken.
+    /// A work request, if its slot is still in use.
     fn request(&self, work: &Work) -> Option<Request<'_>> {
         let generation = work.generation;
         let qp = |index| {
@@ -137,7 +139,7 @@ impl Node {
         Some(Request { owner, pd, list })
     }
 
-    /// Sorts in what was posted since the last time.
+    /// Sorts in the work that was posted since the last time.
     fn sort_in(&mut self, claims: &mut Claims) {
         for queue in claims.take_fresh() {
             self.sort_in_queue(claims, queue);
@@ -157,7 +159,7 @@ impl Node {
                 let generation = qp.common.handle.generation();
                 let requester = qp.requester.as_mut();
                 let fresh = requester.into_iter().flat_map(|own| own.sq.fresh());
-                // The bytes of inline sends have been taken.
+                // The bytes of inline sends were copied when they were posted.
                 for (seq, send) in fresh.filter(|(_, send)| !send.flags.contains(SendFlags::INLINE))
                 {
                     claims.add(send.is_read(), &send.list, work(generation, seq));
@@ -194,8 +196,8 @@ impl Node {
         self.device.domains.write_mr(index, start, bytes)
     }
 
-    /// The slot of an owned region, and where a range of it starts in its memory. Refuses a range of which
-    /// posted work owns a byte.
+    /// The slot of an owned region, and where a range of it starts in its memory. Refuses a range
+    /// with a byte that posted work owns.
     fn own_bytes(
         &mut self,
         verb: Verb,
@@ -219,9 +221,10 @@ impl Node {
 
     /// `ibv_dereg_mr`
     pub(crate) fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
-        let early = match self.device.base.checks_memory {
-            true => deregistered_early(self, mr)?,
-            false => None,
+        let early = if self.device.base.checks_memory {
+            deregistered_early(self, mr)?
+        } else {
+            None
         };
         self.device.domains.dereg_mr(&mut self.device.base, mr)?;
         if let Some(early) = early {
@@ -231,7 +234,7 @@ impl Node {
         Ok(())
     }
 
-    /// `ibv_rereg_mr`. Not of memory that posted work names.
+    /// `ibv_rereg_mr`, which is refused if posted work names the memory.
     pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
         if change.length.is_some() {
             let verb = Verb::ReregMr;
@@ -258,7 +261,7 @@ fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<PostedWork
     let Some(owner) = node.owner_of(index, all, true) else {
         return Ok(None);
     };
-    // What was flushed touches no memory any more.
+    // Flushed work no longer accesses memory.
     if let OwnersQueue::Send(qp) | OwnersQueue::Recv(qp) = owner.queue
         && node.qps.at(qp.index()).common.state() == QpState::Err
     {

@@ -1,4 +1,4 @@
-//! Completions leave their CQs, and the slots of their work are free.
+//! Polling: completions leave their CQs, and the slots of their work become free.
 
 use verbs_api::{Cq as CqHandle, Result, Wc, WcStatus};
 
@@ -24,6 +24,7 @@ impl Node {
             count += 1;
         }
         self.device.cqs.polled(index, count == wc.len());
+        // The program may look at the received data now.
         if count > 0 {
             self.device.domains.flush_deferred_writes(&self.device.base);
         }
@@ -44,7 +45,7 @@ impl Node {
         Ok(())
     }
 
-    /// `ibv_destroy_cq` that does not wait.
+    /// `ibv_destroy_cq` without waiting.
     pub(crate) fn destroy_cq(&mut self, cq: CqHandle) -> Result<()> {
         for ticket in self.device.cqs.destroy_cq(&mut self.device.base, cq)? {
             self.release(ticket);
@@ -52,20 +53,20 @@ impl Node {
         Ok(())
     }
 
-    /// An iteration has come to a completion.
+    /// An iteration has moved to a completion.
     fn taken(&mut self, status: WcStatus, ticket: Ticket) {
         self.seen(status, ticket);
         self.device.domains.flush_deferred_writes(&self.device.base);
     }
 
-    /// The program has a completion.
+    /// The program has received a completion.
     #[inline(always)]
     fn seen(&mut self, status: WcStatus, ticket: Ticket) {
         note_seen(self, status, ticket);
         self.release(ticket);
     }
 
-    /// A completion is in its CQ no more: its slot is free, and in a queue of the QP those before it.
+    /// A completion has left its CQ: frees its slot, and in a queue of the QP those before it.
     #[inline(always)]
     pub(super) fn release(&mut self, ticket: Ticket) {
         self.device.let_go(&ticket);
@@ -75,10 +76,11 @@ impl Node {
     }
 }
 
-/// The program has seen how work ended.
+/// Records that the program has seen the status of its work.
 #[inline(always)]
 fn note_seen(node: &mut Node, status: WcStatus, ticket: Ticket) {
     let is_failure = status != WcStatus::Success;
+    // A success only matters after a failure that the program may have handled.
     if (is_failure || node.device.base.journal.recovery.is_awaited())
         && let Some(qp) = node.qps.live_mut(ticket.qp, ticket.qp_generation)
     {

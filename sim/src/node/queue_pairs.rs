@@ -1,4 +1,4 @@
-//! Verbs of queue pairs: which one is meant, its life, and what it is asked for.
+//! Verbs of queue pairs.
 
 use verbs_api::behavior::Check;
 use verbs_api::{
@@ -45,6 +45,7 @@ impl Node {
         let srq = check_srq(device, verb, context, init)?;
         let asked = init.cap;
         let init = &init.cap(own_queues(init));
+        // Most drivers ignore the sizes of a receive queue that the QP does not have.
         let checked = match behavior.srq_recv_sizes {
             Check::Refused => asked,
             Check::Accepted | _ => init.cap,
@@ -90,13 +91,13 @@ impl Node {
         Ok(self.qps.at(index).common.qp_num)
     }
 
-    /// `ibv_query_qp`: everything, whatever the mask.
+    /// `ibv_query_qp`: all attributes, regardless of the mask.
     pub(crate) fn query_qp(&self, qp: QpHandle, _mask: QpAttrMask) -> Result<QpQuery> {
         let index = self.find_qp(Verb::QueryQp, qp)?;
         Ok(self.qps.at(index).query())
     }
 
-    /// `ibv_modify_qp`. Packets that came before their time come in now.
+    /// `ibv_modify_qp`. Packets that arrived too early are delivered now.
     pub(crate) fn modify_qp(
         &mut self,
         qp: QpHandle,
@@ -106,7 +107,7 @@ impl Node {
     ) -> Result<()> {
         let (own, device) = self.qp_mut(Verb::ModifyQp, qp)?;
         for packet in own.modify(device, attr, mask, outside)? {
-            // As any other packet, one that cannot be taken is dropped.
+            // Like any other packet, one that cannot be accepted is dropped.
             let _ = self.accept(&packet);
         }
         self.device.domains.flush_deferred_writes(&self.device.base);
@@ -130,7 +131,7 @@ impl Node {
         own.post_bind(device, (mw, rkey), bind)
     }
 
-    /// `ibv_destroy_ah`. Not while posted work names it (UD-16).
+    /// `ibv_destroy_ah`, which is refused while posted work names the handle (UD-16).
     pub(crate) fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
         let verb = Verb::DestroyAh;
         let index = find(&self.device.domains.ahs, verb, ah)?;
@@ -159,7 +160,7 @@ impl Node {
         self.device.ack_async_event(context, event)
     }
 
-    /// `ibv_destroy_qp` that does not wait.
+    /// `ibv_destroy_qp` without waiting.
     pub(crate) fn destroy_qp(&mut self, qp: QpHandle) -> Result<()> {
         let verb = Verb::DestroyQp;
         if let Some(opening) = opening(qp) {
@@ -211,7 +212,7 @@ impl Node {
         device.base.news = true;
     }
 
-    /// With those of XRC_RECV that the context has open.
+    /// Removes the queue pairs of a context, and closes its openings of XRC_RECV queue pairs.
     pub(super) fn remove_qps_of(&mut self, context: Context) {
         for index in self.device.base.objects(context, Object::Qp) {
             match opening_at(index) {
@@ -222,7 +223,7 @@ impl Node {
     }
 }
 
-/// The SRQ that a QP is to be made with; only RC and UD may have one (QP-CREATE-04).
+/// The SRQ that a QP is to be created with. Only RC and UD may have one (QP-CREATE-04).
 fn check_srq(device: &Device, verb: Verb, context: Context, init: &QpInit) -> Result<Option<u32>> {
     let Some(srq) = init.srq else {
         return Ok(None);
@@ -254,7 +255,8 @@ fn check_cap(device: &Device, verb: Verb, cap: &QpCap) -> Result<()> {
     Ok(())
 }
 
-/// The sizes of a QP's own queues: it has no receives beside those of an SRQ, and of XRC none at all.
+/// The sizes of a QP's own queues: with an SRQ it has no receives of its own, and an XRC_SEND QP
+/// has none at all.
 fn own_queues(init: &QpInit) -> QpCap {
     if init.srq.is_none() && init.qp_type != QpType::XrcSend {
         return init.cap;

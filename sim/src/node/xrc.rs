@@ -1,4 +1,5 @@
-//! Queue pairs of XRC_RECV: of a domain, and shared by the programs that have them open.
+//! XRC_RECV queue pairs, which belong to a domain and are shared by the programs that have them
+//! open.
 
 use verbs_api::{
     Context, Element, Handle, Object, Qp as QpHandle, QpCap, QpInit, QpType, Result, Verb,
@@ -9,7 +10,7 @@ use super::Node;
 use crate::device::{check_acknowledged, find, invalid};
 use crate::qp::Qp;
 
-/// The context of queue pairs that are of none: of no node, and in a slot that no context has.
+/// The context of queue pairs without one. It is on no node, in a slot that no context has.
 const NO_CONTEXT: Context = Context::from_parts(u32::MAX, 1);
 
 impl Node {
@@ -60,7 +61,7 @@ impl Node {
         handle
     }
 
-    /// `ibv_destroy_qp` of an opening; with the last the queue pair goes.
+    /// `ibv_destroy_qp` of an opening. The last one destroys the queue pair.
     pub(super) fn destroy_opening(
         &mut self,
         verb: Verb,

@@ -134,12 +134,12 @@ impl Qp {
             return Err(too_early(verb, state));
         }
         // A wrong operation fails when it is posted or when it is carried out, as drivers differ.
-        let failed = match has_operation(device.base.lacks, qp_type, &wr.op) {
-            true => None,
-            false if behavior.illegal_opcode == IllegalOpcode::LocQpOpErr => {
-                Some(WcStatus::LocQpOpErr)
-            }
-            false => return Err(invalid(verb, "opcode", "is not one of the qp's transport")),
+        let failed = if has_operation(device.base.lacks, qp_type, &wr.op) {
+            None
+        } else if behavior.illegal_opcode == IllegalOpcode::LocQpOpErr {
+            Some(WcStatus::LocQpOpErr)
+        } else {
+            return Err(invalid(verb, "opcode", "is not one of the qp's transport"));
         };
         let has_data = !wr.sg_list.is_empty() || wr.inline_data.is_some();
         if send::is_local(&wr.op) && has_data {

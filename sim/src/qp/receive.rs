@@ -194,12 +194,12 @@ impl Qp {
                 self.common.is_harmed |= why.cause.is_of_lab();
                 let base = &mut device.base;
                 base.journal.refused(base.now, packet, why, syndrome, recv);
-                let told = recv.map_or(Delivery::Made, |status| {
+                let delivery = recv.map_or(Delivery::Made, |status| {
                     self.fail_recv(device, status, packet.solicited)
                 });
                 // A queue pair whose completion was lost may stop without an answer.
                 if let Some(syndrome) = syndrome
-                    && !is_silent_about(device, told)
+                    && !is_silent_about(device, delivery)
                 {
                     self.responder
                         .answer(&self.common, device, packet.psn, syndrome);

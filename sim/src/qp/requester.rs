@@ -372,7 +372,7 @@ impl Requester {
             return Start::Failed(status);
         }
         let span = packets(length, mtu);
-        // More numbers than half the range could not be told apart from old ones.
+        // Beyond half the range, new numbers could not be distinguished from old ones.
         let reach = self.next.distance(self.una) + span;
         if reach > Psn::WINDOW && is_busy {
             return Start::Blocked;
