@@ -90,7 +90,7 @@ pub(super) fn watch(config: &Config) {
     }
 }
 
-/// Waits for ever if a signal ends the process. Otherwise a call that the signal interrupted might
+/// Waits forever if a signal ends the process. Otherwise a call that the signal interrupted might
 /// let the program end it in another way first.
 pub(super) fn wait_if_ending() {
     if SIGNAL.load(Ordering::Acquire) != 0 && OWNER.load(Ordering::Relaxed) == own_id() {
