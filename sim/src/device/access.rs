@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use verbs_api::behavior::Check;
-use verbs_api::{Access, Qp as QpHandle, Remote, Sge};
+use verbs_api::{Access, Remote, Sge};
 
 use super::base::Base;
-use super::domain::Domains;
+use super::domain::{Domains, Peer};
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, ProtectionFault, RKEY};
@@ -23,20 +23,19 @@ pub(super) const KNOWN: Access = Access::ALL_RDMA
     .union(Access::HUGETLB);
 
 impl Domains {
-    /// The part of a region that the peer of a queue pair names (RDMA-03, -05, -06, -07). `pd` is
-    /// the protection domain of that queue pair.
+    /// The part of a region that the peer of a queue pair names (RDMA-03, -05, -06, -07).
     pub(crate) fn touch_remote(
         &self,
         base: &Base,
-        (qp, pd): (QpHandle, Option<u32>),
+        peer: Peer,
         rkey: u32,
         addr: u64,
         length: u64,
         need: Access,
     ) -> Result<Slice, ProtectionFault> {
-        let pd = pd.ok_or(ProtectionFault::Key)?;
+        let pd = peer.pd.ok_or(ProtectionFault::Key)?;
         if is_window_key(rkey) {
-            return self.touch_window(base, (qp, pd), rkey, addr, length, need);
+            return self.touch_window(base, peer, rkey, addr, length, need);
         }
         let mr = self.regions.of_rkey(rkey).ok_or(ProtectionFault::Key)?;
         mr.slice(pd, addr, length, need)
@@ -110,7 +109,7 @@ impl Domains {
     pub(crate) fn remote_span(
         &self,
         base: &Base,
-        (qp, pd): (QpHandle, Option<u32>),
+        peer: Peer,
         place: Remote,
         length: u32,
         need: Access,
@@ -118,9 +117,9 @@ impl Domains {
         let Remote { addr, rkey } = place;
         // Regions come first: windows need more checks and are rarer.
         if let Some(mr) = self.regions.of_rkey(rkey) {
-            return mr.span(pd?, addr, length, need);
+            return mr.span(peer.pd?, addr, length, need);
         }
-        let slice = self.touch_remote(base, (qp, pd), rkey, addr, length.into(), need);
+        let slice = self.touch_remote(base, peer, rkey, addr, length.into(), need);
         self.memory.lock().span_of(&slice.ok()?)
     }
 }

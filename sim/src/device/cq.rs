@@ -432,7 +432,7 @@ impl Cqs {
             cq: self.table.at(index).handle,
             wc: shown(wc, &ticket),
         });
-        let fires = self.add(base, index, (wc, ticket), added);
+        let fires = self.add(base, index, wc, ticket, added);
         if let Some(event) = event {
             base.note(event);
         }
@@ -450,7 +450,8 @@ impl Cqs {
         base: &mut Base,
         index: u32,
         wc: Wc,
-        (ticket, solicited): (Ticket, bool),
+        ticket: Ticket,
+        solicited: bool,
     ) {
         let added = Added {
             recv: ticket.is_recv(),
@@ -458,14 +459,14 @@ impl Cqs {
             flushed: false,
             solicited,
         };
-        if self.add(base, index, (wc, ticket), added) {
+        if self.add(base, index, wc, ticket, added) {
             self.queue_event(base, index);
         }
     }
 
     /// Writes a completion into the ring. Returns whether that makes an event.
     #[inline(always)]
-    fn add(&mut self, base: &Base, index: u32, (wc, ticket): (Wc, Ticket), added: Added) -> bool {
+    fn add(&mut self, base: &Base, index: u32, wc: Wc, ticket: Ticket, added: Added) -> bool {
         let cq = self.table.at_mut(index);
         let entry = cq.ring.push(added.is_solicited(&base.behavior));
         (entry.wc, entry.ticket, entry.at) = (wc, ticket, base.now);
@@ -508,7 +509,7 @@ impl Cqs {
         let found = self.table.at(index);
         let (cq, cqe) = (found.handle, found.cqe);
         let made_at = base.made_at(cq.context(), Object::Cq, index);
-        base.journal.lost(cq, cqe, (wc.qp_num, made_at));
+        base.journal.lost(cq, cqe, wc.qp_num, made_at);
         base.note(TraceEvent::Overrun { cq, wc });
     }
 

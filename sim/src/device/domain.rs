@@ -2,7 +2,9 @@
 
 use verbs_api::behavior::Placement;
 use verbs_api::table::Table;
-use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Result, Verb};
+use verbs_api::{
+    Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Qp as QpHandle, Result, Verb,
+};
 
 use super::base::Base;
 use super::check::{InContext, find, in_use, numbered};
@@ -20,6 +22,14 @@ pub(crate) struct Domains {
     pub(crate) ahs: Table<Ah>,
     pub(crate) regions: Regions,
     pub(crate) windows: Windows,
+}
+
+/// The queue pair and the protection domain for which its peer accesses memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub(crate) qp: QpHandle,
+    /// None for an XRC queue pair, until a request names an SRQ.
+    pub(crate) pd: Option<u32>,
 }
 
 /// A protection domain.
@@ -125,7 +135,8 @@ impl Domains {
         base: &mut Base,
         ports: &Ports,
         pd: PdHandle,
-        (attr, outside): (&AhAttr, Outside),
+        attr: &AhAttr,
+        outside: Outside,
     ) -> Result<AhHandle> {
         let index = find(&self.pds, Verb::CreateAh, pd)?;
         let route = ports.resolve(Verb::CreateAh, attr, base.behavior.unowned_gid, outside)?;

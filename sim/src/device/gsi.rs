@@ -30,7 +30,9 @@ impl Gsi {
     /// Sends a message.
     pub(crate) fn send(
         &mut self,
-        (base, ports, egress): (&mut Base, &Ports, &mut Egress),
+        base: &mut Base,
+        ports: &Ports,
+        egress: &mut Egress,
         route: &Route,
         mad: &[u8],
     ) {

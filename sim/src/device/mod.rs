@@ -78,7 +78,7 @@ pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
 pub(crate) use contexts::node_of;
 pub(crate) use contexts::slot_of;
 pub(crate) use cq::Cqs;
-pub(crate) use domain::{Ah, Domains};
+pub(crate) use domain::{Ah, Domains, Peer};
 use egress::Egress;
 pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
@@ -123,7 +123,8 @@ impl Device {
         id: u32,
         ports: u8,
         behavior: Behavior,
-        (gids, memory): (Arc<Gids>, SharedMemory),
+        gids: Arc<Gids>,
+        memory: SharedMemory,
         seed: u64,
     ) -> Self {
         let attr = device_attr(id, ports, &DeviceLimits::SPEC);

@@ -11,7 +11,7 @@ use verbs_api::{
 
 use super::base::Base;
 use super::check::{InContext, find, find_unchecked, invalid, same_context};
-use super::domain::Domains;
+use super::domain::{Domains, Peer};
 use super::key::Keys;
 use super::region::{ProtectionFault, RKEY};
 use crate::memory::Slice;
@@ -243,7 +243,8 @@ impl Domains {
     pub(crate) fn bind(
         &mut self,
         base: &Base,
-        (qp, pd): (QpHandle, u32),
+        qp: QpHandle,
+        pd: u32,
         mw: MwHandle,
         rkey: u32,
         info: MwBindInfo,
@@ -304,7 +305,7 @@ impl Domains {
     pub(crate) fn touch_window(
         &self,
         base: &Base,
-        (qp, pd): (QpHandle, u32),
+        peer: Peer,
         rkey: u32,
         addr: u64,
         length: u64,
@@ -313,7 +314,7 @@ impl Domains {
         let key = ProtectionFault::Key;
         let window = self.windows.table.at(self.window_of_key(rkey).ok_or(key)?);
         let Bound { info, qp: only } = window.bound.ok_or(key)?;
-        let opens = window.pd == pd && only.is_none_or(|only| only == qp);
+        let opens = Some(window.pd) == peer.pd && only.is_none_or(|only| only == peer.qp);
         if !opens || !info.access.contains(need) {
             return Err(key);
         }

@@ -20,7 +20,8 @@ impl Regions {
         base: &Base,
         pd: Option<u32>,
         rkey: u32,
-        place: (u64, u64),
+        addr: u64,
+        length: u64,
         need: Access,
     ) -> Why {
         if is_window_key(rkey) {
@@ -37,7 +38,7 @@ impl Regions {
             }
             .into(),
             Some(mr) => {
-                let why = self.why_not_in(base, mr, pd, place, need);
+                let why = self.why_not_in(base, mr, pd, addr, length, need);
                 let why = why.or_else(|| self.why_unmapped(rkey));
                 why.unwrap_or_else(|| FailureCause::Unusable { region }.into())
             }
@@ -67,8 +68,7 @@ impl Regions {
                     None => self.no_region(KeyKind::Lkey, sge.lkey),
                 });
             };
-            let place = (sge.addr, u64::from(sge.length));
-            let why = self.why_not_in(base, mr, Some(pd), place, need);
+            let why = self.why_not_in(base, mr, Some(pd), sge.addr, sge.length.into(), need);
             why.or_else(|| self.why_unmapped(sge.lkey))
         })
     }
@@ -99,11 +99,12 @@ impl Regions {
         base: &Base,
         mr: &Mr,
         pd: Option<u32>,
-        place: (u64, u64),
+        addr: u64,
+        length: u64,
         need: Access,
     ) -> Option<Why> {
         let region = self.slot_of_key(mr.attr.lkey);
-        let why = Why::from(why_not_in(mr, region, pd, place, need)?);
+        let why = Why::from(why_not_in(mr, region, pd, addr, length, need)?);
         let index = self.keys().slot(mr.attr.lkey)?;
         let registered = base.made_at(mr.context(), Object::Mr, index);
         Some(why.at("registered at", registered))
@@ -114,7 +115,8 @@ fn why_not_in(
     mr: &Mr,
     region: RegionSlot,
     pd: Option<u32>,
-    (addr, length): (u64, u64),
+    addr: u64,
+    length: u64,
     need: Access,
 ) -> Option<FailureCause> {
     if Some(mr.pd) != pd {

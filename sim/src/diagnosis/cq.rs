@@ -126,7 +126,7 @@ impl Journal {
     }
 
     /// Records that a completion of a queue pair is lost because its CQ is full.
-    pub(crate) fn lost(&mut self, cq: Cq, cqe: u32, (qp_num, made_at): (u32, Option<Site>)) {
+    pub(crate) fn lost(&mut self, cq: Cq, cqe: u32, qp_num: u32, made_at: Option<Site>) {
         if self.overruns.len() == MOST && !self.has_overrun(cq) {
             return;
         }

@@ -16,7 +16,7 @@ pub(crate) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState)
         return;
     };
     for (what, own, others) in differ {
-        let problem = problem(own_at, peer_at, (what, own, others));
+        let problem = problem(own_at.1, peer_at, what, own, others);
         note_mistake(fabric, node, problem);
     }
     if let Some((reader, most, taken)) = reads {
@@ -24,7 +24,7 @@ pub(crate) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState)
             Reader::Own => (own_at, peer_at),
             Reader::Peer => (peer_at, own_at),
         };
-        let problem = problem((node, qp_num), peer, (Difference::Reads, most, taken));
+        let problem = problem(qp_num, peer, Difference::Reads, most, taken);
         let noted = Noted::at(problem, fabric.site.map(Site::with_calls));
         let node = fabric.node_mut(node);
         let reader = node.find_by_number(qp_num);
@@ -34,11 +34,7 @@ pub(crate) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState)
     }
 }
 
-fn problem(
-    (_, qp_num): QpAt,
-    peer: QpAt,
-    (what, own, others): (Difference, u64, u64),
-) -> EndsDiffer {
+fn problem(qp_num: u32, peer: QpAt, what: Difference, own: u64, others: u64) -> EndsDiffer {
     EndsDiffer {
         qp_num,
         peer,

@@ -152,7 +152,8 @@ impl Journal {
         &mut self,
         qp_num: u32,
         last: Reached,
-        (made_at, site): (Option<Site>, Option<Site>),
+        made_at: Option<Site>,
+        site: Option<Site>,
     ) {
         self.forget_reads(qp_num);
         if self.gone.len() == GONE {

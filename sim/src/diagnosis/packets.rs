@@ -116,7 +116,7 @@ impl Journal {
         // For a group only the members have details, and the entry has no tries.
         let dropped = self.dropped.iter().filter(|(_, of)| of.tries > 0);
         let dropped = dropped.filter_map(move |((from, qp_num, why), dropped)| {
-            let (why, site) = self.why_not_taken(*qp_num, (*why, dropped), of_qp(*qp_num))?;
+            let (why, site) = self.why_not_taken(*qp_num, *why, dropped, of_qp(*qp_num))?;
             let node = Some(from.0).filter(|node| *node != PortId::OUTSIDE.node);
             let problem = Dropped {
                 from: (node, from.1),
@@ -142,7 +142,8 @@ impl Journal {
     fn why_not_taken(
         &self,
         qp_num: u32,
-        (why, dropped): (DropReason, &journal::Dropped),
+        why: DropReason,
+        dropped: &journal::Dropped,
         present: Option<Reached>,
     ) -> Option<(DropReason, Option<Site>)> {
         let gone = self.of_gone(qp_num);

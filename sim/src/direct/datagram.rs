@@ -34,7 +34,7 @@ impl End<'_> {
         let has_ah = matches!(wr.dest, Dest::Ud { ah, .. } if of_context(ah));
         let (mtu, length) = (qp.mtu(device), wr.length());
         ensure(has_ah && length <= mtu.into(), SlowPath::Operation)?;
-        datagram::check(device, requester.pd, mtu, (wr.dest, length as u32))
+        datagram::check(device, requester.pd, mtu, wr.dest, length as u32)
             .map_err(|_| SlowPath::Operation)?;
         let way = datagram::way(qp, device, wr.dest).ok_or(SlowPath::Operation)?;
         let route = &way.route;

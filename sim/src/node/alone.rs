@@ -34,7 +34,7 @@ impl Alone {
     pub fn new(behavior: Behavior, seed: u64) -> Self {
         let memory = Arc::new(Mutex::new(Memory::new(behavior.placement)));
         let gids = Arc::new(gids(1, 1, false));
-        Self(Node::new(0, 1, behavior, (gids, memory), seed, None))
+        Self(Node::new(0, 1, behavior, gids, memory, seed, None))
     }
 
     /// Delivers its packets to itself until none are left. Packets to other nodes are lost.

@@ -75,11 +75,12 @@ impl Node {
         id: u32,
         ports: u8,
         behavior: Behavior,
-        shared: (Arc<Gids>, SharedMemory),
+        gids: Arc<Gids>,
+        memory: SharedMemory,
         seed: u64,
         scatter: Option<u64>,
     ) -> Self {
-        let mut device = Device::new(id, ports, behavior, shared, seed);
+        let mut device = Device::new(id, ports, behavior, gids, memory, seed);
         if let Some(seed) = scatter {
             device.domains.regions.scatter_keys(seed, id);
         }

@@ -71,7 +71,7 @@ impl Node {
         let id = self.qps.insert(|id| {
             let handle = QpHandle::from_parts(context, id.index, id.generation);
             let qp_num = self.numbers.number(id, behavior.number_reuse);
-            Qp::new(handle, qp_num, init, (pd, send_cq), source)
+            Qp::new(handle, qp_num, init, pd, send_cq, source)
         });
         let device = &mut self.device;
         device.base.add_object(context, Object::Qp, id.index);
@@ -128,7 +128,7 @@ impl Node {
         let rkey = device
             .domains
             .check_bind_mw(&device.base, verb, qp.context(), mw, bind)?;
-        own.post_bind(device, (mw, rkey), bind)
+        own.post_bind(device, mw, rkey, bind)
     }
 
     /// `ibv_destroy_ah`, which is refused while posted work names the handle (UD-16).
@@ -190,7 +190,7 @@ impl Node {
         device
             .base
             .journal
-            .gone(qp.common.qp_num, qp.reached(), (made_at, site));
+            .gone(qp.common.qp_num, qp.reached(), made_at, site);
         for (cq, site) in qp.unfinished().unpolled() {
             device.cqs.table.at_mut(cq).note_unpolled(site);
         }

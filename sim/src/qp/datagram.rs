@@ -19,7 +19,8 @@ pub(crate) fn check(
     device: &Device,
     pd: u32,
     mtu: u32,
-    (dest, length): (Dest, u32),
+    dest: Dest,
+    length: u32,
 ) -> Result<(), WcStatus> {
     let Dest::Ud { ah, .. } = dest else {
         return Err(WcStatus::LocQpOpErr);
@@ -100,8 +101,10 @@ pub(crate) fn way(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramWa
 pub(super) fn send(
     qp: &Common,
     device: &mut Device,
-    (packet, payload): (OutPacket, Payload),
-    (dest, site): (Dest, Option<Site>),
+    packet: OutPacket,
+    payload: Payload,
+    dest: Dest,
+    site: Option<Site>,
 ) {
     let Some(way) = way(qp, device, dest) else {
         return;
@@ -194,7 +197,8 @@ pub(super) fn place(
     memory: &SharedMemory,
     packet: &Packet,
     header: Option<[u8; Grh::BYTES]>,
-    (grh, data): (&Scatter, &Scatter),
+    grh: &Scatter,
+    data: &Scatter,
 ) -> Result<(), Gone> {
     if let Some(header) = header {
         Payload::inline(Arc::new(header)).copy_to(memory, grh)?;

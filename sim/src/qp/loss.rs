@@ -57,7 +57,7 @@ impl Requester {
             };
             let send = self.sq.get(self.sq.oldest());
             self.known.is_harmed |=
-                why::note_failed_send(qp, self.pd, (send, unanswered), device, status);
+                why::note_failed_send(qp, self.pd, send, unanswered, device, status);
         }
         let delivery = self.complete(qp, device, status);
         self.known.is_harmed |= delivery == Delivery::Failed;

@@ -101,7 +101,8 @@ impl Qp {
         handle: QpHandle,
         qp_num: u32,
         init: QpInit,
-        (pd, send_cq): (u32, u32),
+        pd: u32,
+        send_cq: u32,
         source: Source,
     ) -> Self {
         let requester = Requester::new(pd, send_cq, WorkQueue::new(init.cap.max_send_wr));

@@ -96,7 +96,8 @@ impl Qp {
     pub(crate) fn post_bind(
         &mut self,
         device: &mut Device,
-        (mw, rkey): (Mw, u32),
+        mw: Mw,
+        rkey: u32,
         bind: &MwBind,
     ) -> Result<()> {
         let wr = SendWr::bind_mw(bind.wr_id, mw, rkey, bind.info).labeled(bind.label());

@@ -3,13 +3,13 @@
 
 use std::collections::VecDeque;
 
-use verbs_api::{Access, Qp as QpHandle};
+use verbs_api::Access;
 
 use super::common::Common;
 use super::resources::Resources;
 use super::responder::{access_fault, check_enabled, lost};
 use super::verdict::Refusal;
-use crate::device::{Device, OutPacket};
+use crate::device::{Device, OutPacket, Peer};
 use crate::packet::payload::{Payload, Scatter};
 use crate::packet::{DropReason, Op, Packet, Psn, Reth, packets};
 
@@ -144,9 +144,6 @@ struct Answering {
     reading: Option<(Reading, Packet)>,
     waiting: VecDeque<Packet>,
 }
-
-/// The queue pair and the domain for which its peer accesses memory.
-type Peer = (QpHandle, Option<u32>);
 
 /// The part of a read that is not answered yet.
 #[derive(Clone, Copy, Debug)]

@@ -322,7 +322,7 @@ impl Qp {
                 let subnet = device.ports.subnet();
                 let head = Head::of(packet, deth);
                 let header = (packet.route.global).then(|| grh::bytes(&head, subnet));
-                let placed = datagram::place(&device.domains.memory, packet, header, (&grh, &data));
+                let placed = datagram::place(&device.domains.memory, packet, header, &grh, &data);
                 let (sl, fault) = (behavior.ud_sl, behavior.recv_fault_status);
                 match placed {
                     Ok(()) => datagram::completion(&head, subnet, sl),

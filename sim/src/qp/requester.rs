@@ -177,7 +177,8 @@ impl Requester {
         qp: &Common,
         device: &mut Device,
         wr: &SendWr<'_>,
-        (span, length): (u32, u32),
+        span: u32,
+        length: u32,
     ) {
         let (send, is_first) = self.sq.push(&mut device.places.sends);
         send.put(wr, length, None);
@@ -218,7 +219,7 @@ impl Requester {
         let solicited = wr.flags.contains(SendFlags::SOLICITED);
         device
             .cqs
-            .add_success(&mut device.base, self.cq, wc, (ticket, solicited));
+            .add_success(&mut device.base, self.cq, wc, ticket, solicited);
     }
 
     pub(super) fn waits_for_receiver(&self) -> bool {
@@ -304,7 +305,7 @@ impl Requester {
             SendOp::BindMw { mw, rkey, info } => {
                 let done = device
                     .domains
-                    .bind(&device.base, (qp.handle, self.pd), mw, rkey, info);
+                    .bind(&device.base, qp.handle, self.pd, mw, rkey, info);
                 (done, WcStatus::MwBindErr)
             }
             SendOp::LocalInv { rkey } => (
@@ -323,7 +324,7 @@ impl Requester {
         let datagram = match qp.init.qp_type {
             QpType::Ud => {
                 let send = self.sq.get(seq);
-                datagram::check(device, self.pd, mtu, (send.dest, send.length))
+                datagram::check(device, self.pd, mtu, send.dest, send.length)
             }
             _ => Ok(()),
         };

@@ -10,7 +10,7 @@ use super::reading::{Reading, Reads};
 use super::receives::Receives;
 use super::resources::Resource;
 use super::verdict::Refusal;
-use crate::device::{Device, NoReceive, OutPacket, check_empty, touch};
+use crate::device::{Device, NoReceive, OutPacket, Peer, check_empty, touch};
 use crate::memory::Gone;
 use crate::packet::payload::{Payload, Scatter};
 use crate::packet::{AtomicEth, DropReason, Op, Packet, Psn, Reth, packets};
@@ -207,7 +207,7 @@ impl Responder {
 
     /// Answers a request of a reliable connection.
     pub(super) fn answer(&self, qp: &Common, device: &mut Device, psn: Psn, syndrome: Syndrome) {
-        self.acknowledge(qp, device, psn, (syndrome, self.sequence.completed));
+        self.acknowledge(qp, device, psn, syndrome, self.sequence.completed);
     }
 
     fn acknowledge(
@@ -215,7 +215,8 @@ impl Responder {
         qp: &Common,
         device: &mut Device,
         psn: Psn,
-        (syndrome, completed): (Syndrome, Psn),
+        syndrome: Syndrome,
+        completed: Psn,
     ) {
         let packet = OutPacket::answer(Op::Acknowledge(syndrome), psn, completed.value());
         qp.send_to_peer(device, packet, Payload::default());
@@ -241,7 +242,7 @@ impl Responder {
             }
             Op::AtomicRequest(_) => {
                 if let Some(original) = self.reads.resources.original(packet.psn) {
-                    answer_atomic(qp, device, (packet.psn, completed), original);
+                    answer_atomic(qp, device, packet.psn, completed, original);
                 }
             }
             // Requests other than reads and atomics are acknowledged once, for all that was carried
@@ -293,7 +294,7 @@ impl Responder {
                 Ok(Executed::part(span))
             }
             (Op::AtomicRequest(eth), None) => {
-                self.execute_atomic(qp, device, (packet.psn, completed), eth)
+                self.execute_atomic(qp, device, packet.psn, completed, eth)
             }
             _ => Err(Refusal::INVALID),
         }
@@ -353,7 +354,7 @@ impl Responder {
         }
         Ok(Executed {
             span: packet.span,
-            completes: Some(completion(device, (packet.imm, key), WcOpcode::Recv, got)),
+            completes: Some(completion(device, packet.imm, key, WcOpcode::Recv, got)),
         })
     }
 
@@ -365,7 +366,7 @@ impl Responder {
             SendInvalAnswer::Ack => {
                 let last = packet.psn.plus(packet.span - 1);
                 let completed = self.sequence.completed.plus(1);
-                self.acknowledge(qp, device, last, (Syndrome::Ack, completed));
+                self.acknowledge(qp, device, last, Syndrome::Ack, completed);
                 None
             }
             SendInvalAnswer::Nothing | _ => None,
@@ -462,7 +463,7 @@ impl Responder {
         }
         let completes = packet
             .imm
-            .map(|imm| completion(device, (Some(imm), None), WcOpcode::RecvRdmaWithImm, got));
+            .map(|imm| completion(device, Some(imm), None, WcOpcode::RecvRdmaWithImm, got));
         Ok(Executed {
             span: packet.span,
             completes,
@@ -470,8 +471,11 @@ impl Responder {
     }
 
     /// The queue pair and domain for which the peer accesses memory.
-    pub(super) fn peer(&self, qp: &Common) -> (verbs_api::Qp, Option<u32>) {
-        (qp.handle, self.receives.pd())
+    pub(super) fn peer(&self, qp: &Common) -> Peer {
+        Peer {
+            qp: qp.handle,
+            pd: self.receives.pd(),
+        }
     }
 
     /// Keeps the answer, for which the peer may ask again.
@@ -490,7 +494,8 @@ impl Responder {
         &mut self,
         qp: &Common,
         device: &mut Device,
-        (psn, completed): (Psn, Psn),
+        psn: Psn,
+        completed: Psn,
         eth: AtomicEth,
     ) -> Result<Executed, Refusal> {
         // The alignment is checked before the key (ATOM-04).
@@ -521,12 +526,12 @@ impl Responder {
         done.map_err(|gone| lost(device, gone, None))?;
         let original = u64::from_ne_bytes(bytes);
         self.keep(qp, Resource::atomic(psn, original));
-        answer_atomic(qp, device, (psn, completed), original);
+        answer_atomic(qp, device, psn, completed, original);
         Ok(Executed::part(1))
     }
 }
 
-fn answer_atomic(qp: &Common, device: &mut Device, (psn, completed): (Psn, Psn), original: u64) {
+fn answer_atomic(qp: &Common, device: &mut Device, psn: Psn, completed: Psn, original: u64) {
     let packet = OutPacket::answer(Op::AtomicResponse, psn, completed.value());
     let payload = Payload::inline(original.to_ne_bytes()[..].into());
     qp.send_to_peer(device, packet, payload);
@@ -586,7 +591,8 @@ pub(super) fn check_enabled(
 #[inline]
 pub(crate) fn completion(
     device: &Device,
-    (imm, key): (Option<[u8; 4]>, Option<u32>),
+    imm: Option<[u8; 4]>,
+    key: Option<u32>,
     opcode: WcOpcode,
     length: u32,
 ) -> Wc {

@@ -92,7 +92,7 @@ impl Requester {
             };
             send.payload.part(start, length)
         };
-        let (out, dest) = (out_packet(send, packet, (span, mtu), last), send.dest);
+        let (out, dest) = (out_packet(send, packet, span, mtu, last), send.dest);
         let site = send.site;
         (self.at, self.at_packet) = if last {
             (seq + 1, 0)
@@ -101,7 +101,7 @@ impl Requester {
         };
         match dest {
             Dest::Ud { .. } if qp.init.qp_type == QpType::Ud => {
-                datagram::send(qp, device, (out, payload), (dest, site));
+                datagram::send(qp, device, out, payload, dest, site);
             }
             _ => qp.send_to_peer(device, out, payload),
         }
@@ -132,7 +132,7 @@ fn part(is_read: bool, packet: u32, left: u32) -> u32 {
 
 /// The packet of a send that is `packet` sequence numbers after its first.
 #[inline(always)]
-fn out_packet(send: &Send, packet: u32, (span, mtu): (u32, u32), last: bool) -> OutPacket {
+fn out_packet(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> OutPacket {
     let imm = match send.op {
         SendOp::SendWithImm { imm_data } | SendOp::RdmaWriteWithImm { imm_data, .. } => {
             Some(imm_data)
@@ -144,7 +144,7 @@ fn out_packet(send: &Send, packet: u32, (span, mtu): (u32, u32), last: bool) -> 
         (
             send.first.plus(packet),
             1,
-            request(send, packet, (span, mtu), last),
+            request(send, packet, span, mtu, last),
         )
     } else {
         operation(send, packet, span, last)
@@ -169,7 +169,7 @@ fn out_packet(send: &Send, packet: u32, (span, mtu): (u32, u32), last: bool) -> 
 
 /// The request of a read or an atomic, from this packet of the answer on.
 #[inline(always)]
-fn request(send: &Send, packet: u32, (span, mtu): (u32, u32), last: bool) -> Op {
+fn request(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> Op {
     if let Some(eth) = atomic::header(&send.op) {
         return Op::AtomicRequest(eth);
     }

@@ -20,7 +20,8 @@ use crate::packet::{DropReason, Op, Packet, Reth};
 pub(super) fn note_failed_send(
     qp: &Common,
     pd: u32,
-    (send, unanswered): (&Send, Unanswered),
+    send: &Send,
+    unanswered: Unanswered,
     device: &mut Device,
     status: WcStatus,
 ) -> bool {
@@ -212,12 +213,15 @@ pub(super) fn refused(qp: &Common, responder: &Responder, device: &Device, packe
         let (qp_num, rights) = (qp.qp_num, Rights(need));
         return FailureCause::QpForbids { qp_num, rights }.into();
     }
-    let place = (reth.addr, u64::from(reth.length));
     let pd = responder.receives.pd();
-    device
-        .domains
-        .regions
-        .why_not_remote(&device.base, pd, reth.rkey, place, need)
+    device.domains.regions.why_not_remote(
+        &device.base,
+        pd,
+        reth.rkey,
+        reth.addr,
+        reth.length.into(),
+        need,
+    )
 }
 
 /// What the test controls did, if a request is refused because of that.

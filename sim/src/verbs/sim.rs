@@ -546,11 +546,11 @@ impl Verbs for Sim {
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let args = || format!("{pd}, port {}", attr.port_num);
         // The network is asked before the call, because the answer takes system calls.
-        let way = (attr, self.runtime.outside(attr));
+        let outside = self.runtime.outside(attr);
         self.call_device(Verb::CreateAh, pd, args, |device| {
             device
                 .domains
-                .create_ah(&mut device.base, &device.ports, pd, way)
+                .create_ah(&mut device.base, &device.ports, pd, attr, outside)
         })
     }
 
