@@ -9,7 +9,7 @@ use verbs_api::{
     Pd, PostError, Qp, QpAttr, QpAttrMask, QpInit, RecvWr, Result, SendWr, Wc,
 };
 
-use super::{Node, give_turn};
+use super::Node;
 use crate::device::gids;
 use crate::memory::Memory;
 
@@ -49,7 +49,7 @@ impl Alone {
                 return;
             }
             for qp in self.0.device.turns.take_waiting() {
-                give_turn(&mut self.0, qp);
+                self.0.give_turn(qp);
             }
         }
     }

@@ -105,7 +105,7 @@ impl Node {
             if packet.dest_qpn == GSI_QPN {
                 return self.device.gsi.receive(packet);
             }
-            return Err(missing(self, packet.dest_qpn));
+            return Err(self.missing(packet.dest_qpn));
         };
         let qp = self.qps.at_mut(index);
         qp.receive(&mut self.device, to.port, packet)
@@ -129,18 +129,19 @@ impl Node {
         }
         Ok(())
     }
-}
 
-/// Why there is no QP with this number.
-fn missing(node: &Node, qp_num: u32) -> DropReason {
-    let is_stranger = || {
-        let slot = node.numbers.slot(qp_num);
-        slot.is_none_or(|slot| slot >= node.qps.slots())
-    };
-    // If numbers are scattered, a number outside the table most likely belongs to another process.
-    if node.numbers.are_scattered() && !node.device.ports.has_network() && is_stranger() {
-        DropReason::OtherProcess
-    } else {
-        DropReason::NoQp
+    /// Why there is no QP with this number.
+    fn missing(&self, qp_num: u32) -> DropReason {
+        let is_stranger = || {
+            let slot = self.numbers.slot(qp_num);
+            slot.is_none_or(|slot| slot >= self.qps.slots())
+        };
+        // If numbers are scattered, a number outside the table most likely belongs to another
+        // process.
+        if self.numbers.are_scattered() && !self.device.ports.has_network() && is_stranger() {
+            DropReason::OtherProcess
+        } else {
+            DropReason::NoQp
+        }
     }
 }

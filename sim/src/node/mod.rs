@@ -6,7 +6,7 @@
 //! Verbs that do not concern a queue pair are methods of the [`Device`]. Those that do are methods
 //! here, with the names of libibverbs. The caller sets the time of a node and then gives it work:
 //! [`handle_packet`](Node::handle_packet), [`handle_timeout`](Node::handle_timeout), and
-//! [`give_turn`] for each queue pair that has asked for a turn.
+//! [`give_turn`](Node::give_turn) for each queue pair that has asked for a turn.
 //!
 //! | file | holds |
 //! |---|---|
@@ -55,14 +55,6 @@ pub(crate) struct Node {
     pub(crate) qps: Table<Qp>,
     pub(crate) numbers: Numbers,
     pub(crate) groups: groups::Groups,
-}
-
-/// The table of P_Keys of a port has changed. Connections of the port may need the old entry.
-pub(crate) fn note_pkeys_changed(node: &mut Node, port: u8) {
-    for qp in node.qps.indices(|_| true) {
-        let qp = &mut node.qps.at_mut(qp).common;
-        qp.is_moved |= qp.route.is_some() && qp.attr.port_num == port;
-    }
 }
 
 /// The name of the timer of a CQ.
@@ -202,14 +194,22 @@ impl Node {
         self.device.base.find_context(Verb::Lab, context)?;
         Ok(self.device.live())
     }
-}
 
-/// Gives a queue pair the turn it asked for, unless it was destroyed.
-pub(crate) fn give_turn(node: &mut Node, Id { index, generation }: Id) {
-    node.device.turns.begin();
-    if let Some(qp) = node.qps.live_mut(index, generation)
-        && !node.device.base.dead
-    {
-        qp.go_on(&mut node.device);
+    /// The table of P_Keys of a port has changed. Connections of the port may need the old entry.
+    pub(crate) fn note_pkeys_changed(&mut self, port: u8) {
+        for qp in self.qps.indices(|_| true) {
+            let qp = &mut self.qps.at_mut(qp).common;
+            qp.is_moved |= qp.route.is_some() && qp.attr.port_num == port;
+        }
+    }
+
+    /// Gives a queue pair the turn it asked for, unless it was destroyed.
+    pub(crate) fn give_turn(&mut self, Id { index, generation }: Id) {
+        self.device.turns.begin();
+        if let Some(qp) = self.qps.live_mut(index, generation)
+            && !self.device.base.dead
+        {
+            qp.go_on(&mut self.device);
+        }
     }
 }

@@ -222,7 +222,7 @@ impl Node {
     /// `ibv_dereg_mr`
     pub(crate) fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
         let early = if self.device.base.checks_memory {
-            deregistered_early(self, mr)?
+            self.deregistered_early(mr)?
         } else {
             None
         };
@@ -251,31 +251,31 @@ impl Node {
             .domains
             .rereg_mr(&mut self.device.base, mr, change)
     }
-}
 
-/// Work that names a region and whose completion has not been polled.
-fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<PostedWork>> {
-    let index = find(&node.device.domains.regions, Verb::DeregMr, mr)?;
-    let own = node.device.domains.regions.at(index);
-    let all = own.bytes(0..own.attr.length);
-    let Some(owner) = node.owner_of(index, all, true) else {
-        return Ok(None);
-    };
-    // Flushed work no longer accesses memory.
-    if let OwnersQueue::Send(qp) | OwnersQueue::Recv(qp) = owner.queue
-        && node.qps.at(qp.index()).common.state() == QpState::Err
-    {
-        return Ok(None);
+    /// Work that names a region and whose completion has not been polled.
+    fn deregistered_early(&mut self, mr: MrHandle) -> Result<Option<PostedWork>> {
+        let index = find(&self.device.domains.regions, Verb::DeregMr, mr)?;
+        let own = self.device.domains.regions.at(index);
+        let all = own.bytes(0..own.attr.length);
+        let Some(owner) = self.owner_of(index, all, true) else {
+            return Ok(None);
+        };
+        // Flushed work no longer accesses memory.
+        if let OwnersQueue::Send(qp) | OwnersQueue::Recv(qp) = owner.queue
+            && self.qps.at(qp.index()).common.state() == QpState::Err
+        {
+            return Ok(None);
+        }
+        let number = |qp: QpHandle| self.qps.at(qp.index()).common.qp_num;
+        let queue = match owner.queue {
+            OwnersQueue::Send(qp) => PostedTo::Send(number(qp)),
+            OwnersQueue::Recv(qp) => PostedTo::Recv(number(qp)),
+            OwnersQueue::Shared(srq) => PostedTo::Srq(srq),
+        };
+        Ok(Some(PostedWork {
+            wr_id: owner.label,
+            queue,
+            posted: owner.site,
+        }))
     }
-    let number = |qp: QpHandle| node.qps.at(qp.index()).common.qp_num;
-    let queue = match owner.queue {
-        OwnersQueue::Send(qp) => PostedTo::Send(number(qp)),
-        OwnersQueue::Recv(qp) => PostedTo::Recv(number(qp)),
-        OwnersQueue::Shared(srq) => PostedTo::Srq(srq),
-    };
-    Ok(Some(PostedWork {
-        wr_id: owner.label,
-        queue,
-        posted: owner.site,
-    }))
 }

@@ -62,7 +62,7 @@ impl Node {
     /// The program has received a completion.
     #[inline(always)]
     fn seen(&mut self, status: WcStatus, ticket: Ticket) {
-        note_seen(self, status, ticket);
+        self.note_seen(status, ticket);
         self.release(ticket);
     }
 
@@ -74,25 +74,25 @@ impl Node {
             qp.release(&mut self.device, ticket);
         }
     }
-}
 
-/// Records that the program has seen the status of its work.
-#[inline(always)]
-fn note_seen(node: &mut Node, status: WcStatus, ticket: Ticket) {
-    let is_failure = status != WcStatus::Success;
-    // A success only matters after a failure that the program may have handled.
-    if (is_failure || node.device.base.journal.recovery.is_awaited())
-        && let Some(qp) = node.qps.live_mut(ticket.qp, ticket.qp_generation)
-    {
-        if is_failure {
-            qp.has_seen_failure();
-            let qp_num = qp.common.qp_num;
-            if status != WcStatus::WrFlushErr {
-                let journal = &mut node.device.base.journal;
-                journal.see_failure(qp_num, ticket.is_recv());
+    /// Records that the program has seen the status of its work.
+    #[inline(always)]
+    fn note_seen(&mut self, status: WcStatus, ticket: Ticket) {
+        let is_failure = status != WcStatus::Success;
+        // A success only matters after a failure that the program may have handled.
+        if (is_failure || self.device.base.journal.recovery.is_awaited())
+            && let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation)
+        {
+            if is_failure {
+                qp.has_seen_failure();
+                let qp_num = qp.common.qp_num;
+                if status != WcStatus::WrFlushErr {
+                    let journal = &mut self.device.base.journal;
+                    journal.see_failure(qp_num, ticket.is_recv());
+                }
+            } else {
+                note_success(qp, &mut self.device, ticket);
             }
-        } else {
-            note_success(qp, &mut node.device, ticket);
         }
     }
 }

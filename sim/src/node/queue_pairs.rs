@@ -42,7 +42,7 @@ impl Node {
             };
             return Err(Error::new(verb, ErrorKind::NotSupported, cause));
         }
-        let srq = check_srq(device, verb, context, init)?;
+        let srq = self.check_srq(verb, context, init)?;
         let asked = init.cap;
         let init = &init.cap(own_queues(init));
         // Most drivers ignore the sizes of a receive queue that the QP does not have.
@@ -50,7 +50,7 @@ impl Node {
             Check::Refused => asked,
             Check::Accepted | _ => init.cap,
         };
-        check_cap(device, verb, &checked)?;
+        self.check_cap(verb, &checked)?;
         check_batches(verb, init, lacks)?;
         let rounding = behavior.wr_rounding;
         let init = init.cap(QpCap {
@@ -221,38 +221,38 @@ impl Node {
             }
         }
     }
-}
 
-/// The SRQ that a QP is to be created with. Only RC and UD may have one (QP-CREATE-04).
-fn check_srq(device: &Device, verb: Verb, context: Context, init: &QpInit) -> Result<Option<u32>> {
-    let Some(srq) = init.srq else {
-        return Ok(None);
-    };
-    if init.qp_type == QpType::Uc && device.base.behavior.uc_srq == Check::Refused {
-        return Err(invalid(verb, "srq", "is for RC and UD"));
+    /// The SRQ that a QP is to be created with. Only RC and UD may have one (QP-CREATE-04).
+    fn check_srq(&self, verb: Verb, context: Context, init: &QpInit) -> Result<Option<u32>> {
+        let Some(srq) = init.srq else {
+            return Ok(None);
+        };
+        if init.qp_type == QpType::Uc && self.device.base.behavior.uc_srq == Check::Refused {
+            return Err(invalid(verb, "srq", "is for RC and UD"));
+        }
+        let srq = find_in(&self.device.srqs, verb, context, srq)?;
+        if init.qp_type == QpType::XrcSend || self.device.srqs.at(srq).xrc.is_some() {
+            let problem = "and the qp: messages of XRC name an SRQ, those of others cannot";
+            return Err(invalid(verb, "srq", problem));
+        }
+        Ok(Some(srq))
     }
-    let srq = find_in(&device.srqs, verb, context, srq)?;
-    if init.qp_type == QpType::XrcSend || device.srqs.at(srq).xrc.is_some() {
-        let problem = "and the qp: messages of XRC name an SRQ, those of others cannot";
-        return Err(invalid(verb, "srq", problem));
-    }
-    Ok(Some(srq))
-}
 
-fn check_cap(device: &Device, verb: Verb, cap: &QpCap) -> Result<()> {
-    let attr = &device.base.attr;
-    let (wr, sge) = (i64::from(attr.max_qp_wr), i64::from(attr.max_sge));
-    let inline = i64::from(attr.max_inline_data);
-    for (what, value, max) in [
-        ("max_send_wr", cap.max_send_wr, wr),
-        ("max_recv_wr", cap.max_recv_wr, wr),
-        ("max_send_sge", cap.max_send_sge, sge),
-        ("max_recv_sge", cap.max_recv_sge, sge),
-        ("max_inline_data", cap.max_inline_data, inline),
-    ] {
-        in_range(verb, what, i64::from(value), 0, max)?;
+    fn check_cap(&self, verb: Verb, cap: &QpCap) -> Result<()> {
+        let attr = &self.device.base.attr;
+        let (wr, sge) = (i64::from(attr.max_qp_wr), i64::from(attr.max_sge));
+        let inline = i64::from(attr.max_inline_data);
+        for (what, value, max) in [
+            ("max_send_wr", cap.max_send_wr, wr),
+            ("max_recv_wr", cap.max_recv_wr, wr),
+            ("max_send_sge", cap.max_send_sge, sge),
+            ("max_recv_sge", cap.max_recv_sge, sge),
+            ("max_inline_data", cap.max_inline_data, inline),
+        ] {
+            in_range(verb, what, i64::from(value), 0, max)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The sizes of a QP's own queues: with an SRQ it has no receives of its own, and an XRC_SEND QP

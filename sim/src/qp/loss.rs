@@ -2,10 +2,10 @@
 
 use verbs_api::WcStatus;
 
+use super::Qp;
 use super::common::Common;
 use super::requester::Requester;
 use super::verdict::Stop;
-use super::{Qp, why};
 use crate::device::{Delivery, Device};
 use crate::diagnosis::LossCause;
 use crate::packet::Psn;
@@ -56,8 +56,7 @@ impl Requester {
                 why: loss.map(|loss| loss.why),
             };
             let send = self.sq.get(self.sq.oldest());
-            self.known.is_harmed |=
-                why::note_failed_send(qp, self.pd, send, unanswered, device, status);
+            self.known.is_harmed |= qp.note_failed_send(self.pd, send, unanswered, device, status);
         }
         let delivery = self.complete(qp, device, status);
         self.known.is_harmed |= delivery == Delivery::Failed;

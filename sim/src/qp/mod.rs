@@ -303,7 +303,8 @@ impl Qp {
     /// Completes the current receive. `wc` has status, opcode and the data of the message.
     fn complete_recv(&mut self, device: &mut Device, wc: Wc, solicited: bool) -> Delivery {
         if wc.status != WcStatus::Success {
-            why::note_failed_recv(&self.common, self.receives(), device, wc.status);
+            self.common
+                .note_failed_recv(self.receives(), device, wc.status);
         }
         let receives = &mut self.responder.receives;
         let delivery = receives.complete(&self.common, device, wc, solicited);

@@ -7,7 +7,6 @@ use verbs_api::Access;
 
 use super::common::Common;
 use super::resources::Resources;
-use super::responder::{access_fault, check_enabled, lost};
 use super::verdict::Refusal;
 use crate::device::{Device, OutPacket, Peer};
 use crate::packet::payload::{Payload, Scatter};
@@ -183,7 +182,7 @@ impl Reading {
     fn go_on(&mut self, qp: &Common, device: &mut Device, peer: Peer) -> Result<bool, Refusal> {
         let (mtu, length) = (qp.mtu(device), self.reth.length);
         // Rights and memory may change between two turns.
-        check_enabled(qp, device, Access::REMOTE_READ, None)?;
+        qp.check_enabled(device, Access::REMOTE_READ, None)?;
         let source = match length {
             0 => Scatter::Nothing,
             _ => {
@@ -191,7 +190,7 @@ impl Reading {
                 let (length, need) = (length.into(), Access::REMOTE_READ);
                 let domains = &device.domains;
                 let source = domains.touch_remote(&device.base, peer, rkey, addr, length, need);
-                Scatter::One(source.map_err(|_| access_fault(device, None))?)
+                Scatter::One(source.map_err(|_| Refusal::access_fault(device, None))?)
             }
         };
         let span = packets(length, mtu);
@@ -216,7 +215,7 @@ impl Reading {
             _ if device.base.checks_memory => {
                 let part = Payload::Slices(source).part(0, bytes);
                 let taken = part.taken_along(&device.domains.memory);
-                taken.map_err(|gone| lost(device, gone, None))?
+                taken.map_err(|gone| Refusal::lost(device, gone, None))?
             }
             _ => Payload::Slices(source),
         };

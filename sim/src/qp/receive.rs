@@ -4,7 +4,7 @@ use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpState, QpType, WcStatus};
 
 use super::datagram::Head;
-use super::responder::{Executed, Order, has_path_mtu};
+use super::responder::{Executed, Order};
 use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, sum, why};
 use crate::device::{Delivery, Device, NoReceive, pkeys_match, touch};
@@ -190,7 +190,7 @@ impl Qp {
                 recv,
                 event,
             } => {
-                let why = why::refused(&self.common, &self.responder, device, packet);
+                let why = self.common.refused(&self.responder, device, packet);
                 self.common.is_harmed |= why.cause.is_of_lab();
                 let base = &mut device.base;
                 base.journal.refused(base.now, packet, why, syndrome, recv);
@@ -271,7 +271,7 @@ impl Qp {
         Err(match refusal {
             Refusal::NotReady => DropReason::NoReceive,
             Refusal::Lost => DropReason::MemoryGone,
-            Refusal::Fault { .. } if !has_path_mtu(&self.common, device, packet) => {
+            Refusal::Fault { .. } if !self.common.has_path_mtu(device, packet) => {
                 DropReason::PathMtu
             }
             Refusal::Fault { .. } => DropReason::BadMessage,
@@ -288,7 +288,7 @@ impl Qp {
         let attr = &self.common.attr;
         if deth.qkey != attr.qkey {
             device.ports.at_mut(attr.port_num).bad_qkeys += 1;
-            why::note_other_qkey(&self.common, device, packet, deth.qkey);
+            self.common.note_other_qkey(device, packet, deth.qkey);
             return Err(DropReason::Qkey);
         }
         let (pd, recv) = match self.receives().next(device) {

@@ -242,7 +242,7 @@ impl Responder {
             }
             Op::AtomicRequest(_) => {
                 if let Some(original) = self.reads.resources.original(packet.psn) {
-                    answer_atomic(qp, device, packet.psn, completed, original);
+                    qp.answer_atomic(device, packet.psn, completed, original);
                 }
             }
             // Requests other than reads and atomics are acknowledged once, for all that was carried
@@ -265,7 +265,7 @@ impl Responder {
     ) -> Result<Executed, Refusal> {
         self.steer(device, packet)?;
         let message = self.sequence.message;
-        if packet.first != message.is_none() || !has_path_mtu(qp, device, packet) {
+        if packet.first != message.is_none() || !qp.has_path_mtu(device, packet) {
             return Err(Refusal::INVALID);
         }
         // The MSN of the answer includes the request that it answers.
@@ -333,7 +333,7 @@ impl Responder {
         let copied = packet.payload.copy_to(&device.domains.memory, &target);
         copied.map_err(|gone| {
             if device.note_unmapped(gone) {
-                bad_receive(device)
+                Refusal::bad_receive(device)
             } else {
                 Refusal::Lost
             }
@@ -408,7 +408,7 @@ impl Responder {
         };
         all.and_then(|_| check_empty(regions, behavior.zero_len_sge_check, pd, &recv.list))
             .and_then(|()| touch(regions, pd, &recv.list, got.into(), length, writes))
-            .map_err(|_| bad_receive(device))
+            .map_err(|_| Refusal::bad_receive(device))
     }
 
     /// Puts the data of an RDMA Write into memory, from `got` on.
@@ -421,7 +421,7 @@ impl Responder {
         got: u32,
     ) -> Result<Executed, Refusal> {
         let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
-        check_enabled(qp, device, Access::REMOTE_WRITE, recv)?;
+        qp.check_enabled(device, Access::REMOTE_WRITE, recv)?;
         // Immediate data needs a receive. Without one nothing is written.
         if packet.imm.is_some() {
             self.need_receive(device)?;
@@ -434,7 +434,7 @@ impl Responder {
             return Err(Refusal::INVALID);
         }
         if left > 0 {
-            let denied = || access_fault(device, recv);
+            let denied = || Refusal::access_fault(device, recv);
             let addr = reth.addr.checked_add(got.into()).ok_or_else(denied)?;
             let peer = self.peer(qp);
             let mut target = device
@@ -450,7 +450,7 @@ impl Responder {
                 .map_err(|_| denied())?;
             target.length = length;
             let copied = packet.payload.copy_to(&device.domains.memory, &[target]);
-            copied.map_err(|gone| lost(device, gone, recv))?;
+            copied.map_err(|gone| Refusal::lost(device, gone, recv))?;
         }
         let got = got + length;
         if !packet.last {
@@ -503,7 +503,7 @@ impl Responder {
             return Err(Refusal::INVALID);
         }
         let need = Access::REMOTE_ATOMIC;
-        check_enabled(qp, device, need, None)?;
+        qp.check_enabled(device, need, None)?;
         let place = device
             .domains
             .touch_remote(
@@ -514,7 +514,7 @@ impl Responder {
                 atomic::BYTES.into(),
                 need,
             )
-            .map_err(|_| access_fault(device, None))?;
+            .map_err(|_| Refusal::access_fault(device, None))?;
         let mut bytes = [0; atomic::BYTES as usize];
         let (region, offset) = (place.region, place.offset);
         let mut memory = device.domains.memory.lock();
@@ -523,67 +523,71 @@ impl Responder {
             memory.write(region, offset, &value)
         });
         drop(memory);
-        done.map_err(|gone| lost(device, gone, None))?;
+        done.map_err(|gone| Refusal::lost(device, gone, None))?;
         let original = u64::from_ne_bytes(bytes);
         self.keep(qp, Resource::atomic(psn, original));
-        answer_atomic(qp, device, psn, completed, original);
+        qp.answer_atomic(device, psn, completed, original);
         Ok(Executed::part(1))
     }
 }
 
-fn answer_atomic(qp: &Common, device: &mut Device, psn: Psn, completed: Psn, original: u64) {
-    let packet = OutPacket::answer(Op::AtomicResponse, psn, completed.value());
-    let payload = Payload::inline(original.to_ne_bytes()[..].into());
-    qp.send_to_peer(device, packet, payload);
-}
+impl Common {
+    fn answer_atomic(&self, device: &mut Device, psn: Psn, completed: Psn, original: u64) {
+        let packet = OutPacket::answer(Op::AtomicResponse, psn, completed.value());
+        let payload = Payload::inline(original.to_ne_bytes()[..].into());
+        self.send_to_peer(device, packet, payload);
+    }
 
-/// Whether a request was segmented for the path MTU of the QP (RQ-14).
-pub(super) fn has_path_mtu(qp: &Common, device: &Device, packet: &Packet) -> bool {
-    let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
-    let unchecked = is_send && device.base.behavior.send_mtu == Check::Accepted;
-    unchecked || packet.fits(qp.mtu(device))
-}
+    /// Whether a request was segmented for the path MTU of the QP (RQ-14).
+    pub(super) fn has_path_mtu(&self, device: &Device, packet: &Packet) -> bool {
+        let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
+        let unchecked = is_send && device.base.behavior.send_mtu == Check::Accepted;
+        unchecked || packet.fits(self.mtu(device))
+    }
 
-/// The refusal of a request whose memory does not allow the access (RDMA-03, RDMA-09).
-pub(super) fn access_fault(device: &Device, recv: Option<WcStatus>) -> Refusal {
-    let tells = device.base.behavior.qp_access_event;
-    Refusal::Fault {
-        syndrome: Some(Syndrome::NakRemoteAccess),
-        recv,
-        event: tells.then_some(AsyncEventType::QpAccessErr),
+    /// Whether the queue pair allows the operation, regardless of the memory it names (RDMA-04).
+    pub(super) fn check_enabled(
+        &self,
+        device: &Device,
+        operation: Access,
+        recv: Option<WcStatus>,
+    ) -> Result<(), Refusal> {
+        if self.attr.qp_access_flags.contains(operation) {
+            return Ok(());
+        }
+        Err(match device.base.behavior.qp_access_status {
+            QpAccessStatus::RemInvReqErr => Refusal::INVALID,
+            QpAccessStatus::RemAccessErr | _ => Refusal::access_fault(device, recv),
+        })
     }
 }
 
-/// The refusal of a request whose memory was deregistered on the way, or is not mapped.
-#[cold]
-pub(super) fn lost(device: &mut Device, gone: Gone, recv: Option<WcStatus>) -> Refusal {
-    if device.note_unmapped(gone) {
-        access_fault(device, recv)
-    } else {
-        Refusal::Lost
+impl Refusal {
+    /// The refusal of a request whose memory does not allow the access (RDMA-03, RDMA-09).
+    pub(super) fn access_fault(device: &Device, recv: Option<WcStatus>) -> Self {
+        let tells = device.base.behavior.qp_access_event;
+        Self::Fault {
+            syndrome: Some(Syndrome::NakRemoteAccess),
+            recv,
+            event: tells.then_some(AsyncEventType::QpAccessErr),
+        }
     }
-}
 
-/// The refusal of a request whose receive names memory that cannot be used.
-fn bad_receive(device: &Device) -> Refusal {
-    let status = device.base.behavior.recv_fault_status.status();
-    Refusal::with_receive(Syndrome::NakRemoteOperation, status)
-}
-
-/// Whether the queue pair allows the operation, regardless of the memory it names (RDMA-04).
-pub(super) fn check_enabled(
-    qp: &Common,
-    device: &Device,
-    operation: Access,
-    recv: Option<WcStatus>,
-) -> Result<(), Refusal> {
-    if qp.attr.qp_access_flags.contains(operation) {
-        return Ok(());
+    /// The refusal of a request whose memory was deregistered on the way, or is not mapped.
+    #[cold]
+    pub(super) fn lost(device: &mut Device, gone: Gone, recv: Option<WcStatus>) -> Self {
+        if device.note_unmapped(gone) {
+            Self::access_fault(device, recv)
+        } else {
+            Self::Lost
+        }
     }
-    Err(match device.base.behavior.qp_access_status {
-        QpAccessStatus::RemInvReqErr => Refusal::INVALID,
-        QpAccessStatus::RemAccessErr | _ => access_fault(device, recv),
-    })
+
+    /// The refusal of a request whose receive names memory that cannot be used.
+    fn bad_receive(device: &Device) -> Self {
+        let status = device.base.behavior.recv_fault_status.status();
+        Self::with_receive(Syndrome::NakRemoteOperation, status)
+    }
 }
 
 /// The completion of a message that consumes a receive. The message has immediate data, or the key
