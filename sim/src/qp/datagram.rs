@@ -27,6 +27,7 @@ pub(crate) fn check(
     };
     let behavior = &device.base.behavior;
     let of_pd = find(&device.domains.ahs, Verb::PostSend, ah).is_ok_and(|ah| {
+        // Some drivers accept an address handle of any domain (UD-12).
         let unchecked = behavior.ah_pd_check == Check::Accepted;
         unchecked || device.domains.ahs.at(ah).pd == pd
     });
@@ -109,6 +110,7 @@ pub(super) fn send(
     let Some(way) = way(qp, device, dest) else {
         return;
     };
+    // Such a message does not fit into one packet, and nothing reports it (UD-10).
     if !packet.first || !packet.last || payload.len() > qp.mtu(device) {
         return;
     }
@@ -146,6 +148,7 @@ pub(super) fn send(
 fn deth(attr: &AhAttr, fields: RouteFields, src_qpn: u32, qkey: u32) -> Deth {
     /// The hop limit that Linux uses for a route to a peer in the same network.
     const HOP_LIMIT: u8 = 64;
+    // Linux fills some fields by itself, depending on the driver.
     let (traffic_class, flow_label, hop_limit) = match (&attr.grh, fields) {
         (None, _) => (0, 0, 0),
         (Some(grh), RouteFields::TrafficClass) => (grh.traffic_class, 0, HOP_LIMIT),

@@ -133,6 +133,7 @@ impl Qp {
 
     /// Its progress, for a diagnosis.
     pub(crate) fn reached(&self) -> Reached {
+        // After a reset its peer may know an earlier connection.
         let has_taken = self.was_reset || self.responder.has_taken();
         Reached {
             state: self.common.state(),
@@ -173,6 +174,7 @@ impl Qp {
     pub(crate) fn cqs(&self) -> SmallVec<[u32; 2]> {
         let send = self.requester.as_ref().map(|requester| requester.cq);
         let mut cqs: SmallVec<[u32; 2]> = send.into_iter().chain(self.receives().cq()).collect();
+        // Both queues may complete in one CQ.
         cqs.dedup();
         cqs
     }
@@ -188,6 +190,7 @@ impl Qp {
         let is_busy = self.requester.as_ref().is_some_and(Requester::is_busy);
         let attr = QpAttr {
             cur_qp_state: state,
+            // Not an attribute that is set: it follows from the queue.
             sq_draining: state == QpState::Sqd && is_busy,
             ..self.common.attr
         };
@@ -227,6 +230,7 @@ impl Qp {
     fn raise(&self, device: &mut Device, event: AsyncEventType) {
         let mut raise = |qp: QpHandle| device.base.raise(qp.context(), event, Element::Qp(qp));
         match self.target() {
+            // An XRC_RECV queue pair belongs to all programs that have it open.
             Some(target) => target.openings.values().copied().for_each(raise),
             None => raise(self.common.handle),
         }
@@ -287,6 +291,7 @@ impl Qp {
     fn flush_sends(&mut self, device: &mut Device) {
         while let Some(requester) = self.requester.as_mut().filter(|own| own.sq.has_undone()) {
             let delivery = requester.complete(&self.common, device, WcStatus::WrFlushErr);
+            // The flush itself may overrun the CQ.
             if delivery == Delivery::Fatal {
                 self.stop(device, Stop::Fatal);
             }
@@ -309,6 +314,7 @@ impl Qp {
         let receives = &mut self.responder.receives;
         let delivery = receives.complete(&self.common, device, wc, solicited);
         self.common.is_harmed |= delivery == Delivery::Failed;
+        // Without its completion a receive queue cannot continue.
         if let Err(stop) = Stop::after_receive(delivery) {
             self.stop(device, stop);
         }
@@ -344,6 +350,7 @@ impl Qp {
         self.early.clear();
         self.fatal = false;
         self.posts_in_error = None;
+        // A diagnosis must not compare old attributes of the peer with new ones.
         self.was_reset = true;
         device.base.journal.forget_reads(self.common.qp_num);
         self.clear(device);
@@ -360,6 +367,8 @@ impl Qp {
             device.domains.pds.at_mut(pd).posted -= dropped;
         }
         for cq in self.cqs() {
+            // Some drivers remove completions of a destroyed queue pair, others leave them
+            // (CQ-DESTROY-08).
             device.purge(cq, self.common.handle);
         }
         if let Some(taken) = taken {
@@ -381,6 +390,7 @@ impl Qp {
             && self.common.attr.qp_state == QpState::Err
         {
             *posts += 1;
+            // One send is allowed as the end mark of the flush.
             if *posts > 1 {
                 let base = &mut device.base;
                 base.journal.posted_in_error(self.common.qp_num, base.site);

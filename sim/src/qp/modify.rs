@@ -39,6 +39,7 @@ impl Qp {
         outside: Outside,
     ) -> Result<Vec<Packet>> {
         self.check_no_iterations(device, VERB)?;
+        // Drivers ignore some bits for some transports.
         let mask = mask - transition::ignored(self.qp_type());
         let from = self.common.state();
         let to = if mask.contains(M::STATE) {
@@ -48,11 +49,13 @@ impl Qp {
         };
         self.check_mask(device, attr, mask)?;
         self.check_values(device, attr, mask)?;
+        // The route is found before anything changes, since it may not exist (AH-07).
         let route = if mask.contains(M::AV) {
             Some(self.way_to_peer(device, attr, mask, outside)?)
         } else {
             None
         };
+        // RESET and ERR give up what failed, which a diagnosis counts as handling it.
         if mask.contains(M::STATE) && matches!(to, QpState::Reset | QpState::Err) {
             note_given_up(self, device);
         }
@@ -95,6 +98,7 @@ impl Qp {
             None => return refuse(Cause::InvalidTransition { from, to }),
         };
         let missing = attributes.required - mask;
+        // The mask is checked before the values, as in the kernel.
         let extra = mask - attributes.required - attributes.optional - M::STATE;
         if !missing.is_empty() || !extra.is_empty() {
             return refuse(Cause::TransitionMask {
@@ -104,6 +108,7 @@ impl Qp {
                 extra,
             });
         }
+        // The program asserts its view of the state.
         if says && (attr.cur_qp_state != from || !transition::CUR_STATE_ALLOWED_IN.contains(&state))
         {
             let problem = "is not the state the qp is in";
@@ -118,6 +123,7 @@ impl Qp {
         let limits = &device.base.attr;
         let behavior = &device.base.behavior;
         let others = M::RETRY_CNT | M::RNR_RETRY | M::MIN_RNR_TIMER;
+        // Some drivers take the lower bits of these values.
         let unchecked = match behavior.wide_values {
             WideValues::Truncated => M::TIMEOUT | others,
             WideValues::TimeoutRefused => others,
@@ -179,6 +185,7 @@ impl Qp {
             let last = device.ports.at(port).pkeys.len() as i64 - 1;
             in_range(VERB, "pkey_index", attr.pkey_index.into(), 0, last)?;
         }
+        // The kernel keeps Q_Keys with the top bit for privileged programs.
         if mask.contains(M::QKEY) && attr.qkey & QKEY_OF_QP != 0 && !device.base.privileged {
             let (what, problem) = ("qkey", "is for programs with a privilege");
             let cause = Cause::Argument { what, problem };
@@ -265,6 +272,7 @@ impl Qp {
             own.qp_access_flags = attr.qp_access_flags;
         }
         if has(M::PATH_MTU) {
+            // The MTU is also kept in bytes, which each packet needs.
             own.path_mtu = attr.path_mtu;
             self.common.mtu = attr.path_mtu.bytes().unwrap_or(PORT_MTU_BYTES);
         }
@@ -299,6 +307,7 @@ impl Qp {
             (QpState::Rtr, QpState::Rts, Some(requester)) => {
                 requester.start_at(Psn::new(qp.attr.sq_psn), &qp.attr);
             }
+            // The sends of SQE were flushed, so the queue begins after them.
             (QpState::Sqe, QpState::Rts, Some(requester)) => requester.skip_to_end(),
             (QpState::Rts, QpState::Sqd, requester) => {
                 let always = device.base.behavior.sq_drained_always;
@@ -310,6 +319,7 @@ impl Qp {
                     None => {}
                 }
             }
+            // The request for an event is for one transition.
             (QpState::Sqd, QpState::Rts, requester) => {
                 qp.attr.en_sqd_async_notify = false;
                 if let Some(requester) = requester {

@@ -48,6 +48,7 @@ impl Numbers {
 
     /// The number of the queue pair in a slot.
     pub(crate) fn number(self, id: Id, number_reuse: bool) -> u32 {
+        // A number that is reused immediately would accept packets of an old connection.
         let tag = match self.tenant {
             Some(tenant) => tenant.into(),
             None if number_reuse => 0,
@@ -65,6 +66,7 @@ impl Numbers {
     /// The other number of a pair. Numbers with the same meaning on every port map to themselves.
     fn turned(self, number: u32) -> u32 {
         let is_fixed = |number| !(WELL_KNOWN..MULTICAST_QPN).contains(&number);
+        // Pairs keep the mapping its own inverse.
         match number ^ self.mask {
             other if is_fixed(number) || is_fixed(other) => number,
             other => other,

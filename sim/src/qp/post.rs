@@ -23,6 +23,7 @@ impl Qp {
         list: &[SendWr<'_>],
     ) -> Result<(), PostError> {
         let posted = post_each(list, |wr| self.push_send(device, Verb::PostSend, wr));
+        // An empty list is accepted in every state.
         let posted = match list {
             [] => posted,
             _ => self.check_ready(device, posted),
@@ -47,6 +48,7 @@ impl Qp {
     pub(crate) fn run_sends(&mut self, device: &mut Device) {
         self.note_post_in_error(device);
         match self.common.state() {
+            // Some drivers never complete work that is posted in ERR.
             QpState::Err if device.base.behavior.flush_post_in_err == FlushPostInErr::None => {}
             QpState::Sqe | QpState::Err => self.flush_sends(device),
             _ => self.request(device, Requester::pump),
@@ -73,9 +75,11 @@ impl Qp {
         let Some(before) = self.requester.as_ref().map(|own| own.sq.end()) else {
             return Err(no_send_queue(verb));
         };
+        // The batch was checked above, so an abort of a wrong batch still fails.
         if end == BatchEnd::Abort {
             return Ok(());
         }
+        // Requests are queued one by one and removed again if one is refused.
         let posted = list
             .iter()
             .try_for_each(|wr| self.push_send(device, verb, wr));
@@ -115,6 +119,7 @@ impl Qp {
     ) -> Result<(), PostError> {
         let posted = post_each(list, |wr| self.push_recv(device, wr));
         let posted = posted.map_err(|error| device.base.as_returned(error));
+        // Receives that are posted in ERR are flushed immediately (QP-STATE-21).
         if self.common.state() == QpState::Err
             && device.base.behavior.flush_post_in_err == FlushPostInErr::All
         {
@@ -143,6 +148,7 @@ impl Qp {
             return Err(invalid(verb, "opcode", "is not one of the qp's transport"));
         };
         let has_data = !wr.sg_list.is_empty() || wr.inline_data.is_some();
+        // Binds and invalidations move no data.
         if send::is_local(&wr.op) && has_data {
             return Err(invalid(verb, "sg_list", "is for work that moves data"));
         }
@@ -181,6 +187,7 @@ impl Qp {
         }
         send.put(wr, length as u32, failed);
         send.site = device.base.site;
+        // The bytes belong to the device from now on.
         if device.base.checks_memory {
             sum::note_posted(&device.domains, requester.pd, send);
         }
@@ -228,6 +235,7 @@ impl Qp {
         }
         let max = qp.init.cap.max_recv_sge;
         check_sges(verb, wr.sg_list, max, ErrorKind::Invalid)?;
+        // Counts the work of the domain, so that memory accesses can skip the search for owners.
         device.domains.pds.at_mut(pd).posted += 1;
         let (recv, is_first) = rq.push(&mut device.places.recvs);
         recv.put(wr);
@@ -278,6 +286,7 @@ pub(crate) fn check_data(
         return Err(invalid(verb, "atomic", problem));
     }
     if !wr.flags.contains(SendFlags::INLINE) {
+        // Bytes without the flag would be silently ignored.
         if wr.inline_data.is_some() {
             return Err(invalid(verb, "inline data", "is without INLINE"));
         }
@@ -368,6 +377,7 @@ pub(crate) fn check_batches(verb: Verb, init: &QpInit, lacks: Capabilities) -> R
     };
     let windows = without(Capabilities::MW, windows);
     let atomics = without(Capabilities::ATOMICS, atomics);
+    // The operations that the transport supports at all.
     let has = match init.qp_type {
         QpType::Rc | QpType::XrcSend => datagrams | writes | windows | atomics | SendOps::RDMA_READ,
         QpType::Uc => datagrams | writes | windows,

@@ -138,12 +138,14 @@ impl<W: Default> WorkQueue<W> {
     ) -> u32 {
         debug_assert!(seq < self.done);
         let first = self.base;
+        // Completions come in order, so this one covers all earlier requests.
         while self.base <= seq
             && let Some(request) = self.requests.pop()
         {
             free(request);
             self.base += 1;
         }
+        // An empty queue returns its slots, so that idle queues have no memory.
         self.requests.release(spare);
         (self.base - first) as u32
     }
@@ -173,6 +175,7 @@ impl<W: Default> WorkQueue<W> {
             free(request);
         }
         self.requests.release(spare);
+        // Numbers never repeat in the life of a queue pair, so old tickets match nothing.
         (self.base, self.done) = (end, end);
         dropped as u32
     }

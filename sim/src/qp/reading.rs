@@ -36,6 +36,7 @@ impl Reads {
         if !reading.go_on(qp, device, peer)? {
             let answering = self.answering.get_or_insert_default();
             answering.reading = Some((reading, packet.clone()));
+            // A long answer must not hold up other queue pairs.
             device.turns.ask(qp.handle);
         }
         Ok(())
@@ -83,6 +84,7 @@ impl Reads {
         let Some(answering) = &mut self.answering else {
             return Ok(());
         };
+        // Only the current read can be repeated here; earlier ones are answered completely.
         if let (Op::ReadRequest(reth), Some((reading, _))) = (packet.op, &mut answering.reading)
             && let Some(made) = self.resources.read(packet.psn, &reth, qp.mtu(device))
             && made.contains(reading.psn)
@@ -129,6 +131,7 @@ impl Reads {
             return None;
         }
         let next = answering.waiting.pop_front();
+        // Nothing waits any more, so requests are answered directly again.
         if next.is_none() {
             self.answering = None;
         }
@@ -200,12 +203,14 @@ impl Reading {
         } else {
             1
         };
+        // A whole message is one packet, which one turn can carry.
         let now = if step == span {
             device.turns.take(1) * step
         } else {
             device.turns.take(span)
         };
         let is_all = now == span;
+        // The rest of a read begins at a packet boundary.
         let bytes = if is_all { length } else { now * mtu };
         let payload = match &source {
             Scatter::Nothing => Payload::default(),

@@ -33,12 +33,14 @@ impl Qp {
     ) -> Result<(), DropReason> {
         let qp = &self.common;
         let qp_type = qp.init.qp_type;
+        // A packet of another transport is dropped before anything else of it is looked at.
         if qp_type != counterpart(packet.transport) {
             return Err(DropReason::OtherTransport);
         }
         let keeps = qp_type == QpType::Rc && device.base.behavior.buffer_when_not_ready;
         // Another process may send any number of packets, so only some are kept.
         let has_room = !packet.route.from.is_outside() || self.early.len() < EARLY;
+        // Some devices keep packets until the queue pair can handle them.
         if qp.state() == QpState::Init && keeps && has_room {
             self.early.push(packet.clone());
             return Err(DropReason::Kept);
@@ -49,6 +51,7 @@ impl Qp {
         if qp.attr.port_num != port {
             return Err(DropReason::OtherPort);
         }
+        // Bad P_Keys count at the port, which programs can query (TMR-15).
         if !pkeys_match(qp.pkey(device), packet.pkey) {
             device.ports.at_mut(port).bad_pkeys += 1;
             return Err(DropReason::Pkey);
@@ -60,6 +63,7 @@ impl Qp {
         if qp_type != QpType::Ud && !is_from_peer() {
             return Err(DropReason::OtherPeer);
         }
+        // Both versions of RoCE are different protocols for the network.
         let has_version = |route: &Route| route.roce_v1 == packet.route.roce_v1;
         if qp_type != QpType::Ud && !qp.route.as_ref().is_some_and(has_version) {
             return Err(DropReason::OtherVersion);
@@ -67,8 +71,10 @@ impl Qp {
         if device.base.behavior.comm_est {
             self.establish(device);
         }
+        // Where memory is checked, any message may answer earlier sends.
         sum::note_message(&mut self.requester, device, packet);
         match (qp_type, packet.op) {
+            // Responses go to the requester, and all other packets to the responder.
             (QpType::Rc | QpType::XrcSend, Op::Acknowledge(syndrome)) => {
                 self.request(device, |requester, qp, device| {
                     requester.acknowledge(qp, device, packet.psn, syndrome)
@@ -123,6 +129,7 @@ impl Qp {
         {
             device.base.note_dropped(&request, why);
         }
+        // Requests that came behind the read are next, in their order.
         while let Some(packet) = self.responder.reads.next_waiting() {
             if let Err(why) = self.respond_now(device, &packet) {
                 device.base.note_dropped(&packet, why);
@@ -144,6 +151,7 @@ impl Qp {
                 why::note_other_psn(responder, device, packet);
                 return Err(DropReason::PsnNeverExpected);
             }
+            // A duplicate changes nothing, so it is answered out of order.
             Order::Duplicate => return responder.answer_duplicate(qp, device, packet),
         }
         match self.execute(device, packet) {
@@ -169,6 +177,7 @@ impl Qp {
     ) -> Result<(), DropReason> {
         match refusal {
             Refusal::Lost => Err(DropReason::MemoryGone),
+            // The requester will try again, so nothing changes here.
             Refusal::NotReady if device.base.behavior.rnr => {
                 let (qp, responder) = (&self.common, &mut self.responder);
                 responder.send_rnr_nak(qp, device, packet.psn);
@@ -182,6 +191,7 @@ impl Qp {
                     .refused(base.now, packet, why, Some(syndrome), None);
                 self.responder
                     .answer(&self.common, device, packet.psn, syndrome);
+                // The answer leaves before the flush, as the peer must learn the cause.
                 self.enter_error(device);
                 Ok(())
             }
@@ -191,6 +201,7 @@ impl Qp {
                 event,
             } => {
                 let why = self.common.refused(&self.responder, device, packet);
+                // A failure that a fault rule caused is not a mistake of the program.
                 self.common.is_harmed |= why.cause.is_of_lab();
                 let base = &mut device.base;
                 base.journal.refused(base.now, packet, why, syndrome, recv);
@@ -204,6 +215,8 @@ impl Qp {
                     self.responder
                         .answer(&self.common, device, packet.psn, syndrome);
                 }
+                // Only an invalid request without a receive raises the event; other causes have
+                // their own.
                 let is_invalid = syndrome == Some(Syndrome::NakInvalidRequest) && recv.is_none();
                 let invalid = is_invalid && device.base.behavior.qp_req_event;
                 let event = event.or(invalid.then_some(AsyncEventType::QpReqErr));
@@ -221,6 +234,7 @@ impl Qp {
         let (qp, responder) = (&self.common, &mut self.responder);
         let Executed { span, completes } = responder.execute(qp, device, packet)?;
         if let Some(wc) = completes {
+            // The receive completes before the request is acknowledged.
             let delivery = self.complete_recv(device, wc, packet.solicited);
             if delivery != Delivery::Made {
                 // The QP is in the error state. The requester must not take the request for done.
@@ -256,6 +270,7 @@ impl Qp {
         let Err(refusal) = self.execute(device, packet) else {
             return Ok(());
         };
+        // The receive of a dropped message is used for the next one.
         self.responder.abandon_message();
         // Some devices complete a receive that is too short with an error, which stops the queue
         // pair.
@@ -299,6 +314,7 @@ impl Qp {
                 return Err(DropReason::FailedSrq);
             }
         };
+        // The header takes 40 bytes of the receive, whether there is one or not (UD-02).
         let length = packet.payload.len() + grh::BYTES;
         let is_short = u64::from(length) > recv.length();
         let behavior = &device.base.behavior;
@@ -335,6 +351,7 @@ impl Qp {
         // The receive exists, since `next` has found it.
         let _ = self.receives_mut().need(device);
         self.complete_recv(device, wc, packet.solicited);
+        // A receive that fails stops the queue pair (UD-09).
         if wc.status != WcStatus::Success {
             self.enter_error(device);
         }

@@ -140,6 +140,7 @@ impl Receives {
 
     /// Whether there is a receive that can complete.
     pub(super) fn has_one(&self) -> bool {
+        // Receives in an SRQ do not count: they belong to no queue pair until they are taken.
         self.taken.is_some() || self.rq().is_some_and(WorkQueue::has_undone)
     }
 
@@ -152,6 +153,7 @@ impl Receives {
     /// the message has one.
     pub(crate) fn need(&mut self, device: &mut Device) -> Result<(), NoReceive> {
         match self.srq() {
+            // Without an SRQ the receive is taken when it completes.
             None if self.has_one() => Ok(()),
             None => Err(NoReceive::Empty),
             Some(_) if self.taken.is_some() => Ok(()),
@@ -182,6 +184,7 @@ impl Receives {
         let Some(srq) = self.made_with() else {
             return self.present(device).ok_or(NoReceive::Empty);
         };
+        // Nothing is taken yet: a datagram that is dropped leaves the receive in the SRQ.
         let srq = device.srqs.at(srq);
         let recv = srq.first_waiting()?;
         let pd = self.pd_of(device, srq).ok_or(NoReceive::Failed)?;
@@ -208,6 +211,7 @@ impl Receives {
                 // Receives of an XRC SRQ complete in the CQ of the SRQ, others in that of the queue
                 // pair.
                 let cq = srq.xrc.map(|xrc| xrc.cq).or(source.cq())?;
+                // On some devices slots are free at the completion, and not when it is polled.
                 if releases {
                     device.release_shared(taken);
                 }

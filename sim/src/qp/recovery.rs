@@ -21,6 +21,8 @@ pub(crate) fn note_success(qp: &mut Qp, device: &mut Device, ticket: Ticket) {
     let given_up = journal.recovery.given_up();
     let connected_after = qp.common.connected_after;
     let since = match &mut qp.requester {
+        // Sends of an old queue pair count from the first one posted after the failure was given
+        // up.
         Some(own) if connected_after < given_up && !ticket.is_recv() => {
             let end = own.sq.end();
             let (number, begins) = *own.known.begins.get_or_insert((given_up, end));

@@ -149,6 +149,7 @@ impl Requester {
         let oldest = self.sq.oldest();
         !self.sq.has_undone()
             && (self.at, self.at_packet, self.fresh) == (oldest, 0, oldest)
+            // UC and UD have no acknowledgements, so `una` does not follow.
             && (self.una == self.next || !qp.is_reliable())
             && self.reads == 0
             && self.phase == Phase::Sending
@@ -185,6 +186,7 @@ impl Requester {
         send.site = device.base.site;
         (send.first, send.span) = (self.next, span);
         let is_read = send.is_read();
+        // The fast path moves the data of a read before it records it, so all of it is answered.
         if is_read {
             (send.got, send.answered) = (length, span);
             self.note_read(qp, device);
@@ -192,11 +194,13 @@ impl Requester {
         if is_first {
             device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
         }
+        // The address handle is in use until the slot is free, as with packets.
         hold_ah(&mut device.domains.ahs, &wr.dest);
         device.domains.pds.at_mut(self.pd).posted += 1;
         let seq = self.sq.finish();
         (self.at, self.fresh) = (seq + 1, seq + 1);
         self.next = self.next.plus(span);
+        // The fast path delivers before it records, so nothing is left to acknowledge.
         if qp.is_reliable() {
             self.una = self.next;
             (self.retries, self.rnr_retries) = (qp.attr.retry_cnt, qp.attr.rnr_retry);
@@ -264,6 +268,7 @@ impl Requester {
         };
         let mut transmits = false;
         while !self.waits_for_receiver() && self.at != self.sq.end() {
+            // An acknowledgement continues this loop.
             if self.is_window_full(qp, device) {
                 break;
             }
@@ -272,6 +277,7 @@ impl Requester {
                 if !may_start {
                     break;
                 }
+                // Sends that cannot succeed fail in their turn, so `start` handles them.
                 let send = self.sq.get(seq);
                 if send.is_local() && send.failed.is_none() {
                     // Local work runs in order: after all earlier sends are done.
@@ -290,9 +296,11 @@ impl Requester {
                     Start::Failed(status) => return self.finish(qp, device, status),
                 }
             }
+            // Sends one packet if the window counts packets, so that it is checked again.
             self.transmit(qp, device, seq)?;
             transmits = true;
         }
+        // A send that only waits must not push back the deadline of the earlier ones.
         if transmits {
             self.keep_timer(qp, device, false);
         }
@@ -314,6 +322,7 @@ impl Requester {
             ),
             _ => (None, WcStatus::LocQpOpErr),
         };
+        // Local work has no packets to transmit.
         self.skip_to(seq + 1);
         self.finish(qp, device, done.map_or(failure, |()| WcStatus::Success))
     }
@@ -321,6 +330,7 @@ impl Requester {
     /// Assigns the next send its sequence numbers and its payload.
     fn start(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Start {
         let mtu = qp.mtu(device);
+        // The check needs the queue, which is borrowed mutably below.
         let datagram = match qp.init.qp_type {
             QpType::Ud => {
                 let send = self.sq.get(seq);
@@ -334,6 +344,7 @@ impl Requester {
         if let Some(status) = send.failed {
             return Start::Failed(status);
         }
+        // A fenced send may take bytes that an earlier read still writes.
         if send.flags.contains(SendFlags::FENCE) && reads > 0 {
             return Start::Blocked;
         }
@@ -369,6 +380,7 @@ impl Requester {
                 Err(status) => return Start::Failed(status),
             }
         }
+        // The memory of a datagram is checked before its destination.
         if let Err(status) = datagram {
             return Start::Failed(status);
         }
@@ -398,6 +410,7 @@ impl Requester {
         let releases = device.releases_at_completion();
         let silent = status == WcStatus::MwBindErr && !behavior.bind_err_wc;
         let seq = self.sq.finish();
+        // A failed send may not have been read by the device.
         sum::forget_failed(self, seq, status);
         let send = self.sq.get(seq);
         let is_read = send.is_read();
@@ -411,6 +424,7 @@ impl Requester {
         let label = send.label;
         wc.status = status;
         wc.opcode = send.op.wc_opcode();
+        // Most drivers report a length for reads and atomics only.
         wc.byte_len = match behavior.send_byte_len {
             SendByteLen::Reads if !is_read => 0,
             _ => send.length,
@@ -421,6 +435,7 @@ impl Requester {
             sum::compare(self, qp, device, seq);
             self.release(device, seq);
         }
+        // Failed sends complete even if they are unsignaled.
         if !signaled && (status == WcStatus::Success || silent) {
             return Delivery::Made;
         }
@@ -444,6 +459,7 @@ impl Requester {
     /// Sets or stops the ack timer, which runs while started work of an RC QP is not done.
     /// `restart` is for progress.
     fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
+        // While the peer is not ready, the timer measures the wait that it asked for.
         if !qp.is_reliable() || self.waits_for_receiver() {
             return;
         }
@@ -454,6 +470,7 @@ impl Requester {
         };
         let (index, timers) = (qp.index(), &mut device.timers);
         match timeout {
+            // Without progress a running timer keeps its deadline.
             Some(nanos) if restart || timers.get(index).is_none() => {
                 let at = device.base.now.as_nanos().saturating_add(nanos);
                 timers.set(index, Some(Time::from_nanos(at)));
@@ -482,9 +499,11 @@ impl Requester {
         if self.progress(qp, device, psn)? == Progress::ResponseLost {
             return self.pump(qp, device);
         }
+        // The request was not carried out for want of a receive, so it is sent again later.
         if let Some(code) = syndrome.rnr_timer() {
             return self.start_rnr_timer(qp, device, psn, code);
         }
+        // All other NAKs end the send.
         let status = match syndrome {
             Syndrome::NakPsnSequence => return self.retry(qp, device, psn),
             Syndrome::NakInvalidRequest => WcStatus::RemInvReqErr,
@@ -498,6 +517,7 @@ impl Requester {
     /// Whether an answer with this number can be for something in progress.
     fn expects(&self, qp: &Common, psn: Psn) -> bool {
         let is_sending = matches!(qp.state(), QpState::Rts | QpState::Sqd);
+        // Sequence numbers wrap, so their distance from `una` is compared.
         is_sending && psn.distance(self.una) < self.next.distance(self.una)
     }
 
@@ -529,6 +549,7 @@ impl Requester {
         let Some(missing) = lost_response else {
             return Ok(Progress::Whole);
         };
+        // Several later answers may report the same loss, which costs one retry.
         if self.phase.response_lost() {
             self.retry(qp, device, missing)?;
         }
@@ -542,6 +563,7 @@ impl Requester {
         self.phase.progress();
         self.catch_up();
         self.keep_timer(qp, device, true);
+        // The last answer in SQD may be this one.
         self.check_drained(qp, device);
     }
 
@@ -570,6 +592,7 @@ impl Requester {
                 packet = offset;
             }
         }
+        // An acknowledgement never moves transmission back: its packets may be on the way.
         if back || (seq, packet) > (self.at, self.at_packet) {
             (self.at, self.at_packet) = (seq, packet);
         }
@@ -608,6 +631,7 @@ impl Requester {
             7 => {}
             _ => self.rnr_retries -= 1,
         }
+        // The later requests were dropped by the peer, so all are sent again.
         self.phase.wait();
         self.rewind(psn, true);
         let at = device.base.now.after(rnr_wait(code));
@@ -618,6 +642,7 @@ impl Requester {
     /// Fails the oldest send.
     fn fail(&mut self, qp: &Common, device: &mut Device, status: WcStatus) -> Result<(), Stop> {
         let sq = &self.sq;
+        // All sends may be done, on a device that completes them when they leave.
         let oldest = sq.has_undone().then(|| sq.get(sq.oldest()));
         let is_early = device.base.behavior.send_done == SendDone::Sent;
         match oldest {
@@ -643,11 +668,13 @@ impl Requester {
         if self.progress(qp, device, packet.psn)? == Progress::ResponseLost {
             return self.pump(qp, device);
         }
+        // The response of an earlier try completed the read.
         if !self.is_busy() {
             return Ok(());
         }
         let seq = self.sq.oldest();
         let send = self.sq.get(seq);
+        // It is a duplicate, or responses before it are missing.
         if !send.is_read() || send.next_response() != packet.psn {
             return Ok(());
         }
@@ -666,6 +693,7 @@ impl Requester {
         if let Some(status) = failure {
             return self.fail(qp, device, status);
         }
+        // The memory of the read is checked now, because its region may have changed (RDMA-15).
         let (got, length) = (send.got.into(), u64::from(packet.payload.len()));
         let (regions, need) = (&device.domains.regions, Access::LOCAL_WRITE);
         let fault = behavior.read_fault_status.status();
@@ -684,6 +712,7 @@ impl Requester {
         let send = self.sq.get_mut(seq);
         send.got += length as u32;
         send.answered += packet.span;
+        // The read completes before `una` moves on, so that the next sends do not overtake it.
         if send.got >= send.length {
             self.finish(qp, device, WcStatus::Success)?;
         }
@@ -717,6 +746,7 @@ impl Requester {
     /// Raises `SQ_DRAINED` once when a queue in SQD that asked for it has drained (QP-STATE-11).
     fn check_drained(&mut self, qp: &Common, device: &mut Device) {
         if qp.state() == QpState::Sqd && self.tells_when_drained && !self.is_busy() {
+            // The event is raised once for each transition to SQD.
             self.tells_when_drained = false;
             let (context, element) = (qp.context(), Element::Qp(qp.handle));
             device

@@ -54,6 +54,7 @@ impl Resource {
             Some(end <= made.length.into())
         };
         self.contains(psn)
+            // A retry may begin later, but not reach further than the original.
             && packets(again.length, mtu) <= self.span - ahead
             && again.rkey == made.rkey
             && is_within() == Some(true)
@@ -63,6 +64,7 @@ impl Resource {
 impl Resources {
     /// Keeps a resource, and drops the oldest ones above the limit `most`.
     pub(super) fn keep(&mut self, resource: Resource, most: u8) {
+        // The peer promised not to have more in progress, so the oldest is settled.
         while self.0.len() >= usize::from(most) {
             self.0.pop_front();
         }

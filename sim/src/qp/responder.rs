@@ -136,6 +136,7 @@ impl Responder {
                 Order::Expected
             }
             1.. => Order::Ahead,
+            // Numbers wrap, so a number from before the connection may look like a duplicate.
             behind if behind.unsigned_abs() > self.sequence.taken => Order::NeverExpected,
             _ => Order::Duplicate,
         }
@@ -144,6 +145,7 @@ impl Responder {
     /// A request is missing: only the first request ahead of it is answered.
     pub(super) fn send_seq_nak(&mut self, qp: &Common, device: &mut Device) {
         if self.sequence.answers == Answers::Open {
+            // The requester goes back once, and a second NAK would only repeat the loss.
             self.sequence.answers = Answers::NakIsOut;
             self.answer(qp, device, self.sequence.expected, Syndrome::NakPsnSequence);
         }
@@ -166,6 +168,7 @@ impl Responder {
         if packet.first || offset != 0 {
             self.abandon_message();
         }
+        // UC has no retries, so the receiver follows the sender.
         self.sequence.expected = packet.psn.plus(packet.span);
         true
     }
@@ -174,6 +177,7 @@ impl Responder {
     pub(super) fn advance(&mut self, packet: &Packet, span: u32) {
         let sequence = &mut self.sequence;
         sequence.expected = packet.psn.plus(span);
+        // Half the range of numbers is enough to identify duplicates.
         sequence.taken = (sequence.taken + span).min(Psn::WINDOW);
         sequence.completed = sequence.completed.plus(packet.last.into());
     }
@@ -235,11 +239,13 @@ impl Responder {
         }
         let completed = self.sequence.completed;
         match packet.op {
+            // A read is carried out again, because its answer was not kept.
             Op::ReadRequest(reth) => {
                 let again = Reading::again(packet.psn, reth, completed);
                 let peer = self.peer(qp);
                 return Err(self.reads.answer_again(qp, device, peer, packet, again));
             }
+            // An atomic is not carried out twice: its answer was kept (ATOM-09).
             Op::AtomicRequest(_) => {
                 if let Some(original) = self.reads.resources.original(packet.psn) {
                     qp.answer_atomic(device, packet.psn, completed, original);
@@ -265,6 +271,7 @@ impl Responder {
     ) -> Result<Executed, Refusal> {
         self.steer(device, packet)?;
         let message = self.sequence.message;
+        // A message is whole, without gaps or other requests in it.
         if packet.first != message.is_none() || !qp.has_path_mtu(device, packet) {
             return Err(Refusal::INVALID);
         }
@@ -279,6 +286,7 @@ impl Responder {
             (Op::Write(None), Some(Message::Write { reth, got })) => {
                 self.take_write(qp, device, packet, reth, got)
             }
+            // Without responder resources no read or atomic is accepted.
             (Op::ReadRequest(_) | Op::AtomicRequest(_), None)
                 if qp.attr.max_dest_rd_atomic == 0 =>
             {
@@ -290,6 +298,7 @@ impl Responder {
                 self.reads.answer(qp, device, peer, packet, reading)?;
                 let span = packets(reth.length, qp.mtu(device));
                 let resource = Resource::read(packet.psn, span, reth);
+                // The peer may ask again for any part of the answer.
                 self.keep(qp, resource);
                 Ok(Executed::part(span))
             }
@@ -329,6 +338,7 @@ impl Responder {
         got: u32,
     ) -> Result<Executed, Refusal> {
         self.need_receive(device)?;
+        // Each packet checks the receive, since its region may be deregistered in between.
         let target = self.receive_target(qp, device, packet, got)?;
         let copied = packet.payload.copy_to(&device.domains.memory, &target);
         copied.map_err(|gone| {
@@ -343,6 +353,7 @@ impl Responder {
             self.sequence.message = Some(Message::Send { got });
             return Ok(Executed::part(packet.span));
         }
+        // The message is complete, so its receive completes, even if the key is not invalidated.
         self.sequence.message = None;
         let key = match packet.op {
             Op::SendWithInv(rkey) => Some(rkey),
@@ -363,6 +374,7 @@ impl Responder {
         let syndrome = match device.base.behavior.nak_send_inval {
             _ if !qp.is_reliable() => None,
             SendInvalAnswer::Nak => Some(Syndrome::NakRemoteAccess),
+            // Such a driver acknowledges the data before it looks at the key.
             SendInvalAnswer::Ack => {
                 let last = packet.psn.plus(packet.span - 1);
                 let completed = self.sequence.completed.plus(1);
@@ -395,6 +407,7 @@ impl Responder {
                 let fault = |status| Refusal::with_receive(Syndrome::Ack, status);
                 return Err(status.map_or(Refusal::INVALID, fault));
             }
+            // Drivers differ in which side is at fault for a receive that is too short.
             let (syndrome, status) = match behavior.recv_short_status {
                 ShortStatus::LocQpOpErr => (Syndrome::NakRemoteOperation, WcStatus::LocQpOpErr),
                 ShortStatus::LocLenErr | _ => (Syndrome::NakInvalidRequest, WcStatus::LocLenErr),
@@ -402,6 +415,7 @@ impl Responder {
             return Err(Refusal::with_receive(syndrome, status));
         }
         let writes = Access::LOCAL_WRITE;
+        // Some drivers check the whole receive, and some only the bytes that the message writes.
         let all = match behavior.recv_sgl_overhang {
             Check::Refused => touch(regions, pd, &recv.list, 0, recv.length(), writes),
             Check::Accepted | _ => Ok(Scatter::Nothing),
@@ -421,6 +435,8 @@ impl Responder {
         got: u32,
     ) -> Result<Executed, Refusal> {
         let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
+        // The rights of the queue pair are checked first, and even for writes of no bytes
+        // (RDMA-04).
         qp.check_enabled(device, Access::REMOTE_WRITE, recv)?;
         // Immediate data needs a receive. Without one nothing is written.
         if packet.imm.is_some() {
@@ -448,6 +464,7 @@ impl Responder {
                     Access::REMOTE_WRITE,
                 )
                 .map_err(|_| denied())?;
+            // The check covers the rest of the message, the copy only this packet.
             target.length = length;
             let copied = packet.payload.copy_to(&device.domains.memory, &[target]);
             copied.map_err(|gone| Refusal::lost(device, gone, recv))?;
@@ -458,6 +475,7 @@ impl Responder {
             return Ok(Executed::part(packet.span));
         }
         self.sequence.message = None;
+        // The packets bring fewer bytes than the first one announced.
         if got != reth.length {
             return Err(Refusal::INVALID);
         }
@@ -517,6 +535,7 @@ impl Responder {
             .map_err(|_| Refusal::access_fault(device, None))?;
         let mut bytes = [0; atomic::BYTES as usize];
         let (region, offset) = (place.region, place.offset);
+        // One lock for reading and writing makes the operation atomic among all devices.
         let mut memory = device.domains.memory.lock();
         let done = memory.read(region, offset, &mut bytes).and_then(|()| {
             let value = eth.op.applied_to(u64::from_ne_bytes(bytes)).to_ne_bytes();
@@ -525,6 +544,7 @@ impl Responder {
         drop(memory);
         done.map_err(|gone| Refusal::lost(device, gone, None))?;
         let original = u64::from_ne_bytes(bytes);
+        // Kept before it is answered, since the answer may be lost.
         self.keep(qp, Resource::atomic(psn, original));
         qp.answer_atomic(device, psn, completed, original);
         Ok(Executed::part(1))
@@ -555,6 +575,7 @@ impl Common {
         if self.attr.qp_access_flags.contains(operation) {
             return Ok(());
         }
+        // Drivers differ in the status of this refusal.
         Err(match device.base.behavior.qp_access_status {
             QpAccessStatus::RemInvReqErr => Refusal::INVALID,
             QpAccessStatus::RemAccessErr | _ => Refusal::access_fault(device, recv),
@@ -607,6 +628,7 @@ pub(crate) fn completion(
     if device.base.behavior.grh_flag_rc {
         wc_flags |= WcFlags::GRH;
     }
+    // Immediate data and the invalidated key share a field, as in `struct ibv_wc`.
     let mut imm_data = imm.unwrap_or_default();
     if let Some(rkey) = key {
         wc_flags |= WcFlags::WITH_INV;

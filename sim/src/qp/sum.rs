@@ -45,6 +45,7 @@ fn sum_of(domains: &Domains, pd: u32, send: &Send) -> Result<Option<NonZeroU64>,
     let named = touch(&domains.regions, pd, &send.list, 0, length, Access::empty());
     let Ok(slices) = named else { return Ok(None) };
     let mut sum = Checksum::default();
+    // The memory lock is held for one part at a time.
     let mut bytes = vec![0; PART.min(send.length) as usize];
     for slice in &*slices {
         let mut done = 0;
@@ -96,6 +97,7 @@ pub(super) fn note_message(requester: &mut Option<Requester>, device: &Device, p
 #[cold]
 fn compare_all(requester: &mut Requester, qp: &Common, device: &mut Device, seq: u64) {
     for send in requester.sq.between(requester.answered, seq) {
+        // Sends without a sum took no bytes from regions.
         let Some(before) = send.sum else { continue };
         match sum_of(&device.domains, requester.pd, send) {
             Ok(Some(now)) if now != before => {

@@ -24,6 +24,7 @@ const READ_PART: u32 = WINDOW / 2;
 impl Requester {
     /// Whether the peer must acknowledge something before the next packet may leave.
     pub(super) fn is_window_full(&self, qp: &Common, device: &Device) -> bool {
+        // Such messages are delivered at once, so no buffer can overflow.
         if qp.sends_whole_messages(device) || !qp.is_reliable() {
             return false;
         }
@@ -40,6 +41,7 @@ impl Requester {
         if self.at == self.sq.end() || !self.sq.get(self.at).is_read() {
             return under_way >= WINDOW;
         }
+        // The first part is always sent, so that a read makes progress.
         let is_first = self.at_packet == 0;
         let most = u32::from(qp.attr.max_rd_atomic);
         let reads = u32::from(self.reads) + under_way.div_ceil(READ_PART);
@@ -67,6 +69,7 @@ impl Requester {
         let mtu = qp.mtu(device);
         let send = self.sq.get(seq);
         let is_read = send.is_read();
+        // A read continues with the first missing response.
         let packet = if is_read {
             self.at_packet.max(send.answered)
         } else {
@@ -123,6 +126,7 @@ impl Requester {
 /// The number of packets that are sent to another process, or requested from it, at a time. A part
 /// of a read begins where it began the first time, since a peer that has answered it knows its end.
 fn part(is_read: bool, packet: u32, left: u32) -> u32 {
+    // Sends and writes leave packet by packet, because a socket takes datagrams of one MTU.
     if is_read {
         left.min(READ_PART - packet % READ_PART)
     } else {
@@ -149,6 +153,7 @@ fn out_packet(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> OutP
     } else {
         operation(send, packet, span, last)
     };
+    // Only messages that consume a receive can request an event there.
     let tells = imm.is_some() || matches!(op, Op::Send | Op::SendWithInv(_));
     OutPacket {
         op,
@@ -176,6 +181,7 @@ fn request(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> Op {
     let SendOp::RdmaRead { remote } = send.op else {
         return Op::Send;
     };
+    // The data received so far are not requested again.
     let start = send.got + (packet - send.answered) * mtu;
     Op::ReadRequest(Reth {
         addr: remote.addr.wrapping_add(start.into()),

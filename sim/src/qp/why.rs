@@ -35,6 +35,7 @@ impl Common {
                 | WcStatus::RemOpErr
                 | WcStatus::RetryExcErr
         );
+        // A request that was never answered may have been unsendable.
         let own = match status {
             // A retry reads the memory again.
             WcStatus::RetryExcErr => not_there(pd, send, device),
@@ -83,6 +84,7 @@ impl Common {
         match loss {
             Some(LossCause::Lab(cause)) => Some(cause),
             Some(LossCause::Lasting) => None,
+            // The address existed when the connection was made.
             None if self.route.is_some_and(|route| route.to.is_none()) => {
                 self.is_moved.then_some(LabCause::Tables)
             }
@@ -146,6 +148,7 @@ impl Common {
                 return Some(FailureCause::OverMtu { length, mtu }.into());
             }
         }
+        // The peer cut its answer for its own path MTU.
         if status == WcStatus::LocLenErr && matches!(send.op, SendOp::RdmaRead { .. }) {
             return Some(FailureCause::AnswerCut { mtu }.into());
         }
@@ -172,6 +175,7 @@ impl Common {
             let mtu = self.mtu(device);
             return FailureCause::MessageCut { mtu }.into();
         }
+        // The beginning of the message was lost or went to another connection.
         let is_rest = !packet.first && responder.is_between_messages();
         if is_rest && !responder.has_taken() {
             return FailureCause::NoBeginning.into();
@@ -188,6 +192,7 @@ impl Common {
             }
             _ => return not_taken(responder, device, packet),
         };
+        // The order of these checks is that of the responder.
         if packet.op.is_answered_with_data() && self.attr.max_dest_rd_atomic == 0 {
             return FailureCause::NoReadsThere.into();
         }
@@ -286,6 +291,7 @@ fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
     if let Some((pd, recv)) = responder.receives.present(device) {
         let bytes = u64::from(responder.got() + packet.payload.len());
         let (label, room) = (recv.label, recv.length());
+        // The length decides before the memory, as in the responder.
         if bytes > room {
             return FailureCause::LongerThan { label, room }.into();
         }
