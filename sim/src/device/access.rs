@@ -34,6 +34,7 @@ impl Domains {
         need: Access,
     ) -> Result<Slice, ProtectionFault> {
         let pd = peer.pd.ok_or(ProtectionFault::Key)?;
+        // The bits of a key tell windows from regions, so no table is searched twice.
         if is_window_key(rkey) {
             return self.touch_window(base, peer, rkey, addr, length, need);
         }
@@ -58,6 +59,7 @@ impl Domains {
             let by_key = self.regions.of_key(sge.lkey).and_then(part);
             let any = || self.regions.iter().find_map(|(_, mr)| part(mr));
             let Slice { region, offset, .. } = by_key.or_else(any).ok_or(ProtectionFault::Range)?;
+            // The simulator has no other memory to read the bytes from.
             let copied = self.memory.lock().read(region, offset, now);
             copied.map_err(|_| ProtectionFault::Range)?;
             rest = later;
@@ -93,6 +95,7 @@ impl Regions {
     pub(crate) fn names(&self, list: &[Sge], of: &Mr, bytes: &Range<u64>) -> bool {
         list.iter().filter(|sge| sge.length > 0).any(|sge| {
             let named = self.of_key(sge.lkey);
+            // Keys of other regions may name the same memory.
             let Some(mr) = named.filter(|mr| mr.shares_memory(of)) else {
                 return false;
             };
@@ -145,6 +148,7 @@ impl Regions {
         length: u32,
         parts: &mut Vec<Span>,
     ) -> Option<Gathered> {
+        // Almost all lists have one entry, which needs no list of parts.
         if let ([sge], true) = (list, length > 0) {
             return (length <= sge.length)
                 .then(|| self.span(as_of, sge, length))?
@@ -192,6 +196,7 @@ pub(crate) fn touch(
     if length == 0 {
         return Ok(Scatter::Nothing);
     }
+    // One entry is the common case, and allocates nothing.
     let [sge] = list else {
         return touch_each(mrs, pd, list, start, length, need).map(Scatter::Many);
     };
@@ -220,6 +225,7 @@ fn touch_each(
             break;
         }
         let here = u64::from(sge.length);
+        // Earlier packets of the message filled this entry.
         if skip >= here {
             skip -= here;
             continue;

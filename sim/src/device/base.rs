@@ -98,6 +98,7 @@ impl Base {
         self.attr.xrc &= !lacks.contains(Capabilities::XRC);
         self.attr.mem_window &= !lacks.contains(Capabilities::MW_TYPE_1);
         self.attr.mem_window_type_2b &= !lacks.contains(Capabilities::MW_TYPE_2);
+        // Attributes must agree with what verbs accept.
         if lacks.contains(Capabilities::MW) {
             self.attr.max_mw = 0;
         }
@@ -141,6 +142,7 @@ impl Base {
             let cause = Cause::Limit { what, limit };
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         }
+        // Test controls limit all objects together, as the memory of a device does.
         let objects = u64::from(self.objects) + 1;
         self.rules.check(verb, Limit::Objects, "objects", objects)
     }
@@ -159,6 +161,7 @@ impl Base {
     /// The error with the number that a C call would have returned, on drivers that return a
     /// negative one.
     pub(crate) fn as_returned(&self, failed: PostError) -> PostError {
+        // Some drivers return the negative number from post calls.
         if !self.behavior.negative_errno {
             return failed;
         }
@@ -238,6 +241,7 @@ pub(super) fn device_attr(node: u32, ports: u8, limits: &DeviceLimits) -> Device
     let mut attr = DeviceAttr::default();
     limits.put_into(&mut attr);
     attr.fw_ver = env!("CARGO_PKG_VERSION").to_owned();
+    // Locally administered, and different for each device.
     attr.node_guid = 0x0200_00ff_fe00_0000 | u64::from(node) << 8;
     attr.max_qp = limits.max_qp.min(DeviceLimits::SPEC.max_qp);
     (attr.mem_window, attr.mem_window_type_2b, attr.xrc) = (true, true, true);

@@ -86,6 +86,7 @@ impl Cqs {
         let verb = Verb::DestroyCompChannel;
         let index = find(&self.channels, verb, channel)?;
         let found = self.channels.at(index);
+        // CQs would queue their events on it.
         if found.cqs > 0 {
             return Err(in_use(verb, Object::CompChannel, Object::Cq, found.cqs));
         }
@@ -106,6 +107,7 @@ impl Cqs {
     pub(super) fn queue_event(&mut self, base: &mut Base, index: u32) {
         let found = self.table.at_mut(index);
         let merges = base.behavior.merge_unread_events;
+        // Without a channel the request is fulfilled without an event.
         let Some(channel) = found.channel else {
             return;
         };
@@ -136,8 +138,10 @@ impl Cqs {
         let watched = events.watched;
         let was_left = !events.is_empty();
         let from = self.channels.at_mut(index);
+        // A program that stops reading here may wait for an edge that never comes.
         (from.was_left, from.read_at) = (was_left, base.site);
         let cq = self.table.at_mut(cq);
+        // Events of one CQ are read in order, so its oldest one is this.
         cq.events_unread.remove(0);
         cq.events_unacked += 1;
         cq.usage.event_was_read = true;
@@ -160,6 +164,7 @@ impl Cqs {
 
     /// Counts a thread that starts or stops waiting on a channel.
     pub(crate) fn count_waiter(&mut self, channel: ChannelHandle, starts: bool) {
+        // The channel may have been destroyed by the closing of its context.
         if let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) {
             let waiters = &mut self.channels.at_mut(index).waiters;
             *waiters = if starts { *waiters + 1 } else { *waiters - 1 };
@@ -210,6 +215,7 @@ impl Cqs {
     pub(crate) fn detach(&mut self, base: &mut Base, channel: u32, unread: &[u64]) {
         let channel = self.channels.at_mut(channel);
         for number in unread {
+            // A program must not read an event of a CQ that is destroyed.
             channel.events.take_out(*number);
         }
         channel.cqs -= 1;

@@ -17,6 +17,7 @@ pub(crate) fn find<H: Handle, T: InContext>(
     handle: H,
 ) -> Result<u32> {
     let problem = match table.get(handle.index(), handle.generation()) {
+        // Handles of another context are refused, although the slot and the generation match.
         Ok(object) if object.context() == handle.context() => return Ok(handle.index()),
         Ok(_) => BadHandle::Foreign,
         Err(problem) => problem,
@@ -42,6 +43,7 @@ pub(crate) fn find_unchecked<H: Handle, T: InContext>(
     verb: Verb,
     handle: H,
 ) -> Result<u32> {
+    // Such a driver uses its own structure, and never looks at the number.
     if is_garbled(table, handle) {
         Ok(handle.index())
     } else {

@@ -76,6 +76,7 @@ impl Claims {
                 length: sge.length,
             };
             self.work.entry(claim).or_default().push(work);
+            // A search skips size classes that do not occur.
             self.sizes |= 1 << claim.size;
             self.count += 1;
         }
@@ -94,6 +95,7 @@ impl Claims {
             self.sizes |= u32::from(!works.is_empty()) << claim.size;
             !works.is_empty()
         });
+        // The limit doubles with the live work, so each request pays for its removal once.
         self.room = 2 * self.count + FEW;
     }
 
@@ -121,6 +123,7 @@ impl Claims {
             let longest = (2_u64 << size) - 1;
             let range = at(addrs.start.saturating_sub(longest))..at(addrs.end);
             for (claim, works) in self.work.range_mut(range) {
+                // It ends before the addresses.
                 if claim.addr.saturating_add(claim.length.into()) <= addrs.start {
                     continue;
                 }
@@ -128,6 +131,7 @@ impl Claims {
                 if found.is_some() {
                     return found;
                 }
+                // The map cannot be changed while it is iterated.
                 empty.extend(works.is_empty().then_some(*claim));
             }
         }

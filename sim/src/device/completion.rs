@@ -52,6 +52,7 @@ impl CompletionRing {
     /// Removes the `wanted` entries and returns their tickets.
     pub(super) fn take_out(&mut self, wanted: impl Fn(&Entry) -> bool) -> Vec<Ticket> {
         let mut taken = Vec::new();
+        // One round through the ring keeps the order of the entries that stay.
         for _ in 0..self.len() {
             let Some(entry) = self.pop().copied() else {
                 break;

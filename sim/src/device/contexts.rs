@@ -136,6 +136,7 @@ impl Base {
         let event = AsyncEvent::new(event_type, element);
         let open = self.contexts.at_mut(index);
         let number = open.events.push(event);
+        // Only objects can be destroyed while events about them are unread.
         if is_about_object(element) {
             let of = open.events_of.entry(element).or_default();
             of.unread.push(number);
@@ -155,6 +156,7 @@ impl Base {
         };
         if is_about_object(event.element) {
             let of = open.events_of.entry(event.element).or_default();
+            // Events of one object are read in order, so its oldest one is this.
             of.unread.remove(0);
             of.unacked += 1;
             of.last_read = Some((event.event_type, self.site));
@@ -183,6 +185,7 @@ impl Base {
             return Err(Error::new(verb, ErrorKind::Usage, cause));
         };
         *unacked -= 1;
+        // A destroy may wait for this acknowledgement.
         self.news = true;
         Ok(())
     }
@@ -253,6 +256,7 @@ impl Base {
 
     /// Records that a queue has changed or was destroyed.
     pub(super) fn queue_changed(&mut self, of: EventQueue, watched: bool) {
+        // A queue that changes several times in a call is reported once.
         if watched && self.changed_queues.last() != Some(&of) {
             self.changed_queues.push(of);
         }

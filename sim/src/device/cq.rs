@@ -118,6 +118,7 @@ impl Cq {
         self.usage.armed_at = base.site;
         self.usage.is_disarmed = false;
         self.usage.failure_was_seen = false;
+        // A program that armed without emptying the CQ may miss the rest.
         self.usage.was_armed_over = self.usage.is_partly_polled;
         if self.channel.is_none() {
             base.journal.armed_without_channel(self.handle, base.site);
@@ -137,6 +138,7 @@ impl Cq {
     /// Whether `count` more completions fit and none needs moderation.
     #[inline(always)]
     fn has_room(&self, count: usize) -> bool {
+        // The fast path leaves overruns and moderation to packets.
         !self.dead && self.used() + count <= self.cqe as usize && !self.moderation.is_on()
     }
 
@@ -199,6 +201,7 @@ impl Cqs {
             "CQ entries",
             self.entries + u64::from(cqe),
         )?;
+        // Everything that may fail is above.
         self.entries += u64::from(cqe);
         if let Some(channel) = channel {
             self.channels.at_mut(channel).cqs += 1;
@@ -240,6 +243,7 @@ impl Cqs {
         let index = find(&self.table, verb, cq)?;
         base.check_has(verb, Capabilities::RESIZE_CQ, "cannot resize CQs")?;
         in_range(verb, "cqe", i64::from(cqe), 1, i64::from(base.attr.max_cqe))?;
+        // The open iteration holds entries of the ring.
         self.check_no_iteration(verb, index)?;
         let found = self.table.at(index);
         if found.dead {
@@ -248,6 +252,7 @@ impl Cqs {
         let present = found.ring.len() as u32;
         let mut new = base.behavior.cqe_rounding.up(cqe as u32);
         if (cqe as u32) < present {
+            // Completions in the CQ must keep their entries.
             if base.behavior.shrink_below == Check::Refused {
                 let (value, min) = (i64::from(cqe), i64::from(present));
                 let max = i64::from(base.attr.max_cqe);
@@ -279,11 +284,13 @@ impl Cqs {
     /// `ibv_req_notify_cq`
     pub(crate) fn req_notify_cq(&mut self, base: &mut Base, cq: CqHandle, arm: Arm) -> Result<()> {
         let verb = Verb::ReqNotifyCq;
+        // Most drivers arm in user space, where the handle is not checked.
         let index = match base.behavior.arm_bad_handle {
             Check::Accepted => find_unchecked(&self.table, verb, cq)?,
             Check::Refused | _ => find(&self.table, verb, cq)?,
         };
         let found = self.table.at_mut(index);
+        // A CQ that has overrun never makes an event again.
         if found.dead {
             return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
         }
@@ -299,6 +306,7 @@ impl Cqs {
         } else {
             !found.ring.is_empty()
         };
+        // A second request that changes nothing is not worth a line of the trace.
         if before != armed {
             base.note(TraceEvent::Armed { cq, armed });
         }
@@ -321,6 +329,7 @@ impl Cqs {
         {
             return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
         }
+        // A poll would take completions that the iteration is going to return.
         if found.extended.is_some() {
             self.check_no_iteration(verb, index)?;
         }
@@ -349,6 +358,7 @@ impl Cqs {
             ));
         }
         *unacked -= nevents;
+        // A thread may wait in the destroy of the CQ.
         base.news = true;
         Ok(())
     }
@@ -358,6 +368,7 @@ impl Cqs {
         let verb = Verb::DestroyCq;
         let index = find(&self.table, verb, cq)?;
         let found = self.table.at(index);
+        // The users would write completions into freed memory.
         for (by, count) in [(Object::Qp, found.users), (Object::Srq, found.srqs)] {
             if count > 0 {
                 return Err(in_use(verb, Object::Cq, by, count));
@@ -371,6 +382,7 @@ impl Cqs {
 
     /// Removes a CQ. Returns the work of the completions that were still in it.
     pub(crate) fn remove_cq(&mut self, base: &mut Base, index: u32) -> Vec<Ticket> {
+        // The facts are lost with the CQ, so a diagnosis gets them now.
         let seen = self.seen(base, index);
         base.journal.cq_goes(&seen);
         self.forget_moderation(index);
@@ -403,6 +415,7 @@ impl Cqs {
             of_datagram,
         } = completion;
         let (mut delivery, mut lost) = (Delivery::Made, None);
+        // A rule only changes successes, since an error already stops the queue.
         if wc.status == WcStatus::Success
             && let Some(status) = base.rules.strike(wc.qp_num)
         {
@@ -428,6 +441,7 @@ impl Cqs {
                 Room::Made(overwritten) => lost = overwritten,
             }
         }
+        // The trace shows the completion before its event.
         let event = base.is_traced().then(|| TraceEvent::Completion {
             cq: self.table.at(index).handle,
             wc: shown(wc, &ticket),
@@ -468,6 +482,7 @@ impl Cqs {
     #[inline(always)]
     fn add(&mut self, base: &Base, index: u32, wc: Wc, ticket: Ticket, added: Added) -> bool {
         let cq = self.table.at_mut(index);
+        // Written in place, because moving an entry costs more than writing it.
         let entry = cq.ring.push(added.is_solicited(&base.behavior));
         (entry.wc, entry.ticket, entry.at) = (wc, ticket, base.now);
         let is_first = cq.ring.len() == 1;
@@ -477,6 +492,7 @@ impl Cqs {
             cq.notify.added(added, &base.behavior)
         };
         if is_first {
+            // Threads that poll without the lock must see that the CQ is no longer empty.
             self.show(index);
         }
         self.count(base, &ticket, true);
@@ -501,6 +517,7 @@ impl Cqs {
             return Room::Made(None);
         };
         self.count(base, &ticket, false);
+        // The completion was not seen by the program, so the overrun is reported.
         self.note_lost(base, index, shown(wc, &ticket));
         Room::Made(Some(ticket))
     }
@@ -530,6 +547,7 @@ impl Cqs {
         let kills = behavior.overrun == Overrun::Dead;
         if kills {
             cq.dead = true;
+            // No further event will come.
             cq.notify = Notify::default();
             self.forget_moderation(index);
             self.show(index);
@@ -555,6 +573,7 @@ impl Cqs {
 
     /// The state of a channel: the number of queued events, and the CQs attached to it.
     pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
+        // The channel may have been destroyed.
         let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) else {
             return (0, Vec::new());
         };
@@ -582,6 +601,7 @@ impl Cqs {
         let cq = self.table.at_mut(index);
         let is_empty = cq.ring.is_empty();
         cq.usage.was_polled = true;
+        // An empty CQ cannot hide completions from a program that arms next.
         cq.usage.is_partly_polled = is_filled && !is_empty;
         cq.usage.event_was_read = false;
         if is_empty {
@@ -633,6 +653,7 @@ impl Cqs {
     pub(crate) fn show(&self, index: u32) {
         if let Some(shown) = &self.shown.0 {
             let cq = self.table.at(index);
+            // Otherwise a poll fails, or has to be refused.
             let nothing_to_say = cq.ring.is_empty() && !cq.dead && !cq.is_iterated();
             shown.set(cq.handle, nothing_to_say);
         }
@@ -658,6 +679,7 @@ impl Cqs {
     fn count_unpolled(&mut self, ticket: &Ticket, is_there: bool) {
         let slot = ticket.qp as usize;
         if slot >= self.unpolled.len() {
+            // Slots grow with the queue pairs of the device.
             self.unpolled.resize(slot + 1, (0, 0));
         }
         let (generation, count) = &mut self.unpolled[slot];

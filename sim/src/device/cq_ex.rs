@@ -50,6 +50,7 @@ impl Extended {
         let Some(iteration) = self.iteration.as_mut().filter(holds) else {
             return false;
         };
+        // The program has passed this entry, so its memory is overwritten without a loss.
         iteration.held -= 1;
         true
     }
@@ -70,6 +71,7 @@ impl Cqs {
             WcFields::STANDARD | WcFields::TIMESTAMPS,
             CqFlags::SINGLE_THREADED | CqFlags::IGNORE_OVERRUN,
         );
+        // A driver refuses fields that its hardware cannot deliver.
         if base.lacks.contains(Capabilities::WC_TIMESTAMP) {
             fields -= WcFields::TIMESTAMPS;
         }
@@ -107,12 +109,14 @@ impl Cqs {
         let usage = &mut self.table.at_mut(index).usage;
         (usage.was_polled, usage.event_was_read) = (true, false);
         let Some(Entry { wc, ticket, at, .. }) = self.pop(index).copied() else {
+            // The next poll need not take the lock.
             self.show(index);
             return Err(nothing(verb, "the cq is empty"));
         };
         let current = Some((wc, at));
         let iteration = Iteration {
             current,
+            // An entry keeps its place until `ibv_end_poll`, even if it was read.
             held: 1,
             begun_at: base.site,
         };
@@ -125,6 +129,7 @@ impl Cqs {
         let verb = Verb::NextPoll;
         let index = find(&self.table, verb, cq)?;
         let (before, _) = self.iteration(verb, index)?;
+        // C gives no meaning to a call after the end.
         if before.current.is_none() {
             let text = format!("the iteration over {cq} is at its end");
             return Err(misuse(verb, text));
@@ -147,6 +152,7 @@ impl Cqs {
         let verb = Verb::ReadWc;
         let index = find(&self.table, verb, cq)?;
         let (iteration, fields) = self.iteration(verb, index)?;
+        // After the end there is no current completion to read.
         let Some((wc, at)) = iteration.current else {
             let text = format!("the iteration over {cq} is at its end");
             return Err(misuse(verb, text));
@@ -230,6 +236,7 @@ fn read(wc: &Wc, at: Time, fields: WcFields) -> WcEx {
     read.slid = asked(fields, WcFields::SLID, wc.slid.into());
     read.sl = asked(fields, WcFields::SL, wc.sl);
     read.dlid_path_bits = asked(fields, WcFields::DLID_PATH_BITS, wc.dlid_path_bits);
+    // The simulated clock counts nanoseconds, so both timestamps agree.
     read.completion_ts = asked(fields, WcFields::COMPLETION_TIMESTAMP, nanos);
     read.completion_wallclock_ns = asked(fields, WcFields::COMPLETION_TIMESTAMP_WALLCLOCK, nanos);
     read

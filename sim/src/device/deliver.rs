@@ -31,6 +31,7 @@ impl Device {
         let of = |ticket: &Ticket| ticket.qp == index && ticket.qp_generation == generation;
         let ring = &mut self.cqs.table.at_mut(cq).ring;
         let purged = ring.take_out(|entry| of(&entry.ticket));
+        // The CQ may be empty now.
         self.cqs.show(cq);
         for ticket in purged {
             self.let_go(&ticket);

@@ -83,6 +83,7 @@ impl Domains {
     /// Completes deferred writes. The program may reuse memory that its device wrote to.
     #[inline]
     pub(crate) fn flush_deferred_writes(&self, base: &Base) {
+        // A profile may write data late, to find programs that read too early.
         if base.behavior.placement == Placement::Late {
             self.memory.lock().settle();
         }
@@ -121,6 +122,7 @@ impl Domains {
             (Object::Ah, users.ahs),
             (Object::Srq, users.srqs),
         ];
+        // Objects of the domain would lose their access rights.
         if let Some((by, count)) = users.into_iter().find(|(_, count)| *count > 0) {
             return Err(in_use(Verb::DeallocPd, Object::Pd, by, count));
         }
@@ -139,6 +141,7 @@ impl Domains {
         outside: Outside,
     ) -> Result<AhHandle> {
         let index = find(&self.pds, Verb::CreateAh, pd)?;
+        // The route is found once, when the handle is created (AH-07).
         let route = ports.resolve(Verb::CreateAh, attr, base.behavior.unowned_gid, outside)?;
         base.check_room(
             Verb::CreateAh,

@@ -117,6 +117,7 @@ impl Egress {
     ) {
         let mut all: BTreeSet<PortId> = ports.gids().values().copied().collect();
         if ports.has_network() {
+            // The network delivers its copy to all other processes.
             all.insert(PortId::OUTSIDE);
         }
         for port in all {
@@ -149,6 +150,7 @@ impl Egress {
         };
         base.note(TraceEvent::Sent(packet));
         if !up {
+            // The sender does not notice: a packet on a dead link is lost.
             self.packets.pop_back();
             let why = DropReason::PortDown.text();
             base.note(TraceEvent::Lost { packet, why });
@@ -172,6 +174,7 @@ impl Egress {
             return;
         }
         if queue.is_empty() {
+            // Exchanging the boxes moves no packet.
             mem::swap(queue, &mut self.packets);
         } else {
             queue.append(&mut self.packets);

@@ -54,8 +54,10 @@ impl EmptyCqs {
         let slot = &self.slots[slot_of(cq)];
         let (context, own) = words(cq);
         if empty {
+            // A reader that sees only one of the words finds no match.
             slot.context.store(context, Ordering::Relaxed);
             slot.own.store(own, Ordering::Relaxed);
+        // Another CQ may have taken the slot.
         } else if self.contains(cq) {
             self.forget(slot_of(cq));
         }

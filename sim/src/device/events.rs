@@ -83,6 +83,7 @@ impl<T> Events<T> {
         let event = self.places[place.ok()?].1.take()?;
         self.gaps += 1;
         if self.gaps > self.len() {
+            // Each removal pays for at most one moved place.
             self.places.retain(|(_, event)| event.is_some());
             self.gaps = 0;
         }

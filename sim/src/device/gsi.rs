@@ -52,6 +52,7 @@ impl Gsi {
             pkey: PKEY,
         };
         let packet = OutPacket::answer(op, self.psn, 0);
+        // Datagrams have no acknowledgements, but each has a number.
         self.psn = self.psn.plus(1);
         egress.send(
             base,
@@ -69,6 +70,7 @@ impl Gsi {
                 self.received.push((packet.route, packet.payload.clone()));
                 Ok(())
             }
+            // Only management messages may use QP 1.
             _ => Err(DropReason::NotForGsi),
         }
     }

@@ -31,6 +31,7 @@ impl Keys {
         match number ^ self.mask {
             // The partner of this number is 0, which does not have a partner either.
             0 => number,
+            // Slot numbers count from 1, so 0 stands for no slot.
             _ if number == 0 => 0,
             other => other,
         }
@@ -97,6 +98,7 @@ impl Regions {
 
     /// Remembers a region that is deregistered.
     pub(super) fn remember(&mut self, mr: &Mr, index: u32, site: Option<Site>) {
+        // Old regions are forgotten, so that memory does not grow with the life of a program.
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
@@ -110,6 +112,7 @@ impl Regions {
 
     /// The deregistered region that had a key.
     pub(super) fn gone(&self, key: u32) -> Option<&Gone> {
+        // The newest region counts, if a key was used several times.
         let had = |gone: &&Gone| key == gone.lkey || key == gone.rkey;
         self.gone.iter().rev().find(had)
     }
@@ -122,6 +125,7 @@ impl Regions {
     #[inline(always)]
     pub(crate) fn of_key(&self, lkey: u32) -> Option<&Mr> {
         let mr = self.table.peek(self.keys.slot(lkey)?);
+        // The tag may be that of an earlier region in this slot.
         mr.filter(|mr| mr.attr.lkey == lkey)
     }
 }

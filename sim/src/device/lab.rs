@@ -35,6 +35,7 @@ impl Device {
     pub(crate) fn switch_port(&mut self, port: u8, up: bool) {
         let own = self.ports.at_mut(port);
         let was_up = std::mem::replace(&mut own.up, up);
+        // A failure may be due to a port that is up again by the time it is reported.
         own.was_down |= !up;
         if was_up != up {
             let event_type = if up {
@@ -106,6 +107,7 @@ impl Device {
         port: u8,
         kind: AsyncEventType,
     ) -> Result<()> {
+        // The event is that of a port that exists.
         self.check_place(context, port)?;
         match kind {
             AsyncEventType::LidChange
@@ -156,11 +158,13 @@ impl Device {
         if std::mem::replace(&mut self.base.dead, true) {
             return Ok(false);
         }
+        // A dead device sends nothing more.
         self.egress.clear();
         self.domains.flush_deferred_writes(&self.base);
         for cq in self.cqs.table.indices(|_| true) {
             self.cqs.forget_moderation(cq);
         }
+        // Polls must fail, and not report an empty CQ.
         self.cqs.hide_empty();
         self.base
             .tell_all(AsyncEventType::DeviceFatal, Element::Device);

@@ -75,6 +75,7 @@ impl Rules {
         let of = |qpn| self.completions.get(&qpn).map_or(&[][..], Vec::as_slice);
         let (mut own, mut any) = (of(Some(number)), of(None));
         iter::from_fn(move || {
+            // Rules apply in the order of their creation, whichever list they are in.
             let first_of_any = match (own.first(), any.first()) {
                 (Some(own), Some(any)) => any.number < own.number,
                 (own, _) => own.is_none(),
@@ -95,6 +96,7 @@ impl Rules {
     /// The status of an error, if a rule turns the next completion of this QP into one.
     #[inline]
     pub(super) fn strike(&mut self, qp_num: u32) -> Option<WcStatus> {
+        // Each completion passes here, and rules are rare.
         if self.completions.is_empty() {
             return None;
         }
@@ -145,6 +147,7 @@ impl Rules {
         let Some(max) = self.limit(limit).filter(|max| count > *max) else {
             return Ok(());
         };
+        // Each rule that limits the resource counts its strikes.
         let mut free = self.set.get(&limit).is_none_or(|own| count <= *own);
         for (of, value, trigger) in &self.limits {
             if *of == limit && count > *value {

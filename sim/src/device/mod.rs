@@ -153,6 +153,7 @@ impl Device {
     /// Removes the objects of a context, except queue pairs. Returns the work of the completions
     /// that were still in its CQs.
     pub(crate) fn clear_context(&mut self, context: Context) -> Vec<Ticket> {
+        // Users go before the objects that they use.
         self.remove_srqs_of(context);
         self.remove_xrcds_of(context);
         let mut tickets = Vec::new();
@@ -190,6 +191,7 @@ impl Device {
         ];
         // Queue pairs are not in the tables of a device, so they are the remaining objects.
         live.qps = self.base.objects - others.iter().sum::<u32>();
+        // The context of rdma_cm ids belongs to no program.
         if self.base.of_ids.is_some() {
             live.contexts -= 1;
             live.pds -= 1;

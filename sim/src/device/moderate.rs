@@ -57,6 +57,7 @@ impl Cqs {
         };
         let deadline = moderation.deadline();
         let is_due = deadline <= Some(base.now);
+        // A lower limit may already be reached.
         if count >= set.cq_count || is_due {
             self.end_moderation(base, index);
         } else {
@@ -68,6 +69,7 @@ impl Cqs {
     /// Queues the delayed event now.
     pub(crate) fn end_moderation(&mut self, base: &mut Base, index: u32) {
         self.forget_moderation(index);
+        // One event for one request, as without moderation.
         self.table.at_mut(index).notify = Notify::default();
         self.queue_event(base, index);
     }
@@ -78,10 +80,12 @@ impl Cqs {
     #[cold]
     pub(super) fn moderate(&mut self, base: &Base, index: u32, added: Added) -> bool {
         let cq = self.table.at_mut(index);
+        // Without a request there is no event to delay.
         if !cq.notify.is_asked(added, &base.behavior) {
             return false;
         }
         let moderation = &mut cq.moderation;
+        // The period begins with the first delayed completion.
         let (count, since) = moderation.pending.unwrap_or((0, base.now));
         moderation.pending = Some((count + 1, since));
         if count + 1 < moderation.set.cq_count {

@@ -77,6 +77,7 @@ impl Domains {
         let (needed, problem) = match mw_type {
             MwType::Type1 => (Capabilities::MW_TYPE_1, "has no windows of type 1"),
             MwType::Type2 => (Capabilities::MW_TYPE_2, "has no windows of type 2"),
+            // There are only these two types.
             _ => return Err(invalid(verb, "type", "is none")),
         };
         base.check_has(verb, needed, problem)?;
@@ -164,9 +165,11 @@ impl Domains {
     ) -> Result<u32> {
         let (window, region) = self.bind_parts(base, verb, context, mw, &bind.info)?;
         let window = self.windows.table.at(window);
+        // Windows of type 2 are bound by work requests only.
         if window.mw_type != MwType::Type1 {
             return Err(invalid(verb, "mw", "is not of type 1"));
         }
+        // Otherwise a window would open memory of another domain.
         if self.regions.at(region).pd != window.pd {
             let cause = Cause::Mismatch {
                 object: Object::Mr,
@@ -194,6 +197,7 @@ impl Domains {
         let (window, _) = self.bind_parts(base, verb, context, *mw, info)?;
         let window = self.windows.table.at(window);
         let refuses = base.behavior.bind_wr_type_1 == Check::Refused;
+        // Some drivers accept work requests for windows of type 1.
         if verb != Verb::BindMw && window.mw_type == MwType::Type1 && refuses {
             return Err(invalid(verb, "mw", "is not of type 2"));
         }
@@ -206,6 +210,7 @@ impl Domains {
             && let Ok(index) = self.find_bound(base, &self.windows.table, Verb::PostSend, *mw)
         {
             let window = self.windows.table.at_mut(index);
+            // The structure shows the new key before the bind is executed, as in C.
             window.posted_rkey = with_callers_part(window.posted_rkey, *rkey);
         }
     }
@@ -267,10 +272,12 @@ impl Domains {
         if !good || !own_qp {
             return None;
         }
+        // A bind of no bytes unbinds a window of type 1.
         if info.length > 0 {
             let region = self.find_bound(base, &self.regions, verb, info.mr).ok()?;
             let region = self.regions.at(region);
             let writes = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
+            // A window cannot open more than its region allows locally.
             let may_write = region.access.contains(Access::LOCAL_WRITE);
             let lies_within = region.part(info.addr, info.length).is_ok();
             let is_good = region.access.contains(Access::MW_BIND)
@@ -283,6 +290,7 @@ impl Domains {
         }
         let qp = second.then_some(qp);
         let window = self.windows.table.at_mut(mw.index());
+        // Only the lower bits of a key belong to the caller.
         window.rkey = with_callers_part(window.rkey, rkey);
         let bound = (info.length > 0).then_some(Bound { info, qp });
         self.set_bound(mw.index(), bound);
@@ -294,6 +302,7 @@ impl Domains {
         let any = base.behavior.inv_other_qp == Check::Accepted;
         let window = self.window_of_key(rkey)?;
         let qp = self.windows.table.at(window).bound?.qp?;
+        // A window of type 2 belongs to the queue pair that bound it.
         if qp != own && !any {
             return None;
         }
@@ -322,6 +331,7 @@ impl Domains {
         let region = self.regions.get(info.mr.index(), info.mr.generation());
         let region = region.map_err(|_| key)?;
         let range = ProtectionFault::Range;
+        // Zero-based windows are addressed from their start.
         let addr = if info.access.contains(Access::ZERO_BASED) {
             info.addr.checked_add(addr).ok_or(range)?
         } else {
@@ -331,6 +341,7 @@ impl Domains {
             let end = addr.checked_sub(info.addr)?.checked_add(length)?;
             (end <= info.length).then_some(())
         };
+        // Some drivers check only the region.
         if base.behavior.mw_access_range == Check::Refused {
             lies_within().ok_or(range)?;
         }
@@ -346,6 +357,7 @@ impl Domains {
     /// Unbinds the windows of a queue pair that is destroyed (QP-DESTROY-04).
     pub(crate) fn free_windows(&mut self, qp: u32) {
         let of_qp = self.windows.of_qps.range((qp, 0)..=(qp, u32::MAX));
+        // Unbinding changes the set that is iterated.
         let windows: Vec<u32> = of_qp.map(|(_, window)| *window).collect();
         for index in windows {
             self.set_bound(index, None);

@@ -36,6 +36,7 @@ pub(crate) struct Added {
 impl Added {
     /// Whether it satisfies a solicited-only request.
     pub(crate) fn is_solicited(self, behavior: &Behavior) -> bool {
+        // Drivers differ in whether a send can be solicited.
         let marked = self.solicited
             && if self.recv {
                 behavior.recv_se_fires
@@ -68,6 +69,7 @@ impl Notify {
     pub(crate) fn arm(&mut self, arm: Arm, behavior: &Behavior) {
         self.state = match (self.state, arm.solicited_only()) {
             (_, false) => ArmState::Next,
+            // A solicited-only request does not weaken a request for the next completion.
             (ArmState::Next, true) if !behavior.arm_downgrade => ArmState::Next,
             (_, true) => ArmState::Solicited,
         };

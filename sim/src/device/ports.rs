@@ -147,6 +147,7 @@ impl Ports {
     /// process has the number, it shares the address.
     #[inline(always)]
     pub(crate) fn with_qp(&self, to: Option<PortId>, qp_num: u32) -> Option<PortId> {
+        // A shared address does not tell the process, but the number does.
         if to.is_some() && self.is_of_other_tenant(qp_num) {
             return Some(PortId::OUTSIDE);
         }
@@ -163,6 +164,7 @@ impl Ports {
         let mut gids = Gids::clone(&self.gids);
         let node = self.node;
         gids.extend(own.iter().map(|gid| (*gid, PortId { node, port })));
+        // An empty entry belongs to no port.
         gids.remove(&Gid::default());
         let fits = |of: &Mtu| {
             of.bytes()
@@ -277,6 +279,7 @@ impl Ports {
         gid: Gid,
     ) -> Result<Arc<Gids>> {
         let old = self.gid(verb, port, index)?;
+        // Two ports with one address would make routes ambiguous.
         if gid != old && self.gids.contains_key(&gid) {
             return Err(invalid(verb, "gid", "is in another entry of the fabric"));
         }
@@ -287,6 +290,7 @@ impl Ports {
             gids.insert(gid, PortId { node, port });
         }
         let index = index as usize;
+        // Both versions of a GID are neighbors in the table.
         let entries = if self.roce_v1 {
             index & !1..=index | 1
         } else {
@@ -320,6 +324,7 @@ impl Ports {
             port: attr.port_num,
         };
         let to = self.destination(attr);
+        // Only InfiniBand can address without a GRH.
         let Some(grh) = attr.grh else {
             if self.subnet.is_none() {
                 let problem = "must be global: the port requires a GRH";
@@ -336,6 +341,7 @@ impl Ports {
         };
         let last = port.gids.len() as i64 - 1;
         in_range(verb, "sgid_index", i64::from(grh.sgid_index), 0, last)?;
+        // The port may get its address later.
         if self.network && port.gids[usize::from(grh.sgid_index)] == Gid::default() {
             return Err(invalid(verb, "sgid_index", "is of an empty entry"));
         }
@@ -364,6 +370,7 @@ impl Ports {
         let is_resolved = self.subnet.is_none()
             && !route.dgid.is_multicast()
             && !(route.roce_v1 && route.dgid.is_link_local());
+        // The kinds are those of the kernel's address resolution.
         let unreachable = match route.to {
             None => Some(ErrorKind::TimedOut),
             Some(to) if to.is_outside() => outside,
@@ -397,6 +404,7 @@ impl Ports {
     pub(crate) fn destination(&self, attr: &AhAttr) -> Option<PortId> {
         let of_gid = attr.grh.map(|grh| self.port_of(&grh.dgid));
         match (self.subnet, of_gid) {
+            // On a network an unknown address may belong to another process.
             (None, of_gid) => {
                 let outside = (self.network && of_gid.is_some()).then_some(PortId::OUTSIDE);
                 of_gid.flatten().or(outside)

@@ -34,6 +34,7 @@ impl Device {
     pub(crate) fn query_device(&self, context: Context) -> Result<DeviceAttr> {
         self.base.find_context(Verb::QueryDevice, context)?;
         let limit = self.base.rules.limit(Limit::QueuePairs);
+        // A limit of the test controls shows in the attributes.
         let limit = limit.map_or(u32::MAX, |limit| limit.try_into().unwrap_or(u32::MAX));
         let mut attr = self.base.attr.clone();
         attr.max_qp = attr.max_qp.min(limit);
@@ -72,6 +73,7 @@ impl Device {
         let verb = Verb::QueryGidEx;
         self.base.find_context(verb, context)?;
         let gid = self.ports.gid(verb, port, index)?;
+        // The kernel reports empty entries as missing data.
         let cause = || Cause::Text("the entry is empty".into());
         let entry = self.ports.entry(port, index, gid);
         entry.ok_or_else(|| Error::new(verb, ErrorKind::NoData, cause()))
@@ -86,6 +88,7 @@ impl Device {
         let verb = Verb::QueryGidTable;
         self.base.find_context(verb, context)?;
         let all = self.ports.entries();
+        // A buffer that is too small is refused, and not filled partly.
         let Some(room) = entries.get_mut(..all.len()) else {
             let problem = "has no room for all that there are";
             return Err(invalid(verb, "entries", problem));

@@ -84,6 +84,7 @@ pub(super) const RKEY: u32 = 1 << 31;
 fn keys(keys: Keys, id: Id, behavior: &Behavior, access: Access) -> (u32, u32) {
     let generation = if behavior.key_reuse { 0 } else { id.generation };
     let key = keys.key(id.index, generation);
+    // Some drivers give remote keys only to regions with remote access.
     let is_remote =
         access.intersects(Access::ALL_RDMA.difference(Access::LOCAL_WRITE) | Access::REMOTE_ATOMIC);
     let rkey = match behavior.mr_keys {
@@ -127,6 +128,7 @@ impl Domains {
         self.check_bytes(base, verb, init.length, 0)?;
         let may_write = init.access.contains(Access::LOCAL_WRITE);
         let shared = match init.memory {
+            // Fails like a pointer to unmapped memory.
             MrMemory::Unmapped => return Err(not_mapped(verb)),
             MrMemory::ReadOnly if may_write => {
                 let problem = "asks for writes, and the memory is read-only";
@@ -172,6 +174,7 @@ impl Domains {
     ) -> Result<(u32, Backing)> {
         let index = find(&self.regions, verb, of)?;
         let Mr { backing, attr, .. } = self.regions.at(index);
+        // Only the simulator's own writable memory can be shared.
         if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
             return Err(invalid(verb, "memory", "is none that can be shared"));
         }
@@ -252,6 +255,7 @@ impl Domains {
         length: usize,
     ) -> Result<Backing> {
         check_length(base, verb, length, addr as u64)?;
+        // A null pointer is the one address that is surely unmapped.
         if addr.is_null() {
             return Err(not_mapped(verb));
         }
@@ -277,6 +281,7 @@ impl Domains {
     /// New zero bytes of the simulator's own memory, and their address.
     fn new_memory(&mut self, base: &Base, verb: Verb, length: usize) -> Result<(RegionId, u64)> {
         check_length(base, verb, length, self.regions.next_addr)?;
+        // Large allocations may fail on small machines.
         let Some(region) = self.memory.lock().add_owned(length) else {
             let cause = Cause::Text("the machine has no memory for the region".into());
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
@@ -307,6 +312,7 @@ impl Domains {
         if base.rules.limit(Limit::Bytes).is_none() {
             return Ok(());
         }
+        // Null regions have no bytes.
         let of_null = |mr: &Mr| mr.backing.kind == Kind::Null;
         let regions = self.regions.iter().filter(|(_, mr)| !of_null(mr));
         let present: u64 = regions.map(|(_, mr)| mr.attr.length).sum();
@@ -331,6 +337,7 @@ impl Domains {
             let (lkey, rkey) = keys(of_slots, id, &behavior, access);
             let mut attr = MrAttr::default();
             (attr.addr, attr.length, attr.lkey) = (addr, length, lkey);
+            // A null region cannot be named by a peer.
             attr.rkey = if backing.kind == Kind::Null { 0 } else { rkey };
             Mr {
                 context,
@@ -397,10 +404,12 @@ impl Domains {
         if *change == MrChange::default() {
             return Err(invalid(verb, "change", "names nothing").into());
         }
+        // A window would keep access to the old memory.
         self.check_unbound(base, verb, index)?;
         let of_pd = |pd| find_in(&self.pds, verb, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
         let old = self.regions.at(index);
+        // A null region has no memory to change.
         if old.backing.kind == Kind::Null {
             return Err(invalid(verb, "mr", "is a null region").into());
         }
@@ -429,6 +438,7 @@ impl Domains {
             own.attr.length = length as u64;
             own.writable = writes;
             let before = std::mem::replace(&mut own.backing, backing);
+            // The old memory is removed last, after nothing can fail.
             self.memory.lock().remove(before.region);
         }
         own.access = access;
@@ -451,6 +461,7 @@ impl Domains {
 
     fn remove_region(&mut self, base: &mut Base, index: u32) {
         let mr = self.regions.remove(index);
+        // A diagnosis explains later uses of the key.
         self.regions.remember(&mr, index, base.site);
         self.regions.registered.remove(index);
         self.memory.lock().remove(mr.backing.region);
@@ -462,6 +473,7 @@ impl Domains {
     fn check_unbound(&self, base: &Base, verb: Verb, mr: u32) -> Result<()> {
         let kind = match base.behavior.dereg_bound {
             DeregBound::Einval => ErrorKind::Invalid,
+            // Windows of such a device lose their region.
             DeregBound::Orphan => return Ok(()),
             DeregBound::Ebusy | _ => ErrorKind::Busy,
         };
@@ -499,6 +511,7 @@ impl Domains {
     ) -> Result<(u32, Range<u64>)> {
         let index = find(&self.regions, verb, mr)?;
         let found = self.regions.at(index);
+        // The simulator reads and writes only memory that it owns.
         let problem = match found.backing.kind {
             Kind::Caller => Some("is the caller's own memory"),
             Kind::Null => Some("is a null region"),
@@ -544,6 +557,7 @@ impl Mr {
 
     /// The domain whose work can access its memory. None if several regions share the memory.
     pub(crate) fn only_domain(&self) -> Option<u32> {
+        // Regions of several domains may share this memory.
         (self.backing.kind != Kind::Shared).then_some(self.pd)
     }
 
@@ -618,6 +632,7 @@ fn check_mr(base: &Base, verb: Verb, length: usize, access: Access) -> Result<()
             "has bits that the device does not support",
         ));
     }
+    // Remote writes change local memory, so they need local write access (MR-01).
     if access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC)
         && !access.contains(Access::LOCAL_WRITE)
     {
@@ -656,6 +671,7 @@ fn check_length(base: &Base, verb: Verb, length: usize, addr: u64) -> Result<()>
 /// offset in its page as the memory, and must not wrap around.
 fn check_iova(verb: Verb, iova: Option<u64>, memory: u64, length: usize) -> Result<()> {
     let Some(iova) = iova else { return Ok(()) };
+    // Devices translate addresses page by page.
     if iova % PAGE != memory % PAGE {
         return Err(invalid(
             verb,

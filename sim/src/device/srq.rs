@@ -88,6 +88,7 @@ impl Srq {
     /// The oldest receive that waits.
     pub(crate) fn first_waiting(&self) -> Result<&Recv, NoReceive> {
         match self.recvs.get(&self.next) {
+            // A failed SRQ has no receives for messages (SRQ-17).
             _ if self.failed => Err(NoReceive::Failed),
             recv => recv.ok_or(NoReceive::Empty),
         }
@@ -131,6 +132,7 @@ impl Device {
             .check_room(verb, "shared receive queues", count, max)?;
         let context = pd.context();
         let xrc = self.check_xrc_srq(verb, context, init)?;
+        // The manual says that the limit is ignored at creation, but some drivers set it.
         let limit = if self.base.behavior.srq_limit_at_creation {
             init.attr.srq_limit
         } else {
@@ -189,6 +191,7 @@ impl Device {
         let verb = Verb::ModifySrq;
         let index = find(&self.srqs, verb, srq)?;
         let own = self.srqs.at(index);
+        // Nothing can repair a failed SRQ.
         if own.failed {
             return Err(failed(verb));
         }
@@ -209,6 +212,7 @@ impl Device {
             in_range(verb, "max_wr", attr.max_wr.into(), least, max)?;
             new.max_wr = self.base.behavior.wr_rounding.up(attr.max_wr);
         }
+        // Each call that sets the limit arms its event again (SRQ-05).
         let sets_limit = mask.contains(SrqAttrMask::LIMIT);
         if sets_limit {
             new.srq_limit = attr.srq_limit;
@@ -231,6 +235,7 @@ impl Device {
         let verb = Verb::DestroySrq;
         let index = find(&self.srqs, verb, srq)?;
         let own = self.srqs.at(index);
+        // Messages for its queue pairs need the receives.
         if own.users > 0 {
             return Err(in_use(verb, Object::Srq, Object::Qp, own.users));
         }
@@ -253,6 +258,7 @@ impl Device {
         self.base
             .discard_async(srq.handle.context(), Element::Srq(srq.handle));
         self.domains.flush_deferred_writes(&self.base);
+        // A thread may wait for events of this SRQ, which are discarded.
         self.base.news = true;
     }
 
@@ -287,6 +293,7 @@ impl Device {
             };
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         }
+        // As for a queue pair, the full queue is reported first (SRQ-04).
         check_sges(verb, wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;
         let mut recv = Recv::default();
         recv.put(wr);
@@ -313,6 +320,7 @@ impl Device {
             seq: own.next,
         };
         own.next += 1;
+        // Taking a receive may fall below the limit.
         self.check_srq_limit(index);
         Ok(taken)
     }
@@ -321,6 +329,7 @@ impl Device {
     fn check_srq_limit(&mut self, index: u32) {
         let readback = self.base.behavior.srq_limit_readback;
         let srq = self.srqs.at_mut(index);
+        // The event is raised once for each time that the limit is set.
         if !srq.armed || srq.waiting() >= srq.attr.srq_limit.into() {
             return;
         }
@@ -347,6 +356,7 @@ impl Device {
             return;
         }
         let srq = self.srqs.at_mut(taken.srq.index);
+        // A completion may have been lost and its receive released already.
         if srq.recvs.remove(&taken.seq).is_some() {
             self.domains.pds.at_mut(srq.pd).posted -= 1;
         }

@@ -32,6 +32,7 @@ impl Turns {
     /// The number of packets, at most `packets`, that may leave in this turn. They count as sent.
     pub(crate) fn take(&mut self, packets: u32) -> u32 {
         let taken = packets.min(self.left);
+        // Reads that arrive in the same turn share its packets.
         self.left -= taken;
         taken
     }

@@ -17,6 +17,7 @@ pub(super) fn undefine(base: &mut Base, mut wc: Wc, of_datagram: bool) -> Wc {
     let has_immediate = wc
         .wc_flags
         .intersects(WcFlags::WITH_IMM | WcFlags::WITH_INV);
+    // Programs must not read these fields, and garbage finds those that do.
     if failed || !has_immediate {
         wc.imm_data = ((garbage >> 32) as u32).to_be_bytes();
     }

@@ -51,6 +51,7 @@ impl Device {
         };
         let regions = &mut self.domains.regions;
         let found = |(index, mr): (u32, &Mr)| Some((index, mr.offset_of(&bytes)?));
+        // The region may have been deregistered since.
         let Some((index, offset)) = regions.iter().find_map(found) else {
             return true;
         };

@@ -30,6 +30,7 @@ impl Regions {
         let region = self.slot_of_key(rkey);
         match self.of_key(rkey & !RKEY) {
             None => self.no_region(KeyKind::Rkey, rkey),
+            // Programs often exchange the two keys of a region.
             Some(mr) if mr.attr.rkey != rkey && mr.attr.lkey == rkey => FailureCause::OtherKey {
                 region,
                 key: rkey,
@@ -55,6 +56,7 @@ impl Regions {
     ) -> Option<Why> {
         list.iter().find_map(|sge| {
             let Some(mr) = self.of_key(sge.lkey) else {
+                // Programs often exchange the two keys of a region.
                 let is_rkey = sge.lkey & RKEY != 0;
                 let of_key = self.of_key(sge.lkey & !RKEY).filter(|_| is_rkey);
                 return Some(match of_key {

@@ -100,6 +100,7 @@ impl Send {
     /// Releases the memory of the payload when the work is finished.
     #[inline]
     pub(crate) fn let_go(&mut self) {
+        // Most payloads only name memory, and need no work here.
         if self.payload.holds_memory() {
             self.payload = Payload::default();
         }
@@ -138,6 +139,7 @@ pub(crate) fn length_of(list: &[Sge]) -> u64 {
 
 #[inline(always)]
 fn put_list(place: &mut SmallVec<[Sge; 1]>, list: &[Sge]) {
+    // A single entry is written in place, without a loop.
     if let ([sge], false) = (list, place.spilled()) {
         return *place = SmallVec::from_buf([*sge]);
     }

@@ -115,6 +115,7 @@ impl Device {
         let found = init
             .file
             .and_then(|file| self.xrcds.files.get(file).copied());
+        // The flags have the meaning of `open` (XRC-01).
         if found.is_some() && init.exclusive {
             return Err(invalid(verb, "the domain of the file", "is there already"));
         }
@@ -126,6 +127,7 @@ impl Device {
         let count = self.xrcds.table.len();
         self.base
             .check_room(verb, "XRC domains", count, self.base.attr.max_pd)?;
+        // Without a file each call creates a private domain.
         let domain = found.unwrap_or_else(|| {
             let file = init.file.map(PathBuf::from);
             let of_file = file.clone();
@@ -166,6 +168,7 @@ impl Device {
         self.base.remove_object(context, Object::Xrcd, index);
         let own = self.xrcds.domains.at_mut(domain);
         own.xrcds -= 1;
+        // The domain lives as long as one of its handles.
         if own.xrcds == 0
             && let Some(file) = self.xrcds.domains.remove(domain).file
         {
@@ -217,6 +220,7 @@ impl Device {
         self.base.remove_object(context, Object::Qp, handle.index());
         self.xrcds.table.at_mut(xrcd).qps -= 1;
         self.base.discard_async(context, Element::Qp(handle));
+        // A thread may wait for events of this handle, which are discarded.
         self.base.news = true;
         qp
     }
@@ -265,6 +269,7 @@ impl Device {
     pub(crate) fn srq_of_number(&self, number: u32, domain: u32) -> Option<(u32, u32)> {
         let slot = (number & ((1 << INDEX_BITS) - 1)).checked_sub(1)?;
         let srq = self.srqs.peek(slot)?;
+        // The slot may belong to an SRQ of another domain, or to a newer one.
         let is_meant = srq.xrc?.domain == domain && srq_num(srq.handle) == number;
         is_meant.then_some((slot, srq.pd))
     }
