@@ -141,6 +141,7 @@ impl CqSeen {
             cq: self.cq,
             armed: self.armed,
             unpolled: self.unpolled,
+            // Either the last poll before arming left completions, or the last poll after it.
             partly: self.usage.was_armed_over || self.usage.is_partly_polled,
         };
         let is_lost = waits && self.tells_nothing();
@@ -153,6 +154,7 @@ impl CqSeen {
             unpolled: self.unpolled,
             of_sends: self.are_of_sends,
         };
+        // A solicited completion in the CQ is a lost wake-up, which is certain.
         let is_armed = self.armed == ArmState::Solicited && !self.has_solicited;
         let is_so = is_armed && self.unpolled > 0 && self.tells_nothing();
         is_so.then(|| Noted::at(problem, self.usage.armed_at))
@@ -162,6 +164,7 @@ impl CqSeen {
     pub(super) fn not_armed_again(&self) -> Option<Noted> {
         let problem = NotArmedAgain {
             cq: self.cq,
+            // Failures may have made the program stop.
             unpolled: self.successes,
         };
         let is_disarmed = self.usage.is_disarmed && self.armed == ArmState::Off;
@@ -176,6 +179,7 @@ impl CqSeen {
 
     /// Whether it has a channel, with no event of this CQ queued or due.
     fn tells_nothing(&self) -> bool {
+        // Without a channel the program polls, and needs no event.
         self.channel.is_some() && self.events_unread == 0 && !self.has_late_event
     }
 }

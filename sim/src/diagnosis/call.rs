@@ -116,6 +116,7 @@ impl Class {
     pub fn of_refusal(error: &Error) -> Option<Self> {
         let verb = error.verb();
         Some(match (error.cause(), error.kind()) {
+            // The address is wrong, or the peer has not opened its device yet.
             (Cause::UnownedGid { .. }, _) => Self::UnownedGid,
             (
                 _,
@@ -161,6 +162,7 @@ impl Class {
                 },
                 _,
             ) => Self::OtherParent,
+            // A handle of no object may come from an earlier failure.
             (Cause::Handle { .. }, _) => Self::Refused,
             (Cause::InUse { .. }, _) => Self::Busy,
             // Only a refusal shows that a device or the test controls limit a resource.
@@ -199,6 +201,7 @@ impl Class {
                 _,
             ) => Self::LongList,
             (Cause::IterationOpen { .. }, _) => Self::Iterated,
+            // A combination that is refused on every device.
             (Cause::NoLocalWrite, _) => Self::Rights,
             // Programs detect features like this.
             (Cause::Argument { what: "access", .. }, _) => Self::Refused,

@@ -117,6 +117,7 @@ impl Journal {
         if self.has_overrun(seen.cq) {
             return;
         }
+        // After a failure a program may stop without polling the rest.
         let found = seen.lost_wakeup().filter(|_| seen.goes_on());
         let found = found.or_else(|| seen.other_polled(true));
         let found = found.or_else(|| seen.never_polled(None));
@@ -127,6 +128,7 @@ impl Journal {
 
     /// Records that a completion of a queue pair is lost because its CQ is full.
     pub(crate) fn lost(&mut self, cq: Cq, cqe: u32, qp_num: u32, made_at: Option<Site>) {
+        // Further CQs are not recorded, so that memory has a limit.
         if self.overruns.len() == MOST && !self.has_overrun(cq) {
             return;
         }
@@ -136,6 +138,7 @@ impl Journal {
             (Overrun { cq, cqe, lost, qps }, made_at)
         });
         (overrun.cqe, overrun.lost) = (cqe, overrun.lost + 1);
+        // A finding prints no more numbers than this.
         if overrun.qps.len() < words::MOST && !overrun.qps.contains(&qp_num) {
             overrun.qps.push(qp_num);
         }
@@ -155,6 +158,7 @@ impl CqSeen {
         let (cq, unpolled) = (self.cq, self.unpolled);
         let posted_at = posted_at.or(self.usage.unpolled_at);
         let rest = Noted::at(Unpolled { cq, unpolled }, posted_at);
+        // The most specific finding wins, since the others are its consequences.
         let found = self.asleep().filter(|_| self.goes_on());
         let found = found.or_else(|| self.other_polled(false));
         let found = found.or_else(|| self.not_armed_again());

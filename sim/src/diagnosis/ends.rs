@@ -29,6 +29,7 @@ pub(crate) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState)
         let node = fabric.node_mut(node);
         let reader = node.find_by_number(qp_num);
         let has_read = reader.is_some_and(|index| node.qps.at(index).has_read());
+        // The mistake belongs to the end that reads, once it does.
         let journal = &mut node.device.base.journal;
         journal.reads_exceed(qp_num, noted, has_read);
     }
@@ -70,6 +71,7 @@ fn compared(fabric: &Fabric, node: u32, qp: QpHandle, to: QpState) -> Option<(Qp
         .qps
         .at(other.find_by_number(own.common.attr.dest_qp_num)?);
     let (qp_num, peer_num) = (own.common.qp_num, peer.common.qp_num);
+    // After a reset an end may still have attributes of its earlier connection.
     let is_fresh = !own.was_reset && !peer.was_reset;
     let is_pair = is_fresh && is_connected(own) && peer.common.attr.dest_qp_num == qp_num;
     is_pair.then(|| {
@@ -92,12 +94,15 @@ fn is_reliable(qp: &Qp) -> bool {
 fn differences(own: &Qp, peer: &Qp, to: QpState) -> Facts {
     let (attr, other) = (&own.common.attr, &peer.common.attr);
     let receives = |qp: &Qp| matches!(qp.common.attr.qp_state, QpState::Rtr | QpState::Rts);
+    // The peer is compared when it enters RTR itself.
     if !receives(peer) {
         return Facts::default();
     }
+    // Before RTS the first sequence number of the peer is not known.
     let sends = peer.common.attr.qp_state == QpState::Rts;
     let mut differ = Vec::new();
     let mut reads = None;
+    // RTR sets the attributes of the receiver, RTS those of the sender.
     if to == QpState::Rtr {
         if attr.path_mtu != other.path_mtu {
             let bytes = |mtu: verbs_api::Mtu| u64::from(mtu.bytes().unwrap_or_default());

@@ -147,6 +147,7 @@ impl CqSeen {
             unpolled: self.successes,
             destroyed,
         };
+        // Failures are findings of their own.
         let is_so = self.successes > 0 && self.usage.event_was_read;
         is_so.then(|| Noted::at(problem, self.usage.event_read_at))
     }

@@ -143,6 +143,7 @@ impl Journal {
         let src_qpn = if is_unknown { 0 } else { packet.src_qpn };
         let from = (packet.route.from.node, src_qpn);
         let place = (from, packet.dest_qpn, why);
+        // Entries that exist are still counted at the limit.
         let has_room = self.dropped.len() < MOST || self.dropped.contains_key(&place);
         has_room.then(|| self.dropped.entry(place).or_default())
     }
@@ -155,6 +156,7 @@ impl Journal {
         made_at: Option<Site>,
         site: Option<Site>,
     ) {
+        // A destroyed queue pair cannot read any more.
         self.forget_reads(qp_num);
         if self.gone.len() == GONE {
             self.gone.pop_front();
@@ -178,6 +180,7 @@ impl Journal {
         let problem = problem.into();
         let place = (problem.class(), problem.key(), site);
         if let Some(index) = self.places.get(&place) {
+            // The same mistake in a loop is one finding with a count.
             self.noted[*index].more += 1;
         } else if self.noted.len() < MOST {
             self.places.insert(place, self.noted.len());
@@ -185,6 +188,7 @@ impl Journal {
             let more = 0;
             self.noted.push(Noted {
                 problem,
+                // The stack is only walked for new findings, since that takes time.
                 site: site.map(Site::with_calls),
                 more,
             });
@@ -225,6 +229,7 @@ impl Journal {
 
     /// Whether the queue pair that has or had this number was never ready to receive.
     pub(super) fn was_never_ready(&self, qp_num: u32, present: Option<Reached>) -> bool {
+        // The queue pair may have been destroyed since.
         let last = present.or_else(|| self.of_gone(qp_num).map(|gone| gone.last));
         last.is_some_and(|last| {
             matches!(last.state, QpState::Reset | QpState::Init) && !last.has_taken
@@ -238,8 +243,10 @@ impl Journal {
             let silent = |((of, _, why), _): &(&(QpAt, u32, DropReason), &Dropped)| {
                 *of == from && *why != DropReason::NoReceive
             };
+            // The newest drop explains why the last try failed.
             let dropped = self.dropped.iter().filter(silent);
             let (&(_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
+            // For a destroyed queue pair its place is known.
             let gone = self.of_gone(qp_num).filter(|_| why == DropReason::NoQp);
             return Some(match gone {
                 None => FailureCause::Dropped { qp_num, why }.into(),

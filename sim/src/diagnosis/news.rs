@@ -37,6 +37,7 @@ impl News {
     pub(crate) fn add(&mut self, fresh: Fresh) {
         if let Some(kept) = &mut self.0 {
             kept.fresh.push(fresh);
+            // The flag is read without the lock, after each call.
             kept.is_any.store(true, Ordering::Relaxed);
         }
     }

@@ -39,6 +39,7 @@ impl Describe for NotDestroyed {
                 .take(MOST)
                 .map(|(name, site)| format!("{name}{}", site.map(place).unwrap_or_default()));
             let shown = shown.collect::<Vec<_>>().join(", ");
+            // A long list of objects would hide the other findings.
             let more = left.len().saturating_sub(MOST);
             let more = (more > 0).then(|| format!(", and {more} more"));
             parts.push(format!(

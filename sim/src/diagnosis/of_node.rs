@@ -38,6 +38,7 @@ pub(crate) fn note_closing(node: &mut Node, context: Context) {
             .journal
             .note(problem, node.device.base.site);
     }
+    // The context itself is closed, so only its objects count.
     if !names.is_empty() {
         let (contexts, closed) = (0, true);
         let problem = NotDestroyed {
@@ -56,6 +57,7 @@ pub(crate) fn note_unread(node: &mut Node, packet: &Packet) {
     let present = node.find_by_number(number);
     let present = present.map(|index| node.qps.at(index).reached());
     let journal = &mut node.device.base.journal;
+    // A damaged packet is lost for any receiver.
     if !packet.damaged && journal.was_never_ready(number, present) {
         let why = match present {
             Some(_) => DropReason::NotReady,
@@ -84,6 +86,7 @@ impl Findings<'_> {
         node: impl FnOnce(u32) -> &'n Node,
     ) -> Noted {
         let from = (self.node.device.base.id, failure.qp_num);
+        // The peer knows why it refused, if it is in this process.
         let of_peer = || {
             let (peer, psn) = failure.asked?;
             let why = node(peer).device.base.journal.answer(from, psn, failure)?;
@@ -132,6 +135,7 @@ impl Findings<'_> {
             Some(self.node.qps.at(index).reached())
         };
         signs.extend(device.base.journal.not_taken(present));
+        // All queue pairs are read once, and not for each CQ.
         let mut outstanding = vec![0; device.cqs.table.slots() as usize];
         let mut unpolled = BTreeMap::new();
         for (_, qp) in self.node.qps.iter() {
@@ -165,6 +169,7 @@ impl Findings<'_> {
     pub(crate) fn leftovers(&self) -> Vec<Noted> {
         let base = &self.node.device.base;
         let of_ids = u32::from(base.of_ids.is_some());
+        // The context of rdma_cm ids belongs to no program.
         let contexts = base.open_contexts() - of_ids;
         let names = self.objects();
         let left = !names.is_empty() || contexts > 0;
@@ -207,6 +212,7 @@ impl Findings<'_> {
                 },
                 other => other.to_string(),
             };
+            // Equal events of an object are one finding with a count.
             *counts.entry((of, event.event_type.into())).or_default() += 1;
         }
         let counts = counts.into_iter();
@@ -249,6 +255,7 @@ impl Findings<'_> {
         };
         let of_async = base.unacked(context, element);
         let of_cq = own.map_or(0, |cq| cq.events_unacked);
+        // Events of the channel have no type.
         let last = base.last_read(context, element).filter(|_| of_async > 0);
         let read_at = match (own, last) {
             (Some(cq), _) if of_cq > 0 => cq.event_read_at(),
@@ -308,6 +315,7 @@ impl Findings<'_> {
         table: &Table<T>,
         name: impl Fn(u32, &T) -> Option<String>,
     ) -> Vec<(String, Option<Site>)> {
+        // Objects of other contexts are not closed with this one.
         let indices = match self.closed {
             Some(context) => self.node.device.base.objects(context, kind),
             None => table.indices(|_| true),
@@ -335,6 +343,7 @@ fn name_of(qp: &Qp) -> String {
 fn standing(qp: &Qp) -> String {
     let state = qp.common.attr.qp_state;
     let mut text = name_of(qp);
+    // A queue pair in RESET was never used.
     if state != QpState::Reset {
         text += &format!(" in {state}");
     }

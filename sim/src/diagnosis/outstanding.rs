@@ -38,6 +38,7 @@ impl Outstanding {
             found.sends += here(work.signaled_sends());
             found.receives += here(work.own_receives());
             found.unsignaled += here(work.unsignaled_sends());
+            // Several queue pairs may share an SRQ, whose receives count once.
             srqs.extend(work.srq_into(cq));
         }
         let taken = |srq: u32| node.device.srqs.at(srq).taken() as u64;

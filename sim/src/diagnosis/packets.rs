@@ -43,6 +43,7 @@ impl Describe for Dropped {
         let packets = counted(self.count, "packet", "packets");
         let ((node, from), qp_num, why) = (self.from, self.qp_num, self.why);
         let node = node.map_or_else(|| "another process".to_owned(), |node| names.device(node));
+        // The number of a sender outside may be unknown.
         let from = match from {
             0 => node,
             _ => format!("qp {from:#x} of {node}"),
@@ -105,6 +106,7 @@ impl Journal {
     /// Records that a datagram is sent to an address that no device has.
     #[cold]
     pub(crate) fn unowned_gid(&mut self, qp_num: u32, gid: Gid, posted_at: Option<Site>) {
+        // A datagram is lost without an error, so the program cannot notice.
         self.note(UnownedGid { qp_num, gid }, posted_at);
     }
 
@@ -149,6 +151,7 @@ impl Journal {
         let gone = self.of_gone(qp_num);
         let site = gone.and_then(|gone| gone.site);
         let last = present.or_else(|| gone.map(|gone| gone.last));
+        // A queue pair that was never ready has a better reason than its destruction.
         let never_ready = self.was_never_ready(qp_num, present);
         let has_refused = || {
             let of_qp = |refusal: &Refusal| refusal.by == qp_num && refusal.at <= dropped.last;

@@ -101,6 +101,7 @@ impl Journal {
     /// mistake once it reads.
     #[cold]
     pub(super) fn reads_exceed(&mut self, qp_num: u32, noted: Noted, has_read: bool) {
+        // A program that never reads makes no mistake with this.
         if has_read {
             self.note(noted.problem, noted.site);
         } else {

@@ -31,6 +31,7 @@ impl Journal {
     #[cold]
     pub(crate) fn see_failure(&mut self, qp_num: u32, receive: bool) {
         for failure in &mut self.failures {
+            // Completions of one queue come in order, so all its recorded failures were seen.
             if (failure.qp_num, failure.receive) == (qp_num, receive)
                 && failure.standing == Standing::Open
             {
@@ -62,6 +63,7 @@ impl Journal {
         {
             return;
         }
+        // Later failures may still wait for a success.
         self.recovery.first_awaited = None;
         for failure in &mut self.failures {
             if let Standing::GivenUp(number) = failure.standing {

@@ -28,6 +28,7 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     };
     let mut finding = Finding::new(node, noted);
     finding.site = finding.site.filter(|site| !is_own(site));
+    // Places inside a problem are of this crate, too, if the call came through `dyn Verbs`.
     match &mut finding.problem {
         Problem::Failed(Failed { why: Some(why), .. }) => {
             why.place = why.place.filter(|(_, site)| !is_own(site));
@@ -70,6 +71,7 @@ pub(crate) fn note_mistake(fabric: &mut Fabric, node: u32, problem: impl Into<Pr
 /// Records a refused call.
 #[cold]
 pub(crate) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
+    // Some refusals are normal in correct programs.
     if let Some(class) = Class::of_refusal(error) {
         let error = error.clone();
         note_mistake(fabric, node, Refused { class, error });
@@ -91,8 +93,10 @@ pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis 
     let mistakes = &mut diagnosis.mistakes;
     mistakes.extend(of_nodes(&|node| findings(node).causes()));
     let mut failed = of_nodes(&|node| failures(fabric, node));
+    // A failed receive explains the failed send of its peer, so it comes first.
     failed.sort_by_key(|finding| is_of_receive_there(&finding.problem));
     mistakes.extend(failed);
+    // The sender's place is known only when all nodes are read.
     let mut signs = of_nodes(&|node| findings(node).signs());
     signs
         .iter_mut()
@@ -171,6 +175,7 @@ fn waited_for(problem: &Problem) -> Option<String> {
 
 /// Whether work failed because of a receive of its peer, which fails, too.
 fn is_of_receive_there(problem: &Problem) -> bool {
+    // The receive fails at the other node, with its own finding.
     let Problem::Failed(Failed {
         status,
         why: Some(why),
@@ -188,6 +193,7 @@ fn place_dropped(fabric: &Fabric, finding: &mut Finding) {
     let Problem::Dropped(Dropped { from, qp_num, .. }) = finding.problem else {
         return;
     };
+    // The oldest send is the one whose packets were dropped.
     let sender = || {
         let mut qps = fabric.node(from.0?).qps.iter().map(|(_, qp)| qp);
         qps.find(|qp| qp.common.qp_num == from.1)?
@@ -211,6 +217,7 @@ fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
         return None;
     };
     let object = match error.verb() {
+        // A stale handle names no object that is still in use.
         _ if matches!(error.cause(), Cause::Handle { .. }) => return None,
         Verb::DestroyQp => Object::Qp,
         Verb::DestroySrq => Object::Srq,
@@ -272,6 +279,7 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
     let is_reported = |finding: &Finding| {
         waited_for(&finding.problem).is_some_and(|of| reported.contains(&(finding.node, of)))
     };
+    // If all users of an object could not be destroyed, the object itself is not another mistake.
     let mut refused = BTreeMap::<_, u64>::new();
     for (finding, object) in mistakes.iter().filter_map(not_destroyed) {
         *refused.entry((finding.node, object)).or_default() += 1 + finding.more;
@@ -292,7 +300,9 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
             why,
             ..
         }) => {
+            // The failed work of the sender explains its dropped packets.
             let of_sender = node.is_some_and(|node| failed.contains(&(node, *from)));
+            // The mismatch of the ends explains packets of the wrong size.
             let is_cut = *why == DropReason::PathMtu && differ.contains(&(finding.node, *qp_num));
             !of_sender && !is_cut && !failed.contains(&(finding.node, *qp_num))
         }

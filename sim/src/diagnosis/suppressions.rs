@@ -62,6 +62,7 @@ impl Suppressions {
             .iter()
             .filter(|entry| entry.class == class)
             .peekable();
+        // Most findings are not suppressed.
         if of_class.peek().is_none() {
             return false;
         }
@@ -89,6 +90,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     let Some(text) = text.strip_prefix(first) else {
         return false;
     };
+    // A star may stand for any length, so each one is tried.
     let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     ends.any(|at| matches(rest, &text[at..]))
 }

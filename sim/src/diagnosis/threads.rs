@@ -30,6 +30,7 @@ pub(crate) fn note_endless(fabric: &mut Fabric, waiting: &Waiting) {
 /// The threads that wait now, except those whose event may never happen in a correct program.
 pub(super) fn of_waiting(fabric: &Fabric) -> Vec<Finding> {
     let finding = |waiting: &Waiting| {
+        // Something may still be in progress that ends the wait.
         let noted = as_noted(fabric, waiting, false)?;
         Some(finding(place_of(fabric, waiting), noted))
     };
@@ -90,6 +91,7 @@ fn of_sleeper(
 fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<Finding> {
     let node = node_of(cq.context());
     fabric.slots.get(node as usize)?;
+    // The CQ may have been destroyed since it was polled.
     fabric.node(node).device.cqs.query_cq(cq).ok()?;
     let problem = PolledInVain {
         cq,
@@ -116,6 +118,7 @@ fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
         _ => None,
     });
     let mut waits: Vec<_> = waits.collect();
+    // The order of waiting threads depends on the machine, that of channels does not.
     waits.sort_by_key(|(channel, _)| *channel);
     let found = waits.into_iter().filter_map(|(_, waiting)| {
         let noted = as_noted(fabric, waiting, true)?;
@@ -149,6 +152,7 @@ fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> 
         }
         // A thread that only handles these events may wait forever.
         WaitFor::AsyncEvent(_) => return None,
+        // A server may wait for connections as long as the program runs.
         WaitFor::CmEvent(_) if !stalled => return None,
         WaitFor::CmEvent(channel) => {
             let why = cm::no_event(&fabric.cm_bridge.manager, channel)?;
@@ -250,6 +254,7 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> 
         };
         Some(Silence::of(class, found))
     };
+    // A lost wake-up explains the wait best.
     if let Some(lost) = reports.iter().find_map(wake_up) {
         return Some(lost);
     }
@@ -274,6 +279,7 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> 
         });
     }
     let not_again = |report: &CqReport| cq_seen(device, report.cq.index())?.not_armed_again();
+    // The program took an event and did not arm again.
     if let Some(found) = reports.iter().find_map(not_again) {
         return Some(Silence::of(Class::NotArmed, found));
     }

@@ -46,6 +46,7 @@ impl Describe for Waits {
         } = self;
         let now = |since: &Duration| format!(", for {:.1} s now", since.as_secs_f64());
         let since = since.as_ref().map(now).unwrap_or_default();
+        // The object's own sentence says more than the reason of the wait.
         let text = match of.as_deref() {
             Some(Problem::Unacknowledged(unacknowledged)) => {
                 format!("{} not acknowledged", unacknowledged.events_in_words())

@@ -48,6 +48,7 @@ impl Diagnosis {
         for finding in self.findings() {
             text += &format!("{}\n", finding.in_words(names));
             let class = finding.class();
+            // One remedy for each class is enough.
             if !helped.contains(&class) {
                 helped.push(class);
                 text += &format!("help: {class}: {} ({})\n", class.remedy(), class.rule());

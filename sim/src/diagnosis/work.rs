@@ -97,6 +97,7 @@ impl Failed {
     /// Whether the other side can cause this failure, because it has ended or is not ready. It is
     /// no longer certain once the program has handled it.
     pub(super) fn is_excusable(&self) -> bool {
+        // These statuses may be the peer's fault, others are the program's.
         let may_be = matches!(
             self.status,
             WcStatus::RetryExcErr | WcStatus::RnrRetryExcErr | WcStatus::RemOpErr
@@ -113,6 +114,7 @@ impl Failed {
 fn class_of(receive: bool, status: WcStatus, cause: Option<&FailureCause>) -> Class {
     use FailureCause as F;
     match (cause.map(F::root), status) {
+        // The cause decides if it is known, and the status otherwise.
         (Some(F::Lab { .. }), _) => Class::Injected,
         (
             Some(
@@ -167,6 +169,7 @@ impl Journal {
                 why.cause.root(),
                 FailureCause::Overrun { .. } | FailureCause::NotMapped { .. }
             );
+        // A peer in this process has its own finding.
         if packet.route.from.is_outside() && !is_reported {
             let site = why.place.map(|(_, site)| site);
             let refused = RequestRefused {

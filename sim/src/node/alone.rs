@@ -41,6 +41,7 @@ impl Alone {
     pub fn run(&mut self) {
         loop {
             while let Some(packet) = self.0.device.egress.pop() {
+                // There is no other node that could receive it.
                 if packet.route.to.is_some_and(|to| to.node == 0) {
                     _ = self.0.handle_packet(&packet);
                 }

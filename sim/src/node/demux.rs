@@ -37,6 +37,7 @@ impl Node {
         packet: &Packet,
         memory: &SharedMemory,
     ) -> Result<(), DropReason> {
+        // A packet without a destination is lost on the way.
         let Some(to) = packet.route.to else {
             return Ok(());
         };
@@ -88,12 +89,14 @@ impl Node {
         let Some(to) = packet.route.to else {
             return Err(DropReason::UnownedGid);
         };
+        // A dead device receives nothing, whatever its ports do (ASYNC-10).
         if self.device.base.dead {
             return Err(DropReason::DeadDevice);
         }
         if !self.device.ports.at(to.port).up {
             return Err(DropReason::PortDown);
         }
+        // A receiver drops a packet with a wrong ICRC, as if it were lost.
         if packet.damaged {
             return Err(DropReason::Checksum);
         }
@@ -102,6 +105,7 @@ impl Node {
             return self.accept_for_group(to.port, packet);
         }
         let Some(index) = self.find_by_number(packet.dest_qpn) else {
+            // QP 1 is not in the table: no program has created it.
             if packet.dest_qpn == GSI_QPN {
                 return self.device.gsi.receive(packet);
             }
@@ -119,6 +123,7 @@ impl Node {
         }
         let members = self.groups.members(&packet.route.dgid);
         let members = members.cloned().ok_or(DropReason::NoMember)?;
+        // A message for a group has no single receiver to report to.
         for index in members {
             let qp = self.qps.at_mut(index);
             if let Err(why) = qp.receive(&mut self.device, port, packet) {

@@ -32,6 +32,7 @@ impl Node {
     pub(crate) fn find_by_number(&self, qp_num: u32) -> Option<u32> {
         let index = self.numbers.slot(qp_num)?;
         let qp = self.qps.peek(index)?;
+        // The tag of the number may be that of an earlier queue pair.
         (qp.common.qp_num == qp_num).then_some(index)
     }
 
@@ -51,6 +52,7 @@ impl Node {
     pub(super) fn check_qp_room(&self, verb: Verb) -> Result<()> {
         let (base, count) = (&self.device.base, self.qps.len());
         base.check_room(verb, "queue pairs", count, base.attr.max_qp)?;
+        // Test controls may allow fewer queue pairs than the device.
         let count = u64::from(count) + 1;
         base.rules
             .check(verb, Limit::QueuePairs, "queue pairs", count)

@@ -95,6 +95,7 @@ impl Groups {
             if from(group) {
                 members.retain(|member| *member != index);
             }
+            // An empty group gives its place in the limit to another one.
             !members.is_empty()
         });
     }

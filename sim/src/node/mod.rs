@@ -73,6 +73,7 @@ impl Node {
         scatter: Option<u64>,
     ) -> Self {
         let mut device = Device::new(id, ports, behavior, gids, memory, seed);
+        // Numbers that no other process has let packets be recognized as another's.
         if let Some(seed) = scatter {
             device.domains.regions.scatter_keys(seed, id);
         }
@@ -125,6 +126,7 @@ impl Node {
             let qp = self.qps.at_mut(index);
             let (of, what) = (Element::Qp(qp.common.handle), qp.timer_name());
             device.base.note(TraceEvent::Timer { of, what });
+            // The queue pair may set its timer again.
             device.timers.set(index, None);
             qp.timeout(device);
         }
@@ -156,6 +158,7 @@ impl Node {
             let cause = Cause::Usage(format!("{context} is that of all ids of rdma_cm").into());
             return Err(Error::new(Verb::CloseDevice, ErrorKind::Usage, cause));
         }
+        // A diagnosis names the objects that the program did not destroy.
         look(self, context);
         self.remove_qps_of(context);
         for ticket in self.device.clear_context(context) {
@@ -184,6 +187,7 @@ impl Node {
                 let ports = &self.device.ports;
                 let to = ports.with_qp(ports.destination(attr), qp.attr.dest_qp_num);
                 let had_one = std::mem::replace(&mut route.to, to).is_some();
+                // A connection that loses its peer by this fails without a mistake of the program.
                 qp.is_moved |= had_one && to.is_none();
             }
         }
@@ -206,6 +210,7 @@ impl Node {
     /// Gives a queue pair the turn it asked for, unless it was destroyed.
     pub(crate) fn give_turn(&mut self, Id { index, generation }: Id) {
         self.device.turns.begin();
+        // The slot may belong to another queue pair by now.
         if let Some(qp) = self.qps.live_mut(index, generation)
             && !self.device.base.dead
         {

@@ -66,6 +66,7 @@ impl Node {
         if only.is_some_and(|pd| device.domains.pds.at(pd).posted == 0) {
             return None;
         }
+        // The search needs the queue pairs while it changes the claims.
         let mut claims = std::mem::take(&mut self.device.claims);
         self.sort_in(&mut claims);
         let regions = &self.device.domains.regions;
@@ -80,6 +81,7 @@ impl Node {
                     self.last_owner(works, is_owner)
                 })
             };
+            // A program may read what the device only reads.
             find(true).or_else(|| for_write.then(|| find(false)).flatten())
         });
         self.device.claims = claims;
@@ -95,6 +97,7 @@ impl Node {
     ) -> Option<Owner> {
         while let Some(last) = works.last() {
             match self.request(last) {
+                // Its completion was polled, so it owns nothing any more.
                 None => works.pop(),
                 Some(found) if is_owner(&found) => return Some(found.owner),
                 Some(_) => break,
@@ -208,6 +211,7 @@ impl Node {
         let domains = &self.device.domains;
         let (index, range) = domains.own_bytes(verb, mr, offset, length)?;
         let start = range.start;
+        // Only unowned bytes are accessed, since the device may use the others at any time (SQ-17).
         let Some(owner) = self.owner_of(index, range, verb == Verb::WriteMr) else {
             return Ok((index, start));
         };
@@ -236,6 +240,7 @@ impl Node {
 
     /// `ibv_rereg_mr`, which is refused if posted work names the memory.
     pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
+        // Rights and domain can change while work is posted, the memory cannot.
         if change.length.is_some() {
             let verb = Verb::ReregMr;
             let index = find(&self.device.domains.regions, verb, mr)?;

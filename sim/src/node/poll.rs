@@ -13,12 +13,14 @@ impl Node {
         let index = self
             .device
             .cqs
+            // A poll of no entries does not take the error of a dead CQ.
             .check_poll(&self.device.base, cq, !wc.is_empty())?;
         let mut count = 0;
         while count < wc.len()
             && let Some(entry) = self.device.cqs.pop(index)
         {
             wc[count] = entry.wc;
+            // The entry is copied before its slot is released.
             let ticket = entry.ticket;
             self.seen(wc[count].status, ticket);
             count += 1;
@@ -70,6 +72,7 @@ impl Node {
     #[inline(always)]
     pub(super) fn release(&mut self, ticket: Ticket) {
         self.device.let_go(&ticket);
+        // The queue pair may be destroyed, and its completion still be here.
         if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {
             qp.release(&mut self.device, ticket);
         }

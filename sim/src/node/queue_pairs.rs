@@ -24,6 +24,7 @@ impl Node {
         let context = pd.context();
         let send_cq = find_in(&device.cqs.table, verb, context, init.send_cq)?;
         let recv_cq = match init.qp_type {
+            // It has no receives, so a program need not name a CQ for them.
             QpType::XrcSend => send_cq,
             _ => find_in(&device.cqs.table, verb, context, init.recv_cq)?,
         };
@@ -60,6 +61,7 @@ impl Node {
         });
         self.check_qp_room(verb)?;
         let (pd, cq) = (pd_index, recv_cq);
+        // With an SRQ it has no receive queue of its own.
         let source = match srq {
             None => Source::Own {
                 pd,
@@ -168,6 +170,7 @@ impl Node {
         }
         let index = find(&self.qps, verb, qp)?;
         self.qps.at(index).check_no_iterations(&self.device, verb)?;
+        // The order of these checks decides the error of a program with several mistakes.
         self.check_detached(verb, index)?;
         let unacked = self.device.base.unacked(qp.context(), Element::Qp(qp));
         check_acknowledged(verb, Object::Qp, unacked)?;
@@ -177,6 +180,7 @@ impl Node {
 
     fn remove_qp(&mut self, index: u32) {
         self.groups.leave(index);
+        // The facts for later findings are taken before the queue pair is removed.
         let made_at = self.receiver_made_at(index);
         let mut qp = self.qps.remove(index);
         let handle = qp.common.handle;
@@ -205,6 +209,7 @@ impl Node {
         if let Some(requester) = &qp.requester {
             device.domains.pds.at_mut(requester.pd).qps -= 1;
         }
+        // Bound windows would expose memory to a queue pair that reuses the slot.
         device.domains.free_windows(index);
         let element = Element::Qp(handle);
         device.base.discard_async(handle.context(), element);
@@ -227,6 +232,7 @@ impl Node {
         let Some(srq) = init.srq else {
             return Ok(None);
         };
+        // Some drivers accept an SRQ for UC.
         if init.qp_type == QpType::Uc && self.device.base.behavior.uc_srq == Check::Refused {
             return Err(invalid(verb, "srq", "is for RC and UD"));
         }

@@ -20,6 +20,7 @@ impl Node {
         let domain = self.device.domain_of(verb, xrcd)?;
         self.check_qp_room(verb)?;
         let none = QpInit::new(QpType::XrcRecv, Default::default(), Default::default());
+        // It has no queues: its receives are those of the SRQ that a request names.
         let init = none.cap(QpCap {
             max_send_wr: 0,
             max_recv_wr: 0,
@@ -80,6 +81,7 @@ impl Node {
         let target = self.qps.at_mut(qp).target_mut();
         let openings = &mut target.expect("it is a target").openings;
         openings.remove(&opening);
+        // No program can reach the queue pair any more.
         if openings.is_empty() {
             let mut target = self.qps.remove(qp);
             target.clear(&mut self.device);
