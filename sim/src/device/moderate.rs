@@ -56,9 +56,8 @@ impl Cqs {
             return Ok(());
         };
         let deadline = moderation.deadline();
-        let is_due = deadline <= Some(base.now);
         // A lower limit may already be reached.
-        if count >= set.cq_count || is_due {
+        if count >= set.cq_count || deadline <= Some(base.now) {
             self.end_moderation(base, index);
         } else {
             self.moderated.set(index, deadline);

@@ -395,8 +395,8 @@ impl Ports {
 
     /// Whether an address leads to a group.
     pub(crate) fn is_of_group(&self, attr: &AhAttr) -> bool {
-        let has_lid = self.subnet.is_none() || subnet::is_multicast(attr.dlid);
-        has_lid && attr.grh.is_some_and(|grh| grh.dgid.is_multicast())
+        (self.subnet.is_none() || subnet::is_multicast(attr.dlid))
+            && attr.grh.is_some_and(|grh| grh.dgid.is_multicast())
     }
 
     /// The port to which an address leads. On InfiniBand that is the port of the LID, which accepts

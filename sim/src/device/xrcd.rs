@@ -270,7 +270,6 @@ impl Device {
         let slot = (number & ((1 << INDEX_BITS) - 1)).checked_sub(1)?;
         let srq = self.srqs.peek(slot)?;
         // The slot may belong to an SRQ of another domain, or to a newer one.
-        let is_meant = srq.xrc?.domain == domain && srq_num(srq.handle) == number;
-        is_meant.then_some((slot, srq.pd))
+        (srq.xrc?.domain == domain && srq_num(srq.handle) == number).then_some((slot, srq.pd))
     }
 }

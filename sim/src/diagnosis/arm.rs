@@ -144,8 +144,7 @@ impl CqSeen {
             // Either the last poll before arming left completions, or the last poll after it.
             partly: self.usage.was_armed_over || self.usage.is_partly_polled,
         };
-        let is_lost = waits && self.tells_nothing();
-        is_lost.then(|| Noted::at(problem, self.usage.armed_at))
+        (waits && self.tells_nothing()).then(|| Noted::at(problem, self.usage.armed_at))
     }
 
     fn unsolicited(&self) -> Option<Noted> {
@@ -155,9 +154,8 @@ impl CqSeen {
             of_sends: self.are_of_sends,
         };
         // A solicited completion in the CQ is a lost wake-up, which is certain.
-        let is_armed = self.armed == ArmState::Solicited && !self.has_solicited;
-        let is_so = is_armed && self.unpolled > 0 && self.tells_nothing();
-        is_so.then(|| Noted::at(problem, self.usage.armed_at))
+        let is_so = self.armed == ArmState::Solicited && !self.has_solicited && self.unpolled > 0;
+        (is_so && self.tells_nothing()).then(|| Noted::at(problem, self.usage.armed_at))
     }
 
     /// Completions that were added after the last event, in a CQ that was not armed again.
@@ -167,9 +165,9 @@ impl CqSeen {
             // Failures may have made the program stop.
             unpolled: self.successes,
         };
-        let is_disarmed = self.usage.is_disarmed && self.armed == ArmState::Off;
-        let is_so = self.successes > 0 && is_disarmed && self.tells_nothing();
-        is_so.then(|| Noted::at(problem, self.usage.event_read_at))
+        let is_off = self.usage.is_disarmed && self.armed == ArmState::Off;
+        (is_off && self.successes > 0 && self.tells_nothing())
+            .then(|| Noted::at(problem, self.usage.event_read_at))
     }
 
     /// Whether the program has seen no failure since it armed the CQ.

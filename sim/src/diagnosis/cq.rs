@@ -174,8 +174,8 @@ impl CqSeen {
             unpolled: self.unpolled,
             outstanding,
         };
-        let is_small = u64::from(self.unpolled) + outstanding > self.cqe.into();
-        is_small.then(|| Noted::at(problem, self.made_at))
+        (u64::from(self.unpolled) + outstanding > self.cqe.into())
+            .then(|| Noted::at(problem, self.made_at))
     }
 
     /// Work has completed in a CQ that was never polled. An unread event of it is the better
@@ -183,7 +183,7 @@ impl CqSeen {
     fn never_polled(&self, posted_at: Option<Site>) -> Option<Noted> {
         let (cq, unpolled) = (self.cq, self.successes);
         let posted_at = self.usage.unpolled_at.or(posted_at);
-        let is_so = unpolled > 0 && !self.usage.was_polled && self.unread().is_none();
-        is_so.then(|| Noted::at(NeverPolled { cq, unpolled }, posted_at))
+        (unpolled > 0 && !self.usage.was_polled && self.unread().is_none())
+            .then(|| Noted::at(NeverPolled { cq, unpolled }, posted_at))
     }
 }

@@ -136,8 +136,7 @@ impl CqSeen {
     pub(super) fn unread(&self) -> Option<Noted> {
         let seen = self.channel.filter(|_| self.unpolled > 0)?;
         let (channel, events) = (seen.channel, self.events_unread);
-        let is_so = events > 0 && seen.was_left;
-        is_so.then(|| Noted::at(Unread { channel, events }, seen.read_at))
+        (events > 0 && seen.was_left).then(|| Noted::at(Unread { channel, events }, seen.read_at))
     }
 
     /// Completions of a CQ that was not polled after its event.
@@ -148,7 +147,7 @@ impl CqSeen {
             destroyed,
         };
         // Failures are findings of their own.
-        let is_so = self.successes > 0 && self.usage.event_was_read;
-        is_so.then(|| Noted::at(problem, self.usage.event_read_at))
+        (self.successes > 0 && self.usage.event_was_read)
+            .then(|| Noted::at(problem, self.usage.event_read_at))
     }
 }

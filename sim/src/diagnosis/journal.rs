@@ -144,8 +144,8 @@ impl Journal {
         let from = (packet.route.from.node, src_qpn);
         let place = (from, packet.dest_qpn, why);
         // Entries that exist are still counted at the limit.
-        let has_room = self.dropped.len() < MOST || self.dropped.contains_key(&place);
-        has_room.then(|| self.dropped.entry(place).or_default())
+        (self.dropped.len() < MOST || self.dropped.contains_key(&place))
+            .then(|| self.dropped.entry(place).or_default())
     }
 
     /// Records that a queue pair is destroyed.

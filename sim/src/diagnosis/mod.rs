@@ -139,8 +139,7 @@ impl Diagnosis {
         let mut text = String::new();
         for finding in &self.mistakes {
             // Hints may be correct programs.
-            let is_refused = finding.certainty == Certainty::Certain;
-            if is_refused && !allowed.cover_finding(finding) {
+            if finding.certainty == Certainty::Certain && !allowed.cover_finding(finding) {
                 text += &format!("\n{finding}\nhelp: {}", finding.class().remedy());
             }
         }

@@ -135,8 +135,7 @@ impl Qp {
         };
         let (qp_type, state, cap) = (qp.init.qp_type, qp.state(), qp.init.cap);
         let behavior = &device.base.behavior;
-        let is_queued = behavior.post_wrong_state == PostWrongState::Queued;
-        if is_too_early(state) && !is_queued {
+        if is_too_early(state) && behavior.post_wrong_state != PostWrongState::Queued {
             return Err(too_early(verb, state));
         }
         // A wrong operation fails when it is posted or when it is carried out, as drivers differ.
@@ -147,9 +146,8 @@ impl Qp {
         } else {
             return Err(invalid(verb, "opcode", "is not one of the qp's transport"));
         };
-        let has_data = !wr.sg_list.is_empty() || wr.inline_data.is_some();
         // Binds and invalidations move no data.
-        if send::is_local(&wr.op) && has_data {
+        if send::is_local(&wr.op) && (!wr.sg_list.is_empty() || wr.inline_data.is_some()) {
             return Err(invalid(verb, "sg_list", "is for work that moves data"));
         }
         check_sges(verb, wr.sg_list, cap.max_send_sge, sge_errno(behavior))?;

@@ -516,9 +516,9 @@ impl Requester {
 
     /// Whether an answer with this number can be for something in progress.
     fn expects(&self, qp: &Common, psn: Psn) -> bool {
-        let is_sending = matches!(qp.state(), QpState::Rts | QpState::Sqd);
         // Sequence numbers wrap, so their distance from `una` is compared.
-        is_sending && psn.distance(self.una) < self.next.distance(self.una)
+        matches!(qp.state(), QpState::Rts | QpState::Sqd)
+            && psn.distance(self.una) < self.next.distance(self.una)
     }
 
     /// Everything before `upto` is acknowledged: completes these sends.

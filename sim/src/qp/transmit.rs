@@ -42,10 +42,9 @@ impl Requester {
             return under_way >= WINDOW;
         }
         // The first part is always sent, so that a read makes progress.
-        let is_first = self.at_packet == 0;
         let most = u32::from(qp.attr.max_rd_atomic);
         let reads = u32::from(self.reads) + under_way.div_ceil(READ_PART);
-        under_way + READ_PART > WINDOW || !is_first && reads > most
+        under_way + READ_PART > WINDOW || self.at_packet != 0 && reads > most
     }
 
     /// An upper bound for the reads and atomics that the peer has. To another process a read is
