@@ -15,7 +15,7 @@ use verbs_api::Sge;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claims {
     /// Queues with work that is not sorted in yet.
-    fresh: BTreeSet<ClaimedQueue>,
+    unsorted: BTreeSet<ClaimedQueue>,
     work: BTreeMap<Claim, Vec<Work>>,
     /// The size classes that occur, a bit for each.
     sizes: u32,
@@ -56,13 +56,13 @@ pub(crate) enum ClaimedQueue {
 impl Claims {
     /// Marks a queue that has work which is not sorted in.
     #[cold]
-    pub(crate) fn has_fresh(&mut self, queue: ClaimedQueue) {
-        self.fresh.insert(queue);
+    pub(crate) fn mark_unsorted(&mut self, queue: ClaimedQueue) {
+        self.unsorted.insert(queue);
     }
 
     /// Takes the queues that have work which is not sorted in.
-    pub(crate) fn take_fresh(&mut self) -> BTreeSet<ClaimedQueue> {
-        std::mem::take(&mut self.fresh)
+    pub(crate) fn take_unsorted(&mut self) -> BTreeSet<ClaimedQueue> {
+        std::mem::take(&mut self.unsorted)
     }
 
     /// Sorts in a work request.

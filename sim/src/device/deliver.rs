@@ -34,13 +34,13 @@ impl Device {
         // The CQ may be empty now.
         self.cqs.show(cq);
         for ticket in purged {
-            self.let_go(&ticket);
+            self.forget_completion(&ticket);
         }
     }
 
     /// A completion is no longer in a CQ: frees the slot of a receive of an SRQ.
     #[inline(always)]
-    pub(crate) fn let_go(&mut self, ticket: &Ticket) {
+    pub(crate) fn forget_completion(&mut self, ticket: &Ticket) {
         self.cqs.count(&self.base, ticket, false);
         self.free_shared(ticket);
     }

@@ -303,7 +303,7 @@ impl Device {
         srq.end += 1;
         self.domains.pds.at_mut(srq.pd).posted += 1;
         if is_fresh {
-            self.claims.has_fresh(ClaimedQueue::Shared(index));
+            self.claims.mark_unsorted(ClaimedQueue::Shared(index));
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ pub(crate) struct Journal {
     /// Datagrams of the network that were not packets for the device, by the reason.
     pub(super) garbage: BTreeMap<DropReason, u64>,
     /// The newest destroyed queue pairs.
-    gone: VecDeque<GoneQp>,
+    gone: VecDeque<DestroyedQp>,
     /// Queue pairs that may have more reads in progress than their peers accept, but have posted
     /// none, by number.
     pub(super) excess: BTreeMap<u32, Noted>,
@@ -57,7 +57,7 @@ pub(super) struct Refusal {
 
 /// A QP that was destroyed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GoneQp {
+pub(super) struct DestroyedQp {
     pub(super) qp_num: u32,
     pub(super) last: Reached,
     /// Where it was destroyed.
@@ -161,7 +161,7 @@ impl Journal {
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
-        self.gone.push_back(GoneQp {
+        self.gone.push_back(DestroyedQp {
             qp_num,
             last,
             site,
@@ -214,23 +214,24 @@ impl Journal {
 
     /// Where the queue was created from which a destroyed queue pair took receives.
     pub(super) fn receiver_made_at(&self, qp_num: u32) -> Option<Site> {
-        self.of_gone(qp_num)?.made_at
+        self.destroyed_qp(qp_num)?.made_at
     }
 
     /// Whether a fault rule or the test controls had stopped the destroyed queue pair with this
     /// number.
     pub(crate) fn was_harmed(&self, qp_num: u32) -> bool {
-        self.of_gone(qp_num).is_some_and(|gone| gone.last.is_harmed)
+        self.destroyed_qp(qp_num)
+            .is_some_and(|gone| gone.last.is_harmed)
     }
 
-    pub(super) fn of_gone(&self, qp_num: u32) -> Option<&GoneQp> {
+    pub(super) fn destroyed_qp(&self, qp_num: u32) -> Option<&DestroyedQp> {
         self.gone.iter().rev().find(|gone| gone.qp_num == qp_num)
     }
 
     /// Whether the queue pair that has or had this number was never ready to receive.
     pub(super) fn was_never_ready(&self, qp_num: u32, present: Option<Reached>) -> bool {
         // The queue pair may have been destroyed since.
-        let last = present.or_else(|| self.of_gone(qp_num).map(|gone| gone.last));
+        let last = present.or_else(|| self.destroyed_qp(qp_num).map(|gone| gone.last));
         last.is_some_and(|last| {
             matches!(last.state, QpState::Reset | QpState::Init) && !last.has_taken
         })
@@ -247,7 +248,9 @@ impl Journal {
             let dropped = self.dropped.iter().filter(silent);
             let (&(_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
             // For a destroyed queue pair its place is known.
-            let gone = self.of_gone(qp_num).filter(|_| why == DropReason::NoQp);
+            let gone = self
+                .destroyed_qp(qp_num)
+                .filter(|_| why == DropReason::NoQp);
             return Some(match gone {
                 None => FailureCause::Dropped { qp_num, why }.into(),
                 Some(gone) => {

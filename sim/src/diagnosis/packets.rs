@@ -148,7 +148,7 @@ impl Journal {
         dropped: &journal::Dropped,
         present: Option<Reached>,
     ) -> Option<(DropReason, Option<Site>)> {
-        let gone = self.of_gone(qp_num);
+        let gone = self.destroyed_qp(qp_num);
         let site = gone.and_then(|gone| gone.site);
         let last = present.or_else(|| gone.map(|gone| gone.last));
         // A queue pair that was never ready has a better reason than its destruction.

@@ -144,7 +144,7 @@ impl Node {
 
     /// Sorts in the work that was posted since the last time.
     fn sort_in(&mut self, claims: &mut Claims) {
-        for queue in claims.take_fresh() {
+        for queue in claims.take_unsorted() {
             self.sort_in_queue(claims, queue);
         }
         claims.throw_out(|work| self.request(work).is_some());

@@ -71,7 +71,7 @@ impl Node {
     /// A completion has left its CQ: frees its slot, and in a queue of the QP those before it.
     #[inline(always)]
     pub(super) fn release(&mut self, ticket: Ticket) {
-        self.device.let_go(&ticket);
+        self.device.forget_completion(&ticket);
         // The queue pair may be destroyed, and its completion still be here.
         if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {
             qp.release(&mut self.device, ticket);

@@ -41,7 +41,7 @@ pub(crate) fn check(
 }
 
 /// The path of a datagram.
-pub(crate) struct DatagramWay {
+pub(crate) struct DatagramPath {
     pub(crate) route: Route,
     pub(crate) dest_qpn: u32,
     pub(crate) deth: Deth,
@@ -70,7 +70,7 @@ impl<'a> Head<'a> {
 }
 
 /// The path to a destination, if its address handle exists.
-pub(crate) fn way(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramWay> {
+pub(crate) fn path(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramPath> {
     let Dest::Ud {
         ah,
         remote_qpn: dest_qpn,
@@ -87,7 +87,7 @@ pub(crate) fn way(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramWa
         _ => qp.attr.qkey,
     };
     let fields = device.base.behavior.route_fields;
-    Some(DatagramWay {
+    Some(DatagramPath {
         route: Route {
             to: device.ports.with_qp(ah.route.to, dest_qpn),
             ..ah.route
@@ -107,7 +107,7 @@ pub(super) fn send(
     dest: Dest,
     site: Option<Site>,
 ) {
-    let Some(way) = way(qp, device, dest) else {
+    let Some(path) = path(qp, device, dest) else {
         return;
     };
     // Such a message does not fit into one packet, and nothing reports it (UD-10).
@@ -116,20 +116,20 @@ pub(super) fn send(
     }
     // In one process the address belongs to no port, so the datagram can only be lost. On a
     // network, or with LIDs, the peer may exist.
-    if way.route.to.is_none() && !way.to_group && device.ports.subnet().is_none() {
-        let (qp_num, gid) = (qp.qp_num, way.route.dgid);
+    if path.route.to.is_none() && !path.to_group && device.ports.subnet().is_none() {
+        let (qp_num, gid) = (qp.qp_num, path.route.dgid);
         device.base.journal.unowned_gid(qp_num, gid, site);
     }
     let packet = OutPacket {
-        op: Op::Datagram(way.deth),
+        op: Op::Datagram(path.deth),
         ack_req: false,
         ..packet
     };
     let address = Address {
-        route: &way.route,
+        route: &path.route,
         transport: QpType::Ud,
         src_qpn: qp.qp_num,
-        dest_qpn: way.dest_qpn,
+        dest_qpn: path.dest_qpn,
         pkey: qp.pkey(device),
     };
     let Device {
@@ -138,7 +138,7 @@ pub(super) fn send(
         egress,
         ..
     } = device;
-    if way.to_group {
+    if path.to_group {
         egress.send_to_group(base, ports, address, packet, payload)
     } else {
         egress.send(base, ports, address, packet, payload)

@@ -51,7 +51,7 @@ impl Qp {
         self.check_values(device, attr, mask)?;
         // The route is found before anything changes, since it may not exist (AH-07).
         let route = if mask.contains(M::AV) {
-            Some(self.way_to_peer(device, attr, mask, outside)?)
+            Some(self.route_to_peer(device, attr, mask, outside)?)
         } else {
             None
         };
@@ -211,7 +211,7 @@ impl Qp {
     }
 
     /// The route to the peer (QP-STATE-29, AH-07).
-    fn way_to_peer(
+    fn route_to_peer(
         &self,
         device: &Device,
         attr: &QpAttr,

@@ -8,7 +8,7 @@ use verbs_api::{
 
 use super::common::Common;
 use super::requester::Requester;
-use super::send::{self, hold_ah, let_go};
+use super::send::{self, hold_ah, release_each};
 use super::{Qp, atomic, sum};
 use crate::device::{
     ClaimedQueue, Device, MAX_MSG_SZ, check_sges, find_in, in_range, invalid, post_each,
@@ -85,7 +85,7 @@ impl Qp {
             .try_for_each(|wr| self.push_send(device, verb, wr));
         if let Err(error) = posted {
             if let Some(own) = &mut self.requester {
-                let free = let_go(&mut device.domains.ahs);
+                let free = release_each(&mut device.domains.ahs);
                 let dropped = own.sq.take_back(before, &mut device.places.sends, free);
                 device.domains.pds.at_mut(own.pd).posted -= dropped;
             }
@@ -190,7 +190,7 @@ impl Qp {
             sum::note_posted(&device.domains, requester.pd, send);
         }
         if is_first {
-            device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
+            device.claims.mark_unsorted(ClaimedQueue::Send(qp.index()));
         }
         if wr.op.reads() {
             requester.note_read(qp, device);
@@ -239,7 +239,7 @@ impl Qp {
         recv.put(wr);
         recv.site = device.base.site;
         if is_first {
-            device.claims.has_fresh(ClaimedQueue::Recv(qp.index()));
+            device.claims.mark_unsorted(ClaimedQueue::Recv(qp.index()));
         }
         Ok(())
     }

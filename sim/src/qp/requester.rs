@@ -34,7 +34,7 @@ use super::datagram;
 use super::loss::Known;
 use super::phase::Phase;
 use super::queue::WorkQueue;
-use super::send::{hold_ah, let_go, taken};
+use super::send::{hold_ah, release_each, taken};
 use super::sum;
 use super::verdict::Stop;
 use super::wait::{ack_timeout, rnr_wait};
@@ -66,7 +66,7 @@ pub(crate) struct Requester {
     rnr_retries: u8,
     phase: Phase,
     /// In SQD: `SQ_DRAINED` is to be raised once.
-    tells_when_drained: bool,
+    notifies_drained: bool,
     pub(super) known: Known,
     /// Whether a read or an atomic was posted.
     pub(super) has_read: bool,
@@ -109,7 +109,7 @@ impl Requester {
             retries: 0,
             rnr_retries: 0,
             phase: Phase::default(),
-            tells_when_drained: false,
+            notifies_drained: false,
             known: Known::default(),
             has_read: false,
             answered: 0,
@@ -137,7 +137,7 @@ impl Requester {
     /// The transition to RESET clears the queue without completions. Returns the number of sends it
     /// had.
     pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
-        let free = let_go(&mut device.domains.ahs);
+        let free = release_each(&mut device.domains.ahs);
         let dropped = self.sq.clear(&mut device.places.sends, free);
         let sq = std::mem::replace(&mut self.sq, WorkQueue::new(0));
         *self = Self::new(self.pd, self.cq, sq);
@@ -192,7 +192,7 @@ impl Requester {
             self.note_read(qp, device);
         }
         if is_first {
-            device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
+            device.claims.mark_unsorted(ClaimedQueue::Send(qp.index()));
         }
         // The address handle is in use until the slot is free, as with packets.
         hold_ah(&mut device.domains.ahs, &wr.dest);
@@ -451,7 +451,7 @@ impl Requester {
     /// Frees the slots of done sends up to this one.
     #[inline(always)]
     pub(crate) fn release(&mut self, device: &mut Device, seq: u64) {
-        let free = let_go(&mut device.domains.ahs);
+        let free = release_each(&mut device.domains.ahs);
         let released = self.sq.release(seq, &mut device.places.sends, free);
         device.domains.pds.at_mut(self.pd).posted -= released;
     }
@@ -734,20 +734,20 @@ impl Requester {
     /// The queue has entered SQD. `tells` is whether the program asked for an event when it has
     /// drained.
     pub(super) fn drain(&mut self, qp: &Common, device: &mut Device, tells: bool) {
-        self.tells_when_drained = tells;
+        self.notifies_drained = tells;
         self.check_drained(qp, device);
     }
 
     /// The queue leaves SQD.
     pub(super) fn resume(&mut self) {
-        self.tells_when_drained = false;
+        self.notifies_drained = false;
     }
 
     /// Raises `SQ_DRAINED` once when a queue in SQD that asked for it has drained (QP-STATE-11).
     fn check_drained(&mut self, qp: &Common, device: &mut Device) {
-        if qp.state() == QpState::Sqd && self.tells_when_drained && !self.is_busy() {
+        if qp.state() == QpState::Sqd && self.notifies_drained && !self.is_busy() {
             // The event is raised once for each transition to SQD.
-            self.tells_when_drained = false;
+            self.notifies_drained = false;
             let (context, element) = (qp.context(), Element::Qp(qp.handle));
             device
                 .base

@@ -57,9 +57,9 @@ pub(super) fn hold_ah(ahs: &mut Table<Ah>, dest: &Dest) {
 
 /// Releases the address handle and the bytes of each send whose slot becomes free.
 #[inline(always)]
-pub(super) fn let_go(ahs: &mut Table<Ah>) -> impl FnMut(&mut Send) {
+pub(super) fn release_each(ahs: &mut Table<Ah>) -> impl FnMut(&mut Send) {
     |send| {
-        send.let_go();
+        send.release_payload();
         if let Dest::Ud { ah, .. } = send.dest
             && let Some(ah) = ahs.live_mut(ah.index(), ah.generation())
         {
