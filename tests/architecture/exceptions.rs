@@ -15,12 +15,10 @@ pub(crate) const EXCEPTIONS: &[(Number, &str, &[&str])] = &[
     // The specification decides the number of attributes, and the program that of settings.
     (Number::Fields, "sim", &["Id", "SimConfig"]),
     (Number::Fields, "verbs-api", &["DeviceAttr", "QpAttr"]),
-    // Each scenario is a function of a `Bench`, and each model of a `Harness`. The diagnosis reads
-    // all of a `Fabric`.
+    // Each scenario is a function of a `Bench`, and each model of a `Harness`.
     (Number::Outside, "", &["Args"]),
     (Number::Outside, "models", &["Harness"]),
     (Number::Outside, "scenarios", &["Bench", "End"]),
-    (Number::Outside, "sim", &["Fabric"]),
     // Spans with what they gather: the fast path passes both in registers.
     (Number::Tuples, "sim", &["move_bytes", "move_response"]),
 ];

@@ -5,33 +5,56 @@ use verbs_api::{Qp as QpHandle, QpState, QpType, Verb};
 
 use super::fact::QpAt;
 use super::problem::{Difference, EndsDiffer, Noted};
-use super::report::note_mistake;
 use crate::fabric::Fabric;
 use crate::qp::Qp;
 
-/// A queue pair has entered RTR or RTS: records what does not match its peer. Each attribute is
-/// compared when the later of the two ends has it.
-pub(crate) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
-    let Some((own_at, peer_at, Facts { differ, reads })) = compared(fabric, node, qp, to) else {
-        return;
-    };
-    for (what, own, others) in differ {
-        let problem = problem(own_at.1, peer_at, what, own, others);
-        note_mistake(fabric, node, problem);
-    }
-    if let Some((reader, most, taken)) = reads {
-        let ((node, qp_num), peer) = match reader {
-            Reader::Own => (own_at, peer_at),
-            Reader::Peer => (peer_at, own_at),
+impl Fabric {
+    /// A queue pair has entered RTR or RTS: records what does not match its peer. Each attribute is
+    /// compared when the later of the two ends has it.
+    pub(crate) fn compare_ends(&mut self, node: u32, qp: QpHandle, to: QpState) {
+        let Some((own_at, peer_at, Facts { differ, reads })) = self.mismatches(node, qp, to) else {
+            return;
         };
-        let problem = problem(qp_num, peer, Difference::Reads, most, taken);
-        let noted = Noted::at(problem, fabric.site.map(Site::with_calls));
-        let node = fabric.node_mut(node);
-        let reader = node.find_by_number(qp_num);
-        let has_read = reader.is_some_and(|index| node.qps.at(index).has_read());
-        // The mistake belongs to the end that reads, once it does.
-        let journal = &mut node.device.base.journal;
-        journal.reads_exceed(qp_num, noted, has_read);
+        for (what, own, others) in differ {
+            let problem = problem(own_at.1, peer_at, what, own, others);
+            self.note_mistake(node, problem);
+        }
+        if let Some((reader, most, taken)) = reads {
+            let ((node, qp_num), peer) = match reader {
+                Reader::Own => (own_at, peer_at),
+                Reader::Peer => (peer_at, own_at),
+            };
+            let problem = problem(qp_num, peer, Difference::Reads, most, taken);
+            let noted = Noted::at(problem, self.site.map(Site::with_calls));
+            let node = self.node_mut(node);
+            let reader = node.find_by_number(qp_num);
+            let has_read = reader.is_some_and(|index| node.qps.at(index).has_read());
+            // The mistake belongs to the end that reads, once it does.
+            let journal = &mut node.device.base.journal;
+            journal.reads_exceed(qp_num, noted, has_read);
+        }
+    }
+
+    /// The two queue pairs and their mismatches.
+    fn mismatches(&self, node: u32, qp: QpHandle, to: QpState) -> Option<(QpAt, QpAt, Facts)> {
+        let slot = self.node(node);
+        let own = slot.qps.at(slot.find_qp(Verb::ModifyQp, qp).ok()?);
+        let peer_at = own.common.route?.to.filter(|to| !to.is_outside())?;
+        let other = self.node(peer_at.node);
+        let peer = other
+            .qps
+            .at(other.find_by_number(own.common.attr.dest_qp_num)?);
+        let (qp_num, peer_num) = (own.common.qp_num, peer.common.qp_num);
+        // After a reset an end may still have attributes of its earlier connection.
+        let is_fresh = !own.was_reset && !peer.was_reset;
+        let is_pair = is_fresh && is_connected(own) && peer.common.attr.dest_qp_num == qp_num;
+        is_pair.then(|| {
+            (
+                (node, qp_num),
+                (peer_at.node, peer_num),
+                differences(own, peer, to),
+            )
+        })
     }
 }
 
@@ -59,28 +82,6 @@ struct Facts {
 enum Reader {
     Own,
     Peer,
-}
-
-/// The two queue pairs and their mismatches.
-fn compared(fabric: &Fabric, node: u32, qp: QpHandle, to: QpState) -> Option<(QpAt, QpAt, Facts)> {
-    let slot = fabric.node(node);
-    let own = slot.qps.at(slot.find_qp(Verb::ModifyQp, qp).ok()?);
-    let peer_at = own.common.route?.to.filter(|to| !to.is_outside())?;
-    let other = fabric.node(peer_at.node);
-    let peer = other
-        .qps
-        .at(other.find_by_number(own.common.attr.dest_qp_num)?);
-    let (qp_num, peer_num) = (own.common.qp_num, peer.common.qp_num);
-    // After a reset an end may still have attributes of its earlier connection.
-    let is_fresh = !own.was_reset && !peer.was_reset;
-    let is_pair = is_fresh && is_connected(own) && peer.common.attr.dest_qp_num == qp_num;
-    is_pair.then(|| {
-        (
-            (node, qp_num),
-            (peer_at.node, peer_num),
-            differences(own, peer, to),
-        )
-    })
 }
 
 fn is_connected(qp: &Qp) -> bool {

@@ -47,7 +47,6 @@ use verbs_api::site::Site;
 pub use cause::Why;
 pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, RegionSlot, Rights};
 pub use class::{Certainty, Class, UnknownClass};
-pub(crate) use ends::compare;
 pub(crate) use fact::{
     ChannelSeen, CqSeen, CqUse, DropDetails, FailedWork, QpAt, Reached, Standing,
 };
@@ -58,9 +57,7 @@ pub(crate) use of_node::note_unread;
 use problem::Noted;
 pub(crate) use problem::PostedTo;
 pub use problem::{Problem, Unposted};
-pub(crate) use report::{diagnose, keep_fresh, note_mistake, note_refusal, take_fresh};
 pub use suppressions::Suppressions;
-pub(crate) use threads::note_endless;
 pub(crate) use words::counted;
 pub use words::{Names, PlainNames};
 

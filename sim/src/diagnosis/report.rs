@@ -13,7 +13,7 @@ use super::problem::{
     DeregisteredEarly, Dropped, EndsDiffer, Failed, LostWakeup, Misused, NotArmedAgain,
     NotDestroyed, Noted, Overrun, Problem, Refused, SolicitedOnly, Unacknowledged, Waits,
 };
-use super::{Certainty, Class, Diagnosis, FailureCause, Finding, Unposted, Why, threads};
+use super::{Certainty, Class, Diagnosis, FailureCause, Finding, Unposted, Why};
 use crate::device::node_of;
 use crate::fabric::Fabric;
 use crate::node::Node;
@@ -56,88 +56,151 @@ fn own_files() -> &'static str {
         .unwrap_or(file!())
 }
 
-/// Records a mistake of the program in the current verb.
-#[cold]
-pub(crate) fn note_mistake(fabric: &mut Fabric, node: u32, problem: impl Into<Problem>) {
-    let site = fabric.site;
-    fabric
-        .node_mut(node)
-        .device
-        .base
-        .journal
-        .note(problem, site);
-}
-
-/// Records a refused call.
-#[cold]
-pub(crate) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
-    // Some refusals are normal in correct programs.
-    if let Some(class) = Class::of_refusal(error) {
-        let error = error.clone();
-        note_mistake(fabric, node, Refused { class, error });
+impl Fabric {
+    /// Records a mistake of the program in the current verb.
+    #[cold]
+    pub(crate) fn note_mistake(&mut self, node: u32, problem: impl Into<Problem>) {
+        let site = self.site;
+        self.node_mut(node).device.base.journal.note(problem, site);
     }
-}
 
-/// The findings: causes first, then consequences, and the waits of threads if the program is
-/// stopped.
-pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis {
-    let mut diagnosis = Diagnosis::default();
-    let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
-        let numbers = 0..fabric.nodes();
-        let findings = numbers.flat_map(|number| {
-            let found = found(fabric.node(number)).into_iter();
-            found.map(move |noted| finding(number, noted))
-        });
-        findings.collect::<Vec<_>>()
-    };
-    let mistakes = &mut diagnosis.mistakes;
-    mistakes.extend(of_nodes(&|node| findings(node).causes()));
-    let mut failed = of_nodes(&|node| failures(fabric, node));
-    // A failed receive explains the failed send of its peer, so it comes first.
-    failed.sort_by_key(|finding| is_of_receive_there(&finding.problem));
-    mistakes.extend(failed);
-    // The sender's place is known only when all nodes are read.
-    let mut signs = of_nodes(&|node| findings(node).signs());
-    signs
-        .iter_mut()
-        .for_each(|finding| place_dropped(fabric, finding));
-    let mut waits = threads::of_waiting(fabric);
-    if let Some(stuck) = stopped {
-        waits.extend(threads::of_stopped(fabric, stuck));
-        let sleeps = |node| {
-            waits
-                .iter()
-                .any(|wait: &Finding| wait.node == node && is_certain(wait))
-        };
-        // A program that does not sleep may have been about to look.
-        for sign in signs.iter_mut().filter(|sign| !sleeps(sign.node)) {
-            sign.certainty = Certainty::Hint;
-        }
-        // The thread that would have looked may sleep at another device.
-        let sleeper = |node| move |wait: &Finding| wait.node == node && is_wait(&wait.problem);
-        if waits.iter().any(|wait| is_wait(&wait.problem)) {
-            signs.retain(|sign| !is_left(&sign.problem) || waits.iter().any(sleeper(sign.node)));
+    /// Records a refused call.
+    #[cold]
+    pub(crate) fn note_refusal(&mut self, node: u32, error: &Error) {
+        // Some refusals are normal in correct programs.
+        if let Some(class) = Class::of_refusal(error) {
+            let error = error.clone();
+            self.note_mistake(node, Refused { class, error });
         }
     }
-    let never_posted = |batch| never_posted(batch, stopped.is_some());
-    mistakes.extend(fabric.unposted.iter().map(never_posted));
-    mistakes.extend(signs);
-    mistakes.extend(waits);
-    drop_consequences(mistakes);
-    // Unpolled completions may be a consequence of any other mistake.
-    mistakes.sort_by_key(|finding| is_left(&finding.problem));
-    diagnosis.leftovers = of_nodes(&|node| findings(node).leftovers());
-    if stopped.is_some() {
-        // A stopped program had no time to destroy its objects.
-        let was_closed = |left: &Finding| {
-            matches!(
-                left.problem,
-                Problem::NotDestroyed(NotDestroyed { closed: true, .. })
-            )
+
+    /// The findings: causes first, then consequences, and the waits of threads if the program is
+    /// stopped.
+    pub(crate) fn diagnose(&self, stopped: Option<&[Stuck]>) -> Diagnosis {
+        let mut diagnosis = Diagnosis::default();
+        let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
+            let numbers = 0..self.nodes();
+            let findings = numbers.flat_map(|number| {
+                let found = found(self.node(number)).into_iter();
+                found.map(move |noted| finding(number, noted))
+            });
+            findings.collect::<Vec<_>>()
         };
-        diagnosis.leftovers.retain(was_closed);
+        let mistakes = &mut diagnosis.mistakes;
+        mistakes.extend(of_nodes(&|node| findings(node).causes()));
+        let mut failed = of_nodes(&|node| self.failures(node));
+        // A failed receive explains the failed send of its peer, so it comes first.
+        failed.sort_by_key(|finding| is_of_receive_there(&finding.problem));
+        mistakes.extend(failed);
+        // The sender's place is known only when all nodes are read.
+        let mut signs = of_nodes(&|node| findings(node).signs());
+        signs
+            .iter_mut()
+            .for_each(|finding| self.place_dropped(finding));
+        let mut waits = self.waiting_threads();
+        if let Some(stuck) = stopped {
+            waits.extend(self.stopped_threads(stuck));
+            let sleeps = |node| {
+                waits
+                    .iter()
+                    .any(|wait: &Finding| wait.node == node && is_certain(wait))
+            };
+            // A program that does not sleep may have been about to look.
+            for sign in signs.iter_mut().filter(|sign| !sleeps(sign.node)) {
+                sign.certainty = Certainty::Hint;
+            }
+            // The thread that would have looked may sleep at another device.
+            let sleeper = |node| move |wait: &Finding| wait.node == node && is_wait(&wait.problem);
+            if waits.iter().any(|wait| is_wait(&wait.problem)) {
+                signs
+                    .retain(|sign| !is_left(&sign.problem) || waits.iter().any(sleeper(sign.node)));
+            }
+        }
+        let never_posted = |batch| never_posted(batch, stopped.is_some());
+        mistakes.extend(self.unposted.iter().map(never_posted));
+        mistakes.extend(signs);
+        mistakes.extend(waits);
+        drop_consequences(mistakes);
+        // Unpolled completions may be a consequence of any other mistake.
+        mistakes.sort_by_key(|finding| is_left(&finding.problem));
+        diagnosis.leftovers = of_nodes(&|node| findings(node).leftovers());
+        if stopped.is_some() {
+            // A stopped program had no time to destroy its objects.
+            let was_closed = |left: &Finding| {
+                matches!(
+                    left.problem,
+                    Problem::NotDestroyed(NotDestroyed { closed: true, .. })
+                )
+            };
+            diagnosis.leftovers.retain(was_closed);
+        }
+        diagnosis
     }
-    diagnosis
+
+    /// Sets the place of dropped packets: where their oldest send was posted, if it is outstanding,
+    /// or else where their receiver was created.
+    fn place_dropped(&self, finding: &mut Finding) {
+        let Problem::Dropped(Dropped { from, qp_num, .. }) = finding.problem else {
+            return;
+        };
+        // The oldest send is the one whose packets were dropped.
+        let sender = || {
+            let mut qps = self.node(from.0?).qps.iter().map(|(_, qp)| qp);
+            qps.find(|qp| qp.common.qp_num == from.1)?
+                .unfinished()
+                .oldest_send_at()
+        };
+        let receiver = || findings(self.node(finding.node)).receiver(qp_num);
+        finding.site = finding.site.or_else(sender).or_else(receiver);
+    }
+
+    fn failures(&self, node: &Node) -> Vec<Noted> {
+        let findings = findings(node);
+        let failures = findings.failures().iter();
+        let noted = failures.map(|failure| findings.failure(failure, |peer| self.node(peer)));
+        noted.collect()
+    }
+
+    /// From now on keeps new findings for [`take_fresh`](Self::take_fresh). `is_any` is set when
+    /// there are some.
+    pub(crate) fn keep_fresh(&mut self, is_any: &Arc<AtomicBool>) {
+        for number in 0..self.nodes() {
+            let journal = &mut self.node_mut(number).device.base.journal;
+            journal.news.keep(is_any.clone());
+        }
+    }
+
+    /// The findings since the last call.
+    pub(crate) fn take_fresh(&mut self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for number in 0..self.nodes() {
+            let fresh = self.node_mut(number).device.base.journal.news.take();
+            let of_node = |fresh| {
+                let noted = self.new_entry(self.node(number), fresh)?;
+                Some(finding(number, noted))
+            };
+            found.extend(fresh.into_iter().filter_map(of_node));
+        }
+        drop_consequences(&mut found);
+        found
+    }
+
+    fn new_entry(&self, node: &Node, fresh: Fresh) -> Option<Noted> {
+        let journal = &node.device.base.journal;
+        let is_of = |problem: &Problem, of| matches!(problem, Problem::Overrun(Overrun { cq, .. }) if *cq == of);
+        match fresh {
+            Fresh::Noted(number) => journal.noted.get(number).cloned(),
+            Fresh::Failed(number) => {
+                let failure = journal.failures.get(number)?;
+                let node = findings(node);
+                Some(node.failure(failure, |peer| self.node(peer)))
+            }
+            Fresh::Overrun(cq) => {
+                let mut overruns = journal.overruns();
+                overruns.find(|noted| is_of(&noted.problem, cq))
+            }
+        }
+    }
 }
 
 /// The finding of a batch that is not completed. A stopped program might have completed it.
@@ -185,30 +248,6 @@ fn is_of_receive_there(problem: &Problem) -> bool {
         return false;
     };
     matches!(status, WcStatus::RemOpErr | WcStatus::RemInvReqErr) && why.node.is_some()
-}
-
-/// Sets the place of dropped packets: where their oldest send was posted, if it is outstanding, or
-/// else where their receiver was created.
-fn place_dropped(fabric: &Fabric, finding: &mut Finding) {
-    let Problem::Dropped(Dropped { from, qp_num, .. }) = finding.problem else {
-        return;
-    };
-    // The oldest send is the one whose packets were dropped.
-    let sender = || {
-        let mut qps = fabric.node(from.0?).qps.iter().map(|(_, qp)| qp);
-        qps.find(|qp| qp.common.qp_num == from.1)?
-            .unfinished()
-            .oldest_send_at()
-    };
-    let receiver = || findings(fabric.node(finding.node)).receiver(qp_num);
-    finding.site = finding.site.or_else(sender).or_else(receiver);
-}
-
-fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
-    let findings = findings(node);
-    let failures = findings.failures().iter();
-    let noted = failures.map(|failure| findings.failure(failure, |peer| fabric.node(peer)));
-    noted.collect()
 }
 
 /// The kind of object that a program wanted to destroy but could not.
@@ -318,44 +357,4 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
         }) => !matches!(why.cause, FailureCause::Overrun { .. }),
         _ => true,
     });
-}
-
-/// From now on keeps new findings for [`take_fresh`]. `is_any` is set when there are some.
-pub(crate) fn keep_fresh(fabric: &mut Fabric, is_any: &Arc<AtomicBool>) {
-    for number in 0..fabric.nodes() {
-        let journal = &mut fabric.node_mut(number).device.base.journal;
-        journal.news.keep(is_any.clone());
-    }
-}
-
-/// The findings since the last call.
-pub(crate) fn take_fresh(fabric: &mut Fabric) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for number in 0..fabric.nodes() {
-        let fresh = fabric.node_mut(number).device.base.journal.news.take();
-        let of_node = |fresh| {
-            let noted = noted(fabric, fabric.node(number), fresh)?;
-            Some(finding(number, noted))
-        };
-        found.extend(fresh.into_iter().filter_map(of_node));
-    }
-    drop_consequences(&mut found);
-    found
-}
-
-fn noted(fabric: &Fabric, node: &Node, fresh: Fresh) -> Option<Noted> {
-    let journal = &node.device.base.journal;
-    let is_of = |problem: &Problem, of| matches!(problem, Problem::Overrun(Overrun { cq, .. }) if *cq == of);
-    match fresh {
-        Fresh::Noted(number) => journal.noted.get(number).cloned(),
-        Fresh::Failed(number) => {
-            let failure = journal.failures.get(number)?;
-            let node = findings(node);
-            Some(node.failure(failure, |peer| fabric.node(peer)))
-        }
-        Fresh::Overrun(cq) => {
-            let mut overruns = journal.overruns();
-            overruns.find(|noted| is_of(&noted.problem, cq))
-        }
-    }
 }
