@@ -276,8 +276,7 @@ impl<T> Slot<T> {
     #[inline]
     fn find(&'static self) -> Option<Found<T>> {
         let pin = Pin::new();
-        let is_filled = self.is_filled.load(Ordering::Acquire);
-        is_filled.then_some(Found {
+        self.is_filled.load(Ordering::Acquire).then_some(Found {
             slot: self,
             _pin: pin,
         })

@@ -81,10 +81,9 @@ pub(super) fn watch(config: &Config) {
         return;
     };
     let named = thread::Builder::new().name("verbs-sim signals".to_owned());
-    let is_started = named.spawn(wait).is_ok();
     let _ = before.thread_set_mask();
     // Without the thread the default actions stay, and nothing is written.
-    if is_started {
+    if named.spawn(wait).is_ok() {
         OWNER.store(own_id(), Ordering::Release);
         SIGNALS.into_iter().for_each(handle);
     }
