@@ -9,7 +9,7 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{
-    Device, Outside, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at,
+    Outside, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at,
     same_context,
 };
 use crate::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
