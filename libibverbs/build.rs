@@ -11,7 +11,7 @@ fn main() {
     if of_target("OS") != "linux" || !["x86_64", "aarch64"].contains(&of_target("ARCH").as_str()) {
         return;
     }
-    // Other linkers refuse a second list of versions beside that of rustc.
+    // Other linkers refuse a second list of versions in addition to that of rustc.
     let Some(place) = lld() else {
         println!(
             "cargo::warning=the drop-in for libibverbs is left empty: it needs the linker lld"

@@ -91,8 +91,7 @@ fn moves_nothing(op: &SendOp) -> bool {
 /// Inline data in several parts that is too long. The library of soft-RoCE checks each part alone,
 /// and writes beyond its queue.
 fn overruns(wr: &SendWr<'_>, max_inline: u64) -> bool {
-    let is_inline = wr.flags.contains(SendFlags::INLINE);
-    is_inline && wr.sg_list.len() > 1 && wr.length() > max_inline
+    wr.flags.contains(SendFlags::INLINE) && wr.sg_list.len() > 1 && wr.length() > max_inline
 }
 
 /// A batch that was started. The same thread has to end it.

@@ -56,7 +56,7 @@ pub(crate) fn of_context<H: Handle>(verb: Verb, object: H, context: Context) -> 
     Err(Error::new(verb, ErrorKind::Invalid, cause))
 }
 
-/// A call that would make C access freed memory, or wait for ever.
+/// A call that would make C access freed memory, or wait forever.
 pub(crate) fn misuse(verb: Verb, text: impl Into<Box<str>>) -> Error {
     Error::new(verb, ErrorKind::Usage, Cause::Usage(text.into()))
 }

@@ -27,7 +27,7 @@ use crate::wait::Deadline;
 /// RDMA devices through libibverbs: implements [`Verbs`](verbs_api::Verbs).
 ///
 /// Handles are checked before C is called. The backend refuses calls that would make C access freed
-/// memory or wait for ever. All other mistakes go to the driver. File descriptors are non-blocking
+/// memory or wait forever. All other mistakes go to the driver. File descriptors are non-blocking
 /// and waits poll them, so that each wait can be bounded.
 #[derive(Debug, Default)]
 pub struct Hw {

@@ -4,7 +4,7 @@
 //! use ([`verbs_abi::library`]). Without one there are no devices. On systems other than Linux this
 //! crate is empty.
 //!
-//! It refuses only calls that would make C access freed memory or wait for ever: a stale handle, an
+//! It refuses only calls that would make C access freed memory or wait forever: a stale handle, an
 //! excess acknowledgement, inline data outside of any region, an unbounded wait. All other mistakes
 //! go to the driver, because the suite judges the driver.
 //!

@@ -1,6 +1,7 @@
 //! Client and server of rdma_cm in one process, over the trait, on a real device.
 //!
-//! `VERBSIM_DEVICE` names the device, and `VERBSIM_ADDRESS` its address; without them the test is skipped and says so.
+//! `VERBSIM_DEVICE` names the device, and `VERBSIM_ADDRESS` its address. Without them the test is
+//! skipped, which it reports.
 //! `./check hardware` runs it on soft-RoCE and soft-iWARP.
 #![cfg(target_os = "linux")]
 
@@ -103,10 +104,10 @@ impl Bench<'_> {
         let (client, server) = (asked.client, asked.server);
         self.shows(&asked.request, b"hello", private_data::REQ);
         assert_eq!(asked.request.listen_id, Some(asked.listener));
-        let CmParam::Conn(told) = &asked.request.param else {
+        let CmParam::Conn(conn) = &asked.request.param else {
             panic!("{:?}", asked.request)
         };
-        assert_eq!((told.responder_resources, told.initiator_depth), (2, 3));
+        assert_eq!((conn.responder_resources, conn.initiator_depth), (2, 3));
         let at_listener = cm.query_id(asked.listener)?;
         let at_server = cm.query_id(server)?;
         let at_client = cm.query_id(client)?;
@@ -159,7 +160,8 @@ impl Bench<'_> {
         self.close(asked)
     }
 
-    /// A refusal brings its private data, and so does the end of the id. Without a listener nobody answers.
+    /// A refusal carries its private data, and so does the end of the id. Without a listener the
+    /// request is rejected.
     fn refusal(&self) -> Result<()> {
         let Self { cm, .. } = self;
         let status = if self.iwarp { -libc::ECONNRESET } else { 28 };
@@ -244,7 +246,7 @@ impl Bench<'_> {
         cm.destroy_event_channel(channel)
     }
 
-    /// What would make C crash, wait for ever or touch memory that is gone is refused.
+    /// Calls that would make C crash, wait forever or access freed memory are refused.
     fn lives(&self) -> Result<()> {
         let Self { cm, hw, .. } = self;
         let kind = |result: Result<()>| result.unwrap_err().kind();
@@ -444,7 +446,7 @@ impl Bench<'_> {
         self.cm.destroy_event_channel(asked.channel)
     }
 
-    /// With their queue pairs, and without those that are gone.
+    /// Destroys ids with their queue pairs, if these still exist.
     fn destroy(&self, ids: &[CmId]) -> Result<()> {
         for id in ids {
             let Ok(attr) = self.cm.query_id(*id) else {

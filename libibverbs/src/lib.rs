@@ -37,11 +37,11 @@
 //!   Each event goes to the first caller that asks.
 //! - A child after `fork` cannot use objects that its parent has made.
 //! - A batch (`ibv_wr_start`) belongs to the thread that started it. Other threads get `EINVAL`. A
-//!   second start before the end is `EINVAL` too, where C would wait for ever. Destroying the queue
+//!   second start before the end is `EINVAL` too, where C would wait forever. Destroying the queue
 //!   pair ends the batch.
 //! - The thread that started an iteration ends it. Until then, calls that would make that thread
-//!   wait for itself, such as `ibv_poll_cq` on the same queue, are `EINVAL` where C would wait for
-//!   ever.
+//!   wait for itself, such as `ibv_poll_cq` on the same queue, are `EINVAL` where C would wait
+//!   forever.
 //!
 //! # Where things are
 //! Each folder names only those above it in this table, and itself.

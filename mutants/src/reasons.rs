@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::mutant::{Key, Mutant};
 
-/// What a survivor is.
+/// The kind of a survivor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Class {
-    /// Nothing can tell it from the original: the reason names the line that makes it so.
+    /// It behaves like the original. The reason names the line that makes it so.
     Equivalent,
     /// It only takes longer, or more memory.
     Cost,
     /// It changes a value that the specification leaves undefined, or a choice it leaves open.
     Undefined,
-    /// No call through the interface comes there.
+    /// No call through the interface reaches it.
     Unreachable,
-    /// It only changes a text: the trace, a diagnosis, the words of an error.
+    /// It only changes a text: the trace, a diagnosis, the message of an error.
     Text,
-    /// Only the laboratory shows it: faults, limits, the clock, checkers of models.
+    /// Only test controls show it: faults, limits, the clock, checkers of models.
     Laboratory,
-    /// Other tests notice it; the reason says why no scenario does.
+    /// Other tests notice it. The reason says why no scenario does.
     Tests,
     /// Nothing notices it.
     Hole,
@@ -38,7 +38,7 @@ impl Class {
         matches!(self, Self::Tests | Self::Hole)
     }
 
-    /// That of all mutants of a place, judged by no reason of their own.
+    /// The class of all mutants of a place, which need no reason of their own.
     pub(crate) fn of_place(mutant: &Mutant) -> Option<Self> {
         let Key {
             file,
@@ -53,9 +53,9 @@ impl Class {
             () if mutant.is_text || file.starts_with(DIAGNOSIS) || is_in(TEXTS) => Some(Self::Text),
             // The number of a work request in the trace, in errors and in the diagnosis.
             () if text.starts_with("label: ") => Some(Self::Text),
-            // Where the program was, and how it has dealt with a CQ: for the diagnosis.
+            // The places in the program and its use of a CQ, which only the diagnosis reads.
             () if OF_DIAGNOSES.iter().any(|part| text.contains(part)) => Some(Self::Text),
-            // What is not mapped is noticed with an option alone.
+            // Only an option makes the simulator notice unmapped memory.
             () if [
                 "check_memory",
                 "checks_m",
@@ -75,12 +75,12 @@ impl Class {
             {
                 Some(Self::Laboratory)
             }
-            // The next poll takes the lock in vain.
+            // The next poll takes the lock although the CQ is empty.
             () if text == "without self.show(index);" || text.contains("cqs.polled(") => {
                 Some(Self::Cost)
             }
-            () if is_in(LABORATORY) => Some(Self::Laboratory),
-            // What was found of the ways of messages that are carried out at once holds for an epoch.
+            () if is_in(UNREACHED) => Some(Self::Laboratory),
+            // The cached paths of the fast path are valid for an epoch.
             () if text.contains("self.direct.") => Some(Self::Laboratory),
             () => None,
         }
@@ -90,7 +90,7 @@ impl Class {
 /// The folder of the diagnosis, which only makes texts.
 const DIAGNOSIS: &str = "sim/src/diagnosis/";
 
-/// What only a diagnosis is made of, elsewhere.
+/// Parts of other code that only a diagnosis reads.
 const OF_DIAGNOSES: &[&str] = &[
     "site",
     "usage",
@@ -154,7 +154,7 @@ const TEXTS: &[&str] = &[
     "sim/src/device/contexts.rs Base::unread_async",
     "sim/src/device/cq.rs Cqs::polled",
     "sim/src/verbs/call.rs note_refused",
-    "sim/src/node/poll.rs note_seen",
+    "sim/src/node/poll.rs Node::note_seen",
     "sim/src/verbs/call.rs Error::refusal",
     "sim/src/verbs/call.rs PostError::refusal",
     "sim/src/verbs/call.rs ReregError::refusal",
@@ -172,10 +172,10 @@ const TEXTS: &[&str] = &[
     "sim/src/device/notify.rs Notify::state",
 ];
 
-/// Sources and functions of the laboratory, of checkers of models, and of real time and the network, which the suite
-/// does not run in; and of messages that are carried out at once, which a test compares with packets (`alike.rs`), since
-/// the suite sees packets nearly everywhere.
-const LABORATORY: &[&str] = &[
+/// Sources and functions that the suite does not reach: test controls, checkers of models, real
+/// time and the network. The fast path belongs to them, since the suite almost always observes
+/// packets. A test compares both paths (`direct/equivalence`).
+const UNREACHED: &[&str] = &[
     "sim/src/memory/checksum.rs",
     "sim/src/device/unmapped.rs",
     "sim/src/memory/process.rs",
@@ -184,8 +184,8 @@ const LABORATORY: &[&str] = &[
     "sim/src/device/region.rs Mr::offset_of",
     "sim/src/memory/mod.rs Memory::check_mapping",
     "sim/src/memory/mod.rs Memory::checks",
-    "sim/src/qp/responder.rs lost",
-    "sim/src/node/owner.rs deregistered_early",
+    "sim/src/qp/responder.rs Refusal::lost",
+    "sim/src/node/owner.rs Node::deregistered_early",
     "sim/src/direct/conditions.rs",
     "sim/src/direct/datagram.rs",
     "sim/src/direct/fast_path.rs",
@@ -280,7 +280,7 @@ pub(crate) struct Reason {
     pub(crate) because: String,
 }
 
-/// The file of a source.
+/// The contents of the file of a source.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reasons {
@@ -297,10 +297,10 @@ struct Group {
     mutants: Vec<String>,
 }
 
-/// All reasons.
+/// Reads all reasons.
 ///
 /// # Errors
-/// If a file cannot be read, says something twice, or gives no reason.
+/// If a file cannot be read, names a mutant twice, or gives no reason.
 pub(crate) fn read(dir: &Path) -> Result<BTreeMap<Key, Reason>> {
     let mut all = BTreeMap::new();
     for path in files(dir)? {
@@ -337,7 +337,7 @@ pub(crate) fn read(dir: &Path) -> Result<BTreeMap<Key, Reason>> {
     Ok(all)
 }
 
-/// Writes them, a file for each source, in place of those that are there.
+/// Writes a file for each source, and removes the existing files.
 pub(crate) fn write(dir: &Path, reasons: &BTreeMap<Key, Reason>) -> Result<()> {
     let mut by_file: BTreeMap<&str, BTreeMap<(&str, &Reason), Vec<String>>> = BTreeMap::new();
     for (key, reason) in reasons {
@@ -374,9 +374,10 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
         }
         for entry in fs::read_dir(dir)? {
             let path = entry?.path();
-            match path.is_dir() {
-                true => left.push(path),
-                false => all.push(path),
+            if path.is_dir() {
+                left.push(path);
+            } else {
+                all.push(path);
             }
         }
     }

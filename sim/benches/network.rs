@@ -1,7 +1,9 @@
-//! Two processes on one network, beside two that exchange bare UDP datagrams: figures and floors of one run.
+//! Two processes on one network, compared with two that exchange plain UDP datagrams: figures and
+//! floors of one run.
 //!
-//! The second process is this program again. What is compared takes turns, and each figure is the median of its
-//! rounds. Meanwhile the other's second process is stopped, so that its polls take no core.
+//! The second process is this program again. The two pairs take turns, and each figure is the
+//! median of its rounds. During a turn the second process of the other pair is stopped, so that its
+//! polls use no core.
 
 use std::env;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,13 +20,13 @@ use verbs_api::{
 };
 use verbs_sim::{Mode, Network, Sim, SimConfig};
 
-/// Bytes of a ping, and of a large write.
+/// The bytes of a ping, and of a large write.
 const SMALL: u32 = 64;
 const LARGE: u32 = 1 << 20;
-/// A round is so many round trips.
+/// The round trips of a round.
 const TRIPS: u32 = 2_000;
 const ROUNDS: usize = 9;
-/// Large writes outstanding, and in a round.
+/// Large writes outstanding at a time, and in a round.
 const DEPTH: u32 = 4;
 const WRITES: u32 = 64;
 
@@ -39,7 +41,7 @@ fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match &arguments[..] {
         [role, what, how, core] if role == "peer" => peer(what, how_of(how), core == "one"),
-        // `cargo test --benches` wants to see that it runs.
+        // `cargo test --benches` only checks that it runs.
         rest => compare(if rest.iter().any(|of| of == "--bench") {
             ROUNDS
         } else {
@@ -107,7 +109,7 @@ fn median(mut all: Vec<f64>) -> f64 {
     all[all.len() / 2]
 }
 
-/// The median time of a round trip, of both ways.
+/// The median time of a round trip of each pair.
 fn trips(what: [&str; 2], how: [How; 2], one_core: bool, rounds: usize) -> [f64; 2] {
     let all = sched_getaffinity(None).expect("a thread has cores");
     if one_core {
@@ -138,7 +140,7 @@ fn to_first_core() {
     sched_setaffinity(None, &one).expect("a core that it has");
 }
 
-/// One side of a conversation, with the process of the other.
+/// One side of a conversation, with the process of the other side.
 struct Side {
     way: Way,
     peer: Child,
@@ -206,7 +208,7 @@ impl Drop for Side {
     }
 }
 
-/// Plays the other side until it is killed, or whoever started it is gone.
+/// Plays the other side until it is killed, or until the program that started it ends.
 fn peer(what: &str, how: How, one_core: bool) {
     if one_core {
         to_first_core();
@@ -231,7 +233,7 @@ fn peer(what: &str, how: How, one_core: bool) {
         "writes" => {
             let end = End::open();
             end.connect(&mut output, &mut input);
-            // It makes no call.
+            // This side makes no call.
             let _ = input.read_line(&mut String::new());
         }
         _ => {
@@ -239,7 +241,7 @@ fn peer(what: &str, how: How, one_core: bool) {
             let (qp, _) = end.connect(&mut output, &mut input);
             end.receive(qp);
             loop {
-                // The answer to the last send may come with the next message.
+                // The completion of the last send may arrive with the next message.
                 end.completions_of(qp, how);
             }
         }
@@ -265,7 +267,7 @@ fn receive(socket: &UdpSocket, bytes: &mut [u8], how: How) {
     }
 }
 
-/// A device of this process, with what a queue pair needs.
+/// A device of this process, with the objects that a queue pair needs.
 struct End {
     sim: Sim,
     context: Context,
@@ -319,7 +321,8 @@ impl End {
         self.sim.create_qp(self.pd, &init).unwrap()
     }
 
-    /// A queue pair connected with one of the process at the other end of these pipes, and where its memory is.
+    /// A queue pair connected with one of the process at the other end of these pipes, and the
+    /// address of the peer's memory.
     fn connect(&self, to: &mut impl Write, from: &mut impl Read) -> (Qp, Remote) {
         let qp = self.qp();
         let own = connect::endpoint(&self.sim, qp, &params()).unwrap();
@@ -351,7 +354,7 @@ impl End {
         self.sim.post_recv(qp, &[RecvWr::new(1, &list)]).unwrap();
     }
 
-    /// Waits for so many completions.
+    /// Waits for `count` completions.
     fn completions(&self, count: usize, how: How) {
         let mut left = count;
         while left > 0 {
@@ -395,7 +398,7 @@ impl End {
     }
 }
 
-/// The median time of a write of 1 MiB, several of them outstanding, and of a copy.
+/// The median time of a write of 1 MiB with several writes outstanding, and of a copy.
 fn writes(rounds: usize) -> [f64; 2] {
     let mut peer = Command::new(env::current_exe().expect("this program"));
     let peer = peer.args(["peer", "writes", "sleeps", "any"]);

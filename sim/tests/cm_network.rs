@@ -1,5 +1,5 @@
-//! rdma_cm between simulations that reach each other by UDP, as processes of one machine do. Each test has a network of
-//! its own.
+//! rdma_cm between simulations that reach each other by UDP, like processes of one machine. Each
+//! test has its own network.
 #![cfg(feature = "network")]
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -16,11 +16,11 @@ use verbs_api::{
 };
 use verbs_sim::{Mode, Network, Sim, SimConfig};
 
-/// How long a test waits before it says that something hangs.
+/// The time after which a test reports a hang.
 const WATCH: Wait = Wait::For(Duration::from_secs(60));
 const SECOND: Duration = Duration::from_secs(1);
 
-/// As a process has it.
+/// A simulation, as a process has it.
 struct Process {
     sim: Sim,
     channel: CmChannel,
@@ -157,7 +157,7 @@ fn any_address_of_the_machine_leads_to_the_process_that_listens() {
         .query_gid(server.sim.cm_devices().unwrap()[0], 1, 0)
         .unwrap();
     meet(&server, &client, (own.ipv4().unwrap(), port).into());
-    // The process itself finds it too.
+    // The process itself finds it, too.
     let dst = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port);
     let id = server.resolve(dst);
     server.sim.connect(id, &ConnParam::new()).unwrap();
@@ -175,7 +175,7 @@ fn a_port_of_the_machine_is_of_one_process() {
     second.sim.bind_addr(id, any(7471)).unwrap();
 }
 
-/// CM-85: the name by which other processes find a port is of all ids of the process that have it.
+/// CM-85: all ids of a process share the name by which other processes find a port.
 #[test]
 fn a_port_belongs_to_its_process_until_the_last_id_is_gone() {
     let [first, second] = two(Network::loopback("cm_two_families"));
@@ -197,10 +197,10 @@ fn a_port_belongs_to_its_process_until_the_last_id_is_gone() {
     second.sim.bind_addr(id, any(7473)).unwrap();
 }
 
-/// CM-02, CM-11: a program on a private fabric may name the addresses of its machine.
+/// CM-02, CM-11: a program on a private fabric may use the addresses of its machine.
 #[test]
 fn a_private_fabric_has_the_addresses_of_the_machine() {
-    // The address of the machine by which it reaches others. Nothing is sent.
+    // The address by which the machine reaches others. Nothing is sent.
     let route = UdpSocket::bind("0.0.0.0:0").unwrap();
     let own = route.connect("192.0.2.1:9").and(route.local_addr());
     let own = own.map_or(IpAddr::from([127, 0, 0, 1]), |own| own.ip());
@@ -219,8 +219,8 @@ fn a_private_fabric_has_the_addresses_of_the_machine() {
         let asked = process.expect(CmEventType::ConnectRequest);
         let asked = process.sim.query_id(asked.id).unwrap();
         assert_eq!(asked.local_addr.unwrap().ip(), own);
-        let nobody = SocketAddr::from(([192, 0, 2, 1], 0));
-        let refused = process.sim.bind_addr(process.id(), nobody).unwrap_err();
+        let unassigned = SocketAddr::from(([192, 0, 2, 1], 0));
+        let refused = process.sim.bind_addr(process.id(), unassigned).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AddressNotAvailable, "{refused}");
     }
 }
@@ -233,7 +233,7 @@ fn nobody_listens_in_any_process() {
     assert_eq!(client.expect(CmEventType::Rejected).status, 8);
 }
 
-/// A client that is faster than the server's next call would be refused, and looks again instead.
+/// A client that is faster than the server's next call would be refused, so it looks again.
 #[test]
 fn a_port_that_is_only_bound_leads_nobody_to_it() {
     let [server, _client] = two(Network::loopback("cm_only_bound"));
@@ -245,7 +245,7 @@ fn a_port_that_is_only_bound_leads_nobody_to_it() {
     assert!(address.is_loopback());
 }
 
-/// What a process says that asks for a port of the machine.
+/// The output of a process that asks for a port of the machine.
 fn answer_of(port: u16) -> String {
     let names = fs::read_to_string("/proc/net/unix").unwrap();
     let is_of_port = |name: &&str| name.ends_with(&format!(" {port}"));
@@ -257,7 +257,7 @@ fn answer_of(port: u16) -> String {
     io::read_to_string(UnixStream::connect_addr(&address).unwrap()).unwrap()
 }
 
-/// Messages to QP 1 name no queue pair that would tell whose they are.
+/// Messages to QP 1 do not name a queue pair that would identify their process.
 #[test]
 fn processes_that_share_an_address_meet() {
     let network = Network::addresses(&[IpAddr::from([127, 61, 7, 1])]);
@@ -267,7 +267,7 @@ fn processes_that_share_an_address_meet() {
     let dst = SocketAddr::from(([127, 61, 7, 1], 7471));
     meet(&server, &client, dst);
     meet(&server, &late, ([127, 0, 0, 1], 7471).into());
-    // Its own port leads to itself.
+    // The process's own port leads to itself.
     let own = client.listen(dst_port(dst, 7472));
     meet(&client, &server, dst_port(dst, 7472));
     client.sim.destroy_id(own, WATCH).unwrap();

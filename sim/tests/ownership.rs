@@ -1,4 +1,5 @@
-//! Bytes that posted work names are the device's until its completion is polled, and no others are.
+//! Bytes that posted work names belong to the device until its completion is polled, and no other
+//! bytes do.
 
 use std::ops::Range;
 
@@ -25,7 +26,7 @@ impl Random {
         (self.0 >> 33) % end
     }
 
-    /// A few bytes, or now and then many.
+    /// A few bytes, or sometimes many.
     fn range(&mut self) -> Range<u64> {
         let most = if self.below(8) == 0 { BYTES } else { 64 };
         let start = self.below(BYTES);
@@ -33,12 +34,12 @@ impl Random {
     }
 }
 
-/// What has been posted and not polled: who writes it, and where.
+/// The posted work that was not polled: what it writes, and where.
 #[derive(Default)]
 struct Posted {
     sends: Vec<Range<u64>>,
     receives: Vec<Range<u64>>,
-    /// So many receives have a message.
+    /// The number of receives that have a message.
     messages: usize,
 }
 
@@ -62,7 +63,7 @@ fn bytes_are_the_devices_while_work_names_them_and_no_longer() {
         connect();
         let rights = Access::ALL_RDMA;
         let mr = sim.alloc_mr(pd, BYTES as usize, rights).unwrap();
-        // In some runs a second region shows the same memory at other addresses.
+        // In some runs a second region has the same memory at other addresses.
         let shown = (seed % 2 == 1).then(|| {
             let init = MrInit::new(BYTES as usize, rights).memory(MrMemory::Of(mr, 0));
             sim.query_mr(sim.alloc_mr_as(pd, &init).unwrap()).unwrap()
@@ -137,8 +138,8 @@ fn bytes_are_the_devices_while_work_names_them_and_no_longer() {
     }
 }
 
-/// A region of `BYTES` in a domain that is not the first of its device, a pair of queue pairs there, and
-/// their CQ.
+/// A region of `BYTES` in a domain that is not the first of its device, with a pair of queue pairs
+/// and their CQ.
 struct Desk {
     sim: Sim,
     pd: Pd,
@@ -164,8 +165,8 @@ impl Desk {
         };
         let init = QpInit::new(QpType::Rc, cq, cq).cap(cap);
         let make = |pd| sim.create_qp(pd, &init).unwrap();
-        let [qp, peer, stranger, beside] = [pd, pd, other, other].map(make);
-        for (one, two) in [(qp, peer), (stranger, beside)] {
+        let [qp, peer, stranger, other_peer] = [pd, pd, other, other].map(make);
+        for (one, two) in [(qp, peer), (stranger, other_peer)] {
             sim.connect_rc(one, two, &RcParams::default()).unwrap();
         }
         let mr = sim.alloc_mr(pd, BYTES as usize, Access::ALL_RDMA).unwrap();
@@ -187,7 +188,7 @@ impl Desk {
         self.sim.post_recv(qp, &[RecvWr::new(0, list)]).unwrap();
     }
 
-    /// The peer's next receive gets a message, and both completions are polled.
+    /// Sends a message to the peer's next receive, and polls both completions.
     fn deliver(&self) {
         self.sim
             .post_send(self.qp, &[SendWr::send(1, &[])])
@@ -206,7 +207,7 @@ impl Desk {
                 assert_eq!(error.kind(), ErrorKind::Usage);
             }
         }
-        // All work here is receives.
+        // All work here consists of receives.
         assert_eq!(read.is_ok(), written.is_ok(), "{range:?}");
         read.is_ok()
     }
@@ -231,14 +232,14 @@ fn bytes_that_several_receives_name_are_free_after_the_last() {
     }
 }
 
-/// PD-02: a receive of another domain cannot reach the bytes, whatever its entries name.
+/// PD-02: a receive of another domain cannot reach the bytes, regardless of its entries.
 #[test]
 fn work_of_another_domain_owns_nothing() {
     let desk = Desk::new(SimConfig::new());
     let list = [desk.mem.sge(16, 8)];
     desk.recv(desk.stranger, &list);
     assert!(desk.is_free(16..24));
-    // Between two of the same bytes, and behind them.
+    // Between two receives with the same bytes, and after them.
     for _ in 0..2 {
         desk.recv(desk.peer, &list);
         desk.recv(desk.stranger, &list);
@@ -246,7 +247,7 @@ fn work_of_another_domain_owns_nothing() {
         desk.deliver();
         assert!(desk.is_free(16..24));
     }
-    // Also while the domain has work elsewhere.
+    // While the domain has work elsewhere, too.
     desk.recv(desk.peer, &[desk.mem.sge(100, 8)]);
     assert!(desk.is_free(16..24));
     desk.recv(desk.peer, &list);
@@ -255,7 +256,7 @@ fn work_of_another_domain_owns_nothing() {
     assert!(!desk.is_free(16..24));
 }
 
-/// Each entry of a work request owns its bytes, if it is one of the region, and no others.
+/// Each entry of a work request owns its bytes if it is valid for the region, and no others.
 #[test]
 fn each_entry_owns_its_bytes_and_no_others() {
     let desk = Desk::new(SimConfig::new());
@@ -268,7 +269,7 @@ fn each_entry_owns_its_bytes_and_no_others() {
     };
     desk.recv(desk.peer, &[before]);
     assert!(desk.is_free(0..8));
-    // Around the bytes that are looked at.
+    // Around the bytes that the test accesses.
     desk.recv(
         desk.peer,
         &[
@@ -282,13 +283,14 @@ fn each_entry_owns_its_bytes_and_no_others() {
     assert!(desk.is_free(4..8));
     assert!(!desk.is_free(3..8));
     assert!(!desk.is_free(4..9));
-    // One byte is enough, and so is one entry of several.
+    // One byte is enough, and so is one of several entries.
     desk.recv(desk.peer, &[elsewhere.sge(0, 8), desk.mem.sge(100, 1)]);
     assert!(!desk.is_free(100..101));
     assert!(desk.is_free(99..100) && desk.is_free(101..102));
 }
 
-/// The same of receives in an SRQ, over the life of several SRQs, beside one of a queue pair in the same domain.
+/// Receives in an SRQ own their bytes over the life of several SRQs, next to a receive of a queue
+/// pair in the same domain.
 #[test]
 fn receives_of_an_srq_own_their_bytes() {
     let desk = Desk::new(SimConfig::new());
@@ -308,7 +310,7 @@ fn receives_of_an_srq_own_their_bytes() {
     }
 }
 
-/// SRQ-12: whose domain counts for a receive of an SRQ depends on the device.
+/// SRQ-12: the device decides whose domain counts for a receive of an SRQ.
 #[test]
 fn domain_of_an_srq_counts_as_declared() {
     for checks_qp in [false, true] {

@@ -1,4 +1,4 @@
-//! What programs rarely do, and no scenario does.
+//! Things that programs rarely do, and no scenario does.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use verbs_api::{
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 
-/// RQ-01, SRQ-04: of a list that is too long, on a queue that is full, the queue is seen first.
+/// RQ-01, SRQ-04: if a list is too long and the queue is full, the full queue is reported.
 #[test]
 fn a_full_receive_queue_is_seen_before_a_list_that_is_too_long() {
     let sim = Sim::new(SimConfig::new());
@@ -37,7 +37,7 @@ fn a_full_receive_queue_is_seen_before_a_list_that_is_too_long() {
     }
 }
 
-/// DEV-03: what a context had when it was closed counts no more, of whatever kind it is.
+/// DEV-03: objects of a closed context no longer count, for every kind of object.
 #[test]
 fn what_went_with_a_context_leaves_its_room() {
     let sim = Sim::new(SimConfig::new());
@@ -67,7 +67,7 @@ fn what_went_with_a_context_leaves_its_room() {
     }
 }
 
-/// QP-STATE-11: a queue pair of XRC_RECV has no sends that would have to drain, so SQD is told at once.
+/// QP-STATE-11: an XRC_RECV queue pair has no sends to drain, so SQD reports that it has drained.
 #[test]
 fn a_queue_pair_that_only_receives_has_drained_at_once() {
     let sim = Sim::new(SimConfig::new());
@@ -82,7 +82,7 @@ fn a_queue_pair_that_only_receives_has_drained_at_once() {
         en_sqd_async_notify: true,
         ..QpAttr::default()
     };
-    let enter = |qp: Qp, from, to, beside| {
+    let enter = |qp: Qp, from, to, extra| {
         let required = transition::attributes(QpType::XrcRecv, from, to)
             .unwrap()
             .required;
@@ -90,7 +90,7 @@ fn a_queue_pair_that_only_receives_has_drained_at_once() {
             qp_state: to,
             ..attr
         };
-        let mask = Mask::STATE | required | beside;
+        let mask = Mask::STATE | required | extra;
         sim.modify_qp(qp, &attr, mask).unwrap();
     };
     enter(qp, QpState::Reset, QpState::Init, Mask::empty());
@@ -102,10 +102,10 @@ fn a_queue_pair_that_only_receives_has_drained_at_once() {
     assert_eq!(event.element, Element::Qp(qp));
     enter(qp, QpState::Sqd, QpState::Rts, Mask::empty());
     let attr = sim.query_qp(qp, Mask::empty()).unwrap().attr;
-    assert!(!attr.en_sqd_async_notify, "it is asked for anew each time");
+    assert!(!attr.en_sqd_async_notify, "it is requested again each time");
 }
 
-/// Virtual time is of one thread: another is told so, and changes nothing.
+/// Virtual time is for one thread. Calls of another are refused, and change nothing.
 #[test]
 fn stepped_mode_is_for_one_thread() {
     let sim = Sim::new(SimConfig::new());
@@ -125,7 +125,7 @@ fn stepped_mode_is_for_one_thread() {
     sim.close_device(context).unwrap();
 }
 
-/// The first thread to open a device is the one.
+/// The first thread to open a device is that thread.
 #[test]
 fn stepped_mode_is_of_the_thread_that_came_first() {
     let sim = Sim::new(SimConfig::new());
@@ -135,7 +135,7 @@ fn stepped_mode_is_of_the_thread_that_came_first() {
     assert_eq!(pd.unwrap_err().kind(), ErrorKind::Usage);
 }
 
-/// A program that does nothing but poll comes to its completion, with a trace and without.
+/// A program that only polls gets its completion, with a trace and without.
 #[test]
 fn polls_that_find_nothing_let_the_time_go_on() {
     const POLLS: usize = 100;
@@ -150,16 +150,19 @@ fn polls_that_find_nothing_let_the_time_go_on() {
         sim.connect_rc(qp, peer, &RcParams::default()).unwrap();
         let write = SendWr::rdma_write(1, &[], Remote::default());
         sim.post_send(qp, &[write]).unwrap();
-        let finds = |_: &usize| match iterates {
-            true => sim.start_poll(cq).is_ok(),
-            false => sim.poll_cq(cq, &mut [Wc::default()]).unwrap() == 1,
+        let finds = |_: &usize| {
+            if iterates {
+                sim.start_poll(cq).is_ok()
+            } else {
+                sim.poll_cq(cq, &mut [Wc::default()]).unwrap() == 1
+            }
         };
         let found = (0..POLLS).find(finds);
         assert!(found.is_some(), "trace: {trace}, iterates: {iterates}");
     }
 }
 
-/// DEV-13: a handle of a simulation that has more devices names none here.
+/// DEV-13: a handle of a simulation with more devices is invalid here.
 #[test]
 fn a_context_of_a_device_that_is_not_there_is_refused() {
     let own = Sim::new(SimConfig::new().nodes(2));
@@ -175,7 +178,7 @@ fn a_context_of_a_device_that_is_not_there_is_refused() {
     }
 }
 
-/// TMR-20: a packet that comes through another port of the device than the queue pair's is dropped.
+/// TMR-20: a packet through another port of the device than the queue pair's is dropped.
 #[test]
 fn packet_through_another_port_of_the_device_is_dropped() {
     let sim = Sim::new(SimConfig::new().ports(2));
@@ -208,8 +211,8 @@ fn packet_through_another_port_of_the_device_is_dropped() {
     assert_eq!(done[0].status, WcStatus::RetryExcErr);
 }
 
-/// Of two simulations that are private, whose numbers are scattered, neither reaches its own queue pairs
-/// by the other's numbers, and it is said why.
+/// Two private simulations have scattered numbers. Neither reaches its own queue pairs by the
+/// other's numbers, and the reason is reported.
 #[test]
 fn a_number_of_another_private_fabric_is_told_as_that() {
     let end = |seed| {
@@ -233,7 +236,7 @@ fn a_number_of_another_private_fabric_is_told_as_that() {
     assert!(said.contains("it is of another process"), "{said}");
 }
 
-/// ASYNC-10: also where nobody sees single packets, and a poll looks at little.
+/// ASYNC-10: a device also fails where whole messages travel and polls take the fast path.
 #[test]
 fn a_dead_device_is_not_polled() {
     let sim = Sim::new(SimConfig::new().mode(Mode::Inline));
@@ -254,7 +257,8 @@ fn a_dead_device_is_not_polled() {
     assert_eq!(polled.unwrap_err().kind(), ErrorKind::Io);
 }
 
-/// SQ-01, SQ-08: inline bytes that are in no region are refused at once, and take no place in the queue.
+/// SQ-01, SQ-08: inline bytes outside of all regions are refused immediately, and take no slot of
+/// the queue.
 #[test]
 fn inline_bytes_that_are_nowhere_take_no_place_in_the_queue() {
     let sim = Sim::new(SimConfig::new());
@@ -277,7 +281,7 @@ fn inline_bytes_that_are_nowhere_take_no_place_in_the_queue() {
     let inline = SendWr::rdma_write(1, &nowhere, Remote::default()).inline();
     let refused = sim.post_send(qp, &[inline]).unwrap_err();
     assert_eq!(refused.error.kind(), ErrorKind::Fault);
-    // The queue has room for one.
+    // The queue has room for one request.
     let empty = SendWr::rdma_write(2, &[], Remote::default());
     sim.post_send(qp, &[empty]).unwrap();
     sim.settle().unwrap();

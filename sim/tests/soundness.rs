@@ -1,5 +1,5 @@
-//! Programs that keep to the contract of `reg_mr`, with threads that look at their memory while the
-//! device works on it. Miri judges them too.
+//! Programs that keep to the contract of `reg_mr`, with threads that access their memory while the
+//! device works on it. Miri judges them, too.
 #![allow(unsafe_code, reason = "the caller's own memory is registered")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -17,7 +17,7 @@ use verbs_api::{
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 
-/// Bytes on a page boundary that are reached by pointers alone.
+/// Bytes on a page boundary that are accessed by pointers only.
 struct Pages {
     start: *mut u8,
     layout: Layout,
@@ -36,26 +36,26 @@ impl Pages {
     }
 
     fn register(&self, sim: &Sim, pd: Pd) -> Mr {
-        // SAFETY: the region is gone before the memory, and no reference to bytes that work touches
-        // lives while it can be executed.
+        // SAFETY: the region is deregistered before the memory is freed, and no reference to bytes
+        // of work lives while the work can be executed.
         unsafe { sim.reg_mr(pd, self.start, self.layout.size(), Access::ALL_RDMA) }.unwrap()
     }
 
     fn byte(&self, at: usize) -> &AtomicU8 {
         assert!(at < self.layout.size());
-        // SAFETY: within the memory; this byte is only reached so while it is shared.
+        // SAFETY: within the memory; while it is shared, this byte is only accessed like this.
         unsafe { AtomicU8::from_ptr(self.start.add(at)) }
     }
 
     /// # Safety
-    /// Nobody writes to it meanwhile.
+    /// No thread writes to it during the call.
     unsafe fn bytes(&self) -> &[u8] {
         // SAFETY: as promised.
         unsafe { slice::from_raw_parts(self.start, self.layout.size()) }
     }
 
     /// # Safety
-    /// Nobody else uses these bytes meanwhile.
+    /// No thread uses these bytes during the call.
     unsafe fn fill(&self, from: usize, byte: u8) {
         // SAFETY: as promised.
         unsafe {
@@ -73,7 +73,7 @@ impl Drop for Pages {
     }
 }
 
-/// A queue pair of a device to another of its own.
+/// A queue pair of a device, connected with another one of the same device.
 struct Loop {
     sim: Sim,
     pd: Pd,
@@ -93,7 +93,7 @@ impl Loop {
         Self { sim, pd, qp, cq }
     }
 
-    /// RDMA Write of so many bytes; the status of its completion.
+    /// An RDMA Write of `length` bytes. Returns the status of its completion.
     fn write(&self, from: Mr, into: Mr, length: usize) -> verbs_api::Result<WcStatus> {
         let [from, into] = [self.sim.query_mr(from)?, self.sim.query_mr(into)?];
         let list = [from.sge(0, length as u32)];
@@ -107,23 +107,24 @@ impl Loop {
     }
 }
 
-/// The last byte of a write is there after all others, however long it is and wherever it ends (RDMA-26
-/// promises less; programs that poll lean on it, and wide-spread devices do it).
+/// The last byte of a write arrives after all others, for every length and every end (RDMA-26
+/// promises less, but programs that poll rely on it, and common devices do it).
 #[test]
 fn the_last_byte_of_a_write_is_seen_last() {
     const MIB: usize = 1 << 20;
-    let (profiles, lengths): (&[Profile], &[(usize, u32)]) = match cfg!(miri) {
-        true => (&[Profile::SPEC], &[(64, 2), (61, 1), (3, 1)]),
-        false => (
+    let (profiles, lengths): (&[Profile], &[(usize, u32)]) = if cfg!(miri) {
+        (&[Profile::SPEC], &[(64, 2), (61, 1), (3, 1)])
+    } else {
+        (
             &[Profile::SPEC, Profile::MLX5],
             &[(512, 2_000), (4093, 500), (MIB, 20)],
-        ),
+        )
     };
     for profile in profiles.iter().copied() {
         let link = Loop::new(profile);
         for (length, rounds) in lengths.iter().copied() {
             let mut pages = [(); 2].map(|()| Pages::new(length));
-            // Where the target lies whole pages behind the source, `memcpy` goes backwards.
+            // If the target is whole pages after the source, `memcpy` copies backwards.
             pages.sort_by_key(|pages| pages.start.addr());
             let [from, into] = pages;
             let [source, target] = [&from, &into].map(|pages| pages.register(&link.sim, link.pd));
@@ -131,7 +132,7 @@ fn the_last_byte_of_a_write_is_seen_last() {
             let byte_of = |round: u32| (round % 255) as u8 + 1;
             let write = || -> verbs_api::Result<()> {
                 for round in 1..=rounds {
-                    // SAFETY: no work is posted, and nobody else uses the source.
+                    // SAFETY: no work is posted, and no other thread uses the source.
                     unsafe { from.fill(0, byte_of(round)) };
                     assert_eq!(link.write(source, target, length)?, WcStatus::Success);
                     while turn.load(Ordering::Acquire) != round {
@@ -140,7 +141,7 @@ fn the_last_byte_of_a_write_is_seen_last() {
                 }
                 Ok(())
             };
-            // In which rounds some bytes were still those of before.
+            // The rounds in which some bytes were still old.
             let read = || {
                 let (mut old, mut expected) = (Vec::new(), vec![0; length]);
                 for round in 1..=rounds {
@@ -151,7 +152,7 @@ fn the_last_byte_of_a_write_is_seen_last() {
                         }
                         spin_loop();
                     }
-                    // SAFETY: the next write is not posted before it is this round's turn.
+                    // SAFETY: the next write is not posted before this round is over.
                     let is_new = unsafe { into.bytes() } == expected;
                     old.extend((!is_new).then_some(round));
                     turn.store(round, Ordering::Release);
@@ -186,7 +187,7 @@ fn bytes_that_no_work_names_are_the_programs() {
         scope.spawn(|| {
             for byte in 0..8 {
                 for pages in [&from, &into] {
-                    // SAFETY: no work names the second half, and nobody else uses it.
+                    // SAFETY: no work names the second half, and no other thread uses it.
                     unsafe { pages.fill(HALF, byte) };
                 }
             }
@@ -197,20 +198,20 @@ fn bytes_that_no_work_names_are_the_programs() {
         }
     });
     for pages in [&from, &into] {
-        // SAFETY: all is done.
+        // SAFETY: all work is done.
         let (written, own) = unsafe { pages.bytes() }.split_at(HALF);
         assert_eq!((written, own), (&[9; HALF][..], &[7; HALF][..]));
     }
 }
 
-/// MR-24: who registered memory for reading need not have promised that it can be written.
+/// MR-24: a program that registers memory for reading need not promise that it can be written.
 #[test]
 fn safe_code_cannot_make_a_device_write_to_memory_that_was_registered_for_reading() {
     static CONSTANT: [u8; 64] = [1; 64];
     let link = Loop::new(Profile::SPEC);
     let source = link.sim.alloc_mr(link.pd, 64, Access::empty()).unwrap();
     let addr = CONSTANT.as_ptr().cast_mut();
-    // SAFETY: the memory is there for ever, and is only to be read.
+    // SAFETY: the memory is static, and is only read.
     let mr = unsafe { link.sim.reg_mr(link.pd, addr, 64, Access::empty()) }.unwrap();
     let to = |access, length| MrChange {
         access: Some(access),
@@ -258,15 +259,15 @@ impl OwnedLoop {
         mr.unwrap()
     }
 
-    /// How many have succeeded of the work that is done.
+    /// The number of successful completions of the work that is done.
     fn succeeded(&self) -> verbs_api::Result<usize> {
         let is_success = |wc: &owned::Completion| wc.status == WcStatus::Success;
         Ok(self.cq.poll()?.filter(is_success).count())
     }
 }
 
-/// The same with owning objects: a program uses bytes beside those that a device reads and writes, in memory
-/// of its own and in the backend's.
+/// A program with owning objects uses bytes next to those that a device reads and writes, in its
+/// own memory and in the backend's.
 #[test]
 fn bytes_beside_the_work_of_owning_objects_are_the_programs() {
     const HALF: usize = 64;
@@ -280,7 +281,7 @@ fn bytes_beside_the_work_of_owning_objects_are_the_programs() {
         scope.spawn(|| {
             for byte in 0..8 {
                 for pages in [&from, &into] {
-                    // SAFETY: no work names the second half, and nobody else uses it.
+                    // SAFETY: no work names the second half, and no other thread uses it.
                     unsafe { pages.fill(HALF, byte) };
                 }
                 backend.write(HALF, &[byte; HALF]).unwrap();
@@ -300,14 +301,14 @@ fn bytes_beside_the_work_of_owning_objects_are_the_programs() {
         mr.destroy().unwrap();
     }
     for pages in [&from, &into] {
-        // SAFETY: all is done, and neither region is there any more.
+        // SAFETY: all work is done, and both regions are deregistered.
         let (written, own) = unsafe { pages.bytes() }.split_at(HALF);
         assert_eq!((written, own), (&[9; HALF][..], &[7; HALF][..]));
     }
 }
 
-/// Memory whose last handle a program drops is there as long as posted work uses it, while another thread takes
-/// the completions that end that.
+/// A program drops the last handle of memory. The memory lives as long as posted work uses it,
+/// while another thread takes the completions that end this work.
 #[test]
 fn memory_of_owning_objects_outlives_their_handles_while_work_uses_it() {
     const ROUNDS: usize = 4;

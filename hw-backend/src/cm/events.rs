@@ -59,12 +59,12 @@ impl Manager<'_> {
         // SAFETY: nothing but the token acknowledges it.
         let unacked = unsafe { Unacked::new(event, is_group) };
         of.unacked.lock().insert(token, unacked);
-        let mut told = CmEvent::new(id, kind, token);
-        told.listen_id = self.known(raw.listen_id as usize);
-        told.status = raw.status;
+        let mut event = CmEvent::new(id, kind, token);
+        event.listen_id = self.known(raw.listen_id as usize);
+        event.status = raw.status;
         // SAFETY: the event is not acknowledged yet.
-        told.param = unsafe { rdma_cm_param::from_c(&raw.param, raw.event, of.ps.is_datagram()) };
-        Ok(told)
+        event.param = unsafe { rdma_cm_param::from_c(&raw.param, raw.event, of.ps.is_datagram()) };
+        Ok(event)
     }
 
     fn known(&self, address: usize) -> Option<CmId> {

@@ -72,9 +72,9 @@ impl Manager<'_> {
         // SAFETY: the id is live.
         self.on_id(verb, id, |id| unsafe { call(id, &mut attr, &mut mask) })?;
         let mask = QpAttrMask::from_bits_retain(mask as u32);
-        let mut told = ibv_qp_attr::from_c(&attr);
-        told.ah_attr = told.ah_attr.filter(|_| mask.contains(QpAttrMask::AV));
-        told.alt_ah_attr = None;
-        Ok((told, mask))
+        let mut attr = ibv_qp_attr::from_c(&attr);
+        attr.ah_attr = attr.ah_attr.filter(|_| mask.contains(QpAttrMask::AV));
+        attr.alt_ah_attr = None;
+        Ok((attr, mask))
     }
 }

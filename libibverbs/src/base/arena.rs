@@ -198,7 +198,7 @@ impl<T: Send + Sync> Arena<T> {
     fn slot(&self, index: usize) -> Option<&'static Slot<T>> {
         let (chunk, at) = place(index);
         let first = self.chunks.get(chunk)?.load(Ordering::Acquire);
-        // SAFETY: the chunk has this slot, and stays for ever.
+        // SAFETY: the chunk has this slot, and is never freed.
         (!first.is_null()).then(|| unsafe { &*first.add(at) })
     }
 
@@ -249,7 +249,7 @@ impl<T: Send + Sync> Arena<T> {
                     return None;
                 }
                 let at = offset / size_of::<Slot<T>>();
-                // SAFETY: the slot lies within the chunk, which stays for ever.
+                // SAFETY: the slot lies within the chunk, which is never freed.
                 return Some((FIRST * ((1 << chunk) - 1) + at, unsafe { &*first.add(at) }));
             }
         }
@@ -263,7 +263,7 @@ fn place(index: usize) -> (usize, usize) {
     (chunk, index - FIRST * ((1 << chunk) - 1))
 }
 
-/// `count` slots that stay for ever, or `None` without memory for them. They are not written, so
+/// `count` slots that are never freed, or `None` without memory for them. They are not written, so
 /// the machine provides memory only for slots that are used.
 fn empty_slots<T>(count: usize) -> Option<*mut Slot<T>> {
     let layout = Layout::array::<Slot<T>>(count).ok()?;
@@ -276,8 +276,7 @@ impl<T> Slot<T> {
     #[inline]
     fn find(&'static self) -> Option<Found<T>> {
         let pin = Pin::new();
-        let is_filled = self.is_filled.load(Ordering::Acquire);
-        is_filled.then_some(Found {
+        self.is_filled.load(Ordering::Acquire).then_some(Found {
             slot: self,
             _pin: pin,
         })
@@ -443,7 +442,7 @@ mod tests {
                     assert!(!live.contains(&(at, before)), "two objects have a slot");
                     assert!(!ended.contains(&(at, before)), "it was in quarantine");
                     assert_ne!(before, number);
-                    assert!(arena.numbered(before).is_none(), "{before} is gone");
+                    assert!(arena.numbered(before).is_none(), "{before} was removed");
                 }
                 live.push((at, number));
             } else {
@@ -590,10 +589,10 @@ mod tests {
         const THREADS: usize = 4;
         const EACH: usize = 100;
         let arena = new_arena::<[AtomicUsize; 2]>();
-        let told: [AtomicUsize; THREADS] = Default::default();
+        let reported: [AtomicUsize; THREADS] = Default::default();
         std::thread::scope(|scope| {
-            for (number, mine) in told.iter().enumerate() {
-                let theirs = &told[(number + 1) % told.len()];
+            for (number, mine) in reported.iter().enumerate() {
+                let theirs = &reported[(number + 1) % reported.len()];
                 scope.spawn(move || {
                     for round in 0..EACH {
                         let make =

@@ -86,7 +86,7 @@ pub(crate) fn say(text: impl Display) {
 /// be lost.
 ///
 /// # Errors
-/// Those of `write`, such as `EBADF` if the program has closed the descriptor.
+/// The errors of `write`, such as `EBADF` if the program has closed the descriptor.
 fn write_to_stderr(bytes: &[u8]) -> io::Result<()> {
     // SAFETY: the descriptor stays open: it is the program's, and is not closed here.
     let stderr = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDERR_FILENO) });

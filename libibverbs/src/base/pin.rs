@@ -65,7 +65,7 @@ impl Pin {
         } else {
             pins
         };
-        // Release: a thread that sees this value also sees that earlier pins are gone.
+        // Release: a thread that sees this value also sees that earlier pins have ended.
         record.pins.store(pins + 1, Ordering::Release);
         if cfg!(miri) {
             fence(Ordering::SeqCst);

@@ -209,7 +209,7 @@ impl<K: Kind> CObject<K> {
         }
         match K::driver_object(found.handle) {
             Some(object) => {
-                // The engine is told once for each change, not for each call.
+                // The engine is notified once for each change, not for each call.
                 if changed.is_ok() {
                     // The engine refuses destroyed objects anyway.
                     let _ = engine().sim.garble(object, garbled);
@@ -302,7 +302,7 @@ impl<K: Kind> CObject<K> {
 
     /// Gives up an object that the engine does not know. Lookups refuse it from then on.
     pub(crate) fn end(&self) -> Result<()> {
-        // Of two threads that end the object, one succeeds.
+        // If two threads end the object, one succeeds.
         match self.state.swap(state::ENDED, Ordering::Relaxed) {
             state::ENDED => Err(Self::destroyed()),
             _ => {

@@ -117,7 +117,7 @@ pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma
     })
 }
 
-/// The id of a request, or why the event is none.
+/// The id of a request. The error is why the event is not a request.
 fn take(event: *mut rdma_cm_event, endpoint: Option<Endpoint>) -> Result<*mut rdma_cm_id> {
     // SAFETY: it has just been read.
     let (kind, status, id) = unsafe { ((*event).event, (*event).status, (*event).id) };

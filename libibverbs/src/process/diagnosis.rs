@@ -144,8 +144,7 @@ pub(super) fn is_suppressed(finding: &Finding) -> bool {
 /// The text of a diagnosis, which is empty for a program without mistakes.
 fn text(diagnosis: &Diagnosis, with_heading: bool) -> String {
     let lines = lines(diagnosis);
-    let is_text = config().diagnose_format() == DiagnoseFormat::Text;
-    if is_text && with_heading && !diagnosis.is_empty() {
+    if config().diagnose_format() == DiagnoseFormat::Text && with_heading && !diagnosis.is_empty() {
         return format!("verbsim: what the program did wrong or left undone:\n{lines}");
     }
     lines

@@ -81,16 +81,15 @@ pub(super) fn watch(config: &Config) {
         return;
     };
     let named = thread::Builder::new().name("verbs-sim signals".to_owned());
-    let is_started = named.spawn(wait).is_ok();
     let _ = before.thread_set_mask();
     // Without the thread the default actions stay, and nothing is written.
-    if is_started {
+    if named.spawn(wait).is_ok() {
         OWNER.store(own_id(), Ordering::Release);
         SIGNALS.into_iter().for_each(handle);
     }
 }
 
-/// Waits for ever if a signal ends the process. Otherwise a call that the signal interrupted might
+/// Waits forever if a signal ends the process. Otherwise a call that the signal interrupted might
 /// let the program end it in another way first.
 pub(super) fn wait_if_ending() {
     if SIGNAL.load(Ordering::Acquire) != 0 && OWNER.load(Ordering::Relaxed) == own_id() {

@@ -218,8 +218,7 @@ pub(crate) extern "C" fn import_pd(context: *mut ibv_context, handle: u32) -> *m
     pointer("ibv_import_pd", context, || {
         let of = context_of(context)?;
         let first = CObject::<Pd>::with_handle(handle, |pd| {
-            let is_deallocated = pd.more.is_deallocated.load(Ordering::Relaxed);
-            pd.handle.context() == of && !is_deallocated
+            pd.handle.context() == of && !pd.more.is_deallocated.load(Ordering::Relaxed)
         })?;
         let raw = || ibv_pd { context, handle: 0 };
         Ok(CObject::<Pd>::make_as(first.hold(), More::default(), raw)?.seen())

@@ -190,7 +190,7 @@ pub(super) fn sge_list<'a>(first: *const ibv_sge, count: c_int, max: u32) -> Res
     }
 }
 
-/// More entries than a device takes. It stands also for lists that are longer than itself.
+/// More entries than a device accepts. It also represents lists that are longer.
 static TOO_MANY: [Sge; 256] = [const {
     Sge {
         addr: 0,

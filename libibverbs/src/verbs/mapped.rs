@@ -204,7 +204,7 @@ mod tests {
             println!("skipped: the kernel has no PROCMAP_QUERY");
             return;
         }
-        // Those of the program itself stay.
+        // The mappings of the program itself stay.
         let program = memory_is_here as fn() as usize as u64;
         let mapping = find(&read(&file), program).expect("it runs");
         for addr in [program, mapping.range.start, mapping.range.end - 1] {

@@ -34,7 +34,7 @@ pub(crate) extern "C" fn query_device(
     })
 }
 
-/// Of the later fields the devices have a clock, limits of moderation, and the number of ports.
+/// The devices have these later fields: a clock, limits of moderation, and the number of ports.
 pub(super) extern "C" fn query_device_ex(
     context: *mut ibv_context,
     input: *const u32,

@@ -1,12 +1,12 @@
-//! Instructions and cache misses of an operation, counted by callgrind: this program runs itself below it.
+//! Instructions and cache misses of an operation, counted by callgrind, which runs this program.
 
 use std::process::Command;
 
-/// The argument by which this program is told to run one benchmark, to be counted.
+/// The argument that makes this program run one benchmark, to be counted.
 const COUNT: &str = "--count";
-/// So many messages are counted, after as many that are not.
+/// The number of counted messages. The same number is sent before, uncounted.
 const MESSAGES: u32 = 4_000;
-/// Caches that are simulated: bytes, ways and bytes of a line.
+/// The simulated caches: bytes, ways and bytes of a line.
 const CACHES: [&str; 4] = [
     "--cache-sim=yes",
     "--I1=32768,8,64",
@@ -14,13 +14,13 @@ const CACHES: [&str; 4] = [
     "--LL=33554432,16,64",
 ];
 
-/// The benchmark that is to be run, if this is the program that is counted.
+/// The benchmark to run, if this is the program that is counted.
 pub(crate) fn wanted() -> Option<String> {
     let mut args = std::env::args().skip(1);
     (args.next()? == COUNT).then(|| args.next().expect("a name follows"))
 }
 
-/// What callgrind is here to count: so many messages at once. The process is over then.
+/// Runs an operation with `messages` messages for callgrind, and ends the process.
 pub(crate) fn run(messages: u32, mut run: impl FnMut()) -> ! {
     let rounds = MESSAGES / messages;
     (0..rounds).for_each(|_| run());
@@ -28,28 +28,28 @@ pub(crate) fn run(messages: u32, mut run: impl FnMut()) -> ! {
     std::process::exit(0)
 }
 
-/// Callgrind counts while it is in here: it knows the function by its name.
+/// Callgrind counts during this function, which it knows by name.
 #[inline(never)]
 fn counted(rounds: u32, mut run: impl FnMut()) {
     (0..rounds).for_each(|_| run());
 }
 
-/// Whether this machine has valgrind.
+/// Whether valgrind is installed.
 pub(crate) fn is_there() -> bool {
     Command::new("valgrind").arg("--version").output().is_ok()
 }
 
-/// Instructions of one message of the benchmark of this name. None without valgrind.
+/// The instructions of one message of the benchmark with this name. None without valgrind.
 pub(crate) fn instructions(name: &str) -> Option<f64> {
     count(name, "Collected :", &[])
 }
 
-/// Misses of the last-level cache.
+/// The misses of the last-level cache.
 pub(crate) fn misses(name: &str) -> Option<f64> {
     count(name, "LL misses:", &CACHES)
 }
 
-/// The first number behind `label` in the report.
+/// The first number after `label` in the report.
 fn count(name: &str, label: &str, options: &[&str]) -> Option<f64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])

@@ -1,4 +1,4 @@
-//! The verbs that are timed: those of the simulator, and those of nobody, which show what a caller takes.
+//! The verbs that are timed: those of the simulator, and no-ops that show the cost of the caller.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use verbs_api::{
 };
 use verbs_sim::Sim;
 
-/// Verbs of [`Verbs`], for operations that do not know whose they are.
+/// Verbs of [`Verbs`], for operations on any implementation.
 pub(crate) trait Calls: Sync {
     fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>;
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;
@@ -48,10 +48,10 @@ impl Calls for Sim {
     }
 }
 
-/// Does nothing, and says that all of it is done.
-pub(crate) struct Nobody;
+/// Does nothing, and reports all work as done.
+pub(crate) struct NoOp;
 
-impl Calls for Nobody {
+impl Calls for NoOp {
     fn post_send(&self, _: Qp, _: &[SendWr<'_>]) -> Result<(), PostError> {
         Ok(())
     }

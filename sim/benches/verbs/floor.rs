@@ -1,4 +1,4 @@
-//! Floors: the least that a machine needs for the parts of which every verb is made.
+//! Floors: the least that a machine needs for the parts of every verb.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,13 +7,13 @@ use crossbeam::queue::ArrayQueue;
 use parking_lot::Mutex;
 use verbs_api::Wc;
 
-/// An uncontended lock is taken and let go.
+/// Takes and releases an uncontended lock.
 pub(crate) fn lock() -> impl FnMut() {
     let mutex = Mutex::new(0_u64);
     move || *black_box(&mutex).lock() += 1
 }
 
-/// 64 bytes are copied; a completion goes through a bounded queue.
+/// Copies 64 bytes, and passes a completion through a bounded queue.
 pub(crate) fn copy_and_queue() -> impl FnMut() {
     let (from, mut into) = (vec![1_u8; 64], vec![0_u8; 64]);
     let queue = ArrayQueue::new(16);
@@ -24,7 +24,7 @@ pub(crate) fn copy_and_queue() -> impl FnMut() {
     }
 }
 
-/// A shared number is read.
+/// Reads a shared number.
 pub(crate) fn load() -> impl FnMut() {
     let number = AtomicU64::new(0);
     move || {
@@ -32,8 +32,8 @@ pub(crate) fn load() -> impl FnMut() {
     }
 }
 
-/// So many bytes are copied, from the start of a page to the start of a page: some machines copy many
-/// times slower where the target lies a few bytes further into its page than the source.
+/// Copies `bytes` bytes from the start of a page to the start of a page. Some machines copy much
+/// slower if the target is a few bytes further into its page than the source.
 pub(crate) fn memcpy(bytes: usize) -> impl FnMut() {
     const PAGE: usize = 4096;
     let (from, mut into) = (vec![1_u8; bytes + PAGE], vec![0_u8; bytes + PAGE]);

@@ -7,14 +7,14 @@ use verbs_api::{
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 
-use crate::calls::{Calls, Nobody};
+use crate::calls::{Calls, NoOp};
 
 /// A simulation.
 pub(crate) struct Fabric {
     pub(crate) sim: Sim,
 }
 
-/// A pair of connected queue pairs, with all they need. Operations go from `near` to `far`.
+/// A pair of connected queue pairs, with the objects they need. Operations go from `near` to `far`.
 #[derive(Clone, Copy)]
 pub(crate) struct Link<'f> {
     pub(crate) verbs: &'f dyn Calls,
@@ -22,13 +22,13 @@ pub(crate) struct Link<'f> {
     pub(crate) far: End,
     pub(crate) qp: Qp,
     pub(crate) peer: Qp,
-    /// Of the peer: its number, the SRQ of its receives and its address, if it needs them.
+    /// The number, the SRQ and the address of the peer, as far as it needs them.
     pub(crate) num: u32,
     pub(crate) srq: Srq,
     pub(crate) ah: Ah,
 }
 
-/// One of everything that a queue pair needs.
+/// One object of each kind that a queue pair needs.
 #[derive(Clone, Copy)]
 pub(crate) struct End {
     pd: Pd,
@@ -38,19 +38,19 @@ pub(crate) struct End {
     pub(crate) cq: Cq,
 }
 
-/// What queue pairs are made.
+/// The kind of queue pairs that are created.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
     pub(crate) qp_type: QpType,
     pub(crate) cap: QpCap,
-    /// Of peers.
+    /// The transport of both queue pairs.
     pub(crate) access: Access,
-    /// Receives of the peer come from an SRQ.
+    /// Whether the receives of the peer come from an SRQ.
     pub(crate) shares: bool,
 }
 
 pub(crate) const QKEY: u32 = 1;
-/// Sends of one queue pair that fills a CQ.
+/// The number of sends of one queue pair that fills a CQ.
 const SENDS: u32 = 1 << 10;
 
 impl Kind {
@@ -65,7 +65,7 @@ impl Kind {
 }
 
 impl Fabric {
-    /// In inline mode.
+    /// A fabric in inline mode.
     pub(crate) fn new(nodes: u32) -> Self {
         Self::with(SimConfig::new().nodes(nodes).mode(Mode::Inline))
     }
@@ -76,18 +76,18 @@ impl Fabric {
         }
     }
 
-    /// A link with regions of so many bytes, between these nodes.
+    /// A link with regions of `bytes` bytes, between these nodes.
     pub(crate) fn link(&self, from: u32, to: u32, bytes: usize) -> Link<'_> {
         self.link_of(Kind::of(QpType::Rc), from, to, bytes)
     }
 
-    /// A link of other queue pairs.
+    /// A link of this kind.
     pub(crate) fn link_of(&self, kind: Kind, from: u32, to: u32, bytes: usize) -> Link<'_> {
         let [near, far] = [from, to].map(|node| self.end(node, bytes, kind.access));
         self.connect(near, far, kind)
     }
 
-    /// Another link between the ends of one.
+    /// Another link between the ends of a link.
     pub(crate) fn another(&self, link: &Link<'_>) -> Link<'_> {
         self.connect(link.near, link.far, Kind::of(QpType::Rc))
     }
@@ -111,7 +111,7 @@ impl Fabric {
         }
     }
 
-    /// A CQ of so many entries.
+    /// A CQ with `entries` entries.
     pub(crate) fn cq(&self, node: u32, entries: u32) -> End {
         let mut end = self.end(node, 4096, Access::ALL_RDMA);
         let context = end.cq.context();
@@ -120,7 +120,7 @@ impl Fabric {
         end
     }
 
-    /// Puts so many completions into a CQ, of queue pairs that are gone then.
+    /// Adds `count` completions to a CQ, of queue pairs that are destroyed after that.
     pub(crate) fn fill_cq(&self, end: End, count: u32) {
         let mut kind = Kind::of(QpType::Rc);
         kind.cap.max_send_wr = SENDS;
@@ -138,7 +138,7 @@ impl Fabric {
         }
     }
 
-    /// Polls so many completions.
+    /// Polls `count` completions.
     pub(crate) fn empty_cq(&self, end: End, count: u32) {
         let mut wc = [Wc::default(); 64];
         let mut got = 0;
@@ -186,9 +186,9 @@ impl Fabric {
 }
 
 impl Link<'_> {
-    /// This link, and the same on which nothing happens.
-    pub(crate) fn and_nobody(self) -> [Self; 2] {
-        let verbs = &Nobody;
+    /// This link, and a copy on which verbs do nothing.
+    pub(crate) fn and_no_op(self) -> [Self; 2] {
+        let verbs = &NoOp;
         [self, Self { verbs, ..self }]
     }
 }

@@ -1,25 +1,24 @@
-//! How fast the simulator is in inline mode, and how much memory it takes, beside floors measured
-//! in the same run. Ends with a table; see `docs/benchmarks.md`.
+//! The speed and the memory use of the simulator in inline mode, compared with floors measured in
+//! the same run. The program ends with a table; see `docs/benchmarks.md`.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `beside` | what verbs take beside many objects that are not theirs |
+//! | `unrelated` | the cost of verbs with many unrelated objects |
 //! | `callgrind` | instructions and cache misses, counted |
-//! | `calls` | the verbs that are timed, and those of nobody |
-//! | `floor` | what a machine needs for the least that a verb must do |
+//! | `calls` | the verbs that are timed, and no-ops |
+//! | `floor` | the least that a machine needs for the parts of a verb |
 //! | `link` | connected queue pairs |
 //! | `many` | many queue pairs |
 //! | `memory` | bytes allocated, counted |
 //! | `messages` | one message of each kind and size |
-//! | `operations` | what is timed |
+//! | `operations` | the operations that are timed |
 //! | `owned` | messages of owning objects |
 //! | `scale` | many nodes, queue pairs and completions |
-//! | `stopwatch` | criterion, and what it measured |
-//! | `table` | figures, what they are beside, aims |
+//! | `stopwatch` | criterion and its measurements |
+//! | `table` | figures, references, aims |
 //! | `threads` | two threads at the same time |
 //! | `time` | processor time of a thread |
 
-mod beside;
 mod callgrind;
 mod calls;
 mod floor;
@@ -34,6 +33,7 @@ mod stopwatch;
 mod table;
 mod threads;
 mod time;
+mod unrelated;
 
 use stopwatch::Stopwatch;
 
@@ -45,14 +45,14 @@ fn main() {
     lines.extend(memory::lines());
     if watch.measures() {
         lines.extend(scale::lines());
-        lines.extend(beside::lines(1.0));
+        lines.extend(unrelated::lines(1.0));
         print!("{}", table::render(&lines));
         if !callgrind::is_there() {
             println!("no valgrind: instructions and misses are not counted");
         }
     } else {
         scale::try_out();
-        beside::lines(0.001);
+        unrelated::lines(0.001);
     }
     watch.finish();
 }

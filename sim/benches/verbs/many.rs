@@ -8,9 +8,9 @@ use crate::link::{Fabric, Link};
 use crate::stopwatch::Stopwatch;
 use crate::table::{Line, MISS, NOTHING};
 
-/// Queue pairs of each node where there are many.
+/// The number of queue pairs of each node.
 const MANY: usize = 100_000;
-/// As above, where each benchmark runs only once to see that it works.
+/// The number of queue pairs where each benchmark runs only once, to check that it works.
 const A_FEW: usize = 2_000;
 /// Queue pairs of a busy program.
 const SOME: usize = 1_000;
@@ -32,12 +32,12 @@ pub(crate) fn lines(watch: &mut Stopwatch) -> Vec<Line> {
     links.extend(SOME);
     let mut next = 0;
     let name = "write of 64 B, 1,000 queue pairs in turn";
-    let some = watch.operation(name, &links.and_nobody(), |links| {
+    let some = watch.operation(name, &links.and_no_op(), |links| {
         next = (next + 1) % SOME;
         links.write(next);
     });
     links.extend(count);
-    // The first use of each is another matter.
+    // The first use of each link costs more.
     (0..count).for_each(|number| links.write(number));
     let same = watch.time("write of 64 B, many queue pairs, one in use", || {
         links.write(black_box(count / 2))
@@ -50,7 +50,7 @@ pub(crate) fn lines(watch: &mut Stopwatch) -> Vec<Line> {
     });
     let mut random = 1_u64;
     let name = "write of 64 B, many queue pairs in random order";
-    let at_random = watch.operation(name, &links.and_nobody(), |links| {
+    let at_random = watch.operation(name, &links.and_no_op(), |links| {
         // A linear congruential generator (Knuth's MMIX): cheap, and random enough for caches.
         random = random.wrapping_mul(6_364_136_223_846_793_005);
         random = random.wrapping_add(1_442_695_040_888_963_407);
@@ -63,13 +63,13 @@ pub(crate) fn lines(watch: &mut Stopwatch) -> Vec<Line> {
     links.receive();
     let many = watch.time("write_mr of 64 B beside many receives", || links.fill());
     vec![
-        some.beside(&one).times(1.5),
-        same.beside(&one).more(NOTHING),
-        in_turn.beside(&one),
-        at_random.beside(&one).most(350.0),
+        some.against(&one).times(1.5),
+        same.against(&one).more(NOTHING),
+        in_turn.against(&one),
+        at_random.against(&one).most(350.0),
         misses.most(8.0),
-        fill.beside(&fill_one).more(NOTHING),
-        many.beside(&few).more(MISS),
+        fill.against(&fill_one).more(NOTHING),
+        many.against(&few).more(MISS),
     ]
 }
 
@@ -80,26 +80,26 @@ impl<'f> Links<'f> {
         Self { fabric, first, qps }
     }
 
-    /// So many in all.
+    /// Adds links until there are `count`.
     pub(crate) fn extend(&mut self, count: usize) {
         let more = (self.qps.len()..count).map(|_| self.fabric.another(&self.first).qp);
         self.qps.extend(more);
     }
 
-    fn and_nobody(&self) -> [Self; 2] {
-        self.first.and_nobody().map(|first| Self {
+    fn and_no_op(&self) -> [Self; 2] {
+        self.first.and_no_op().map(|first| Self {
             first,
             ..self.clone()
         })
     }
 
-    /// RDMA Write of 64 bytes on the link of this number, and its completion polled.
+    /// An RDMA Write of 64 bytes on the link with this number, and a poll of its completion.
     fn write(&self, number: usize) {
         let qp = self.qps[number];
         Link { qp, ..self.first }.write(64);
     }
 
-    /// Posts a receive on each, behind the first 64 bytes of the program's memory.
+    /// Posts a receive on each link, after the first 64 bytes of the program's memory.
     fn receive(&self) {
         let mem = self.first.near.mem;
         for (offset, qp) in (0..4000).cycle().zip(&self.qps) {
@@ -109,7 +109,7 @@ impl<'f> Links<'f> {
         }
     }
 
-    /// The program writes 64 bytes of its own memory.
+    /// Writes 64 bytes of the program's own memory.
     fn fill(&self) {
         let mr = self.first.near.mr;
         let bytes = black_box(&[1; 64]);

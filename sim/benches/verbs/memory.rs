@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use crate::link::Fabric;
 use crate::table::Line;
 
-/// Links that are made to see what one takes. The tables they are in have grown past this number
-/// by then, as those of a program have.
+/// The number of links that are created to measure the memory of one. The tables have grown past
+/// this number by then, as in a long-running program.
 const LINKS: usize = 1_500;
 
 pub(crate) fn lines() -> [Line; 2] {
@@ -19,8 +19,8 @@ pub(crate) fn lines() -> [Line; 2] {
     ]
 }
 
-/// Bytes that one RC queue pair of 16 sends and 16 receives takes, connected and idle: untouched,
-/// or after both its queues have been full. What the allocator keeps for itself is not counted.
+/// The bytes of one connected and idle RC queue pair with 16 sends and 16 receives, either unused
+/// or after both its queues have been full. The allocator's own overhead is not counted.
 fn of_a_queue_pair(used: bool) -> f64 {
     let fabric = Fabric::new(2);
     let link = fabric.link(0, 1, 4096);
@@ -36,7 +36,7 @@ fn of_a_queue_pair(used: bool) -> f64 {
     bytes as f64 / (2 * LINKS) as f64
 }
 
-/// Bytes that are allocated after `run` and were not before.
+/// The bytes that `run` allocates and keeps.
 pub(crate) fn allocated(run: impl FnOnce()) -> isize {
     ALLOCATED.store(0, Ordering::SeqCst);
     COUNTING.store(true, Ordering::SeqCst);
@@ -48,7 +48,7 @@ pub(crate) fn allocated(run: impl FnOnce()) -> isize {
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static ALLOCATED: AtomicIsize = AtomicIsize::new(0);
 
-/// Counts only when asked to, so that what is timed pays for one load at most.
+/// Counts only when asked to, so that timed code pays for one load at most.
 struct Counter;
 
 #[global_allocator]
@@ -61,7 +61,7 @@ fn count(bytes: isize) {
 }
 
 // SAFETY: all work is passed on to the allocator of the system; counting allocates nothing. The
-// methods that are not here are made of these two by the trait.
+// trait implements the other methods with these two.
 unsafe impl GlobalAlloc for Counter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -71,7 +71,7 @@ unsafe impl GlobalAlloc for Counter {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: as above; the block came from `System`.
+        // SAFETY: the caller's promise is that of this method; the block came from `System`.
         unsafe { System.dealloc(block, layout) }
     }
 }

@@ -11,13 +11,13 @@ use crate::owned::Pair;
 use crate::stopwatch::Stopwatch;
 use crate::table::Line;
 
-/// Of what a message may take that is a little more than a plain one, by the plain one.
+/// The aim for a message that does little more than a plain one: the ratio to that.
 const A_LITTLE_MORE: f64 = 1.5;
 
 pub(crate) fn lines(watch: &mut Stopwatch) -> Vec<Line> {
     let fabric = Fabric::new(2);
     let link = fabric.link(0, 1, 4096);
-    let links = link.and_nobody();
+    let links = link.and_no_op();
     let write = watch.operation("write of 64 B", &links, |link| link.write(64));
     let send = watch.operation("send and receive of 64 B", &links, |link| link.send(64));
     let event = watch.operation("arm, send, event", &links, |link| link.event(64));
@@ -33,19 +33,19 @@ pub(crate) fn lines(watch: &mut Stopwatch) -> Vec<Line> {
     let within = watch.time("write of 64 B to the same node", || within.write(64));
     #[rustfmt::skip]
     let plain = [
-        write.beside(&floor).times(2.0).most_instructions(600.0),
-        send.beside(&floor).times(3.3).most_instructions(1_100.0),
-        event.beside(&floor).times(5.0).most_instructions(1_500.0),
-        within.beside(&floor),
-        poll.clone().beside(&lock).times(0.25),
-        poll.beside(&load),
+        write.against(&floor).times(2.0).most_instructions(600.0),
+        send.against(&floor).times(3.3).most_instructions(1_100.0),
+        event.against(&floor).times(5.0).most_instructions(1_500.0),
+        within.against(&floor),
+        poll.clone().against(&lock).times(0.25),
+        poll.against(&load),
     ];
     lines.splice(0..0, plain);
     lines.extend(sizes(watch));
     lines
 }
 
-/// Messages of other kinds, beside the plain ones that are like them.
+/// Messages of other kinds, compared with the plain ones that resemble them.
 fn others(watch: &mut Stopwatch, write: &Line, send: &Line) -> Vec<Line> {
     let fabric = Fabric::new(2);
     let rc = Kind::of(QpType::Rc);
@@ -54,52 +54,52 @@ fn others(watch: &mut Stopwatch, write: &Line, send: &Line) -> Vec<Line> {
         max_inline_data: 64,
         ..rc.cap
     };
-    let links = |kind| fabric.link_of(kind, 0, 1, 4096).and_nobody();
+    let links = |kind| fabric.link_of(kind, 0, 1, 4096).and_no_op();
     let plain = &links(rc);
     let large = &links(Kind { cap, ..rc });
     let access = rc.access | Access::REMOTE_ATOMIC;
     let atomic = &links(Kind { access, ..rc });
     let shared = &links(Kind { shares: true, ..rc });
     let [uc, ud] = &[QpType::Uc, QpType::Ud].map(|qp_type| links(Kind::of(qp_type)));
-    // Nobody's verbs do not have owning objects: these are with the caller's instructions.
+    // There are no owning objects with no-ops, so these figures include the caller's instructions.
     let owned = &[Some(Pair::new()), None];
     let own = |run: fn(&Pair)| move |pair: &Option<Pair>| pair.iter().for_each(run);
     let list = LIST as u32;
     #[rustfmt::skip]
     let lines = vec![
         watch.operation("write of 64 B in two pieces", large, |link| link.write_pieces(64))
-            .beside(write).times(A_LITTLE_MORE),
+            .against(write).times(A_LITTLE_MORE),
         watch.operation("write of 64 B with immediate data", plain, |link| link.write_with_imm(64))
-            .beside(send).times(A_LITTLE_MORE),
+            .against(send).times(A_LITTLE_MORE),
         watch.operation("send and receive of 64 B by an SRQ", shared, |link| link.send_shared(64))
-            .beside(send).times(A_LITTLE_MORE),
+            .against(send).times(A_LITTLE_MORE),
         watch.operation("write of 64 B, owned", owned, own(Pair::write))
-            .beside(write).times(A_LITTLE_MORE),
+            .against(write).times(A_LITTLE_MORE),
         watch.operation("send and receive of 64 B, owned", owned, own(Pair::send))
-            .beside(send).times(A_LITTLE_MORE),
-        watch.operation("write of 64 B, inline", large, |link| link.write_inline(64)).beside(write),
-        watch.list("write of 64 B, 16 at once", list, plain, |link| link.writes(64)).beside(write),
-        watch.list("send and receive of 64 B, 16 at once", list, plain, |link| link.sends(64)).beside(send),
-        watch.operation("write of 64 B, UC", uc, |link| link.write(64)).beside(write),
-        watch.operation("send and receive of 64 B, UD", ud, |link| link.send_datagram(64)).beside(send),
-        watch.operation("read of 64 B", plain, |link| link.read(64)).beside(write),
-        watch.operation("fetch-and-add", atomic, Link::add).beside(write),
+            .against(send).times(A_LITTLE_MORE),
+        watch.operation("write of 64 B, inline", large, |link| link.write_inline(64)).against(write),
+        watch.list("write of 64 B, 16 at once", list, plain, |link| link.writes(64)).against(write),
+        watch.list("send and receive of 64 B, 16 at once", list, plain, |link| link.sends(64)).against(send),
+        watch.operation("write of 64 B, UC", uc, |link| link.write(64)).against(write),
+        watch.operation("send and receive of 64 B, UD", ud, |link| link.send_datagram(64)).against(send),
+        watch.operation("read of 64 B", plain, |link| link.read(64)).against(write),
+        watch.operation("fetch-and-add", atomic, Link::add).against(write),
     ];
     lines
 }
 
 fn in_real_time(watch: &mut Stopwatch, write: &Line, send: &Line) -> [Line; 2] {
     let fabric = Fabric::with(SimConfig::new().mode(Mode::RealTime));
-    let links = fabric.link(0, 1, 4096).and_nobody();
+    let links = fabric.link(0, 1, 4096).and_no_op();
     [
         watch
             .operation("write of 64 B in real time", &links, |link| link.write(64))
-            .beside(write),
+            .against(write),
         watch
             .operation("send and receive of 64 B in real time", &links, |link| {
                 link.send(64)
             })
-            .beside(send),
+            .against(send),
     ]
 }
 
@@ -107,10 +107,10 @@ fn profiles(watch: &mut Stopwatch, write: &Line) -> [Line; 3] {
     [Profile::RXE, Profile::SIW, Profile::MLX5].map(|profile| {
         let name = format!("write of 64 B, profile {}", profile.name);
         let fabric = Fabric::with(SimConfig::new().mode(Mode::Inline).profile(profile));
-        let links = fabric.link(0, 1, 4096).and_nobody();
+        let links = fabric.link(0, 1, 4096).and_no_op();
         watch
             .operation(&name, &links, |link| link.write(64))
-            .beside(write)
+            .against(write)
     })
 }
 
@@ -127,7 +127,7 @@ fn sizes(watch: &mut Stopwatch) -> [Line; 3] {
         let write = || link.write(bytes as u32);
         watch
             .time(&format!("write of {size}"), write)
-            .beside(&copy)
+            .against(&copy)
             .times(aim)
     })
 }

@@ -1,23 +1,24 @@
-//! What is timed: from the posts to the completions, which are polled.
+//! The operations that are timed: from posting to polling the completions.
 
 use verbs_api::{Arm, RecvWr, SendWr, Verbs, Wait, Wc, WcStatus};
 
 use crate::link::{End, Fabric, Link, QKEY};
 
-/// Work requests that are posted at once, and completions that are polled at once.
+/// The number of work requests that are posted together, and of completions that are polled
+/// together.
 pub(crate) const LIST: usize = 16;
-/// What a datagram has before its data.
+/// The bytes before the data of a datagram.
 const GRH: u32 = 40;
 
 impl Link<'_> {
-    /// RDMA Write of so many bytes.
+    /// An RDMA Write of `length` bytes.
     pub(crate) fn write(&self, length: u32) {
         let list = [self.near.mem.sge(0, length)];
         self.post(SendWr::rdma_write(1, &list, self.far.mem.remote(0)));
         self.poll(self.near);
     }
 
-    /// The same, of two pieces.
+    /// An RDMA Write of `length` bytes from two entries.
     pub(crate) fn write_pieces(&self, length: u32) {
         let piece = |place| self.near.mem.sge(place, length / 2);
         let list = [piece(128), piece(0)];
@@ -25,14 +26,14 @@ impl Link<'_> {
         self.poll(self.near);
     }
 
-    /// The same, with the data taken when it is posted.
+    /// An RDMA Write of `length` bytes of inline data.
     pub(crate) fn write_inline(&self, length: u32) {
         let list = [self.near.mem.sge(0, length)];
         self.post(SendWr::rdma_write(1, &list, self.far.mem.remote(0)).inline());
         self.poll(self.near);
     }
 
-    /// A list of them.
+    /// A list of RDMA Writes of `length` bytes.
     pub(crate) fn writes(&self, length: u32) {
         let list = [self.near.mem.sge(0, length)];
         let wr = SendWr::rdma_write(1, &list, self.far.mem.remote(0));
@@ -40,7 +41,7 @@ impl Link<'_> {
         self.poll_list(self.near);
     }
 
-    /// RDMA Read of so many bytes.
+    /// An RDMA Read of `length` bytes.
     pub(crate) fn read(&self, length: u32) {
         let list = [self.near.mem.sge(0, length)];
         self.post(SendWr::rdma_read(1, &list, self.far.mem.remote(0)));
@@ -54,7 +55,7 @@ impl Link<'_> {
         self.poll(self.near);
     }
 
-    /// A receive and a Send of so many bytes.
+    /// A receive and a Send of `length` bytes.
     pub(crate) fn send(&self, length: u32) {
         self.receive(length);
         self.post(SendWr::send(1, &[self.near.mem.sge(0, length)]));
@@ -62,7 +63,7 @@ impl Link<'_> {
         self.poll(self.near);
     }
 
-    /// A list of them.
+    /// A list of receives and a list of Sends of `length` bytes.
     pub(crate) fn sends(&self, length: u32) {
         let [from, into] = [self.near, self.far].map(|end| [end.mem.sge(0, length)]);
         let receives = [RecvWr::new(1, &into); LIST];
@@ -102,7 +103,7 @@ impl Link<'_> {
         self.poll(self.near);
     }
 
-    /// The receiver's CQ is armed; a Send makes an event, which is read and acknowledged.
+    /// A Send that makes an event of the receiver's armed CQ. The event is read and acknowledged.
     pub(crate) fn event(&self, length: u32) {
         self.receive(length);
         self.verbs.req_notify_cq(self.far.cq, Arm::NEXT).unwrap();
@@ -113,7 +114,7 @@ impl Link<'_> {
         self.poll(self.near);
     }
 
-    /// Fills both queues of both ends as far as they go, and empties them again.
+    /// Fills both queues of both ends, and empties them again.
     pub(crate) fn fill_queues(&self) {
         let back = Self {
             near: self.far,
@@ -150,7 +151,7 @@ impl Link<'_> {
 }
 
 impl Fabric {
-    /// A poll that finds nothing, into a buffer that is used again as a program does.
+    /// A poll of an empty CQ, into a buffer that is reused as in a program.
     pub(crate) fn empty_poll(&self, link: &Link<'_>) -> impl FnMut() {
         let mut wc = [Wc::default(); LIST];
         let (sim, cq) = std::hint::black_box((&self.sim, link.near.cq));

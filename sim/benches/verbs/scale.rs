@@ -1,19 +1,19 @@
-//! What many objects take: time and bytes for each, beside what few take. Each is done once, since
-//! it takes seconds.
+//! The cost of many objects: time and bytes for each, compared with few. Each benchmark runs once,
+//! since it takes seconds.
 
 use std::hint::black_box;
 
-use crate::beside::fastest;
 use crate::link::Fabric;
 use crate::many::Links;
 use crate::memory::allocated;
 use crate::table::{Line, MISS, NOTHING};
 use crate::time;
+use crate::unrelated::fastest;
 
 /// Bytes of a cache line.
 const LINE: f64 = 64.0;
 
-/// Nodes of a fabric, queue pairs on two nodes, entries of a CQ.
+/// The nodes of a fabric, the queue pairs on two nodes, and the entries of a CQ.
 pub(crate) fn lines() -> Vec<Line> {
     let mut lines = nodes(100, 1_000);
     lines.extend(queue_pairs(10_000, 100_000));
@@ -21,14 +21,14 @@ pub(crate) fn lines() -> Vec<Line> {
     lines
 }
 
-/// The same with fewer, to see that it works.
+/// Runs the same benchmarks with fewer objects, to check that they work.
 pub(crate) fn try_out() {
     nodes(2, 20);
     queue_pairs(10, 100);
     entries(1 << 10, 1 << 12);
 }
 
-/// Time and bytes for each of `count` things that `make` makes.
+/// Time and bytes for each of `count` objects that `make` creates.
 fn each<T>(count: u32, make: impl FnOnce() -> T) -> (f64, f64, T) {
     let (mut nanos, mut made) = (0.0, None);
     let bytes = allocated(|| {
@@ -41,11 +41,11 @@ fn each<T>(count: u32, make: impl FnOnce() -> T) -> (f64, f64, T) {
     (nanos / count, bytes as f64 / count, made)
 }
 
-/// Beside few, where growing tables and caches take the rest. Memory comes from the kernel page by page,
-/// which is most of what the last two take.
-fn beside(many: Line, few: f64) -> Line {
+/// Compares with few objects, for which growing tables and caches cost most. The kernel maps memory
+/// page by page, which is the largest cost of the last two benchmarks.
+fn compared(many: Line, few: f64) -> Line {
     let few = Line::new("each of few", few, many.unit);
-    many.beside(&few)
+    many.against(&few)
 }
 
 fn nodes(few: u32, many: u32) -> Vec<Line> {
@@ -60,9 +60,9 @@ fn nodes(few: u32, many: u32) -> Vec<Line> {
     let memory = format!("memory of a node, one of {many}");
     let write = format!("write of 64 B among {many} nodes");
     vec![
-        beside(Line::ns(&node, time), few_time).more(MISS),
-        beside(Line::new(&memory, bytes, "B"), few_bytes).more(LINE),
-        beside(Line::ns(&write, message), few_message).more(NOTHING),
+        compared(Line::ns(&node, time), few_time).more(MISS),
+        compared(Line::new(&memory, bytes, "B"), few_bytes).more(LINE),
+        compared(Line::ns(&write, message), few_message).more(NOTHING),
     ]
 }
 
@@ -72,7 +72,7 @@ fn queue_pairs(few: u32, many: u32) -> Vec<Line> {
     let (few_time, ..) = each(few, || links.extend(few as usize));
     let (time, ..) = each(many, || links.extend((few + many) as usize));
     let name = format!("two queue pairs made and connected, of {many}");
-    vec![beside(Line::ns(&name, time), few_time).more(15.0 * MISS)]
+    vec![compared(Line::ns(&name, time), few_time).more(15.0 * MISS)]
 }
 
 fn entries(few: u32, many: u32) -> Vec<Line> {
@@ -86,7 +86,7 @@ fn entries(few: u32, many: u32) -> Vec<Line> {
     let entry = format!("completion in a CQ of {many}");
     let memory = format!("memory of a completion in a CQ of {many}");
     vec![
-        beside(Line::ns(&entry, time), few_time).more(2.0 * MISS),
-        beside(Line::new(&memory, bytes, "B"), few_bytes).more(LINE),
+        compared(Line::ns(&entry, time), few_time).more(2.0 * MISS),
+        compared(Line::new(&memory, bytes, "B"), few_bytes).more(LINE),
     ]
 }

@@ -1,4 +1,4 @@
-//! Criterion, and what it measured.
+//! Criterion and its measurements.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use crate::callgrind;
 use crate::table::Line;
 use crate::time;
 
-/// Samples of each benchmark: many short ones, so that some are disturbed by nothing else that runs
+/// The samples of each benchmark: many short ones, so that some are not disturbed by other programs
 /// on the machine.
 const SAMPLES: usize = 300;
-/// Time for all of them, and before them to warm up.
+/// The time for all samples, and the time to warm up before.
 const MEASURING: Duration = Duration::from_millis(1_200);
 const WARMING_UP: Duration = Duration::from_millis(300);
 
 /// Times operations, and has their instructions counted.
 pub(crate) struct Stopwatch {
-    /// None where one benchmark is counted.
+    /// None if one benchmark is counted.
     criterion: Option<Criterion>,
     measures: bool,
     counted: Option<String>,
 }
 
 impl Stopwatch {
-    /// With the arguments of the command line.
+    /// A stopwatch with the arguments of the command line.
     pub(crate) fn new() -> Self {
         let criterion = || {
             Criterion::default()
@@ -35,7 +35,7 @@ impl Stopwatch {
                 .configure_from_args()
         };
         let counted = callgrind::wanted();
-        // As criterion decides it: without this argument it runs each benchmark once.
+        // Criterion decides the same way: without this argument it runs each benchmark once.
         let measures = std::env::args().any(|arg| arg == "--bench");
         Self {
             criterion: counted.is_none().then(criterion),
@@ -44,18 +44,18 @@ impl Stopwatch {
         }
     }
 
-    /// Whether something is measured, and not only run once.
+    /// Whether it measures, and does not only run each benchmark once.
     pub(crate) fn measures(&self) -> bool {
         self.measures
     }
 
-    /// Times an operation on the first of two, and counts its instructions. On the second it does nothing:
-    /// the instructions that are left are the caller's, and do not count.
+    /// Times an operation on the first of two objects, and counts its instructions. On the second
+    /// object verbs do nothing, so those instructions are the caller's and are subtracted.
     pub(crate) fn operation<T>(&mut self, name: &str, on: &[T; 2], run: impl FnMut(&T)) -> Line {
         self.list(name, 1, on, run)
     }
 
-    /// The same for so many messages at once; figures are those of one.
+    /// Times an operation with several messages. The figures are those of one message.
     pub(crate) fn list<T>(
         &mut self,
         name: &str,
@@ -77,7 +77,7 @@ impl Stopwatch {
         Line::ns(name, self.span(name, 1, run))
     }
 
-    /// Misses of the last-level cache in an operation that was timed.
+    /// The last-level cache misses of an operation that was timed.
     pub(crate) fn misses(&self, name: &str, timed: &Line) -> Line {
         let is_counted = self.measures && timed.is_known();
         let misses = is_counted.then(|| callgrind::misses(name)).flatten();
@@ -111,17 +111,18 @@ impl Stopwatch {
                 Duration::from_nanos((each * rounds as f64) as u64)
             });
         });
-        // The first rounds were for warming up.
+        // The first rounds warm up.
         low(samples.split_off(samples.len().saturating_sub(SAMPLES)))
     }
 
-    /// Criterion's own summary.
+    /// Prints Criterion's own summary.
     pub(crate) fn finish(self) {
         self.criterion.expect("all have run").final_summary();
     }
 }
 
-/// What one sample of twenty is below, as what else runs on the machine only ever makes it slower.
+/// The value below which one sample of twenty is. Other programs on the machine only make samples
+/// slower.
 pub(crate) fn low(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples.get(samples.len() / 20).copied().unwrap_or(f64::NAN)

@@ -1,10 +1,11 @@
-//! Figures, what they are beside, aims.
+//! Figures, references, aims.
 
 use std::fmt::Write as _;
 
-/// Nanoseconds that a verb may take longer beside more of what it does not touch: none, but for noise.
+/// Nanoseconds by which a verb may be slower with more unrelated objects: only noise.
 pub(crate) const NOTHING: f64 = 20.0;
-/// And where it looks something up among more: a miss of the last-level cache.
+/// Nanoseconds by which a verb may be slower if it looks something up among more objects: a miss of
+/// the last-level cache.
 pub(crate) const MISS: f64 = 100.0;
 
 /// One figure.
@@ -13,20 +14,20 @@ pub(crate) struct Line {
     what: String,
     figure: f64,
     pub(crate) unit: &'static str,
-    beside: Option<(String, f64)>,
+    reference: Option<(String, f64)>,
     aim: Option<Aim>,
     instructions: Option<f64>,
     most_instructions: Option<f64>,
 }
 
-/// What a figure may be at most.
+/// The upper limit of a figure.
 #[derive(Clone, Copy)]
 enum Aim {
-    /// So much.
+    /// An absolute value.
     Most(f64),
-    /// So many times what it is beside.
+    /// A ratio to the reference.
     Times(f64),
-    /// So much more than what it is beside.
+    /// A difference to the reference.
     More(f64),
 }
 
@@ -36,24 +37,24 @@ impl Line {
             what: what.to_owned(),
             figure,
             unit,
-            beside: None,
+            reference: None,
             aim: None,
             instructions: None,
             most_instructions: None,
         }
     }
 
-    /// Nanoseconds.
+    /// A figure in nanoseconds.
     pub(crate) fn ns(what: &str, figure: f64) -> Self {
         Self::new(what, figure, "ns")
     }
 
-    /// The sum of two, under a name of its own.
+    /// The sum of two figures, under a name of its own.
     pub(crate) fn sum(what: &str, a: &Self, b: &Self) -> Self {
         Self::new(what, a.figure + b.figure, a.unit)
     }
 
-    /// With instructions, if they are known.
+    /// Adds instructions, if they are known.
     pub(crate) fn instructions(self, instructions: Option<f64>) -> Self {
         Self {
             instructions,
@@ -61,31 +62,31 @@ impl Line {
         }
     }
 
-    /// Beside another in the same unit, if that is known.
-    pub(crate) fn beside(self, other: &Self) -> Self {
-        let beside = other.is_known().then(|| (other.what.clone(), other.figure));
-        Self { beside, ..self }
+    /// Adds a reference in the same unit, if its figure is known.
+    pub(crate) fn against(self, other: &Self) -> Self {
+        let reference = other.is_known().then(|| (other.what.clone(), other.figure));
+        Self { reference, ..self }
     }
 
-    /// At most so much.
+    /// Sets an absolute limit.
     pub(crate) fn most(self, most: f64) -> Self {
         let aim = Some(Aim::Most(most));
         Self { aim, ..self }
     }
 
-    /// At most so many times what it is beside.
+    /// Sets a limit for the ratio to the reference.
     pub(crate) fn times(self, times: f64) -> Self {
         let aim = Some(Aim::Times(times));
         Self { aim, ..self }
     }
 
-    /// At most so much more than what it is beside.
+    /// Sets a limit for the difference to the reference.
     pub(crate) fn more(self, more: f64) -> Self {
         let aim = Some(Aim::More(more));
         Self { aim, ..self }
     }
 
-    /// At most so many instructions.
+    /// Sets a limit for the instructions.
     pub(crate) fn most_instructions(self, most: f64) -> Self {
         let most_instructions = Some(most);
         Self {
@@ -105,12 +106,12 @@ impl Line {
         let times = |value: f64| format!("{value:.2}");
         let count =
             |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.0}"));
-        let (name, floor) = self.beside.clone().unwrap_or_default();
-        let [beside, ratio] = match self.beside {
+        let (name, floor) = self.reference.clone().unwrap_or_default();
+        let [reference, ratio] = match self.reference {
             Some(_) => [amount(floor), times(self.figure / floor)],
             None => [const { String::new() }; 2],
         };
-        let (by_it, aim, is_met) = match (self.aim, &self.beside) {
+        let (by_it, aim, is_met) = match (self.aim, &self.reference) {
             (Some(Aim::Most(most)), _) => (ratio, amount(most), Some(self.figure <= most)),
             (Some(Aim::Times(most)), Some(_)) => {
                 (ratio, times(most), Some(self.figure <= most * floor))
@@ -126,7 +127,7 @@ impl Line {
             self.what.clone(),
             amount(self.figure),
             name,
-            beside,
+            reference,
             by_it,
             aim,
             met(is_met),
@@ -146,7 +147,7 @@ fn met(is_met: Option<bool>) -> String {
     .to_owned()
 }
 
-/// The table, as Markdown.
+/// The table as Markdown.
 pub(crate) fn render(lines: &[Line]) -> String {
     let head = [
         "what",

@@ -9,12 +9,12 @@ use crate::link::{Fabric, Link};
 use crate::stopwatch::{self, Stopwatch};
 use crate::table::Line;
 
-/// Each thread writes so many messages in so many stretches.
+/// The messages of a stretch, and the stretches of each thread.
 const STRETCH: u32 = 256;
 const STRETCHES: u32 = 50;
 const TRIES: u32 = 20;
 
-/// Messages that a thread has written, on a cache line of its own.
+/// The number of messages that a thread has written, on a cache line of its own.
 #[repr(align(128))]
 struct Done(AtomicU32);
 
@@ -26,14 +26,14 @@ pub(crate) fn lines(watch: &mut Stopwatch) -> [Line; 2] {
     let tries = if watch.measures() { TRIES } else { 1 };
     let both = |what: &str, other| {
         let samples: Vec<_> = (0..tries).flat_map(|_| run([first, other])).collect();
-        match samples.is_empty() {
-            false => Line::ns(what, stopwatch::low(samples)),
-            true => Line::ns(
-                &format!("{what}: never seen at the same time"),
-                f64::INFINITY,
-            ),
-        }
-        .beside(&one)
+        let line = if samples.is_empty() {
+            // Another program took the second core, so there is no figure of both threads.
+            let what = format!("{what}: never seen at the same time");
+            Line::ns(&what, f64::INFINITY)
+        } else {
+            Line::ns(what, stopwatch::low(samples))
+        };
+        line.against(&one)
     };
     [
         both("two threads, the same nodes", same),
@@ -41,7 +41,8 @@ pub(crate) fn lines(watch: &mut Stopwatch) -> [Line; 2] {
     ]
 }
 
-/// Nanoseconds of a message of either thread, in each stretch in which both ran at about the same pace.
+/// Nanoseconds of a message of either thread, in each stretch in which both ran at about the same
+/// pace.
 fn run(links: [Link<'_>; 2]) -> Vec<f64> {
     let done = [0, 0].map(|count| Done(AtomicU32::new(count)));
     let begin = Barrier::new(2);

@@ -1,8 +1,8 @@
-//! What a thread has run: other work on the machine takes nothing of it.
+//! The processor time of a thread, which other programs on the machine do not affect.
 
 use std::time::Duration;
 
-/// Processor time of this thread.
+/// The processor time of this thread.
 #[cfg(target_os = "linux")]
 pub(crate) fn of_thread() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
@@ -10,7 +10,7 @@ pub(crate) fn of_thread() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Where there is no such clock, the time that passes.
+/// The elapsed time, on systems without a clock of the thread.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn of_thread() -> Duration {
     use std::sync::LazyLock;

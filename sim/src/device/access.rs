@@ -1,21 +1,21 @@
-//! Access to memory: what scatter/gather lists and remote addresses touch.
+//! Access to memory: the bytes that scatter/gather lists and remote addresses name.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use verbs_api::behavior::Check;
-use verbs_api::{Access, Qp as QpHandle, Remote, Sge};
+use verbs_api::{Access, Remote, Sge};
 
 use super::base::Base;
-use super::domain::Domains;
+use super::domain::{Domains, Peer};
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, ProtectionFault, RKEY};
 use crate::memory::{Gathered, Slice, Span};
 use crate::packet::payload::Scatter;
 
-/// What a registration takes.
+/// The access flags that a registration accepts.
 pub(super) const KNOWN: Access = Access::ALL_RDMA
     .union(Access::REMOTE_ATOMIC)
     .union(Access::MW_BIND)
@@ -23,27 +23,27 @@ pub(super) const KNOWN: Access = Access::ALL_RDMA
     .union(Access::HUGETLB);
 
 impl Domains {
-    /// The part of a region that the peer of a queue pair names (RDMA-03, -05, -06, -07). The queue pair
-    /// has the protection domain that stands beside it.
+    /// The part of a region that the peer of a queue pair names (RDMA-03, -05, -06, -07).
     pub(crate) fn touch_remote(
         &self,
         base: &Base,
-        (qp, pd): (QpHandle, Option<u32>),
+        peer: Peer,
         rkey: u32,
         addr: u64,
         length: u64,
         need: Access,
     ) -> Result<Slice, ProtectionFault> {
-        let pd = pd.ok_or(ProtectionFault::Key)?;
+        let pd = peer.pd.ok_or(ProtectionFault::Key)?;
+        // The bits of a key tell windows from regions, so no table is searched twice.
         if is_window_key(rkey) {
-            return self.touch_window(base, (qp, pd), rkey, addr, length, need);
+            return self.touch_window(base, peer, rkey, addr, length, need);
         }
         let mr = self.regions.of_rkey(rkey).ok_or(ProtectionFault::Key)?;
         mr.slice(pd, addr, length, need)
     }
 
-    /// Takes the bytes of an inline work request now. Its lkeys are not looked at (SQ-08), but the
-    /// addresses must lie in some region, since the simulator has no other memory.
+    /// Copies the bytes of an inline work request when it is posted. Its lkeys are not checked
+    /// (SQ-08), but the addresses must be in some region, since the simulator has no other memory.
     pub(crate) fn take_inline(
         &self,
         list: &[Sge],
@@ -55,9 +55,11 @@ impl Domains {
         for sge in list.iter().filter(|sge| sge.length > 0) {
             let (now, later) = rest.split_at_mut(sge.length as usize);
             let part = |mr: &Mr| mr.part(sge.addr, sge.length.into()).ok();
+            // The region of the lkey is preferred, since regions may overlap.
             let by_key = self.regions.of_key(sge.lkey).and_then(part);
             let any = || self.regions.iter().find_map(|(_, mr)| part(mr));
             let Slice { region, offset, .. } = by_key.or_else(any).ok_or(ProtectionFault::Range)?;
+            // The simulator has no other memory to read the bytes from.
             let copied = self.memory.lock().read(region, offset, now);
             copied.map_err(|_| ProtectionFault::Range)?;
             rest = later;
@@ -74,12 +76,13 @@ impl Regions {
         (mr.attr.rkey == rkey).then_some(mr)
     }
 
-    /// The keys and addresses by which these bytes of a region's memory can be named.
+    /// The keys and addresses that name these bytes of a region's memory.
     pub(crate) fn places_of(
         &self,
         of: &Mr,
         bytes: &Range<u64>,
     ) -> SmallVec<[(u32, Range<u64>); 1]> {
+        // Memory of one region only has one name, so no search is needed.
         if of.only_domain().is_some() {
             return SmallVec::from_iter([of.place(bytes)]);
         }
@@ -92,6 +95,7 @@ impl Regions {
     pub(crate) fn names(&self, list: &[Sge], of: &Mr, bytes: &Range<u64>) -> bool {
         list.iter().filter(|sge| sge.length > 0).any(|sge| {
             let named = self.of_key(sge.lkey);
+            // Keys of other regions may name the same memory.
             let Some(mr) = named.filter(|mr| mr.shares_memory(of)) else {
                 return false;
             };
@@ -103,21 +107,22 @@ impl Regions {
 }
 
 impl Domains {
-    /// The bytes that the peer of a queue pair names, as [`touch_remote`](Self::touch_remote).
+    /// The bytes that the peer of a queue pair names, like [`touch_remote`](Self::touch_remote).
     #[inline(always)]
     pub(crate) fn remote_span(
         &self,
         base: &Base,
-        (qp, pd): (QpHandle, Option<u32>),
+        peer: Peer,
         place: Remote,
         length: u32,
         need: Access,
     ) -> Option<Span> {
         let Remote { addr, rkey } = place;
+        // Regions come first: windows need more checks and are rarer.
         if let Some(mr) = self.regions.of_rkey(rkey) {
-            return mr.span(pd?, addr, length, need);
+            return mr.span(peer.pd?, addr, length, need);
         }
-        let slice = self.touch_remote(base, (qp, pd), rkey, addr, length.into(), need);
+        let slice = self.touch_remote(base, peer, rkey, addr, length.into(), need);
         self.memory.lock().span_of(&slice.ok()?)
     }
 }
@@ -132,8 +137,9 @@ impl Regions {
         }
     }
 
-    /// The first bytes of a list, so many; none if it may not be used so, or if some are of a null region. `as_of` is
-    /// whose work names them, and how; nobody asks for those of inline data (SQ-08).
+    /// The first `length` bytes of a list. None if the access is not allowed, or if some bytes are
+    /// in a null region. `as_of` is the protection domain and the access of the work. It is `None`
+    /// for inline data, which needs no rights (SQ-08).
     #[inline(always)]
     pub(crate) fn spans(
         &self,
@@ -142,6 +148,7 @@ impl Regions {
         length: u32,
         parts: &mut Vec<Span>,
     ) -> Option<Gathered> {
+        // Almost all lists have one entry, which needs no list of parts.
         if let ([sge], true) = (list, length > 0) {
             return (length <= sge.length)
                 .then(|| self.span(as_of, sge, length))?
@@ -160,7 +167,7 @@ impl Regions {
     }
 }
 
-/// The keys of entries of no bytes, on a device that looks at them (SQ-23).
+/// Checks the keys of entries with no bytes, on a device that does so (SQ-23).
 pub(crate) fn check_empty(
     mrs: &Regions,
     unknown: Check,
@@ -174,9 +181,9 @@ pub(crate) fn check_empty(
     Ok(())
 }
 
-/// The parts of regions that `length` bytes from `start` of a scatter/gather list touch
-/// (SQ-22, RQ-07). Only what is touched is checked: an entry of length 0 may name anything
-/// (SQ-23), and a receive may be larger than its region (RQ-08).
+/// The parts of regions that `length` bytes from `start` of a scatter/gather list touch (SQ-22,
+/// RQ-07). Only these are checked. An entry of length 0 may name anything (SQ-23), and a receive
+/// may be larger than its region (RQ-08).
 #[inline(always)]
 pub(crate) fn touch(
     mrs: &Regions,
@@ -189,6 +196,7 @@ pub(crate) fn touch(
     if length == 0 {
         return Ok(Scatter::Nothing);
     }
+    // One entry is the common case, and allocates nothing.
     let [sge] = list else {
         return touch_each(mrs, pd, list, start, length, need).map(Scatter::Many);
     };
@@ -217,6 +225,7 @@ fn touch_each(
             break;
         }
         let here = u64::from(sge.length);
+        // Earlier packets of the message filled this entry.
         if skip >= here {
             skip -= here;
             continue;

@@ -1,5 +1,5 @@
-//! What all parts of a device share: what it can do, how it behaves, the time, and the record of what
-//! happens.
+//! What all parts of a device share: its abilities and behavior, the time, and the record of
+//! events.
 
 use verbs_api::behavior::Behavior;
 use verbs_api::lab::{Limit, TraceEvent};
@@ -24,35 +24,36 @@ use crate::time::Time;
 pub(crate) struct Base {
     pub(crate) id: u32,
     pub(crate) behavior: Behavior,
-    /// What the device does not have, so that it refuses it.
+    /// Capabilities that the device lacks. Verbs that need them are refused.
     pub(crate) lacks: Capabilities,
     pub(crate) attr: DeviceAttr,
-    /// What fault rules do to it, and what there is little of.
+    /// Fault rules and resource limits.
     pub(crate) rules: Rules,
-    /// Programs may have Q_Keys with the top bit set.
+    /// Whether programs may use Q_Keys with the top bit set.
     pub(crate) privileged: bool,
-    /// It does nothing any more (ASYNC-10).
+    /// Whether the device has failed and does nothing more (ASYNC-10).
     pub(crate) dead: bool,
-    /// Whole messages travel as one packet, where nothing can observe the difference.
+    /// Whether whole messages travel as one packet, where nothing can observe the difference.
     pub(crate) whole_messages: bool,
-    /// What programs do to memory that is the device's is looked at.
+    /// Whether it checks what programs do to memory that belongs to the device.
     pub(crate) checks_memory: bool,
-    /// Queue pairs that packets of other processes may be for.
+    /// The number of queue pairs that may receive packets of other processes.
     pub(crate) remote_qps: u32,
-    /// The time of the present operation.
+    /// The time of the current operation.
     pub(crate) now: Time,
     pub(super) random: Random,
     pub(super) contexts: Table<OpenDevice>,
-    /// How many objects all contexts have.
+    /// The number of objects of all contexts.
     pub(super) objects: u32,
-    /// A context and the index of a protection domain that all ids of rdma_cm share: no program has made them.
+    /// The context and the protection domain (its index) that all rdma_cm ids share. No program has
+    /// created them.
     pub(crate) of_ids: Option<(Context, u32)>,
-    /// Something happened that a waiting thread may wait for.
+    /// Whether something happened that a waiting thread may wait for.
     pub(crate) news: bool,
-    /// Queues of events that somebody watches and that have changed.
+    /// Event queues that are watched and have changed.
     pub(super) changed_queues: Vec<EventQueue>,
     pub(crate) journal: Journal,
-    /// Where the program calls the present verb.
+    /// Where the program called the current verb.
     pub(crate) site: Option<Site>,
     trace: Option<Vec<TraceEvent>>,
 }
@@ -88,7 +89,7 @@ impl Base {
         self.attr = device_attr(self.id, self.attr.phys_port_cnt, limits);
     }
 
-    /// Takes abilities from the device.
+    /// Removes capabilities from the device.
     pub(crate) fn set_lacks(&mut self, lacks: Capabilities) {
         self.lacks = lacks;
         if lacks.contains(Capabilities::ATOMICS) {
@@ -97,6 +98,7 @@ impl Base {
         self.attr.xrc &= !lacks.contains(Capabilities::XRC);
         self.attr.mem_window &= !lacks.contains(Capabilities::MW_TYPE_1);
         self.attr.mem_window_type_2b &= !lacks.contains(Capabilities::MW_TYPE_2);
+        // Attributes must agree with what verbs accept.
         if lacks.contains(Capabilities::MW) {
             self.attr.max_mw = 0;
         }
@@ -113,20 +115,21 @@ impl Base {
         }
     }
 
-    /// Refuses what the device has not.
+    /// Refuses a verb whose capability the device lacks.
     pub(crate) fn check_has(
         &self,
         verb: Verb,
         capability: Capabilities,
         problem: &'static str,
     ) -> Result<()> {
-        match self.lacks.contains(capability) {
-            true => Err(lacks(verb, problem)),
-            false => Ok(()),
+        if self.lacks.contains(capability) {
+            Err(lacks(verb, problem))
+        } else {
+            Ok(())
         }
     }
 
-    /// Refuses one more object where a limit of the laboratory or the device is reached.
+    /// Refuses another object where a limit of the test controls or the device is reached.
     pub(crate) fn check_room(
         &self,
         verb: Verb,
@@ -139,22 +142,26 @@ impl Base {
             let cause = Cause::Limit { what, limit };
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         }
+        // Test controls limit all objects together, as the memory of a device does.
         let objects = u64::from(self.objects) + 1;
         self.rules.check(verb, Limit::Objects, "objects", objects)
     }
 
-    /// A dead device does nothing any more; what the process and its kernel have by themselves can
-    /// still be looked at, and freed.
+    /// Refuses verbs on a dead device. Objects of the process and its kernel can still be queried
+    /// and freed.
     #[inline]
     pub(crate) fn check_alive(&self, verb: Verb) -> Result<()> {
-        match self.dead {
-            false => Ok(()),
-            true => check_without_device(verb),
+        if self.dead {
+            check_without_device(verb)
+        } else {
+            Ok(())
         }
     }
 
-    /// With the number that a C call would have returned, where that is of the wrong sign.
+    /// The error with the number that a C call would have returned, on drivers that return a
+    /// negative one.
     pub(crate) fn as_returned(&self, failed: PostError) -> PostError {
+        // Some drivers return the negative number from post calls.
         if !self.behavior.negative_errno {
             return failed;
         }
@@ -177,21 +184,21 @@ impl Base {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Adds to the trace.
+    /// Adds a record to the trace.
     pub(crate) fn note(&mut self, event: TraceEvent) {
         if let Some(trace) = &mut self.trace {
             trace.push(event);
         }
     }
 
-    /// A packet was not taken.
+    /// Records that a packet was dropped.
     pub(crate) fn note_dropped(&mut self, packet: &Packet, why: DropReason) {
         self.journal.dropped(self.now, packet, why);
         self.note(TraceEvent::Dropped { why: why.text() });
     }
 }
 
-/// Refuses what a device has a part in.
+/// Refuses verbs that need the device.
 #[cold]
 fn check_without_device(verb: Verb) -> Result<()> {
     let without_device = matches!(
@@ -229,11 +236,12 @@ fn check_without_device(verb: Verb) -> Result<()> {
     Err(Error::new(verb, ErrorKind::Io, cause))
 }
 
-/// What `ibv_query_device` tells of a device with these limits.
+/// The result of `ibv_query_device` for a device with these limits.
 pub(super) fn device_attr(node: u32, ports: u8, limits: &DeviceLimits) -> DeviceAttr {
     let mut attr = DeviceAttr::default();
     limits.put_into(&mut attr);
     attr.fw_ver = env!("CARGO_PKG_VERSION").to_owned();
+    // Locally administered, and different for each device.
     attr.node_guid = 0x0200_00ff_fe00_0000 | u64::from(node) << 8;
     attr.max_qp = limits.max_qp.min(DeviceLimits::SPEC.max_qp);
     (attr.mem_window, attr.mem_window_type_2b, attr.xrc) = (true, true, true);

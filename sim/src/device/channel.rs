@@ -17,15 +17,15 @@ use crate::diagnosis::ChannelSeen;
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
     pub(super) handle: ChannelHandle,
-    /// CQs attached.
+    /// The number of attached CQs.
     pub(crate) cqs: u32,
-    /// Events not read yet, by the index of their CQ, oldest first (CHAN-33).
+    /// Unread events, by the index of their CQ, oldest first (CHAN-33).
     pub(super) events: Events<u32>,
-    /// Threads that wait; kept by the shell.
+    /// The number of waiting threads, which the runtime updates.
     pub(crate) waiters: u32,
-    /// The last event that was read was not the last there was.
+    /// Whether more events remained when the last one was read.
     pub(super) was_left: bool,
-    /// Where that was read.
+    /// Where the last event was read.
     pub(super) read_at: Option<Site>,
 }
 
@@ -36,7 +36,7 @@ impl InContext for Channel {
 }
 
 impl Channel {
-    /// It, with what is to be seen of it.
+    /// The facts about the channel that a diagnosis uses.
     pub(crate) fn seen(&self) -> ChannelSeen {
         ChannelSeen {
             channel: self.handle,
@@ -70,7 +70,7 @@ impl Cqs {
         Ok(ChannelHandle::from_parts(context, id.index, id.generation))
     }
 
-    /// Refuses one more open file, a context or a channel, where there may be no more.
+    /// Refuses another open file, a context or a channel, at the limit.
     pub(super) fn check_files(&self, base: &Base, verb: Verb) -> Result<()> {
         let files = u64::from(base.open_contexts()) + u64::from(self.channels.len());
         base.rules
@@ -86,9 +86,11 @@ impl Cqs {
         let verb = Verb::DestroyCompChannel;
         let index = find(&self.channels, verb, channel)?;
         let found = self.channels.at(index);
+        // CQs would queue their events on it.
         if found.cqs > 0 {
             return Err(in_use(verb, Object::CompChannel, Object::Cq, found.cqs));
         }
+        // A driver would free memory that the waiting threads use.
         if found.waiters > 0 {
             let text = format!("{} threads wait on {channel}", found.waiters);
             return Err(Error::new(
@@ -105,9 +107,11 @@ impl Cqs {
     pub(super) fn queue_event(&mut self, base: &mut Base, index: u32) {
         let found = self.table.at_mut(index);
         let merges = base.behavior.merge_unread_events;
+        // Without a channel the request is fulfilled without an event.
         let Some(channel) = found.channel else {
             return;
         };
+        // Such a driver keeps one event for a CQ until it is read.
         if merges && !found.events_unread.is_empty() {
             return;
         }
@@ -119,7 +123,7 @@ impl Cqs {
         base.note(TraceEvent::CqEvent { channel, cq });
     }
 
-    /// `ibv_get_cq_event` that does not wait.
+    /// `ibv_get_cq_event` without waiting.
     pub(crate) fn get_cq_event(
         &mut self,
         base: &mut Base,
@@ -134,15 +138,17 @@ impl Cqs {
         let watched = events.watched;
         let was_left = !events.is_empty();
         let from = self.channels.at_mut(index);
+        // A program that stops reading here may wait for an edge that never comes.
         (from.was_left, from.read_at) = (was_left, base.site);
         let cq = self.table.at_mut(cq);
+        // Events of one CQ are read in order, so its oldest one is this.
         cq.events_unread.remove(0);
         cq.events_unacked += 1;
         cq.usage.event_was_read = true;
         cq.usage.is_disarmed = true;
         cq.usage.event_read_at = base.site;
         let (handle, event) = (cq.handle, CqEvent::new(cq.handle, cq.init.cq_context));
-        // The next poll has to be noticed.
+        // The program now has to poll, so its next poll must reach the CQ and be recorded.
         if let Some(shown) = &self.shown.0 {
             shown.set(handle, false);
         }
@@ -156,28 +162,29 @@ impl Cqs {
         base.queue_changed(EventQueue::Channel(channel.handle), channel.events.watched);
     }
 
-    /// A thread starts or stops to wait on a channel.
+    /// Counts a thread that starts or stops waiting on a channel.
     pub(crate) fn count_waiter(&mut self, channel: ChannelHandle, starts: bool) {
+        // The channel may have been destroyed by the closing of its context.
         if let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) {
             let waiters = &mut self.channels.at_mut(index).waiters;
             *waiters = if starts { *waiters + 1 } else { *waiters - 1 };
         }
     }
 
-    /// A channel that a thread waits on although an event is queued there.
+    /// A channel with a queued event on which a thread still waits, if there is one.
     pub(crate) fn waited_for_and_queued(&self) -> Option<ChannelHandle> {
         let missed = |channel: &&Channel| channel.waiters > 0 && !channel.events.is_empty();
         let mut channels = self.channels.iter().map(|(_, channel)| channel);
         channels.find(missed).map(|channel| channel.handle)
     }
 
-    /// How many events were queued on a channel so far.
+    /// The number of events queued on a channel so far.
     pub(crate) fn events_queued(&self, verb: Verb, channel: ChannelHandle) -> Result<u64> {
         let channel = self.channels.at(find(&self.channels, verb, channel)?);
         Ok(channel.events.queued())
     }
 
-    /// How many events wait to be read in a queue, and how many were put in so far.
+    /// The number of unread events in a queue, and the number queued so far.
     pub(crate) fn event_queue(
         &self,
         base: &Base,
@@ -193,7 +200,7 @@ impl Cqs {
         }
     }
 
-    /// From now on changes of a queue that is there are noted.
+    /// From now on changes of this queue are recorded.
     pub(crate) fn watch(&mut self, base: &mut Base, of: EventQueue) {
         match of {
             EventQueue::Channel(channel) => {
@@ -203,10 +210,12 @@ impl Cqs {
         }
     }
 
-    /// Discards the unread events of a CQ that goes away (CHAN-36), and lets go of its channel.
+    /// Discards the unread events of a CQ that is being destroyed (CHAN-36), and detaches it from
+    /// its channel.
     pub(crate) fn detach(&mut self, base: &mut Base, channel: u32, unread: &[u64]) {
         let channel = self.channels.at_mut(channel);
         for number in unread {
+            // A program must not read an event of a CQ that is destroyed.
             channel.events.take_out(*number);
         }
         channel.cqs -= 1;

@@ -1,22 +1,23 @@
-//! Handles, ranges, and the errors that say what is wrong with them.
+//! Handles, ranges, and the errors that explain what is wrong with them.
 
 use verbs_api::table::Table;
 use verbs_api::{
     BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, PostError, Result, Sge, Verb,
 };
 
-/// What all objects inside a context have.
+/// An object that belongs to a context.
 pub(crate) trait InContext {
     fn context(&self) -> Context;
 }
 
-/// The index of a handle's object, if the handle is good.
+/// The index of a handle's object, if the handle is valid.
 pub(crate) fn find<H: Handle, T: InContext>(
     table: &Table<T>,
     verb: Verb,
     handle: H,
 ) -> Result<u32> {
     let problem = match table.get(handle.index(), handle.generation()) {
+        // Handles of another context are refused, although the slot and the generation match.
         Ok(object) if object.context() == handle.context() => return Ok(handle.index()),
         Ok(_) => BadHandle::Foreign,
         Err(problem) => problem,
@@ -24,7 +25,7 @@ pub(crate) fn find<H: Handle, T: InContext>(
     Err(bad_handle(verb, H::OBJECT, problem))
 }
 
-/// As [`find`], for an object that must be of this context.
+/// Like [`find`], for an object that must belong to this context.
 pub(crate) fn find_in<H: Handle, T: InContext>(
     table: &Table<T>,
     verb: Verb,
@@ -36,19 +37,21 @@ pub(crate) fn find_in<H: Handle, T: InContext>(
     Ok(index)
 }
 
-/// As [`find`], for a driver that does not look at the number of an object.
+/// Like [`find`], for a driver that does not check the number of an object.
 pub(crate) fn find_unchecked<H: Handle, T: InContext>(
     table: &Table<T>,
     verb: Verb,
     handle: H,
 ) -> Result<u32> {
-    match is_garbled(table, handle) {
-        true => Ok(handle.index()),
-        false => find(table, verb, handle),
+    // Such a driver uses its own structure, and never looks at the number.
+    if is_garbled(table, handle) {
+        Ok(handle.index())
+    } else {
+        find(table, verb, handle)
     }
 }
 
-/// Whether a handle is good but for being garbled.
+/// Whether a handle is valid except for its number, which the program has changed.
 fn is_garbled<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> bool {
     let found = table.get(handle.index(), handle.generation());
     found.err() == Some(BadHandle::Garbled)
@@ -69,7 +72,7 @@ pub(crate) fn same_context<H: Handle>(verb: Verb, context: Context, handle: H) -
 
 pub(crate) fn bad_handle(verb: Verb, object: Object, problem: BadHandle) -> Error {
     let kind = match problem {
-        // As the kernel's table of objects, on every driver.
+        // The kernel does not find the number in its table, whatever the driver.
         BadHandle::Garbled => ErrorKind::NotFound,
         _ => ErrorKind::Invalid,
     };
@@ -80,7 +83,7 @@ pub(crate) fn invalid(verb: Verb, what: &'static str, problem: &'static str) -> 
     Error::new(verb, ErrorKind::Invalid, Cause::Argument { what, problem })
 }
 
-/// The device cannot do what is asked for.
+/// The error for a device that lacks what is asked for.
 pub(crate) fn lacks(verb: Verb, problem: &'static str) -> Error {
     let what = "the device";
     let cause = Cause::Argument { what, problem };
@@ -110,7 +113,7 @@ pub(crate) fn in_use(verb: Verb, object: Object, by: Object, count: u32) -> Erro
     Error::new(verb, ErrorKind::Busy, Cause::InUse { object, by, count })
 }
 
-/// Refuses to destroy an object of which events were read and not acknowledged.
+/// Refuses to destroy an object with events that were read and not acknowledged.
 pub(crate) fn check_acknowledged(verb: Verb, object: Object, events: u32) -> Result<()> {
     match events {
         0 => Ok(()),
@@ -139,15 +142,16 @@ pub(crate) fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) ->
     ))
 }
 
-/// A table of objects with numbers that others see, which some devices give again at once.
+/// A table of objects with visible numbers, which some devices reuse immediately.
 pub(crate) fn numbered<T>(reuse: bool) -> Table<T> {
-    match reuse {
-        true => Table::without_quarantine(),
-        false => Table::default(),
+    if reuse {
+        Table::without_quarantine()
+    } else {
+        Table::default()
     }
 }
 
-/// Posts each work request of a list, up to the first that is refused.
+/// Posts the work requests of a list, up to the first one that is refused.
 pub(crate) fn post_each<W>(
     list: &[W],
     mut post: impl FnMut(&W) -> Result<()>,

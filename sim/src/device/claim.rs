@@ -1,36 +1,37 @@
-//! Which posted work owns which bytes: until its completion is polled, a program may not read what the
-//! device may write, nor write what it may read.
+//! Which posted work owns which bytes. Until a completion is polled, the program may not read bytes
+//! that the device may write, nor write bytes that it may read.
 //!
-//! Only programs that reach memory through the simulator pay for this. Posting notes that a queue has
-//! something new. Who asks sorts it in, each work request once, and finds those that name some bytes
-//! however many others there are.
+//! Only programs that access memory through the simulator pay for this. Posting only marks that a
+//! queue has new work. A memory access sorts each new work request in, once, and finds the requests
+//! that name its bytes, no matter how many requests there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use verbs_api::Sge;
 
-/// What posted work names. Of work that is done some is still here, until it is met or makes up half.
+/// The bytes that posted work names. Finished work is removed when a search meets it, or when it
+/// may be half of all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claims {
-    /// Queues with work that is not here yet.
-    fresh: BTreeSet<ClaimedQueue>,
+    /// Queues with work that is not sorted in yet.
+    unsorted: BTreeSet<ClaimedQueue>,
     work: BTreeMap<Claim, Vec<Work>>,
-    /// The sizes that occur, a bit each.
+    /// The size classes that occur, a bit for each.
     sizes: u32,
     count: usize,
-    /// When there is more, what is done is thrown out.
+    /// The count above which finished work is removed.
     room: usize,
 }
 
-/// A scatter/gather entry. Those of about the same size stand together, so that all that may reach to some
-/// address begin in a short range.
+/// A scatter/gather entry. Entries of about the same size are neighbors, so that all entries that
+/// may reach an address begin in a short range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
-    /// The device writes it.
+    /// Whether the device writes these bytes.
     writes: bool,
     lkey: u32,
-    /// Of the length: the logarithm.
+    /// The logarithm of the length.
     size: u32,
     addr: u64,
     length: u32,
@@ -53,15 +54,15 @@ pub(crate) enum ClaimedQueue {
 }
 
 impl Claims {
-    /// A queue has work that was not sorted in.
+    /// Marks a queue that has work which is not sorted in.
     #[cold]
-    pub(crate) fn has_fresh(&mut self, queue: ClaimedQueue) {
-        self.fresh.insert(queue);
+    pub(crate) fn mark_unsorted(&mut self, queue: ClaimedQueue) {
+        self.unsorted.insert(queue);
     }
 
-    /// The queues that have work which was not sorted in; from now on they have not.
-    pub(crate) fn take_fresh(&mut self) -> BTreeSet<ClaimedQueue> {
-        std::mem::take(&mut self.fresh)
+    /// Takes the queues that have work which is not sorted in.
+    pub(crate) fn take_unsorted(&mut self) -> BTreeSet<ClaimedQueue> {
+        std::mem::take(&mut self.unsorted)
     }
 
     /// Sorts in a work request.
@@ -75,12 +76,13 @@ impl Claims {
                 length: sge.length,
             };
             self.work.entry(claim).or_default().push(work);
+            // A search skips size classes that do not occur.
             self.sizes |= 1 << claim.size;
             self.count += 1;
         }
     }
 
-    /// What is done goes, if there may be much of it.
+    /// Removes finished work, if there may be much of it.
     pub(crate) fn throw_out(&mut self, is_present: impl Fn(&Work) -> bool) {
         const FEW: usize = 64;
         if self.count <= self.room {
@@ -93,10 +95,12 @@ impl Claims {
             self.sizes |= u32::from(!works.is_empty()) << claim.size;
             !works.is_empty()
         });
+        // The limit doubles with the live work, so each request pays for its removal once.
         self.room = 2 * self.count + FEW;
     }
 
-    /// What `visit` finds in the work whose entries of this key lie over some of these addresses.
+    /// The first result of `visit`, over the work whose entries with this key overlap these
+    /// addresses.
     pub(crate) fn find<R>(
         &mut self,
         writes: bool,
@@ -114,9 +118,12 @@ impl Claims {
                 addr,
                 length: 0,
             };
+            // An entry of this size class is at most this long, so it begins at most this far
+            // before the addresses.
             let longest = (2_u64 << size) - 1;
             let range = at(addrs.start.saturating_sub(longest))..at(addrs.end);
             for (claim, works) in self.work.range_mut(range) {
+                // It ends before the addresses.
                 if claim.addr.saturating_add(claim.length.into()) <= addrs.start {
                     continue;
                 }
@@ -124,6 +131,7 @@ impl Claims {
                 if found.is_some() {
                     return found;
                 }
+                // The map cannot be changed while it is iterated.
                 empty.extend(works.is_empty().then_some(*claim));
             }
         }

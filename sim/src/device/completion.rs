@@ -1,4 +1,4 @@
-//! A completion: what it is of, its place in a CQ, and what became of it.
+//! A completion: the work it belongs to, its place in a CQ, and the result of adding it.
 
 use verbs_api::Wc;
 use verbs_api::table::Id;
@@ -6,11 +6,11 @@ use verbs_api::table::Id;
 use crate::storage::Ring;
 use crate::time::Time;
 
-/// The completions of a CQ that were not polled yet, oldest first.
+/// The unpolled completions of a CQ, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CompletionRing {
     entries: Ring<Entry>,
-    /// How many of them would have satisfied a solicited request.
+    /// The number of completions that would satisfy a solicited request.
     solicited: usize,
 }
 
@@ -33,7 +33,7 @@ impl CompletionRing {
         self.entries.iter()
     }
 
-    /// A place at the end, of which all has to be written.
+    /// Adds an entry at the end. The caller writes all its fields.
     #[inline(always)]
     pub(super) fn push(&mut self, solicited: bool) -> &mut Entry {
         self.solicited += usize::from(solicited);
@@ -49,46 +49,48 @@ impl CompletionRing {
         Some(entry)
     }
 
-    /// Takes out what is `wanted`.
+    /// Removes the `wanted` entries and returns their tickets.
     pub(super) fn take_out(&mut self, wanted: impl Fn(&Entry) -> bool) -> Vec<Ticket> {
         let mut taken = Vec::new();
+        // One round through the ring keeps the order of the entries that stay.
         for _ in 0..self.len() {
             let Some(entry) = self.pop().copied() else {
                 break;
             };
-            match wanted(&entry) {
-                true => taken.push(entry.ticket),
-                false => *self.push(entry.solicited) = entry,
+            if wanted(&entry) {
+                taken.push(entry.ticket);
+            } else {
+                *self.push(entry.solicited) = entry;
             }
         }
         taken
     }
 }
 
-/// A completion in the ring, with what polling it gives back to the QP.
+/// A completion in the ring, with the data that polling it returns to the QP.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) wc: Wc,
     pub(crate) ticket: Ticket,
-    /// It would have satisfied a solicited request.
+    /// Whether it would satisfy a solicited request.
     pub(super) solicited: bool,
     /// When it was added.
     pub(crate) at: Time,
 }
 
-/// Which work request a completion is of.
+/// The work request that a completion belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) qp: u32,
     pub(crate) qp_generation: u32,
     pub(crate) queue: Queue,
-    /// Number of the work request in its queue.
+    /// The number of the work request in its queue.
     pub(crate) seq: u64,
-    /// What is shown for it.
+    /// The number that traces and reports show for it.
     pub(crate) label: u64,
 }
 
-/// The queue that a work request was in.
+/// The queue of a work request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Queue {
     /// The QP's send queue.
@@ -106,32 +108,32 @@ impl Ticket {
     }
 }
 
-/// A completion that is due.
+/// A completion that is to be added to a CQ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
     pub(crate) wc: Wc,
     pub(crate) ticket: Ticket,
-    /// The sender set the solicited bit; for a send, the work request did.
+    /// Whether the sender set the solicited bit, or for a send, the work request did.
     pub(crate) solicited: bool,
-    /// It is of a queue pair of UD.
+    /// Whether its queue pair is of UD.
     pub(crate) of_datagram: bool,
 }
 
-/// What became of a completion, and so of its queue pair.
+/// The result of adding a completion, which decides the state of its queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// It was made as it should be.
+    /// It was added unchanged.
     Made,
-    /// A fault rule made it an error: its queue stops.
+    /// A fault rule made it an error. Its queue stops.
     Failed,
-    /// The CQ had no room for it: a receive queue stops.
+    /// The CQ had no room for it. A receive queue stops.
     Dropped,
-    /// The CQ had no room for it, and is of no use any more: its queue pair stops (CQ-OVR-04).
+    /// The CQ had no room for it and can no longer be used. Its queue pair stops (CQ-OVR-04).
     Fatal,
 }
 
 impl Delivery {
-    /// No program will see the completion.
+    /// Whether no program will see the completion.
     pub(crate) fn is_lost(self) -> bool {
         matches!(self, Self::Dropped | Self::Fatal)
     }

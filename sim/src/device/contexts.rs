@@ -1,4 +1,4 @@
-//! Contexts: what was made in them, and their asynchronous events.
+//! Contexts: their objects and their asynchronous events.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ use super::events::{EventQueue, Events, Numbers};
 pub(super) struct OpenDevice {
     handle: Context,
     pub(super) events: Events<AsyncEvent>,
-    /// Of events about an object, what was not read and what was not acknowledged.
+    /// The unread and unacknowledged events about each object.
     events_of: BTreeMap<Element, Pending>,
-    /// By kind, the indices of all that was made in it, and where each was made.
+    /// The kinds and indices of its objects, and where each was created.
     objects: BTreeMap<(Object, u32), Option<Site>>,
     /// Events of the device or a port that were read and not acknowledged.
     unacked: u32,
@@ -31,13 +31,14 @@ pub(super) struct OpenDevice {
 #[derive(Clone, Debug, Default)]
 struct Pending {
     unread: Numbers,
-    /// Events that were read and not acknowledged.
+    /// The number of events that were read and not acknowledged.
     unacked: u32,
-    /// The last that was read, and where.
+    /// The last event that was read, and where.
     last_read: Option<(AsyncEventType, Option<Site>)>,
 }
 
-/// A context's slot has 16 bits in its handle; some slots rest before they are used again.
+/// The slot of a context has 16 bits in its handle. Some slots are in quarantine before they are
+/// used again.
 const MAX_CONTEXTS: u32 = 65_000;
 
 /// The slot of a context within its node. The rest of the index is the node.
@@ -81,7 +82,7 @@ impl Base {
         Ok(context_of(node, id))
     }
 
-    /// A context that has no objects any more is closed.
+    /// Closes a context that has no more objects.
     pub(crate) fn remove_context(&mut self, context: Context) {
         let open = self.contexts.remove(slot_of(context));
         self.queue_changed(EventQueue::Async(context), open.events.watched);
@@ -92,34 +93,34 @@ impl Base {
         self.contexts.len()
     }
 
-    /// An object was made in a context.
+    /// Records an object that was created in a context.
     pub(crate) fn add_object(&mut self, context: Context, object: Object, index: u32) {
         let open = self.contexts.at_mut(slot_of(context));
         open.objects.insert((object, index), self.site);
         self.objects += 1;
     }
 
-    /// An object of a context is gone.
+    /// Removes an object that was destroyed from its context.
     pub(crate) fn remove_object(&mut self, context: Context, object: Object, index: u32) {
         let open = self.contexts.at_mut(slot_of(context));
         open.objects.remove(&(object, index));
         self.objects -= 1;
     }
 
-    /// The indices of the objects of a kind that were made in a context, in order.
+    /// The indices of a context's objects of one kind, in order.
     pub(crate) fn objects(&self, context: Context, object: Object) -> Vec<u32> {
         let open = self.contexts.at(slot_of(context));
         let of_kind = open.objects.range((object, 0)..=(object, u32::MAX));
         of_kind.map(|((_, index), _)| *index).collect()
     }
 
-    /// Where an object of a context was made.
+    /// Where an object of a context was created.
     pub(crate) fn made_at(&self, context: Context, object: Object, index: u32) -> Option<Site> {
         let open = self.contexts.peek(slot_of(context))?;
         open.objects.get(&(object, index)).copied().flatten()
     }
 
-    /// Every context learns of an event of the device or a port (ASYNC-13).
+    /// Raises an event of the device or a port in every context (ASYNC-13).
     pub(crate) fn tell_all(&mut self, event_type: AsyncEventType, element: Element) {
         for index in self.contexts.indices(|_| true) {
             self.queue_async(index, event_type, element);
@@ -135,6 +136,7 @@ impl Base {
         let event = AsyncEvent::new(event_type, element);
         let open = self.contexts.at_mut(index);
         let number = open.events.push(event);
+        // Only objects can be destroyed while events about them are unread.
         if is_about_object(element) {
             let of = open.events_of.entry(element).or_default();
             of.unread.push(number);
@@ -144,7 +146,7 @@ impl Base {
         self.note(TraceEvent::Async(event));
     }
 
-    /// `ibv_get_async_event` that does not wait.
+    /// `ibv_get_async_event` without waiting.
     pub(crate) fn get_async_event(&mut self, context: Context) -> Result<AsyncEvent> {
         let verb = Verb::GetAsyncEvent;
         let index = self.find_context(verb, context)?;
@@ -154,6 +156,7 @@ impl Base {
         };
         if is_about_object(event.element) {
             let of = open.events_of.entry(event.element).or_default();
+            // Events of one object are read in order, so its oldest one is this.
             of.unread.remove(0);
             of.unacked += 1;
             of.last_read = Some((event.event_type, self.site));
@@ -164,7 +167,7 @@ impl Base {
         Ok(event)
     }
 
-    /// `ibv_ack_async_event`, of an object that is there.
+    /// `ibv_ack_async_event` for an object that exists.
     pub(super) fn acknowledge(
         &mut self,
         verb: Verb,
@@ -182,11 +185,12 @@ impl Base {
             return Err(Error::new(verb, ErrorKind::Usage, cause));
         };
         *unacked -= 1;
+        // A destroy may wait for this acknowledgement.
         self.news = true;
         Ok(())
     }
 
-    /// Events about an object that were read and not acknowledged.
+    /// The number of events about an object that were read and not acknowledged.
     pub(crate) fn unacked(&self, context: Context, element: Element) -> u32 {
         let open = self.contexts.peek(slot_of(context));
         let of = open.and_then(|open| open.events_of.get(&element));
@@ -203,7 +207,7 @@ impl Base {
         open.events_of.get(&element)?.last_read
     }
 
-    /// Discards the unread events of an object that goes away (ASYNC-06).
+    /// Discards the unread events of an object that is being destroyed (ASYNC-06).
     pub(crate) fn discard_async(&mut self, context: Context, element: Element) {
         let index = slot_of(context);
         let open = self.contexts.at_mut(index);
@@ -218,7 +222,7 @@ impl Base {
         }
     }
 
-    /// The events that were not read yet, of one context or of all.
+    /// The unread events of one context or of all.
     pub(crate) fn unread_async(&self, of: Option<Context>) -> impl Iterator<Item = &AsyncEvent> {
         let is_meant = move |index| of.is_none_or(|of| slot_of(of) == index);
         let contexts = self
@@ -228,18 +232,18 @@ impl Base {
         contexts.flat_map(|(_, open)| open.events.iter())
     }
 
-    /// Events wait to be read in a context, and were put in so far.
+    /// The number of unread events of a context, and the number queued so far.
     pub(super) fn async_events(&self, verb: Verb, context: Context) -> Result<(usize, u64)> {
         let open = self.contexts.at(self.find_context(verb, context)?);
         Ok((open.events.len(), open.events.queued()))
     }
 
-    /// From now on changes of the events of a context are noted.
+    /// From now on changes of the events of a context are recorded.
     pub(super) fn watch_async(&mut self, context: Context) {
         self.contexts.at_mut(slot_of(context)).events.watched = true;
     }
 
-    /// A watched queue that has changed since it was last given here.
+    /// Takes a watched queue that has changed.
     #[inline]
     pub(crate) fn changed_queue(&mut self) -> Option<EventQueue> {
         self.changed_queues.pop()
@@ -250,8 +254,9 @@ impl Base {
         !self.changed_queues.is_empty()
     }
 
-    /// Notes that a queue has changed, or is gone.
+    /// Records that a queue has changed or was destroyed.
     pub(super) fn queue_changed(&mut self, of: EventQueue, watched: bool) {
+        // A queue that changes several times in a call is reported once.
         if watched && self.changed_queues.last() != Some(&of) {
             self.changed_queues.push(of);
         }

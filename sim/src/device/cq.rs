@@ -33,21 +33,21 @@ pub(crate) struct Cq {
     pub(crate) handle: CqHandle,
     pub(crate) init: CqInit,
     pub(crate) channel: Option<u32>,
-    /// It is an extended one.
+    /// Set if it is an extended CQ.
     pub(crate) extended: Option<Extended>,
     pub(super) ring: CompletionRing,
     pub(super) cqe: u32,
     pub(crate) notify: Notify,
     pub(crate) moderation: Moderation,
-    /// It has overrun and cannot be used any more.
+    /// Whether it has overrun and can no longer be used.
     dead: bool,
-    /// QPs that use it.
+    /// The number of QPs that use it.
     pub(crate) users: u32,
-    /// SRQs of XRC that use it.
+    /// The number of XRC SRQs that use it.
     pub(crate) srqs: u32,
-    /// Events on the channel that were not read yet.
+    /// Unread events on the channel.
     pub(crate) events_unread: Numbers,
-    /// Events that were read and not acknowledged.
+    /// The number of events that were read and not acknowledged.
     pub(crate) events_unacked: u32,
     pub(super) usage: CqUse,
 }
@@ -57,12 +57,12 @@ pub(crate) struct Cq {
 pub(crate) struct Cqs {
     pub(crate) table: Table<Cq>,
     pub(crate) channels: Table<Channel>,
-    /// One a CQ, for an event that is put off.
+    /// A timer for each CQ, for an event that moderation delays.
     pub(crate) moderated: Timers,
-    /// Of all CQs together.
+    /// The number of entries of all CQs.
     entries: u64,
-    /// Completions in CQs by the slot of their queue pair, and its generation, on a device that takes
-    /// them out when that goes.
+    /// Unpolled completions by the slot of their queue pair, with its generation. Kept on a device
+    /// that removes them when the queue pair is destroyed.
     unpolled: Vec<(u32, u32)>,
     pub(super) shown: Shown,
 }
@@ -77,17 +77,17 @@ impl Clone for Shown {
     }
 }
 
-/// What came of a completion.
+/// The result of adding a completion.
 pub(super) struct Outcome {
     pub(super) delivery: Delivery,
-    /// A completion that is lost: none will be polled that covers its work.
+    /// A completion that is lost. No other completion covers its work.
     pub(super) lost: Option<Ticket>,
 }
 
-/// Whether a full CQ has room for one more.
+/// Whether a full CQ has room for another completion.
 enum Room {
     None,
-    /// Now it has. The completion that was lost for that, if it had not been polled.
+    /// There is room now. Holds the completion that was lost for it, if that was unpolled.
     Made(Option<Ticket>),
 }
 
@@ -113,34 +113,36 @@ impl Cq {
         self.usage.event_read_at
     }
 
-    /// It has been armed.
+    /// Records that it was armed.
     fn note_armed(&mut self, base: &mut Base) {
         self.usage.armed_at = base.site;
         self.usage.is_disarmed = false;
         self.usage.failure_was_seen = false;
+        // A program that armed without emptying the CQ may miss the rest.
         self.usage.was_armed_over = self.usage.is_partly_polled;
         if self.channel.is_none() {
             base.journal.armed_without_channel(self.handle, base.site);
         }
     }
 
-    /// A queue pair goes, and completions of it are left that nobody has polled.
+    /// Records that a queue pair is destroyed while its completions are unpolled.
     pub(crate) fn note_unpolled(&mut self, posted_at: Site) {
         self.usage.unpolled_at.get_or_insert(posted_at);
     }
 
-    /// It has overrun, and what it held was polled.
+    /// Whether it has overrun and all its completions were polled.
     pub(crate) fn has_died_empty(&self) -> bool {
         self.dead && self.ring.is_empty()
     }
 
-    /// It takes so many completions more, and does with them the least.
+    /// Whether `count` more completions fit and none needs moderation.
     #[inline(always)]
     fn has_room(&self, count: usize) -> bool {
+        // The fast path leaves overruns and moderation to packets.
         !self.dead && self.used() + count <= self.cqe as usize && !self.moderation.is_on()
     }
 
-    /// Entries in use.
+    /// The number of entries in use.
     fn used(&self) -> usize {
         self.ring.len() + self.extended.map_or(0, |extended| extended.held() as usize)
     }
@@ -157,7 +159,7 @@ impl Cqs {
         self.make_cq(base, Verb::CreateCq, context, init, None)
     }
 
-    /// Makes a CQ, which may be an extended one.
+    /// Creates a CQ, which may be an extended one.
     pub(crate) fn make_cq(
         &mut self,
         base: &mut Base,
@@ -199,6 +201,7 @@ impl Cqs {
             "CQ entries",
             self.entries + u64::from(cqe),
         )?;
+        // Everything that may fail is above.
         self.entries += u64::from(cqe);
         if let Some(channel) = channel {
             self.channels.at_mut(channel).cqs += 1;
@@ -240,6 +243,7 @@ impl Cqs {
         let index = find(&self.table, verb, cq)?;
         base.check_has(verb, Capabilities::RESIZE_CQ, "cannot resize CQs")?;
         in_range(verb, "cqe", i64::from(cqe), 1, i64::from(base.attr.max_cqe))?;
+        // The open iteration holds entries of the ring.
         self.check_no_iteration(verb, index)?;
         let found = self.table.at(index);
         if found.dead {
@@ -248,6 +252,7 @@ impl Cqs {
         let present = found.ring.len() as u32;
         let mut new = base.behavior.cqe_rounding.up(cqe as u32);
         if (cqe as u32) < present {
+            // Completions in the CQ must keep their entries.
             if base.behavior.shrink_below == Check::Refused {
                 let (value, min) = (i64::from(cqe), i64::from(present));
                 let max = i64::from(base.attr.max_cqe);
@@ -261,10 +266,12 @@ impl Cqs {
             }
             new = base.behavior.cqe_rounding.up(present);
         }
+        // The kernel's driver rounds up, and some never shrink.
         if new < found.cqe && !base.behavior.shrink {
             new = found.cqe;
         }
         let entries = self.entries - u64::from(found.cqe) + u64::from(new);
+        // A smaller CQ needs no more memory, so a limit does not matter.
         if new > found.cqe {
             base.rules
                 .check(verb, Limit::CqEntries, "CQ entries", entries)?;
@@ -277,11 +284,13 @@ impl Cqs {
     /// `ibv_req_notify_cq`
     pub(crate) fn req_notify_cq(&mut self, base: &mut Base, cq: CqHandle, arm: Arm) -> Result<()> {
         let verb = Verb::ReqNotifyCq;
+        // Most drivers arm in user space, where the handle is not checked.
         let index = match base.behavior.arm_bad_handle {
             Check::Accepted => find_unchecked(&self.table, verb, cq)?,
             Check::Refused | _ => find(&self.table, verb, cq)?,
         };
         let found = self.table.at_mut(index);
+        // A CQ that has overrun never makes an event again.
         if found.dead {
             return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
         }
@@ -292,20 +301,23 @@ impl Cqs {
         found.notify.arm(arm, &base.behavior);
         found.note_armed(base);
         let armed = found.notify.state();
-        let unpolled = match arm.solicited_only() {
-            true => found.ring.has_solicited(),
-            false => !found.ring.is_empty(),
+        let unpolled = if arm.solicited_only() {
+            found.ring.has_solicited()
+        } else {
+            !found.ring.is_empty()
         };
+        // A second request that changes nothing is not worth a line of the trace.
         if before != armed {
             base.note(TraceEvent::Armed { cq, armed });
         }
+        // On such devices a request also covers the completions that are in the CQ already.
         if base.behavior.arm_sees_unpolled && unpolled {
             self.end_moderation(base, index);
         }
         Ok(())
     }
 
-    /// What `ibv_poll_cq` looks at before it takes anything: the CQ's slot.
+    /// The checks of `ibv_poll_cq`, before it takes a completion. Returns the slot of the CQ.
     #[inline]
     pub(crate) fn check_poll(&self, base: &Base, cq: CqHandle, takes: bool) -> Result<u32> {
         let verb = Verb::PollCq;
@@ -317,6 +329,7 @@ impl Cqs {
         {
             return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
         }
+        // A poll would take completions that the iteration is going to return.
         if found.extended.is_some() {
             self.check_no_iteration(verb, index)?;
         }
@@ -345,15 +358,17 @@ impl Cqs {
             ));
         }
         *unacked -= nevents;
+        // A thread may wait in the destroy of the CQ.
         base.news = true;
         Ok(())
     }
 
-    /// `ibv_destroy_cq` that does not wait: the work of the completions that were still in it.
+    /// `ibv_destroy_cq` without waiting. Returns the work of the completions that were still in it.
     pub(crate) fn destroy_cq(&mut self, base: &mut Base, cq: CqHandle) -> Result<Vec<Ticket>> {
         let verb = Verb::DestroyCq;
         let index = find(&self.table, verb, cq)?;
         let found = self.table.at(index);
+        // The users would write completions into freed memory.
         for (by, count) in [(Object::Qp, found.users), (Object::Srq, found.srqs)] {
             if count > 0 {
                 return Err(in_use(verb, Object::Cq, by, count));
@@ -365,8 +380,9 @@ impl Cqs {
         Ok(self.remove_cq(base, index))
     }
 
-    /// A CQ goes: the work of the completions that were still in it.
+    /// Removes a CQ. Returns the work of the completions that were still in it.
     pub(crate) fn remove_cq(&mut self, base: &mut Base, index: u32) -> Vec<Ticket> {
+        // The facts are lost with the CQ, so a diagnosis gets them now.
         let seen = self.seen(base, index);
         base.journal.cq_goes(&seen);
         self.forget_moderation(index);
@@ -384,7 +400,7 @@ impl Cqs {
         cq.ring.iter().map(|entry| entry.ticket).collect()
     }
 
-    /// Adds a completion. What becomes of it is for its queue pair to heed.
+    /// Adds a completion. The queue pair acts on the result.
     #[inline(always)]
     pub(super) fn complete(
         &mut self,
@@ -399,6 +415,7 @@ impl Cqs {
             of_datagram,
         } = completion;
         let (mut delivery, mut lost) = (Delivery::Made, None);
+        // A rule only changes successes, since an error already stops the queue.
         if wc.status == WcStatus::Success
             && let Some(status) = base.rules.strike(wc.qp_num)
         {
@@ -424,11 +441,12 @@ impl Cqs {
                 Room::Made(overwritten) => lost = overwritten,
             }
         }
+        // The trace shows the completion before its event.
         let event = base.is_traced().then(|| TraceEvent::Completion {
             cq: self.table.at(index).handle,
             wc: shown(wc, &ticket),
         });
-        let fires = self.add(base, index, (wc, ticket), added);
+        let fires = self.add(base, index, wc, ticket, added);
         if let Some(event) = event {
             base.note(event);
         }
@@ -438,14 +456,16 @@ impl Cqs {
         Outcome { delivery, lost }
     }
 
-    /// Adds the completion of work that was carried out, to a CQ that has room and that nobody watches.
+    /// Adds the completion of work that the fast path carried out. The CQ has room and is not
+    /// moderated.
     #[inline(always)]
     pub(crate) fn add_success(
         &mut self,
         base: &mut Base,
         index: u32,
         wc: Wc,
-        (ticket, solicited): (Ticket, bool),
+        ticket: Ticket,
+        solicited: bool,
     ) {
         let added = Added {
             recv: ticket.is_recv(),
@@ -453,30 +473,33 @@ impl Cqs {
             flushed: false,
             solicited,
         };
-        if self.add(base, index, (wc, ticket), added) {
+        if self.add(base, index, wc, ticket, added) {
             self.queue_event(base, index);
         }
     }
 
-    /// Puts a completion into its place; whether that makes an event.
+    /// Writes a completion into the ring. Returns whether that makes an event.
     #[inline(always)]
-    fn add(&mut self, base: &Base, index: u32, (wc, ticket): (Wc, Ticket), added: Added) -> bool {
+    fn add(&mut self, base: &Base, index: u32, wc: Wc, ticket: Ticket, added: Added) -> bool {
         let cq = self.table.at_mut(index);
+        // Written in place, because moving an entry costs more than writing it.
         let entry = cq.ring.push(added.is_solicited(&base.behavior));
         (entry.wc, entry.ticket, entry.at) = (wc, ticket, base.now);
         let is_first = cq.ring.len() == 1;
-        let fires = match cq.moderation.is_on() {
-            false => cq.notify.added(added, &base.behavior),
-            true => self.moderate(base, index, added),
+        let fires = if cq.moderation.is_on() {
+            self.moderate(base, index, added)
+        } else {
+            cq.notify.added(added, &base.behavior)
         };
         if is_first {
+            // Threads that poll without the lock must see that the CQ is no longer empty.
             self.show(index);
         }
         self.count(base, &ticket, true);
         fires
     }
 
-    /// Makes room in a full CQ that may overrun: its oldest completion is lost, if it has not been polled.
+    /// Makes room in a full CQ that may overrun: its oldest completion is lost, if it is unpolled.
     #[cold]
     fn overwrite(&mut self, base: &mut Base, index: u32) -> Room {
         let cq = self.table.at_mut(index);
@@ -484,14 +507,17 @@ impl Cqs {
         let Some(extended) = extended.filter(|extended| extended.overwrites()) else {
             return Room::None;
         };
-        let lost = match extended.lose_held() {
-            true => None,
-            false => cq.ring.pop().copied(),
+        // An iteration may hold the oldest entry, which the program has seen already.
+        let lost = if extended.lose_held() {
+            None
+        } else {
+            cq.ring.pop().copied()
         };
         let Some(Entry { wc, ticket, .. }) = lost else {
             return Room::Made(None);
         };
         self.count(base, &ticket, false);
+        // The completion was not seen by the program, so the overrun is reported.
         self.note_lost(base, index, shown(wc, &ticket));
         Room::Made(Some(ticket))
     }
@@ -500,7 +526,7 @@ impl Cqs {
         let found = self.table.at(index);
         let (cq, cqe) = (found.handle, found.cqe);
         let made_at = base.made_at(cq.context(), Object::Cq, index);
-        base.journal.lost(cq, cqe, (wc.qp_num, made_at));
+        base.journal.lost(cq, cqe, wc.qp_num, made_at);
         base.note(TraceEvent::Overrun { cq, wc });
     }
 
@@ -521,6 +547,7 @@ impl Cqs {
         let kills = behavior.overrun == Overrun::Dead;
         if kills {
             cq.dead = true;
+            // No further event will come.
             cq.notify = Notify::default();
             self.forget_moderation(index);
             self.show(index);
@@ -529,21 +556,24 @@ impl Cqs {
         if fires {
             self.queue_event(base, index);
         }
+        // The event is raised once, although further completions are lost, too.
         if !was_dead {
             let (context, element) = (handle.context(), Element::Cq(handle));
             base.raise(context, AsyncEventType::CqErr, element);
         }
         Outcome {
-            delivery: match kills {
-                true => Delivery::Fatal,
-                false => Delivery::Dropped,
+            delivery: if kills {
+                Delivery::Fatal
+            } else {
+                Delivery::Dropped
             },
             lost: Some(ticket),
         }
     }
 
-    /// How a channel stands: events queued, and the CQs attached to it.
+    /// The state of a channel: the number of queued events, and the CQs attached to it.
     pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
+        // The channel may have been destroyed.
         let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) else {
             return (0, Vec::new());
         };
@@ -564,12 +594,14 @@ impl Cqs {
         Some(entry)
     }
 
-    /// A poll of a CQ is over; `is_filled` if it took as many as it asked for.
+    /// Records the end of a poll. `is_filled` is whether it returned as many completions as it
+    /// asked for.
     #[inline(always)]
     pub(crate) fn polled(&mut self, index: u32, is_filled: bool) {
         let cq = self.table.at_mut(index);
         let is_empty = cq.ring.is_empty();
         cq.usage.was_polled = true;
+        // An empty CQ cannot hide completions from a program that arms next.
         cq.usage.is_partly_polled = is_filled && !is_empty;
         cq.usage.event_was_read = false;
         if is_empty {
@@ -578,7 +610,7 @@ impl Cqs {
         }
     }
 
-    /// A CQ, with what is to be seen of it.
+    /// The facts about a CQ that a diagnosis uses.
     pub(crate) fn seen(&self, base: &Base, index: u32) -> CqSeen {
         let cq = self.table.at(index);
         let is_success = |entry: &&Entry| entry.wc.status == WcStatus::Success;
@@ -598,34 +630,36 @@ impl Cqs {
         }
     }
 
-    /// From now on shows here which CQs are found empty, or nowhere.
+    /// From now on shows empty CQs here, or nowhere.
     pub(crate) fn show_empty(&mut self, to: Option<Arc<EmptyCqs>>) {
         self.shown = Shown(to);
     }
 
-    /// Whether a CQ takes so many completions more, and puts off no event.
+    /// Whether `count` more completions fit in a CQ, and none needs moderation.
     #[inline(always)]
     pub(crate) fn has_room(&self, cq: u32, count: usize) -> bool {
         self.table.at(cq).has_room(count)
     }
 
-    /// The CQ, if it has overrun and cannot be used any more.
+    /// The CQ, if it has overrun and can no longer be used.
     pub(crate) fn overrun_at(&self, cq: u32) -> Option<CqHandle> {
         let cq = self.table.at(cq);
         cq.dead.then_some(cq.handle)
     }
 
-    /// Shows whether a CQ is empty. One that has overrun has more to say than that.
+    /// Shows whether a CQ is empty. A poll of one that has overrun, or is iterated over, must reach
+    /// the CQ.
     #[inline]
     pub(crate) fn show(&self, index: u32) {
         if let Some(shown) = &self.shown.0 {
             let cq = self.table.at(index);
+            // Otherwise a poll fails, or has to be refused.
             let nothing_to_say = cq.ring.is_empty() && !cq.dead && !cq.is_iterated();
             shown.set(cq.handle, nothing_to_say);
         }
     }
 
-    /// Shows of no CQ any more that it is empty: polls are to fail.
+    /// Shows no CQ as empty any more, so that all polls reach the device and fail.
     pub(super) fn hide_empty(&mut self) {
         if let Some(shown) = std::mem::take(&mut self.shown).0 {
             for (_, cq) in self.table.iter() {
@@ -634,7 +668,7 @@ impl Cqs {
         }
     }
 
-    /// A completion of a QP is in a CQ, or is there no more.
+    /// Counts a completion of a QP that was added to a CQ, or removed.
     #[inline]
     pub(super) fn count(&mut self, base: &Base, ticket: &Ticket, is_there: bool) {
         if base.behavior.cqe_purge {
@@ -645,15 +679,18 @@ impl Cqs {
     fn count_unpolled(&mut self, ticket: &Ticket, is_there: bool) {
         let slot = ticket.qp as usize;
         if slot >= self.unpolled.len() {
+            // Slots grow with the queue pairs of the device.
             self.unpolled.resize(slot + 1, (0, 0));
         }
         let (generation, count) = &mut self.unpolled[slot];
-        match is_there {
-            true if *generation == ticket.qp_generation => *count += 1,
-            true => (*generation, *count) = (ticket.qp_generation, 1),
-            false if *generation == ticket.qp_generation => *count -= 1,
-            // Of a queue pair that is gone.
-            false => {}
+        let is_same = *generation == ticket.qp_generation;
+        if is_there && is_same {
+            *count += 1;
+        } else if is_there {
+            (*generation, *count) = (ticket.qp_generation, 1);
+        } else if is_same {
+            // Otherwise the completion belongs to a destroyed queue pair whose slot was reused.
+            *count -= 1;
         }
     }
 
@@ -665,13 +702,13 @@ impl Cqs {
     }
 }
 
-/// As the trace shows it.
+/// The completion as the trace shows it.
 fn shown(mut wc: Wc, ticket: &Ticket) -> Wc {
     wc.wr_id = ticket.label;
     wc
 }
 
-/// A fault rule makes a completion an error.
+/// Records that a fault rule makes a completion an error.
 #[cold]
 fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
     base.note(TraceEvent::Fault {

@@ -13,7 +13,7 @@ use super::completion::{Entry, Ticket};
 use super::cq::{Cq, Cqs};
 use crate::time::Time;
 
-/// What an extended CQ has beyond others.
+/// The additional state of an extended CQ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extended {
     wc_flags: WcFields,
@@ -21,34 +21,36 @@ pub(crate) struct Extended {
     iteration: Option<Iteration>,
 }
 
-/// An iteration that is open.
+/// An open iteration.
 #[derive(Clone, Copy, Debug)]
 struct Iteration {
-    /// The completion it has come to, and when that was added; none at the end.
+    /// The current completion and when it was added. None at the end.
     current: Option<(Wc, Time)>,
-    /// The completions it has come to. They have their places in the CQ until the end.
+    /// The number of completions it has passed. They keep their entries until the iteration ends.
     held: u32,
-    /// Where it was begun.
+    /// Where it was started.
     begun_at: Option<Site>,
 }
 
 impl Extended {
-    /// Whether a completion for which there is no room takes the place of another.
+    /// Whether a completion without room replaces another one.
     pub(crate) fn overwrites(&self) -> bool {
         self.flags.contains(CqFlags::IGNORE_OVERRUN)
     }
 
-    /// Entries that an iteration has not given back yet.
+    /// The number of entries that an iteration holds.
     pub(crate) fn held(&self) -> u32 {
         self.iteration.map_or(0, |iteration| iteration.held)
     }
 
-    /// Whether the oldest of them has given its place to another completion.
+    /// Releases the oldest entry that an iteration holds, to make room for another completion.
+    /// Returns whether there was one.
     pub(crate) fn lose_held(&mut self) -> bool {
         let holds = |iteration: &&mut Iteration| iteration.held > 0;
         let Some(iteration) = self.iteration.as_mut().filter(holds) else {
             return false;
         };
+        // The program has passed this entry, so its memory is overwritten without a loss.
         iteration.held -= 1;
         true
     }
@@ -69,6 +71,7 @@ impl Cqs {
             WcFields::STANDARD | WcFields::TIMESTAMPS,
             CqFlags::SINGLE_THREADED | CqFlags::IGNORE_OVERRUN,
         );
+        // A driver refuses fields that its hardware cannot deliver.
         if base.lacks.contains(Capabilities::WC_TIMESTAMP) {
             fields -= WcFields::TIMESTAMPS;
         }
@@ -93,7 +96,7 @@ impl Cqs {
         self.make_cq(base, verb, context, &init.cq, Some(extended))
     }
 
-    /// `ibv_start_poll`: the first completion, how its work ended, and which that is.
+    /// `ibv_start_poll`: moves to the first completion. Returns its status and its work.
     pub(crate) fn start_poll(&mut self, base: &Base, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
         let verb = Verb::StartPoll;
         let index = find(&self.table, verb, cq)?;
@@ -106,12 +109,14 @@ impl Cqs {
         let usage = &mut self.table.at_mut(index).usage;
         (usage.was_polled, usage.event_was_read) = (true, false);
         let Some(Entry { wc, ticket, at, .. }) = self.pop(index).copied() else {
+            // The next poll need not take the lock.
             self.show(index);
             return Err(nothing(verb, "the cq is empty"));
         };
         let current = Some((wc, at));
         let iteration = Iteration {
             current,
+            // An entry keeps its place until `ibv_end_poll`, even if it was read.
             held: 1,
             begun_at: base.site,
         };
@@ -119,11 +124,12 @@ impl Cqs {
         Ok((wc.status, ticket))
     }
 
-    /// `ibv_next_poll`: the same of the next.
+    /// `ibv_next_poll`: moves to the next completion. Returns its status and its work.
     pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
         let verb = Verb::NextPoll;
         let index = find(&self.table, verb, cq)?;
         let (before, _) = self.iteration(verb, index)?;
+        // C gives no meaning to a call after the end.
         if before.current.is_none() {
             let text = format!("the iteration over {cq} is at its end");
             return Err(misuse(verb, text));
@@ -146,6 +152,7 @@ impl Cqs {
         let verb = Verb::ReadWc;
         let index = find(&self.table, verb, cq)?;
         let (iteration, fields) = self.iteration(verb, index)?;
+        // After the end there is no current completion to read.
         let Some((wc, at)) = iteration.current else {
             let text = format!("the iteration over {cq} is at its end");
             return Err(misuse(verb, text));
@@ -162,7 +169,7 @@ impl Cqs {
         Ok(())
     }
 
-    /// Where the iteration was begun that is open.
+    /// Where the open iteration was started.
     pub(crate) fn iteration_begun_at(&self, cq: CqHandle) -> Option<Site> {
         let index = find(&self.table, Verb::EndPoll, cq).ok()?;
         let iteration = self.table.at(index).extended?.iteration?;
@@ -171,7 +178,7 @@ impl Cqs {
 }
 
 impl Cqs {
-    /// Refuses what would wait for the end of an iteration.
+    /// Refuses an operation that would wait for the end of an iteration.
     pub(crate) fn check_no_iteration(&self, verb: Verb, index: u32) -> Result<()> {
         let cq = self.table.at(index);
         if !cq.is_iterated() {
@@ -186,7 +193,7 @@ impl Cqs {
         extended.ok_or_else(|| invalid(verb, "cq", "is not an extended one"))
     }
 
-    /// The iteration that is open, and the fields of its completions.
+    /// The open iteration, and the fields of its completions.
     fn iteration(&self, verb: Verb, index: u32) -> Result<(Iteration, WcFields)> {
         let extended = self.check_extended(verb, index)?;
         let cq = self.table.at(index).handle;
@@ -204,7 +211,7 @@ impl Cqs {
 }
 
 impl Cq {
-    /// An iteration over it is open.
+    /// Whether an iteration over it is open.
     pub(crate) fn is_iterated(&self) -> bool {
         self.extended
             .is_some_and(|extended| extended.iteration.is_some())
@@ -229,6 +236,7 @@ fn read(wc: &Wc, at: Time, fields: WcFields) -> WcEx {
     read.slid = asked(fields, WcFields::SLID, wc.slid.into());
     read.sl = asked(fields, WcFields::SL, wc.sl);
     read.dlid_path_bits = asked(fields, WcFields::DLID_PATH_BITS, wc.dlid_path_bits);
+    // The simulated clock counts nanoseconds, so both timestamps agree.
     read.completion_ts = asked(fields, WcFields::COMPLETION_TIMESTAMP, nanos);
     read.completion_wallclock_ns = asked(fields, WcFields::COMPLETION_TIMESTAMP_WALLCLOCK, nanos);
     read

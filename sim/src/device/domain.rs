@@ -2,7 +2,9 @@
 
 use verbs_api::behavior::Placement;
 use verbs_api::table::Table;
-use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Result, Verb};
+use verbs_api::{
+    Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Qp as QpHandle, Result, Verb,
+};
 
 use super::base::Base;
 use super::check::{InContext, find, in_use, numbered};
@@ -12,7 +14,7 @@ use super::ports::{Outside, Ports};
 use crate::memory::SharedMemory;
 use crate::packet::Route;
 
-/// Protection domains and what is in them: address handles, memory regions and windows.
+/// Protection domains and their address handles, memory regions and windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Domains {
     pub(crate) memory: SharedMemory,
@@ -20,6 +22,14 @@ pub(crate) struct Domains {
     pub(crate) ahs: Table<Ah>,
     pub(crate) regions: Regions,
     pub(crate) windows: Windows,
+}
+
+/// The queue pair and the protection domain for which its peer accesses memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub(crate) qp: QpHandle,
+    /// None for an XRC queue pair, until a request names an SRQ.
+    pub(crate) pd: Option<u32>,
 }
 
 /// A protection domain.
@@ -31,7 +41,8 @@ pub(crate) struct Pd {
     pub(crate) qps: u32,
     pub(crate) ahs: u32,
     pub(crate) srqs: u32,
-    /// Work requests in the queues of its QPs and SRQs: their bytes belong to the device.
+    /// The number of work requests in the queues of its QPs and SRQs, whose bytes belong to the
+    /// device.
     pub(crate) posted: u32,
 }
 
@@ -42,7 +53,7 @@ pub(crate) struct Ah {
     pub(crate) pd: u32,
     pub(crate) attr: AhAttr,
     pub(crate) route: Route,
-    /// Sends whose slot is taken that go over it.
+    /// The number of sends that hold a slot and use it.
     pub(crate) sends: u32,
 }
 
@@ -69,9 +80,10 @@ impl Domains {
         }
     }
 
-    /// The program may take back memory that its device wrote to: from now on nothing is late.
+    /// Completes deferred writes. The program may reuse memory that its device wrote to.
     #[inline]
     pub(crate) fn flush_deferred_writes(&self, base: &Base) {
+        // A profile may write data late, to find programs that read too early.
         if base.behavior.placement == Placement::Late {
             self.memory.lock().settle();
         }
@@ -110,6 +122,7 @@ impl Domains {
             (Object::Ah, users.ahs),
             (Object::Srq, users.srqs),
         ];
+        // Objects of the domain would lose their access rights.
         if let Some((by, count)) = users.into_iter().find(|(_, count)| *count > 0) {
             return Err(in_use(Verb::DeallocPd, Object::Pd, by, count));
         }
@@ -118,15 +131,17 @@ impl Domains {
         Ok(())
     }
 
-    /// `ibv_create_ah`
+    /// `ibv_create_ah`. `outside` is why no other process has the destination.
     pub(crate) fn create_ah(
         &mut self,
         base: &mut Base,
         ports: &Ports,
         pd: PdHandle,
-        (attr, outside): (&AhAttr, Outside),
+        attr: &AhAttr,
+        outside: Outside,
     ) -> Result<AhHandle> {
         let index = find(&self.pds, Verb::CreateAh, pd)?;
+        // The route is found once, when the handle is created (AH-07).
         let route = ports.resolve(Verb::CreateAh, attr, base.behavior.unowned_gid, outside)?;
         base.check_room(
             Verb::CreateAh,
@@ -147,7 +162,7 @@ impl Domains {
         Ok(AhHandle::from_parts(context, id.index, id.generation))
     }
 
-    /// `ibv_destroy_ah`, of one that no posted work names.
+    /// Destroys an address handle that no posted work names.
     pub(crate) fn destroy_ah(&mut self, base: &mut Base, index: u32) {
         let own = self.ahs.remove(index);
         self.pds.at_mut(own.pd).ahs -= 1;

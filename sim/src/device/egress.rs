@@ -1,4 +1,4 @@
-//! The way out: a packet gets its address, and leaves through a port.
+//! Egress: a packet gets its address and leaves through a port.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -13,7 +13,7 @@ use crate::packet::{DropReason, Op, Packet, PortId, Psn, Route};
 use crate::storage::Ring;
 use crate::time::Time;
 
-/// Where a packet goes to.
+/// The destination of a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Address<'a> {
     pub(crate) route: &'a Route,
@@ -34,14 +34,14 @@ pub(crate) struct OutPacket {
     pub(crate) ack_req: bool,
     pub(crate) solicited: bool,
     pub(crate) imm: Option<[u8; 4]>,
-    /// Of a request of XRC: the SRQ it is for.
+    /// The SRQ of an XRC request.
     pub(crate) srqn: u32,
-    /// Of a response: how many requests have been completed.
+    /// The number of completed requests, in a response.
     pub(crate) msn: u32,
 }
 
 impl OutPacket {
-    /// An answer of one packet, when so many requests have been completed.
+    /// An answer of one packet, with `msn` completed requests.
     pub(crate) fn answer(op: Op, psn: Psn, msn: u32) -> Self {
         Self {
             op,
@@ -57,8 +57,8 @@ impl OutPacket {
         }
     }
 
-    /// Writes the whole of the packet into its place, field by field: it is not made elsewhere and
-    /// moved there.
+    /// Writes the whole packet into its place, field by field, so that it is not built elsewhere
+    /// and moved.
     #[inline(always)]
     fn put(self, to: Address<'_>, payload: Payload, place: &mut Packet) {
         place.route = *to.route;
@@ -82,10 +82,10 @@ impl OutPacket {
     }
 }
 
-/// Packets that wait for the fabric to carry them.
+/// Packets that wait for the fabric.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Egress {
-    /// In a box, to be exchanged for an empty one.
+    /// In a box, so that it can be exchanged for an empty one.
     packets: Box<Ring<Packet>>,
 }
 
@@ -105,8 +105,8 @@ impl Egress {
         self.sent(base, up);
     }
 
-    /// Sends a packet to a group: one for each port of the fabric, as a switch makes them, and one for
-    /// other processes.
+    /// Sends a packet to a group. As in a switch, each port of the fabric gets a copy. Other
+    /// processes get one.
     pub(crate) fn send_to_group(
         &mut self,
         base: &mut Base,
@@ -117,6 +117,7 @@ impl Egress {
     ) {
         let mut all: BTreeSet<PortId> = ports.gids().values().copied().collect();
         if ports.has_network() {
+            // The network delivers its copy to all other processes.
             all.insert(PortId::OUTSIDE);
         }
         for port in all {
@@ -134,7 +135,7 @@ impl Egress {
         }
     }
 
-    /// The newest packet has left, or is lost if its port is down.
+    /// Records that the newest packet has left, or drops it if its port is down.
     #[inline(always)]
     fn sent(&mut self, base: &mut Base, up: bool) {
         if !up || base.is_traced() {
@@ -149,13 +150,14 @@ impl Egress {
         };
         base.note(TraceEvent::Sent(packet));
         if !up {
+            // The sender does not notice: a packet on a dead link is lost.
             self.packets.pop_back();
             let why = DropReason::PortDown.text();
             base.note(TraceEvent::Lost { packet, why });
         }
     }
 
-    /// What waits is lost.
+    /// Drops the waiting packets.
     pub(super) fn clear(&mut self) {
         while self.packets.pop().is_some() {}
     }
@@ -165,13 +167,14 @@ impl Egress {
         self.packets.pop().map(mem::take)
     }
 
-    /// Moves all packets that wait to be sent to the end of a queue.
+    /// Moves all waiting packets to the end of a queue.
     #[inline(always)]
     pub(crate) fn move_to(&mut self, queue: &mut Box<Ring<Packet>>) {
         if self.packets.is_empty() {
             return;
         }
         if queue.is_empty() {
+            // Exchanging the boxes moves no packet.
             mem::swap(queue, &mut self.packets);
         } else {
             queue.append(&mut self.packets);

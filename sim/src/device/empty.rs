@@ -1,9 +1,10 @@
 //! Which CQs have nothing to poll, for threads that do not hold the lock.
 //!
-//! A node writes here, with the lock held, when a CQ is found empty or gets its first completion; who
-//! polls looks here first. That a CQ is empty may be old news when it is read, as with any look at a
-//! CQ that other threads fill; but what a thread knows to have happened it also sees here. A CQ that
-//! is not known to be empty is polled under the lock.
+//! A node writes here, with the lock held, when a poll finds a CQ empty and when a CQ gets its
+//! first completion. A thread that polls looks here first. The answer "empty" may be outdated when
+//! it is read, as with any look at a CQ that other threads fill. But if a thread knows that a
+//! completion was added, it also sees that here. A CQ that is not known to be empty is polled under
+//! the lock.
 
 use std::array;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{Cq, Handle};
 
-/// Handles of empty CQs. Where two fall on one slot, the later one is known.
+/// Handles of empty CQs. If two CQs share a slot, the later one is known.
 #[derive(Debug)]
 pub(crate) struct EmptyCqs {
     slots: [Slot; SLOTS],
@@ -27,7 +28,8 @@ struct Slot {
 const SLOTS: usize = 1024;
 
 impl EmptyCqs {
-    /// Apart from its callers, and filled where it stays: threads of a model checker have little stack.
+    /// Builds the table in its final place, in a function of its own: threads of a model checker
+    /// have little stack.
     #[inline(never)]
     pub(crate) fn new() -> Arc<Self> {
         let known = Arc::new(Self {
@@ -37,7 +39,7 @@ impl EmptyCqs {
         known
     }
 
-    /// Whether a handle is that of a CQ that lives and is known to be empty.
+    /// Whether a handle belongs to a live CQ that is known to be empty.
     #[inline]
     pub(crate) fn contains(&self, cq: Cq) -> bool {
         // Two reads are enough: a CQ that gets a completion loses its own word, and a thread that
@@ -47,31 +49,34 @@ impl EmptyCqs {
         slot.own.load(Ordering::Relaxed) == own && slot.context.load(Ordering::Relaxed) == context
     }
 
-    /// Writes down whether a CQ that lives is empty.
+    /// Records whether a live CQ is empty.
     pub(crate) fn set(&self, cq: Cq, empty: bool) {
         let slot = &self.slots[slot_of(cq)];
         let (context, own) = words(cq);
         if empty {
+            // A reader that sees only one of the words finds no match.
             slot.context.store(context, Ordering::Relaxed);
             slot.own.store(own, Ordering::Relaxed);
+        // Another CQ may have taken the slot.
         } else if self.contains(cq) {
             self.forget(slot_of(cq));
         }
     }
 
-    /// Forgets all.
+    /// Forgets all CQs.
     pub(crate) fn clear(&self) {
         (0..SLOTS).for_each(|slot| self.forget(slot));
     }
 
-    /// Leaves words that no handle has which falls on this slot.
+    /// Stores words that no handle of this slot has.
     fn forget(&self, slot: usize) {
         self.slots[slot].own.store(!slot as u64, Ordering::Relaxed);
         self.slots[slot].context.store(0, Ordering::Relaxed);
     }
 }
 
-/// CQs of one index on several nodes should not meet; the node is the upper half of the context.
+/// The slot of a CQ. CQs with one index on several nodes should not collide. The node is the upper
+/// half of the context.
 fn slot_of(cq: Cq) -> usize {
     (cq.index() ^ cq.context().index() >> 10) as usize % SLOTS
 }
@@ -95,7 +100,8 @@ mod tests {
         Cq::from_parts(Context::from_parts(context.0, context.1), index, generation)
     }
 
-    /// A handle of a CQ that is gone, or of another context, is not taken for one of an empty CQ.
+    /// The handle of a destroyed CQ, or of one in another context, is not taken for that of an
+    /// empty CQ.
     #[test]
     fn only_the_very_handle_is_known() {
         let known = EmptyCqs::new();
@@ -127,7 +133,7 @@ mod tests {
         assert!(!known.contains(second));
     }
 
-    /// Handles that no backend gave out are not known, also to a table that knows nothing.
+    /// Handles that no backend returned are not known, even to an empty table.
     #[test]
     fn nothing_is_no_handle() {
         let known = EmptyCqs::new();

@@ -1,6 +1,7 @@
 //! Queues of events: of a completion channel, and of a context.
 //!
-//! Events of an object that goes away are taken out wherever they stand, so each has a number.
+//! The events of a destroyed object are removed from the middle of a queue, so each event has a
+//! number.
 
 use std::collections::VecDeque;
 
@@ -16,16 +17,16 @@ pub(crate) enum EventQueue {
     Async(Context),
 }
 
-/// Events that were not read yet, oldest first.
+/// The unread events, oldest first.
 #[derive(Clone, Debug)]
 pub(crate) struct Events<T> {
-    /// Each with its number; empty places are of events that were taken out.
+    /// Each event with its number. A removed event leaves an empty place.
     places: VecDeque<(u64, Option<T>)>,
-    /// How many places are empty.
+    /// The number of empty places.
     gaps: usize,
-    /// How many events were queued so far.
+    /// The number of events queued so far.
     queued: u64,
-    /// Somebody wants to know of changes.
+    /// Whether changes are recorded.
     pub(crate) watched: bool,
 }
 
@@ -44,7 +45,7 @@ impl<T> Default for Events<T> {
 }
 
 impl<T> Events<T> {
-    /// How many there are.
+    /// The number of unread events.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.gaps
     }
@@ -53,19 +54,19 @@ impl<T> Events<T> {
         self.len() == 0
     }
 
-    /// How many were queued so far.
+    /// The number of events queued so far.
     pub(crate) fn queued(&self) -> u64 {
         self.queued
     }
 
-    /// Puts one at the end; its number.
+    /// Adds an event at the end. Returns its number.
     pub(crate) fn push(&mut self, event: T) -> u64 {
         self.queued += 1;
         self.places.push_back((self.queued, Some(event)));
         self.queued
     }
 
-    /// Takes the oldest.
+    /// Removes the oldest event.
     pub(crate) fn pop(&mut self) -> Option<T> {
         loop {
             let (_, event) = self.places.pop_front()?;
@@ -76,12 +77,13 @@ impl<T> Events<T> {
         }
     }
 
-    /// Takes one out, if it is there. There are never more empty places than others.
+    /// Removes an event, if it is in the queue. There are never more empty places than others.
     pub(crate) fn take_out(&mut self, number: u64) -> Option<T> {
         let place = self.places.binary_search_by_key(&number, |(of, _)| *of);
         let event = self.places[place.ok()?].1.take()?;
         self.gaps += 1;
         if self.gaps > self.len() {
+            // Each removal pays for at most one moved place.
             self.places.retain(|(_, event)| event.is_some());
             self.gaps = 0;
         }
@@ -97,7 +99,7 @@ impl<T> Events<T> {
 mod tests {
     use super::*;
 
-    /// Whatever is taken out, the rest comes in order, and what was taken out takes no room for long.
+    /// Events come in order when others are removed, and removed events soon take no memory.
     #[test]
     fn events_come_in_order_but_for_those_that_were_taken_out() {
         let mut events = Events::default();

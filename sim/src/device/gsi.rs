@@ -1,4 +1,4 @@
-//! QP 1 of a device: messages that manage others than itself (IBA 13.5).
+//! QP 1 of a device, which exchanges management messages (IBA 13.5).
 
 use std::mem;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::packet::{Deth, DropReason, Op, Packet, Psn, Route};
 
 /// The number of the queue pair.
 pub(crate) const GSI_QPN: u32 = 1;
-/// The Q_Key of all of them.
+/// The Q_Key of every QP 1.
 const QKEY: u32 = 0x8001_0000;
 const PKEY: u16 = 0xffff;
 const HOP_LIMIT: u8 = 64;
@@ -22,7 +22,7 @@ const HOP_LIMIT: u8 = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gsi {
     psn: Psn,
-    /// What came and was not taken yet.
+    /// Messages that were received and not taken yet.
     received: Vec<(Route, Payload)>,
 }
 
@@ -30,7 +30,9 @@ impl Gsi {
     /// Sends a message.
     pub(crate) fn send(
         &mut self,
-        (base, ports, egress): (&mut Base, &Ports, &mut Egress),
+        base: &mut Base,
+        ports: &Ports,
+        egress: &mut Egress,
         route: &Route,
         mad: &[u8],
     ) {
@@ -50,6 +52,7 @@ impl Gsi {
             pkey: PKEY,
         };
         let packet = OutPacket::answer(op, self.psn, 0);
+        // Datagrams have no acknowledgements, but each has a number.
         self.psn = self.psn.plus(1);
         egress.send(
             base,
@@ -60,24 +63,25 @@ impl Gsi {
         );
     }
 
-    /// A packet came for it.
+    /// Receives a packet.
     pub(crate) fn receive(&mut self, packet: &Packet) -> Result<(), DropReason> {
         match packet.op {
             Op::Datagram(deth) if deth.qkey == QKEY => {
                 self.received.push((packet.route, packet.payload.clone()));
                 Ok(())
             }
+            // Only management messages may use QP 1.
             _ => Err(DropReason::NotForGsi),
         }
     }
 
-    /// Whether something came.
+    /// Whether it has received messages.
     #[inline(always)]
     pub(crate) fn has_received(&self) -> bool {
         !self.received.is_empty()
     }
 
-    /// What came, oldest first, and on which way.
+    /// Takes the received messages, oldest first, with their routes.
     pub(crate) fn take(&mut self) -> Vec<(Route, Payload)> {
         mem::take(&mut self.received)
     }

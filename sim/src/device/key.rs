@@ -1,7 +1,7 @@
 //! Keys of regions and windows, and the regions by key.
 //!
-//! A key is a slot, in its middle bits, and a tag below, which for windows is the caller's. The two
-//! bits above say what it is of.
+//! A key has the slot in its middle bits and a tag in the lowest bits. The tag of a window is the
+//! caller's. The two highest bits identify the kind of object.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -14,23 +14,24 @@ use super::unmapped::Registered;
 use crate::diagnosis::RegionSlot;
 use crate::rng::{Purpose, Random};
 
-/// The bits of the tag.
+/// The number of bits of the tag.
 const TAG: u32 = 8;
-/// Numbers that slots can have in a key.
+/// The number of values that stand for slots in a key.
 const NUMBERS: u32 = 1 << 22;
 
-/// Which number each slot has in a key. It is never 0, so that no key is small.
+/// The number that stands for each slot in a key. It is never 0, so no key is small.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Keys {
-    /// Turns the slot's own number, which counts from 1, into the other, and back.
+    /// Maps the slot's own number, which counts from 1, to the other number, and back.
     mask: u32,
 }
 
 impl Keys {
     fn turned(self, number: u32) -> u32 {
         match number ^ self.mask {
-            // That one's partner is 0, which has no other either.
+            // The partner of this number is 0, which does not have a partner either.
             0 => number,
+            // Slot numbers count from 1, so 0 stands for no slot.
             _ if number == 0 => 0,
             other => other,
         }
@@ -41,7 +42,7 @@ impl Keys {
         self.turned(slot + 1) << TAG | tag & ((1 << TAG) - 1)
     }
 
-    /// The slot that a key would be of.
+    /// The slot that a key belongs to, if the key is valid.
     pub(crate) fn slot(self, key: u32) -> Option<u32> {
         self.turned((key >> TAG) % NUMBERS).checked_sub(1)
     }
@@ -52,9 +53,9 @@ impl Keys {
 pub(crate) struct Regions {
     table: Table<Mr>,
     keys: Keys,
-    /// Where the next region of the simulator's own memory starts.
+    /// The address of the next region of the simulator's own memory.
     pub(super) next_addr: u64,
-    /// The newest of those that were deregistered.
+    /// The newest deregistered regions.
     gone: VecDeque<Gone>,
     pub(super) registered: Registered,
 }
@@ -65,20 +66,20 @@ pub(super) struct Gone {
     lkey: u32,
     rkey: u32,
     pub(super) region: RegionSlot,
-    /// Where.
+    /// Where it was deregistered.
     pub(super) site: Option<Site>,
 }
 
-/// So many regions that are gone are remembered.
+/// The most deregistered regions that are kept.
 const GONE: usize = 64;
 
-/// Where a node's owned regions start. Nodes have ranges of their own.
+/// The first address of a node's own regions. Each node has a separate range.
 fn first_addr(node: u32) -> u64 {
     (u64::from(node) + 1) << 40
 }
 
 impl Regions {
-    /// None yet. Their keys follow their slots.
+    /// No regions. Their keys follow their slots.
     pub(super) fn new(node: u32, table: Table<Mr>) -> Self {
         Self {
             table,
@@ -89,14 +90,15 @@ impl Regions {
         }
     }
 
-    /// Lets keys be anywhere, while there are none.
+    /// Makes keys unpredictable, while there are none.
     pub(crate) fn scatter_keys(&mut self, seed: u64, node: u32) {
         let drawn = Random::new(seed, Purpose::Keys, node).any();
         self.keys.mask = drawn as u32 % NUMBERS;
     }
 
-    /// A region goes away.
+    /// Remembers a region that is deregistered.
     pub(super) fn remember(&mut self, mr: &Mr, index: u32, site: Option<Site>) {
+        // Old regions are forgotten, so that memory does not grow with the life of a program.
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
@@ -108,8 +110,9 @@ impl Regions {
         });
     }
 
-    /// The region that had a key and is gone.
+    /// The deregistered region that had a key.
     pub(super) fn gone(&self, key: u32) -> Option<&Gone> {
+        // The newest region counts, if a key was used several times.
         let had = |gone: &&Gone| key == gone.lkey || key == gone.rkey;
         self.gone.iter().rev().find(had)
     }
@@ -122,6 +125,7 @@ impl Regions {
     #[inline(always)]
     pub(crate) fn of_key(&self, lkey: u32) -> Option<&Mr> {
         let mr = self.table.peek(self.keys.slot(lkey)?);
+        // The tag may be that of an earlier region in this slot.
         mr.filter(|mr| mr.attr.lkey == lkey)
     }
 }
@@ -152,7 +156,7 @@ mod tests {
                 let key = keys.key(slot, 0x17);
                 assert_eq!(keys.slot(key), Some(slot));
                 assert!(key >> TAG > 0 && key >> 30 == 0);
-                // A tag begins anew after all that there are.
+                // A tag wraps after all its values.
                 assert_eq!(keys.key(slot, 0x117), key);
             }
             assert_eq!(keys.slot(0x17), None);

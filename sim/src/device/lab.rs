@@ -1,4 +1,4 @@
-//! What only a laboratory does to a device.
+//! The test controls of a device (`Lab`).
 
 use std::sync::Arc;
 
@@ -19,27 +19,29 @@ impl Device {
         self.ports.check(VERB, port).map(drop)
     }
 
-    /// Every context learns of an event of a port (ASYNC-13).
+    /// Raises an event of a port in every context (ASYNC-13).
     fn tell_of_port(&mut self, port: u8, event_type: AsyncEventType) {
         self.base.tell_all(event_type, Element::Port(port));
     }
 
-    /// Brings a port up or down; every context learns of it (ASYNC-09, ASYNC-13).
+    /// Brings a port up or down, which every context is notified of (ASYNC-09, ASYNC-13).
     pub(crate) fn set_port(&mut self, context: Context, port: u8, up: bool) -> Result<()> {
         self.check_place(context, port)?;
         self.switch_port(port, up);
         Ok(())
     }
 
-    /// Brings a port up or down that there is.
+    /// Brings an existing port up or down.
     pub(crate) fn switch_port(&mut self, port: u8, up: bool) {
         let own = self.ports.at_mut(port);
         let was_up = std::mem::replace(&mut own.up, up);
+        // A failure may be due to a port that is up again by the time it is reported.
         own.was_down |= !up;
         if was_up != up {
-            let event_type = match up {
-                true => AsyncEventType::PortActive,
-                false => AsyncEventType::PortErr,
+            let event_type = if up {
+                AsyncEventType::PortActive
+            } else {
+                AsyncEventType::PortErr
             };
             self.tell_of_port(port, event_type);
         }
@@ -56,7 +58,8 @@ impl Device {
         Ok(())
     }
 
-    /// Puts a GID into the table of a port (ASYNC-20): where all GIDs of the fabric are then.
+    /// Puts a GID into the table of a port (ASYNC-20). Returns the new table of all GIDs of the
+    /// fabric.
     pub(crate) fn set_gid(
         &mut self,
         context: Context,
@@ -70,17 +73,18 @@ impl Device {
         Ok(gids)
     }
 
-    /// Learns where all GIDs of the fabric are now.
+    /// Adopts the new table of all GIDs of the fabric.
     pub(crate) fn adopt_gids(&mut self, gids: Arc<Gids>) {
         self.ports.adopt_gids(gids);
+        // Address handles hold a route, which may lead to another port now.
         for index in self.domains.ahs.indices(|_| true) {
             let ah = self.domains.ahs.at_mut(index);
             ah.route.to = self.ports.destination(&ah.attr);
         }
     }
 
-    /// Puts a P_Key into the table of a port (ASYNC-20). Queue pairs that use the entry use the new
-    /// one from now on.
+    /// Puts a P_Key into the table of a port (ASYNC-20). Queue pairs that refer to the entry use
+    /// the new P_Key from now on.
     pub(crate) fn set_pkey(
         &mut self,
         context: Context,
@@ -96,13 +100,14 @@ impl Device {
         Ok(())
     }
 
-    /// A port tells what happened around it.
+    /// Raises an event of a port that reports a change around it.
     pub(crate) fn announce(
         &mut self,
         context: Context,
         port: u8,
         kind: AsyncEventType,
     ) -> Result<()> {
+        // The event is that of a port that exists.
         self.check_place(context, port)?;
         match kind {
             AsyncEventType::LidChange
@@ -112,6 +117,7 @@ impl Device {
                 self.tell_of_port(port, kind);
                 Ok(())
             }
+            // These events follow from other calls, which also change the port.
             _ => Err(invalid(VERB, "kind", "has a cause of its own")),
         }
     }
@@ -126,7 +132,7 @@ impl Device {
         Ok(())
     }
 
-    /// Sets or lifts a resource limit.
+    /// Sets or removes a resource limit.
     pub(crate) fn set_limit(
         &mut self,
         context: Context,
@@ -138,25 +144,27 @@ impl Device {
         Ok(())
     }
 
-    /// Gives or takes the privilege for Q_Keys.
+    /// Grants or revokes the privilege to use Q_Keys with the top bit set.
     pub(crate) fn set_privileged(&mut self, context: Context, privileged: bool) -> Result<()> {
         self.base.find_context(VERB, context)?;
         self.base.privileged = privileged;
         Ok(())
     }
 
-    /// From now on the device is dead (ASYNC-10): what it was doing ends without a completion. Whether it
-    /// was alive.
+    /// Makes the device fail for good (ASYNC-10). Work in progress ends without completions.
+    /// Returns whether it was alive.
     pub(crate) fn kill(&mut self, context: Context) -> Result<bool> {
         self.base.find_context(VERB, context)?;
         if std::mem::replace(&mut self.base.dead, true) {
             return Ok(false);
         }
+        // A dead device sends nothing more.
         self.egress.clear();
         self.domains.flush_deferred_writes(&self.base);
         for cq in self.cqs.table.indices(|_| true) {
             self.cqs.forget_moderation(cq);
         }
+        // Polls must fail, and not report an empty CQ.
         self.cqs.hide_empty();
         self.base
             .tell_all(AsyncEventType::DeviceFatal, Element::Device);

@@ -1,4 +1,4 @@
-//! What fault rules do to a device: completions become errors, resources become scarce.
+//! Fault rules of a device: completions become errors, resources become scarce.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -11,29 +11,29 @@ use crate::trigger::SharedTrigger;
 /// The rules in force on a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
-    /// Those for completions, by the number of the QP; `None` is any. In the order in which they were made.
+    /// The rules for completions, by QP number (`None` is any), in the order of their creation.
     completions: BTreeMap<Option<u32>, Vec<CompletionRule>>,
     limits: Vec<(Limit, u64, SharedTrigger)>,
-    /// What the laboratory has set.
+    /// The limits that the test controls have set.
     set: BTreeMap<Limit, u64>,
-    /// How many were made.
+    /// The number of rules created so far.
     count: u64,
 }
 
 #[derive(Clone, Debug)]
 struct CompletionRule {
-    /// How many rules were made before it.
+    /// The number of rules created before it.
     number: u64,
     status: WcStatus,
     trigger: SharedTrigger,
 }
 
-/// What a rule of a device does.
+/// The effect of a rule of a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
-    /// Completions of the QP with this number, or of any, get a status.
+    /// Completions of the QP with this number, or of any QP, get this status.
     Completion(Option<u32>, WcStatus),
-    /// There is no more of a resource than this.
+    /// A resource has at most this amount.
     Limit(Limit, u64),
 }
 
@@ -70,11 +70,12 @@ impl Rules {
         self.limits.retain(|(.., trigger)| trigger.id() != id);
     }
 
-    /// Those for completions of a QP, in the order in which they were made.
+    /// The rules for completions of a QP, in the order of their creation.
     fn for_qp(&self, number: u32) -> impl Iterator<Item = &CompletionRule> {
         let of = |qpn| self.completions.get(&qpn).map_or(&[][..], Vec::as_slice);
         let (mut own, mut any) = (of(Some(number)), of(None));
         iter::from_fn(move || {
+            // Rules apply in the order of their creation, whichever list they are in.
             let first_of_any = match (own.first(), any.first()) {
                 (Some(own), Some(any)) => any.number < own.number,
                 (own, _) => own.is_none(),
@@ -86,22 +87,23 @@ impl Rules {
         })
     }
 
-    /// How often a rule has struck, if it is here.
+    /// How often a rule has fired, if it is one of these.
     pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
         let mut triggers = self.triggers();
         Some(triggers.find(|trigger| trigger.id() == id)?.struck())
     }
 
-    /// Whether a rule turns the next completion of the QP with this number into an error, and which.
+    /// The status of an error, if a rule turns the next completion of this QP into one.
     #[inline]
     pub(super) fn strike(&mut self, qp_num: u32) -> Option<WcStatus> {
+        // Each completion passes here, and rules are rare.
         if self.completions.is_empty() {
             return None;
         }
         self.strike_by_rule(qp_num)
     }
 
-    /// Whether none is for completions.
+    /// Whether no rule is for completions.
     pub(crate) fn spares_completions(&self) -> bool {
         self.completions.is_empty()
     }
@@ -110,6 +112,8 @@ impl Rules {
     fn strike_by_rule(&mut self, qp_num: u32) -> Option<WcStatus> {
         let mut struck = None;
         for rule in self.for_qp(qp_num) {
+            // Every rule counts the completion, also after another rule has fired, so leaving out
+            // one rule does not change the others.
             if rule.trigger.strikes(struck.is_none()) {
                 struck = Some(rule.status);
             }
@@ -117,7 +121,7 @@ impl Rules {
         struck
     }
 
-    /// Sets or lifts what the laboratory leaves of a resource.
+    /// Sets or removes the limit of a resource that the test controls impose.
     pub(crate) fn set_limit(&mut self, limit: Limit, value: Option<u64>) {
         match value {
             Some(value) => self.set.insert(limit, value),
@@ -125,14 +129,14 @@ impl Rules {
         };
     }
 
-    /// How much there is of a resource, if that is limited.
+    /// The limit of a resource, if there is one.
     pub(crate) fn limit(&self, limit: Limit) -> Option<u64> {
         let of_it = self.limits.iter().filter(|(of, ..)| *of == limit);
         let by_rules = of_it.map(|(_, value, _)| *value);
         by_rules.chain(self.set.get(&limit).copied()).min()
     }
 
-    /// Refuses `count` of a resource of which there is less.
+    /// Refuses `count` of a resource above its limit.
     pub(crate) fn check(
         &self,
         verb: Verb,
@@ -143,6 +147,7 @@ impl Rules {
         let Some(max) = self.limit(limit).filter(|max| count > *max) else {
             return Ok(());
         };
+        // Each rule that limits the resource counts its strikes.
         let mut free = self.set.get(&limit).is_none_or(|own| count <= *own);
         for (of, value, trigger) in &self.limits {
             if *of == limit && count > *value {

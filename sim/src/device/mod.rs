@@ -1,26 +1,27 @@
-//! The device: the floor on which queue pairs stand.
+//! The device: the layer below queue pairs.
 //!
-//! CQs, channels, memory, receives that are shared, ports, timers, randomness, the time, and the record
-//! of what happens. Nothing here knows what a queue pair does: where one is meant, it is a number.
+//! It has CQs, channels, memory, SRQs, ports, timers, randomness, the time, and the record of
+//! events. Nothing here knows what a queue pair does: queue pairs are only numbers.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `base` | behavior, limits, time, trace: what all parts share |
-//! | `check` | handles, ranges, and the errors that say what is wrong with them |
+//! | `check` | handles, ranges, and the errors that explain what is wrong with them |
 //! | `contexts`, `events` | contexts and asynchronous events; queues of events |
-//! | `query`, `lab` | what a device tells of itself; what only a laboratory does to it |
-//! | `ports`, `egress`, `gsi` | tables and addresses; the way out; QP 1 |
+//! | `query`, `lab` | what verbs report of a device; its test controls |
+//! | `ports`, `egress`, `gsi` | tables and addresses; outgoing packets; QP 1 |
 //! | `domain` | protection domains, address handles |
-//! | `region`, `key`, `access`, `why` | memory regions; their keys; who may touch what; why not |
+//! | `region`, `key`, `access`, `why` | memory regions; their keys; access checks; reasons of
+//! refusals |
 //! | `mw` | memory windows: binding, invalidation, access through them |
 //! | `work`, `claim` | posted work; which of it names which bytes |
-//! | `channel`, `cq`, `cq_ex`, `completion` | completion channels and queues, and what is in them |
-//! | `undefined` | fields of completions that mean nothing |
-//! | `deliver` | the way of a completion into its CQ, and out of it |
-//! | `notify`, `moderate` | arming; events for several completions |
-//! | `srq`, `xrcd` | shared receive queues; domains of extended reliable connections |
-//! | `limits` | what fault rules do to completions and resources |
-//! | `unmapped` | memory of regions that is not mapped any more |
+//! | `channel`, `cq`, `cq_ex`, `completion` | completion channels and queues, and their entries |
+//! | `undefined` | undefined fields of completions |
+//! | `deliver` | adding completions to CQs, and removing them |
+//! | `notify`, `moderate` | arming; one event for several completions |
+//! | `srq`, `xrcd` | shared receive queues; XRC domains |
+//! | `limits` | fault rules for completions and resources |
+//! | `unmapped` | memory of regions that is no longer mapped |
 
 mod access;
 mod base;
@@ -77,7 +78,7 @@ pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
 pub(crate) use contexts::node_of;
 pub(crate) use contexts::slot_of;
 pub(crate) use cq::Cqs;
-pub(crate) use domain::{Ah, Domains};
+pub(crate) use domain::{Ah, Domains, Peer};
 use egress::Egress;
 pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
@@ -95,10 +96,10 @@ use work::Places;
 pub(crate) use work::{Recv, Send, length_of};
 pub(crate) use xrcd::{Xrcds, opening, opening_at};
 
-/// With this bit set in the Q_Key of a work request the QP's own is used (UD-06).
+/// With this bit set in the Q_Key of a work request, the QP's own Q_Key is used (UD-06).
 pub(crate) const QKEY_OF_QP: u32 = 1 << 31;
 
-/// A device, but for its queue pairs.
+/// A device without its queue pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
     pub(crate) base: Base,
@@ -109,7 +110,7 @@ pub(crate) struct Device {
     pub(crate) xrcds: Xrcds,
     pub(crate) claims: Claims,
     pub(crate) places: Places,
-    /// One a QP, for what it waits for.
+    /// A timer for each QP.
     pub(crate) timers: Timers,
     pub(crate) egress: Egress,
     pub(crate) turns: Turns,
@@ -122,7 +123,8 @@ impl Device {
         id: u32,
         ports: u8,
         behavior: Behavior,
-        (gids, memory): (Arc<Gids>, SharedMemory),
+        gids: Arc<Gids>,
+        memory: SharedMemory,
         seed: u64,
     ) -> Self {
         let attr = device_attr(id, ports, &DeviceLimits::SPEC);
@@ -142,14 +144,16 @@ impl Device {
         }
     }
 
-    /// Whether the slot of a work request is free when it completes, and not when that is polled.
+    /// Whether the slot of a work request is free when it completes, and not when the completion is
+    /// polled.
     pub(crate) fn releases_at_completion(&self) -> bool {
         self.base.behavior.sq_release == SqRelease::Completion
     }
 
-    /// Removes what a context has, but for queue pairs and what stands on it: the work of the completions
+    /// Removes the objects of a context, except queue pairs. Returns the work of the completions
     /// that were still in its CQs.
     pub(crate) fn clear_context(&mut self, context: Context) -> Vec<Ticket> {
+        // Users go before the objects that they use.
         self.remove_srqs_of(context);
         self.remove_xrcds_of(context);
         let mut tickets = Vec::new();
@@ -163,7 +167,7 @@ impl Device {
         tickets
     }
 
-    /// How many objects live that programs have made. Of queue pairs each handle counts.
+    /// The numbers of objects that programs have created. Each handle of a queue pair counts.
     pub(crate) fn live(&self) -> Live {
         let mut live = Live::default();
         live.contexts = self.base.open_contexts();
@@ -185,7 +189,9 @@ impl Device {
             live.srqs,
             live.xrcds,
         ];
+        // Queue pairs are not in the tables of a device, so they are the remaining objects.
         live.qps = self.base.objects - others.iter().sum::<u32>();
+        // The context of rdma_cm ids belongs to no program.
         if self.base.of_ids.is_some() {
             live.contexts -= 1;
             live.pds -= 1;

@@ -1,4 +1,4 @@
-//! Moderation of completion events: an event for several completions.
+//! Moderation of completion events: one event for several completions.
 
 use core::time::Duration;
 
@@ -10,28 +10,28 @@ use super::cq::Cqs;
 use super::notify::{Added, Notify};
 use crate::time::Time;
 
-/// The greatest numbers that a CQ can be given.
+/// The largest values that a CQ accepts.
 pub(crate) const LIMITS: CqModeration = CqModeration {
     cq_count: u16::MAX,
     cq_period: u16::MAX,
 };
 
-/// How a CQ moderates its events.
+/// The moderation of a CQ's events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moderation {
     set: CqModeration,
-    /// Completions for which the event is put off, and when the first came.
+    /// The number of completions whose event is delayed, and when the first was added.
     pending: Option<(u16, Time)>,
 }
 
 impl Moderation {
-    /// Whether it puts anything off.
+    /// Whether it delays events.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.set.cq_count > 0 && self.set.cq_period > 0
     }
 
-    /// When an event that was put off comes at the latest.
+    /// The latest time of a delayed event.
     fn deadline(&self) -> Option<Time> {
         let (_, since) = self.pending?;
         Some(since.after(Duration::from_micros(self.set.cq_period.into())))
@@ -39,7 +39,7 @@ impl Moderation {
 }
 
 impl Cqs {
-    /// `ibv_modify_cq`. An event that was put off comes at once, if it is due by the new numbers.
+    /// `ibv_modify_cq`. A delayed event is queued immediately if it is due under the new values.
     pub(crate) fn modify_cq(
         &mut self,
         base: &mut Base,
@@ -56,8 +56,8 @@ impl Cqs {
             return Ok(());
         };
         let deadline = moderation.deadline();
-        let is_due = deadline <= Some(base.now);
-        if count >= set.cq_count || is_due {
+        // A lower limit may already be reached.
+        if count >= set.cq_count || deadline <= Some(base.now) {
             self.end_moderation(base, index);
         } else {
             self.moderated.set(index, deadline);
@@ -65,23 +65,26 @@ impl Cqs {
         Ok(())
     }
 
-    /// The event that was put off comes now.
+    /// Queues the delayed event now.
     pub(crate) fn end_moderation(&mut self, base: &mut Base, index: u32) {
         self.forget_moderation(index);
+        // One event for one request, as without moderation.
         self.table.at_mut(index).notify = Notify::default();
         self.queue_event(base, index);
     }
 }
 
 impl Cqs {
-    /// A completion was added to a CQ that moderates: whether that makes an event now.
+    /// Counts a completion that was added to a moderated CQ. Returns whether it makes an event now.
     #[cold]
     pub(super) fn moderate(&mut self, base: &Base, index: u32, added: Added) -> bool {
         let cq = self.table.at_mut(index);
+        // Without a request there is no event to delay.
         if !cq.notify.is_asked(added, &base.behavior) {
             return false;
         }
         let moderation = &mut cq.moderation;
+        // The period begins with the first delayed completion.
         let (count, since) = moderation.pending.unwrap_or((0, base.now));
         moderation.pending = Some((count + 1, since));
         if count + 1 < moderation.set.cq_count {
@@ -93,7 +96,7 @@ impl Cqs {
         self.table.at_mut(index).notify.added(added, &base.behavior)
     }
 
-    /// No event is put off any more.
+    /// Drops the delayed event.
     pub(super) fn forget_moderation(&mut self, index: u32) {
         self.table.at_mut(index).moderation.pending = None;
         self.moderated.set(index, None);

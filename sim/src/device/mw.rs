@@ -11,7 +11,7 @@ use verbs_api::{
 
 use super::base::Base;
 use super::check::{InContext, find, find_unchecked, invalid, same_context};
-use super::domain::Domains;
+use super::domain::{Domains, Peer};
 use super::key::Keys;
 use super::region::{ProtectionFault, RKEY};
 use crate::memory::Slice;
@@ -22,10 +22,10 @@ pub(crate) struct Mw {
     context: Context,
     pd: u32,
     mw_type: MwType,
-    /// The key that the device knows.
+    /// The key that the device accepts.
     rkey: u32,
     /// The key of the last bind that was posted.
-    told: u32,
+    posted_rkey: u32,
     bound: Option<Bound>,
 }
 
@@ -33,11 +33,11 @@ pub(crate) struct Mw {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Windows {
     pub(crate) table: Table<Mw>,
-    /// Of those of type 2 that are bound: the slot of the queue pair, and their own.
+    /// The bound windows of type 2: the slot of the queue pair, and that of the window.
     of_qps: BTreeSet<(u32, u32)>,
 }
 
-/// What a window shows, and of type 2, to whom.
+/// The memory that a window exposes, and for type 2, the queue pair.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     info: MwBindInfo,
@@ -50,9 +50,9 @@ impl InContext for Mw {
     }
 }
 
-/// Keys of windows have this bit, those of regions have not.
+/// Keys of windows have this bit, and those of regions do not.
 const WINDOW: u32 = 1 << 30;
-/// The lower bits of a key are the caller's.
+/// The lower bits of a key, which the caller chooses.
 const CALLERS: u32 = 0xff;
 
 /// Whether a key is that of a window, live or not.
@@ -77,6 +77,7 @@ impl Domains {
         let (needed, problem) = match mw_type {
             MwType::Type1 => (Capabilities::MW_TYPE_1, "has no windows of type 1"),
             MwType::Type2 => (Capabilities::MW_TYPE_2, "has no windows of type 2"),
+            // There are only these two types.
             _ => return Err(invalid(verb, "type", "is none")),
         };
         base.check_has(verb, needed, problem)?;
@@ -93,7 +94,7 @@ impl Domains {
             pd: index,
             mw_type,
             rkey: first_key(keys, id),
-            told: first_key(keys, id),
+            posted_rkey: first_key(keys, id),
             bound: None,
         });
         self.pds.at_mut(index).mws += 1;
@@ -116,8 +117,8 @@ impl Domains {
         base.remove_object(mw.context, Object::Mw, index);
     }
 
-    /// The only writer of what a window is bound to. The region and the queue pair know of it, if they are
-    /// still there.
+    /// Changes what a window is bound to. Nothing else writes it. The counts of the region and the
+    /// queue pair follow, if these still exist.
     fn set_bound(&mut self, index: u32, bound: Option<Bound>) {
         let before = std::mem::replace(&mut self.windows.table.at_mut(index).bound, bound);
         for (bound, is_new) in [(before, false), (bound, true)] {
@@ -129,29 +130,31 @@ impl Domains {
                 continue;
             };
             if let Some(mr) = self.regions.live_mut(mr.index(), mr.generation()) {
-                match is_new {
-                    true => mr.windows += 1,
-                    false => mr.windows -= 1,
+                if is_new {
+                    mr.windows += 1;
+                } else {
+                    mr.windows -= 1;
                 }
             }
             if let Some(qp) = qp {
                 let entry = (qp.index(), index);
-                match is_new {
-                    true => self.windows.of_qps.insert(entry),
-                    false => self.windows.of_qps.remove(&entry),
+                if is_new {
+                    self.windows.of_qps.insert(entry)
+                } else {
+                    self.windows.of_qps.remove(&entry)
                 };
             }
         }
     }
 
-    /// The fields of `struct ibv_mw`, which is read without a look at its handle.
+    /// The fields of `struct ibv_mw`, which are read without a check of the handle.
     pub(crate) fn query_mw(&self, mw: MwHandle) -> Result<MwAttr> {
         let index = find_unchecked(&self.windows.table, Verb::QueryMw, mw)?;
         let mw = self.windows.table.at(index);
-        Ok(MwAttr::new(mw.mw_type, mw.told))
+        Ok(MwAttr::new(mw.mw_type, mw.posted_rkey))
     }
 
-    /// What `ibv_bind_mw` needs, and the key that the window gets.
+    /// Checks the arguments of `ibv_bind_mw`. Returns the new key of the window.
     pub(crate) fn check_bind_mw(
         &self,
         base: &Base,
@@ -162,9 +165,11 @@ impl Domains {
     ) -> Result<u32> {
         let (window, region) = self.bind_parts(base, verb, context, mw, &bind.info)?;
         let window = self.windows.table.at(window);
+        // Windows of type 2 are bound by work requests only.
         if window.mw_type != MwType::Type1 {
             return Err(invalid(verb, "mw", "is not of type 1"));
         }
+        // Otherwise a window would open memory of another domain.
         if self.regions.at(region).pd != window.pd {
             let cause = Cause::Mismatch {
                 object: Object::Mr,
@@ -175,10 +180,10 @@ impl Domains {
         if bind.info.access.contains(Access::ZERO_BASED) {
             return Err(invalid(verb, "mw_access_flags", "are zero-based"));
         }
-        Ok(verbs_api::inc_rkey(window.told))
+        Ok(verbs_api::inc_rkey(window.posted_rkey))
     }
 
-    /// What a bind that is posted must name; the rest is looked at when it is executed.
+    /// Checks the objects of a bind that is posted. The rest is checked when it is executed.
     pub(crate) fn check_bind(
         &self,
         base: &Base,
@@ -192,19 +197,21 @@ impl Domains {
         let (window, _) = self.bind_parts(base, verb, context, *mw, info)?;
         let window = self.windows.table.at(window);
         let refuses = base.behavior.bind_wr_type_1 == Check::Refused;
+        // Some drivers accept work requests for windows of type 1.
         if verb != Verb::BindMw && window.mw_type == MwType::Type1 && refuses {
             return Err(invalid(verb, "mw", "is not of type 2"));
         }
         Ok(())
     }
 
-    /// A bind is posted: the window's key is the new one from now on.
+    /// Records a posted bind: the window reports the new key from now on.
     pub(crate) fn note_bind(&mut self, base: &Base, op: &SendOp) {
         if let SendOp::BindMw { mw, rkey, .. } = op
             && let Ok(index) = self.find_bound(base, &self.windows.table, Verb::PostSend, *mw)
         {
             let window = self.windows.table.at_mut(index);
-            window.told = with_callers_part(window.told, *rkey);
+            // The structure shows the new key before the bind is executed, as in C.
+            window.posted_rkey = with_callers_part(window.posted_rkey, *rkey);
         }
     }
 
@@ -223,7 +230,7 @@ impl Domains {
         Ok((window, region))
     }
 
-    /// The window or the region of a bind: drivers know them by their keys.
+    /// The window or the region of a bind. Some drivers identify them by their keys only.
     fn find_bound<H: Handle, T: InContext>(
         &self,
         base: &Base,
@@ -237,11 +244,12 @@ impl Domains {
         }
     }
 
-    /// Binds a window, if all is as it should be; otherwise it stays as it is.
+    /// Binds a window if all checks pass. Otherwise it keeps its state.
     pub(crate) fn bind(
         &mut self,
         base: &Base,
-        (qp, pd): (QpHandle, u32),
+        qp: QpHandle,
+        pd: u32,
         mw: MwHandle,
         rkey: u32,
         info: MwBindInfo,
@@ -253,18 +261,23 @@ impl Domains {
             .at(self.find_bound(base, &self.windows.table, verb, mw).ok()?);
         let second = window.mw_type == MwType::Type2;
         let checks_domains = base.behavior.bind_domain == Check::Refused;
-        let good = match second {
-            true => window.bound.is_none() && info.length > 0,
-            false => !info.access.contains(Access::ZERO_BASED),
+        // Type 1 is bound again and unbound with length 0. Type 2 is bound once and must be
+        // invalidated first.
+        let good = if second {
+            window.bound.is_none() && info.length > 0
+        } else {
+            !info.access.contains(Access::ZERO_BASED)
         };
         let own_qp = window.pd == pd || !second && !checks_domains;
         if !good || !own_qp {
             return None;
         }
+        // A bind of no bytes unbinds a window of type 1.
         if info.length > 0 {
             let region = self.find_bound(base, &self.regions, verb, info.mr).ok()?;
             let region = self.regions.at(region);
             let writes = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
+            // A window cannot open more than its region allows locally.
             let may_write = region.access.contains(Access::LOCAL_WRITE);
             let lies_within = region.part(info.addr, info.length).is_ok();
             let is_good = region.access.contains(Access::MW_BIND)
@@ -277,6 +290,7 @@ impl Domains {
         }
         let qp = second.then_some(qp);
         let window = self.windows.table.at_mut(mw.index());
+        // Only the lower bits of a key belong to the caller.
         window.rkey = with_callers_part(window.rkey, rkey);
         let bound = (info.length > 0).then_some(Bound { info, qp });
         self.set_bound(mw.index(), bound);
@@ -288,6 +302,7 @@ impl Domains {
         let any = base.behavior.inv_other_qp == Check::Accepted;
         let window = self.window_of_key(rkey)?;
         let qp = self.windows.table.at(window).bound?.qp?;
+        // A window of type 2 belongs to the queue pair that bound it.
         if qp != own && !any {
             return None;
         }
@@ -299,7 +314,7 @@ impl Domains {
     pub(crate) fn touch_window(
         &self,
         base: &Base,
-        (qp, pd): (QpHandle, u32),
+        peer: Peer,
         rkey: u32,
         addr: u64,
         length: u64,
@@ -308,21 +323,25 @@ impl Domains {
         let key = ProtectionFault::Key;
         let window = self.windows.table.at(self.window_of_key(rkey).ok_or(key)?);
         let Bound { info, qp: only } = window.bound.ok_or(key)?;
-        let opens = window.pd == pd && only.is_none_or(|only| only == qp);
+        let opens = Some(window.pd) == peer.pd && only.is_none_or(|only| only == peer.qp);
         if !opens || !info.access.contains(need) {
             return Err(key);
         }
+        // The region may have been deregistered, on a device that allows that for bound ones.
         let region = self.regions.get(info.mr.index(), info.mr.generation());
         let region = region.map_err(|_| key)?;
         let range = ProtectionFault::Range;
-        let addr = match info.access.contains(Access::ZERO_BASED) {
-            true => info.addr.checked_add(addr).ok_or(range)?,
-            false => addr,
+        // Zero-based windows are addressed from their start.
+        let addr = if info.access.contains(Access::ZERO_BASED) {
+            info.addr.checked_add(addr).ok_or(range)?
+        } else {
+            addr
         };
         let lies_within = || {
             let end = addr.checked_sub(info.addr)?.checked_add(length)?;
             (end <= info.length).then_some(())
         };
+        // Some drivers check only the region.
         if base.behavior.mw_access_range == Check::Refused {
             lies_within().ok_or(range)?;
         }
@@ -335,9 +354,10 @@ impl Domains {
         (found.rkey == rkey).then_some(index)
     }
 
-    /// What was bound on a queue pair that is gone is free (QP-DESTROY-04).
+    /// Unbinds the windows of a queue pair that is destroyed (QP-DESTROY-04).
     pub(crate) fn free_windows(&mut self, qp: u32) {
         let of_qp = self.windows.of_qps.range((qp, 0)..=(qp, u32::MAX));
+        // Unbinding changes the set that is iterated.
         let windows: Vec<u32> = of_qp.map(|(_, window)| *window).collect();
         for index in windows {
             self.set_bound(index, None);
@@ -351,7 +371,7 @@ impl Domains {
     }
 }
 
-/// A key with the caller's part of another.
+/// A key with the caller's bits of another key.
 fn with_callers_part(rkey: u32, of: u32) -> u32 {
     rkey & !CALLERS | of & CALLERS
 }

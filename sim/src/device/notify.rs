@@ -1,9 +1,9 @@
-//! Arming: which added completion makes an event.
+//! Arming: which completions make an event when they are added.
 //!
-//! The words of `ibv_req_notify_cq`: a notification is asked for the next completion of the
+//! As `ibv_req_notify_cq` defines it: a notification is requested for the next completion of the
 //! requested type that is added to the CQ *after* the call. Solicited-only means a receive whose
 //! sender set the solicited bit, or any unsuccessful completion. A request for the next completion
-//! takes precedence over one for a solicited completion. One notification, then the CQ is unarmed.
+//! takes precedence over one for a solicited completion. After one notification the CQ is unarmed.
 //!
 //! ```text
 //!            arm next              arm next
@@ -20,22 +20,23 @@ use verbs_api::Arm;
 use verbs_api::behavior::{Behavior, ErrorFires};
 use verbs_api::lab::ArmState;
 
-/// What of an added completion matters to arming.
+/// The properties of an added completion that matter to arming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Added {
-    /// Of a receive, not of a send.
+    /// Whether it is of a receive, not of a send.
     pub(crate) recv: bool,
-    /// Its status is success.
+    /// Whether its status is success.
     pub(crate) success: bool,
-    /// Its status is that of work that was flushed.
+    /// Whether its status is that of flushed work.
     pub(crate) flushed: bool,
-    /// The sender set the solicited bit; for a send, the work request did.
+    /// Whether the sender set the solicited bit, or for a send, the work request did.
     pub(crate) solicited: bool,
 }
 
 impl Added {
     /// Whether it satisfies a solicited-only request.
     pub(crate) fn is_solicited(self, behavior: &Behavior) -> bool {
+        // Drivers differ in whether a send can be solicited.
         let marked = self.solicited
             && if self.recv {
                 behavior.recv_se_fires
@@ -68,12 +69,13 @@ impl Notify {
     pub(crate) fn arm(&mut self, arm: Arm, behavior: &Behavior) {
         self.state = match (self.state, arm.solicited_only()) {
             (_, false) => ArmState::Next,
+            // A solicited-only request does not weaken a request for the next completion.
             (ArmState::Next, true) if !behavior.arm_downgrade => ArmState::Next,
             (_, true) => ArmState::Solicited,
         };
     }
 
-    /// Whether a completion is one that an event was asked for.
+    /// Whether an event was requested for this completion.
     pub(crate) fn is_asked(self, added: Added, behavior: &Behavior) -> bool {
         match self.state {
             ArmState::Off => false,
@@ -82,7 +84,7 @@ impl Notify {
         }
     }
 
-    /// A completion was added: whether that makes an event. If so the CQ is unarmed.
+    /// Handles an added completion. Returns whether it makes an event, which unarms the CQ.
     pub(crate) fn added(&mut self, added: Added, behavior: &Behavior) -> bool {
         let fires = self.is_asked(added, behavior);
         if fires {

@@ -1,4 +1,4 @@
-//! The ports of a device: their tables, and where addresses lead.
+//! The ports of a device: their tables, and the routes of addresses.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,10 +18,10 @@ use crate::subnet::{self, Subnet};
 /// The GIDs of a fabric and the ports that have them.
 pub(crate) type Gids = BTreeMap<Gid, PortId>;
 
-/// Why no other process has the destination of an address vector; `None` if one may have it.
+/// Why no other process has the destination of an address vector. `None` if one may have it.
 pub(crate) type Outside = Option<ErrorKind>;
 
-/// The ports of a device, and what it knows of those of others.
+/// The ports of a device, and what it knows of other ports.
 #[derive(Clone, Debug)]
 pub(crate) struct Ports {
     node: u32,
@@ -29,9 +29,9 @@ pub(crate) struct Ports {
     gids: Arc<Gids>,
     /// The LIDs, on InfiniBand.
     subnet: Option<Subnet>,
-    /// Each GID is in the tables twice, first for RoCE version 1.
+    /// Whether each GID is in the tables twice, first for RoCE version 1.
     roce_v1: bool,
-    /// Addresses of no port here are of other processes.
+    /// Whether addresses that no port here has belong to other processes.
     network: bool,
     /// The number of this process among those that share its addresses.
     tenant: Option<u8>,
@@ -43,18 +43,18 @@ pub(crate) struct Port {
     pub(crate) gids: Vec<Gid>,
     pub(crate) pkeys: Vec<u16>,
     pub(crate) up: bool,
-    /// It has been down, some time.
+    /// Whether it has ever been down.
     pub(crate) was_down: bool,
     pub(crate) mtu: Mtu,
     pub(crate) bad_pkeys: u32,
     pub(crate) bad_qkeys: u32,
 }
 
-/// The greatest MTU of every port, and at first its active one.
+/// The largest MTU of every port, and its initial active MTU.
 pub(crate) const PORT_MTU: Mtu = Mtu::Mtu4096;
-/// As above, in bytes.
+/// The bytes of [`PORT_MTU`].
 pub(crate) const PORT_MTU_BYTES: u32 = 4096;
-/// The longest message.
+/// The length of the longest message, in bytes.
 pub(crate) const MAX_MSG_SZ: u32 = 1 << 31;
 const DEFAULT_PKEY: u16 = 0xffff;
 
@@ -72,10 +72,11 @@ impl Port {
     }
 }
 
-/// Bits of a QP number below those of the tenant: the slot of the queue pair.
+/// The number of bits of a QP number below those of the tenant: the slot of the queue pair.
 pub(crate) const QP_INDEX_BITS: u32 = 17;
 
-/// The tenant that a QP number belongs to. QPs 0 and 1, and the number of all multicast QPs, belong to no tenant.
+/// The tenant that a QP number belongs to. QPs 0 and 1, and the number of all multicast QPs, belong
+/// to no tenant.
 fn tenant_of(qp_num: u32) -> Option<u8> {
     (2..0xff_ffff)
         .contains(&qp_num)
@@ -96,7 +97,7 @@ impl Ports {
         }
     }
 
-    /// The device is on InfiniBand.
+    /// Puts the device on InfiniBand.
     pub(crate) fn join(&mut self, subnet: Subnet) {
         self.subnet = Some(subnet);
         let node = self.node;
@@ -105,7 +106,7 @@ impl Ports {
         }
     }
 
-    /// The device knows version 1 of RoCE too.
+    /// Adds version 1 of RoCE to the device.
     pub(crate) fn offer_roce_v1(&mut self) {
         self.roce_v1 = true;
         for port in &mut self.ports {
@@ -113,12 +114,12 @@ impl Ports {
         }
     }
 
-    /// Whether an index is of an entry of RoCE version 1.
+    /// Whether an index is that of an entry of RoCE version 1.
     fn is_v1(&self, index: usize) -> bool {
         self.roce_v1 && index.is_multiple_of(2)
     }
 
-    /// The device is on a network: its ports have no addresses yet.
+    /// Puts the device on a network. Its ports have no addresses yet.
     pub(crate) fn join_network(&mut self) {
         self.network = true;
         for port in &mut self.ports {
@@ -131,20 +132,22 @@ impl Ports {
         self.tenant = Some(number);
     }
 
-    /// Whether other processes may have its addresses too.
+    /// Whether other processes may share its addresses.
     pub(crate) fn is_shared(&self) -> bool {
         self.tenant.is_some()
     }
 
-    /// Whether a QP number is of a process that shares an address with this one.
+    /// Whether a QP number belongs to a process that shares an address with this one.
     pub(crate) fn is_of_other_tenant(&self, qp_num: u32) -> bool {
         let of_number = self.tenant.zip(tenant_of(qp_num));
         of_number.is_some_and(|(own, of)| own != of)
     }
 
-    /// Where a packet for a QP number goes whose address leads there: elsewhere, if another process has both.
+    /// The destination of a packet for a QP number, if its address leads to `to`. If another
+    /// process has the number, it shares the address.
     #[inline(always)]
     pub(crate) fn with_qp(&self, to: Option<PortId>, qp_num: u32) -> Option<PortId> {
+        // A shared address does not tell the process, but the number does.
         if to.is_some() && self.is_of_other_tenant(qp_num) {
             return Some(PortId::OUTSIDE);
         }
@@ -152,21 +155,23 @@ impl Ports {
         to
     }
 
-    /// A port has an address from now on, through which packets of IP may have so many bytes: where all GIDs are then.
+    /// Gives a port an address, through which IP packets of `mtu` bytes can be sent. Returns the
+    /// new table of all GIDs.
     pub(crate) fn set_address(&mut self, port: u8, address: IpAddr, mtu: usize) -> Arc<Gids> {
-        /// Bytes of all headers that a packet may have.
+        /// The bytes of all headers that a packet may have.
         const HEADERS: usize = 88;
         let mut own = vec![gid_of(address), local_gid_of(address)];
         let mut gids = Gids::clone(&self.gids);
         let node = self.node;
         gids.extend(own.iter().map(|gid| (*gid, PortId { node, port })));
+        // An empty entry belongs to no port.
         gids.remove(&Gid::default());
         let fits = |of: &Mtu| {
             of.bytes()
                 .is_some_and(|bytes| bytes as usize + HEADERS <= mtu)
         };
         if self.roce_v1 {
-            // Link-local ones come first, where there are some.
+            // Link-local addresses come first, if there are some.
             own.sort_by_key(|gid| (*gid == Gid::default(), gid.ipv4().is_some()));
             own = twice(&own);
         }
@@ -185,7 +190,7 @@ impl Ports {
         self.subnet
     }
 
-    /// Refuses a number of no port.
+    /// Refuses the number of a port that does not exist.
     pub(crate) fn check(&self, verb: Verb, port: u8) -> Result<&Port> {
         let last = self.ports.len() as i64;
         in_range(verb, "port_num", i64::from(port), 1, last)?;
@@ -209,15 +214,16 @@ impl Ports {
         pkey.copied().unwrap_or(DEFAULT_PKEY)
     }
 
-    /// What `ibv_query_port` tells.
+    /// The result of `ibv_query_port`.
     pub(super) fn query(&self, verb: Verb, port: u8) -> Result<PortAttr> {
         let found = self.check(verb, port)?;
         let node = self.node;
         let lid = |subnet: Subnet| subnet.lid(PortId { node, port });
         let mut attr = PortAttr::default();
-        attr.state = match found.up {
-            true => PortState::Active,
-            false => PortState::Down,
+        attr.state = if found.up {
+            PortState::Active
+        } else {
+            PortState::Down
         };
         (attr.max_mtu, attr.active_mtu) = (PORT_MTU, found.mtu);
         attr.gid_tbl_len = found.gids.len() as u32;
@@ -263,8 +269,8 @@ impl Ports {
         (1..).zip(&self.ports).flat_map(of_port).collect()
     }
 
-    /// Puts a GID into the table of a port, for both versions of RoCE (ASYNC-20, DEV-18): where all
-    /// GIDs of the fabric are then.
+    /// Puts a GID into the table of a port, for both versions of RoCE (ASYNC-20, DEV-18). Returns
+    /// the new table of all GIDs of the fabric.
     pub(super) fn set_gid(
         &mut self,
         verb: Verb,
@@ -273,6 +279,7 @@ impl Ports {
         gid: Gid,
     ) -> Result<Arc<Gids>> {
         let old = self.gid(verb, port, index)?;
+        // Two ports with one address would make routes ambiguous.
         if gid != old && self.gids.contains_key(&gid) {
             return Err(invalid(verb, "gid", "is in another entry of the fabric"));
         }
@@ -283,6 +290,7 @@ impl Ports {
             gids.insert(gid, PortId { node, port });
         }
         let index = index as usize;
+        // Both versions of a GID are neighbors in the table.
         let entries = if self.roce_v1 {
             index & !1..=index | 1
         } else {
@@ -292,12 +300,12 @@ impl Ports {
         Ok(Arc::new(gids))
     }
 
-    /// Learns where all GIDs of the fabric are now.
+    /// Adopts the new table of all GIDs of the fabric.
     pub(super) fn adopt_gids(&mut self, gids: Arc<Gids>) {
         self.gids = gids;
     }
 
-    /// Where all GIDs of the fabric are.
+    /// The table of all GIDs of the fabric.
     pub(super) fn gids(&self) -> &Gids {
         &self.gids
     }
@@ -307,7 +315,7 @@ impl Ports {
         self.gids.get(gid).copied()
     }
 
-    /// Checks an address vector and looks up where it leads (AH-01, QP-STATE-29).
+    /// Checks an address vector and finds its destination (AH-01, QP-STATE-29).
     pub(crate) fn route(&self, verb: Verb, attr: &AhAttr) -> Result<Route> {
         let port = self.check(verb, attr.port_num)?;
         in_range(verb, "sl", i64::from(attr.sl), 0, 15)?;
@@ -316,6 +324,7 @@ impl Ports {
             port: attr.port_num,
         };
         let to = self.destination(attr);
+        // Only InfiniBand can address without a GRH.
         let Some(grh) = attr.grh else {
             if self.subnet.is_none() {
                 let problem = "must be global: the port requires a GRH";
@@ -332,6 +341,7 @@ impl Ports {
         };
         let last = port.gids.len() as i64 - 1;
         in_range(verb, "sgid_index", i64::from(grh.sgid_index), 0, last)?;
+        // The port may get its address later.
         if self.network && port.gids[usize::from(grh.sgid_index)] == Gid::default() {
             return Err(invalid(verb, "sgid_index", "is of an empty entry"));
         }
@@ -345,7 +355,7 @@ impl Ports {
         })
     }
 
-    /// Checks an address vector as [`route`](Self::route) does, and refuses a GID that no device has
+    /// Checks an address vector like [`route`](Self::route), and refuses a GID that no device has
     /// (AH-07). `outside` is why no other process has it.
     pub(crate) fn resolve(
         &self,
@@ -355,11 +365,12 @@ impl Ports {
         outside: Outside,
     ) -> Result<Route> {
         let route = self.route(verb, attr)?;
-        // InfiniBand has no such step. In version 1 of RoCE a link-local address is made of the MAC
-        // address, and Linux takes that from it.
+        // InfiniBand does not resolve addresses. In version 1 of RoCE a link-local address contains
+        // the MAC address, which Linux uses directly.
         let is_resolved = self.subnet.is_none()
             && !route.dgid.is_multicast()
             && !(route.roce_v1 && route.dgid.is_link_local());
+        // The kinds are those of the kernel's address resolution.
         let unreachable = match route.to {
             None => Some(ErrorKind::TimedOut),
             Some(to) if to.is_outside() => outside,
@@ -374,7 +385,7 @@ impl Ports {
         }
     }
 
-    /// Refuses a LID that no group can have (LID-08). On Ethernet groups have none.
+    /// Refuses a LID that no group can have (LID-08). On Ethernet groups have no LIDs.
     pub(crate) fn check_group_lid(&self, verb: Verb, lid: u16) -> Result<()> {
         match self.subnet {
             Some(_) if !subnet::is_multicast(lid) => Err(invalid(verb, "lid", "is of no group")),
@@ -384,15 +395,16 @@ impl Ports {
 
     /// Whether an address leads to a group.
     pub(crate) fn is_of_group(&self, attr: &AhAttr) -> bool {
-        let has_lid = self.subnet.is_none() || subnet::is_multicast(attr.dlid);
-        has_lid && attr.grh.is_some_and(|grh| grh.dgid.is_multicast())
+        (self.subnet.is_none() || subnet::is_multicast(attr.dlid))
+            && attr.grh.is_some_and(|grh| grh.dgid.is_multicast())
     }
 
-    /// The port to which an address leads. On InfiniBand that is the LID's, which looks whether the GID is
-    /// its own.
+    /// The port to which an address leads. On InfiniBand that is the port of the LID, which accepts
+    /// only its own GID.
     pub(crate) fn destination(&self, attr: &AhAttr) -> Option<PortId> {
         let of_gid = attr.grh.map(|grh| self.port_of(&grh.dgid));
         match (self.subnet, of_gid) {
+            // On a network an unknown address may belong to another process.
             (None, of_gid) => {
                 let outside = (self.network && of_gid.is_some()).then_some(PortId::OUTSIDE);
                 of_gid.flatten().or(outside)
@@ -423,7 +435,7 @@ fn twice(gids: &[Gid]) -> Vec<Gid> {
     gids.iter().flat_map(|gid| [*gid; 2]).collect()
 }
 
-/// All GIDs of a fabric of so many nodes and ports.
+/// All GIDs of a fabric of `nodes` nodes with `ports` ports each.
 pub(crate) fn gids(nodes: u32, ports: u8, infiniband: bool) -> Gids {
     let ids = (0..nodes).flat_map(|node| (1..=ports).map(move |port| PortId { node, port }));
     ids.flat_map(|id| port_gids(id, infiniband).map(|gid| (gid, id)))
@@ -431,11 +443,11 @@ pub(crate) fn gids(nodes: u32, ports: u8, infiniband: bool) -> Gids {
         .collect()
 }
 
-/// The bit of a P_Key that says that its owner is a full member of the partition.
+/// The bit of a P_Key that marks a full member of the partition.
 const FULL_MEMBER: u16 = 1 << 15;
 
-/// Whether packets pass between two P_Keys (IBA 10.9.3): the same partition, at least one of them a
-/// full member of it. Partition 0 is none: an empty entry of a table matches nothing.
+/// Whether packets pass between two P_Keys (IBA 10.9.3): they have the same partition, and at least
+/// one is a full member. Partition 0 does not exist: an empty entry of a table matches nothing.
 pub(crate) fn pkeys_match(a: u16, b: u16) -> bool {
     let (a_partition, b_partition) = (a & !FULL_MEMBER, b & !FULL_MEMBER);
     a_partition != 0 && a_partition == b_partition && (a | b) & FULL_MEMBER != 0

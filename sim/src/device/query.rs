@@ -1,4 +1,4 @@
-//! What a device tells of itself, its ports and its contexts.
+//! What verbs report of a device, its ports and its contexts.
 
 use verbs_api::behavior::Behavior;
 use verbs_api::lab::Limit;
@@ -18,13 +18,13 @@ impl Device {
         self.base.add_context(verb)
     }
 
-    /// What may be asked of the device.
+    /// The capabilities of the device.
     pub(crate) fn capabilities(&self, context: Context) -> Result<Capabilities> {
         self.base.find_context(Verb::QueryDevice, context)?;
         Ok(Capabilities::all() - Capabilities::PATH_MIG - Capabilities::TSO)
     }
 
-    /// How the device answers where it has a choice.
+    /// The behavior of the device where the specification leaves a choice.
     pub(crate) fn behavior(&self, context: Context) -> Result<Behavior> {
         self.base.find_context(Verb::QueryDevice, context)?;
         Ok(self.base.behavior)
@@ -34,6 +34,7 @@ impl Device {
     pub(crate) fn query_device(&self, context: Context) -> Result<DeviceAttr> {
         self.base.find_context(Verb::QueryDevice, context)?;
         let limit = self.base.rules.limit(Limit::QueuePairs);
+        // A limit of the test controls shows in the attributes.
         let limit = limit.map_or(u32::MAX, |limit| limit.try_into().unwrap_or(u32::MAX));
         let mut attr = self.base.attr.clone();
         attr.max_qp = attr.max_qp.min(limit);
@@ -72,6 +73,7 @@ impl Device {
         let verb = Verb::QueryGidEx;
         self.base.find_context(verb, context)?;
         let gid = self.ports.gid(verb, port, index)?;
+        // The kernel reports empty entries as missing data.
         let cause = || Cause::Text("the entry is empty".into());
         let entry = self.ports.entry(port, index, gid);
         entry.ok_or_else(|| Error::new(verb, ErrorKind::NoData, cause()))
@@ -86,6 +88,7 @@ impl Device {
         let verb = Verb::QueryGidTable;
         self.base.find_context(verb, context)?;
         let all = self.ports.entries();
+        // A buffer that is too small is refused, and not filled partly.
         let Some(room) = entries.get_mut(..all.len()) else {
             let problem = "has no room for all that there are";
             return Err(invalid(verb, "entries", problem));
@@ -104,8 +107,8 @@ impl Device {
         Ok(pkeys[usize::from(index)])
     }
 
-    /// `ibv_ack_async_event`, in a context that is there, of an event that is about no queue pair, or about
-    /// one that is there.
+    /// `ibv_ack_async_event`, in an existing context. If the event is about a queue pair, that
+    /// exists too.
     pub(crate) fn ack_async_event(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
         let verb = Verb::AckAsyncEvent;
         match event.element {

@@ -1,4 +1,4 @@
-//! Memory regions: life, change, and the program's own look at them.
+//! Memory regions: life, change, and access by the program itself.
 
 use std::ops::Range;
 
@@ -25,9 +25,9 @@ pub(crate) struct Mr {
     backing: Backing,
     pub(crate) attr: MrAttr,
     pub(super) access: Access,
-    /// Windows bound to it.
+    /// The number of windows bound to it.
     pub(super) windows: u32,
-    /// The memory was taken to be written, too.
+    /// Whether the memory was registered for writing.
     writable: bool,
 }
 
@@ -35,26 +35,26 @@ pub(crate) struct Mr {
 #[derive(Clone, Copy, Debug)]
 struct Backing {
     region: RegionId,
-    /// All of that memory, which is there as long as the region is; none of a null region.
+    /// All of that memory, which exists as long as the region. None for a null region.
     whole: Option<Span>,
-    /// Where it starts in that memory.
+    /// Where the region starts in that memory.
     start: usize,
-    /// Its own address.
+    /// The address of the memory.
     addr: u64,
     kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The simulator's, and no other region's.
+    /// The simulator's memory, used by this region only.
     Own,
-    /// As above, and the process may only read it.
+    /// The simulator's memory, used by this region only, which the process may only read.
     ReadOnly,
-    /// The simulator's, and other regions may have it too.
+    /// The simulator's memory, which other regions may use, too.
     Shared,
-    /// The caller's.
+    /// The caller's memory.
     Caller,
-    /// None: zeros, and what is written is discarded.
+    /// A null region: reads return zeros, and writes are discarded.
     Null,
 }
 
@@ -64,29 +64,27 @@ impl InContext for Mr {
     }
 }
 
-/// Memory that a work request names is not valid for it.
+/// Why the memory that a work request names is not valid for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProtectionFault {
-    /// Its key is none, of another domain, or does not allow what is done.
+    /// Its key is invalid, of another domain, or does not allow the access.
     Key,
-    /// It lies outside the region of its key.
+    /// It is outside the region of its key.
     Range,
 }
 
-/// Owned regions start on a page, with an empty page behind each.
+/// Owned regions start on a page, and an unused page follows each.
 const PAGE: u64 = 4096;
-/// Remote keys have this bit and local keys have not, so that one in the place of the other is
-/// noticed; unless both are to be the same.
+/// Remote keys have this bit and local keys do not, so that one used instead of the other is
+/// noticed, unless a device makes both the same.
 pub(super) const RKEY: u32 = 1 << 31;
 
-/// The keys of a region: its slot, and a tag that changes each time the slot is used, unless keys
-/// are to be used again at once.
+/// The keys of a region: its slot, and a tag that changes each time the slot is used, unless the
+/// device reuses keys immediately.
 fn keys(keys: Keys, id: Id, behavior: &Behavior, access: Access) -> (u32, u32) {
-    let generation = match behavior.key_reuse {
-        true => 0,
-        false => id.generation,
-    };
+    let generation = if behavior.key_reuse { 0 } else { id.generation };
     let key = keys.key(id.index, generation);
+    // Some drivers give remote keys only to regions with remote access.
     let is_remote =
         access.intersects(Access::ALL_RDMA.difference(Access::LOCAL_WRITE) | Access::REMOTE_ATOMIC);
     let rkey = match behavior.mr_keys {
@@ -98,7 +96,7 @@ fn keys(keys: Keys, id: Id, behavior: &Behavior, access: Access) -> (u32, u32) {
 }
 
 impl Domains {
-    /// A region of the simulator's own memory.
+    /// Creates a region of the simulator's own memory.
     pub(crate) fn alloc_mr(
         &mut self,
         base: &mut Base,
@@ -109,7 +107,7 @@ impl Domains {
         self.make_mr(base, Verb::AllocMr, pd, &MrInit::new(length, access))
     }
 
-    /// A region of the simulator's memory, as `init` has it.
+    /// Creates a region of the simulator's memory with the properties of `init`.
     pub(crate) fn alloc_mr_as(
         &mut self,
         base: &mut Base,
@@ -130,6 +128,7 @@ impl Domains {
         self.check_bytes(base, verb, init.length, 0)?;
         let may_write = init.access.contains(Access::LOCAL_WRITE);
         let shared = match init.memory {
+            // Fails like a pointer to unmapped memory.
             MrMemory::Unmapped => return Err(not_mapped(verb)),
             MrMemory::ReadOnly if may_write => {
                 let problem = "asks for writes, and the memory is read-only";
@@ -142,7 +141,7 @@ impl Domains {
             MrMemory::Of(of, offset) => Some(self.part_of(base, verb, of, offset, init.length)?),
             _ => None,
         };
-        // New memory starts at a page.
+        // New memory starts on a page.
         let memory = shared.as_ref().map_or(0, |part| part.1.addr);
         check_iova(verb, init.iova, memory, init.length)?;
         let backing = match shared {
@@ -164,7 +163,7 @@ impl Domains {
         Ok(self.insert_mr(base, pd, backing, addr, init.length as u64, init.access))
     }
 
-    /// A part of a region's memory, for another, and the region.
+    /// A part of a region's memory for another region, and the index of the first region.
     fn part_of(
         &self,
         base: &Base,
@@ -175,6 +174,7 @@ impl Domains {
     ) -> Result<(u32, Backing)> {
         let index = find(&self.regions, verb, of)?;
         let Mr { backing, attr, .. } = self.regions.at(index);
+        // Only the simulator's own writable memory can be shared.
         if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
             return Err(invalid(verb, "memory", "is none that can be shared"));
         }
@@ -201,10 +201,10 @@ impl Domains {
         Ok(self.insert_mr(base, pd, backing, 0, u64::MAX, access))
     }
 
-    /// A region of the caller's memory.
+    /// Creates a region of the caller's memory.
     ///
     /// # Safety
-    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    /// The promise of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
     pub(crate) unsafe fn reg_mr(
         &mut self,
@@ -218,10 +218,10 @@ impl Domains {
         unsafe { self.reg_mr_as(base, pd, addr, length, None, access) }
     }
 
-    /// A region of the caller's memory, with an address of the caller's choice.
+    /// Creates a region of the caller's memory, with an address of the caller's choice.
     ///
     /// # Safety
-    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    /// The promise of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
     pub(crate) unsafe fn reg_mr_as(
         &mut self,
@@ -245,7 +245,7 @@ impl Domains {
     /// The caller's memory, as that of a region.
     ///
     /// # Safety
-    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    /// The promise of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
     unsafe fn memory_of_caller(
         &mut self,
@@ -255,6 +255,7 @@ impl Domains {
         length: usize,
     ) -> Result<Backing> {
         check_length(base, verb, length, addr as u64)?;
+        // A null pointer is the one address that is surely unmapped.
         if addr.is_null() {
             return Err(not_mapped(verb));
         }
@@ -277,9 +278,10 @@ impl Domains {
         }
     }
 
-    /// Zero bytes of the simulator's own, and their address.
+    /// New zero bytes of the simulator's own memory, and their address.
     fn new_memory(&mut self, base: &Base, verb: Verb, length: usize) -> Result<(RegionId, u64)> {
         check_length(base, verb, length, self.regions.next_addr)?;
+        // Large allocations may fail on small machines.
         let Some(region) = self.memory.lock().add_owned(length) else {
             let cause = Cause::Text("the machine has no memory for the region".into());
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
@@ -289,7 +291,7 @@ impl Domains {
         Ok((region, addr))
     }
 
-    /// Whether a region may be made.
+    /// Checks whether a region may be created.
     fn check_new_mr(
         &self,
         base: &Base,
@@ -303,11 +305,14 @@ impl Domains {
         base.check_room(verb, "memory regions", self.regions.len(), base.attr.max_mr)
     }
 
-    /// Refuses more bytes than there may be in all regions; `fewer` of them go away.
+    /// Refuses to exceed the limit of registered bytes. `fewer` bytes are deregistered at the same
+    /// time.
     fn check_bytes(&self, base: &Base, verb: Verb, length: usize, fewer: u64) -> Result<()> {
+        // Without a limit the sum over all regions is not needed.
         if base.rules.limit(Limit::Bytes).is_none() {
             return Ok(());
         }
+        // Null regions have no bytes.
         let of_null = |mr: &Mr| mr.backing.kind == Kind::Null;
         let regions = self.regions.iter().filter(|(_, mr)| !of_null(mr));
         let present: u64 = regions.map(|(_, mr)| mr.attr.length).sum();
@@ -332,6 +337,7 @@ impl Domains {
             let (lkey, rkey) = keys(of_slots, id, &behavior, access);
             let mut attr = MrAttr::default();
             (attr.addr, attr.length, attr.lkey) = (addr, length, lkey);
+            // A null region cannot be named by a peer.
             attr.rkey = if backing.kind == Kind::Null { 0 } else { rkey };
             Mr {
                 context,
@@ -352,7 +358,7 @@ impl Domains {
         mr
     }
 
-    /// `ibv_rereg_mr`, of a region that no posted work names. Everything is checked before anything
+    /// `ibv_rereg_mr` for a region that no posted work names. Everything is checked before anything
     /// changes, so that a failure leaves the region as it was (MR-09).
     pub(crate) fn rereg_mr(
         &mut self,
@@ -366,11 +372,11 @@ impl Domains {
         })
     }
 
-    /// As [`rereg_mr`](Self::rereg_mr), with the caller's memory from `addr` on in the place of new. Work
-    /// that is posted may name the old: it fails when it is executed.
+    /// Like [`rereg_mr`](Self::rereg_mr), but with the caller's memory from `addr` on instead of
+    /// new memory. Posted work that names the old memory fails when it is executed.
     ///
     /// # Safety
-    /// For a change of the memory, that of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    /// For a change of the memory, the promise of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
     pub(crate) unsafe fn rereg_mr_as(
         &mut self,
@@ -398,10 +404,12 @@ impl Domains {
         if *change == MrChange::default() {
             return Err(invalid(verb, "change", "names nothing").into());
         }
+        // A window would keep access to the old memory.
         self.check_unbound(base, verb, index)?;
         let of_pd = |pd| find_in(&self.pds, verb, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
         let old = self.regions.at(index);
+        // A null region has no memory to change.
         if old.backing.kind == Kind::Null {
             return Err(invalid(verb, "mr", "is a null region").into());
         }
@@ -409,6 +417,7 @@ impl Domains {
         let access = change.access.unwrap_or(old.access);
         check_mr(base, verb, length, access)?;
         let writes = access.contains(Access::LOCAL_WRITE);
+        // The kernel has pinned the pages for reading only.
         if writes && !old.writable && change.length.is_none() {
             let cause = Cause::Argument {
                 what: "access",
@@ -429,6 +438,7 @@ impl Domains {
             own.attr.length = length as u64;
             own.writable = writes;
             let before = std::mem::replace(&mut own.backing, backing);
+            // The old memory is removed last, after nothing can fail.
             self.memory.lock().remove(before.region);
         }
         own.access = access;
@@ -451,6 +461,7 @@ impl Domains {
 
     fn remove_region(&mut self, base: &mut Base, index: u32) {
         let mr = self.regions.remove(index);
+        // A diagnosis explains later uses of the key.
         self.regions.remember(&mr, index, base.site);
         self.regions.registered.remove(index);
         self.memory.lock().remove(mr.backing.region);
@@ -458,10 +469,11 @@ impl Domains {
         base.remove_object(mr.context, Object::Mr, index);
     }
 
-    /// Refuses to let go of a region to which windows are bound (MR-07).
+    /// Refuses to deregister or change a region to which windows are bound (MR-07).
     fn check_unbound(&self, base: &Base, verb: Verb, mr: u32) -> Result<()> {
         let kind = match base.behavior.dereg_bound {
             DeregBound::Einval => ErrorKind::Invalid,
+            // Windows of such a device lose their region.
             DeregBound::Orphan => return Ok(()),
             DeregBound::Ebusy | _ => ErrorKind::Busy,
         };
@@ -489,7 +501,7 @@ impl Domains {
         Ok(self.regions.at(index).attr)
     }
 
-    /// Where a range of an owned region is in its memory, for `read_mr` or `write_mr`.
+    /// The position of a range of an owned region in its memory, for `read_mr` or `write_mr`.
     pub(crate) fn own_bytes(
         &self,
         verb: Verb,
@@ -499,6 +511,7 @@ impl Domains {
     ) -> Result<(u32, Range<u64>)> {
         let index = find(&self.regions, verb, mr)?;
         let found = self.regions.at(index);
+        // The simulator reads and writes only memory that it owns.
         let problem = match found.backing.kind {
             Kind::Caller => Some("is the caller's own memory"),
             Kind::Null => Some("is a null region"),
@@ -513,14 +526,14 @@ impl Domains {
         Ok((index, found.bytes(offset as u64..end)))
     }
 
-    /// Copies bytes out of an owned region, from a place in its memory on.
+    /// Copies bytes out of an owned region, from a position in its memory on.
     pub(crate) fn read_mr(&self, index: u32, start: u64, bytes: &mut [u8]) -> Result<()> {
         let region = self.regions.at(index).backing.region;
         let copied = self.memory.lock().peek(region, start as usize, bytes);
         copied.map_err(|_| stale(Verb::ReadMr))
     }
 
-    /// Copies bytes into an owned region, from a place in its memory on.
+    /// Copies bytes into an owned region, from a position in its memory on.
     pub(crate) fn write_mr(&self, index: u32, start: u64, bytes: &[u8]) -> Result<()> {
         let region = self.regions.at(index).backing.region;
         let copied = self.memory.lock().write(region, start as usize, bytes);
@@ -529,52 +542,54 @@ impl Domains {
 }
 
 impl Mr {
-    /// Where a range is in the memory, if it lies within the region.
+    /// The position of a range in the memory, if it is inside the region.
     pub(super) fn range(&self, addr: u64, length: u64) -> Option<usize> {
         let offset = addr.checked_sub(self.attr.addr)?;
         let end = offset.checked_add(length)?;
         (end <= self.attr.length).then_some(self.backing.start + offset as usize)
     }
 
-    /// Where bytes of the region are in its memory.
+    /// The position of bytes of the region in its memory.
     pub(crate) fn bytes(&self, offsets: Range<u64>) -> Range<u64> {
         let start = self.backing.start as u64;
         offsets.start.saturating_add(start)..offsets.end.saturating_add(start)
     }
 
-    /// The domain whose work can touch its memory; none if it is that of several regions.
+    /// The domain whose work can access its memory. None if several regions share the memory.
     pub(crate) fn only_domain(&self) -> Option<u32> {
+        // Regions of several domains may share this memory.
         (self.backing.kind != Kind::Shared).then_some(self.pd)
     }
 
-    /// Whether it lies in the same memory as another.
+    /// Whether it has the same memory as another region.
     pub(super) fn shares_memory(&self, other: &Self) -> bool {
         self.backing.region == other.backing.region
     }
 
-    /// How far in it bytes of its memory are; none if they are another region's.
+    /// The offset in the region of bytes of its memory. None if they belong to another region.
     pub(super) fn offset_of(&self, bytes: &Unmapped) -> Option<u64> {
         let offset = bytes.offset.checked_sub(self.backing.start)?;
         (bytes.region == self.backing.region).then_some(offset as u64)
     }
 
-    /// By which key and addresses bytes of its memory can be named.
+    /// The key and the addresses that name these bytes of its memory.
     pub(super) fn place(&self, bytes: &Range<u64>) -> (u32, Range<u64>) {
         let start = self.backing.start as u64;
         let addr = |at: u64| self.attr.addr.saturating_add(at.saturating_sub(start));
         (self.attr.lkey, addr(bytes.start)..addr(bytes.end))
     }
 
-    /// The bytes that work names, if it may use them so.
+    /// The bytes that work names, if it has the rights.
     #[inline(always)]
     pub(crate) fn span(&self, pd: u32, addr: u64, length: u32, need: Access) -> Option<Span> {
-        match self.pd == pd && self.access.contains(need) {
-            true => self.any_span(addr, length),
-            false => None,
+        if self.pd == pd && self.access.contains(need) {
+            self.any_span(addr, length)
+        } else {
+            None
         }
     }
 
-    /// As above, whoever asks.
+    /// The bytes at an address, without a check of rights.
     #[inline(always)]
     pub(crate) fn any_span(&self, addr: u64, length: u32) -> Option<Span> {
         let offset = addr.wrapping_sub(self.attr.addr);
@@ -598,7 +613,7 @@ impl Mr {
         self.part(addr, length)
     }
 
-    /// A part of the region, whoever asks.
+    /// A part of the region, without a check of rights.
     pub(super) fn part(&self, addr: u64, length: u64) -> Result<Slice, ProtectionFault> {
         let offset = self.range(addr, length).ok_or(ProtectionFault::Range)?;
         Ok(Slice {
@@ -617,6 +632,7 @@ fn check_mr(base: &Base, verb: Verb, length: usize, access: Access) -> Result<()
             "has bits that the device does not support",
         ));
     }
+    // Remote writes change local memory, so they need local write access (MR-01).
     if access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC)
         && !access.contains(Access::LOCAL_WRITE)
     {
@@ -638,7 +654,7 @@ fn first_byte(base: &Base, iova: Option<u64>, access: Access, backing: &Backing)
     iova.or(is_zero_based.then_some(0)).unwrap_or(backing.addr)
 }
 
-/// Whether a region can have this length, if its memory is there (MR-10).
+/// Whether a region of this length is allowed, if its memory exists (MR-10).
 fn check_length(base: &Base, verb: Verb, length: usize, addr: u64) -> Result<()> {
     let problem = match base.behavior.zero_len_mr {
         _ if length > 0 => return Ok(()),
@@ -651,10 +667,11 @@ fn check_length(base: &Base, verb: Verb, length: usize, addr: u64) -> Result<()>
     Err(invalid(verb, "length", problem))
 }
 
-/// Whether a region can begin at an address of the caller's choice: as far into its page as its memory, and
-/// without wrapping around.
+/// Whether a region may begin at an address of the caller's choice. The address must have the same
+/// offset in its page as the memory, and must not wrap around.
 fn check_iova(verb: Verb, iova: Option<u64>, memory: u64, length: usize) -> Result<()> {
     let Some(iova) = iova else { return Ok(()) };
+    // Devices translate addresses page by page.
     if iova % PAGE != memory % PAGE {
         return Err(invalid(
             verb,
@@ -680,7 +697,7 @@ fn stale(verb: Verb) -> Error {
     bad_handle(verb, Object::Mr, verbs_api::BadHandle::Stale)
 }
 
-/// A region has these bytes.
+/// Checks that these bytes are in the region.
 fn check_part(verb: Verb, attr: &MrAttr, offset: usize, length: usize) -> Result<()> {
     let max = i64::try_from(attr.length).unwrap_or(i64::MAX);
     let end = i64::try_from(offset.saturating_add(length)).unwrap_or(i64::MAX);

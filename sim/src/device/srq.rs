@@ -1,8 +1,8 @@
 //! Shared receive queues: life, posting, the limit, and the receives that messages take.
 //!
-//! Receives are taken in the order of posting and complete in any order, each on the QP that took it.
-//! As with other queues, their slots are taken and their bytes the device's until their completions
-//! are polled:
+//! Receives are taken in the order of posting and complete in any order, each on the QP that took
+//! it. As with other queues, their slots are in use and their bytes belong to the device until
+//! their completions are polled:
 //!
 //! ```text
 //!     | taken: under way, or done and not polled | waiting ... |
@@ -34,22 +34,23 @@ pub(crate) struct Srq {
     pub(crate) pd: u32,
     init: SrqInit,
     attr: SrqAttr,
-    /// The event of the limit is still to come.
+    /// Whether the event of the limit is still to be raised.
     armed: bool,
-    /// By their numbers, which are given in the order of posting. What is done and polled is gone.
+    /// The receives by their numbers, which follow the order of posting. Receives whose completions
+    /// were polled are removed.
     recvs: BTreeMap<u64, Recv>,
     next: u64,
     end: u64,
-    /// The number after the last one that `fresh` has given.
+    /// The number after the last one that `fresh` returned.
     given: u64,
-    /// What it has beside if it is of XRC.
+    /// Additional data of an XRC SRQ.
     pub(crate) xrc: Option<SrqPart>,
-    /// QPs that use it.
+    /// The number of QPs that use it.
     pub(crate) users: u32,
     failed: bool,
 }
 
-/// A receive that a QP has taken, for the message that arrives.
+/// A receive that a QP has taken for an arriving message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) srq: Id,
@@ -74,12 +75,12 @@ impl Srq {
         self.end - self.next
     }
 
-    /// It fails (SRQ-17). Whether it had not before.
+    /// Makes it fail (SRQ-17). Returns whether it had not failed before.
     pub(super) fn fail(&mut self) -> bool {
         !std::mem::replace(&mut self.failed, true)
     }
 
-    /// The laboratory has let it fail.
+    /// Whether the test controls have made it fail.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }
@@ -87,27 +88,28 @@ impl Srq {
     /// The oldest receive that waits.
     pub(crate) fn first_waiting(&self) -> Result<&Recv, NoReceive> {
         match self.recvs.get(&self.next) {
+            // A failed SRQ has no receives for messages (SRQ-17).
             _ if self.failed => Err(NoReceive::Failed),
             recv => recv.ok_or(NoReceive::Empty),
         }
     }
 
-    /// A receive whose slot is taken.
+    /// A receive whose slot is in use.
     pub(crate) fn get(&self, seq: u64) -> &Recv {
         &self.recvs[&seq]
     }
 
-    /// How many slots are taken.
+    /// The number of slots in use.
     pub(crate) fn taken(&self) -> usize {
         self.recvs.len()
     }
 
-    /// The receive of a number, if its slot is still taken.
+    /// The receive with this number, if its slot is still in use.
     pub(crate) fn find(&self, seq: u64) -> Option<&Recv> {
         self.recvs.get(&seq)
     }
 
-    /// The receives that it has not given yet, with their numbers.
+    /// The receives that it has not returned yet, with their numbers.
     pub(crate) fn fresh(&mut self) -> impl Iterator<Item = (u64, &Recv)> {
         let first = std::mem::replace(&mut self.given, self.end);
         self.recvs.range(first..).map(|(seq, recv)| (*seq, recv))
@@ -130,9 +132,11 @@ impl Device {
             .check_room(verb, "shared receive queues", count, max)?;
         let context = pd.context();
         let xrc = self.check_xrc_srq(verb, context, init)?;
-        let limit = match self.base.behavior.srq_limit_at_creation {
-            true => init.attr.srq_limit,
-            false => 0,
+        // The manual says that the limit is ignored at creation, but some drivers set it.
+        let limit = if self.base.behavior.srq_limit_at_creation {
+            init.attr.srq_limit
+        } else {
+            0
         };
         let max_wr = self.base.behavior.wr_rounding.up(init.attr.max_wr);
         let id = self.srqs.insert(|id| Srq {
@@ -161,7 +165,7 @@ impl Device {
         Ok(SrqHandle::from_parts(context, id.index, id.generation))
     }
 
-    /// What it was made with.
+    /// The attributes it was created with.
     pub(crate) fn srq_init(&self, srq: SrqHandle) -> Result<SrqInit> {
         let index = find(&self.srqs, Verb::QuerySrq, srq)?;
         Ok(self.srqs.at(index).init)
@@ -187,6 +191,7 @@ impl Device {
         let verb = Verb::ModifySrq;
         let index = find(&self.srqs, verb, srq)?;
         let own = self.srqs.at(index);
+        // Nothing can repair a failed SRQ.
         if own.failed {
             return Err(failed(verb));
         }
@@ -201,11 +206,13 @@ impl Device {
         if mask.contains(SrqAttrMask::MAX_WR) {
             let lacked = Capabilities::SRQ_RESIZE;
             self.base.check_has(verb, lacked, "cannot resize SRQs")?;
+            // Receives in the queue keep their slots.
             let least = own.recvs.len().max(1) as i64;
             let max = self.base.attr.max_srq_wr.into();
             in_range(verb, "max_wr", attr.max_wr.into(), least, max)?;
             new.max_wr = self.base.behavior.wr_rounding.up(attr.max_wr);
         }
+        // Each call that sets the limit arms its event again (SRQ-05).
         let sets_limit = mask.contains(SrqAttrMask::LIMIT);
         if sets_limit {
             new.srq_limit = attr.srq_limit;
@@ -223,11 +230,12 @@ impl Device {
         Ok(())
     }
 
-    /// `ibv_destroy_srq` that does not wait.
+    /// `ibv_destroy_srq` without waiting.
     pub(crate) fn destroy_srq(&mut self, srq: SrqHandle) -> Result<()> {
         let verb = Verb::DestroySrq;
         let index = find(&self.srqs, verb, srq)?;
         let own = self.srqs.at(index);
+        // Messages for its queue pairs need the receives.
         if own.users > 0 {
             return Err(in_use(verb, Object::Srq, Object::Qp, own.users));
         }
@@ -250,6 +258,7 @@ impl Device {
         self.base
             .discard_async(srq.handle.context(), Element::Srq(srq.handle));
         self.domains.flush_deferred_writes(&self.base);
+        // A thread may wait for events of this SRQ, which are discarded.
         self.base.news = true;
     }
 
@@ -284,6 +293,7 @@ impl Device {
             };
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         }
+        // As for a queue pair, the full queue is reported first (SRQ-04).
         check_sges(verb, wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;
         let mut recv = Recv::default();
         recv.put(wr);
@@ -293,12 +303,12 @@ impl Device {
         srq.end += 1;
         self.domains.pds.at_mut(srq.pd).posted += 1;
         if is_fresh {
-            self.claims.has_fresh(ClaimedQueue::Shared(index));
+            self.claims.mark_unsorted(ClaimedQueue::Shared(index));
         }
         Ok(())
     }
 
-    /// A message takes the oldest receive of an SRQ.
+    /// Takes the oldest receive of an SRQ for a message.
     pub(crate) fn take_shared(&mut self, index: u32) -> Result<Taken, NoReceive> {
         let own = self.srqs.at_mut(index);
         own.first_waiting()?;
@@ -310,14 +320,16 @@ impl Device {
             seq: own.next,
         };
         own.next += 1;
+        // Taking a receive may fall below the limit.
         self.check_srq_limit(index);
         Ok(taken)
     }
 
-    /// Raises `SRQ_LIMIT_REACHED`, once, when fewer receives wait than the limit (SRQ-05, -06).
+    /// Raises `SRQ_LIMIT_REACHED` once, when fewer receives wait than the limit (SRQ-05, -06).
     fn check_srq_limit(&mut self, index: u32) {
         let readback = self.base.behavior.srq_limit_readback;
         let srq = self.srqs.at_mut(index);
+        // The event is raised once for each time that the limit is set.
         if !srq.armed || srq.waiting() >= srq.attr.srq_limit.into() {
             return;
         }
@@ -331,18 +343,20 @@ impl Device {
             .raise(context, AsyncEventType::SrqLimitReached, element);
     }
 
-    /// The SRQ of a receive that was taken, if it is still there.
+    /// The SRQ of a receive that was taken, if it still exists.
     pub(crate) fn srq_of(&self, taken: Taken) -> Option<&Srq> {
         let srq = self.srqs.peek(taken.srq.index);
         srq.filter(|srq| srq.handle.generation() == taken.srq.generation)
     }
 
-    /// Nothing will be done with a receive any more: its slot is free.
+    /// Frees the slot of a receive that is finished.
     pub(crate) fn release_shared(&mut self, taken: Taken) {
+        // The slot of the SRQ may belong to another one by now.
         if self.srq_of(taken).is_none() {
             return;
         }
         let srq = self.srqs.at_mut(taken.srq.index);
+        // A completion may have been lost and its receive released already.
         if srq.recvs.remove(&taken.seq).is_some() {
             self.domains.pds.at_mut(srq.pd).posted -= 1;
         }

@@ -1,12 +1,12 @@
-//! Fields of completions that mean nothing.
+//! Undefined fields of completions.
 
 use verbs_api::behavior::UndefinedFields;
 use verbs_api::{Wc, WcFlags, WcOpcode, WcStatus};
 
 use super::base::Base;
 
-/// Fills the fields that mean nothing: most of those of an error (WC-01), and of a success those
-/// that its kind does not have.
+/// Fills the undefined fields: for an error most fields (WC-01), for a success those that its kind
+/// does not have.
 #[cold]
 pub(super) fn undefine(base: &mut Base, mut wc: Wc, of_datagram: bool) -> Wc {
     let garbage = match base.behavior.undefined_wc_fields {
@@ -17,6 +17,7 @@ pub(super) fn undefine(base: &mut Base, mut wc: Wc, of_datagram: bool) -> Wc {
     let has_immediate = wc
         .wc_flags
         .intersects(WcFlags::WITH_IMM | WcFlags::WITH_INV);
+    // Programs must not read these fields, and garbage finds those that do.
     if failed || !has_immediate {
         wc.imm_data = ((garbage >> 32) as u32).to_be_bytes();
     }

@@ -1,5 +1,5 @@
-//! Memory of regions that is not mapped any more, where memory is checked: which regions have some, and where they were
-//! registered.
+//! Memory of regions that is no longer mapped, where memory is checked: the affected regions, and
+//! where they were registered.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::region::Mr;
 use crate::diagnosis::FailureCause;
 use crate::memory::Gone;
 
-/// What is known of regions, by their slots, where memory is checked; else nothing.
+/// The regions by their slots, where memory is checked. Otherwise empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Registered(BTreeMap<u32, Region>);
 
@@ -19,7 +19,7 @@ pub(super) struct Registered(BTreeMap<u32, Region>);
 struct Region {
     mr: MrHandle,
     site: Option<Site>,
-    /// The last bytes that were found not to be mapped: offset and how many.
+    /// The last bytes that were found unmapped: their offset and number.
     unmapped: Option<(u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ impl Registered {
         self.0.remove(&index);
     }
 
-    /// Why work on a region failed, if it was for what is not mapped.
+    /// Why work on a region failed, if its memory is not mapped.
     pub(super) fn why(&self, index: u32) -> Option<FailureCause> {
         let Region { mr, unmapped, .. } = *self.0.get(&index)?;
         let (offset, length) = unmapped?;
@@ -42,8 +42,8 @@ impl Registered {
 }
 
 impl Device {
-    /// Bytes that work names could not be copied: what they are not mapped for is a finding. Whether that is so; they may
-    /// just have gone with their region.
+    /// Handles bytes that could not be copied. If they are not mapped, records a finding and
+    /// returns true. Otherwise they were deregistered with their region.
     #[cold]
     pub(crate) fn note_unmapped(&mut self, gone: Gone) -> bool {
         let Gone::Unmapped(bytes) = gone else {
@@ -51,6 +51,7 @@ impl Device {
         };
         let regions = &mut self.domains.regions;
         let found = |(index, mr): (u32, &Mr)| Some((index, mr.offset_of(&bytes)?));
+        // The region may have been deregistered since.
         let Some((index, offset)) = regions.iter().find_map(found) else {
             return true;
         };

@@ -1,4 +1,4 @@
-//! Why memory cannot be used as a work request or a peer wants it.
+//! Why a work request or a peer cannot use memory.
 
 use verbs_api::{Access, Object, Sge};
 
@@ -9,8 +9,8 @@ use super::mw::is_window_key;
 use super::region::{Mr, RKEY};
 use crate::diagnosis::{FailureCause, KeyKind, RegionSlot, Rights, Why};
 
-/// An offset further from a region is not reported: it would depend on where the machine has put
-/// things.
+/// The largest offset from a region that is reported. Larger offsets depend on where the machine
+/// has allocated memory.
 const NEAR: u64 = 1 << 20;
 
 impl Regions {
@@ -20,7 +20,8 @@ impl Regions {
         base: &Base,
         pd: Option<u32>,
         rkey: u32,
-        place: (u64, u64),
+        addr: u64,
+        length: u64,
         need: Access,
     ) -> Why {
         if is_window_key(rkey) {
@@ -29,6 +30,7 @@ impl Regions {
         let region = self.slot_of_key(rkey);
         match self.of_key(rkey & !RKEY) {
             None => self.no_region(KeyKind::Rkey, rkey),
+            // Programs often exchange the two keys of a region.
             Some(mr) if mr.attr.rkey != rkey && mr.attr.lkey == rkey => FailureCause::OtherKey {
                 region,
                 key: rkey,
@@ -37,7 +39,7 @@ impl Regions {
             }
             .into(),
             Some(mr) => {
-                let why = self.why_not_in(base, mr, pd, place, need);
+                let why = self.why_not_in(base, mr, pd, addr, length, need);
                 let why = why.or_else(|| self.why_unmapped(rkey));
                 why.unwrap_or_else(|| FailureCause::Unusable { region }.into())
             }
@@ -54,6 +56,7 @@ impl Regions {
     ) -> Option<Why> {
         list.iter().find_map(|sge| {
             let Some(mr) = self.of_key(sge.lkey) else {
+                // Programs often exchange the two keys of a region.
                 let is_rkey = sge.lkey & RKEY != 0;
                 let of_key = self.of_key(sge.lkey & !RKEY).filter(|_| is_rkey);
                 return Some(match of_key {
@@ -67,19 +70,18 @@ impl Regions {
                     None => self.no_region(KeyKind::Lkey, sge.lkey),
                 });
             };
-            let place = (sge.addr, u64::from(sge.length));
-            let why = self.why_not_in(base, mr, Some(pd), place, need);
+            let why = self.why_not_in(base, mr, Some(pd), sge.addr, sge.length.into(), need);
             why.or_else(|| self.why_unmapped(sge.lkey))
         })
     }
 
-    /// Of the region of a key some memory was not mapped.
+    /// The cause, if memory of the region of a key was not mapped.
     fn why_unmapped(&self, key: u32) -> Option<Why> {
         let cause = self.registered.why(self.keys().slot(key & !RKEY)?)?;
         Some(cause.into())
     }
 
-    /// There may have been one.
+    /// The cause for a key without a region. It may have had one, which was deregistered.
     fn no_region(&self, kind: KeyKind, key: u32) -> Why {
         match self.gone(key) {
             Some(gone) => {
@@ -99,11 +101,12 @@ impl Regions {
         base: &Base,
         mr: &Mr,
         pd: Option<u32>,
-        place: (u64, u64),
+        addr: u64,
+        length: u64,
         need: Access,
     ) -> Option<Why> {
         let region = self.slot_of_key(mr.attr.lkey);
-        let why = Why::from(why_not_in(mr, region, pd, place, need)?);
+        let why = Why::from(why_not_in(mr, region, pd, addr, length, need)?);
         let index = self.keys().slot(mr.attr.lkey)?;
         let registered = base.made_at(mr.context(), Object::Mr, index);
         Some(why.at("registered at", registered))
@@ -114,7 +117,8 @@ fn why_not_in(
     mr: &Mr,
     region: RegionSlot,
     pd: Option<u32>,
-    (addr, length): (u64, u64),
+    addr: u64,
+    length: u64,
     need: Access,
 ) -> Option<FailureCause> {
     if Some(mr.pd) != pd {

@@ -1,4 +1,4 @@
-//! Posted work, as it stands in its queue.
+//! Posted work in its queue.
 
 use std::num::NonZeroU64;
 
@@ -14,28 +14,28 @@ use crate::storage::FreeList;
 #[derive(Clone, Debug)]
 pub(crate) struct Send {
     pub(crate) wr_id: u64,
-    /// What is shown for it.
+    /// The number that traces and reports show for it.
     pub(crate) label: u64,
     pub(crate) op: SendOp,
     pub(crate) flags: SendFlags,
     pub(crate) list: SmallVec<[Sge; 1]>,
     pub(crate) dest: Dest,
     pub(crate) length: u32,
-    /// The bytes of inline data, which are taken when it is posted.
+    /// The bytes of inline data, which are copied when it is posted.
     pub(crate) inline: Vec<u8>,
-    /// Set when it starts, if it travels in packets.
+    /// Set when it starts, if it is sent as packets.
     pub(crate) payload: Payload,
     pub(crate) first: Psn,
     pub(crate) span: u32,
-    /// Bytes of an RDMA Read that have come.
+    /// The bytes of an RDMA Read that have arrived.
     pub(crate) got: u32,
-    /// The sequence numbers of those.
+    /// The sequence numbers of these bytes.
     pub(crate) answered: u32,
-    /// It cannot be done; it completes with this status when its turn comes.
+    /// The status with which it completes in its turn, if it cannot be carried out.
     pub(crate) failed: Option<WcStatus>,
     /// Where it was posted.
     pub(crate) site: Option<Site>,
-    /// That of its bytes from when on they are to stay the same, where memory is checked.
+    /// The sum of its bytes, from the time when they must not change, where memory is checked.
     pub(crate) sum: Option<NonZeroU64>,
 }
 
@@ -43,14 +43,14 @@ pub(crate) struct Send {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recv {
     pub(crate) wr_id: u64,
-    /// What is shown for it.
+    /// The number that traces and reports show for it.
     pub(crate) label: u64,
     pub(crate) list: SmallVec<[Sge; 1]>,
     /// Where it was posted.
     pub(crate) site: Option<Site>,
 }
 
-/// Places for work, which all queues of a device have in turn.
+/// Slots for work, which all queues of a device share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     pub(crate) sends: FreeList<Send>,
@@ -81,7 +81,8 @@ impl Default for Send {
 }
 
 impl Send {
-    /// Puts one here that was just posted, but for its inline data. The lists of those before it keep their memory.
+    /// Fills this slot with a work request that is posted, except for inline data. Lists keep their
+    /// allocated memory.
     #[inline(always)]
     pub(crate) fn put(&mut self, wr: &SendWr<'_>, length: u32, failed: Option<WcStatus>) {
         self.wr_id = wr.wr_id;
@@ -96,9 +97,10 @@ impl Send {
         self.failed = failed;
     }
 
-    /// The work is over: what it took along is given back.
+    /// Releases the memory of the payload when the work is finished.
     #[inline]
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn release_payload(&mut self) {
+        // Most payloads only name memory, and need no work here.
         if self.payload.holds_memory() {
             self.payload = Payload::default();
         }
@@ -106,7 +108,7 @@ impl Send {
 }
 
 impl Recv {
-    /// Puts one here that was just posted.
+    /// Fills this slot with a work request that is posted.
     #[inline(always)]
     pub(crate) fn put(&mut self, wr: &RecvWr<'_>) {
         self.wr_id = wr.wr_id;
@@ -125,11 +127,11 @@ impl Recv {
     }
 }
 
-/// Bytes that a list names.
+/// The number of bytes that a list names.
 #[inline(always)]
 pub(crate) fn length_of(list: &[Sge]) -> u64 {
     match list {
-        // Nearly always. The loop below becomes one for long lists.
+        // Almost all lists have one entry. The compiler makes the loop below one for long lists.
         [sge] => sge.length.into(),
         list => list.iter().map(|sge| u64::from(sge.length)).sum(),
     }
@@ -137,6 +139,7 @@ pub(crate) fn length_of(list: &[Sge]) -> u64 {
 
 #[inline(always)]
 fn put_list(place: &mut SmallVec<[Sge; 1]>, list: &[Sge]) {
+    // A single entry is written in place, without a loop.
     if let ([sge], false) = (list, place.spilled()) {
         return *place = SmallVec::from_buf([*sge]);
     }

@@ -1,8 +1,9 @@
-//! Extended reliable connections: domains, and the handles by which programs know a queue pair of one.
+//! Extended reliable connections (XRC): domains, and the handles by which programs know an XRC_RECV
+//! queue pair.
 //!
-//! A queue pair of XRC_RECV is of no context. It stands among the others of the device, for the
-//! packets that come for it, and lives as long as it is open somewhere; programs know it by the
-//! handles of those openings:
+//! An XRC_RECV queue pair does not belong to a context. It is in the device's table of queue pairs,
+//! so that it receives packets, and it exists as long as it is open somewhere. Programs know it by
+//! the handles of those openings:
 //!
 //! ```text
 //!     context a ── xrcd ── opening ─┐
@@ -22,7 +23,7 @@ use verbs_api::{
 use super::Device;
 use super::check::{InContext, find, find_in, in_use, invalid};
 
-/// What a device has of XRC.
+/// The XRC objects of a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Xrcds {
     domains: Table<Domain>,
@@ -32,14 +33,14 @@ pub(crate) struct Xrcds {
     pub(crate) openings: Table<Opening>,
 }
 
-/// A domain: it belongs to the device, and lives as long as a handle of it.
+/// A domain. It belongs to the device, and exists as long as a handle of it.
 #[derive(Clone, Debug)]
 struct Domain {
     file: Option<PathBuf>,
     xrcds: u32,
 }
 
-/// A handle of a domain, in a context.
+/// A handle of a domain in a context.
 #[derive(Clone, Debug)]
 pub(crate) struct Xrcd {
     context: Context,
@@ -57,20 +58,20 @@ pub(crate) struct Opening {
     pub(crate) qp: u32,
 }
 
-/// What an SRQ of XRC has beside.
+/// Additional data of an XRC SRQ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SrqPart {
     xrcd: u32,
     domain: u32,
-    /// Where its receives complete.
+    /// The CQ in which its receives complete.
     pub(crate) cq: u32,
 }
 
-/// The indices of handles that name openings begin here, above those of all others.
+/// The first index of handles that name openings. All other indices are smaller.
 const FIRST_OPENING: u32 = 1_000_000;
 const _: () = assert!(verbs_api::profile::DeviceLimits::SPEC.max_qp < FIRST_OPENING);
 
-/// SRQ numbers are 24 bits, made as those of queue pairs are.
+/// SRQ numbers have 24 bits, and are built like those of queue pairs.
 const INDEX_BITS: u32 = 17;
 
 impl InContext for Xrcd {
@@ -85,12 +86,12 @@ impl InContext for Opening {
     }
 }
 
-/// Where the opening stands in its table that handles of this index name.
+/// The slot in the table of openings, if a handle with this index names an opening.
 pub(crate) fn opening_at(index: u32) -> Option<u32> {
     index.checked_sub(FIRST_OPENING)
 }
 
-/// The handle that stands in the table of openings.
+/// The handle as the table of openings has it.
 pub(crate) fn opening(qp: QpHandle) -> Option<QpHandle> {
     let index = opening_at(qp.index())?;
     Some(QpHandle::from_parts(qp.context(), index, qp.generation()))
@@ -114,6 +115,7 @@ impl Device {
         let found = init
             .file
             .and_then(|file| self.xrcds.files.get(file).copied());
+        // The flags have the meaning of `open` (XRC-01).
         if found.is_some() && init.exclusive {
             return Err(invalid(verb, "the domain of the file", "is there already"));
         }
@@ -125,6 +127,7 @@ impl Device {
         let count = self.xrcds.table.len();
         self.base
             .check_room(verb, "XRC domains", count, self.base.attr.max_pd)?;
+        // Without a file each call creates a private domain.
         let domain = found.unwrap_or_else(|| {
             let file = init.file.map(PathBuf::from);
             let of_file = file.clone();
@@ -165,6 +168,7 @@ impl Device {
         self.base.remove_object(context, Object::Xrcd, index);
         let own = self.xrcds.domains.at_mut(domain);
         own.xrcds -= 1;
+        // The domain lives as long as one of its handles.
         if own.xrcds == 0
             && let Some(file) = self.xrcds.domains.remove(domain).file
         {
@@ -182,15 +186,15 @@ impl Device {
         self.base.check_has(verb, Capabilities::XRC, "has no XRC")
     }
 
-    // Handles of queue pairs of XRC_RECV
+    // Handles of XRC_RECV queue pairs
 
-    /// The domain of a handle of one.
+    /// The domain of a handle.
     pub(crate) fn domain_of(&self, verb: Verb, xrcd: XrcdHandle) -> Result<u32> {
         let xrcd = find(&self.xrcds.table, verb, xrcd)?;
         Ok(self.xrcds.table.at(xrcd).domain)
     }
 
-    /// A queue pair is open once more: the opening's index, and its handle.
+    /// Adds an opening of a queue pair. Returns its index and its handle.
     pub(crate) fn add_opening(&mut self, xrcd: XrcdHandle, qp: u32) -> (u32, QpHandle) {
         let xrcd = xrcd.index();
         let own = self.xrcds.table.at_mut(xrcd);
@@ -209,20 +213,21 @@ impl Device {
         (id.index, handle)
     }
 
-    /// An opening is closed: of which queue pair.
+    /// Closes an opening. Returns the slot of its queue pair.
     pub(crate) fn remove_opening(&mut self, index: u32) -> u32 {
         let Opening { handle, xrcd, qp } = self.xrcds.openings.remove(index);
         let context = handle.context();
         self.base.remove_object(context, Object::Qp, handle.index());
         self.xrcds.table.at_mut(xrcd).qps -= 1;
         self.base.discard_async(context, Element::Qp(handle));
+        // A thread may wait for events of this handle, which are discarded.
         self.base.news = true;
         qp
     }
 
     // SRQs
 
-    /// What an SRQ is to have of XRC.
+    /// Checks and returns the additional data of an XRC SRQ.
     pub(crate) fn check_xrc_srq(
         &self,
         verb: Verb,
@@ -239,7 +244,7 @@ impl Device {
         Ok(Some(SrqPart { xrcd, domain, cq }))
     }
 
-    /// Domain and CQ are in use.
+    /// Counts the SRQ as a user of its domain and its CQ.
     pub(crate) fn enter_xrc_srq(&mut self, part: SrqPart) {
         self.xrcds.table.at_mut(part.xrcd).srqs += 1;
         self.cqs.table.at_mut(part.cq).srqs += 1;
@@ -260,11 +265,11 @@ impl Device {
         }
     }
 
-    /// The SRQ of this number in a domain, and its protection domain.
+    /// The SRQ with this number in a domain, and its protection domain.
     pub(crate) fn srq_of_number(&self, number: u32, domain: u32) -> Option<(u32, u32)> {
         let slot = (number & ((1 << INDEX_BITS) - 1)).checked_sub(1)?;
         let srq = self.srqs.peek(slot)?;
-        let is_meant = srq.xrc?.domain == domain && srq_num(srq.handle) == number;
-        is_meant.then_some((slot, srq.pd))
+        // The slot may belong to an SRQ of another domain, or to a newer one.
+        (srq.xrc?.domain == domain && srq_num(srq.handle) == number).then_some((slot, srq.pd))
     }
 }

@@ -1,4 +1,4 @@
-//! CQs that are armed, or are not: completions of which no event tells.
+//! Armed and unarmed CQs: completions that no event reports.
 
 use verbs_api::Cq;
 use verbs_api::lab::ArmState;
@@ -10,17 +10,17 @@ use super::journal::Journal;
 use super::problem::{Describe, Noted};
 use super::words::{Names, counted, waiting};
 
-/// A CQ is armed, and completions wait in it that were there before: the classic lost wake-up.
+/// A CQ is armed, and completions that were added before wait in it: the classic lost wake-up.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LostWakeup {
     /// The CQ.
     pub cq: Cq,
-    /// What it is armed for.
+    /// The kind of completion it is armed for.
     pub armed: ArmState,
-    /// How many wait.
+    /// The number of waiting completions.
     pub unpolled: u32,
-    /// The poll before took as many as it asked for, and left these.
+    /// Whether the poll before arming returned as many completions as it asked for, and left these.
     pub partly: bool,
 }
 
@@ -50,9 +50,9 @@ impl Describe for LostWakeup {
 pub struct SolicitedOnly {
     /// The CQ.
     pub cq: Cq,
-    /// How many wait.
+    /// The number of waiting completions.
     pub unpolled: u32,
-    /// All of them are of sends, which nobody can solicit.
+    /// Whether all of them are of sends, which cannot be solicited.
     pub of_sends: bool,
 }
 
@@ -74,13 +74,13 @@ impl Describe for SolicitedOnly {
     }
 }
 
-/// A CQ was not armed since the last event of it was read, and completions wait in it.
+/// A CQ was not armed since its last event was read, and completions wait in it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NotArmedAgain {
     /// The CQ.
     pub cq: Cq,
-    /// How many wait.
+    /// The number of waiting completions.
     pub unpolled: u32,
 }
 
@@ -97,7 +97,7 @@ impl Describe for NotArmedAgain {
     }
 }
 
-/// A CQ was armed that has no channel: no event comes of that.
+/// A CQ without a channel was armed, which never makes an event.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ArmedWithoutChannel {
@@ -117,7 +117,7 @@ impl Describe for ArmedWithoutChannel {
 }
 
 impl Journal {
-    /// A CQ that has no channel is armed.
+    /// Records that a CQ without a channel is armed.
     #[cold]
     pub(crate) fn armed_without_channel(&mut self, cq: Cq, site: Option<Site>) {
         self.note(ArmedWithoutChannel { cq }, site);
@@ -125,12 +125,12 @@ impl Journal {
 }
 
 impl CqSeen {
-    /// Completions of which no event tells, though it is armed.
+    /// Completions that no event reports although the CQ is armed.
     pub(super) fn asleep(&self) -> Option<Noted> {
         self.lost_wakeup().or_else(|| self.unsolicited())
     }
 
-    /// It is armed for an event, completions that would have made one wait in it, and no event tells of them.
+    /// A lost wake-up: completions of the armed kind wait in the CQ, and no event reports them.
     pub(super) fn lost_wakeup(&self) -> Option<Noted> {
         let waits = match self.armed {
             ArmState::Off => false,
@@ -141,10 +141,10 @@ impl CqSeen {
             cq: self.cq,
             armed: self.armed,
             unpolled: self.unpolled,
+            // Either the last poll before arming left completions, or the last poll after it.
             partly: self.usage.was_armed_over || self.usage.is_partly_polled,
         };
-        let is_lost = waits && self.tells_nothing();
-        is_lost.then(|| Noted::at(problem, self.usage.armed_at))
+        (waits && self.tells_nothing()).then(|| Noted::at(problem, self.usage.armed_at))
     }
 
     fn unsolicited(&self) -> Option<Noted> {
@@ -153,29 +153,31 @@ impl CqSeen {
             unpolled: self.unpolled,
             of_sends: self.are_of_sends,
         };
-        let is_armed = self.armed == ArmState::Solicited && !self.has_solicited;
-        let is_so = is_armed && self.unpolled > 0 && self.tells_nothing();
-        is_so.then(|| Noted::at(problem, self.usage.armed_at))
+        // A solicited completion in the CQ is a lost wake-up, which is certain.
+        let is_so = self.armed == ArmState::Solicited && !self.has_solicited && self.unpolled > 0;
+        (is_so && self.tells_nothing()).then(|| Noted::at(problem, self.usage.armed_at))
     }
 
-    /// An event told of completions, and none can tell of those that have come since.
+    /// Completions that were added after the last event, in a CQ that was not armed again.
     pub(super) fn not_armed_again(&self) -> Option<Noted> {
         let problem = NotArmedAgain {
             cq: self.cq,
+            // Failures may have made the program stop.
             unpolled: self.successes,
         };
-        let is_disarmed = self.usage.is_disarmed && self.armed == ArmState::Off;
-        let is_so = self.successes > 0 && is_disarmed && self.tells_nothing();
-        is_so.then(|| Noted::at(problem, self.usage.event_read_at))
+        let is_off = self.usage.is_disarmed && self.armed == ArmState::Off;
+        (is_off && self.successes > 0 && self.tells_nothing())
+            .then(|| Noted::at(problem, self.usage.event_read_at))
     }
 
-    /// Nothing has told the program to stop since it was armed.
+    /// Whether the program has seen no failure since it armed the CQ.
     pub(super) fn goes_on(&self) -> bool {
         !self.usage.failure_was_seen
     }
 
-    /// It has a channel, where no event of it is, nor will be.
+    /// Whether it has a channel, with no event of this CQ queued or due.
     fn tells_nothing(&self) -> bool {
+        // Without a channel the program polls, and needs no event.
         self.channel.is_some() && self.events_unread == 0 && !self.has_late_event
     }
 }

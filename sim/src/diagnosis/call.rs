@@ -14,7 +14,7 @@ use super::words::{Names, counted, place_named};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Refused {
-    /// Of which class that is.
+    /// The class of the finding.
     pub class: Class,
     /// The error: verb, errno value and facts.
     pub error: Error,
@@ -53,13 +53,13 @@ impl Describe for Refused {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Misused {
-    /// Of which class that is.
+    /// The class of the finding.
     pub class: Class,
-    /// What tells it from others of its class at the same place.
+    /// Distinguishes it from others of its class at the same place.
     pub fact: [&'static str; 2],
-    /// In words.
+    /// The sentence of the finding.
     pub text: String,
-    /// Where what it speaks of began, behind words that say which; if it is known.
+    /// A place that the sentence refers to, with the words that introduce it, if it is known.
     pub place: Option<(&'static str, Site)>,
 }
 
@@ -78,19 +78,20 @@ impl Describe for Misused {
     }
 }
 
-/// A batch that was begun in a layer over the verbs (`ibv_wr_start`), and neither completed nor aborted: its work is not
-/// posted.
+/// A batch that was started in a layer over the verbs (`ibv_wr_start`) and neither completed nor
+/// aborted. Its work is not posted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unposted {
     /// The queue pair.
     pub qp: Qp,
     /// Its number.
     pub qp_num: u32,
-    /// How many work requests it has.
+    /// The number of its work requests.
     pub requests: usize,
-    /// Where it was begun.
+    /// Where it was started.
     pub begun_at: Option<Site>,
-    /// It would have been ended by now, if ever: its queue pair is gone, or its thread ends the program.
+    /// Whether it can no longer be completed: its queue pair was destroyed, or its thread ends the
+    /// program.
     pub is_certain: bool,
 }
 
@@ -111,10 +112,11 @@ impl Describe for Unposted {
 }
 
 impl Class {
-    /// That of a call which was refused; `None` if a program without mistakes may meet that.
+    /// The class of a refused call. `None` if a correct program may get this error.
     pub fn of_refusal(error: &Error) -> Option<Self> {
         let verb = error.verb();
         Some(match (error.cause(), error.kind()) {
+            // The address is wrong, or the peer has not opened its device yet.
             (Cause::UnownedGid { .. }, _) => Self::UnownedGid,
             (
                 _,
@@ -125,9 +127,9 @@ impl Class {
                 | ErrorKind::Io,
             )
             | (Cause::Injected | Cause::CqOverrun | Cause::CmEvent(_), _) => return None,
-            // Programs find out like this what there is, so it may be right.
+            // Programs detect features like this, so the call may be correct.
             (_, ErrorKind::NotSupported | ErrorKind::NotImplemented) => Self::Refused,
-            // What there was to poll is over.
+            // The CQ is empty, which is not a mistake.
             (Cause::Text(_), ErrorKind::NotFound)
                 if matches!(verb, Verb::StartPoll | Verb::NextPoll) =>
             {
@@ -140,7 +142,7 @@ impl Class {
                 return None;
             }
             (Cause::QueueFull { queue, .. }, _) => match *queue {
-                // For ever.
+                // No slot will ever be free.
                 FullQueue::UnsignaledSend => Self::SendQueueFull,
                 // Programs may post until they are refused, and poll then.
                 FullQueue::Send => Self::QueueFull,
@@ -160,9 +162,10 @@ impl Class {
                 },
                 _,
             ) => Self::OtherParent,
+            // A handle of no object may come from an earlier failure.
             (Cause::Handle { .. }, _) => Self::Refused,
             (Cause::InUse { .. }, _) => Self::Busy,
-            // What a device or the laboratory has too little of is known only when it is refused.
+            // Only a refusal shows that a device or the test controls limit a resource.
             (Cause::Limit { .. }, _) => Self::Refused,
             (Cause::Mismatch { .. }, _) => Self::OtherParent,
             (
@@ -172,7 +175,7 @@ impl Class {
                 _,
             ) => Self::AfterError,
             (Cause::QpState { .. }, _) => Self::WrongState,
-            // Programs find out like this how much there may be.
+            // Programs find the largest value like this.
             (
                 Cause::OutOfRange {
                     what: "max_inline_data",
@@ -198,8 +201,9 @@ impl Class {
                 _,
             ) => Self::LongList,
             (Cause::IterationOpen { .. }, _) => Self::Iterated,
+            // A combination that is refused on every device.
             (Cause::NoLocalWrite, _) => Self::Rights,
-            // Programs find out like this what there is.
+            // Programs detect features like this.
             (Cause::Argument { what: "access", .. }, _) => Self::Refused,
             _ => return Self::of_refused_verb(verb),
         })
@@ -207,7 +211,7 @@ impl Class {
 
     fn of_refused_verb(verb: Verb) -> Option<Self> {
         Some(match verb {
-            // Programs ask these until they are refused.
+            // Programs query entries until they are refused.
             Verb::QueryPort
             | Verb::QueryGid
             | Verb::QueryGidEx
@@ -224,7 +228,7 @@ impl Class {
 }
 
 impl Journal {
-    /// The queue pair of a batch goes that was neither completed nor aborted.
+    /// Records a batch whose queue pair is destroyed before it was completed or aborted.
     pub(crate) fn unposted(&mut self, batch: &Unposted) {
         self.note(batch.clone(), batch.begun_at);
     }

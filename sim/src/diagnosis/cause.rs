@@ -1,4 +1,4 @@
-//! What work failed for, or a peer's request was refused for: data, with their words in one place.
+//! Why work failed or a peer's request was refused: data, with their sentences in one place.
 
 use core::fmt;
 
@@ -7,14 +7,14 @@ use verbs_api::{Access, Cq, Gid, Mr};
 
 use crate::packet::DropReason;
 
-/// What something failed for.
+/// The cause of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Why {
-    /// The node where that was found, if it is another one: the responder's.
+    /// The node that found the cause, if it is another one: the responder's.
     pub node: Option<u32>,
     pub(crate) cause: FailureCause,
-    /// Where what it speaks of was made or destroyed, behind words that say which; if it is known.
+    /// A place that the cause refers to, with the words that introduce it, if it is known.
     pub place: Option<(&'static str, Site)>,
 }
 
@@ -34,13 +34,13 @@ impl Why {
         self.cause.to_string()
     }
 
-    /// With a place that the cause speaks of, if it is known.
+    /// Adds a place that the cause refers to, if it is known.
     pub(crate) fn at(self, what: &'static str, site: Option<Site>) -> Self {
         let place = site.map(|site| (what, site));
         Self { place, ..self }
     }
 
-    /// The same cause, of the receive that a message takes.
+    /// The same cause, for the receive that a message takes.
     pub(crate) fn for_receive(self, label: u64) -> Self {
         let cause = FailureCause::ForReceive {
             label,
@@ -54,27 +54,27 @@ impl Why {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegionSlot(pub(crate) u32);
 
-/// Rights, printed by name.
+/// Access rights, printed by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights(pub(crate) Access);
 
-/// Which key of a region.
+/// The kind of a region's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     Lkey,
     Rkey,
 }
 
-/// Why no answer comes to a request, as far as the fabric knows.
+/// Why a request gets no answer, as far as the fabric knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LossCause {
-    /// A fault rule or the laboratory lost it.
+    /// A fault rule or the test controls lost it.
     Lab(LabCause),
-    /// The program, for something that sending again cannot mend.
+    /// The program lost it, for a reason that a retry cannot remove.
     Lasting,
 }
 
-/// Causes with the text that a finding prints, in which fields stand by name.
+/// Causes with the text that a finding prints. The text refers to fields by name.
 macro_rules! causes {
     (
         $(#[$meta:meta])*
@@ -99,7 +99,7 @@ macro_rules! causes {
 }
 
 causes! {
-    /// What a work request failed for, or a request of a peer was refused for.
+    /// Why a work request failed, or a request of a peer was refused.
     FailureCause {
         // Where the work was posted.
         Lab { cause: LabCause } = "{cause}";
@@ -150,7 +150,8 @@ causes! {
 }
 
 causes! {
-    /// What a fault rule or the laboratory did, so that work failed: not a mistake of the program.
+    /// What a fault rule or the test controls did to make work fail, which is not a mistake of the
+    /// program.
     #[derive(Copy)]
     LabCause {
         Injected = "a fault rule wants it";
@@ -173,7 +174,7 @@ impl From<LabCause> for FailureCause {
 }
 
 impl FailureCause {
-    /// The cause itself, without the receive that it is of.
+    /// The cause itself, without the receive that it concerns.
     pub(crate) fn root(&self) -> &Self {
         match self {
             Self::ForReceive { cause, .. } => cause.root(),
@@ -181,14 +182,14 @@ impl FailureCause {
         }
     }
 
-    /// Whether a fault rule or the laboratory did it.
+    /// Whether a fault rule or the test controls caused it.
     pub(crate) fn is_of_lab(&self) -> bool {
         matches!(self, Self::Lab { .. })
     }
 }
 
 impl LabCause {
-    /// What work fails for whose packets were dropped for this reason.
+    /// The cause of a failure whose packets were dropped for this reason.
     pub(crate) fn of_drop(reason: DropReason) -> Option<Self> {
         Some(match reason {
             DropReason::FaultRule => Self::Lost,

@@ -1,13 +1,13 @@
-//! The classes of mistakes: names that stay, the rule that each breaks, and what to do.
+//! The classes of mistakes: stable names, the rule that each breaks, and the remedy.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// How sure it is that a finding is a mistake.
+/// How certain it is that a finding is a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Certainty {
-    /// It may be right: a warning.
+    /// It may be correct: a warning.
     Hint,
     /// It is wrong: an error.
     Certain,
@@ -33,15 +33,15 @@ macro_rules! classes {
         }
 
         impl Class {
-            /// All of them.
+            /// All classes.
             pub const ALL: &[Self] = &[$( Self::$class, )*];
 
-            /// Its name, such as `VS-ARM-01`: it stays.
+            /// Its name, such as `VS-ARM-01`, which never changes.
             pub fn name(self) -> &'static str {
                 match self { $( Self::$class => $name, )* }
             }
 
-            /// How sure it is that what is of it is a mistake.
+            /// How certain it is that a finding of this class is a mistake.
             pub fn certainty(self) -> Certainty {
                 match self { $( Self::$class => Certainty::$certainty, )* }
             }
@@ -51,7 +51,7 @@ macro_rules! classes {
                 match self { $( Self::$class => $rule, )* }
             }
 
-            /// What to do.
+            /// The remedy.
             pub fn remedy(self) -> &'static str {
                 match self { $( Self::$class => $remedy, )* }
             }
@@ -174,7 +174,7 @@ classes! {
         "deregister a region when the completion of all work that names it has been polled";
 }
 
-/// No class has this name.
+/// There is no class with this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownClass(String);
 

@@ -1,4 +1,4 @@
-//! CQs that have overrun or may overrun, and completions that are not polled.
+//! CQs that have overrun or may overrun, and unpolled completions.
 
 use verbs_api::Cq;
 use verbs_api::site::Site;
@@ -10,17 +10,17 @@ use super::problem::{Describe, Noted};
 use super::words::{Names, counted, waiting};
 use super::{Class, words};
 
-/// Completions were lost, since a CQ was full.
+/// Completions were lost because a CQ was full.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Overrun {
     /// The CQ.
     pub cq: Cq,
-    /// How many completions it holds.
+    /// The number of completions it can hold.
     pub cqe: u32,
-    /// How many were lost.
+    /// The number of lost completions.
     pub lost: u64,
-    /// The numbers of the queue pairs whose completions those were, the first eight.
+    /// The numbers of the queue pairs whose completions were lost, at most eight.
     pub qps: Vec<u32>,
 }
 
@@ -39,17 +39,17 @@ impl Describe for Overrun {
     }
 }
 
-/// More may complete in a CQ than it has room for.
+/// More completions may be added to a CQ than it has room for.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SmallCq {
     /// The CQ.
     pub cq: Cq,
-    /// How many completions it holds.
+    /// The number of completions it can hold.
     pub cqe: u32,
-    /// How many are in it.
+    /// The number of completions in it.
     pub unpolled: u32,
-    /// How much work is outstanding that completes in it.
+    /// The number of outstanding work requests that complete in it.
     pub outstanding: u64,
 }
 
@@ -73,7 +73,7 @@ impl Describe for SmallCq {
 pub struct NeverPolled {
     /// The CQ.
     pub cq: Cq,
-    /// How many wait that are no flush.
+    /// The number of waiting completions that are not flushes.
     pub unpolled: u32,
 }
 
@@ -94,7 +94,7 @@ impl Describe for NeverPolled {
 pub struct Unpolled {
     /// The CQ.
     pub cq: Cq,
-    /// How many.
+    /// The number of waiting completions.
     pub unpolled: u32,
 }
 
@@ -111,11 +111,13 @@ impl Describe for Unpolled {
 }
 
 impl Journal {
-    /// A CQ goes, with what is in it. Its overrun tells more.
+    /// Records findings about a CQ that is destroyed. Its overrun is the better finding, if there
+    /// is one.
     pub(crate) fn cq_goes(&mut self, seen: &CqSeen) {
         if self.has_overrun(seen.cq) {
             return;
         }
+        // After a failure a program may stop without polling the rest.
         let found = seen.lost_wakeup().filter(|_| seen.goes_on());
         let found = found.or_else(|| seen.other_polled(true));
         let found = found.or_else(|| seen.never_polled(None));
@@ -124,8 +126,9 @@ impl Journal {
         }
     }
 
-    /// A completion of a queue pair is lost, since its CQ is full.
-    pub(crate) fn lost(&mut self, cq: Cq, cqe: u32, (qp_num, made_at): (u32, Option<Site>)) {
+    /// Records that a completion of a queue pair is lost because its CQ is full.
+    pub(crate) fn lost(&mut self, cq: Cq, cqe: u32, qp_num: u32, made_at: Option<Site>) {
+        // Further CQs are not recorded, so that memory has a limit.
         if self.overruns.len() == MOST && !self.has_overrun(cq) {
             return;
         }
@@ -135,6 +138,7 @@ impl Journal {
             (Overrun { cq, cqe, lost, qps }, made_at)
         });
         (overrun.cqe, overrun.lost) = (cqe, overrun.lost + 1);
+        // A finding prints no more numbers than this.
         if overrun.qps.len() < words::MOST && !overrun.qps.contains(&qp_num) {
             overrun.qps.push(qp_num);
         }
@@ -148,11 +152,13 @@ impl Journal {
 }
 
 impl CqSeen {
-    /// What is in it at the end. `posted_at` is where the oldest work was posted of which a completion is there.
+    /// The best finding about the contents of the CQ at the end. `posted_at` is where the oldest
+    /// unpolled work was posted.
     pub(super) fn at_the_end(&self, posted_at: Option<Site>) -> Option<Noted> {
         let (cq, unpolled) = (self.cq, self.unpolled);
         let posted_at = posted_at.or(self.usage.unpolled_at);
         let rest = Noted::at(Unpolled { cq, unpolled }, posted_at);
+        // The most specific finding wins, since the others are its consequences.
         let found = self.asleep().filter(|_| self.goes_on());
         let found = found.or_else(|| self.other_polled(false));
         let found = found.or_else(|| self.not_armed_again());
@@ -160,7 +166,7 @@ impl CqSeen {
         found.or_else(|| (unpolled > 0).then_some(rest))
     }
 
-    /// More may complete in it than it has room for: so much work is outstanding.
+    /// Whether its outstanding work may exceed its room.
     pub(super) fn too_small(&self, outstanding: u64) -> Option<Noted> {
         let problem = SmallCq {
             cq: self.cq,
@@ -168,15 +174,16 @@ impl CqSeen {
             unpolled: self.unpolled,
             outstanding,
         };
-        let is_small = u64::from(self.unpolled) + outstanding > self.cqe.into();
-        is_small.then(|| Noted::at(problem, self.made_at))
+        (u64::from(self.unpolled) + outstanding > self.cqe.into())
+            .then(|| Noted::at(problem, self.made_at))
     }
 
-    /// Work has completed in it, and nobody ever looked: not at an event that told of it either, which says more.
+    /// Work has completed in a CQ that was never polled. An unread event of it is the better
+    /// finding.
     fn never_polled(&self, posted_at: Option<Site>) -> Option<Noted> {
         let (cq, unpolled) = (self.cq, self.successes);
         let posted_at = self.usage.unpolled_at.or(posted_at);
-        let is_so = unpolled > 0 && !self.usage.was_polled && self.unread().is_none();
-        is_so.then(|| Noted::at(NeverPolled { cq, unpolled }, posted_at))
+        (unpolled > 0 && !self.usage.was_polled && self.unread().is_none())
+            .then(|| Noted::at(NeverPolled { cq, unpolled }, posted_at))
     }
 }

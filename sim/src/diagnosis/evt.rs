@@ -7,15 +7,15 @@ use super::problem::{Describe, Noted};
 use super::words::{Names, counted, waiting};
 use super::{Certainty, Class};
 
-/// An event told of a CQ that was not polled since, and completions wait in it.
+/// An event of a CQ was read, the CQ was not polled since, and completions wait in it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct OtherPolled {
     /// The CQ.
     pub cq: Cq,
-    /// How many wait.
+    /// The number of waiting completions.
     pub unpolled: u32,
-    /// The program has destroyed the CQ: it may have ended before it wanted to poll.
+    /// Whether the program has destroyed the CQ: it may have ended before it wanted to poll.
     pub destroyed: bool,
 }
 
@@ -45,7 +45,7 @@ impl Describe for OtherPolled {
 pub struct Unread {
     /// The channel.
     pub channel: CompChannel,
-    /// How many.
+    /// The number of unread events.
     pub events: u32,
 }
 
@@ -61,15 +61,15 @@ impl Describe for Unread {
     }
 }
 
-/// Asynchronous events that tell of an error were not read.
+/// Asynchronous events that report an error were not read.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UnreadAsync {
-    /// What they tell.
+    /// The type of the events.
     pub event_type: AsyncEventType,
-    /// What they are of.
+    /// The object that they are about.
     pub of: String,
-    /// How many.
+    /// The number of unread events.
     pub events: u32,
 }
 
@@ -84,16 +84,16 @@ impl Describe for UnreadAsync {
     }
 }
 
-/// Events were read and not acknowledged: the destroy of what they are of would wait for ever. A thread that does
-/// wait so is another mistake, and a certain one.
+/// Events were read and not acknowledged, so destroying their object would wait forever. A thread
+/// that does wait is another mistake, and a certain one.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Unacknowledged {
-    /// What they are of.
+    /// The object that they are about.
     pub of: String,
-    /// What the last of them tells, if there are several kinds.
+    /// The type of the last event, if there are several types.
     pub last: Option<String>,
-    /// How many.
+    /// The number of events.
     pub events: u32,
 }
 
@@ -109,7 +109,7 @@ impl Describe for Unacknowledged {
 }
 
 impl Unacknowledged {
-    /// The events, without what comes of them.
+    /// The events, without their consequences.
     pub(super) fn events_in_words(&self) -> String {
         let last = match &self.last {
             None => String::new(),
@@ -122,7 +122,7 @@ impl Unacknowledged {
 }
 
 impl ChannelSeen {
-    /// Events that nobody has read.
+    /// The unread events of the channel.
     pub(super) fn unread(&self) -> Option<Noted> {
         let (channel, events) = (self.channel, self.events_unread);
         (events > 0).then(|| Noted::at(Unread { channel, events }, self.read_at))
@@ -130,23 +130,24 @@ impl ChannelSeen {
 }
 
 impl CqSeen {
-    /// An event of it was never read, though one before it was: as when an edge told of both. One of a CQ that is empty
-    /// has told of nothing that was missed.
+    /// An event that was not read although an earlier one of the channel was, as when one edge
+    /// reported both. Only a CQ with completions counts: the event of an empty one reported
+    /// nothing that was missed.
     pub(super) fn unread(&self) -> Option<Noted> {
         let seen = self.channel.filter(|_| self.unpolled > 0)?;
         let (channel, events) = (seen.channel, self.events_unread);
-        let is_so = events > 0 && seen.was_left;
-        is_so.then(|| Noted::at(Unread { channel, events }, seen.read_at))
+        (events > 0 && seen.was_left).then(|| Noted::at(Unread { channel, events }, seen.read_at))
     }
 
-    /// An event told of completions, and nobody looked.
+    /// Completions of a CQ that was not polled after its event.
     pub(super) fn other_polled(&self, destroyed: bool) -> Option<Noted> {
         let problem = OtherPolled {
             cq: self.cq,
             unpolled: self.successes,
             destroyed,
         };
-        let is_so = self.successes > 0 && self.usage.event_was_read;
-        is_so.then(|| Noted::at(problem, self.usage.event_read_at))
+        // Failures are findings of their own.
+        (self.successes > 0 && self.usage.event_was_read)
+            .then(|| Noted::at(problem, self.usage.event_read_at))
     }
 }

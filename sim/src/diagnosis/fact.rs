@@ -1,4 +1,4 @@
-//! What the core states when something goes wrong: data, without words or judgment.
+//! Facts that the core records when something goes wrong: data, without sentences or judgment.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use verbs_api::{CompChannel, Cq, QpState, WcStatus};
 use super::cause::Why;
 use crate::time::Time;
 
-/// A QP, by its node and its number there.
+/// A QP, by its node and its number.
 pub(crate) type QpAt = (u32, u32);
 
 /// A work request that failed.
@@ -19,7 +19,7 @@ pub(crate) struct FailedWork {
     pub(crate) receive: bool,
     pub(crate) label: u64,
     pub(crate) status: WcStatus,
-    /// As far as this node knows.
+    /// The cause as far as this node knows.
     pub(crate) why: Option<Why>,
     /// The node of the peer, and the number of the request that it had to answer.
     pub(crate) asked: Option<(u32, u32)>,
@@ -29,25 +29,25 @@ pub(crate) struct FailedWork {
     pub(crate) standing: Standing,
 }
 
-/// How far a QP has come.
+/// The progress of a QP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reached {
     pub(crate) state: QpState,
-    /// It has carried out a request, or may have on a connection before.
+    /// Whether it has carried out a request, or may have done so on an earlier connection.
     pub(crate) has_taken: bool,
-    /// A fault rule or the laboratory has stopped it.
+    /// Whether a fault rule or the test controls have stopped it.
     pub(crate) is_harmed: bool,
 }
 
-/// More of why a packet is dropped.
+/// Details of a dropped packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DropDetails {
-    /// Its sequence number, and the one that the queue pair waits for.
+    /// Its sequence number, and the one that the queue pair expects.
     Psn { psn: u32, waits_for: u32 },
     /// Its Q_Key, and that of the queue pair.
     Qkey { qkey: u32, own: u32 },
-    /// The bytes of its message, of what comes before these, and of the receive, and where that was
-    /// posted.
+    /// The sizes of its message, of the header before it, and of the receive, and where the receive
+    /// was posted.
     Short {
         length: u32,
         grh: u32,
@@ -84,74 +84,75 @@ impl fmt::Display for DropDetails {
     }
 }
 
-/// How a program has dealt with work that failed.
+/// How a program has handled failed work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Standing {
     #[default]
     Open,
-    /// It has polled the failure.
+    /// The program has polled the failure.
     Polled,
-    /// It has given the queue pair up after that, as the one of this number.
+    /// The program has given the queue pair up after that, as the one with this number.
     GivenUp(u32),
-    /// Work that it has posted since then has succeeded.
+    /// Work that it posted since then has succeeded.
     Handled,
 }
 
 /// How a program has used a CQ.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CqUse {
-    /// A completion was polled, some time.
+    /// Whether a completion was ever polled.
     pub(crate) was_polled: bool,
-    /// The last poll took as many as it asked for, and left some.
+    /// Whether the last poll returned as many completions as it asked for, and left some.
     pub(crate) is_partly_polled: bool,
-    /// An event of it was read, and it was not polled since.
+    /// Whether an event of it was read and it was not polled since.
     pub(crate) event_was_read: bool,
-    /// An event of it was read, and it was not armed since.
+    /// Whether an event of it was read and it was not armed since.
     pub(crate) is_disarmed: bool,
     /// Where the last event was read.
     pub(crate) event_read_at: Option<Site>,
-    /// That was so when it was armed: the last poll had left some.
+    /// Whether the last poll before arming had left some completions.
     pub(crate) was_armed_over: bool,
-    /// A completion was polled since then that tells of a failure: who sees that may stop.
+    /// Whether a failure was polled since it was armed. The program may stop because of it.
     pub(crate) failure_was_seen: bool,
     /// Where it was armed.
     pub(crate) armed_at: Option<Site>,
-    /// Where the oldest work was posted whose completion was not polled when its queue pair went.
+    /// Where the oldest work was posted whose completion was unpolled when its queue pair was
+    /// destroyed.
     pub(crate) unpolled_at: Option<Site>,
 }
 
-/// A CQ, with what is to be seen of it.
+/// The facts about a CQ that a diagnosis uses.
 #[derive(Clone, Debug)]
 pub(crate) struct CqSeen {
     pub(crate) cq: Cq,
     pub(crate) cqe: u32,
     pub(crate) armed: ArmState,
     pub(crate) usage: CqUse,
-    /// Completions in it.
+    /// The number of completions in it.
     pub(crate) unpolled: u32,
-    /// Those of them that are of no failed work: a failure is a finding of its own.
+    /// The number of successful completions in it. Failures are findings of their own.
     pub(crate) successes: u32,
-    /// A solicited one is among them.
+    /// Whether one of them is solicited.
     pub(crate) has_solicited: bool,
-    /// All of them are of sends.
+    /// Whether all of them are of sends.
     pub(crate) are_of_sends: bool,
     pub(crate) channel: Option<ChannelSeen>,
-    /// Events of it that were not read.
+    /// The number of unread events of it.
     pub(crate) events_unread: u32,
-    /// An event of it is put off, and will come.
+    /// Whether moderation delays an event of it.
     pub(crate) has_late_event: bool,
-    /// Where it was made.
+    /// Where it was created.
     pub(crate) made_at: Option<Site>,
 }
 
-/// A completion channel.
+/// The facts about a completion channel that a diagnosis uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChannelSeen {
     pub(crate) channel: CompChannel,
-    /// Events of all its CQs that were not read.
+    /// The number of unread events of all its CQs.
     pub(crate) events_unread: u32,
-    /// The last event that was read was not the last there was.
+    /// Whether more events remained when the last one was read.
     pub(crate) was_left: bool,
-    /// Where that was read.
+    /// Where the last event was read.
     pub(crate) read_at: Option<Site>,
 }

@@ -1,4 +1,4 @@
-//! What went wrong on a node. A journal outlives the objects that its entries are about.
+//! A record of what went wrong on a node. It outlives the objects that its entries are about.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,35 +13,35 @@ use super::{Class, FailureCause, Why};
 use crate::packet::{DropReason, Packet, Psn};
 use crate::time::Time;
 
-/// What went wrong on a node.
+/// A record of what went wrong on a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Journal {
-    /// The work that failed, oldest first.
+    /// The failed work requests, oldest first.
     pub(super) failures: Vec<FailedWork>,
     pub(crate) recovery: Recovery,
-    /// Mistakes that were seen when they happened, in that order.
+    /// Mistakes that were recorded when they happened, in that order.
     pub(super) noted: Vec<Noted>,
-    /// Where those are, by class, fact and place.
+    /// The positions of these mistakes, by class, key and place.
     places: BTreeMap<(Class, [&'static str; 2], Option<Site>), usize>,
     pub(super) refusals: Vec<Refusal>,
-    /// By sender, receiver and reason.
+    /// Dropped packets by sender, receiver and reason.
     pub(super) dropped: BTreeMap<(QpAt, u32, DropReason), Dropped>,
-    /// Completions that were lost, and where their CQ was made.
+    /// Lost completions, and where their CQ was created.
     pub(super) overruns: BTreeMap<CqHandle, (Overrun, Option<Site>)>,
-    /// Datagrams of the network, by what they were.
+    /// Datagrams of the network that were not packets for the device, by the reason.
     pub(super) garbage: BTreeMap<DropReason, u64>,
-    /// The newest queue pairs that were destroyed.
-    gone: VecDeque<GoneQp>,
-    /// Of queue pairs that have posted no read, by their numbers: they may have more reads under way
-    /// than their peers take.
+    /// The newest destroyed queue pairs.
+    gone: VecDeque<DestroyedQp>,
+    /// Queue pairs that may have more reads in progress than their peers accept, but have posted
+    /// none, by number.
     pub(super) excess: BTreeMap<u32, Noted>,
-    /// What contexts had when they were closed.
+    /// The objects of contexts when these were closed.
     pub(super) left: Vec<NotDestroyed>,
-    /// What of it is new.
+    /// The entries since the last report.
     pub(super) news: News,
 }
 
-/// Of each kind so many are kept, so that a program that goes on failing costs no more.
+/// The most entries of each kind, so that a program that keeps failing needs no more memory.
 pub(super) const MOST: usize = 1000;
 
 /// A request that was answered with a NAK.
@@ -57,33 +57,33 @@ pub(super) struct Refusal {
 
 /// A QP that was destroyed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GoneQp {
+pub(super) struct DestroyedQp {
     pub(super) qp_num: u32,
     pub(super) last: Reached,
     /// Where it was destroyed.
     pub(super) site: Option<Site>,
-    /// Where what it took receives from was made.
+    /// Where the queue was created from which it took receives.
     pub(super) made_at: Option<Site>,
 }
 
-/// How many queue pairs that are gone are remembered, for as long as their peers try again.
+/// The most destroyed queue pairs that are remembered. Their peers may retry for some time.
 const GONE: usize = 1000;
 
-/// Packets that were not taken.
+/// Packets that were dropped.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dropped {
-    /// How often that happened, each time that one came again too.
+    /// The number of dropped packets, including retries.
     pub(super) tries: u64,
-    /// Without those that came again.
+    /// The number of dropped packets without retries.
     pub(super) count: u64,
     pub(super) newest: Option<Psn>,
     pub(super) last: Time,
-    /// More of the reason, as it was for the first.
+    /// Details of the first one.
     pub(super) details: Option<DropDetails>,
 }
 
 impl Dropped {
-    /// One more, at this time; what comes again has no newer number.
+    /// Counts a packet. A retry does not have a newer number.
     fn add(&mut self, at: Time, psn: Psn) {
         let is_newer = |newest: Psn| psn.after(newest) > 0;
         if self.newest.is_none_or(is_newer) {
@@ -103,7 +103,7 @@ impl Journal {
         }
     }
 
-    /// Keeps that a request was answered with a NAK.
+    /// Records that a request was answered with a NAK.
     pub(super) fn keep_refusal(&mut self, at: Time, packet: &Packet, why: Why) {
         if self.refusals.len() < MOST {
             self.refusals.push(Refusal {
@@ -122,7 +122,8 @@ impl Journal {
         }
     }
 
-    /// A packet is not taken; if it is the first from there for this reason, there is more to be said of it.
+    /// Records details of a packet that is dropped, if it is the first one of its sender for this
+    /// reason.
     #[cold]
     pub(crate) fn drops(
         &mut self,
@@ -136,27 +137,31 @@ impl Journal {
     }
 
     fn dropped_for(&mut self, packet: &Packet, why: DropReason) -> Option<&mut Dropped> {
-        // A connected sender is known by the one who takes its packets.
+        // Connected packets of another process carry no source QP number, and their receiver knows
+        // only its own peer.
         let is_unknown = why == DropReason::OtherPeer && packet.route.from.is_outside();
         let src_qpn = if is_unknown { 0 } else { packet.src_qpn };
         let from = (packet.route.from.node, src_qpn);
         let place = (from, packet.dest_qpn, why);
-        let has_room = self.dropped.len() < MOST || self.dropped.contains_key(&place);
-        has_room.then(|| self.dropped.entry(place).or_default())
+        // Entries that exist are still counted at the limit.
+        (self.dropped.len() < MOST || self.dropped.contains_key(&place))
+            .then(|| self.dropped.entry(place).or_default())
     }
 
-    /// A queue pair is destroyed.
+    /// Records that a queue pair is destroyed.
     pub(crate) fn gone(
         &mut self,
         qp_num: u32,
         last: Reached,
-        (made_at, site): (Option<Site>, Option<Site>),
+        made_at: Option<Site>,
+        site: Option<Site>,
     ) {
+        // A destroyed queue pair cannot read any more.
         self.forget_reads(qp_num);
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
-        self.gone.push_back(GoneQp {
+        self.gone.push_back(DestroyedQp {
             qp_num,
             last,
             site,
@@ -164,17 +169,18 @@ impl Journal {
         });
     }
 
-    /// A datagram came from the network, and was not taken.
+    /// Counts a datagram of the network that was dropped.
     pub(crate) fn garbage(&mut self, why: DropReason) {
         *self.garbage.entry(why).or_default() += 1;
     }
 
-    /// A mistake is seen. One of the same class and place is only counted.
+    /// Records a mistake. One of the same class, key and place is only counted.
     #[cold]
     pub(super) fn note(&mut self, problem: impl Into<Problem>, site: Option<Site>) {
         let problem = problem.into();
         let place = (problem.class(), problem.key(), site);
         if let Some(index) = self.places.get(&place) {
+            // The same mistake in a loop is one finding with a count.
             self.noted[*index].more += 1;
         } else if self.noted.len() < MOST {
             self.places.insert(place, self.noted.len());
@@ -182,6 +188,7 @@ impl Journal {
             let more = 0;
             self.noted.push(Noted {
                 problem,
+                // The stack is only walked for new findings, since that takes time.
                 site: site.map(Site::with_calls),
                 more,
             });
@@ -205,38 +212,45 @@ impl Journal {
         }
     }
 
-    /// Where was made what a queue pair that is gone took receives from.
+    /// Where the queue was created from which a destroyed queue pair took receives.
     pub(super) fn receiver_made_at(&self, qp_num: u32) -> Option<Site> {
-        self.of_gone(qp_num)?.made_at
+        self.destroyed_qp(qp_num)?.made_at
     }
 
-    /// Whether a fault rule or the laboratory had stopped the queue pair of this number, which is gone.
+    /// Whether a fault rule or the test controls had stopped the destroyed queue pair with this
+    /// number.
     pub(crate) fn was_harmed(&self, qp_num: u32) -> bool {
-        self.of_gone(qp_num).is_some_and(|gone| gone.last.is_harmed)
+        self.destroyed_qp(qp_num)
+            .is_some_and(|gone| gone.last.is_harmed)
     }
 
-    pub(super) fn of_gone(&self, qp_num: u32) -> Option<&GoneQp> {
+    pub(super) fn destroyed_qp(&self, qp_num: u32) -> Option<&DestroyedQp> {
         self.gone.iter().rev().find(|gone| gone.qp_num == qp_num)
     }
 
     /// Whether the queue pair that has or had this number was never ready to receive.
     pub(super) fn was_never_ready(&self, qp_num: u32, present: Option<Reached>) -> bool {
-        let last = present.or_else(|| self.of_gone(qp_num).map(|gone| gone.last));
+        // The queue pair may have been destroyed since.
+        let last = present.or_else(|| self.destroyed_qp(qp_num).map(|gone| gone.last));
         last.is_some_and(|last| {
             matches!(last.state, QpState::Reset | QpState::Init) && !last.has_taken
         })
     }
 
-    /// Why a request of a peer was refused or found nobody.
+    /// Why a request of a peer was refused or not answered.
     pub(super) fn answer(&self, from: QpAt, psn: u32, failure: &FailedWork) -> Option<Why> {
         if failure.status == WcStatus::RetryExcErr {
-            // A receiver that is not ready says so: that is an answer.
+            // A receiver that is not ready sends an answer.
             let silent = |((of, _, why), _): &(&(QpAt, u32, DropReason), &Dropped)| {
                 *of == from && *why != DropReason::NoReceive
             };
+            // The newest drop explains why the last try failed.
             let dropped = self.dropped.iter().filter(silent);
             let (&(_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
-            let gone = self.of_gone(qp_num).filter(|_| why == DropReason::NoQp);
+            // For a destroyed queue pair its place is known.
+            let gone = self
+                .destroyed_qp(qp_num)
+                .filter(|_| why == DropReason::NoQp);
             return Some(match gone {
                 None => FailureCause::Dropped { qp_num, why }.into(),
                 Some(gone) => {
@@ -245,7 +259,7 @@ impl Journal {
                 }
             });
         }
-        // A number comes again with the next connection.
+        // The next connection uses the same sequence numbers again.
         let found = |refusal: &&Refusal| {
             refusal.from == from && refusal.psn == psn && refusal.at <= failure.at
         };

@@ -1,4 +1,4 @@
-//! Memory that a program changes, unmaps or deregisters while it is the device's.
+//! Memory that a program changes, unmaps or deregisters while it belongs to the device.
 
 use verbs_api::site::Site;
 use verbs_api::{Mr, Srq};
@@ -31,15 +31,15 @@ impl Describe for Changed {
     }
 }
 
-/// Work uses memory of a region that is not mapped any more. The place is that of the registration.
+/// Work uses memory of a region that is no longer mapped. The place is that of the registration.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Unmapped {
     /// The region.
     pub mr: Mr,
-    /// The first of the bytes in the region.
+    /// The offset of these bytes in the region.
     pub offset: u64,
-    /// How many there are.
+    /// The number of bytes.
     pub length: u64,
 }
 
@@ -60,7 +60,7 @@ impl Describe for Unmapped {
 pub struct DeregisteredEarly {
     /// The region.
     pub mr: Mr,
-    /// The program's number for the work, the last that was posted.
+    /// The program's number for the work, the last one that was posted.
     pub wr_id: u64,
     /// The queue of that work.
     pub queue: PostedTo,
@@ -114,19 +114,20 @@ impl Describe for DeregisteredEarly {
 }
 
 impl Journal {
-    /// The bytes of a send have changed before its completion was polled.
+    /// Records that the bytes of a send changed before its completion was polled.
     #[cold]
     pub(crate) fn changed(&mut self, qp_num: u32, wr_id: u64, posted_at: Option<Site>) {
         self.note(Changed { qp_num, wr_id }, posted_at);
     }
 
-    /// Work uses bytes of a region that are not mapped.
+    /// Records that work uses bytes of a region that are not mapped.
     #[cold]
     pub(crate) fn unmapped(&mut self, mr: Mr, offset: u64, length: u64, site: Option<Site>) {
         self.note(Unmapped { mr, offset, length }, site);
     }
 
-    /// A region is deregistered before the completion of work that names it was polled.
+    /// Records that a region is deregistered before the completion of work that names it was
+    /// polled.
     #[cold]
     pub(crate) fn deregistered_early(&mut self, mr: Mr, work: PostedWork, site: Option<Site>) {
         let PostedWork {

@@ -1,20 +1,21 @@
 //! What a program did wrong or left undone, as far as a simulation knows.
 //!
-//! The core states facts when something goes wrong, and does not judge them. What is below in this
-//! table names nothing of a device; what is above reads the nodes, and only the runtime asks it.
+//! The core records facts when something goes wrong, and does not judge them. The lower files of
+//! this table do not depend on the device. The upper ones read the nodes, and only the runtime
+//! calls them.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `report` | the findings of all nodes: their order, and which explain others |
-//! | `of_node`, `threads`, `ends` | what is wrong on a node; of threads that wait; of connections |
-//! | `outstanding` | what may yet complete in a CQ |
-//! | `suppressions` | findings that are known |
+//! | `of_node`, `threads`, `ends` | findings of a node; of waiting threads; of connections |
+//! | `outstanding` | work that may still complete in a CQ |
+//! | `suppressions` | known findings |
 //! | `problem` | the kinds of problems, by their groups, and what they have in common |
 //! | `arm`, `call`, `cq`, `evt`, `mem`, `obj`, `packets`, `qp`, `wait`, `work` | a group of problems: the facts that make them, their classes and sentences |
 //! | `class`, `words` | the table of classes; how findings are printed |
-//! | `journal`, `news` | what went wrong on a node; what of it is new |
-//! | `recovery` | whether a program goes on after work that failed |
-//! | `fact`, `cause` | what the core states: data; what work failed for |
+//! | `journal`, `news` | the record of what went wrong on a node; its new entries |
+//! | `recovery` | whether a program continues after work that failed |
+//! | `fact`, `cause` | facts that the core records; causes of failures |
 
 mod arm;
 mod call;
@@ -46,7 +47,6 @@ use verbs_api::site::Site;
 pub use cause::Why;
 pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, RegionSlot, Rights};
 pub use class::{Certainty, Class, UnknownClass};
-pub(crate) use ends::compare;
 pub(crate) use fact::{
     ChannelSeen, CqSeen, CqUse, DropDetails, FailedWork, QpAt, Reached, Standing,
 };
@@ -57,17 +57,15 @@ pub(crate) use of_node::note_unread;
 use problem::Noted;
 pub(crate) use problem::PostedTo;
 pub use problem::{Problem, Unposted};
-pub(crate) use report::{diagnose, keep_fresh, note_mistake, note_refusal, take_fresh};
 pub use suppressions::Suppressions;
-pub(crate) use threads::note_endless;
 pub(crate) use words::counted;
 pub use words::{Names, PlainNames};
 
-/// What was found, causes before what came of them; what is merely still there comes last.
+/// The findings of a simulation: causes before their consequences, and leftover objects last.
 ///
-/// Printed it is a line for each finding, with its class and the place in the program, without the address of any
-/// memory; the first of each class is followed by what to do. It is empty after a program without mistakes that has
-/// destroyed all its objects.
+/// Printed, it has a line for each finding, with its class and the place in the program, and
+/// without memory addresses. The first finding of each class is followed by its remedy. It is empty
+/// after a correct program that has destroyed all its objects.
 ///
 /// ```
 /// use verbs_api::site::Site;
@@ -95,9 +93,10 @@ pub use words::{Names, PlainNames};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Diagnosis {
-    /// What was done wrong, in the order in which it is printed.
+    /// The mistakes, in the order in which they are printed.
     pub mistakes: Vec<Finding>,
-    /// What is still there, one finding a device, and one for each context that was closed with what it had.
+    /// The objects that still exist: one finding for each device, and one for each context that was
+    /// closed with objects.
     pub leftovers: Vec<Finding>,
 }
 
@@ -107,17 +106,19 @@ pub struct Diagnosis {
 pub struct Finding {
     /// The number of the device: 0 is that of `sim0`.
     pub node: u32,
-    /// What it is.
+    /// The problem.
     pub problem: Problem,
-    /// Where in the program: of a failure where the work was posted, of a lost wake-up where the CQ was armed, of a
-    /// refused call where that was made. `None` if it is not known.
+    /// The place in the program. For a failure that is where the work was posted, for a lost
+    /// wake-up where the CQ was armed, and for a refused call where it was made. `None` if it is
+    /// not known.
     pub site: Option<Site>,
-    /// How often more the same was found at the same place.
+    /// How many more times the same problem was found at the same place.
     pub more: u64,
-    /// How sure it is that it is a mistake: as its class says. Three things are hints all the same:
-    /// what a program had not done yet when it was stopped; a failure that may come from the other
-    /// side and that the program has handled ([`Problem::Failed`]); and a CQ that was not polled
-    /// after its event, if the program has destroyed it ([`Problem::OtherPolled`]).
+    /// How certain it is that it is a mistake. That follows from its class, with three exceptions,
+    /// which are hints: what a program had not done yet when it was stopped; a failure that the
+    /// other side may have caused and that the program has handled ([`Problem::Failed`]); and a CQ
+    /// that was not polled after its event, if the program has destroyed it
+    /// ([`Problem::OtherPolled`]).
     pub certainty: Certainty,
 }
 
@@ -127,15 +128,15 @@ impl Diagnosis {
         self.mistakes.is_empty() && self.leftovers.is_empty()
     }
 
-    /// Refuses mistakes that are certain, but for those that are `allowed`.
+    /// Refuses certain mistakes, except those that `allowed` covers.
     ///
     /// # Errors
-    /// The mistakes, a line each with what to do.
+    /// A text with a line for each mistake, followed by its remedy.
     pub fn check(&self, allowed: &Suppressions) -> Result<(), String> {
         let mut text = String::new();
         for finding in &self.mistakes {
-            let is_refused = finding.certainty == Certainty::Certain;
-            if is_refused && !allowed.cover_finding(finding) {
+            // Hints may be correct programs.
+            if finding.certainty == Certainty::Certain && !allowed.cover_finding(finding) {
                 text += &format!("\n{finding}\nhelp: {}", finding.class().remedy());
             }
         }
@@ -145,7 +146,7 @@ impl Diagnosis {
         Err(format!("the program made mistakes:{text}"))
     }
 
-    /// All there is, in the order in which it is printed.
+    /// All findings, in the order in which they are printed.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.mistakes.iter().chain(&self.leftovers)
     }
@@ -167,14 +168,14 @@ impl Finding {
         }
     }
 
-    /// Of which class it is.
+    /// The class of the problem.
     pub fn class(&self) -> Class {
         self.problem.class()
     }
 
-    /// Whether it is certain now, and becomes a hint if the program handles it: work that failed with
-    /// `IBV_WC_RETRY_EXC_ERR`, `IBV_WC_RNR_RETRY_EXC_ERR` or `IBV_WC_REM_OP_ERR`, for a reason that
-    /// may be the other side's ([`Problem::Failed`]).
+    /// Whether it is certain now, but becomes a hint if the program handles it: work that failed
+    /// with `IBV_WC_RETRY_EXC_ERR`, `IBV_WC_RNR_RETRY_EXC_ERR` or `IBV_WC_REM_OP_ERR`, for a reason
+    /// that the other side may have caused ([`Problem::Failed`]).
     pub fn may_be_handled(&self) -> bool {
         self.certainty == Certainty::Certain
             && matches!(&self.problem, Problem::Failed(failed) if failed.is_excusable())

@@ -1,34 +1,34 @@
-//! What was noted last, for who is told of each mistake at once.
+//! New entries of a journal, for a program that reports each mistake when it happens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use verbs_api::Cq as CqHandle;
 
-/// Something new in a journal.
+/// A new entry of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fresh {
     /// A mistake, by its number.
     Noted(usize),
-    /// A work request that failed, by its number.
+    /// A failed work request, by its number.
     Failed(usize),
-    /// The first completion of this CQ was lost.
+    /// The first lost completion of this CQ.
     Overrun(CqHandle),
 }
 
-/// What is new in the journal of a node. Nothing, if nobody is told.
+/// The new entries of the journal of a node. Not kept unless they are reported.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct News(Option<Kept>);
 
 #[derive(Clone, Debug)]
 struct Kept {
-    /// One for all nodes, written under the simulator's lock.
+    /// One flag for all nodes, written under the simulator's lock.
     is_any: Arc<AtomicBool>,
     fresh: Vec<Fresh>,
 }
 
 impl News {
-    /// From now on it is kept; `is_any` says that a node has some.
+    /// From now on keeps new entries. `is_any` is set when a node has some.
     pub(crate) fn keep(&mut self, is_any: Arc<AtomicBool>) {
         let fresh = Vec::new();
         self.0 = Some(Kept { is_any, fresh });
@@ -37,6 +37,7 @@ impl News {
     pub(crate) fn add(&mut self, fresh: Fresh) {
         if let Some(kept) = &mut self.0 {
             kept.fresh.push(fresh);
+            // The flag is read without the lock, after each call.
             kept.is_any.store(true, Ordering::Relaxed);
         }
     }

@@ -6,15 +6,16 @@ use super::Class;
 use super::problem::Describe;
 use super::words::{MOST, Names, counted};
 
-/// Objects are still there.
+/// Objects that still exist.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NotDestroyed {
-    /// Which, with how they stand, and where they were made: users before what they use.
+    /// Their names with their states, and where they were created. Users come before the objects
+    /// they use.
     pub names: Vec<(String, Option<Site>)>,
-    /// How often the device is still open.
+    /// The number of open contexts of the device.
     pub contexts: u32,
-    /// They went with their context, which was closed all the same (DEV-03).
+    /// Whether they were destroyed with their context, which was closed in spite of them (DEV-03).
     pub closed: bool,
 }
 
@@ -38,6 +39,7 @@ impl Describe for NotDestroyed {
                 .take(MOST)
                 .map(|(name, site)| format!("{name}{}", site.map(place).unwrap_or_default()));
             let shown = shown.collect::<Vec<_>>().join(", ");
+            // A long list of objects would hide the other findings.
             let more = left.len().saturating_sub(MOST);
             let more = (more > 0).then(|| format!(", and {more} more"));
             parts.push(format!(

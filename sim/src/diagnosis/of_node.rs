@@ -15,19 +15,19 @@ use crate::node::Node;
 use crate::packet::{DropReason, Packet};
 use crate::qp::Qp;
 
-/// What is known of what the program did wrong on a node.
+/// The findings of a node.
 pub(super) fn findings(node: &Node) -> Findings<'_> {
     let closed = None;
     Findings { node, closed }
 }
 
-/// A CQ, unless it has overrun: that tells more.
+/// The facts about a CQ, unless it has overrun, which is the better finding.
 pub(super) fn cq_seen(device: &Device, index: u32) -> Option<CqSeen> {
     let seen = device.cqs.seen(&device.base, index);
     (!device.base.journal.has_overrun(seen.cq)).then_some(seen)
 }
 
-/// A context is about to be closed: notes what it still has (DEV-03).
+/// Records the objects of a context that is about to be closed (DEV-03).
 pub(crate) fn note_closing(node: &mut Node, context: Context) {
     let closed = Some(context);
     let of_context = Findings { node, closed };
@@ -38,6 +38,7 @@ pub(crate) fn note_closing(node: &mut Node, context: Context) {
             .journal
             .note(problem, node.device.base.site);
     }
+    // The context itself is closed, so only its objects count.
     if !names.is_empty() {
         let (contexts, closed) = (0, true);
         let problem = NotDestroyed {
@@ -49,13 +50,14 @@ pub(crate) fn note_closing(node: &mut Node, context: Context) {
     }
 }
 
-/// A packet of another process has come that nobody reads. That counts if its queue pair has never been ready to
-/// receive.
+/// Records a packet of another process that is not read. It counts if its queue pair has never been
+/// ready to receive.
 pub(crate) fn note_unread(node: &mut Node, packet: &Packet) {
     let (number, now) = (packet.dest_qpn, node.device.base.now);
     let present = node.find_by_number(number);
     let present = present.map(|index| node.qps.at(index).reached());
     let journal = &mut node.device.base.journal;
+    // A damaged packet is lost for any receiver.
     if !packet.damaged && journal.was_never_ready(number, present) {
         let why = match present {
             Some(_) => DropReason::NotReady,
@@ -65,25 +67,26 @@ pub(crate) fn note_unread(node: &mut Node, packet: &Packet) {
     }
 }
 
-/// What is known of a node, or of one context that is closed.
+/// The findings of a node, or of one context that is being closed.
 pub(super) struct Findings<'n> {
     node: &'n Node,
     closed: Option<Context>,
 }
 
 impl Findings<'_> {
-    /// The work requests that failed, oldest first.
+    /// The failed work requests, oldest first.
     pub(crate) fn failures(&self) -> &[FailedWork] {
         &self.node.device.base.journal.failures
     }
 
-    /// A failure as a problem; `node` looks at the node of the peer.
+    /// A failure as a problem. `node` returns the node of the peer.
     pub(crate) fn failure<'n>(
         &self,
         failure: &FailedWork,
         node: impl FnOnce(u32) -> &'n Node,
     ) -> Noted {
         let from = (self.node.device.base.id, failure.qp_num);
+        // The peer knows why it refused, if it is in this process.
         let of_peer = || {
             let (peer, psn) = failure.asked?;
             let why = node(peer).device.base.journal.answer(from, psn, failure)?;
@@ -101,7 +104,8 @@ impl Findings<'_> {
         Noted::at(problem, failure.site)
     }
 
-    /// Where was made what the queue pair of this number takes receives from, or took.
+    /// Where the queue was created from which the queue pair with this number takes or took
+    /// receives.
     pub(crate) fn receiver(&self, qp_num: u32) -> Option<Site> {
         match self.node.find_by_number(qp_num) {
             Some(index) => self.node.receiver_made_at(index),
@@ -109,20 +113,20 @@ impl Findings<'_> {
         }
     }
 
-    /// What was wrong when it happened, and completions that were lost.
+    /// Certain mistakes that were recorded when they happened, and lost completions.
     pub(crate) fn causes(&self) -> Vec<Noted> {
         let overruns = self.node.device.base.journal.overruns();
         self.noted(Certainty::Certain).chain(overruns).collect()
     }
 
-    /// What was seen when it happened, and is so sure to be wrong.
+    /// The mistakes of this certainty that were recorded when they happened.
     fn noted(&self, certainty: Certainty) -> impl Iterator<Item = Noted> {
         let noted = self.node.device.base.journal.noted.iter();
         let is_so = move |noted: &&Noted| noted.problem.class().certainty() == certainty;
         noted.filter(is_so).cloned()
     }
 
-    /// What tells that something is wrong: packets that were not taken, completions and events that nobody has looked at.
+    /// Signs that something is wrong: dropped packets, and unread completions and events.
     pub(crate) fn signs(&self) -> Vec<Noted> {
         let device = &self.node.device;
         let mut signs: Vec<_> = self.noted(Certainty::Hint).collect();
@@ -131,6 +135,7 @@ impl Findings<'_> {
             Some(self.node.qps.at(index).reached())
         };
         signs.extend(device.base.journal.not_taken(present));
+        // All queue pairs are read once, and not for each CQ.
         let mut outstanding = vec![0; device.cqs.table.slots() as usize];
         let mut unpolled = BTreeMap::new();
         for (_, qp) in self.node.qps.iter() {
@@ -160,10 +165,11 @@ impl Findings<'_> {
         signs
     }
 
-    /// What is still there.
+    /// The objects that still exist.
     pub(crate) fn leftovers(&self) -> Vec<Noted> {
         let base = &self.node.device.base;
         let of_ids = u32::from(base.of_ids.is_some());
+        // The context of rdma_cm ids belongs to no program.
         let contexts = base.open_contexts() - of_ids;
         let names = self.objects();
         let left = !names.is_empty() || contexts > 0;
@@ -187,8 +193,8 @@ impl Findings<'_> {
         let journal = &self.node.device.base.journal;
         let unread = self.node.device.base.unread_async(self.closed);
         for event in unread.filter(|event| is_error(event.event_type)) {
-            // An overrun has been told already.
-            let is_told = match event.element {
+            // A finding reports the overrun already.
+            let is_reported = match event.element {
                 Element::Cq(cq) => journal.has_overrun(cq),
                 Element::Qp(qp) if event.event_type == AsyncEventType::QpFatal => {
                     let index = self.node.find_qp(Verb::GetAsyncEvent, qp);
@@ -196,7 +202,7 @@ impl Findings<'_> {
                 }
                 _ => false,
             };
-            if is_told {
+            if is_reported {
                 continue;
             }
             let of = match event.element {
@@ -206,6 +212,7 @@ impl Findings<'_> {
                 },
                 other => other.to_string(),
             };
+            // Equal events of an object are one finding with a count.
             *counts.entry((of, event.event_type.into())).or_default() += 1;
         }
         let counts = counts.into_iter();
@@ -248,6 +255,7 @@ impl Findings<'_> {
         };
         let of_async = base.unacked(context, element);
         let of_cq = own.map_or(0, |cq| cq.events_unacked);
+        // Events of the channel have no type.
         let last = base.last_read(context, element).filter(|_| of_async > 0);
         let read_at = match (own, last) {
             (Some(cq), _) if of_cq > 0 => cq.event_read_at(),
@@ -261,7 +269,7 @@ impl Findings<'_> {
         (of_cq + of_async > 0).then(|| Noted::at(problem, read_at))
     }
 
-    /// The objects of a context that is closed, or all, users before what they use.
+    /// All objects, or those of the closed context. Users come before the objects they use.
     fn objects(&self) -> Vec<(String, Option<Site>)> {
         let all = [
             self.names(Object::Qp, &self.node.qps, |_, qp| Some(standing(qp))),
@@ -300,18 +308,20 @@ impl Findings<'_> {
         all.into_iter().flatten().collect()
     }
 
-    /// The objects of a kind, but for those that have no name.
+    /// The objects of a kind, except those without a name.
     fn names<T: InContext>(
         &self,
         kind: Object,
         table: &Table<T>,
         name: impl Fn(u32, &T) -> Option<String>,
     ) -> Vec<(String, Option<Site>)> {
+        // Objects of other contexts are not closed with this one.
         let indices = match self.closed {
             Some(context) => self.node.device.base.objects(context, kind),
             None => table.indices(|_| true),
         };
-        // Handles of queue pairs that several contexts have open are in no table of queue pairs.
+        // Handles of queue pairs that several contexts have open are not in the table of queue
+        // pairs.
         let named = |at: u32| {
             let object = table.peek(at)?;
             let made_at = self.node.device.base.made_at(object.context(), kind, at);
@@ -329,10 +339,11 @@ fn name_of(qp: &Qp) -> String {
     format!("qp {:#x}", qp.common.qp_num)
 }
 
-/// A QP with its state, unless it was never used, and what is outstanding.
+/// A QP with its state, unless it was never used, and its outstanding work.
 fn standing(qp: &Qp) -> String {
     let state = qp.common.attr.qp_state;
     let mut text = name_of(qp);
+    // A queue pair in RESET was never used.
     if state != QpState::Reset {
         text += &format!(" in {state}");
     }
@@ -348,7 +359,7 @@ fn standing(qp: &Qp) -> String {
     text
 }
 
-/// Whether an event tells of something that went wrong.
+/// Whether an event reports that something went wrong.
 fn is_error(event: AsyncEventType) -> bool {
     use AsyncEventType as E;
     matches!(

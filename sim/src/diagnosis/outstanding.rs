@@ -1,4 +1,4 @@
-//! What may yet complete in a CQ.
+//! Work that may still complete in a CQ.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -10,18 +10,18 @@ use crate::node::Node;
 
 /// The work that has not completed in a CQ.
 pub(crate) struct Outstanding {
-    /// Signaled ones, under way or waiting.
+    /// Signaled sends, started or not.
     sends: u64,
-    /// Those of SRQs may complete in other CQs too.
+    /// Receives. Those of SRQs may complete in other CQs, too.
     receives: u64,
-    /// Sends that make no completion if they succeed, and still have their slots.
+    /// Sends that make no completion if they succeed, and still hold their slots.
     unsignaled: u64,
     /// Work requests of batches that are not posted.
     unposted: usize,
 }
 
 impl Outstanding {
-    /// Of the CQ with this index.
+    /// The work of the CQ with this index.
     pub(crate) fn of(node: &Node, cq: u32) -> Self {
         let mut found = Self {
             sends: 0,
@@ -38,6 +38,7 @@ impl Outstanding {
             found.sends += here(work.signaled_sends());
             found.receives += here(work.own_receives());
             found.unsignaled += here(work.unsignaled_sends());
+            // Several queue pairs may share an SRQ, whose receives count once.
             srqs.extend(work.srq_into(cq));
         }
         let taken = |srq: u32| node.device.srqs.at(srq).taken() as u64;
@@ -45,7 +46,7 @@ impl Outstanding {
         found
     }
 
-    /// With what is not posted of the queue pairs whose sends complete there.
+    /// Adds the unposted batches of the queue pairs whose sends complete in this CQ.
     pub(crate) fn with_unposted(mut self, node: &Node, cq: u32, batches: &[Unposted]) -> Self {
         let completes_here = |batch: &&Unposted| {
             let index = node.find_qp(Verb::PostBatch, batch.qp);
@@ -59,7 +60,7 @@ impl Outstanding {
 }
 
 impl Outstanding {
-    /// Nothing may yet complete in it.
+    /// Whether nothing can complete in it.
     pub(crate) fn is_none(&self) -> bool {
         (self.sends, self.receives, self.unsignaled) == (0, 0, 0)
     }

@@ -1,4 +1,4 @@
-//! Packets that were not taken.
+//! Packets that were dropped.
 
 use verbs_api::Gid;
 use verbs_api::site::Site;
@@ -10,22 +10,22 @@ use super::problem::{Describe, Noted};
 use super::words::{Names, counted};
 use crate::packet::{DropReason, PortId};
 
-/// Packets were not taken.
+/// Packets that were dropped.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// The node and the number of the QP they came from; the node is `None` if it is another process's, and the number 0
-    /// if it is not known.
+    /// The node and the number of the QP they came from. The node is `None` for another process,
+    /// and the number is 0 if it is not known.
     pub from: (Option<u32>, u32),
-    /// The number of the QP they were for.
+    /// The number of the QP they were addressed to.
     pub qp_num: u32,
-    /// Why.
+    /// The reason.
     pub why: DropReason,
-    /// The same with numbers, of the first of them, in words.
+    /// The reason with the numbers of the first packet, as a sentence.
     pub details: Option<String>,
-    /// How many, without those that came again.
+    /// The number of packets without retries.
     pub count: u64,
-    /// How often one of them came.
+    /// The number of packets with retries.
     pub tries: u64,
 }
 
@@ -43,6 +43,7 @@ impl Describe for Dropped {
         let packets = counted(self.count, "packet", "packets");
         let ((node, from), qp_num, why) = (self.from, self.qp_num, self.why);
         let node = node.map_or_else(|| "another process".to_owned(), |node| names.device(node));
+        // The number of a sender outside may be unknown.
         let from = match from {
             0 => node,
             _ => format!("qp {from:#x} of {node}"),
@@ -62,7 +63,7 @@ impl Describe for Dropped {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UnownedGid {
-    /// Number of the QP that sent it.
+    /// The number of the QP that sent it.
     pub qp_num: u32,
     /// The destination GID.
     pub gid: Gid,
@@ -79,13 +80,13 @@ impl Describe for UnownedGid {
     }
 }
 
-/// Datagrams came from the network that are no packets for this device.
+/// Datagrams arrived from the network that are not packets for this device.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Garbage {
-    /// What they were.
+    /// The reason.
     pub why: DropReason,
-    /// How many.
+    /// The number of datagrams.
     pub count: u64,
 }
 
@@ -102,21 +103,22 @@ impl Describe for Garbage {
 }
 
 impl Journal {
-    /// A datagram is sent to an address that no device has.
+    /// Records that a datagram is sent to an address that no device has.
     #[cold]
     pub(crate) fn unowned_gid(&mut self, qp_num: u32, gid: Gid, posted_at: Option<Site>) {
+        // A datagram is lost without an error, so the program cannot notice.
         self.note(UnownedGid { qp_num, gid }, posted_at);
     }
 
-    /// Packets that were not taken; `of_qp` knows the queue pairs that are there.
+    /// The dropped packets. `of_qp` returns the progress of existing queue pairs.
     pub(super) fn not_taken(
         &self,
         of_qp: impl Fn(u32) -> Option<Reached>,
     ) -> impl Iterator<Item = Noted> {
-        // Of one for a group only its members know more.
+        // For a group only the members have details, and the entry has no tries.
         let dropped = self.dropped.iter().filter(|(_, of)| of.tries > 0);
         let dropped = dropped.filter_map(move |((from, qp_num, why), dropped)| {
-            let (why, site) = self.why_not_taken(*qp_num, (*why, dropped), of_qp(*qp_num))?;
+            let (why, site) = self.why_not_taken(*qp_num, *why, dropped, of_qp(*qp_num))?;
             let node = Some(from.0).filter(|node| *node != PortId::OUTSIDE.node);
             let problem = Dropped {
                 from: (node, from.1),
@@ -137,30 +139,32 @@ impl Journal {
         dropped.chain(garbage.map(|garbage| Noted::at(garbage, None)))
     }
 
-    /// Why packets for a queue pair were not taken, and where it was destroyed, if that is why. `None` if there is nothing
-    /// wrong, or a finding says so.
+    /// Why packets for a queue pair were dropped, and where the queue pair was destroyed, if that
+    /// is the reason. `None` if nothing is wrong, or another finding reports it.
     fn why_not_taken(
         &self,
         qp_num: u32,
-        (why, dropped): (DropReason, &journal::Dropped),
+        why: DropReason,
+        dropped: &journal::Dropped,
         present: Option<Reached>,
     ) -> Option<(DropReason, Option<Site>)> {
-        let gone = self.of_gone(qp_num);
+        let gone = self.destroyed_qp(qp_num);
         let site = gone.and_then(|gone| gone.site);
         let last = present.or_else(|| gone.map(|gone| gone.last));
+        // A queue pair that was never ready has a better reason than its destruction.
         let never_ready = self.was_never_ready(qp_num, present);
         let has_refused = || {
             let of_qp = |refusal: &Refusal| refusal.by == qp_num && refusal.at <= dropped.last;
             self.refusals.iter().any(of_qp)
         };
         match why {
-            // It has failed by that.
+            // The refused request made the queue pair fail, which is reported.
             DropReason::NoQp | DropReason::NotReady if has_refused() => None,
             DropReason::NoQp if never_ready && present.is_none() => {
                 Some((DropReason::NeverReady, site))
             }
             DropReason::NoQp if gone.is_some() => Some((DropReason::DestroyedQp, site)),
-            // They came too early, or one before them was lost, and then all went well.
+            // They arrived too early, or one before them was lost, and then all went well.
             DropReason::Kept if !never_ready => None,
             DropReason::FirstPsn if self.refusals.iter().any(|refusal| refusal.by == qp_num) => {
                 None
@@ -171,7 +175,8 @@ impl Journal {
     }
 }
 
-/// Whether the program may be why packets are not taken. The rest is loss, or what comes of it.
+/// Whether the program may have caused the drop. Other packets are lost, or dropped as a
+/// consequence.
 fn is_of_program(why: DropReason) -> bool {
     matches!(
         why,

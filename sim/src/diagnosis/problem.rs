@@ -1,4 +1,5 @@
-//! The kinds of problems. Each is a struct in the file of its group, with its class and its sentence.
+//! The kinds of problems. Each one is a struct in the file of its group, with its class and its
+//! sentence.
 
 use verbs_api::site::Site;
 
@@ -13,17 +14,17 @@ pub(super) trait Describe {
     /// Its class.
     fn class(&self) -> Class;
 
-    /// How sure it is that it is a mistake.
+    /// How certain it is that it is a mistake.
     fn certainty(&self) -> Certainty {
         self.class().certainty()
     }
 
-    /// What tells it from others of its class at the same place.
+    /// Distinguishes it from others of its class at the same place.
     fn key(&self) -> [&'static str; 2] {
         [""; 2]
     }
 
-    /// What is wrong.
+    /// The sentence of the finding.
     fn sentence(&self, names: &dyn Names) -> String;
 }
 
@@ -31,7 +32,7 @@ macro_rules! problems {
     ($( $group:ident: $($problem:ident),*; )*) => {
         $( pub use super::$group::{$($problem),*}; )*
 
-        /// What there is to be found.
+        /// The problem of a finding.
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub enum Problem {
@@ -76,24 +77,24 @@ impl Problem {
         self.described().class()
     }
 
-    /// How sure it is that it is a mistake.
+    /// How certain it is that it is a mistake.
     pub(super) fn certainty(&self) -> Certainty {
         self.described().certainty()
     }
 
-    /// What tells it from others of its class at the same place: the verb that was refused and for
-    /// what, or what differs.
+    /// Distinguishes it from others of its class at the same place: the refused verb and the
+    /// reason, or the attribute that differs.
     pub(super) fn key(&self) -> [&'static str; 2] {
         self.described().key()
     }
 
-    /// What is wrong.
+    /// The sentence of the finding.
     pub(super) fn sentence(&self, names: &dyn Names) -> String {
         self.described().sentence(names)
     }
 }
 
-/// A problem as it was noted.
+/// A recorded problem.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Noted {
     pub(super) problem: Problem,
@@ -102,7 +103,7 @@ pub(super) struct Noted {
 }
 
 impl Noted {
-    /// One that is of a place.
+    /// A problem at a place.
     pub(super) fn at(problem: impl Into<Problem>, site: Option<Site>) -> Self {
         Self {
             problem: problem.into(),

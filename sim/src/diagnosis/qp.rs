@@ -7,15 +7,15 @@ use super::journal::Journal;
 use super::problem::{Describe, Noted};
 use super::words::Names;
 
-/// The ends of a connection do not fit together.
+/// The two ends of a connection do not match.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EndsDiffer {
-    /// Number of the QP that came last to where it shows.
+    /// The number of the QP that was last to enter the state in which they are compared.
     pub qp_num: u32,
     /// The node and the number of its peer.
     pub peer: (u32, u32),
-    /// What differs, with both values: at the QP, and at its peer.
+    /// The attribute that differs.
     pub what: Difference,
     /// The value at the QP.
     pub own: u64,
@@ -29,12 +29,12 @@ pub struct EndsDiffer {
 pub enum Difference {
     /// The path MTUs.
     PathMtu,
-    /// The PSN that an end waits for (`rq_psn`), and the one of its peer (`sq_psn`).
+    /// The PSN that an end expects (`rq_psn`), and the one that its peer sends (`sq_psn`).
     RqPsn,
-    /// The PSN of an end (`sq_psn`), and the one that its peer waits for (`rq_psn`).
+    /// The PSN that an end sends (`sq_psn`), and the one that its peer expects (`rq_psn`).
     SqPsn,
-    /// How many reads an end may have under way (`max_rd_atomic`), and fewer that its peer takes
-    /// (`max_dest_rd_atomic`).
+    /// The number of reads that an end may have in progress (`max_rd_atomic`), and the smaller
+    /// number that its peer accepts (`max_dest_rd_atomic`).
     Reads,
 }
 
@@ -68,7 +68,7 @@ impl Describe for EndsDiffer {
     }
 }
 
-/// Sends were posted on a QP in the error state, after a completion had told of that.
+/// Sends were posted on a QP in the error state, after a completion had shown that state.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PostedInError {
@@ -90,15 +90,18 @@ impl Describe for PostedInError {
 }
 
 impl Journal {
-    /// A send is posted on a queue pair after the program has polled that it is in the error state.
+    /// Records that a send is posted on a queue pair after the program has polled that it is in the
+    /// error state.
     #[cold]
     pub(crate) fn posted_in_error(&mut self, qp_num: u32, site: Option<Site>) {
         self.note(PostedInError { qp_num }, site);
     }
 
-    /// A queue pair may have more reads under way than its peer takes: a mistake once it reads.
+    /// Records that a queue pair may have more reads in progress than its peer accepts. That is a
+    /// mistake once it reads.
     #[cold]
     pub(super) fn reads_exceed(&mut self, qp_num: u32, noted: Noted, has_read: bool) {
+        // A program that never reads makes no mistake with this.
         if has_read {
             self.note(noted.problem, noted.site);
         } else {
@@ -106,7 +109,7 @@ impl Journal {
         }
     }
 
-    /// A queue pair posts its first read.
+    /// Records that a queue pair posts its first read.
     #[cold]
     pub(crate) fn first_read(&mut self, qp_num: u32) {
         if let Some(noted) = self.excess.remove(&qp_num) {
@@ -114,7 +117,7 @@ impl Journal {
         }
     }
 
-    /// A queue pair is not connected any more.
+    /// Forgets the reads of a queue pair that is no longer connected.
     pub(crate) fn forget_reads(&mut self, qp_num: u32) {
         self.excess.remove(&qp_num);
     }

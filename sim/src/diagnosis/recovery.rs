@@ -1,23 +1,24 @@
-//! Whether a program goes on after work that failed: a diagnosis takes a failure that it has handled for no mistake.
+//! Whether a program continues after work that failed. A handled failure is not a mistake.
 
 use super::fact::Standing;
 use super::journal::Journal;
 
-/// How many queue pairs with failed work a program has given up, and for which of them no work has succeeded yet.
+/// The number of queue pairs with failed work that a program has given up, and those without later
+/// success.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recovery {
     given_up: u32,
-    /// The first of them for which no work has succeeded yet.
+    /// The first one after which no work has succeeded yet.
     first_awaited: Option<u32>,
 }
 
 impl Recovery {
-    /// How many queue pairs with failed work have been given up.
+    /// The number of queue pairs with failed work that have been given up.
     pub(crate) fn given_up(&self) -> u32 {
         self.given_up
     }
 
-    /// Whether work that succeeds tells that the program goes on.
+    /// Whether a success would show that the program continues.
     #[inline(always)]
     pub(crate) fn is_awaited(&self) -> bool {
         self.first_awaited.is_some()
@@ -25,11 +26,12 @@ impl Recovery {
 }
 
 impl Journal {
-    /// The program polls a completion that is not a success. Completions of one queue come in order,
-    /// so it belongs to what failed there before.
+    /// The program polls a completion with an error. Completions of one queue come in order, so it
+    /// belongs to a recorded failure of that queue.
     #[cold]
     pub(crate) fn see_failure(&mut self, qp_num: u32, receive: bool) {
         for failure in &mut self.failures {
+            // Completions of one queue come in order, so all its recorded failures were seen.
             if (failure.qp_num, failure.receive) == (qp_num, receive)
                 && failure.standing == Standing::Open
             {
@@ -38,7 +40,7 @@ impl Journal {
         }
     }
 
-    /// The program gives a queue pair up: it destroys it, or takes it to RESET or ERR.
+    /// The program gives a queue pair up: it destroys it, or moves it to RESET or ERR.
     #[cold]
     pub(crate) fn give_up(&mut self, qp_num: u32) {
         let number = self.recovery.given_up + 1;
@@ -51,7 +53,7 @@ impl Journal {
         }
     }
 
-    /// Work has succeeded that was posted after this many queue pairs were given up.
+    /// Work has succeeded that was posted after this number of queue pairs were given up.
     #[cold]
     pub(crate) fn go_on(&mut self, given_up: u32) {
         if self
@@ -61,6 +63,7 @@ impl Journal {
         {
             return;
         }
+        // Later failures may still wait for a success.
         self.recovery.first_awaited = None;
         for failure in &mut self.failures {
             if let Standing::GivenUp(number) = failure.standing {

@@ -1,4 +1,4 @@
-//! What all nodes together know of what programs did wrong.
+//! The findings of all nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::problem::{
     DeregisteredEarly, Dropped, EndsDiffer, Failed, LostWakeup, Misused, NotArmedAgain,
     NotDestroyed, Noted, Overrun, Problem, Refused, SolicitedOnly, Unacknowledged, Waits,
 };
-use super::{Certainty, Class, Diagnosis, FailureCause, Finding, Unposted, Why, threads};
+use super::{Certainty, Class, Diagnosis, FailureCause, Finding, Unposted, Why};
 use crate::device::node_of;
 use crate::fabric::Fabric;
 use crate::node::Node;
 use crate::packet::DropReason;
 use crate::verbs::diagnose::Stuck;
 
-/// Without a place that is this crate's: through `dyn Verbs` Rust knows no other.
+/// A finding without places inside this crate: Rust knows no other caller of a `dyn Verbs`.
 pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     let is_own = |site: &Site| match site {
         Site::Source(location) => location.file().starts_with(own_files()),
@@ -28,6 +28,7 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     };
     let mut finding = Finding::new(node, noted);
     finding.site = finding.site.filter(|site| !is_own(site));
+    // Places inside a problem are of this crate, too, if the call came through `dyn Verbs`.
     match &mut finding.problem {
         Problem::Failed(Failed { why: Some(why), .. }) => {
             why.place = why.place.filter(|(_, site)| !is_own(site));
@@ -48,94 +49,161 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     finding
 }
 
-/// What the names of the files begin with by which programs call verbs.
+/// The path prefix of the files of this crate through which programs call verbs.
 fn own_files() -> &'static str {
     file!()
         .strip_suffix("diagnosis/report.rs")
         .unwrap_or(file!())
 }
 
-/// The program makes a mistake, in the present verb.
-#[cold]
-pub(crate) fn note_mistake(fabric: &mut Fabric, node: u32, problem: impl Into<Problem>) {
-    let site = fabric.site;
-    fabric
-        .node_mut(node)
-        .device
-        .base
-        .journal
-        .note(problem, site);
-}
-
-/// A call was refused.
-#[cold]
-pub(crate) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
-    if let Some(class) = Class::of_refusal(error) {
-        let error = error.clone();
-        note_mistake(fabric, node, Refused { class, error });
+impl Fabric {
+    /// Records a mistake of the program in the current verb.
+    #[cold]
+    pub(crate) fn note_mistake(&mut self, node: u32, problem: impl Into<Problem>) {
+        let site = self.site;
+        self.node_mut(node).device.base.journal.note(problem, site);
     }
-}
 
-/// What programs did wrong or left undone: causes first, then what came of them, and what threads do if they are stopped.
-pub(crate) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis {
-    let mut diagnosis = Diagnosis::default();
-    let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
-        let numbers = 0..fabric.nodes();
-        let findings = numbers.flat_map(|number| {
-            let found = found(fabric.node(number)).into_iter();
-            found.map(move |noted| finding(number, noted))
-        });
-        findings.collect::<Vec<_>>()
-    };
-    let mistakes = &mut diagnosis.mistakes;
-    mistakes.extend(of_nodes(&|node| findings(node).causes()));
-    let mut failed = of_nodes(&|node| failures(fabric, node));
-    failed.sort_by_key(|finding| is_of_receive_there(&finding.problem));
-    mistakes.extend(failed);
-    let mut signs = of_nodes(&|node| findings(node).signs());
-    signs
-        .iter_mut()
-        .for_each(|finding| place_dropped(fabric, finding));
-    let mut waits = threads::of_waiting(fabric);
-    if let Some(stuck) = stopped {
-        waits.extend(threads::of_stopped(fabric, stuck));
-        let sleeps = |node| {
-            waits
-                .iter()
-                .any(|wait: &Finding| wait.node == node && is_certain(wait))
-        };
-        // Who does not sleep may have been about to look.
-        for sign in signs.iter_mut().filter(|sign| !sleeps(sign.node)) {
-            sign.certainty = Certainty::Hint;
-        }
-        // Where nobody sleeps, who would have looked may sleep at another device.
-        let sleeper = |node| move |wait: &Finding| wait.node == node && is_wait(&wait.problem);
-        if waits.iter().any(|wait| is_wait(&wait.problem)) {
-            signs.retain(|sign| !is_left(&sign.problem) || waits.iter().any(sleeper(sign.node)));
+    /// Records a refused call.
+    #[cold]
+    pub(crate) fn note_refusal(&mut self, node: u32, error: &Error) {
+        // Some refusals are normal in correct programs.
+        if let Some(class) = Class::of_refusal(error) {
+            let error = error.clone();
+            self.note_mistake(node, Refused { class, error });
         }
     }
-    let never_posted = |batch| never_posted(batch, stopped.is_some());
-    mistakes.extend(fabric.unposted.iter().map(never_posted));
-    mistakes.extend(signs);
-    mistakes.extend(waits);
-    drop_consequences(mistakes);
-    // What is left in CQs may be what came of all else.
-    mistakes.sort_by_key(|finding| is_left(&finding.problem));
-    diagnosis.leftovers = of_nodes(&|node| findings(node).leftovers());
-    if stopped.is_some() {
-        // It had no time to destroy what it has.
-        let was_closed = |left: &Finding| {
-            matches!(
-                left.problem,
-                Problem::NotDestroyed(NotDestroyed { closed: true, .. })
-            )
+
+    /// The findings: causes first, then consequences, and the waits of threads if the program is
+    /// stopped.
+    pub(crate) fn diagnose(&self, stopped: Option<&[Stuck]>) -> Diagnosis {
+        let mut diagnosis = Diagnosis::default();
+        let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
+            let numbers = 0..self.nodes();
+            let findings = numbers.flat_map(|number| {
+                let found = found(self.node(number)).into_iter();
+                found.map(move |noted| finding(number, noted))
+            });
+            findings.collect::<Vec<_>>()
         };
-        diagnosis.leftovers.retain(was_closed);
+        let mistakes = &mut diagnosis.mistakes;
+        mistakes.extend(of_nodes(&|node| findings(node).causes()));
+        let mut failed = of_nodes(&|node| self.failures(node));
+        // A failed receive explains the failed send of its peer, so it comes first.
+        failed.sort_by_key(|finding| is_of_receive_there(&finding.problem));
+        mistakes.extend(failed);
+        // The sender's place is known only when all nodes are read.
+        let mut signs = of_nodes(&|node| findings(node).signs());
+        signs
+            .iter_mut()
+            .for_each(|finding| self.place_dropped(finding));
+        let mut waits = self.waiting_threads();
+        if let Some(stuck) = stopped {
+            waits.extend(self.stopped_threads(stuck));
+            let sleeps = |node| {
+                waits
+                    .iter()
+                    .any(|wait: &Finding| wait.node == node && is_certain(wait))
+            };
+            // A program that does not sleep may have been about to look.
+            for sign in signs.iter_mut().filter(|sign| !sleeps(sign.node)) {
+                sign.certainty = Certainty::Hint;
+            }
+            // The thread that would have looked may sleep at another device.
+            let sleeper = |node| move |wait: &Finding| wait.node == node && is_wait(&wait.problem);
+            if waits.iter().any(|wait| is_wait(&wait.problem)) {
+                signs
+                    .retain(|sign| !is_left(&sign.problem) || waits.iter().any(sleeper(sign.node)));
+            }
+        }
+        let never_posted = |batch| never_posted(batch, stopped.is_some());
+        mistakes.extend(self.unposted.iter().map(never_posted));
+        mistakes.extend(signs);
+        mistakes.extend(waits);
+        drop_consequences(mistakes);
+        // Unpolled completions may be a consequence of any other mistake.
+        mistakes.sort_by_key(|finding| is_left(&finding.problem));
+        diagnosis.leftovers = of_nodes(&|node| findings(node).leftovers());
+        if stopped.is_some() {
+            // A stopped program had no time to destroy its objects.
+            let was_closed = |left: &Finding| {
+                matches!(
+                    left.problem,
+                    Problem::NotDestroyed(NotDestroyed { closed: true, .. })
+                )
+            };
+            diagnosis.leftovers.retain(was_closed);
+        }
+        diagnosis
     }
-    diagnosis
+
+    /// Sets the place of dropped packets: where their oldest send was posted, if it is outstanding,
+    /// or else where their receiver was created.
+    fn place_dropped(&self, finding: &mut Finding) {
+        let Problem::Dropped(Dropped { from, qp_num, .. }) = finding.problem else {
+            return;
+        };
+        // The oldest send is the one whose packets were dropped.
+        let sender = || {
+            let mut qps = self.node(from.0?).qps.iter().map(|(_, qp)| qp);
+            qps.find(|qp| qp.common.qp_num == from.1)?
+                .unfinished()
+                .oldest_send_at()
+        };
+        let receiver = || findings(self.node(finding.node)).receiver(qp_num);
+        finding.site = finding.site.or_else(sender).or_else(receiver);
+    }
+
+    fn failures(&self, node: &Node) -> Vec<Noted> {
+        let findings = findings(node);
+        let failures = findings.failures().iter();
+        let noted = failures.map(|failure| findings.failure(failure, |peer| self.node(peer)));
+        noted.collect()
+    }
+
+    /// From now on keeps new findings for [`take_fresh`](Self::take_fresh). `is_any` is set when
+    /// there are some.
+    pub(crate) fn keep_fresh(&mut self, is_any: &Arc<AtomicBool>) {
+        for number in 0..self.nodes() {
+            let journal = &mut self.node_mut(number).device.base.journal;
+            journal.news.keep(is_any.clone());
+        }
+    }
+
+    /// The findings since the last call.
+    pub(crate) fn take_fresh(&mut self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for number in 0..self.nodes() {
+            let fresh = self.node_mut(number).device.base.journal.news.take();
+            let of_node = |fresh| {
+                let noted = self.new_entry(self.node(number), fresh)?;
+                Some(finding(number, noted))
+            };
+            found.extend(fresh.into_iter().filter_map(of_node));
+        }
+        drop_consequences(&mut found);
+        found
+    }
+
+    fn new_entry(&self, node: &Node, fresh: Fresh) -> Option<Noted> {
+        let journal = &node.device.base.journal;
+        let is_of = |problem: &Problem, of| matches!(problem, Problem::Overrun(Overrun { cq, .. }) if *cq == of);
+        match fresh {
+            Fresh::Noted(number) => journal.noted.get(number).cloned(),
+            Fresh::Failed(number) => {
+                let failure = journal.failures.get(number)?;
+                let node = findings(node);
+                Some(node.failure(failure, |peer| self.node(peer)))
+            }
+            Fresh::Overrun(cq) => {
+                let mut overruns = journal.overruns();
+                overruns.find(|noted| is_of(&noted.problem, cq))
+            }
+        }
+    }
 }
 
-/// A batch that is still being built. A program that is stopped might have ended it.
+/// The finding of a batch that is not completed. A stopped program might have completed it.
 fn never_posted(batch: &Unposted, is_stopped: bool) -> Finding {
     let noted = Noted::at(batch.clone(), batch.begun_at);
     let mut found = finding(node_of(batch.qp.context()), noted);
@@ -157,7 +225,7 @@ fn is_wait(problem: &Problem) -> bool {
     matches!(problem, Problem::Waits(_))
 }
 
-/// What it is about, if it is told of a thread that waits for it too.
+/// The object of the problem, if a finding about a waiting thread may include the problem.
 fn waited_for(problem: &Problem) -> Option<String> {
     match problem {
         Problem::LostWakeup(LostWakeup { cq, .. })
@@ -168,8 +236,9 @@ fn waited_for(problem: &Problem) -> Option<String> {
     }
 }
 
-/// Whether work failed for what is wrong with a receive of its peer, which fails too.
+/// Whether work failed because of a receive of its peer, which fails, too.
 fn is_of_receive_there(problem: &Problem) -> bool {
+    // The receive fails at the other node, with its own finding.
     let Problem::Failed(Failed {
         status,
         why: Some(why),
@@ -181,35 +250,13 @@ fn is_of_receive_there(problem: &Problem) -> bool {
     matches!(status, WcStatus::RemOpErr | WcStatus::RemInvReqErr) && why.node.is_some()
 }
 
-/// Where the oldest work was posted whose packets are not taken, if that is still under way; or else where was made what is
-/// to take them.
-fn place_dropped(fabric: &Fabric, finding: &mut Finding) {
-    let Problem::Dropped(Dropped { from, qp_num, .. }) = finding.problem else {
-        return;
-    };
-    let sender = || {
-        let mut qps = fabric.node(from.0?).qps.iter().map(|(_, qp)| qp);
-        qps.find(|qp| qp.common.qp_num == from.1)?
-            .unfinished()
-            .oldest_send_at()
-    };
-    let receiver = || findings(fabric.node(finding.node)).receiver(qp_num);
-    finding.site = finding.site.or_else(sender).or_else(receiver);
-}
-
-fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
-    let findings = findings(node);
-    let failures = findings.failures().iter();
-    let noted = failures.map(|failure| findings.failure(failure, |peer| fabric.node(peer)));
-    noted.collect()
-}
-
-/// The kind of object that a program wanted to destroy and could not.
+/// The kind of object that a program wanted to destroy but could not.
 fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
     let Problem::Refused(Refused { error, .. }) = &finding.problem else {
         return None;
     };
     let object = match error.verb() {
+        // A stale handle names no object that is still in use.
         _ if matches!(error.cause(), Cause::Handle { .. }) => return None,
         Verb::DestroyQp => Object::Qp,
         Verb::DestroySrq => Object::Srq,
@@ -223,7 +270,7 @@ fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
     Some((finding, object))
 }
 
-/// Where a request was refused, which fails a receive there too.
+/// The node of a refused request, where a receive fails, too.
 fn refused_at(finding: &Finding) -> Option<u32> {
     match &finding.problem {
         Problem::Failed(Failed {
@@ -236,9 +283,10 @@ fn refused_at(finding: &Finding) -> Option<u32> {
     }
 }
 
-/// Leaves out what another finding explains: objects in use, since their users were not destroyed; packets of a queue pair
-/// that failed, work that failed since its peer's CQ has overrun, what a thread is told to wait for, and what nobody polls
-/// since the thread waits.
+/// Removes findings that another finding explains: objects in use by others that were not
+/// destroyed; packets of a queue pair that failed; work that failed because its peer's CQ has
+/// overrun; problems that are part of a thread's wait; and unpolled completions of a waiting
+/// thread.
 fn drop_consequences(mistakes: &mut Vec<Finding>) {
     let among = |pick: fn(&Problem) -> Option<u32>| -> BTreeSet<(u32, u32)> {
         let picked = mistakes.iter();
@@ -255,27 +303,28 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
         _ => None,
     });
     let refusing: BTreeSet<_> = mistakes.iter().filter_map(refused_at).collect();
-    // Of whatever queue pair.
+    // No class of waits concerns a single queue pair.
     let waits = among(|problem| match problem {
         Problem::Waits(Waits { class, .. }) if *class != Class::EndlessWait => Some(0),
         _ => None,
     });
-    let told: BTreeSet<_> = mistakes
+    let reported: BTreeSet<_> = mistakes
         .iter()
         .filter_map(|finding| match &finding.problem {
             Problem::Waits(Waits { of: Some(of), .. }) => Some((finding.node, waited_for(of)?)),
             _ => None,
         })
         .collect();
-    let is_told = |finding: &Finding| {
-        waited_for(&finding.problem).is_some_and(|of| told.contains(&(finding.node, of)))
+    let is_reported = |finding: &Finding| {
+        waited_for(&finding.problem).is_some_and(|of| reported.contains(&(finding.node, of)))
     };
+    // If all users of an object could not be destroyed, the object itself is not another mistake.
     let mut refused = BTreeMap::<_, u64>::new();
     for (finding, object) in mistakes.iter().filter_map(not_destroyed) {
         *refused.entry((finding.node, object)).or_default() += 1 + finding.more;
     }
     mistakes.retain(|finding| match &finding.problem {
-        _ if is_told(finding) => false,
+        _ if is_reported(finding) => false,
         Problem::Refused(Refused { error, .. }) => {
             let Cause::InUse { by, count, .. } = error.cause() else {
                 return true;
@@ -290,7 +339,9 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
             why,
             ..
         }) => {
+            // The failed work of the sender explains its dropped packets.
             let of_sender = node.is_some_and(|node| failed.contains(&(node, *from)));
+            // The mismatch of the ends explains packets of the wrong size.
             let is_cut = *why == DropReason::PathMtu && differ.contains(&(finding.node, *qp_num));
             !of_sender && !is_cut && !failed.contains(&(finding.node, *qp_num))
         }
@@ -306,44 +357,4 @@ fn drop_consequences(mistakes: &mut Vec<Finding>) {
         }) => !matches!(why.cause, FailureCause::Overrun { .. }),
         _ => true,
     });
-}
-
-/// From now on what is new is kept for [`take_fresh`]; `is_any` says that there is some.
-pub(crate) fn keep_fresh(fabric: &mut Fabric, is_any: &Arc<AtomicBool>) {
-    for number in 0..fabric.nodes() {
-        let journal = &mut fabric.node_mut(number).device.base.journal;
-        journal.news.keep(is_any.clone());
-    }
-}
-
-/// What is new since the last call.
-pub(crate) fn take_fresh(fabric: &mut Fabric) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for number in 0..fabric.nodes() {
-        let fresh = fabric.node_mut(number).device.base.journal.news.take();
-        let of_node = |fresh| {
-            let noted = noted(fabric, fabric.node(number), fresh)?;
-            Some(finding(number, noted))
-        };
-        found.extend(fresh.into_iter().filter_map(of_node));
-    }
-    drop_consequences(&mut found);
-    found
-}
-
-fn noted(fabric: &Fabric, node: &Node, fresh: Fresh) -> Option<Noted> {
-    let journal = &node.device.base.journal;
-    let is_of = |problem: &Problem, of| matches!(problem, Problem::Overrun(Overrun { cq, .. }) if *cq == of);
-    match fresh {
-        Fresh::Noted(number) => journal.noted.get(number).cloned(),
-        Fresh::Failed(number) => {
-            let failure = journal.failures.get(number)?;
-            let node = findings(node);
-            Some(node.failure(failure, |peer| fabric.node(peer)))
-        }
-        Fresh::Overrun(cq) => {
-            let mut overruns = journal.overruns();
-            overruns.find(|noted| is_of(&noted.problem, cq))
-        }
-    }
 }

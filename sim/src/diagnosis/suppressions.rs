@@ -1,10 +1,11 @@
-//! Findings that are known, and not to be said again.
+//! Known findings that are not reported again.
 
 use super::class::{Class, UnknownClass};
 use super::{Finding, Names, PlainNames};
 
-/// Findings that are known. Each entry is a class, such as `VS-CQ-04`, or a class and a place, such as
-/// `VS-ARM-05:src/client.rs:*`, where `*` is any text. The place is what a finding has in parentheses.
+/// A list of known findings. Each entry is a class, such as `VS-CQ-04`, or a class and a place,
+/// such as `VS-ARM-05:src/client.rs:*`, where `*` stands for any text. The place is what a finding
+/// has in parentheses.
 ///
 /// ```
 /// use verbs_sim::{Class, Suppressions};
@@ -20,7 +21,7 @@ pub struct Suppressions(Vec<Suppression>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Suppression {
     class: Class,
-    /// `None` for all places, and for findings without one.
+    /// `None` covers all places, and findings without one.
     place: Option<String>,
 }
 
@@ -28,7 +29,7 @@ impl Suppressions {
     /// Adds an entry.
     ///
     /// # Errors
-    /// It names no class.
+    /// [`UnknownClass`] if there is no such class.
     pub fn add(&mut self, entry: &str) -> Result<(), UnknownClass> {
         let (class, place) = match entry.split_once(':') {
             Some((class, place)) => (class.trim(), Some(place.trim().to_owned())),
@@ -39,10 +40,10 @@ impl Suppressions {
         Ok(())
     }
 
-    /// Reads a text with an entry in each line. What is behind `#` is for people.
+    /// Reads a text with an entry in each line. A `#` starts a comment.
     ///
     /// # Errors
-    /// The number of the first line that names no class, and what it names.
+    /// The number of the first line with an unknown class, and its name.
     pub fn parse(text: &str) -> Result<Self, (usize, UnknownClass)> {
         let mut all = Self::default();
         for (line, number) in text.lines().zip(1..) {
@@ -54,17 +55,18 @@ impl Suppressions {
         Ok(all)
     }
 
-    /// Whether a finding of this class, at the place that `place` gives, is among them.
+    /// Whether the list covers a finding of this class at the place that `place` returns.
     pub fn cover(&self, class: Class, place: impl FnOnce() -> Option<String>) -> bool {
         let mut of_class = self
             .0
             .iter()
             .filter(|entry| entry.class == class)
             .peekable();
+        // Most findings are not suppressed.
         if of_class.peek().is_none() {
             return false;
         }
-        // Names of places take time.
+        // Finding the name of a place takes time.
         let place = place().unwrap_or_default();
         of_class.any(|entry| {
             let pattern = entry.place.as_deref();
@@ -72,7 +74,7 @@ impl Suppressions {
         })
     }
 
-    /// Whether a finding is among them, with its place as [`PlainNames`] has it.
+    /// Whether the list covers a finding, with its place as [`PlainNames`] prints it.
     pub(crate) fn cover_finding(&self, finding: &Finding) -> bool {
         self.cover(finding.class(), || {
             finding.site.map(|site| PlainNames.place(site))
@@ -80,7 +82,7 @@ impl Suppressions {
     }
 }
 
-/// Whether a text is of a pattern, where `*` is any text.
+/// Whether a text matches a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -88,6 +90,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     let Some(text) = text.strip_prefix(first) else {
         return false;
     };
+    // A star may stand for any length, so each one is tried.
     let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     ends.any(|at| matches(rest, &text[at..]))
 }

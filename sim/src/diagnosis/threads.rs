@@ -1,4 +1,4 @@
-//! What the threads that wait are waiting for, and why it does not come.
+//! What waiting threads wait for, and why it does not happen.
 
 use core::time::Duration;
 
@@ -17,196 +17,263 @@ use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::time::Time;
 use crate::verbs::diagnose::{Kind, Stuck};
 
-/// A wait that nothing under way can end.
-#[cold]
-pub(crate) fn note_endless(fabric: &mut Fabric, waiting: &Waiting) {
-    if let Some(Noted { problem, site, .. }) = as_noted(fabric, waiting, true) {
-        let node = place_of(fabric, waiting);
-        let journal = &mut fabric.node_mut(node).device.base.journal;
-        journal.note(problem, site);
+impl Fabric {
+    /// Records a wait that nothing in progress can end.
+    #[cold]
+    pub(crate) fn note_endless(&mut self, waiting: &Waiting) {
+        if let Some(Noted { problem, site, .. }) = self.noted_wait(waiting, true) {
+            let node = self.node_of_wait(waiting);
+            let journal = &mut self.node_mut(node).device.base.journal;
+            journal.note(problem, site);
+        }
     }
-}
 
-/// The threads that wait now, but for those that wait for what may never happen.
-pub(super) fn of_waiting(fabric: &Fabric) -> Vec<Finding> {
-    let finding = |waiting: &Waiting| {
-        let noted = as_noted(fabric, waiting, false)?;
-        Some(finding(place_of(fabric, waiting), noted))
-    };
-    fabric.waits.iter().filter_map(finding).collect()
-}
-
-/// What threads do that the program is stopped in.
-pub(super) fn of_stopped(fabric: &Fabric, stuck: &[Stuck]) -> Vec<Finding> {
-    let found = stuck.iter().filter_map(|stuck| match stuck.0 {
-        Kind::Asleep { call, wait_for, or } => of_sleeper(fabric, call, wait_for, or),
-        Kind::Polls { cq, times, site } => of_poller(fabric, cq, times, site),
-    });
-    found.chain(for_cm_events(fabric)).collect()
-}
-
-fn of_sleeper(
-    fabric: &Fabric,
-    call: &'static str,
-    wait_for: WaitFor,
-    or: Option<&'static str>,
-) -> Option<Finding> {
-    // The call may be that of a verb which sleeps in it.
-    let mut waits = fabric.waits.iter();
-    if waits.any(|waiting| waiting.wait_for == wait_for) {
-        return None;
+    /// The threads that wait now, except those whose event may never happen in a correct program.
+    pub(super) fn waiting_threads(&self) -> Vec<Finding> {
+        let finding = |waiting: &Waiting| {
+            // Something may still be in progress that ends the wait.
+            let noted = self.noted_wait(waiting, false)?;
+            Some(finding(self.node_of_wait(waiting), noted))
+        };
+        self.waits.iter().filter_map(finding).collect()
     }
-    let manager = &fabric.cm_bridge.manager;
-    let (node, silence) = match wait_for {
-        WaitFor::Event(channel) => {
-            let node = node_of(channel.context());
-            fabric.slots.get(node as usize)?;
-            (node, no_event(fabric, node, channel, false)?)
-        }
-        WaitFor::CmEvent(channel) if !cm::is_idle(manager, channel) => {
-            let why = cm::no_event(manager, channel)?;
-            (0, Silence::new(Class::EndlessWait, why))
-        }
-        _ => return None,
-    };
-    let other = or.map(|or| format!(", or {or}")).unwrap_or_default();
-    let problem = Waits {
-        call,
-        waits_for: format!("{wait_for}{other}"),
-        since: None,
-        class: silence.class,
-        why: silence.why,
-        place: None,
-        of: silence.of,
-    };
-    let mut found = finding(node, Noted::at(problem, silence.at));
-    // Something else may end it.
-    if or.is_some() {
-        found.certainty = Certainty::Hint;
+
+    /// The waits and polls in which the program was stopped.
+    pub(super) fn stopped_threads(&self, stuck: &[Stuck]) -> Vec<Finding> {
+        let found = stuck.iter().filter_map(|stuck| match stuck.0 {
+            Kind::Asleep { call, wait_for, or } => self.sleeping_thread(call, wait_for, or),
+            Kind::Polls { cq, times, site } => self.polling_thread(cq, times, site),
+        });
+        found.chain(self.waits_for_cm_events()).collect()
     }
-    Some(found)
-}
 
-fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<Finding> {
-    let node = node_of(cq.context());
-    fabric.slots.get(node as usize)?;
-    fabric.node(node).device.cqs.query_cq(cq).ok()?;
-    let problem = PolledInVain {
-        cq,
-        times,
-        outstanding: outstanding(fabric, node, cq).to_string(),
-    };
-    Some(finding(node, Noted::at(problem, site)))
-}
-
-/// What may yet complete in a CQ.
-fn outstanding(fabric: &Fabric, node: u32, cq: Cq) -> Outstanding {
-    let (node, cq) = (fabric.node(node), cq.index());
-    Outstanding::of(node, cq).with_unposted(node, cq, &fabric.unposted)
-}
-
-/// The threads that wait for events of rdma_cm. A program that ends by itself may have some that did so to the end.
-fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
-    let waits = fabric.waits.iter();
-    let waits = waits.filter_map(|waiting| match waiting.wait_for {
-        WaitFor::CmEvent(channel) if !cm::is_idle(&fabric.cm_bridge.manager, channel) => {
-            Some((channel.index(), waiting))
+    fn sleeping_thread(
+        &self,
+        call: &'static str,
+        wait_for: WaitFor,
+        or: Option<&'static str>,
+    ) -> Option<Finding> {
+        // The call may be part of a verb that sleeps.
+        let mut waits = self.waits.iter();
+        if waits.any(|waiting| waiting.wait_for == wait_for) {
+            return None;
         }
-        _ => None,
-    });
-    let mut waits: Vec<_> = waits.collect();
-    waits.sort_by_key(|(channel, _)| *channel);
-    let found = waits.into_iter().filter_map(|(_, waiting)| {
-        let noted = as_noted(fabric, waiting, true)?;
-        Some(finding(place_of(fabric, waiting), noted))
-    });
-    found.collect()
-}
-
-fn place_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
-    match fabric.slots.get(waiting.place as usize) {
-        Some(_) => waiting.place,
-        None => 0,
+        let manager = &self.cm_bridge.manager;
+        let (node, silence) = match wait_for {
+            WaitFor::Event(channel) => {
+                let node = node_of(channel.context());
+                self.slots.get(node as usize)?;
+                (node, self.no_event(node, channel, false)?)
+            }
+            WaitFor::CmEvent(channel) if !cm::is_idle(manager, channel) => {
+                let why = cm::no_event(manager, channel)?;
+                (0, Silence::new(Class::EndlessWait, why))
+            }
+            _ => return None,
+        };
+        let other = or.map(|or| format!(", or {or}")).unwrap_or_default();
+        let problem = Waits {
+            call,
+            waits_for: format!("{wait_for}{other}"),
+            since: None,
+            class: silence.class,
+            why: silence.why,
+            place: None,
+            of: silence.of,
+        };
+        let mut found = finding(node, Noted::at(problem, silence.at));
+        // Something else may end the wait.
+        if or.is_some() {
+            found.certainty = Certainty::Hint;
+        }
+        Some(found)
     }
-}
 
-/// Threads take turns. So long none of them should take.
-const A_TURN: Duration = Duration::from_millis(100);
+    fn polling_thread(&self, cq: Cq, times: u64, site: Option<Site>) -> Option<Finding> {
+        let node = node_of(cq.context());
+        self.slots.get(node as usize)?;
+        // The CQ may have been destroyed since it was polled.
+        self.node(node).device.cqs.query_cq(cq).ok()?;
+        let problem = PolledInVain {
+            cq,
+            times,
+            outstanding: self.outstanding_in(node, cq).to_string(),
+        };
+        Some(finding(node, Noted::at(problem, site)))
+    }
 
-/// `stalled` if nothing is under way, so that it waits for ever.
-fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> {
-    let [now, then] = [fabric.now(), waiting.since].map(Time::since_start);
-    let since = now.saturating_sub(then);
-    let begun = |at| Silence {
-        at,
-        ..Silence::new(Class::EndlessWait, "another thread has begun it")
-    };
-    let silence = match waiting.wait_for {
-        WaitFor::Event(channel) | WaitFor::Edge(channel) => {
-            no_event(fabric, waiting.place, channel, stalled)?
+    /// The work that may still complete in a CQ.
+    fn outstanding_in(&self, node: u32, cq: Cq) -> Outstanding {
+        let (node, cq) = (self.node(node), cq.index());
+        Outstanding::of(node, cq).with_unposted(node, cq, &self.unposted)
+    }
+
+    /// The threads that wait for events of rdma_cm. In a program that ends by itself such threads
+    /// may be correct.
+    fn waits_for_cm_events(&self) -> Vec<Finding> {
+        let waits = self.waits.iter();
+        let waits = waits.filter_map(|waiting| match waiting.wait_for {
+            WaitFor::CmEvent(channel) if !cm::is_idle(&self.cm_bridge.manager, channel) => {
+                Some((channel.index(), waiting))
+            }
+            _ => None,
+        });
+        let mut waits: Vec<_> = waits.collect();
+        // The order of waiting threads depends on the machine, that of channels does not.
+        waits.sort_by_key(|(channel, _)| *channel);
+        let found = waits.into_iter().filter_map(|(_, waiting)| {
+            let noted = self.noted_wait(waiting, true)?;
+            Some(finding(self.node_of_wait(waiting), noted))
+        });
+        found.collect()
+    }
+
+    fn node_of_wait(&self, waiting: &Waiting) -> u32 {
+        match self.slots.get(waiting.place as usize) {
+            Some(_) => waiting.place,
+            None => 0,
         }
-        // A thread that does nothing else may wait for ever.
-        WaitFor::AsyncEvent(_) => return None,
-        WaitFor::CmEvent(_) if !stalled => return None,
-        WaitFor::CmEvent(channel) => {
-            let why = cm::no_event(&fabric.cm_bridge.manager, channel)?;
-            Silence::new(Class::EndlessWait, why)
+    }
+
+    /// The finding of a waiting thread. `stalled` is whether nothing is in progress, so that it
+    /// waits forever.
+    fn noted_wait(&self, waiting: &Waiting, stalled: bool) -> Option<Noted> {
+        let [now, then] = [self.now(), waiting.since].map(Time::since_start);
+        let since = now.saturating_sub(then);
+        let begun = |at| Silence {
+            at,
+            ..Silence::new(Class::EndlessWait, "another thread has begun it")
+        };
+        let silence = match waiting.wait_for {
+            WaitFor::Event(channel) | WaitFor::Edge(channel) => {
+                self.no_event(waiting.place, channel, stalled)?
+            }
+            // A thread that only handles these events may wait forever.
+            WaitFor::AsyncEvent(_) => return None,
+            // A server may wait for connections as long as the program runs.
+            WaitFor::CmEvent(_) if !stalled => return None,
+            WaitFor::CmEvent(channel) => {
+                let why = cm::no_event(&self.cm_bridge.manager, channel)?;
+                Silence::new(Class::EndlessWait, why)
+            }
+            WaitFor::CmAcknowledgement(id) => {
+                let (events, last) = self.cm_bridge.manager.ids.unacknowledged(id)?;
+                let problem = Unacknowledged {
+                    of: id.to_string(),
+                    last: last.map(|(event, _)| event.to_string()),
+                    events,
+                };
+                let read_at = last.and_then(|(_, site)| site);
+                Silence::of(Class::CmUnacknowledged, Noted::at(problem, read_at))
+            }
+            WaitFor::Acknowledgement(element) => {
+                let findings = findings(self.node(waiting.place));
+                Silence::of(Class::Unacknowledged, findings.unacknowledged_of(element)?)
+            }
+            WaitFor::Batch { .. } | WaitFor::Iteration(_) if since < A_TURN => return None,
+            WaitFor::Batch { begun_at, .. } => begun(begun_at),
+            WaitFor::Iteration(cq) => {
+                let cqs = &self.node(waiting.place).device.cqs;
+                begun(cqs.iteration_begun_at(cq))
+            }
+        };
+        let begun_at = match waiting.wait_for {
+            WaitFor::Batch { .. } | WaitFor::Iteration(_) => silence.at.map(|site| ("at", site)),
+            _ => None,
+        };
+        // The place is that of the destroy, or else where the CQ was armed.
+        let (site, place) = match silence.of.as_deref() {
+            None => (waiting.site, begun_at),
+            Some(Problem::Unacknowledged(_)) => {
+                (waiting.site, silence.at.map(|site| ("read at", site)))
+            }
+            Some(_) => {
+                let wait = waiting.site.map(|site| ("the wait is at", site));
+                (silence.at.or(waiting.site), wait)
+            }
+        };
+        let problem = Waits {
+            call: waiting.call,
+            waits_for: waiting.wait_for.to_string(),
+            since: Some(since),
+            class: silence.class,
+            why: silence.why,
+            place,
+            of: silence.of,
+        };
+        Some(Noted::at(problem, site))
+    }
+
+    /// Why no event comes on a channel.
+    fn no_event(&self, node: u32, channel: CompChannel, stalled: bool) -> Option<Silence> {
+        let device = &self.node(node).device;
+        let (queued, reports) = device.cqs.channel_report(channel);
+        // The thread is about to wake up.
+        if queued > 0 {
+            return None;
         }
-        WaitFor::CmAcknowledgement(id) => {
-            let (events, last) = fabric.cm_bridge.manager.ids.unacknowledged(id)?;
-            let problem = Unacknowledged {
-                of: id.to_string(),
-                last: last.map(|(event, _)| event.to_string()),
-                events,
+        let wake_up = |report: &CqReport| {
+            let found = cq_seen(device, report.cq.index())?.asleep()?;
+            let ends = || stalled || Outstanding::of(self.node(node), report.cq.index()).is_none();
+            let class = match found.problem.class() {
+                // No solicited completion can come.
+                Class::SolicitedOnly if ends() => Class::SolicitedWait,
+                class => class,
             };
-            let read_at = last.and_then(|(_, site)| site);
-            Silence::of(Class::CmUnacknowledged, Noted::at(problem, read_at))
+            Some(Silence::of(class, found))
+        };
+        // A lost wake-up explains the wait best.
+        if let Some(lost) = reports.iter().find_map(wake_up) {
+            return Some(lost);
         }
-        WaitFor::Acknowledgement(element) => {
-            let findings = findings(fabric.node(waiting.place));
-            Silence::of(Class::Unacknowledged, findings.unacknowledged_of(element)?)
+        let mut armed = reports
+            .iter()
+            .filter(|report| report.armed != ArmState::Off);
+        if let Some(first) = armed.next() {
+            let others = match armed.count() {
+                0 => String::new(),
+                others => format!(
+                    "; {} armed",
+                    counted(others as u64, "more CQ is", "more CQs are")
+                ),
+            };
+            let cq = first.cq;
+            let outstanding = self.outstanding_in(node, cq);
+            let why = format!(
+                "nothing has completed in {cq} since it was armed, and {outstanding}{others}"
+            );
+            return Some(Silence {
+                at: cq_seen(device, cq.index()).and_then(|seen| seen.usage.armed_at),
+                ..Silence::new(Class::EndlessWait, why)
+            });
         }
-        WaitFor::Batch { .. } | WaitFor::Iteration(_) if since < A_TURN => return None,
-        WaitFor::Batch { begun_at, .. } => begun(begun_at),
-        WaitFor::Iteration(cq) => {
-            let cqs = &fabric.node(waiting.place).device.cqs;
-            begun(cqs.iteration_begun_at(cq))
+        let not_again = |report: &CqReport| cq_seen(device, report.cq.index())?.not_armed_again();
+        // The program took an event and did not arm again.
+        if let Some(found) = reports.iter().find_map(not_again) {
+            return Some(Silence::of(Class::NotArmed, found));
         }
-    };
-    let begun_at = match waiting.wait_for {
-        WaitFor::Batch { .. } | WaitFor::Iteration(_) => silence.at.map(|site| ("at", site)),
-        _ => None,
-    };
-    // The place is that of the destroy, or else where the CQ was armed.
-    let (site, place) = match silence.of.as_deref() {
-        None => (waiting.site, begun_at),
-        Some(Problem::Unacknowledged(_)) => {
-            (waiting.site, silence.at.map(|site| ("read at", site)))
-        }
-        Some(_) => {
-            let wait = waiting.site.map(|site| ("the wait is at", site));
-            (silence.at.or(waiting.site), wait)
-        }
-    };
-    let problem = Waits {
-        call: waiting.call,
-        waits_for: waiting.wait_for.to_string(),
-        since: Some(since),
-        class: silence.class,
-        why: silence.why,
-        place,
-        of: silence.of,
-    };
-    Some(Noted::at(problem, site))
+        Some(if reports.is_empty() {
+            Silence::new(Class::EndlessWait, "no CQ has this channel")
+        } else {
+            let names: Vec<_> = reports.iter().map(|report| report.cq.to_string()).collect();
+            Silence::new(
+                Class::NotArmed,
+                format!("{} is not armed", names.join(", ")),
+            )
+        })
+    }
 }
+
+/// The time after which a wait for another thread's turn is reported.
+const A_TURN: Duration = Duration::from_millis(100);
 
 /// Why no event comes.
 struct Silence {
     class: Class,
     why: String,
-    /// What is wrong with an object, if that is why.
+    /// The problem of an object, if that is the reason.
     of: Option<Box<Problem>>,
-    /// Where the CQ was armed that this speaks of, the events were read, or another thread began.
+    /// Where the CQ was armed, the events were read, or another thread started.
     at: Option<Site>,
 }
 
@@ -220,7 +287,7 @@ impl Silence {
         }
     }
 
-    /// Since something is wrong with an object.
+    /// The reason is a problem of an object.
     fn of(class: Class, noted: Noted) -> Self {
         Self {
             of: Some(Box::new(noted.problem)),
@@ -228,61 +295,4 @@ impl Silence {
             ..Self::new(class, "")
         }
     }
-}
-
-/// Why no event comes on a channel.
-fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> Option<Silence> {
-    let device = &fabric.node(node).device;
-    let (queued, reports) = device.cqs.channel_report(channel);
-    // It is about to wake up.
-    if queued > 0 {
-        return None;
-    }
-    let wake_up = |report: &CqReport| {
-        let found = cq_seen(device, report.cq.index())?.asleep()?;
-        let ends = || stalled || Outstanding::of(fabric.node(node), report.cq.index()).is_none();
-        let class = match found.problem.class() {
-            // None that is solicited can come.
-            Class::SolicitedOnly if ends() => Class::SolicitedWait,
-            class => class,
-        };
-        Some(Silence::of(class, found))
-    };
-    if let Some(lost) = reports.iter().find_map(wake_up) {
-        return Some(lost);
-    }
-    let mut armed = reports
-        .iter()
-        .filter(|report| report.armed != ArmState::Off);
-    if let Some(first) = armed.next() {
-        let others = match armed.count() {
-            0 => String::new(),
-            others => format!(
-                "; {} armed",
-                counted(others as u64, "more CQ is", "more CQs are")
-            ),
-        };
-        let cq = first.cq;
-        let outstanding = outstanding(fabric, node, cq);
-        let why =
-            format!("nothing has completed in {cq} since it was armed, and {outstanding}{others}");
-        return Some(Silence {
-            at: cq_seen(device, cq.index()).and_then(|seen| seen.usage.armed_at),
-            ..Silence::new(Class::EndlessWait, why)
-        });
-    }
-    let not_again = |report: &CqReport| cq_seen(device, report.cq.index())?.not_armed_again();
-    if let Some(found) = reports.iter().find_map(not_again) {
-        return Some(Silence::of(Class::NotArmed, found));
-    }
-    Some(match reports.is_empty() {
-        true => Silence::new(Class::EndlessWait, "no CQ has this channel"),
-        false => {
-            let names: Vec<_> = reports.iter().map(|report| report.cq.to_string()).collect();
-            Silence::new(
-                Class::NotArmed,
-                format!("{} is not armed", names.join(", ")),
-            )
-        }
-    })
 }

@@ -1,4 +1,4 @@
-//! Threads that wait, and what they wait for.
+//! Waiting threads, and what they wait for.
 
 use core::time::Duration;
 
@@ -9,23 +9,23 @@ use super::Class;
 use super::problem::{Describe, Problem};
 use super::words::{Names, counted, place_named};
 
-/// A thread waits, and nothing that is under way ends that.
+/// A thread waits, and nothing in progress ends its wait.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Waits {
-    /// What it has called: a verb, or a function of the system.
+    /// The call in which it waits: a verb, or a function of the system.
     pub call: &'static str,
-    /// What it waits for, in words.
+    /// What it waits for, as a phrase.
     pub waits_for: String,
-    /// For how long, if that is known.
+    /// The time it has waited, if that is known.
     pub since: Option<Duration>,
-    /// Why nothing comes.
+    /// The class of the reason.
     pub class: Class,
-    /// In words, with what would end it.
+    /// The reason as a sentence, with what would end the wait.
     pub why: String,
-    /// A place that these words speak of, behind words that say which; if it is known.
+    /// A place that the sentence refers to, with the words that introduce it, if it is known.
     pub place: Option<(&'static str, Site)>,
-    /// What is wrong with an object, if that is why: it is said in place of these words.
+    /// The problem of an object, if that is the reason. Its sentence is printed instead of `why`.
     pub of: Option<Box<Problem>>,
 }
 
@@ -46,6 +46,7 @@ impl Describe for Waits {
         } = self;
         let now = |since: &Duration| format!(", for {:.1} s now", since.as_secs_f64());
         let since = since.as_ref().map(now).unwrap_or_default();
+        // The object's own sentence says more than the reason of the wait.
         let text = match of.as_deref() {
             Some(Problem::Unacknowledged(unacknowledged)) => {
                 format!("{} not acknowledged", unacknowledged.events_in_words())
@@ -58,15 +59,15 @@ impl Describe for Waits {
     }
 }
 
-/// The program was stopped, and had polled a CQ that had nothing many times.
+/// The program was stopped after it had polled an empty CQ many times.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PolledInVain {
     /// The CQ.
     pub cq: Cq,
-    /// How often since its last completion.
+    /// The number of polls since its last completion.
     pub times: u64,
-    /// What may still complete in it, in words.
+    /// The work that may still complete in it, as a phrase.
     pub outstanding: String,
 }
 

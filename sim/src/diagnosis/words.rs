@@ -1,4 +1,4 @@
-//! Findings in words.
+//! Printing of findings.
 
 use core::fmt;
 
@@ -8,7 +8,7 @@ use verbs_api::{CompChannel, Cq};
 use super::class::Certainty;
 use super::{Diagnosis, Finding, Why};
 
-/// How devices, places and objects are called where findings are printed.
+/// The names of devices, places and objects in printed findings.
 pub trait Names {
     /// A device, by its number: `sim0`, ...
     fn device(&self, node: u32) -> String {
@@ -31,23 +31,24 @@ pub trait Names {
     }
 }
 
-/// Names that hold in each process: no address of any memory.
+/// Names that are the same in each process: they contain no memory addresses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlainNames;
 
 impl Names for PlainNames {}
 
-/// As many names are printed at most.
+/// The most names that a finding prints.
 pub(super) const MOST: usize = 8;
 
 impl Diagnosis {
-    /// The same as printing it, with other names.
+    /// Prints the diagnosis with these names.
     pub fn with_names(&self, names: &dyn Names) -> String {
         let mut text = String::new();
         let mut helped = Vec::new();
         for finding in self.findings() {
             text += &format!("{}\n", finding.in_words(names));
             let class = finding.class();
+            // One remedy for each class is enough.
             if !helped.contains(&class) {
                 helped.push(class);
                 text += &format!("help: {class}: {} ({})\n", class.remedy(), class.rule());
@@ -64,12 +65,13 @@ impl fmt::Display for Diagnosis {
 }
 
 impl Finding {
-    /// What is wrong, in words: the line without device, class, count and place.
+    /// The sentence of the finding: its line without device, class, count and place.
     pub fn sentence(&self, names: &dyn Names) -> String {
         self.problem.sentence(names)
     }
 
-    /// A line without its end: the device, the class, a sentence, and the place.
+    /// The line of the finding, without a line break: the device, the class, the sentence, and the
+    /// place.
     pub fn in_words(&self, names: &dyn Names) -> String {
         let (node, class) = (names.device(self.node), self.class());
         let level = match self.certainty {
@@ -103,18 +105,18 @@ impl Why {
     }
 }
 
-/// A place that a sentence speaks of, at its end.
+/// A place at the end of a sentence, with the words that introduce it.
 pub(super) fn place_named(place: Option<(&'static str, Site)>, names: &dyn Names) -> String {
     let place = place.map(|(what, site)| format!(", {what} {}", names.place(site)));
     place.unwrap_or_default()
 }
 
-/// How many completions wait.
+/// The number of waiting completions, as a phrase.
 pub(super) fn waiting(unpolled: u32) -> String {
     counted(unpolled.into(), "completion waits", "completions wait")
 }
 
-/// A number of things.
+/// A number of things, as a phrase.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     match count {
         1 => format!("1 {one}"),

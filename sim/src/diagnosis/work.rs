@@ -11,22 +11,22 @@ use super::{Certainty, Class};
 use crate::packet::{DropReason, Op, Packet};
 use crate::time::Time;
 
-/// A work request failed, and was not only flushed.
+/// A work request failed and was not only flushed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Failed {
-    /// Number of its QP.
+    /// The number of its QP.
     pub qp_num: u32,
-    /// It is a receive.
+    /// Whether it is a receive.
     pub receive: bool,
     /// The program's number for it ([`SendWr::label`](verbs_api::SendWr::label)).
     pub wr_id: u64,
-    /// How it ended.
+    /// The status of its completion.
     pub status: WcStatus,
-    /// What it failed for, if that is known.
+    /// The cause, if it is known.
     pub why: Option<Why>,
-    /// The program has polled that, has destroyed or reset the queue pair, and work that it has posted since then has
-    /// succeeded.
+    /// Whether the program has polled the failure, has destroyed or reset the queue pair, and has
+    /// posted later work that succeeded.
     pub handled: bool,
 }
 
@@ -58,20 +58,20 @@ impl Describe for Failed {
     }
 }
 
-/// A request of a peer in another process was refused. That of a peer in this one is in its `Failed`. The place is where
-/// the region was registered or deregistered, if it is for that.
+/// A request of a peer in another process was refused. For a peer in this process, `Failed` reports
+/// it. The place is where the region was registered or deregistered, if that is the cause.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RequestRefused {
-    /// What was asked for, such as `a write`.
+    /// The request, such as `a write`.
     pub operation: &'static str,
     /// The number of the peer's QP, in its process.
     pub from: u32,
     /// The number of the QP that refused it.
     pub qp_num: u32,
-    /// How the peer's work ends.
+    /// The status of the peer's work.
     pub status: WcStatus,
-    /// What for.
+    /// The cause.
     pub why: Why,
 }
 
@@ -94,9 +94,10 @@ impl Failed {
         self.handled && self.is_excusable()
     }
 
-    /// Whether it is a failure that the other side can cause, by being gone or not ready. It is not
-    /// certain any more once the program has handled it.
+    /// Whether the other side can cause this failure, because it has ended or is not ready. It is
+    /// no longer certain once the program has handled it.
     pub(super) fn is_excusable(&self) -> bool {
+        // These statuses may be the peer's fault, others are the program's.
         let may_be = matches!(
             self.status,
             WcStatus::RetryExcErr | WcStatus::RnrRetryExcErr | WcStatus::RemOpErr
@@ -109,10 +110,11 @@ impl Failed {
     }
 }
 
-/// That of work that failed for this cause, if it is known.
+/// The class of work that failed for this cause, if it is known.
 fn class_of(receive: bool, status: WcStatus, cause: Option<&FailureCause>) -> Class {
     use FailureCause as F;
     match (cause.map(F::root), status) {
+        // The cause decides if it is known, and the status otherwise.
         (Some(F::Lab { .. }), _) => Class::Injected,
         (
             Some(
@@ -149,8 +151,9 @@ fn class_of(receive: bool, status: WcStatus, cause: Option<&FailureCause>) -> Cl
 }
 
 impl Journal {
-    /// A request of a peer is refused: the peer learns it by this syndrome, and the receive that it takes by this status. The
-    /// failed work of a peer in this process tells why; of one in another process nobody does but this end.
+    /// Records a refused request of a peer, with the syndrome of the answer and the status of the
+    /// receive. For a peer in this process its failed work is the finding. For one in another
+    /// process this end must report it.
     #[cold]
     pub(crate) fn refused(
         &mut self,
@@ -161,12 +164,13 @@ impl Journal {
         recv: Option<WcStatus>,
     ) {
         let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
-        let is_told = is_send && recv.is_some()
+        let is_reported = is_send && recv.is_some()
             || matches!(
                 why.cause.root(),
                 FailureCause::Overrun { .. } | FailureCause::NotMapped { .. }
             );
-        if packet.route.from.is_outside() && !is_told {
+        // A peer in this process has its own finding.
+        if packet.route.from.is_outside() && !is_reported {
             let site = why.place.map(|(_, site)| site);
             let refused = RequestRefused {
                 operation: operation(packet.op),
@@ -181,7 +185,7 @@ impl Journal {
     }
 }
 
-/// How work ends that is answered so.
+/// The status of work that gets this answer.
 fn status_of(syndrome: Option<Syndrome>) -> WcStatus {
     match syndrome {
         Some(Syndrome::NakInvalidRequest) => WcStatus::RemInvReqErr,

@@ -25,7 +25,7 @@ use verbs_api::{
     WcOpcode,
 };
 
-use crate::device::{Device, Recv, length_of, pkeys_match};
+use crate::device::{Device, Peer, Recv, length_of, pkeys_match};
 use crate::memory::{Gathered, Span};
 use crate::packet::{PortId, Psn, Route, packets};
 use crate::qp::requester::Requester;
@@ -367,7 +367,10 @@ impl<'a> End<'a> {
             parts.clear();
             return Ok(Gathered::Parts);
         }
-        let peer = (self.qp.common.handle, self.qp.receives().pd());
+        let peer = Peer {
+            qp: self.qp.common.handle,
+            pd: self.qp.receives().pd(),
+        };
         let (domains, base) = (&self.device.domains, &self.device.base);
         let found = domains.remote_span(base, peer, place, length, need);
         found.map(Gathered::One).ok_or(SlowPath::RemoteMemory)
@@ -423,7 +426,7 @@ impl EndMut<'_> {
                 _ => WcOpcode::Recv,
             };
             let imm = kind.intersects(Kinds::WITH_IMM).then_some(prepared.imm);
-            let wc = completion(self.device, (imm, None), opcode, length);
+            let wc = completion(self.device, imm, None, opcode, length);
             self.complete_receive(wc, flags);
         }
         self.qp
@@ -441,7 +444,7 @@ impl EndMut<'_> {
             (wc.wr_id, wc.qp_num) = (done.wr_id, qp.qp_num);
             let solicited = flags.contains(SendFlags::SOLICITED);
             let Device { base, cqs, .. } = &mut **device;
-            cqs.add_success(base, done.cq, wc, (done.ticket, solicited));
+            cqs.add_success(base, done.cq, wc, done.ticket, solicited);
         }
     }
 
@@ -451,7 +454,7 @@ impl EndMut<'_> {
         let Self { qp, device } = self;
         if let Some(requester) = &mut qp.requester {
             let (span, length) = (prepared.span, prepared.length);
-            requester.record_sent(&qp.common, device, wr, (span, length));
+            requester.record_sent(&qp.common, device, wr, span, length);
         }
     }
 }

@@ -5,12 +5,12 @@ use verbs_api::{Dest, Grh, Handle, QpState, QpType, SendFlags, SendWr};
 use super::conditions::{End, EndMut, PreparedSend, SlowPath, ensure};
 use crate::memory::{Gathered, Span};
 use crate::packet::PortId;
-use crate::qp::datagram::{self, DatagramWay, Head};
+use crate::qp::datagram::{self, DatagramPath, Head};
 use crate::qp::{Kinds, grh};
 
 /// A datagram to send, without its bytes.
 pub(crate) struct DatagramQuery {
-    way: DatagramWay,
+    path: DatagramPath,
     pub(crate) to: PortId,
     pkey: u16,
     pub(crate) kinds: Kinds,
@@ -18,7 +18,7 @@ pub(crate) struct DatagramQuery {
 
 impl DatagramQuery {
     pub(crate) fn dest_qpn(&self) -> u32 {
-        self.way.dest_qpn
+        self.path.dest_qpn
     }
 }
 
@@ -34,19 +34,19 @@ impl End<'_> {
         let has_ah = matches!(wr.dest, Dest::Ud { ah, .. } if of_context(ah));
         let (mtu, length) = (qp.mtu(device), wr.length());
         ensure(has_ah && length <= mtu.into(), SlowPath::Operation)?;
-        datagram::check(device, requester.pd, mtu, (wr.dest, length as u32))
+        datagram::check(device, requester.pd, mtu, wr.dest, length as u32)
             .map_err(|_| SlowPath::Operation)?;
-        let way = datagram::way(qp, device, wr.dest).ok_or(SlowPath::Operation)?;
-        let route = &way.route;
+        let path = datagram::path(qp, device, wr.dest).ok_or(SlowPath::Operation)?;
+        let route = &path.route;
         ensure(device.ports.at(route.from.port).up, SlowPath::LocalPort)?;
         // A group may have several receivers, and without a GRH the header differs.
-        let is_single = !way.to_group && !route.dgid.is_multicast() && route.global;
+        let is_single = !path.to_group && !route.dgid.is_multicast() && route.global;
         let to = route.to.filter(|to| is_single && !to.is_outside());
         Ok(DatagramQuery {
             to: to.ok_or(SlowPath::Elsewhere)?,
             kinds: self.kinds_to_send() & Kinds::SENDS,
             pkey: qp.pkey(device),
-            way,
+            path,
         })
     }
 
@@ -54,7 +54,7 @@ impl End<'_> {
     pub(crate) fn answer_datagram(self, asked: &DatagramQuery) -> Result<(), SlowPath> {
         self.check_takes(QpType::Ud, asked.to.port, asked.pkey)?;
         ensure(
-            asked.way.deth.qkey == self.qp.common.attr.qkey,
+            asked.path.deth.qkey == self.qp.common.attr.qkey,
             SlowPath::RemoteQkey,
         )
     }
@@ -94,8 +94,8 @@ impl EndMut<'_> {
 
 fn head<'a>(prepared: &PreparedSend, asked: &'a DatagramQuery) -> Head<'a> {
     Head {
-        route: &asked.way.route,
-        deth: asked.way.deth,
+        route: &asked.path.route,
+        deth: asked.path.deth,
         imm: prepared
             .kind
             .intersects(Kinds::WITH_IMM)

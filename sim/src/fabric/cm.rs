@@ -156,7 +156,7 @@ impl Fabric {
             gsi,
             ..
         } = device;
-        gsi.send((base, ports, egress), &route, &mad.write());
+        gsi.send(base, ports, egress, &route, &mad.write());
         self.collect(from.id.node);
     }
 }

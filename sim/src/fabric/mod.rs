@@ -96,13 +96,14 @@ impl Fabric {
         // On a network no port has an address yet.
         let located = if config.has_network() { 0 } else { nodes };
         let gids = gids(located, ports, subnet.is_some());
-        let shared = (Arc::new(gids), memory.clone());
+        let gids = Arc::new(gids);
         let slot = |id| {
             let mut node = Node::new(
                 id,
                 ports,
                 config.behavior,
-                shared.clone(),
+                gids.clone(),
+                memory.clone(),
                 config.seed,
                 config.scatter,
             );

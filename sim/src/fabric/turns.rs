@@ -1,7 +1,6 @@
 //! Turns of queue pairs that have more to send than may leave in one turn.
 
 use super::Fabric;
-use crate::node;
 use verbs_api::table::Id;
 
 impl Fabric {
@@ -28,6 +27,6 @@ impl Fabric {
         self.direct.epoch += 1;
         let node = &mut self.slots[index as usize].node;
         node.set_now(self.schedule.now);
-        node::give_turn(node, qp);
+        node.give_turn(qp);
     }
 }

@@ -1,4 +1,4 @@
-//! A node of its own, for searches that want to drive one by hand.
+//! A node without a fabric, for searches that drive one by hand.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use verbs_api::{
     Pd, PostError, Qp, QpAttr, QpAttrMask, QpInit, RecvWr, Result, SendWr, Wc,
 };
 
-use super::{Node, give_turn};
+use super::Node;
 use crate::device::gids;
 use crate::memory::Memory;
 
-/// A node of its own with one port, for searches that need no fabric. Its packets reach itself only, when
-/// it [runs](Self::run). Its time stands still.
+/// A node with one port and without a fabric. Its packets reach only itself, when it
+/// [runs](Self::run). Its time does not advance.
 #[derive(Clone, Debug)]
 pub struct Alone(Node);
 
-/// Verbs as those of the trait, but that they take the node by reference and never wait.
+/// Verbs like those of the trait, but they take the node by reference and never wait.
 macro_rules! verbs {
     (|$node:ident| $( $verb:ident($($argument:ident: $type:ty),*) -> $result:ty: $call:expr; )*) => { $(
-        #[doc = concat!("As [`Verbs::", stringify!($verb), "`](verbs_api::Verbs::", stringify!($verb), ").")]
+        #[doc = concat!("Like [`Verbs::", stringify!($verb), "`](verbs_api::Verbs::", stringify!($verb), ").")]
         pub fn $verb(&mut self, $($argument: $type),*) -> $result {
             let $node = &mut self.0;
             $call
@@ -30,17 +30,18 @@ macro_rules! verbs {
 }
 
 impl Alone {
-    /// A node that behaves so.
+    /// Creates a node with this behavior.
     pub fn new(behavior: Behavior, seed: u64) -> Self {
         let memory = Arc::new(Mutex::new(Memory::new(behavior.placement)));
         let gids = Arc::new(gids(1, 1, false));
-        Self(Node::new(0, 1, behavior, (gids, memory), seed, None))
+        Self(Node::new(0, 1, behavior, gids, memory, seed, None))
     }
 
-    /// Delivers its packets to itself until none is left. Packets to other nodes are lost.
+    /// Delivers its packets to itself until none are left. Packets to other nodes are lost.
     pub fn run(&mut self) {
         loop {
             while let Some(packet) = self.0.device.egress.pop() {
+                // There is no other node that could receive it.
                 if packet.route.to.is_some_and(|to| to.node == 0) {
                     _ = self.0.handle_packet(&packet);
                 }
@@ -49,12 +50,12 @@ impl Alone {
                 return;
             }
             for qp in self.0.device.turns.take_waiting() {
-                give_turn(&mut self.0, qp);
+                self.0.give_turn(qp);
             }
         }
     }
 
-    /// As [`Verbs::open_device`](verbs_api::Verbs::open_device).
+    /// Like [`Verbs::open_device`](verbs_api::Verbs::open_device).
     pub fn open_device(&mut self) -> Result<Context> {
         self.0.device.open_device()
     }

@@ -1,4 +1,4 @@
-//! The door through which packets come: for whom one is, and why it is not taken.
+//! Incoming packets: the queue pair each one is addressed to, and why a packet is dropped.
 
 use verbs_api::lab::TraceEvent;
 use verbs_api::{MULTICAST_QPN, QpType};
@@ -12,10 +12,10 @@ use crate::packet::frame;
 use crate::packet::{DropReason, Packet, Route};
 
 impl Node {
-    /// A packet arrived.
+    /// Handles a packet that arrived.
     ///
     /// # Errors
-    /// Why it is not taken.
+    /// The reason if the packet is dropped.
     pub(crate) fn handle_packet(&mut self, packet: &Packet) -> Result<(), DropReason> {
         if self.device.base.is_traced() {
             self.device.base.note(TraceEvent::Received(packet.view()));
@@ -30,13 +30,14 @@ impl Node {
     /// Handles a packet after writing it as bytes and reading them again.
     ///
     /// # Errors
-    /// Why it is not taken.
+    /// The reason if the packet is dropped.
     #[inline(never)]
     pub(crate) fn handle_as_bytes(
         &mut self,
         packet: &Packet,
         memory: &SharedMemory,
     ) -> Result<(), DropReason> {
+        // A packet without a destination is lost on the way.
         let Some(to) = packet.route.to else {
             return Ok(());
         };
@@ -47,10 +48,11 @@ impl Node {
                 self.device.base.note_dropped(packet, why);
                 return Err(why);
             }
-            // The payload is gone: the packet carries nothing, and its handler finds that.
+            // The memory of the payload was unmapped. The handler finds that when it copies.
             Err(_) => return self.handle_packet(packet),
         };
         let received = Frame::read(&bytes).map_err(|_| DropReason::NotRoce);
+        // The bytes carry addresses only, so the source port follows from the address.
         let packet = received.and_then(|received| {
             let sgid = frame::route(&received, to, to).sgid;
             let from = self.device.ports.port_of(&sgid);
@@ -68,12 +70,13 @@ impl Node {
         }
     }
 
-    /// The packet that came in bytes on this way.
+    /// The packet in received bytes, on this route.
     pub(crate) fn packet_of(
         &self,
         received: Received<'_>,
         route: Route,
     ) -> Result<Packet, DropReason> {
+        // The bytes lack the sender's QP number, but a connected receiver knows its peer.
         let peer_of = |number| {
             let qp = self.find_by_number(number).map(|index| self.qps.at(index));
             qp.map_or(0, |qp| qp.common.attr.dest_qp_num)
@@ -81,17 +84,19 @@ impl Node {
         frame::read(received, route, peer_of)
     }
 
-    /// Lets the one take it for whom it is.
+    /// Delivers a packet to the queue pair it is addressed to.
     pub(super) fn accept(&mut self, packet: &Packet) -> Result<(), DropReason> {
         let Some(to) = packet.route.to else {
             return Err(DropReason::UnownedGid);
         };
+        // A dead device receives nothing, whatever its ports do (ASYNC-10).
         if self.device.base.dead {
             return Err(DropReason::DeadDevice);
         }
         if !self.device.ports.at(to.port).up {
             return Err(DropReason::PortDown);
         }
+        // A receiver drops a packet with a wrong ICRC, as if it were lost.
         if packet.damaged {
             return Err(DropReason::Checksum);
         }
@@ -100,23 +105,25 @@ impl Node {
             return self.accept_for_group(to.port, packet);
         }
         let Some(index) = self.find_by_number(packet.dest_qpn) else {
+            // QP 1 is not in the table: no program has created it.
             if packet.dest_qpn == GSI_QPN {
                 return self.device.gsi.receive(packet);
             }
-            return Err(missing(self, packet.dest_qpn));
+            return Err(self.missing(packet.dest_qpn));
         };
         let qp = self.qps.at_mut(index);
         qp.receive(&mut self.device, to.port, packet)
     }
 
-    /// A packet came for a group (MCAST-04, MCAST-09): each member takes it or not, whatever
-    /// becomes of it at the others (MCAST-07).
+    /// Delivers a packet to a group (MCAST-04, MCAST-09). Each member accepts or drops it on its
+    /// own (MCAST-07).
     fn accept_for_group(&mut self, port: u8, packet: &Packet) -> Result<(), DropReason> {
         if packet.dest_qpn != MULTICAST_QPN {
             return Err(DropReason::NotTheGroups);
         }
         let members = self.groups.members(&packet.route.dgid);
         let members = members.cloned().ok_or(DropReason::NoMember)?;
+        // A message for a group has no single receiver to report to.
         for index in members {
             let qp = self.qps.at_mut(index);
             if let Err(why) = qp.receive(&mut self.device, port, packet) {
@@ -127,16 +134,19 @@ impl Node {
         }
         Ok(())
     }
-}
 
-/// Why there is no QP with a number.
-fn missing(node: &Node, qp_num: u32) -> DropReason {
-    let is_stranger = || {
-        let slot = node.numbers.slot(qp_num);
-        slot.is_none_or(|slot| slot >= node.qps.slots())
-    };
-    match node.numbers.are_scattered() && !node.device.ports.has_network() && is_stranger() {
-        true => DropReason::OtherProcess,
-        false => DropReason::NoQp,
+    /// Why there is no QP with this number.
+    fn missing(&self, qp_num: u32) -> DropReason {
+        let is_stranger = || {
+            let slot = self.numbers.slot(qp_num);
+            slot.is_none_or(|slot| slot >= self.qps.slots())
+        };
+        // If numbers are scattered, a number outside the table most likely belongs to another
+        // process.
+        if self.numbers.are_scattered() && !self.device.ports.has_network() && is_stranger() {
+            DropReason::OtherProcess
+        } else {
+            DropReason::NoQp
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Which queue pair is meant: by a handle, or by its number.
+//! Finding queue pairs by a handle or a number.
 
 use verbs_api::lab::Limit;
 use verbs_api::site::Site;
@@ -9,7 +9,7 @@ use crate::device::{Device, InContext, find, opening};
 use crate::qp::Qp;
 
 impl Node {
-    /// The queue pair that a handle names, by itself or by an opening.
+    /// The slot of the queue pair that a handle names, directly or by an opening.
     #[inline]
     pub(crate) fn find_qp(&self, verb: Verb, qp: QpHandle) -> Result<u32> {
         match opening(qp) {
@@ -21,21 +21,22 @@ impl Node {
         }
     }
 
-    /// As above, to work with.
+    /// The queue pair that a handle names, and the device.
     #[inline]
     pub(super) fn qp_mut(&mut self, verb: Verb, qp: QpHandle) -> Result<(&mut Qp, &mut Device)> {
         let index = self.find_qp(verb, qp)?;
         Ok((self.qps.at_mut(index), &mut self.device))
     }
 
-    /// The slot of the queue pair with a number.
+    /// The slot of the queue pair with this number.
     pub(crate) fn find_by_number(&self, qp_num: u32) -> Option<u32> {
         let index = self.numbers.slot(qp_num)?;
         let qp = self.qps.peek(index)?;
+        // The tag of the number may be that of an earlier queue pair.
         (qp.common.qp_num == qp_num).then_some(index)
     }
 
-    /// Where the SRQ was made that a queue pair takes receives from, or else the queue pair.
+    /// Where the SRQ of a queue pair was created, or else the queue pair itself.
     pub(crate) fn receiver_made_at(&self, index: u32) -> Option<Site> {
         let (base, qp) = (&self.device.base, self.qps.at(index));
         match qp.srq() {
@@ -47,10 +48,11 @@ impl Node {
         }
     }
 
-    /// There may be one more.
+    /// Refuses another queue pair at the limit.
     pub(super) fn check_qp_room(&self, verb: Verb) -> Result<()> {
         let (base, count) = (&self.device.base, self.qps.len());
         base.check_room(verb, "queue pairs", count, base.attr.max_qp)?;
+        // Test controls may allow fewer queue pairs than the device.
         let count = u64::from(count) + 1;
         base.rules
             .check(verb, Limit::QueuePairs, "queue pairs", count)

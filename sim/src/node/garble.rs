@@ -1,4 +1,4 @@
-//! Handles that are garbled on purpose.
+//! Handles whose numbers a program has changed.
 
 use verbs_api::table::{Id, Table};
 use verbs_api::{DriverObject, Handle, Result, Verb};
@@ -7,7 +7,7 @@ use super::Node;
 use crate::device::{InContext, bad_handle, find_unchecked, invalid, opening};
 
 impl Node {
-    /// Makes the handle of an object bad, or good again.
+    /// Makes the handle of an object invalid, or valid again.
     pub(crate) fn garble(&mut self, object: DriverObject, garbled: bool) -> Result<()> {
         let device = &mut self.device;
         match object {

@@ -1,9 +1,9 @@
 //! Multicast groups.
 //!
-//! A datagram for a group leaves as one packet for each port of the fabric, its own among them, as a
-//! switch makes them that knows of no groups; every port is told of every group, and no subnet
-//! administrator has to be asked. The node that gets one gives it to the queue pairs on that port
-//! that are attached.
+//! A datagram for a group leaves as one packet for each port of the fabric, including the sender's,
+//! as from a switch that does not track groups. So every port receives the packets of every group,
+//! and no subnet administrator is needed. The receiving node delivers the packet to the attached
+//! queue pairs of that port.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use verbs_api::{Capabilities, Cause, Error, ErrorKind, Gid, Qp as QpHandle, QpTy
 use super::Node;
 use crate::device::invalid;
 
-/// The queue pairs that are attached to each group, in the order in which they came.
+/// The queue pairs attached to each group, in the order of attachment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups(BTreeMap<Gid, Vec<u32>>);
 
@@ -32,6 +32,7 @@ impl Node {
         self.device.ports.check_group_lid(verb, lid)?;
         let groups = &mut self.groups.0;
         let (what, count, limit) = match groups.get_mut(&group) {
+            // Attaching twice has no further effect.
             Some(members) if members.contains(&index) => return Ok(()),
             Some(members) => {
                 let limit = base.attr.max_mcast_qp_attach;
@@ -61,7 +62,7 @@ impl Node {
         Ok(())
     }
 
-    /// A QP that is attached to a group cannot be destroyed (QP-DESTROY-02).
+    /// Refuses to destroy a QP that is attached to a group (QP-DESTROY-02).
     pub(super) fn check_detached(&self, verb: Verb, index: u32) -> Result<()> {
         let mut groups = self.groups.0.iter();
         let Some((group, _)) = groups.find(|(_, members)| members.contains(&index)) else {
@@ -74,7 +75,7 @@ impl Node {
 }
 
 impl Groups {
-    /// Those that some QP is attached to.
+    /// The groups with an attached QP.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Gid> {
         self.0.keys()
     }
@@ -83,17 +84,18 @@ impl Groups {
         self.0.get(group)
     }
 
-    /// A QP is gone.
+    /// Removes a destroyed QP from all groups.
     pub(super) fn leave(&mut self, index: u32) {
         self.remove(index, |_| true);
     }
 
-    /// Takes a QP out of the groups that are asked for.
+    /// Removes a QP from the groups that `from` selects.
     fn remove(&mut self, index: u32, from: impl Fn(&Gid) -> bool) {
         self.0.retain(|group, members| {
             if from(group) {
                 members.retain(|member| *member != index);
             }
+            // An empty group gives its place in the limit to another one.
             !members.is_empty()
         });
     }

@@ -1,24 +1,24 @@
 //! A node: one simulated device with its queue pairs, as a plain struct.
 //!
-//! Verbs and packets go in; packets, events and the next deadline come out. There is no lock, no clock
-//! and no I/O here, and the whole is `Clone`, so that a search can try what would happen.
+//! Verbs and packets go in; packets, events and the next deadline come out. There is no lock, no
+//! clock and no I/O here. A node is `Clone`, so a search can try out what would happen.
 //!
-//! Verbs that concern no queue pair are methods of the [`Device`], those that do are methods here,
-//! named as in libibverbs. Who drives a node sets its time, and then gives it work:
+//! Verbs that do not concern a queue pair are methods of the [`Device`]. Those that do are methods
+//! here, with the names of libibverbs. The caller sets the time of a node and then gives it work:
 //! [`handle_packet`](Node::handle_packet), [`handle_timeout`](Node::handle_timeout), and
-//! [`give_turn`] for each queue pair that has asked for a turn.
+//! [`give_turn`](Node::give_turn) for each queue pair that has asked for a turn.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `door` | a packet comes in: for whom is it |
-//! | `find` | which queue pair a handle or a number means |
+//! | `demux` | incoming packets, and the queue pairs they are addressed to |
+//! | `find` | finding queue pairs by a handle or a number |
 //! | `groups` | the queue pairs of multicast groups |
 //! | `queue_pairs`, `push` | verbs of queue pairs; those that post sends |
 //! | `xrc` | queue pairs of XRC_RECV, which several programs share |
-//! | `poll` | completions leave their CQs, and their slots are free |
+//! | `poll` | completions leave their CQs, and their slots become free |
 //! | `owner` | which posted work owns which bytes |
-//! | `garble` | handles that are garbled on purpose |
-//! | `alone` | a node of its own, for searches |
+//! | `garble` | handles whose numbers a program has changed |
+//! | `alone` | a node without a fabric, for searches |
 
 mod alone;
 mod demux;
@@ -57,29 +57,23 @@ pub(crate) struct Node {
     pub(crate) groups: groups::Groups,
 }
 
-/// The table of P_Keys of a port has changed: connections there may need what was in it.
-pub(crate) fn note_pkeys_changed(node: &mut Node, port: u8) {
-    for qp in node.qps.indices(|_| true) {
-        let qp = &mut node.qps.at_mut(qp).common;
-        qp.is_moved |= qp.route.is_some() && qp.attr.port_num == port;
-    }
-}
-
 /// The name of the timer of a CQ.
 const MODERATION: &str = "moderation";
 
 impl Node {
-    /// A node with `ports` ports on a fabric with these GIDs and this memory. Keys and QP numbers are anywhere, if they
-    /// are to be made from `scatter`.
+    /// Creates a node with `ports` ports on a fabric with these GIDs and this memory. With a seed
+    /// `scatter`, its keys and QP numbers are unpredictable.
     pub(crate) fn new(
         id: u32,
         ports: u8,
         behavior: Behavior,
-        shared: (Arc<Gids>, SharedMemory),
+        gids: Arc<Gids>,
+        memory: SharedMemory,
         seed: u64,
         scatter: Option<u64>,
     ) -> Self {
-        let mut device = Device::new(id, ports, behavior, shared, seed);
+        let mut device = Device::new(id, ports, behavior, gids, memory, seed);
+        // Numbers that no other process has let packets be recognized as another's.
         if let Some(seed) = scatter {
             device.domains.regions.scatter_keys(seed, id);
         }
@@ -91,13 +85,13 @@ impl Node {
         }
     }
 
-    /// The time of what is asked next.
+    /// Sets the time of the following calls.
     #[inline]
     pub(crate) fn set_now(&mut self, now: Time) {
         self.device.base.now = now;
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do; `None` if no timer runs.
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do. `None` if no timer runs.
     pub(crate) fn next_deadline(&mut self) -> Option<Time> {
         let first = self.device.timers.first();
         let moderated = self.device.cqs.moderated.first();
@@ -105,7 +99,7 @@ impl Node {
         deadline.map(|(at, _)| at)
     }
 
-    /// The timers that run.
+    /// The running timers.
     pub(crate) fn timers(&self) -> Vec<TimerReport> {
         let device = &self.device;
         let report = |(at, index): (Time, u32)| {
@@ -122,7 +116,7 @@ impl Node {
         timers.chain(moderated.map(moderation)).collect()
     }
 
-    /// Lets every timer fire that is due.
+    /// Handles all timers that are due.
     pub(crate) fn handle_timeout(&mut self) {
         let device = &mut self.device;
         let now = device.base.now;
@@ -132,6 +126,7 @@ impl Node {
             let qp = self.qps.at_mut(index);
             let (of, what) = (Element::Qp(qp.common.handle), qp.timer_name());
             device.base.note(TraceEvent::Timer { of, what });
+            // The queue pair may set its timer again.
             device.timers.set(index, None);
             qp.timeout(device);
         }
@@ -150,9 +145,8 @@ impl Node {
         std::mem::take(&mut self.device.base.news)
     }
 
-    /// `ibv_close_device`: all that the context still has goes with it, as when the kernel cleans
-    /// up behind a process.
-    /// cleans up; `look` sees it as it was.
+    /// `ibv_close_device`: removes all remaining objects of the context, like the kernel when a
+    /// process ends. `look` is called before that.
     pub(crate) fn close_device(
         &mut self,
         context: Context,
@@ -164,6 +158,7 @@ impl Node {
             let cause = Cause::Usage(format!("{context} is that of all ids of rdma_cm").into());
             return Err(Error::new(Verb::CloseDevice, ErrorKind::Usage, cause));
         }
+        // A diagnosis names the objects that the program did not destroy.
         look(self, context);
         self.remove_qps_of(context);
         for ticket in self.device.clear_context(context) {
@@ -173,7 +168,7 @@ impl Node {
         Ok(())
     }
 
-    /// From now on the device is dead: what it was doing ends without a completion.
+    /// Makes the device fail for good: work in progress ends without completions.
     pub(crate) fn kill(&mut self, context: Context) -> Result<()> {
         if self.device.kill(context)? {
             for qp in self.qps.indices(|_| true) {
@@ -183,7 +178,7 @@ impl Node {
         Ok(())
     }
 
-    /// Learns where all GIDs of the fabric are now.
+    /// Adopts the new table of all GIDs of the fabric.
     pub(crate) fn adopt_gids(&mut self, gids: Arc<Gids>) {
         self.device.adopt_gids(gids);
         for index in self.qps.indices(|_| true) {
@@ -192,24 +187,34 @@ impl Node {
                 let ports = &self.device.ports;
                 let to = ports.with_qp(ports.destination(attr), qp.attr.dest_qp_num);
                 let had_one = std::mem::replace(&mut route.to, to).is_some();
+                // A connection that loses its peer by this fails without a mistake of the program.
                 qp.is_moved |= had_one && to.is_none();
             }
         }
     }
 
-    /// How many objects live, asked through a context.
+    /// The numbers of live objects, asked for through a context.
     pub(crate) fn live_of(&self, context: Context) -> Result<Live> {
         self.device.base.find_context(Verb::Lab, context)?;
         Ok(self.device.live())
     }
-}
 
-/// A queue pair that asked for a turn has it, unless it is gone.
-pub(crate) fn give_turn(node: &mut Node, Id { index, generation }: Id) {
-    node.device.turns.begin();
-    if let Some(qp) = node.qps.live_mut(index, generation)
-        && !node.device.base.dead
-    {
-        qp.go_on(&mut node.device);
+    /// The table of P_Keys of a port has changed. Connections of the port may need the old entry.
+    pub(crate) fn note_pkeys_changed(&mut self, port: u8) {
+        for qp in self.qps.indices(|_| true) {
+            let qp = &mut self.qps.at_mut(qp).common;
+            qp.is_moved |= qp.route.is_some() && qp.attr.port_num == port;
+        }
+    }
+
+    /// Gives a queue pair the turn it asked for, unless it was destroyed.
+    pub(crate) fn give_turn(&mut self, Id { index, generation }: Id) {
+        self.device.turns.begin();
+        // The slot may belong to another queue pair by now.
+        if let Some(qp) = self.qps.live_mut(index, generation)
+            && !self.device.base.dead
+        {
+            qp.go_on(&mut self.device);
+        }
     }
 }

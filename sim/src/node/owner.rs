@@ -1,5 +1,5 @@
-//! Which posted work owns which bytes: until its completion is polled, a program may not read what the
-//! device may write, nor write what it may read.
+//! Which posted work owns which bytes. Until a completion is polled, the program may not read bytes
+//! that the device may write, nor write bytes that it may read.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,14 +15,14 @@ use crate::device::{ClaimedQueue, Claims, Work, find};
 use crate::diagnosis::{PostedTo, PostedWork};
 use crate::qp::WorkQueue;
 
-/// A work request that is in its queue.
+/// A work request in its queue.
 struct Request<'a> {
     owner: Owner,
     pd: u32,
     list: &'a [Sge],
 }
 
-/// Whose bytes they are.
+/// The owner of bytes.
 pub(super) struct Owner {
     queue: OwnersQueue,
     pub(super) label: u64,
@@ -48,8 +48,8 @@ impl fmt::Display for Owner {
 }
 
 impl Node {
-    /// The posted work that owns some of these bytes of the memory of the region in this slot: the device
-    /// may still write them, or (if the caller wants to write) read them.
+    /// The posted work that owns some of these bytes of a region's memory: the device may still
+    /// write them, or, if the caller wants to write, read them.
     pub(super) fn owner_of(
         &mut self,
         index: u32,
@@ -62,9 +62,11 @@ impl Node {
         let only = mr
             .only_domain()
             .filter(|_| !device.base.behavior.srq_checks_qp_pd);
+        // The common case needs no search.
         if only.is_some_and(|pd| device.domains.pds.at(pd).posted == 0) {
             return None;
         }
+        // The search needs the queue pairs while it changes the claims.
         let mut claims = std::mem::take(&mut self.device.claims);
         self.sort_in(&mut claims);
         let regions = &self.device.domains.regions;
@@ -79,13 +81,15 @@ impl Node {
                     self.last_owner(works, is_owner)
                 })
             };
+            // A program may read what the device only reads.
             find(true).or_else(|| for_write.then(|| find(false)).flatten())
         });
         self.device.claims = claims;
         owner
     }
 
-    /// The last to be posted of those that `is_owner` says yes to. Forgets what is done behind it.
+    /// The newest request for which `is_owner` is true. Removes finished requests at the end of the
+    /// list.
     fn last_owner(
         &self,
         works: &mut Vec<Work>,
@@ -93,6 +97,7 @@ impl Node {
     ) -> Option<Owner> {
         while let Some(last) = works.last() {
             match self.request(last) {
+                // Its completion was polled, so it owns nothing any more.
                 None => works.pop(),
                 Some(found) if is_owner(&found) => return Some(found.owner),
                 Some(_) => break,
@@ -103,7 +108,7 @@ impl Node {
         present.find(is_owner).map(|found| found.owner)
     }
 
-    /// A work request, if its slot is still taken.
+    /// A work request, if its slot is still in use.
     fn request(&self, work: &Work) -> Option<Request<'_>> {
         let generation = work.generation;
         let qp = |index| {
@@ -137,9 +142,9 @@ impl Node {
         Some(Request { owner, pd, list })
     }
 
-    /// Sorts in what was posted since the last time.
+    /// Sorts in the work that was posted since the last time.
     fn sort_in(&mut self, claims: &mut Claims) {
-        for queue in claims.take_fresh() {
+        for queue in claims.take_unsorted() {
             self.sort_in_queue(claims, queue);
         }
         claims.throw_out(|work| self.request(work).is_some());
@@ -157,7 +162,7 @@ impl Node {
                 let generation = qp.common.handle.generation();
                 let requester = qp.requester.as_mut();
                 let fresh = requester.into_iter().flat_map(|own| own.sq.fresh());
-                // The bytes of inline sends have been taken.
+                // The bytes of inline sends were copied when they were posted.
                 for (seq, send) in fresh.filter(|(_, send)| !send.flags.contains(SendFlags::INLINE))
                 {
                     claims.add(send.is_read(), &send.list, work(generation, seq));
@@ -194,8 +199,8 @@ impl Node {
         self.device.domains.write_mr(index, start, bytes)
     }
 
-    /// The slot of an owned region, and where a range of it starts in its memory. Refuses a range of which
-    /// posted work owns a byte.
+    /// The slot of an owned region, and where a range of it starts in its memory. Refuses a range
+    /// with a byte that posted work owns.
     fn own_bytes(
         &mut self,
         verb: Verb,
@@ -206,6 +211,7 @@ impl Node {
         let domains = &self.device.domains;
         let (index, range) = domains.own_bytes(verb, mr, offset, length)?;
         let start = range.start;
+        // Only unowned bytes are accessed, since the device may use the others at any time (SQ-17).
         let Some(owner) = self.owner_of(index, range, verb == Verb::WriteMr) else {
             return Ok((index, start));
         };
@@ -219,9 +225,10 @@ impl Node {
 
     /// `ibv_dereg_mr`
     pub(crate) fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
-        let early = match self.device.base.checks_memory {
-            true => deregistered_early(self, mr)?,
-            false => None,
+        let early = if self.device.base.checks_memory {
+            self.deregistered_early(mr)?
+        } else {
+            None
         };
         self.device.domains.dereg_mr(&mut self.device.base, mr)?;
         if let Some(early) = early {
@@ -231,8 +238,9 @@ impl Node {
         Ok(())
     }
 
-    /// `ibv_rereg_mr`. Not of memory that posted work names.
+    /// `ibv_rereg_mr`, which is refused if posted work names the memory.
     pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
+        // Rights and domain can change while work is posted, the memory cannot.
         if change.length.is_some() {
             let verb = Verb::ReregMr;
             let index = find(&self.device.domains.regions, verb, mr)?;
@@ -248,31 +256,31 @@ impl Node {
             .domains
             .rereg_mr(&mut self.device.base, mr, change)
     }
-}
 
-/// Work that names a region and whose completion has not been polled.
-fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<PostedWork>> {
-    let index = find(&node.device.domains.regions, Verb::DeregMr, mr)?;
-    let own = node.device.domains.regions.at(index);
-    let all = own.bytes(0..own.attr.length);
-    let Some(owner) = node.owner_of(index, all, true) else {
-        return Ok(None);
-    };
-    // What was flushed touches no memory any more.
-    if let OwnersQueue::Send(qp) | OwnersQueue::Recv(qp) = owner.queue
-        && node.qps.at(qp.index()).common.state() == QpState::Err
-    {
-        return Ok(None);
+    /// Work that names a region and whose completion has not been polled.
+    fn deregistered_early(&mut self, mr: MrHandle) -> Result<Option<PostedWork>> {
+        let index = find(&self.device.domains.regions, Verb::DeregMr, mr)?;
+        let own = self.device.domains.regions.at(index);
+        let all = own.bytes(0..own.attr.length);
+        let Some(owner) = self.owner_of(index, all, true) else {
+            return Ok(None);
+        };
+        // Flushed work no longer accesses memory.
+        if let OwnersQueue::Send(qp) | OwnersQueue::Recv(qp) = owner.queue
+            && self.qps.at(qp.index()).common.state() == QpState::Err
+        {
+            return Ok(None);
+        }
+        let number = |qp: QpHandle| self.qps.at(qp.index()).common.qp_num;
+        let queue = match owner.queue {
+            OwnersQueue::Send(qp) => PostedTo::Send(number(qp)),
+            OwnersQueue::Recv(qp) => PostedTo::Recv(number(qp)),
+            OwnersQueue::Shared(srq) => PostedTo::Srq(srq),
+        };
+        Ok(Some(PostedWork {
+            wr_id: owner.label,
+            queue,
+            posted: owner.site,
+        }))
     }
-    let number = |qp: QpHandle| node.qps.at(qp.index()).common.qp_num;
-    let queue = match owner.queue {
-        OwnersQueue::Send(qp) => PostedTo::Send(number(qp)),
-        OwnersQueue::Recv(qp) => PostedTo::Recv(number(qp)),
-        OwnersQueue::Shared(srq) => PostedTo::Srq(srq),
-    };
-    Ok(Some(PostedWork {
-        wr_id: owner.label,
-        queue,
-        posted: owner.site,
-    }))
 }

@@ -1,4 +1,4 @@
-//! Completions leave their CQs, and the slots of their work are free.
+//! Polling: completions leave their CQs, and the slots of their work become free.
 
 use verbs_api::{Cq as CqHandle, Result, Wc, WcStatus};
 
@@ -13,17 +13,20 @@ impl Node {
         let index = self
             .device
             .cqs
+            // A poll of no entries does not take the error of a dead CQ.
             .check_poll(&self.device.base, cq, !wc.is_empty())?;
         let mut count = 0;
         while count < wc.len()
             && let Some(entry) = self.device.cqs.pop(index)
         {
             wc[count] = entry.wc;
+            // The entry is copied before its slot is released.
             let ticket = entry.ticket;
             self.seen(wc[count].status, ticket);
             count += 1;
         }
         self.device.cqs.polled(index, count == wc.len());
+        // The program may look at the received data now.
         if count > 0 {
             self.device.domains.flush_deferred_writes(&self.device.base);
         }
@@ -44,7 +47,7 @@ impl Node {
         Ok(())
     }
 
-    /// `ibv_destroy_cq` that does not wait.
+    /// `ibv_destroy_cq` without waiting.
     pub(crate) fn destroy_cq(&mut self, cq: CqHandle) -> Result<()> {
         for ticket in self.device.cqs.destroy_cq(&mut self.device.base, cq)? {
             self.release(ticket);
@@ -52,45 +55,47 @@ impl Node {
         Ok(())
     }
 
-    /// An iteration has come to a completion.
+    /// An iteration has moved to a completion.
     fn taken(&mut self, status: WcStatus, ticket: Ticket) {
         self.seen(status, ticket);
         self.device.domains.flush_deferred_writes(&self.device.base);
     }
 
-    /// The program has a completion.
+    /// The program has received a completion.
     #[inline(always)]
     fn seen(&mut self, status: WcStatus, ticket: Ticket) {
-        note_seen(self, status, ticket);
+        self.note_seen(status, ticket);
         self.release(ticket);
     }
 
-    /// A completion is in its CQ no more: its slot is free, and in a queue of the QP those before it.
+    /// A completion has left its CQ: frees its slot, and in a queue of the QP those before it.
     #[inline(always)]
     pub(super) fn release(&mut self, ticket: Ticket) {
-        self.device.let_go(&ticket);
+        self.device.forget_completion(&ticket);
+        // The queue pair may be destroyed, and its completion still be here.
         if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {
             qp.release(&mut self.device, ticket);
         }
     }
-}
 
-/// The program has seen how work ended.
-#[inline(always)]
-fn note_seen(node: &mut Node, status: WcStatus, ticket: Ticket) {
-    let is_failure = status != WcStatus::Success;
-    if (is_failure || node.device.base.journal.recovery.is_awaited())
-        && let Some(qp) = node.qps.live_mut(ticket.qp, ticket.qp_generation)
-    {
-        if is_failure {
-            qp.has_seen_failure();
-            let qp_num = qp.common.qp_num;
-            if status != WcStatus::WrFlushErr {
-                let journal = &mut node.device.base.journal;
-                journal.see_failure(qp_num, ticket.is_recv());
+    /// Records that the program has seen the status of its work.
+    #[inline(always)]
+    fn note_seen(&mut self, status: WcStatus, ticket: Ticket) {
+        let is_failure = status != WcStatus::Success;
+        // A success only matters after a failure that the program may have handled.
+        if (is_failure || self.device.base.journal.recovery.is_awaited())
+            && let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation)
+        {
+            if is_failure {
+                qp.has_seen_failure();
+                let qp_num = qp.common.qp_num;
+                if status != WcStatus::WrFlushErr {
+                    let journal = &mut self.device.base.journal;
+                    journal.see_failure(qp_num, ticket.is_recv());
+                }
+            } else {
+                note_success(qp, &mut self.device, ticket);
             }
-        } else {
-            note_success(qp, &mut node.device, ticket);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Work is put into send queues.
+//! Posting work to send queues.
 
 use verbs_api::{BatchEnd, Handle, PostError, Qp as QpHandle, Result, SendWr, Verb};
 
 use super::Node;
 
 impl Node {
-    /// `ibv_post_send`, but that nothing starts yet: the slot of the queue pair.
+    /// `ibv_post_send`, without starting anything yet. Returns the slot of the queue pair.
     #[inline]
     pub(crate) fn push_sends(
         &mut self,
@@ -18,7 +18,8 @@ impl Node {
         Ok((own.common.handle.index(), posted))
     }
 
-    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`, but that nothing starts yet: the slot of the queue pair.
+    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`, without starting anything yet.
+    /// Returns the slot of the queue pair.
     pub(crate) fn push_batch(
         &mut self,
         qp: QpHandle,

@@ -1,4 +1,4 @@
-//! Verbs of queue pairs: which one is meant, its life, and what it is asked for.
+//! Verbs of queue pairs.
 
 use verbs_api::behavior::Check;
 use verbs_api::{
@@ -9,7 +9,7 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{
-    Device, Outside, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at,
+    Outside, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at,
     same_context,
 };
 use crate::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
@@ -24,6 +24,7 @@ impl Node {
         let context = pd.context();
         let send_cq = find_in(&device.cqs.table, verb, context, init.send_cq)?;
         let recv_cq = match init.qp_type {
+            // It has no receives, so a program need not name a CQ for them.
             QpType::XrcSend => send_cq,
             _ => find_in(&device.cqs.table, verb, context, init.recv_cq)?,
         };
@@ -42,14 +43,15 @@ impl Node {
             };
             return Err(Error::new(verb, ErrorKind::NotSupported, cause));
         }
-        let srq = check_srq(device, verb, context, init)?;
+        let srq = self.check_srq(verb, context, init)?;
         let asked = init.cap;
         let init = &init.cap(own_queues(init));
+        // Most drivers ignore the sizes of a receive queue that the QP does not have.
         let checked = match behavior.srq_recv_sizes {
             Check::Refused => asked,
             Check::Accepted | _ => init.cap,
         };
-        check_cap(device, verb, &checked)?;
+        self.check_cap(verb, &checked)?;
         check_batches(verb, init, lacks)?;
         let rounding = behavior.wr_rounding;
         let init = init.cap(QpCap {
@@ -59,6 +61,7 @@ impl Node {
         });
         self.check_qp_room(verb)?;
         let (pd, cq) = (pd_index, recv_cq);
+        // With an SRQ it has no receive queue of its own.
         let source = match srq {
             None => Source::Own {
                 pd,
@@ -70,7 +73,7 @@ impl Node {
         let id = self.qps.insert(|id| {
             let handle = QpHandle::from_parts(context, id.index, id.generation);
             let qp_num = self.numbers.number(id, behavior.number_reuse);
-            Qp::new(handle, qp_num, init, (pd, send_cq), source)
+            Qp::new(handle, qp_num, init, pd, send_cq, source)
         });
         let device = &mut self.device;
         device.base.add_object(context, Object::Qp, id.index);
@@ -90,13 +93,13 @@ impl Node {
         Ok(self.qps.at(index).common.qp_num)
     }
 
-    /// `ibv_query_qp`: everything, whatever the mask.
+    /// `ibv_query_qp`: all attributes, regardless of the mask.
     pub(crate) fn query_qp(&self, qp: QpHandle, _mask: QpAttrMask) -> Result<QpQuery> {
         let index = self.find_qp(Verb::QueryQp, qp)?;
         Ok(self.qps.at(index).query())
     }
 
-    /// `ibv_modify_qp`. Packets that came before their time come in now.
+    /// `ibv_modify_qp`. Packets that arrived too early are delivered now.
     pub(crate) fn modify_qp(
         &mut self,
         qp: QpHandle,
@@ -106,7 +109,7 @@ impl Node {
     ) -> Result<()> {
         let (own, device) = self.qp_mut(Verb::ModifyQp, qp)?;
         for packet in own.modify(device, attr, mask, outside)? {
-            // As any other packet, one that cannot be taken is dropped.
+            // Like any other packet, one that cannot be accepted is dropped.
             let _ = self.accept(&packet);
         }
         self.device.domains.flush_deferred_writes(&self.device.base);
@@ -127,10 +130,10 @@ impl Node {
         let rkey = device
             .domains
             .check_bind_mw(&device.base, verb, qp.context(), mw, bind)?;
-        own.post_bind(device, (mw, rkey), bind)
+        own.post_bind(device, mw, rkey, bind)
     }
 
-    /// `ibv_destroy_ah`. Not while posted work names it (UD-16).
+    /// `ibv_destroy_ah`, which is refused while posted work names the handle (UD-16).
     pub(crate) fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
         let verb = Verb::DestroyAh;
         let index = find(&self.device.domains.ahs, verb, ah)?;
@@ -159,7 +162,7 @@ impl Node {
         self.device.ack_async_event(context, event)
     }
 
-    /// `ibv_destroy_qp` that does not wait.
+    /// `ibv_destroy_qp` without waiting.
     pub(crate) fn destroy_qp(&mut self, qp: QpHandle) -> Result<()> {
         let verb = Verb::DestroyQp;
         if let Some(opening) = opening(qp) {
@@ -167,6 +170,7 @@ impl Node {
         }
         let index = find(&self.qps, verb, qp)?;
         self.qps.at(index).check_no_iterations(&self.device, verb)?;
+        // The order of these checks decides the error of a program with several mistakes.
         self.check_detached(verb, index)?;
         let unacked = self.device.base.unacked(qp.context(), Element::Qp(qp));
         check_acknowledged(verb, Object::Qp, unacked)?;
@@ -176,6 +180,7 @@ impl Node {
 
     fn remove_qp(&mut self, index: u32) {
         self.groups.leave(index);
+        // The facts for later findings are taken before the queue pair is removed.
         let made_at = self.receiver_made_at(index);
         let mut qp = self.qps.remove(index);
         let handle = qp.common.handle;
@@ -189,7 +194,7 @@ impl Node {
         device
             .base
             .journal
-            .gone(qp.common.qp_num, qp.reached(), (made_at, site));
+            .gone(qp.common.qp_num, qp.reached(), made_at, site);
         for (cq, site) in qp.unfinished().unpolled() {
             device.cqs.table.at_mut(cq).note_unpolled(site);
         }
@@ -204,6 +209,7 @@ impl Node {
         if let Some(requester) = &qp.requester {
             device.domains.pds.at_mut(requester.pd).qps -= 1;
         }
+        // Bound windows would expose memory to a queue pair that reuses the slot.
         device.domains.free_windows(index);
         let element = Element::Qp(handle);
         device.base.discard_async(handle.context(), element);
@@ -211,7 +217,7 @@ impl Node {
         device.base.news = true;
     }
 
-    /// With those of XRC_RECV that the context has open.
+    /// Removes the queue pairs of a context, and closes its openings of XRC_RECV queue pairs.
     pub(super) fn remove_qps_of(&mut self, context: Context) {
         for index in self.device.base.objects(context, Object::Qp) {
             match opening_at(index) {
@@ -220,41 +226,43 @@ impl Node {
             }
         }
     }
+
+    /// The SRQ that a QP is to be created with. Only RC and UD may have one (QP-CREATE-04).
+    fn check_srq(&self, verb: Verb, context: Context, init: &QpInit) -> Result<Option<u32>> {
+        let Some(srq) = init.srq else {
+            return Ok(None);
+        };
+        // Some drivers accept an SRQ for UC.
+        if init.qp_type == QpType::Uc && self.device.base.behavior.uc_srq == Check::Refused {
+            return Err(invalid(verb, "srq", "is for RC and UD"));
+        }
+        let srq = find_in(&self.device.srqs, verb, context, srq)?;
+        if init.qp_type == QpType::XrcSend || self.device.srqs.at(srq).xrc.is_some() {
+            let problem = "and the qp: messages of XRC name an SRQ, those of others cannot";
+            return Err(invalid(verb, "srq", problem));
+        }
+        Ok(Some(srq))
+    }
+
+    fn check_cap(&self, verb: Verb, cap: &QpCap) -> Result<()> {
+        let attr = &self.device.base.attr;
+        let (wr, sge) = (i64::from(attr.max_qp_wr), i64::from(attr.max_sge));
+        let inline = i64::from(attr.max_inline_data);
+        for (what, value, max) in [
+            ("max_send_wr", cap.max_send_wr, wr),
+            ("max_recv_wr", cap.max_recv_wr, wr),
+            ("max_send_sge", cap.max_send_sge, sge),
+            ("max_recv_sge", cap.max_recv_sge, sge),
+            ("max_inline_data", cap.max_inline_data, inline),
+        ] {
+            in_range(verb, what, i64::from(value), 0, max)?;
+        }
+        Ok(())
+    }
 }
 
-/// The SRQ that a QP is to be made with; only RC and UD may have one (QP-CREATE-04).
-fn check_srq(device: &Device, verb: Verb, context: Context, init: &QpInit) -> Result<Option<u32>> {
-    let Some(srq) = init.srq else {
-        return Ok(None);
-    };
-    if init.qp_type == QpType::Uc && device.base.behavior.uc_srq == Check::Refused {
-        return Err(invalid(verb, "srq", "is for RC and UD"));
-    }
-    let srq = find_in(&device.srqs, verb, context, srq)?;
-    if init.qp_type == QpType::XrcSend || device.srqs.at(srq).xrc.is_some() {
-        let problem = "and the qp: messages of XRC name an SRQ, those of others cannot";
-        return Err(invalid(verb, "srq", problem));
-    }
-    Ok(Some(srq))
-}
-
-fn check_cap(device: &Device, verb: Verb, cap: &QpCap) -> Result<()> {
-    let attr = &device.base.attr;
-    let (wr, sge) = (i64::from(attr.max_qp_wr), i64::from(attr.max_sge));
-    let inline = i64::from(attr.max_inline_data);
-    for (what, value, max) in [
-        ("max_send_wr", cap.max_send_wr, wr),
-        ("max_recv_wr", cap.max_recv_wr, wr),
-        ("max_send_sge", cap.max_send_sge, sge),
-        ("max_recv_sge", cap.max_recv_sge, sge),
-        ("max_inline_data", cap.max_inline_data, inline),
-    ] {
-        in_range(verb, what, i64::from(value), 0, max)?;
-    }
-    Ok(())
-}
-
-/// The sizes of a QP's own queues: it has no receives beside those of an SRQ, and of XRC none at all.
+/// The sizes of a QP's own queues: with an SRQ it has no receives of its own, and an XRC_SEND QP
+/// has none at all.
 fn own_queues(init: &QpInit) -> QpCap {
     if init.srq.is_none() && init.qp_type != QpType::XrcSend {
         return init.cap;

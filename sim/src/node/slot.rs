@@ -1,4 +1,4 @@
-//! A node in its fabric, with what only the fabric needs to know of it.
+//! A node in its fabric, with data that only the fabric needs.
 
 use super::Node;
 use crate::descriptor::Descriptors;
@@ -7,7 +7,7 @@ use crate::descriptor::Descriptors;
 #[derive(Debug)]
 pub(crate) struct NodeSlot {
     pub(crate) node: Node,
-    /// Threads that wait for news of the node.
+    /// The number of threads that wait for news of the node.
     pub(crate) waiting: u32,
     pub(crate) descriptors: Descriptors,
 }

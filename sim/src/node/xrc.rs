@@ -1,4 +1,5 @@
-//! Queue pairs of XRC_RECV: of a domain, and shared by the programs that have them open.
+//! XRC_RECV queue pairs, which belong to a domain and are shared by the programs that have them
+//! open.
 
 use verbs_api::{
     Context, Element, Handle, Object, Qp as QpHandle, QpCap, QpInit, QpType, Result, Verb,
@@ -9,7 +10,7 @@ use super::Node;
 use crate::device::{check_acknowledged, find, invalid};
 use crate::qp::Qp;
 
-/// The context of queue pairs that are of none: of no node, and in a slot that no context has.
+/// The context of queue pairs without one. It is on no node, in a slot that no context has.
 const NO_CONTEXT: Context = Context::from_parts(u32::MAX, 1);
 
 impl Node {
@@ -19,6 +20,7 @@ impl Node {
         let domain = self.device.domain_of(verb, xrcd)?;
         self.check_qp_room(verb)?;
         let none = QpInit::new(QpType::XrcRecv, Default::default(), Default::default());
+        // It has no queues: its receives are those of the SRQ that a request names.
         let init = none.cap(QpCap {
             max_send_wr: 0,
             max_recv_wr: 0,
@@ -60,7 +62,7 @@ impl Node {
         handle
     }
 
-    /// `ibv_destroy_qp` of an opening; with the last the queue pair goes.
+    /// `ibv_destroy_qp` of an opening. The last one destroys the queue pair.
     pub(super) fn destroy_opening(
         &mut self,
         verb: Verb,
@@ -79,6 +81,7 @@ impl Node {
         let target = self.qps.at_mut(qp).target_mut();
         let openings = &mut target.expect("it is a target").openings;
         openings.remove(&opening);
+        // No program can reach the queue pair any more.
         if openings.is_empty() {
             let mut target = self.qps.remove(qp);
             target.clear(&mut self.device);

@@ -1,11 +1,11 @@
-//! Atomics: what they ask for, and what they do to memory.
+//! Atomics: their arguments, and what they do to memory.
 
 use verbs_api::behavior::AtomicCheck;
 use verbs_api::{SendOp, SendWr, WcStatus};
 
 use crate::packet::{AtomicEth, AtomicOp};
 
-/// Bytes that an atomic works on, and that it answers with.
+/// The number of bytes that an atomic works on, and that its answer has.
 pub(crate) const BYTES: u32 = 8;
 
 impl AtomicOp {
@@ -18,7 +18,7 @@ impl AtomicOp {
     }
 }
 
-/// The header of an atomic; `None` of other work.
+/// The header of an atomic, or `None` for other work.
 pub(crate) fn header(op: &SendOp) -> Option<AtomicEth> {
     let (remote, op) = match *op {
         SendOp::CompareAndSwap {
@@ -36,7 +36,8 @@ pub(crate) fn header(op: &SendOp) -> Option<AtomicEth> {
     })
 }
 
-/// The length of the answer that an atomic takes, or with what it fails (ATOM-03).
+/// The length of the answer that an atomic accepts. The error is the status it fails with
+/// (ATOM-03).
 pub(crate) fn length(check: AtomicCheck, length: u32) -> Result<u32, WcStatus> {
     match length {
         BYTES => Ok(BYTES),
@@ -45,10 +46,10 @@ pub(crate) fn length(check: AtomicCheck, length: u32) -> Result<u32, WcStatus> {
     }
 }
 
-/// What is wrong with an atomic, for a device that looks when it is posted (ATOM-03, ATOM-04).
+/// The problem of an atomic, for a device that checks it when it is posted (ATOM-03, ATOM-04).
 #[inline]
 pub(crate) fn problem(check: AtomicCheck, wr: &SendWr<'_>, length: u64) -> Option<&'static str> {
-    // First what is cheap: few devices look so early.
+    // The cheap check first: few devices check this early.
     if check != AtomicCheck::Post {
         return None;
     }

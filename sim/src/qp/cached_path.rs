@@ -2,21 +2,21 @@
 
 use bitflags::bitflags;
 
-/// The path to the peer, as it was found in an epoch of the fabric.
+/// The path to the peer, valid in one epoch of the fabric.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CachedPath {
     pub(crate) epoch: u64,
     pub(crate) node: u32,
-    /// The slot of the peer there.
+    /// The slot of the peer on that node.
     pub(crate) peer: u32,
     /// The kinds of messages that both ends are ready for.
     pub(crate) kinds: Kinds,
-    /// A send completes when it has left, before its message is received.
+    /// Whether a send completes when it has left, before its message is received.
     pub(crate) ends_first: bool,
 }
 
 bitflags! {
-    /// What a message does; and which kinds both ends are ready for.
+    /// The kind of a message, or a set of kinds.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(crate) struct Kinds: u8 {
         const SEND = 1 << 0;
@@ -29,9 +29,9 @@ bitflags! {
         const WITH_IMM = Self::SEND_WITH_IMM.bits() | Self::WRITE_WITH_IMM.bits();
         const SENDS = Self::SEND.bits() | Self::SEND_WITH_IMM.bits();
         const WRITES = Self::WRITE.bits() | Self::WRITE_WITH_IMM.bits();
-        /// They bring data back.
+        /// The kinds that return data.
         const READS = Self::READ.bits() | Self::ATOMIC.bits();
-        /// They consume a receive.
+        /// The kinds that consume a receive.
         const RECEIVED = Self::SENDS.bits() | Self::WRITE_WITH_IMM.bits();
     }
 }

@@ -1,4 +1,4 @@
-//! What both sides of a queue pair know of it: who it is, how it stands, and the way to its peer.
+//! What both sides of a queue pair know: its identity, its state, and the route to its peer.
 
 use verbs_api::lab::TraceEvent;
 use verbs_api::{Context, Handle, Qp as QpHandle, QpAttr, QpInit, QpState, QpType, SendFlags};
@@ -7,34 +7,35 @@ use crate::device::{Address, Device, OutPacket, PORT_MTU_BYTES, Queue, Ticket};
 use crate::packet::Route;
 use crate::packet::payload::Payload;
 
-/// What both sides of a queue pair know of it.
+/// What both sides of a queue pair know.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
     pub(crate) handle: QpHandle,
     pub(crate) qp_num: u32,
     pub(crate) init: QpInit,
     pub(crate) attr: QpAttr,
-    /// Payload bytes of one packet, of a connected queue pair.
+    /// Payload bytes of one packet of a connected queue pair.
     pub(crate) mtu: u32,
-    /// To the peer, of a connected queue pair.
+    /// The route to the peer of a connected queue pair.
     pub(crate) route: Option<Route>,
-    /// It is counted in `Base::remote_qps`.
+    /// Whether it is counted in `Base::remote_qps`.
     is_listener: bool,
-    /// How many queue pairs with failed work the program had given up when it was connected.
+    /// The number of queue pairs with failed work that the program had given up when this one was
+    /// connected.
     pub(super) connected_after: u32,
-    /// The laboratory has changed a GID or a P_Key since it was connected.
+    /// Whether the test controls have changed a GID or a P_Key since it was connected.
     pub(crate) is_moved: bool,
-    /// A fault rule or the laboratory has let a piece of its work fail.
+    /// Whether a fault rule or the test controls have made some of its work fail.
     pub(super) is_harmed: bool,
 }
 
-/// Whether a transport acknowledges, and tries again.
+/// Whether a transport acknowledges and retries.
 pub(super) fn is_reliable(qp_type: QpType) -> bool {
     matches!(qp_type, QpType::Rc | QpType::XrcSend | QpType::XrcRecv)
 }
 
 impl Common {
-    /// One in RESET.
+    /// The data of a queue pair in RESET.
     pub(super) fn new(handle: QpHandle, qp_num: u32, init: QpInit) -> Self {
         Self {
             handle,
@@ -76,7 +77,7 @@ impl Common {
         self.attr.qp_state
     }
 
-    /// The only writer of the state.
+    /// Sets the state. Nothing else writes it.
     pub(super) fn set_state(&mut self, device: &mut Device, to: QpState) {
         let from = std::mem::replace(&mut self.attr.qp_state, to);
         let qp = self.handle;
@@ -98,18 +99,18 @@ impl Common {
         }
     }
 
-    /// Whether its peer is of another process.
+    /// Whether its peer is in another process.
     pub(crate) fn is_connected_outside(&self) -> bool {
         self.route.is_some_and(|route| route.leads_outside())
     }
 
-    /// Whether a message travels as one packet: nobody sees the difference.
+    /// Whether a message travels as one packet. No program can observe the difference.
     #[inline(always)]
     pub(super) fn sends_whole_messages(&self, device: &Device) -> bool {
         device.base.whole_messages && !self.is_connected_outside()
     }
 
-    /// Whether it is in a state in which it takes packets.
+    /// Whether it is in a state in which it accepts packets.
     pub(crate) fn takes_packets(&self) -> bool {
         matches!(
             self.state(),
@@ -126,7 +127,7 @@ impl Common {
         self.takes_packets() && from_outside
     }
 
-    /// Counts it among those that listen, or no longer.
+    /// Counts it among the queue pairs that listen, or no longer.
     pub(crate) fn count_listener(&mut self, device: &mut Device, listens: bool) {
         match (std::mem::replace(&mut self.is_listener, listens), listens) {
             (false, true) => device.base.remote_qps += 1,
@@ -135,7 +136,7 @@ impl Common {
         }
     }
 
-    /// Names a work request of one of its queues.
+    /// Identifies a work request of one of its queues.
     pub(super) fn ticket(&self, queue: Queue, seq: u64, label: u64) -> Ticket {
         Ticket {
             qp: self.index(),

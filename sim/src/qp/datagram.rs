@@ -14,18 +14,20 @@ use crate::packet::payload::{Payload, Scatter};
 use crate::packet::{Deth, Op, Packet, Route};
 use crate::subnet::Subnet;
 
-/// What makes a datagram fail at the sender (UD-10, UD-12).
+/// Checks what makes a datagram fail at the sender (UD-10, UD-12).
 pub(crate) fn check(
     device: &Device,
     pd: u32,
     mtu: u32,
-    (dest, length): (Dest, u32),
+    dest: Dest,
+    length: u32,
 ) -> Result<(), WcStatus> {
     let Dest::Ud { ah, .. } = dest else {
         return Err(WcStatus::LocQpOpErr);
     };
     let behavior = &device.base.behavior;
     let of_pd = find(&device.domains.ahs, Verb::PostSend, ah).is_ok_and(|ah| {
+        // Some drivers accept an address handle of any domain (UD-12).
         let unchecked = behavior.ah_pd_check == Check::Accepted;
         unchecked || device.domains.ahs.at(ah).pd == pd
     });
@@ -38,21 +40,21 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The way of a datagram.
-pub(crate) struct DatagramWay {
+/// The path of a datagram.
+pub(crate) struct DatagramPath {
     pub(crate) route: Route,
     pub(crate) dest_qpn: u32,
     pub(crate) deth: Deth,
     pub(crate) to_group: bool,
 }
 
-/// What the receiver of a datagram sees of it beside its bytes.
+/// What the receiver of a datagram sees, except its payload.
 #[derive(Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) route: &'a Route,
     pub(crate) deth: Deth,
     pub(crate) imm: Option<[u8; 4]>,
-    /// Bytes.
+    /// The length of the payload in bytes.
     pub(crate) length: u32,
 }
 
@@ -67,8 +69,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The way to a destination, if its address handle is there.
-pub(crate) fn way(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramWay> {
+/// The path to a destination, if its address handle exists.
+pub(crate) fn path(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramPath> {
     let Dest::Ud {
         ah,
         remote_qpn: dest_qpn,
@@ -79,12 +81,13 @@ pub(crate) fn way(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramWa
     };
     let ah = find(&device.domains.ahs, Verb::PostSend, ah).ok()?;
     let ah = device.domains.ahs.at(ah);
+    // A Q_Key with the highest bit set stands for that of the queue pair.
     let qkey = match remote_qkey & QKEY_OF_QP {
         0 => remote_qkey,
         _ => qp.attr.qkey,
     };
     let fields = device.base.behavior.route_fields;
-    Some(DatagramWay {
+    Some(DatagramPath {
         route: Route {
             to: device.ports.with_qp(ah.route.to, dest_qpn),
             ..ah.route
@@ -99,29 +102,34 @@ pub(crate) fn way(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramWa
 pub(super) fn send(
     qp: &Common,
     device: &mut Device,
-    (packet, payload): (OutPacket, Payload),
-    (dest, site): (Dest, Option<Site>),
+    packet: OutPacket,
+    payload: Payload,
+    dest: Dest,
+    site: Option<Site>,
 ) {
-    let Some(way) = way(qp, device, dest) else {
+    let Some(path) = path(qp, device, dest) else {
         return;
     };
+    // Such a message does not fit into one packet, and nothing reports it (UD-10).
     if !packet.first || !packet.last || payload.len() > qp.mtu(device) {
         return;
     }
-    if way.route.to.is_none() && !way.to_group && device.ports.subnet().is_none() {
-        let (qp_num, gid) = (qp.qp_num, way.route.dgid);
+    // In one process the address belongs to no port, so the datagram can only be lost. On a
+    // network, or with LIDs, the peer may exist.
+    if path.route.to.is_none() && !path.to_group && device.ports.subnet().is_none() {
+        let (qp_num, gid) = (qp.qp_num, path.route.dgid);
         device.base.journal.unowned_gid(qp_num, gid, site);
     }
     let packet = OutPacket {
-        op: Op::Datagram(way.deth),
+        op: Op::Datagram(path.deth),
         ack_req: false,
         ..packet
     };
     let address = Address {
-        route: &way.route,
+        route: &path.route,
         transport: QpType::Ud,
         src_qpn: qp.qp_num,
-        dest_qpn: way.dest_qpn,
+        dest_qpn: path.dest_qpn,
         pkey: qp.pkey(device),
     };
     let Device {
@@ -130,15 +138,17 @@ pub(super) fn send(
         egress,
         ..
     } = device;
-    match way.to_group {
-        true => egress.send_to_group(base, ports, address, packet, payload),
-        false => egress.send(base, ports, address, packet, payload),
+    if path.to_group {
+        egress.send_to_group(base, ports, address, packet, payload)
+    } else {
+        egress.send(base, ports, address, packet, payload)
     }
 }
 
 fn deth(attr: &AhAttr, fields: RouteFields, src_qpn: u32, qkey: u32) -> Deth {
-    /// Of a route to a peer in the same network, in Linux.
+    /// The hop limit that Linux uses for a route to a peer in the same network.
     const HOP_LIMIT: u8 = 64;
+    // Linux fills some fields by itself, depending on the driver.
     let (traffic_class, flow_label, hop_limit) = match (&attr.grh, fields) {
         (None, _) => (0, 0, 0),
         (Some(grh), RouteFields::TrafficClass) => (grh.traffic_class, 0, HOP_LIMIT),
@@ -172,7 +182,7 @@ pub(crate) fn completion(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> W
 
 /// The service level in the completion of a datagram (WC-15).
 fn service_level(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> u8 {
-    /// As mlx5 tells them: with a GRH; with UDP, over IPv6 or IPv4.
+    /// As mlx5 reports them: with a GRH; with UDP, over IPv6 or IPv4.
     const GRH: u8 = 0;
     const UDP_IPV6: u8 = 0x9;
     const UDP_IPV4: u8 = 0xa;
@@ -185,12 +195,13 @@ fn service_level(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> u8 {
     }
 }
 
-/// Puts a datagram into a receive, behind the header of the network.
+/// Puts a datagram into a receive, after the network header.
 pub(super) fn place(
     memory: &SharedMemory,
     packet: &Packet,
     header: Option<[u8; Grh::BYTES]>,
-    (grh, data): (&Scatter, &Scatter),
+    grh: &Scatter,
+    data: &Scatter,
 ) -> Result<(), Gone> {
     if let Some(header) = header {
         Payload::inline(Arc::new(header)).copy_to(memory, grh)?;

@@ -1,4 +1,4 @@
-//! The header of the network in front of a datagram, as its receiver finds it.
+//! The network header before a datagram, as its receiver finds it.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use super::datagram::Head;
 use crate::packet::{Deth, Route};
 use crate::subnet::Subnet;
 
-/// Bytes in front of every datagram in its receive buffer (UD-02).
+/// The number of bytes before every datagram in its receive buffer (UD-02).
 pub(crate) const BYTES: u32 = Grh::BYTES as u32;
 
 /// A GRH, or over IPv4 its header in the last 20 bytes (UD-03, UD-20, UD-21).
@@ -39,12 +39,12 @@ pub(crate) fn bytes(head: &Head<'_>, subnet: Option<Subnet>) -> [u8; Grh::BYTES]
     bytes
 }
 
-/// From where and to where, if it travels over IPv4.
+/// The source and the destination of a route over IPv4.
 pub(super) fn ipv4(route: &Route) -> Option<(Ipv4Addr, Ipv4Addr)> {
     route.sgid.ipv4().zip(route.dgid.ipv4())
 }
 
-/// Of a packet that must not be fragmented, and so needs no identification.
+/// The IPv4 header of a packet that must not be fragmented, and so needs no identification.
 fn ipv4_header(length: u16, deth: &Deth, from: Ipv4Addr, to: Ipv4Addr) -> [u8; 20] {
     const DO_NOT_FRAGMENT: u8 = 0x40;
     let mut header = [0; 20];
@@ -61,7 +61,7 @@ fn ipv4_header(length: u16, deth: &Deth, from: Ipv4Addr, to: Ipv4Addr) -> [u8; 2
         .map(|word| u16::from_be_bytes([word[0], word[1]]));
     let sum: u32 = words.map(u32::from).sum();
     let folded = (sum & 0xffff) + (sum >> 16);
-    // That may have a carry, too.
+    // This addition may carry, too.
     let checksum = !(folded + (folded >> 16)) as u16;
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
     header
@@ -71,7 +71,7 @@ fn ipv4_header(length: u16, deth: &Deth, from: Ipv4Addr, to: Ipv4Addr) -> [u8; 2
 mod tests {
     use super::*;
 
-    /// UD-22: the sum of all words, with what it carries, is all ones.
+    /// UD-22: the sum of all words, with its carry, is all ones.
     #[test]
     fn ipv4_checksum_has_the_carry_of_its_carry() {
         let [from, to] = [1, 2].map(|host| Ipv4Addr::new(192, 168, 1, host));

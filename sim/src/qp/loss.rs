@@ -2,26 +2,27 @@
 
 use verbs_api::WcStatus;
 
+use super::Qp;
 use super::common::Common;
 use super::requester::Requester;
 use super::verdict::Stop;
-use super::{Qp, why};
 use crate::device::{Delivery, Device};
 use crate::diagnosis::LossCause;
 use crate::packet::Psn;
 
-/// What is known of a requester for a diagnosis.
+/// What a diagnosis knows of a requester.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// The newest request that was lost, or whose answer was.
+    /// The newest request that was lost, or whose answer was lost.
     loss: Option<Loss>,
-    /// A fault rule or the laboratory has let one of its sends fail.
+    /// Whether a fault rule or the test controls have made one of its sends fail.
     is_harmed: bool,
-    /// After so many queue pairs with failed work were given up, sends from this number on are posted.
+    /// The number of queue pairs with failed work that were given up, and the number of the first
+    /// send posted after that.
     pub(super) begins: Option<(u32, u64)>,
 }
 
-/// A packet was lost that was a request, or the answer to one.
+/// A packet that was lost: a request, or the answer to one.
 #[derive(Clone, Copy, Debug)]
 struct Loss {
     /// The last sequence number of the request.
@@ -33,13 +34,13 @@ struct Loss {
 /// The oldest request that is not answered, when its send fails.
 pub(super) struct Unanswered {
     pub(super) psn: Psn,
-    /// Why it was lost, or a newer one was.
+    /// Why it or a newer request was lost.
     pub(super) why: Option<LossCause>,
 }
 
 impl Requester {
-    /// The oldest send that is not done completes. A failure stops the queue: RC and XRC go to ERR, UC
-    /// and UD to SQE if the device has it (QP-STATE-15, -17).
+    /// Completes the oldest send that is not done. A failure stops the queue: RC and XRC go to ERR,
+    /// UC and UD to SQE if the device has it (QP-STATE-15, -17).
     pub(super) fn finish(
         &mut self,
         qp: &Common,
@@ -47,6 +48,7 @@ impl Requester {
         status: WcStatus,
     ) -> Result<(), Stop> {
         if status != WcStatus::Success {
+            // A loss before `una` was repaired by a retry, and does not explain this failure.
             let is_answered = |loss: &Loss| loss.last.after(self.una) < 0;
             let loss = self.known.loss.filter(|loss| !is_answered(loss));
             let unanswered = Unanswered {
@@ -54,8 +56,7 @@ impl Requester {
                 why: loss.map(|loss| loss.why),
             };
             let send = self.sq.get(self.sq.oldest());
-            self.known.is_harmed |=
-                why::note_failed_send(qp, self.pd, (send, unanswered), device, status);
+            self.known.is_harmed |= qp.note_failed_send(self.pd, send, unanswered, device, status);
         }
         let delivery = self.complete(qp, device, status);
         self.known.is_harmed |= delivery == Delivery::Failed;
@@ -64,8 +65,8 @@ impl Requester {
 }
 
 impl Qp {
-    /// A request up to this number was lost, or its answer. The first loss of the newest request counts: what comes of
-    /// later tries follows from it.
+    /// A request up to this number was lost, or its answer. The first loss of the newest request
+    /// counts, since later retries fail as a consequence.
     pub(crate) fn note_unanswered(&mut self, last: Psn, why: LossCause) {
         if let Some(requester) = &mut self.requester {
             let newest = &mut requester.known.loss;
@@ -75,7 +76,7 @@ impl Qp {
         }
     }
 
-    /// Whether a fault rule or the laboratory has let a piece of its work fail.
+    /// Whether a fault rule or the test controls have made some of its work fail.
     pub(crate) fn is_harmed(&self) -> bool {
         let sends = self.requester.as_ref().map(|own| own.known.is_harmed);
         self.common.is_harmed || sends == Some(true)

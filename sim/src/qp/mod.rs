@@ -1,25 +1,25 @@
-//! Queue pairs: the floor between the device and the node.
+//! Queue pairs: the layer between the device and the node.
 //!
-//! A queue pair owns its two sides, and each side its data: what they need of the device they are
-//! given, and what they want of the whole queue pair they return ([`Stop`]). Nothing here knows the
-//! node, nor any other queue pair.
+//! A queue pair owns its two sides, and each side its data. The sides are given what they need of
+//! the device. What they want of the whole queue pair they return ([`Stop`]). Nothing here knows
+//! the node or another queue pair.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `common` | what both sides know: number, attributes, the way to the peer |
-//! | `requester`, `phase`, `transmit` | the side that sends; how it stands; the packets of a send |
+//! | `common` | what both sides know: number, attributes, the route to the peer |
+//! | `requester`, `phase`, `transmit` | the side that sends; its state; the packets of a send |
 //! | `responder`, `receives` | the side that answers; where its receives come from |
 //! | `reading`, `resources` | reads that are being answered; those that may be asked for again |
-//! | `receive` | a packet for a queue pair: which side takes it, and what becomes of it |
-//! | `direct` | messages that are carried out at once, without packets |
-//! | `datagram`, `grh`, `atomic` | what UD and atomics have of their own |
+//! | `receive` | a packet for a queue pair: which side handles it, and with what result |
+//! | `cached_path` | the path to the peer, as the fast path keeps it |
+//! | `datagram`, `grh`, `atomic` | what is specific to UD and to atomics |
 //! | `queue`, `send`, `sum` | a work queue; a send in it; whether its bytes have changed |
-//! | `post`, `modify` | `ibv_post_send` and its like; `ibv_modify_qp` |
+//! | `post`, `modify` | `ibv_post_send` and similar calls; `ibv_modify_qp` |
 //! | `wait` | how long a requester waits |
-//! | `verdict` | what a side says: stop, or refuse a request |
+//! | `verdict` | what a side returns: stop, or refuse a request |
 //! | `loss` | why a request was not answered, as far as the fabric knows |
-//! | `recovery` | whether the program goes on after a failure |
-//! | `why` | what work failed for |
+//! | `recovery` | whether the program continues after a failure |
+//! | `why` | why work failed |
 
 pub(crate) mod atomic;
 mod cached_path;
@@ -73,18 +73,19 @@ use verdict::Stop;
 #[derive(Clone, Debug)]
 pub(crate) struct Qp {
     pub(crate) common: Common,
-    /// One of XRC_RECV has none.
+    /// None for XRC_RECV.
     pub(crate) requester: Option<Requester>,
     pub(crate) responder: Responder,
-    /// `COMM_EST` has been raised, for this connection.
+    /// Whether `COMM_EST` has been raised for this connection.
     pub(crate) comm_est: bool,
-    /// Packets that came before RTR, on a device that keeps them.
+    /// Packets that arrived before RTR, on a device that keeps them.
     early: Vec<Packet>,
-    /// `QP_FATAL` has been raised.
+    /// Whether `QP_FATAL` has been raised.
     fatal: bool,
-    /// The program has polled that it is in the error state, and has posted so many sends since.
+    /// The number of sends posted since the program polled that the queue pair is in the error
+    /// state.
     posts_in_error: Option<u32>,
-    /// It has been back to RESET: what its peer has may be of the connection before.
+    /// Whether it has been back in RESET: its peer may have state of the earlier connection.
     pub(crate) was_reset: bool,
 }
 
@@ -95,12 +96,13 @@ impl InContext for Qp {
 }
 
 impl Qp {
-    /// A program's, in RESET, with a send queue of this protection domain and CQ.
+    /// Creates a program's queue pair in RESET, with a send queue of this protection domain and CQ.
     pub(crate) fn new(
         handle: QpHandle,
         qp_num: u32,
         init: QpInit,
-        (pd, send_cq): (u32, u32),
+        pd: u32,
+        send_cq: u32,
         source: Source,
     ) -> Self {
         let requester = Requester::new(pd, send_cq, WorkQueue::new(init.cap.max_send_wr));
@@ -110,7 +112,7 @@ impl Qp {
         }
     }
 
-    /// One of XRC_RECV, of a domain and of no context.
+    /// Creates an XRC_RECV queue pair, which has a domain and no context.
     pub(crate) fn of_domain(handle: QpHandle, qp_num: u32, init: QpInit, domain: u32) -> Self {
         let source = Source::Named(Target::new(domain));
         Self::receiving(handle, qp_num, init, source)
@@ -129,8 +131,9 @@ impl Qp {
         }
     }
 
-    /// How far it has come, for a diagnosis.
+    /// Its progress, for a diagnosis.
     pub(crate) fn reached(&self) -> Reached {
+        // After a reset its peer may know an earlier connection.
         let has_taken = self.was_reset || self.responder.has_taken();
         Reached {
             state: self.common.state(),
@@ -152,7 +155,7 @@ impl Qp {
         &mut self.responder.receives
     }
 
-    /// What it has as one of XRC_RECV.
+    /// The target of an XRC_RECV queue pair.
     pub(crate) fn target(&self) -> Option<&Target> {
         match &self.receives().source {
             Source::Named(target) => Some(target),
@@ -167,32 +170,34 @@ impl Qp {
         }
     }
 
-    /// The CQs it uses: one or two, or none if it is of XRC_RECV.
+    /// The CQs it uses: one or two, or none for XRC_RECV.
     pub(crate) fn cqs(&self) -> SmallVec<[u32; 2]> {
         let send = self.requester.as_ref().map(|requester| requester.cq);
         let mut cqs: SmallVec<[u32; 2]> = send.into_iter().chain(self.receives().cq()).collect();
+        // Both queues may complete in one CQ.
         cqs.dedup();
         cqs
     }
 
-    /// The SRQ it was made with.
+    /// The SRQ it was created with.
     pub(crate) fn srq(&self) -> Option<u32> {
         self.receives().made_with()
     }
 
-    /// `ibv_query_qp`: everything.
+    /// `ibv_query_qp`, with all attributes.
     pub(crate) fn query(&self) -> QpQuery {
         let state = self.common.state();
         let is_busy = self.requester.as_ref().is_some_and(Requester::is_busy);
         let attr = QpAttr {
             cur_qp_state: state,
+            // Not an attribute that is set: it follows from the queue.
             sq_draining: state == QpState::Sqd && is_busy,
             ..self.common.attr
         };
         QpQuery::new(self.common.qp_num, attr, self.common.init)
     }
 
-    /// What its timer is for.
+    /// The purpose of its timer, for the trace.
     pub(crate) fn timer_name(&self) -> &'static str {
         match &self.requester {
             Some(requester) if requester.waits_for_receiver() => "RNR timer",
@@ -200,14 +205,14 @@ impl Qp {
         }
     }
 
-    /// Its timer fired.
+    /// Handles its timer.
     pub(crate) fn timeout(&mut self, device: &mut Device) {
         self.request(device, |requester, qp, device| {
             requester.timeout(qp, device)
         });
     }
 
-    /// Lets the requester work, and heeds what it says.
+    /// Lets the requester work, and stops what its result says.
     #[inline(always)]
     fn request(
         &mut self,
@@ -221,22 +226,25 @@ impl Qp {
         }
     }
 
-    /// Raises an event about it: in every context that has it open.
+    /// Raises an event about the queue pair, in every context that has it open.
     fn raise(&self, device: &mut Device, event: AsyncEventType) {
         let mut raise = |qp: QpHandle| device.base.raise(qp.context(), event, Element::Qp(qp));
         match self.target() {
+            // An XRC_RECV queue pair belongs to all programs that have it open.
             Some(target) => target.openings.values().copied().for_each(raise),
             None => raise(self.common.handle),
         }
     }
 
-    /// One of its sides says that it has to stop.
+    /// Stops what one of its sides asks for.
     #[cold]
     fn stop(&mut self, device: &mut Device, stop: Stop) {
         match stop {
             Stop::Sends => self.stop_sends(device),
             Stop::All => self.fail(device),
             Stop::Fatal => {
+                // The event is raised once for a queue pair, although several completions may be
+                // lost.
                 if !std::mem::replace(&mut self.fatal, true) {
                     self.raise(device, AsyncEventType::QpFatal);
                 }
@@ -245,7 +253,8 @@ impl Qp {
         }
     }
 
-    /// A failed send stops RC and XRC, and of UC and UD the send queue if the device has SQE.
+    /// Handles a failed send. It stops RC and XRC, and only the send queue of UC and UD if the
+    /// device has SQE.
     fn stop_sends(&mut self, device: &mut Device) {
         if self.common.is_reliable() || !device.base.behavior.sqe {
             self.fail(device);
@@ -255,23 +264,25 @@ impl Qp {
         }
     }
 
-    /// To the error state, if it is not there yet.
+    /// Enters the error state, if it is not there yet.
     fn fail(&mut self, device: &mut Device) {
         if self.common.state() != QpState::Err {
             self.enter_error(device);
         }
     }
 
-    /// To the error state: all that is outstanding is flushed, in order (QP-FLUSH-01, -02). Receives
-    /// that wait in an SRQ stay there, and the QP will take none any more (QP-FLUSH-04, -05).
+    /// Enters the error state and flushes all outstanding work in order (QP-FLUSH-01, -02).
+    /// Receives in an SRQ stay there, and the QP takes no more of them (QP-FLUSH-04, -05).
     fn enter_error(&mut self, device: &mut Device) {
         device.timers.set(self.common.index(), None);
         let was_in_error = self.common.state() == QpState::Err;
         self.common.set_state(device, QpState::Err);
+        // Data whose write was deferred belongs to messages before the error.
         device.domains.flush_deferred_writes(&device.base);
         self.responder.reads.stop();
         self.flush_sends(device);
         self.flush_recvs(device);
+        // Only the transition counts: a queue pair that is in the error state has sent its event.
         if self.srq().is_some() && !was_in_error && device.base.behavior.last_wqe {
             self.raise(device, AsyncEventType::QpLastWqeReached);
         }
@@ -280,6 +291,7 @@ impl Qp {
     fn flush_sends(&mut self, device: &mut Device) {
         while let Some(requester) = self.requester.as_mut().filter(|own| own.sq.has_undone()) {
             let delivery = requester.complete(&self.common, device, WcStatus::WrFlushErr);
+            // The flush itself may overrun the CQ.
             if delivery == Delivery::Fatal {
                 self.stop(device, Stop::Fatal);
             }
@@ -293,21 +305,23 @@ impl Qp {
         }
     }
 
-    /// The present receive completes. `wc` has status, opcode and what the message brought.
+    /// Completes the current receive. `wc` has status, opcode and the data of the message.
     fn complete_recv(&mut self, device: &mut Device, wc: Wc, solicited: bool) -> Delivery {
         if wc.status != WcStatus::Success {
-            why::note_failed_recv(&self.common, self.receives(), device, wc.status);
+            self.common
+                .note_failed_recv(self.receives(), device, wc.status);
         }
         let receives = &mut self.responder.receives;
         let delivery = receives.complete(&self.common, device, wc, solicited);
         self.common.is_harmed |= delivery == Delivery::Failed;
+        // Without its completion a receive queue cannot continue.
         if let Err(stop) = Stop::after_receive(delivery) {
             self.stop(device, stop);
         }
         delivery
     }
 
-    /// A completion of its own queues was polled: the slot is free, and those before it.
+    /// A completion of its queues was polled: frees the slot and those before it.
     #[inline(always)]
     pub(crate) fn release(&mut self, device: &mut Device, ticket: Ticket) {
         match (ticket.queue, &mut self.requester) {
@@ -320,7 +334,7 @@ impl Qp {
         }
     }
 
-    /// Back to RESET: the queues are cleared without completions (QP-STATE-25).
+    /// Returns to RESET, which clears the queues without completions (QP-STATE-25).
     fn reset(&mut self, device: &mut Device) {
         let index = self.common.index();
         device.timers.set(index, None);
@@ -336,12 +350,13 @@ impl Qp {
         self.early.clear();
         self.fatal = false;
         self.posts_in_error = None;
+        // A diagnosis must not compare old attributes of the peer with new ones.
         self.was_reset = true;
         device.base.journal.forget_reads(self.common.qp_num);
         self.clear(device);
     }
 
-    /// Takes all work out of its queues, and its completions out of its CQs where the device does so.
+    /// Removes all work from its queues, and its completions from its CQs where the device does so.
     pub(crate) fn clear(&mut self, device: &mut Device) {
         let sends = self.requester.as_mut();
         if let Some((pd, dropped)) = sends.map(|own| (own.pd, own.reset(device))) {
@@ -352,6 +367,8 @@ impl Qp {
             device.domains.pds.at_mut(pd).posted -= dropped;
         }
         for cq in self.cqs() {
+            // Some drivers remove completions of a destroyed queue pair, others leave them
+            // (CQ-DESTROY-08).
             device.purge(cq, self.common.handle);
         }
         if let Some(taken) = taken {
@@ -359,19 +376,21 @@ impl Qp {
         }
     }
 
-    /// The program has polled a completion that is no success.
+    /// The program has polled a completion with an error.
     pub(crate) fn has_seen_failure(&mut self) {
         if self.common.state() == QpState::Err {
             self.posts_in_error.get_or_insert(0);
         }
     }
 
-    /// A send is posted in the error state. One is how a program finds the end of what is flushed (QP-FLUSH-08).
+    /// A send is posted in the error state. Programs post one to find the end of the flushed work
+    /// (QP-FLUSH-08).
     fn note_post_in_error(&mut self, device: &mut Device) {
         if let Some(posts) = &mut self.posts_in_error
             && self.common.attr.qp_state == QpState::Err
         {
             *posts += 1;
+            // One send is allowed as the end mark of the flush.
             if *posts > 1 {
                 let base = &mut device.base;
                 base.journal.posted_in_error(self.common.qp_num, base.site);
@@ -384,7 +403,7 @@ impl Qp {
         Unfinished(self)
     }
 
-    /// A send whose slot is taken and that goes over an address handle.
+    /// The label of a send that holds a slot and uses this address handle.
     pub(crate) fn user_of_ah(&self, ah: AhHandle) -> Option<u64> {
         let uses = |send: &&Send| matches!(send.dest, Dest::Ud { ah: of, .. } if of == ah);
         let requester = self.requester.as_ref()?;
@@ -396,7 +415,7 @@ impl Qp {
     }
 }
 
-/// The completion of a receive that failed, or was flushed.
+/// The completion of a receive that failed or was flushed.
 fn failed_receive(status: WcStatus) -> Wc {
     let mut wc = Wc::default();
     (wc.opcode, wc.status) = (WcOpcode::Recv, status);
@@ -407,7 +426,7 @@ fn failed_receive(status: WcStatus) -> Wc {
 #[cfg(test)]
 pub(crate) fn observable(qp: &Qp) -> Qp {
     let mut qp = qp.clone();
-    // A message of the fast path cannot be asked for again, so it keeps nothing for that.
+    // A message of the fast path cannot be requested again, so nothing is kept for that.
     qp.responder.reads.resources.clear();
     if let Some(requester) = &mut qp.requester {
         requester.way = CachedPath::default();

@@ -17,7 +17,7 @@ const VERB: Verb = Verb::ModifyQp;
 const FIVE_BITS: u8 = 31;
 const THREE_BITS: u8 = 7;
 
-/// The attributes, with the bits that fit into their fields.
+/// The attributes with only the bits that fit into their fields.
 fn truncated(attr: &QpAttr) -> QpAttr {
     QpAttr {
         timeout: attr.timeout & FIVE_BITS,
@@ -29,8 +29,8 @@ fn truncated(attr: &QpAttr) -> QpAttr {
 }
 
 impl Qp {
-    /// `ibv_modify_qp`. Everything is checked before anything changes (QP-STATE-06). What came before
-    /// its time, and was kept, is to be delivered now.
+    /// `ibv_modify_qp`. Everything is checked before anything changes (QP-STATE-06). Returns
+    /// packets that arrived too early and were kept: they are to be delivered now.
     pub(crate) fn modify(
         &mut self,
         device: &mut Device,
@@ -39,19 +39,23 @@ impl Qp {
         outside: Outside,
     ) -> Result<Vec<Packet>> {
         self.check_no_iterations(device, VERB)?;
+        // Drivers ignore some bits for some transports.
         let mask = mask - transition::ignored(self.qp_type());
         let from = self.common.state();
-        let to = match mask.contains(M::STATE) {
-            true => attr.qp_state,
-            false => from,
+        let to = if mask.contains(M::STATE) {
+            attr.qp_state
+        } else {
+            from
         };
         self.check_mask(device, attr, mask)?;
         self.check_values(device, attr, mask)?;
+        // The route is found before anything changes, since it may not exist (AH-07).
         let route = if mask.contains(M::AV) {
-            Some(self.way_to_peer(device, attr, mask, outside)?)
+            Some(self.route_to_peer(device, attr, mask, outside)?)
         } else {
             None
         };
+        // RESET and ERR give up what failed, which a diagnosis counts as handling it.
         if mask.contains(M::STATE) && matches!(to, QpState::Reset | QpState::Err) {
             note_given_up(self, device);
         }
@@ -62,7 +66,8 @@ impl Qp {
         Ok(self.enter(device, from, to))
     }
 
-    /// Refuses what looks through the CQs of a QP, while that would wait for an iteration.
+    /// Refuses an operation that searches the CQs of a QP while a program iterates over one of
+    /// them: it would wait for that program.
     pub(crate) fn check_no_iterations(&self, device: &Device, verb: Verb) -> Result<()> {
         let cqs = self.cqs();
         cqs.into_iter()
@@ -74,12 +79,14 @@ impl Qp {
         let state = self.common.state();
         let says = mask.contains(M::CUR_STATE);
         let from = match device.base.behavior.wrong_cur_state {
+            // Such a device takes the program's word for the state.
             Check::Accepted if says => attr.cur_qp_state,
             _ => state,
         };
-        let to = match mask.contains(M::STATE) {
-            true => attr.qp_state,
-            false => from,
+        let to = if mask.contains(M::STATE) {
+            attr.qp_state
+        } else {
+            from
         };
         let attributes = match transition::attributes(self.qp_type(), from, to) {
             Some(attributes) => attributes,
@@ -91,6 +98,7 @@ impl Qp {
             None => return refuse(Cause::InvalidTransition { from, to }),
         };
         let missing = attributes.required - mask;
+        // The mask is checked before the values, as in the kernel.
         let extra = mask - attributes.required - attributes.optional - M::STATE;
         if !missing.is_empty() || !extra.is_empty() {
             return refuse(Cause::TransitionMask {
@@ -100,6 +108,7 @@ impl Qp {
                 extra,
             });
         }
+        // The program asserts its view of the state.
         if says && (attr.cur_qp_state != from || !transition::CUR_STATE_ALLOWED_IN.contains(&state))
         {
             let problem = "is not the state the qp is in";
@@ -114,6 +123,7 @@ impl Qp {
         let limits = &device.base.attr;
         let behavior = &device.base.behavior;
         let others = M::RETRY_CNT | M::RNR_RETRY | M::MIN_RNR_TIMER;
+        // Some drivers take the lower bits of these values.
         let unchecked = match behavior.wide_values {
             WideValues::Truncated => M::TIMEOUT | others,
             WideValues::TimeoutRefused => others,
@@ -166,21 +176,23 @@ impl Qp {
         if mask.contains(M::PORT) {
             device.ports.check(VERB, attr.port_num)?;
         }
-        let port = match mask.contains(M::PORT) {
-            true => attr.port_num,
-            false => self.common.attr.port_num,
+        let port = if mask.contains(M::PORT) {
+            attr.port_num
+        } else {
+            self.common.attr.port_num
         };
         if mask.contains(M::PKEY_INDEX) && behavior.bad_pkey_index == Check::Refused {
             let last = device.ports.at(port).pkeys.len() as i64 - 1;
             in_range(VERB, "pkey_index", attr.pkey_index.into(), 0, last)?;
         }
+        // The kernel keeps Q_Keys with the top bit for privileged programs.
         if mask.contains(M::QKEY) && attr.qkey & QKEY_OF_QP != 0 && !device.base.privileged {
             let (what, problem) = ("qkey", "is for programs with a privilege");
             let cause = Cause::Argument { what, problem };
             return Err(Error::new(VERB, ErrorKind::Permission, cause));
         }
         if mask.contains(M::PATH_MTU) {
-            // Not above the port's (QP-STATE-28).
+            // Not above the MTU of the port (QP-STATE-28).
             let most = match behavior.mtu_above_active {
                 Check::Accepted => PORT_MTU,
                 Check::Refused | _ => device.ports.at(port).mtu,
@@ -199,7 +211,7 @@ impl Qp {
     }
 
     /// The route to the peer (QP-STATE-29, AH-07).
-    fn way_to_peer(
+    fn route_to_peer(
         &self,
         device: &Device,
         attr: &QpAttr,
@@ -209,9 +221,11 @@ impl Qp {
         let Some(av) = &attr.ah_attr else {
             return Err(invalid(VERB, "ah_attr", "is missing"));
         };
-        let dest = match mask.contains(M::DEST_QPN) {
-            true => attr.dest_qp_num,
-            false => self.common.attr.dest_qp_num,
+        // The destination QP number may be set in another call than the address.
+        let dest = if mask.contains(M::DEST_QPN) {
+            attr.dest_qp_num
+        } else {
+            self.common.attr.dest_qp_num
         };
         let unowned_gid = device.base.behavior.unowned_gid;
         let route = device.ports.resolve(VERB, av, unowned_gid, outside)?;
@@ -258,6 +272,7 @@ impl Qp {
             own.qp_access_flags = attr.qp_access_flags;
         }
         if has(M::PATH_MTU) {
+            // The MTU is also kept in bytes, which each packet needs.
             own.path_mtu = attr.path_mtu;
             self.common.mtu = attr.path_mtu.bytes().unwrap_or(PORT_MTU_BYTES);
         }
@@ -273,7 +288,7 @@ impl Qp {
         }
     }
 
-    /// What came before its time is for the door to deliver.
+    /// Carries out the transition. Returns packets that arrived too early, for the node to deliver.
     fn enter(&mut self, device: &mut Device, from: QpState, to: QpState) -> Vec<Packet> {
         match to {
             QpState::Reset => self.reset(device),
@@ -281,6 +296,7 @@ impl Qp {
             _ => self.common.set_state(device, to),
         }
         let qp = &mut self.common;
+        // Early packets wait until the queue pair knows the first sequence number.
         if (from, to) == (QpState::Init, QpState::Rtr) {
             qp.connected_after = device.base.journal.recovery.given_up();
             self.responder.expect(Psn::new(qp.attr.rq_psn));
@@ -291,22 +307,25 @@ impl Qp {
             (QpState::Rtr, QpState::Rts, Some(requester)) => {
                 requester.start_at(Psn::new(qp.attr.sq_psn), &qp.attr);
             }
+            // The sends of SQE were flushed, so the queue begins after them.
             (QpState::Sqe, QpState::Rts, Some(requester)) => requester.skip_to_end(),
             (QpState::Rts, QpState::Sqd, requester) => {
                 let always = device.base.behavior.sq_drained_always;
                 let tells = qp.attr.en_sqd_async_notify || always;
                 match requester {
                     Some(requester) => requester.drain(qp, device, tells),
-                    // Without a send queue it has drained.
+                    // Without a send queue it has drained already.
                     None if tells => self.raise(device, AsyncEventType::SqDrained),
                     None => {}
                 }
             }
+            // The request for an event is for one transition.
             (QpState::Sqd, QpState::Rts, requester) => {
                 qp.attr.en_sqd_async_notify = false;
                 if let Some(requester) = requester {
                     requester.resume();
                 }
+                // Some devices leave the queue stopped until the next post.
                 if device.base.behavior.sqd_resumes {
                     self.request(device, Requester::pump);
                 }

@@ -7,22 +7,23 @@ use verbs_api::table::Id;
 use crate::device::QP_INDEX_BITS;
 use crate::rng::{Purpose, Random};
 
-/// Which number the queue pair of each slot has. It has 24 bits: the slot plus 2 in the lower 17, and above them a
-/// tag that changes each time the slot is used; then the bits from the twelfth on are turned. Where processes share an
-/// address, that of the process is in the place of the tag.
+/// Assigns a QP number to the queue pair of each slot. A number has 24 bits. The lower 17 are the
+/// slot plus 2. The tag above them changes each time the slot is used. Then the bits from the
+/// twelfth on are combined with a mask. Where processes share an address, the number of the process
+/// replaces the tag.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Numbers {
-    /// What turns them.
+    /// The bits that are inverted.
     mask: u32,
     tenant: Option<u8>,
 }
 
 const INDEX: u32 = (1 << QP_INDEX_BITS) - 1;
-/// Leaves room for slots that rest before they are used again.
+/// Leaves room for slots that are in quarantine before they are used again.
 const _: () = assert!(
     DeviceLimits::SPEC.max_qp == (1 << QP_INDEX_BITS) - 2 - 2 * verbs_api::table::QUARANTINE as u32
 );
-/// Numbers below it belong to every port alike.
+/// Smaller numbers have the same meaning on every port.
 const WELL_KNOWN: u32 = 2;
 
 impl Numbers {
@@ -35,7 +36,7 @@ impl Numbers {
         }
     }
 
-    /// The process shares its addresses, and has this number there.
+    /// The process shares its addresses, and `number` identifies it there.
     pub(crate) fn become_tenant(&mut self, number: u8) {
         self.mask &= INDEX;
         self.tenant = Some(number);
@@ -47,6 +48,7 @@ impl Numbers {
 
     /// The number of the queue pair in a slot.
     pub(crate) fn number(self, id: Id, number_reuse: bool) -> u32 {
+        // A number that is reused immediately would accept packets of an old connection.
         let tag = match self.tenant {
             Some(tenant) => tenant.into(),
             None if number_reuse => 0,
@@ -55,15 +57,16 @@ impl Numbers {
         self.turned((tag & 0x7f) << QP_INDEX_BITS | (id.index + WELL_KNOWN))
     }
 
-    /// The slot of the queue pair that a number would be of.
+    /// The slot of the queue pair that has this number, if it exists.
     pub(crate) fn slot(self, qp_num: u32) -> Option<u32> {
         let own = self.turned(qp_num) & INDEX;
         own.checked_sub(WELL_KNOWN)
     }
 
-    /// The other number of a pair. Numbers that mean the same on every port have none.
+    /// The other number of a pair. Numbers with the same meaning on every port map to themselves.
     fn turned(self, number: u32) -> u32 {
         let is_fixed = |number| !(WELL_KNOWN..MULTICAST_QPN).contains(&number);
+        // Pairs keep the mapping its own inverse.
         match number ^ self.mask {
             other if is_fixed(number) || is_fixed(other) => number,
             other => other,

@@ -1,4 +1,4 @@
-//! How a requester stands with its peer.
+//! The state of a requester towards its peer.
 //!
 //! ```text
 //!                        progress    a response is lost         no receive there   the timer fires
@@ -12,23 +12,23 @@
 
 use Phase::{Recovering, Sending, Waiting, WaitingToRecover};
 
-/// How a requester stands with its peer.
+/// The state of a requester towards its peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It transmits what there is.
+    /// It transmits pending sends.
     #[default]
     Sending,
-    /// A read is tried again, and no response of the new try has come: what else is missing is
-    /// missing for the same loss.
+    /// A read is retried, and no response of the new try has arrived. Other missing answers are due
+    /// to the same loss.
     Recovering,
-    /// The peer had no receive (RNR-01): nothing is transmitted until the timer fires.
+    /// The peer had no receive (RNR-01). Nothing is transmitted until the timer fires.
     Waiting,
-    /// As above, and then the read is tried again.
+    /// Like `Waiting`. After that the read is retried.
     WaitingToRecover,
 }
 
 impl Phase {
-    /// Whether nothing is transmitted for want of a receive.
+    /// Whether transmission is paused until the peer has a receive.
     pub(super) fn waits(self) -> bool {
         matches!(self, Waiting | WaitingToRecover)
     }
@@ -41,7 +41,7 @@ impl Phase {
         };
     }
 
-    /// A later answer shows that a response is lost. Whether that is news.
+    /// A later answer shows that a response is lost. Returns whether this was not known.
     pub(super) fn response_lost(&mut self) -> bool {
         let is_news = matches!(self, Sending | Waiting);
         *self = match self {
@@ -59,7 +59,7 @@ impl Phase {
         };
     }
 
-    /// The timer fired. Whether something may be lost.
+    /// The timer fired. Returns whether something may be lost.
     pub(super) fn timer_fired(&mut self) -> bool {
         let may_be_lost = !self.waits();
         *self = match self {
@@ -74,7 +74,7 @@ impl Phase {
 mod tests {
     use super::*;
 
-    /// TMR-03, RNR-01: the table above, with what each event says.
+    /// TMR-03, RNR-01: the table in the module's documentation, with the result of each event.
     #[test]
     fn phases_follow_their_table() {
         let progress = |phase: &mut Phase| {

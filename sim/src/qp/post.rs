@@ -8,14 +8,14 @@ use verbs_api::{
 
 use super::common::Common;
 use super::requester::Requester;
-use super::send::{self, hold_ah, let_go};
+use super::send::{self, hold_ah, release_each};
 use super::{Qp, atomic, sum};
 use crate::device::{
     ClaimedQueue, Device, MAX_MSG_SZ, check_sges, find_in, in_range, invalid, post_each,
 };
 
 impl Qp {
-    /// `ibv_post_send`, but that nothing starts yet.
+    /// `ibv_post_send`, without starting anything yet.
     #[inline]
     pub(crate) fn push_sends(
         &mut self,
@@ -23,6 +23,7 @@ impl Qp {
         list: &[SendWr<'_>],
     ) -> Result<(), PostError> {
         let posted = post_each(list, |wr| self.push_send(device, Verb::PostSend, wr));
+        // An empty list is accepted in every state.
         let posted = match list {
             [] => posted,
             _ => self.check_ready(device, posted),
@@ -30,8 +31,8 @@ impl Qp {
         posted.map_err(|error| device.base.as_returned(error))
     }
 
-    /// A list that was queued too early is refused as a whole, whatever became of it. The work request
-    /// that is called bad is the first that was not queued, or none: the first then stands for it.
+    /// Refuses a list as a whole if it was queued too early. The bad work request is the first one
+    /// that was not queued. If all were queued, the first one is named.
     fn check_ready(&self, device: &Device, posted: Result<(), PostError>) -> Result<(), PostError> {
         let state = self.common.state();
         let refused = device.base.behavior.post_wrong_state == PostWrongState::Refused;
@@ -47,14 +48,15 @@ impl Qp {
     pub(crate) fn run_sends(&mut self, device: &mut Device) {
         self.note_post_in_error(device);
         match self.common.state() {
+            // Some drivers never complete work that is posted in ERR.
             QpState::Err if device.base.behavior.flush_post_in_err == FlushPostInErr::None => {}
             QpState::Sqe | QpState::Err => self.flush_sends(device),
             _ => self.request(device, Requester::pump),
         }
     }
 
-    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`, but that nothing starts yet: posts as a whole or not at
-    /// all.
+    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`, without starting anything yet. Posts
+    /// all requests or none.
     pub(crate) fn push_batch(
         &mut self,
         device: &mut Device,
@@ -73,15 +75,17 @@ impl Qp {
         let Some(before) = self.requester.as_ref().map(|own| own.sq.end()) else {
             return Err(no_send_queue(verb));
         };
+        // The batch was checked above, so an abort of a wrong batch still fails.
         if end == BatchEnd::Abort {
             return Ok(());
         }
+        // Requests are queued one by one and removed again if one is refused.
         let posted = list
             .iter()
             .try_for_each(|wr| self.push_send(device, verb, wr));
         if let Err(error) = posted {
             if let Some(own) = &mut self.requester {
-                let free = let_go(&mut device.domains.ahs);
+                let free = release_each(&mut device.domains.ahs);
                 let dropped = own.sq.take_back(before, &mut device.places.sends, free);
                 device.domains.pds.at_mut(own.pd).posted -= dropped;
             }
@@ -92,11 +96,12 @@ impl Qp {
         Ok(())
     }
 
-    /// `ibv_bind_mw`, once window and region have been looked at.
+    /// `ibv_bind_mw`, after window and region have been checked.
     pub(crate) fn post_bind(
         &mut self,
         device: &mut Device,
-        (mw, rkey): (Mw, u32),
+        mw: Mw,
+        rkey: u32,
         bind: &MwBind,
     ) -> Result<()> {
         let wr = SendWr::bind_mw(bind.wr_id, mw, rkey, bind.info).labeled(bind.label());
@@ -114,6 +119,7 @@ impl Qp {
     ) -> Result<(), PostError> {
         let posted = post_each(list, |wr| self.push_recv(device, wr));
         let posted = posted.map_err(|error| device.base.as_returned(error));
+        // Receives that are posted in ERR are flushed immediately (QP-STATE-21).
         if self.common.state() == QpState::Err
             && device.base.behavior.flush_post_in_err == FlushPostInErr::All
         {
@@ -129,25 +135,27 @@ impl Qp {
         };
         let (qp_type, state, cap) = (qp.init.qp_type, qp.state(), qp.init.cap);
         let behavior = &device.base.behavior;
-        let is_queued = behavior.post_wrong_state == PostWrongState::Queued;
-        if is_too_early(state) && !is_queued {
+        if is_too_early(state) && behavior.post_wrong_state != PostWrongState::Queued {
             return Err(too_early(verb, state));
         }
-        let failed = match has_operation(device.base.lacks, qp_type, &wr.op) {
-            true => None,
-            false if behavior.illegal_opcode == IllegalOpcode::LocQpOpErr => {
-                Some(WcStatus::LocQpOpErr)
-            }
-            false => return Err(invalid(verb, "opcode", "is not one of the qp's transport")),
+        // A wrong operation fails when it is posted or when it is carried out, as drivers differ.
+        let failed = if has_operation(device.base.lacks, qp_type, &wr.op) {
+            None
+        } else if behavior.illegal_opcode == IllegalOpcode::LocQpOpErr {
+            Some(WcStatus::LocQpOpErr)
+        } else {
+            return Err(invalid(verb, "opcode", "is not one of the qp's transport"));
         };
-        let has_data = !wr.sg_list.is_empty() || wr.inline_data.is_some();
-        if send::is_local(&wr.op) && has_data {
+        // Binds and invalidations move no data.
+        if send::is_local(&wr.op) && (!wr.sg_list.is_empty() || wr.inline_data.is_some()) {
             return Err(invalid(verb, "sg_list", "is for work that moves data"));
         }
         check_sges(verb, wr.sg_list, cap.max_send_sge, sge_errno(behavior))?;
         check_destination(device, verb, qp_type, qp.context(), wr)?;
         let length = wr.length();
         check_data(behavior, verb, &cap, wr, length)?;
+        // The order of the checks decides which error a program sees. Drivers look at the queue
+        // last.
         if requester.sq.is_full() {
             return Err(full(verb, qp, requester));
         }
@@ -158,6 +166,7 @@ impl Qp {
         if let Some(bytes) = wr.inline_data {
             send.inline.clear();
             send.inline.extend_from_slice(bytes);
+        // Inline bytes are copied now: the program may reuse its memory when the call returns.
         } else if wr.flags.contains(SendFlags::INLINE)
             && device
                 .domains
@@ -176,20 +185,23 @@ impl Qp {
         }
         send.put(wr, length as u32, failed);
         send.site = device.base.site;
+        // The bytes belong to the device from now on.
         if device.base.checks_memory {
             sum::note_posted(&device.domains, requester.pd, send);
         }
         if is_first {
-            device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
+            device.claims.mark_unsorted(ClaimedQueue::Send(qp.index()));
         }
         if wr.op.reads() {
             requester.note_read(qp, device);
         }
+        // A batch announces its binds after all of it was accepted.
         if verb != Verb::PostBatch {
             device.domains.note_bind(&device.base, &wr.op);
         }
         hold_ah(&mut device.domains.ahs, &wr.dest);
         device.domains.pds.at_mut(requester.pd).posted += 1;
+        // A batch reports the wrong state only now: it checks each request first.
         if is_too_early(state) && verb == Verb::PostBatch {
             return Err(too_early(verb, state));
         }
@@ -211,7 +223,7 @@ impl Qp {
             let cause = Cause::QpState { state };
             return Err(Error::new(verb, ErrorKind::Invalid, cause));
         }
-        // As drivers do: for a receive they look at the queue first, for a send at the work request.
+        // As in drivers: a receive checks the queue first, a send the work request.
         if rq.is_full() {
             let cause = Cause::QueueFull {
                 queue: FullQueue::Receive,
@@ -221,18 +233,19 @@ impl Qp {
         }
         let max = qp.init.cap.max_recv_sge;
         check_sges(verb, wr.sg_list, max, ErrorKind::Invalid)?;
+        // Counts the work of the domain, so that memory accesses can skip the search for owners.
         device.domains.pds.at_mut(pd).posted += 1;
         let (recv, is_first) = rq.push(&mut device.places.recvs);
         recv.put(wr);
         recv.site = device.base.site;
         if is_first {
-            device.claims.has_fresh(ClaimedQueue::Recv(qp.index()));
+            device.claims.mark_unsorted(ClaimedQueue::Recv(qp.index()));
         }
         Ok(())
     }
 }
 
-/// UD and XRC name where each send goes.
+/// Checks the destination of a send, which UD and XRC name in each.
 fn check_destination(
     device: &Device,
     verb: Verb,
@@ -255,8 +268,8 @@ fn check_destination(
     Ok(())
 }
 
-/// Refuses a work request for its data: their length, their alignment, and where they are. The fast path asks it too, so
-/// that both refuse the same.
+/// Refuses a work request because of its data: their length, their alignment, and where they are.
+/// The fast path calls it too, so that both paths refuse the same.
 #[inline(always)]
 pub(crate) fn check_data(
     behavior: &Behavior,
@@ -265,11 +278,13 @@ pub(crate) fn check_data(
     wr: &SendWr<'_>,
     length: u64,
 ) -> Result<()> {
+    // The cheap check comes first, since it runs for each post.
     in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
     if let Some(problem) = atomic::problem(behavior.atomic_check, wr, length) {
         return Err(invalid(verb, "atomic", problem));
     }
     if !wr.flags.contains(SendFlags::INLINE) {
+        // Bytes without the flag would be silently ignored.
         if wr.inline_data.is_some() {
             return Err(invalid(verb, "inline data", "is without INLINE"));
         }
@@ -291,7 +306,7 @@ pub(crate) fn check_data(
     Ok(())
 }
 
-/// The error for too many SGEs, or too much inline data.
+/// The error for too many SGEs or too much inline data.
 fn sge_errno(behavior: &Behavior) -> ErrorKind {
     match behavior.sge_errno {
         Errno::Enomem => ErrorKind::NoMemory,
@@ -299,7 +314,7 @@ fn sge_errno(behavior: &Behavior) -> ErrorKind {
     }
 }
 
-/// Whether a queue pair is in a state in which it does not send yet (QP-STATE-18).
+/// Whether the state is one in which a queue pair does not send yet (QP-STATE-18).
 fn is_too_early(state: QpState) -> bool {
     matches!(state, QpState::Reset | QpState::Init | QpState::Rtr)
 }
@@ -312,7 +327,7 @@ fn no_send_queue(verb: Verb) -> Error {
     invalid(verb, "qp", "is of XRC_RECV, and has no send queue")
 }
 
-/// Whether work can be asked of a queue pair of this transport (SQ-18, ATOM-10).
+/// Whether a queue pair of this transport, on this device, supports the operation (SQ-18, ATOM-10).
 fn has_operation(lacks: Capabilities, qp_type: QpType, op: &SendOp) -> bool {
     let needs = match op {
         SendOp::SendWithImm { .. } => Capabilities::SEND_WITH_IMM,
@@ -325,7 +340,7 @@ fn has_operation(lacks: Capabilities, qp_type: QpType, op: &SendOp) -> bool {
     legal(qp_type, op) && !lacks.contains(needs)
 }
 
-/// Which operations a transport has (SQ-18).
+/// Whether a transport has the operation (SQ-18).
 fn legal(qp_type: QpType, op: &SendOp) -> bool {
     match op {
         SendOp::Send | SendOp::SendWithImm { .. } => true,
@@ -345,18 +360,22 @@ fn is_of_windows(op: &SendOp) -> bool {
     )
 }
 
-/// Whether transport and device have the operations that batches are to have (SQ-28).
+/// Checks that transport and device have the operations requested for batches (SQ-28).
 pub(crate) fn check_batches(verb: Verb, init: &QpInit, lacks: Capabilities) -> Result<()> {
     let datagrams = SendOps::SEND | SendOps::SEND_WITH_IMM;
     let writes = SendOps::RDMA_WRITE | SendOps::RDMA_WRITE_WITH_IMM;
     let windows = SendOps::BIND_MW | SendOps::LOCAL_INV | SendOps::SEND_WITH_INV;
     let atomics = SendOps::ATOMIC_CMP_AND_SWP | SendOps::ATOMIC_FETCH_AND_ADD;
-    let without = |capability, ops| match lacks.contains(capability) {
-        true => SendOps::empty(),
-        false => ops,
+    let without = |capability, ops| {
+        if lacks.contains(capability) {
+            SendOps::empty()
+        } else {
+            ops
+        }
     };
     let windows = without(Capabilities::MW, windows);
     let atomics = without(Capabilities::ATOMICS, atomics);
+    // The operations that the transport supports at all.
     let has = match init.qp_type {
         QpType::Rc | QpType::XrcSend => datagrams | writes | windows | atomics | SendOps::RDMA_READ,
         QpType::Uc => datagrams | writes | windows,
@@ -373,14 +392,16 @@ pub(crate) fn check_batches(verb: Verb, init: &QpInit, lacks: Capabilities) -> R
     Err(Error::new(verb, ErrorKind::NotSupported, cause))
 }
 
-/// The send queue takes no more.
+/// The error for a send queue that is full.
 #[cold]
 fn full(verb: Verb, qp: &Common, requester: &Requester) -> Error {
     let mut sends = requester.sq.iter();
     let cause = Cause::QueueFull {
-        queue: match sends.any(|send| qp.signals(send.flags)) {
-            true => FullQueue::Send,
-            false => FullQueue::UnsignaledSend,
+        // If no send is signaled, none of the slots will ever be free, which the error names.
+        queue: if sends.any(|send| qp.signals(send.flags)) {
+            FullQueue::Send
+        } else {
+            FullQueue::UnsignaledSend
         },
         capacity: requester.sq.capacity(),
     };

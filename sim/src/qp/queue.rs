@@ -1,8 +1,8 @@
 //! A work queue.
 //!
 //! Work requests are numbered in the order of posting, for the life of the QP. They stay in the
-//! queue until a completion that covers them is polled, since until then their bytes belong to the
-//! device and their slot is taken:
+//! queue until a completion that covers them is polled. Until then their bytes belong to the device
+//! and their slot is in use:
 //!
 //! ```text
 //!     | done, not polled | under way ... | waiting ... |
@@ -18,7 +18,7 @@ pub(crate) struct WorkQueue<W: Default> {
     requests: Ring<W>,
     base: u64,
     done: u64,
-    /// The number after the last one that `fresh` has given.
+    /// The number after the last one that `fresh` returned.
     given: u64,
     capacity: u32,
 }
@@ -43,26 +43,26 @@ impl<W: Default> WorkQueue<W> {
         self.capacity
     }
 
-    /// The requests that it has not given yet, with their numbers.
+    /// The requests that it has not returned yet, with their numbers.
     pub(crate) fn fresh(&mut self) -> impl Iterator<Item = (u64, &W)> {
         let first = self.given.max(self.base);
         self.given = self.end();
         (first..).zip(self.requests.range((first - self.base) as usize))
     }
 
-    /// The request of a number, if its slot is still taken.
+    /// The request with this number, if its slot is still in use.
     #[inline]
     pub(crate) fn find(&self, seq: u64) -> Option<&W> {
         self.requests.get(seq.checked_sub(self.base)? as usize)
     }
 
-    /// The number after the last one.
+    /// The number after the last request.
     #[inline]
     pub(crate) fn end(&self) -> u64 {
         self.base + self.requests.len() as u64
     }
 
-    /// The number of the oldest request that is not done; [`end`](Self::end) if all are.
+    /// The number of the oldest request that is not done, or [`end`](Self::end) if all are.
     #[inline]
     pub(crate) fn oldest(&self) -> u64 {
         self.done
@@ -74,12 +74,12 @@ impl<W: Default> WorkQueue<W> {
         self.done < self.end()
     }
 
-    /// The requests that are done, and of which nobody has polled a completion.
+    /// The requests that are done, but whose completions are unpolled.
     pub(crate) fn unpolled(&self) -> impl Iterator<Item = &W> {
         self.requests.iter().take((self.done - self.base) as usize)
     }
 
-    /// How many requests are not done.
+    /// The number of requests that are not done.
     pub(crate) fn undone(&self) -> u64 {
         self.end() - self.done
     }
@@ -94,7 +94,7 @@ impl<W: Default> WorkQueue<W> {
         self.requests.at_mut((seq - self.base) as usize)
     }
 
-    /// The oldest request that is not done is done now; its number.
+    /// Marks the oldest request that is not done as done. Returns its number.
     #[inline]
     pub(crate) fn finish(&mut self) -> u64 {
         debug_assert!(self.has_undone());
@@ -107,7 +107,7 @@ impl<W: Default> WorkQueue<W> {
         self.requests.iter()
     }
 
-    /// Those of them from one number to another.
+    /// The requests from one number to another, whose bytes still belong to the device.
     pub(super) fn between(&self, from: u64, to: u64) -> impl Iterator<Item = &W> {
         let count = (to + 1).saturating_sub(self.base);
         let others = from.saturating_sub(self.base);
@@ -119,15 +119,16 @@ impl<W: Default> WorkQueue<W> {
         (0..self.requests.len()).for_each(|offset| change(self.requests.at_mut(offset)));
     }
 
-    /// A place for a request at the end, as the one who had it before left it; the queue must not be full. And whether
-    /// it is the first since [`fresh`](Self::fresh).
+    /// Returns a slot for a request at the end, with the contents of its previous request, and
+    /// whether it is the first since [`fresh`](Self::fresh). The queue must not be full.
     #[inline]
     pub(crate) fn push(&mut self, spare: &mut FreeList<W>) -> (&mut W, bool) {
         let is_first = self.given == self.end();
         (self.requests.push_from(spare), is_first)
     }
 
-    /// Frees the slots of done requests up to this one; how many. `free` gets the requests.
+    /// Frees the slots of done requests up to this one, and passes the requests to `free`. Returns
+    /// their number.
     #[inline(always)]
     pub(crate) fn release(
         &mut self,
@@ -137,17 +138,20 @@ impl<W: Default> WorkQueue<W> {
     ) -> u32 {
         debug_assert!(seq < self.done);
         let first = self.base;
+        // Completions come in order, so this one covers all earlier requests.
         while self.base <= seq
             && let Some(request) = self.requests.pop()
         {
             free(request);
             self.base += 1;
         }
+        // An empty queue returns its slots, so that idle queues have no memory.
         self.requests.release(spare);
         (self.base - first) as u32
     }
 
-    /// Takes back the requests from this number on, none of which was started; how many. `free` gets them.
+    /// Removes the requests from this number on, none of which was started, and passes them to
+    /// `free`. Returns their number.
     pub(crate) fn take_back(
         &mut self,
         first: u64,
@@ -163,7 +167,7 @@ impl<W: Default> WorkQueue<W> {
         taken as u32
     }
 
-    /// Drops all requests; how many. Numbers go on. `free` gets the requests.
+    /// Drops all requests and passes them to `free`. Returns their number. The numbering continues.
     pub(crate) fn clear(&mut self, spare: &mut FreeList<W>, mut free: impl FnMut(&mut W)) -> u32 {
         let end = self.end();
         let dropped = self.requests.len();
@@ -171,6 +175,7 @@ impl<W: Default> WorkQueue<W> {
             free(request);
         }
         self.requests.release(spare);
+        // Numbers never repeat in the life of a queue pair, so old tickets match nothing.
         (self.base, self.done) = (end, end);
         dropped as u32
     }

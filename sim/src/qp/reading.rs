@@ -1,30 +1,30 @@
-//! RDMA Reads that are answered. A long one takes several turns, and what comes behind it waits.
+//! RDMA Reads that are being answered. A long one takes several turns, and later requests wait
+//! behind it.
 
 use std::collections::VecDeque;
 
-use verbs_api::{Access, Qp as QpHandle};
+use verbs_api::Access;
 
 use super::common::Common;
 use super::resources::Resources;
-use super::responder::{access_fault, check_enabled, lost};
 use super::verdict::Refusal;
-use crate::device::{Device, OutPacket};
+use crate::device::{Device, OutPacket, Peer};
 use crate::packet::payload::{Payload, Scatter};
 use crate::packet::{DropReason, Op, Packet, Psn, Reth, packets};
 
-/// Requests that wait behind a read, at most. More are dropped, as if they were lost.
+/// The most requests that wait behind a read. More are dropped, as if they were lost.
 const WAITING: usize = 64;
 
 /// The reads of a responder, and its resources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reads {
     pub(super) resources: Resources,
-    /// A read that is not answered as a whole yet.
+    /// A read that is not answered completely yet.
     answering: Option<Box<Answering>>,
 }
 
 impl Reads {
-    /// Answers the read that came in this packet. What does not leave in this turn leaves in later ones.
+    /// Answers the read of this packet. What does not leave in this turn leaves in later ones.
     pub(super) fn answer(
         &mut self,
         qp: &Common,
@@ -36,12 +36,14 @@ impl Reads {
         if !reading.go_on(qp, device, peer)? {
             let answering = self.answering.get_or_insert_default();
             answering.reading = Some((reading, packet.clone()));
+            // A long answer must not hold up other queue pairs.
             device.turns.ask(qp.handle);
         }
         Ok(())
     }
 
-    /// Answers a duplicate, if the read was made and is kept; why it is not taken for more than that.
+    /// Answers a duplicate, if the read was made and is kept. Returns why the packet is dropped
+    /// otherwise.
     pub(super) fn answer_again(
         &mut self,
         qp: &Common,
@@ -54,23 +56,23 @@ impl Reads {
         if self.resources.read(again.psn, &again.reth, mtu).is_none() {
             return DropReason::UnknownRead;
         }
-        // The rights may be gone by now. Then there is no answer.
+        // The access rights may have been revoked. Then there is no answer.
         let _ = self.answer(qp, device, peer, packet, again);
         DropReason::Duplicate
     }
 
-    /// Whether a request has to wait behind a read.
+    /// Whether all reads are answered, so that a request need not wait.
     pub(super) fn are_answered(&self) -> bool {
         self.answering.is_none()
     }
 
-    /// What is left of a read is not answered, and what has come behind it is dropped.
+    /// Ends the answer to the current read, and drops the requests behind it.
     pub(super) fn stop(&mut self) {
         self.answering = None;
     }
 
-    /// A request has come behind a read that is being answered. If the peer asks for that read again, it has
-    /// gone back, and so does the answer.
+    /// A request arrived behind a read that is being answered. If the peer asks for that read
+    /// again, it has gone back, and so does the answer.
     #[cold]
     pub(super) fn wait(
         &mut self,
@@ -82,6 +84,7 @@ impl Reads {
         let Some(answering) = &mut self.answering else {
             return Ok(());
         };
+        // Only the current read can be repeated here; earlier ones are answered completely.
         if let (Op::ReadRequest(reth), Some((reading, _))) = (packet.op, &mut answering.reading)
             && let Some(made) = self.resources.read(packet.psn, &reth, qp.mtu(device))
             && made.contains(reading.psn)
@@ -89,6 +92,7 @@ impl Reads {
             *reading = Reading::again(packet.psn, reth, completed);
             return Err(DropReason::Duplicate);
         }
+        // A peer must not make the queue grow without a limit.
         if answering.waiting.len() >= WAITING {
             return Err(DropReason::TooManyWaiting);
         }
@@ -96,7 +100,8 @@ impl Reads {
         Ok(())
     }
 
-    /// Goes on with the read that is being answered. If it has to be refused: the request for what is left, and why.
+    /// Continues the read that is being answered. If it must be refused, returns the request for
+    /// the rest, and the refusal.
     pub(super) fn go_on(
         &mut self,
         qp: &Common,
@@ -114,18 +119,19 @@ impl Reads {
             Err(refusal) => Some(refusal),
         };
         let (reading, came) = answering.reading.take()?;
-        // A duplicate is not refused: its answer ends, as if the rest were lost.
+        // A duplicate is not refused. Its answer ends, as if the rest were lost.
         let refusal = refusal.filter(|_| !reading.is_again)?;
         Some((reading.request(came), refusal))
     }
 
-    /// The next request that has come behind a read, once that is answered.
+    /// The next request behind a read, once the read is answered.
     pub(super) fn next_waiting(&mut self) -> Option<Packet> {
         let answering = self.answering.as_mut()?;
         if answering.reading.is_some() {
             return None;
         }
         let next = answering.waiting.pop_front();
+        // Nothing waits any more, so requests are answered directly again.
         if next.is_none() {
             self.answering = None;
         }
@@ -133,28 +139,24 @@ impl Reads {
     }
 }
 
-/// A read that takes several turns, and the requests that have come behind it.
+/// A read that takes several turns, and the requests behind it.
 #[derive(Clone, Debug, Default)]
 struct Answering {
-    /// What is left of the read, and the packet that it came in. None while what has come behind it is being carried
-    /// out.
+    /// The rest of the read, and its packet. None while the requests behind it are carried out.
     reading: Option<(Reading, Packet)>,
     waiting: VecDeque<Packet>,
 }
-
-/// As whom the peer of a queue pair touches memory.
-type Peer = (QpHandle, Option<u32>);
 
 /// The part of a read that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     psn: Psn,
     reth: Reth,
-    /// How many requests have been completed (MSN), with the read.
+    /// The number of completed requests (MSN), including the read.
     completed: Psn,
-    /// Nothing of the answer has left.
+    /// Whether nothing of the answer has left.
     is_first: bool,
-    /// The request is a duplicate.
+    /// Whether the request is a duplicate.
     is_again: bool,
 }
 
@@ -178,12 +180,12 @@ impl Reading {
         }
     }
 
-    /// Sends as much of the answer as may leave in this turn. `peer` is who touches the memory. Whether
-    /// that was all that was left.
+    /// Sends as much of the answer as may leave in this turn. `peer` identifies who accesses the
+    /// memory. Returns whether the answer is complete.
     fn go_on(&mut self, qp: &Common, device: &mut Device, peer: Peer) -> Result<bool, Refusal> {
         let (mtu, length) = (qp.mtu(device), self.reth.length);
-        // The rights may go between two turns, and the memory too.
-        check_enabled(qp, device, Access::REMOTE_READ, None)?;
+        // Rights and memory may change between two turns.
+        qp.check_enabled(device, Access::REMOTE_READ, None)?;
         let source = match length {
             0 => Scatter::Nothing,
             _ => {
@@ -191,29 +193,34 @@ impl Reading {
                 let (length, need) = (length.into(), Access::REMOTE_READ);
                 let domains = &device.domains;
                 let source = domains.touch_remote(&device.base, peer, rkey, addr, length, need);
-                Scatter::One(source.map_err(|_| access_fault(device, None))?)
+                Scatter::One(source.map_err(|_| Refusal::access_fault(device, None))?)
             }
         };
         let span = packets(length, mtu);
+        // Whole messages are one packet each, so they use one turn.
         let step = if qp.sends_whole_messages(device) {
             span
         } else {
             1
         };
+        // A whole message is one packet, which one turn can carry.
         let now = if step == span {
             device.turns.take(1) * step
         } else {
             device.turns.take(span)
         };
         let is_all = now == span;
+        // The rest of a read begins at a packet boundary.
         let bytes = if is_all { length } else { now * mtu };
         let payload = match &source {
             Scatter::Nothing => Payload::default(),
             _ if bytes == 0 => Payload::default(),
+            // Where memory is checked, the bytes are copied when they leave, since the kernel may
+            // refuse a copy from the program's memory.
             _ if device.base.checks_memory => {
                 let part = Payload::Slices(source).part(0, bytes);
                 let taken = part.taken_along(&device.domains.memory);
-                taken.map_err(|gone| lost(device, gone, None))?
+                taken.map_err(|gone| Refusal::lost(device, gone, None))?
             }
             _ => Payload::Slices(source),
         };
@@ -239,7 +246,7 @@ impl Reading {
         Ok(is_all)
     }
 
-    /// The request for what is left, in place of the one that came.
+    /// The request for the rest, instead of the one that arrived.
     fn request(&self, came: Packet) -> Packet {
         Packet {
             psn: self.psn,

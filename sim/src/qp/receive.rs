@@ -1,17 +1,17 @@
-//! A packet for a queue pair: which side takes it, and what becomes of it.
+//! A packet for a queue pair: which side handles it, and with what result.
 
 use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpState, QpType, WcStatus};
 
 use super::datagram::Head;
-use super::responder::{Executed, Order, has_path_mtu};
+use super::responder::{Executed, Order};
 use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, sum, why};
 use crate::device::{Delivery, Device, NoReceive, pkeys_match, touch};
 use crate::diagnosis::FailureCause;
 use crate::packet::{Deth, DropReason, Op, Packet, Route};
 
-/// So many packets of other processes are kept at most that come before their time.
+/// The most packets of other processes that are kept if they arrive too early.
 const EARLY: usize = 64;
 
 /// The transport of the peer of a queue pair.
@@ -24,7 +24,7 @@ fn counterpart(qp_type: QpType) -> QpType {
 }
 
 impl Qp {
-    /// A packet came for it, through this port: if it is not taken, why.
+    /// Handles a packet that arrived through this port. The error is why it was dropped.
     pub(crate) fn receive(
         &mut self,
         device: &mut Device,
@@ -33,12 +33,14 @@ impl Qp {
     ) -> Result<(), DropReason> {
         let qp = &self.common;
         let qp_type = qp.init.qp_type;
+        // A packet of another transport is dropped before anything else of it is looked at.
         if qp_type != counterpart(packet.transport) {
             return Err(DropReason::OtherTransport);
         }
         let keeps = qp_type == QpType::Rc && device.base.behavior.buffer_when_not_ready;
-        // A stranger may send as much as it likes.
+        // Another process may send any number of packets, so only some are kept.
         let has_room = !packet.route.from.is_outside() || self.early.len() < EARLY;
+        // Some devices keep packets until the queue pair can handle them.
         if qp.state() == QpState::Init && keeps && has_room {
             self.early.push(packet.clone());
             return Err(DropReason::Kept);
@@ -49,6 +51,7 @@ impl Qp {
         if qp.attr.port_num != port {
             return Err(DropReason::OtherPort);
         }
+        // Bad P_Keys count at the port, which programs can query (TMR-15).
         if !pkeys_match(qp.pkey(device), packet.pkey) {
             device.ports.at_mut(port).bad_pkeys += 1;
             return Err(DropReason::Pkey);
@@ -60,6 +63,7 @@ impl Qp {
         if qp_type != QpType::Ud && !is_from_peer() {
             return Err(DropReason::OtherPeer);
         }
+        // Both versions of RoCE are different protocols for the network.
         let has_version = |route: &Route| route.roce_v1 == packet.route.roce_v1;
         if qp_type != QpType::Ud && !qp.route.as_ref().is_some_and(has_version) {
             return Err(DropReason::OtherVersion);
@@ -67,8 +71,10 @@ impl Qp {
         if device.base.behavior.comm_est {
             self.establish(device);
         }
+        // Where memory is checked, any message may answer earlier sends.
         sum::note_message(&mut self.requester, device, packet);
         match (qp_type, packet.op) {
+            // Responses go to the requester, and all other packets to the responder.
             (QpType::Rc | QpType::XrcSend, Op::Acknowledge(syndrome)) => {
                 self.request(device, |requester, qp, device| {
                     requester.acknowledge(qp, device, packet.psn, syndrome)
@@ -88,7 +94,7 @@ impl Qp {
         }
     }
 
-    /// A connected QP in RTR learns that its peer is ready to send (QP-STATE-24).
+    /// Records that the peer of a connected QP in RTR is ready to send (QP-STATE-24).
     fn establish(&mut self, device: &mut Device) {
         let is_connected = self.qp_type() != QpType::Ud;
         let in_rtr = self.common.state() == QpState::Rtr && is_connected;
@@ -97,21 +103,24 @@ impl Qp {
         }
     }
 
-    /// A request for a QP of a reliable connection: here is decided whether it is acknowledged.
+    /// Handles a request for a QP of a reliable connection. This decides whether it is
+    /// acknowledged.
     fn respond(&mut self, device: &mut Device, packet: &Packet) -> Result<(), DropReason> {
+        // Answers leave in the order of the requests, so this one waits behind the read.
         if !self.responder.reads.are_answered() {
             let completed = self.responder.completed();
             let reads = &mut self.responder.reads;
             return reads.wait(&self.common, device, packet, completed);
         }
-        // A network gives the turns to reads of other processes.
+        // The network gives turns to reads of other processes.
         if !packet.route.from.is_outside() {
             device.turns.begin();
         }
         self.respond_now(device, packet)
     }
 
-    /// It has a turn: it goes on with the read that it answers, and carries out what has come behind it.
+    /// Uses a turn: continues the read that it answers, and then carries out the requests behind
+    /// it.
     pub(crate) fn go_on(&mut self, device: &mut Device) {
         let peer = self.responder.peer(&self.common);
         let reads = &mut self.responder.reads;
@@ -120,6 +129,7 @@ impl Qp {
         {
             device.base.note_dropped(&request, why);
         }
+        // Requests that came behind the read are next, in their order.
         while let Some(packet) = self.responder.reads.next_waiting() {
             if let Err(why) = self.respond_now(device, &packet) {
                 device.base.note_dropped(&packet, why);
@@ -127,7 +137,7 @@ impl Qp {
         }
     }
 
-    /// As [`respond`](Self::respond), with nothing before it that has to be answered.
+    /// Handles a request that has no unanswered read before it, like [`respond`](Self::respond).
     fn respond_now(&mut self, device: &mut Device, packet: &Packet) -> Result<(), DropReason> {
         let (qp, responder) = (&self.common, &mut self.responder);
         match responder.order(packet.psn) {
@@ -141,10 +151,12 @@ impl Qp {
                 why::note_other_psn(responder, device, packet);
                 return Err(DropReason::PsnNeverExpected);
             }
+            // A duplicate changes nothing, so it is answered out of order.
             Order::Duplicate => return responder.answer_duplicate(qp, device, packet),
         }
         match self.execute(device, packet) {
             Ok(()) => {
+                // A read or an atomic is acknowledged by its response.
                 if packet.ack_req && !packet.op.is_answered_with_data() {
                     let last = packet.psn.plus(packet.span - 1);
                     self.responder
@@ -156,7 +168,7 @@ impl Qp {
         }
     }
 
-    /// The expected request is not carried out.
+    /// Refuses the expected request.
     fn refuse(
         &mut self,
         device: &mut Device,
@@ -165,6 +177,7 @@ impl Qp {
     ) -> Result<(), DropReason> {
         match refusal {
             Refusal::Lost => Err(DropReason::MemoryGone),
+            // The requester will try again, so nothing changes here.
             Refusal::NotReady if device.base.behavior.rnr => {
                 let (qp, responder) = (&self.common, &mut self.responder);
                 responder.send_rnr_nak(qp, device, packet.psn);
@@ -178,6 +191,7 @@ impl Qp {
                     .refused(base.now, packet, why, Some(syndrome), None);
                 self.responder
                     .answer(&self.common, device, packet.psn, syndrome);
+                // The answer leaves before the flush, as the peer must learn the cause.
                 self.enter_error(device);
                 Ok(())
             }
@@ -186,19 +200,23 @@ impl Qp {
                 recv,
                 event,
             } => {
-                let why = why::refused(&self.common, &self.responder, device, packet);
+                let why = self.common.refused(&self.responder, device, packet);
+                // A failure that a fault rule caused is not a mistake of the program.
                 self.common.is_harmed |= why.cause.is_of_lab();
                 let base = &mut device.base;
                 base.journal.refused(base.now, packet, why, syndrome, recv);
-                let told = recv.map_or(Delivery::Made, |status| {
+                let delivery = recv.map_or(Delivery::Made, |status| {
                     self.fail_recv(device, status, packet.solicited)
                 });
+                // A queue pair whose completion was lost may stop without an answer.
                 if let Some(syndrome) = syndrome
-                    && !is_silent_about(device, told)
+                    && !is_silent_about(device, delivery)
                 {
                     self.responder
                         .answer(&self.common, device, packet.psn, syndrome);
                 }
+                // Only an invalid request without a receive raises the event; other causes have
+                // their own.
                 let is_invalid = syndrome == Some(Syndrome::NakInvalidRequest) && recv.is_none();
                 let invalid = is_invalid && device.base.behavior.qp_req_event;
                 let event = event.or(invalid.then_some(AsyncEventType::QpReqErr));
@@ -216,12 +234,14 @@ impl Qp {
         let (qp, responder) = (&self.common, &mut self.responder);
         let Executed { span, completes } = responder.execute(qp, device, packet)?;
         if let Some(wc) = completes {
+            // The receive completes before the request is acknowledged.
             let delivery = self.complete_recv(device, wc, packet.solicited);
             if delivery != Delivery::Made {
-                // The QP is in the error state; the requester must not take it for done.
-                return Err(match is_silent_about(device, delivery) {
-                    true => Refusal::SILENT,
-                    false => Refusal::CANNOT,
+                // The QP is in the error state. The requester must not take the request for done.
+                return Err(if is_silent_about(device, delivery) {
+                    Refusal::SILENT
+                } else {
+                    Refusal::CANNOT
                 });
             }
         }
@@ -229,7 +249,7 @@ impl Qp {
         Ok(())
     }
 
-    /// The receive that a message would have consumed fails, if there is one.
+    /// Fails the receive that a message would have consumed, if there is one.
     fn fail_recv(&mut self, device: &mut Device, status: WcStatus, solicited: bool) -> Delivery {
         if !self.receives().has_one() {
             return Delivery::Made;
@@ -237,7 +257,8 @@ impl Qp {
         self.complete_recv(device, failed_receive(status), solicited)
     }
 
-    /// A request for a UC QP: what is wrong or incomplete is dropped without a word (UC-03..06).
+    /// Handles a request for a UC QP. Wrong or incomplete requests are dropped silently
+    /// (UC-03..06).
     fn receive_unreliable(
         &mut self,
         device: &mut Device,
@@ -249,7 +270,10 @@ impl Qp {
         let Err(refusal) = self.execute(device, packet) else {
             return Ok(());
         };
+        // The receive of a dropped message is used for the next one.
         self.responder.abandon_message();
+        // Some devices complete a receive that is too short with an error, which stops the queue
+        // pair.
         if let Refusal::Fault {
             recv: Some(status), ..
         } = refusal
@@ -262,14 +286,14 @@ impl Qp {
         Err(match refusal {
             Refusal::NotReady => DropReason::NoReceive,
             Refusal::Lost => DropReason::MemoryGone,
-            Refusal::Fault { .. } if !has_path_mtu(&self.common, device, packet) => {
+            Refusal::Fault { .. } if !self.common.has_path_mtu(device, packet) => {
                 DropReason::PathMtu
             }
             Refusal::Fault { .. } => DropReason::BadMessage,
         })
     }
 
-    /// A datagram for a UD QP: what does not fit is dropped without a word (UD-05, -08, -09).
+    /// Handles a datagram for a UD QP. One that does not fit is dropped silently (UD-05, -08, -09).
     fn receive_datagram(
         &mut self,
         device: &mut Device,
@@ -279,7 +303,7 @@ impl Qp {
         let attr = &self.common.attr;
         if deth.qkey != attr.qkey {
             device.ports.at_mut(attr.port_num).bad_qkeys += 1;
-            why::note_other_qkey(&self.common, device, packet, deth.qkey);
+            self.common.note_other_qkey(device, packet, deth.qkey);
             return Err(DropReason::Qkey);
         }
         let (pd, recv) = match self.receives().next(device) {
@@ -290,6 +314,7 @@ impl Qp {
                 return Err(DropReason::FailedSrq);
             }
         };
+        // The header takes 40 bytes of the receive, whether there is one or not (UD-02).
         let length = packet.payload.len() + grh::BYTES;
         let is_short = u64::from(length) > recv.length();
         let behavior = &device.base.behavior;
@@ -300,6 +325,7 @@ impl Qp {
         };
         let target = (part(0, grh::BYTES), part(grh::BYTES, length - grh::BYTES));
         let wc = match target {
+            // The length is checked before the memory of the receive.
             _ if is_short => match behavior.ud_short_recv.status() {
                 Some(status) => failed_receive(status),
                 None => {
@@ -312,7 +338,7 @@ impl Qp {
                 let subnet = device.ports.subnet();
                 let head = Head::of(packet, deth);
                 let header = (packet.route.global).then(|| grh::bytes(&head, subnet));
-                let placed = datagram::place(&device.domains.memory, packet, header, (&grh, &data));
+                let placed = datagram::place(&device.domains.memory, packet, header, &grh, &data);
                 let (sl, fault) = (behavior.ud_sl, behavior.recv_fault_status);
                 match placed {
                     Ok(()) => datagram::completion(&head, subnet, sl),
@@ -322,9 +348,10 @@ impl Qp {
             }
             _ => failed_receive(behavior.recv_fault_status.status()),
         };
-        // It is there: it has been looked at.
+        // The receive exists, since `next` has found it.
         let _ = self.receives_mut().need(device);
         self.complete_recv(device, wc, packet.solicited);
+        // A receive that fails stops the queue pair (UD-09).
         if wc.status != WcStatus::Success {
             self.enter_error(device);
         }
@@ -332,7 +359,7 @@ impl Qp {
     }
 }
 
-/// Whether the requester is not answered, since the completion of its message was lost.
+/// Whether the requester gets no answer, because the completion of its message was lost.
 fn is_silent_about(device: &Device, delivery: Delivery) -> bool {
     delivery.is_lost() && !device.base.behavior.overrun_nak
 }

@@ -1,5 +1,5 @@
-//! The receives into which messages go: a queue pair's own, those of its SRQ, or those of the SRQ that
-//! a request of XRC names.
+//! The receives into which messages go: those of the queue pair, of its SRQ, or of the SRQ that an
+//! XRC request names.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::device::{Completion, Delivery, Device, NoReceive, Queue, Recv, Srq, T
 #[derive(Clone, Debug)]
 pub(crate) struct Receives {
     pub(crate) source: Source,
-    /// The receive of an SRQ into which the present message goes.
+    /// The receive of an SRQ into which the current message goes.
     taken: Option<Taken>,
 }
 
@@ -26,33 +26,34 @@ pub(crate) enum Source {
         cq: u32,
         rq: WorkQueue<Recv>,
     },
-    /// The SRQ it was made with.
+    /// The SRQ it was created with.
     Shared { pd: u32, cq: u32, srq: u32 },
-    /// The SRQ that the present request names, of a queue pair of XRC_RECV.
+    /// The SRQ that the current request names, for an XRC_RECV queue pair.
     Named(Target),
 }
 
-/// What a queue pair of XRC_RECV has in place of a protection domain and a CQ.
+/// What an XRC_RECV queue pair has instead of a protection domain and a CQ.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// The XRC domain.
     pub(crate) domain: u32,
-    /// The handles by which programs know it, by the index of the opening; at least one.
+    /// The handles by which programs know it, by the index of the opening. There is at least one.
     pub(crate) openings: BTreeMap<u32, QpHandle>,
-    /// The SRQ that the last request named, which may have gone since, and its protection domain.
+    /// The SRQ that the last request named, which may have been destroyed since, and its protection
+    /// domain.
     present: Option<(u32, u32)>,
 }
 
 /// A receive that is done.
 pub(crate) struct Done {
-    /// Where it completes.
+    /// The CQ in which it completes.
     pub(crate) cq: u32,
     pub(crate) wr_id: u64,
     pub(crate) ticket: Ticket,
 }
 
 impl Target {
-    /// One that no program has open yet.
+    /// A target that no program has open yet.
     pub(super) fn new(domain: u32) -> Self {
         Self {
             domain,
@@ -79,7 +80,7 @@ impl Receives {
         }
     }
 
-    /// The protection domain of the queue pair, or for now that of the SRQ that a request names.
+    /// The protection domain of the queue pair, or of the SRQ that the current XRC request names.
     pub(crate) fn pd(&self) -> Option<u32> {
         match &self.source {
             Source::Own { pd, .. } | Source::Shared { pd, .. } => Some(*pd),
@@ -87,7 +88,7 @@ impl Receives {
         }
     }
 
-    /// The CQ it was made with.
+    /// The CQ it was created with.
     pub(crate) fn cq(&self) -> Option<u32> {
         self.source.cq()
     }
@@ -107,7 +108,7 @@ impl Receives {
         }
     }
 
-    /// The SRQ it was made with.
+    /// The SRQ it was created with.
     pub(super) fn made_with(&self) -> Option<u32> {
         match &self.source {
             Source::Shared { srq, .. } => Some(*srq),
@@ -115,7 +116,7 @@ impl Receives {
         }
     }
 
-    /// The SRQ from which the present message takes its receive.
+    /// The SRQ from which the current message takes its receive.
     fn srq(&self) -> Option<u32> {
         match &self.source {
             Source::Own { .. } => None,
@@ -124,8 +125,8 @@ impl Receives {
         }
     }
 
-    /// The receives of this SRQ, and the memory of its domain, are what the present request is for
-    /// (XRC-04). False if the domain has no such SRQ.
+    /// Selects the SRQ for the current request: its receives, and the memory of its domain
+    /// (XRC-04). Returns false if the XRC domain has no such SRQ.
     pub(super) fn steer(&mut self, device: &Device, srq_num: u32) -> bool {
         let Source::Named(target) = &mut self.source else {
             return false;
@@ -139,17 +140,20 @@ impl Receives {
 
     /// Whether there is a receive that can complete.
     pub(super) fn has_one(&self) -> bool {
+        // Receives in an SRQ do not count: they belong to no queue pair until they are taken.
         self.taken.is_some() || self.rq().is_some_and(WorkQueue::has_undone)
     }
 
-    /// Whether the present message has a receive of an SRQ.
+    /// Whether the current message has a receive of an SRQ.
     pub(super) fn has_taken(&self) -> bool {
         self.taken.is_some()
     }
 
-    /// Makes sure that there is a receive for the message: of an SRQ one is taken now, unless it has been.
+    /// Makes sure that there is a receive for the message. A receive of an SRQ is taken now, unless
+    /// the message has one.
     pub(crate) fn need(&mut self, device: &mut Device) -> Result<(), NoReceive> {
         match self.srq() {
+            // Without an SRQ the receive is taken when it completes.
             None if self.has_one() => Ok(()),
             None => Err(NoReceive::Empty),
             Some(_) if self.taken.is_some() => Ok(()),
@@ -160,7 +164,7 @@ impl Receives {
         }
     }
 
-    /// The receive into which the present message goes, and the domain of its memory.
+    /// The receive into which the current message goes, and the domain of its memory.
     pub(super) fn present<'d>(&'d self, device: &'d Device) -> Option<(u32, &'d Recv)> {
         match self.taken {
             Some(taken) => {
@@ -174,26 +178,29 @@ impl Receives {
         }
     }
 
-    /// As above, before the message has taken one of an SRQ.
+    /// The receive into which the next message will go, and the domain of its memory, before one is
+    /// taken from an SRQ.
     pub(crate) fn next<'d>(&'d self, device: &'d Device) -> Result<(u32, &'d Recv), NoReceive> {
         let Some(srq) = self.made_with() else {
             return self.present(device).ok_or(NoReceive::Empty);
         };
+        // Nothing is taken yet: a datagram that is dropped leaves the receive in the SRQ.
         let srq = device.srqs.at(srq);
         let recv = srq.first_waiting()?;
         let pd = self.pd_of(device, srq).ok_or(NoReceive::Failed)?;
         Ok((pd, recv))
     }
 
-    /// The domain that the memory of a receive must be of: the SRQ's, not the QP's (SRQ-12).
+    /// The domain to which the memory of a receive must belong: the SRQ's, not the QP's (SRQ-12).
     fn pd_of(&self, device: &Device, srq: &Srq) -> Option<u32> {
-        match device.base.behavior.srq_checks_qp_pd {
-            true => self.pd(),
-            false => Some(srq.pd),
+        if device.base.behavior.srq_checks_qp_pd {
+            self.pd()
+        } else {
+            Some(srq.pd)
         }
     }
 
-    /// The present receive is done: where it completes. None if its SRQ is gone.
+    /// Finishes the current receive, and returns where it completes. None if its SRQ was destroyed.
     #[inline(always)]
     pub(crate) fn finish(&mut self, qp: &Common, device: &mut Device) -> Option<Done> {
         let releases = device.releases_at_completion();
@@ -201,7 +208,10 @@ impl Receives {
             (Some(taken), source) => {
                 let srq = device.srq_of(taken)?;
                 let (wr_id, label) = srq.get(taken.seq).numbers();
+                // Receives of an XRC SRQ complete in the CQ of the SRQ, others in that of the queue
+                // pair.
                 let cq = srq.xrc.map(|xrc| xrc.cq).or(source.cq())?;
+                // On some devices slots are free at the completion, and not when it is polled.
                 if releases {
                     device.release_shared(taken);
                 }
@@ -226,7 +236,7 @@ impl Receives {
         }
     }
 
-    /// The present receive completes. `wc` has status, opcode and what the message brought.
+    /// Completes the current receive. `wc` has status, opcode and the data of the message.
     pub(super) fn complete(
         &mut self,
         qp: &Common,
@@ -248,7 +258,7 @@ impl Receives {
         device.complete(cq, completion)
     }
 
-    /// Frees the slots of the own queue up to this one.
+    /// Frees the slots of its own queue up to this one.
     #[inline(always)]
     pub(super) fn release(&mut self, device: &mut Device, seq: u64) {
         if let Source::Own { pd, rq, .. } = &mut self.source {
@@ -257,8 +267,8 @@ impl Receives {
         }
     }
 
-    /// Drops what is in the own queue, without completions; how many. The receive that was taken is
-    /// returned.
+    /// Drops the receives of its own queue without completions. Returns their number, and the
+    /// receive taken from an SRQ, which goes back there.
     pub(super) fn clear(&mut self, device: &mut Device) -> (u32, Option<Taken>) {
         let spare = &mut device.places.recvs;
         let dropped = self.rq_mut().map_or(0, |rq| rq.clear(spare, |_| ()));

@@ -1,4 +1,5 @@
-//! The requester side: starts sends in order, takes acknowledgements and read responses, tries again.
+//! The requester side: starts sends in order, handles acknowledgements and read responses, and
+//! retries.
 //!
 //! The send queue of an RC QP, in sequence numbers:
 //!
@@ -6,10 +7,10 @@
 //!     | done | acknowledged up to `una` ... | sent up to `at` ... | waiting |
 //! ```
 //!
-//! After a loss `at` goes back (go-back-N); what was started keeps its numbers.
+//! After a loss `at` goes back (go-back-N). Started sends keep their sequence numbers.
 //!
-//! An example: three sends of two packets each, from sequence number 10 on, and a fourth not started.
-//! An acknowledgement of 11 came, then a NAK that says that 13 is missing:
+//! An example: three sends of two packets each start at sequence number 10, and a fourth has not
+//! started. An ACK of 11 arrives, then a NAK that reports 13 as missing:
 //!
 //! ```text
 //!     numbers     10 11 | 12 13 | 14 15 |
@@ -33,7 +34,7 @@ use super::datagram;
 use super::loss::Known;
 use super::phase::Phase;
 use super::queue::WorkQueue;
-use super::send::{hold_ah, let_go, taken};
+use super::send::{hold_ah, release_each, taken};
 use super::sum;
 use super::verdict::Stop;
 use super::wait::{ack_timeout, rnr_wait};
@@ -46,30 +47,31 @@ use crate::time::Time;
 #[derive(Clone, Debug)]
 pub(crate) struct Requester {
     pub(crate) pd: u32,
-    /// Where sends complete.
+    /// The index of the CQ of its sends.
     pub(crate) cq: u32,
     pub(crate) sq: WorkQueue<Send>,
-    /// The number the next send to start gets.
+    /// The sequence number of the next send to start.
     next: Psn,
-    /// The oldest number not acknowledged.
+    /// The oldest number that is not acknowledged.
     pub(super) una: Psn,
     pub(crate) way: CachedPath,
-    /// The send to transmit next, and its packet.
+    /// The send to transmit next, and its next packet.
     pub(super) at: u64,
     pub(super) at_packet: u32,
-    /// The first send that was never started.
+    /// The first send that has never started.
     fresh: u64,
-    /// RDMA Reads and atomics under way.
+    /// RDMA Reads and atomics in progress.
     pub(super) reads: u8,
     retries: u8,
     rnr_retries: u8,
     phase: Phase,
     /// In SQD: `SQ_DRAINED` is to be raised once.
-    tells_when_drained: bool,
+    notifies_drained: bool,
     pub(super) known: Known,
-    /// A read or an atomic was posted.
+    /// Whether a read or an atomic was posted.
     pub(super) has_read: bool,
-    /// What was posted before this may have been answered by the peer. Only kept where memory is checked.
+    /// The peer may have answered the sends posted before this number. Kept only where memory is
+    /// checked.
     pub(super) answered: u64,
 }
 
@@ -81,17 +83,17 @@ enum Start {
     Failed(WcStatus),
 }
 
-/// What acknowledged all before some number.
+/// What an answer acknowledged.
 #[derive(PartialEq, Eq)]
 enum Progress {
     /// Nothing is missing.
     Whole,
-    /// The response of a read is missing: the read is tried again.
+    /// Everything before a read whose response is missing. The read is retried.
     ResponseLost,
 }
 
 impl Requester {
-    /// One that has started nothing of its queue, of this protection domain and this CQ.
+    /// A requester of this protection domain and CQ that has started nothing of its queue.
     pub(super) fn new(pd: u32, cq: u32, sq: WorkQueue<Send>) -> Self {
         Self {
             pd,
@@ -107,14 +109,14 @@ impl Requester {
             retries: 0,
             rnr_retries: 0,
             phase: Phase::default(),
-            tells_when_drained: false,
+            notifies_drained: false,
             known: Known::default(),
             has_read: false,
             answered: 0,
         }
     }
 
-    /// RTR to RTS.
+    /// The transition from RTR to RTS: `psn` is the first sequence number.
     pub(super) fn start_at(&mut self, psn: Psn, attr: &QpAttr) {
         (self.next, self.una) = (psn, psn);
         self.at = self.sq.oldest();
@@ -122,7 +124,7 @@ impl Requester {
         (self.retries, self.rnr_retries) = (attr.retry_cnt, attr.rnr_retry);
     }
 
-    /// Leaves out what was flushed.
+    /// Skips the sends that were flushed.
     pub(super) fn skip_to_end(&mut self) {
         self.skip_to(self.sq.end());
     }
@@ -132,32 +134,35 @@ impl Requester {
         self.fresh = seq;
     }
 
-    /// Back to RESET: the queue is cleared without completions; how many sends it had.
+    /// The transition to RESET clears the queue without completions. Returns the number of sends it
+    /// had.
     pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
-        let free = let_go(&mut device.domains.ahs);
+        let free = release_each(&mut device.domains.ahs);
         let dropped = self.sq.clear(&mut device.places.sends, free);
         let sq = std::mem::replace(&mut self.sq, WorkQueue::new(0));
         *self = Self::new(self.pd, self.cq, sq);
         dropped
     }
 
-    /// Between messages: nothing is under way, and the next send may start.
+    /// Whether nothing is in progress, so that the next send may start.
     pub(crate) fn is_at_rest(&self, qp: &Common) -> bool {
         let oldest = self.sq.oldest();
         !self.sq.has_undone()
             && (self.at, self.at_packet, self.fresh) == (oldest, 0, oldest)
+            // UC and UD have no acknowledgements, so `una` does not follow.
             && (self.una == self.next || !qp.is_reliable())
             && self.reads == 0
             && self.phase == Phase::Sending
     }
 
-    /// The number that the next send gets.
+    /// The sequence number of the next send.
     #[inline]
     pub(crate) fn next_psn(&self) -> Psn {
         self.next
     }
 
-    /// A read or an atomic is posted. From the first on it matters how many the peer takes.
+    /// Records that a read or an atomic is posted. From the first one on it matters how many the
+    /// peer accepts.
     #[inline(always)]
     pub(super) fn note_read(&mut self, qp: &Common, device: &mut Device) {
         if !std::mem::replace(&mut self.has_read, true) {
@@ -165,32 +170,37 @@ impl Requester {
         }
     }
 
-    /// A send has been carried out, of so many sequence numbers and bytes: it is in the queue, and done.
+    /// Records a send that the fast path has carried out: it enters the queue as done, with `span`
+    /// sequence numbers and `length` bytes.
     #[inline(always)]
     pub(crate) fn record_sent(
         &mut self,
         qp: &Common,
         device: &mut Device,
         wr: &SendWr<'_>,
-        (span, length): (u32, u32),
+        span: u32,
+        length: u32,
     ) {
         let (send, is_first) = self.sq.push(&mut device.places.sends);
         send.put(wr, length, None);
         send.site = device.base.site;
         (send.first, send.span) = (self.next, span);
         let is_read = send.is_read();
+        // The fast path moves the data of a read before it records it, so all of it is answered.
         if is_read {
             (send.got, send.answered) = (length, span);
             self.note_read(qp, device);
         }
         if is_first {
-            device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
+            device.claims.mark_unsorted(ClaimedQueue::Send(qp.index()));
         }
+        // The address handle is in use until the slot is free, as with packets.
         hold_ah(&mut device.domains.ahs, &wr.dest);
         device.domains.pds.at_mut(self.pd).posted += 1;
         let seq = self.sq.finish();
         (self.at, self.fresh) = (seq + 1, seq + 1);
         self.next = self.next.plus(span);
+        // The fast path delivers before it records, so nothing is left to acknowledge.
         if qp.is_reliable() {
             self.una = self.next;
             (self.retries, self.rnr_retries) = (qp.attr.retry_cnt, qp.attr.rnr_retry);
@@ -213,22 +223,23 @@ impl Requester {
         let solicited = wr.flags.contains(SendFlags::SOLICITED);
         device
             .cqs
-            .add_success(&mut device.base, self.cq, wc, (ticket, solicited));
+            .add_success(&mut device.base, self.cq, wc, ticket, solicited);
     }
 
     pub(super) fn waits_for_receiver(&self) -> bool {
         self.phase.waits()
     }
 
-    /// The number of the packet to transmit next.
+    /// The sequence number of the packet to transmit next.
     pub(super) fn at_psn(&self) -> Psn {
         if self.at == self.fresh {
             return self.next;
         }
         let send = self.sq.get(self.at);
-        match send.is_read() {
-            true => send.first.plus(self.at_packet.max(send.answered)),
-            false => send.first.plus(self.at_packet),
+        if send.is_read() {
+            send.first.plus(self.at_packet.max(send.answered))
+        } else {
+            send.first.plus(self.at_packet)
         }
     }
 
@@ -237,24 +248,27 @@ impl Requester {
         self.sq.oldest() < self.fresh
     }
 
-    /// Starts and transmits what can be.
+    /// Starts and transmits as much as it may.
     #[inline]
     pub(super) fn pump(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
-        match self.at == self.sq.end() {
-            true => Ok(()),
-            false => self.pump_waiting(qp, device),
+        if self.at == self.sq.end() {
+            Ok(())
+        } else {
+            self.pump_waiting(qp, device)
         }
     }
 
-    /// As above, where something may wait to be transmitted.
+    /// Like [`pump`](Self::pump), for a queue that may have packets to transmit.
     fn pump_waiting(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
         let may_start = match qp.state() {
             QpState::Rts => true,
+            // SQD finishes started sends and starts no more (QP-STATE-10).
             QpState::Sqd => false,
             _ => return Ok(()),
         };
         let mut transmits = false;
         while !self.waits_for_receiver() && self.at != self.sq.end() {
+            // An acknowledgement continues this loop.
             if self.is_window_full(qp, device) {
                 break;
             }
@@ -263,9 +277,10 @@ impl Requester {
                 if !may_start {
                     break;
                 }
+                // Sends that cannot succeed fail in their turn, so `start` handles them.
                 let send = self.sq.get(seq);
                 if send.is_local() && send.failed.is_none() {
-                    // Once all before it is done.
+                    // Local work runs in order: after all earlier sends are done.
                     if self.sq.oldest() != seq {
                         break;
                     }
@@ -275,26 +290,30 @@ impl Requester {
                 match self.start(qp, device, seq) {
                     Start::Started => {}
                     Start::Blocked => break,
+                    // Sends complete in order, so this failure waits until the earlier sends are
+                    // done.
                     Start::Failed(_) if self.sq.oldest() < seq => break,
                     Start::Failed(status) => return self.finish(qp, device, status),
                 }
             }
+            // Sends one packet if the window counts packets, so that it is checked again.
             self.transmit(qp, device, seq)?;
             transmits = true;
         }
+        // A send that only waits must not push back the deadline of the earlier ones.
         if transmits {
             self.keep_timer(qp, device, false);
         }
         Ok(())
     }
 
-    /// Carries out work that no peer has a part in.
+    /// Carries out work that does not involve a peer.
     fn run_locally(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Result<(), Stop> {
         let (done, failure) = match self.sq.get(seq).op {
             SendOp::BindMw { mw, rkey, info } => {
                 let done = device
                     .domains
-                    .bind(&device.base, (qp.handle, self.pd), mw, rkey, info);
+                    .bind(&device.base, qp.handle, self.pd, mw, rkey, info);
                 (done, WcStatus::MwBindErr)
             }
             SendOp::LocalInv { rkey } => (
@@ -303,17 +322,19 @@ impl Requester {
             ),
             _ => (None, WcStatus::LocQpOpErr),
         };
+        // Local work has no packets to transmit.
         self.skip_to(seq + 1);
         self.finish(qp, device, done.map_or(failure, |()| WcStatus::Success))
     }
 
-    /// Gives the next send its sequence numbers and its payload.
+    /// Assigns the next send its sequence numbers and its payload.
     fn start(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Start {
         let mtu = qp.mtu(device);
+        // The check needs the queue, which is borrowed mutably below.
         let datagram = match qp.init.qp_type {
             QpType::Ud => {
                 let send = self.sq.get(seq);
-                datagram::check(device, self.pd, mtu, (send.dest, send.length))
+                datagram::check(device, self.pd, mtu, send.dest, send.length)
             }
             _ => Ok(()),
         };
@@ -323,11 +344,13 @@ impl Requester {
         if let Some(status) = send.failed {
             return Start::Failed(status);
         }
+        // A fenced send may take bytes that an earlier read still writes.
         if send.flags.contains(SendFlags::FENCE) && reads > 0 {
             return Start::Blocked;
         }
         let behavior = &device.base.behavior;
         if send.is_read() {
+            // Without a depth at the peer no read may be sent, on devices that check it.
             match qp.attr.max_rd_atomic {
                 0 if behavior.read_without_depth == Check::Refused => {
                     return Start::Failed(WcStatus::LocQpOpErr);
@@ -343,10 +366,12 @@ impl Requester {
                 Err(status) => return Start::Failed(status),
             }
         }
-        // Local memory of a read is looked at when the response comes (RDMA-15).
+        // The local memory of a read is checked when the response arrives (RDMA-15).
         if send.flags.contains(SendFlags::INLINE) {
             send.payload = Payload::inline(send.inline[..].into());
         } else if !send.is_read() {
+            // A reliable send keeps its bytes in place until the acknowledgement, so a retry reads
+            // them again. Where memory is checked, they are copied when the send starts.
             let stays = behavior.send_done == SendDone::Acknowledged
                 && qp.is_reliable()
                 && !device.base.checks_memory;
@@ -355,10 +380,12 @@ impl Requester {
                 Err(status) => return Start::Failed(status),
             }
         }
+        // The memory of a datagram is checked before its destination.
         if let Err(status) = datagram {
             return Start::Failed(status);
         }
         let span = packets(length, mtu);
+        // Beyond half the range, new numbers could not be distinguished from old ones.
         let reach = self.next.distance(self.una) + span;
         if reach > Psn::WINDOW && is_busy {
             return Start::Blocked;
@@ -372,7 +399,7 @@ impl Requester {
         Start::Started
     }
 
-    /// The oldest send that is not done completes, and the queue goes on.
+    /// Completes the oldest send that is not done. The queue goes on.
     pub(super) fn complete(
         &mut self,
         qp: &Common,
@@ -383,9 +410,11 @@ impl Requester {
         let releases = device.releases_at_completion();
         let silent = status == WcStatus::MwBindErr && !behavior.bind_err_wc;
         let seq = self.sq.finish();
+        // A failed send may not have been read by the device.
         sum::forget_failed(self, seq, status);
         let send = self.sq.get(seq);
         let is_read = send.is_read();
+        // A send that never started is not counted among the reads in progress.
         if is_read && seq < self.fresh {
             self.reads -= 1;
         }
@@ -395,6 +424,7 @@ impl Requester {
         let label = send.label;
         wc.status = status;
         wc.opcode = send.op.wc_opcode();
+        // Most drivers report a length for reads and atomics only.
         wc.byte_len = match behavior.send_byte_len {
             SendByteLen::Reads if !is_read => 0,
             _ => send.length,
@@ -405,6 +435,7 @@ impl Requester {
             sum::compare(self, qp, device, seq);
             self.release(device, seq);
         }
+        // Failed sends complete even if they are unsignaled.
         if !signaled && (status == WcStatus::Success || silent) {
             return Delivery::Made;
         }
@@ -420,22 +451,26 @@ impl Requester {
     /// Frees the slots of done sends up to this one.
     #[inline(always)]
     pub(crate) fn release(&mut self, device: &mut Device, seq: u64) {
-        let free = let_go(&mut device.domains.ahs);
+        let free = release_each(&mut device.domains.ahs);
         let released = self.sq.release(seq, &mut device.places.sends, free);
         device.domains.pds.at_mut(self.pd).posted -= released;
     }
 
-    /// The ack timer runs while started work of an RC QP is not done. `restart` after progress.
+    /// Sets or stops the ack timer, which runs while started work of an RC QP is not done.
+    /// `restart` is for progress.
     fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
+        // While the peer is not ready, the timer measures the wait that it asked for.
         if !qp.is_reliable() || self.waits_for_receiver() {
             return;
         }
-        let timeout = match self.is_busy() {
-            true => ack_timeout(qp.attr.timeout),
-            false => None,
+        let timeout = if self.is_busy() {
+            ack_timeout(qp.attr.timeout)
+        } else {
+            None
         };
         let (index, timers) = (qp.index(), &mut device.timers);
         match timeout {
+            // Without progress a running timer keeps its deadline.
             Some(nanos) if restart || timers.get(index).is_none() => {
                 let at = device.base.now.as_nanos().saturating_add(nanos);
                 timers.set(index, Some(Time::from_nanos(at)));
@@ -445,7 +480,7 @@ impl Requester {
         }
     }
 
-    /// An acknowledgement for an RC QP.
+    /// Handles an acknowledgement for an RC QP.
     pub(super) fn acknowledge(
         &mut self,
         qp: &Common,
@@ -460,13 +495,15 @@ impl Requester {
             self.progress(qp, device, psn.plus(1))?;
             return self.pump(qp, device);
         }
-        // A NAK acknowledges all before it.
+        // A NAK acknowledges everything before its number.
         if self.progress(qp, device, psn)? == Progress::ResponseLost {
             return self.pump(qp, device);
         }
+        // The request was not carried out for want of a receive, so it is sent again later.
         if let Some(code) = syndrome.rnr_timer() {
             return self.start_rnr_timer(qp, device, psn, code);
         }
+        // All other NAKs end the send.
         let status = match syndrome {
             Syndrome::NakPsnSequence => return self.retry(qp, device, psn),
             Syndrome::NakInvalidRequest => WcStatus::RemInvReqErr,
@@ -477,13 +514,14 @@ impl Requester {
         self.fail(qp, device, status)
     }
 
-    /// Whether an answer with this number can be for something under way.
+    /// Whether an answer with this number can be for something in progress.
     fn expects(&self, qp: &Common, psn: Psn) -> bool {
-        let is_sending = matches!(qp.state(), QpState::Rts | QpState::Sqd);
-        is_sending && psn.distance(self.una) < self.next.distance(self.una)
+        // Sequence numbers wrap, so their distance from `una` is compared.
+        matches!(qp.state(), QpState::Rts | QpState::Sqd)
+            && psn.distance(self.una) < self.next.distance(self.una)
     }
 
-    /// All before `upto` is acknowledged.
+    /// Everything before `upto` is acknowledged: completes these sends.
     fn progress(&mut self, qp: &Common, device: &mut Device, upto: Psn) -> Result<Progress, Stop> {
         let una = self.una;
         let mut reached = upto;
@@ -492,6 +530,8 @@ impl Requester {
             let send = self.sq.get(self.sq.oldest());
             if send.is_read() {
                 let missing = send.next_response();
+                // A later answer overtakes the response of a read: the response is lost. What
+                // follows the read is not acknowledged until the read is answered.
                 if upto.distance(una) > missing.distance(una) {
                     reached = missing;
                     lost_response = Some(missing);
@@ -509,23 +549,25 @@ impl Requester {
         let Some(missing) = lost_response else {
             return Ok(Progress::Whole);
         };
+        // Several later answers may report the same loss, which costs one retry.
         if self.phase.response_lost() {
             self.retry(qp, device, missing)?;
         }
         Ok(Progress::ResponseLost)
     }
 
-    /// The oldest number not acknowledged is another now.
+    /// Moves on the oldest number that is not acknowledged. Progress restores all retries.
     fn reach(&mut self, qp: &Common, device: &mut Device, una: Psn) {
         self.una = una;
         (self.retries, self.rnr_retries) = (qp.attr.retry_cnt, qp.attr.rnr_retry);
         self.phase.progress();
         self.catch_up();
         self.keep_timer(qp, device, true);
+        // The last answer in SQD may be this one.
         self.check_drained(qp, device);
     }
 
-    /// What was acknowledged is not transmitted again.
+    /// Skips acknowledged packets that were to be transmitted again.
     fn catch_up(&mut self) {
         let oldest = self.sq.oldest();
         if self.at < oldest || (self.at == oldest && oldest < self.fresh) {
@@ -533,7 +575,7 @@ impl Requester {
         }
     }
 
-    /// Goes on transmitting at `psn`; only forward unless `back`.
+    /// Continues transmitting at `psn`, only forward unless `back`.
     fn rewind(&mut self, psn: Psn, back: bool) {
         let mut seq = self.sq.oldest();
         let una = self.una;
@@ -545,18 +587,22 @@ impl Requester {
         if seq < self.fresh {
             let send = self.sq.get(seq);
             let offset = psn.distance(send.first);
+            // A read restarts with its first missing response, which `answered` knows.
             if !send.is_read() && offset < send.span {
                 packet = offset;
             }
         }
+        // An acknowledgement never moves transmission back: its packets may be on the way.
         if back || (seq, packet) > (self.at, self.at_packet) {
             (self.at, self.at_packet) = (seq, packet);
         }
     }
 
-    /// Tries again from `psn` (TMR-03): a time-out, or an answer that says something was lost.
+    /// Retries from `psn` (TMR-03), after a timeout or an answer that reports a loss.
     fn retry(&mut self, qp: &Common, device: &mut Device, psn: Psn) -> Result<(), Stop> {
         let behavior = &device.base.behavior;
+        // A device that completes sends when they leave does not keep their bytes, so it cannot
+        // send them again.
         if behavior.send_done == SendDone::Sent {
             return self.fail(qp, device, WcStatus::RetryExcErr);
         }
@@ -571,7 +617,7 @@ impl Requester {
         self.pump(qp, device)
     }
 
-    /// The receiver is not ready (RNR-01): wait as long as it asked for.
+    /// The receiver is not ready (RNR-01): waits for the time that it asked for.
     fn start_rnr_timer(
         &mut self,
         qp: &Common,
@@ -581,9 +627,11 @@ impl Requester {
     ) -> Result<(), Stop> {
         match self.rnr_retries {
             0 => return self.fail(qp, device, WcStatus::RnrRetryExcErr),
+            // 7 stands for an unlimited number.
             7 => {}
             _ => self.rnr_retries -= 1,
         }
+        // The later requests were dropped by the peer, so all are sent again.
         self.phase.wait();
         self.rewind(psn, true);
         let at = device.base.now.after(rnr_wait(code));
@@ -591,20 +639,22 @@ impl Requester {
         Ok(())
     }
 
-    /// The oldest send fails.
+    /// Fails the oldest send.
     fn fail(&mut self, qp: &Common, device: &mut Device, status: WcStatus) -> Result<(), Stop> {
         let sq = &self.sq;
+        // All sends may be done, on a device that completes them when they leave.
         let oldest = sq.has_undone().then(|| sq.get(sq.oldest()));
         let is_early = device.base.behavior.send_done == SendDone::Sent;
         match oldest {
             Some(oldest) if !is_early || oldest.is_read() => self.finish(qp, device, status),
-            // What failed has completed long ago.
+            // The send that failed has long been completed with success, so only the queue pair can
+            // fail.
             _ if is_early => Err(Stop::All),
             _ => Ok(()),
         }
     }
 
-    /// A read response for an RC QP.
+    /// Handles a read response for an RC QP.
     pub(super) fn take_response(
         &mut self,
         qp: &Common,
@@ -614,15 +664,17 @@ impl Requester {
         if !self.expects(qp, packet.psn) {
             return self.pump(qp, device);
         }
-        // It acknowledges all before it.
+        // A response acknowledges everything before it.
         if self.progress(qp, device, packet.psn)? == Progress::ResponseLost {
             return self.pump(qp, device);
         }
+        // The response of an earlier try completed the read.
         if !self.is_busy() {
             return Ok(());
         }
         let seq = self.sq.oldest();
         let send = self.sq.get(seq);
+        // It is a duplicate, or responses before it are missing.
         if !send.is_read() || send.next_response() != packet.psn {
             return Ok(());
         }
@@ -634,13 +686,14 @@ impl Requester {
             Check::Refused if !send.is_answered_in_length_by(packet, mtu) => {
                 Some(WcStatus::BadRespErr)
             }
-            // It is for sequence numbers that the read does not have.
+            // It covers sequence numbers that the read does not have.
             Check::Accepted if packet.span > send.span - send.answered => return Ok(()),
             _ => None,
         };
         if let Some(status) = failure {
             return self.fail(qp, device, status);
         }
+        // The memory of the read is checked now, because its region may have changed (RDMA-15).
         let (got, length) = (send.got.into(), u64::from(packet.payload.len()));
         let (regions, need) = (&device.domains.regions, Access::LOCAL_WRITE);
         let fault = behavior.read_fault_status.status();
@@ -648,15 +701,18 @@ impl Requester {
             return self.fail(qp, device, fault);
         };
         if let Err(gone) = packet.payload.copy_to(&device.domains.memory, &target) {
-            // If the memory went away while the packet was on its way, that is lost.
-            return match device.note_unmapped(gone) {
-                true => self.fail(qp, device, fault),
-                false => Ok(()),
+            // If the memory was unmapped while the packet was on its way, the packet counts as
+            // lost.
+            return if device.note_unmapped(gone) {
+                self.fail(qp, device, fault)
+            } else {
+                Ok(())
             };
         }
         let send = self.sq.get_mut(seq);
         send.got += length as u32;
         send.answered += packet.span;
+        // The read completes before `una` moves on, so that the next sends do not overtake it.
         if send.got >= send.length {
             self.finish(qp, device, WcStatus::Success)?;
         }
@@ -664,32 +720,34 @@ impl Requester {
         self.pump(qp, device)
     }
 
-    /// The timer of an RC QP fired.
+    /// Handles the timer of an RC QP.
     pub(super) fn timeout(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
         if self.phase.timer_fired() {
             return self.retry(qp, device, self.una);
         }
         self.pump(qp, device)?;
-        // An answer may be missing though there is nothing to transmit again.
+        // An answer may be missing although there is nothing to transmit again.
         self.keep_timer(qp, device, false);
         Ok(())
     }
 
-    /// The queue is in SQD from now on: whether its program asked to be told when it has drained.
+    /// The queue has entered SQD. `tells` is whether the program asked for an event when it has
+    /// drained.
     pub(super) fn drain(&mut self, qp: &Common, device: &mut Device, tells: bool) {
-        self.tells_when_drained = tells;
+        self.notifies_drained = tells;
         self.check_drained(qp, device);
     }
 
-    /// The queue goes on after SQD.
+    /// The queue leaves SQD.
     pub(super) fn resume(&mut self) {
-        self.tells_when_drained = false;
+        self.notifies_drained = false;
     }
 
     /// Raises `SQ_DRAINED` once when a queue in SQD that asked for it has drained (QP-STATE-11).
     fn check_drained(&mut self, qp: &Common, device: &mut Device) {
-        if qp.state() == QpState::Sqd && self.tells_when_drained && !self.is_busy() {
-            self.tells_when_drained = false;
+        if qp.state() == QpState::Sqd && self.notifies_drained && !self.is_busy() {
+            // The event is raised once for each transition to SQD.
+            self.notifies_drained = false;
             let (context, element) = (qp.context(), Element::Qp(qp.handle));
             device
                 .base

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use crate::packet::{Psn, Reth, packets};
 
-/// The last reads and atomics that a responder has carried out, oldest first: at most as many as the
-/// peer may have under way (`max_dest_rd_atomic`). A duplicate of an older one is not answered.
+/// The last reads and atomics that a responder has carried out, oldest first. It keeps at most as
+/// many as the peer may have in progress (`max_dest_rd_atomic`). A duplicate of an older one is not
+/// answered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resources(VecDeque<Resource>);
 
@@ -13,7 +14,7 @@ pub(super) struct Resources(VecDeque<Resource>);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resource {
     psn: Psn,
-    /// How many sequence numbers the answer has.
+    /// The number of sequence numbers of the answer.
     span: u32,
     kind: Kind,
 }
@@ -41,7 +42,7 @@ impl Resource {
         psn.distance(self.psn) < self.span
     }
 
-    /// Whether a request from this sequence number on asks for a part of the read, or for all of it.
+    /// Whether a request from this sequence number on asks for the read or a part of it.
     fn covers(&self, psn: Psn, again: &Reth, mtu: u32) -> bool {
         let Kind::Read(made) = &self.kind else {
             return false;
@@ -53,6 +54,7 @@ impl Resource {
             Some(end <= made.length.into())
         };
         self.contains(psn)
+            // A retry may begin later, but not reach further than the original.
             && packets(again.length, mtu) <= self.span - ahead
             && again.rkey == made.rkey
             && is_within() == Some(true)
@@ -60,15 +62,16 @@ impl Resource {
 }
 
 impl Resources {
-    /// Keeps one more, of `most` at most. The oldest one makes room.
+    /// Keeps a resource, and drops the oldest ones above the limit `most`.
     pub(super) fn keep(&mut self, resource: Resource, most: u8) {
+        // The peer promised not to have more in progress, so the oldest is settled.
         while self.0.len() >= usize::from(most) {
             self.0.pop_front();
         }
         self.0.push_back(resource);
     }
 
-    /// What the atomic with this sequence number found.
+    /// The value that the atomic with this sequence number found.
     pub(super) fn original(&self, psn: Psn) -> Option<u64> {
         self.newest().find_map(|resource| match resource.kind {
             Kind::Atomic(original) if resource.psn == psn => Some(original),
@@ -76,18 +79,19 @@ impl Resources {
         })
     }
 
-    /// The read that a repeated request is a part of.
+    /// The read that contains a repeated request.
     pub(super) fn read(&self, psn: Psn, again: &Reth, mtu: u32) -> Option<&Resource> {
         self.newest()
             .find(|resource| resource.covers(psn, again, mtu))
     }
 
-    /// The newest first: sequence numbers wrap, and an old resource may have the number of a new one.
+    /// The newest first: sequence numbers wrap, so an old resource may have the number of a new
+    /// one.
     fn newest(&self) -> impl Iterator<Item = &Resource> {
         self.0.iter().rev()
     }
 
-    /// For comparisons.
+    /// Drops all, for comparisons.
     #[cfg(test)]
     pub(crate) fn clear(&mut self) {
         self.0.clear();

@@ -10,7 +10,7 @@ use super::reading::{Reading, Reads};
 use super::receives::Receives;
 use super::resources::Resource;
 use super::verdict::Refusal;
-use crate::device::{Device, NoReceive, OutPacket, check_empty, touch};
+use crate::device::{Device, NoReceive, OutPacket, Peer, check_empty, touch};
 use crate::memory::Gone;
 use crate::packet::payload::{Payload, Scatter};
 use crate::packet::{AtomicEth, DropReason, Op, Packet, Psn, Reth, packets};
@@ -23,21 +23,22 @@ pub(crate) struct Responder {
     pub(super) reads: Reads,
 }
 
-/// What has come in order.
+/// What arrived in order.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sequence {
     /// The sequence number of the next request.
     expected: Psn,
-    /// How many it has seen: what lies further back is no duplicate, but was never expected.
+    /// The number of sequence numbers it has accepted. A request further back is not a duplicate,
+    /// but was never expected.
     taken: u32,
-    /// How many requests have been completed (MSN), modulo 2^24.
+    /// The number of completed requests (MSN), modulo 2^24.
     completed: Psn,
     answers: Answers,
     /// The message that is arriving.
     message: Option<Message>,
 }
 
-/// What becomes of requests that come too early.
+/// How requests out of order are answered.
 ///
 /// ```text
 ///                 the expected one   one that is ahead     no receive for it
@@ -46,10 +47,11 @@ struct Sequence {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Answers {
-    /// The first is answered with a NAK.
+    /// The next one is answered with a NAK.
     #[default]
     Open,
-    /// A NAK is out for the expected request: what comes out of order meanwhile is ignored.
+    /// A NAK was sent for the expected request. Requests out of order are ignored until that one
+    /// arrives.
     NakIsOut,
 }
 
@@ -60,7 +62,7 @@ enum Message {
     Write { reth: Reth, got: u32 },
 }
 
-/// How a request stands to what was expected.
+/// The order of a request, compared with the expected one.
 pub(super) enum Order {
     Expected,
     /// An earlier one is missing.
@@ -70,11 +72,11 @@ pub(super) enum Order {
     NeverExpected,
 }
 
-/// A request was carried out.
+/// The result of a request that was carried out.
 pub(super) struct Executed {
-    /// How many sequence numbers it takes.
+    /// The number of sequence numbers it takes.
     pub(super) span: u32,
-    /// The message has come whole, and consumes a receive.
+    /// The completion of a receive, if the message is whole and consumes one.
     pub(super) completes: Option<Wc>,
 }
 
@@ -94,7 +96,7 @@ impl Responder {
         }
     }
 
-    /// INIT to RTR.
+    /// The transition from INIT to RTR.
     pub(super) fn expect(&mut self, psn: Psn) {
         self.sequence = Sequence {
             expected: psn,
@@ -102,13 +104,13 @@ impl Responder {
         };
     }
 
-    /// The connection is over.
+    /// The connection has ended.
     pub(super) fn reset(&mut self) {
         self.sequence = Sequence::default();
         self.reads = Reads::default();
     }
 
-    /// Bytes of the present message that have come.
+    /// The bytes of the current message that have arrived.
     pub(super) fn got(&self) -> u32 {
         match self.sequence.message {
             Some(Message::Send { got } | Message::Write { got, .. }) => got,
@@ -116,7 +118,7 @@ impl Responder {
         }
     }
 
-    /// What has come of the present message is worth nothing: its receive is used again.
+    /// Discards the part of the current message that has arrived. Its receive is used again.
     pub(super) fn abandon_message(&mut self) {
         self.sequence.message = None;
     }
@@ -126,7 +128,7 @@ impl Responder {
         self.sequence.taken > 0
     }
 
-    /// Whether it is the turn of a request of a reliable connection.
+    /// Compares the number of a request of a reliable connection with the expected one.
     pub(super) fn order(&mut self, psn: Psn) -> Order {
         match psn.after(self.sequence.expected) {
             0 => {
@@ -134,14 +136,16 @@ impl Responder {
                 Order::Expected
             }
             1.. => Order::Ahead,
+            // Numbers wrap, so a number from before the connection may look like a duplicate.
             behind if behind.unsigned_abs() > self.sequence.taken => Order::NeverExpected,
             _ => Order::Duplicate,
         }
     }
 
-    /// A request is missing: the first that is ahead of it is answered, and no other.
+    /// A request is missing: only the first request ahead of it is answered.
     pub(super) fn send_seq_nak(&mut self, qp: &Common, device: &mut Device) {
         if self.sequence.answers == Answers::Open {
+            // The requester goes back once, and a second NAK would only repeat the loss.
             self.sequence.answers = Answers::NakIsOut;
             self.answer(qp, device, self.sequence.expected, Syndrome::NakPsnSequence);
         }
@@ -153,45 +157,49 @@ impl Responder {
         self.answer(qp, device, psn, Syndrome::rnr(qp.attr.min_rnr_timer));
     }
 
-    /// Whether a packet for a UC QP is no duplicate. What was missing before it stays missing.
+    /// Whether it accepts a packet for a UC QP, which is not a duplicate. Packets missing before it
+    /// stay missing.
     pub(super) fn takes_unreliable(&mut self, packet: &Packet) -> bool {
         let offset = packet.psn.after(self.sequence.expected);
         if offset < 0 {
             return false;
         }
-        // With a new message what was left of the one before is gone.
+        // A new message replaces an unfinished one, and a gap ends one.
         if packet.first || offset != 0 {
             self.abandon_message();
         }
+        // UC has no retries, so the receiver follows the sender.
         self.sequence.expected = packet.psn.plus(packet.span);
         true
     }
 
-    /// The request that was expected has been carried out.
+    /// Advances past the expected request, which has been carried out.
     pub(super) fn advance(&mut self, packet: &Packet, span: u32) {
         let sequence = &mut self.sequence;
         sequence.expected = packet.psn.plus(span);
+        // Half the range of numbers is enough to identify duplicates.
         sequence.taken = (sequence.taken + span).min(Psn::WINDOW);
         sequence.completed = sequence.completed.plus(packet.last.into());
     }
 
-    /// Nothing has come of the next message.
+    /// Whether nothing of the next message has arrived.
     pub(crate) fn is_between_messages(&self) -> bool {
         self.sequence.message.is_none() && !self.receives.has_taken()
     }
 
-    /// The number of the next request.
+    /// The sequence number of the next request.
     pub(super) fn waits_for(&self) -> Psn {
         self.sequence.expected
     }
 
-    /// Whether this is the number of the next request.
+    /// Whether this is the sequence number of the next request.
     #[inline]
     pub(crate) fn expects(&self, psn: Psn) -> bool {
         self.sequence.expected == psn
     }
 
-    /// The next message has been carried out, and takes so many sequence numbers.
+    /// Advances past a message that the fast path has carried out, and that takes `span` sequence
+    /// numbers.
     #[inline(always)]
     pub(crate) fn advance_rq_psn(&mut self, psn: Psn, span: u32) {
         let sequence = &mut self.sequence;
@@ -203,7 +211,7 @@ impl Responder {
 
     /// Answers a request of a reliable connection.
     pub(super) fn answer(&self, qp: &Common, device: &mut Device, psn: Psn, syndrome: Syndrome) {
-        self.acknowledge(qp, device, psn, (syndrome, self.sequence.completed));
+        self.acknowledge(qp, device, psn, syndrome, self.sequence.completed);
     }
 
     fn acknowledge(
@@ -211,34 +219,40 @@ impl Responder {
         qp: &Common,
         device: &mut Device,
         psn: Psn,
-        (syndrome, completed): (Syndrome, Psn),
+        syndrome: Syndrome,
+        completed: Psn,
     ) {
         let packet = OutPacket::answer(Op::Acknowledge(syndrome), psn, completed.value());
         qp.send_to_peer(device, packet, Payload::default());
     }
 
-    /// A request that was carried out before comes again.
+    /// Answers a request that was carried out before and arrives again.
     pub(super) fn answer_duplicate(
         &mut self,
         qp: &Common,
         device: &mut Device,
         packet: &Packet,
     ) -> Result<(), DropReason> {
+        // The SRQ may have been destroyed since the request was carried out.
         if self.steer(device, packet).is_err() {
             return Err(DropReason::DuplicateForSrq);
         }
         let completed = self.sequence.completed;
         match packet.op {
+            // A read is carried out again, because its answer was not kept.
             Op::ReadRequest(reth) => {
                 let again = Reading::again(packet.psn, reth, completed);
                 let peer = self.peer(qp);
                 return Err(self.reads.answer_again(qp, device, peer, packet, again));
             }
+            // An atomic is not carried out twice: its answer was kept (ATOM-09).
             Op::AtomicRequest(_) => {
                 if let Some(original) = self.reads.resources.original(packet.psn) {
-                    answer_atomic(qp, device, (packet.psn, completed), original);
+                    qp.answer_atomic(device, packet.psn, completed, original);
                 }
             }
+            // Requests other than reads and atomics are acknowledged once, for all that was carried
+            // out.
             _ if packet.ack_req => {
                 let last = self.sequence.expected.previous();
                 self.answer(qp, device, last, Syndrome::Ack);
@@ -257,10 +271,11 @@ impl Responder {
     ) -> Result<Executed, Refusal> {
         self.steer(device, packet)?;
         let message = self.sequence.message;
-        if packet.first != message.is_none() || !has_path_mtu(qp, device, packet) {
+        // A message is whole, without gaps or other requests in it.
+        if packet.first != message.is_none() || !qp.has_path_mtu(device, packet) {
             return Err(Refusal::INVALID);
         }
-        // The answer counts the request that it answers.
+        // The MSN of the answer includes the request that it answers.
         let completed = self.sequence.completed.plus(1);
         match (packet.op, message) {
             (Op::Send | Op::SendWithInv(_), None) => self.take_send(qp, device, packet, 0),
@@ -271,6 +286,7 @@ impl Responder {
             (Op::Write(None), Some(Message::Write { reth, got })) => {
                 self.take_write(qp, device, packet, reth, got)
             }
+            // Without responder resources no read or atomic is accepted.
             (Op::ReadRequest(_) | Op::AtomicRequest(_), None)
                 if qp.attr.max_dest_rd_atomic == 0 =>
             {
@@ -282,17 +298,18 @@ impl Responder {
                 self.reads.answer(qp, device, peer, packet, reading)?;
                 let span = packets(reth.length, qp.mtu(device));
                 let resource = Resource::read(packet.psn, span, reth);
+                // The peer may ask again for any part of the answer.
                 self.keep(qp, resource);
                 Ok(Executed::part(span))
             }
             (Op::AtomicRequest(eth), None) => {
-                self.execute_atomic(qp, device, (packet.psn, completed), eth)
+                self.execute_atomic(qp, device, packet.psn, completed, eth)
             }
             _ => Err(Refusal::INVALID),
         }
     }
 
-    /// A request of XRC is for an SRQ that it names (XRC-04, XRC-06).
+    /// Selects the SRQ that an XRC request names (XRC-04, XRC-06).
     #[inline]
     fn steer(&mut self, device: &Device, packet: &Packet) -> Result<(), Refusal> {
         if packet.transport != QpType::XrcSend || self.receives.steer(device, packet.srqn) {
@@ -312,7 +329,7 @@ impl Responder {
         })
     }
 
-    /// Puts the data of a Send into the present receive, from `got` on.
+    /// Puts the data of a Send into the current receive, from `got` on.
     fn take_send(
         &mut self,
         qp: &Common,
@@ -321,17 +338,22 @@ impl Responder {
         got: u32,
     ) -> Result<Executed, Refusal> {
         self.need_receive(device)?;
+        // Each packet checks the receive, since its region may be deregistered in between.
         let target = self.receive_target(qp, device, packet, got)?;
         let copied = packet.payload.copy_to(&device.domains.memory, &target);
-        copied.map_err(|gone| match device.note_unmapped(gone) {
-            true => bad_receive(device),
-            false => Refusal::Lost,
+        copied.map_err(|gone| {
+            if device.note_unmapped(gone) {
+                Refusal::bad_receive(device)
+            } else {
+                Refusal::Lost
+            }
         })?;
         let got = got + packet.payload.len();
         if !packet.last {
             self.sequence.message = Some(Message::Send { got });
             return Ok(Executed::part(packet.span));
         }
+        // The message is complete, so its receive completes, even if the key is not invalidated.
         self.sequence.message = None;
         let key = match packet.op {
             Op::SendWithInv(rkey) => Some(rkey),
@@ -343,19 +365,20 @@ impl Responder {
         }
         Ok(Executed {
             span: packet.span,
-            completes: Some(completion(device, (packet.imm, key), WcOpcode::Recv, got)),
+            completes: Some(completion(device, packet.imm, key, WcOpcode::Recv, got)),
         })
     }
 
-    /// A Send came whole and names a key that it cannot invalidate (MW-18).
+    /// Refuses a Send that arrived whole but names a key that it cannot invalidate (MW-18).
     fn bad_invalidation(&self, qp: &Common, device: &mut Device, packet: &Packet) -> Refusal {
         let syndrome = match device.base.behavior.nak_send_inval {
             _ if !qp.is_reliable() => None,
             SendInvalAnswer::Nak => Some(Syndrome::NakRemoteAccess),
+            // Such a driver acknowledges the data before it looks at the key.
             SendInvalAnswer::Ack => {
                 let last = packet.psn.plus(packet.span - 1);
                 let completed = self.sequence.completed.plus(1);
-                self.acknowledge(qp, device, last, (Syndrome::Ack, completed));
+                self.acknowledge(qp, device, last, Syndrome::Ack, completed);
                 None
             }
             SendInvalAnswer::Nothing | _ => None,
@@ -378,11 +401,13 @@ impl Responder {
         let length = u64::from(packet.payload.len());
         let (behavior, regions) = (&device.base.behavior, &device.domains.regions);
         if u64::from(got) + length > recv.length() {
+            // UC does not answer: the message is dropped, or its receive fails.
             if qp.init.qp_type == QpType::Uc {
                 let status = behavior.ud_short_recv.status();
                 let fault = |status| Refusal::with_receive(Syndrome::Ack, status);
                 return Err(status.map_or(Refusal::INVALID, fault));
             }
+            // Drivers differ in which side is at fault for a receive that is too short.
             let (syndrome, status) = match behavior.recv_short_status {
                 ShortStatus::LocQpOpErr => (Syndrome::NakRemoteOperation, WcStatus::LocQpOpErr),
                 ShortStatus::LocLenErr | _ => (Syndrome::NakInvalidRequest, WcStatus::LocLenErr),
@@ -390,13 +415,14 @@ impl Responder {
             return Err(Refusal::with_receive(syndrome, status));
         }
         let writes = Access::LOCAL_WRITE;
+        // Some drivers check the whole receive, and some only the bytes that the message writes.
         let all = match behavior.recv_sgl_overhang {
             Check::Refused => touch(regions, pd, &recv.list, 0, recv.length(), writes),
             Check::Accepted | _ => Ok(Scatter::Nothing),
         };
         all.and_then(|_| check_empty(regions, behavior.zero_len_sge_check, pd, &recv.list))
             .and_then(|()| touch(regions, pd, &recv.list, got.into(), length, writes))
-            .map_err(|_| bad_receive(device))
+            .map_err(|_| Refusal::bad_receive(device))
     }
 
     /// Puts the data of an RDMA Write into memory, from `got` on.
@@ -409,20 +435,22 @@ impl Responder {
         got: u32,
     ) -> Result<Executed, Refusal> {
         let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
-        check_enabled(qp, device, Access::REMOTE_WRITE, recv)?;
-        // Immediate data needs a receive; nothing is placed before there is one.
+        // The rights of the queue pair are checked first, and even for writes of no bytes
+        // (RDMA-04).
+        qp.check_enabled(device, Access::REMOTE_WRITE, recv)?;
+        // Immediate data needs a receive. Without one nothing is written.
         if packet.imm.is_some() {
             self.need_receive(device)?;
         }
-        // All of the range is checked at the start, and the rest again with each packet, since
-        // the region may go in between. A write of no bytes names no memory (RDMA-10).
+        // The first packet checks the whole range. Each further packet checks the rest again, since
+        // the region may be deregistered in between. A write of no bytes names no memory (RDMA-10).
         let left = reth.length - got.min(reth.length);
         let length = packet.payload.len();
         if length > left {
             return Err(Refusal::INVALID);
         }
         if left > 0 {
-            let denied = || access_fault(device, recv);
+            let denied = || Refusal::access_fault(device, recv);
             let addr = reth.addr.checked_add(got.into()).ok_or_else(denied)?;
             let peer = self.peer(qp);
             let mut target = device
@@ -436,9 +464,10 @@ impl Responder {
                     Access::REMOTE_WRITE,
                 )
                 .map_err(|_| denied())?;
+            // The check covers the rest of the message, the copy only this packet.
             target.length = length;
             let copied = packet.payload.copy_to(&device.domains.memory, &[target]);
-            copied.map_err(|gone| lost(device, gone, recv))?;
+            copied.map_err(|gone| Refusal::lost(device, gone, recv))?;
         }
         let got = got + length;
         if !packet.last {
@@ -446,48 +475,53 @@ impl Responder {
             return Ok(Executed::part(packet.span));
         }
         self.sequence.message = None;
+        // The packets bring fewer bytes than the first one announced.
         if got != reth.length {
             return Err(Refusal::INVALID);
         }
         let completes = packet
             .imm
-            .map(|imm| completion(device, (Some(imm), None), WcOpcode::RecvRdmaWithImm, got));
+            .map(|imm| completion(device, Some(imm), None, WcOpcode::RecvRdmaWithImm, got));
         Ok(Executed {
             span: packet.span,
             completes,
         })
     }
 
-    /// As whom the peer of the QP touches memory.
-    pub(super) fn peer(&self, qp: &Common) -> (verbs_api::Qp, Option<u32>) {
-        (qp.handle, self.receives.pd())
+    /// The queue pair and domain for which the peer accesses memory.
+    pub(super) fn peer(&self, qp: &Common) -> Peer {
+        Peer {
+            qp: qp.handle,
+            pd: self.receives.pd(),
+        }
     }
 
-    /// The peer may ask for it again.
+    /// Keeps the answer, for which the peer may ask again.
     fn keep(&mut self, qp: &Common, resource: Resource) {
         let most = qp.attr.max_dest_rd_atomic;
         self.reads.resources.keep(resource, most);
     }
 
-    /// How many requests have been completed (MSN).
+    /// The number of completed requests (MSN).
     pub(super) fn completed(&self) -> Psn {
         self.sequence.completed
     }
 
-    /// Carries out an atomic, and answers with what was there.
+    /// Carries out an atomic, and answers with the value that was there.
     fn execute_atomic(
         &mut self,
         qp: &Common,
         device: &mut Device,
-        (psn, completed): (Psn, Psn),
+        psn: Psn,
+        completed: Psn,
         eth: AtomicEth,
     ) -> Result<Executed, Refusal> {
-        // The alignment is looked at before the key (ATOM-04).
+        // The alignment is checked before the key (ATOM-04).
         if !eth.is_aligned() {
             return Err(Refusal::INVALID);
         }
         let need = Access::REMOTE_ATOMIC;
-        check_enabled(qp, device, need, None)?;
+        qp.check_enabled(device, need, None)?;
         let place = device
             .domains
             .touch_remote(
@@ -498,83 +532,92 @@ impl Responder {
                 atomic::BYTES.into(),
                 need,
             )
-            .map_err(|_| access_fault(device, None))?;
+            .map_err(|_| Refusal::access_fault(device, None))?;
         let mut bytes = [0; atomic::BYTES as usize];
         let (region, offset) = (place.region, place.offset);
+        // One lock for reading and writing makes the operation atomic among all devices.
         let mut memory = device.domains.memory.lock();
         let done = memory.read(region, offset, &mut bytes).and_then(|()| {
             let value = eth.op.applied_to(u64::from_ne_bytes(bytes)).to_ne_bytes();
             memory.write(region, offset, &value)
         });
         drop(memory);
-        done.map_err(|gone| lost(device, gone, None))?;
+        done.map_err(|gone| Refusal::lost(device, gone, None))?;
         let original = u64::from_ne_bytes(bytes);
+        // Kept before it is answered, since the answer may be lost.
         self.keep(qp, Resource::atomic(psn, original));
-        answer_atomic(qp, device, (psn, completed), original);
+        qp.answer_atomic(device, psn, completed, original);
         Ok(Executed::part(1))
     }
 }
 
-fn answer_atomic(qp: &Common, device: &mut Device, (psn, completed): (Psn, Psn), original: u64) {
-    let packet = OutPacket::answer(Op::AtomicResponse, psn, completed.value());
-    let payload = Payload::inline(original.to_ne_bytes()[..].into());
-    qp.send_to_peer(device, packet, payload);
-}
+impl Common {
+    fn answer_atomic(&self, device: &mut Device, psn: Psn, completed: Psn, original: u64) {
+        let packet = OutPacket::answer(Op::AtomicResponse, psn, completed.value());
+        let payload = Payload::inline(original.to_ne_bytes()[..].into());
+        self.send_to_peer(device, packet, payload);
+    }
 
-/// Whether a request was cut for the path MTU that the QP has (RQ-14).
-pub(super) fn has_path_mtu(qp: &Common, device: &Device, packet: &Packet) -> bool {
-    let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
-    let unchecked = is_send && device.base.behavior.send_mtu == Check::Accepted;
-    unchecked || packet.fits(qp.mtu(device))
-}
+    /// Whether a request was segmented for the path MTU of the QP (RQ-14).
+    pub(super) fn has_path_mtu(&self, device: &Device, packet: &Packet) -> bool {
+        let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
+        let unchecked = is_send && device.base.behavior.send_mtu == Check::Accepted;
+        unchecked || packet.fits(self.mtu(device))
+    }
 
-/// A peer named memory that it may not use so (RDMA-03, RDMA-09).
-pub(super) fn access_fault(device: &Device, recv: Option<WcStatus>) -> Refusal {
-    let tells = device.base.behavior.qp_access_event;
-    Refusal::Fault {
-        syndrome: Some(Syndrome::NakRemoteAccess),
-        recv,
-        event: tells.then_some(AsyncEventType::QpAccessErr),
+    /// Whether the queue pair allows the operation, regardless of the memory it names (RDMA-04).
+    pub(super) fn check_enabled(
+        &self,
+        device: &Device,
+        operation: Access,
+        recv: Option<WcStatus>,
+    ) -> Result<(), Refusal> {
+        if self.attr.qp_access_flags.contains(operation) {
+            return Ok(());
+        }
+        // Drivers differ in the status of this refusal.
+        Err(match device.base.behavior.qp_access_status {
+            QpAccessStatus::RemInvReqErr => Refusal::INVALID,
+            QpAccessStatus::RemAccessErr | _ => Refusal::access_fault(device, recv),
+        })
     }
 }
 
-/// What a peer named went away on the way, or is not mapped.
-#[cold]
-pub(super) fn lost(device: &mut Device, gone: Gone, recv: Option<WcStatus>) -> Refusal {
-    match device.note_unmapped(gone) {
-        true => access_fault(device, recv),
-        false => Refusal::Lost,
+impl Refusal {
+    /// The refusal of a request whose memory does not allow the access (RDMA-03, RDMA-09).
+    pub(super) fn access_fault(device: &Device, recv: Option<WcStatus>) -> Self {
+        let tells = device.base.behavior.qp_access_event;
+        Self::Fault {
+            syndrome: Some(Syndrome::NakRemoteAccess),
+            recv,
+            event: tells.then_some(AsyncEventType::QpAccessErr),
+        }
+    }
+
+    /// The refusal of a request whose memory was deregistered on the way, or is not mapped.
+    #[cold]
+    pub(super) fn lost(device: &mut Device, gone: Gone, recv: Option<WcStatus>) -> Self {
+        if device.note_unmapped(gone) {
+            Self::access_fault(device, recv)
+        } else {
+            Self::Lost
+        }
+    }
+
+    /// The refusal of a request whose receive names memory that cannot be used.
+    fn bad_receive(device: &Device) -> Self {
+        let status = device.base.behavior.recv_fault_status.status();
+        Self::with_receive(Syndrome::NakRemoteOperation, status)
     }
 }
 
-/// The memory of a receive cannot be used.
-fn bad_receive(device: &Device) -> Refusal {
-    let status = device.base.behavior.recv_fault_status.status();
-    Refusal::with_receive(Syndrome::NakRemoteOperation, status)
-}
-
-/// Whether the queue pair allows the operation, whatever memory it names, if any (RDMA-04).
-pub(super) fn check_enabled(
-    qp: &Common,
-    device: &Device,
-    operation: Access,
-    recv: Option<WcStatus>,
-) -> Result<(), Refusal> {
-    if qp.attr.qp_access_flags.contains(operation) {
-        return Ok(());
-    }
-    Err(match device.base.behavior.qp_access_status {
-        QpAccessStatus::RemInvReqErr => Refusal::INVALID,
-        QpAccessStatus::RemAccessErr | _ => access_fault(device, recv),
-    })
-}
-
-/// The completion of a message that consumes a receive, which has been placed: it has immediate data, or the
-/// key that it invalidates, or neither.
+/// The completion of a message that consumes a receive. The message has immediate data, or the key
+/// that it invalidates, or neither.
 #[inline]
 pub(crate) fn completion(
     device: &Device,
-    (imm, key): (Option<[u8; 4]>, Option<u32>),
+    imm: Option<[u8; 4]>,
+    key: Option<u32>,
     opcode: WcOpcode,
     length: u32,
 ) -> Wc {
@@ -585,6 +628,7 @@ pub(crate) fn completion(
     if device.base.behavior.grh_flag_rc {
         wc_flags |= WcFlags::GRH;
     }
+    // Immediate data and the invalidated key share a field, as in `struct ibv_wc`.
     let mut imm_data = imm.unwrap_or_default();
     if let Some(rkey) = key {
         wc_flags |= WcFlags::WITH_INV;

@@ -1,4 +1,4 @@
-//! What a queue pair asks of a send in its queue.
+//! Operations of a queue pair on a send in its queue.
 
 use verbs_api::table::Table;
 use verbs_api::{Access, Dest, Handle, SendOp, WcStatus};
@@ -13,12 +13,12 @@ impl Send {
         self.op.reads()
     }
 
-    /// Whether no peer has a part in it.
+    /// Whether it does not involve a peer.
     pub(super) fn is_local(&self) -> bool {
         is_local(&self.op)
     }
 
-    /// The number of the first response of a read that has not come.
+    /// The sequence number of the first missing response of a read.
     pub(super) fn next_response(&self) -> Psn {
         self.first.plus(self.answered)
     }
@@ -27,7 +27,7 @@ impl Send {
         atomic::header(&self.op).is_some() == (packet.op == Op::AtomicResponse)
     }
 
-    /// Whether the next response is as long as it must be.
+    /// Whether the next response has the expected length.
     pub(super) fn is_answered_in_length_by(&self, packet: &Packet, mtu: u32) -> bool {
         let most = u64::from(packet.span) * u64::from(mtu);
         let length = most.min((self.length - self.got).into());
@@ -40,12 +40,12 @@ impl Send {
     }
 }
 
-/// Work that no peer has a part in.
+/// Whether an operation does not involve a peer.
 pub(super) fn is_local(op: &SendOp) -> bool {
     matches!(op, SendOp::BindMw { .. } | SendOp::LocalInv { .. })
 }
 
-/// A send that goes there is in its queue.
+/// Counts a send at its address handle.
 #[inline(always)]
 pub(super) fn hold_ah(ahs: &mut Table<Ah>, dest: &Dest) {
     if let Dest::Ud { ah, .. } = dest
@@ -55,11 +55,11 @@ pub(super) fn hold_ah(ahs: &mut Table<Ah>, dest: &Dest) {
     }
 }
 
-/// Lets go of what each send has whose slot becomes free: of its address handle, and of its bytes.
+/// Releases the address handle and the bytes of each send whose slot becomes free.
 #[inline(always)]
-pub(super) fn let_go(ahs: &mut Table<Ah>) -> impl FnMut(&mut Send) {
+pub(super) fn release_each(ahs: &mut Table<Ah>) -> impl FnMut(&mut Send) {
     |send| {
-        send.let_go();
+        send.release_payload();
         if let Dest::Ud { ah, .. } = send.dest
             && let Some(ah) = ahs.live_mut(ah.index(), ah.generation())
         {
@@ -68,8 +68,8 @@ pub(super) fn let_go(ahs: &mut Table<Ah>) -> impl FnMut(&mut Send) {
     }
 }
 
-/// The bytes of a send, or with what it fails. They stay where they are as long as the send is under way,
-/// if that is so.
+/// Takes the bytes of a send. The error is the status it fails with. If `stays`, the bytes remain
+/// in the program's memory while the send is in progress.
 pub(super) fn taken(
     device: &mut Device,
     pd: u32,
@@ -83,13 +83,16 @@ pub(super) fn taken(
     let length = send.length.into();
     let slices = check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
         .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()));
-    let payload = slices.and_then(|slices| match stays {
-        true => Ok(Payload::Slices(slices)),
-        // The send is done, and its memory the program's again, before this arrives.
-        false => Payload::copied(&device.domains.memory, &slices).map_err(|gone| {
-            device.note_unmapped(gone);
-            ProtectionFault::Key
-        }),
+    let payload = slices.and_then(|slices| {
+        if stays {
+            Ok(Payload::Slices(slices))
+        } else {
+            // The send is done, and the program may reuse its memory, before this arrives.
+            Payload::copied(&device.domains.memory, &slices).map_err(|gone| {
+                device.note_unmapped(gone);
+                ProtectionFault::Key
+            })
+        }
     });
     let behavior = &device.base.behavior;
     payload.map_err(|fault| match fault {

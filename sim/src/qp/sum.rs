@@ -1,4 +1,5 @@
-//! Whether the bytes of a send are still those that were posted: until its completion is polled they are the device's.
+//! Checks whether a program changes the bytes of a send that is posted. They belong to the device
+//! until its completion is polled.
 
 use std::num::NonZeroU64;
 
@@ -11,10 +12,10 @@ use crate::memory::Checksum;
 use crate::memory::Gone;
 use crate::packet::{Op, Packet};
 
-/// So many bytes are read at a time.
+/// The number of bytes that are read at a time.
 const PART: u32 = 64 << 10;
 
-/// A send was posted. Before a fenced one starts, a read may still bring what it is to take.
+/// A send was posted. A fenced send is not summed yet: a read before it may still write its bytes.
 pub(super) fn note_posted(domains: &Domains, pd: u32, send: &mut Send) {
     send.sum = None;
     if !send.flags.contains(SendFlags::FENCE) {
@@ -30,12 +31,12 @@ pub(super) fn note_started(domains: &Domains, pd: u32, send: &mut Send) {
 }
 
 fn note(domains: &Domains, pd: u32, send: &mut Send) {
-    // If its bytes are not there it fails when it starts.
+    // If its memory is not mapped it fails when it starts.
     send.sum = sum_of(domains, pd, send).unwrap_or_default();
 }
 
-/// The sum of the bytes that a send takes from regions. None if it takes none, or names what it may not use, with which it
-/// fails.
+/// The sum of the bytes that a send takes from regions. None if it takes none, or if it names
+/// memory that it may not use, with which it fails.
 fn sum_of(domains: &Domains, pd: u32, send: &Send) -> Result<Option<NonZeroU64>, Gone> {
     if send.is_read() || send.is_local() || send.flags.contains(SendFlags::INLINE) {
         return Ok(None);
@@ -44,6 +45,7 @@ fn sum_of(domains: &Domains, pd: u32, send: &Send) -> Result<Option<NonZeroU64>,
     let named = touch(&domains.regions, pd, &send.list, 0, length, Access::empty());
     let Ok(slices) = named else { return Ok(None) };
     let mut sum = Checksum::default();
+    // The memory lock is held for one part at a time.
     let mut bytes = vec![0; PART.min(send.length) as usize];
     for slice in &*slices {
         let mut done = 0;
@@ -55,11 +57,11 @@ fn sum_of(domains: &Domains, pd: u32, send: &Send) -> Result<Option<NonZeroU64>,
             done += now;
         }
     }
-    // Of all sums one is none: a send that has it is not looked at.
+    // The sum 0 stands for "none": a send with this sum is not checked.
     Ok(NonZeroU64::new(sum.value()))
 }
 
-/// A send that failed has not been sent, or to no avail.
+/// A failed send was not sent, or without effect: its bytes are not compared.
 #[inline(always)]
 pub(super) fn forget_failed(requester: &mut Requester, seq: u64, status: WcStatus) {
     if status != WcStatus::Success {
@@ -67,8 +69,8 @@ pub(super) fn forget_failed(requester: &mut Requester, seq: u64, status: WcStatu
     }
 }
 
-/// The slots of sends are about to be free, as when the program polls a completion: compares the bytes of all up to that, where
-/// memory is checked.
+/// Compares the bytes of all sends up to this one, where memory is checked. Their slots are about
+/// to be free, because the program polls a completion.
 #[inline(always)]
 pub(super) fn compare(requester: &mut Requester, qp: &Common, device: &mut Device, seq: u64) {
     if device.base.checks_memory {
@@ -76,8 +78,8 @@ pub(super) fn compare(requester: &mut Requester, qp: &Common, device: &mut Devic
     }
 }
 
-/// A message of the peer has come. It may answer the sends that were posted, whose bytes it has then: the program may use
-/// them again.
+/// A message of the peer has arrived. It may answer the sends posted so far, so the peer has their
+/// bytes, and the program may use them again.
 #[inline(always)]
 pub(super) fn note_message(requester: &mut Option<Requester>, device: &Device, packet: &Packet) {
     let is_answer = matches!(
@@ -95,6 +97,7 @@ pub(super) fn note_message(requester: &mut Option<Requester>, device: &Device, p
 #[cold]
 fn compare_all(requester: &mut Requester, qp: &Common, device: &mut Device, seq: u64) {
     for send in requester.sq.between(requester.answered, seq) {
+        // Sends without a sum took no bytes from regions.
         let Some(before) = send.sum else { continue };
         match sum_of(&device.domains, requester.pd, send) {
             Ok(Some(now)) if now != before => {

@@ -1,4 +1,4 @@
-//! The packets that a send becomes.
+//! The packets of a send.
 
 use verbs_api::behavior::SendDone;
 use verbs_api::{Dest, QpType, SendFlags, SendOp, WcStatus};
@@ -11,49 +11,54 @@ use crate::device::{Device, OutPacket, Send};
 use crate::packet::payload::Payload;
 use crate::packet::{Op, Psn, Reth};
 
-/// So many packets may be unacknowledged before a reliable connection sends another: what the buffer of a peer's
-/// socket holds. A message that travels as one packet is delivered at once.
+/// The most unacknowledged packets of a reliable connection to another process, or with packets of
+/// the MTU: what the socket buffer of a peer holds. A message that travels as one packet is
+/// delivered at once.
 const WINDOW: u32 = 32;
-/// An acknowledgement is asked for behind so many packets of a message, so that the window moves on.
+/// The distance between packets that ask for an acknowledgement, so that the window moves on.
 const ACK_EVERY: u32 = WINDOW / 2;
-/// Another process is asked for so many packets at a time: it sends what it is asked for without a pause, and this
-/// process has room for a window of packets.
+/// The most packets of a read that another process is asked for at a time. It sends them without a
+/// pause, and this process has room for a window of packets.
 const READ_PART: u32 = WINDOW / 2;
 
 impl Requester {
-    /// Whether the peer has to acknowledge something before the next packet may leave.
+    /// Whether the peer must acknowledge something before the next packet may leave.
     pub(super) fn is_window_full(&self, qp: &Common, device: &Device) -> bool {
+        // Such messages are delivered at once, so no buffer can overflow.
         if qp.sends_whole_messages(device) || !qp.is_reliable() {
             return false;
         }
         let under_way = self.at_psn().distance(self.una);
-        match qp.is_connected_outside() {
-            true => self.is_part_held_back(qp, under_way),
-            false => under_way >= WINDOW,
+        if qp.is_connected_outside() {
+            self.is_part_held_back(qp, under_way)
+        } else {
+            under_way >= WINDOW
         }
     }
 
-    /// The same for a peer in another process, which is asked for reads in parts.
+    /// Whether the window is full for a peer in another process, which is asked for reads in parts.
     fn is_part_held_back(&self, qp: &Common, under_way: u32) -> bool {
         if self.at == self.sq.end() || !self.sq.get(self.at).is_read() {
             return under_way >= WINDOW;
         }
-        let is_first = self.at_packet == 0;
+        // The first part is always sent, so that a read makes progress.
         let most = u32::from(qp.attr.max_rd_atomic);
         let reads = u32::from(self.reads) + under_way.div_ceil(READ_PART);
-        under_way + READ_PART > WINDOW || !is_first && reads > most
+        under_way + READ_PART > WINDOW || self.at_packet != 0 && reads > most
     }
 
-    /// Requests of reads and atomics that the peer has, or more: those to another process are of several parts.
+    /// An upper bound for the reads and atomics that the peer has. To another process a read is
+    /// several requests.
     pub(super) fn reads_under_way(&self, qp: &Common) -> u32 {
-        let parts = match qp.is_connected_outside() && self.reads > 0 {
-            true => self.at_psn().distance(self.una) / READ_PART,
-            false => 0,
+        let parts = if qp.is_connected_outside() && self.reads > 0 {
+            self.at_psn().distance(self.una) / READ_PART
+        } else {
+            0
         };
         u32::from(self.reads) + parts
     }
 
-    /// Sends the next packet of a started send, or all that is left of it at once.
+    /// Sends the next packet of a started send, or all its remaining packets at once.
     pub(super) fn transmit(
         &mut self,
         qp: &Common,
@@ -63,67 +68,74 @@ impl Requester {
         let mtu = qp.mtu(device);
         let send = self.sq.get(seq);
         let is_read = send.is_read();
-        let packet = match is_read {
-            true => self.at_packet.max(send.answered),
-            false => self.at_packet,
+        // A read continues with the first missing response.
+        let packet = if is_read {
+            self.at_packet.max(send.answered)
+        } else {
+            self.at_packet
         };
         let left = send.span - packet;
-        let span = match qp.is_connected_outside() {
-            true => part(is_read, packet, left),
-            false if is_read || device.base.whole_messages => left,
-            false => 1,
+        let span = if qp.is_connected_outside() {
+            part(is_read, packet, left)
+        } else if is_read || device.base.whole_messages {
+            left
+        } else {
+            1
         };
         let last = span == left;
-        let payload = match is_read {
-            true => Payload::default(),
-            false => {
-                let start = packet * mtu;
-                let length = if last {
-                    send.length - start
-                } else {
-                    span * mtu
-                };
-                send.payload.part(start, length)
-            }
+        let payload = if is_read {
+            Payload::default()
+        } else {
+            let start = packet * mtu;
+            let length = if last {
+                send.length - start
+            } else {
+                span * mtu
+            };
+            send.payload.part(start, length)
         };
-        let (out, dest) = (out_packet(send, packet, (span, mtu), last), send.dest);
+        let (out, dest) = (out_packet(send, packet, span, mtu, last), send.dest);
         let site = send.site;
-        (self.at, self.at_packet) = match last {
-            true => (seq + 1, 0),
-            false => (seq, packet + span),
+        (self.at, self.at_packet) = if last {
+            (seq + 1, 0)
+        } else {
+            (seq, packet + span)
         };
         match dest {
             Dest::Ud { .. } if qp.init.qp_type == QpType::Ud => {
-                datagram::send(qp, device, (out, payload), (dest, site));
+                datagram::send(qp, device, out, payload, dest, site);
             }
             _ => qp.send_to_peer(device, out, payload),
         }
-        let is_done = match qp.is_reliable() {
-            true => {
-                let early = device.base.behavior.send_done == SendDone::Sent && !is_read;
-                early && self.sq.oldest() == seq
-            }
-            false => true,
+        // UC and UD have no acknowledgement: a send is done when it has left.
+        let is_done = if qp.is_reliable() {
+            let early = device.base.behavior.send_done == SendDone::Sent && !is_read;
+            early && self.sq.oldest() == seq
+        } else {
+            true
         };
-        match last && is_done {
-            true => self.finish(qp, device, WcStatus::Success),
-            false => Ok(()),
+        if last && is_done {
+            self.finish(qp, device, WcStatus::Success)
+        } else {
+            Ok(())
         }
     }
 }
 
-/// How much is sent to another process, or asked for, at a time. A part of a read begins where it began the first time: a
-/// peer that has answered it knows its end.
+/// The number of packets that are sent to another process, or requested from it, at a time. A part
+/// of a read begins where it began the first time, since a peer that has answered it knows its end.
 fn part(is_read: bool, packet: u32, left: u32) -> u32 {
-    match is_read {
-        true => left.min(READ_PART - packet % READ_PART),
-        false => 1,
+    // Sends and writes leave packet by packet, because a socket takes datagrams of one MTU.
+    if is_read {
+        left.min(READ_PART - packet % READ_PART)
+    } else {
+        1
     }
 }
 
-/// The packet of a send that stands `packet` sequence numbers behind its first.
+/// The packet of a send that is `packet` sequence numbers after its first.
 #[inline(always)]
-fn out_packet(send: &Send, packet: u32, (span, mtu): (u32, u32), last: bool) -> OutPacket {
+fn out_packet(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> OutPacket {
     let imm = match send.op {
         SendOp::SendWithImm { imm_data } | SendOp::RdmaWriteWithImm { imm_data, .. } => {
             Some(imm_data)
@@ -131,14 +143,16 @@ fn out_packet(send: &Send, packet: u32, (span, mtu): (u32, u32), last: bool) -> 
         _ => None,
     };
     let is_read = send.is_read();
-    let (psn, span, op) = match is_read {
-        true => (
+    let (psn, span, op) = if is_read {
+        (
             send.first.plus(packet),
             1,
-            request(send, packet, (span, mtu), last),
-        ),
-        false => operation(send, packet, span, last),
+            request(send, packet, span, mtu, last),
+        )
+    } else {
+        operation(send, packet, span, last)
     };
+    // Only messages that consume a receive can request an event there.
     let tells = imm.is_some() || matches!(op, Op::Send | Op::SendWithInv(_));
     OutPacket {
         op,
@@ -157,15 +171,16 @@ fn out_packet(send: &Send, packet: u32, (span, mtu): (u32, u32), last: bool) -> 
     }
 }
 
-/// What a read or an atomic asks for, from this packet of the answer on.
+/// The request of a read or an atomic, from this packet of the answer on.
 #[inline(always)]
-fn request(send: &Send, packet: u32, (span, mtu): (u32, u32), last: bool) -> Op {
+fn request(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> Op {
     if let Some(eth) = atomic::header(&send.op) {
         return Op::AtomicRequest(eth);
     }
     let SendOp::RdmaRead { remote } = send.op else {
         return Op::Send;
     };
+    // The data received so far are not requested again.
     let start = send.got + (packet - send.answered) * mtu;
     Op::ReadRequest(Reth {
         addr: remote.addr.wrapping_add(start.into()),
@@ -178,7 +193,7 @@ fn request(send: &Send, packet: u32, (span, mtu): (u32, u32), last: bool) -> Op 
     })
 }
 
-/// Sequence number, how many of them, and what is sent.
+/// The first sequence number, the number of sequence numbers, and the operation.
 #[inline(always)]
 fn operation(send: &Send, packet: u32, span: u32, last: bool) -> (Psn, u32, Op) {
     let psn = send.first.plus(packet);

@@ -1,4 +1,4 @@
-//! Work that a queue pair has not finished: what a diagnosis counts and names.
+//! Work that a queue pair has not finished, which a diagnosis counts and names.
 
 use super::Qp;
 use verbs_api::site::Site;
@@ -8,15 +8,15 @@ use verbs_api::site::Site;
 pub(crate) struct Unfinished<'a>(pub(super) &'a Qp);
 
 impl<'a> Unfinished<'a> {
-    /// How many sends and how many receives of its own queue are outstanding.
+    /// The numbers of outstanding sends, and of outstanding receives of its own queue.
     pub(crate) fn counts(self) -> (u64, u64) {
         let sends = self.0.requester.as_ref().map_or(0, |own| own.sq.undone());
         let receives = self.0.receives().rq().map_or(0, |rq| rq.undone());
         (sends, receives)
     }
 
-    /// For each of the two queues, its CQ and where the oldest work was posted whose completion has
-    /// not been polled.
+    /// For each of the two queues, its CQ, and where the oldest work with an unpolled completion
+    /// was posted.
     pub(crate) fn unpolled(self) -> impl Iterator<Item = (u32, Site)> + 'a {
         let Self(qp) = self;
         let send = qp.requester.as_ref().and_then(|own| {
@@ -35,7 +35,7 @@ impl<'a> Unfinished<'a> {
         sq.find(sq.oldest())?.site
     }
 
-    /// The CQ of the sends, and how many outstanding sends will complete there.
+    /// The CQ of the sends, and the number of outstanding sends that will complete there.
     pub(crate) fn signaled_sends(self) -> Option<(u32, u64)> {
         let own = self.0.requester.as_ref()?;
         let undone = (own.sq.oldest()..own.sq.end()).filter_map(|seq| own.sq.find(seq));
@@ -43,7 +43,8 @@ impl<'a> Unfinished<'a> {
         Some((own.cq, signaled.count() as u64))
     }
 
-    /// The CQ of the sends, and how many sends hold a slot but complete there only if they fail.
+    /// The CQ of the sends, and the number of sends that hold a slot but complete there only if
+    /// they fail.
     pub(crate) fn unsignaled_sends(self) -> Option<(u32, u64)> {
         let own = self.0.requester.as_ref()?;
         let sends = own.sq.iter();
@@ -51,7 +52,7 @@ impl<'a> Unfinished<'a> {
         Some((own.cq, unsignaled.count() as u64))
     }
 
-    /// The CQ of the receives, and how many outstanding receives of its own queue complete there.
+    /// The CQ of the receives, and the number of outstanding receives of its own queue.
     pub(crate) fn own_receives(self) -> Option<(u32, u64)> {
         let receives = self.0.receives();
         Some((receives.cq()?, receives.rq()?.undone()))

@@ -1,23 +1,24 @@
-//! What one side of a queue pair says of the whole.
+//! What one side of a queue pair returns about the whole.
 
 use verbs_api::lab::Syndrome;
 use verbs_api::{AsyncEventType, WcStatus};
 
 use crate::device::Delivery;
 
-/// The queue pair has to stop: what its sides return in place of stopping it themselves.
+/// The queue pair has to stop. Its sides return this instead of stopping it themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// A send failed (QP-STATE-15, -17).
     Sends,
-    /// Neither side can go on.
+    /// Neither side can continue.
     All,
-    /// As above, for want of a completion, which `QP_FATAL` stands for (CQ-OVR-04).
+    /// Neither side can continue because a completion is missing, which `QP_FATAL` reports
+    /// (CQ-OVR-04).
     Fatal,
 }
 
 impl Stop {
-    /// What the completion of a receive does to its queue pair.
+    /// The effect of a receive's completion on its queue pair.
     pub(super) fn after_receive(delivery: Delivery) -> Result<(), Self> {
         match delivery {
             Delivery::Made => Ok(()),
@@ -26,7 +27,7 @@ impl Stop {
         }
     }
 
-    /// What the completion of a send does to its queue pair.
+    /// The effect of a send's completion on its queue pair.
     pub(super) fn after_send(delivery: Delivery, status: WcStatus) -> Result<(), Self> {
         match delivery {
             Delivery::Fatal => Err(Self::Fatal),
@@ -42,12 +43,12 @@ impl Stop {
 pub(super) enum Refusal {
     /// No receive is posted.
     NotReady,
-    /// Its memory went away on the way: as if the packet were lost.
+    /// Its memory was unmapped on the way. The packet counts as lost.
     Lost,
-    /// It cannot be done. The receive it would have consumed completes with this status, if there
+    /// It cannot be carried out. The receive it would have consumed completes with `recv`, if there
     /// is one.
     Fault {
-        /// How the requester learns of it, if it does.
+        /// The answer to the requester, if it gets one.
         syndrome: Option<Syndrome>,
         recv: Option<WcStatus>,
         event: Option<AsyncEventType>,
@@ -55,7 +56,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// The requester learns nothing.
+    /// The requester gets no answer.
     pub(super) const SILENT: Self = Self::Fault {
         syndrome: None,
         recv: None,
@@ -63,7 +64,7 @@ impl Refusal {
     };
     /// A fault on the responder's side.
     pub(super) const CANNOT: Self = Self::answered(Syndrome::NakRemoteOperation);
-    /// The request makes no sense here.
+    /// The request is not valid here.
     pub(super) const INVALID: Self = Self::answered(Syndrome::NakInvalidRequest);
 
     const fn answered(syndrome: Syndrome) -> Self {
@@ -74,7 +75,7 @@ impl Refusal {
         }
     }
 
-    /// The requester learns this, and the receive fails.
+    /// The requester gets this answer, and the receive fails.
     pub(super) const fn with_receive(syndrome: Syndrome, status: WcStatus) -> Self {
         Self::Fault {
             syndrome: Some(syndrome),

@@ -12,8 +12,8 @@ pub(super) fn rnr_wait(code: u8) -> Duration {
     Duration::from_micros(RNR_WAIT[usize::from(code & 31)] * 10)
 }
 
-/// The wait for an acknowledgement, in nanoseconds: 4.096 us times 2 to the power of the code; 0 is
-/// for ever.
+/// The wait for an acknowledgement in nanoseconds: 4.096 us times 2 to the power of the code. The
+/// code 0 means no timeout.
 pub(super) fn ack_timeout(code: u8) -> Option<u64> {
     (code != 0).then(|| 4_096 << (code & 31))
 }

@@ -1,4 +1,4 @@
-//! What work of a queue pair failed for, which the journal of its node keeps.
+//! Why work of a queue pair failed, for the journal of its node.
 
 use verbs_api::site::Site;
 use verbs_api::{Access, Dest, Handle, QpType, SendOp, WcStatus};
@@ -6,7 +6,7 @@ use verbs_api::{Access, Dest, Handle, QpType, SendOp, WcStatus};
 use super::common::Common;
 use super::loss::Unanswered;
 use super::receives::Receives;
-use super::responder::{Responder, has_path_mtu};
+use super::responder::Responder;
 use super::{atomic, grh};
 use crate::device::{Device, Recv, Send};
 use crate::diagnosis::{
@@ -14,155 +14,230 @@ use crate::diagnosis::{
 };
 use crate::packet::{DropReason, Op, Packet, Reth};
 
-/// A send is about to fail; the first request that was not answered tells what the peer was asked. Whether a fault rule or
-/// the laboratory let it fail.
-#[cold]
-pub(super) fn note_failed_send(
-    qp: &Common,
-    pd: u32,
-    (send, unanswered): (&Send, Unanswered),
-    device: &mut Device,
-    status: WcStatus,
-) -> bool {
-    let peer = qp.route.and_then(|route| route.to);
-    let asked = peer.filter(|to| !to.is_outside());
-    let by_peer = matches!(
-        status,
-        WcStatus::RemInvReqErr
-            | WcStatus::RemAccessErr
-            | WcStatus::RemOpErr
-            | WcStatus::RetryExcErr
-    );
-    let own = match status {
-        // What is sent again is taken from memory again.
-        WcStatus::RetryExcErr => not_there(pd, send, device),
-        _ => None,
-    };
-    let by_lab = match status {
-        WcStatus::RetryExcErr if own.is_none() => lost_by_lab(qp, unanswered.why, device),
-        _ => None,
-    };
-    let why = match status {
-        _ if own.is_some() => own,
-        _ if by_lab.is_some() => by_lab.map(|cause| FailureCause::from(cause).into()),
-        WcStatus::RnrRetryExcErr => Some(FailureCause::PeerNotReady.into()),
-        WcStatus::RetryExcErr if peer.is_none() => Some(match qp.route {
-            Some(route) if route.global => FailureCause::UnownedGid { gid: route.dgid }.into(),
-            _ => FailureCause::UnownedLid.into(),
-        }),
-        _ if by_peer && asked.is_none() => Some(match status {
-            WcStatus::RetryExcErr => FailureCause::NoAnswer.into(),
-            _ => FailureCause::RefusedElsewhere.into(),
-        }),
-        _ if by_peer => None,
-        _ => not_sent(qp, pd, send, device, status),
-    };
-    device.base.journal.failed(FailedWork {
-        qp_num: qp.qp_num,
-        receive: false,
-        label: send.label,
-        status,
-        why,
-        asked: asked.map(|to| (to.node, unanswered.psn.value())),
-        at: device.base.now,
-        site: send.site,
-        standing: Standing::Open,
-    });
-    by_lab.is_some()
-}
-
-/// What the laboratory did to a request that is not answered, or to its answer, if that is why. `loss` is what the fabric
-/// knows of its packets; of those that do not leave a port that is down it knows nothing.
-fn lost_by_lab(qp: &Common, loss: Option<LossCause>, device: &Device) -> Option<LabCause> {
-    let port = device.ports.at(qp.attr.port_num);
-    match loss {
-        Some(LossCause::Lab(cause)) => Some(cause),
-        Some(LossCause::Lasting) => None,
-        None if qp.route.is_some_and(|route| route.to.is_none()) => {
-            qp.is_moved.then_some(LabCause::Tables)
-        }
-        None if qp.is_connected_outside() => (!port.up).then_some(LabCause::Port),
-        None => port.was_down.then_some(LabCause::Port),
-    }
-}
-
-/// The present receive is about to fail, or to be flushed.
-#[cold]
-pub(super) fn note_failed_recv(
-    qp: &Common,
-    receives: &Receives,
-    device: &mut Device,
-    status: WcStatus,
-) {
-    if status == WcStatus::WrFlushErr {
-        return;
-    }
-    let Some((pd, recv)) = receives.present(device) else {
-        return;
-    };
-    let too_long = || {
-        let room = recv.length();
-        FailureCause::LongerThanReceive { room }.into()
-    };
-    let why = match status {
-        WcStatus::LocLenErr => Some(too_long()),
-        // Some devices have one status for both.
-        WcStatus::LocQpOpErr => not_received(device, pd, recv).or_else(|| Some(too_long())),
-        _ => not_received(device, pd, recv),
-    };
-    let failure = FailedWork {
-        qp_num: qp.qp_num,
-        receive: true,
-        label: recv.label,
-        status,
-        why,
-        asked: None,
-        at: device.base.now,
-        site: recv.site,
-        standing: Standing::Open,
-    };
-    device.base.journal.failed(failure);
-}
-
-/// Why a send cannot be carried out.
-fn not_sent(qp: &Common, pd: u32, send: &Send, device: &Device, status: WcStatus) -> Option<Why> {
-    let mtu = qp.mtu(device);
-    if let Dest::Ud { ah, .. } = send.dest
-        && qp.init.qp_type == QpType::Ud
-    {
-        let Ok(ah) = device.domains.ahs.get(ah.index(), ah.generation()) else {
-            return Some(FailureCause::AhGone.into());
-        };
-        if ah.pd != pd {
-            return Some(FailureCause::AhOfOtherPd.into());
-        }
-        if send.length > mtu {
-            let length = send.length;
-            return Some(FailureCause::OverMtu { length, mtu }.into());
-        }
-    }
-    if status == WcStatus::LocLenErr && matches!(send.op, SendOp::RdmaRead { .. }) {
-        return Some(FailureCause::AnswerCut { mtu }.into());
-    }
-    if send.is_read() && qp.attr.max_rd_atomic == 0 {
-        return Some(FailureCause::NoReads.into());
-    }
-    if atomic::header(&send.op).is_some() && send.length != atomic::BYTES {
-        return Some(
-            FailureCause::AtomicLength {
-                length: send.length,
-            }
-            .into(),
+impl Common {
+    /// Records a send that is about to fail. The first unanswered request identifies what the peer
+    /// was asked. Returns whether a fault rule or the test controls made it fail.
+    #[cold]
+    pub(super) fn note_failed_send(
+        &self,
+        pd: u32,
+        send: &Send,
+        unanswered: Unanswered,
+        device: &mut Device,
+        status: WcStatus,
+    ) -> bool {
+        let peer = self.route.and_then(|route| route.to);
+        let asked = peer.filter(|to| !to.is_outside());
+        let by_peer = matches!(
+            status,
+            WcStatus::RemInvReqErr
+                | WcStatus::RemAccessErr
+                | WcStatus::RemOpErr
+                | WcStatus::RetryExcErr
         );
+        // A request that was never answered may have been unsendable.
+        let own = match status {
+            // A retry reads the memory again.
+            WcStatus::RetryExcErr => not_there(pd, send, device),
+            _ => None,
+        };
+        let by_lab = match status {
+            // The program's own mistake is the better reason, if there is one.
+            WcStatus::RetryExcErr if own.is_none() => self.lost_by_lab(unanswered.why, device),
+            _ => None,
+        };
+        let why = match status {
+            _ if own.is_some() => own,
+            _ if by_lab.is_some() => by_lab.map(|cause| FailureCause::from(cause).into()),
+            WcStatus::RnrRetryExcErr => Some(FailureCause::PeerNotReady.into()),
+            WcStatus::RetryExcErr if peer.is_none() => Some(match self.route {
+                Some(route) if route.global => FailureCause::UnownedGid { gid: route.dgid }.into(),
+                _ => FailureCause::UnownedLid.into(),
+            }),
+            // The journal of a peer in another process cannot be read.
+            _ if by_peer && asked.is_none() => Some(match status {
+                WcStatus::RetryExcErr => FailureCause::NoAnswer.into(),
+                _ => FailureCause::RefusedElsewhere.into(),
+            }),
+            _ if by_peer => None,
+            _ => self.not_sent(pd, send, device, status),
+        };
+        device.base.journal.failed(FailedWork {
+            qp_num: self.qp_num,
+            receive: false,
+            label: send.label,
+            status,
+            why,
+            asked: asked.map(|to| (to.node, unanswered.psn.value())),
+            at: device.base.now,
+            site: send.site,
+            standing: Standing::Open,
+        });
+        by_lab.is_some()
     }
-    not_there(pd, send, device)
+
+    /// What the test controls did to a request that is not answered, or to its answer, if that is
+    /// the reason. `loss` is what the fabric knows of its packets. It knows nothing of packets that
+    /// did not leave a port because the port was down.
+    fn lost_by_lab(&self, loss: Option<LossCause>, device: &Device) -> Option<LabCause> {
+        let port = device.ports.at(self.attr.port_num);
+        match loss {
+            Some(LossCause::Lab(cause)) => Some(cause),
+            Some(LossCause::Lasting) => None,
+            // The address existed when the connection was made.
+            None if self.route.is_some_and(|route| route.to.is_none()) => {
+                self.is_moved.then_some(LabCause::Tables)
+            }
+            None if self.is_connected_outside() => (!port.up).then_some(LabCause::Port),
+            None => port.was_down.then_some(LabCause::Port),
+        }
+    }
+
+    /// Records that the current receive is about to fail. A flush is not a failure of its own.
+    #[cold]
+    pub(super) fn note_failed_recv(
+        &self,
+        receives: &Receives,
+        device: &mut Device,
+        status: WcStatus,
+    ) {
+        if status == WcStatus::WrFlushErr {
+            return;
+        }
+        let Some((pd, recv)) = receives.present(device) else {
+            return;
+        };
+        let too_long = || {
+            let room = recv.length();
+            FailureCause::LongerThanReceive { room }.into()
+        };
+        let why = match status {
+            WcStatus::LocLenErr => Some(too_long()),
+            // Some devices use one status for both.
+            WcStatus::LocQpOpErr => not_received(device, pd, recv).or_else(|| Some(too_long())),
+            _ => not_received(device, pd, recv),
+        };
+        let failure = FailedWork {
+            qp_num: self.qp_num,
+            receive: true,
+            label: recv.label,
+            status,
+            why,
+            asked: None,
+            at: device.base.now,
+            site: recv.site,
+            standing: Standing::Open,
+        };
+        device.base.journal.failed(failure);
+    }
+
+    /// Why a send cannot be carried out.
+    fn not_sent(&self, pd: u32, send: &Send, device: &Device, status: WcStatus) -> Option<Why> {
+        let mtu = self.mtu(device);
+        if let Dest::Ud { ah, .. } = send.dest
+            && self.init.qp_type == QpType::Ud
+        {
+            let Ok(ah) = device.domains.ahs.get(ah.index(), ah.generation()) else {
+                return Some(FailureCause::AhGone.into());
+            };
+            if ah.pd != pd {
+                return Some(FailureCause::AhOfOtherPd.into());
+            }
+            if send.length > mtu {
+                let length = send.length;
+                return Some(FailureCause::OverMtu { length, mtu }.into());
+            }
+        }
+        // The peer cut its answer for its own path MTU.
+        if status == WcStatus::LocLenErr && matches!(send.op, SendOp::RdmaRead { .. }) {
+            return Some(FailureCause::AnswerCut { mtu }.into());
+        }
+        if send.is_read() && self.attr.max_rd_atomic == 0 {
+            return Some(FailureCause::NoReads.into());
+        }
+        if atomic::header(&send.op).is_some() && send.length != atomic::BYTES {
+            return Some(
+                FailureCause::AtomicLength {
+                    length: send.length,
+                }
+                .into(),
+            );
+        }
+        not_there(pd, send, device)
+    }
+
+    /// Why a request of a peer cannot be carried out.
+    pub(super) fn refused(&self, responder: &Responder, device: &Device, packet: &Packet) -> Why {
+        if let Some(why) = self.refused_by_lab(responder, device) {
+            return FailureCause::from(why).into();
+        }
+        if !self.has_path_mtu(device, packet) {
+            let mtu = self.mtu(device);
+            return FailureCause::MessageCut { mtu }.into();
+        }
+        // The beginning of the message was lost or went to another connection.
+        let is_rest = !packet.first && responder.is_between_messages();
+        if is_rest && !responder.has_taken() {
+            return FailureCause::NoBeginning.into();
+        }
+        let (reth, need) = match packet.op {
+            Op::Write(Some(reth)) => (reth, Access::REMOTE_WRITE),
+            Op::ReadRequest(reth) => (reth, Access::REMOTE_READ),
+            Op::AtomicRequest(eth) => {
+                if !eth.is_aligned() {
+                    return FailureCause::Misaligned.into();
+                }
+                let (addr, rkey, length) = (eth.addr, eth.rkey, atomic::BYTES);
+                (Reth { addr, rkey, length }, Access::REMOTE_ATOMIC)
+            }
+            _ => return not_taken(responder, device, packet),
+        };
+        // The order of these checks is that of the responder.
+        if packet.op.is_answered_with_data() && self.attr.max_dest_rd_atomic == 0 {
+            return FailureCause::NoReadsThere.into();
+        }
+        if !self.attr.qp_access_flags.contains(need) {
+            let (qp_num, rights) = (self.qp_num, Rights(need));
+            return FailureCause::QpForbids { qp_num, rights }.into();
+        }
+        let pd = responder.receives.pd();
+        device.domains.regions.why_not_remote(
+            &device.base,
+            pd,
+            reth.rkey,
+            reth.addr,
+            reth.length.into(),
+            need,
+        )
+    }
+
+    /// What the test controls did, if a request is refused because of that.
+    fn refused_by_lab(&self, responder: &Responder, device: &Device) -> Option<LabCause> {
+        let srq = responder.receives.made_with();
+        if srq.is_some_and(|srq| device.srqs.at(srq).has_failed()) {
+            Some(LabCause::Srq)
+        } else {
+            self.is_harmed.then_some(LabCause::Injected)
+        }
+    }
+
+    /// Records a datagram with another Q_Key than the queue pair.
+    #[cold]
+    pub(super) fn note_other_qkey(&self, device: &mut Device, packet: &Packet, qkey: u32) {
+        let own = self.attr.qkey;
+        device
+            .base
+            .journal
+            .drops(packet, DropReason::Qkey, || DropDetails::Qkey { qkey, own });
+    }
 }
 
 /// Why a send cannot use the memory that it names.
 fn not_there(pd: u32, send: &Send, device: &Device) -> Option<Why> {
-    let need = match send.is_read() {
-        true => Access::LOCAL_WRITE,
-        false => Access::empty(),
+    let need = if send.is_read() {
+        Access::LOCAL_WRITE
+    } else {
+        Access::empty()
     };
     let regions = &device.domains.regions;
     regions.why_not_local(&device.base, pd, &send.list, need)
@@ -176,57 +251,8 @@ fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<Why> {
         .why_not_local(&device.base, pd, &recv.list, Access::LOCAL_WRITE)
 }
 
-/// Why a request of a peer cannot be carried out.
-pub(super) fn refused(qp: &Common, responder: &Responder, device: &Device, packet: &Packet) -> Why {
-    if let Some(why) = refused_by_lab(qp, responder, device) {
-        return FailureCause::from(why).into();
-    }
-    if !has_path_mtu(qp, device, packet) {
-        let mtu = qp.mtu(device);
-        return FailureCause::MessageCut { mtu }.into();
-    }
-    let is_rest = !packet.first && responder.is_between_messages();
-    if is_rest && !responder.has_taken() {
-        return FailureCause::NoBeginning.into();
-    }
-    let (reth, need) = match packet.op {
-        Op::Write(Some(reth)) => (reth, Access::REMOTE_WRITE),
-        Op::ReadRequest(reth) => (reth, Access::REMOTE_READ),
-        Op::AtomicRequest(eth) => {
-            if !eth.is_aligned() {
-                return FailureCause::Misaligned.into();
-            }
-            let (addr, rkey, length) = (eth.addr, eth.rkey, atomic::BYTES);
-            (Reth { addr, rkey, length }, Access::REMOTE_ATOMIC)
-        }
-        _ => return not_taken(responder, device, packet),
-    };
-    if packet.op.is_answered_with_data() && qp.attr.max_dest_rd_atomic == 0 {
-        return FailureCause::NoReadsThere.into();
-    }
-    if !qp.attr.qp_access_flags.contains(need) {
-        let (qp_num, rights) = (qp.qp_num, Rights(need));
-        return FailureCause::QpForbids { qp_num, rights }.into();
-    }
-    let place = (reth.addr, u64::from(reth.length));
-    let pd = responder.receives.pd();
-    device
-        .domains
-        .regions
-        .why_not_remote(&device.base, pd, reth.rkey, place, need)
-}
-
-/// What the laboratory did, if a request is refused for that.
-fn refused_by_lab(qp: &Common, responder: &Responder, device: &Device) -> Option<LabCause> {
-    let srq = responder.receives.made_with();
-    match srq.is_some_and(|srq| device.srqs.at(srq).has_failed()) {
-        true => Some(LabCause::Srq),
-        false => qp.is_harmed.then_some(LabCause::Injected),
-    }
-}
-
-/// A request of a peer in another process is out of order: before any has been in order, perhaps all are. The ends of one
-/// process are compared.
+/// Records a request of a peer in another process that is out of order before any was in order:
+/// perhaps all are. Queue pairs of one process are compared directly.
 #[cold]
 pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet: &Packet) {
     if packet.route.from.is_outside() && !responder.has_taken() {
@@ -238,17 +264,7 @@ pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet:
     }
 }
 
-/// A datagram has another Q_Key than the queue pair.
-#[cold]
-pub(super) fn note_other_qkey(qp: &Common, device: &mut Device, packet: &Packet, qkey: u32) {
-    let own = qp.attr.qkey;
-    device
-        .base
-        .journal
-        .drops(packet, DropReason::Qkey, || DropDetails::Qkey { qkey, own });
-}
-
-/// A datagram and what comes before it do not fit into a receive.
+/// Records a datagram that does not fit into a receive, with the header before it.
 #[cold]
 pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: Option<Site>) {
     let journal = &mut device.base.journal;
@@ -263,7 +279,7 @@ pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: 
     });
 }
 
-/// Why a message cannot be put into the receive that it takes.
+/// Why a message cannot be put into the receive that it consumes.
 fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
     if let Some(cq) = responder
         .receives
@@ -275,6 +291,7 @@ fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
     if let Some((pd, recv)) = responder.receives.present(device) {
         let bytes = u64::from(responder.got() + packet.payload.len());
         let (label, room) = (recv.label, recv.length());
+        // The length decides before the memory, as in the responder.
         if bytes > room {
             return FailureCause::LongerThan { label, room }.into();
         }

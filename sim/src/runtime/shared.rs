@@ -16,7 +16,6 @@ use super::roster::{Roster, Turns};
 use crate::config::{Mode, SimConfig};
 use crate::device::EmptyCqs;
 use crate::device::{bad_handle, node_of};
-use crate::diagnosis::note_endless;
 use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::network::Sockets;
@@ -346,7 +345,7 @@ impl Runtime {
                         fabric.set_now(limit);
                         return Err(timed_out());
                     }
-                    note_endless(fabric, &waiting);
+                    fabric.note_endless(&waiting);
                     return Err(self.stalled(fabric, place, verb, wait_for));
                 }
                 Mode::Inline | Mode::RealTime => {

@@ -17,7 +17,6 @@ use crate::config::Mode;
 use crate::device::Device;
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
-use crate::diagnosis::note_refusal;
 use crate::direct::keeps_paths;
 use crate::fabric::Fabric;
 use crate::fabric::WaitFor;
@@ -59,7 +58,7 @@ pub(crate) fn note_refused<R, E: Refusal>(
     if let Err(error) = result
         && sim.is_observed()
     {
-        note_refusal(fabric, node, error.refusal());
+        fabric.note_refusal(node, error.refusal());
     }
 }
 

@@ -9,16 +9,14 @@ use verbs_api::{CmChannel, CompChannel, Cq, Handle, Qp, Verb};
 
 use super::sim::Sim;
 use crate::device::node_of;
-use crate::diagnosis::Suppressions;
-use crate::diagnosis::diagnose;
-use crate::diagnosis::{Diagnosis, Unposted};
+use crate::diagnosis::{Diagnosis, Suppressions, Unposted};
 use crate::fabric::{WaitFor, Waiting};
 use crate::runtime::Runtime;
 
 impl Sim {
     /// The program's mistakes and omissions so far. At the program's end, all of them.
     pub fn diagnose(&self) -> Diagnosis {
-        self.runtime.with(|fabric| diagnose(fabric, None))
+        self.runtime.with(|fabric| fabric.diagnose(None))
     }
 
     /// Makes the simulation panic when it is dropped if the program has made certain mistakes: a
@@ -84,7 +82,7 @@ impl Diagnosis {
     /// stopped here: work that it has not done yet is a hint, and objects that it still has are not
     /// leaks.
     pub fn so_far(sim: &Sim) -> Self {
-        sim.runtime.with(|fabric| diagnose(fabric, Some(&[])))
+        sim.runtime.with(|fabric| fabric.diagnose(Some(&[])))
     }
 }
 
@@ -101,7 +99,7 @@ impl Drop for Strict {
         if thread::panicking() {
             return;
         }
-        let diagnosis = self.runtime.with(|fabric| diagnose(fabric, None));
+        let diagnosis = self.runtime.with(|fabric| fabric.diagnose(None));
         if let Err(text) = diagnosis.check(&self.allowed) {
             panic!("{text}");
         }
@@ -135,7 +133,7 @@ impl Stuck {
         sim.runtime.note_unread();
         sim.runtime.with(|fabric| {
             fabric.unposted = unposted;
-            diagnose(fabric, stopped)
+            fabric.diagnose(stopped)
         })
     }
 

@@ -13,7 +13,7 @@ use verbs_api::{
 use super::sim::Sim;
 use crate::device::What;
 use crate::fabric::rules::{CallRule, PacketRule};
-use crate::node::{Node, note_pkeys_changed};
+use crate::node::Node;
 use crate::packet::PortId;
 use crate::time::Time;
 
@@ -193,7 +193,7 @@ impl Lab for Sim {
     fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()> {
         self.work(context, |node| {
             node.device.set_pkey(context, port, index, pkey)?;
-            note_pkeys_changed(node, port);
+            node.note_pkeys_changed(port);
             Ok(())
         })
     }

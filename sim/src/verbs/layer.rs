@@ -8,7 +8,7 @@ use super::sim::Sim;
 use crate::device::node_of;
 
 use crate::diagnosis::problem::Misused;
-use crate::diagnosis::{Class, Unposted, note_mistake};
+use crate::diagnosis::{Class, Unposted};
 
 /// A misuse of a layer over the verbs that the simulator cannot see, such as an invalid pointer.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Misuse {
             place: self.place,
         };
         sim.runtime
-            .with(|fabric| note_mistake(fabric, node, problem));
+            .with(|fabric| fabric.note_mistake(node, problem));
     }
 }
 

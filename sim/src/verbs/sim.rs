@@ -21,7 +21,7 @@ use super::trace_args;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
-use crate::diagnosis::{compare, note_closing};
+use crate::diagnosis::note_closing;
 use crate::fabric::WaitFor;
 use crate::network::Receiver;
 use crate::runtime::Runtime;
@@ -501,7 +501,8 @@ impl Verbs for Sim {
             && mask.contains(QpAttrMask::STATE)
             && let to @ (QpState::Rtr | QpState::Rts) = attr.qp_state
         {
-            self.runtime.with(|fabric| compare(fabric, node, qp, to));
+            self.runtime
+                .with(|fabric| fabric.compare_ends(node, qp, to));
         }
         self.update_receiver(qp.context(), false);
         modified
@@ -546,11 +547,11 @@ impl Verbs for Sim {
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let args = || format!("{pd}, port {}", attr.port_num);
         // The network is asked before the call, because the answer takes system calls.
-        let way = (attr, self.runtime.outside(attr));
+        let outside = self.runtime.outside(attr);
         self.call_device(Verb::CreateAh, pd, args, |device| {
             device
                 .domains
-                .create_ah(&mut device.base, &device.ports, pd, way)
+                .create_ah(&mut device.base, &device.ports, pd, attr, outside)
         })
     }
 

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::sim::Sim;
 use crate::diagnosis::Finding;
-use crate::diagnosis::{keep_fresh, take_fresh};
 use crate::fabric::Fabric;
 
 /// A callback for each new mistake.
@@ -59,7 +58,7 @@ impl Watch {
         let (fresh, tell) = (is_any.clone(), Box::new(tell));
         let first = sim.runtime.watch.set(Self { is_any, tell });
         assert!(first.is_ok(), "somebody is told already");
-        sim.runtime.with(|fabric| keep_fresh(fabric, &fresh));
+        sim.runtime.with(|fabric| fabric.keep_fresh(&fresh));
     }
 
     /// The new mistakes.
@@ -75,7 +74,7 @@ impl Watch {
     #[cold]
     fn take_news(&self, fabric: &mut Fabric) -> Vec<Finding> {
         self.is_any.store(false, Ordering::Relaxed);
-        take_fresh(fabric)
+        fabric.take_fresh()
     }
 
     pub(crate) fn tell(&self, fresh: &[Finding]) {

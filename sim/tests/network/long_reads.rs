@@ -1,4 +1,4 @@
-//! Reads of many packets, which leave in turns.
+//! Reads of many packets, which are answered in turns.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -10,15 +10,16 @@ use verbs_roce::{Bth, Extended, Frame, Ipv4, Operation, Reth};
 
 use crate::{Process, WATCH, assert_done, config, connected, params, pattern, two};
 
-/// TMR-03, TMR-08, ATOM-09, RDMA-23: long reads of several connections at once, with sends, writes and atomics between
-/// them: of what is lost, repeated or out of order each message arrives once and in order, with its bytes.
+/// TMR-03, TMR-08, ATOM-09, RDMA-23: long reads of several connections at a time, with sends,
+/// writes and atomics between them. Packets are lost, repeated or out of order, but each message
+/// arrives once and in order, with its bytes.
 #[test]
 fn long_reads_of_several_connections_survive_loss() {
     const LINKS: u64 = 3;
     const ROUNDS: u64 = 4;
     const LONG: u64 = 1 << 20;
     const SHORT: u64 = 1000;
-    // What is read; then, by connection, what is written, and a number.
+    // The data that are read; then, for each connection, the data that are written, and a number.
     let (written_at, numbers_at) = (LONG, 2 * LONG);
     let [a, b] = two("long_reads", (LINKS + 1) as usize * LONG as usize);
     b.fill(0, &pattern(LONG as usize));
@@ -80,8 +81,8 @@ fn long_reads_of_several_connections_survive_loss() {
     }
 }
 
-/// A peer that asks for a long read in one request, as others than this one do, gets it as a whole from a program that
-/// makes no call. It asks again from where something is missing.
+/// A peer may ask for a long read in one request, unlike this implementation. A program that makes
+/// no call answers it completely, and again from the first missing packet.
 #[test]
 fn a_long_read_in_one_request_is_answered_without_a_call() {
     const MTU: usize = 1024;
@@ -130,7 +131,7 @@ fn a_long_read_in_one_request_is_answered_without_a_call() {
         let frame = Frame::new(ip, 4791, bth, extended, &[]);
         frame.write_udp(&mut request).unwrap();
         socket.send_to(&request, (target.address(), 4791)).unwrap();
-        // What comes in order. The rest is asked for again once nothing comes any more.
+        // Packets that arrive in order. The rest is requested again once no more arrive.
         while let Ok(length) = socket.recv(&mut buffer) {
             let ip = Ipv4::new(target.address(), own).into();
             let came = Frame::read_udp(ip, 4791, &buffer[..length]).unwrap();

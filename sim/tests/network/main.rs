@@ -1,4 +1,5 @@
-//! Simulations that reach each other by UDP, as processes of one machine do. Each test has a network of its own.
+//! Simulations that reach each other by UDP, like processes of one machine. Each test has its own
+//! network.
 #![cfg(feature = "network")]
 
 mod long_reads;
@@ -17,12 +18,12 @@ use verbs_api::{
 };
 use verbs_sim::{Mode, Network, Sim, SimConfig};
 
-/// How long a test waits before it says that something hangs.
+/// The time after which a test reports a hang.
 const WATCH: Duration = Duration::from_secs(60);
 const QKEY: u32 = 0x1111;
 const ACCESS: Access = Access::ALL_RDMA.union(Access::REMOTE_ATOMIC);
 
-/// As a process has it: a simulation with a device of its own.
+/// A simulation with one device, as a process has it.
 struct Process {
     sim: Sim,
     context: Context,
@@ -38,13 +39,13 @@ fn config(network: &str) -> SimConfig {
     config.network(Network::loopback(network))
 }
 
-/// With an address that others may share.
+/// A configuration with an address that others may share.
 fn at(address: [u8; 4], seed: u64) -> SimConfig {
     let config = SimConfig::new().nodes(1).mode(Mode::RealTime).scatter(seed);
     config.network(Network::addresses(&[address.into()]))
 }
 
-/// Two of one network, whose numbers differ.
+/// Two processes of one network, whose numbers differ.
 fn two(network: &str, bytes: usize) -> [Process; 2] {
     [1, 2].map(|seed| Process::start(config(network).scatter(seed), bytes))
 }
@@ -113,7 +114,7 @@ impl Process {
             .unwrap();
     }
 
-    /// The next completions, so many, for which it polls.
+    /// Polls the next `count` completions.
     fn polled(&self, count: usize) -> Vec<Wc> {
         let (start, mut all) = (Instant::now(), Vec::new());
         while all.len() < count {
@@ -126,7 +127,7 @@ impl Process {
         all
     }
 
-    /// The next completion, for which it sleeps.
+    /// Waits for the next completion.
     fn awaited(&self) -> Wc {
         loop {
             self.sim.req_notify_cq(self.cq, Arm::NEXT).unwrap();
@@ -186,7 +187,7 @@ fn assert_done(all: &[Wc]) {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// ADDR: GID 0 is the address; GID 1 is link-local, and leads to the same place.
+/// ADDR: GID 0 is the address; GID 1 is link-local, and leads to the same port.
 #[test]
 fn messages_reach_another_process_by_either_gid() {
     let [a, b] = two("either_gid", 4096);
@@ -217,7 +218,7 @@ fn messages_reach_another_process_by_either_gid() {
     );
 }
 
-/// Everything of many packets, and atomics, of all connected transports.
+/// All operations with many packets, and atomics, of all connected transports.
 #[test]
 fn each_operation_works_between_processes() {
     const LONG: u32 = 1_000_001;
@@ -241,7 +242,7 @@ fn each_operation_works_between_processes() {
         if qp_type == QpType::Uc {
             continue;
         }
-        // What another process wrote is read back elsewhere.
+        // Data that another process wrote is read back at another address.
         a.post(from, 3, (1 << 20, LONG), SendOp::RdmaRead { remote });
         assert_done(&a.polled(1));
         assert_eq!(a.bytes(1 << 20, LONG as usize), pattern(LONG as usize));
@@ -267,7 +268,7 @@ fn each_operation_works_between_processes() {
     }
 }
 
-/// A passive target makes no call, and who sleeps is woken.
+/// A passive target makes no call, and a sleeping thread is woken.
 #[test]
 fn a_thread_that_sleeps_is_woken() {
     let [a, b] = two("sleeps", 4096);
@@ -289,7 +290,8 @@ fn a_thread_that_sleeps_is_woken() {
     }
 }
 
-/// QP-28: a read counts each of its requests in `max_rd_atomic`, and asks for no more than this process has room for.
+/// QP-28: each request of a read counts in `max_rd_atomic`, and a read asks for no more than this
+/// process has room for.
 #[test]
 fn reads_of_many_packets_keep_to_what_was_agreed() {
     for max_rd_atomic in [1, 2, 16] {
@@ -331,7 +333,8 @@ fn reads_of_many_packets_keep_to_what_was_agreed() {
     }
 }
 
-/// TMR-03: of what is lost, damaged, repeated or late, going or coming, each message arrives once, in order.
+/// TMR-03: packets are lost, damaged, repeated or late in both directions. Each message arrives
+/// once, in order.
 #[test]
 fn each_message_arrives_once_and_in_order_whatever_is_lost() {
     const MESSAGES: u64 = 200;
@@ -366,8 +369,8 @@ fn each_message_arrives_once_and_in_order_whatever_is_lost() {
     let expected: Vec<_> = (0..MESSAGES)
         .map(|message| (message, 1 + message as u32))
         .collect();
-    let told: Vec<_> = came.iter().map(|wc| (wc.wr_id, wc.byte_len)).collect();
-    assert_eq!(told, expected);
+    let completed: Vec<_> = came.iter().map(|wc| (wc.wr_id, wc.byte_len)).collect();
+    assert_eq!(completed, expected);
     assert_done(&came);
     assert_done(&a.polled(MESSAGES as usize));
     for message in 0..MESSAGES as usize {
@@ -376,7 +379,7 @@ fn each_message_arrives_once_and_in_order_whatever_is_lost() {
             vec![message as u8; 1 + message]
         );
     }
-    // Reads, whose answers are lost too.
+    // Reads, whose answers are lost, too.
     a.post(
         from,
         1,
@@ -389,7 +392,8 @@ fn each_message_arrives_once_and_in_order_whatever_is_lost() {
     assert_eq!(a.bytes(0, 100_000), b.bytes(0, 100_000));
 }
 
-/// UD-02, UD-21, MCAST-04: datagrams carry the header of the network, and groups have members in several processes.
+/// UD-02, UD-21, MCAST-04: datagrams carry the network header, and groups have members in several
+/// processes.
 #[test]
 fn datagrams_reach_a_process_and_a_group_reaches_all() {
     let apart = [1, 2, 3].map(|seed| config("datagrams").scatter(seed));
@@ -431,7 +435,7 @@ fn datagrams_and_groups(processes: [Process; 3]) {
     let ah = a.sim.create_ah(a.pd, &AhAttr::global(1, 0, mgid)).unwrap();
     let to_all = SendWr::send(2, &list).to(ah, verbs_api::MULTICAST_QPN, QKEY);
     a.sim.post_send(qps[0], &[to_all]).unwrap();
-    // One of a itself, once, beside the send.
+    // The packet from the process itself arrives once, along with the send.
     assert_done(&a.polled(2));
     for process in [b, c] {
         assert_eq!(process.polled(1)[0].src_qp, a.sim.qp_num(qps[0]).unwrap());
@@ -444,7 +448,7 @@ fn datagrams_and_groups(processes: [Process; 3]) {
     assert_eq!(b.sim.poll_cq(b.cq, &mut [Wc::default()]).unwrap(), 0);
 }
 
-/// Who refuses a request of another process says why, and nothing of what came of that.
+/// A process that refuses a request of another one reports the reason, and no consequences.
 #[test]
 fn who_refuses_a_request_of_another_process_says_why() {
     let [a, b] = two("refuses", 4096);
@@ -470,14 +474,15 @@ fn who_refuses_a_request_of_another_process_says_why() {
         assert_ne!(a.polled(2)[0].status, WcStatus::Success);
     }
     let (start, said) = (Instant::now(), || b.sim.diagnose().to_string());
-    // It may read what has come later.
+    // It may read the received packets later.
     while !cases.iter().all(|case| said().contains(case.3)) {
         assert!(start.elapsed() < WATCH, "{}", said());
     }
     assert!(!said().contains("not ready"), "{}", said());
 }
 
-/// A QP takes packets of its peer alone; what is no packet, or damaged, is counted, and breaks nothing.
+/// A QP accepts packets of its peer only. Datagrams that are not packets, or damaged, are counted
+/// and do no harm.
 #[test]
 fn strangers_and_garbage_are_refused_and_counted() {
     let [a, b] = two("strangers", 4096);
@@ -502,11 +507,11 @@ fn strangers_and_garbage_are_refused_and_counted() {
 
     let port = (b.address(), 4791);
     let near = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 1), 0)).unwrap();
-    // No RoCEv2, of all lengths, from another network.
+    // Datagrams that are not RoCEv2, of all lengths, from another network.
     for length in 0..80 {
         near.send_to(&vec![0xa5; length], port).unwrap();
     }
-    // The same from this one, and a message with an ICRC of 0.
+    // Such datagrams from this network, and a message with an ICRC of 0.
     let part = u32::from(b.address()) & !0xfff | 0xf00;
     let bind = |host| UdpSocket::bind((Ipv4Addr::from(part | host), 0)).ok();
     let inside = (1..250).find_map(bind).unwrap();
@@ -532,7 +537,7 @@ fn strangers_and_garbage_are_refused_and_counted() {
     }
 }
 
-/// Sockets are looked at as long as a queue pair may get packets, and no longer.
+/// Sockets are polled as long as a queue pair may receive packets, and no longer.
 #[test]
 fn a_process_looks_while_something_may_come() {
     let [a, b] = two("looks", 64);
@@ -559,7 +564,8 @@ fn a_process_looks_while_something_may_come() {
     assert!(!looks());
 }
 
-/// What has completed at the receiver is acknowledged, though its device is gone at once.
+/// A message that has completed at the receiver is acknowledged, although its device is closed
+/// immediately after.
 #[test]
 fn a_device_that_goes_has_acknowledged_what_it_got() {
     for _ in 0..50 {
@@ -573,7 +579,8 @@ fn a_device_that_goes_has_acknowledged_what_it_got() {
     }
 }
 
-/// TMR-01: a peer that is gone is noticed after all retries, and one that comes back under its address is another.
+/// TMR-01: a peer that has ended is noticed after all retries. A new process with its address is
+/// another peer.
 #[test]
 fn a_peer_that_is_gone_is_noticed() {
     let [a, b] = two("gone", 4096);
@@ -594,8 +601,8 @@ fn a_peer_that_is_gone_is_noticed() {
     assert_eq!(a.state(from), QpState::Err);
 }
 
-/// On a network two devices of a process reach each other without a packet that anybody sees: their sends are done when
-/// they have been posted, and nothing is read from a socket.
+/// On a network two devices of a process reach each other without packets: their sends are done
+/// when they have been posted, and nothing is read from a socket.
 #[test]
 fn queue_pairs_of_one_process_keep_their_way() {
     let process = Process::start(config("own_way").nodes(2), 4096);
@@ -607,7 +614,8 @@ fn queue_pairs_of_one_process_keep_their_way() {
     assert_eq!(process.sim.poll_cq(process.cq, &mut done).unwrap(), 2);
 }
 
-/// A QP that was reset no longer listens, and a message to it is not answered; the next connection works.
+/// A QP that was reset no longer listens, and a message to it is not answered. The next connection
+/// works.
 #[test]
 fn a_queue_pair_is_connected_again() {
     let [a, b] = two("again", 4096);
@@ -626,7 +634,8 @@ fn a_queue_pair_is_connected_again() {
     }
 }
 
-/// Processes that share an address are told apart by their QP numbers, whoever reads what comes, and after one has gone.
+/// Processes that share an address are distinguished by their QP numbers, regardless of which
+/// process reads a packet, and after one has ended.
 #[test]
 fn processes_on_one_address_reach_each_other_and_others_reach_them() {
     let exchange = |from: &Process, to: &Process| {
@@ -652,14 +661,14 @@ fn processes_on_one_address_reach_each_other_and_others_reach_them() {
             exchange(&other, from);
             exchange(from, &shared[(i + 1) % shared.len()]);
         }
-        // Those that stay keep their numbers, and others take their places among the sockets, also one that expects
-        // nothing.
+        // The remaining processes keep their numbers, and others take their places among the
+        // sockets, including one that expects no packets.
         shared.remove(0);
         idle.push(Process::start(at([127, 78, 1, 1], 10), 64));
     }
 }
 
-/// `--fabric ADDRESS`, also of IPv6.
+/// `--fabric ADDRESS`, with an IPv6 address, too.
 #[test]
 fn a_port_has_the_address_that_is_given() {
     let given = [
@@ -690,7 +699,7 @@ fn a_port_has_the_address_that_is_given() {
     if Network::addresses(&v6).check().is_ok() {
         let own = Process::start(config.network(Network::addresses(&v6)), 64);
         assert_eq!(own.gid().0[15], 1);
-        // There is no link-local one to come from.
+        // There is no link-local address to send from.
         let attr = AhAttr::global(1, 1, own.gid());
         assert_eq!(
             own.sim.create_ah(own.pd, &attr).unwrap_err().kind(),

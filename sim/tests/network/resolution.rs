@@ -6,7 +6,7 @@ use verbs_sim::SimConfig;
 
 use super::{Process, at, config, params};
 
-/// Two processes, of which the second ends: its GIDs lead to it until then.
+/// Two processes, the second of which ends: its GIDs lead to it until then.
 fn has_an_owner_until_it_ends([of_a, of_b]: [SimConfig; 2]) {
     let [a, b] = [of_a, of_b].map(|config| Process::start(config, 64));
     let gids = [0, 1].map(|index| b.sim.query_gid(b.context, 1, index).unwrap());
@@ -45,7 +45,7 @@ fn a_given_address_has_an_owner_until_its_process_ends() {
     has_an_owner_until_it_ends([at([127, 78, 1, 7], 1), at([127, 78, 1, 8], 2)]);
 }
 
-/// AH-07: a process that shares an address is there, whichever of them it is.
+/// AH-07: a shared address has an owner as long as one of its processes lives.
 #[test]
 fn a_shared_address_has_an_owner_until_the_last_process_ends() {
     let shared = |seed| Process::start(at([127, 78, 1, 9], seed), 64);

@@ -1,4 +1,4 @@
-//! RoCE version 1 beside version 2.
+//! RoCE versions 1 and 2 at the same time.
 
 use verbs_api::profile::Profile;
 use verbs_api::{GidType, QpType, RcParams, SendOp, Verbs, WcStatus, connect};

@@ -103,7 +103,7 @@ pub(crate) extern "C" fn kill_device(device: *const c_char) -> i64 {
         let sim = unobserved();
         let text = "verbsim_kill_device".to_owned();
         Annotation { node, text }.note(sim);
-        // The laboratory finds a device by a context, and the program may have none.
+        // The test controls find a device by a context, and the program may have none.
         let context = sim.open_device(&format!("sim{node}"))?;
         sim.kill_device(context)?;
         // This context gets the event too. Unread, it would be a finding.

@@ -1,4 +1,4 @@
-//! What verbs take beside many things that they have nothing to do with, and beside few of them.
+//! The cost of verbs with many unrelated objects, compared with few.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::memory::allocated;
 use crate::table::{Line, MISS, NOTHING};
 use crate::time;
 
-/// The few.
+/// The number of objects that counts as few.
 const FEW: u32 = 10;
-/// Of so many batches the fastest counts.
+/// The number of batches. The fastest one counts.
 const BATCHES: u32 = 60;
 const ROUNDS: u32 = 50;
 
-/// All lines; with `scale` 1 as they are meant, with less to see that they work.
+/// All lines. A `scale` of 1 measures, and a smaller one checks that the benchmarks work.
 pub(crate) fn lines(scale: f64) -> Vec<Line> {
     let many = |most: u32| ((f64::from(most) * scale) as u32).max(FEW);
     let make_qp = |desk: &Desk| desk.destroy_qp(desk.qp());
@@ -127,10 +127,10 @@ pub(crate) fn lines(scale: f64) -> Vec<Line> {
     lines
 }
 
-/// What `run` takes beside many of what `fill` makes, and beside few.
+/// The cost of `run` with many objects that `fill` creates, compared with few.
 fn line(
     what: &str,
-    beside: &str,
+    others: &str,
     many: u32,
     fill: impl Fn(&Desk, u32),
     run: impl Fn(&Desk),
@@ -141,8 +141,8 @@ fn line(
         fastest(|| run(&desk))
     });
     let few_name = format!("beside {FEW}");
-    Line::ns(&format!("{what}, beside {many} {beside}"), time)
-        .beside(&Line::ns(&few_name, few_time))
+    Line::ns(&format!("{what}, beside {many} {others}"), time)
+        .against(&Line::ns(&few_name, few_time))
 }
 
 /// Nanoseconds of one round, in the fastest batch.
@@ -155,8 +155,8 @@ pub(crate) fn fastest(mut run: impl FnMut()) -> f64 {
     (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
 }
 
-/// Owning queue pairs that are used and dropped, on a CQ that is never empty: time for each of many, and
-/// bytes that are left of each.
+/// Owning queue pairs that are used and dropped, on a CQ that is never empty: the time for each of
+/// many, and the bytes that remain allocated for each.
 fn owned_queue_pairs(many: u32) -> [Line; 2] {
     let sim: Arc<dyn Verbs> = Arc::new(Sim::new(SimConfig::new().mode(Mode::Inline)));
     let context = owned::Context::open(sim, "sim0").unwrap();
@@ -178,7 +178,7 @@ fn owned_queue_pairs(many: u32) -> [Line; 2] {
     let what = "owned queue pair used and dropped, the CQ never empty";
     [
         Line::ns(&format!("{what}, after {many}"), time)
-            .beside(&Line::ns("the first", few_time))
+            .against(&Line::ns("the first", few_time))
             .more(MISS),
         Line::new(
             &format!("{what}: memory left"),
@@ -189,7 +189,7 @@ fn owned_queue_pairs(many: u32) -> [Line; 2] {
     ]
 }
 
-/// To the error state, from RESET.
+/// The attributes of the transition from RESET to the error state.
 fn to_error() -> [QpModify; 2] {
     let init = QpModify::to(QpState::Init)
         .set(QpAttrMask::PORT, |attr| attr.port_num = 1)
@@ -198,7 +198,8 @@ fn to_error() -> [QpModify; 2] {
     [init, QpModify::to(QpState::Err)]
 }
 
-/// A device on which queue pairs are connected with each other, one of everything, and a link.
+/// A device on which queue pairs are connected with each other, one object of each kind, and a
+/// link.
 struct Desk {
     sim: Sim,
     context: Context,
@@ -212,7 +213,7 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        // One that merges events and purges CQs, where others do less.
+        // This device merges events and purges CQs, where others do less.
         let config = SimConfig::new().mode(Mode::Inline).profile(Profile::MLX5);
         let sim = Sim::new(config);
         let context = sim.open_device("sim0").unwrap();
@@ -241,7 +242,7 @@ impl Desk {
         self.sim.create_cq(self.context, &init).unwrap()
     }
 
-    /// A queue pair of no use.
+    /// An unused queue pair.
     fn qp(&self) -> Qp {
         self.qp_on(self.cq)
     }
@@ -255,7 +256,7 @@ impl Desk {
         self.sim.destroy_qp(qp, Wait::Poll).unwrap();
     }
 
-    /// A queue pair in the error state: what is posted completes at once.
+    /// A queue pair in the error state, on which all posted work completes immediately.
     fn failed_qp(&self, cq: Cq) -> Qp {
         let qp = self.qp_on(cq);
         for modify in to_error() {
@@ -264,7 +265,7 @@ impl Desk {
         qp
     }
 
-    /// A queue pair for so many sends that is connected with another of this device.
+    /// A queue pair for `depth` sends that is connected with another one of this device.
     fn connected(&self, qp_type: QpType, cq: Cq, depth: u32) -> Qp {
         let cap = QpCap {
             max_send_wr: depth,
@@ -276,7 +277,7 @@ impl Desk {
         qp
     }
 
-    /// An event of a CQ that is left unread.
+    /// Makes an event of a CQ, which stays unread.
     fn raise_event(&self, cq: Cq) {
         self.sim.req_notify_cq(cq, Arm::NEXT).unwrap();
         let qp = self.failed_qp(cq);
@@ -284,7 +285,7 @@ impl Desk {
         self.destroy_qp(qp);
     }
 
-    /// Puts completions into the CQ that no solicited request is for.
+    /// Adds unsolicited completions to the CQ.
     fn fill(&self, count: u32) {
         const DEPTH: u32 = 1 << 14;
         for first in (0..count).step_by(DEPTH as usize) {
