@@ -23,20 +23,22 @@
 //! - Acknowledging too many events is an error, not a destroy that never returns.
 //!
 //! # Where things are
-//! Each folder names those above it in this table, not those below.
+//! Each folder names those above it in this table, not those below, except that `fabric` and
+//! `runtime` hold the gateway and the sockets of `network`.
 //!
 //! | folder | |
 //! |---|---|
 //! | `memory`, `packet`, `storage`, `time` | bytes of regions, packets, containers, deadlines |
 //! | `device` | what queue pairs need: CQs, memory regions, events, ports, timers |
+//! | `descriptor` | file descriptors that are readable while an event is queued (feature `fd`) |
 //! | `qp` | one queue pair: requester and responder |
 //! | `node` | a device with its queue pairs |
 //! | `direct` | the fast path: messages that move without packets |
 //! | `cm` | the connection manager of rdma_cm, as a plain struct |
-//! | `network` | packets to and from other processes, by UDP (feature `network`) |
 //! | `fabric` | all nodes, and how packets, timers and faults reach them |
 //! | `runtime` | what lets threads use a fabric: a lock, waits, a clock |
 //! | `verbs` | the traits `Verbs`, `Cm` and `Lab` |
+//! | `network` | packets to and from other processes, by UDP (feature `network`) |
 //! | `diagnosis` | the mistakes of a program |
 //!
 //! `diagnosis` has two halves. The core writes facts to its journal, and names nothing else of it.
@@ -89,7 +91,8 @@ pub use diagnosis::{
 #[cfg(feature = "network")]
 pub use network::Network;
 pub use packet::{DropReason, Pcap};
-pub use verbs::{Annotation, Misuse, Participant, Sim, Sleeping, Step, Stuck, Watch, What};
+pub use runtime::Watch;
+pub use verbs::{Annotation, Misuse, Participant, Sim, Sleeping, Step, Stuck, What};
 
 /// For searches in the simulator's own tests. It has no stability guarantee.
 #[doc(hidden)]

@@ -14,7 +14,6 @@ mod outage;
 mod recorder;
 pub(crate) mod rules;
 mod schedule;
-mod turns;
 mod waits;
 
 use core::time::Duration;
@@ -183,11 +182,8 @@ impl Fabric {
         // The work may change what cached paths depend on.
         self.direct.epoch += 1;
         let result = self.work_quietly(index, work);
-        if self.node(index).device.turns.are_wanted() {
-            self.grant_turns(index);
-            if self.config.mode != Mode::Stepped {
-                self.deliver_all();
-            }
+        if self.grant_turns(index) && self.config.mode != Mode::Stepped {
+            self.deliver_all();
         }
         result
     }
@@ -210,11 +206,12 @@ impl Fabric {
     /// Gives a queue pair its turn, and collects the packets of its node.
     #[cold]
     pub(crate) fn give_turn(&mut self, index: u32, qp: Id) {
-        self.start_turn(index, qp);
+        self.direct.epoch += 1;
+        let node = &mut self.slots[index as usize].node;
+        node.set_now(self.schedule.now);
+        node.give_turn(qp);
         self.collect(index);
-        if self.node(index).device.turns.are_wanted() {
-            self.grant_turns(index);
-        }
+        self.grant_turns(index);
     }
 
     /// Gives the first queue pair in line its turn. Returns whether there was one.
@@ -224,6 +221,34 @@ impl Fabric {
             self.give_turn(node, qp);
         }
         first.is_some()
+    }
+
+    /// Grants the turns that queue pairs of a node have asked for. Returns whether there were any.
+    #[inline]
+    fn grant_turns(&mut self, index: u32) -> bool {
+        let are_wanted = self.node(index).device.turns.are_wanted();
+        if are_wanted {
+            self.put_in_line(index);
+        }
+        are_wanted
+    }
+
+    /// Puts the queue pairs of a node that have more to send than may leave in one turn in line.
+    /// Those with a peer in another process get their turns once the network has room.
+    #[cold]
+    fn put_in_line(&mut self, index: u32) {
+        let node = &mut self.slots[index as usize].node;
+        for qp in node.device.turns.take_waiting() {
+            if let Some(gateway) = &mut self.gateway
+                && let Some(asks) = node.qps.peek(qp.index)
+                // In this process packets are delivered before the next turn, so none can pile up.
+                && asks.common.is_connected_outside()
+            {
+                gateway.wants_turn(index, qp);
+                continue;
+            }
+            self.schedule.turns.push_back((index, qp));
+        }
     }
 
     /// Delivers the packets in flight, and those that the nodes send in response.
@@ -267,9 +292,7 @@ impl Fabric {
         }
         if let Some(to) = to {
             self.collect(to.node);
-            if self.node(to.node).device.turns.are_wanted() {
-                self.grant_turns(to.node);
-            }
+            self.grant_turns(to.node);
             if self.node(to.node).device.gsi.has_received() {
                 self.receive_mads(to.node);
             }
@@ -412,13 +435,15 @@ impl Fabric {
     /// Does the next thing that is due until `limit`: a change of a port, a packet, a turn of a
     /// queue pair or a timer. Returns false if nothing is.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
+        if self.schedule.is_turn_due() {
+            return self.give_next_turn();
+        }
         let timer = self.next_timer();
         let Some((at, due)) = self.schedule.first_due(timer, limit) else {
             return false;
         };
         self.schedule.set_now(at);
         match due {
-            Due::Turn => self.give_next_turn(),
             Due::Outage => {
                 self.change_port();
                 true

@@ -29,8 +29,6 @@ pub(crate) struct Schedule {
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// A queue pair has its turn.
-    Turn,
     /// A port goes down or comes up.
     Outage,
     /// The first packet in flight arrives.
@@ -52,12 +50,14 @@ impl Schedule {
         self.deadlines.is_sooner
     }
 
-    /// What is due first, until `limit`. `timer` is the first timer.
+    /// Whether a queue pair has its turn before anything else happens.
+    pub(super) fn is_turn_due(&self) -> bool {
+        !self.turns.is_empty() && self.next_packet().is_none_or(|at| at > self.now)
+    }
+
+    /// What is due first after the turns, until `limit`. `timer` is the first timer.
     pub(super) fn first_due(&self, timer: Option<(Time, u32)>, limit: Time) -> Option<(Time, Due)> {
         let packet = self.next_packet();
-        if !self.turns.is_empty() && packet.is_none_or(|at| at > self.now) {
-            return Some((self.now, Due::Turn));
-        }
         let is_before_timer = |at: Time| timer.is_none_or(|(first, _)| at <= first);
         // A port changes before a packet arrives at it.
         if let Some(at) = self.outages.next()

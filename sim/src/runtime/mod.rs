@@ -6,5 +6,7 @@ pub(crate) mod idle;
 pub(crate) mod roster;
 mod shared;
 pub(crate) mod timer_thread;
+mod watch;
 
 pub(crate) use shared::Runtime;
+pub use watch::Watch;

@@ -13,6 +13,7 @@ use verbs_api::{BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result,
 use super::clock::{Deadline, RealClock};
 use super::idle::{self, Turn};
 use super::roster::{Roster, Turns};
+use super::watch::Watch;
 use crate::config::{Mode, SimConfig};
 use crate::device::EmptyCqs;
 use crate::device::{bad_handle, node_of};
@@ -22,7 +23,6 @@ use crate::network::Sockets;
 use crate::node::Node;
 use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard, ThreadId, this_thread};
 use crate::time::Time;
-use crate::verbs::watch::Watch;
 
 /// A fabric that threads share.
 #[derive(Debug)]

@@ -9,10 +9,9 @@ mod layer;
 mod model;
 mod sim;
 mod trace_args;
-pub(crate) mod watch;
+mod watch;
 
 pub use diagnose::{Sleeping, Stuck};
 pub use layer::{Annotation, Misuse};
 pub use model::{Participant, Step, What};
 pub use sim::Sim;
-pub use watch::Watch;

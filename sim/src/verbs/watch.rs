@@ -1,25 +1,8 @@
-//! A callback for each new mistake.
-
-use core::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+//! Sets the callback for new mistakes.
 
 use super::sim::Sim;
 use crate::diagnosis::Finding;
-use crate::fabric::Fabric;
-
-/// A callback for each new mistake.
-pub struct Watch {
-    /// A node has a new mistake.
-    is_any: Arc<AtomicBool>,
-    tell: Box<dyn Fn(&Finding) + Send + Sync>,
-}
-
-impl fmt::Debug for Watch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").finish_non_exhaustive()
-    }
-}
+use crate::runtime::Watch;
 
 impl Watch {
     /// Calls `tell` for each mistake when it is detected, once per place: calls that are refused,
@@ -54,36 +37,18 @@ impl Watch {
     /// # Panics
     /// If the simulation already has a callback.
     pub fn on(sim: &Sim, tell: impl Fn(&Finding) + Send + Sync + 'static) {
-        let is_any = Arc::new(AtomicBool::new(false));
-        let (fresh, tell) = (is_any.clone(), Box::new(tell));
-        let first = sim.runtime.watch.set(Self { is_any, tell });
+        let watch = Self::new(tell);
+        let is_any = watch.is_any.clone();
+        let first = sim.runtime.watch.set(watch);
         assert!(first.is_ok(), "somebody is told already");
-        sim.runtime.with(|fabric| fabric.keep_fresh(&fresh));
-    }
-
-    /// The new mistakes.
-    #[inline]
-    pub(crate) fn take(&self, fabric: &mut Fabric) -> Vec<Finding> {
-        if self.is_any.load(Ordering::Relaxed) {
-            self.take_news(fabric)
-        } else {
-            Vec::new()
-        }
-    }
-
-    #[cold]
-    fn take_news(&self, fabric: &mut Fabric) -> Vec<Finding> {
-        self.is_any.store(false, Ordering::Relaxed);
-        fabric.take_fresh()
-    }
-
-    pub(crate) fn tell(&self, fresh: &[Finding]) {
-        fresh.iter().for_each(&self.tell);
+        sim.runtime.with(|fabric| fabric.keep_fresh(&is_any));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use parking_lot::Mutex;
     use verbs_api::{CqInit, Verbs};
 
