@@ -4,6 +4,7 @@
 //! cases. A failure is shrunk, and stored next to this file to be tried first from then on.
 
 mod common;
+#[path = "../sim/src/exhaustive/model.rs"]
 mod model;
 
 use common::{End, checked, pair, property_config};

@@ -23,8 +23,9 @@ pub(crate) enum Area {
 
 /// Sources that only tests compile, by what their paths begin with.
 const ONLY_TESTS: &[&str] = &[
-    "sim/src/direct/equivalence",
     "sim/src/direct/tally",
+    "sim/src/equivalence",
+    "sim/src/exhaustive",
     "sim/src/network/turns",
 ];
 

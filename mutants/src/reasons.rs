@@ -174,7 +174,7 @@ const TEXTS: &[&str] = &[
 
 /// Sources and functions that the suite does not reach: test controls, checkers of models, real
 /// time and the network. The fast path belongs to them, since the suite almost always observes
-/// packets. A test compares both paths (`direct/equivalence`).
+/// packets. A test compares both paths (`sim/src/equivalence`).
 const UNREACHED: &[&str] = &[
     "sim/src/memory/checksum.rs",
     "sim/src/device/unmapped.rs",

@@ -64,6 +64,10 @@ mod descriptor;
 mod device;
 mod diagnosis;
 mod direct;
+#[cfg(test)]
+mod equivalence;
+#[cfg(test)]
+mod exhaustive;
 mod fabric;
 mod memory;
 #[cfg_attr(not(feature = "network"), path = "network/none.rs")]
@@ -93,12 +97,6 @@ pub use network::Network;
 pub use packet::{DropReason, Pcap};
 pub use runtime::Watch;
 pub use verbs::{Annotation, Misuse, Participant, Sim, Sleeping, Step, Stuck, What};
-
-/// For searches in the simulator's own tests. It has no stability guarantee.
-#[doc(hidden)]
-pub mod search {
-    pub use crate::node::Alone;
-}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

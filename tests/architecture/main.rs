@@ -45,7 +45,24 @@ const FLOORS: [(&str, &[&str]); 2] = [
             "export.rs",
         ],
     ),
-    ("sim", &["device/", "qp/", "node/", "direct/", "fabric/"]),
+    (
+        "sim",
+        &[
+            "storage/",
+            "time/",
+            "memory/",
+            "packet/",
+            "device/",
+            "descriptor/",
+            "qp/",
+            "node/",
+            "direct/",
+            "cm/",
+            "fabric/",
+            "runtime/",
+            "verbs/",
+        ],
+    ),
 ];
 
 /// The source files of all crates, by the folder of the crate and the path from `src`. The folder

@@ -76,40 +76,6 @@ pub(crate) enum SlowPath {
     RemoteMemory,
 }
 
-#[cfg(test)]
-impl SlowPath {
-    pub(crate) const ALL: &[Self] = &[
-        Self::LocalDevice,
-        Self::LocalTransport,
-        Self::LocalState,
-        Self::LocalPort,
-        Self::LocalBusy,
-        Self::Elsewhere,
-        Self::RemoteDevice,
-        Self::RemoteQp,
-        Self::RemoteState,
-        Self::RemotePort,
-        Self::RemotePkey,
-        Self::RemoteQkey,
-        Self::RemoteMtu,
-        Self::RemotePeer,
-        Self::RemoteBusy,
-        Self::Operation,
-        Self::Kind,
-        Self::SendQueue,
-        Self::ForItself,
-        Self::SendCq,
-        Self::LocalMemory,
-        Self::Sequence,
-        Self::NoReceive,
-        Self::ReceiveCq,
-        Self::ReceiveLength,
-        Self::ReceiveMemory,
-        Self::Alignment,
-        Self::RemoteMemory,
-    ];
-}
-
 /// What one end needs to know to find the path to the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathQuery {

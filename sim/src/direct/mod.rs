@@ -1,7 +1,7 @@
 //! The fast path: a message that nothing can disturb moves from memory to memory, without packets.
 //!
 //! It states the conditions of packets a second time, and leaves both ends as packets would. The
-//! test `equivalence` compares the two.
+//! test `crate::equivalence` compares the two.
 //!
 //! | file | |
 //! |---|---|
@@ -9,12 +9,10 @@
 //! | `datagram` | conditions and effects of UD |
 //! | `fast_path` | one message or a list, from node to node |
 
-mod conditions;
+pub(crate) mod conditions;
 mod datagram;
-#[cfg(test)]
-mod equivalence;
 mod fast_path;
 #[cfg(test)]
-mod tally;
+pub(crate) mod tally;
 
 pub(crate) use fast_path::{Direct, FastPath, keeps_paths};

@@ -33,7 +33,7 @@ pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
 /// The bytes of all regions.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    slots: Vec<Slot>,
+    pub(crate) slots: Vec<Slot>,
     free: Vec<u32>,
     /// Data that is not placed yet, oldest first. `None` if nothing is ever late.
     late: Option<Vec<Late>>,
@@ -49,9 +49,9 @@ struct Late {
 }
 
 #[derive(Debug)]
-struct Slot {
+pub(crate) struct Slot {
     /// The number of regions that were in this slot, including the current one.
-    generation: u32,
+    pub(crate) generation: u32,
     /// The number of users.
     users: u32,
     bytes: Bytes,
@@ -60,8 +60,8 @@ struct Slot {
 /// Names a region. A removed region is never confused with a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegionId {
-    index: u32,
-    generation: u32,
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
 }
 
 #[derive(Debug)]
@@ -396,24 +396,6 @@ impl Memory {
             rest = later;
         }
         Ok(())
-    }
-
-    /// The first bytes of all regions.
-    #[cfg(test)]
-    pub(crate) fn all_bytes(&self) -> Vec<u8> {
-        const MOST: usize = 4096;
-        let mut all = Vec::new();
-        for slot in &self.slots {
-            if let Bytes::At { span, .. } = &slot.bytes {
-                let length = span.length.min(MOST);
-                let mut bytes = vec![0; length];
-                let start = span.start;
-                // SAFETY: the region exists and has at least this length.
-                unsafe { Span { start, length }.copy_to(Span::of(&mut bytes)) };
-                all.extend(bytes);
-            }
-        }
-        all
     }
 
     /// Bytes of a region. `None` for a null region. This is the only place where a range is checked

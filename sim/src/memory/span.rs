@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     pub(super) start: *mut u8,
-    pub(super) length: usize,
+    pub(crate) length: usize,
 }
 
 /// Without the address, because no output depends on addresses.

@@ -18,9 +18,7 @@
 //! | `poll` | completions leave their CQs, and their slots become free |
 //! | `owner` | which posted work owns which bytes |
 //! | `garble` | handles whose numbers a program has changed |
-//! | `alone` | a node without a fabric, for searches |
 
-mod alone;
 mod demux;
 mod find;
 mod garble;
@@ -45,8 +43,6 @@ use crate::device::{Device, Gids, numbered};
 use crate::memory::SharedMemory;
 use crate::qp::{Numbers, Qp};
 use crate::time::Time;
-
-pub use alone::Alone;
 
 /// One simulated device with its queue pairs.
 #[derive(Clone, Debug)]

@@ -421,19 +421,3 @@ fn failed_receive(status: WcStatus) -> Wc {
     (wc.opcode, wc.status) = (WcOpcode::Recv, status);
     wc
 }
-
-/// A copy of a queue pair without what no program can observe.
-#[cfg(test)]
-pub(crate) fn observable(qp: &Qp) -> Qp {
-    let mut qp = qp.clone();
-    // A message of the fast path cannot be requested again, so nothing is kept for that.
-    qp.responder.reads.resources.clear();
-    if let Some(requester) = &mut qp.requester {
-        requester.way = CachedPath::default();
-        requester.sq.each_mut(|send| {
-            send.payload = crate::packet::payload::Payload::default();
-            send.inline.clear();
-        });
-    }
-    qp
-}

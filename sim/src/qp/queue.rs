@@ -15,7 +15,7 @@ use crate::storage::Ring;
 /// The send queue or the receive queue of a QP.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkQueue<W: Default> {
-    requests: Ring<W>,
+    pub(crate) requests: Ring<W>,
     base: u64,
     done: u64,
     /// The number after the last one that `fresh` returned.
@@ -112,11 +112,6 @@ impl<W: Default> WorkQueue<W> {
         let count = (to + 1).saturating_sub(self.base);
         let others = from.saturating_sub(self.base);
         self.iter().take(count as usize).skip(others as usize)
-    }
-
-    #[cfg(test)]
-    pub(super) fn each_mut(&mut self, mut change: impl FnMut(&mut W)) {
-        (0..self.requests.len()).for_each(|offset| change(self.requests.at_mut(offset)));
     }
 
     /// Returns a slot for a request at the end, with the contents of its previous request, and

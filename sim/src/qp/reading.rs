@@ -17,8 +17,8 @@ const WAITING: usize = 64;
 
 /// The reads of a responder, and its resources.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reads {
-    pub(super) resources: Resources,
+pub(crate) struct Reads {
+    pub(crate) resources: Resources,
     /// A read that is not answered completely yet.
     answering: Option<Box<Answering>>,
 }

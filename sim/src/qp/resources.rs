@@ -8,11 +8,11 @@ use crate::packet::{Psn, Reth, packets};
 /// many as the peer may have in progress (`max_dest_rd_atomic`). A duplicate of an older one is not
 /// answered.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Resources(VecDeque<Resource>);
+pub(crate) struct Resources(pub(crate) VecDeque<Resource>);
 
 /// A read or an atomic that was carried out.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Resource {
+pub(crate) struct Resource {
     psn: Psn,
     /// The number of sequence numbers of the answer.
     span: u32,
@@ -89,12 +89,6 @@ impl Resources {
     /// one.
     fn newest(&self) -> impl Iterator<Item = &Resource> {
         self.0.iter().rev()
-    }
-
-    /// Drops all, for comparisons.
-    #[cfg(test)]
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
     }
 }
 

@@ -20,7 +20,7 @@ use crate::packet::{AtomicEth, DropReason, Op, Packet, Psn, Reth, packets};
 pub(crate) struct Responder {
     pub(crate) receives: Receives,
     sequence: Sequence,
-    pub(super) reads: Reads,
+    pub(crate) reads: Reads,
 }
 
 /// What arrived in order.

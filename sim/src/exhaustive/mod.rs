@@ -4,18 +4,20 @@
 //! each branch. What is compared: the result of each action, and at the end of each sequence all
 //! that is still there.
 
+mod alone;
 mod model;
 
 use std::collections::BTreeMap;
 
-use model::{Completion, Model};
 use verbs_api::behavior::Behavior;
 use verbs_api::{
     Access, AhAttr, Arm, AsyncEventType, CompChannel, Context, Cq, CqInit, Error, ErrorKind,
     MrAttr, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType, RecvWr, SendWr, Sge, Wc, WcOpcode,
     WcStatus, transition,
 };
-use verbs_sim::search::Alone;
+
+use alone::Alone;
+use model::{Completion, Model};
 
 /// Length of the sequences.
 const DEPTH: usize = if cfg!(debug_assertions) { 4 } else { 6 };

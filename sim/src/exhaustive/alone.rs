@@ -9,20 +9,19 @@ use verbs_api::{
     Pd, PostError, Qp, QpAttr, QpAttrMask, QpInit, RecvWr, Result, SendWr, Wc,
 };
 
-use super::Node;
 use crate::device::gids;
 use crate::memory::Memory;
+use crate::node::Node;
 
 /// A node with one port and without a fabric. Its packets reach only itself, when it
 /// [runs](Self::run). Its time does not advance.
 #[derive(Clone, Debug)]
-pub struct Alone(Node);
+pub(super) struct Alone(Node);
 
 /// Verbs like those of the trait, but they take the node by reference and never wait.
 macro_rules! verbs {
     (|$node:ident| $( $verb:ident($($argument:ident: $type:ty),*) -> $result:ty: $call:expr; )*) => { $(
-        #[doc = concat!("Like [`Verbs::", stringify!($verb), "`](verbs_api::Verbs::", stringify!($verb), ").")]
-        pub fn $verb(&mut self, $($argument: $type),*) -> $result {
+        pub(super) fn $verb(&mut self, $($argument: $type),*) -> $result {
             let $node = &mut self.0;
             $call
         }
@@ -31,14 +30,14 @@ macro_rules! verbs {
 
 impl Alone {
     /// Creates a node with this behavior.
-    pub fn new(behavior: Behavior, seed: u64) -> Self {
+    pub(super) fn new(behavior: Behavior, seed: u64) -> Self {
         let memory = Arc::new(Mutex::new(Memory::new(behavior.placement)));
         let gids = Arc::new(gids(1, 1, false));
         Self(Node::new(0, 1, behavior, gids, memory, seed, None))
     }
 
     /// Delivers its packets to itself until none are left. Packets to other nodes are lost.
-    pub fn run(&mut self) {
+    pub(super) fn run(&mut self) {
         loop {
             while let Some(packet) = self.0.device.egress.pop() {
                 // There is no other node that could receive it.
@@ -56,7 +55,7 @@ impl Alone {
     }
 
     /// Like [`Verbs::open_device`](verbs_api::Verbs::open_device).
-    pub fn open_device(&mut self) -> Result<Context> {
+    pub(super) fn open_device(&mut self) -> Result<Context> {
         self.0.device.open_device()
     }
 

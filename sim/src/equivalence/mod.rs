@@ -13,10 +13,44 @@ use verbs_api::{ErrorKind, SendWr, Verb, Verbs, WcStatus};
 
 use twin::{Choices, Twin};
 
-use super::tally::Tally;
 use crate::direct::conditions::SlowPath;
+use crate::direct::tally::Tally;
 use crate::rng::{Purpose, Random};
 use crate::{Mode, Pcap, SimConfig};
+
+impl SlowPath {
+    /// Every reason. Each must have been seen often.
+    const ALL: &[Self] = &[
+        Self::LocalDevice,
+        Self::LocalTransport,
+        Self::LocalState,
+        Self::LocalPort,
+        Self::LocalBusy,
+        Self::Elsewhere,
+        Self::RemoteDevice,
+        Self::RemoteQp,
+        Self::RemoteState,
+        Self::RemotePort,
+        Self::RemotePkey,
+        Self::RemoteQkey,
+        Self::RemoteMtu,
+        Self::RemotePeer,
+        Self::RemoteBusy,
+        Self::Operation,
+        Self::Kind,
+        Self::SendQueue,
+        Self::ForItself,
+        Self::SendCq,
+        Self::LocalMemory,
+        Self::Sequence,
+        Self::NoReceive,
+        Self::ReceiveCq,
+        Self::ReceiveLength,
+        Self::ReceiveMemory,
+        Self::Alignment,
+        Self::RemoteMemory,
+    ];
+}
 
 /// Shows where two texts differ.
 fn assert_same(texts: [&str; 2], when: &str) {
