@@ -34,36 +34,153 @@ pub enum Mode {
     RealTime,
 }
 
-/// The configuration of a [`Sim`](crate::Sim).
-///
-/// ```
-/// use verbs_sim::{Mode, Sim, SimConfig};
-///
-/// let sim = Sim::new(SimConfig::new().nodes(3).seed(7).mode(Mode::Inline));
-/// ```
-#[derive(Clone, Debug)]
-pub struct SimConfig {
-    pub(crate) nodes: u32,
-    pub(crate) ports: u8,
-    pub(crate) seed: u64,
-    pub(crate) scatter: Option<u64>,
-    pub(crate) mode: Mode,
-    pub(crate) behavior: Behavior,
-    pub(crate) declared: Option<Behavior>,
-    pub(crate) lacks: Capabilities,
-    pub(crate) limits: DeviceLimits,
-    pub(crate) link_layer: LinkLayer,
-    pub(crate) trace: bool,
-    pub(crate) strikes: bool,
-    pub(crate) trace_threads: bool,
-    pub(crate) planted_defect: bool,
-    pub(crate) latency: Duration,
-    pub(crate) horizon: Duration,
-    pub(crate) cm_timeout: Duration,
-    pub(crate) wire: bool,
-    pub(crate) pcap: Option<Pcap>,
-    pub(crate) check_memory: bool,
-    pub(crate) network: Option<Network>,
+/// Says each setting once: its documentation, name, type and default make a field and a setter.
+/// Settings whose setter does more than to set the field come first, without it.
+macro_rules! settings {
+    (
+        set by hand { $( $own:ident: $own_type:ty = $own_default:expr; )* }
+        $( $(#[$meta:meta])* $name:ident: $type:ty = $default:expr; )*
+    ) => {
+        /// The configuration of a [`Sim`](crate::Sim).
+        ///
+        /// ```
+        /// use verbs_sim::{Mode, Sim, SimConfig};
+        ///
+        /// let sim = Sim::new(SimConfig::new().nodes(3).seed(7).mode(Mode::Inline));
+        /// ```
+        #[derive(Clone, Debug)]
+        pub struct SimConfig {
+            $( pub(crate) $own: $own_type, )*
+            $( pub(crate) $name: $type, )*
+        }
+
+        impl SimConfig {
+            /// The default: two nodes `sim0` and `sim1` with one port each on Ethernet, stepped
+            /// mode, seed 0, the behavior of the specification, no trace, 1 us from port to port,
+            /// and a horizon of 120 s, which is more than rdma_cm needs to give up a peer.
+            pub const fn new() -> Self {
+                Self { $( $own: $own_default, )* $( $name: $default, )* }
+            }
+
+            $(
+                $(#[$meta])*
+                #[must_use]
+                pub const fn $name(self, $name: $type) -> Self {
+                    Self { $name, ..self }
+                }
+            )*
+        }
+    };
+}
+
+settings! {
+    set by hand {
+        nodes: u32 = 2;
+        ports: u8 = 1;
+        scatter: Option<u64> = None;
+        declared: Option<Behavior> = None;
+        link_layer: LinkLayer = LinkLayer::Ethernet;
+        trace_threads: bool = false;
+        pcap: Option<Pcap> = None;
+        network: Option<Network> = None;
+    }
+
+    /// The seed of all random choices. Default: 0.
+    seed: u64 = 0;
+
+    /// How posted work is executed. Default: [`Mode::Stepped`].
+    mode: Mode = Mode::Stepped;
+
+    /// The behavior of the devices where they have a choice. Default: that of the specification.
+    behavior: Behavior = Behavior::SPEC;
+
+    /// A defect for tests that must find one: a message that is sent again arrives without its
+    /// immediate data, and looks correct otherwise.
+    #[doc(hidden)]
+    planted_defect: bool = false;
+
+    /// Capabilities that the devices lack. They refuse calls that need them, with exceptions:
+    /// connecting by attributes, waiting for receives (RNR), regions with addresses of the
+    /// program's choice, and the capabilities of a backend (threads, garbling, test controls).
+    /// Devices that lack all of [`Capabilities::IWARP_LACKS`] report iWARP as their transport.
+    /// Default: they have all capabilities.
+    ///
+    /// ```
+    /// use verbs_api::{Capabilities, CqInit, ErrorKind, QpInit, QpType, Transport, Verbs};
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let sim = Sim::new(SimConfig::new().lacks(Capabilities::IWARP_LACKS));
+    /// assert_eq!(sim.devices()?[0].transport, Transport::Iwarp);
+    /// let context = sim.open_device("sim0")?;
+    /// assert_eq!(sim.query_device(context)?.max_mcast_grp, 0);
+    /// let (pd, cq) = (sim.alloc_pd(context)?, sim.create_cq(context, &CqInit::new(1))?);
+    /// let refused = sim.create_qp(pd, &QpInit::new(QpType::Ud, cq, cq)).unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::NotSupported);
+    /// # Ok::<(), verbs_api::Error>(())
+    /// ```
+    lacks: Capabilities = Capabilities::empty();
+
+    /// Limits of the devices, instead of their profile's. With any limits a device has at most
+    /// 130,942 queue pairs: their numbers have 24 bits, some of which distinguish generations.
+    ///
+    /// ```
+    /// use verbs_api::profile::Profile;
+    /// use verbs_api::Verbs;
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let mut limits = Profile::RXE.limits;
+    /// limits.lower("max_qp", 16)?;
+    /// let sim = Sim::new(SimConfig::new().profile(Profile::RXE).limits(limits));
+    /// let device = sim.query_device(sim.open_device("sim0")?)?;
+    /// assert_eq!((device.max_qp, device.max_cqe), (16, 32_767));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    limits: DeviceLimits = DeviceLimits::SPEC;
+
+    /// Whether to keep a trace ([`Lab::trace`](verbs_api::lab::Lab::trace)). Default: no.
+    trace: bool = false;
+
+    /// Whether to keep the strikes of fault rules ([`Lab::strikes`](verbs_api::lab::Lab::strikes)).
+    /// Each takes 16 bytes until the end, so a long-running process with rules that never asks for
+    /// them should turn this off. Default: yes.
+    strikes: bool = true;
+
+    /// The time of a packet from port to port, in stepped mode. Default: 1 us.
+    latency: Duration = Duration::from_micros(1);
+
+    /// Whether only RoCEv2 bytes pass between nodes: the sender encodes each packet, and the
+    /// receiver decodes it. Programs see the same results, but slower. Default: no.
+    ///
+    /// # Panics
+    /// [`Sim::new`](crate::Sim::new) panics on InfiniBand and with iWARP devices, whose packets
+    /// differ.
+    wire: bool = false;
+
+    /// Whether a diagnosis also finds misuse of memory that the device owns: sends whose bytes
+    /// change before their completion is polled, regions whose memory is no longer mapped, and
+    /// regions that are deregistered while work names them. Work on unmapped memory then fails,
+    /// instead of ending the process. Messages do not take the fast path, and bytes are read three
+    /// times. Default: no.
+    ///
+    /// Unmapped memory is found with feature `fd`, if
+    /// [`can_check_mapping`](Self::can_check_mapping) returns true.
+    ///
+    /// ```
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let sim = Sim::new(SimConfig::new().check_memory(true));
+    /// assert!(sim.diagnose().is_empty());
+    /// ```
+    check_memory: bool = false;
+
+    /// The time that a message of rdma_cm waits for its answer before it is sent again, at most
+    /// fifteen times. So a connection request without an answer fails after sixteen times as long.
+    /// Default: 6.4 s, as in Linux.
+    cm_timeout: Duration = Duration::from_millis(6400);
+
+    /// How far `settle`, or in stepped mode an unbounded wait, may move the clock before it counts
+    /// as a stall. Default: 120 s.
+    horizon: Duration = Duration::from_secs(120);
 }
 
 impl Default for SimConfig {
@@ -73,35 +190,6 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
-    /// The default: two nodes `sim0` and `sim1` with one port each on Ethernet, stepped mode, seed
-    /// 0, the behavior of the specification, no trace, 1 us from port to port, and a horizon of 120
-    /// s, which is more than rdma_cm needs to give up a peer.
-    pub const fn new() -> Self {
-        Self {
-            nodes: 2,
-            ports: 1,
-            seed: 0,
-            scatter: None,
-            mode: Mode::Stepped,
-            behavior: Behavior::SPEC,
-            declared: None,
-            lacks: Capabilities::empty(),
-            limits: DeviceLimits::SPEC,
-            link_layer: LinkLayer::Ethernet,
-            trace: false,
-            strikes: true,
-            trace_threads: false,
-            planted_defect: false,
-            latency: Duration::from_micros(1),
-            horizon: Duration::from_secs(120),
-            cm_timeout: Duration::from_millis(6400),
-            wire: false,
-            pcap: None,
-            check_memory: false,
-            network: None,
-        }
-    }
-
     /// The number of nodes, 1 to 65,535: devices `sim0`, `sim1`, and so on. Default: 2.
     ///
     /// # Panics
@@ -120,12 +208,6 @@ impl SimConfig {
     pub const fn ports(self, ports: u8) -> Self {
         assert!(ports >= 1 && ports <= 250, "1 to 250 ports");
         Self { ports, ..self }
-    }
-
-    /// The seed of all random choices. Default: 0.
-    #[must_use]
-    pub const fn seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
     }
 
     /// Draws QP numbers and keys of regions and windows from this seed, so that processes with
@@ -155,12 +237,6 @@ impl SimConfig {
         }
     }
 
-    /// How posted work is executed. Default: [`Mode::Stepped`].
-    #[must_use]
-    pub const fn mode(self, mode: Mode) -> Self {
-        Self { mode, ..self }
-    }
-
     /// The kind of the devices: their behavior where they have a choice, the capabilities that they
     /// lack, and their limits. Default: those of the specification.
     ///
@@ -177,12 +253,6 @@ impl SimConfig {
             .limits(profile.limits)
     }
 
-    /// The behavior of the devices where they have a choice. Default: that of the specification.
-    #[must_use]
-    pub const fn behavior(self, behavior: Behavior) -> Self {
-        Self { behavior, ..self }
-    }
-
     /// The behavior that the devices report, if it is not the real one: a planted defect.
     #[must_use]
     pub const fn declare(self, declared: Behavior) -> Self {
@@ -190,61 +260,6 @@ impl SimConfig {
             declared: Some(declared),
             ..self
         }
-    }
-
-    /// A defect for tests that must find one: a message that is sent again arrives without its
-    /// immediate data, and looks correct otherwise.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn planted_defect(self, planted_defect: bool) -> Self {
-        Self {
-            planted_defect,
-            ..self
-        }
-    }
-
-    /// Capabilities that the devices lack. They refuse calls that need them, with exceptions:
-    /// connecting by attributes, waiting for receives (RNR), regions with addresses of the
-    /// program's choice, and the capabilities of a backend (threads, garbling, test controls).
-    /// Devices that lack all of [`Capabilities::IWARP_LACKS`] report iWARP as their transport.
-    /// Default: they have all capabilities.
-    ///
-    /// ```
-    /// use verbs_api::{Capabilities, CqInit, ErrorKind, QpInit, QpType, Transport, Verbs};
-    /// use verbs_sim::{Sim, SimConfig};
-    ///
-    /// let sim = Sim::new(SimConfig::new().lacks(Capabilities::IWARP_LACKS));
-    /// assert_eq!(sim.devices()?[0].transport, Transport::Iwarp);
-    /// let context = sim.open_device("sim0")?;
-    /// assert_eq!(sim.query_device(context)?.max_mcast_grp, 0);
-    /// let (pd, cq) = (sim.alloc_pd(context)?, sim.create_cq(context, &CqInit::new(1))?);
-    /// let refused = sim.create_qp(pd, &QpInit::new(QpType::Ud, cq, cq)).unwrap_err();
-    /// assert_eq!(refused.kind(), ErrorKind::NotSupported);
-    /// # Ok::<(), verbs_api::Error>(())
-    /// ```
-    #[must_use]
-    pub const fn lacks(self, lacks: Capabilities) -> Self {
-        Self { lacks, ..self }
-    }
-
-    /// Limits of the devices, instead of their profile's. With any limits a device has at most
-    /// 130,942 queue pairs: their numbers have 24 bits, some of which distinguish generations.
-    ///
-    /// ```
-    /// use verbs_api::profile::Profile;
-    /// use verbs_api::Verbs;
-    /// use verbs_sim::{Sim, SimConfig};
-    ///
-    /// let mut limits = Profile::RXE.limits;
-    /// limits.lower("max_qp", 16)?;
-    /// let sim = Sim::new(SimConfig::new().profile(Profile::RXE).limits(limits));
-    /// let device = sim.query_device(sim.open_device("sim0")?)?;
-    /// assert_eq!((device.max_qp, device.max_cqe), (16, 32_767));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub const fn limits(self, limits: DeviceLimits) -> Self {
-        Self { limits, ..self }
     }
 
     /// The network between the ports. `Ethernet`, the default, is RoCE version 2: each port has a
@@ -275,20 +290,6 @@ impl SimConfig {
         Some(Subnet { nodes, ports })
     }
 
-    /// Whether to keep a trace ([`Lab::trace`](verbs_api::lab::Lab::trace)). Default: no.
-    #[must_use]
-    pub const fn trace(self, trace: bool) -> Self {
-        Self { trace, ..self }
-    }
-
-    /// Whether to keep the strikes of fault rules ([`Lab::strikes`](verbs_api::lab::Lab::strikes)).
-    /// Each takes 16 bytes until the end, so a long-running process with rules that never asks for
-    /// them should turn this off. Default: yes.
-    #[must_use]
-    pub const fn strikes(self, strikes: bool) -> Self {
-        Self { strikes, ..self }
-    }
-
     /// Whether to keep a trace that also shows threads
     /// ([`Sim::thread_trace`](crate::Sim::thread_trace)) and empty polls. It is for models: the
     /// trace is no longer the same for the same seed and calls. Default: no.
@@ -301,23 +302,6 @@ impl SimConfig {
         }
     }
 
-    /// The time of a packet from port to port, in stepped mode. Default: 1 us.
-    #[must_use]
-    pub const fn latency(self, latency: Duration) -> Self {
-        Self { latency, ..self }
-    }
-
-    /// Whether only RoCEv2 bytes pass between nodes: the sender encodes each packet, and the
-    /// receiver decodes it. Programs see the same results, but slower. Default: no.
-    ///
-    /// # Panics
-    /// [`Sim::new`](crate::Sim::new) panics on InfiniBand and with iWARP devices, whose packets
-    /// differ.
-    #[must_use]
-    pub const fn wire(self, wire: bool) -> Self {
-        Self { wire, ..self }
-    }
-
     /// Writes every packet to a file, including those that stay on their node. Messages of several
     /// packets are sent as such in each mode.
     ///
@@ -328,29 +312,6 @@ impl SimConfig {
     pub const fn pcap(self, pcap: Pcap) -> Self {
         Self {
             pcap: Some(pcap),
-            ..self
-        }
-    }
-
-    /// Whether a diagnosis also finds misuse of memory that the device owns: sends whose bytes
-    /// change before their completion is polled, regions whose memory is no longer mapped, and
-    /// regions that are deregistered while work names them. Work on unmapped memory then fails,
-    /// instead of ending the process. Messages do not take the fast path, and bytes are read three
-    /// times. Default: no.
-    ///
-    /// Unmapped memory is found with feature `fd`, if
-    /// [`can_check_mapping`](Self::can_check_mapping) returns true.
-    ///
-    /// ```
-    /// use verbs_sim::{Sim, SimConfig};
-    ///
-    /// let sim = Sim::new(SimConfig::new().check_memory(true));
-    /// assert!(sim.diagnose().is_empty());
-    /// ```
-    #[must_use]
-    pub const fn check_memory(self, check_memory: bool) -> Self {
-        Self {
-            check_memory,
             ..self
         }
     }
@@ -395,20 +356,5 @@ impl SimConfig {
     pub(crate) fn is_roce(&self) -> bool {
         let is_iwarp = self.lacks.contains(Capabilities::IWARP_LACKS);
         self.link_layer == LinkLayer::Ethernet && !is_iwarp
-    }
-
-    /// The time that a message of rdma_cm waits for its answer before it is sent again, at most
-    /// fifteen times. So a connection request without an answer fails after sixteen times as long.
-    /// Default: 6.4 s, as in Linux.
-    #[must_use]
-    pub const fn cm_timeout(self, cm_timeout: Duration) -> Self {
-        Self { cm_timeout, ..self }
-    }
-
-    /// How far `settle`, or in stepped mode an unbounded wait, may move the clock before it counts
-    /// as a stall. Default: 120 s.
-    #[must_use]
-    pub const fn horizon(self, horizon: Duration) -> Self {
-        Self { horizon, ..self }
     }
 }
