@@ -1,5 +1,6 @@
 //! Decides when a fault rule strikes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -19,10 +20,16 @@ impl Strikes {
     }
 }
 
-/// Counts the matches of a rule, and decides which it strikes.
-#[derive(Debug)]
+/// Counts the matches of a rule, and decides which it strikes. Nodes that share a rule have clones,
+/// which count together.
+#[derive(Clone, Debug)]
 pub(crate) struct Trigger {
-    id: FaultId,
+    pub(crate) id: FaultId,
+    counts: Arc<Mutex<Counts>>,
+}
+
+#[derive(Debug)]
+struct Counts {
     when: When,
     random: Random,
     seen: u64,
@@ -30,15 +37,12 @@ pub(crate) struct Trigger {
     strikes: Strikes,
 }
 
-/// The trigger of a rule that several nodes have. They count together.
-#[derive(Clone, Debug)]
-pub(crate) struct SharedTrigger(Arc<Mutex<Trigger>>);
-
-/// Makes triggers.
+/// Makes triggers, and has those of the rules in force.
 #[derive(Debug)]
 pub(crate) struct Triggers {
     seed: u64,
     made: u32,
+    in_force: BTreeMap<FaultId, Trigger>,
     strikes: Strikes,
 }
 
@@ -48,6 +52,7 @@ impl Triggers {
         Self {
             seed,
             made: 0,
+            in_force: BTreeMap::new(),
             strikes: Strikes(keeps.then(Arc::default)),
         }
     }
@@ -57,14 +62,28 @@ impl Triggers {
     pub(crate) fn make(&mut self, id: FaultId, when: When) -> Trigger {
         let random = Random::new(self.seed, Purpose::Fault, self.made);
         self.made += 1;
-        Trigger {
-            id,
+        let counts = Counts {
             when,
             random,
             seen: 0,
             struck: 0,
             strikes: self.strikes.clone(),
-        }
+        };
+        let counts = Arc::new(Mutex::new(counts));
+        let trigger = Trigger { id, counts };
+        self.in_force.insert(id, trigger.clone());
+        trigger
+    }
+
+    /// Forgets the trigger of a rule that is removed.
+    pub(crate) fn remove(&mut self, id: FaultId) {
+        self.in_force.remove(&id);
+    }
+
+    /// How often a rule has struck, if it is in force.
+    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
+        let trigger = self.in_force.get(&id)?;
+        Some(trigger.counts.lock().struck)
     }
 
     pub(crate) fn strikes(&self) -> Vec<Strike> {
@@ -76,52 +95,24 @@ impl Triggers {
 impl Trigger {
     /// Counts a match, and decides whether the rule strikes it. If it is not `free`, an earlier
     /// rule has struck it, and this one only counts.
-    pub(crate) fn strikes(&mut self, free: bool) -> bool {
-        self.seen += 1;
-        let would = match &self.when {
-            When::Nth(n) => self.seen == *n,
-            When::First(n) => self.seen <= *n,
-            When::These(ordinals) => ordinals.contains(&self.seen),
-            When::PerMillion(rate) => self.random.per_million(*rate),
+    pub(crate) fn strikes(&self, free: bool) -> bool {
+        let mut counts = self.counts.lock();
+        let counts = &mut *counts;
+        counts.seen += 1;
+        let ordinal = counts.seen;
+        let would = match &counts.when {
+            When::Nth(n) => ordinal == *n,
+            When::First(n) => ordinal <= *n,
+            When::These(ordinals) => ordinals.contains(&ordinal),
+            When::PerMillion(rate) => counts.random.per_million(*rate),
             _ => true,
         };
         let strikes = would && free;
         if strikes {
-            self.struck += 1;
-            self.strikes.add(Strike {
-                fault: self.id,
-                ordinal: self.seen,
-            });
+            counts.struck += 1;
+            let fault = self.id;
+            counts.strikes.add(Strike { fault, ordinal });
         }
         strikes
-    }
-
-    pub(crate) fn id(&self) -> FaultId {
-        self.id
-    }
-
-    /// How often it has struck.
-    pub(crate) fn struck(&self) -> u64 {
-        self.struck
-    }
-
-    pub(crate) fn shared(self) -> SharedTrigger {
-        SharedTrigger(Arc::new(Mutex::new(self)))
-    }
-}
-
-impl SharedTrigger {
-    /// Counts a match, and decides whether the rule strikes it: see [`Trigger::strikes`].
-    pub(crate) fn strikes(&self, free: bool) -> bool {
-        self.0.lock().strikes(free)
-    }
-
-    pub(crate) fn id(&self) -> FaultId {
-        self.0.lock().id
-    }
-
-    /// How often it has struck.
-    pub(crate) fn struck(&self) -> u64 {
-        self.0.lock().struck
     }
 }

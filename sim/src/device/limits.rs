@@ -1,19 +1,18 @@
 //! Fault rules of a device: completions become errors, resources become scarce.
 
 use std::collections::BTreeMap;
-use std::iter;
 
-use verbs_api::lab::{FaultId, Limit};
+use verbs_api::lab::{Fault, FaultId, Limit};
 use verbs_api::{Cause, Error, ErrorKind, Result, Verb, WcStatus};
 
-use crate::trigger::SharedTrigger;
+use crate::trigger::Trigger;
 
 /// The rules in force on a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     /// The rules for completions, by QP number (`None` is any), in the order of their creation.
     completions: BTreeMap<Option<u32>, Vec<CompletionRule>>,
-    limits: Vec<(Limit, u64, SharedTrigger)>,
+    limits: Vec<(Limit, u64, Trigger)>,
     /// The limits that the test controls have set.
     set: BTreeMap<Limit, u64>,
     /// The number of rules created so far.
@@ -25,72 +24,34 @@ struct CompletionRule {
     /// The number of rules created before it.
     number: u64,
     status: WcStatus,
-    trigger: SharedTrigger,
-}
-
-/// The effect of a rule of a device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
-    /// Completions of the QP with this number, or of any QP, get this status.
-    Completion(Option<u32>, WcStatus),
-    /// A resource has at most this amount.
-    Limit(Limit, u64),
+    trigger: Trigger,
 }
 
 impl Rules {
-    pub(crate) fn add(&mut self, what: What, trigger: SharedTrigger) {
-        match what {
-            What::Completion(qpn, status) => {
+    /// Adds a rule for completions or for a resource.
+    pub(crate) fn add(&mut self, fault: &Fault, trigger: Trigger) {
+        match *fault {
+            Fault::Completion { qpn, status, .. } => {
                 let number = self.count;
-                self.completions
-                    .entry(qpn)
-                    .or_default()
-                    .push(CompletionRule {
-                        number,
-                        status,
-                        trigger,
-                    });
+                let rules = self.completions.entry(qpn).or_default();
+                rules.push(CompletionRule {
+                    number,
+                    status,
+                    trigger,
+                });
             }
-            What::Limit(limit, value) => self.limits.push((limit, value, trigger)),
+            Fault::Limit { limit, value, .. } => self.limits.push((limit, value, trigger)),
+            _ => {}
         }
         self.count += 1;
     }
 
-    fn triggers(&self) -> impl Iterator<Item = &SharedTrigger> {
-        let completions = self.completions.values().flatten();
-        let limits = self.limits.iter().map(|(.., trigger)| trigger);
-        completions.map(|rule| &rule.trigger).chain(limits)
-    }
-
     pub(crate) fn remove(&mut self, id: FaultId) {
         self.completions.retain(|_, rules| {
-            rules.retain(|rule| rule.trigger.id() != id);
+            rules.retain(|rule| rule.trigger.id != id);
             !rules.is_empty()
         });
-        self.limits.retain(|(.., trigger)| trigger.id() != id);
-    }
-
-    /// The rules for completions of a QP, in the order of their creation.
-    fn for_qp(&self, number: u32) -> impl Iterator<Item = &CompletionRule> {
-        let of = |qpn| self.completions.get(&qpn).map_or(&[][..], Vec::as_slice);
-        let (mut own, mut any) = (of(Some(number)), of(None));
-        iter::from_fn(move || {
-            // Rules apply in the order of their creation, whichever list they are in.
-            let first_of_any = match (own.first(), any.first()) {
-                (Some(own), Some(any)) => any.number < own.number,
-                (own, _) => own.is_none(),
-            };
-            let next = if first_of_any { &mut any } else { &mut own };
-            let (first, rest) = next.split_first()?;
-            *next = rest;
-            Some(first)
-        })
-    }
-
-    /// How often a rule has fired, if it is one of these.
-    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
-        let mut triggers = self.triggers();
-        Some(triggers.find(|trigger| trigger.id() == id)?.struck())
+        self.limits.retain(|(.., trigger)| trigger.id != id);
     }
 
     /// The status of an error, if a rule turns the next completion of this QP into one.
@@ -110,8 +71,12 @@ impl Rules {
 
     #[cold]
     fn strike_by_rule(&mut self, qp_num: u32) -> Option<WcStatus> {
+        let of = |qpn| self.completions.get(&qpn).into_iter().flatten();
+        let mut rules: Vec<_> = of(Some(qp_num)).chain(of(None)).collect();
+        // Rules apply in the order of their creation, whichever list they are in.
+        rules.sort_by_key(|rule| rule.number);
         let mut struck = None;
-        for rule in self.for_qp(qp_num) {
+        for rule in rules {
             // Every rule counts the completion, also after another rule has fired, so leaving out
             // one rule does not change the others.
             if rule.trigger.strikes(struck.is_none()) {

@@ -85,7 +85,6 @@ pub(crate) use empty::EmptyCqs;
 pub(crate) use events::EventQueue;
 pub(crate) use events::Events;
 pub(crate) use gsi::{GSI_QPN, Gsi};
-pub(crate) use limits::What;
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };

@@ -1,12 +1,13 @@
 //! Fault rules: their effects on calls and ports, and how often they have struck.
 
-use verbs_api::lab::{FaultId, Strike, When};
+use verbs_api::lab::{Fault, FaultId, Strike, When};
 use verbs_api::{Cause, Error, Result, Verb};
 
 use super::Fabric;
 use super::rules::Rules;
 use crate::config::Mode;
-use crate::trigger::Trigger;
+use crate::packet::PortId;
+use crate::time::Time;
 
 impl Fabric {
     /// Returns the error that a fault rule makes of a call, if any.
@@ -26,9 +27,32 @@ impl Fabric {
         }
     }
 
-    /// Makes the trigger that decides when the next rule strikes.
-    pub(crate) fn trigger(&mut self, id: FaultId, when: When) -> Trigger {
-        self.rules.triggers.make(id, when)
+    /// Puts a fault rule in force. Its nodes and its port exist.
+    pub(crate) fn add_rule(&mut self, id: FaultId, fault: Fault) {
+        let when = fault.when().cloned().unwrap_or(When::Always);
+        let trigger = self.rules.triggers.make(id, when);
+        match fault {
+            // Completions and limits belong to a node, so each node has the rule. They count
+            // strikes together.
+            Fault::Completion { node, .. } | Fault::Limit { node, .. } => {
+                for index in node.map_or(0..self.nodes(), |node| node..node + 1) {
+                    self.work(index, |node| {
+                        node.device.base.rules.add(&fault, trigger.clone());
+                    });
+                }
+            }
+            Fault::Port {
+                node,
+                port,
+                down_at,
+                up_at,
+                ..
+            } => {
+                let at = |time| Time::ZERO.after(time);
+                self.add_outage(PortId { node, port }, at(down_at), up_at.map(at), trigger);
+            }
+            _ => self.rewire(|rules| rules.add(fault, trigger)),
+        }
     }
 
     /// The strikes of all rules.
@@ -38,21 +62,13 @@ impl Fabric {
 
     /// How often a rule has struck, if it is in force.
     pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
-        // Nodes that share a rule count together.
-        let on_node = || {
-            self.slots
-                .iter()
-                .find_map(|slot| slot.node.device.base.rules.struck(id))
-        };
-        let of_port = || self.schedule.outages.struck(id);
-        self.rules.struck(id).or_else(on_node).or_else(of_port)
+        self.rules.triggers.struck(id)
     }
 
     /// Changes the fault rules, and tells the nodes what can be observed.
-    pub(crate) fn rewire<R>(&mut self, change: impl FnOnce(&mut Rules) -> R) -> R {
-        let result = change(&mut self.rules);
+    pub(crate) fn rewire(&mut self, change: impl FnOnce(&mut Rules)) {
+        change(&mut self.rules);
         self.inform_nodes();
-        result
     }
 
     /// Lets packets pass a tap from now on.

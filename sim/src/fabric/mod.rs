@@ -512,13 +512,7 @@ impl Fabric {
     }
 
     /// Adds a rule that takes a port down for a time.
-    pub(crate) fn add_outage(
-        &mut self,
-        port: PortId,
-        down_at: Time,
-        up_at: Option<Time>,
-        trigger: Trigger,
-    ) {
+    fn add_outage(&mut self, port: PortId, down_at: Time, up_at: Option<Time>, trigger: Trigger) {
         self.schedule.outages.add(port, down_at, up_at, trigger);
         self.schedule.deadlines.is_sooner = true;
         // The rule may begin in the past.

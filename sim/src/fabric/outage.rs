@@ -85,14 +85,9 @@ impl Outages {
         Some((port, up))
     }
 
-    pub(super) fn struck(&self, id: FaultId) -> Option<u64> {
-        let outage = self.all.iter().find(|one| one.trigger.id() == id)?;
-        Some(outage.trigger.struck())
-    }
-
     /// Removes a rule, if it is here. Returns the port if the rule currently holds it down.
     pub(super) fn remove(&mut self, id: FaultId) -> Option<PortId> {
-        let position = self.all.iter().position(|one| one.trigger.id() == id)?;
+        let position = self.all.iter().position(|one| one.trigger.id == id)?;
         let outage = self.all.remove(position);
         self.find_next();
         (outage.state == State::Down).then_some(outage.port)

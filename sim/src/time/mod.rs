@@ -14,9 +14,6 @@ impl Time {
     /// The start.
     pub(crate) const ZERO: Self = Self(0);
 
-    /// The end.
-    pub(crate) const MAX: Self = Self(u64::MAX);
-
     /// The time `nanos` nanoseconds after the start.
     pub(crate) const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)

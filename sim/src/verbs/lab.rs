@@ -3,19 +3,13 @@
 use core::time::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use verbs_api::lab::{
-    Fault, FaultId, Lab, Limit, Live, Stall, Strike, TappedPacket, TraceRecord, When,
-};
+use verbs_api::lab::{Fault, FaultId, Lab, Limit, Live, Stall, Strike, TappedPacket, TraceRecord};
 use verbs_api::{
     AsyncEventType, Cause, Context, Error, ErrorKind, Gid, Handle, Mtu, Result, Srq, Verb, Verbs,
 };
 
 use super::sim::Sim;
-use crate::device::What;
-use crate::fabric::rules::{CallRule, PacketRule};
 use crate::node::Node;
-use crate::packet::PortId;
-use crate::time::Time;
 
 /// Numbers the fault rules of all simulations. No decision and no output of a run depends on it.
 static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
@@ -59,67 +53,23 @@ impl Lab for Sim {
 
     fn inject(&self, fault: Fault) -> Result<FaultId> {
         fault.check()?;
-        let id = FaultId(NEXT_FAULT.fetch_add(1, Ordering::Relaxed));
-        let when = fault.when().cloned().unwrap_or(When::Always);
         match fault {
-            Fault::Packet { packets, harm, .. } => {
+            Fault::Packet { packets, .. } => {
                 self.check_node("from", packets.from)?;
                 self.check_node("to", packets.to)?;
-                self.harm_packets(id, when, PacketRule::Harm(packets, harm));
             }
-            Fault::Link {
-                node,
-                peer,
-                down_at,
-                up_at,
-                ..
-            } => {
+            Fault::Link { node, peer, .. } => {
                 self.check_node("node", Some(node))?;
                 self.check_node("peer", peer)?;
-                let rule = PacketRule::Down {
-                    node,
-                    peer,
-                    from: at(down_at),
-                    until: up_at.map_or(Time::MAX, at),
-                };
-                self.harm_packets(id, when, rule);
             }
-            Fault::Port {
-                node,
-                port,
-                down_at,
-                up_at,
-                ..
-            } => {
+            Fault::Port { node, port, .. } => {
                 self.check_node("node", Some(node))?;
                 let last = self.runtime.config.ports.into();
                 check_range("port", port.into(), 1, last)?;
-                let (down_at, up_at) = (at(down_at), up_at.map(at));
-                self.runtime.with(|fabric| {
-                    let trigger = fabric.trigger(id, when);
-                    fabric.add_outage(PortId { node, port }, down_at, up_at, trigger);
-                });
             }
-            Fault::Call {
-                node, verb, error, ..
-            } => {
-                self.check_node("node", node)?;
-                let rule = CallRule { node, verb, error };
-                self.runtime.with(|fabric| {
-                    let trigger = fabric.trigger(id, when);
-                    fabric.rewire(|rules| rules.fail_calls(rule, trigger));
-                });
-            }
-            Fault::Completion {
-                node, qpn, status, ..
-            // Completions and limits belong to a node, so each node has the rule and its own
-            // events.
-            } => self.add_rule(id, when, node, What::Completion(qpn, status))?,
-            Fault::Limit {
-                node, limit, value, ..
-            } => {
-                self.add_rule(id, when, node, What::Limit(limit, value))?;
-            }
+            Fault::Call { node, .. }
+            | Fault::Completion { node, .. }
+            | Fault::Limit { node, .. } => self.check_node("node", node)?,
             _ => {
                 return Err(refused(
                     "fault",
@@ -127,6 +77,8 @@ impl Lab for Sim {
                 ));
             }
         }
+        let id = FaultId(NEXT_FAULT.fetch_add(1, Ordering::Relaxed));
+        self.runtime.with(|fabric| fabric.add_rule(id, fault));
         Ok(id)
     }
 
@@ -227,31 +179,6 @@ impl Sim {
         self.runtime.with(|fabric| fabric.recorder.trace_len())
     }
 
-    fn harm_packets(&self, id: FaultId, when: When, rule: PacketRule) {
-        self.runtime.with(|fabric| {
-            let trigger = fabric.trigger(id, when);
-            fabric.rewire(|rules| rules.harm_packets(rule, trigger));
-        });
-    }
-
-    /// Adds a rule to a node, or to all nodes, which then count strikes together.
-    fn add_rule(&self, id: FaultId, when: When, node: Option<u32>, what: What) -> Result<()> {
-        self.check_node("node", node)?;
-        let nodes = match node {
-            Some(node) => node..node + 1,
-            None => 0..self.runtime.config.nodes,
-        };
-        self.runtime.with(|fabric| {
-            let trigger = fabric.trigger(id, when).shared();
-            for node in nodes {
-                fabric.work(node, |node| {
-                    node.device.base.rules.add(what, trigger.clone())
-                });
-            }
-        });
-        Ok(())
-    }
-
     fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
         let last = self.runtime.config.nodes - 1;
         check_range(what, node.unwrap_or(0), 0, last)
@@ -267,11 +194,6 @@ impl Sim {
         self.runtime
             .with(|fabric| fabric.work(node, |node| work(node)))
     }
-}
-
-/// The instant `time` after the start.
-fn at(time: Duration) -> Time {
-    Time::ZERO.after(time)
 }
 
 fn check_range(what: &'static str, value: u32, min: u32, max: u32) -> Result<()> {
