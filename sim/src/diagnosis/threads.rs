@@ -35,7 +35,7 @@ impl Fabric {
             let noted = self.noted_wait(waiting, false)?;
             Some(finding(self.node_of_wait(waiting), noted))
         };
-        self.waits.iter().filter_map(finding).collect()
+        self.waiting().filter_map(finding).collect()
     }
 
     /// The waits and polls in which the program was stopped.
@@ -54,7 +54,7 @@ impl Fabric {
         or: Option<&'static str>,
     ) -> Option<Finding> {
         // The call may be part of a verb that sleeps.
-        let mut waits = self.waits.iter();
+        let mut waits = self.waiting();
         if waits.any(|waiting| waiting.wait_for == wait_for) {
             return None;
         }
@@ -111,7 +111,7 @@ impl Fabric {
     /// The threads that wait for events of rdma_cm. In a program that ends by itself such threads
     /// may be correct.
     fn waits_for_cm_events(&self) -> Vec<Finding> {
-        let waits = self.waits.iter();
+        let waits = self.waiting();
         let waits = waits.filter_map(|waiting| match waiting.wait_for {
             WaitFor::CmEvent(channel) if !cm::is_idle(&self.cm_bridge.manager, channel) => {
                 Some((channel.index(), waiting))

@@ -22,12 +22,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use verbs_api::lab::{FaultId, Harm, TimerReport, TraceEvent};
 use verbs_api::site::Site;
-use verbs_api::table::Id;
+use verbs_api::table::{Id, Table};
 use verbs_api::{Context, Gid, Result};
 
 use crate::config::{Mode, SimConfig};
-use crate::device::EmptyCqs;
-use crate::device::{Gids, gids};
+use crate::device::{EmptyCqs, Gids, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::{Direct, FastPath};
 use crate::memory::{Memory, SharedMemory};
@@ -42,7 +41,6 @@ use fates::Fate;
 use recorder::Recorder;
 use rules::{Rules, Verdict};
 use schedule::{Due, Schedule};
-use waits::Waits;
 pub(crate) use waits::{WaitFor, Waiting};
 
 /// The nodes of a simulation and what is between them.
@@ -56,7 +54,7 @@ pub(crate) struct Fabric {
     pub(crate) recorder: Recorder,
     /// Nodes with news that a waiting thread may wait for.
     pub(crate) news: Vec<u32>,
-    /// CQs that are known to be empty. Not in stepped mode, where each poll moves the clock.
+    /// CQs that are known to be empty without the lock. Not in stepped mode, where each poll moves the clock.
     pub(crate) empty: Option<Arc<EmptyCqs>>,
     /// No observer sees single packets, so they move directly from one node to the other.
     pub(crate) unseen: bool,
@@ -64,10 +62,12 @@ pub(crate) struct Fabric {
     /// What the nodes know of the observers: whether a whole message may travel as one packet, and
     /// whether no observer sees empty polls.
     pub(crate) informed: Option<(bool, bool)>,
+    /// No more work will come.
     pub(crate) closed: bool,
     /// The call site of the current verb.
     pub(crate) site: Option<Site>,
-    pub(crate) waits: Waits,
+    /// The threads that wait in a verb.
+    pub(crate) waits: Table<Waiting>,
     /// Batches of a layer over the verbs that were not posted when the program ends.
     pub(crate) unposted: Vec<Unposted>,
     /// The connection manager.
@@ -136,7 +136,7 @@ impl Fabric {
             informed: None,
             closed: false,
             site: None,
-            waits: Waits::default(),
+            waits: Table::default(),
             unposted: Vec::new(),
             cm_bridge: CmBridge::new(&config),
             gateway: Gateway::of(&config),
@@ -160,11 +160,6 @@ impl Fabric {
 
     pub(crate) fn now(&self) -> Time {
         self.schedule.now
-    }
-
-    /// The CQs that are known to be empty without the lock.
-    pub(crate) fn empty_cqs(&self) -> &Option<Arc<EmptyCqs>> {
-        &self.empty
     }
 
     /// A node, for reading.
@@ -597,13 +592,9 @@ impl Fabric {
         self.recorder.record(self.schedule.now, [(node, event)]);
     }
 
-    /// Closes the fabric: no more work will come.
-    pub(crate) fn close(&mut self) {
-        self.closed = true;
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed
+    /// The threads that wait in a verb.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+        self.waits.iter().map(|(_, waiting)| waiting)
     }
 
     /// The number of nodes.

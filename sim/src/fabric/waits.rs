@@ -3,7 +3,6 @@
 use core::fmt;
 
 use verbs_api::site::Site;
-use verbs_api::table::{Id, Table};
 use verbs_api::{CmChannel, CmId, CompChannel, Context, Cq, Element};
 
 use crate::time::Time;
@@ -47,24 +46,6 @@ pub(crate) struct Waiting {
     pub(crate) place: u32,
     pub(crate) since: Time,
     pub(crate) site: Option<Site>,
-}
-
-/// The threads that sleep in a verb.
-#[derive(Debug, Default)]
-pub(crate) struct Waits(Table<Waiting>);
-
-impl Waits {
-    pub(crate) fn begin(&mut self, waiting: Waiting) -> Id {
-        self.0.insert(|_| waiting)
-    }
-
-    pub(crate) fn end(&mut self, wait: Id) {
-        self.0.remove(wait.index);
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting> {
-        self.0.iter().map(|(_, waiting)| waiting)
-    }
 }
 
 impl fmt::Display for WaitFor {

@@ -15,8 +15,7 @@ use super::idle::{self, Turn};
 use super::roster::{Roster, Turns};
 use super::watch::Watch;
 use crate::config::{Mode, SimConfig};
-use crate::device::EmptyCqs;
-use crate::device::{bad_handle, node_of};
+use crate::device::{EmptyCqs, bad_handle, node_of};
 use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::network::Sockets;
@@ -58,7 +57,7 @@ impl Runtime {
         let sockets = Sockets::of(&config);
         let fabric = Fabric::new(config.clone());
         Self {
-            empty: fabric.empty_cqs().clone(),
+            empty: fabric.empty.clone(),
             fabric: Mutex::new(fabric),
             news: (0..=config.nodes).map(|_| Condvar::new()).collect(),
             roster: Roster::new(config.nodes + 1),
@@ -251,7 +250,7 @@ impl Runtime {
 
     /// Closes the simulation: no more work will come, and every wait returns.
     pub(crate) fn close(&self, fabric: &mut Fabric) {
-        fabric.close();
+        fabric.closed = true;
         for node in 0..self.news.len() {
             self.notify(node);
         }
@@ -356,7 +355,7 @@ impl Runtime {
                     if deadline.is_over(fabric.now()) {
                         return Err(timed_out());
                     }
-                    if fabric.is_closed() {
+                    if fabric.closed {
                         return Err(self.stalled(fabric, place, verb, wait_for));
                     }
                     // The lock was released, so the condition may hold by now.
@@ -371,14 +370,10 @@ impl Runtime {
 
     /// Sleeps until there is news of the node, or the wait is over.
     fn sleep(&self, fabric: &mut MutexGuard<'_, Fabric>, waiting: Waiting, deadline: Deadline) {
-        let Waiting {
-            place: index,
-            wait_for,
-            ..
-        } = waiting;
+        let index = waiting.place;
         let count = |fabric: &mut Fabric, starts| {
             fabric.count_waiting(index, starts);
-            match wait_for {
+            match waiting.wait_for {
                 WaitFor::Event(channel) => {
                     fabric.work_quietly(index, |node| {
                         node.device.cqs.count_waiter(channel, starts);
@@ -391,7 +386,7 @@ impl Runtime {
             }
         };
         count(fabric, true);
-        let wait = fabric.waits.begin(waiting);
+        let wait = fabric.waits.insert(|_| waiting);
         self.wake(fabric);
         let news = &self.news[index as usize];
         let needs_others = self.config.mode == Mode::Inline && !deadline.comes_alone();
@@ -404,19 +399,32 @@ impl Runtime {
         self.tell_time(fabric);
         self.note_turn(fabric);
         fabric.site = waiting.site;
-        fabric.waits.end(wait);
+        fabric.waits.remove(wait.index);
         count(fabric, false);
     }
 
+    /// The error of a wait that nothing will end.
     fn stalled(&self, fabric: &Fabric, place: u32, verb: Verb, wait_for: WaitFor) -> Error {
-        if fabric.is_closed() {
-            return fabric.lost_wakeup(place, verb, wait_for);
+        let mut stall = Stall::default();
+        stall.waiting_for = wait_for.to_string();
+        stall.now = fabric.now().since_start();
+        if let WaitFor::Event(channel) | WaitFor::Edge(channel) = wait_for {
+            let cqs = &fabric.node(place).device.cqs;
+            stall.channel = Some(channel);
+            (stall.queued_events, stall.cqs) = cqs.channel_report(channel);
         }
-        let mut stall = fabric.stall(place, wait_for);
-        if !wait_for.needs_other_thread() {
-            stall.timers = fabric.timers();
-        }
-        Error::new(verb, ErrorKind::Stalled, Cause::Stall(Box::new(stall)))
+        let cause = match stall.channel {
+            Some(channel) if fabric.closed => {
+                Cause::LostWakeup(Box::new(LostWakeup::new(channel, stall.cqs)))
+            }
+            _ => {
+                if !fabric.closed && !wait_for.needs_other_thread() {
+                    stall.timers = fabric.timers();
+                }
+                Cause::Stall(Box::new(stall))
+            }
+        };
+        Error::new(verb, ErrorKind::Stalled, cause)
     }
 }
 
@@ -427,35 +435,5 @@ fn end_of(wait: Wait, start: Time) -> Option<Time> {
     match wait {
         Wait::For(time) => Some(start.after(time)),
         Wait::Forever | Wait::Poll => None,
-    }
-}
-
-impl Fabric {
-    /// A report of a stalled wait, without the timers.
-    fn stall(&self, place: u32, wait_for: WaitFor) -> Stall {
-        let channel = match wait_for {
-            WaitFor::Event(channel) | WaitFor::Edge(channel) => Some(channel),
-            _ => None,
-        };
-        let mut stall = Stall::default();
-        stall.waiting_for = wait_for.to_string();
-        stall.now = self.now().since_start();
-        stall.channel = channel;
-        if let Some(channel) = channel {
-            let cqs = &self.node(place).device.cqs;
-            (stall.queued_events, stall.cqs) = cqs.channel_report(channel);
-        }
-        stall
-    }
-
-    fn lost_wakeup(&self, place: u32, verb: Verb, wait_for: WaitFor) -> Error {
-        let cause = match wait_for {
-            WaitFor::Event(channel) | WaitFor::Edge(channel) => {
-                let (_, cqs) = self.node(place).device.cqs.channel_report(channel);
-                Cause::LostWakeup(Box::new(LostWakeup::new(channel, cqs)))
-            }
-            _ => Cause::Stall(Box::new(self.stall(place, wait_for))),
-        };
-        Error::new(verb, ErrorKind::Stalled, cause)
     }
 }

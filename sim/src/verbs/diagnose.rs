@@ -215,7 +215,7 @@ impl<'s> Sleeping<'s> {
                 since: fabric.now(),
                 site: fabric.site,
             };
-            fabric.waits.begin(waiting)
+            fabric.waits.insert(|_| waiting)
         });
         Self { sim, wait }
     }
@@ -223,6 +223,7 @@ impl<'s> Sleeping<'s> {
 
 impl Drop for Sleeping<'_> {
     fn drop(&mut self) {
-        self.sim.runtime.with(|fabric| fabric.waits.end(self.wait));
+        let wait = self.wait.index;
+        self.sim.runtime.with(|fabric| fabric.waits.remove(wait));
     }
 }
