@@ -38,7 +38,6 @@ struct Counts {
 }
 
 /// Makes triggers, and has those of the rules in force.
-#[derive(Debug)]
 pub(crate) struct Triggers {
     seed: u64,
     made: u32,

@@ -17,7 +17,6 @@ use rustix::time::{
 use super::guarded::{Guarded, raised};
 
 /// A flag, initially down.
-#[derive(Debug)]
 pub(crate) struct Flag {
     fd: Guarded<OwnedFd>,
     is_timer: bool,

@@ -20,14 +20,13 @@ use verbs_api::{Error, Handle, Result, Verb};
 use crate::device::{Device, EventQueue, slot_of};
 
 /// The descriptors of a node that were asked for, each at the index of its queue.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Descriptors {
     channels: Vec<Option<Descriptor>>,
     contexts: Vec<Option<Descriptor>>,
 }
 
 /// One descriptor.
-#[derive(Debug)]
 pub(crate) struct Descriptor {
     flag: Flag,
     /// The number of queued events when it was last updated.

@@ -4,7 +4,7 @@ use core::convert::Infallible;
 
 use crate::device::Device;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Descriptors(());
 
 impl Descriptors {
@@ -12,7 +12,6 @@ impl Descriptors {
     pub(crate) fn update(&mut self, _: &mut Device) {}
 }
 
-#[derive(Debug)]
 pub(crate) struct Descriptor(Infallible);
 
 impl Descriptor {

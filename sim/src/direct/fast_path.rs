@@ -17,7 +17,7 @@ use crate::qp::{CachedPath, Kinds};
 use crate::time::Time;
 
 /// State of the fast path.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Direct {
     /// No observer can see packets.
     pub(crate) is_allowed: bool,

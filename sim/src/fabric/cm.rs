@@ -18,7 +18,6 @@ use crate::packet::payload::Payload;
 use crate::packet::{PortId, Route};
 
 /// The connection manager with the threads and descriptors that wait for it.
-#[derive(Debug)]
 pub(crate) struct CmBridge {
     pub(crate) manager: Manager,
     /// Threads that wait for its news.

@@ -8,7 +8,7 @@ use crate::time::Time;
 use crate::time::Timers;
 
 /// The deadlines of nodes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Deadlines {
     /// For each node, its deadline or an earlier time. Nodes in `sooner` may be wrong.
     timers: Timers,

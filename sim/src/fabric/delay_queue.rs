@@ -6,7 +6,7 @@ use crate::packet::Packet;
 use crate::time::Time;
 
 /// Delayed packets in the order in which they arrive: by time, then by when they left.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct DelayQueue {
     held: BTreeMap<(Time, u64), Held>,
     /// The links with packets that wait to be overtaken.
@@ -18,7 +18,6 @@ pub(super) struct DelayQueue {
 /// The nodes at the ends of a link.
 type Link = (u32, Option<u32>);
 
-#[derive(Debug)]
 struct Held {
     packet: Packet,
     /// The packet continues when this many packets have left in its lane. `None` if it only waits
@@ -27,7 +26,7 @@ struct Held {
 }
 
 /// Packets of a link that wait to be overtaken.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Lane {
     /// The number of packets that have left since some began to wait.
     departed: u64,

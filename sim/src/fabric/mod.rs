@@ -44,7 +44,6 @@ use schedule::{Due, Schedule};
 pub(crate) use waits::{WaitFor, Waiting};
 
 /// The nodes of a simulation and what is between them.
-#[derive(Debug)]
 pub(crate) struct Fabric {
     pub(crate) config: SimConfig,
     pub(crate) slots: Vec<NodeSlot>,
@@ -54,7 +53,8 @@ pub(crate) struct Fabric {
     pub(crate) recorder: Recorder,
     /// Nodes with news that a waiting thread may wait for.
     pub(crate) news: Vec<u32>,
-    /// CQs that are known to be empty without the lock. Not in stepped mode, where each poll moves the clock.
+    /// CQs that are known to be empty without the lock. Not in stepped mode, where each poll moves
+    /// the clock.
     pub(crate) empty: Option<Arc<EmptyCqs>>,
     /// No observer sees single packets, so they move directly from one node to the other.
     pub(crate) unseen: bool,

@@ -7,7 +7,7 @@ use crate::time::Time;
 use crate::trigger::Trigger;
 
 /// The rules in force.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Outages {
     /// Rules in the order in which they were added.
     all: Vec<Outage>,
@@ -16,7 +16,6 @@ pub(super) struct Outages {
 }
 
 /// A port that is down for a time.
-#[derive(Debug)]
 struct Outage {
     port: PortId,
     down_at: Time,

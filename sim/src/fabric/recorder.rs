@@ -7,7 +7,6 @@ use crate::memory::SharedMemory;
 use crate::packet::{Packet, Pcap, frame};
 use crate::time::Time;
 
-#[derive(Debug)]
 pub(crate) struct Recorder {
     trace: Option<Vec<TraceRecord>>,
     tap: Option<Vec<TappedPacket>>,

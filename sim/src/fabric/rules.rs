@@ -11,7 +11,6 @@ use crate::time::Time;
 use crate::trigger::{Trigger, Triggers};
 
 /// Rules in force, in the order in which they were added. The first that strikes decides.
-#[derive(Debug)]
 pub(crate) struct Rules {
     /// Rules for packets and links.
     packets: Vec<(Fault, Trigger)>,

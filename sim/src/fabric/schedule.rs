@@ -11,7 +11,7 @@ use crate::time::{Time, sooner};
 use verbs_api::table::Id;
 
 /// The current time, and what is due later.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Schedule {
     pub(super) now: Time,
     /// Packets in flight, in the order in which they arrive. In inline mode none remains between

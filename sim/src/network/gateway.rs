@@ -22,7 +22,6 @@ use crate::packet::frame;
 use crate::packet::{DropReason, Op, Packet, PortId};
 
 /// The connection of a fabric to other processes.
-#[derive(Debug)]
 pub(crate) struct Gateway {
     network: Network,
     outgoing: Outgoing,

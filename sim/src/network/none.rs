@@ -27,7 +27,6 @@ impl Network {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Sockets(Infallible);
 
 impl Sockets {
@@ -45,7 +44,6 @@ impl Receiver {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Gateway(Infallible);
 
 impl Gateway {

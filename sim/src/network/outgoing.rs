@@ -9,7 +9,7 @@ use crate::packet::frame;
 use crate::packet::{DropReason, Packet, PortId};
 
 /// Packets for other processes, in the order in which they leave.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Outgoing {
     bytes: Vec<u8>,
     trains: Vec<Train>,
@@ -19,7 +19,6 @@ pub(crate) struct Outgoing {
 const KEPT: usize = 1 << 20;
 
 /// Packets to one destination, sent in one system call.
-#[derive(Debug)]
 struct Train {
     from: PortId,
     ip: Ip,

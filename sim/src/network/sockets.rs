@@ -35,7 +35,6 @@ use crate::sync::Mutex;
 type Shared<T> = Arc<Guarded<T>>;
 
 /// The sockets of a simulation.
-#[derive(Debug)]
 pub(crate) struct Sockets {
     network: Network,
     /// Ports of a node.
@@ -65,7 +64,6 @@ pub(crate) struct Sockets {
     is_waiting: AtomicBool,
 }
 
-#[derive(Debug)]
 struct Reader {
     /// Sockets of ports. None is in `epoll`, which would cost each packet sent or received 0.3 us.
     ports: Vec<Source>,
@@ -78,13 +76,11 @@ struct Reader {
 }
 
 /// A readable source of packets.
-#[derive(Debug)]
 struct Source {
     socket: Readable,
     source: RxSource,
 }
 
-#[derive(Debug)]
 enum Readable {
     /// A UDP socket. Packets for other tenants of its address are passed on to them.
     Udp(Shared<Socket>, Option<Shared<Tenant>>),

@@ -4,7 +4,6 @@ use super::Node;
 use crate::descriptor::Descriptors;
 
 /// A node, the number of threads that wait for it, and the file descriptors of its event queues.
-#[derive(Debug)]
 pub(crate) struct NodeSlot {
     pub(crate) node: Node,
     /// The number of threads that wait for news of the node.

@@ -11,7 +11,6 @@ use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard};
 use crate::time::Time;
 
 /// The clock of the machine, and an alarm for the timer thread.
-#[derive(Debug)]
 pub(crate) struct RealClock {
     start: Instant,
     /// When the timer thread wakes up next, in nanoseconds from the start.
@@ -20,7 +19,7 @@ pub(crate) struct RealClock {
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     /// The timer thread is to end.
     ended: bool,

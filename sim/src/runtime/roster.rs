@@ -8,10 +8,8 @@ use crate::sync::thread;
 ///
 /// The lock is of std, not of the facade, so that a model checker does not see it as a step.
 /// Whichever of the last two threads stops first, the other one closes the simulation.
-#[derive(Debug)]
 pub(crate) struct Roster(Mutex<Counts>);
 
-#[derive(Debug)]
 struct Counts {
     threads: u32,
     /// Threads that sleep and have not been woken: for each node, and in all.
@@ -68,10 +66,9 @@ impl Roster {
 }
 
 /// The turns of threads, in order.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Turns(Mutex<Vec<Turn>>);
 
-#[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) thread: String,
     /// The index of the trace record from which on the thread made the records.
