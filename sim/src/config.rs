@@ -342,11 +342,6 @@ impl SimConfig {
         }
     }
 
-    /// Whether other processes may have devices.
-    pub(crate) fn has_network(&self) -> bool {
-        self.network.is_some()
-    }
-
     /// Whether packets to an address may arrive at another process.
     pub(crate) fn reaches(&self, address: IpAddr) -> bool {
         self.network.is_some_and(|network| network.has(address))

@@ -245,7 +245,7 @@ impl Host for Machine<'_> {
     }
 
     fn is_on_network(&self, address: IpAddr) -> bool {
-        let is_private = !self.config.has_network();
+        let is_private = self.config.network.is_none();
         is_private && matches!(address, IpAddr::V4(address) if address.octets()[0] == 10)
     }
 

@@ -1,7 +1,7 @@
 //! Fault rules: their effects on calls and ports, and how often they have struck.
 
-use verbs_api::lab::{Fault, FaultId, Strike, When};
-use verbs_api::{Cause, Error, Result, Verb};
+use verbs_api::lab::{Fault, FaultId, When};
+use verbs_api::{Result, Verb};
 
 use super::Fabric;
 use super::rules::Rules;
@@ -13,18 +13,10 @@ impl Fabric {
     /// Returns the error that a fault rule makes of a call, if any.
     #[inline]
     pub(crate) fn strike_call(&mut self, node: u32, verb: Verb) -> Result<()> {
-        if !self.rules.fails_calls() {
+        if self.rules.calls.is_empty() {
             return Ok(());
         }
-        self.fail_call(node, verb)
-    }
-
-    #[cold]
-    fn fail_call(&mut self, node: u32, verb: Verb) -> Result<()> {
-        match self.rules.fail(node, verb) {
-            Some(kind) => Err(Error::new(verb, kind, Cause::Injected)),
-            None => Ok(()),
-        }
+        self.rules.fail(node, verb)
     }
 
     /// Puts a fault rule in force. Its nodes and its port exist.
@@ -55,11 +47,6 @@ impl Fabric {
         }
     }
 
-    /// The strikes of all rules.
-    pub(crate) fn strikes(&self) -> Vec<Strike> {
-        self.rules.triggers.strikes()
-    }
-
     /// How often a rule has struck, if it is in force.
     pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
         self.rules.triggers.struck(id)
@@ -79,7 +66,7 @@ impl Fabric {
 
     /// Whether an observer or a rule sees single packets.
     pub(super) fn sees_packets(&self) -> bool {
-        self.recorder.sees_packets() || self.rules.see_packets()
+        self.recorder.tap.is_some() || self.rules.see_packets()
     }
 
     /// Tells the nodes what is observed of them. In stepped mode everything is: each packet is an
@@ -91,11 +78,11 @@ impl Fabric {
         self.unseen = whole_messages && !self.recorder.is_traced();
         // The fast path copies without checking the memory.
         self.direct.is_allowed =
-            self.unseen && !self.rules.fails_calls() && !self.config.check_memory;
+            self.unseen && self.rules.calls.is_empty() && !self.config.check_memory;
         #[cfg(test)]
         self.direct.tally.restrict(&mut self.direct.is_allowed);
         self.direct.epoch += 1;
-        let quiet_polls = inline && !self.rules.fails_calls() && !self.config.trace_threads;
+        let quiet_polls = inline && self.rules.calls.is_empty() && !self.config.trace_threads;
         let before = self.informed.replace((whole_messages, quiet_polls));
         // Forgetting which CQs are empty would slow down the next poll of each.
         if before == self.informed {

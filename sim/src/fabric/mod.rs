@@ -93,7 +93,7 @@ impl Fabric {
         let memory = Arc::new(Mutex::new(memory));
         let subnet = config.subnet();
         // On a network no port has an address yet.
-        let located = if config.has_network() { 0 } else { nodes };
+        let located = if config.network.is_some() { 0 } else { nodes };
         let gids = gids(located, ports, subnet.is_some());
         let gids = Arc::new(gids);
         let slot = |id| {
@@ -115,7 +115,7 @@ impl Fabric {
             if config.behavior.roce_v1 && config.is_roce() {
                 node.device.ports.offer_roce_v1();
             }
-            if config.has_network() {
+            if config.network.is_some() {
                 node.device.ports.join_network();
             }
             if config.trace {
@@ -439,24 +439,13 @@ impl Fabric {
         };
         self.schedule.set_now(at);
         match due {
-            Due::Outage => {
-                self.change_port();
-                true
-            }
-            Due::Packet => self.deliver_next(),
-            Due::DelayedPacket => {
-                self.deliver_delayed();
-                true
-            }
-            Due::Timer(MANAGER) => {
-                self.manage(|manager, _| manager.handle_timeout());
-                true
-            }
-            Due::Timer(node) => {
-                self.work(node, |node| node.handle_timeout());
-                true
-            }
+            Due::Outage => self.change_port(),
+            Due::Packet => _ = self.deliver_next(),
+            Due::DelayedPacket => self.deliver_delayed(),
+            Due::Timer(MANAGER) => self.manage(|manager, _| manager.handle_timeout()),
+            Due::Timer(node) => self.work(node, |node| node.handle_timeout()),
         }
+        true
     }
 
     /// Runs until nothing is in flight and no timer runs. Returns false at the horizon.
@@ -494,7 +483,7 @@ impl Fabric {
             self.cm_bridge.manager.next_deadline(),
             self.schedule.next_packet(),
             self.schedule.next_turn(),
-            self.schedule.outages.next(),
+            self.schedule.outages.next,
         ];
         others.into_iter().fold(of_node, sooner)
     }
@@ -514,7 +503,7 @@ impl Fabric {
         while self
             .schedule
             .outages
-            .next()
+            .next
             .is_some_and(|at| at <= self.schedule.now)
         {
             self.change_port();
@@ -610,10 +599,5 @@ impl Fabric {
             None => &mut self.cm_bridge.waiting,
         };
         *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
-    }
-
-    /// Takes the nodes with news that a thread waits for.
-    pub(crate) fn take_news(&mut self) -> impl Iterator<Item = u32> {
-        self.news.drain(..)
     }
 }

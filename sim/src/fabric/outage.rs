@@ -12,7 +12,7 @@ pub(super) struct Outages {
     /// Rules in the order in which they were added.
     all: Vec<Outage>,
     /// When the next port changes.
-    next: Option<Time>,
+    pub(super) next: Option<Time>,
 }
 
 /// A port that is down for a time.
@@ -57,11 +57,6 @@ impl Outages {
             trigger,
         });
         self.find_next();
-    }
-
-    /// When the next port changes.
-    pub(super) fn next(&self) -> Option<Time> {
-        self.next
     }
 
     fn find_next(&mut self) {

@@ -9,7 +9,8 @@ use crate::time::Time;
 
 pub(crate) struct Recorder {
     trace: Option<Vec<TraceRecord>>,
-    tap: Option<Vec<TappedPacket>>,
+    /// The packets that passed the tap, if there is one. It sees single packets.
+    pub(super) tap: Option<Vec<TappedPacket>>,
     pcap: Option<Pcap>,
 }
 
@@ -24,11 +25,6 @@ impl Recorder {
 
     pub(crate) fn is_traced(&self) -> bool {
         self.trace.is_some()
-    }
-
-    /// Whether an observer sees single packets.
-    pub(super) fn sees_packets(&self) -> bool {
-        self.tap.is_some()
     }
 
     /// The number of records in the trace so far.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use verbs_api::lab::{Fault, FaultId, Harm, PacketView};
-use verbs_api::{ErrorKind, Verb};
+use verbs_api::{Cause, Error, Result, Verb};
 
 use crate::config::SimConfig;
 use crate::packet::{DropReason, Packet};
@@ -14,9 +14,9 @@ use crate::trigger::{Trigger, Triggers};
 pub(crate) struct Rules {
     /// Rules for packets and links.
     packets: Vec<(Fault, Trigger)>,
-    calls: Vec<(Fault, Trigger)>,
+    pub(super) calls: Vec<(Fault, Trigger)>,
     planted: Option<Planted>,
-    pub(super) triggers: Triggers,
+    pub(crate) triggers: Triggers,
 }
 
 /// The packets with immediate data that have left: node, queue pair and sequence number of each.
@@ -44,11 +44,6 @@ impl Rules {
     /// Whether a rule sees single packets.
     pub(super) fn see_packets(&self) -> bool {
         !self.packets.is_empty() || self.planted.is_some()
-    }
-
-    /// Whether a rule may let a call fail.
-    pub(crate) fn fails_calls(&self) -> bool {
-        !self.calls.is_empty()
     }
 
     /// Applies the planted defect, if there is one, to a packet that leaves.
@@ -79,9 +74,10 @@ impl Rules {
         verdict
     }
 
-    /// The error that a rule makes of a call on a node.
-    pub(crate) fn fail(&mut self, node: u32, verb: Verb) -> Option<ErrorKind> {
-        let mut failure = None;
+    /// Returns the error that a rule makes of a call on a node, if any.
+    #[cold]
+    pub(super) fn fail(&mut self, node: u32, verb: Verb) -> Result<()> {
+        let mut result = Ok(());
         for (rule, trigger) in &self.calls {
             if let Fault::Call {
                 node: of,
@@ -91,12 +87,12 @@ impl Rules {
             } = rule
                 && *struck == verb
                 && of.is_none_or(|of| of == node)
-                && trigger.strikes(failure.is_none())
+                && trigger.strikes(result.is_ok())
             {
-                failure = Some(*error);
+                result = Err(Error::new(verb, *error, Cause::Injected));
             }
         }
-        failure
+        result
     }
 
     /// Adds a rule for packets, a link or calls.

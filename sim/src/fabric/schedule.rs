@@ -23,7 +23,7 @@ pub(crate) struct Schedule {
     /// arrive at this time.
     pub(super) turns: VecDeque<(u32, Id)>,
     pub(super) outages: Outages,
-    pub(super) deadlines: Deadlines,
+    pub(crate) deadlines: Deadlines,
 }
 
 /// What is due.
@@ -45,11 +45,6 @@ impl Schedule {
         self.now = self.now.max(to);
     }
 
-    /// Whether something may be due sooner than was reported.
-    pub(crate) fn is_sooner(&self) -> bool {
-        self.deadlines.is_sooner
-    }
-
     /// Whether a queue pair has its turn before anything else happens.
     pub(super) fn is_turn_due(&self) -> bool {
         !self.turns.is_empty() && self.next_packet().is_none_or(|at| at > self.now)
@@ -60,7 +55,7 @@ impl Schedule {
         let packet = self.next_packet();
         let is_before_timer = |at: Time| timer.is_none_or(|(first, _)| at <= first);
         // A port changes before a packet arrives at it.
-        if let Some(at) = self.outages.next()
+        if let Some(at) = self.outages.next
             && at <= packet.unwrap_or(limit).min(limit)
             && is_before_timer(at)
         {

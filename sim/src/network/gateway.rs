@@ -18,8 +18,7 @@ use crate::diagnosis;
 use crate::fabric::Fabric;
 use crate::fabric::rules::Verdict;
 use crate::memory::{Gone, SharedMemory};
-use crate::packet::frame;
-use crate::packet::{DropReason, Op, Packet, PortId};
+use crate::packet::{DropReason, Op, Packet, PortId, frame};
 
 /// The connection of a fabric to other processes.
 pub(crate) struct Gateway {
@@ -38,7 +37,7 @@ pub(crate) struct Gateway {
     /// Packets sent in one system call, at most.
     most: usize,
     /// Queue pairs that have more to send to other processes, with their nodes.
-    turns: VecDeque<(u32, Id)>,
+    pub(super) turns: VecDeque<(u32, Id)>,
     /// Addresses of the local ports.
     addresses: BTreeSet<IpAddr>,
     /// Ports of each node.
@@ -136,12 +135,7 @@ impl Gateway {
 
     /// Whether a thread is sending and the pending output is too large to add more.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.is_sending && self.outgoing.bytes() > CROWDED
-    }
-
-    /// Whether queue pairs have more to send to other processes.
-    pub(crate) fn has_turns(&self) -> bool {
-        !self.turns.is_empty()
+        self.is_sending && self.outgoing.bytes.len() > CROWDED
     }
 
     /// Takes the pending output, unless another thread is sending. The caller sends it and then
@@ -193,7 +187,7 @@ impl Fabric {
             self.deliver_all();
         }
         let gateway = self.gateway.as_ref();
-        gateway.is_some_and(|gateway| gateway.has_turns())
+        gateway.is_some_and(|gateway| !gateway.turns.is_empty())
     }
 
     /// Takes in packets of other processes and delivers them. Answers to them leave within one

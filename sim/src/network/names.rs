@@ -27,7 +27,7 @@ impl Sim {
     /// Whether an address belongs to the machine but to no device. It leads to the first port.
     pub(crate) fn is_of_machine(&self, address: IpAddr) -> bool {
         let is_of_machine = match &self.runtime.sockets {
-            Some(sockets) => sockets.network().is_of_machine(address),
+            Some(sockets) => sockets.network.is_of_machine(address),
             None => is_of_program(self.runtime.config.mode, address),
         };
         is_of_machine && !self.look_at(|_, host| host.port_at(address).is_some())
@@ -47,7 +47,7 @@ impl Sim {
     /// The local address that an address of the machine leads to, and the address at which a
     /// process listens at the port, if any.
     fn who_listens(&self, id: CmId, dst: SocketAddr) -> Option<(Option<IpAddr>, Option<IpAddr>)> {
-        let network = self.runtime.sockets.as_ref()?.network();
+        let network = self.runtime.sockets.as_ref()?.network;
         let is_own = self.look_at(|_, host| host.port_at(dst.ip()).is_some());
         let is_shared = is_own && network.given().is_some();
         // Only one process can have an address that is not shared, so no other needs to be asked.
@@ -144,7 +144,7 @@ impl Sim {
         let Some((sockets, attr)) = self.runtime.sockets.as_ref().zip(attr) else {
             return Ok(Vec::new());
         };
-        let network = sockets.network();
+        let network = sockets.network;
         let Some(local) = attr.local_addr else {
             return Ok(Vec::new());
         };

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use verbs_roce::Ip;
 use verbs_udp::Train as UdpTrain;
 
-use crate::packet::frame;
-use crate::packet::{DropReason, Packet, PortId};
+use crate::packet::{DropReason, Packet, PortId, frame};
 
 /// Packets for other processes, in the order in which they leave.
 #[derive(Default)]
 pub(crate) struct Outgoing {
-    bytes: Vec<u8>,
+    /// The pending packets.
+    pub(super) bytes: Vec<u8>,
     trains: Vec<Train>,
 }
 
@@ -33,11 +33,6 @@ struct Train {
 impl Outgoing {
     pub(crate) fn is_empty(&self) -> bool {
         self.trains.is_empty()
-    }
-
-    /// The number of pending bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len()
     }
 
     pub(crate) fn clear(&mut self) {

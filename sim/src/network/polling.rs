@@ -121,7 +121,7 @@ impl Runtime {
     pub(super) fn send_more(&self) -> bool {
         let mut fabric = self.fabric.lock();
         let gateway = fabric.gateway.as_mut();
-        let are_wanted = gateway.as_ref().is_some_and(|gateway| gateway.has_turns());
+        let are_wanted = gateway.as_ref().is_some_and(|of| !of.turns.is_empty());
         let kept = gateway.and_then(|gateway| gateway.take_all());
         drop(fabric);
         if let Some(kept) = kept {

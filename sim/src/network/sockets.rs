@@ -27,8 +27,7 @@ use super::service::Service;
 use crate::address::group_of;
 use crate::cm::numbers;
 use crate::config::{Mode, SimConfig};
-use crate::descriptor::Flag;
-use crate::descriptor::{Guarded, raised};
+use crate::descriptor::{Flag, Guarded, raised};
 use crate::packet::PortId;
 use crate::sync::Mutex;
 
@@ -36,7 +35,7 @@ type Shared<T> = Arc<Guarded<T>>;
 
 /// The sockets of a simulation.
 pub(crate) struct Sockets {
-    network: Network,
+    pub(super) network: Network,
     /// Ports of a node.
     ports: u8,
     /// Sockets of ports, from which they send. A port has none before its device is opened.
@@ -231,10 +230,6 @@ impl Sockets {
     pub(crate) fn tenant(&self) -> Option<u8> {
         let tenants = &self.reader.lock().tenants;
         tenants.first()?.own().map(Tenant::number)
-    }
-
-    pub(crate) fn network(&self) -> Network {
-        self.network
     }
 
     fn sender(&self, port: PortId) -> Option<&Socket> {

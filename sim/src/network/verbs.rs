@@ -5,7 +5,9 @@ use std::os::fd::BorrowedFd;
 
 use verbs_api::{Context, Error, ErrorKind, Gid, Handle, Qp, Result, Verb};
 
+use super::sockets::Sockets;
 use crate::device::node_of;
+use crate::fabric::Fabric;
 use crate::runtime::Runtime;
 use crate::verbs::Sim;
 
@@ -67,16 +69,9 @@ impl Sim {
         if node >= self.runtime.config.nodes {
             return;
         }
-        let remote_qps = self.runtime.with(|fabric| {
-            let now = fabric.node(node).device.base.remote_qps;
-            let gateway = fabric.gateway.as_mut();
-            let all = gateway.map_or(0, |gateway| gateway.count_remote_qps(node, now));
-            sockets.set_remote_qps(all > 0);
-            all
+        self.count_remote(sockets, node, |fabric| {
+            fabric.node(node).device.base.remote_qps
         });
-        if let Some(receiver) = self.receiver.as_ref().filter(|_| remote_qps > 0) {
-            receiver.start();
-        }
         if may_leave_groups {
             sockets.leave_all_but(|| self.runtime.with(|fabric| fabric.groups()));
         }
@@ -88,12 +83,18 @@ impl Sim {
         let Some(sockets) = &self.runtime.sockets else {
             return;
         };
+        self.count_remote(sockets, self.runtime.config.nodes, |fabric| {
+            fabric.manage(|manager, _| manager.expecting())
+        });
+    }
+
+    /// Counts the objects of a place that packets of other processes may be addressed to: those of
+    /// a node, or of the connection manager after the last node. The first one starts the receiver.
+    fn count_remote(&self, sockets: &Sockets, place: u32, count: impl FnOnce(&mut Fabric) -> u32) {
         let remote_qps = self.runtime.with(|fabric| {
-            let now = fabric.manage(|manager, _| manager.expecting());
+            let now = count(fabric);
             let gateway = fabric.gateway.as_mut();
-            let all = gateway.map_or(0, |gateway| {
-                gateway.count_remote_qps(self.runtime.config.nodes, now)
-            });
+            let all = gateway.map_or(0, |gateway| gateway.count_remote_qps(place, now));
             sockets.set_remote_qps(all > 0);
             all
         });

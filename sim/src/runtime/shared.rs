@@ -183,7 +183,7 @@ impl Runtime {
     #[inline(always)]
     fn wake(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock
-            && fabric.schedule.is_sooner()
+            && fabric.schedule.deadlines.is_sooner
             && let Some(time) = fabric.expected()
         {
             clock.expect(time);
@@ -195,7 +195,7 @@ impl Runtime {
 
     #[cold]
     fn spread_news(&self, fabric: &mut Fabric) {
-        for node in fabric.take_news() {
+        for node in fabric.news.drain(..) {
             self.notify(node as usize);
         }
     }

@@ -4,24 +4,15 @@
 //! those used last, which are in the processor's caches.
 
 /// Unused rows of slots, by their size.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FreeList<T> {
     least: Vec<Vec<T>>,
     /// Rows of twice the size, four times the size, and so on.
     more: Vec<Vec<Vec<T>>>,
 }
 
-impl<T> Default for FreeList<T> {
-    fn default() -> Self {
-        Self {
-            least: Vec::new(),
-            more: Vec::new(),
-        }
-    }
-}
-
 /// A clone has no slots yet.
-impl<T> Clone for FreeList<T> {
+impl<T: Default> Clone for FreeList<T> {
     fn clone(&self) -> Self {
         Self::default()
     }

@@ -6,6 +6,7 @@ use std::{fmt, mem};
 use super::free_list::FreeList;
 
 /// A queue in a ring of slots. It only grows, unless it returns its slots to a free list.
+#[derive(Default)]
 pub(crate) struct Ring<T> {
     /// Empty, or a power of two.
     slots: Vec<T>,
@@ -79,16 +80,6 @@ impl<T> Ring<T> {
     /// All elements, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.range(0)
-    }
-}
-
-impl<T> Default for Ring<T> {
-    fn default() -> Self {
-        Self {
-            slots: Vec::new(),
-            first: 0,
-            len: 0,
-        }
     }
 }
 

@@ -95,7 +95,7 @@ impl Lab for Sim {
     }
 
     fn strikes(&self) -> Vec<Strike> {
-        self.runtime.with(|fabric| fabric.strikes())
+        self.runtime.with(|fabric| fabric.rules.triggers.strikes())
     }
 
     fn unobserved(&self) -> &dyn Verbs {
