@@ -176,7 +176,6 @@ const TEXTS: &[&str] = &[
 /// time and the network. The fast path belongs to them, since the suite almost always observes
 /// packets. A test compares both paths (`sim/src/equivalence`).
 const UNREACHED: &[&str] = &[
-    "sim/src/memory/checksum.rs",
     "sim/src/device/unmapped.rs",
     "sim/src/memory/process.rs",
     "sim/src/qp/sum.rs",

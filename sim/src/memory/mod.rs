@@ -13,7 +13,6 @@
 //! switch threads while it is held.
 #![allow(unsafe_code)]
 
-mod checksum;
 mod process;
 mod span;
 
@@ -21,7 +20,6 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(crate) use checksum::Checksum;
 use parking_lot::Mutex;
 pub(crate) use process::is_permitted;
 pub(crate) use span::{Gathered, Span, move_bytes};

@@ -3,12 +3,12 @@
 
 use std::num::NonZeroU64;
 
+use crc32fast::Hasher as Crc32;
 use verbs_api::{Access, SendFlags, WcStatus};
 
 use super::common::Common;
 use super::requester::Requester;
 use crate::device::{Device, Domains, Send, touch};
-use crate::memory::Checksum;
 use crate::memory::Gone;
 use crate::packet::{Op, Packet};
 
@@ -44,7 +44,7 @@ fn sum_of(domains: &Domains, pd: u32, send: &Send) -> Result<Option<NonZeroU64>,
     let length = send.length.into();
     let named = touch(&domains.regions, pd, &send.list, 0, length, Access::empty());
     let Ok(slices) = named else { return Ok(None) };
-    let mut sum = Checksum::default();
+    let mut sum = Crc32::new();
     // The memory lock is held for one part at a time.
     let mut bytes = vec![0; PART.min(send.length) as usize];
     for slice in &*slices {
@@ -53,12 +53,12 @@ fn sum_of(domains: &Domains, pd: u32, send: &Send) -> Result<Option<NonZeroU64>,
             let now = PART.min(slice.length - done);
             let (part, into) = (slice.part(done, now), &mut bytes[..now as usize]);
             domains.memory.lock().read(part.region, part.offset, into)?;
-            sum.add(into);
+            sum.update(into);
             done += now;
         }
     }
     // The sum 0 stands for "none": a send with this sum is not checked.
-    Ok(NonZeroU64::new(sum.value()))
+    Ok(NonZeroU64::new(sum.finalize().into()))
 }
 
 /// A failed send was not sent, or without effect: its bytes are not compared.
