@@ -80,22 +80,14 @@ impl Descriptors {
     #[inline(never)]
     fn update_changed(&mut self, device: &mut Device) {
         while let Some(of) = device.base.changed_queue() {
-            self.update_of(of, device);
-        }
-    }
-
-    #[inline(never)]
-    fn update_of(&mut self, of: EventQueue, device: &Device) {
-        let queue = device
-            .cqs
-            .event_queue(&device.base, Verb::GetCqEvent, of)
-            .ok();
-        let place = self.place(of);
-        if let Some(descriptor) = place {
-            descriptor.update(queue);
-        }
-        if queue.is_none() {
-            *place = None;
+            let queue = device.cqs.event_queue(&device.base, Verb::GetCqEvent, of);
+            let place = self.place(of);
+            if let Some(descriptor) = place {
+                descriptor.update(queue.as_ref().ok().copied());
+            }
+            if queue.is_err() {
+                *place = None;
+            }
         }
     }
 }

@@ -19,7 +19,7 @@
 //! once found, is valid for an epoch of the fabric. Within an epoch only these happen: messages on
 //! the fast path, posted receives, polls, and verbs for events.
 
-use verbs_api::behavior::{Behavior, Check, Placement, SendDone, UndefinedFields};
+use verbs_api::behavior::{Check, Placement, SendDone, UndefinedFields};
 use verbs_api::{
     Access, Capabilities, Dest, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Verb, Wc,
     WcOpcode,
@@ -106,18 +106,16 @@ pub(crate) struct PreparedSend {
 }
 
 impl Device {
-    /// Whether messages of the device may take the fast path.
+    /// Whether the device handles messages as the fast path does.
     pub(crate) fn is_plain(&self) -> bool {
-        !self.base.dead && self.base.rules.spares_completions() && is_plain(&self.base.behavior)
+        let behavior = &self.base.behavior;
+        !self.base.dead
+            && self.base.rules.spares_completions()
+            && behavior.placement == Placement::Arrival
+            && behavior.undefined_wc_fields == UndefinedFields::Zero
+            && behavior.zero_len_sge_check != Check::Refused
+            && behavior.recv_sgl_overhang != Check::Refused
     }
-}
-
-/// Whether a device handles messages as the fast path does.
-fn is_plain(behavior: &Behavior) -> bool {
-    behavior.placement == Placement::Arrival
-        && behavior.undefined_wc_fields == UndefinedFields::Zero
-        && behavior.zero_len_sge_check != Check::Refused
-        && behavior.recv_sgl_overhang != Check::Refused
 }
 
 /// Returns `slow_path` as the reason to fall back to packets, unless the condition holds.
@@ -173,29 +171,23 @@ impl<'a> End<'a> {
     pub(crate) fn kinds_to_send(self) -> Kinds {
         let (lacks, qp) = (self.device.base.lacks, &self.qp.common);
         let may_read = qp.is_reliable() && qp.attr.max_rd_atomic > 0;
+        let has = |needs| !lacks.contains(needs);
         let mut kinds = Kinds::SEND | Kinds::WRITE;
-        for (kind, needs, is_ready) in [
-            (Kinds::SEND_WITH_IMM, Capabilities::SEND_WITH_IMM, true),
-            (Kinds::WRITE_WITH_IMM, Capabilities::WRITE_WITH_IMM, true),
-            (Kinds::READ, Capabilities::RDMA_READ, may_read),
-            (Kinds::ATOMIC, Capabilities::ATOMICS, may_read),
-        ] {
-            kinds.set(kind, is_ready && !lacks.contains(needs));
-        }
+        kinds.set(Kinds::SEND_WITH_IMM, has(Capabilities::SEND_WITH_IMM));
+        kinds.set(Kinds::WRITE_WITH_IMM, has(Capabilities::WRITE_WITH_IMM));
+        kinds.set(Kinds::READ, may_read && has(Capabilities::RDMA_READ));
+        kinds.set(Kinds::ATOMIC, may_read && has(Capabilities::ATOMICS));
         kinds
     }
 
     fn kinds_to_receive(self) -> Kinds {
         let attr = &self.qp.common.attr;
         let may_read = attr.max_dest_rd_atomic > 0;
+        let has = |needs| attr.qp_access_flags.contains(needs);
         let mut kinds = Kinds::SENDS;
-        for (more, needs, is_ready) in [
-            (Kinds::WRITES, Access::REMOTE_WRITE, true),
-            (Kinds::READ, Access::REMOTE_READ, may_read),
-            (Kinds::ATOMIC, Access::REMOTE_ATOMIC, may_read),
-        ] {
-            kinds.set(more, is_ready && attr.qp_access_flags.contains(needs));
-        }
+        kinds.set(Kinds::WRITES, has(Access::REMOTE_WRITE));
+        kinds.set(Kinds::READ, may_read && has(Access::REMOTE_READ));
+        kinds.set(Kinds::ATOMIC, may_read && has(Access::REMOTE_ATOMIC));
         kinds
     }
 

@@ -10,16 +10,10 @@ use crate::qp::{Kinds, grh};
 
 /// A datagram to send, without its bytes.
 pub(crate) struct DatagramQuery {
-    path: DatagramPath,
+    pub(crate) path: DatagramPath,
     pub(crate) to: PortId,
     pkey: u16,
     pub(crate) kinds: Kinds,
-}
-
-impl DatagramQuery {
-    pub(crate) fn dest_qpn(&self) -> u32 {
-        self.path.dest_qpn
-    }
 }
 
 impl End<'_> {
@@ -69,10 +63,8 @@ impl End<'_> {
         let device = self.device;
         let whole = prepared.length + grh::BYTES;
         let place = self.check_receive_bytes(whole, parts)?;
-        Ok((
-            place,
-            grh::bytes(&head(prepared, asked), device.ports.subnet()),
-        ))
+        let header = grh::bytes(&head(prepared, asked), device.ports.subnet());
+        Ok((place, header))
     }
 }
 

@@ -214,7 +214,7 @@ impl FastPath<'_> {
     ) -> Result<(), SlowPath> {
         let asked = self.at(index, qp).datagram_query(wr)?;
         let node = asked.to.node;
-        let peer = self.find(node, asked.dest_qpn())?;
+        let peer = self.find(node, asked.path.dest_qpn)?;
         self.at(node, peer).answer_datagram(&asked)?;
         let way = CachedPath {
             epoch: self.direct.epoch,

@@ -9,6 +9,7 @@ use verbs_api::{
     Pd, PostError, Qp, QpAttr, QpAttrMask, QpInit, RecvWr, Result, SendWr, Wc,
 };
 
+use crate::config::SimConfig;
 use crate::device::gids;
 use crate::memory::Memory;
 use crate::node::Node;
@@ -33,7 +34,8 @@ impl Alone {
     pub(super) fn new(behavior: Behavior, seed: u64) -> Self {
         let memory = Arc::new(Mutex::new(Memory::new(behavior.placement)));
         let gids = Arc::new(gids(1, 1, false));
-        Self(Node::new(0, 1, behavior, gids, memory, seed, None))
+        let config = SimConfig::new().behavior(behavior).seed(seed);
+        Self(Node::new(0, &config, gids, memory))
     }
 
     /// Delivers its packets to itself until none are left. Packets to other nodes are lost.

@@ -4,8 +4,7 @@
 //! it may belong to a timer that was stopped or moved. Only [`first`](Deadlines::first) is exact.
 
 use crate::device::Device;
-use crate::time::Time;
-use crate::time::Timers;
+use crate::time::{Time, Timers};
 
 /// The deadlines of nodes.
 #[derive(Default)]

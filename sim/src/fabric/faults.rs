@@ -41,7 +41,14 @@ impl Fabric {
                 ..
             } => {
                 let at = |time| Time::ZERO.after(time);
-                self.add_outage(PortId { node, port }, at(down_at), up_at.map(at), trigger);
+                let (port, outages) = (PortId { node, port }, &mut self.schedule.outages);
+                outages.add(port, at(down_at), up_at.map(at), trigger);
+                self.schedule.deadlines.is_sooner = true;
+                // The rule may begin in the past.
+                let now = self.schedule.now;
+                while self.schedule.outages.next.is_some_and(|at| at <= now) {
+                    self.change_port();
+                }
             }
             _ => self.rewire(|rules| rules.add(fault, trigger)),
         }
@@ -60,7 +67,7 @@ impl Fabric {
 
     /// Lets packets pass a tap from now on.
     pub(crate) fn start_tap(&mut self) {
-        self.recorder.start_tap();
+        self.recorder.tap.get_or_insert_default();
         self.inform_nodes();
     }
 

@@ -23,7 +23,6 @@ use parking_lot::Mutex;
 use verbs_api::lab::{FaultId, Harm, TimerReport, TraceEvent};
 use verbs_api::site::Site;
 use verbs_api::table::{Id, Table};
-use verbs_api::{Context, Gid, Result};
 
 use crate::config::{Mode, SimConfig};
 use crate::device::{EmptyCqs, Gids, gids};
@@ -33,9 +32,8 @@ use crate::memory::{Memory, SharedMemory};
 use crate::network::Gateway;
 use crate::node::{Node, NodeSlot};
 use crate::packet::payload::Payload;
-use crate::packet::{DropReason, Packet, PortId};
+use crate::packet::{DropReason, Packet};
 use crate::time::{Time, sooner};
-use crate::trigger::Trigger;
 use cm::CmBridge;
 use fates::Fate;
 use recorder::Recorder;
@@ -97,15 +95,7 @@ impl Fabric {
         let gids = gids(located, ports, subnet.is_some());
         let gids = Arc::new(gids);
         let slot = |id| {
-            let mut node = Node::new(
-                id,
-                ports,
-                config.behavior,
-                gids.clone(),
-                memory.clone(),
-                config.seed,
-                config.scatter,
-            );
+            let mut node = Node::new(id, &config, gids.clone(), memory.clone());
             node.device.base.set_limits(&config.limits);
             node.device.base.checks_memory = config.check_memory;
             node.device.base.set_lacks(config.lacks);
@@ -393,7 +383,8 @@ impl Fabric {
             packet.payload = payload;
         }
         packet.arrives = from.after(by);
-        self.schedule.hold(packet, behind);
+        self.schedule.delayed.hold(packet, behind);
+        self.schedule.deadlines.is_sooner = true;
     }
 
     pub(crate) fn lose(&mut self, node: u32, packet: &Packet, why: DropReason) {
@@ -403,20 +394,6 @@ impl Fabric {
             self.record(node, TraceEvent::Lost { packet, why });
         }
         fates::note(&mut self.slots, &Fate::of(packet, why));
-    }
-
-    /// Puts a GID into the table of a port, and tells all nodes where it is.
-    pub(crate) fn set_gid(
-        &mut self,
-        node: u32,
-        context: Context,
-        port: u8,
-        index: u32,
-        gid: Gid,
-    ) -> Result<()> {
-        let gids = self.work(node, |node| node.device.set_gid(context, port, index, gid))?;
-        self.adopt_gids(&gids);
-        Ok(())
     }
 
     /// Gives all nodes the table of where GIDs are.
@@ -459,17 +436,12 @@ impl Fabric {
     /// Does everything that is due until `limit`, then moves the clock to `limit`.
     pub(crate) fn advance(&mut self, limit: Time) {
         while self.step(limit) {}
-        self.set_now(limit);
+        self.schedule.set_now(limit);
     }
 
     /// Does everything that is due by now.
     pub(crate) fn catch_up(&mut self) {
         self.advance(self.schedule.now);
-    }
-
-    /// Advances the clock. It never goes back.
-    pub(crate) fn set_now(&mut self, to: Time) {
-        self.schedule.set_now(to);
     }
 
     /// A time before which nothing happens by itself: no packet, no timer, and no change of a port.
@@ -495,23 +467,9 @@ impl Fabric {
         others.into_iter().fold(self.schedule.next_packet(), sooner)
     }
 
-    /// Adds a rule that takes a port down for a time.
-    fn add_outage(&mut self, port: PortId, down_at: Time, up_at: Option<Time>, trigger: Trigger) {
-        self.schedule.outages.add(port, down_at, up_at, trigger);
-        self.schedule.deadlines.is_sooner = true;
-        // The rule may begin in the past.
-        while self
-            .schedule
-            .outages
-            .next
-            .is_some_and(|at| at <= self.schedule.now)
-        {
-            self.change_port();
-        }
-    }
-
+    /// Makes the next change of a port.
     #[cold]
-    fn change_port(&mut self) {
+    pub(super) fn change_port(&mut self) {
         if let Some((port, up)) = self.schedule.outages.take() {
             self.work(port.node, |node| node.device.switch_port(port.port, up));
         }

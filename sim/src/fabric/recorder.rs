@@ -45,10 +45,6 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn start_tap(&mut self) {
-        self.tap.get_or_insert_default();
-    }
-
     /// The packets that passed the tap since the last call.
     pub(crate) fn tapped(&mut self) -> Vec<TappedPacket> {
         self.tap.as_mut().map(std::mem::take).unwrap_or_default()

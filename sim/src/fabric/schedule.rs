@@ -104,11 +104,4 @@ impl Schedule {
             };
         }
     }
-
-    /// Delays a packet until it arrives, or until `behind` packets have overtaken it, if that is
-    /// not 0.
-    pub(super) fn hold(&mut self, packet: Packet, behind: u32) {
-        self.delayed.hold(packet, behind);
-        self.deadlines.is_sooner = true;
-    }
 }

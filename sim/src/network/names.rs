@@ -10,6 +10,8 @@ use verbs_api::cm::{Cm, CmId};
 use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
 
 use super::service::Service;
+use super::sockets::Sockets;
+use super::verbs::refused;
 use crate::config::Mode;
 use crate::verbs::Sim;
 
@@ -117,11 +119,11 @@ impl Sim {
             if services.contains_key(&id) {
                 return Ok(());
             }
-            let named = self.take_names(id, &services);
-            match named {
-                Ok(names) if names.is_empty() => return Ok(()),
+            match self.take_names(sockets, id, &services) {
                 Ok(names) => {
-                    services.insert(id, names);
+                    if !names.is_empty() {
+                        services.insert(id, names);
+                    }
                     return Ok(());
                 }
                 Err(error) => {
@@ -131,7 +133,7 @@ impl Sim {
                     // A port that the program asked for is taken; a chosen one may be replaced by
                     // the next.
                     if port != 0 || tries == TRIES {
-                        return Err(refused(verb, &error));
+                        return Err(name_taken(verb, &error));
                     }
                 }
             }
@@ -139,15 +141,18 @@ impl Sim {
     }
 
     /// The names of an id. It shares names with other ids of the process that have the same port.
-    fn take_names(&self, id: CmId, services: &Services) -> io::Result<Vec<Arc<Service>>> {
+    fn take_names(
+        &self,
+        sockets: &Sockets,
+        id: CmId,
+        services: &Services,
+    ) -> io::Result<Vec<Arc<Service>>> {
         let attr = self.query_id(id).ok();
-        let Some((sockets, attr)) = self.runtime.sockets.as_ref().zip(attr) else {
+        let bound = attr.and_then(|attr| Some((attr.ps, attr.local_addr?)));
+        let Some((ps, local)) = bound else {
             return Ok(Vec::new());
         };
         let network = sockets.network;
-        let Some(local) = attr.local_addr else {
-            return Ok(Vec::new());
-        };
         let (of_device, first) = self.look_at(|_, host| {
             let of_device = host.port_at(local.ip()).is_some();
             (of_device, host.loopback().map(|local| local.address))
@@ -155,18 +160,17 @@ impl Sim {
         let Some(first) = first.filter(|_| !of_device || network.given().is_some()) else {
             return Ok(Vec::new());
         };
-        let names = network.services(local.ip(), attr.ps.into(), local.port());
-        let addresses = network.given().map_or_else(|| vec![first], <[_]>::to_vec);
-        let addresses = if of_device {
-            vec![local.ip()]
-        } else {
-            addresses
+        let names = network.services(local.ip(), ps.into(), local.port());
+        let addresses = match network.given() {
+            _ if of_device => vec![local.ip()],
+            Some(given) => given.to_vec(),
+            None => vec![first],
         };
         // A client connects to the address, and messages there are passed on to the tenant with the
         // number.
         let tenant = sockets.tenant().map(|number| format!(" {number}"));
         let others: Vec<_> =
-            self.look_at(|manager, _| manager.ids.bound_to(attr.ps, local.port()).collect());
+            self.look_at(|manager, _| manager.ids.bound_to(ps, local.port()).collect());
         let take = |(name, address): (&String, IpAddr)| {
             let known = others.iter().filter_map(|other| services.get(other));
             if let Some(service) = known.flatten().find(|service| service.is_called(name)) {
@@ -191,13 +195,11 @@ impl Sim {
 
     /// Removes the names of a destroyed id.
     pub(crate) fn drop_names(&self, id: CmId) {
-        let services = self
-            .runtime
-            .sockets
-            .as_ref()
-            .map(|sockets| &sockets.services);
+        let Some(sockets) = &self.runtime.sockets else {
+            return;
+        };
         // Dropping a name waits for a thread, so it happens without the lock.
-        let names = services.and_then(|services| services.lock().remove(&id));
+        let names = sockets.services.lock().remove(&id);
         drop(names);
     }
 }
@@ -208,16 +210,10 @@ fn is_of_program(mode: Mode, address: IpAddr) -> bool {
     mode == Mode::RealTime && !address.is_loopback() && super::is_of_machine(address)
 }
 
-fn refused(verb: Verb, error: &io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            let text = "another process has the port";
-            Error::new(verb, ErrorKind::AddressInUse, Cause::Text(text.into()))
-        }
-        _ => {
-            let kind = error.raw_os_error();
-            let kind = kind.map_or(ErrorKind::Io, |raw| Error::from_raw(verb, raw).kind());
-            Error::new(verb, kind, Cause::Text(error.to_string().into()))
-        }
+fn name_taken(verb: Verb, error: &io::Error) -> Error {
+    if error.kind() == io::ErrorKind::AddrInUse {
+        let text = "another process has the port";
+        return Error::new(verb, ErrorKind::AddressInUse, Cause::Text(text.into()));
     }
+    refused(verb, error)
 }

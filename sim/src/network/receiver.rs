@@ -61,7 +61,7 @@ impl Receiver {
 fn run(runtime: &Runtime, sockets: &Sockets) {
     // The rests are short, and the system would extend them by 50 us.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
-    sockets.set_receiver();
+    let _ = sockets.receiver.set(thread::current());
     loop {
         sockets.set_waiting(true);
         // From now on a thread that has read wakes this one. Work that it left before that is done

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::{self, Thread};
+use std::thread::Thread;
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -57,7 +57,7 @@ pub(crate) struct Sockets {
     /// its names.
     pub(crate) services: Mutex<BTreeMap<CmId, Vec<Arc<Service>>>>,
     /// The receiver thread, if it has started.
-    receiver: OnceLock<Thread>,
+    pub(super) receiver: OnceLock<Thread>,
     /// Whether the receiver thread waits for a readable source. Otherwise it soon reads, and sends
     /// delayed acknowledgements, unless other threads read.
     is_waiting: AtomicBool,
@@ -349,11 +349,6 @@ impl Sockets {
             let services = services.values().flatten();
             services.filter_map(|service| service.fd()).for_each(visit);
         }
-    }
-
-    /// Registers the calling thread as the receiver.
-    pub(crate) fn set_receiver(&self) {
-        let _ = self.receiver.set(thread::current());
     }
 
     /// Whether polling threads have read the sockets since this was last asked, and none has gone

@@ -138,7 +138,8 @@ impl Runtime {
     }
 }
 
-fn refused(verb: Verb, error: &io::Error) -> Error {
+/// The error of a verb for one of the system.
+pub(super) fn refused(verb: Verb, error: &io::Error) -> Error {
     let kind = match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::AddrInUse, _) => ErrorKind::Busy,
         (io::ErrorKind::AddrNotAvailable, _) => ErrorKind::NoDevice,

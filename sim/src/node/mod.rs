@@ -34,11 +34,11 @@ pub(crate) use slot::NodeSlot;
 
 use std::sync::Arc;
 
-use verbs_api::behavior::Behavior;
 use verbs_api::lab::{Live, TimerReport, TraceEvent};
 use verbs_api::table::{Id, Table};
 use verbs_api::{Cause, Context, Element, Error, ErrorKind, Result, Verb};
 
+use crate::config::SimConfig;
 use crate::device::{Device, Gids, numbered};
 use crate::memory::SharedMemory;
 use crate::qp::{Numbers, Qp};
@@ -57,17 +57,16 @@ pub(crate) struct Node {
 const MODERATION: &str = "moderation";
 
 impl Node {
-    /// Creates a node with `ports` ports on a fabric with these GIDs and this memory. With a seed
-    /// `scatter`, its keys and QP numbers are unpredictable.
-    pub(crate) fn new(
-        id: u32,
-        ports: u8,
-        behavior: Behavior,
-        gids: Arc<Gids>,
-        memory: SharedMemory,
-        seed: u64,
-        scatter: Option<u64>,
-    ) -> Self {
+    /// Creates a node on a fabric with these GIDs and this memory. If the configuration scatters its
+    /// keys and QP numbers, they are unpredictable.
+    pub(crate) fn new(id: u32, config: &SimConfig, gids: Arc<Gids>, memory: SharedMemory) -> Self {
+        let SimConfig {
+            ports,
+            behavior,
+            seed,
+            scatter,
+            ..
+        } = *config;
         let mut device = Device::new(id, ports, behavior, gids, memory, seed);
         // Numbers that no other process has let packets be recognized as another's.
         if let Some(seed) = scatter {

@@ -15,14 +15,9 @@ pub(crate) struct RealClock {
     start: Instant,
     /// When the timer thread wakes up next, in nanoseconds from the start.
     alarm: AtomicU64,
-    state: Mutex<State>,
+    /// Whether the timer thread is to end.
+    ended: Mutex<bool>,
     changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    /// The timer thread is to end.
-    ended: bool,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -33,7 +28,7 @@ impl RealClock {
         Self {
             start: Instant::now(),
             alarm: AtomicU64::new(NEVER),
-            state: Mutex::new(State::default()),
+            ended: Mutex::new(false),
             changed: Condvar::new(),
         }
     }
@@ -49,7 +44,7 @@ impl RealClock {
         if due < self.alarm.load(Ordering::Relaxed) {
             // The timer thread reads the alarm under this lock before it sleeps, so it cannot miss
             // the change.
-            let _state = self.state.lock();
+            let _ended = self.ended.lock();
             if self.alarm.fetch_min(due, Ordering::Relaxed) > due {
                 self.changed.notify_all();
             }
@@ -57,33 +52,33 @@ impl RealClock {
     }
 
     /// Waits for a change, until `end` at most.
-    fn wait(&self, state: &mut MutexGuard<'_, State>, end: Time) {
+    fn wait(&self, ended: &mut MutexGuard<'_, bool>, end: Time) {
         let end = self.start.checked_add(end.since_start());
         end.map_or(Deadline::Never, Deadline::Machine)
-            .wait(&self.changed, state);
+            .wait(&self.changed, ended);
     }
 
     /// Waits until this time.
     pub(crate) fn wait_until(&self, end: Time) {
-        let mut state = self.state.lock();
-        while self.now() < end && !state.ended {
-            self.wait(&mut state, end);
+        let mut ended = self.ended.lock();
+        while self.now() < end && !*ended {
+            self.wait(&mut ended, end);
         }
     }
 
     /// Calls `fire` when timers are due, until the clock ends. `fire` returns when to call it
     /// again.
     pub(crate) fn run(&self, fire: impl Fn() -> Option<Time>) {
-        let mut state = self.state.lock();
-        while !state.ended {
+        let mut ended = self.ended.lock();
+        while !*ended {
             let alarm = self.alarm.load(Ordering::Relaxed);
             if self.now().as_nanos() < alarm {
-                self.wait(&mut state, Time::from_nanos(alarm));
+                self.wait(&mut ended, Time::from_nanos(alarm));
                 continue;
             }
             self.alarm.store(NEVER, Ordering::Relaxed);
             // `fire` returns a time only for timers that are set by then; later ones set the alarm.
-            if let Some(next) = MutexGuard::unlocked(&mut state, &fire) {
+            if let Some(next) = MutexGuard::unlocked(&mut ended, &fire) {
                 self.alarm.fetch_min(next.as_nanos(), Ordering::Relaxed);
             }
         }
@@ -91,7 +86,7 @@ impl RealClock {
 
     /// Ends the timer thread.
     pub(crate) fn end(&self) {
-        self.state.lock().ended = true;
+        *self.ended.lock() = true;
         self.changed.notify_all();
     }
 }

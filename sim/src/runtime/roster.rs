@@ -1,12 +1,12 @@
 //! The threads of a simulation: which take part, which sleep, and which made each trace record.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::sync::thread;
 
 /// Which threads take part, and which of them sleep.
 ///
-/// The lock is of std, not of the facade, so that a model checker does not see it as a step.
+/// The lock is not of the facade, so that a model checker does not see it as a step.
 /// Whichever of the last two threads stops first, the other one closes the simulation.
 pub(crate) struct Roster(Mutex<Counts>);
 
@@ -36,7 +36,7 @@ impl Roster {
     /// Notes that a thread sleeps until there is news of this node. Returns whether no thread is
     /// awake.
     pub(crate) fn sleeps(&self, node: usize) -> bool {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock();
         counts.asleep[node] += 1;
         counts.all_asleep += 1;
         counts.all_sleep()
@@ -44,24 +44,20 @@ impl Roster {
 
     /// Notes that the threads that sleep until there is news of this node are woken.
     pub(crate) fn woken(&self, node: usize) {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock();
         counts.all_asleep -= std::mem::take(&mut counts.asleep[node]);
     }
 
     /// Adds a thread.
     pub(crate) fn enter(&self) {
-        self.lock().threads += 1;
+        self.0.lock().threads += 1;
     }
 
     /// Removes a thread. Returns whether no thread is awake.
     pub(crate) fn leave(&self) -> bool {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock();
         counts.threads -= 1;
         counts.all_sleep()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        lock(&self.0)
     }
 }
 
@@ -90,15 +86,10 @@ impl Turns {
             start,
             note,
         };
-        self.lock().push(turn);
+        self.0.lock().push(turn);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Turn>> {
-        lock(&self.0)
+        self.0.lock()
     }
-}
-
-/// A panic leaves the counts consistent, because every change is a single one.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

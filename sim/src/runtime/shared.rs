@@ -170,7 +170,7 @@ impl Runtime {
 
     pub(crate) fn tell_time(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock {
-            fabric.set_now(clock.now());
+            fabric.schedule.set_now(clock.now());
         }
     }
 
@@ -347,7 +347,7 @@ impl Runtime {
                         continue;
                     }
                     if let Some(limit) = limit {
-                        fabric.set_now(limit);
+                        fabric.schedule.set_now(limit);
                         return Err(timed_out());
                     }
                     fabric.note_endless(&waiting);

@@ -11,7 +11,7 @@ use crate::fabric::Fabric;
 pub struct Watch {
     /// A node has a new mistake.
     pub(crate) is_any: Arc<AtomicBool>,
-    tell: Box<dyn Fn(&Finding) + Send + Sync>,
+    pub(crate) tell: Box<dyn Fn(&Finding) + Send + Sync>,
 }
 
 impl fmt::Debug for Watch {
@@ -21,14 +21,6 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// A callback that is not in force yet.
-    pub(crate) fn new(tell: impl Fn(&Finding) + Send + Sync + 'static) -> Self {
-        Self {
-            is_any: Arc::default(),
-            tell: Box::new(tell),
-        }
-    }
-
     /// The new mistakes.
     #[inline]
     pub(crate) fn take(&self, fabric: &mut Fabric) -> Vec<Finding> {

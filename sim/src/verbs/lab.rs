@@ -138,8 +138,13 @@ impl Lab for Sim {
 
     fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()> {
         let node = self.lab_node(context)?;
-        self.runtime
-            .with(|fabric| fabric.set_gid(node, context, port, index, gid))
+        self.runtime.with(|fabric| {
+            let set = |node: &mut Node| node.device.set_gid(context, port, index, gid);
+            let gids = fabric.work(node, set)?;
+            // All nodes need to know where the GID is.
+            fabric.adopt_gids(&gids);
+            Ok(())
+        })
     }
 
     fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Sets the callback for new mistakes.
 
+use std::sync::Arc;
+
 use super::sim::Sim;
 use crate::diagnosis::Finding;
 use crate::runtime::Watch;
@@ -37,9 +39,11 @@ impl Watch {
     /// # Panics
     /// If the simulation already has a callback.
     pub fn on(sim: &Sim, tell: impl Fn(&Finding) + Send + Sync + 'static) {
-        let watch = Self::new(tell);
-        let is_any = watch.is_any.clone();
-        let first = sim.runtime.watch.set(watch);
+        let is_any = Arc::default();
+        let first = sim.runtime.watch.set(Self {
+            is_any: Arc::clone(&is_any),
+            tell: Box::new(tell),
+        });
         assert!(first.is_ok(), "somebody is told already");
         sim.runtime.with(|fabric| fabric.keep_fresh(&is_any));
     }
@@ -47,8 +51,6 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use parking_lot::Mutex;
     use verbs_api::{CqInit, Verbs};
 
