@@ -9,16 +9,7 @@ use verbs_api::lab::{FaultId, Strike, When};
 use crate::rng::{Purpose, Random};
 
 /// The strikes of all rules, oldest first, if they are kept.
-#[derive(Clone, Debug)]
-struct Strikes(Option<Arc<Mutex<Vec<Strike>>>>);
-
-impl Strikes {
-    fn add(&self, strike: Strike) {
-        if let Some(all) = &self.0 {
-            all.lock().push(strike);
-        }
-    }
-}
+type Strikes = Option<Arc<Mutex<Vec<Strike>>>>;
 
 /// Counts the matches of a rule, and decides which it strikes. Nodes that share a rule have clones,
 /// which count together.
@@ -52,7 +43,7 @@ impl Triggers {
             seed,
             made: 0,
             in_force: BTreeMap::new(),
-            strikes: Strikes(keeps.then(Arc::default)),
+            strikes: keeps.then(Arc::default),
         }
     }
 
@@ -86,7 +77,7 @@ impl Triggers {
     }
 
     pub(crate) fn strikes(&self) -> Vec<Strike> {
-        let all = self.strikes.0.as_ref();
+        let all = self.strikes.as_ref();
         all.map(|all| all.lock().clone()).unwrap_or_default()
     }
 }
@@ -110,7 +101,9 @@ impl Trigger {
         if strikes {
             counts.struck += 1;
             let fault = self.id;
-            counts.strikes.add(Strike { fault, ordinal });
+            if let Some(all) = &counts.strikes {
+                all.lock().push(Strike { fault, ordinal });
+            }
         }
         strikes
     }

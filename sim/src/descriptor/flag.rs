@@ -51,7 +51,7 @@ impl Flag {
     pub(crate) fn raise(&self) {
         // A failure means that the program closed it. An eventfd never has enough writes to block.
         let _ = if self.is_timer {
-            self.fd.unguarded().map(set_ticks)
+            self.fd.of.as_ref().map(set_ticks)
         } else {
             (self.own()).map(|fd| write(fd, &1u64.to_ne_bytes()).map(drop))
         };
@@ -61,7 +61,7 @@ impl Flag {
     /// because that could block.
     pub(crate) fn lower(&self) {
         let _ = if self.is_timer {
-            self.fd.unguarded().map(stop)
+            self.fd.of.as_ref().map(stop)
         } else {
             (self.own().filter(|fd| is_readable(fd))).map(|fd| read(fd, &mut [0; 8]).map(drop))
         };

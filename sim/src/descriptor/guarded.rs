@@ -24,8 +24,9 @@ const FIRST: u64 = 1024;
 /// number still names the same file. The check takes about 0.1 us.
 #[derive(Debug)]
 pub struct Guarded<T: AsFd> {
-    /// Always present until the drop.
-    of: Option<T>,
+    /// Always present until the drop, even if the descriptor is closed or names another file: for
+    /// calls that fail then.
+    pub(super) of: Option<T>,
     file: (u64, u64),
 }
 
@@ -51,11 +52,6 @@ impl<T: AsFd> Guarded<T> {
     pub(crate) fn new(of: T) -> Result<Self> {
         let file = file_of(&of)?;
         Ok(Self { of: Some(of), file })
-    }
-
-    /// The owner, even if its descriptor is closed or names another file. For calls that fail then.
-    pub(crate) fn unguarded(&self) -> Option<&T> {
-        self.of.as_ref()
     }
 
     /// The owner, or `None` if the program has closed its descriptor.

@@ -4,6 +4,7 @@ use verbs_api::lab::{Fault, FaultId, When};
 use verbs_api::{Result, Verb};
 
 use super::Fabric;
+use super::outage::Outage;
 use super::rules::Rules;
 use crate::config::Mode;
 use crate::packet::PortId;
@@ -41,8 +42,13 @@ impl Fabric {
                 ..
             } => {
                 let at = |time| Time::ZERO.after(time);
-                let (port, outages) = (PortId { node, port }, &mut self.schedule.outages);
-                outages.add(port, at(down_at), up_at.map(at), trigger);
+                self.schedule.outages.add(Outage {
+                    port: PortId { node, port },
+                    down_at: Some(at(down_at)),
+                    up_at: up_at.map(at),
+                    is_down: false,
+                    trigger,
+                });
                 self.schedule.deadlines.is_sooner = true;
                 // The rule may begin in the past.
                 let now = self.schedule.now;

@@ -493,22 +493,20 @@ impl Fabric {
         let Some(packet) = self.schedule.delayed.pop() else {
             return;
         };
-        match packet.route.to {
-            Some(to) if to.is_outside() => {
-                if let Some(gateway) = &mut self.gateway {
-                    gateway.leave(&packet, &self.memory);
-                }
-            }
-            Some(to) => {
-                let taken = self.work(to.node, |node| node.handle_packet(&packet));
-                if let Err(why) = taken {
-                    fates::note(&mut self.slots, &Fate::of(&packet, why));
-                }
-                if self.node(to.node).device.gsi.has_received() {
-                    self.receive_mads(to.node);
-                }
-            }
-            None => {}
+        if let Some(gateway) = &mut self.gateway
+            && packet.route.leads_outside()
+        {
+            return gateway.leave(&packet, &self.memory);
+        }
+        let Some(to) = packet.route.to.filter(|to| !to.is_outside()) else {
+            return;
+        };
+        let taken = self.work(to.node, |node| node.handle_packet(&packet));
+        if let Err(why) = taken {
+            fates::note(&mut self.slots, &Fate::of(&packet, why));
+        }
+        if self.node(to.node).device.gsi.has_received() {
+            self.receive_mads(to.node);
         }
     }
 

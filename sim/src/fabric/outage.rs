@@ -16,46 +16,25 @@ pub(super) struct Outages {
 }
 
 /// A port that is down for a time.
-struct Outage {
-    port: PortId,
-    down_at: Time,
-    up_at: Option<Time>,
-    state: State,
-    trigger: Trigger,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Before,
-    Down,
-    Over,
+pub(super) struct Outage {
+    pub(super) port: PortId,
+    /// When the port goes down. `None` once it has.
+    pub(super) down_at: Option<Time>,
+    /// When the port comes up. `None` if it never does, or once it has.
+    pub(super) up_at: Option<Time>,
+    pub(super) is_down: bool,
+    pub(super) trigger: Trigger,
 }
 
 impl Outage {
     fn next(&self) -> Option<Time> {
-        match self.state {
-            State::Before => Some(self.down_at),
-            State::Down => self.up_at,
-            State::Over => None,
-        }
+        self.down_at.or(self.up_at)
     }
 }
 
 impl Outages {
-    pub(super) fn add(
-        &mut self,
-        port: PortId,
-        down_at: Time,
-        up_at: Option<Time>,
-        trigger: Trigger,
-    ) {
-        self.all.push(Outage {
-            port,
-            down_at,
-            up_at,
-            state: State::Before,
-            trigger,
-        });
+    pub(super) fn add(&mut self, outage: Outage) {
+        self.all.push(outage);
         self.find_next();
     }
 
@@ -68,15 +47,17 @@ impl Outages {
         let next = self.next?;
         let mut due = self.all.iter_mut().filter(|one| one.next() == Some(next));
         let outage = due.next()?;
-        let up = outage.state == State::Down;
         // Going down and up is one strike.
-        if !up {
+        if outage.down_at.take().is_some() {
             outage.trigger.strikes(true);
+            outage.is_down = true;
+        } else {
+            outage.up_at = None;
+            outage.is_down = false;
         }
-        outage.state = if up { State::Over } else { State::Down };
-        let port = outage.port;
+        let change = (outage.port, !outage.is_down);
         self.find_next();
-        Some((port, up))
+        Some(change)
     }
 
     /// Removes a rule, if it is here. Returns the port if the rule currently holds it down.
@@ -84,6 +65,6 @@ impl Outages {
         let position = self.all.iter().position(|one| one.trigger.id == id)?;
         let outage = self.all.remove(position);
         self.find_next();
-        (outage.state == State::Down).then_some(outage.port)
+        outage.is_down.then_some(outage.port)
     }
 }

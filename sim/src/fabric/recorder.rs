@@ -8,7 +8,7 @@ use crate::packet::{Packet, Pcap, frame};
 use crate::time::Time;
 
 pub(crate) struct Recorder {
-    trace: Option<Vec<TraceRecord>>,
+    pub(crate) trace: Option<Vec<TraceRecord>>,
     /// The packets that passed the tap, if there is one. It sees single packets.
     pub(super) tap: Option<Vec<TappedPacket>>,
     pcap: Option<Pcap>,
@@ -30,10 +30,6 @@ impl Recorder {
     /// The number of records in the trace so far.
     pub(crate) fn trace_len(&self) -> usize {
         self.trace.as_ref().map_or(0, Vec::len)
-    }
-
-    pub(crate) fn trace(&self) -> Vec<TraceRecord> {
-        self.trace.clone().unwrap_or_default()
     }
 
     /// Adds events of nodes to the trace.

@@ -64,15 +64,10 @@ impl Schedule {
         // A packet arrives before a timer fires, so an acknowledgement that arrives in time counts.
         if let Some(at) = packet.filter(|at| *at <= limit && is_before_timer(*at)) {
             // If two packets arrive at the same time, the delayed one left first.
-            let is_late = self.delayed.next_at() == Some(at);
-            return Some((
-                at,
-                if is_late {
-                    Due::DelayedPacket
-                } else {
-                    Due::Packet
-                },
-            ));
+            if self.delayed.next_at() == Some(at) {
+                return Some((at, Due::DelayedPacket));
+            }
+            return Some((at, Due::Packet));
         }
         let (at, index) = timer.filter(|(at, _)| *at <= limit)?;
         Some((at, Due::Timer(index)))

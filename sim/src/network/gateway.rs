@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 use std::net::IpAddr;
-use std::ops::Range;
 
 use verbs_api::Gid;
 use verbs_api::lab::Syndrome;
@@ -40,8 +39,6 @@ pub(crate) struct Gateway {
     pub(super) turns: VecDeque<(u32, Id)>,
     /// Addresses of the local ports.
     addresses: BTreeSet<IpAddr>,
-    /// Ports of each node.
-    ports: u8,
     /// The number of queue pairs of each node that packets of other processes may be addressed to,
     /// as last counted. The last element counts ids of rdma_cm.
     remote_qps: Vec<u32>,
@@ -73,7 +70,6 @@ impl Gateway {
             most: Train::MOST,
             turns: VecDeque::new(),
             addresses: BTreeSet::new(),
-            ports: config.ports,
             remote_qps: vec![0; config.nodes as usize + 1],
             all_remote_qps: 0,
         }))
@@ -194,8 +190,7 @@ impl Fabric {
     /// turn, and the rest later.
     pub(super) fn let_arrive(&mut self, source: RxSource, take_in: impl FnOnce(&mut Fabric)) {
         if let RxSource::Port(to) = source {
-            let gateway = self.gateway.as_ref();
-            let is_crowded = gateway.is_some_and(|gateway| gateway.is_crowded());
+            let is_crowded = self.gateway.as_deref().is_some_and(Gateway::is_crowded);
             let turns = &mut self.node_mut(to.node).device.turns;
             // Answers would only add to the pending output, so they wait for turns of their own.
             if is_crowded {
@@ -213,21 +208,16 @@ impl Fabric {
     /// Groups that have members here.
     pub(super) fn groups(&self) -> BTreeSet<Gid> {
         let of_node = |node| self.node(node).groups.iter().copied();
-        self.node_numbers().flat_map(of_node).collect()
+        (0..self.nodes()).flat_map(of_node).collect()
     }
 
     /// All ports of nodes that have members of a group.
     fn ports_of_members(&self, group: &Gid) -> Vec<PortId> {
-        let ports = 1..=self.gateway.as_ref().map_or(0, |gateway| gateway.ports);
+        let ports = 1..=self.config.ports;
         let has_members = |node: &u32| self.node(*node).groups.iter().any(|of| of == group);
-        let nodes = self.node_numbers().filter(has_members);
+        let nodes = (0..self.nodes()).filter(has_members);
         let of_node = |node| ports.clone().map(move |port| PortId { node, port });
         nodes.flat_map(of_node).collect()
-    }
-
-    fn node_numbers(&self) -> Range<u32> {
-        let gateway = self.gateway.as_ref();
-        0..gateway.map_or(0, |gateway| gateway.remote_qps.len() - 1) as u32
     }
 
     /// Notes packets of other processes that the program never read.

@@ -57,8 +57,8 @@ pub(crate) struct Node {
 const MODERATION: &str = "moderation";
 
 impl Node {
-    /// Creates a node on a fabric with these GIDs and this memory. If the configuration scatters its
-    /// keys and QP numbers, they are unpredictable.
+    /// Creates a node on a fabric with these GIDs and this memory. If the configuration scatters
+    /// its keys and QP numbers, they are unpredictable.
     pub(crate) fn new(id: u32, config: &SimConfig, gids: Arc<Gids>, memory: SharedMemory) -> Self {
         let SimConfig {
             ports,

@@ -49,7 +49,7 @@ impl Pcap {
     /// If its header cannot be written.
     pub fn new(mut to: impl Write + Send + 'static) -> io::Result<Self> {
         to.write_all(&header())?;
-        Ok(Self::open(to))
+        Ok(Self::resume(to))
     }
 
     /// Writes the header if the file does not exist or is empty, for [`resume`](Self::resume).
@@ -67,10 +67,6 @@ impl Pcap {
     /// Continues a file that was [prepared](Self::prepare), or that another process began. Several
     /// processes may append to one file: each write consists of whole packets.
     pub fn resume(to: impl Write + Send + 'static) -> Self {
-        Self::open(to)
-    }
-
-    fn open(to: impl Write + Send + 'static) -> Self {
         let to: Box<dyn Write + Send> = Box::new(to);
         let state = State::Open(BufWriter::new(to));
         Self(Box::leak(Box::new(Mutex::new(state))))

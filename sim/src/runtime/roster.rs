@@ -74,11 +74,7 @@ pub(crate) struct Turn {
 }
 
 impl Turns {
-    /// Notes that the calling thread makes the records from index `start` on.
-    pub(crate) fn begin(&self, start: usize) {
-        self.push(start, None);
-    }
-
+    /// Notes that the calling thread makes the records from index `start` on, or a note there.
     pub(crate) fn push(&self, start: usize, note: Option<String>) {
         let thread = thread::current().name().unwrap_or_default().to_owned();
         let turn = Turn {

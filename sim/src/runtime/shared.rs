@@ -176,7 +176,7 @@ impl Runtime {
 
     fn note_turn(&self, fabric: &Fabric) {
         if let Some(turns) = &self.turns {
-            turns.begin(fabric.recorder.trace_len());
+            turns.push(fabric.recorder.trace_len(), None);
         }
     }
 

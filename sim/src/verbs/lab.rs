@@ -174,7 +174,8 @@ impl Lab for Sim {
     }
 
     fn trace(&self) -> Vec<TraceRecord> {
-        self.runtime.with(|fabric| fabric.recorder.trace())
+        let trace = self.runtime.with(|fabric| fabric.recorder.trace.clone());
+        trace.unwrap_or_default()
     }
 }
 
