@@ -72,7 +72,9 @@ fn every_sequence_of_actions_does_what_the_model_does() {
     assert_eq!(search.sequences, sequences);
     assert_eq!(
         search.steps,
-        (1..=DEPTH).map(|n| ACTIONS.len().pow(n as u32)).sum()
+        (1..=DEPTH)
+            .map(|n| ACTIONS.len().pow(n as u32))
+            .sum::<usize>()
     );
     assert_eq!(search.outcomes.into_iter().collect::<Vec<_>>(), OUTCOMES);
 }

@@ -109,7 +109,7 @@ impl Answerer {
     /// The RETH of a request for `packets` packets from packet `first` on.
     fn reth(&self, first: usize, packets: usize) -> Reth {
         Reth {
-            addr: self.mem.addr + first as u64 * u64::from(MTU),
+            va: self.mem.addr + first as u64 * u64::from(MTU),
             rkey: self.mem.rkey,
             length: packets as u32 * MTU,
         }
@@ -145,7 +145,7 @@ impl Connection {
         self.packet(psn, Op::ReadRequest(reth))
     }
 
-    fn add(&self, psn: usize, Reth { addr, rkey, .. }: Reth) -> Packet {
+    fn add(&self, psn: usize, Reth { va: addr, rkey, .. }: Reth) -> Packet {
         let op = AtomicOp::FetchAndAdd { add: 1 };
         self.packet(psn, Op::AtomicRequest(AtomicEth { addr, rkey, op }))
     }

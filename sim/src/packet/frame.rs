@@ -9,7 +9,7 @@ use verbs_api::lab::{PacketOpcode, Syndrome};
 use verbs_roce::{Aeth, Bth, Data, Extended, Frame, Ip, Operation, Received, Transport};
 
 use super::payload::Payload;
-use super::{AtomicEth, AtomicOp, Deth, DropReason, Op, Packet, PortId, Psn, Reth, Route};
+use super::{AtomicEth, AtomicOp, Deth, DropReason, Op, Packet, PortId, Psn, Route};
 use crate::address::{gid_of, group_of, ip_of};
 
 /// Hop limit of packets of connected QPs.
@@ -187,11 +187,7 @@ fn extended(packet: &Packet, original: &[u8]) -> Extended {
         msn: packet.msn,
     };
     let operation = match packet.op {
-        Op::Write(Some(reth)) | Op::ReadRequest(reth) => Operation::Reth(verbs_roce::Reth {
-            va: reth.addr,
-            rkey: reth.rkey,
-            length: reth.length,
-        }),
+        Op::Write(Some(reth)) | Op::ReadRequest(reth) => Operation::Reth(reth),
         Op::AtomicRequest(eth) => {
             let (swap_or_add, compare) = match eth.op {
                 AtomicOp::CompareAndSwap { compare, swap } => (swap, compare),
@@ -249,8 +245,8 @@ fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
         }
         (_, Operation::Aeth(aeth)) => return Some((Op::ReadResponse, aeth.msn)),
         (_, Operation::AtomicAck { aeth, .. }) => return Some((Op::AtomicResponse, aeth.msn)),
-        (PacketOpcode::RcReadRequest, Operation::Reth(reth)) => Op::ReadRequest(reth_of(reth)),
-        (_, Operation::Reth(reth)) => Op::Write(Some(reth_of(reth))),
+        (PacketOpcode::RcReadRequest, Operation::Reth(reth)) => Op::ReadRequest(reth),
+        (_, Operation::Reth(reth)) => Op::Write(Some(reth)),
         (opcode, Operation::AtomicEth(eth)) => Op::AtomicRequest(AtomicEth {
             addr: eth.va,
             rkey: eth.rkey,
@@ -276,14 +272,6 @@ fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
         },
     };
     Some((operation, 0))
-}
-
-fn reth_of(reth: verbs_roce::Reth) -> Reth {
-    Reth {
-        addr: reth.va,
-        rkey: reth.rkey,
-        length: reth.length,
-    }
 }
 
 fn datagram(ip: Ip, deth: verbs_roce::Deth) -> Deth {
@@ -339,13 +327,14 @@ fn with_flow_label(mut ip: Ip, flow_label: u32) -> Ip {
 #[cfg(test)]
 mod tests {
     use verbs_api::Gid;
+    use verbs_roce::Reth;
 
     use super::*;
 
     /// A packet of each kind, over IPv4 and IPv6.
     fn packets() -> Vec<(Packet, Vec<u8>)> {
         let reth = Reth {
-            addr: 0x0123_4567_89ab_cdef,
+            va: 0x0123_4567_89ab_cdef,
             rkey: 0x1122_3344,
             length: 3000,
         };

@@ -10,6 +10,7 @@ pub use pcap::Pcap;
 
 use verbs_api::lab::{CmMessage, PacketOpcode, PacketView, Syndrome};
 use verbs_api::{Gid, QpType};
+pub(crate) use verbs_roce::Reth;
 use verbs_roce::mad;
 
 use crate::address::ip_of;
@@ -130,14 +131,6 @@ impl Op {
     pub(crate) fn is_answered_with_data(&self) -> bool {
         matches!(self, Self::ReadRequest(_) | Self::AtomicRequest(_))
     }
-}
-
-/// RDMA extended header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reth {
-    pub(crate) addr: u64,
-    pub(crate) rkey: u32,
-    pub(crate) length: u32,
 }
 
 /// Atomic extended header.

@@ -189,10 +189,10 @@ impl Reading {
         let source = match length {
             0 => Scatter::Nothing,
             _ => {
-                let Reth { addr, rkey, .. } = self.reth;
+                let Reth { va, rkey, .. } = self.reth;
                 let (length, need) = (length.into(), Access::REMOTE_READ);
                 let domains = &device.domains;
-                let source = domains.touch_remote(&device.base, peer, rkey, addr, length, need);
+                let source = domains.touch_remote(&device.base, peer, rkey, va, length, need);
                 Scatter::One(source.map_err(|_| Refusal::access_fault(device, None))?)
             }
         };
@@ -240,7 +240,7 @@ impl Reading {
             packet += step;
         }
         self.psn = self.psn.plus(now);
-        self.reth.addr = self.reth.addr.wrapping_add(bytes.into());
+        self.reth.va = self.reth.va.wrapping_add(bytes.into());
         self.reth.length -= bytes;
         self.is_first &= now == 0;
         Ok(is_all)

@@ -49,7 +49,7 @@ impl Resource {
         };
         let ahead = psn.distance(self.psn);
         let is_within = || {
-            let offset = again.addr.checked_sub(made.addr)?;
+            let offset = again.va.checked_sub(made.va)?;
             let end = offset.checked_add(again.length.into())?;
             Some(end <= made.length.into())
         };
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn duplicate_of_a_read_lies_within_it() {
         const MTU: u32 = 1024;
-        let reth = |addr, rkey, length| Reth { addr, rkey, length };
+        let reth = |va, rkey, length| Reth { va, rkey, length };
         let last = Psn::new(Psn::MAX);
         let mut resources = Resources::default();
         resources.keep(Resource::atomic(Psn::new(1), 5), 2);

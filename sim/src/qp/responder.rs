@@ -451,7 +451,7 @@ impl Responder {
         }
         if left > 0 {
             let denied = || Refusal::access_fault(device, recv);
-            let addr = reth.addr.checked_add(got.into()).ok_or_else(denied)?;
+            let addr = reth.va.checked_add(got.into()).ok_or_else(denied)?;
             let peer = self.peer(qp);
             let mut target = device
                 .domains

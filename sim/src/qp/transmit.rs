@@ -183,7 +183,7 @@ fn request(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> Op {
     // The data received so far are not requested again.
     let start = send.got + (packet - send.answered) * mtu;
     Op::ReadRequest(Reth {
-        addr: remote.addr.wrapping_add(start.into()),
+        va: remote.addr.wrapping_add(start.into()),
         rkey: remote.rkey,
         length: if last {
             send.length - start
@@ -200,7 +200,7 @@ fn operation(send: &Send, packet: u32, span: u32, last: bool) -> (Psn, u32, Op) 
     match send.op {
         SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. } => {
             let reth = Reth {
-                addr: remote.addr,
+                va: remote.addr,
                 rkey: remote.rkey,
                 length: send.length,
             };

@@ -187,8 +187,8 @@ impl Common {
                 if !eth.is_aligned() {
                     return FailureCause::Misaligned.into();
                 }
-                let (addr, rkey, length) = (eth.addr, eth.rkey, atomic::BYTES);
-                (Reth { addr, rkey, length }, Access::REMOTE_ATOMIC)
+                let (va, rkey, length) = (eth.addr, eth.rkey, atomic::BYTES);
+                (Reth { va, rkey, length }, Access::REMOTE_ATOMIC)
             }
             _ => return not_taken(responder, device, packet),
         };
@@ -205,7 +205,7 @@ impl Common {
             &device.base,
             pd,
             reth.rkey,
-            reth.addr,
+            reth.va,
             reth.length.into(),
             need,
         )

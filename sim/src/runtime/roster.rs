@@ -1,6 +1,6 @@
 //! The threads of a simulation: which take part, which sleep, and which made each trace record.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::sync::thread;
 
@@ -63,7 +63,7 @@ impl Roster {
 
 /// The turns of threads, in order.
 #[derive(Default)]
-pub(crate) struct Turns(Mutex<Vec<Turn>>);
+pub(crate) struct Turns(pub(crate) Mutex<Vec<Turn>>);
 
 pub(crate) struct Turn {
     pub(crate) thread: String,
@@ -83,9 +83,5 @@ impl Turns {
             note,
         };
         self.0.lock().push(turn);
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Turn>> {
-        self.0.lock()
     }
 }

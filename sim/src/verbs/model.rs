@@ -33,7 +33,7 @@ impl Sim {
             return Vec::new();
         };
         let mut records = self.trace().into_iter();
-        let turns = turns.lock();
+        let turns = turns.0.lock();
         let mut steps = Vec::new();
         for (turn, entry) in turns.iter().enumerate() {
             if let Some(note) = &entry.note {
