@@ -12,7 +12,7 @@ mod fates;
 mod faults;
 mod outage;
 mod recorder;
-pub(crate) mod rules;
+mod rules;
 mod schedule;
 mod waits;
 
@@ -319,28 +319,29 @@ impl Fabric {
             self.rules.spoil(&mut packet);
             let now = self.schedule.now;
             self.recorder.capture(now, &packet, &self.memory);
-            match self.verdict(&packet) {
-                Verdict::Passes => self.schedule.fly(packet),
-                Verdict::Lost(why) => self.lose(index, &packet, why),
-                Verdict::Harmed(harm) => self.harm(index, packet, harm),
-            }
+            self.send_on(index, packet);
         }
     }
 
-    /// Decides the fate of a packet on its way, and adds it to the tap.
-    pub(crate) fn verdict(&mut self, packet: &Packet) -> Verdict {
+    /// Lets a packet go its way, past the tap and the fault rules. `node` has sent it, or receives
+    /// it from another process.
+    pub(crate) fn send_on(&mut self, node: u32, packet: Packet) {
         // Making the view takes time.
         if !self.sees_packets() {
-            return Verdict::Passes;
+            return self.schedule.fly(packet);
         }
         let (now, view) = (self.schedule.now, packet.view());
-        let verdict = self.rules.judge(now, packet, &view);
+        let verdict = self.rules.judge(now, &packet, &view);
         let is_lost = matches!(verdict, Verdict::Lost(_));
         self.recorder.tap(now, view, is_lost);
-        verdict
+        match verdict {
+            Verdict::Passes => self.schedule.fly(packet),
+            Verdict::Lost(why) => self.lose(node, &packet, why),
+            Verdict::Harmed(harm) => self.harm(node, packet, harm),
+        }
     }
 
-    pub(crate) fn harm(&mut self, index: u32, mut packet: Packet, harm: Harm) {
+    fn harm(&mut self, index: u32, mut packet: Packet, harm: Harm) {
         if self.recorder.is_traced() {
             let packet = packet.view();
             self.record(index, TraceEvent::Harmed { packet, harm });
@@ -350,11 +351,8 @@ impl Fabric {
         if matches!(harm, Harm::Delay(_) | Harm::Reorder(_)) {
             fates::note(&mut self.slots, &Fate::of(&packet, DropReason::HeldBack));
         }
+        packet.damaged |= harm == Harm::Corrupt;
         match harm {
-            Harm::Corrupt => {
-                packet.damaged = true;
-                self.schedule.fly(packet);
-            }
             Harm::Duplicate(by) if by.is_zero() => {
                 *self.schedule.flight.push() = packet.clone();
                 self.schedule.fly(packet);
@@ -366,7 +364,7 @@ impl Fabric {
             }
             Harm::Delay(by) => self.hold(packet, by, 0),
             Harm::Reorder(behind) => self.hold(packet, Harm::REORDER_WITHIN, behind),
-            // Losses have a verdict of their own.
+            // Damage is done already, and losses have a verdict of their own.
             _ => self.schedule.fly(packet),
         }
     }
@@ -387,7 +385,7 @@ impl Fabric {
         self.schedule.deadlines.is_sooner = true;
     }
 
-    pub(crate) fn lose(&mut self, node: u32, packet: &Packet, why: DropReason) {
+    fn lose(&mut self, node: u32, packet: &Packet, why: DropReason) {
         if self.recorder.is_traced() {
             let packet = packet.view();
             let why = why.text();

@@ -15,7 +15,6 @@ use super::outgoing::Outgoing;
 use crate::config::SimConfig;
 use crate::diagnosis;
 use crate::fabric::Fabric;
-use crate::fabric::rules::Verdict;
 use crate::memory::{Gone, SharedMemory};
 use crate::packet::{DropReason, Op, Packet, PortId, frame};
 
@@ -346,11 +345,7 @@ impl Fabric {
             arrives: self.now(),
             ..packet
         };
-        match self.verdict(&packet) {
-            Verdict::Passes => self.schedule.fly(packet),
-            Verdict::Lost(why) => self.lose(to.node, &packet, why),
-            Verdict::Harmed(harm) => self.harm(to.node, packet, harm),
-        }
+        self.send_on(to.node, packet);
     }
 
     fn refuse(&mut self, to: PortId, why: DropReason) {
