@@ -25,7 +25,7 @@ pub(crate) enum Class {
     /// It only changes a text: the trace, a diagnosis, the message of an error.
     Text,
     /// Only test controls show it: faults, limits, the clock, checkers of models.
-    Laboratory,
+    Controls,
     /// Other tests notice it. The reason says why no scenario does.
     Tests,
     /// Nothing notices it.
@@ -47,7 +47,7 @@ impl fmt::Display for Class {
             Self::Undefined => "undefined",
             Self::Unreachable => "unreachable",
             Self::Text => "text",
-            Self::Laboratory => "laboratory",
+            Self::Controls => "controls",
             Self::Tests => "tests",
             Self::Hole => "hole",
         })

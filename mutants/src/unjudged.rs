@@ -1,5 +1,5 @@
-//! Code within judged functions whose mutants are not judged. Whole functions, types and modules are
-//! marked in the source instead, with `mutants::skip`.
+//! Code within judged functions whose mutants are not judged. Whole functions, types and modules
+//! are marked in the source instead, with `mutants::skip`.
 
 /// Whether a mutant, known by its file and text, is of such code.
 pub(crate) fn is_unjudged(file: &str, text: &str) -> bool {

@@ -126,7 +126,7 @@ const APART: [Class; 6] = [
     Class::Undefined,
     Class::Unreachable,
     Class::Text,
-    Class::Laboratory,
+    Class::Controls,
 ];
 
 impl Counts {
