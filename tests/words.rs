@@ -3,7 +3,7 @@
 //! `tests/words.toml` lists the patterns of a dialect that we no longer write, what to write instead,
 //! and exceptions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -22,8 +22,6 @@ struct List {
     word: Vec<Word>,
     #[serde(default)]
     exception: Vec<Exception>,
-    #[serde(default)]
-    unclean: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -251,7 +249,6 @@ fn texts_are_in_plain_english() {
     let list = list();
     let patterns: Vec<_> = list.word.iter().map(Pattern::new).collect();
     let mut unused: BTreeSet<_> = (0..list.exception.len()).collect();
-    let mut unclean: BTreeSet<_> = list.unclean.keys().collect();
     let mut wrong = String::new();
     for (name, text) in files().into_iter().chain(help_texts()) {
         for finding in findings(&name, &text, &patterns) {
@@ -262,13 +259,7 @@ fn texts_are_in_plain_english() {
             let matching: Vec<_> = matching
                 .filter(|(_, exception)| is_excepted(exception))
                 .collect();
-            let folder = list
-                .unclean
-                .keys()
-                .find(|path| Path::new(&name).starts_with(path));
-            if let Some(folder) = folder {
-                unclean.remove(folder);
-            } else if matching.is_empty() {
+            if matching.is_empty() {
                 let Finding {
                     file,
                     line,
@@ -287,12 +278,6 @@ fn texts_are_in_plain_english() {
         let _ = writeln!(
             wrong,
             "tests/words.toml: the exception for \"{text}\" in {file} matches nothing"
-        );
-    }
-    for path in unclean {
-        let _ = writeln!(
-            wrong,
-            "tests/words.toml: {path} is clean: remove it from [unclean]"
         );
     }
     assert!(

@@ -21,14 +21,6 @@ pub(crate) enum Area {
     Abi,
 }
 
-/// Sources that only tests compile, by what their paths begin with.
-const ONLY_TESTS: &[&str] = &[
-    "sim/src/direct/tally",
-    "sim/src/equivalence",
-    "sim/src/exhaustive",
-    "sim/src/network/turns",
-];
-
 /// What notices mutants.
 #[derive(Default)]
 pub(crate) struct Judges {
@@ -69,8 +61,7 @@ impl Area {
     /// Its sources.
     pub(crate) fn sources(self, root: &Path) -> Result<Vec<Source>> {
         let mut files = files(root, self.places())?;
-        let is_test = |file: &String| ONLY_TESTS.iter().any(|of| file.starts_with(of));
-        files.retain(|file| file.ends_with(".rs") && !is_test(file));
+        files.retain(|file| file.ends_with(".rs"));
         Ok(read(root, &files)?)
     }
 

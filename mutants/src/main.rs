@@ -9,7 +9,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `operators`, `mistakes` | where a source can be mutated, and into what |
-//! | `mutant` | a mutant, and what it is known by |
+//! | `mutant`, `unjudged` | a mutant, and what it is known by; code whose mutants are not judged |
 //! | `weave`, `tree` | a source with its mutants; a copy of the workspace with them, and what does not compile |
 //! | `survey` | a run: which mutants are judged, their outcome, and the problems |
 //! | `area`, `changed` | which code, and what judges it; which lines of it have changed |
@@ -26,6 +26,7 @@ mod programs;
 mod reasons;
 mod survey;
 mod tree;
+mod unjudged;
 mod verdicts;
 mod weave;
 
@@ -52,9 +53,6 @@ struct Args {
     /// Only mutants of lines that have changed since this commit
     #[arg(long, value_name = "COMMIT")]
     since: Option<String>,
-    /// Also judge mutants that only change texts or test controls: they are listed apart
-    #[arg(long)]
-    apart: bool,
     /// Judge COUNT of them, at random [default: all]
     #[arg(long, value_name = "COUNT")]
     sample: Option<usize>,

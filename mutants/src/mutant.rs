@@ -7,7 +7,8 @@ use std::path::Path;
 
 use verbs_api::random::Random;
 
-use crate::operators::{Site, sites};
+use crate::operators::{Site, find};
+use crate::unjudged::is_unjudged;
 
 /// What a mutant is known by, wherever its code moves: no line of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,8 +35,6 @@ impl fmt::Display for Key {
 pub(crate) struct Mutant {
     pub(crate) key: Key,
     pub(crate) line: usize,
-    /// It only makes a text.
-    pub(crate) is_text: bool,
     /// Its place: the source, the site in it, the mutation of that.
     pub(crate) place: [usize; 3],
 }
@@ -48,18 +47,40 @@ pub(crate) struct Source {
     pub(crate) sites: Vec<Site>,
 }
 
-/// Reads the sources, which are below `root`.
+/// Reads the sources, which are below `root`. Those of modules that are marked with `mutants::skip`
+/// are left out.
 ///
 /// # Errors
 /// If one cannot be read.
 pub(crate) fn read(root: &Path, paths: &[String]) -> io::Result<Vec<Source>> {
-    let source = |path: &String| {
+    let mut skipped = Vec::new();
+    let mut sources = Vec::new();
+    for path in paths {
         let text = fs::read_to_string(root.join(path))?;
-        let sites = sites(path, &text);
-        let path = path.clone();
-        Ok(Source { path, text, sites })
+        let found = find(path, &text);
+        let folder = folder_of(path);
+        skipped.extend(found.skipped.iter().map(|name| format!("{folder}/{name}")));
+        sources.push(Source {
+            path: path.clone(),
+            text,
+            sites: found.sites,
+        });
+    }
+    let is_of = |path: &str, module: &String| {
+        path.strip_prefix(&module[..])
+            .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
     };
-    paths.iter().map(source).collect()
+    sources.retain(|source| !skipped.iter().any(|module| is_of(&source.path, module)));
+    Ok(sources)
+}
+
+/// The folder with the modules that a source declares.
+fn folder_of(path: &str) -> &str {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    match name {
+        "mod.rs" | "lib.rs" | "main.rs" => folder,
+        _ => path.trim_end_matches(".rs"),
+    }
 }
 
 /// All mutants of the sources. The number of one is its place in the list, and one.
@@ -71,6 +92,9 @@ pub(crate) fn mutants(sources: &[Source]) -> Vec<Mutant> {
             for (mutation, what) in at.mutations.iter().enumerate() {
                 let count = seen.entry((&at.function, &what.text)).or_insert(0);
                 *count += 1;
+                if is_unjudged(&of.path, &what.text) {
+                    continue;
+                }
                 let text = match *count {
                     1 => what.text.clone(),
                     again => format!("{} #{again}", what.text),
@@ -82,7 +106,6 @@ pub(crate) fn mutants(sources: &[Source]) -> Vec<Mutant> {
                         text,
                     },
                     line: at.line,
-                    is_text: at.is_text,
                     place: [source, site, mutation],
                 });
             }

@@ -26,9 +26,14 @@ pub(crate) struct Site {
     pub(crate) form: Form,
     /// The function around it, with its type.
     pub(crate) function: String,
-    /// It only makes a text: an argument of a record of the trace, or of an error.
-    pub(crate) is_text: bool,
     pub(crate) mutations: Vec<Mutation>,
+}
+
+/// What a source has to say.
+pub(crate) struct Found {
+    pub(crate) sites: Vec<Site>,
+    /// The modules in files of their own that are marked with `mutants::skip`.
+    pub(crate) skipped: Vec<String>,
 }
 
 /// How a mutation is combined with the original.
@@ -56,27 +61,31 @@ pub(crate) struct Mutation {
     pub(crate) code: String,
 }
 
-/// All places of a source.
+/// All places of a source that can be mutated. Items that are marked with `mutants::skip`, as for
+/// cargo-mutants, have none.
 ///
 /// # Panics
 /// If it is not Rust.
-pub(crate) fn sites(path: &str, source: &str) -> Vec<Site> {
+pub(crate) fn find(path: &str, source: &str) -> Found {
     let file = syn::parse_file(source).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut finder = Finder {
         source,
         sites: Vec::new(),
+        skipped: Vec::new(),
         path: Vec::new(),
         constant: 0,
         text: 0,
         returns_unit: false,
     };
     finder.visit_file(&file);
-    finder.sites
+    let Finder { sites, skipped, .. } = finder;
+    Found { sites, skipped }
 }
 
 struct Finder<'s> {
     source: &'s str,
     sites: Vec<Site>,
+    skipped: Vec<String>,
     /// The type and the functions around.
     path: Vec<String>,
     /// Depth of constants, where the switch cannot be read.
@@ -92,13 +101,12 @@ impl<'s> Finder<'s> {
     }
 
     fn add(&mut self, range: Range<usize>, at: LineColumn, form: Form, mutations: Vec<Mutation>) {
-        if self.constant == 0 && !mutations.is_empty() {
+        if self.constant == 0 && self.text == 0 && !mutations.is_empty() {
             self.sites.push(Site {
                 range,
                 line: at.line,
                 form,
                 function: self.path.join("::"),
-                is_text: self.text > 0,
                 mutations,
             });
         }
@@ -314,12 +322,14 @@ fn squeezed(text: &str) -> String {
     }
 }
 
-/// Code that is not in every build, and so not in the one that is judged.
+/// Code that is not in the build that is judged, or that is marked.
 fn is_apart(attributes: &[Attribute], finder: &Finder<'_>) -> bool {
-    attributes
-        .iter()
-        .any(|attribute| is_apart_text(finder.text(attribute)))
+    let mut texts = attributes.iter().map(|attribute| finder.text(attribute));
+    texts.any(|text| is_apart_text(text) || text.contains(SKIP))
 }
+
+/// Marks an item that is not mutated, in any attribute.
+const SKIP: &str = "mutants::skip";
 
 /// Whether an attribute's text excludes its item. The suite does not run on a network.
 fn is_apart_text(text: &str) -> bool {
@@ -347,6 +357,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item_mod(&mut self, item: &'ast ItemMod) {
         if !is_apart(&item.attrs, self) {
             visit::visit_item_mod(self, item);
+        } else if item.content.is_none() {
+            self.skipped.push(item.ident.to_string());
         }
     }
 
@@ -363,7 +375,9 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_trait_item_fn(&mut self, item: &'ast TraitItemFn) {
-        if let Some(body) = &item.default {
+        if let Some(body) = &item.default
+            && !is_apart(&item.attrs, self)
+        {
             self.function(&item.sig, body);
         }
     }
@@ -371,7 +385,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
         let of = item.trait_.as_ref().map(|(_, path, _)| self.text(path));
         let is_text = of.is_some_and(|of| of.ends_with("Debug") || of.ends_with("Display"));
-        if !is_text {
+        if !is_text && !is_apart(&item.attrs, self) {
             let name = squeezed(self.text(&*item.self_ty));
             self.inside(name, |own| visit::visit_item_impl(own, item));
         }
@@ -580,7 +594,7 @@ mod tests {
     use super::*;
 
     fn texts(source: &str) -> Vec<String> {
-        let all = sites("test.rs", source).into_iter();
+        let all = find("test.rs", source).sites.into_iter();
         all.flat_map(|site| site.mutations)
             .map(|mutation| mutation.text)
             .collect()
@@ -618,10 +632,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_marked_has_none() {
+        let source = "
+            #[cfg_attr(any(), mutants::skip)] fn f() -> u8 { 1 }
+            #[cfg_attr(any(), mutants::skip)] impl A { fn g() -> u8 { 1 } }
+            impl A { #[mutants::skip] fn h() -> u8 { 1 } }
+            #[cfg_attr(any(), mutants::skip)] mod words;
+            mod judged;";
+        assert_eq!(texts(source), Vec::<String>::new());
+        assert_eq!(find("test.rs", source).skipped, ["words"]);
+    }
+
+    #[test]
     fn a_function_is_named_with_its_type() {
         let source = "impl Cq { fn used(&self) -> u8 { self.a + self.b } }";
         assert!(
-            sites("test.rs", source)
+            find("test.rs", source)
+                .sites
                 .iter()
                 .all(|site| site.function == "Cq::used")
         );

@@ -104,17 +104,11 @@ impl Survey {
         for (key, _) in noticed {
             self.reasons.remove(key);
         }
-        let apart = self.mutants.iter();
-        for mutant in apart.filter(|mutant| Class::of_place(mutant).is_some()) {
-            self.reasons.remove(&mutant.key);
-        }
         for mutant in &self.mutants {
             let Some(judged) = self.verdicts.all.get(&mutant.key) else {
                 continue;
             };
-            let has_reason =
-                Class::of_place(mutant).is_some() || self.reasons.contains_key(&mutant.key);
-            if judged.is_caught_at_first() || has_reason {
+            if judged.is_caught_at_first() || self.reasons.contains_key(&mutant.key) {
                 continue;
             }
             let (class, because) = match &judged.tests {
@@ -129,8 +123,7 @@ impl Survey {
 
     /// All verdicts that there are, counted by source.
     pub(crate) fn table(&self) -> String {
-        let mutants = self.mutants.iter();
-        let known: BTreeMap<&Key, &Mutant> = mutants.map(|mutant| (&mutant.key, mutant)).collect();
+        let known = self.mutants.iter().map(|mutant| &mutant.key).collect();
         table(&self.verdicts, &known, &self.reasons)
     }
 
@@ -162,11 +155,10 @@ impl Survey {
             let is_named = args.file.is_empty() || args.file.iter().any(has);
             let is_new = |since: &Changed| since.has(&mutant.key.file, mutant.line);
             let is_new = since.as_ref().is_none_or(is_new);
-            let is_meant = args.apart || Class::of_place(mutant).is_none();
             // What does not count, tests are not asked about: many come to it, and none notices.
             let reason = self.reasons.get(&mutant.key);
             let is_missed = judged.is_some() && reason.is_none_or(|reason| reason.class.counts());
-            is_named && is_new && is_meant && !is_done && (is_missed || !args.tests)
+            is_named && is_new && !is_done && (is_missed || !args.tests)
         };
         let places = (0..self.mutants.len())
             .filter(is_of_shard)
@@ -214,14 +206,12 @@ impl Survey {
     fn problem(&self, mutant: &Mutant, is_whole: bool) -> Option<String> {
         let Mutant { key, line, .. } = mutant;
         let judged = self.verdicts.all.get(key)?;
-        let by_place = Class::of_place(mutant).is_some();
         match (&judged.first, self.reasons.get(key)) {
             (Verdict::Caught(by), Some(Reason { class, .. })) if is_whole => Some(format!(
                 "it is said to be {class}, but {by} notices it: {key}"
             )),
             (Verdict::Caught(_), _) => None,
             (_, Some(_)) => None,
-            (_, None) if by_place => None,
             (_, None) => Some(format!(
                 "it survives without a reason: line {line} of {key}"
             )),

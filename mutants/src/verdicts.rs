@@ -1,6 +1,6 @@
 //! The verdicts, kept between runs, and the table of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use crate::Result;
 use crate::judge::Verdict;
-use crate::mutant::{Key, Mutant};
+use crate::mutant::Key;
 use crate::reasons::{Class, Reason};
 
 /// The verdict of the first judges, and of all other tests if they ran.
@@ -126,7 +126,7 @@ const APART: [Class; 6] = [
     Class::Undefined,
     Class::Unreachable,
     Class::Text,
-    Class::Laboratory,
+    Class::Controls,
 ];
 
 impl Counts {
@@ -156,21 +156,20 @@ impl Counts {
     }
 }
 
-/// A row for each source, one for the code of CQs, one for all. A caught mutant of a place that
-/// does not count is not counted either.
+/// A row for each source, one for the code of CQs, one for all.
 pub(crate) fn table(
     verdicts: &Verdicts,
-    mutants: &BTreeMap<&Key, &Mutant>,
+    mutants: &BTreeSet<&Key>,
     reasons: &BTreeMap<Key, Reason>,
 ) -> String {
     let mut by_file: BTreeMap<&str, Counts> = BTreeMap::new();
     let (mut of_cqs, mut all) = (Counts::default(), Counts::default());
     for (key, judged) in &verdicts.all {
-        let Some(mutant) = mutants.get(key) else {
+        if !mutants.contains(key) {
             continue;
-        };
+        }
         let own = reasons.get(key).filter(|_| !judged.is_caught_at_first());
-        let class = Class::of_place(mutant).or(own.map(|reason| reason.class));
+        let class = own.map(|reason| reason.class);
         by_file.entry(&key.file).or_default().add(judged, class);
         all.add(judged, class);
         if CQS.contains(&&key.file[..]) {

@@ -163,11 +163,11 @@ fn close(form: Form) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operators::sites;
+    use crate::operators::find;
 
     /// All of the source's mutants, numbered from 1.
     fn all(source: &str) -> Woven {
-        let sites = sites("test.rs", source);
+        let sites = find("test.rs", source).sites;
         let mut number = 0;
         let chosen: Vec<_> = sites
             .iter()
