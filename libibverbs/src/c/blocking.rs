@@ -15,7 +15,7 @@ use verbs_api::sync::Mutex;
 use verbs_sim::Sleeping;
 
 use super::object::{CObject, Found, Kind};
-use super::result::{Object, Refusal, Result, guarded, last_errno, set_errno};
+use super::result::{Later, Object, Refusal, Result, guarded, last_errno, set_errno};
 use crate::engine::engine;
 
 unsafe extern "C-unwind" {
@@ -69,22 +69,24 @@ pub(crate) fn call(
     attempt: impl Fn(Begun) -> Result<Next<()>> + Copy,
     sleeping: impl Fn() -> Option<Sleeping<'static>> + Copy,
 ) -> c_int {
+    // An attempt looks the object up, because another thread may destroy it between two of them.
+    let object = Later(object);
     let mut begun = Begun(false);
     loop {
-        let fd = match guarded(name, object, || attempt(begun)) {
+        let fd = match guarded(name, object, |()| attempt(begun)) {
             Ok(Next::Taken(())) => return 0,
             Ok(Next::Sleep(fd)) => fd,
             Err(_) => return -1,
         };
         // A diagnosis shows the threads that wait.
-        let _ = guarded(name, object, || {
+        let _ = guarded(name, object, |()| {
             SLEEPS.set(sleeping());
             Ok(())
         });
         let woken = until_readable(fd);
         begun = Begun(true);
         let error = last_errno();
-        let _ = guarded(name, object, || {
+        let _ = guarded(name, object, |()| {
             SLEEPS.take();
             Ok(())
         });

@@ -334,6 +334,8 @@ pub(crate) trait Structure {
 }
 
 impl<S: Structure> Object for *mut S {
+    type Found = Found<S::Kind>;
+
     fn named(self) -> Option<(Option<Context>, String)> {
         let object = CObject::<S::Kind>::at(self.cast())?;
         // Objects of rdma_cm have the zero handle for a context.
@@ -341,8 +343,9 @@ impl<S: Structure> Object for *mut S {
         Some((context, S::Kind::named(&object)))
     }
 
-    fn check(self) -> Result<()> {
-        CObject::<S::Kind>::find(self.cast()).map(drop)
+    #[inline(always)]
+    fn found(self) -> Result<Self::Found> {
+        CObject::<S::Kind>::find(self.cast())
     }
 }
 

@@ -3,11 +3,12 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use verbs_abi::rdma_event_channel;
+use verbs_api::cm::Cm;
 use verbs_api::sync::Mutex;
 
-use super::calls::cm;
 use crate::c::blocking::set_blocking;
-use crate::c::{CObject, Found, Result, kinds, pointer, silent};
+use crate::c::{CObject, Found, Result, kinds, new_object, silent};
+use crate::engine::engine;
 
 kinds! {
     /// Event channels, each with its descriptor until it is destroyed.
@@ -15,14 +16,14 @@ kinds! {
 }
 
 pub(crate) extern "C" fn create_event_channel() -> *mut rdma_event_channel {
-    pointer("rdma_create_event_channel", (), || Ok(create()?.seen()))
+    new_object("rdma_create_event_channel", (), |()| create())
 }
 
 pub(super) fn create() -> Result<Found<EventChannel>> {
-    let handle = cm()?.create_event_channel()?;
+    let handle = engine().sim.create_event_channel()?;
     // Without a descriptor the program could not wait, so the channel is not kept.
-    let fd = cm()?.event_channel_fd(handle).inspect_err(|_| {
-        let _ = cm().map(|cm| cm.destroy_event_channel(handle));
+    let fd = engine().sim.event_channel_fd(handle).inspect_err(|_| {
+        let _ = engine().sim.destroy_event_channel(handle);
     })?;
     set_blocking(&fd)?;
     let raw_fd = fd.as_raw_fd();
@@ -32,8 +33,8 @@ pub(super) fn create() -> Result<Found<EventChannel>> {
 
 /// `rdma_destroy_event_channel`. A channel that an id uses stays.
 pub(crate) extern "C" fn destroy_event_channel(channel: *mut rdma_event_channel) {
-    silent("rdma_destroy_event_channel", channel, || {
-        CObject::<EventChannel>::find(channel)?.close()
+    silent("rdma_destroy_event_channel", channel, |channel| {
+        channel.close()
     });
 }
 
@@ -41,7 +42,7 @@ impl CObject<EventChannel> {
     pub(super) fn close(&self) -> Result<()> {
         // The lock makes both steps one for a thread that waits on the channel.
         let mut fd = self.more.lock();
-        cm()?.destroy_event_channel(self.handle)?;
+        engine().sim.destroy_event_channel(self.handle)?;
         drop(fd.take());
         drop(fd);
         self.retire();

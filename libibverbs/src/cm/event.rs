@@ -7,11 +7,10 @@ use verbs_abi::{
     RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_USER, rdma_cm_event, rdma_cm_id, rdma_cm_param,
     rdma_event_channel,
 };
-use verbs_api::cm::{CmEvent, CmEventType};
+use verbs_api::cm::{Cm, CmEvent, CmEventType};
 use verbs_api::{Verb, Wait};
 use verbs_sim::Sleeping;
 
-use super::calls::cm;
 use super::channel::EventChannel;
 use super::id::{self, Id};
 use super::unacknowledged::{acknowledge, keep};
@@ -28,8 +27,7 @@ pub(crate) extern "C-unwind" fn get_cm_event(
             return Ok(Next::GONE);
         };
         present(event)?;
-        let cm = cm()?;
-        let take = || cm.get_cm_event(channel.handle, Wait::Poll);
+        let take = || engine().sim.get_cm_event(channel.handle, Wait::Poll);
         let taken = match blocking::look(&channel.more, take)? {
             Next::Taken(taken) => taken,
             Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
@@ -52,8 +50,7 @@ pub(super) fn next(
     call: &'static str,
     channel: &CObject<EventChannel>,
 ) -> Result<*mut rdma_cm_event> {
-    let cm = cm()?;
-    let take = || cm.get_cm_event(channel.handle, Wait::Poll);
+    let take = || engine().sim.get_cm_event(channel.handle, Wait::Poll);
     let taken = blocking::wait(&channel.more, take, || {
         Sleeping::on_cm(&engine().sim, call, channel.handle)
     })?;
@@ -63,7 +60,7 @@ pub(super) fn next(
 /// Shows an event to the program, which has it until it acknowledges it.
 fn read(event: CmEvent) -> Result<*mut rdma_cm_event> {
     let shown = shown(&event).inspect_err(|_| {
-        let _ = cm().map(|cm| cm.ack_cm_event(&event));
+        let _ = engine().sim.ack_cm_event(&event);
     })?;
     Ok(keep(event, shown))
 }
@@ -109,7 +106,7 @@ fn child(request: &CmEvent, listener: &CObject<Id>) -> Result<Held<Id>> {
 }
 
 pub(crate) extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
-    zero_or_minus_one("rdma_ack_cm_event", (), || acknowledge(event))
+    zero_or_minus_one("rdma_ack_cm_event", (), |()| acknowledge(event))
 }
 
 /// `rdma_write_cm_event`: queues an event of the program.
@@ -119,15 +116,16 @@ pub(crate) extern "C" fn write_cm_event(
     status: c_int,
     arg: u64,
 ) -> c_int {
-    zero_or_minus_one("rdma_write_cm_event", id, || {
-        let id = CObject::<Id>::find(id)?;
+    zero_or_minus_one("rdma_write_cm_event", id, |id| {
         if event != RDMA_CM_EVENT_USER {
             let event = CmEventType::from(event);
             return Err(Refusal::invalid(format!(
                 "the event is {event}, and programs may only write USER"
             )));
         }
-        Ok(cm()?.write_event(id.handle, CmEventType::User, status, arg)?)
+        Ok(engine()
+            .sim
+            .write_event(id.handle, CmEventType::User, status, arg)?)
     })
 }
 

@@ -14,8 +14,7 @@ use verbs_api::sync::{Condvar, Mutex};
 use verbs_api::{Dest, Handle, SendFlags, SendOp, SendOps, SendWr, Sge};
 use verbs_sim::{Class, Misuse, Sleeping, Unposted};
 
-use crate::c::caller;
-use crate::c::{Refusal, Result};
+use crate::c::{Refusal, Result, caller};
 use crate::engine::engine;
 
 /// The contents of a batch. It is empty between batches.

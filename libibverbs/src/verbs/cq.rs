@@ -14,10 +14,9 @@ use super::context::context_of;
 use super::domain::Pd;
 use super::iteration::Iteration;
 use crate::c::blocking::{self, Begun, Next, set_blocking};
-use crate::c::caller;
 use crate::c::{
-    CObject, Found, Held, Refusal, Result, count, kinds, not_null, pointer, quick_status, silent,
-    status,
+    CObject, Found, Held, Later, Refusal, Result, caller, count, kinds, new_object, not_null,
+    quick_status, silent, status,
 };
 use crate::engine::{engine, unobserved};
 
@@ -118,27 +117,25 @@ fn have_waited(verb: Verb, cqs: &[Held<Cq>]) -> bool {
 }
 
 pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
-    pointer("ibv_create_comp_channel", context, || {
+    new_object("ibv_create_comp_channel", context, |of| {
         let sim = &engine().sim;
-        let handle = sim.create_comp_channel(context_of(context)?)?;
+        let handle = sim.create_comp_channel(of.handle)?;
         // Without a descriptor the program could not wait, so the channel is not kept.
         let fd = sim.channel_fd(handle).inspect_err(|_| {
             let _ = sim.destroy_comp_channel(handle);
         })?;
         set_blocking(&fd)?;
         let raw_fd = fd.as_raw_fd();
-        let channel = CObject::<Channel>::make(handle, Mutex::new(Some(fd)), || ibv_comp_channel {
+        CObject::<Channel>::make(handle, Mutex::new(Some(fd)), || ibv_comp_channel {
             context,
             fd: raw_fd,
             refcnt: 0,
-        });
-        Ok(channel?.seen())
+        })
     })
 }
 
 pub(crate) extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
-    status("ibv_destroy_comp_channel", channel, || {
-        let channel = CObject::<Channel>::find(channel)?;
+    status("ibv_destroy_comp_channel", channel, |channel| {
         // The lock makes both steps one for a thread that waits on the channel.
         let mut fd = channel.more.lock();
         engine().sim.destroy_comp_channel(channel.handle)?;
@@ -189,7 +186,7 @@ pub(crate) extern "C" fn create_cq(
     channel: *mut ibv_comp_channel,
     comp_vector: c_int,
 ) -> *mut ibv_cq {
-    pointer("ibv_create_cq", context, || {
+    new_object("ibv_create_cq", Later(context), |()| {
         let wanted = Wanted {
             cqe,
             cq_context,
@@ -201,7 +198,7 @@ pub(crate) extern "C" fn create_cq(
             let handle = engine().sim.create_cq(of, init)?;
             Ok((handle, ibv_cq_ex::default(), None))
         };
-        Ok(make(context, wanted, create)?.seen())
+        make(context, wanted, create)
     })
 }
 
@@ -265,8 +262,7 @@ pub(super) fn make(
 }
 
 pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
-    status("ibv_resize_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
+    status("ibv_resize_cq", cq, |cq| {
         let sim = &engine().sim;
         cq.in_turn(Verb::ResizeCq, || sim.resize_cq(cq.handle, cqe))?;
         let cqe = int(unobserved().query_cq(cq.handle)?.cqe);
@@ -277,8 +273,8 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
 }
 
 pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
-    status("ibv_destroy_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?.hold();
+    status("ibv_destroy_cq", cq, |cq| {
+        let cq = cq.held();
         let destroy = || engine().sim.destroy_cq(cq.handle, Wait::Forever);
         after_others(std::slice::from_ref(&cq), Verb::DestroyCq, destroy)?;
         if let Some(parent) = &cq.more.parent {
@@ -290,8 +286,7 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 }
 
 pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
-    quick_status("ibv_req_notify_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
+    quick_status("ibv_req_notify_cq", cq, |cq| {
         // A program that arms the queue is about to sleep, so its next poll is not a busy one.
         cq.more.empty_polls.note(1);
         Ok(engine().sim.req_notify_cq(cq.handle, Arm(solicited_only))?)
@@ -300,15 +295,13 @@ pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -
 
 /// `ibv_ack_cq_events`. Excess acknowledgements are ignored: C cannot report them.
 pub(crate) extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
-    silent("ibv_ack_cq_events", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
+    silent("ibv_ack_cq_events", cq, |cq| {
         Ok(engine().sim.ack_cq_events(cq.handle, events)?)
     });
 }
 
 pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
-    count("ibv_poll_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
+    count("ibv_poll_cq", cq, |cq| {
         let entries = usize::try_from(entries)
             .map_err(|_| Refusal::invalid(format!("{entries} completions are asked for")))?;
         if entries > 0 {

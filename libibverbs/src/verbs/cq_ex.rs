@@ -19,10 +19,9 @@ use super::cq::{self, Cq, Wanted};
 use super::domain::Pd;
 use super::iteration::Iteration;
 use crate::base::thread::entries;
-use crate::c::caller;
 use crate::c::{
-    CObject, Found, Refusal, Result, known_bits, or_zero, passed, pointer, present, same_context,
-    silent, status,
+    CObject, Found, Later, Refusal, Result, caller, known_bits, or_zero, passed, pointer, present,
+    same_context, silent, status,
 };
 use crate::engine::engine;
 
@@ -30,7 +29,7 @@ pub(crate) extern "C" fn create_cq_ex(
     context: *mut ibv_context,
     init: *mut ibv_cq_init_attr_ex,
 ) -> *mut ibv_cq_ex {
-    pointer("ibv_create_cq_ex", context, || {
+    pointer("ibv_create_cq_ex", Later(context), |()| {
         present(init)?;
         // SAFETY: the program's, valid for the call. It has the fields that the mask names (C's
         // contract).
@@ -72,8 +71,7 @@ pub(crate) extern "C" fn create_cq_ex(
 }
 
 pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int {
-    status("ibv_modify_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
+    status("ibv_modify_cq", cq, |cq| {
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { passed(attr) }?;
         if attr.attr_mask != IBV_CQ_ATTR_MODERATE {
@@ -108,26 +106,18 @@ impl CObject<Cq> {
     }
 }
 
-fn find(cq: *mut ibv_cq_ex) -> Result<Found<Cq>> {
-    let cq = CObject::<Cq>::find(cq.cast())?;
-    cq.iteration()?;
-    Ok(cq)
-}
-
 extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int {
-    status("ibv_start_poll", cq, || {
-        let found = find(cq)?;
+    status("ibv_start_poll", cq, |cq| {
+        let iteration = cq.iteration()?;
         // SAFETY: the program's, or null; its mask comes first (C's contract).
         if !attr.is_null() && unsafe { attr.read_unaligned() }.comp_mask != 0 {
             return Err(Refusal::invalid("comp_mask is not 0"));
         }
-        let turn = found
-            .iteration()?
-            .turn(found.handle, Verb::StartPoll.name());
-        let started = engine().sim.start_poll(found.handle);
-        found.more.empty_polls.note(started.is_ok().into());
+        let turn = iteration.turn(cq.handle, Verb::StartPoll.name());
+        let started = engine().sim.start_poll(cq.handle);
+        cq.more.empty_polls.note(started.is_ok().into());
         started?;
-        show(&found, &turn)?;
+        show(&cq, &turn)?;
         // The turn lasts until `end_poll`.
         mem::forget(turn);
         Ok(())
@@ -135,20 +125,18 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
 }
 
 extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
-    status("ibv_next_poll", cq, || {
-        let found = find(cq)?;
-        let turn = found.iteration()?.turn(found.handle, Verb::NextPoll.name());
-        engine().sim.next_poll(found.handle)?;
-        show(&found, &turn)
+    status("ibv_next_poll", cq, |cq| {
+        let turn = cq.iteration()?.turn(cq.handle, Verb::NextPoll.name());
+        engine().sim.next_poll(cq.handle)?;
+        show(&cq, &turn)
     })
 }
 
 extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
-    silent("ibv_end_poll", cq, || {
-        let found = find(cq)?;
-        let iteration = found.iteration()?;
-        let turn = iteration.turn(found.handle, Verb::EndPoll.name());
-        engine().sim.end_poll(found.handle)?;
+    silent("ibv_end_poll", cq, |cq| {
+        let iteration = cq.iteration()?;
+        let turn = iteration.turn(cq.handle, Verb::EndPoll.name());
+        engine().sim.end_poll(cq.handle)?;
         turn.set(None);
         drop(turn);
         // SAFETY: an iteration was open, and only this thread could have started it: `start_poll`
@@ -178,8 +166,8 @@ macro_rules! readers {
     ($( $name:ident: $type:ty = $(if $good:ident)? |$wc:ident, $reader:ident| $value:expr; )*) => { $(
         extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
             let name = concat!("ibv_wc_", stringify!($name));
-            or_zero(name, cq, || {
-                let $reader = Reader { cq: find(cq)?, name };
+            or_zero(name, cq, |cq| {
+                let $reader = Reader { cq, name };
                 let $wc = $reader.completion()?;
                 $( $reader.$good(&$wc); )?
                 Ok($value)

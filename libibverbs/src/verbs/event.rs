@@ -73,7 +73,7 @@ fn target(qp: verbs_api::Qp) -> Result<Held<Qp>> {
 /// `ibv_ack_async_event`. Events of a device or a port need no acknowledgement: nothing waits for
 /// it.
 pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
-    silent("ibv_ack_async_event", (), || {
+    silent("ibv_ack_async_event", (), |()| {
         // SAFETY: the program's, valid for the call (C's contract).
         let event = unsafe { passed(event) }?;
         let event_type = AsyncEventType::from(event.event_type);

@@ -5,12 +5,11 @@
 
 use std::cell::Cell;
 
+use crate::c::caller;
+use crate::engine::engine;
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use verbs_api::{Cq, WcEx};
 use verbs_sim::Sleeping;
-
-use crate::c::caller;
-use crate::engine::engine;
 
 /// The lock of the queue, and the completion that its iteration has reached.
 #[derive(Default)]

@@ -6,9 +6,8 @@ use verbs_abi::{ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_pd, ibv_qp};
 use verbs_api::{MwBindInfo, Verbs};
 
 use super::domain::Pd;
-use super::qp::Qp;
 use super::region::Mr;
-use crate::c::{CObject, Held, Result, kinds, passed, pointer, status};
+use crate::c::{CObject, Held, Result, kinds, new_object, passed, status};
 use crate::engine::{engine, unobserved};
 
 kinds! {
@@ -17,9 +16,8 @@ kinds! {
 }
 
 pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {
-    pointer("ibv_alloc_mw", pd, || {
-        let found = CObject::<Pd>::find(pd)?;
-        let mw = found.within(|| {
+    new_object("ibv_alloc_mw", pd, |found| {
+        found.within(|| {
             let sim = &engine().sim;
             let handle = sim.alloc_mw(found.handle, mw_type.into())?;
             let rkey = unobserved().query_mw(handle)?.rkey;
@@ -30,14 +28,12 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw 
                 handle: 0,
                 mw_type,
             })
-        });
-        Ok(mw?.seen())
+        })
     })
 }
 
 pub(crate) extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
-    status("ibv_dealloc_mw", mw, || {
-        let mw = CObject::<Mw>::find(mw)?;
+    status("ibv_dealloc_mw", mw, |mw| {
         engine().sim.dealloc_mw(mw.handle)?;
         mw.more.left();
         mw.retire();
@@ -51,8 +47,7 @@ pub(crate) extern "C" fn bind_mw(
     mw: *mut ibv_mw,
     bind: *mut ibv_mw_bind,
 ) -> c_int {
-    status("ibv_bind_mw", qp, || {
-        let qp = CObject::<Qp>::find(qp)?;
+    status("ibv_bind_mw", qp, |qp| {
         let mw = CObject::<Mw>::find(mw)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let bind = unsafe { passed(bind) }?;

@@ -37,7 +37,7 @@ pub(crate) fn command_fd() -> Result<OwnedFd> {
 }
 
 pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
-    pointer("ibv_open_device", (), || {
+    pointer("ibv_open_device", (), |()| {
         let number = number_of(device)?;
         let sim = &engine().sim;
         let handle = sim.open_device(&format!("sim{number}"));
@@ -99,8 +99,7 @@ fn make_among(
 
 /// Closes a context. The engine's context is closed with the last one of its command descriptor.
 pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
-    status("ibv_close_device", context, || {
-        let context = CObject::<OpenDevice>::find(context)?;
+    status("ibv_close_device", context, |context| {
         let mut open = open().lock();
         let is_this = |of: &Held<OpenDevice>| std::ptr::eq(&**of, &*context);
         match open.get_mut(&context.more.file) {
@@ -124,7 +123,7 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
 
 /// Imports a context. The context owns the descriptor then, and closes it.
 pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
-    pointer("ibv_import_device", (), || {
+    pointer("ibv_import_device", (), |()| {
         let file = File::of(cmd_fd)
             .ok_or_else(|| Refusal::invalid(format!("{cmd_fd} is no descriptor")))?;
         let open = &mut *open().lock();

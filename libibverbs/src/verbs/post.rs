@@ -20,8 +20,7 @@ pub(crate) extern "C" fn post_send(
     first: *mut ibv_send_wr,
     bad_wr: *mut *mut ibv_send_wr,
 ) -> c_int {
-    quick_status("ibv_post_send", qp, || {
-        let qp = CObject::<Qp>::find(qp)?;
+    quick_status("ibv_post_send", qp, |qp| {
         if let Some(batch) = &qp.more.batch {
             batch.passed_over(qp.call("ibv_post_send"));
         }
@@ -46,8 +45,7 @@ pub(crate) extern "C" fn post_recv(
     first: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    quick_status("ibv_post_recv", qp, || {
-        let qp = CObject::<Qp>::find(qp)?;
+    quick_status("ibv_post_recv", qp, |qp| {
         let cap = &qp.more.cap;
         let post = |list: &[RecvWr<'_>]| engine().sim.post_recv(qp.handle, list);
         receives(first, bad_wr, cap.max_recv_wr, cap.max_recv_sge, post)

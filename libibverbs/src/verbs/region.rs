@@ -18,7 +18,7 @@ use super::dm::Dm;
 use super::domain::Pd;
 use super::mapped::missing;
 use crate::c::{
-    CObject, Found, Held, Refusal, Result, kinds, pointer, present, same_context, silent, status,
+    CObject, Found, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
 };
 use crate::engine::{engine, unobserved};
 
@@ -37,7 +37,7 @@ pub(crate) struct More {
 }
 
 /// The memory of a region.
-pub(crate) enum Of {
+enum Of {
     /// The program's memory, with these rights.
     Program(Access),
     /// No memory: a null region.
@@ -53,8 +53,8 @@ pub(crate) extern "C" fn reg_mr(
     length: usize,
     access: c_int,
 ) -> *mut ibv_mr {
-    pointer("ibv_reg_mr", pd, || {
-        register(pd, addr, length, None, access as c_uint)
+    new_object("ibv_reg_mr", pd, |pd| {
+        register(&pd, addr, length, None, access as c_uint)
     })
 }
 
@@ -76,9 +76,9 @@ pub(crate) extern "C" fn reg_mr_iova2(
     iova: u64,
     access: c_uint,
 ) -> *mut ibv_mr {
-    pointer("ibv_reg_mr", pd, || {
+    new_object("ibv_reg_mr", pd, |pd| {
         let own = iova == addr as u64;
-        register(pd, addr, length, (!own).then_some(iova), access)
+        register(&pd, addr, length, (!own).then_some(iova), access)
     })
 }
 
@@ -86,8 +86,7 @@ pub(crate) extern "C" fn reg_mr_iova2(
 pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> *mut ibv_mr {
     const FILE: u64 = IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET;
     const MEMORY: u64 = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_BUF;
-    pointer("ibv_reg_mr_ex", pd, || {
-        let found = CObject::<Pd>::find(pd)?;
+    new_object("ibv_reg_mr_ex", pd, |pd| {
         present(attr)?;
         // SAFETY: the program's, valid for the call. It knows the fields that the mask names (C's
         // contract).
@@ -113,45 +112,44 @@ pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr)
         let addr = unsafe { (*attr).addr };
         if has(IBV_REG_MR_MASK_BUF) {
             // SAFETY: the mask names it.
-            buffer::check_part(&found, unsafe { (*attr).buf }, addr, length)?;
+            buffer::check_part(&pd, unsafe { (*attr).buf }, addr, length)?;
         }
         // SAFETY: the mask names it.
         let iova = has(IBV_REG_MR_MASK_IOVA).then(|| unsafe { (*attr).iova });
         let iova = iova.filter(|iova| *iova != addr as u64);
-        register(pd, addr, length, iova, access as c_uint)
+        register(&pd, addr, length, iova, access as c_uint)
     })
 }
 
-pub(crate) fn register(
-    pd: *mut ibv_pd,
+fn register(
+    pd: &Found<Pd>,
     addr: *mut c_void,
     length: usize,
     iova: Option<u64>,
     access: c_uint,
-) -> Result<*mut ibv_mr> {
-    let found = CObject::<Pd>::find(pd)?;
+) -> Result<Found<Mr>> {
     let access = Access::from_bits_retain(access);
     let sim = &engine().sim;
     // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
-    let handle = unsafe { sim.reg_mr_as(found.handle, addr.cast(), length, iova, access) }?;
+    let handle = unsafe { sim.reg_mr_as(pd.handle, addr.cast(), length, iova, access) }?;
     // The kernel checks the arguments before it pins pages, so their errors come first.
     if let Err(refusal) = has_memory(addr, length, access) {
         unobserved().dereg_mr(handle)?;
         return Err(refusal);
     }
-    make(&found, handle, Of::Program(access), addr, length)
+    make(pd, handle, Of::Program(access), addr, length)
 }
 
 /// The structure of a region, in this domain.
-pub(crate) fn make(
+fn make(
     pd: &Found<Pd>,
     handle: verbs_api::Mr,
     of: Of,
     addr: *mut c_void,
     length: usize,
-) -> Result<*mut ibv_mr> {
+) -> Result<Found<Mr>> {
     let attr = unobserved().query_mr(handle)?;
-    let mr = pd.within(|| {
+    pd.within(|| {
         let raw = || ibv_mr {
             context: pd.context(),
             pd: pd.seen(),
@@ -176,8 +174,7 @@ pub(crate) fn make(
             Of::Imported(first) => CObject::<Mr>::make_as(first, more, raw),
             _ => CObject::<Mr>::make(handle, more, raw),
         }
-    });
-    Ok(mr?.seen())
+    })
 }
 
 /// Refuses memory that the program does not have, or may not use with these rights.
@@ -194,10 +191,9 @@ fn has_memory(addr: *mut c_void, length: usize, access: Access) -> Result<()> {
 }
 
 pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
-    pointer("ibv_alloc_null_mr", pd, || {
-        let found = CObject::<Pd>::find(pd)?;
-        let handle = engine().sim.alloc_null_mr(found.handle)?;
-        make(&found, handle, Of::Nothing, null_mut(), usize::MAX)
+    new_object("ibv_alloc_null_mr", pd, |pd| {
+        let handle = engine().sim.alloc_null_mr(pd.handle)?;
+        make(&pd, handle, Of::Nothing, null_mut(), usize::MAX)
     })
 }
 
@@ -213,8 +209,7 @@ pub(crate) extern "C" fn rereg_mr(
     access: c_int,
 ) -> c_int {
     let mut left = IBV_REREG_MR_ERR_CMD;
-    let result = status("ibv_rereg_mr", mr, || {
-        let found = CObject::<Mr>::find(mr)?;
+    let result = status("ibv_rereg_mr", mr, |found| {
         // A null region and an import have no memory that could change.
         let is_whole = found.more.access.is_some() || found.more.dm.is_some();
         let context = found.handle.context();
@@ -297,8 +292,7 @@ fn makes_sense(flags: c_int, addr: *mut c_void, length: usize, access: c_int) ->
 }
 
 pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
-    status("ibv_dereg_mr", mr, || {
-        let mr = CObject::<Mr>::find(mr)?;
+    status("ibv_dereg_mr", mr, |mr| {
         engine().sim.dereg_mr(mr.handle)?;
         let first = mr.first();
         first.more.pd.lock().left();
@@ -322,8 +316,7 @@ pub(crate) extern "C" fn reg_dm_mr(
     length: usize,
     access: c_uint,
 ) -> *mut ibv_mr {
-    pointer("ibv_reg_dm_mr", pd, || {
-        let pd = CObject::<Pd>::find(pd)?;
+    new_object("ibv_reg_dm_mr", pd, |pd| {
         let dm = CObject::<Dm>::find_first(dm)?;
         let access = Access::from_bits_retain(access);
         same_context(pd.handle, dm.handle)?;
@@ -355,17 +348,15 @@ pub(crate) extern "C" fn reg_buf_mr(
     length: usize,
     access: c_int,
 ) -> *mut ibv_mr {
-    pointer("ibv_reg_buf_mr", pd, || {
-        let domain = CObject::<Pd>::find(pd)?;
-        buffer::check_part(&domain, buf, addr, length)?;
-        register(pd, addr, length, None, access as c_uint)
+    new_object("ibv_reg_buf_mr", pd, |pd| {
+        buffer::check_part(&pd, buf, addr, length)?;
+        register(&pd, addr, length, None, access as c_uint)
     })
 }
 
 /// `ibv_import_mr`. The caller does not say the address, so the structure has none.
 pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr {
-    pointer("ibv_import_mr", pd, || {
-        let pd = CObject::<Pd>::find(pd)?;
+    new_object("ibv_import_mr", pd, |pd| {
         let context = pd.handle.context();
         let first = CObject::<Mr>::with_handle(handle, |mr| mr.handle.context() == context)?;
         let attr = unobserved().query_mr(first.handle);
@@ -377,8 +368,7 @@ pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr 
 
 /// `ibv_unimport_mr`. A region that was not imported stays.
 pub(crate) extern "C" fn unimport_mr(mr: *mut ibv_mr) {
-    silent("ibv_unimport_mr", mr, || {
-        let mr = CObject::<Mr>::find(mr)?;
+    silent("ibv_unimport_mr", mr, |mr| {
         mr.end_import()?;
         mr.more.pd.lock().left();
         Ok(())

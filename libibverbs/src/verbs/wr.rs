@@ -13,13 +13,12 @@ use super::mw::{self, Mw};
 use super::post::destination;
 use super::qp::{Operations, Qp};
 use crate::base::thread::entries;
-use crate::c::{CObject, Found, Refusal, Result, pointer, present, silent, status, values};
+use crate::c::{CObject, Refusal, Result, pointer, present, silent, status, values};
 use crate::engine::engine;
 
 /// `ibv_qp_to_qp_ex`: the extended structure of a queue pair that was made for batches, or null.
 pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
-    pointer("ibv_qp_to_qp_ex", qp, || {
-        let qp = CObject::<Qp>::find(qp)?;
+    pointer("ibv_qp_to_qp_ex", qp, |qp| {
         batch_of(&qp)?;
         Ok(qp.raw())
     })
@@ -40,10 +39,6 @@ pub(crate) fn operations(send_ops: SendOps) -> Operations {
     Operations { send_ops, raw }
 }
 
-fn find(qp: *mut ibv_qp_ex) -> Result<Found<Qp>> {
-    CObject::<Qp>::find(qp.cast())
-}
-
 /// The batch of a queue pair.
 fn batch_of(qp: &CObject<Qp>) -> Result<&Batch> {
     qp.more.batch.as_ref().ok_or_else(|| {
@@ -52,8 +47,7 @@ fn batch_of(qp: &CObject<Qp>) -> Result<&Batch> {
 }
 
 extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
-    silent("ibv_wr_start", qp, || {
-        let qp = find(qp)?;
+    silent("ibv_wr_start", qp, |qp| {
         batch_of(&qp)?.start(qp.call("ibv_wr_start"))
     });
 }
@@ -64,15 +58,13 @@ fn with(
     name: &'static str,
     work: impl FnOnce(&CObject<Qp>, &mut Building) -> Result<()>,
 ) {
-    silent(name, qp, || {
-        let qp = find(qp)?;
+    silent(name, qp, |qp| {
         batch_of(&qp)?.with(qp.call(name), |building| work(&qp, building))
     });
 }
 
 extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
-    status("ibv_wr_complete", qp, || {
-        let qp = find(qp)?;
+    status("ibv_wr_complete", qp, |qp| {
         batch_of(&qp)?.complete(qp.call("ibv_wr_complete"), |building| {
             let (sim, list) = (&engine().sim, building.list());
             Ok(sim.post_batch(qp.handle, &list, BatchEnd::Complete)?)
@@ -81,8 +73,7 @@ extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
 }
 
 extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
-    silent("ibv_wr_abort", qp, || {
-        let qp = find(qp)?;
+    silent("ibv_wr_abort", qp, |qp| {
         batch_of(&qp)?.complete(qp.call("ibv_wr_abort"), |_| Ok(()))
     });
 }

@@ -40,7 +40,7 @@ impl From<PlanError> for Wrong {
 
 /// Runs a call. Returns its result, or an errno value below zero and a line on the standard error.
 pub(super) fn answer(call: &'static str, work: impl FnOnce() -> Result<i64, Wrong>) -> i64 {
-    let answer = guarded(call, (), || -> result::Result<i64> {
+    let answer = guarded(call, (), |()| -> result::Result<i64> {
         work().map_err(|wrong| {
             say(format_args!("{call}: {}", wrong.what));
             Refusal::expected(wrong.errno)
