@@ -16,7 +16,7 @@ use verbs_sim::Sleeping;
 
 use super::object::{CObject, Found, Kind};
 use super::result::{Later, Object, Refusal, Result, guarded, last_errno, set_errno};
-use crate::engine::engine;
+use crate::engine::{engine, sim};
 
 unsafe extern "C-unwind" {
     fn poll(entries: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> c_int;
@@ -145,7 +145,7 @@ pub(crate) fn look<T>(
             return Err(Refusal::expected(libc::EAGAIN));
         }
         // An event may be in a packet that no thread has read yet.
-        if !engine().sim.look_for_packets(&mut looks) {
+        if !sim().look_for_packets(&mut looks) {
             return Ok(Next::Sleep(fd));
         }
     }

@@ -10,7 +10,7 @@ use super::result::{Object, Refusal, Result};
 use crate::base::arena::{self, Arena};
 use crate::base::per_process::PerProcess;
 use crate::base::record;
-use crate::engine::engine;
+use crate::engine::sim;
 
 /// An object as C sees it. The engine knows whether its handle is still valid.
 #[repr(C)]
@@ -212,7 +212,7 @@ impl<K: Kind> CObject<K> {
                 // The engine is notified once for each change, not for each call.
                 if changed.is_ok() {
                     // The engine refuses destroyed objects anyway.
-                    let _ = engine().sim.garble(object, garbled);
+                    let _ = sim().garble(object, garbled);
                 }
                 Ok(found)
             }

@@ -14,7 +14,7 @@ use verbs_sim::{Class, Misuse};
 
 use super::caller;
 use super::object::{Found, Kind};
-use crate::engine::engine;
+use crate::engine::sim;
 
 pub(crate) type Result<T, E = Refusal> = std::result::Result<T, E>;
 
@@ -145,6 +145,12 @@ impl Refusal {
         self
     }
 
+    /// Takes the text out, so that the diagnosis does not get it.
+    pub(crate) fn take_text(&mut self) -> String {
+        let finding = self.finding.take();
+        finding.map(|finding| finding.what).unwrap_or_default()
+    }
+
     /// Moves the refusal out of a reference.
     #[cold]
     pub(crate) fn take(&mut self) -> Self {
@@ -184,7 +190,7 @@ impl Refusal {
             text: format!("{call}: {symbol}: {what}"),
             place: None,
         };
-        misuse.note(&engine().sim);
+        misuse.note(sim());
     }
 }
 

@@ -12,7 +12,7 @@ use verbs_api::Verb;
 use verbs_api::cm::{Cm, CmIdAttr};
 
 use crate::c::{Refusal, Result, or_zero, present, values, zero_or_minus_one};
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 /// An address that a program passes.
 pub(super) fn address(raw: *const sockaddr) -> Result<SocketAddr> {
@@ -23,7 +23,7 @@ pub(super) fn address(raw: *const sockaddr) -> Result<SocketAddr> {
 
 pub(crate) extern "C" fn bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
     zero_or_minus_one("rdma_bind_addr", id, |id| {
-        engine().sim.bind_addr(id.handle, address(addr)?)?;
+        sim().bind_addr(id.handle, address(addr)?)?;
         id.refresh()
     })
 }
@@ -37,9 +37,7 @@ pub(crate) extern "C" fn resolve_addr(
     zero_or_minus_one("rdma_resolve_addr", id, |id| {
         let id = id.held();
         let src = (!src.is_null()).then(|| address(src)).transpose()?;
-        engine()
-            .sim
-            .resolve_addr(id.handle, src, address(dst)?, time(timeout_ms))?;
+        sim().resolve_addr(id.handle, src, address(dst)?, time(timeout_ms))?;
         id.complete(Verb::CmResolveAddr)
     })
 }
@@ -47,7 +45,7 @@ pub(crate) extern "C" fn resolve_addr(
 pub(crate) extern "C" fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> c_int {
     zero_or_minus_one("rdma_resolve_route", id, |id| {
         let id = id.held();
-        engine().sim.resolve_route(id.handle, time(timeout_ms))?;
+        sim().resolve_route(id.handle, time(timeout_ms))?;
         id.complete(Verb::CmResolveRoute)
     })
 }
@@ -76,7 +74,7 @@ pub(crate) extern "C" fn set_option(
         let option = option_from_c(level, name, value).ok_or_else(|| {
             Refusal::invalid(format!("the value of option {name} has not {size} bytes"))
         })?;
-        Ok(engine().sim.set_option(id.handle, option)?)
+        Ok(sim().set_option(id.handle, option)?)
     })
 }
 

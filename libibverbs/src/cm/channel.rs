@@ -8,7 +8,7 @@ use verbs_api::sync::Mutex;
 
 use crate::c::blocking::set_blocking;
 use crate::c::{CObject, Found, Result, kinds, new_object, silent};
-use crate::engine::engine;
+use crate::engine::sim;
 
 kinds! {
     /// Event channels, each with its descriptor until it is destroyed.
@@ -20,10 +20,10 @@ pub(crate) extern "C" fn create_event_channel() -> *mut rdma_event_channel {
 }
 
 pub(super) fn create() -> Result<Found<EventChannel>> {
-    let handle = engine().sim.create_event_channel()?;
+    let handle = sim().create_event_channel()?;
     // Without a descriptor the program could not wait, so the channel is not kept.
-    let fd = engine().sim.event_channel_fd(handle).inspect_err(|_| {
-        let _ = engine().sim.destroy_event_channel(handle);
+    let fd = sim().event_channel_fd(handle).inspect_err(|_| {
+        let _ = sim().destroy_event_channel(handle);
     })?;
     set_blocking(&fd)?;
     let raw_fd = fd.as_raw_fd();
@@ -42,7 +42,7 @@ impl CObject<EventChannel> {
     pub(super) fn close(&self) -> Result<()> {
         // The lock makes both steps one for a thread that waits on the channel.
         let mut fd = self.more.lock();
-        engine().sim.destroy_event_channel(self.handle)?;
+        sim().destroy_event_channel(self.handle)?;
         drop(fd.take());
         drop(fd);
         self.retire();

@@ -10,7 +10,7 @@ use verbs_sim::Sim;
 
 use super::id::Id;
 use crate::c::{CObject, Result, present, zero_or_minus_one};
-use crate::engine::engine;
+use crate::engine::sim;
 
 pub(crate) extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     on("rdma_listen", id, |cm, id| cm.listen(id, backlog))
@@ -55,7 +55,7 @@ fn with(
         // SAFETY: the program's, with its private data, valid for the call (C's contract).
         unsafe { (*param).param() }
     };
-    Ok(call(&engine().sim, id.handle, &param)?)
+    Ok(call(sim(), id.handle, &param)?)
 }
 
 pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
@@ -80,7 +80,7 @@ pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
         let id = id.held();
         id.follow_qp()?;
         // As in `accept`, the structure follows even if the call fails.
-        let ended = engine().sim.disconnect(id.handle);
+        let ended = sim().disconnect(id.handle);
         id.refresh()?;
         ended?;
         id.complete(Verb::CmDisconnect)
@@ -94,7 +94,7 @@ fn on(
     call: impl FnOnce(&Sim, CmId) -> verbs_api::Result<()>,
 ) -> c_int {
     zero_or_minus_one(name, id, |id| {
-        call(&engine().sim, id.handle)?;
+        call(sim(), id.handle)?;
         id.refresh()
     })
 }
@@ -110,7 +110,7 @@ pub(crate) extern "C" fn init_qp_attr(
         present(mask)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let state = QpState::from(unsafe { (*attr).qp_state });
-        let (found, of) = engine().sim.init_qp_attr(id.handle, state)?;
+        let (found, of) = sim().init_qp_attr(id.handle, state)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe {
             attr.write(ibv_qp_attr::to_c(&found));

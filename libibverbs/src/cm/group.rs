@@ -10,7 +10,7 @@ use verbs_api::cm::Cm;
 use super::address::address;
 use super::id::Id;
 use crate::c::{CObject, Held, Later, Refusal, Result, passed, zero_or_minus_one};
-use crate::engine::engine;
+use crate::engine::sim;
 
 pub(crate) extern "C" fn join_multicast(
     id: *mut rdma_cm_id,
@@ -39,14 +39,12 @@ pub(crate) extern "C" fn join_multicast_ex(
 }
 
 fn join(id: Held<Id>, addr: *mut sockaddr, context: *mut c_void) -> Result<()> {
-    engine()
-        .sim
-        .join_multicast(id.handle, address(addr)?, context as u64)?;
+    sim().join_multicast(id.handle, address(addr)?, context as u64)?;
     id.complete(Verb::CmJoinMulticast)
 }
 
 pub(crate) extern "C" fn leave_multicast(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
     zero_or_minus_one("rdma_leave_multicast", id, |id| {
-        Ok(engine().sim.leave_multicast(id.handle, address(addr)?)?)
+        Ok(sim().leave_multicast(id.handle, address(addr)?)?)
     })
 }

@@ -16,7 +16,7 @@ use super::device::{context_of_ids, pd_of_ids};
 use super::unacknowledged::acknowledge;
 use crate::base::per_process::PerProcess;
 use crate::c::{CObject, Held, Later, Refusal, Result, kinds, present, zero_or_minus_one};
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 use crate::verbs::qp::Qp;
 use crate::verbs::srq::Srq;
 
@@ -90,8 +90,7 @@ pub(super) fn create(
     } else {
         (CObject::<EventChannel>::find(channel)?.hold(), None)
     };
-    let sim = &engine().sim;
-    let handle = sim.create_id(of.handle, context as u64, PortSpace::from(ps));
+    let handle = sim().create_id(of.handle, context as u64, PortSpace::from(ps));
     let handle = handle.inspect_err(|_| {
         let _ = own.as_ref().map(|own| own.close());
     })?;
@@ -160,7 +159,7 @@ impl CObject<Id> {
     pub(super) fn destroy(&self) -> Result<()> {
         self.acknowledge_own()?;
         // This waits until all other events are acknowledged.
-        engine().sim.destroy_id(self.handle, Wait::Forever)?;
+        sim().destroy_id(self.handle, Wait::Forever)?;
         IDS.get_or_default().lock().remove(&self.handle);
         let own = self.more.own.lock().channel.take();
         drop(std::mem::take(&mut *self.more.resolving.lock()));
@@ -177,8 +176,7 @@ impl CObject<Id> {
         let Some(to) = channel.or(own.clone()) else {
             return Ok(());
         };
-        let sim = &engine().sim;
-        let migrated = sim.migrate_id(self.handle, to.handle, Wait::Forever);
+        let migrated = sim().migrate_id(self.handle, to.handle, Wait::Forever);
         migrated.inspect_err(|_| {
             let _ = own.as_ref().map(|own| own.close());
         })?;

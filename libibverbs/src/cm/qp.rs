@@ -13,7 +13,7 @@ use verbs_api::SendOps;
 use super::cqs::{MadeCqs, made};
 use super::id::Id;
 use crate::c::{CObject, Refusal, Result, known_bits, present, silent, zero_or_minus_one};
-use crate::engine::engine;
+use crate::engine::sim;
 use crate::verbs::qp::{self, Maker, Qp};
 use crate::verbs::srq::{self, Srq};
 use crate::verbs::{qp_ex, wr};
@@ -191,7 +191,7 @@ impl CObject<Id> {
         }
         let qp = CObject::<Qp>::find_some(qp)?.map(|qp| qp.hold());
         let handle = qp.as_ref().map(|qp| qp.handle);
-        engine().sim.set_cm_qp(self.handle, handle)?;
+        sim().set_cm_qp(self.handle, handle)?;
         own.qp = qp;
         Ok(())
     }

@@ -11,7 +11,7 @@ use verbs_api::cm::{Cm, CmEventType};
 use super::addrinfo::{self, Resolving};
 use super::id::Id;
 use crate::c::{CObject, Refusal, Result, last_errno, present, zero_or_minus_one};
-use crate::engine::engine;
+use crate::engine::sim;
 
 pub(crate) extern "C" fn resolve_addrinfo(
     id: *mut rdma_cm_id,
@@ -77,9 +77,7 @@ impl CObject<Id> {
         let list = found.map_err(|failed| Refusal::expected(errno_of(failed)))?;
         // Another thread may read the event before the call that queues it returns.
         *self.more.resolving.lock() = Resolving::Ended(list);
-        engine()
-            .sim
-            .write_event(self.handle, CmEventType::AddrinfoResolved, 0, 0)?;
+        sim().write_event(self.handle, CmEventType::AddrinfoResolved, 0, 0)?;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use verbs_sim::Class;
 
 use crate::base::per_process::PerProcess;
 use crate::c::{Refusal, Result};
-use crate::engine::engine;
+use crate::engine::sim;
 
 /// The structure of the program, and the event that it points into.
 struct Read {
@@ -46,7 +46,7 @@ pub(super) fn acknowledge(event: *mut rdma_cm_event) -> Result<()> {
     let read = events.remove(&(event as usize));
     drop(events);
     let read = read.ok_or_else(|| unknown(event))?;
-    Ok(engine().sim.ack_cm_event(&read.event)?)
+    Ok(sim().ack_cm_event(&read.event)?)
 }
 
 #[cold]

@@ -11,7 +11,7 @@ use crate::c::{
     CObject, Found, Held, Later, Refusal, Result, kinds, new_object, not_null, passed, present,
     status, zero_or_minus_one,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Address handles, each with its domain.
@@ -29,9 +29,7 @@ pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *
 fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<Found<Ah>> {
     let found = CObject::<Pd>::find(pd)?;
     found.within(|| {
-        let handle = engine()
-            .sim
-            .create_ah(found.handle, &ibv_ah_attr::from_c(attr))?;
+        let handle = sim().create_ah(found.handle, &ibv_ah_attr::from_c(attr))?;
         CObject::<Ah>::make(handle, found.hold(), || ibv_ah {
             context: found.context(),
             pd,
@@ -42,7 +40,7 @@ fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<Found<Ah>> {
 
 pub(crate) extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
     status("ibv_destroy_ah", ah, |ah| {
-        engine().sim.destroy_ah(ah.handle)?;
+        sim().destroy_ah(ah.handle)?;
         ah.more.left();
         ah.retire();
         Ok(())

@@ -18,7 +18,7 @@ use crate::c::{
     CObject, Found, Held, Later, Refusal, Result, caller, count, kinds, new_object, not_null,
     quick_status, silent, status,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Completion channels.
@@ -118,11 +118,10 @@ fn have_waited(verb: Verb, cqs: &[Held<Cq>]) -> bool {
 
 pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
     new_object("ibv_create_comp_channel", context, |of| {
-        let sim = &engine().sim;
-        let handle = sim.create_comp_channel(of.handle)?;
+        let handle = sim().create_comp_channel(of.handle)?;
         // Without a descriptor the program could not wait, so the channel is not kept.
-        let fd = sim.channel_fd(handle).inspect_err(|_| {
-            let _ = sim.destroy_comp_channel(handle);
+        let fd = sim().channel_fd(handle).inspect_err(|_| {
+            let _ = sim().destroy_comp_channel(handle);
         })?;
         set_blocking(&fd)?;
         let raw_fd = fd.as_raw_fd();
@@ -138,7 +137,7 @@ pub(crate) extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) ->
     status("ibv_destroy_comp_channel", channel, |channel| {
         // The lock makes both steps one for a thread that waits on the channel.
         let mut fd = channel.more.lock();
-        engine().sim.destroy_comp_channel(channel.handle)?;
+        sim().destroy_comp_channel(channel.handle)?;
         drop(fd.take());
         drop(fd);
         channel.retire();
@@ -155,7 +154,7 @@ pub(crate) extern "C-unwind" fn get_cq_event(
         let Some(channel) = begun.find::<Channel>(channel)? else {
             return Ok(Next::GONE);
         };
-        let take = || engine().sim.get_cq_event(channel.handle, Wait::Poll);
+        let take = || sim().get_cq_event(channel.handle, Wait::Poll);
         let event = match blocking::look(&channel.more, take)? {
             Next::Taken(event) => event,
             Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
@@ -174,7 +173,7 @@ pub(crate) extern "C-unwind" fn get_cq_event(
     };
     let sleeping = || {
         let channel = CObject::<Channel>::find(channel).ok()?;
-        blocking::is_diagnosed().then(|| Sleeping::on(&engine().sim, channel.handle))
+        blocking::is_diagnosed().then(|| Sleeping::on(sim(), channel.handle))
     };
     blocking::call("ibv_get_cq_event", channel, attempt, sleeping)
 }
@@ -195,7 +194,7 @@ pub(crate) extern "C" fn create_cq(
             parent: None,
         };
         let create = |of, init: &CqInit| {
-            let handle = engine().sim.create_cq(of, init)?;
+            let handle = sim().create_cq(of, init)?;
             Ok((handle, ibv_cq_ex::default(), None))
         };
         make(context, wanted, create)
@@ -263,8 +262,7 @@ pub(super) fn make(
 
 pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
     status("ibv_resize_cq", cq, |cq| {
-        let sim = &engine().sim;
-        cq.in_turn(Verb::ResizeCq, || sim.resize_cq(cq.handle, cqe))?;
+        cq.in_turn(Verb::ResizeCq, || sim().resize_cq(cq.handle, cqe))?;
         let cqe = int(unobserved().query_cq(cq.handle)?.cqe);
         // SAFETY: one of ours, which stays for the call; the call sets the size.
         unsafe { (*cq.raw()).cq_base.cqe = cqe };
@@ -275,7 +273,7 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
 pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     status("ibv_destroy_cq", cq, |cq| {
         let cq = cq.held();
-        let destroy = || engine().sim.destroy_cq(cq.handle, Wait::Forever);
+        let destroy = || sim().destroy_cq(cq.handle, Wait::Forever);
         after_others(std::slice::from_ref(&cq), Verb::DestroyCq, destroy)?;
         if let Some(parent) = &cq.more.parent {
             parent.left();
@@ -289,14 +287,14 @@ pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -
     quick_status("ibv_req_notify_cq", cq, |cq| {
         // A program that arms the queue is about to sleep, so its next poll is not a busy one.
         cq.more.empty_polls.note(1);
-        Ok(engine().sim.req_notify_cq(cq.handle, Arm(solicited_only))?)
+        Ok(sim().req_notify_cq(cq.handle, Arm(solicited_only))?)
     })
 }
 
 /// `ibv_ack_cq_events`. Excess acknowledgements are ignored: C cannot report them.
 pub(crate) extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
     silent("ibv_ack_cq_events", cq, |cq| {
-        Ok(engine().sim.ack_cq_events(cq.handle, events)?)
+        Ok(sim().ack_cq_events(cq.handle, events)?)
     });
 }
 
@@ -347,7 +345,7 @@ fn take_many(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
 fn take<const N: usize>(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
     let mut some = [Wc::default(); N];
     let some = &mut some[..asked];
-    let got = cq.in_turn(Verb::PollCq, || engine().sim.poll_cq(cq.handle, some))?;
+    let got = cq.in_turn(Verb::PollCq, || sim().poll_cq(cq.handle, some))?;
     for (at, one) in some[..got].iter().enumerate() {
         // SAFETY: the program has room for `asked` completions (C's contract).
         unsafe { wc.add(at).write_unaligned(ibv_wc::to_c(one)) };

@@ -23,7 +23,7 @@ use crate::c::{
     CObject, Found, Later, Refusal, Result, caller, known_bits, or_zero, passed, pointer, present,
     same_context, silent, status,
 };
-use crate::engine::engine;
+use crate::engine::sim;
 
 pub(crate) extern "C" fn create_cq_ex(
     context: *mut ibv_context,
@@ -63,7 +63,7 @@ pub(crate) extern "C" fn create_cq_ex(
                 cq: *plain,
                 ..asked
             };
-            let handle = engine().sim.create_cq_ex(of, &init)?;
+            let handle = sim().create_cq_ex(of, &init)?;
             Ok((handle, functions(), Some(Iteration::default())))
         };
         Ok(cq::make(context, wanted, create)?.raw())
@@ -82,14 +82,14 @@ pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_att
             return Err(Refusal::invalid(what));
         }
         let moderation = ibv_moderate_cq::from_c(&attr.moderate);
-        Ok(engine().sim.modify_cq(cq.handle, &moderation)?)
+        Ok(sim().modify_cq(cq.handle, &moderation)?)
     })
 }
 
 /// The structure of an extended queue without its plain part: its functions. In C they are null for
 /// other queues.
 fn functions() -> ibv_cq_ex {
-    entries!(ibv_cq_ex {
+    entries!(ibv_cq_ex: self {
         start_poll next_poll end_poll read_opcode read_vendor_err read_byte_len read_imm_data
         read_qp_num read_src_qp read_wc_flags read_slid read_sl read_dlid_path_bits
         read_completion_ts read_completion_wallclock_ns
@@ -114,7 +114,7 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
             return Err(Refusal::invalid("comp_mask is not 0"));
         }
         let turn = iteration.turn(cq.handle, Verb::StartPoll.name());
-        let started = engine().sim.start_poll(cq.handle);
+        let started = sim().start_poll(cq.handle);
         cq.more.empty_polls.note(started.is_ok().into());
         started?;
         show(&cq, &turn)?;
@@ -127,7 +127,7 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
 extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
     status("ibv_next_poll", cq, |cq| {
         let turn = cq.iteration()?.turn(cq.handle, Verb::NextPoll.name());
-        engine().sim.next_poll(cq.handle)?;
+        sim().next_poll(cq.handle)?;
         show(&cq, &turn)
     })
 }
@@ -136,7 +136,7 @@ extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     silent("ibv_end_poll", cq, |cq| {
         let iteration = cq.iteration()?;
         let turn = iteration.turn(cq.handle, Verb::EndPoll.name());
-        engine().sim.end_poll(cq.handle)?;
+        sim().end_poll(cq.handle)?;
         turn.set(None);
         drop(turn);
         // SAFETY: an iteration was open, and only this thread could have started it: `start_poll`
@@ -148,7 +148,7 @@ extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
 
 /// Shows the completion that an iteration has reached. Its number and status are fields.
 fn show(cq: &CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
-    let wc = engine().sim.read_wc(cq.handle)?;
+    let wc = sim().read_wc(cq.handle)?;
     completion.set(Some(wc));
     let raw = cq.raw();
     // SAFETY: one of ours, which stays for the call; the thread has the turn.
@@ -229,7 +229,7 @@ impl Reader {
                 text: format!("{} was called, but {why}", self.name),
                 place: None,
             };
-            misuse.note(&engine().sim);
+            misuse.note(sim());
         }
     }
 }

@@ -13,7 +13,7 @@ use verbs_api::{Transport, Verbs};
 use super::sysfs::paths::paths;
 use crate::base::per_process::PerProcess;
 use crate::c::{Refusal, Result, not_null, or_minus_one, or_zero, pointer};
-use crate::engine::engine;
+use crate::engine::{engine, sim};
 
 /// Programs keep pointers to devices, so a child after `fork` has the list of its parent.
 static DEVICES: PerProcess<Vec<Device>> = PerProcess::new();
@@ -124,6 +124,6 @@ pub(crate) extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
 pub(crate) extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
     or_zero("ibv_get_device_guid", (), |()| {
         let number = number_of(device)? as u32;
-        Ok(engine().sim.node_guid(number).to_be())
+        Ok(sim().node_guid(number).to_be())
     })
 }

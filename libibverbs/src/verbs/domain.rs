@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::c::{
     CObject, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
 };
-use crate::engine::engine;
+use crate::engine::sim;
 use verbs_abi::{
     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC,
     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT, ibv_context, ibv_parent_domain_init_attr, ibv_pd,
@@ -104,7 +104,7 @@ impl CObject<Pd> {
 
 pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     new_object("ibv_alloc_pd", context, |of| {
-        let handle = engine().sim.alloc_pd(of.handle)?;
+        let handle = sim().alloc_pd(of.handle)?;
         CObject::<Pd>::make(handle, More::default(), || ibv_pd { context, handle: 0 })
     })
 }
@@ -116,7 +116,7 @@ pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
         let own = &counted.more;
         own.users.check_none()?;
         let Some(parent) = &own.stands_for else {
-            engine().sim.dealloc_pd(pd.handle)?;
+            sim().dealloc_pd(pd.handle)?;
             own.is_deallocated.store(true, Ordering::Relaxed);
             counted.retire();
             pd.retire();

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 use crate::c::caller;
-use crate::engine::engine;
+use crate::engine::sim;
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use verbs_api::{Cq, WcEx};
 use verbs_sim::Sleeping;
@@ -23,8 +23,7 @@ impl Iteration {
     pub(super) fn turn(&self, cq: Cq, call: &'static str) -> Turn<'_> {
         let Self(lock) = self;
         lock.try_lock().unwrap_or_else(|| {
-            let sim = &engine().sim;
-            let _sleeping = caller::is_named().then(|| Sleeping::for_iteration(sim, call, cq));
+            let _sleeping = caller::is_named().then(|| Sleeping::for_iteration(sim(), call, cq));
             lock.lock()
         })
     }

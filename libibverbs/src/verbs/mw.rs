@@ -8,7 +8,7 @@ use verbs_api::{MwBindInfo, Verbs};
 use super::domain::Pd;
 use super::region::Mr;
 use crate::c::{CObject, Held, Result, kinds, new_object, passed, status};
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Memory windows, each with its domain.
@@ -18,8 +18,7 @@ kinds! {
 pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {
     new_object("ibv_alloc_mw", pd, |found| {
         found.within(|| {
-            let sim = &engine().sim;
-            let handle = sim.alloc_mw(found.handle, mw_type.into())?;
+            let handle = sim().alloc_mw(found.handle, mw_type.into())?;
             let rkey = unobserved().query_mw(handle)?.rkey;
             CObject::<Mw>::make(handle, found.hold(), || ibv_mw {
                 context: found.context(),
@@ -34,7 +33,7 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw 
 
 pub(crate) extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
     status("ibv_dealloc_mw", mw, |mw| {
-        engine().sim.dealloc_mw(mw.handle)?;
+        sim().dealloc_mw(mw.handle)?;
         mw.more.left();
         mw.retire();
         Ok(())
@@ -53,8 +52,7 @@ pub(crate) extern "C" fn bind_mw(
         let bind = unsafe { passed(bind) }?;
         // The region may be null, for unbinding.
         let asked = ibv_mw_bind::from_c(&bind, info(&bind.bind_info)?.mr);
-        let sim = &engine().sim;
-        sim.bind_mw(qp.handle, mw.handle, &asked)?;
+        sim().bind_mw(qp.handle, mw.handle, &asked)?;
         let rkey = unobserved().query_mw(mw.handle)?.rkey;
         // SAFETY: one of ours, which stays for the call; the call sets the key.
         unsafe { (*mw.raw()).rkey = rkey };

@@ -23,7 +23,7 @@ use crate::c::{
     CObject, Found, Held, Kind, Later, Result, kinds, new_object, not_null, or_zero, passed,
     present, status,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Queue pairs. Each has the extended structure, which starts with the plain one.
@@ -120,8 +120,8 @@ pub(crate) enum Maker {
 impl Maker {
     fn create(self, pd: verbs_api::Pd, init: &QpInit) -> verbs_api::Result<verbs_api::Qp> {
         let qp = match self {
-            Self::Verbs => engine().sim.create_qp(pd, init),
-            Self::Cm(id) => engine().sim.create_cm_qp(id, Some(pd), init),
+            Self::Verbs => sim().create_qp(pd, init),
+            Self::Cm(id) => sim().create_cm_qp(id, Some(pd), init),
         }?;
         record::has_queue_pair();
         Ok(qp)
@@ -129,8 +129,8 @@ impl Maker {
 
     fn destroy(self, qp: verbs_api::Qp) -> verbs_api::Result<()> {
         match self {
-            Self::Verbs => engine().sim.destroy_qp(qp, Wait::Forever),
-            Self::Cm(id) => engine().sim.destroy_cm_qp(id, Wait::Forever),
+            Self::Verbs => sim().destroy_qp(qp, Wait::Forever),
+            Self::Cm(id) => sim().destroy_cm_qp(id, Wait::Forever),
         }
     }
 }
@@ -201,7 +201,7 @@ pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask
         if !mask.contains(QpAttrMask::ALT_PATH) {
             changed.alt_ah_attr = None;
         }
-        let modify = || engine().sim.modify_qp(qp.handle, &changed, mask);
+        let modify = || sim().modify_qp(qp.handle, &changed, mask);
         cq::after_others(&qp.more.cqs, Verb::ModifyQp, modify)?;
         // Programs read the state from the structure.
         if mask.contains(QpAttrMask::STATE) {
@@ -224,7 +224,7 @@ pub(crate) extern "C" fn query_qp(
             present(init)?;
         }
         let mask = QpAttrMask::from_bits_retain(mask as u32);
-        let query = engine().sim.query_qp(found.handle, mask)?;
+        let query = sim().query_qp(found.handle, mask)?;
         let raw = found.raw();
         // SAFETY: the queue pair is one of ours, which stays for the call; the structures are the
         // program's, to be written (C's contract).
@@ -272,13 +272,13 @@ pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
 
 pub(crate) extern "C" fn attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
     status("ibv_attach_mcast", qp, |qp| {
-        Ok(engine().sim.attach_mcast(qp.handle, read_gid(gid)?, lid)?)
+        Ok(sim().attach_mcast(qp.handle, read_gid(gid)?, lid)?)
     })
 }
 
 pub(crate) extern "C" fn detach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
     status("ibv_detach_mcast", qp, |qp| {
-        Ok(engine().sim.detach_mcast(qp.handle, read_gid(gid)?, lid)?)
+        Ok(sim().detach_mcast(qp.handle, read_gid(gid)?, lid)?)
     })
 }
 

@@ -20,7 +20,7 @@ use crate::base::record;
 use crate::c::{
     CObject, Found, Later, Refusal, Result, known_bits, new_object, passed, present, same_context,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 /// The operations that extended attributes ask for.
 ///
@@ -76,7 +76,7 @@ pub(crate) extern "C" fn create_qp_ex(
         if is_target {
             // SAFETY: as above.
             let xrcd = unsafe { (*init).xrcd };
-            let create = |xrcd| engine().sim.create_xrc_recv_qp(xrcd);
+            let create = |xrcd| sim().create_xrc_recv_qp(xrcd);
             return target(context, xrcd, plain.qp_context, create);
         }
         same_context(CObject::<Pd>::find(pd)?.handle, context_of(context)?)?;
@@ -109,7 +109,7 @@ pub(crate) extern "C" fn open_qp(
             _ => attr.qp_context,
         };
         let number = attr.qp_num;
-        let open = |xrcd| engine().sim.open_qp(xrcd, number);
+        let open = |xrcd| sim().open_qp(xrcd, number);
         target(context, attr.xrcd, qp_context, open)
     })
 }

@@ -19,7 +19,7 @@ use crate::c::{
     Later, Refusal, Result, count, known_bits, not_null, or_minus_one, present, status,
     zero_or_minus_one,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 pub(crate) extern "C" fn query_device(
     context: *mut ibv_context,
@@ -28,7 +28,7 @@ pub(crate) extern "C" fn query_device(
     status("ibv_query_device", Later(context), |()| {
         present(attr)?;
         let context = context_of(context)?;
-        engine().sim.query_device(context)?;
+        sim().query_device(context)?;
         let found = attributes(unobserved(), context)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { attr.write(found) };
@@ -64,7 +64,7 @@ pub(super) extern "C" fn query_device_ex(
             orig_attr,
             max_dm_size: dm::max_size() as u64,
             phys_port_cnt_ex: orig_attr.phys_port_cnt.into(),
-            ..ibv_device_attr_ex::to_c(&engine().sim.query_device_ex(context)?)
+            ..ibv_device_attr_ex::to_c(&sim().query_device_ex(context)?)
         };
         // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe {
@@ -92,7 +92,6 @@ pub(super) extern "C" fn query_rt_values(
 ) -> c_int {
     status("ibv_query_rt_values_ex", context, |context| {
         present(values)?;
-        let sim = &engine().sim;
         let ticks_per_ms = unobserved().query_device_ex(context.handle)?.hca_core_clock;
         // A profile without completion timestamps has no clock.
         if ticks_per_ms == 0 {
@@ -106,7 +105,7 @@ pub(super) extern "C" fn query_rt_values(
             )));
         }
         if asked & IBV_VALUES_MASK_RAW_CLOCK != 0 {
-            let ticks = sim.now().as_nanos() * u128::from(ticks_per_ms) / 1_000_000;
+            let ticks = sim().now().as_nanos() * u128::from(ticks_per_ms) / 1_000_000;
             // SAFETY: as above, to be written.
             unsafe { (*values).raw_clock = [0, ticks as i64] };
         }
@@ -168,7 +167,7 @@ pub(crate) extern "C" fn query_port(
 fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: usize) -> c_int {
     status("ibv_query_port", context, |context| {
         present(attr)?;
-        let found = port_attr(&engine().sim.query_port(context.handle, port)?);
+        let found = port_attr(&sim().query_port(context.handle, port)?);
         // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe { put(attr, size, &found) };
         Ok(())
@@ -211,7 +210,7 @@ pub(crate) extern "C" fn query_port_speed(
 ) -> c_int {
     status("ibv_query_port_speed", context, |context| {
         present(speed)?;
-        engine().sim.query_port(context.handle, port_num(port)?)?;
+        sim().query_port(context.handle, port_num(port)?)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { speed.write(LANES * LANE_GBITS * 10) };
         Ok(())
@@ -250,7 +249,7 @@ pub(crate) extern "C" fn query_gid(
     zero_or_minus_one("ibv_query_gid", context, |context| {
         not_null(gid)?;
         let index = u32::try_from(index).map_err(|_| no_index(index))?;
-        let found = engine().sim.query_gid(context.handle, port, index)?;
+        let found = sim().query_gid(context.handle, port, index)?;
         // SAFETY: the program's, to be written, aligned as it may be (C's contract).
         unsafe { gid.write_unaligned(ibv_gid { raw: found.0 }) };
         Ok(())
@@ -270,7 +269,7 @@ pub(crate) extern "C" fn query_gid_type(
 ) -> c_int {
     zero_or_minus_one("ibv_query_gid_type", context, |context| {
         present(gid_type)?;
-        engine().sim.query_gid(context.handle, port, index)?;
+        sim().query_gid(context.handle, port, index)?;
         let entry = unobserved().query_gid_ex(context.handle, port, index);
         let found = match entry.map(|entry| entry.gid_type) {
             // As in sysfs, InfiniBand and RoCE version 1 share a number. sysfs has no type for an
@@ -295,9 +294,7 @@ pub(crate) extern "C" fn query_gid_ex(
     status("ibv_query_gid_ex", context, |context| {
         present(entry)?;
         known_bits("flags", flags, 0)?;
-        let found = engine()
-            .sim
-            .query_gid_ex(context.handle, port_num(port)?, index)?;
+        let found = sim().query_gid_ex(context.handle, port_num(port)?, index)?;
         // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe { put(entry, size, &gid_entry(&found)) };
         Ok(())
@@ -319,9 +316,8 @@ pub(crate) extern "C" fn query_gid_table(
             present(entries)?;
         }
         known_bits("flags", flags, 0)?;
-        let sim = &engine().sim;
         let mut found = vec![GidEntry::default(); max_entries.min(MOST)];
-        let filled = sim.query_gid_table(context.handle, &mut found)?;
+        let filled = sim().query_gid_table(context.handle, &mut found)?;
         for (at, entry) in found[..filled].iter().enumerate() {
             // SAFETY: the program's, with room for `max_entries` of this size (C's contract).
             unsafe {
@@ -379,7 +375,7 @@ pub(crate) extern "C" fn query_pkey(
     zero_or_minus_one("ibv_query_pkey", context, |context| {
         present(pkey)?;
         let index = u16::try_from(index).map_err(|_| no_index(index))?;
-        let found = engine().sim.query_pkey(context.handle, port, index)?;
+        let found = sim().query_pkey(context.handle, port, index)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { pkey.write(found.to_be()) };
         Ok(())

@@ -20,7 +20,7 @@ use super::mapped::missing;
 use crate::c::{
     CObject, Found, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Memory regions.
@@ -36,15 +36,15 @@ pub(crate) struct More {
     access: Option<AtomicU32>,
 }
 
-/// The memory of a region.
-enum Of {
-    /// The program's memory, with these rights.
-    Program(Access),
-    /// No memory: a null region.
-    Nothing,
-    DeviceMemory(Held<Dm>),
-    /// That of another region.
-    Imported(Held<Mr>),
+impl More {
+    /// The values of a region without memory of the program or of the device.
+    fn of(pd: &Found<Pd>) -> Self {
+        Self {
+            pd: Mutex::new(pd.hold()),
+            dm: None,
+            access: None,
+        }
+    }
 }
 
 pub(crate) extern "C" fn reg_mr(
@@ -129,22 +129,26 @@ fn register(
     access: c_uint,
 ) -> Result<Found<Mr>> {
     let access = Access::from_bits_retain(access);
-    let sim = &engine().sim;
     // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
-    let handle = unsafe { sim.reg_mr_as(pd.handle, addr.cast(), length, iova, access) }?;
+    let handle = unsafe { sim().reg_mr_as(pd.handle, addr.cast(), length, iova, access) }?;
     // The kernel checks the arguments before it pins pages, so their errors come first.
     if let Err(refusal) = has_memory(addr, length, access) {
         unobserved().dereg_mr(handle)?;
         return Err(refusal);
     }
-    make(pd, handle, Of::Program(access), addr, length)
+    let more = More {
+        access: Some(AtomicU32::new(access.bits())),
+        ..More::of(pd)
+    };
+    make(pd, handle, None, more, addr, length)
 }
 
-/// The structure of a region, in this domain.
+/// The structure of a region in this domain. `first` is the region that it imports, if any.
 fn make(
     pd: &Found<Pd>,
     handle: verbs_api::Mr,
-    of: Of,
+    first: Option<Held<Mr>>,
+    more: More,
     addr: *mut c_void,
     length: usize,
 ) -> Result<Found<Mr>> {
@@ -159,20 +163,9 @@ fn make(
             lkey: attr.lkey,
             rkey: attr.rkey,
         };
-        let more = More {
-            pd: Mutex::new(pd.hold()),
-            dm: match &of {
-                Of::DeviceMemory(dm) => Some(dm.clone()),
-                _ => None,
-            },
-            access: match of {
-                Of::Program(access) => Some(AtomicU32::new(access.bits())),
-                _ => None,
-            },
-        };
-        match of {
-            Of::Imported(first) => CObject::<Mr>::make_as(first, more, raw),
-            _ => CObject::<Mr>::make(handle, more, raw),
+        match first {
+            Some(first) => CObject::<Mr>::make_as(first, more, raw),
+            None => CObject::<Mr>::make(handle, more, raw),
         }
     })
 }
@@ -192,8 +185,8 @@ fn has_memory(addr: *mut c_void, length: usize, access: Access) -> Result<()> {
 
 pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     new_object("ibv_alloc_null_mr", pd, |pd| {
-        let handle = engine().sim.alloc_null_mr(pd.handle)?;
-        make(&pd, handle, Of::Nothing, null_mut(), usize::MAX)
+        let handle = sim().alloc_null_mr(pd.handle)?;
+        make(&pd, handle, None, More::of(&pd), null_mut(), usize::MAX)
     })
 }
 
@@ -224,7 +217,7 @@ pub(crate) extern "C" fn rereg_mr(
             };
             return Err(Refusal::invalid(what));
         }
-        let can = engine().sim.capabilities(context)?;
+        let can = sim().capabilities(context)?;
         // Drivers of software devices lack the call.
         if !can.contains(Capabilities::REREG_MR) {
             return Err(Refusal::unsupported("the device cannot change a region"));
@@ -252,9 +245,8 @@ pub(crate) extern "C" fn rereg_mr(
         if change.length.is_some() {
             has_memory(addr, length, access)?;
         }
-        let sim = &engine().sim;
         // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
-        unsafe { sim.rereg_mr_as(found.handle, &change, addr.cast()) }?;
+        unsafe { sim().rereg_mr_as(found.handle, &change, addr.cast()) }?;
         own.store(access.bits(), Ordering::Relaxed);
         if let Some(pd) = &new_pd {
             // The region changes its domain: the new one has a user more, the old one less.
@@ -293,7 +285,7 @@ fn makes_sense(flags: c_int, addr: *mut c_void, length: usize, access: c_int) ->
 
 pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     status("ibv_dereg_mr", mr, |mr| {
-        engine().sim.dereg_mr(mr.handle)?;
+        sim().dereg_mr(mr.handle)?;
         let first = mr.first();
         first.more.pd.lock().left();
         if !mr.is_first() {
@@ -326,17 +318,14 @@ pub(crate) extern "C" fn reg_dm_mr(
             ));
         }
         dm.register(offset, length, |start| {
-            let sim = &engine().sim;
             // SAFETY: the memory stays as long as it has users, and this region becomes one. Or its
             // context is closed, which needs the region to be gone.
-            let handle = unsafe { sim.reg_mr_as(pd.handle, start, length, None, access) }?;
-            make(
-                &pd,
-                handle,
-                Of::DeviceMemory(dm.clone()),
-                null_mut(),
-                length,
-            )
+            let handle = unsafe { sim().reg_mr_as(pd.handle, start, length, None, access) }?;
+            let more = More {
+                dm: Some(dm.clone()),
+                ..More::of(&pd)
+            };
+            make(&pd, handle, None, more, null_mut(), length)
         })
     })
 }
@@ -361,8 +350,8 @@ pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr 
         let first = CObject::<Mr>::with_handle(handle, |mr| mr.handle.context() == context)?;
         let attr = unobserved().query_mr(first.handle);
         let length = attr.map_err(Refusal::unobserved)?.length as usize;
-        let of = Of::Imported(first.hold());
-        make(&pd, first.handle, of, null_mut(), length)
+        let (handle, first) = (first.handle, Some(first.hold()));
+        make(&pd, handle, first, More::of(&pd), null_mut(), length)
     })
 }
 

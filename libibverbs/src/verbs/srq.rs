@@ -18,7 +18,7 @@ use super::xrc::Xrcd;
 use crate::c::{
     CObject, Found, Held, Later, Refusal, Result, kinds, new_object, present, same_context, status,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Shared receive queues.
@@ -119,8 +119,7 @@ unsafe fn create(
         let mut wanted = SrqInit::new(asked.attr.max_wr).context(number);
         wanted.attr = ibv_srq_attr::from_c(&asked.attr);
         wanted.xrc = xrc;
-        let sim = &engine().sim;
-        let handle = sim.create_srq(pd.handle, &wanted)?;
+        let handle = sim().create_srq(pd.handle, &wanted)?;
         // A device may give a larger queue than was asked for.
         let got = unobserved().srq_init(handle)?.attr;
         // SAFETY: the caller's promise.
@@ -154,7 +153,7 @@ pub(crate) extern "C" fn modify_srq(
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = ibv_srq_attr::from_c(&unsafe { attr.read() });
         let mask = SrqAttrMask::from_bits_retain(mask as u32);
-        engine().sim.modify_srq(srq.handle, &attr, mask)?;
+        sim().modify_srq(srq.handle, &attr, mask)?;
         // The engine may have given more room than was asked for.
         if mask.contains(SrqAttrMask::MAX_WR) {
             let got = unobserved().query_srq(srq.handle)?;
@@ -167,7 +166,7 @@ pub(crate) extern "C" fn modify_srq(
 pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
     status("ibv_query_srq", srq, |srq| {
         present(attr)?;
-        let found = engine().sim.query_srq(srq.handle)?;
+        let found = sim().query_srq(srq.handle)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { attr.write(ibv_srq_attr::to_c(&found)) };
         Ok(())
@@ -177,7 +176,7 @@ pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
 pub(crate) extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     status("ibv_destroy_srq", srq, |srq| {
         let srq = srq.held();
-        engine().sim.destroy_srq(srq.handle, Wait::Forever)?;
+        sim().destroy_srq(srq.handle, Wait::Forever)?;
         srq.more.pd.left();
         srq.retire();
         Ok(())
@@ -187,7 +186,7 @@ pub(crate) extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
 pub(crate) extern "C" fn get_srq_num(srq: *mut ibv_srq, number: *mut u32) -> c_int {
     status("ibv_get_srq_num", srq, |srq| {
         present(number)?;
-        let found = engine().sim.srq_num(srq.handle)?;
+        let found = sim().srq_num(srq.handle)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { number.write(found) };
         Ok(())
@@ -200,7 +199,7 @@ pub(crate) extern "C" fn post_srq_recv(
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
     status("ibv_post_srq_recv", srq, |srq| {
-        let post = |list: &[RecvWr<'_>]| engine().sim.post_srq_recv(srq.handle, list);
+        let post = |list: &[RecvWr<'_>]| sim().post_srq_recv(srq.handle, list);
         let max_wr = srq.more.max_wr.load(Ordering::Relaxed);
         list::receives(wr, bad_wr, max_wr, srq.more.max_sge, post)
     })

@@ -14,7 +14,7 @@ use super::post::destination;
 use super::qp::{Operations, Qp};
 use crate::base::thread::entries;
 use crate::c::{CObject, Refusal, Result, pointer, present, silent, status, values};
-use crate::engine::engine;
+use crate::engine::sim;
 
 /// `ibv_qp_to_qp_ex`: the extended structure of a queue pair that was made for batches, or null.
 pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
@@ -30,7 +30,7 @@ pub(crate) fn operations(send_ops: SendOps) -> Operations {
     if send_ops.is_empty() {
         return Operations::default();
     }
-    let raw = entries!(ibv_qp_ex {
+    let raw = entries!(ibv_qp_ex: self {
         wr_atomic_cmp_swp wr_atomic_fetch_add wr_bind_mw wr_local_inv wr_rdma_read wr_rdma_write
         wr_rdma_write_imm wr_send wr_send_imm wr_send_inv wr_send_tso wr_atomic_write wr_flush
         wr_set_ud_addr wr_set_xrc_srqn wr_set_inline_data wr_set_inline_data_list wr_set_sge
@@ -66,7 +66,7 @@ fn with(
 extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
     status("ibv_wr_complete", qp, |qp| {
         batch_of(&qp)?.complete(qp.call("ibv_wr_complete"), |building| {
-            let (sim, list) = (&engine().sim, building.list());
+            let (sim, list) = (sim(), building.list());
             Ok(sim.post_batch(qp.handle, &list, BatchEnd::Complete)?)
         })
     })

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::c::{CObject, Refusal, Result, kinds, known_bits, new_object, passed, status};
-use crate::engine::engine;
+use crate::engine::sim;
 use verbs_abi::{
     IBV_XRCD_INIT_ATTR_FD, IBV_XRCD_INIT_ATTR_OFLAGS, ibv_context, ibv_xrcd, ibv_xrcd_init_attr,
 };
@@ -48,7 +48,7 @@ pub(crate) extern "C" fn open_xrcd(
         };
         init.create = attr.oflags & libc::O_CREAT != 0;
         init.exclusive = attr.oflags & libc::O_EXCL != 0;
-        let handle = engine().sim.open_xrcd(of.handle, &init);
+        let handle = sim().open_xrcd(of.handle, &init);
         let handle = handle.map_err(|error| match error.kind() {
             // The kernel returns this for a domain that it does not know.
             ErrorKind::NotFound => Refusal::expected(libc::EAGAIN),
@@ -78,7 +78,7 @@ fn name(file: &File) -> Result<String> {
 
 pub(crate) extern "C" fn close_xrcd(xrcd: *mut ibv_xrcd) -> c_int {
     status("ibv_close_xrcd", xrcd, |xrcd| {
-        engine().sim.close_xrcd(xrcd.handle)?;
+        sim().close_xrcd(xrcd.handle)?;
         drop(xrcd.more.lock().take());
         xrcd.retire();
         Ok(())
