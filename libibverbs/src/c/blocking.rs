@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use verbs_api::ErrorKind;
 use verbs_api::sync::Mutex;
 use verbs_sim::Sleeping;
@@ -100,7 +101,7 @@ pub(crate) fn call(
 
 /// Waits for an event within a call that does more. The thread cannot be cancelled.
 pub(crate) fn wait<T, S>(
-    fd: &Mutex<Option<OwnedFd>>,
+    fd: &Descriptor,
     take: impl Fn() -> verbs_api::Result<T>,
     sleeping: impl Fn() -> S,
 ) -> Result<T> {
@@ -118,17 +119,14 @@ pub(crate) fn wait<T, S>(
 }
 
 /// Takes an event, or returns the descriptor to sleep for.
-pub(crate) fn look<T>(
-    fd: &Mutex<Option<OwnedFd>>,
-    take: impl Fn() -> verbs_api::Result<T>,
-) -> Result<Next<T>> {
+pub(crate) fn look<T>(fd: &Descriptor, take: impl Fn() -> verbs_api::Result<T>) -> Result<Next<T>> {
     let mut looks = 0;
     loop {
         let error = match take() {
             Err(error) => error,
             Ok(taken) => return Ok(Next::Taken(taken)),
         };
-        let Some(fd) = fd.lock().as_ref().map(AsRawFd::as_raw_fd) else {
+        let Some(fd) = fd.number() else {
             return Ok(Next::GONE);
         };
         // Other errors do not go away by waiting.
@@ -151,18 +149,32 @@ pub(crate) fn look<T>(
     }
 }
 
-/// Removes `O_NONBLOCK` from a descriptor, as the kernel's are. The program may set it.
-pub(crate) fn set_blocking(fd: &OwnedFd) -> Result<()> {
-    let fd = fd.as_raw_fd();
-    // SAFETY: reads and writes the flags of a descriptor that is ours.
-    let result = unsafe {
-        let flags = libc::fcntl(fd, libc::F_GETFL);
-        libc::fcntl(fd, libc::F_SETFL, flags & !libc::O_NONBLOCK)
-    };
-    if result < 0 {
-        return Err(Refusal::by_system("fcntl"));
+/// The descriptor by which a program waits for the events of an object, until the object is
+/// destroyed.
+pub(crate) struct Descriptor(Mutex<Option<OwnedFd>>);
+
+impl Descriptor {
+    /// Removes `O_NONBLOCK`, as the kernel's descriptors are. The program may set it.
+    pub(crate) fn new(fd: OwnedFd) -> Result<Self> {
+        let flags = fcntl(&fd, FcntlArg::F_GETFL).map(OFlag::from_bits_retain);
+        let set = flags.and_then(|flags| fcntl(&fd, FcntlArg::F_SETFL(flags - OFlag::O_NONBLOCK)));
+        set.map_err(|_| Refusal::by_system("fcntl"))?;
+        Ok(Self(Mutex::new(Some(fd))))
     }
-    Ok(())
+
+    /// Its number, until it is closed.
+    pub(crate) fn number(&self) -> Option<RawFd> {
+        self.0.lock().as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Closes it when `destroy` has destroyed the object. The lock makes both steps one for a
+    /// thread that waits.
+    pub(crate) fn close_after(&self, destroy: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut fd = self.0.lock();
+        destroy()?;
+        drop(fd.take());
+        Ok(())
+    }
 }
 
 /// Whether a diagnosis will show which threads wait.

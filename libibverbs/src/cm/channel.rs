@@ -1,18 +1,17 @@
 //! Event channels.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use verbs_abi::rdma_event_channel;
 use verbs_api::cm::Cm;
-use verbs_api::sync::Mutex;
 
-use crate::c::blocking::set_blocking;
+use crate::c::blocking::Descriptor;
 use crate::c::{CObject, Found, Result, kinds, new_object, silent};
 use crate::engine::sim;
 
 kinds! {
     /// Event channels, each with its descriptor until it is destroyed.
-    EventChannel: rdma_event_channel as rdma_event_channel, CmChannel, Mutex<Option<OwnedFd>>;
+    EventChannel: rdma_event_channel as rdma_event_channel, CmChannel, Descriptor;
 }
 
 pub(crate) extern "C" fn create_event_channel() -> *mut rdma_event_channel {
@@ -25,10 +24,9 @@ pub(super) fn create() -> Result<Found<EventChannel>> {
     let fd = sim().event_channel_fd(handle).inspect_err(|_| {
         let _ = sim().destroy_event_channel(handle);
     })?;
-    set_blocking(&fd)?;
     let raw_fd = fd.as_raw_fd();
     let raw = || rdma_event_channel { fd: raw_fd };
-    CObject::<EventChannel>::make(handle, Mutex::new(Some(fd)), raw)
+    CObject::<EventChannel>::make(handle, Descriptor::new(fd)?, raw)
 }
 
 /// `rdma_destroy_event_channel`. A channel that an id uses stays.
@@ -40,11 +38,8 @@ pub(crate) extern "C" fn destroy_event_channel(channel: *mut rdma_event_channel)
 
 impl CObject<EventChannel> {
     pub(super) fn close(&self) -> Result<()> {
-        // The lock makes both steps one for a thread that waits on the channel.
-        let mut fd = self.more.lock();
-        sim().destroy_event_channel(self.handle)?;
-        drop(fd.take());
-        drop(fd);
+        self.more
+            .close_after(|| Ok(sim().destroy_event_channel(self.handle)?))?;
         self.retire();
         Ok(())
     }

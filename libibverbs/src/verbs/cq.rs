@@ -1,19 +1,18 @@
 //! Completion channels and completion queues.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use verbs_abi::{ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_wc, int};
 use verbs_api::site::Site;
-use verbs_api::sync::Mutex;
 use verbs_api::{Arm, Context, CqInit, ErrorKind, Verb, Verbs, Wait, Wc};
 use verbs_sim::Sleeping;
 
 use super::context::context_of;
 use super::domain::Pd;
 use super::iteration::Iteration;
-use crate::c::blocking::{self, Begun, Next, set_blocking};
+use crate::c::blocking::{self, Begun, Descriptor, Next};
 use crate::c::{
     CObject, Found, Held, Later, Refusal, Result, caller, count, kinds, new_object, not_null,
     quick_status, silent, status,
@@ -22,7 +21,7 @@ use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Completion channels.
-    Channel: ibv_comp_channel as ibv_comp_channel, CompChannel, Mutex<Option<OwnedFd>>;
+    Channel: ibv_comp_channel as ibv_comp_channel, CompChannel, Descriptor;
     /// Completion queues. Each has the extended structure, which starts with the plain one.
     Cq: ibv_cq_ex as ibv_cq | ibv_cq_ex, Cq, More, numbered Cq;
 }
@@ -123,9 +122,8 @@ pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
         let fd = sim().channel_fd(handle).inspect_err(|_| {
             let _ = sim().destroy_comp_channel(handle);
         })?;
-        set_blocking(&fd)?;
         let raw_fd = fd.as_raw_fd();
-        CObject::<Channel>::make(handle, Mutex::new(Some(fd)), || ibv_comp_channel {
+        CObject::<Channel>::make(handle, Descriptor::new(fd)?, || ibv_comp_channel {
             context,
             fd: raw_fd,
             refcnt: 0,
@@ -135,11 +133,8 @@ pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
 
 pub(crate) extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
     status("ibv_destroy_comp_channel", channel, |channel| {
-        // The lock makes both steps one for a thread that waits on the channel.
-        let mut fd = channel.more.lock();
-        sim().destroy_comp_channel(channel.handle)?;
-        drop(fd.take());
-        drop(fd);
+        let destroy = || Ok(sim().destroy_comp_channel(channel.handle)?);
+        channel.more.close_after(destroy)?;
         channel.retire();
         Ok(())
     })

@@ -8,6 +8,7 @@ use std::ffi::c_int;
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use verbs_abi::{EXTENDED, ibv_context, ibv_context_ops, ibv_device, int, verbs_context};
 use verbs_api::sync::Mutex;
 use verbs_api::{Cause, Context, Verbs};
@@ -18,7 +19,7 @@ use super::{absent, cq, cq_ex, dm, domain, mw, post, qp_ex, query, region, srq, 
 use crate::base::output::say;
 use crate::base::record;
 use crate::base::thread::{entries, entry};
-use crate::c::blocking::set_blocking;
+use crate::c::blocking::Descriptor;
 use crate::c::{CObject, Held, Refusal, Result, pointer, status};
 use crate::engine::{sim, unobserved};
 
@@ -27,13 +28,8 @@ const NAME: &std::ffi::CStr = c"verbsim-context";
 
 /// A command descriptor. It leads to no kernel device: programs only compare and duplicate it.
 pub(crate) fn command_fd() -> Result<OwnedFd> {
-    // SAFETY: the name ends with 0.
-    let fd = unsafe { libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(Refusal::by_system("memfd_create"));
-    }
-    // SAFETY: just made, and ours.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    let made = memfd_create(NAME, MFdFlags::MFD_CLOEXEC);
+    made.map_err(|_| Refusal::by_system("memfd_create"))
 }
 
 pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
@@ -74,19 +70,19 @@ fn make_among(
 ) -> Result<*mut ibv_context> {
     let async_fd = sim().async_fd(handle)?;
     let vectors = int(unobserved().query_device(handle)?.num_comp_vectors);
-    // The descriptors of the kernel are blocking, too.
-    set_blocking(&async_fd)?;
+    let raw_fd = async_fd.as_raw_fd();
+    let async_fd = Descriptor::new(async_fd)?;
     let cmd_fd = cmd_fd()?;
     let file = File::of(cmd_fd.as_raw_fd()).ok_or_else(|| Refusal::by_system("fstat"))?;
     let plain = ibv_context {
         device,
         cmd_fd: cmd_fd.as_raw_fd(),
-        async_fd: async_fd.as_raw_fd(),
+        async_fd: raw_fd,
         num_comp_vectors: vectors,
         ..ibv_context::default()
     };
     let more = More {
-        async_fd: Mutex::new(Some(async_fd)),
+        async_fd,
         cmd_fd: Mutex::new(Some(cmd_fd)),
         file,
     };
@@ -114,7 +110,7 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
                 context.retire();
             }
         }
-        drop(context.more.async_fd.lock().take());
+        context.more.async_fd.close_after(|| Ok(()))?;
         drop(context.more.cmd_fd.lock().take());
         Ok(())
     })
