@@ -1,8 +1,10 @@
 //! Results of C functions, as errors.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use verbs_abi::library::Missing;
+use verbs_api::table::Table;
 use verbs_api::{BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, Result, Verb};
 
 /// The present `errno`.
@@ -36,6 +38,12 @@ pub(crate) fn made<T>(verb: Verb, call: impl FnOnce() -> *mut T) -> Result<*mut 
 
 pub(crate) fn bad_handle(verb: Verb, object: Object, problem: BadHandle) -> Error {
     Error::new(verb, ErrorKind::Invalid, Cause::Handle { object, problem })
+}
+
+/// The object of a handle, if no other table has objects of this kind.
+pub(crate) fn look_up<H: Handle, T>(table: &Table<Arc<T>>, verb: Verb, of: H) -> Result<Arc<T>> {
+    let found = table.get(of.index(), of.generation()).cloned();
+    found.map_err(|problem| bad_handle(verb, H::OBJECT, problem))
 }
 
 /// The library lacks a function that the verb needs.

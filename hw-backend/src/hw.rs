@@ -18,7 +18,7 @@ use verbs_api::{
 };
 
 use crate::cm::objects::Tables as CmTables;
-use crate::errno::{bad_handle, invalid, missing, misuse, no_memory, of_context};
+use crate::errno::{bad_handle, invalid, look_up, missing, misuse, no_memory, of_context};
 use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp, Srq, Xrcd};
 use crate::owner::{Kind, Owned};
 use crate::probe;
@@ -77,11 +77,7 @@ impl Hw {
     }
 
     pub(crate) fn device(&self, verb: Verb, context: Context) -> Result<Arc<Device>> {
-        let tables = self.tables.lock();
-        let found = tables.contexts.get(context.index(), context.generation());
-        found
-            .cloned()
-            .map_err(|problem| bad_handle(verb, Object::Context, problem))
+        look_up(&self.tables.lock().contexts, verb, context)
     }
 
     /// The attributes of a device.

@@ -58,10 +58,16 @@ pub(crate) fn of_parent() -> Option<&'static Engine> {
     ENGINE.of_parent()
 }
 
+/// The simulator of the engine.
+#[inline]
+pub(crate) fn sim() -> &'static Sim {
+    &engine().sim
+}
+
 /// The simulator for the library's own needs: fault rules do not count these calls, and the trace
 /// does not have them.
 pub(crate) fn unobserved() -> &'static Sim {
-    engine().sim.unobserved()
+    sim().unobserved()
 }
 
 #[cold]

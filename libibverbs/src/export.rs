@@ -196,8 +196,9 @@ named! { "RDMACM_1.0", "rdma_";
 }
 export! { "RDMACM_1.0";
     rclose = rsocket::close;
-    rpoll = rsocket::poll;
-    rselect = rsocket::select;
+    // No descriptor is a socket over RDMA.
+    rpoll = libc::poll;
+    rselect = libc::select;
 }
 named! { "RDMACM_1.1", "rdma_";
     group { join_multicast_ex }

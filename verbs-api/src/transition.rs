@@ -93,6 +93,26 @@ const SQD_NOTIFY: &[(QpType, Attributes)] = &[
     (QpType::XrcRecv, of(&[], &[M::EN_SQD_ASYNC_NOTIFY])),
 ];
 
+const TO_INIT: &[M] = &[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS];
+const TO_INIT_UD: &[M] = &[M::PKEY_INDEX, M::PORT, M::QKEY];
+const TO_RTR_RC: &[M] = &[
+    M::AV,
+    M::PATH_MTU,
+    M::DEST_QPN,
+    M::RQ_PSN,
+    M::MAX_DEST_RD_ATOMIC,
+    M::MIN_RNR_TIMER,
+];
+const TO_RTR_UC: &[M] = &[M::AV, M::PATH_MTU, M::DEST_QPN, M::RQ_PSN];
+const TO_RTR_OPTIONAL: &[M] = &[M::ALT_PATH, M::ACCESS_FLAGS, M::PKEY_INDEX];
+const TO_RTS_RC: &[M] = &[
+    M::TIMEOUT,
+    M::RETRY_CNT,
+    M::RNR_RETRY,
+    M::SQ_PSN,
+    M::MAX_QP_RD_ATOMIC,
+];
+
 const TO_RTS_OPTIONAL_RC: &[M] = &[
     M::CUR_STATE,
     M::ALT_PATH,
@@ -122,129 +142,43 @@ pub const TABLE: &[Transition] = &[
         from: QpState::Reset,
         to: QpState::Init,
         by_type: &[
-            (
-                QpType::Rc,
-                of(&[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS], &[]),
-            ),
-            (
-                QpType::Uc,
-                of(&[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS], &[]),
-            ),
-            (QpType::Ud, of(&[M::PKEY_INDEX, M::PORT, M::QKEY], &[])),
-            (
-                QpType::XrcSend,
-                of(&[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS], &[]),
-            ),
-            (
-                QpType::XrcRecv,
-                of(&[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS], &[]),
-            ),
+            (QpType::Rc, of(TO_INIT, &[])),
+            (QpType::Uc, of(TO_INIT, &[])),
+            (QpType::Ud, of(TO_INIT_UD, &[])),
+            (QpType::XrcSend, of(TO_INIT, &[])),
+            (QpType::XrcRecv, of(TO_INIT, &[])),
         ],
     },
     Transition {
         from: QpState::Init,
         to: QpState::Init,
         by_type: &[
-            (
-                QpType::Rc,
-                of(&[], &[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS]),
-            ),
-            (
-                QpType::Uc,
-                of(&[], &[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS]),
-            ),
-            (QpType::Ud, of(&[], &[M::PKEY_INDEX, M::PORT, M::QKEY])),
-            (
-                QpType::XrcSend,
-                of(&[], &[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS]),
-            ),
-            (
-                QpType::XrcRecv,
-                of(&[], &[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS]),
-            ),
+            (QpType::Rc, of(&[], TO_INIT)),
+            (QpType::Uc, of(&[], TO_INIT)),
+            (QpType::Ud, of(&[], TO_INIT_UD)),
+            (QpType::XrcSend, of(&[], TO_INIT)),
+            (QpType::XrcRecv, of(&[], TO_INIT)),
         ],
     },
     Transition {
         from: QpState::Init,
         to: QpState::Rtr,
         by_type: &[
-            (
-                QpType::Rc,
-                of(
-                    &[
-                        M::AV,
-                        M::PATH_MTU,
-                        M::DEST_QPN,
-                        M::RQ_PSN,
-                        M::MAX_DEST_RD_ATOMIC,
-                        M::MIN_RNR_TIMER,
-                    ],
-                    &[M::ALT_PATH, M::ACCESS_FLAGS, M::PKEY_INDEX],
-                ),
-            ),
-            (
-                QpType::Uc,
-                of(
-                    &[M::AV, M::PATH_MTU, M::DEST_QPN, M::RQ_PSN],
-                    &[M::ALT_PATH, M::ACCESS_FLAGS, M::PKEY_INDEX],
-                ),
-            ),
+            (QpType::Rc, of(TO_RTR_RC, TO_RTR_OPTIONAL)),
+            (QpType::Uc, of(TO_RTR_UC, TO_RTR_OPTIONAL)),
             (QpType::Ud, of(&[], &[M::PKEY_INDEX, M::QKEY])),
-            (
-                QpType::XrcSend,
-                of(
-                    &[M::AV, M::PATH_MTU, M::DEST_QPN, M::RQ_PSN],
-                    &[M::ALT_PATH, M::ACCESS_FLAGS, M::PKEY_INDEX],
-                ),
-            ),
-            (
-                QpType::XrcRecv,
-                of(
-                    &[
-                        M::AV,
-                        M::PATH_MTU,
-                        M::DEST_QPN,
-                        M::RQ_PSN,
-                        M::MAX_DEST_RD_ATOMIC,
-                        M::MIN_RNR_TIMER,
-                    ],
-                    &[M::ALT_PATH, M::ACCESS_FLAGS, M::PKEY_INDEX],
-                ),
-            ),
+            (QpType::XrcSend, of(TO_RTR_UC, TO_RTR_OPTIONAL)),
+            (QpType::XrcRecv, of(TO_RTR_RC, TO_RTR_OPTIONAL)),
         ],
     },
     Transition {
         from: QpState::Rtr,
         to: QpState::Rts,
         by_type: &[
-            (
-                QpType::Rc,
-                of(
-                    &[
-                        M::TIMEOUT,
-                        M::RETRY_CNT,
-                        M::RNR_RETRY,
-                        M::SQ_PSN,
-                        M::MAX_QP_RD_ATOMIC,
-                    ],
-                    TO_RTS_OPTIONAL_RC,
-                ),
-            ),
+            (QpType::Rc, of(TO_RTS_RC, TO_RTS_OPTIONAL_RC)),
             (QpType::Uc, of(&[M::SQ_PSN], TO_RTS_OPTIONAL_UC)),
             (QpType::Ud, of(&[M::SQ_PSN], TO_RTS_OPTIONAL_UD)),
-            (
-                QpType::XrcSend,
-                of(
-                    &[
-                        M::TIMEOUT,
-                        M::RETRY_CNT,
-                        M::RNR_RETRY,
-                        M::SQ_PSN,
-                        M::MAX_QP_RD_ATOMIC,
-                    ],
-                    TO_RTS_OPTIONAL_UC,
-                ),
-            ),
+            (QpType::XrcSend, of(TO_RTS_RC, TO_RTS_OPTIONAL_UC)),
             (
                 QpType::XrcRecv,
                 of(&[M::TIMEOUT, M::SQ_PSN], TO_RTS_OPTIONAL_RC),

@@ -8,7 +8,7 @@ use verbs_abi::rdma_cm_id;
 use verbs_api::{CmChannel, CmId, Handle, Result, Verb};
 
 use super::objects::{EventChannel, Id};
-use crate::errno::bad_handle;
+use crate::errno::look_up;
 use crate::hw::Hw;
 
 /// The backend, with the calls of rdma_cm.
@@ -35,19 +35,11 @@ impl Manager<'_> {
         verb: Verb,
         channel: CmChannel,
     ) -> Result<Arc<EventChannel>> {
-        let tables = self.cm.lock();
-        let found = tables.channels.get(channel.index(), channel.generation());
-        found
-            .cloned()
-            .map_err(|problem| bad_handle(verb, CmChannel::OBJECT, problem))
+        look_up(&self.cm.lock().channels, verb, channel)
     }
 
     pub(super) fn cm_id(&self, verb: Verb, id: CmId) -> Result<Arc<Id>> {
-        let tables = self.cm.lock();
-        let found = tables.ids.get(id.index(), id.generation());
-        found
-            .cloned()
-            .map_err(|problem| bad_handle(verb, CmId::OBJECT, problem))
+        look_up(&self.cm.lock().ids, verb, id)
     }
 
     pub(super) fn insert_id(&self, id: Id) -> CmId {

@@ -308,6 +308,11 @@ impl<T> Found<T> {
     pub(crate) fn hold(&self) -> Held<T> {
         Held::of(self.slot)
     }
+
+    /// Holds the object instead, for a call that sleeps.
+    pub(crate) fn held(self) -> Held<T> {
+        self.hold()
+    }
 }
 
 impl<T> Held<T> {

@@ -57,11 +57,11 @@ macro_rules! entry {
     };
 }
 
-/// A structure of C with these functions, each in the field of its name.
+/// A structure of C with functions of these modules, each in the field of its name.
 macro_rules! entries {
-    ($structure:ident { $( $function:ident )* }) => {
+    ($structure:ident: $( $module:ident { $( $function:ident )* } )*) => {
         $structure {
-            $( $function: Some($crate::base::thread::entry!($function)), )*
+            $( $( $function: Some($crate::base::thread::entry!($module::$function)), )* )*
             ..$structure::default()
         }
     };

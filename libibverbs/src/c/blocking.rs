@@ -10,13 +10,14 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use verbs_api::ErrorKind;
 use verbs_api::sync::Mutex;
 use verbs_sim::Sleeping;
 
 use super::object::{CObject, Found, Kind};
-use super::result::{Object, Refusal, Result, guarded, last_errno, set_errno};
-use crate::engine::engine;
+use super::result::{Later, Object, Refusal, Result, guarded, last_errno, set_errno};
+use crate::engine::{engine, sim};
 
 unsafe extern "C-unwind" {
     fn poll(entries: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> c_int;
@@ -69,22 +70,24 @@ pub(crate) fn call(
     attempt: impl Fn(Begun) -> Result<Next<()>> + Copy,
     sleeping: impl Fn() -> Option<Sleeping<'static>> + Copy,
 ) -> c_int {
+    // An attempt looks the object up, because another thread may destroy it between two of them.
+    let object = Later(object);
     let mut begun = Begun(false);
     loop {
-        let fd = match guarded(name, object, || attempt(begun)) {
+        let fd = match guarded(name, object, |()| attempt(begun)) {
             Ok(Next::Taken(())) => return 0,
             Ok(Next::Sleep(fd)) => fd,
             Err(_) => return -1,
         };
         // A diagnosis shows the threads that wait.
-        let _ = guarded(name, object, || {
+        let _ = guarded(name, object, |()| {
             SLEEPS.set(sleeping());
             Ok(())
         });
         let woken = until_readable(fd);
         begun = Begun(true);
         let error = last_errno();
-        let _ = guarded(name, object, || {
+        let _ = guarded(name, object, |()| {
             SLEEPS.take();
             Ok(())
         });
@@ -98,7 +101,7 @@ pub(crate) fn call(
 
 /// Waits for an event within a call that does more. The thread cannot be cancelled.
 pub(crate) fn wait<T, S>(
-    fd: &Mutex<Option<OwnedFd>>,
+    fd: &Descriptor,
     take: impl Fn() -> verbs_api::Result<T>,
     sleeping: impl Fn() -> S,
 ) -> Result<T> {
@@ -116,17 +119,14 @@ pub(crate) fn wait<T, S>(
 }
 
 /// Takes an event, or returns the descriptor to sleep for.
-pub(crate) fn look<T>(
-    fd: &Mutex<Option<OwnedFd>>,
-    take: impl Fn() -> verbs_api::Result<T>,
-) -> Result<Next<T>> {
+pub(crate) fn look<T>(fd: &Descriptor, take: impl Fn() -> verbs_api::Result<T>) -> Result<Next<T>> {
     let mut looks = 0;
     loop {
         let error = match take() {
             Err(error) => error,
             Ok(taken) => return Ok(Next::Taken(taken)),
         };
-        let Some(fd) = fd.lock().as_ref().map(AsRawFd::as_raw_fd) else {
+        let Some(fd) = fd.number() else {
             return Ok(Next::GONE);
         };
         // Other errors do not go away by waiting.
@@ -143,24 +143,38 @@ pub(crate) fn look<T>(
             return Err(Refusal::expected(libc::EAGAIN));
         }
         // An event may be in a packet that no thread has read yet.
-        if !engine().sim.look_for_packets(&mut looks) {
+        if !sim().look_for_packets(&mut looks) {
             return Ok(Next::Sleep(fd));
         }
     }
 }
 
-/// Removes `O_NONBLOCK` from a descriptor, as the kernel's are. The program may set it.
-pub(crate) fn set_blocking(fd: &OwnedFd) -> Result<()> {
-    let fd = fd.as_raw_fd();
-    // SAFETY: reads and writes the flags of a descriptor that is ours.
-    let result = unsafe {
-        let flags = libc::fcntl(fd, libc::F_GETFL);
-        libc::fcntl(fd, libc::F_SETFL, flags & !libc::O_NONBLOCK)
-    };
-    if result < 0 {
-        return Err(Refusal::by_system("fcntl"));
+/// The descriptor by which a program waits for the events of an object, until the object is
+/// destroyed.
+pub(crate) struct Descriptor(Mutex<Option<OwnedFd>>);
+
+impl Descriptor {
+    /// Removes `O_NONBLOCK`, as the kernel's descriptors are. The program may set it.
+    pub(crate) fn new(fd: OwnedFd) -> Result<Self> {
+        let flags = fcntl(&fd, FcntlArg::F_GETFL).map(OFlag::from_bits_retain);
+        let set = flags.and_then(|flags| fcntl(&fd, FcntlArg::F_SETFL(flags - OFlag::O_NONBLOCK)));
+        set.map_err(|_| Refusal::by_system("fcntl"))?;
+        Ok(Self(Mutex::new(Some(fd))))
     }
-    Ok(())
+
+    /// Its number, until it is closed.
+    pub(crate) fn number(&self) -> Option<RawFd> {
+        self.0.lock().as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Closes it when `destroy` has destroyed the object. The lock makes both steps one for a
+    /// thread that waits.
+    pub(crate) fn close_after(&self, destroy: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut fd = self.0.lock();
+        destroy()?;
+        drop(fd.take());
+        Ok(())
+    }
 }
 
 /// Whether a diagnosis will show which threads wait.

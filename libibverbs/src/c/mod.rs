@@ -16,7 +16,7 @@ pub(crate) mod symbols;
 
 pub(crate) use object::{CObject, Found, Held, Kind, kinds};
 pub(crate) use result::{
-    Object, Refusal, Result, count, known_bits, last_errno, no_values, not_null, or_minus_one,
-    or_zero, passed, pointer, present, quick_status, same_context, set_errno, silent, status,
-    values, zero_or_minus_one,
+    Later, Refusal, Result, count, known_bits, last_errno, new_object, no_values, not_null,
+    or_minus_one, or_zero, passed, pointer, present, quick_status, same_context, set_errno, silent,
+    status, values, zero_or_minus_one,
 };

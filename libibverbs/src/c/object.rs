@@ -10,7 +10,7 @@ use super::result::{Object, Refusal, Result};
 use crate::base::arena::{self, Arena};
 use crate::base::per_process::PerProcess;
 use crate::base::record;
-use crate::engine::engine;
+use crate::engine::sim;
 
 /// An object as C sees it. The engine knows whether its handle is still valid.
 #[repr(C)]
@@ -212,7 +212,7 @@ impl<K: Kind> CObject<K> {
                 // The engine is notified once for each change, not for each call.
                 if changed.is_ok() {
                     // The engine refuses destroyed objects anyway.
-                    let _ = engine().sim.garble(object, garbled);
+                    let _ = sim().garble(object, garbled);
                 }
                 Ok(found)
             }
@@ -334,6 +334,8 @@ pub(crate) trait Structure {
 }
 
 impl<S: Structure> Object for *mut S {
+    type Found = Found<S::Kind>;
+
     fn named(self) -> Option<(Option<Context>, String)> {
         let object = CObject::<S::Kind>::at(self.cast())?;
         // Objects of rdma_cm have the zero handle for a context.
@@ -341,8 +343,9 @@ impl<S: Structure> Object for *mut S {
         Some((context, S::Kind::named(&object)))
     }
 
-    fn check(self) -> Result<()> {
-        CObject::<S::Kind>::find(self.cast()).map(drop)
+    #[inline(always)]
+    fn found(self) -> Result<Self::Found> {
+        CObject::<S::Kind>::find(self.cast())
     }
 }
 

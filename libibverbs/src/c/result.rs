@@ -13,27 +13,49 @@ use verbs_api::{Context, Error, ErrorKind, Handle, PostError, ReregError};
 use verbs_sim::{Class, Misuse};
 
 use super::caller;
-use crate::engine::engine;
+use super::object::{Found, Kind};
+use crate::engine::sim;
 
 pub(crate) type Result<T, E = Refusal> = std::result::Result<T, E>;
 
 /// The subject of a call: the pointer to an object that a program passes.
 pub(crate) trait Object: Copy {
+    /// The object for the time of the call.
+    type Found;
+
     /// The context of the object, if it has one, and its name in findings, which may be empty.
     /// `None` if the pointer does not name an object.
     fn named(self) -> Option<(Option<Context>, String)>;
 
-    /// Refuses a pointer that does not name an object.
-    fn check(self) -> Result<()>;
+    /// Looks the object up. Refuses a pointer that does not name one.
+    fn found(self) -> Result<Self::Found>;
 }
 
 /// A call that has no object.
 impl Object for () {
+    type Found = ();
+
     fn named(self) -> Option<(Option<Context>, String)> {
         None
     }
 
-    fn check(self) -> Result<()> {
+    fn found(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// An object that the verb itself looks up, because other arguments are checked first.
+#[derive(Clone, Copy)]
+pub(crate) struct Later<O>(pub(crate) O);
+
+impl<O: Object> Object for Later<O> {
+    type Found = ();
+
+    fn named(self) -> Option<(Option<Context>, String)> {
+        self.0.named()
+    }
+
+    fn found(self) -> Result<()> {
         Ok(())
     }
 }
@@ -123,6 +145,12 @@ impl Refusal {
         self
     }
 
+    /// Takes the text out, so that the diagnosis does not get it.
+    pub(crate) fn take_text(&mut self) -> String {
+        let finding = self.finding.take();
+        finding.map(|finding| finding.what).unwrap_or_default()
+    }
+
     /// Moves the refusal out of a reference.
     #[cold]
     pub(crate) fn take(&mut self) -> Self {
@@ -162,7 +190,7 @@ impl Refusal {
             text: format!("{call}: {symbol}: {what}"),
             place: None,
         };
-        misuse.note(&engine().sim);
+        misuse.note(sim());
     }
 }
 
@@ -195,10 +223,10 @@ impl From<ReregError> for Refusal {
 /// too. A panic can only be a mistake of the simulator. It has been printed, and becomes `EIO`: it
 /// must not continue through C. The unwinding of a cancelled thread must not come here either.
 #[inline]
-pub(crate) fn guarded<R>(
+pub(crate) fn guarded<O: Object, R>(
     call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<R>,
+    object: O,
+    verb: impl FnOnce(O::Found) -> Result<R>,
 ) -> Result<R, c_int> {
     let _uncancelled = Uncancelled::new();
     quickly(call, object, verb)
@@ -206,13 +234,13 @@ pub(crate) fn guarded<R>(
 
 /// Runs a verb that calls no cancellation point of the system. See [`guarded`].
 #[inline]
-fn quickly<R>(
+fn quickly<O: Object, R>(
     call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<R>,
+    object: O,
+    verb: impl FnOnce(O::Found) -> Result<R>,
 ) -> Result<R, c_int> {
     caller::settle();
-    match catch_unwind(AssertUnwindSafe(verb)) {
+    match catch_unwind(AssertUnwindSafe(|| verb(object.found()?))) {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(refusal)) => Err(refused(call, object, refusal)),
         Err(_) => Err(refused(call, (), Refusal::expected(libc::EIO))),
@@ -257,14 +285,14 @@ impl Drop for Uncancelled {
 macro_rules! ways_out {
     ($(
         $(#[$meta:meta])*
-        $name:ident $(<$type:ident: $bound:path>)?: $run:ident, $result:ty => $value:ty,
+        $name:ident $(<$type:ident $(: $bound:path)?>)?: $run:ident, $result:ty => $value:ty,
             |$left:ident| $expr:expr;
     )*) => { $(
         $(#[$meta])*
-        pub(crate) fn $name $(<$type: $bound>)? (
+        pub(crate) fn $name<O: Object $(, $type $(: $bound)?)?>(
             call: &'static str,
-            object: impl Object,
-            verb: impl FnOnce() -> Result<$result>,
+            object: O,
+            verb: impl FnOnce(O::Found) -> Result<$result>,
         ) -> $value {
             let $left = $run(call, object, verb);
             $expr
@@ -290,15 +318,11 @@ ways_out! {
     /// Nothing.
     #[inline]
     silent: quickly, () => (), |left| left.unwrap_or_default();
-}
-
-/// A pointer, or null and `errno`.
-pub(crate) fn pointer<T>(
-    call: &'static str,
-    object: impl Object,
-    verb: impl FnOnce() -> Result<*mut T>,
-) -> *mut T {
-    guarded(call, object, verb).unwrap_or(null_mut())
+    /// A pointer, or null and `errno`.
+    pointer<T>: guarded, *mut T => *mut T, |left| left.unwrap_or(null_mut());
+    /// The program's pointer to an object that the verb has made, or null and `errno`.
+    new_object<K: Kind>: guarded, Found<K> => *mut K::Seen,
+        |left| left.map_or(null_mut(), |made| made.seen());
 }
 
 pub(crate) fn set_errno(errno: c_int) {

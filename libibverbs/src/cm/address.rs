@@ -9,11 +9,10 @@ use verbs_abi::{
     RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, address_from_c, option_from_c, rdma_cm_id,
 };
 use verbs_api::Verb;
-use verbs_api::cm::CmIdAttr;
+use verbs_api::cm::{Cm, CmIdAttr};
 
-use super::calls::{cm, unobserved_cm};
-use super::id::Id;
-use crate::c::{CObject, Refusal, Result, or_zero, present, values, zero_or_minus_one};
+use crate::c::{Refusal, Result, or_zero, present, values, zero_or_minus_one};
+use crate::engine::{sim, unobserved};
 
 /// An address that a program passes.
 pub(super) fn address(raw: *const sockaddr) -> Result<SocketAddr> {
@@ -23,9 +22,8 @@ pub(super) fn address(raw: *const sockaddr) -> Result<SocketAddr> {
 }
 
 pub(crate) extern "C" fn bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
-    zero_or_minus_one("rdma_bind_addr", id, || {
-        let id = CObject::<Id>::find(id)?;
-        cm()?.bind_addr(id.handle, address(addr)?)?;
+    zero_or_minus_one("rdma_bind_addr", id, |id| {
+        sim().bind_addr(id.handle, address(addr)?)?;
         id.refresh()
     })
 }
@@ -36,18 +34,18 @@ pub(crate) extern "C" fn resolve_addr(
     dst: *mut sockaddr,
     timeout_ms: c_int,
 ) -> c_int {
-    zero_or_minus_one("rdma_resolve_addr", id, || {
-        let id = CObject::<Id>::find(id)?.hold();
+    zero_or_minus_one("rdma_resolve_addr", id, |id| {
+        let id = id.held();
         let src = (!src.is_null()).then(|| address(src)).transpose()?;
-        cm()?.resolve_addr(id.handle, src, address(dst)?, time(timeout_ms))?;
+        sim().resolve_addr(id.handle, src, address(dst)?, time(timeout_ms))?;
         id.complete(Verb::CmResolveAddr)
     })
 }
 
 pub(crate) extern "C" fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> c_int {
-    zero_or_minus_one("rdma_resolve_route", id, || {
-        let id = CObject::<Id>::find(id)?.hold();
-        cm()?.resolve_route(id.handle, time(timeout_ms))?;
+    zero_or_minus_one("rdma_resolve_route", id, |id| {
+        let id = id.held();
+        sim().resolve_route(id.handle, time(timeout_ms))?;
         id.complete(Verb::CmResolveRoute)
     })
 }
@@ -65,8 +63,7 @@ pub(crate) extern "C" fn set_option(
     value: *mut c_void,
     size: usize,
 ) -> c_int {
-    zero_or_minus_one("rdma_set_option", id, || {
-        let id = CObject::<Id>::find(id)?;
+    zero_or_minus_one("rdma_set_option", id, |id| {
         if level != RDMA_OPTION_ID || !(0..=RDMA_OPTION_ID_ACK_TIMEOUT).contains(&name) {
             let what = format!("there is no option {name} of level {level}");
             return Err(Refusal::new(libc::ENOSYS, what));
@@ -77,7 +74,7 @@ pub(crate) extern "C" fn set_option(
         let option = option_from_c(level, name, value).ok_or_else(|| {
             Refusal::invalid(format!("the value of option {name} has not {size} bytes"))
         })?;
-        Ok(cm()?.set_option(id.handle, option)?)
+        Ok(sim().set_option(id.handle, option)?)
     })
 }
 
@@ -99,9 +96,8 @@ fn port(
     id: *mut rdma_cm_id,
     which: impl FnOnce(&CmIdAttr) -> Option<SocketAddr>,
 ) -> u16 {
-    or_zero(name, id, || {
-        let id = CObject::<Id>::find(id)?;
-        let attr = unobserved_cm()?.query_id(id.handle);
+    or_zero(name, id, |id| {
+        let attr = unobserved().query_id(id.handle);
         let attr = attr.map_err(Refusal::unobserved)?;
         Ok(which(&attr).map_or(0, |at| at.port().to_be()))
     })

@@ -10,9 +10,8 @@ use verbs_abi::{
     rdma_addrinfo,
 };
 
-use verbs_api::QpType;
-
 use crate::c::{Refusal, Result, or_minus_one, present, silent};
+use verbs_api::QpType;
 
 /// `rdma_getaddrinfo`: the first address of a name. Returns the error of `getaddrinfo` if that
 /// fails.
@@ -22,7 +21,7 @@ pub(crate) extern "C" fn getaddrinfo(
     hints: *const rdma_addrinfo,
     found: *mut *mut rdma_addrinfo,
 ) -> c_int {
-    or_minus_one("rdma_getaddrinfo", (), || {
+    or_minus_one("rdma_getaddrinfo", (), |()| {
         present(found)?;
         Ok(match resolve(node, service, hints)? {
             Ok(info) => {
@@ -229,7 +228,7 @@ unsafe fn copy(addr: *const sockaddr, length: socklen_t) -> Result<*mut sockaddr
 }
 
 pub(crate) extern "C" fn freeaddrinfo(info: *mut rdma_addrinfo) {
-    silent("rdma_freeaddrinfo", (), || {
+    silent("rdma_freeaddrinfo", (), |()| {
         // SAFETY: a list of `getaddrinfo` (C's contract).
         unsafe { free(info) };
         Ok(())

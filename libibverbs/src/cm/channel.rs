@@ -1,49 +1,45 @@
 //! Event channels.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use verbs_abi::rdma_event_channel;
-use verbs_api::sync::Mutex;
+use verbs_api::cm::Cm;
 
-use super::calls::cm;
-use crate::c::blocking::set_blocking;
-use crate::c::{CObject, Found, Result, kinds, pointer, silent};
+use crate::c::blocking::Descriptor;
+use crate::c::{CObject, Found, Result, kinds, new_object, silent};
+use crate::engine::sim;
 
 kinds! {
     /// Event channels, each with its descriptor until it is destroyed.
-    EventChannel: rdma_event_channel as rdma_event_channel, CmChannel, Mutex<Option<OwnedFd>>;
+    EventChannel: rdma_event_channel as rdma_event_channel, CmChannel, Descriptor;
 }
 
 pub(crate) extern "C" fn create_event_channel() -> *mut rdma_event_channel {
-    pointer("rdma_create_event_channel", (), || Ok(create()?.seen()))
+    new_object("rdma_create_event_channel", (), |()| create())
 }
 
 pub(super) fn create() -> Result<Found<EventChannel>> {
-    let handle = cm()?.create_event_channel()?;
+    let handle = sim().create_event_channel()?;
     // Without a descriptor the program could not wait, so the channel is not kept.
-    let fd = cm()?.event_channel_fd(handle).inspect_err(|_| {
-        let _ = cm().map(|cm| cm.destroy_event_channel(handle));
+    let fd = sim().event_channel_fd(handle).inspect_err(|_| {
+        let _ = sim().destroy_event_channel(handle);
     })?;
-    set_blocking(&fd)?;
     let raw_fd = fd.as_raw_fd();
     let raw = || rdma_event_channel { fd: raw_fd };
-    CObject::<EventChannel>::make(handle, Mutex::new(Some(fd)), raw)
+    CObject::<EventChannel>::make(handle, Descriptor::new(fd)?, raw)
 }
 
 /// `rdma_destroy_event_channel`. A channel that an id uses stays.
 pub(crate) extern "C" fn destroy_event_channel(channel: *mut rdma_event_channel) {
-    silent("rdma_destroy_event_channel", channel, || {
-        CObject::<EventChannel>::find(channel)?.close()
+    silent("rdma_destroy_event_channel", channel, |channel| {
+        channel.close()
     });
 }
 
 impl CObject<EventChannel> {
     pub(super) fn close(&self) -> Result<()> {
-        // The lock makes both steps one for a thread that waits on the channel.
-        let mut fd = self.more.lock();
-        cm()?.destroy_event_channel(self.handle)?;
-        drop(fd.take());
-        drop(fd);
+        self.more
+            .close_after(|| Ok(sim().destroy_event_channel(self.handle)?))?;
         self.retire();
         Ok(())
     }

@@ -6,17 +6,19 @@ use verbs_abi::{ibv_qp_attr, rdma_cm_id, rdma_conn_param};
 use verbs_api::cm::{Cm, CmId, ConnParam, PortSpace, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES};
 use verbs_api::{AsyncEventType, QpState, Verb};
 
-use super::calls::cm;
+use verbs_sim::Sim;
+
 use super::id::Id;
 use crate::c::{CObject, Result, present, zero_or_minus_one};
+use crate::engine::sim;
 
 pub(crate) extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     on("rdma_listen", id, |cm, id| cm.listen(id, backlog))
 }
 
 pub(crate) extern "C" fn connect(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
-    zero_or_minus_one("rdma_connect", id, || {
-        let id = CObject::<Id>::find(id)?.hold();
+    zero_or_minus_one("rdma_connect", id, |id| {
+        let id = id.held();
         // The program may have made the queue pair by verbs.
         id.follow_qp()?;
         with(&id, param, |cm, id, param| cm.connect(id, param))?;
@@ -26,8 +28,8 @@ pub(crate) extern "C" fn connect(id: *mut rdma_cm_id, param: *mut rdma_conn_para
 
 /// `rdma_accept`. For datagrams nothing follows, so the call does not wait.
 pub(crate) extern "C" fn accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
-    zero_or_minus_one("rdma_accept", id, || {
-        let id = CObject::<Id>::find(id)?.hold();
+    zero_or_minus_one("rdma_accept", id, |id| {
+        let id = id.held();
         id.follow_qp()?;
         // A call that fails may have changed the queue pair, so the structure follows in any case.
         let accepted = with(&id, param, |cm, id, param| cm.accept(id, param));
@@ -44,7 +46,7 @@ pub(crate) extern "C" fn accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param
 fn with(
     id: &CObject<Id>,
     param: *const rdma_conn_param,
-    call: fn(&dyn Cm, CmId, &ConnParam<'_>) -> verbs_api::Result<()>,
+    call: fn(&Sim, CmId, &ConnParam<'_>) -> verbs_api::Result<()>,
 ) -> Result<()> {
     let param = if param.is_null() {
         default_param()
@@ -53,7 +55,7 @@ fn with(
         // SAFETY: the program's, with its private data, valid for the call (C's contract).
         unsafe { (*param).param() }
     };
-    Ok(call(cm()?, id.handle, &param)?)
+    Ok(call(sim(), id.handle, &param)?)
 }
 
 pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
@@ -74,11 +76,11 @@ pub(crate) extern "C" fn notify(id: *mut rdma_cm_id, event: u32) -> c_int {
 }
 
 pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
-    zero_or_minus_one("rdma_disconnect", id, || {
-        let id = CObject::<Id>::find(id)?.hold();
+    zero_or_minus_one("rdma_disconnect", id, |id| {
+        let id = id.held();
         id.follow_qp()?;
         // As in `accept`, the structure follows even if the call fails.
-        let ended = cm()?.disconnect(id.handle);
+        let ended = sim().disconnect(id.handle);
         id.refresh()?;
         ended?;
         id.complete(Verb::CmDisconnect)
@@ -89,11 +91,10 @@ pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
 fn on(
     name: &'static str,
     id: *mut rdma_cm_id,
-    call: impl FnOnce(&dyn Cm, CmId) -> verbs_api::Result<()>,
+    call: impl FnOnce(&Sim, CmId) -> verbs_api::Result<()>,
 ) -> c_int {
-    zero_or_minus_one(name, id, || {
-        let id = CObject::<Id>::find(id)?;
-        call(cm()?, id.handle)?;
+    zero_or_minus_one(name, id, |id| {
+        call(sim(), id.handle)?;
         id.refresh()
     })
 }
@@ -104,13 +105,12 @@ pub(crate) extern "C" fn init_qp_attr(
     attr: *mut ibv_qp_attr,
     mask: *mut c_int,
 ) -> c_int {
-    zero_or_minus_one("rdma_init_qp_attr", id, || {
-        let id = CObject::<Id>::find(id)?;
+    zero_or_minus_one("rdma_init_qp_attr", id, |id| {
         present(attr)?;
         present(mask)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let state = QpState::from(unsafe { (*attr).qp_state });
-        let (found, of) = cm()?.init_qp_attr(id.handle, state)?;
+        let (found, of) = sim().init_qp_attr(id.handle, state)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe {
             attr.write(ibv_qp_attr::to_c(&found));
@@ -122,16 +122,12 @@ pub(crate) extern "C" fn init_qp_attr(
 
 /// `rdma_set_local_ece`. The simulator's messages carry no vendor options.
 pub(crate) extern "C" fn set_local_ece(id: *mut rdma_cm_id, ece: *mut c_void) -> c_int {
-    zero_or_minus_one("rdma_set_local_ece", id, || {
-        CObject::<Id>::find(id)?;
-        present(ece)
-    })
+    zero_or_minus_one("rdma_set_local_ece", id, |_| present(ece))
 }
 
 /// `rdma_get_remote_ece`: zeros, as from a peer without vendor options.
 pub(crate) extern "C" fn get_remote_ece(id: *mut rdma_cm_id, ece: *mut [u32; 3]) -> c_int {
-    zero_or_minus_one("rdma_get_remote_ece", id, || {
-        CObject::<Id>::find(id)?;
+    zero_or_minus_one("rdma_get_remote_ece", id, |_| {
         present(ece)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { ece.write([0; 3]) };

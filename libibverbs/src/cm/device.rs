@@ -5,12 +5,13 @@ use std::ffi::c_int;
 use std::ptr::null_mut;
 
 use verbs_abi::{ibv_context, ibv_pd};
+use verbs_api::cm::Cm;
 use verbs_api::sync::Mutex;
 use verbs_api::{Context, Pd as PdHandle};
 
-use super::calls::unobserved_cm;
 use crate::base::per_process::PerProcess;
 use crate::c::{CObject, Refusal, Result, pointer};
+use crate::engine::unobserved;
 use crate::verbs::device::{self, null_terminated};
 use crate::verbs::domain::{self, Pd};
 use crate::verbs::open::{self, command_fd};
@@ -29,8 +30,8 @@ static DEVICES: PerProcess<Mutex<BTreeMap<Context, OfIds>>> = PerProcess::new();
 /// `rdma_get_devices`: the contexts in the order of the device list, with a null pointer at the
 /// end.
 pub(crate) extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context {
-    pointer("rdma_get_devices", (), || {
-        let handles = unobserved_cm()?.cm_devices()?;
+    pointer("rdma_get_devices", (), |()| {
+        let handles = unobserved().cm_devices()?;
         let contexts: Result<Vec<_>> = handles.into_iter().map(context_of_ids).collect();
         null_terminated(&contexts?, count)
     })
@@ -47,7 +48,7 @@ pub(super) fn context_of_ids(handle: Context) -> Result<*mut ibv_context> {
     if let Some(known) = devices.get(&handle) {
         return Ok(known.context);
     }
-    let handles = unobserved_cm()?.cm_devices()?;
+    let handles = unobserved().cm_devices()?;
     let number = handles.iter().position(|of| *of == handle);
     let device = number.and_then(|number| device::devices().nth(number));
     let device = device.ok_or(Refusal::expected(libc::ENODEV))?;

@@ -1,23 +1,23 @@
 //! Reading, writing and naming events.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::ptr::null_mut;
+use std::sync::LazyLock;
 
 use verbs_abi::{
     RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_USER, rdma_cm_event, rdma_cm_id, rdma_cm_param,
     rdma_event_channel,
 };
-use verbs_api::cm::{CmEvent, CmEventType};
+use verbs_api::cm::{Cm, CmEvent, CmEventType};
 use verbs_api::{Verb, Wait};
 use verbs_sim::Sleeping;
 
-use super::calls::cm;
 use super::channel::EventChannel;
 use super::id::{self, Id};
 use super::unacknowledged::{acknowledge, keep};
 use crate::c::blocking::{self, Begun, Next};
 use crate::c::{CObject, Held, Refusal, Result, present, zero_or_minus_one};
-use crate::engine::engine;
+use crate::engine::sim;
 
 pub(crate) extern "C-unwind" fn get_cm_event(
     channel: *mut rdma_event_channel,
@@ -28,8 +28,7 @@ pub(crate) extern "C-unwind" fn get_cm_event(
             return Ok(Next::GONE);
         };
         present(event)?;
-        let cm = cm()?;
-        let take = || cm.get_cm_event(channel.handle, Wait::Poll);
+        let take = || sim().get_cm_event(channel.handle, Wait::Poll);
         let taken = match blocking::look(&channel.more, take)? {
             Next::Taken(taken) => taken,
             Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
@@ -42,7 +41,7 @@ pub(crate) extern "C-unwind" fn get_cm_event(
     let sleeping = || {
         let channel = CObject::<EventChannel>::find(channel).ok()?;
         let call = Verb::CmGetEvent.name();
-        blocking::is_diagnosed().then(|| Sleeping::on_cm(&engine().sim, call, channel.handle))
+        blocking::is_diagnosed().then(|| Sleeping::on_cm(sim(), call, channel.handle))
     };
     blocking::call("rdma_get_cm_event", channel, attempt, sleeping)
 }
@@ -52,10 +51,9 @@ pub(super) fn next(
     call: &'static str,
     channel: &CObject<EventChannel>,
 ) -> Result<*mut rdma_cm_event> {
-    let cm = cm()?;
-    let take = || cm.get_cm_event(channel.handle, Wait::Poll);
+    let take = || sim().get_cm_event(channel.handle, Wait::Poll);
     let taken = blocking::wait(&channel.more, take, || {
-        Sleeping::on_cm(&engine().sim, call, channel.handle)
+        Sleeping::on_cm(sim(), call, channel.handle)
     })?;
     read(taken)
 }
@@ -63,7 +61,7 @@ pub(super) fn next(
 /// Shows an event to the program, which has it until it acknowledges it.
 fn read(event: CmEvent) -> Result<*mut rdma_cm_event> {
     let shown = shown(&event).inspect_err(|_| {
-        let _ = cm().map(|cm| cm.ack_cm_event(&event));
+        let _ = sim().ack_cm_event(&event);
     })?;
     Ok(keep(event, shown))
 }
@@ -109,7 +107,7 @@ fn child(request: &CmEvent, listener: &CObject<Id>) -> Result<Held<Id>> {
 }
 
 pub(crate) extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
-    zero_or_minus_one("rdma_ack_cm_event", (), || acknowledge(event))
+    zero_or_minus_one("rdma_ack_cm_event", (), |()| acknowledge(event))
 }
 
 /// `rdma_write_cm_event`: queues an event of the program.
@@ -119,42 +117,28 @@ pub(crate) extern "C" fn write_cm_event(
     status: c_int,
     arg: u64,
 ) -> c_int {
-    zero_or_minus_one("rdma_write_cm_event", id, || {
-        let id = CObject::<Id>::find(id)?;
+    zero_or_minus_one("rdma_write_cm_event", id, |id| {
         if event != RDMA_CM_EVENT_USER {
             let event = CmEventType::from(event);
             return Err(Refusal::invalid(format!(
                 "the event is {event}, and programs may only write USER"
             )));
         }
-        Ok(cm()?.write_event(id.handle, CmEventType::User, status, arg)?)
+        Ok(sim().write_event(id.handle, CmEventType::User, status, arg)?)
     })
 }
 
 /// `rdma_event_str`. Events of a program have no name, as in librdmacm.
 pub(crate) extern "C" fn event_str(event: u32) -> *const c_char {
-    let name = match CmEventType::from(event) {
-        CmEventType::AddrResolved => c"RDMA_CM_EVENT_ADDR_RESOLVED",
-        CmEventType::AddrError => c"RDMA_CM_EVENT_ADDR_ERROR",
-        CmEventType::RouteResolved => c"RDMA_CM_EVENT_ROUTE_RESOLVED",
-        CmEventType::RouteError => c"RDMA_CM_EVENT_ROUTE_ERROR",
-        CmEventType::ConnectRequest => c"RDMA_CM_EVENT_CONNECT_REQUEST",
-        CmEventType::ConnectResponse => c"RDMA_CM_EVENT_CONNECT_RESPONSE",
-        CmEventType::ConnectError => c"RDMA_CM_EVENT_CONNECT_ERROR",
-        CmEventType::Unreachable => c"RDMA_CM_EVENT_UNREACHABLE",
-        CmEventType::Rejected => c"RDMA_CM_EVENT_REJECTED",
-        CmEventType::Established => c"RDMA_CM_EVENT_ESTABLISHED",
-        CmEventType::Disconnected => c"RDMA_CM_EVENT_DISCONNECTED",
-        CmEventType::DeviceRemoval => c"RDMA_CM_EVENT_DEVICE_REMOVAL",
-        CmEventType::MulticastJoin => c"RDMA_CM_EVENT_MULTICAST_JOIN",
-        CmEventType::MulticastError => c"RDMA_CM_EVENT_MULTICAST_ERROR",
-        CmEventType::AddrChange => c"RDMA_CM_EVENT_ADDR_CHANGE",
-        CmEventType::TimewaitExit => c"RDMA_CM_EVENT_TIMEWAIT_EXIT",
-        CmEventType::AddrinfoResolved => c"RDMA_CM_EVENT_ADDRINFO_RESOLVED",
-        CmEventType::AddrinfoError => c"RDMA_CM_EVENT_ADDRINFO_ERROR",
-        _ => c"UNKNOWN EVENT",
-    };
-    name.as_ptr()
+    static NAMES: LazyLock<Vec<CString>> = LazyLock::new(|| {
+        let name = |event: CmEventType| CString::new(format!("RDMA_CM_EVENT_{event}"));
+        let all = CmEventType::ALL
+            .iter()
+            .filter(|event| **event != CmEventType::User);
+        all.map(|event| name(*event).unwrap_or_default()).collect()
+    });
+    let name = NAMES.get(event as usize).map(CString::as_c_str);
+    name.unwrap_or(c"UNKNOWN EVENT").as_ptr()
 }
 
 /// Ids without a channel of the program wait for their events by themselves.

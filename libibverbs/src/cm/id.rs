@@ -5,19 +5,18 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 use verbs_abi::{ibv_pd, ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel};
-use verbs_api::cm::{CmId, CmIdAttr, PortSpace};
+use verbs_api::cm::{Cm, CmId, CmIdAttr, PortSpace};
 use verbs_api::sync::Mutex;
 use verbs_api::{Mtu, QpAttrMask, QpType, Verbs, Wait};
 
 use super::addrinfo::Resolving;
-use super::calls::{cm, unobserved_cm};
 use super::channel::{self, EventChannel};
 use super::cqs::MadeCqs;
 use super::device::{context_of_ids, pd_of_ids};
 use super::unacknowledged::acknowledge;
 use crate::base::per_process::PerProcess;
-use crate::c::{CObject, Held, Refusal, Result, kinds, present, zero_or_minus_one};
-use crate::engine::unobserved;
+use crate::c::{CObject, Held, Later, Refusal, Result, kinds, present, zero_or_minus_one};
+use crate::engine::{sim, unobserved};
 use crate::verbs::qp::Qp;
 use crate::verbs::srq::Srq;
 
@@ -71,7 +70,7 @@ pub(crate) extern "C" fn create_id(
     context: *mut c_void,
     ps: u32,
 ) -> c_int {
-    zero_or_minus_one("rdma_create_id", channel, || {
+    zero_or_minus_one("rdma_create_id", Later(channel), |()| {
         present(id)?;
         let made = create(channel, context, ps)?;
         // SAFETY: the program's, to be written (C's contract).
@@ -91,8 +90,7 @@ pub(super) fn create(
     } else {
         (CObject::<EventChannel>::find(channel)?.hold(), None)
     };
-    let handle =
-        cm().and_then(|cm| Ok(cm.create_id(of.handle, context as u64, PortSpace::from(ps))?));
+    let handle = sim().create_id(of.handle, context as u64, PortSpace::from(ps));
     let handle = handle.inspect_err(|_| {
         let _ = own.as_ref().map(|own| own.close());
     })?;
@@ -126,9 +124,7 @@ pub(super) fn keep(handle: CmId, mut plain: rdma_cm_id) -> Result<Held<Id>> {
 
 /// `rdma_destroy_id`. Waits until the events that were read are acknowledged.
 pub(crate) extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
-    zero_or_minus_one("rdma_destroy_id", id, || {
-        CObject::<Id>::find(id)?.hold().destroy()
-    })
+    zero_or_minus_one("rdma_destroy_id", id, |id| id.held().destroy())
 }
 
 /// `rdma_migrate_id`. Without a channel the id gets one of its own, and waits for its events by
@@ -137,8 +133,8 @@ pub(crate) extern "C" fn migrate_id(
     id: *mut rdma_cm_id,
     channel: *mut rdma_event_channel,
 ) -> c_int {
-    zero_or_minus_one("rdma_migrate_id", id, || {
-        let id = CObject::<Id>::find(id)?.hold();
+    zero_or_minus_one("rdma_migrate_id", id, |id| {
+        let id = id.held();
         let channel = CObject::<EventChannel>::find_some(channel)?;
         id.migrate(channel.map(|channel| channel.hold()))
     })
@@ -163,7 +159,7 @@ impl CObject<Id> {
     pub(super) fn destroy(&self) -> Result<()> {
         self.acknowledge_own()?;
         // This waits until all other events are acknowledged.
-        cm()?.destroy_id(self.handle, Wait::Forever)?;
+        sim().destroy_id(self.handle, Wait::Forever)?;
         IDS.get_or_default().lock().remove(&self.handle);
         let own = self.more.own.lock().channel.take();
         drop(std::mem::take(&mut *self.more.resolving.lock()));
@@ -180,8 +176,7 @@ impl CObject<Id> {
         let Some(to) = channel.or(own.clone()) else {
             return Ok(());
         };
-        let migrated =
-            cm().and_then(|cm| Ok(cm.migrate_id(self.handle, to.handle, Wait::Forever)?));
+        let migrated = sim().migrate_id(self.handle, to.handle, Wait::Forever);
         migrated.inspect_err(|_| {
             let _ = own.as_ref().map(|own| own.close());
         })?;
@@ -193,7 +188,7 @@ impl CObject<Id> {
 
     /// Brings the structures up to date with the engine.
     pub(super) fn refresh(&self) -> Result<()> {
-        let attr = unobserved_cm()?.query_id(self.handle);
+        let attr = unobserved().query_id(self.handle);
         let attr = attr.map_err(Refusal::unobserved)?;
         let verbs = attr.verbs.map(context_of_ids).transpose()?;
         let pd = attr.verbs.zip(attr.pd);

@@ -6,7 +6,6 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `calls` | the engine's rdma_cm |
 //! | `channel`, `unacknowledged` | event channels; events until they are acknowledged |
 //! | `device`, `cqs` | contexts and CQs that are made for ids |
 //! | `id`, `event` | ids and their structures; reading events |
@@ -19,7 +18,6 @@
 
 pub(crate) mod address;
 pub(crate) mod addrinfo;
-mod calls;
 pub(crate) mod channel;
 pub(crate) mod connect;
 mod cqs;

@@ -10,11 +10,10 @@ use verbs_abi::{
 };
 use verbs_api::SendOps;
 
-use super::calls::cm;
 use super::cqs::{MadeCqs, made};
 use super::id::Id;
 use crate::c::{CObject, Refusal, Result, known_bits, present, silent, zero_or_minus_one};
-use crate::engine::engine;
+use crate::engine::sim;
 use crate::verbs::qp::{self, Maker, Qp};
 use crate::verbs::srq::{self, Srq};
 use crate::verbs::{qp_ex, wr};
@@ -26,8 +25,7 @@ pub(crate) extern "C" fn create_qp(
     pd: *mut ibv_pd,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    zero_or_minus_one("rdma_create_qp", id, || {
-        let id = CObject::<Id>::find(id)?;
+    zero_or_minus_one("rdma_create_qp", id, |id| {
         present(init)?;
         // SAFETY: the program's, valid for the call, and to be written (C's contract).
         create(&id, pd, unsafe { &mut *init }, SendOps::empty())
@@ -38,8 +36,7 @@ pub(crate) extern "C" fn create_qp_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_qp_init_attr_ex,
 ) -> c_int {
-    zero_or_minus_one("rdma_create_qp_ex", id, || {
-        let id = CObject::<Id>::find(id)?;
+    zero_or_minus_one("rdma_create_qp_ex", id, |id| {
         present(init)?;
         // SAFETY: the program's, valid for the call. It may lack the fields that its mask does not
         // name, so only named fields are read (C's contract).
@@ -92,7 +89,7 @@ fn create(
     if init.srq.is_null() {
         init.srq = srq;
     }
-    let maker = Maker::Cm(cm()?, of.handle);
+    let maker = Maker::Cm(of.handle);
     let made = cqs.fill(id, init);
     let made = made.and_then(|()| qp::create(pd, init, wr::operations(send_ops), maker));
     let made = made.inspect_err(|_| cqs.destroy())?;
@@ -115,13 +112,13 @@ fn create(
 
 /// `rdma_destroy_qp`. Destroys the CQs that were made for the queue pair, too.
 pub(crate) extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
-    silent("rdma_destroy_qp", id, || {
-        let of = CObject::<Id>::find(id)?.hold();
+    silent("rdma_destroy_qp", id, |of| {
+        let of = of.held();
         of.follow_qp()?;
         let Some(qp) = of.more.own.lock().qp.clone() else {
             return Ok(());
         };
-        qp::destroy(&qp, Maker::Cm(cm()?, of.handle))?;
+        qp::destroy(&qp, Maker::Cm(of.handle))?;
         let mut own = of.more.own.lock();
         own.qp = None;
         let mut cqs = std::mem::take(&mut own.cqs);
@@ -143,8 +140,7 @@ pub(crate) extern "C" fn create_srq(
     pd: *mut ibv_pd,
     init: *mut ibv_srq_init_attr,
 ) -> c_int {
-    zero_or_minus_one("rdma_create_srq", id, || {
-        let of = CObject::<Id>::find(id)?;
+    zero_or_minus_one("rdma_create_srq", id, |of| {
         let pd = domain(&of, pd)?;
         of.keep_srq(made(srq::create_srq(pd, init))?)
     })
@@ -154,8 +150,7 @@ pub(crate) extern "C" fn create_srq_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_srq_init_attr_ex,
 ) -> c_int {
-    zero_or_minus_one("rdma_create_srq_ex", id, || {
-        let of = CObject::<Id>::find(id)?;
+    zero_or_minus_one("rdma_create_srq_ex", id, |of| {
         present(init)?;
         let own = domain(&of, null_mut())?;
         // SAFETY: the program's, valid for the call, and to be written (C's contract).
@@ -196,7 +191,7 @@ impl CObject<Id> {
         }
         let qp = CObject::<Qp>::find_some(qp)?.map(|qp| qp.hold());
         let handle = qp.as_ref().map(|qp| qp.handle);
-        engine().sim.set_cm_qp(self.handle, handle)?;
+        sim().set_cm_qp(self.handle, handle)?;
         own.qp = qp;
         Ok(())
     }
@@ -213,8 +208,8 @@ impl CObject<Id> {
 }
 
 pub(crate) extern "C" fn destroy_srq(id: *mut rdma_cm_id) {
-    silent("rdma_destroy_srq", id, || {
-        let of = CObject::<Id>::find(id)?.hold();
+    silent("rdma_destroy_srq", id, |of| {
+        let of = of.held();
         let Some(srq) = of.more.own.lock().srq.take() else {
             return Ok(());
         };

@@ -6,12 +6,12 @@ use std::ffi::{c_char, c_int};
 
 use verbs_abi::{rdma_addrinfo, rdma_cm_id};
 use verbs_api::Verb;
-use verbs_api::cm::CmEventType;
+use verbs_api::cm::{Cm, CmEventType};
 
 use super::addrinfo::{self, Resolving};
-use super::calls::cm;
 use super::id::Id;
 use crate::c::{CObject, Refusal, Result, last_errno, present, zero_or_minus_one};
+use crate::engine::sim;
 
 pub(crate) extern "C" fn resolve_addrinfo(
     id: *mut rdma_cm_id,
@@ -19,8 +19,8 @@ pub(crate) extern "C" fn resolve_addrinfo(
     service: *const c_char,
     hints: *const rdma_addrinfo,
 ) -> c_int {
-    zero_or_minus_one("rdma_resolve_addrinfo", id, || {
-        let id = CObject::<Id>::find(id)?.hold();
+    zero_or_minus_one("rdma_resolve_addrinfo", id, |id| {
+        let id = id.held();
         // The id has room for one result.
         if !id.begin_to_resolve() {
             let what = "it resolves names already, or the result was not queried";
@@ -38,8 +38,7 @@ pub(crate) extern "C" fn query_addrinfo(
     id: *mut rdma_cm_id,
     info: *mut *mut rdma_addrinfo,
 ) -> c_int {
-    zero_or_minus_one("rdma_query_addrinfo", id, || {
-        let id = CObject::<Id>::find(id)?;
+    zero_or_minus_one("rdma_query_addrinfo", id, |id| {
         present(info)?;
         let mut resolving = id.more.resolving.lock();
         let list = match std::mem::take(&mut *resolving) {
@@ -78,7 +77,7 @@ impl CObject<Id> {
         let list = found.map_err(|failed| Refusal::expected(errno_of(failed)))?;
         // Another thread may read the event before the call that queues it returns.
         *self.more.resolving.lock() = Resolving::Ended(list);
-        cm()?.write_event(self.handle, CmEventType::AddrinfoResolved, 0, 0)?;
+        sim().write_event(self.handle, CmEventType::AddrinfoResolved, 0, 0)?;
         Ok(())
     }
 }

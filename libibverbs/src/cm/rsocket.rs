@@ -34,28 +34,6 @@ pub(crate) extern "C" fn minus_one_wide() -> isize {
     -1
 }
 
-/// `rpoll`, which also takes descriptors of the system.
-pub(crate) extern "C" fn poll(
-    fds: *mut libc::pollfd,
-    count: libc::nfds_t,
-    timeout: c_int,
-) -> c_int {
-    // SAFETY: the arguments are the program's (C's contract). No descriptor is a socket over RDMA.
-    unsafe { libc::poll(fds, count, timeout) }
-}
-
-/// `rselect`, which also takes descriptors of the system.
-pub(crate) extern "C" fn select(
-    count: c_int,
-    read: *mut libc::fd_set,
-    write: *mut libc::fd_set,
-    except: *mut libc::fd_set,
-    timeout: *mut libc::timeval,
-) -> c_int {
-    // SAFETY: as above.
-    unsafe { libc::select(count, read, write, except, timeout) }
-}
-
 /// `repoll_create`: an epoll descriptor, which [`close`] closes.
 pub(crate) extern "C" fn repoll_create(flags: c_int) -> c_int {
     // SAFETY: the call only makes a descriptor.

@@ -25,7 +25,7 @@ pub(crate) extern "C" fn create_ep(
     pd: *mut ibv_pd,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    zero_or_minus_one("rdma_create_ep", (), || {
+    zero_or_minus_one("rdma_create_ep", (), |()| {
         present(id)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let info = unsafe { passed(info) }?;
@@ -89,8 +89,8 @@ fn succeeded(result: c_int) -> Result<()> {
 /// `rdma_get_request`: waits for a request to a listening endpoint. The id of the request has a
 /// queue pair if the endpoint has attributes for one.
 pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int {
-    zero_or_minus_one("rdma_get_request", listen, || {
-        let listener = CObject::<Id>::find(listen)?.hold();
+    zero_or_minus_one("rdma_get_request", listen, |listener| {
+        let listener = listener.held();
         present(id)?;
         // The lock is not held while the call waits.
         let (channel, endpoint) = {
@@ -141,9 +141,7 @@ fn take(event: *mut rdma_cm_event, endpoint: Option<Endpoint>) -> Result<*mut rd
 }
 
 pub(crate) extern "C" fn destroy_ep(id: *mut rdma_cm_id) {
-    silent("rdma_destroy_ep", id, || {
-        end(&CObject::<Id>::find(id)?.hold())
-    });
+    silent("rdma_destroy_ep", id, |id| end(&id.held()));
 }
 
 fn end(id: &CObject<Id>) -> Result<()> {

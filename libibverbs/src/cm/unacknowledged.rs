@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use verbs_abi::{rdma_cm_event, rdma_cm_param};
-use verbs_api::cm::CmEvent;
+use verbs_api::cm::{Cm, CmEvent};
 use verbs_api::sync::Mutex;
 use verbs_sim::Class;
 
-use super::calls::cm;
 use crate::base::per_process::PerProcess;
 use crate::c::{Refusal, Result};
+use crate::engine::sim;
 
 /// The structure of the program, and the event that it points into.
 struct Read {
@@ -46,7 +46,7 @@ pub(super) fn acknowledge(event: *mut rdma_cm_event) -> Result<()> {
     let read = events.remove(&(event as usize));
     drop(events);
     let read = read.ok_or_else(|| unknown(event))?;
-    Ok(cm()?.ack_cm_event(&read.event)?)
+    Ok(sim().ack_cm_event(&read.event)?)
 }
 
 #[cold]

@@ -12,7 +12,7 @@ use super::{json, place, stuck};
 use crate::base::output::{Output, say};
 use crate::base::per_process::PerProcess;
 use crate::base::record;
-use crate::engine::{Engine, config, engine};
+use crate::engine::{Engine, config, engine, sim};
 use crate::verbs::qp;
 
 static OUTPUTS: OnceLock<Outputs> = OnceLock::new();
@@ -113,7 +113,7 @@ fn record_end(diagnosis: &Diagnosis) {
 
 /// The findings so far, without those that are suppressed, in a program that continues.
 pub(super) fn so_far() -> Vec<Finding> {
-    let mut mistakes = Diagnosis::so_far(&engine().sim).mistakes;
+    let mut mistakes = Diagnosis::so_far(sim()).mistakes;
     mistakes.retain(|finding| !is_suppressed(finding));
     mistakes
 }
@@ -126,7 +126,7 @@ fn diagnosis(end: End) -> (Diagnosis, usize) {
         // A halt is not a hang, so waits are not reported.
         End::Halted => Some(Vec::new()),
     };
-    let mut diagnosis = Stuck::diagnose(&engine().sim, qp::unposted(), stuck.as_deref());
+    let mut diagnosis = Stuck::diagnose(sim(), qp::unposted(), stuck.as_deref());
     let found = diagnosis.findings().count();
     let is_said = |finding: &Finding| !is_suppressed(finding);
     diagnosis.mistakes.retain(is_said);

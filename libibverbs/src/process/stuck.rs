@@ -6,15 +6,14 @@
 
 use std::ffi::{c_int, c_void};
 use std::fs::{self, File};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-use verbs_api::sync::Mutex;
 use verbs_sim::Stuck;
 
-use crate::c::Kind;
-use crate::c::symbols;
+use crate::c::blocking::Descriptor;
+use crate::c::{Kind, symbols};
 use crate::cm::channel::EventChannel;
 use crate::verbs::cq::{Channel, Cq};
 
@@ -158,14 +157,17 @@ impl Sleep {
         let Some((descriptors, for_others)) = self.call.descriptors(self.arguments) else {
             return Vec::new();
         };
-        let is_here = |fd: &Mutex<Option<OwnedFd>>| {
-            let fd = fd.lock().as_ref().map(AsRawFd::as_raw_fd);
-            fd.is_some_and(|fd| descriptors.contains(&fd))
-        };
+        let is_here = |fd: &Descriptor| fd.number().is_some_and(|fd| descriptors.contains(&fd));
         let of_cqs = Channel::arena().iter();
-        let of_cqs: Vec<_> = of_cqs.filter(|channel| is_here(&channel.more)).collect();
+        let of_cqs: Vec<_> = of_cqs
+            .filter(|of| is_here(&of.more))
+            .map(|of| of.handle)
+            .collect();
         let of_cm = EventChannel::arena().iter();
-        let of_cm: Vec<_> = of_cm.filter(|channel| is_here(&channel.more)).collect();
+        let of_cm: Vec<_> = of_cm
+            .filter(|of| is_here(&of.more))
+            .map(|of| of.handle)
+            .collect();
         // A thread that waits for other descriptors too is not certain to be stuck.
         let others = descriptors.len() - of_cqs.len() - of_cm.len();
         let or = if others > 0 || for_others {
@@ -176,10 +178,8 @@ impl Sleep {
             None
         };
         let call = self.call.name();
-        let of_cqs = of_cqs.into_iter().map(|channel| channel.handle);
-        let of_cqs = of_cqs.map(|channel| Stuck::asleep(call, channel, or));
-        let of_cm = of_cm.into_iter().map(|channel| channel.handle);
-        let of_cm = of_cm.map(|channel| Stuck::asleep_cm(call, channel, or));
+        let of_cqs = of_cqs.into_iter().map(|of| Stuck::asleep(call, of, or));
+        let of_cm = of_cm.into_iter().map(|of| Stuck::asleep_cm(call, of, or));
         of_cqs.chain(of_cm).collect()
     }
 }

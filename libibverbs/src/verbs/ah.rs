@@ -8,10 +8,10 @@ use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 use super::context::context_of;
 use super::domain::Pd;
 use crate::c::{
-    CObject, Held, Refusal, Result, kinds, not_null, passed, pointer, present, status,
-    zero_or_minus_one,
+    CObject, Found, Held, Later, Refusal, Result, kinds, new_object, not_null, passed, present,
+    status, zero_or_minus_one,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Address handles, each with its domain.
@@ -19,32 +19,28 @@ kinds! {
 }
 
 pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
-    pointer("ibv_create_ah", pd, || {
+    new_object("ibv_create_ah", Later(pd), |()| {
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         create(pd, &unsafe { attr.read() })
     })
 }
 
-fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah> {
+fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<Found<Ah>> {
     let found = CObject::<Pd>::find(pd)?;
-    let ah = found.within(|| {
-        let handle = engine()
-            .sim
-            .create_ah(found.handle, &ibv_ah_attr::from_c(attr))?;
+    found.within(|| {
+        let handle = sim().create_ah(found.handle, &ibv_ah_attr::from_c(attr))?;
         CObject::<Ah>::make(handle, found.hold(), || ibv_ah {
             context: found.context(),
             pd,
             handle: 0,
         })
-    });
-    Ok(ah?.seen())
+    })
 }
 
 pub(crate) extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
-    status("ibv_destroy_ah", ah, || {
-        let ah = CObject::<Ah>::find(ah)?;
-        engine().sim.destroy_ah(ah.handle)?;
+    status("ibv_destroy_ah", ah, |ah| {
+        sim().destroy_ah(ah.handle)?;
         ah.more.left();
         ah.retire();
         Ok(())
@@ -59,7 +55,7 @@ pub(crate) extern "C" fn init_ah_from_wc(
     grh: *mut ibv_grh,
     attr: *mut ibv_ah_attr,
 ) -> c_int {
-    zero_or_minus_one("ibv_init_ah_from_wc", context, || {
+    zero_or_minus_one("ibv_init_ah_from_wc", Later(context), |()| {
         present(attr)?;
         let back = back(context, port, wc, grh)?;
         // SAFETY: the program's, to be written (C's contract).
@@ -74,9 +70,8 @@ pub(crate) extern "C" fn create_ah_from_wc(
     grh: *mut ibv_grh,
     port: u8,
 ) -> *mut ibv_ah {
-    pointer("ibv_create_ah_from_wc", pd, || {
-        let context = CObject::<Pd>::find(pd)?.context();
-        create(pd, &back(context, port, wc, grh)?)
+    new_object("ibv_create_ah_from_wc", pd, |found| {
+        create(pd, &back(found.context(), port, wc, grh)?)
     })
 }
 

@@ -14,9 +14,8 @@ use verbs_api::sync::{Condvar, Mutex};
 use verbs_api::{Dest, Handle, SendFlags, SendOp, SendOps, SendWr, Sge};
 use verbs_sim::{Class, Misuse, Sleeping, Unposted};
 
-use crate::c::caller;
-use crate::c::{Refusal, Result};
-use crate::engine::engine;
+use crate::c::{Refusal, Result, caller};
+use crate::engine::sim;
 
 /// The contents of a batch. It is empty between batches.
 #[derive(Default)]
@@ -191,7 +190,7 @@ impl Batch {
         self.ended.notify_all();
         if let Some(mut unposted) = unposted.filter(|_| caller::is_named()) {
             unposted.is_certain = true;
-            unposted.note(&engine().sim);
+            unposted.note(sim());
         }
     }
 
@@ -260,7 +259,7 @@ impl Call {
                 text,
                 place: begun_at.map(|site| ("begun at", site)),
             };
-            misuse.note(&engine().sim);
+            misuse.note(sim());
         }
     }
 
@@ -268,7 +267,7 @@ impl Call {
     #[cold]
     fn sleeps(self, begun_at: Option<Site>) -> Option<Sleeping<'static>> {
         caller::is_named()
-            .then(|| Sleeping::for_batch(&engine().sim, self.name, self.qp, self.qp_num, begun_at))
+            .then(|| Sleeping::for_batch(sim(), self.name, self.qp, self.qp_num, begun_at))
     }
 }
 

@@ -61,8 +61,7 @@ pub(crate) extern "C" fn alloc_buf(
     size: usize,
     buf: *mut *mut ibv_buf,
 ) -> *mut c_void {
-    pointer("ibv_alloc_buf", pd, || {
-        let domain = CObject::<Pd>::find(pd)?;
+    pointer("ibv_alloc_buf", pd, |domain| {
         present(buf)?;
         let memory = Pages::new(size)?;
         let addr = memory.0;
@@ -87,8 +86,7 @@ pub(crate) extern "C" fn alloc_buf(
 /// `ibv_free_buf`. A region of the buffer does not keep the memory: as after `free`, no work may
 /// use it.
 pub(crate) extern "C" fn free_buf(buf: *mut ibv_buf) {
-    silent("ibv_free_buf", buf, || {
-        let buffer = CObject::<Buffer>::find(buf)?;
+    silent("ibv_free_buf", buf, |buffer| {
         buffer.end()?;
         drop(buffer.more.memory.lock().take());
         Ok(())
@@ -122,8 +120,7 @@ pub(crate) fn check_part(
 
 /// `ibv_export_buf_dmabuf_fd`. Buffers are not dma-bufs.
 pub(crate) extern "C" fn export_buf_dmabuf_fd(buf: *mut ibv_buf) -> c_int {
-    or_minus_one("ibv_export_buf_dmabuf_fd", buf, || {
-        CObject::<Buffer>::find(buf)?;
+    or_minus_one("ibv_export_buf_dmabuf_fd", buf, |_| {
         let what = "it is plain memory, which has no descriptor";
         Err(Refusal::new(libc::ENODATA, what))
     })

@@ -9,6 +9,7 @@ use verbs_api::Context;
 use verbs_api::sync::Mutex;
 
 use crate::base::per_process::PerProcess;
+use crate::c::blocking::Descriptor;
 use crate::c::{CObject, Held, Result, kinds};
 
 kinds! {
@@ -27,7 +28,7 @@ static OPEN: PerProcess<Mutex<Open>> = PerProcess::new();
 /// Values of a context that its structure lacks.
 pub(crate) struct More {
     /// The descriptor of its asynchronous events, until it is closed.
-    pub(super) async_fd: Mutex<Option<OwnedFd>>,
+    pub(super) async_fd: Descriptor,
     /// The command descriptor, until it is closed. Programs duplicate it, and import the duplicate.
     pub(super) cmd_fd: Mutex<Option<OwnedFd>>,
     /// The file of that descriptor.

@@ -1,29 +1,27 @@
 //! Completion channels and completion queues.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use verbs_abi::{ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_wc, int};
 use verbs_api::site::Site;
-use verbs_api::sync::Mutex;
 use verbs_api::{Arm, Context, CqInit, ErrorKind, Verb, Verbs, Wait, Wc};
 use verbs_sim::Sleeping;
 
 use super::context::context_of;
 use super::domain::Pd;
 use super::iteration::Iteration;
-use crate::c::blocking::{self, Begun, Next, set_blocking};
-use crate::c::caller;
+use crate::c::blocking::{self, Begun, Descriptor, Next};
 use crate::c::{
-    CObject, Found, Held, Refusal, Result, count, kinds, not_null, pointer, quick_status, silent,
-    status,
+    CObject, Found, Held, Later, Refusal, Result, caller, count, kinds, new_object, not_null,
+    quick_status, silent, status,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Completion channels.
-    Channel: ibv_comp_channel as ibv_comp_channel, CompChannel, Mutex<Option<OwnedFd>>;
+    Channel: ibv_comp_channel as ibv_comp_channel, CompChannel, Descriptor;
     /// Completion queues. Each has the extended structure, which starts with the plain one.
     Cq: ibv_cq_ex as ibv_cq | ibv_cq_ex, Cq, More, numbered Cq;
 }
@@ -118,32 +116,25 @@ fn have_waited(verb: Verb, cqs: &[Held<Cq>]) -> bool {
 }
 
 pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
-    pointer("ibv_create_comp_channel", context, || {
-        let sim = &engine().sim;
-        let handle = sim.create_comp_channel(context_of(context)?)?;
+    new_object("ibv_create_comp_channel", context, |of| {
+        let handle = sim().create_comp_channel(of.handle)?;
         // Without a descriptor the program could not wait, so the channel is not kept.
-        let fd = sim.channel_fd(handle).inspect_err(|_| {
-            let _ = sim.destroy_comp_channel(handle);
+        let fd = sim().channel_fd(handle).inspect_err(|_| {
+            let _ = sim().destroy_comp_channel(handle);
         })?;
-        set_blocking(&fd)?;
         let raw_fd = fd.as_raw_fd();
-        let channel = CObject::<Channel>::make(handle, Mutex::new(Some(fd)), || ibv_comp_channel {
+        CObject::<Channel>::make(handle, Descriptor::new(fd)?, || ibv_comp_channel {
             context,
             fd: raw_fd,
             refcnt: 0,
-        });
-        Ok(channel?.seen())
+        })
     })
 }
 
 pub(crate) extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
-    status("ibv_destroy_comp_channel", channel, || {
-        let channel = CObject::<Channel>::find(channel)?;
-        // The lock makes both steps one for a thread that waits on the channel.
-        let mut fd = channel.more.lock();
-        engine().sim.destroy_comp_channel(channel.handle)?;
-        drop(fd.take());
-        drop(fd);
+    status("ibv_destroy_comp_channel", channel, |channel| {
+        let destroy = || Ok(sim().destroy_comp_channel(channel.handle)?);
+        channel.more.close_after(destroy)?;
         channel.retire();
         Ok(())
     })
@@ -158,7 +149,7 @@ pub(crate) extern "C-unwind" fn get_cq_event(
         let Some(channel) = begun.find::<Channel>(channel)? else {
             return Ok(Next::GONE);
         };
-        let take = || engine().sim.get_cq_event(channel.handle, Wait::Poll);
+        let take = || sim().get_cq_event(channel.handle, Wait::Poll);
         let event = match blocking::look(&channel.more, take)? {
             Next::Taken(event) => event,
             Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
@@ -177,7 +168,7 @@ pub(crate) extern "C-unwind" fn get_cq_event(
     };
     let sleeping = || {
         let channel = CObject::<Channel>::find(channel).ok()?;
-        blocking::is_diagnosed().then(|| Sleeping::on(&engine().sim, channel.handle))
+        blocking::is_diagnosed().then(|| Sleeping::on(sim(), channel.handle))
     };
     blocking::call("ibv_get_cq_event", channel, attempt, sleeping)
 }
@@ -189,7 +180,7 @@ pub(crate) extern "C" fn create_cq(
     channel: *mut ibv_comp_channel,
     comp_vector: c_int,
 ) -> *mut ibv_cq {
-    pointer("ibv_create_cq", context, || {
+    new_object("ibv_create_cq", Later(context), |()| {
         let wanted = Wanted {
             cqe,
             cq_context,
@@ -198,10 +189,10 @@ pub(crate) extern "C" fn create_cq(
             parent: None,
         };
         let create = |of, init: &CqInit| {
-            let handle = engine().sim.create_cq(of, init)?;
+            let handle = sim().create_cq(of, init)?;
             Ok((handle, ibv_cq_ex::default(), None))
         };
-        Ok(make(context, wanted, create)?.seen())
+        make(context, wanted, create)
     })
 }
 
@@ -265,10 +256,8 @@ pub(super) fn make(
 }
 
 pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
-    status("ibv_resize_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
-        let sim = &engine().sim;
-        cq.in_turn(Verb::ResizeCq, || sim.resize_cq(cq.handle, cqe))?;
+    status("ibv_resize_cq", cq, |cq| {
+        cq.in_turn(Verb::ResizeCq, || sim().resize_cq(cq.handle, cqe))?;
         let cqe = int(unobserved().query_cq(cq.handle)?.cqe);
         // SAFETY: one of ours, which stays for the call; the call sets the size.
         unsafe { (*cq.raw()).cq_base.cqe = cqe };
@@ -277,9 +266,9 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
 }
 
 pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
-    status("ibv_destroy_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?.hold();
-        let destroy = || engine().sim.destroy_cq(cq.handle, Wait::Forever);
+    status("ibv_destroy_cq", cq, |cq| {
+        let cq = cq.held();
+        let destroy = || sim().destroy_cq(cq.handle, Wait::Forever);
         after_others(std::slice::from_ref(&cq), Verb::DestroyCq, destroy)?;
         if let Some(parent) = &cq.more.parent {
             parent.left();
@@ -290,25 +279,22 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 }
 
 pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
-    quick_status("ibv_req_notify_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
+    quick_status("ibv_req_notify_cq", cq, |cq| {
         // A program that arms the queue is about to sleep, so its next poll is not a busy one.
         cq.more.empty_polls.note(1);
-        Ok(engine().sim.req_notify_cq(cq.handle, Arm(solicited_only))?)
+        Ok(sim().req_notify_cq(cq.handle, Arm(solicited_only))?)
     })
 }
 
 /// `ibv_ack_cq_events`. Excess acknowledgements are ignored: C cannot report them.
 pub(crate) extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
-    silent("ibv_ack_cq_events", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
-        Ok(engine().sim.ack_cq_events(cq.handle, events)?)
+    silent("ibv_ack_cq_events", cq, |cq| {
+        Ok(sim().ack_cq_events(cq.handle, events)?)
     });
 }
 
 pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
-    count("ibv_poll_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
+    count("ibv_poll_cq", cq, |cq| {
         let entries = usize::try_from(entries)
             .map_err(|_| Refusal::invalid(format!("{entries} completions are asked for")))?;
         if entries > 0 {
@@ -354,7 +340,7 @@ fn take_many(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
 fn take<const N: usize>(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
     let mut some = [Wc::default(); N];
     let some = &mut some[..asked];
-    let got = cq.in_turn(Verb::PollCq, || engine().sim.poll_cq(cq.handle, some))?;
+    let got = cq.in_turn(Verb::PollCq, || sim().poll_cq(cq.handle, some))?;
     for (at, one) in some[..got].iter().enumerate() {
         // SAFETY: the program has room for `asked` completions (C's contract).
         unsafe { wc.add(at).write_unaligned(ibv_wc::to_c(one)) };

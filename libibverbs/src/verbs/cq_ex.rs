@@ -19,18 +19,17 @@ use super::cq::{self, Cq, Wanted};
 use super::domain::Pd;
 use super::iteration::Iteration;
 use crate::base::thread::entries;
-use crate::c::caller;
 use crate::c::{
-    CObject, Found, Refusal, Result, known_bits, or_zero, passed, pointer, present, same_context,
-    silent, status,
+    CObject, Found, Later, Refusal, Result, caller, known_bits, or_zero, passed, pointer, present,
+    same_context, silent, status,
 };
-use crate::engine::engine;
+use crate::engine::sim;
 
 pub(crate) extern "C" fn create_cq_ex(
     context: *mut ibv_context,
     init: *mut ibv_cq_init_attr_ex,
 ) -> *mut ibv_cq_ex {
-    pointer("ibv_create_cq_ex", context, || {
+    pointer("ibv_create_cq_ex", Later(context), |()| {
         present(init)?;
         // SAFETY: the program's, valid for the call. It has the fields that the mask names (C's
         // contract).
@@ -64,7 +63,7 @@ pub(crate) extern "C" fn create_cq_ex(
                 cq: *plain,
                 ..asked
             };
-            let handle = engine().sim.create_cq_ex(of, &init)?;
+            let handle = sim().create_cq_ex(of, &init)?;
             Ok((handle, functions(), Some(Iteration::default())))
         };
         Ok(cq::make(context, wanted, create)?.raw())
@@ -72,8 +71,7 @@ pub(crate) extern "C" fn create_cq_ex(
 }
 
 pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int {
-    status("ibv_modify_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
+    status("ibv_modify_cq", cq, |cq| {
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { passed(attr) }?;
         if attr.attr_mask != IBV_CQ_ATTR_MODERATE {
@@ -84,14 +82,14 @@ pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_att
             return Err(Refusal::invalid(what));
         }
         let moderation = ibv_moderate_cq::from_c(&attr.moderate);
-        Ok(engine().sim.modify_cq(cq.handle, &moderation)?)
+        Ok(sim().modify_cq(cq.handle, &moderation)?)
     })
 }
 
 /// The structure of an extended queue without its plain part: its functions. In C they are null for
 /// other queues.
 fn functions() -> ibv_cq_ex {
-    entries!(ibv_cq_ex {
+    entries!(ibv_cq_ex: self {
         start_poll next_poll end_poll read_opcode read_vendor_err read_byte_len read_imm_data
         read_qp_num read_src_qp read_wc_flags read_slid read_sl read_dlid_path_bits
         read_completion_ts read_completion_wallclock_ns
@@ -108,26 +106,18 @@ impl CObject<Cq> {
     }
 }
 
-fn find(cq: *mut ibv_cq_ex) -> Result<Found<Cq>> {
-    let cq = CObject::<Cq>::find(cq.cast())?;
-    cq.iteration()?;
-    Ok(cq)
-}
-
 extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int {
-    status("ibv_start_poll", cq, || {
-        let found = find(cq)?;
+    status("ibv_start_poll", cq, |cq| {
+        let iteration = cq.iteration()?;
         // SAFETY: the program's, or null; its mask comes first (C's contract).
         if !attr.is_null() && unsafe { attr.read_unaligned() }.comp_mask != 0 {
             return Err(Refusal::invalid("comp_mask is not 0"));
         }
-        let turn = found
-            .iteration()?
-            .turn(found.handle, Verb::StartPoll.name());
-        let started = engine().sim.start_poll(found.handle);
-        found.more.empty_polls.note(started.is_ok().into());
+        let turn = iteration.turn(cq.handle, Verb::StartPoll.name());
+        let started = sim().start_poll(cq.handle);
+        cq.more.empty_polls.note(started.is_ok().into());
         started?;
-        show(&found, &turn)?;
+        show(&cq, &turn)?;
         // The turn lasts until `end_poll`.
         mem::forget(turn);
         Ok(())
@@ -135,20 +125,18 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
 }
 
 extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
-    status("ibv_next_poll", cq, || {
-        let found = find(cq)?;
-        let turn = found.iteration()?.turn(found.handle, Verb::NextPoll.name());
-        engine().sim.next_poll(found.handle)?;
-        show(&found, &turn)
+    status("ibv_next_poll", cq, |cq| {
+        let turn = cq.iteration()?.turn(cq.handle, Verb::NextPoll.name());
+        sim().next_poll(cq.handle)?;
+        show(&cq, &turn)
     })
 }
 
 extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
-    silent("ibv_end_poll", cq, || {
-        let found = find(cq)?;
-        let iteration = found.iteration()?;
-        let turn = iteration.turn(found.handle, Verb::EndPoll.name());
-        engine().sim.end_poll(found.handle)?;
+    silent("ibv_end_poll", cq, |cq| {
+        let iteration = cq.iteration()?;
+        let turn = iteration.turn(cq.handle, Verb::EndPoll.name());
+        sim().end_poll(cq.handle)?;
         turn.set(None);
         drop(turn);
         // SAFETY: an iteration was open, and only this thread could have started it: `start_poll`
@@ -160,7 +148,7 @@ extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
 
 /// Shows the completion that an iteration has reached. Its number and status are fields.
 fn show(cq: &CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
-    let wc = engine().sim.read_wc(cq.handle)?;
+    let wc = sim().read_wc(cq.handle)?;
     completion.set(Some(wc));
     let raw = cq.raw();
     // SAFETY: one of ours, which stays for the call; the thread has the turn.
@@ -178,8 +166,8 @@ macro_rules! readers {
     ($( $name:ident: $type:ty = $(if $good:ident)? |$wc:ident, $reader:ident| $value:expr; )*) => { $(
         extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
             let name = concat!("ibv_wc_", stringify!($name));
-            or_zero(name, cq, || {
-                let $reader = Reader { cq: find(cq)?, name };
+            or_zero(name, cq, |cq| {
+                let $reader = Reader { cq, name };
                 let $wc = $reader.completion()?;
                 $( $reader.$good(&$wc); )?
                 Ok($value)
@@ -241,7 +229,7 @@ impl Reader {
                 text: format!("{} was called, but {why}", self.name),
                 place: None,
             };
-            misuse.note(&engine().sim);
+            misuse.note(sim());
         }
     }
 }

@@ -13,7 +13,7 @@ use verbs_api::{Transport, Verbs};
 use super::sysfs::paths::paths;
 use crate::base::per_process::PerProcess;
 use crate::c::{Refusal, Result, not_null, or_minus_one, or_zero, pointer};
-use crate::engine::engine;
+use crate::engine::{engine, sim};
 
 /// Programs keep pointers to devices, so a child after `fork` has the list of its parent.
 static DEVICES: PerProcess<Vec<Device>> = PerProcess::new();
@@ -95,7 +95,7 @@ pub(crate) fn null_terminated<T>(all: &[*mut T], count: *mut c_int) -> Result<*m
 }
 
 pub(crate) extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
-    pointer("ibv_get_device_list", (), || {
+    pointer("ibv_get_device_list", (), |()| {
         null_terminated(&devices().collect::<Vec<_>>(), count)
     })
 }
@@ -106,7 +106,7 @@ pub(crate) extern "C" fn free_device_list(list: *mut *mut ibv_device) {
 }
 
 pub(crate) extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
-    pointer("ibv_get_device_name", (), || {
+    pointer("ibv_get_device_name", (), |()| {
         not_null(device)?;
         // Programs also pass structures of their own, so nothing of the structure is read.
         let name = device.wrapping_byte_add(offset_of!(ibv_device, name));
@@ -115,15 +115,15 @@ pub(crate) extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_ch
 }
 
 pub(crate) extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
-    or_minus_one("ibv_get_device_index", (), || {
+    or_minus_one("ibv_get_device_index", (), |()| {
         Ok(number_of(device)? as c_int)
     })
 }
 
 /// `ibv_get_device_guid`, in network order.
 pub(crate) extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
-    or_zero("ibv_get_device_guid", (), || {
+    or_zero("ibv_get_device_guid", (), |()| {
         let number = number_of(device)? as u32;
-        Ok(engine().sim.node_guid(number).to_be())
+        Ok(sim().node_guid(number).to_be())
     })
 }

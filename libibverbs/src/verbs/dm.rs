@@ -13,11 +13,12 @@ use verbs_api::Context;
 use verbs_api::sync::Mutex;
 use verbs_sim::Class;
 
-use super::context::{OpenDevice, context_of};
 use super::device::number_of;
 use super::domain::Users;
 use crate::base::per_process::PerProcess;
-use crate::c::{CObject, Held, Refusal, Result, kinds, no_values, passed, pointer, silent, status};
+use crate::c::{
+    CObject, Held, Refusal, Result, kinds, new_object, no_values, passed, silent, status,
+};
 use crate::engine::engine;
 
 kinds! {
@@ -152,8 +153,7 @@ pub(crate) extern "C" fn alloc_dm(
     context: *mut ibv_context,
     attr: *mut ibv_alloc_dm_attr,
 ) -> *mut ibv_dm {
-    pointer("ibv_alloc_dm", context, || {
-        let of = CObject::<OpenDevice>::find(context)?;
+    new_object("ibv_alloc_dm", context, |of| {
         if max_size() == 0 {
             return Err(Refusal::unsupported("the device has no memory of its own"));
         }
@@ -181,7 +181,7 @@ pub(crate) extern "C" fn alloc_dm(
         let dm = CObject::<Dm>::make(of.handle, more, || raw(context))?;
         let mut all = ALL.get_or_default().lock();
         all.entry(of.handle).or_default().insert(dm.id(), dm.hold());
-        Ok(dm.seen())
+        Ok(dm)
     })
 }
 
@@ -196,8 +196,7 @@ fn raw(context: *mut ibv_context) -> ibv_dm {
 }
 
 pub(crate) extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
-    status("ibv_free_dm", dm, || {
-        let dm = CObject::<Dm>::find(dm)?;
+    status("ibv_free_dm", dm, |dm| {
         let first = dm.first();
         let mut memory = first.more.memory.lock();
         first.more.users.check_none()?;
@@ -227,12 +226,12 @@ extern "C" fn memcpy_to_dm(
     from: *const c_void,
     length: usize,
 ) -> c_int {
-    status("ibv_memcpy_to_dm", dm, || {
+    status("ibv_memcpy_to_dm", dm, |dm| {
         let copy = |part: *mut u8| {
             // SAFETY: the source is the program's, `length` bytes (C's contract).
             unsafe { part.copy_from(from.cast(), length) }
         };
-        with_part(dm, offset, length, from, copy)
+        with_part(&dm, offset, length, from, copy)
     })
 }
 
@@ -242,25 +241,24 @@ extern "C" fn memcpy_from_dm(
     offset: u64,
     length: usize,
 ) -> c_int {
-    status("ibv_memcpy_from_dm", dm, || {
+    status("ibv_memcpy_from_dm", dm, |dm| {
         let copy = |part: *mut u8| {
             // SAFETY: the target is the program's, `length` bytes (C's contract).
             unsafe { part.copy_to(to.cast(), length) }
         };
-        with_part(dm, offset, length, to, copy)
+        with_part(&dm, offset, length, to, copy)
     })
 }
 
 /// Copies between a part of the memory and the program's, in units of 4 bytes as NICs do.
 fn with_part(
-    dm: *mut ibv_dm,
+    dm: &CObject<Dm>,
     offset: u64,
     length: usize,
     own: *const c_void,
     copy: impl FnOnce(*mut u8),
 ) -> Result<()> {
-    let dm = CObject::<Dm>::find_first(dm)?;
-    let memory = dm.more.memory.lock();
+    let memory = dm.first().more.memory.lock();
     let memory = memory.as_ref().ok_or_else(freed)?;
     let part = memory.part(offset, length);
     let part = part.ok_or_else(|| memory.lacks(libc::EFAULT, offset, length))?;
@@ -278,18 +276,15 @@ fn with_part(
 }
 
 pub(crate) extern "C" fn import_dm(context: *mut ibv_context, handle: u32) -> *mut ibv_dm {
-    pointer("ibv_import_dm", context, || {
-        let of = context_of(context)?;
+    new_object("ibv_import_dm", context, |of| {
         let first = CObject::<Dm>::with_handle(handle, |dm| {
-            dm.handle == of && dm.more.memory.lock().is_some()
+            dm.handle == of.handle && dm.more.memory.lock().is_some()
         })?;
-        Ok(CObject::<Dm>::make_as(first.hold(), More::default(), || raw(context))?.seen())
+        CObject::<Dm>::make_as(first.hold(), More::default(), || raw(context))
     })
 }
 
 /// `ibv_unimport_dm`. A device memory that was not imported stays.
 pub(crate) extern "C" fn unimport_dm(dm: *mut ibv_dm) {
-    silent("ibv_unimport_dm", dm, || {
-        CObject::<Dm>::find(dm)?.end_import()
-    });
+    silent("ibv_unimport_dm", dm, |dm| dm.end_import());
 }

@@ -7,6 +7,10 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::c::{
+    CObject, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
+};
+use crate::engine::sim;
 use verbs_abi::{
     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC,
     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT, ibv_context, ibv_parent_domain_init_attr, ibv_pd,
@@ -14,12 +18,6 @@ use verbs_abi::{
 };
 use verbs_api::{Handle, Verbs};
 use verbs_sim::Class;
-
-use super::context::context_of;
-use crate::c::{
-    CObject, Held, Refusal, Result, kinds, pointer, present, same_context, silent, status,
-};
-use crate::engine::engine;
 
 kinds! {
     /// Protection domains and parent domains.
@@ -105,22 +103,20 @@ impl CObject<Pd> {
 }
 
 pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
-    pointer("ibv_alloc_pd", context, || {
-        let handle = engine().sim.alloc_pd(context_of(context)?)?;
-        let pd = CObject::<Pd>::make(handle, More::default(), || ibv_pd { context, handle: 0 });
-        Ok(pd?.seen())
+    new_object("ibv_alloc_pd", context, |of| {
+        let handle = sim().alloc_pd(of.handle)?;
+        CObject::<Pd>::make(handle, More::default(), || ibv_pd { context, handle: 0 })
     })
 }
 
 /// `ibv_dealloc_pd`, of any domain. A parent domain does not take its protection domain along.
 pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
-    status("ibv_dealloc_pd", pd, || {
-        let pd = CObject::<Pd>::find(pd)?;
+    status("ibv_dealloc_pd", pd, |pd| {
         let counted = pd.counted();
         let own = &counted.more;
         own.users.check_none()?;
         let Some(parent) = &own.stands_for else {
-            engine().sim.dealloc_pd(pd.handle)?;
+            sim().dealloc_pd(pd.handle)?;
             own.is_deallocated.store(true, Ordering::Relaxed);
             counted.retire();
             pd.retire();
@@ -147,8 +143,7 @@ pub(crate) extern "C" fn alloc_parent_domain(
     context: *mut ibv_context,
     attr: *mut ibv_parent_domain_init_attr,
 ) -> *mut ibv_pd {
-    pointer("ibv_alloc_parent_domain", context, || {
-        let of = context_of(context)?;
+    new_object("ibv_alloc_parent_domain", context, |of| {
         present(attr)?;
         // SAFETY: the program's, valid for the call. It need not know the fields behind the mask
         // (C's contract).
@@ -161,8 +156,8 @@ pub(crate) extern "C" fn alloc_parent_domain(
             CObject::<Pd>::find_first(pd)?
         };
         let td = CObject::<Td>::find_some(td)?.map(|td| td.hold());
-        same_context(pd.handle, of)?;
-        if td.as_ref().is_some_and(|td| td.handle != of) {
+        same_context(pd.handle, of.handle)?;
+        if td.as_ref().is_some_and(|td| td.handle != of.handle) {
             let what = "the thread domain is of another context";
             return Err(Refusal::of(Class::OtherParent, libc::EINVAL, what));
         }
@@ -186,7 +181,7 @@ pub(crate) extern "C" fn alloc_parent_domain(
         if let Some(td) = td {
             td.more.add();
         }
-        Ok(parent.seen())
+        Ok(parent)
     })
 }
 
@@ -194,41 +189,36 @@ pub(crate) extern "C" fn alloc_td(
     context: *mut ibv_context,
     attr: *mut ibv_td_init_attr,
 ) -> *mut ibv_td {
-    pointer("ibv_alloc_td", context, || {
-        let of = context_of(context)?;
+    new_object("ibv_alloc_td", context, |of| {
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         if unsafe { (*attr).comp_mask } != 0 {
             return Err(Refusal::invalid("comp_mask is not 0"));
         }
-        let td = CObject::<Td>::make(of, Users::default(), || ibv_td { context });
-        Ok(td?.seen())
+        CObject::<Td>::make(of.handle, Users::default(), || ibv_td { context })
     })
 }
 
 pub(crate) extern "C" fn dealloc_td(td: *mut ibv_td) -> c_int {
-    status("ibv_dealloc_td", td, || {
-        let td = CObject::<Td>::find(td)?;
+    status("ibv_dealloc_td", td, |td| {
         td.more.check_none()?;
         td.end()
     })
 }
 
 pub(crate) extern "C" fn import_pd(context: *mut ibv_context, handle: u32) -> *mut ibv_pd {
-    pointer("ibv_import_pd", context, || {
-        let of = context_of(context)?;
+    new_object("ibv_import_pd", context, |of| {
         let first = CObject::<Pd>::with_handle(handle, |pd| {
-            pd.handle.context() == of && !pd.more.is_deallocated.load(Ordering::Relaxed)
+            pd.handle.context() == of.handle && !pd.more.is_deallocated.load(Ordering::Relaxed)
         })?;
         let raw = || ibv_pd { context, handle: 0 };
-        Ok(CObject::<Pd>::make_as(first.hold(), More::default(), raw)?.seen())
+        CObject::<Pd>::make_as(first.hold(), More::default(), raw)
     })
 }
 
 /// `ibv_unimport_pd`. A domain that was not imported stays.
 pub(crate) extern "C" fn unimport_pd(pd: *mut ibv_pd) {
-    silent("ibv_unimport_pd", pd, || {
-        let pd = CObject::<Pd>::find(pd)?;
+    silent("ibv_unimport_pd", pd, |pd| {
         if pd.is_parent() {
             return Err(Refusal::invalid("the object was not imported"));
         }

@@ -11,7 +11,7 @@ use super::qp::{self, Qp};
 use super::srq::Srq;
 use crate::c::blocking::{self, Begun, Next};
 use crate::c::{CObject, Held, Kind, Refusal, Result, passed, present, silent};
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 pub(crate) extern "C-unwind" fn get_async_event(
     context: *mut ibv_context,
@@ -22,7 +22,7 @@ pub(crate) extern "C-unwind" fn get_async_event(
             return Ok(Next::GONE);
         };
         present(event)?;
-        let take = || engine().sim.get_async_event(context.handle, Wait::Poll);
+        let take = || sim().get_async_event(context.handle, Wait::Poll);
         let taken = match blocking::look(&context.more.async_fd, take)? {
             Next::Taken(taken) => taken,
             Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
@@ -73,7 +73,7 @@ fn target(qp: verbs_api::Qp) -> Result<Held<Qp>> {
 /// `ibv_ack_async_event`. Events of a device or a port need no acknowledgement: nothing waits for
 /// it.
 pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
-    silent("ibv_ack_async_event", (), || {
+    silent("ibv_ack_async_event", (), |()| {
         // SAFETY: the program's, valid for the call (C's contract).
         let event = unsafe { passed(event) }?;
         let event_type = AsyncEventType::from(event.event_type);
@@ -86,7 +86,7 @@ pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
             _ => return Ok(()),
         };
         let event = AsyncEvent::new(event_type, element);
-        Ok(engine().sim.ack_async_event(context, &event)?)
+        Ok(sim().ack_async_event(context, &event)?)
     });
 }
 

@@ -5,12 +5,11 @@
 
 use std::cell::Cell;
 
+use crate::c::caller;
+use crate::engine::sim;
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use verbs_api::{Cq, WcEx};
 use verbs_sim::Sleeping;
-
-use crate::c::caller;
-use crate::engine::engine;
 
 /// The lock of the queue, and the completion that its iteration has reached.
 #[derive(Default)]
@@ -24,8 +23,7 @@ impl Iteration {
     pub(super) fn turn(&self, cq: Cq, call: &'static str) -> Turn<'_> {
         let Self(lock) = self;
         lock.try_lock().unwrap_or_else(|| {
-            let sim = &engine().sim;
-            let _sleeping = caller::is_named().then(|| Sleeping::for_iteration(sim, call, cq));
+            let _sleeping = caller::is_named().then(|| Sleeping::for_iteration(sim(), call, cq));
             lock.lock()
         })
     }

@@ -10,11 +10,10 @@ use std::iter::successors;
 use std::ptr::null_mut;
 use std::slice;
 
+use crate::c::{Refusal, Result, no_values};
 use smallvec::SmallVec;
 use verbs_abi::{ibv_recv_wr, ibv_send_wr, ibv_sge};
 use verbs_api::{PostError, RecvWr, Sge};
-
-use crate::c::{Refusal, Result, no_values};
 
 /// Posts a list of receives to a queue of `max_wr` requests with at most `max_sge` entries each.
 #[inline]

@@ -6,10 +6,9 @@ use verbs_abi::{ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_pd, ibv_qp};
 use verbs_api::{MwBindInfo, Verbs};
 
 use super::domain::Pd;
-use super::qp::Qp;
 use super::region::Mr;
-use crate::c::{CObject, Held, Result, kinds, passed, pointer, status};
-use crate::engine::{engine, unobserved};
+use crate::c::{CObject, Held, Result, kinds, new_object, passed, status};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Memory windows, each with its domain.
@@ -17,11 +16,9 @@ kinds! {
 }
 
 pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {
-    pointer("ibv_alloc_mw", pd, || {
-        let found = CObject::<Pd>::find(pd)?;
-        let mw = found.within(|| {
-            let sim = &engine().sim;
-            let handle = sim.alloc_mw(found.handle, mw_type.into())?;
+    new_object("ibv_alloc_mw", pd, |found| {
+        found.within(|| {
+            let handle = sim().alloc_mw(found.handle, mw_type.into())?;
             let rkey = unobserved().query_mw(handle)?.rkey;
             CObject::<Mw>::make(handle, found.hold(), || ibv_mw {
                 context: found.context(),
@@ -30,15 +27,13 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw 
                 handle: 0,
                 mw_type,
             })
-        });
-        Ok(mw?.seen())
+        })
     })
 }
 
 pub(crate) extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
-    status("ibv_dealloc_mw", mw, || {
-        let mw = CObject::<Mw>::find(mw)?;
-        engine().sim.dealloc_mw(mw.handle)?;
+    status("ibv_dealloc_mw", mw, |mw| {
+        sim().dealloc_mw(mw.handle)?;
         mw.more.left();
         mw.retire();
         Ok(())
@@ -51,15 +46,13 @@ pub(crate) extern "C" fn bind_mw(
     mw: *mut ibv_mw,
     bind: *mut ibv_mw_bind,
 ) -> c_int {
-    status("ibv_bind_mw", qp, || {
-        let qp = CObject::<Qp>::find(qp)?;
+    status("ibv_bind_mw", qp, |qp| {
         let mw = CObject::<Mw>::find(mw)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let bind = unsafe { passed(bind) }?;
         // The region may be null, for unbinding.
         let asked = ibv_mw_bind::from_c(&bind, info(&bind.bind_info)?.mr);
-        let sim = &engine().sim;
-        sim.bind_mw(qp.handle, mw.handle, &asked)?;
+        sim().bind_mw(qp.handle, mw.handle, &asked)?;
         let rkey = unobserved().query_mw(mw.handle)?.rkey;
         // SAFETY: one of ours, which stays for the call; the call sets the key.
         unsafe { (*mw.raw()).rkey = rkey };

@@ -8,6 +8,7 @@ use std::ffi::c_int;
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use verbs_abi::{EXTENDED, ibv_context, ibv_context_ops, ibv_device, int, verbs_context};
 use verbs_api::sync::Mutex;
 use verbs_api::{Cause, Context, Verbs};
@@ -17,30 +18,24 @@ use super::device::number_of;
 use super::{absent, cq, cq_ex, dm, domain, mw, post, qp_ex, query, region, srq, sysfs, xrc};
 use crate::base::output::say;
 use crate::base::record;
-use crate::base::thread::entry;
-use crate::c::blocking::set_blocking;
+use crate::base::thread::{entries, entry};
+use crate::c::blocking::Descriptor;
 use crate::c::{CObject, Held, Refusal, Result, pointer, status};
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 /// The name of command descriptors, which another process can see.
 const NAME: &std::ffi::CStr = c"verbsim-context";
 
 /// A command descriptor. It leads to no kernel device: programs only compare and duplicate it.
 pub(crate) fn command_fd() -> Result<OwnedFd> {
-    // SAFETY: the name ends with 0.
-    let fd = unsafe { libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(Refusal::by_system("memfd_create"));
-    }
-    // SAFETY: just made, and ours.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    let made = memfd_create(NAME, MFdFlags::MFD_CLOEXEC);
+    made.map_err(|_| Refusal::by_system("memfd_create"))
 }
 
 pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
-    pointer("ibv_open_device", (), || {
+    pointer("ibv_open_device", (), |()| {
         let number = number_of(device)?;
-        let sim = &engine().sim;
-        let handle = sim.open_device(&format!("sim{number}"));
+        let handle = sim().open_device(&format!("sim{number}"));
         let handle = handle.inspect_err(|error| {
             // The text explains why the device has no address, which no errno value can.
             if matches!(error.cause(), Cause::Text(_)) {
@@ -48,7 +43,7 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
             }
         })?;
         let context = make(device, handle, command_fd).inspect_err(|_| {
-            let _ = sim.close_device(handle);
+            let _ = sim().close_device(handle);
         })?;
         // The files show the addresses, which the device has from now on.
         sysfs::opened(number, handle);
@@ -73,21 +68,21 @@ fn make_among(
     handle: Context,
     cmd_fd: impl FnOnce() -> Result<OwnedFd>,
 ) -> Result<*mut ibv_context> {
-    let async_fd = engine().sim.async_fd(handle)?;
+    let async_fd = sim().async_fd(handle)?;
     let vectors = int(unobserved().query_device(handle)?.num_comp_vectors);
-    // The descriptors of the kernel are blocking, too.
-    set_blocking(&async_fd)?;
+    let raw_fd = async_fd.as_raw_fd();
+    let async_fd = Descriptor::new(async_fd)?;
     let cmd_fd = cmd_fd()?;
     let file = File::of(cmd_fd.as_raw_fd()).ok_or_else(|| Refusal::by_system("fstat"))?;
     let plain = ibv_context {
         device,
         cmd_fd: cmd_fd.as_raw_fd(),
-        async_fd: async_fd.as_raw_fd(),
+        async_fd: raw_fd,
         num_comp_vectors: vectors,
         ..ibv_context::default()
     };
     let more = More {
-        async_fd: Mutex::new(Some(async_fd)),
+        async_fd,
         cmd_fd: Mutex::new(Some(cmd_fd)),
         file,
     };
@@ -99,8 +94,7 @@ fn make_among(
 
 /// Closes a context. The engine's context is closed with the last one of its command descriptor.
 pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
-    status("ibv_close_device", context, || {
-        let context = CObject::<OpenDevice>::find(context)?;
+    status("ibv_close_device", context, |context| {
         let mut open = open().lock();
         let is_this = |of: &Held<OpenDevice>| std::ptr::eq(&**of, &*context);
         match open.get_mut(&context.more.file) {
@@ -110,13 +104,13 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
                 same.retain(|of| !is_this(of));
             }
             _ => {
-                engine().sim.close_device(context.handle)?;
+                sim().close_device(context.handle)?;
                 open.remove(&context.more.file);
                 dm::free_all(context.handle);
                 context.retire();
             }
         }
-        drop(context.more.async_fd.lock().take());
+        context.more.async_fd.close_after(|| Ok(()))?;
         drop(context.more.cmd_fd.lock().take());
         Ok(())
     })
@@ -124,7 +118,7 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
 
 /// Imports a context. The context owns the descriptor then, and closes it.
 pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
-    pointer("ibv_import_device", (), || {
+    pointer("ibv_import_device", (), |()| {
         let file = File::of(cmd_fd)
             .ok_or_else(|| Refusal::invalid(format!("{cmd_fd} is no descriptor")))?;
         let open = &mut *open().lock();
@@ -177,41 +171,28 @@ fn filled(plain: ibv_context) -> verbs_context {
             address(entry!(absent::create_wq)),
         ],
         create_flow: address(entry!(absent::create_flow)),
-        alloc_null_mr: Some(entry!(region::alloc_null_mr)),
-        reg_dm_mr: Some(entry!(region::reg_dm_mr)),
-        alloc_dm: Some(entry!(dm::alloc_dm)),
-        free_dm: Some(entry!(dm::free_dm)),
-        alloc_parent_domain: Some(entry!(domain::alloc_parent_domain)),
-        dealloc_td: Some(entry!(domain::dealloc_td)),
-        alloc_td: Some(entry!(domain::alloc_td)),
-        modify_cq: Some(entry!(cq_ex::modify_cq)),
-        query_rt_values: Some(entry!(query::query_rt_values)),
-        create_cq_ex: Some(entry!(cq_ex::create_cq_ex)),
-        query_device_ex: Some(entry!(query::query_device_ex)),
-        open_qp: Some(entry!(qp_ex::open_qp)),
-        create_qp_ex: Some(entry!(qp_ex::create_qp_ex)),
-        get_srq_num: Some(entry!(srq::get_srq_num)),
-        create_srq_ex: Some(entry!(srq::create_srq_ex)),
-        open_xrcd: Some(entry!(xrc::open_xrcd)),
-        // Programs call it without testing that it exists.
-        close_xrcd: Some(entry!(xrc::close_xrcd)),
         sz: size_of::<verbs_context>(),
         context: ibv_context {
-            ops: ibv_context_ops {
-                alloc_mw: Some(entry!(mw::alloc_mw)),
-                bind_mw: Some(entry!(mw::bind_mw)),
-                dealloc_mw: Some(entry!(mw::dealloc_mw)),
-                poll_cq: Some(entry!(cq::poll_cq)),
-                req_notify_cq: Some(entry!(cq::req_notify_cq)),
-                post_srq_recv: Some(entry!(srq::post_srq_recv)),
-                post_send: Some(entry!(post::post_send)),
-                post_recv: Some(entry!(post::post_recv)),
-                ..ibv_context_ops::default()
-            },
+            ops: entries!(ibv_context_ops:
+                mw { alloc_mw bind_mw dealloc_mw }
+                cq { poll_cq req_notify_cq }
+                srq { post_srq_recv }
+                post { post_send post_recv }
+            ),
             abi_compat: EXTENDED,
             ..plain
         },
-        ..verbs_context::default()
+        // Programs call `close_xrcd` without testing that it exists.
+        ..entries!(verbs_context:
+            region { alloc_null_mr reg_dm_mr }
+            dm { alloc_dm free_dm }
+            domain { alloc_parent_domain alloc_td dealloc_td }
+            cq_ex { create_cq_ex modify_cq }
+            query { query_rt_values query_device_ex }
+            qp_ex { create_qp_ex open_qp }
+            srq { create_srq_ex get_srq_num }
+            xrc { open_xrcd close_xrcd }
+        )
     }
 }
 

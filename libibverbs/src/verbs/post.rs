@@ -13,15 +13,14 @@ use super::list::{in_parts, receives, sge_list};
 use super::mw::{self, Mw};
 use super::qp::Qp;
 use crate::c::{CObject, Refusal, Result, quick_status, values};
-use crate::engine::engine;
+use crate::engine::sim;
 
 pub(crate) extern "C" fn post_send(
     qp: *mut ibv_qp,
     first: *mut ibv_send_wr,
     bad_wr: *mut *mut ibv_send_wr,
 ) -> c_int {
-    quick_status("ibv_post_send", qp, || {
-        let qp = CObject::<Qp>::find(qp)?;
+    quick_status("ibv_post_send", qp, |qp| {
         if let Some(batch) = &qp.more.batch {
             batch.passed_over(qp.call("ibv_post_send"));
         }
@@ -35,7 +34,7 @@ pub(crate) extern "C" fn post_send(
             let mut room = &mut room[..];
             part.post(
                 |wr| send(&qp, wr, &mut room),
-                |list| engine().sim.post_send(qp.handle, list),
+                |list| sim().post_send(qp.handle, list),
             )
         })
     })
@@ -46,10 +45,9 @@ pub(crate) extern "C" fn post_recv(
     first: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    quick_status("ibv_post_recv", qp, || {
-        let qp = CObject::<Qp>::find(qp)?;
+    quick_status("ibv_post_recv", qp, |qp| {
         let cap = &qp.more.cap;
-        let post = |list: &[RecvWr<'_>]| engine().sim.post_recv(qp.handle, list);
+        let post = |list: &[RecvWr<'_>]| sim().post_recv(qp.handle, list);
         receives(first, bad_wr, cap.max_recv_wr, cap.max_recv_sge, post)
     })
 }

@@ -20,9 +20,10 @@ use super::srq::Srq;
 use crate::base::per_process::PerProcess;
 use crate::base::record;
 use crate::c::{
-    CObject, Found, Held, Kind, Result, kinds, not_null, or_zero, passed, pointer, present, status,
+    CObject, Found, Held, Kind, Later, Result, kinds, new_object, not_null, or_zero, passed,
+    present, status,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Queue pairs. Each has the extended structure, which starts with the plain one.
@@ -80,13 +81,13 @@ pub(crate) fn unposted() -> Vec<Unposted> {
 
 /// `ibv_create_qp`. Writes the sizes of the queues to `init`.
 pub(crate) extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
-    pointer("ibv_create_qp", pd, || {
+    new_object("ibv_create_qp", Later(pd), |()| {
         // SAFETY: the program's, valid for the call (C's contract).
         let asked = unsafe { passed(init) }?;
         let qp = create(pd, &asked, Operations::default(), Maker::Verbs)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).cap = ibv_qp_cap::to_c(&qp.more.cap) };
-        Ok(qp.seen())
+        Ok(qp)
     })
 }
 
@@ -113,14 +114,14 @@ impl CObject<Qp> {
 pub(crate) enum Maker {
     Verbs,
     /// That of rdma_cm, for an id.
-    Cm(&'static dyn Cm, CmId),
+    Cm(CmId),
 }
 
 impl Maker {
     fn create(self, pd: verbs_api::Pd, init: &QpInit) -> verbs_api::Result<verbs_api::Qp> {
         let qp = match self {
-            Self::Verbs => engine().sim.create_qp(pd, init),
-            Self::Cm(cm, id) => cm.create_cm_qp(id, Some(pd), init),
+            Self::Verbs => sim().create_qp(pd, init),
+            Self::Cm(id) => sim().create_cm_qp(id, Some(pd), init),
         }?;
         record::has_queue_pair();
         Ok(qp)
@@ -128,8 +129,8 @@ impl Maker {
 
     fn destroy(self, qp: verbs_api::Qp) -> verbs_api::Result<()> {
         match self {
-            Self::Verbs => engine().sim.destroy_qp(qp, Wait::Forever),
-            Self::Cm(cm, id) => cm.destroy_cm_qp(id, Wait::Forever),
+            Self::Verbs => sim().destroy_qp(qp, Wait::Forever),
+            Self::Cm(id) => sim().destroy_cm_qp(id, Wait::Forever),
         }
     }
 }
@@ -190,8 +191,8 @@ pub(crate) fn create(
 }
 
 pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
-    status("ibv_modify_qp", qp, || {
-        let qp = CObject::<Qp>::find(qp)?.hold();
+    status("ibv_modify_qp", qp, |qp| {
+        let qp = qp.held();
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { passed(attr) }?;
         let mask = QpAttrMask::from_bits_retain(mask as u32);
@@ -200,7 +201,7 @@ pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask
         if !mask.contains(QpAttrMask::ALT_PATH) {
             changed.alt_ah_attr = None;
         }
-        let modify = || engine().sim.modify_qp(qp.handle, &changed, mask);
+        let modify = || sim().modify_qp(qp.handle, &changed, mask);
         cq::after_others(&qp.more.cqs, Verb::ModifyQp, modify)?;
         // Programs read the state from the structure.
         if mask.contains(QpAttrMask::STATE) {
@@ -217,14 +218,13 @@ pub(crate) extern "C" fn query_qp(
     mask: c_int,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    status("ibv_query_qp", qp, || {
-        let found = CObject::<Qp>::find(qp)?;
+    status("ibv_query_qp", qp, |found| {
         present(attr)?;
         if !init.is_null() {
             present(init)?;
         }
         let mask = QpAttrMask::from_bits_retain(mask as u32);
-        let query = engine().sim.query_qp(found.handle, mask)?;
+        let query = sim().query_qp(found.handle, mask)?;
         let raw = found.raw();
         // SAFETY: the queue pair is one of ours, which stays for the call; the structures are the
         // program's, to be written (C's contract).
@@ -253,9 +253,7 @@ pub(crate) extern "C" fn query_qp(
 }
 
 pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
-    status("ibv_destroy_qp", qp, || {
-        destroy(&CObject::<Qp>::find(qp)?.hold(), Maker::Verbs)
-    })
+    status("ibv_destroy_qp", qp, |qp| destroy(&qp.held(), Maker::Verbs))
 }
 
 pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
@@ -273,16 +271,14 @@ pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
 }
 
 pub(crate) extern "C" fn attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
-    status("ibv_attach_mcast", qp, || {
-        let (qp, gid) = (CObject::<Qp>::find(qp)?, read_gid(gid)?);
-        Ok(engine().sim.attach_mcast(qp.handle, gid, lid)?)
+    status("ibv_attach_mcast", qp, |qp| {
+        Ok(sim().attach_mcast(qp.handle, read_gid(gid)?, lid)?)
     })
 }
 
 pub(crate) extern "C" fn detach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
-    status("ibv_detach_mcast", qp, || {
-        let (qp, gid) = (CObject::<Qp>::find(qp)?, read_gid(gid)?);
-        Ok(engine().sim.detach_mcast(qp.handle, gid, lid)?)
+    status("ibv_detach_mcast", qp, |qp| {
+        Ok(sim().detach_mcast(qp.handle, read_gid(gid)?, lid)?)
     })
 }
 
@@ -294,8 +290,5 @@ fn read_gid(gid: *const ibv_gid) -> Result<Gid> {
 
 /// `ibv_query_qp_data_in_order`. The devices do not promise an order in which bytes arrive.
 pub(crate) extern "C" fn query_qp_data_in_order(qp: *mut ibv_qp, _op: u32, _flags: u32) -> c_int {
-    or_zero("ibv_query_qp_data_in_order", qp, || {
-        CObject::<Qp>::find(qp)?;
-        Ok(0)
-    })
+    or_zero("ibv_query_qp_data_in_order", qp, |_| Ok(0))
 }

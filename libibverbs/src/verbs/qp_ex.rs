@@ -18,9 +18,9 @@ use super::wr;
 use super::xrc::Xrcd;
 use crate::base::record;
 use crate::c::{
-    CObject, Found, Refusal, Result, known_bits, passed, pointer, present, same_context,
+    CObject, Found, Later, Refusal, Result, known_bits, new_object, passed, present, same_context,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 /// The operations that extended attributes ask for.
 ///
@@ -40,7 +40,7 @@ pub(crate) extern "C" fn create_qp_ex(
     context: *mut ibv_context,
     init: *mut ibv_qp_init_attr_ex,
 ) -> *mut ibv_qp {
-    pointer("ibv_create_qp_ex", context, || {
+    new_object("ibv_create_qp_ex", Later(context), |()| {
         present(init)?;
         // SAFETY: the program's, valid for the call. It may lack the fields that its mask does not
         // name, so only named fields are read (C's contract).
@@ -76,14 +76,14 @@ pub(crate) extern "C" fn create_qp_ex(
         if is_target {
             // SAFETY: as above.
             let xrcd = unsafe { (*init).xrcd };
-            let create = |xrcd| engine().sim.create_xrc_recv_qp(xrcd);
-            return Ok(target(context, xrcd, plain.qp_context, create)?.seen());
+            let create = |xrcd| sim().create_xrc_recv_qp(xrcd);
+            return target(context, xrcd, plain.qp_context, create);
         }
         same_context(CObject::<Pd>::find(pd)?.handle, context_of(context)?)?;
         let qp = qp::create(pd, &plain, wr::operations(send_ops), qp::Maker::Verbs)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).cap = ibv_qp_cap::to_c(&qp.more.cap) };
-        Ok(qp.seen())
+        Ok(qp)
     })
 }
 
@@ -93,7 +93,7 @@ pub(crate) extern "C" fn open_qp(
     context: *mut ibv_context,
     attr: *mut ibv_qp_open_attr,
 ) -> *mut ibv_qp {
-    pointer("ibv_open_qp", context, || {
+    new_object("ibv_open_qp", Later(context), |()| {
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { passed(attr) }?;
         let known = NUM_XRCD_AND_TYPE | IBV_QP_OPEN_ATTR_CONTEXT;
@@ -109,8 +109,8 @@ pub(crate) extern "C" fn open_qp(
             _ => attr.qp_context,
         };
         let number = attr.qp_num;
-        let open = |xrcd| engine().sim.open_qp(xrcd, number);
-        Ok(target(context, attr.xrcd, qp_context, open)?.seen())
+        let open = |xrcd| sim().open_qp(xrcd, number);
+        target(context, attr.xrcd, qp_context, open)
     })
 }
 

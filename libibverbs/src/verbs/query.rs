@@ -16,18 +16,20 @@ use verbs_sim::Sim;
 use super::context::context_of;
 use super::dm;
 use crate::c::{
-    Refusal, Result, count, known_bits, not_null, or_minus_one, present, status, zero_or_minus_one,
+    Later, Refusal, Result, count, known_bits, not_null, or_minus_one, present, status,
+    zero_or_minus_one,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 pub(crate) extern "C" fn query_device(
     context: *mut ibv_context,
     attr: *mut ibv_device_attr,
 ) -> c_int {
-    status("ibv_query_device", context, || {
+    status("ibv_query_device", Later(context), |()| {
         present(attr)?;
-        engine().sim.query_device(context_of(context)?)?;
-        let found = describe(context)?;
+        let context = context_of(context)?;
+        sim().query_device(context)?;
+        let found = attributes(unobserved(), context)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { attr.write(found) };
         Ok(())
@@ -41,7 +43,7 @@ pub(super) extern "C" fn query_device_ex(
     attr: *mut ibv_device_attr_ex,
     size: usize,
 ) -> c_int {
-    status("ibv_query_device_ex", context, || {
+    status("ibv_query_device_ex", Later(context), |()| {
         present(attr)?;
         // SAFETY: the program's, valid for the call; its mask comes first (C's contract).
         let asks = !input.is_null() && unsafe { input.read_unaligned() } != 0;
@@ -56,12 +58,13 @@ pub(super) extern "C" fn query_device_ex(
             };
             return Err(Refusal::invalid(what));
         }
-        let orig_attr = describe(context)?;
+        let context = context_of(context)?;
+        let orig_attr = attributes(unobserved(), context)?;
         let found = ibv_device_attr_ex {
             orig_attr,
             max_dm_size: dm::max_size() as u64,
             phys_port_cnt_ex: orig_attr.phys_port_cnt.into(),
-            ..ibv_device_attr_ex::to_c(&engine().sim.query_device_ex(context_of(context)?)?)
+            ..ibv_device_attr_ex::to_c(&sim().query_device_ex(context)?)
         };
         // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe {
@@ -87,11 +90,9 @@ pub(super) extern "C" fn query_rt_values(
     context: *mut ibv_context,
     values: *mut ibv_values_ex,
 ) -> c_int {
-    status("ibv_query_rt_values_ex", context, || {
-        let context = context_of(context)?;
+    status("ibv_query_rt_values_ex", context, |context| {
         present(values)?;
-        let sim = &engine().sim;
-        let ticks_per_ms = unobserved().query_device_ex(context)?.hca_core_clock;
+        let ticks_per_ms = unobserved().query_device_ex(context.handle)?.hca_core_clock;
         // A profile without completion timestamps has no clock.
         if ticks_per_ms == 0 {
             return Err(Refusal::unsupported("the device has no clock"));
@@ -104,16 +105,12 @@ pub(super) extern "C" fn query_rt_values(
             )));
         }
         if asked & IBV_VALUES_MASK_RAW_CLOCK != 0 {
-            let ticks = sim.now().as_nanos() * u128::from(ticks_per_ms) / 1_000_000;
+            let ticks = sim().now().as_nanos() * u128::from(ticks_per_ms) / 1_000_000;
             // SAFETY: as above, to be written.
             unsafe { (*values).raw_clock = [0, ticks as i64] };
         }
         Ok(())
     })
-}
-
-fn describe(context: *mut ibv_context) -> Result<ibv_device_attr> {
-    Ok(attributes(unobserved(), context_of(context)?)?)
 }
 
 /// The result of `ibv_query_device`.
@@ -168,10 +165,9 @@ pub(crate) extern "C" fn query_port(
 }
 
 fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: usize) -> c_int {
-    status("ibv_query_port", context, || {
-        let context = context_of(context)?;
+    status("ibv_query_port", context, |context| {
         present(attr)?;
-        let found = port_attr(&engine().sim.query_port(context, port)?);
+        let found = port_attr(&sim().query_port(context.handle, port)?);
         // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe { put(attr, size, &found) };
         Ok(())
@@ -212,10 +208,9 @@ pub(crate) extern "C" fn query_port_speed(
     port: u32,
     speed: *mut u64,
 ) -> c_int {
-    status("ibv_query_port_speed", context, || {
-        let context = context_of(context)?;
+    status("ibv_query_port_speed", context, |context| {
         present(speed)?;
-        engine().sim.query_port(context, port_num(port)?)?;
+        sim().query_port(context.handle, port_num(port)?)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { speed.write(LANES * LANE_GBITS * 10) };
         Ok(())
@@ -237,8 +232,7 @@ pub(crate) extern "C" fn query_comp_cntr_caps(
     caps: *mut u64,
     size: usize,
 ) -> c_int {
-    status("ibv_query_comp_cntr_caps", context, || {
-        context_of(context)?;
+    status("ibv_query_comp_cntr_caps", context, |_| {
         present(caps)?;
         // SAFETY: the program's, with room for `size` bytes (C's contract).
         unsafe { caps.cast::<u8>().write_bytes(0, size) };
@@ -252,11 +246,10 @@ pub(crate) extern "C" fn query_gid(
     index: c_int,
     gid: *mut ibv_gid,
 ) -> c_int {
-    zero_or_minus_one("ibv_query_gid", context, || {
-        let context = context_of(context)?;
+    zero_or_minus_one("ibv_query_gid", context, |context| {
         not_null(gid)?;
         let index = u32::try_from(index).map_err(|_| no_index(index))?;
-        let found = engine().sim.query_gid(context, port, index)?;
+        let found = sim().query_gid(context.handle, port, index)?;
         // SAFETY: the program's, to be written, aligned as it may be (C's contract).
         unsafe { gid.write_unaligned(ibv_gid { raw: found.0 }) };
         Ok(())
@@ -274,11 +267,10 @@ pub(crate) extern "C" fn query_gid_type(
     index: u32,
     gid_type: *mut u32,
 ) -> c_int {
-    zero_or_minus_one("ibv_query_gid_type", context, || {
-        let context = context_of(context)?;
+    zero_or_minus_one("ibv_query_gid_type", context, |context| {
         present(gid_type)?;
-        engine().sim.query_gid(context, port, index)?;
-        let entry = unobserved().query_gid_ex(context, port, index);
+        sim().query_gid(context.handle, port, index)?;
+        let entry = unobserved().query_gid_ex(context.handle, port, index);
         let found = match entry.map(|entry| entry.gid_type) {
             // As in sysfs, InfiniBand and RoCE version 1 share a number. sysfs has no type for an
             // empty entry, and libibverbs then returns that of InfiniBand.
@@ -299,11 +291,10 @@ pub(crate) extern "C" fn query_gid_ex(
     flags: u32,
     size: usize,
 ) -> c_int {
-    status("ibv_query_gid_ex", context, || {
-        let context = context_of(context)?;
+    status("ibv_query_gid_ex", context, |context| {
         present(entry)?;
         known_bits("flags", flags, 0)?;
-        let found = engine().sim.query_gid_ex(context, port_num(port)?, index)?;
+        let found = sim().query_gid_ex(context.handle, port_num(port)?, index)?;
         // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe { put(entry, size, &gid_entry(&found)) };
         Ok(())
@@ -319,16 +310,14 @@ pub(crate) extern "C" fn query_gid_table(
 ) -> isize {
     /// More entries than 250 ports have.
     const MOST: usize = 1024;
-    let table = || {
-        let context = context_of(context)?;
+    let filled = count("ibv_query_gid_table", context, |context| {
         // Without room for entries the pointer is not used.
         if max_entries > 0 {
             present(entries)?;
         }
         known_bits("flags", flags, 0)?;
-        let sim = &engine().sim;
         let mut found = vec![GidEntry::default(); max_entries.min(MOST)];
-        let filled = sim.query_gid_table(context, &mut found)?;
+        let filled = sim().query_gid_table(context.handle, &mut found)?;
         for (at, entry) in found[..filled].iter().enumerate() {
             // SAFETY: the program's, with room for `max_entries` of this size (C's contract).
             unsafe {
@@ -340,8 +329,8 @@ pub(crate) extern "C" fn query_gid_table(
             };
         }
         Ok(filled as c_int)
-    };
-    count("ibv_query_gid_table", context, table) as isize
+    });
+    filled as isize
 }
 
 pub(super) fn gid_entry(entry: &GidEntry) -> ibv_gid_entry {
@@ -383,11 +372,10 @@ pub(crate) extern "C" fn query_pkey(
     index: c_int,
     pkey: *mut u16,
 ) -> c_int {
-    zero_or_minus_one("ibv_query_pkey", context, || {
-        let context = context_of(context)?;
+    zero_or_minus_one("ibv_query_pkey", context, |context| {
         present(pkey)?;
         let index = u16::try_from(index).map_err(|_| no_index(index))?;
-        let found = engine().sim.query_pkey(context, port, index)?;
+        let found = sim().query_pkey(context.handle, port, index)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { pkey.write(found.to_be()) };
         Ok(())
@@ -396,12 +384,11 @@ pub(crate) extern "C" fn query_pkey(
 
 /// `ibv_get_pkey_index`: the index of a P_Key, which is in network order.
 pub(crate) extern "C" fn get_pkey_index(context: *mut ibv_context, port: u8, pkey: u16) -> c_int {
-    or_minus_one("ibv_get_pkey_index", context, || {
-        let context = context_of(context)?;
-        let attr = unobserved().query_port(context, port);
+    or_minus_one("ibv_get_pkey_index", context, |context| {
+        let attr = unobserved().query_port(context.handle, port);
         let keys = attr.map_err(Refusal::unobserved)?.pkey_tbl_len;
         for index in 0..keys {
-            let key = unobserved().query_pkey(context, port, index)?;
+            let key = unobserved().query_pkey(context.handle, port, index)?;
             if key == u16::from_be(pkey) {
                 return Ok(c_int::from(index));
             }

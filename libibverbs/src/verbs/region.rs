@@ -18,9 +18,9 @@ use super::dm::Dm;
 use super::domain::Pd;
 use super::mapped::missing;
 use crate::c::{
-    CObject, Found, Held, Refusal, Result, kinds, pointer, present, same_context, silent, status,
+    CObject, Found, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
 };
-use crate::engine::{engine, unobserved};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Memory regions.
@@ -36,15 +36,15 @@ pub(crate) struct More {
     access: Option<AtomicU32>,
 }
 
-/// The memory of a region.
-pub(crate) enum Of {
-    /// The program's memory, with these rights.
-    Program(Access),
-    /// No memory: a null region.
-    Nothing,
-    DeviceMemory(Held<Dm>),
-    /// That of another region.
-    Imported(Held<Mr>),
+impl More {
+    /// The values of a region without memory of the program or of the device.
+    fn of(pd: &Found<Pd>) -> Self {
+        Self {
+            pd: Mutex::new(pd.hold()),
+            dm: None,
+            access: None,
+        }
+    }
 }
 
 pub(crate) extern "C" fn reg_mr(
@@ -53,8 +53,8 @@ pub(crate) extern "C" fn reg_mr(
     length: usize,
     access: c_int,
 ) -> *mut ibv_mr {
-    pointer("ibv_reg_mr", pd, || {
-        register(pd, addr, length, None, access as c_uint)
+    new_object("ibv_reg_mr", pd, |pd| {
+        register(&pd, addr, length, None, access as c_uint)
     })
 }
 
@@ -76,9 +76,9 @@ pub(crate) extern "C" fn reg_mr_iova2(
     iova: u64,
     access: c_uint,
 ) -> *mut ibv_mr {
-    pointer("ibv_reg_mr", pd, || {
+    new_object("ibv_reg_mr", pd, |pd| {
         let own = iova == addr as u64;
-        register(pd, addr, length, (!own).then_some(iova), access)
+        register(&pd, addr, length, (!own).then_some(iova), access)
     })
 }
 
@@ -86,8 +86,7 @@ pub(crate) extern "C" fn reg_mr_iova2(
 pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> *mut ibv_mr {
     const FILE: u64 = IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET;
     const MEMORY: u64 = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_BUF;
-    pointer("ibv_reg_mr_ex", pd, || {
-        let found = CObject::<Pd>::find(pd)?;
+    new_object("ibv_reg_mr_ex", pd, |pd| {
         present(attr)?;
         // SAFETY: the program's, valid for the call. It knows the fields that the mask names (C's
         // contract).
@@ -113,45 +112,48 @@ pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr)
         let addr = unsafe { (*attr).addr };
         if has(IBV_REG_MR_MASK_BUF) {
             // SAFETY: the mask names it.
-            buffer::check_part(&found, unsafe { (*attr).buf }, addr, length)?;
+            buffer::check_part(&pd, unsafe { (*attr).buf }, addr, length)?;
         }
         // SAFETY: the mask names it.
         let iova = has(IBV_REG_MR_MASK_IOVA).then(|| unsafe { (*attr).iova });
         let iova = iova.filter(|iova| *iova != addr as u64);
-        register(pd, addr, length, iova, access as c_uint)
+        register(&pd, addr, length, iova, access as c_uint)
     })
 }
 
-pub(crate) fn register(
-    pd: *mut ibv_pd,
+fn register(
+    pd: &Found<Pd>,
     addr: *mut c_void,
     length: usize,
     iova: Option<u64>,
     access: c_uint,
-) -> Result<*mut ibv_mr> {
-    let found = CObject::<Pd>::find(pd)?;
+) -> Result<Found<Mr>> {
     let access = Access::from_bits_retain(access);
-    let sim = &engine().sim;
     // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
-    let handle = unsafe { sim.reg_mr_as(found.handle, addr.cast(), length, iova, access) }?;
+    let handle = unsafe { sim().reg_mr_as(pd.handle, addr.cast(), length, iova, access) }?;
     // The kernel checks the arguments before it pins pages, so their errors come first.
     if let Err(refusal) = has_memory(addr, length, access) {
         unobserved().dereg_mr(handle)?;
         return Err(refusal);
     }
-    make(&found, handle, Of::Program(access), addr, length)
+    let more = More {
+        access: Some(AtomicU32::new(access.bits())),
+        ..More::of(pd)
+    };
+    make(pd, handle, None, more, addr, length)
 }
 
-/// The structure of a region, in this domain.
-pub(crate) fn make(
+/// The structure of a region in this domain. `first` is the region that it imports, if any.
+fn make(
     pd: &Found<Pd>,
     handle: verbs_api::Mr,
-    of: Of,
+    first: Option<Held<Mr>>,
+    more: More,
     addr: *mut c_void,
     length: usize,
-) -> Result<*mut ibv_mr> {
+) -> Result<Found<Mr>> {
     let attr = unobserved().query_mr(handle)?;
-    let mr = pd.within(|| {
+    pd.within(|| {
         let raw = || ibv_mr {
             context: pd.context(),
             pd: pd.seen(),
@@ -161,23 +163,11 @@ pub(crate) fn make(
             lkey: attr.lkey,
             rkey: attr.rkey,
         };
-        let more = More {
-            pd: Mutex::new(pd.hold()),
-            dm: match &of {
-                Of::DeviceMemory(dm) => Some(dm.clone()),
-                _ => None,
-            },
-            access: match of {
-                Of::Program(access) => Some(AtomicU32::new(access.bits())),
-                _ => None,
-            },
-        };
-        match of {
-            Of::Imported(first) => CObject::<Mr>::make_as(first, more, raw),
-            _ => CObject::<Mr>::make(handle, more, raw),
+        match first {
+            Some(first) => CObject::<Mr>::make_as(first, more, raw),
+            None => CObject::<Mr>::make(handle, more, raw),
         }
-    });
-    Ok(mr?.seen())
+    })
 }
 
 /// Refuses memory that the program does not have, or may not use with these rights.
@@ -194,10 +184,9 @@ fn has_memory(addr: *mut c_void, length: usize, access: Access) -> Result<()> {
 }
 
 pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
-    pointer("ibv_alloc_null_mr", pd, || {
-        let found = CObject::<Pd>::find(pd)?;
-        let handle = engine().sim.alloc_null_mr(found.handle)?;
-        make(&found, handle, Of::Nothing, null_mut(), usize::MAX)
+    new_object("ibv_alloc_null_mr", pd, |pd| {
+        let handle = sim().alloc_null_mr(pd.handle)?;
+        make(&pd, handle, None, More::of(&pd), null_mut(), usize::MAX)
     })
 }
 
@@ -213,8 +202,7 @@ pub(crate) extern "C" fn rereg_mr(
     access: c_int,
 ) -> c_int {
     let mut left = IBV_REREG_MR_ERR_CMD;
-    let result = status("ibv_rereg_mr", mr, || {
-        let found = CObject::<Mr>::find(mr)?;
+    let result = status("ibv_rereg_mr", mr, |found| {
         // A null region and an import have no memory that could change.
         let is_whole = found.more.access.is_some() || found.more.dm.is_some();
         let context = found.handle.context();
@@ -229,7 +217,7 @@ pub(crate) extern "C" fn rereg_mr(
             };
             return Err(Refusal::invalid(what));
         }
-        let can = engine().sim.capabilities(context)?;
+        let can = sim().capabilities(context)?;
         // Drivers of software devices lack the call.
         if !can.contains(Capabilities::REREG_MR) {
             return Err(Refusal::unsupported("the device cannot change a region"));
@@ -257,9 +245,8 @@ pub(crate) extern "C" fn rereg_mr(
         if change.length.is_some() {
             has_memory(addr, length, access)?;
         }
-        let sim = &engine().sim;
         // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
-        unsafe { sim.rereg_mr_as(found.handle, &change, addr.cast()) }?;
+        unsafe { sim().rereg_mr_as(found.handle, &change, addr.cast()) }?;
         own.store(access.bits(), Ordering::Relaxed);
         if let Some(pd) = &new_pd {
             // The region changes its domain: the new one has a user more, the old one less.
@@ -297,9 +284,8 @@ fn makes_sense(flags: c_int, addr: *mut c_void, length: usize, access: c_int) ->
 }
 
 pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
-    status("ibv_dereg_mr", mr, || {
-        let mr = CObject::<Mr>::find(mr)?;
-        engine().sim.dereg_mr(mr.handle)?;
+    status("ibv_dereg_mr", mr, |mr| {
+        sim().dereg_mr(mr.handle)?;
         let first = mr.first();
         first.more.pd.lock().left();
         if !mr.is_first() {
@@ -322,8 +308,7 @@ pub(crate) extern "C" fn reg_dm_mr(
     length: usize,
     access: c_uint,
 ) -> *mut ibv_mr {
-    pointer("ibv_reg_dm_mr", pd, || {
-        let pd = CObject::<Pd>::find(pd)?;
+    new_object("ibv_reg_dm_mr", pd, |pd| {
         let dm = CObject::<Dm>::find_first(dm)?;
         let access = Access::from_bits_retain(access);
         same_context(pd.handle, dm.handle)?;
@@ -333,17 +318,14 @@ pub(crate) extern "C" fn reg_dm_mr(
             ));
         }
         dm.register(offset, length, |start| {
-            let sim = &engine().sim;
             // SAFETY: the memory stays as long as it has users, and this region becomes one. Or its
             // context is closed, which needs the region to be gone.
-            let handle = unsafe { sim.reg_mr_as(pd.handle, start, length, None, access) }?;
-            make(
-                &pd,
-                handle,
-                Of::DeviceMemory(dm.clone()),
-                null_mut(),
-                length,
-            )
+            let handle = unsafe { sim().reg_mr_as(pd.handle, start, length, None, access) }?;
+            let more = More {
+                dm: Some(dm.clone()),
+                ..More::of(&pd)
+            };
+            make(&pd, handle, None, more, null_mut(), length)
         })
     })
 }
@@ -355,30 +337,27 @@ pub(crate) extern "C" fn reg_buf_mr(
     length: usize,
     access: c_int,
 ) -> *mut ibv_mr {
-    pointer("ibv_reg_buf_mr", pd, || {
-        let domain = CObject::<Pd>::find(pd)?;
-        buffer::check_part(&domain, buf, addr, length)?;
-        register(pd, addr, length, None, access as c_uint)
+    new_object("ibv_reg_buf_mr", pd, |pd| {
+        buffer::check_part(&pd, buf, addr, length)?;
+        register(&pd, addr, length, None, access as c_uint)
     })
 }
 
 /// `ibv_import_mr`. The caller does not say the address, so the structure has none.
 pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr {
-    pointer("ibv_import_mr", pd, || {
-        let pd = CObject::<Pd>::find(pd)?;
+    new_object("ibv_import_mr", pd, |pd| {
         let context = pd.handle.context();
         let first = CObject::<Mr>::with_handle(handle, |mr| mr.handle.context() == context)?;
         let attr = unobserved().query_mr(first.handle);
         let length = attr.map_err(Refusal::unobserved)?.length as usize;
-        let of = Of::Imported(first.hold());
-        make(&pd, first.handle, of, null_mut(), length)
+        let (handle, first) = (first.handle, Some(first.hold()));
+        make(&pd, handle, first, More::of(&pd), null_mut(), length)
     })
 }
 
 /// `ibv_unimport_mr`. A region that was not imported stays.
 pub(crate) extern "C" fn unimport_mr(mr: *mut ibv_mr) {
-    silent("ibv_unimport_mr", mr, || {
-        let mr = CObject::<Mr>::find(mr)?;
+    silent("ibv_unimport_mr", mr, |mr| {
         mr.end_import()?;
         mr.more.pd.lock().left();
         Ok(())

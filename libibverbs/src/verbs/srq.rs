@@ -15,8 +15,10 @@ use super::cq::Cq;
 use super::domain::Pd;
 use super::list;
 use super::xrc::Xrcd;
-use crate::c::{CObject, Held, Refusal, Result, kinds, pointer, present, same_context, status};
-use crate::engine::{engine, unobserved};
+use crate::c::{
+    CObject, Found, Held, Later, Refusal, Result, kinds, new_object, present, same_context, status,
+};
+use crate::engine::{sim, unobserved};
 
 kinds! {
     /// Shared receive queues.
@@ -34,7 +36,7 @@ pub(crate) struct More {
 
 /// `ibv_create_srq`. Writes the sizes of the queue to `init`.
 pub(crate) extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
-    pointer("ibv_create_srq", pd, || {
+    new_object("ibv_create_srq", Later(pd), |()| {
         present(init)?;
         // SAFETY: the program's, valid for the call and to be written (C's contract).
         unsafe { create(pd, init, None) }
@@ -48,7 +50,7 @@ pub(crate) extern "C" fn create_srq_ex(
     context: *mut ibv_context,
     init: *mut ibv_srq_init_attr_ex,
 ) -> *mut ibv_srq {
-    pointer("ibv_create_srq_ex", context, || {
+    new_object("ibv_create_srq_ex", Later(context), |()| {
         present(init)?;
         // SAFETY: the program's, valid for the call. It may lack the fields that its mask does not
         // name, so only named fields are read (C's contract).
@@ -108,7 +110,7 @@ unsafe fn create(
     pd: *mut ibv_pd,
     init: *mut ibv_srq_init_attr,
     xrc: Option<XrcSrq>,
-) -> Result<*mut ibv_srq> {
+) -> Result<Found<Srq>> {
     let pd = CObject::<Pd>::find(pd)?;
     // SAFETY: the caller's promise.
     let asked = unsafe { init.read() };
@@ -117,8 +119,7 @@ unsafe fn create(
         let mut wanted = SrqInit::new(asked.attr.max_wr).context(number);
         wanted.attr = ibv_srq_attr::from_c(&asked.attr);
         wanted.xrc = xrc;
-        let sim = &engine().sim;
-        let handle = sim.create_srq(pd.handle, &wanted)?;
+        let handle = sim().create_srq(pd.handle, &wanted)?;
         // A device may give a larger queue than was asked for.
         let got = unobserved().srq_init(handle)?.attr;
         // SAFETY: the caller's promise.
@@ -139,7 +140,7 @@ unsafe fn create(
         };
         Ok((handle, more, raw))
     };
-    Ok(pd.within(|| CObject::<Srq>::make_with(make))?.seen())
+    pd.within(|| CObject::<Srq>::make_with(make))
 }
 
 pub(crate) extern "C" fn modify_srq(
@@ -147,13 +148,12 @@ pub(crate) extern "C" fn modify_srq(
     attr: *mut ibv_srq_attr,
     mask: c_int,
 ) -> c_int {
-    status("ibv_modify_srq", srq, || {
-        let srq = CObject::<Srq>::find(srq)?;
+    status("ibv_modify_srq", srq, |srq| {
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = ibv_srq_attr::from_c(&unsafe { attr.read() });
         let mask = SrqAttrMask::from_bits_retain(mask as u32);
-        engine().sim.modify_srq(srq.handle, &attr, mask)?;
+        sim().modify_srq(srq.handle, &attr, mask)?;
         // The engine may have given more room than was asked for.
         if mask.contains(SrqAttrMask::MAX_WR) {
             let got = unobserved().query_srq(srq.handle)?;
@@ -164,10 +164,9 @@ pub(crate) extern "C" fn modify_srq(
 }
 
 pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
-    status("ibv_query_srq", srq, || {
-        let srq = CObject::<Srq>::find(srq)?;
+    status("ibv_query_srq", srq, |srq| {
         present(attr)?;
-        let found = engine().sim.query_srq(srq.handle)?;
+        let found = sim().query_srq(srq.handle)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { attr.write(ibv_srq_attr::to_c(&found)) };
         Ok(())
@@ -175,9 +174,9 @@ pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
 }
 
 pub(crate) extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
-    status("ibv_destroy_srq", srq, || {
-        let srq = CObject::<Srq>::find(srq)?.hold();
-        engine().sim.destroy_srq(srq.handle, Wait::Forever)?;
+    status("ibv_destroy_srq", srq, |srq| {
+        let srq = srq.held();
+        sim().destroy_srq(srq.handle, Wait::Forever)?;
         srq.more.pd.left();
         srq.retire();
         Ok(())
@@ -185,10 +184,9 @@ pub(crate) extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
 }
 
 pub(crate) extern "C" fn get_srq_num(srq: *mut ibv_srq, number: *mut u32) -> c_int {
-    status("ibv_get_srq_num", srq, || {
-        let srq = CObject::<Srq>::find(srq)?;
+    status("ibv_get_srq_num", srq, |srq| {
         present(number)?;
-        let found = engine().sim.srq_num(srq.handle)?;
+        let found = sim().srq_num(srq.handle)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { number.write(found) };
         Ok(())
@@ -200,9 +198,8 @@ pub(crate) extern "C" fn post_srq_recv(
     wr: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    status("ibv_post_srq_recv", srq, || {
-        let srq = CObject::<Srq>::find(srq)?;
-        let post = |list: &[RecvWr<'_>]| engine().sim.post_srq_recv(srq.handle, list);
+    status("ibv_post_srq_recv", srq, |srq| {
+        let post = |list: &[RecvWr<'_>]| sim().post_srq_recv(srq.handle, list);
         let max_wr = srq.more.max_wr.load(Ordering::Relaxed);
         list::receives(wr, bad_wr, max_wr, srq.more.max_sge, post)
     })

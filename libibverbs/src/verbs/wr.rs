@@ -13,13 +13,12 @@ use super::mw::{self, Mw};
 use super::post::destination;
 use super::qp::{Operations, Qp};
 use crate::base::thread::entries;
-use crate::c::{CObject, Found, Refusal, Result, pointer, present, silent, status, values};
-use crate::engine::engine;
+use crate::c::{CObject, Refusal, Result, pointer, present, silent, status, values};
+use crate::engine::sim;
 
 /// `ibv_qp_to_qp_ex`: the extended structure of a queue pair that was made for batches, or null.
 pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
-    pointer("ibv_qp_to_qp_ex", qp, || {
-        let qp = CObject::<Qp>::find(qp)?;
+    pointer("ibv_qp_to_qp_ex", qp, |qp| {
         batch_of(&qp)?;
         Ok(qp.raw())
     })
@@ -31,17 +30,13 @@ pub(crate) fn operations(send_ops: SendOps) -> Operations {
     if send_ops.is_empty() {
         return Operations::default();
     }
-    let raw = entries!(ibv_qp_ex {
+    let raw = entries!(ibv_qp_ex: self {
         wr_atomic_cmp_swp wr_atomic_fetch_add wr_bind_mw wr_local_inv wr_rdma_read wr_rdma_write
         wr_rdma_write_imm wr_send wr_send_imm wr_send_inv wr_send_tso wr_atomic_write wr_flush
         wr_set_ud_addr wr_set_xrc_srqn wr_set_inline_data wr_set_inline_data_list wr_set_sge
         wr_set_sge_list wr_start wr_complete wr_abort
     });
     Operations { send_ops, raw }
-}
-
-fn find(qp: *mut ibv_qp_ex) -> Result<Found<Qp>> {
-    CObject::<Qp>::find(qp.cast())
 }
 
 /// The batch of a queue pair.
@@ -52,8 +47,7 @@ fn batch_of(qp: &CObject<Qp>) -> Result<&Batch> {
 }
 
 extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
-    silent("ibv_wr_start", qp, || {
-        let qp = find(qp)?;
+    silent("ibv_wr_start", qp, |qp| {
         batch_of(&qp)?.start(qp.call("ibv_wr_start"))
     });
 }
@@ -64,25 +58,22 @@ fn with(
     name: &'static str,
     work: impl FnOnce(&CObject<Qp>, &mut Building) -> Result<()>,
 ) {
-    silent(name, qp, || {
-        let qp = find(qp)?;
+    silent(name, qp, |qp| {
         batch_of(&qp)?.with(qp.call(name), |building| work(&qp, building))
     });
 }
 
 extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
-    status("ibv_wr_complete", qp, || {
-        let qp = find(qp)?;
+    status("ibv_wr_complete", qp, |qp| {
         batch_of(&qp)?.complete(qp.call("ibv_wr_complete"), |building| {
-            let (sim, list) = (&engine().sim, building.list());
+            let (sim, list) = (sim(), building.list());
             Ok(sim.post_batch(qp.handle, &list, BatchEnd::Complete)?)
         })
     })
 }
 
 extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
-    silent("ibv_wr_abort", qp, || {
-        let qp = find(qp)?;
+    silent("ibv_wr_abort", qp, |qp| {
         batch_of(&qp)?.complete(qp.call("ibv_wr_abort"), |_| Ok(()))
     });
 }

@@ -6,15 +6,13 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::c::{CObject, Refusal, Result, kinds, known_bits, new_object, passed, status};
+use crate::engine::sim;
 use verbs_abi::{
     IBV_XRCD_INIT_ATTR_FD, IBV_XRCD_INIT_ATTR_OFLAGS, ibv_context, ibv_xrcd, ibv_xrcd_init_attr,
 };
 use verbs_api::sync::Mutex;
 use verbs_api::{ErrorKind, Verbs, XrcdInit};
-
-use super::context::context_of;
-use crate::c::{CObject, Refusal, Result, kinds, known_bits, passed, pointer, status};
-use crate::engine::engine;
 
 kinds! {
     /// XRC domains, each with the file that names it. While the file is open, its inode is not
@@ -29,8 +27,7 @@ pub(crate) extern "C" fn open_xrcd(
     context: *mut ibv_context,
     attr: *mut ibv_xrcd_init_attr,
 ) -> *mut ibv_xrcd {
-    pointer("ibv_open_xrcd", context, || {
-        let of = context_of(context)?;
+    new_object("ibv_open_xrcd", context, |of| {
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { passed(attr) }?;
         known_bits("comp_mask", attr.comp_mask, FD_AND_OFLAGS)?;
@@ -51,14 +48,13 @@ pub(crate) extern "C" fn open_xrcd(
         };
         init.create = attr.oflags & libc::O_CREAT != 0;
         init.exclusive = attr.oflags & libc::O_EXCL != 0;
-        let handle = engine().sim.open_xrcd(of, &init);
+        let handle = sim().open_xrcd(of.handle, &init);
         let handle = handle.map_err(|error| match error.kind() {
             // The kernel returns this for a domain that it does not know.
             ErrorKind::NotFound => Refusal::expected(libc::EAGAIN),
             _ => error.into(),
         })?;
-        let xrcd = CObject::<Xrcd>::make(handle, Mutex::new(file), || ibv_xrcd { context });
-        Ok(xrcd?.seen())
+        CObject::<Xrcd>::make(handle, Mutex::new(file), || ibv_xrcd { context })
     })
 }
 
@@ -81,9 +77,8 @@ fn name(file: &File) -> Result<String> {
 }
 
 pub(crate) extern "C" fn close_xrcd(xrcd: *mut ibv_xrcd) -> c_int {
-    status("ibv_close_xrcd", xrcd, || {
-        let xrcd = CObject::<Xrcd>::find(xrcd)?;
-        engine().sim.close_xrcd(xrcd.handle)?;
+    status("ibv_close_xrcd", xrcd, |xrcd| {
+        sim().close_xrcd(xrcd.handle)?;
         drop(xrcd.more.lock().take());
         xrcd.retire();
         Ok(())

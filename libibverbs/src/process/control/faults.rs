@@ -8,8 +8,9 @@ use verbs_api::sync::Mutex;
 use verbs_faults::Plan;
 use verbs_sim::Annotation;
 
-use super::wrong::Wrong;
+use super::of_engine;
 use crate::base::per_process::PerProcess;
+use crate::c::{Refusal, Result};
 use crate::engine::{Engine, engine};
 
 static FAULTS: PerProcess<Mutex<Injected>> = PerProcess::new();
@@ -34,10 +35,10 @@ static LAST: AtomicI64 = AtomicI64::new(0);
 
 /// Puts the rules of a plan in force, or none of them if one is refused. Returns the number of the
 /// fault.
-pub(super) fn inject(plan: &Plan) -> Result<i64, Wrong> {
-    verbs_settings::check_calls(plan).map_err(Wrong::invalid)?;
+pub(super) fn inject(plan: &Plan) -> Result<i64> {
+    verbs_settings::check_calls(plan).map_err(Refusal::invalid)?;
     if plan.rules().is_empty() {
-        return Err(Wrong::invalid("there is no [[rule]]"));
+        return Err(Refusal::invalid("there is no [[rule]]"));
     }
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     let text = plan.to_string();
@@ -64,7 +65,7 @@ pub(super) fn inject(plan: &Plan) -> Result<i64, Wrong> {
                     1 => error.cause().to_string(),
                     _ => format!("rule {}: {}", rules.len() + 1, error.cause()),
                 };
-                return Err(Wrong::new(error.errno(), what));
+                return Err(Refusal::new(error.errno(), what));
             }
         }
     }
@@ -73,7 +74,7 @@ pub(super) fn inject(plan: &Plan) -> Result<i64, Wrong> {
 }
 
 /// How often a fault has struck.
-pub(super) fn struck(number: i64) -> Result<i64, Wrong> {
+pub(super) fn struck(number: i64) -> Result<i64> {
     let engine = engine();
     let faults = FAULTS.get_or_default().lock();
     let struck = match faults.in_force.get(&number) {
@@ -88,7 +89,7 @@ pub(super) fn struck(number: i64) -> Result<i64, Wrong> {
 }
 
 /// Removes a fault. Returns how often it has struck.
-pub(super) fn remove(number: i64) -> Result<i64, Wrong> {
+pub(super) fn remove(number: i64) -> Result<i64> {
     let engine = engine();
     let faults = &mut *FAULTS.get_or_default().lock();
     let struck = match faults.in_force.remove(&number) {
@@ -117,8 +118,8 @@ impl Injected {
 }
 
 impl Rule {
-    fn struck(&self, engine: &Engine) -> Result<u64, Wrong> {
-        Ok(engine.sim.struck(self.id)?)
+    fn struck(&self, engine: &Engine) -> Result<u64> {
+        engine.sim.struck(self.id).map_err(of_engine)
     }
 
     fn is_spent(&self, engine: &Engine) -> bool {
@@ -128,13 +129,13 @@ impl Rule {
 }
 
 /// Removes rules. Returns how often they have struck together.
-fn take_out(engine: &Engine, rules: &[Rule]) -> Result<u64, Wrong> {
+fn take_out(engine: &Engine, rules: &[Rule]) -> Result<u64> {
     let struck = rules.iter().map(|rule| engine.sim.remove(rule.id));
-    Ok(struck.sum::<verbs_api::Result<u64>>()?)
+    struck.sum::<verbs_api::Result<u64>>().map_err(of_engine)
 }
 
-fn unknown(number: i64) -> Wrong {
-    Wrong::invalid(format!("there is no fault {number} in this process"))
+fn unknown(number: i64) -> Refusal {
+    Refusal::invalid(format!("there is no fault {number} in this process"))
 }
 
 #[cfg(test)]

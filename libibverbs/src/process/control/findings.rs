@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use verbs_api::sync::Mutex;
 use verbs_sim::{Annotation, Class, Finding};
 
-use super::wrong::Wrong;
 use crate::base::per_process::PerProcess;
+use crate::c::{Refusal, Result};
 use crate::engine::running;
 use crate::process::{diagnosis, json};
 
@@ -45,12 +45,12 @@ pub(super) fn mark(text: &str) -> i64 {
 }
 
 /// The findings since a mark, a line of JSON each.
-pub(super) fn lines(since: i64) -> Result<String, Wrong> {
+pub(super) fn lines(since: i64) -> Result<String> {
     Ok(found(since)?.into_iter().map(|found| found.line).collect())
 }
 
 /// The number of findings since a mark, of a level or a class, or of any.
-pub(super) fn count(what: Option<&str>, since: i64) -> Result<i64, Wrong> {
+pub(super) fn count(what: Option<&str>, since: i64) -> Result<i64> {
     let is_of: Box<dyn Fn(&Finding) -> bool> = match what {
         None => Box::new(|_| true),
         Some(level @ ("error" | "warning")) => {
@@ -59,7 +59,7 @@ pub(super) fn count(what: Option<&str>, since: i64) -> Result<i64, Wrong> {
         Some(name) => {
             let class: Class = name.parse().map_err(|_| {
                 let allowed = "error, warning, or a class (`verbsim classes` lists them)";
-                Wrong::invalid(format!("what is {name}: allowed are NULL, {allowed}"))
+                Refusal::invalid(format!("what is {name}: allowed are NULL, {allowed}"))
             })?;
             Box::new(move |finding| finding.class() == class)
         }
@@ -69,12 +69,12 @@ pub(super) fn count(what: Option<&str>, since: i64) -> Result<i64, Wrong> {
     Ok(found.count() as i64)
 }
 
-fn found(since: i64) -> Result<Vec<Found>, Wrong> {
+fn found(since: i64) -> Result<Vec<Found>> {
     let marks = MARKS.load(Ordering::Relaxed);
     // A mark of another process or a wrong number would silently count nothing.
     if !(0..=marks).contains(&since) {
         let what = format!("there is no mark {since}; the last one is {marks}");
-        return Err(Wrong::invalid(what));
+        return Err(Refusal::invalid(what));
     }
     if running().is_none() {
         return Ok(Vec::new());

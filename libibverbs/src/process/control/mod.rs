@@ -10,26 +10,27 @@
 
 mod faults;
 mod findings;
-mod wrong;
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::null_mut;
 use std::time::Duration;
 
 use verbs_api::lab::{Fault, Lab, PacketFilter, When};
-use verbs_api::{ErrorKind, Verb, Verbs, Wait, WcStatus};
+use verbs_api::{Error, ErrorKind, Verb, Verbs, Wait, WcStatus};
 use verbs_faults::Plan;
 use verbs_sim::Annotation;
 
-use self::wrong::{Wrong, answer};
+use crate::base::output::say;
+use crate::c::result::guarded;
+use crate::c::{Refusal, Result};
 use crate::engine::{engine, unobserved};
 
 /// Puts the rules of a fault plan in force. Returns the number of the fault.
 pub(crate) extern "C" fn inject(rules: *const c_char) -> i64 {
     answer("verbsim_inject", || {
         let rules = text("rules", rules)?;
-        let plan = Plan::parse("rules", rules)?;
-        faults::inject(&plan)
+        let plan = Plan::parse("rules", rules);
+        faults::inject(&plan.map_err(|error| Refusal::invalid(error.to_string()))?)
     })
 }
 
@@ -64,7 +65,7 @@ pub(crate) extern "C" fn fail_calls(
         let node = some_node(device)?;
         let name = text("verb", verb)?;
         let verb = Verb::ALL.iter().find(|verb| verb.name() == name);
-        let verb = verb.ok_or_else(|| Wrong::invalid(format!("no verb is called {name}")))?;
+        let verb = verb.ok_or_else(|| Refusal::invalid(format!("no verb is called {name}")))?;
         let fault = Fault::fail(*verb, ErrorKind::from_errno(error));
         one(on_node(fault, node), count)
     })
@@ -91,7 +92,7 @@ pub(crate) extern "C" fn fail_completions(
 pub(crate) extern "C" fn port_down(device: *const c_char, port: u32) -> i64 {
     answer("verbsim_port_down", || {
         let port = u8::try_from(port)
-            .map_err(|_| Wrong::invalid(format!("port is {port}: a port is 1 to 255")))?;
+            .map_err(|_| Refusal::invalid(format!("port is {port}: a port is 1 to 255")))?;
         one(Fault::port_down(node(device)?, port), 0)
     })
 }
@@ -104,12 +105,15 @@ pub(crate) extern "C" fn kill_device(device: *const c_char) -> i64 {
         let text = "verbsim_kill_device".to_owned();
         Annotation { node, text }.note(sim);
         // The test controls find a device by a context, and the program may have none.
-        let context = sim.open_device(&format!("sim{node}"))?;
-        sim.kill_device(context)?;
-        // This context gets the event too. Unread, it would be a finding.
-        let event = sim.get_async_event(context, Wait::Poll)?;
-        sim.ack_async_event(context, &event)?;
-        sim.close_device(context)?;
+        let kill = || {
+            let context = sim.open_device(&format!("sim{node}"))?;
+            sim.kill_device(context)?;
+            // This context gets the event too. Unread, it would be a finding.
+            let event = sim.get_async_event(context, Wait::Poll)?;
+            sim.ack_async_event(context, &event)?;
+            sim.close_device(context)
+        };
+        kill().map_err(of_engine)?;
         Ok(0)
     })
 }
@@ -146,31 +150,34 @@ pub(crate) extern "C" fn findings_since(since: i64) -> *mut c_char {
         // SAFETY: the text ends with 0.
         lines = unsafe { libc::strdup(text.as_ptr()) };
         if lines.is_null() {
-            return Err(Wrong::new(libc::ENOMEM, "there is no memory for the text"));
+            return Err(Refusal::new(
+                libc::ENOMEM,
+                "there is no memory for the text",
+            ));
         }
         Ok(0)
     });
     lines
 }
 
-fn text<'a>(name: &str, text: *const c_char) -> Result<&'a str, Wrong> {
+fn text<'a>(name: &str, text: *const c_char) -> Result<&'a str> {
     if text.is_null() {
-        return Err(Wrong::invalid(format!("{name} is NULL")));
+        return Err(Refusal::invalid(format!("{name} is NULL")));
     }
     // SAFETY: a text that ends with 0, which stays for the call (C's contract).
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
-        .map_err(|_| Wrong::invalid(format!("{name} is not UTF-8")))
+        .map_err(|_| Refusal::invalid(format!("{name} is not UTF-8")))
 }
 
 /// The number of the device with this name.
-fn node(device: *const c_char) -> Result<u32, Wrong> {
+fn node(device: *const c_char) -> Result<u32> {
     let name = text("device", device)?;
     let names = engine().config.names();
     let found = names.iter().position(|other| other == name);
     found.map(|node| node as u32).ok_or_else(|| {
         let all = names.join(", ");
-        Wrong::new(
+        Refusal::new(
             libc::ENODEV,
             format!("no device is called {name}; there are {all}"),
         )
@@ -178,7 +185,7 @@ fn node(device: *const c_char) -> Result<u32, Wrong> {
 }
 
 /// The number of the device with this name. `None`, for every device, if the name is null.
-fn some_node(device: *const c_char) -> Result<Option<u32>, Wrong> {
+fn some_node(device: *const c_char) -> Result<Option<u32>> {
     (!device.is_null()).then(|| node(device)).transpose()
 }
 
@@ -190,7 +197,7 @@ fn on_node(fault: Fault, node: Option<u32>) -> Fault {
 }
 
 /// The packets that leave a device and a queue pair. Null and 0 mean every one.
-fn packets(device: *const c_char, qp_num: u32) -> Result<PacketFilter, Wrong> {
+fn packets(device: *const c_char, qp_num: u32) -> Result<PacketFilter> {
     let mut packets = PacketFilter::EVERY;
     packets.from = some_node(device)?;
     packets.src_qpn = (qp_num != 0).then_some(qp_num);
@@ -198,10 +205,27 @@ fn packets(device: *const c_char, qp_num: u32) -> Result<PacketFilter, Wrong> {
 }
 
 /// Puts one rule in force for the first `count` matches, or for all if `count` is 0.
-fn one(fault: Fault, count: u64) -> Result<i64, Wrong> {
+fn one(fault: Fault, count: u64) -> Result<i64> {
     let fault = match count {
         0 => fault,
         count => fault.at(When::First(count)),
     };
-    faults::inject(&Plan::new(vec![fault])?)
+    let plan = Plan::new(vec![fault]);
+    faults::inject(&plan.map_err(|error| Refusal::invalid(error.to_string()))?)
+}
+
+/// The engine's error with its text, which `?` leaves out.
+fn of_engine(error: Error) -> Refusal {
+    Refusal::new(error.errno(), error.cause().to_string())
+}
+
+/// Runs a call. Returns its result, or an errno value below zero and a line on the standard error.
+fn answer(call: &'static str, work: impl FnOnce() -> Result<i64>) -> i64 {
+    let answer = guarded(call, (), |()| {
+        work().map_err(|mut refusal| {
+            say(format_args!("{call}: {}", refusal.take_text()));
+            refusal
+        })
+    });
+    answer.unwrap_or_else(|errno| -i64::from(errno.abs()))
 }

@@ -62,6 +62,8 @@ pub(super) fn write_device(
     let (major, minor) = uverbs(number as u32);
     let version = attr.fw_ver.map(|byte| byte as u8);
     let version = CStr::from_bytes_until_nul(&version).unwrap_or_default();
+    let guid = |guid: u64| groups(&guid.to_ne_bytes());
+    let board = format!("verbsim {}", config.profile());
     let node_type = if is_rnic { "4: RNIC" } else { "1: CA" };
     let files = [
         (&pci, "vendor", format!("{:#06x}", attr.vendor_id)),
@@ -73,29 +75,13 @@ pub(super) fn write_device(
         (&verbs, "abi_version", "1".to_owned()),
         (&verbs, "dev", format!("{major}:{minor}")),
         (&infiniband, "node_type", node_type.to_owned()),
-        (
-            &infiniband,
-            "node_guid",
-            groups(&attr.node_guid.to_ne_bytes()),
-        ),
-        (
-            &infiniband,
-            "sys_image_guid",
-            groups(&attr.sys_image_guid.to_ne_bytes()),
-        ),
+        (&infiniband, "node_guid", guid(attr.node_guid)),
+        (&infiniband, "sys_image_guid", guid(attr.sys_image_guid)),
         (&infiniband, "node_desc", "verbsim".to_owned()),
         (&infiniband, "hca_type", "verbsim".to_owned()),
-        (
-            &infiniband,
-            "board_id",
-            format!("verbsim {}", config.profile()),
-        ),
+        (&infiniband, "board_id", board),
         (&infiniband, "hw_rev", format!("{:x}", attr.hw_ver)),
-        (
-            &infiniband,
-            "fw_ver",
-            version.to_string_lossy().into_owned(),
-        ),
+        (&infiniband, "fw_ver", version.to_string_lossy().into()),
     ];
     for (dir, file, line) in files {
         put(dir, file, line)?;
