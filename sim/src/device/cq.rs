@@ -24,6 +24,7 @@ use super::events::Numbers;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::undefined::undefine;
+use crate::diagnosis::problem::ArmedWithoutChannel;
 use crate::diagnosis::{CqSeen, CqUse, FailedWork, FailureCause, LabCause, Standing};
 use crate::time::Timers;
 
@@ -121,7 +122,8 @@ impl Cq {
         // A program that armed without emptying the CQ may miss the rest.
         self.usage.was_armed_over = self.usage.is_partly_polled;
         if self.channel.is_none() {
-            base.journal.armed_without_channel(self.handle, base.site);
+            let problem = ArmedWithoutChannel { cq: self.handle };
+            base.journal.note(problem, base.site);
         }
     }
 

@@ -6,76 +6,51 @@ use verbs_api::site::Site;
 use verbs_api::{BadHandle, Cause, Error, ErrorKind, FullQueue, Qp, QpState, Verb};
 
 use super::Class;
-use super::journal::Journal;
-use super::problem::Describe;
+use super::problem::{Describe, problems};
 use super::words::{Names, counted, place_named};
 
-/// A call was refused.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Refused {
-    /// The class of the finding.
-    pub class: Class,
-    /// The error: verb, errno value and facts.
-    pub error: Error,
-}
-
-impl Describe for Refused {
-    fn class(&self) -> Class {
-        self.class
+problems! {
+    /// A call was refused.
+    Refused {
+        /// The class of the finding.
+        class: Class,
+        /// The error: verb, errno value and facts.
+        error: Error,
     }
-
-    fn key(&self) -> [&'static str; 2] {
-        let reason = match self.error.cause() {
+    is *class,
+    key {
+        let reason = match error.cause() {
             Cause::OutOfRange { what, .. } => what,
             Cause::Argument { problem, .. } => problem,
             _ => "",
         };
-        [self.error.verb().name(), reason]
-    }
+        [error.verb().name(), reason]
+    },
+    |_| match error.cause() {
+        Cause::QueueFull { queue: FullQueue::UnsignaledSend, .. } => {
+            format!("{error}: no slot is ever free again")
+        }
+        Cause::QueueFull { .. } => {
+            format!("{error}: no slot is free until a completion is polled")
+        }
+        _ => error.to_string(),
+    };
 
-    fn sentence(&self, _: &dyn Names) -> String {
-        let Self { error, .. } = self;
-        let posted = match error.cause() {
-            Cause::QueueFull {
-                queue: FullQueue::UnsignaledSend,
-                ..
-            } => ": no slot is ever free again",
-            Cause::QueueFull { .. } => ": no slot is free until a completion is polled",
-            _ => "",
-        };
-        format!("{error}{posted}")
+    /// A layer over the verbs was misused, which the simulator does not see
+    /// ([`Misuse`](crate::Misuse)).
+    Misused {
+        /// The class of the finding.
+        class: Class,
+        /// Distinguishes it from others of its class at the same place.
+        fact: [&'static str; 2],
+        /// The sentence of the finding.
+        text: String,
+        /// A place that the sentence refers to, with the words that introduce it, if it is known.
+        place: Option<(&'static str, Site)>,
     }
-}
-
-/// A layer over the verbs was misused, which the simulator does not see
-/// ([`Misuse`](crate::Misuse)).
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Misused {
-    /// The class of the finding.
-    pub class: Class,
-    /// Distinguishes it from others of its class at the same place.
-    pub fact: [&'static str; 2],
-    /// The sentence of the finding.
-    pub text: String,
-    /// A place that the sentence refers to, with the words that introduce it, if it is known.
-    pub place: Option<(&'static str, Site)>,
-}
-
-impl Describe for Misused {
-    fn class(&self) -> Class {
-        self.class
-    }
-
-    fn key(&self) -> [&'static str; 2] {
-        self.fact
-    }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let Self { text, place, .. } = self;
-        format!("{text}{}", place_named(*place, names))
-    }
+    is *class,
+    key *fact,
+    |names| format!("{text}{}", place_named(*place, names));
 }
 
 /// A batch that was started in a layer over the verbs (`ibv_wr_start`) and neither completed nor
@@ -101,10 +76,8 @@ impl Describe for Unposted {
     }
 
     fn sentence(&self, _: &dyn Names) -> String {
-        let Self {
-            qp_num, requests, ..
-        } = self;
-        let requests = counted(*requests as u64, "work request", "work requests");
+        let (qp_num, requests) = (self.qp_num, self.requests);
+        let requests = counted(requests, "work request", "work requests");
         format!(
             "a batch of {requests} on qp {qp_num:#x} was begun, and neither completed nor aborted"
         )
@@ -224,12 +197,5 @@ impl Class {
             Verb::AckCqEvents | Verb::AckAsyncEvent => Self::OverAcknowledged,
             _ => Self::Refused,
         })
-    }
-}
-
-impl Journal {
-    /// Records a batch whose queue pair is destroyed before it was completed or aborted.
-    pub(crate) fn unposted(&mut self, batch: &Unposted) {
-        self.note(batch.clone(), batch.begun_at);
     }
 }

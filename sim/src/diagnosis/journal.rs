@@ -176,9 +176,9 @@ impl Journal {
 
     /// Records a mistake. One of the same class, key and place is only counted.
     #[cold]
-    pub(super) fn note(&mut self, problem: impl Into<Problem>, site: Option<Site>) {
+    pub(crate) fn note(&mut self, problem: impl Into<Problem>, site: Option<Site>) {
         let problem = problem.into();
-        let place = (problem.class(), problem.key(), site);
+        let place = (problem.class(), problem.described().key(), site);
         if let Some(index) = self.places.get(&place) {
             // The same mistake in a loop is one finding with a count.
             self.noted[*index].more += 1;

@@ -51,11 +51,9 @@ pub(crate) use fact::{
     ChannelSeen, CqSeen, CqUse, DropDetails, FailedWork, QpAt, Reached, Standing,
 };
 pub(crate) use journal::Journal;
-pub(crate) use mem::PostedWork;
-pub(crate) use of_node::note_closing;
-pub(crate) use of_node::note_unread;
+
+pub(crate) use of_node::{note_closing, note_unread};
 use problem::Noted;
-pub(crate) use problem::PostedTo;
 pub use problem::{Problem, Unposted};
 pub use suppressions::Suppressions;
 pub(crate) use words::counted;
@@ -161,7 +159,7 @@ impl Finding {
         } = noted;
         Self {
             node,
-            certainty: problem.certainty(),
+            certainty: problem.described().certainty(),
             problem,
             site,
             more,

@@ -274,7 +274,7 @@ impl Findings<'_> {
         let all = [
             self.names(Object::Qp, &self.node.qps, |_, qp| Some(standing(qp))),
             self.names(Object::Srq, &self.node.device.srqs, |_, srq| {
-                let receives = counted(srq.taken() as u64, "receive", "receives");
+                let receives = counted(srq.taken(), "receive", "receives");
                 Some(format!("{} ({receives} outstanding)", srq.handle))
             }),
             self.names(

@@ -83,7 +83,7 @@ impl fmt::Display for Outstanding {
             write!(f, "; {sends} not signaled")?;
         }
         if self.unposted > 0 {
-            let requests = counted(self.unposted as u64, "work request is", "work requests are");
+            let requests = counted(self.unposted, "work request is", "work requests are");
             write!(
                 f,
                 "; {requests} in a batch that is not completed (ibv_wr_complete)"

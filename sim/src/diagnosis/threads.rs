@@ -232,10 +232,7 @@ impl Fabric {
         if let Some(first) = armed.next() {
             let others = match armed.count() {
                 0 => String::new(),
-                others => format!(
-                    "; {} armed",
-                    counted(others as u64, "more CQ is", "more CQs are")
-                ),
+                others => format!("; {} armed", counted(others, "more CQ is", "more CQs are")),
             };
             let cq = first.cq;
             let outstanding = self.outstanding_in(node, cq);

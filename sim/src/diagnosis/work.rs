@@ -5,7 +5,7 @@ use verbs_api::lab::Syndrome;
 
 use super::cause::{FailureCause, Why};
 use super::journal::Journal;
-use super::problem::Describe;
+use super::problem::{Describe, problems};
 use super::words::Names;
 use super::{Certainty, Class};
 use crate::packet::{DropReason, Op, Packet};
@@ -58,34 +58,27 @@ impl Describe for Failed {
     }
 }
 
-/// A request of a peer in another process was refused. For a peer in this process, `Failed` reports
-/// it. The place is where the region was registered or deregistered, if that is the cause.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct RequestRefused {
-    /// The request, such as `a write`.
-    pub operation: &'static str,
-    /// The number of the peer's QP, in its process.
-    pub from: u32,
-    /// The number of the QP that refused it.
-    pub qp_num: u32,
-    /// The status of the peer's work.
-    pub status: WcStatus,
-    /// The cause.
-    pub why: Why,
-}
-
-impl Describe for RequestRefused {
-    fn class(&self) -> Class {
-        class_of(false, self.status, Some(&self.why.cause))
+problems! {
+    /// A request of a peer in another process was refused. For a peer in this process, `Failed`
+    /// reports it. The place is where the region was registered or deregistered, if that is the
+    /// cause.
+    RequestRefused {
+        /// The request, such as `a write`.
+        operation: &'static str,
+        /// The number of the peer's QP, in its process.
+        from: u32,
+        /// The number of the QP that refused it.
+        qp_num: u32,
+        /// The status of the peer's work.
+        status: WcStatus,
+        /// The cause.
+        why: Why,
     }
-
-    fn sentence(&self, _: &dyn Names) -> String {
-        let (from, qp_num) = (self.from, self.qp_num);
-        let (operation, why) = (self.operation, &self.why.cause);
+    is class_of(false, *status, Some(&why.cause)),
+    |_| {
         let from = format!("qp {from:#x} of another process");
-        format!("{operation} from {from} was refused by qp {qp_num:#x}: {why}")
-    }
+        format!("{operation} from {from} was refused by qp {qp_num:#x}: {}", why.cause)
+    };
 }
 
 impl Failed {
