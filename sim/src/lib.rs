@@ -62,6 +62,7 @@ mod descriptor;
 mod device;
 mod diagnosis;
 mod direct;
+mod displayed;
 mod fabric;
 mod memory;
 #[cfg_attr(not(feature = "network"), path = "network/none.rs")]

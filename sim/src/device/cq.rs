@@ -25,7 +25,7 @@ use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::undefined::undefine;
 use crate::diagnosis::problem::ArmedWithoutChannel;
-use crate::diagnosis::{CqSeen, CqUse, FailedWork, FailureCause, LabCause, Standing};
+use crate::diagnosis::{CqSeen, CqUse, FailedWork, LabCause, Standing};
 use crate::time::Timers;
 
 /// A completion queue.
@@ -721,7 +721,7 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
         receive: ticket.is_recv(),
         label: ticket.label,
         status,
-        why: Some(FailureCause::from(LabCause::Injected).into()),
+        why: Some(LabCause::Injected.into()),
         asked: None,
         at: base.now,
         site: None,

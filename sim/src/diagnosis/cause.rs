@@ -5,6 +5,8 @@ use core::fmt;
 use verbs_api::site::Site;
 use verbs_api::{Access, Cq, Gid, Mr};
 
+use super::Class;
+use crate::displayed::displayed;
 use crate::packet::DropReason;
 
 /// The cause of a failure.
@@ -50,19 +52,17 @@ impl Why {
     }
 }
 
-/// A memory region, by its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RegionSlot(pub(crate) u32);
-
 /// Access rights, printed by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights(pub(crate) Access);
 
-/// The kind of a region's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyKind {
-    Lkey,
-    Rkey,
+displayed! {
+    /// The kind of a region's key.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum KeyKind {
+        Lkey = "lkey";
+        Rkey = "rkey";
+    }
 }
 
 /// Why a request gets no answer, as far as the fabric knows.
@@ -74,35 +74,12 @@ pub(crate) enum LossCause {
     Lasting,
 }
 
-/// Causes with the text that a finding prints. The text refers to fields by name.
-macro_rules! causes {
-    (
-        $(#[$meta:meta])*
-        $name:ident {
-            $( $cause:ident $({ $($field:ident: $type:ty),* })? = $text:literal; )*
-        }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub(crate) enum $name {
-            $( $cause $({ $($field: $type),* })?, )*
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match self {
-                    $( Self::$cause $({ $($field),* })? => write!(f, $text), )*
-                }
-            }
-        }
-    };
-}
-
-causes! {
+displayed! {
     /// Why a work request failed, or a request of a peer was refused.
-    FailureCause {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) enum FailureCause {
         // Where the work was posted.
-        Lab { cause: LabCause } = "{cause}";
+        Lab(cause: LabCause) = "{cause}";
         PeerNotReady = "its peer had no receive posted";
         UnownedGid { gid: Gid } = "no device has the address {gid}";
         UnownedLid = "no port has the address it is connected with";
@@ -134,26 +111,26 @@ causes! {
         // Memory.
         NoWindow { rkey: u32 } = "no window of rkey {rkey:#x} opens that";
         NoRegion { kind: KeyKind, key: u32 } = "no region has the {kind} {key:#x}";
-        Deregistered { region: RegionSlot, kind: KeyKind, key: u32 }
-            = "{region}, of the {kind} {key:#x}, was deregistered";
-        OtherKey { region: RegionSlot, key: u32, kind: KeyKind, needed: KeyKind }
-            = "{key:#x} is the {kind} of {region}, not its {needed}";
-        OtherPd { region: RegionSlot } = "{region} is of another protection domain";
-        Missing { region: RegionSlot, rights: Rights } = "{region} does not allow {rights}";
-        OutOf { region: RegionSlot, offset: u64, length: u64, bytes: u64 }
-            = "{length} bytes from {offset:#x} on are not in {region}, which has {bytes}";
-        FarFrom { region: RegionSlot } = "the address is not in {region}";
+        Deregistered { region: u32, kind: KeyKind, key: u32 }
+            = "mr#{region}, of the {kind} {key:#x}, was deregistered";
+        IsLkey { region: u32, key: u32 } = "{key:#x} is the lkey of mr#{region}, not its rkey";
+        IsRkey { region: u32, key: u32 } = "{key:#x} is the rkey of mr#{region}, not its lkey";
+        OtherPd { region: u32 } = "mr#{region} is of another protection domain";
+        Missing { region: u32, rights: Rights } = "mr#{region} does not allow {rights}";
+        OutOf { region: u32, offset: u64, length: u64, bytes: u64 }
+            = "{length} bytes from {offset:#x} on are not in mr#{region}, which has {bytes}";
+        FarFrom { region: u32 } = "the address is not in mr#{region}";
         NotMapped { mr: Mr, offset: u64, length: u64 }
             = "{length} bytes from {offset:#x} on of {mr} are not all mapped";
-        Unusable { region: RegionSlot } = "{region} cannot be used so";
+        Unusable { region: u32 } = "mr#{region} cannot be used so";
     }
 }
 
-causes! {
+displayed! {
     /// What a fault rule or the test controls did to make work fail, which is not a mistake of the
     /// program.
-    #[derive(Copy)]
-    LabCause {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum LabCause {
         Injected = "a fault rule wants it";
         Lost = "a fault rule lost the request or its answer";
         Damaged = "a fault rule damaged the request or its answer";
@@ -167,9 +144,9 @@ causes! {
     }
 }
 
-impl From<LabCause> for FailureCause {
+impl From<LabCause> for Why {
     fn from(cause: LabCause) -> Self {
-        Self::Lab { cause }
+        FailureCause::Lab(cause).into()
     }
 }
 
@@ -182,9 +159,27 @@ impl FailureCause {
         }
     }
 
+    /// The class of work that fails for it, if it decides the class whatever the status is.
+    pub(super) fn class(&self) -> Option<Class> {
+        match self.root() {
+            Self::Lab(_) => Some(Class::Injected),
+            Self::Deregistered { .. } => Some(Class::Deregistered),
+            Self::NotMapped { .. } => Some(Class::Unmapped),
+            Self::AnswerCut { .. } | Self::MessageCut { .. } | Self::NoBeginning => {
+                Some(Class::EndsDiffer)
+            }
+            Self::Dropped { why, .. } => match why {
+                DropReason::MemoryGone => Some(Class::Deregistered),
+                DropReason::PathMtu => Some(Class::EndsDiffer),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Whether a fault rule or the test controls caused it.
     pub(crate) fn is_of_lab(&self) -> bool {
-        matches!(self, Self::Lab { .. })
+        matches!(self, Self::Lab(_))
     }
 }
 
@@ -203,24 +198,9 @@ impl LabCause {
     }
 }
 
-impl fmt::Display for RegionSlot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mr#{}", self.0)
-    }
-}
-
 impl fmt::Display for Rights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.0.iter_names().map(|(name, _)| name).collect();
         f.write_str(&names.join(" and "))
-    }
-}
-
-impl fmt::Display for KeyKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Lkey => "lkey",
-            Self::Rkey => "rkey",
-        })
     }
 }

@@ -45,7 +45,7 @@ mod work;
 use verbs_api::site::Site;
 
 pub use cause::Why;
-pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, RegionSlot, Rights};
+pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, Rights};
 pub use class::{Certainty, Class, UnknownClass};
 pub(crate) use fact::{
     ChannelSeen, CqSeen, CqUse, DropDetails, FailedWork, QpAt, Reached, Standing,

@@ -8,7 +8,7 @@ use super::journal::Journal;
 use super::problem::{Describe, problems};
 use super::words::Names;
 use super::{Certainty, Class};
-use crate::packet::{DropReason, Op, Packet};
+use crate::packet::{Op, Packet};
 use crate::time::Time;
 
 /// A work request failed and was not only flushed.
@@ -106,32 +106,11 @@ impl Failed {
 /// The class of work that failed for this cause, if it is known.
 fn class_of(receive: bool, status: WcStatus, cause: Option<&FailureCause>) -> Class {
     use FailureCause as F;
+    // The cause decides if it is known, and the status otherwise.
+    if let Some(class) = cause.and_then(F::class) {
+        return class;
+    }
     match (cause.map(F::root), status) {
-        // The cause decides if it is known, and the status otherwise.
-        (Some(F::Lab { .. }), _) => Class::Injected,
-        (
-            Some(
-                F::Deregistered { .. }
-                | F::Dropped {
-                    why: DropReason::MemoryGone,
-                    ..
-                },
-            ),
-            _,
-        ) => Class::Deregistered,
-        (Some(F::NotMapped { .. }), _) => Class::Unmapped,
-        (
-            Some(
-                F::AnswerCut { .. }
-                | F::MessageCut { .. }
-                | F::NoBeginning
-                | F::Dropped {
-                    why: DropReason::PathMtu,
-                    ..
-                },
-            ),
-            _,
-        ) => Class::EndsDiffer,
         (_, WcStatus::RnrRetryExcErr) => Class::NotReceived,
         (_, WcStatus::RetryExcErr) => Class::NoAnswer,
         (_, WcStatus::RemAccessErr) => Class::RemoteAccess,

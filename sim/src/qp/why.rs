@@ -48,7 +48,7 @@ impl Common {
         };
         let why = match status {
             _ if own.is_some() => own,
-            _ if by_lab.is_some() => by_lab.map(|cause| FailureCause::from(cause).into()),
+            _ if by_lab.is_some() => by_lab.map(|cause| cause.into()),
             WcStatus::RnrRetryExcErr => Some(FailureCause::PeerNotReady.into()),
             WcStatus::RetryExcErr if peer.is_none() => Some(match self.route {
                 Some(route) if route.global => FailureCause::UnownedGid { gid: route.dgid }.into(),
@@ -169,7 +169,7 @@ impl Common {
     /// Why a request of a peer cannot be carried out.
     pub(super) fn refused(&self, responder: &Responder, device: &Device, packet: &Packet) -> Why {
         if let Some(why) = self.refused_by_lab(responder, device) {
-            return FailureCause::from(why).into();
+            return why.into();
         }
         if !self.has_path_mtu(device, packet) {
             let mtu = self.mtu(device);
