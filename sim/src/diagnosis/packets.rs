@@ -8,7 +8,7 @@ use super::fact::Reached;
 use super::journal::{self, Journal, Refusal};
 use super::problem::{Noted, problems};
 use super::words::counted;
-use crate::packet::{DropReason, PortId};
+use crate::packet::{DropReason, Nature, PortId};
 
 problems! {
     /// Packets that were dropped.
@@ -132,30 +132,7 @@ impl Journal {
                 None
             }
             DropReason::FirstPsn if last.is_none_or(|last| last.has_taken) => None,
-            _ => is_of_program(why).then_some((why, None)),
+            _ => why.is(Nature::OfProgram).then_some((why, None)),
         }
     }
-}
-
-/// Whether the program may have caused the drop. Other packets are lost, or dropped as a
-/// consequence.
-fn is_of_program(why: DropReason) -> bool {
-    matches!(
-        why,
-        DropReason::NoReceive
-            | DropReason::NoQp
-            | DropReason::OtherProcess
-            | DropReason::NotReady
-            | DropReason::Kept
-            | DropReason::FirstPsn
-            | DropReason::OtherTransport
-            | DropReason::OtherPort
-            | DropReason::OtherPeer
-            | DropReason::OtherVersion
-            | DropReason::Pkey
-            | DropReason::Qkey
-            | DropReason::PathMtu
-            | DropReason::ShortReceive
-            | DropReason::BadMessage
-    )
 }
