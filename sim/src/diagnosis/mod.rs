@@ -53,7 +53,6 @@ pub(crate) use fact::{
 };
 pub(crate) use journal::Journal;
 
-pub(crate) use of_node::{note_closing, note_unread};
 use problem::Noted;
 pub use problem::{Problem, Unposted};
 pub use suppressions::Suppressions;

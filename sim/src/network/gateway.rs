@@ -14,7 +14,6 @@ use verbs_udp::{Received, Train};
 use super::Network;
 use super::outgoing::Outgoing;
 use crate::config::SimConfig;
-use crate::diagnosis;
 use crate::fabric::Fabric;
 use crate::fabric::rules::Verdict;
 use crate::memory::{Gone, SharedMemory};
@@ -256,7 +255,7 @@ impl Fabric {
             if let Ok(received) = Frame::read_udp(ip, received.port, datagram) {
                 let route = frame::route(&received, PortId::OUTSIDE, to);
                 if let Ok(packet) = node.packet_of(received, route) {
-                    diagnosis::note_unread(node, &packet);
+                    node.note_unread(&packet);
                 }
             }
         }
