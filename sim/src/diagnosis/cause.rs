@@ -16,6 +16,8 @@ pub struct Why {
     /// The node that found the cause, if it is another one: the responder's.
     pub node: Option<u32>,
     pub(crate) cause: FailureCause,
+    /// The label of the receive that the message takes, if the cause is about the receive.
+    pub(super) receive: Option<u64>,
     /// A place that the cause refers to, with the words that introduce it, if it is known.
     pub place: Option<(&'static str, Site)>,
 }
@@ -25,6 +27,7 @@ impl From<FailureCause> for Why {
         Self {
             node: None,
             cause,
+            receive: None,
             place: None,
         }
     }
@@ -33,7 +36,10 @@ impl From<FailureCause> for Why {
 impl Why {
     /// The cause, as a finding prints it.
     pub fn text(&self) -> String {
-        self.cause.to_string()
+        match self.receive {
+            None => self.cause.to_string(),
+            Some(label) => format!("for receive {label:#x}, {}", self.cause),
+        }
     }
 
     /// Adds a place that the cause refers to, if it is known.
@@ -44,11 +50,8 @@ impl Why {
 
     /// The same cause, for the receive that a message takes.
     pub(crate) fn for_receive(self, label: u64) -> Self {
-        let cause = FailureCause::ForReceive {
-            label,
-            cause: Box::new(self.cause),
-        };
-        Self { cause, ..self }
+        let receive = Some(label);
+        Self { receive, ..self }
     }
 }
 
@@ -98,7 +101,6 @@ displayed! {
         NoReceive = "no receive is posted";
         LongerThan { label: u64, room: u64 }
             = "the message is longer than the {room} bytes of receive {label:#x}";
-        ForReceive { label: u64, cause: Box<FailureCause> } = "for receive {label:#x}, {cause}";
         MessageCut { mtu: u32 } = "the message was cut for another path MTU than {mtu} bytes";
         NoBeginning = "the qp waits for another PSN first (rq_psn): it is the rest of a message whose beginning was not taken";
         NoReadsThere = "max_dest_rd_atomic is 0";
@@ -151,17 +153,9 @@ impl From<LabCause> for Why {
 }
 
 impl FailureCause {
-    /// The cause itself, without the receive that it concerns.
-    pub(crate) fn root(&self) -> &Self {
-        match self {
-            Self::ForReceive { cause, .. } => cause.root(),
-            cause => cause,
-        }
-    }
-
     /// The class of work that fails for it, if it decides the class whatever the status is.
     pub(super) fn class(&self) -> Option<Class> {
-        match self.root() {
+        match self {
             Self::Lab(_) => Some(Class::Injected),
             Self::Deregistered { .. } => Some(Class::Deregistered),
             Self::NotMapped { .. } => Some(Class::Unmapped),
@@ -175,11 +169,6 @@ impl FailureCause {
             },
             _ => None,
         }
-    }
-
-    /// Whether a fault rule or the test controls caused it.
-    pub(crate) fn is_of_lab(&self) -> bool {
-        matches!(self, Self::Lab(_))
     }
 }
 

@@ -4,8 +4,7 @@ use verbs_api::Cq;
 use verbs_api::site::Site;
 
 use super::fact::CqSeen;
-use super::journal::{Journal, MOST};
-use super::news::Fresh;
+use super::journal::{Fresh, Journal, MOST};
 use super::problem::{Noted, problems};
 use super::words::{counted, waiting};
 use super::{Class, words};

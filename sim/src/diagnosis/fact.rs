@@ -53,15 +53,6 @@ displayed! {
     }
 }
 
-impl DropDetails {
-    pub(super) fn posted_at(&self) -> Option<Site> {
-        match self {
-            Self::Short { posted_at, .. } => *posted_at,
-            Self::Psn { .. } | Self::Qkey { .. } => None,
-        }
-    }
-}
-
 /// How a program has handled failed work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Standing {

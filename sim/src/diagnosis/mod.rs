@@ -13,7 +13,7 @@
 //! | `problem` | the kinds of problems, by their groups, and what they have in common |
 //! | `arm`, `call`, `cq`, `evt`, `mem`, `obj`, `packets`, `qp`, `wait`, `work` | a group of problems: the facts that make them, their classes and sentences |
 //! | `class`, `words` | the table of classes; how findings are printed |
-//! | `journal`, `news` | the record of what went wrong on a node; its new entries |
+//! | `journal` | the record of what went wrong on a node, and its new entries |
 //! | `recovery` | whether a program continues after work that failed |
 //! | `fact`, `cause` | facts that the core records; causes of failures |
 
@@ -27,7 +27,6 @@ mod evt;
 mod fact;
 mod journal;
 mod mem;
-mod news;
 mod obj;
 mod of_node;
 mod outstanding;
@@ -53,7 +52,6 @@ pub(crate) use fact::{
 };
 pub(crate) use journal::Journal;
 
-use problem::Noted;
 pub use problem::{Problem, Unposted};
 pub use suppressions::Suppressions;
 pub(crate) use words::counted;
@@ -134,7 +132,8 @@ impl Diagnosis {
         let mut text = String::new();
         for finding in &self.mistakes {
             // Hints may be correct programs.
-            if finding.certainty == Certainty::Certain && !allowed.cover_finding(finding) {
+            let place = || finding.site.map(|site| PlainNames.place(site));
+            if finding.certainty == Certainty::Certain && !allowed.cover(finding.class(), place) {
                 text += &format!("\n{finding}\nhelp: {}", finding.class().remedy());
             }
         }
@@ -151,21 +150,6 @@ impl Diagnosis {
 }
 
 impl Finding {
-    fn new(node: u32, noted: Noted) -> Self {
-        let Noted {
-            problem,
-            site,
-            more,
-        } = noted;
-        Self {
-            node,
-            certainty: problem.described().certainty(),
-            problem,
-            site,
-            more,
-        }
-    }
-
     /// The class of the problem.
     pub fn class(&self) -> Class {
         self.problem.class()

@@ -93,7 +93,7 @@ impl Node {
     pub(super) fn receives_from(&self, qp_num: u32) -> Option<Site> {
         match self.find_by_number(qp_num) {
             Some(index) => self.receiver_made_at(index),
-            None => self.device.base.journal.receiver_made_at(qp_num),
+            None => self.device.base.journal.destroyed_qp(qp_num)?.made_at,
         }
     }
 

@@ -4,7 +4,7 @@ use verbs_api::Gid;
 use verbs_api::site::Site;
 
 use super::Class;
-use super::fact::Reached;
+use super::fact::{DropDetails, Reached};
 use super::journal::{self, Journal, Refusal};
 use super::problem::{Noted, problems};
 use super::words::counted;
@@ -90,15 +90,14 @@ impl Journal {
                 count: dropped.count,
                 tries: dropped.tries,
             };
-            let posted_at = dropped.details.and_then(|details| details.posted_at());
+            let posted_at = match dropped.details {
+                Some(DropDetails::Short { posted_at, .. }) => posted_at,
+                _ => None,
+            };
             Some(Noted::at(problem, site.or(posted_at)))
         });
         let garbage = self.garbage.iter();
-        let garbage = garbage.map(|(why, count)| Garbage {
-            why: *why,
-            count: *count,
-        });
-        dropped.chain(garbage.map(|garbage| Noted::at(garbage, None)))
+        dropped.chain(garbage.map(|(&why, &count)| Noted::at(Garbage { why, count }, None)))
     }
 
     /// Why packets for a queue pair were dropped, and where the queue pair was destroyed, if that

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use verbs_api::site::Site;
 use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 
-use super::news::Fresh;
+use super::journal::Fresh;
 use super::problem::{
     DeregisteredEarly, Dropped, Failed, LostWakeup, Misused, NotArmedAgain, NotDestroyed, Noted,
     Problem, Refused, SolicitedOnly, Unacknowledged, Waits,
@@ -21,12 +21,23 @@ use crate::verbs::diagnose::Stuck;
 
 /// A finding without places inside this crate: Rust knows no other caller of a `dyn Verbs`.
 pub(super) fn finding(node: u32, noted: Noted) -> Finding {
+    let own = file!().strip_suffix("diagnosis/report.rs");
     let is_own = |site: &Site| match site {
-        Site::Source(location) => location.file().starts_with(own_files()),
+        Site::Source(location) => location.file().starts_with(own.unwrap_or(file!())),
         _ => false,
     };
-    let mut finding = Finding::new(node, noted);
-    finding.site = finding.site.filter(|site| !is_own(site));
+    let Noted {
+        problem,
+        site,
+        more,
+    } = noted;
+    let mut finding = Finding {
+        node,
+        certainty: problem.described().certainty(),
+        problem,
+        site: site.filter(|site| !is_own(site)),
+        more,
+    };
     // Places inside a problem are of this crate, too, if the call came through `dyn Verbs`.
     match &mut finding.problem {
         Problem::Failed(Failed { why: Some(why), .. }) => {
@@ -46,13 +57,6 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
         _ => {}
     }
     finding
-}
-
-/// The path prefix of the files of this crate through which programs call verbs.
-fn own_files() -> &'static str {
-    file!()
-        .strip_suffix("diagnosis/report.rs")
-        .unwrap_or(file!())
 }
 
 impl Fabric {
@@ -99,20 +103,22 @@ impl Fabric {
         let mut waits = self.waiting_threads();
         if let Some(stuck) = stopped {
             waits.extend(self.stopped_threads(stuck));
-            let sleeps = |node| {
-                waits
-                    .iter()
-                    .any(|wait: &Finding| wait.node == node && is_certain(wait))
+            let nodes_of = |is: fn(&Finding) -> bool| -> BTreeSet<u32> {
+                let waits = waits.iter().filter(|wait| is(wait));
+                waits.map(|wait| wait.node).collect()
             };
+            let certain = nodes_of(|wait| wait.certainty == Certainty::Certain);
             // A program that does not sleep may have been about to look.
-            for sign in signs.iter_mut().filter(|sign| !sleeps(sign.node)) {
+            for sign in signs
+                .iter_mut()
+                .filter(|sign| !certain.contains(&sign.node))
+            {
                 sign.certainty = Certainty::Hint;
             }
             // The thread that would have looked may sleep at another device.
-            let sleeper = |node| move |wait: &Finding| wait.node == node && is_wait(&wait.problem);
-            if waits.iter().any(|wait| is_wait(&wait.problem)) {
-                signs
-                    .retain(|sign| !is_left(&sign.problem) || waits.iter().any(sleeper(sign.node)));
+            let asleep = nodes_of(|wait| matches!(wait.problem, Problem::Waits(_)));
+            if !asleep.is_empty() {
+                signs.retain(|sign| !is_left(&sign.problem) || asleep.contains(&sign.node));
             }
         }
         let never_posted = |batch| never_posted(batch, stopped.is_some());
@@ -204,16 +210,8 @@ fn never_posted(batch: &Unposted, is_stopped: bool) -> Finding {
     found
 }
 
-fn is_certain(finding: &Finding) -> bool {
-    finding.certainty == Certainty::Certain
-}
-
 fn is_left(problem: &Problem) -> bool {
     matches!(problem, Problem::NeverPolled(_) | Problem::Unpolled { .. })
-}
-
-fn is_wait(problem: &Problem) -> bool {
-    matches!(problem, Problem::Waits(_))
 }
 
 /// The object of the problem, if a finding about a waiting thread may include the problem.
@@ -275,8 +273,7 @@ struct Explained {
     waiting: BTreeSet<u32>,
     /// The problems of objects that are part of the wait of a thread.
     waited_for: BTreeSet<(u32, String)>,
-    /// The objects that are in use by objects of this kind, which could not be destroyed so many
-    /// times.
+    /// The objects that are in use by objects of this kind: how often those could not be destroyed.
     in_use: BTreeMap<(u32, Object), u64>,
 }
 

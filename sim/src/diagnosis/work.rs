@@ -77,7 +77,7 @@ problems! {
     is class_of(false, *status, Some(&why.cause)),
     |_| {
         let from = format!("qp {from:#x} of another process");
-        format!("{operation} from {from} was refused by qp {qp_num:#x}: {}", why.cause)
+        format!("{operation} from {from} was refused by qp {qp_num:#x}: {}", why.text())
     };
 }
 
@@ -110,7 +110,7 @@ fn class_of(receive: bool, status: WcStatus, cause: Option<&FailureCause>) -> Cl
     if let Some(class) = cause.and_then(F::class) {
         return class;
     }
-    match (cause.map(F::root), status) {
+    match (cause, status) {
         (_, WcStatus::RnrRetryExcErr) => Class::NotReceived,
         (_, WcStatus::RetryExcErr) => Class::NoAnswer,
         (_, WcStatus::RemAccessErr) => Class::RemoteAccess,
@@ -138,7 +138,7 @@ impl Journal {
         let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
         let is_reported = is_send && recv.is_some()
             || matches!(
-                why.cause.root(),
+                why.cause,
                 FailureCause::Overrun { .. } | FailureCause::NotMapped { .. }
             );
         // A peer in this process has its own finding.

@@ -28,7 +28,7 @@ macro_rules! drop_reasons {
             #[cfg(test)]
             const ALL: &[Self] = &[$( Self::$reason, )*];
 
-            /// Whether the row of the reason says so.
+            /// Whether the row of the reason names it.
             pub(crate) const fn is(self, what: Nature) -> bool {
                 match (self, what) {
                     $( $( (Self::$reason, Nature::$is) => true, )* )*
