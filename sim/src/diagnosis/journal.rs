@@ -126,14 +126,9 @@ impl Journal {
     /// Records details of a packet that is dropped, if it is the first one of its sender for this
     /// reason.
     #[cold]
-    pub(crate) fn drops(
-        &mut self,
-        packet: &Packet,
-        why: DropReason,
-        details: impl FnOnce() -> DropDetails,
-    ) {
+    pub(crate) fn drops(&mut self, packet: &Packet, why: DropReason, details: DropDetails) {
         if let Some(dropped) = self.dropped_for(packet, why) {
-            dropped.details.get_or_insert_with(details);
+            dropped.details.get_or_insert(details);
         }
     }
 
@@ -243,16 +238,13 @@ impl Journal {
             // The newest drop explains why the last try failed.
             let dropped = self.dropped.iter().filter(silent);
             let (&(_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
-            // For a destroyed queue pair its place is known.
-            let gone = self
-                .destroyed_qp(qp_num)
-                .filter(|_| why == DropReason::NoQp);
-            return Some(match gone {
-                None => FailureCause::Dropped { qp_num, why }.into(),
-                Some(gone) => {
+            return Some(match self.destroyed_qp(qp_num) {
+                // For a destroyed queue pair its place is known.
+                Some(gone) if why == DropReason::NoQp => {
                     let why = DropReason::DestroyedQp;
                     Why::from(FailureCause::Dropped { qp_num, why }).at("at", gone.site)
                 }
+                _ => FailureCause::Dropped { qp_num, why }.into(),
             });
         }
         // The next connection uses the same sequence numbers again.

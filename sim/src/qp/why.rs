@@ -199,9 +199,9 @@ impl Common {
     /// Records a datagram with another Q_Key than the queue pair.
     #[cold]
     pub(super) fn note_other_qkey(&self, device: &mut Device, packet: &Packet, qkey: u32) {
-        let own = self.attr.qkey;
+        let (why, own) = (DropReason::Qkey, self.attr.qkey);
         let journal = &mut device.base.journal;
-        journal.drops(packet, DropReason::Qkey, || DropDetails::Qkey { qkey, own });
+        journal.drops(packet, why, DropDetails::Qkey { qkey, own });
     }
 }
 
@@ -230,7 +230,7 @@ pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet:
         let (now, why) = (device.base.now, DropReason::FirstPsn);
         let (waits_for, psn) = (responder.waits_for().value(), packet.psn.value());
         let journal = &mut device.base.journal;
-        journal.drops(packet, why, || DropDetails::Psn { psn, waits_for });
+        journal.drops(packet, why, DropDetails::Psn { psn, waits_for });
         journal.dropped(now, packet, why);
     }
 }
@@ -238,16 +238,14 @@ pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet:
 /// Records a datagram that does not fit into a receive, with the header before it.
 #[cold]
 pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: Option<Site>) {
+    let details = DropDetails::Short {
+        length: packet.payload.len(),
+        grh: grh::BYTES,
+        room,
+        posted_at: site,
+    };
     let journal = &mut device.base.journal;
-    journal.drops(packet, DropReason::ShortReceive, || {
-        let (length, grh) = (packet.payload.len(), grh::BYTES);
-        DropDetails::Short {
-            length,
-            grh,
-            room,
-            posted_at: site,
-        }
-    });
+    journal.drops(packet, DropReason::ShortReceive, details);
 }
 
 /// Why a message cannot be put into the receive that it consumes.
