@@ -64,6 +64,7 @@ mod descriptor;
 mod device;
 mod diagnosis;
 mod direct;
+mod displayed;
 #[cfg(test)]
 mod equivalence;
 #[cfg(test)]

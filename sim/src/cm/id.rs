@@ -1,6 +1,5 @@
 //! An id: its address, its device, and its state.
 
-use core::fmt;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
@@ -11,6 +10,7 @@ use verbs_api::{Cause, Error, ErrorKind, Gid, Qp, Verb};
 use super::conn::Conn;
 use super::groups::Joined;
 use super::host::{Local, Peer};
+use crate::displayed::displayed;
 
 /// An event that was read, and where.
 pub(crate) type ReadEvent = (CmEventType, Option<Site>);
@@ -57,36 +57,22 @@ pub(crate) struct OwnQp {
     pub(crate) has_srq: bool,
 }
 
-/// The state of an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Idle,
-    Bound,
-    /// The address has no owner, and the timeout is running.
-    Resolving,
-    AddrResolved,
-    RouteResolved,
-    Listening,
-    /// It has, or had, a connection.
-    Connected,
-    Disconnected,
-    /// Its device was removed.
-    Removed,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Idle => "is bound to no address",
-            Self::Bound => "is bound to an address, and no more",
-            Self::Resolving => "resolves its address",
-            Self::AddrResolved => "has a resolved address, and no route",
-            Self::RouteResolved => "has a resolved route, and no connection",
-            Self::Listening => "listens",
-            Self::Connected => "has a connection, or is about to",
-            Self::Disconnected => "is disconnected",
-            Self::Removed => "is of a device that is gone",
-        })
+displayed! {
+    /// The state of an id.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum State {
+        Idle = "is bound to no address";
+        Bound = "is bound to an address, and no more";
+        /// The address has no owner, and the timeout is running.
+        Resolving = "resolves its address";
+        AddrResolved = "has a resolved address, and no route";
+        RouteResolved = "has a resolved route, and no connection";
+        Listening = "listens";
+        /// It has, or had, a connection.
+        Connected = "has a connection, or is about to";
+        Disconnected = "is disconnected";
+        /// Its device was removed.
+        Removed = "is of a device that is gone";
     }
 }
 

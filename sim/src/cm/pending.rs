@@ -36,7 +36,7 @@ pub(crate) fn no_event(manager: &Manager, channel: CmChannel) -> Option<String> 
     Some(match others.count() {
         0 => first.clone(),
         others => {
-            let others = counted(others as u64, "id more", "ids more");
+            let others = counted(others, "id more", "ids more");
             format!("{first}, and {others} likewise")
         }
     })

@@ -5,6 +5,8 @@ use verbs_api::{
     BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, PostError, Result, Sge, Verb,
 };
 
+use crate::diagnosis::argument;
+
 /// An object that belongs to a context.
 pub(crate) trait InContext {
     fn context(&self) -> Context;
@@ -134,7 +136,7 @@ pub(crate) fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) ->
         verb,
         kind,
         Cause::OutOfRange {
-            what: "num_sge",
+            what: argument::NUM_SGE,
             value,
             min: 0,
             max,

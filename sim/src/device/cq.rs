@@ -24,7 +24,8 @@ use super::events::Numbers;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::undefined::undefine;
-use crate::diagnosis::{CqSeen, CqUse, FailedWork, FailureCause, LabCause, Standing};
+use crate::diagnosis::problem::ArmedWithoutChannel;
+use crate::diagnosis::{CqSeen, CqUse, FailedWork, LabCause, Standing};
 use crate::time::Timers;
 
 /// A completion queue.
@@ -121,7 +122,8 @@ impl Cq {
         // A program that armed without emptying the CQ may miss the rest.
         self.usage.was_armed_over = self.usage.is_partly_polled;
         if self.channel.is_none() {
-            base.journal.armed_without_channel(self.handle, base.site);
+            let problem = ArmedWithoutChannel { cq: self.handle };
+            base.journal.note(problem, base.site);
         }
     }
 
@@ -719,7 +721,7 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
         receive: ticket.is_recv(),
         label: ticket.label,
         status,
-        why: Some(FailureCause::from(LabCause::Injected).into()),
+        why: Some(LabCause::Injected.into()),
         asked: None,
         at: base.now,
         site: None,

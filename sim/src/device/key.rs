@@ -11,7 +11,6 @@ use verbs_api::table::Table;
 
 use super::region::Mr;
 use super::unmapped::Registered;
-use crate::diagnosis::RegionSlot;
 use crate::rng::{Purpose, Random};
 
 /// The number of bits of the tag.
@@ -65,7 +64,7 @@ pub(crate) struct Regions {
 pub(super) struct Gone {
     lkey: u32,
     rkey: u32,
-    pub(super) region: RegionSlot,
+    pub(super) region: u32,
     /// Where it was deregistered.
     pub(super) site: Option<Site>,
 }
@@ -105,7 +104,7 @@ impl Regions {
         self.gone.push_back(Gone {
             lkey: mr.attr.lkey,
             rkey: mr.attr.rkey,
-            region: RegionSlot(index),
+            region: index,
             site,
         });
     }

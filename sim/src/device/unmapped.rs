@@ -9,6 +9,7 @@ use verbs_api::site::Site;
 use super::Device;
 use super::region::Mr;
 use crate::diagnosis::FailureCause;
+use crate::diagnosis::problem::Unmapped;
 use crate::memory::Gone;
 
 /// The regions by their slots, where memory is checked. Otherwise empty.
@@ -59,7 +60,8 @@ impl Device {
         if let Some(region) = regions.registered.0.get_mut(&index) {
             region.unmapped = Some((offset, length));
             let (mr, site) = (region.mr, region.site);
-            self.base.journal.unmapped(mr, offset, length, site);
+            let problem = Unmapped { mr, offset, length };
+            self.base.journal.note(problem, site);
         }
         true
     }

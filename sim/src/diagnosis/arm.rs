@@ -2,126 +2,77 @@
 
 use verbs_api::Cq;
 use verbs_api::lab::ArmState;
-use verbs_api::site::Site;
 
 use super::Class;
 use super::fact::CqSeen;
-use super::journal::Journal;
-use super::problem::{Describe, Noted};
-use super::words::{Names, counted, waiting};
+use super::problem::{Noted, problems};
+use super::words::{counted, waiting};
 
-/// A CQ is armed, and completions that were added before wait in it: the classic lost wake-up.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct LostWakeup {
-    /// The CQ.
-    pub cq: Cq,
-    /// The kind of completion it is armed for.
-    pub armed: ArmState,
-    /// The number of waiting completions.
-    pub unpolled: u32,
-    /// Whether the poll before arming returned as many completions as it asked for, and left these.
-    pub partly: bool,
-}
-
-impl Describe for LostWakeup {
-    fn class(&self) -> Class {
-        if self.partly {
-            Class::DrainIncomplete
-        } else {
-            Class::LostWakeup
-        }
+problems! {
+    /// A CQ is armed, and completions that were added before wait in it: the classic lost wake-up.
+    LostWakeup {
+        /// The CQ.
+        cq: Cq,
+        /// The kind of completion it is armed for.
+        armed: ArmState,
+        /// The number of waiting completions.
+        unpolled: u32,
+        /// Whether the poll before arming returned as many completions as it asked for, and left
+        /// these.
+        partly: bool,
     }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let (cq, armed, wait) = (names.cq(self.cq), self.armed, waiting(self.unpolled));
-        let partly = if self.partly {
-            ", which the poll before had no room for"
-        } else {
-            ""
-        };
+    is if *partly { Class::DrainIncomplete } else { Class::LostWakeup },
+    |names| {
+        let (cq, wait) = (names.cq(*cq), waiting(*unpolled));
+        let partly = if *partly { ", which the poll before had no room for" } else { "" };
         format!("{cq} is {armed}, and {wait} in it from before{partly}: no event tells of that")
+    };
+
+    /// A CQ is armed for solicited completions, and others wait in it.
+    SolicitedOnly {
+        /// The CQ.
+        cq: Cq,
+        /// The number of waiting completions.
+        unpolled: u32,
+        /// Whether all of them are of sends, which cannot be solicited.
+        of_sends: bool,
     }
-}
-
-/// A CQ is armed for solicited completions, and others wait in it.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct SolicitedOnly {
-    /// The CQ.
-    pub cq: Cq,
-    /// The number of waiting completions.
-    pub unpolled: u32,
-    /// Whether all of them are of sends, which cannot be solicited.
-    pub of_sends: bool,
-}
-
-impl Describe for SolicitedOnly {
-    fn class(&self) -> Class {
-        Class::SolicitedOnly
-    }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let cq = names.cq(self.cq);
-        let (wait, why) = if self.of_sends {
+    is Class::SolicitedOnly,
+    |names| {
+        let (wait, why) = if *of_sends {
             let (one, many) = ("completion of a send waits", "completions of sends wait");
-            let wait = counted(self.unpolled.into(), one, many);
-            (wait, ", which nobody can solicit")
+            (counted(*unpolled, one, many), ", which nobody can solicit")
         } else {
-            (waiting(self.unpolled), " that nobody solicited")
+            (waiting(*unpolled), " that nobody solicited")
         };
+        let cq = names.cq(*cq);
         format!("{cq} is armed solicited, and {wait} in it{why}: no event tells of that")
+    };
+
+    /// A CQ was not armed since its last event was read, and completions wait in it.
+    NotArmedAgain {
+        /// The CQ.
+        cq: Cq,
+        /// The number of waiting completions.
+        unpolled: u32,
     }
-}
+    is Class::NotArmedAgain,
+    |names| format!(
+        "{} was not armed again since its last event was read, and {} in it: no event tells of that",
+        names.cq(*cq),
+        waiting(*unpolled),
+    );
 
-/// A CQ was not armed since its last event was read, and completions wait in it.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct NotArmedAgain {
-    /// The CQ.
-    pub cq: Cq,
-    /// The number of waiting completions.
-    pub unpolled: u32,
-}
-
-impl Describe for NotArmedAgain {
-    fn class(&self) -> Class {
-        Class::NotArmedAgain
+    /// A CQ without a channel was armed, which never makes an event.
+    ArmedWithoutChannel {
+        /// The CQ.
+        cq: Cq,
     }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let (cq, wait) = (names.cq(self.cq), waiting(self.unpolled));
-        format!(
-            "{cq} was not armed again since its last event was read, and {wait} in it: no event tells of that"
-        )
-    }
-}
-
-/// A CQ without a channel was armed, which never makes an event.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ArmedWithoutChannel {
-    /// The CQ.
-    pub cq: Cq,
-}
-
-impl Describe for ArmedWithoutChannel {
-    fn class(&self) -> Class {
-        Class::ArmedWithoutChannel
-    }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let cq = names.cq(self.cq);
+    is Class::ArmedWithoutChannel,
+    |names| {
+        let cq = names.cq(*cq);
         format!("{cq} is armed, but has no completion channel: no event comes of it")
-    }
-}
-
-impl Journal {
-    /// Records that a CQ without a channel is armed.
-    #[cold]
-    pub(crate) fn armed_without_channel(&mut self, cq: Cq, site: Option<Site>) {
-        self.note(ArmedWithoutChannel { cq }, site);
-    }
+    };
 }
 
 impl CqSeen {

@@ -6,76 +6,51 @@ use verbs_api::site::Site;
 use verbs_api::{BadHandle, Cause, Error, ErrorKind, FullQueue, Qp, QpState, Verb};
 
 use super::Class;
-use super::journal::Journal;
-use super::problem::Describe;
+use super::problem::{Describe, problems};
 use super::words::{Names, counted, place_named};
 
-/// A call was refused.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Refused {
-    /// The class of the finding.
-    pub class: Class,
-    /// The error: verb, errno value and facts.
-    pub error: Error,
-}
-
-impl Describe for Refused {
-    fn class(&self) -> Class {
-        self.class
+problems! {
+    /// A call was refused.
+    Refused {
+        /// The class of the finding.
+        class: Class,
+        /// The error: verb, errno value and facts.
+        error: Error,
     }
-
-    fn key(&self) -> [&'static str; 2] {
-        let reason = match self.error.cause() {
+    is *class,
+    key {
+        let reason = match error.cause() {
             Cause::OutOfRange { what, .. } => what,
             Cause::Argument { problem, .. } => problem,
             _ => "",
         };
-        [self.error.verb().name(), reason]
-    }
+        [error.verb().name(), reason]
+    },
+    |_| match error.cause() {
+        Cause::QueueFull { queue: FullQueue::UnsignaledSend, .. } => {
+            format!("{error}: no slot is ever free again")
+        }
+        Cause::QueueFull { .. } => {
+            format!("{error}: no slot is free until a completion is polled")
+        }
+        _ => error.to_string(),
+    };
 
-    fn sentence(&self, _: &dyn Names) -> String {
-        let Self { error, .. } = self;
-        let posted = match error.cause() {
-            Cause::QueueFull {
-                queue: FullQueue::UnsignaledSend,
-                ..
-            } => ": no slot is ever free again",
-            Cause::QueueFull { .. } => ": no slot is free until a completion is polled",
-            _ => "",
-        };
-        format!("{error}{posted}")
+    /// A layer over the verbs was misused, which the simulator does not see
+    /// ([`Misuse`](crate::Misuse)).
+    Misused {
+        /// The class of the finding.
+        class: Class,
+        /// Distinguishes it from others of its class at the same place.
+        fact: [&'static str; 2],
+        /// The sentence of the finding.
+        text: String,
+        /// A place that the sentence refers to, with the words that introduce it, if it is known.
+        place: Option<(&'static str, Site)>,
     }
-}
-
-/// A layer over the verbs was misused, which the simulator does not see
-/// ([`Misuse`](crate::Misuse)).
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Misused {
-    /// The class of the finding.
-    pub class: Class,
-    /// Distinguishes it from others of its class at the same place.
-    pub fact: [&'static str; 2],
-    /// The sentence of the finding.
-    pub text: String,
-    /// A place that the sentence refers to, with the words that introduce it, if it is known.
-    pub place: Option<(&'static str, Site)>,
-}
-
-impl Describe for Misused {
-    fn class(&self) -> Class {
-        self.class
-    }
-
-    fn key(&self) -> [&'static str; 2] {
-        self.fact
-    }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let Self { text, place, .. } = self;
-        format!("{text}{}", place_named(*place, names))
-    }
+    is *class,
+    key *fact,
+    |names| format!("{text}{}", place_named(*place, names));
 }
 
 /// A batch that was started in a layer over the verbs (`ibv_wr_start`) and neither completed nor
@@ -101,110 +76,84 @@ impl Describe for Unposted {
     }
 
     fn sentence(&self, _: &dyn Names) -> String {
-        let Self {
-            qp_num, requests, ..
-        } = self;
-        let requests = counted(*requests as u64, "work request", "work requests");
+        let (qp_num, requests) = (self.qp_num, self.requests);
+        let requests = counted(requests, "work request", "work requests");
         format!(
             "a batch of {requests} on qp {qp_num:#x} was begun, and neither completed nor aborted"
         )
     }
 }
 
+/// The arguments whose refusal has a class of its own, as the core names them in an error.
+pub(crate) mod argument {
+    pub(crate) const ACCESS: &str = "access";
+    pub(crate) const INLINE: &str = "INLINE";
+    pub(crate) const INLINE_DATA: &str = "inline data";
+    pub(crate) const MAX_INLINE_DATA: &str = "max_inline_data";
+    pub(crate) const NUM_SGE: &str = "num_sge";
+}
+
 impl Class {
     /// The class of a refused call. `None` if a correct program may get this error.
     pub fn of_refusal(error: &Error) -> Option<Self> {
-        let verb = error.verb();
-        Some(match (error.cause(), error.kind()) {
+        use ErrorKind as K;
+        let (verb, kind) = (error.verb(), error.kind());
+        let is_expected = matches!(
+            kind,
+            K::WouldBlock | K::TimedOut | K::Interrupted | K::Stalled | K::Io
+        );
+        Some(match error.cause() {
             // The address is wrong, or the peer has not opened its device yet.
-            (Cause::UnownedGid { .. }, _) => Self::UnownedGid,
-            (
-                _,
-                ErrorKind::WouldBlock
-                | ErrorKind::TimedOut
-                | ErrorKind::Interrupted
-                | ErrorKind::Stalled
-                | ErrorKind::Io,
-            )
-            | (Cause::Injected | Cause::CqOverrun | Cause::CmEvent(_), _) => return None,
+            Cause::UnownedGid { .. } => Self::UnownedGid,
+            Cause::Injected | Cause::CqOverrun | Cause::CmEvent(_) => return None,
+            _ if is_expected => return None,
             // Programs detect features like this, so the call may be correct.
-            (_, ErrorKind::NotSupported | ErrorKind::NotImplemented) => Self::Refused,
+            _ if matches!(kind, K::NotSupported | K::NotImplemented) => Self::Refused,
             // The CQ is empty, which is not a mistake.
-            (Cause::Text(_), ErrorKind::NotFound)
-                if matches!(verb, Verb::StartPoll | Verb::NextPoll) =>
+            Cause::Text(_)
+                if kind == K::NotFound && matches!(verb, Verb::StartPoll | Verb::NextPoll) =>
             {
                 return None;
             }
-            // Programs fill an SRQ until it is full, since its size may be rounded up.
-            (Cause::QueueFull { .. }, _) if verb == Verb::PostSrqRecv => return None,
             // Programs try every address of the machine. No device has the link-local ones.
-            (Cause::NoAddress { ip: IpAddr::V6(ip) }, _) if ip.is_unicast_link_local() => {
-                return None;
-            }
-            (Cause::QueueFull { queue, .. }, _) => match *queue {
+            Cause::NoAddress { ip: IpAddr::V6(ip) } if ip.is_unicast_link_local() => return None,
+            // Programs fill an SRQ until it is full, since its size may be rounded up.
+            Cause::QueueFull { .. } if verb == Verb::PostSrqRecv => return None,
+            Cause::QueueFull { queue, .. } => match queue {
                 // No slot will ever be free.
                 FullQueue::UnsignaledSend => Self::SendQueueFull,
                 // Programs may post until they are refused, and poll then.
                 FullQueue::Send => Self::QueueFull,
                 _ => Self::ReceiveQueueFull,
             },
-            (
-                Cause::Handle {
-                    problem: BadHandle::Stale,
-                    ..
-                },
-                _,
-            ) => Self::Destroyed,
-            (
-                Cause::Handle {
-                    problem: BadHandle::Foreign,
-                    ..
-                },
-                _,
-            ) => Self::OtherParent,
-            // A handle of no object may come from an earlier failure.
-            (Cause::Handle { .. }, _) => Self::Refused,
-            (Cause::InUse { .. }, _) => Self::Busy,
+            Cause::Handle { problem, .. } => match problem {
+                BadHandle::Stale => Self::Destroyed,
+                BadHandle::Foreign => Self::OtherParent,
+                // A handle of no object may come from an earlier failure.
+                _ => Self::Refused,
+            },
+            Cause::InUse { .. } => Self::Busy,
             // Only a refusal shows that a device or the test controls limit a resource.
-            (Cause::Limit { .. }, _) => Self::Refused,
-            (Cause::Mismatch { .. }, _) => Self::OtherParent,
-            (
-                Cause::QpState {
-                    state: QpState::Err,
-                },
-                _,
-            ) => Self::AfterError,
-            (Cause::QpState { .. }, _) => Self::WrongState,
-            // Programs find the largest value like this.
-            (
-                Cause::OutOfRange {
-                    what: "max_inline_data",
-                    ..
-                },
-                _,
-            ) if verb == Verb::CreateQp => Self::Refused,
-            (
-                Cause::OutOfRange {
-                    what: "inline data" | "max_inline_data",
-                    ..
-                }
-                | Cause::Argument {
-                    what: "inline data" | "INLINE",
-                    ..
-                },
-                _,
-            ) => Self::Inline,
-            (
-                Cause::OutOfRange {
-                    what: "num_sge", ..
-                },
-                _,
-            ) => Self::LongList,
-            (Cause::IterationOpen { .. }, _) => Self::Iterated,
+            Cause::Limit { .. } => Self::Refused,
+            Cause::Mismatch { .. } => Self::OtherParent,
+            Cause::QpState { state } if *state == QpState::Err => Self::AfterError,
+            Cause::QpState { .. } => Self::WrongState,
+            Cause::IterationOpen { .. } => Self::Iterated,
             // A combination that is refused on every device.
-            (Cause::NoLocalWrite, _) => Self::Rights,
-            // Programs detect features like this.
-            (Cause::Argument { what: "access", .. }, _) => Self::Refused,
+            Cause::NoLocalWrite => Self::Rights,
+            Cause::OutOfRange { what, .. } => match *what {
+                // Programs find the largest value like this.
+                argument::MAX_INLINE_DATA if verb == Verb::CreateQp => Self::Refused,
+                argument::MAX_INLINE_DATA | argument::INLINE_DATA => Self::Inline,
+                argument::NUM_SGE => Self::LongList,
+                _ => return Self::of_refused_verb(verb),
+            },
+            Cause::Argument { what, .. } => match *what {
+                argument::INLINE | argument::INLINE_DATA => Self::Inline,
+                // Programs detect features like this.
+                argument::ACCESS => Self::Refused,
+                _ => return Self::of_refused_verb(verb),
+            },
             _ => return Self::of_refused_verb(verb),
         })
     }
@@ -224,12 +173,5 @@ impl Class {
             Verb::AckCqEvents | Verb::AckAsyncEvent => Self::OverAcknowledged,
             _ => Self::Refused,
         })
-    }
-}
-
-impl Journal {
-    /// Records a batch whose queue pair is destroyed before it was completed or aborted.
-    pub(crate) fn unposted(&mut self, batch: &Unposted) {
-        self.note(batch.clone(), batch.begun_at);
     }
 }

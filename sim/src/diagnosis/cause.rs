@@ -5,6 +5,8 @@ use core::fmt;
 use verbs_api::site::Site;
 use verbs_api::{Access, Cq, Gid, Mr};
 
+use super::Class;
+use crate::displayed::displayed;
 use crate::packet::DropReason;
 
 /// The cause of a failure.
@@ -14,6 +16,8 @@ pub struct Why {
     /// The node that found the cause, if it is another one: the responder's.
     pub node: Option<u32>,
     pub(crate) cause: FailureCause,
+    /// The label of the receive that the message takes, if the cause is about the receive.
+    pub(super) receive: Option<u64>,
     /// A place that the cause refers to, with the words that introduce it, if it is known.
     pub place: Option<(&'static str, Site)>,
 }
@@ -23,6 +27,7 @@ impl From<FailureCause> for Why {
         Self {
             node: None,
             cause,
+            receive: None,
             place: None,
         }
     }
@@ -31,7 +36,10 @@ impl From<FailureCause> for Why {
 impl Why {
     /// The cause, as a finding prints it.
     pub fn text(&self) -> String {
-        self.cause.to_string()
+        match self.receive {
+            None => self.cause.to_string(),
+            Some(label) => format!("for receive {label:#x}, {}", self.cause),
+        }
     }
 
     /// Adds a place that the cause refers to, if it is known.
@@ -42,27 +50,22 @@ impl Why {
 
     /// The same cause, for the receive that a message takes.
     pub(crate) fn for_receive(self, label: u64) -> Self {
-        let cause = FailureCause::ForReceive {
-            label,
-            cause: Box::new(self.cause),
-        };
-        Self { cause, ..self }
+        let receive = Some(label);
+        Self { receive, ..self }
     }
 }
-
-/// A memory region, by its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RegionSlot(pub(crate) u32);
 
 /// Access rights, printed by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights(pub(crate) Access);
 
-/// The kind of a region's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyKind {
-    Lkey,
-    Rkey,
+displayed! {
+    /// The kind of a region's key.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum KeyKind {
+        Lkey = "lkey";
+        Rkey = "rkey";
+    }
 }
 
 /// Why a request gets no answer, as far as the fabric knows.
@@ -74,35 +77,12 @@ pub(crate) enum LossCause {
     Lasting,
 }
 
-/// Causes with the text that a finding prints. The text refers to fields by name.
-macro_rules! causes {
-    (
-        $(#[$meta:meta])*
-        $name:ident {
-            $( $cause:ident $({ $($field:ident: $type:ty),* })? = $text:literal; )*
-        }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub(crate) enum $name {
-            $( $cause $({ $($field: $type),* })?, )*
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match self {
-                    $( Self::$cause $({ $($field),* })? => write!(f, $text), )*
-                }
-            }
-        }
-    };
-}
-
-causes! {
+displayed! {
     /// Why a work request failed, or a request of a peer was refused.
-    FailureCause {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) enum FailureCause {
         // Where the work was posted.
-        Lab { cause: LabCause } = "{cause}";
+        Lab(cause: LabCause) = "{cause}";
         PeerNotReady = "its peer had no receive posted";
         UnownedGid { gid: Gid } = "no device has the address {gid}";
         UnownedLid = "no port has the address it is connected with";
@@ -121,7 +101,6 @@ causes! {
         NoReceive = "no receive is posted";
         LongerThan { label: u64, room: u64 }
             = "the message is longer than the {room} bytes of receive {label:#x}";
-        ForReceive { label: u64, cause: Box<FailureCause> } = "for receive {label:#x}, {cause}";
         MessageCut { mtu: u32 } = "the message was cut for another path MTU than {mtu} bytes";
         NoBeginning = "the qp waits for another PSN first (rq_psn): it is the rest of a message whose beginning was not taken";
         NoReadsThere = "max_dest_rd_atomic is 0";
@@ -134,26 +113,26 @@ causes! {
         // Memory.
         NoWindow { rkey: u32 } = "no window of rkey {rkey:#x} opens that";
         NoRegion { kind: KeyKind, key: u32 } = "no region has the {kind} {key:#x}";
-        Deregistered { region: RegionSlot, kind: KeyKind, key: u32 }
-            = "{region}, of the {kind} {key:#x}, was deregistered";
-        OtherKey { region: RegionSlot, key: u32, kind: KeyKind, needed: KeyKind }
-            = "{key:#x} is the {kind} of {region}, not its {needed}";
-        OtherPd { region: RegionSlot } = "{region} is of another protection domain";
-        Missing { region: RegionSlot, rights: Rights } = "{region} does not allow {rights}";
-        OutOf { region: RegionSlot, offset: u64, length: u64, bytes: u64 }
-            = "{length} bytes from {offset:#x} on are not in {region}, which has {bytes}";
-        FarFrom { region: RegionSlot } = "the address is not in {region}";
+        Deregistered { region: u32, kind: KeyKind, key: u32 }
+            = "mr#{region}, of the {kind} {key:#x}, was deregistered";
+        IsLkey { region: u32, key: u32 } = "{key:#x} is the lkey of mr#{region}, not its rkey";
+        IsRkey { region: u32, key: u32 } = "{key:#x} is the rkey of mr#{region}, not its lkey";
+        OtherPd { region: u32 } = "mr#{region} is of another protection domain";
+        Missing { region: u32, rights: Rights } = "mr#{region} does not allow {rights}";
+        OutOf { region: u32, offset: u64, length: u64, bytes: u64 }
+            = "{length} bytes from {offset:#x} on are not in mr#{region}, which has {bytes}";
+        FarFrom { region: u32 } = "the address is not in mr#{region}";
         NotMapped { mr: Mr, offset: u64, length: u64 }
             = "{length} bytes from {offset:#x} on of {mr} are not all mapped";
-        Unusable { region: RegionSlot } = "{region} cannot be used so";
+        Unusable { region: u32 } = "mr#{region} cannot be used so";
     }
 }
 
-causes! {
+displayed! {
     /// What a fault rule or the test controls did to make work fail, which is not a mistake of the
     /// program.
-    #[derive(Copy)]
-    LabCause {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum LabCause {
         Injected = "a fault rule wants it";
         Lost = "a fault rule lost the request or its answer";
         Damaged = "a fault rule damaged the request or its answer";
@@ -167,24 +146,29 @@ causes! {
     }
 }
 
-impl From<LabCause> for FailureCause {
+impl From<LabCause> for Why {
     fn from(cause: LabCause) -> Self {
-        Self::Lab { cause }
+        FailureCause::Lab(cause).into()
     }
 }
 
 impl FailureCause {
-    /// The cause itself, without the receive that it concerns.
-    pub(crate) fn root(&self) -> &Self {
+    /// The class of work that fails for it, if it decides the class whatever the status is.
+    pub(super) fn class(&self) -> Option<Class> {
         match self {
-            Self::ForReceive { cause, .. } => cause.root(),
-            cause => cause,
+            Self::Lab(_) => Some(Class::Injected),
+            Self::Deregistered { .. } => Some(Class::Deregistered),
+            Self::NotMapped { .. } => Some(Class::Unmapped),
+            Self::AnswerCut { .. } | Self::MessageCut { .. } | Self::NoBeginning => {
+                Some(Class::EndsDiffer)
+            }
+            Self::Dropped { why, .. } => match why {
+                DropReason::MemoryGone => Some(Class::Deregistered),
+                DropReason::PathMtu => Some(Class::EndsDiffer),
+                _ => None,
+            },
+            _ => None,
         }
-    }
-
-    /// Whether a fault rule or the test controls caused it.
-    pub(crate) fn is_of_lab(&self) -> bool {
-        matches!(self, Self::Lab { .. })
     }
 }
 
@@ -203,24 +187,9 @@ impl LabCause {
     }
 }
 
-impl fmt::Display for RegionSlot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mr#{}", self.0)
-    }
-}
-
 impl fmt::Display for Rights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.0.iter_names().map(|(name, _)| name).collect();
         f.write_str(&names.join(" and "))
-    }
-}
-
-impl fmt::Display for KeyKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Lkey => "lkey",
-            Self::Rkey => "rkey",
-        })
     }
 }

@@ -4,110 +4,77 @@ use verbs_api::Cq;
 use verbs_api::site::Site;
 
 use super::fact::CqSeen;
-use super::journal::{Journal, MOST};
-use super::news::Fresh;
-use super::problem::{Describe, Noted};
-use super::words::{Names, counted, waiting};
+use super::journal::{Fresh, Journal, MOST};
+use super::problem::{Noted, problems};
+use super::words::{counted, waiting};
 use super::{Class, words};
 
-/// Completions were lost because a CQ was full.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Overrun {
-    /// The CQ.
-    pub cq: Cq,
-    /// The number of completions it can hold.
-    pub cqe: u32,
-    /// The number of lost completions.
-    pub lost: u64,
-    /// The numbers of the queue pairs whose completions were lost, at most eight.
-    pub qps: Vec<u32>,
-}
-
-impl Describe for Overrun {
-    fn class(&self) -> Class {
-        Class::Overrun
+problems! {
+    /// Completions were lost because a CQ was full.
+    Overrun {
+        /// The CQ.
+        cq: Cq,
+        /// The number of completions it can hold.
+        cqe: u32,
+        /// The number of lost completions.
+        lost: u64,
+        /// The numbers of the queue pairs whose completions were lost, at most eight.
+        qps: Vec<u32>,
     }
+    is Class::Overrun,
+    |names| {
+        let qps: Vec<_> = qps.iter().map(|qp| format!("qp {qp:#x}")).collect();
+        format!(
+            "{}, of {}, has overrun: {} lost, of {}",
+            names.cq(*cq),
+            counted(*cqe, "entry", "entries"),
+            counted(*lost, "completion was", "completions were"),
+            qps.join(", "),
+        )
+    };
 
-    fn sentence(&self, names: &dyn Names) -> String {
-        let cq = names.cq(self.cq);
-        let entries = counted(self.cqe.into(), "entry", "entries");
-        let lost = counted(self.lost, "completion was", "completions were");
-        let qps: Vec<_> = self.qps.iter().map(|qp| format!("qp {qp:#x}")).collect();
-        let qps = qps.join(", ");
-        format!("{cq}, of {entries}, has overrun: {lost} lost, of {qps}")
+    /// More completions may be added to a CQ than it has room for.
+    SmallCq {
+        /// The CQ.
+        cq: Cq,
+        /// The number of completions it can hold.
+        cqe: u32,
+        /// The number of completions in it.
+        unpolled: u32,
+        /// The number of outstanding work requests that complete in it.
+        outstanding: u64,
     }
-}
+    is Class::SmallCq,
+    |names| format!(
+        "{}, of {}, holds {}, and {} may yet complete in it",
+        names.cq(*cq),
+        counted(*cqe, "entry", "entries"),
+        counted(*unpolled, "completion", "completions"),
+        counted(*outstanding, "work request", "work requests"),
+    );
 
-/// More completions may be added to a CQ than it has room for.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct SmallCq {
-    /// The CQ.
-    pub cq: Cq,
-    /// The number of completions it can hold.
-    pub cqe: u32,
-    /// The number of completions in it.
-    pub unpolled: u32,
-    /// The number of outstanding work requests that complete in it.
-    pub outstanding: u64,
-}
-
-impl Describe for SmallCq {
-    fn class(&self) -> Class {
-        Class::SmallCq
+    /// No completion of a CQ was ever polled.
+    NeverPolled {
+        /// The CQ.
+        cq: Cq,
+        /// The number of waiting completions that are not flushes.
+        unpolled: u32,
     }
+    is Class::NeverPolled,
+    |names| format!("{} was never polled: {} in it", names.cq(*cq), waiting(*unpolled));
 
-    fn sentence(&self, names: &dyn Names) -> String {
-        let cq = names.cq(self.cq);
-        let entries = counted(self.cqe.into(), "entry", "entries");
-        let holds = counted(self.unpolled.into(), "completion", "completions");
-        let more = counted(self.outstanding, "work request", "work requests");
-        format!("{cq}, of {entries}, holds {holds}, and {more} may yet complete in it")
+    /// Completions wait in a CQ.
+    Unpolled {
+        /// The CQ.
+        cq: Cq,
+        /// The number of waiting completions.
+        unpolled: u32,
     }
-}
-
-/// No completion of a CQ was ever polled.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct NeverPolled {
-    /// The CQ.
-    pub cq: Cq,
-    /// The number of waiting completions that are not flushes.
-    pub unpolled: u32,
-}
-
-impl Describe for NeverPolled {
-    fn class(&self) -> Class {
-        Class::NeverPolled
-    }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let (cq, wait) = (names.cq(self.cq), waiting(self.unpolled));
-        format!("{cq} was never polled: {wait} in it")
-    }
-}
-
-/// Completions wait in a CQ.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Unpolled {
-    /// The CQ.
-    pub cq: Cq,
-    /// The number of waiting completions.
-    pub unpolled: u32,
-}
-
-impl Describe for Unpolled {
-    fn class(&self) -> Class {
-        Class::Unpolled
-    }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let cq = names.cq(self.cq);
-        let completions = counted(self.unpolled.into(), "completion", "completions");
-        format!("{completions} of {cq} not polled")
-    }
+    is Class::Unpolled,
+    |names| {
+        let completions = counted(*unpolled, "completion", "completions");
+        format!("{completions} of {} not polled", names.cq(*cq))
+    };
 }
 
 impl Journal {

@@ -3,122 +3,83 @@
 use verbs_api::{AsyncEventType, CompChannel, Cq};
 
 use super::fact::{ChannelSeen, CqSeen};
-use super::problem::{Describe, Noted};
-use super::words::{Names, counted, waiting};
+use super::problem::{Noted, problems};
+use super::words::{counted, waiting};
 use super::{Certainty, Class};
 
-/// An event of a CQ was read, the CQ was not polled since, and completions wait in it.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct OtherPolled {
-    /// The CQ.
-    pub cq: Cq,
-    /// The number of waiting completions.
-    pub unpolled: u32,
-    /// Whether the program has destroyed the CQ: it may have ended before it wanted to poll.
-    pub destroyed: bool,
-}
-
-impl Describe for OtherPolled {
-    fn class(&self) -> Class {
-        Class::OtherPolled
+problems! {
+    /// An event of a CQ was read, the CQ was not polled since, and completions wait in it.
+    OtherPolled {
+        /// The CQ.
+        cq: Cq,
+        /// The number of waiting completions.
+        unpolled: u32,
+        /// Whether the program has destroyed the CQ: it may have ended before it wanted to poll.
+        destroyed: bool,
     }
-
-    fn certainty(&self) -> Certainty {
-        // A program that destroys a CQ may have ended before it wanted to poll.
-        if self.destroyed {
-            Certainty::Hint
-        } else {
-            self.class().certainty()
-        }
-    }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let (cq, wait) = (names.cq(self.cq), waiting(self.unpolled));
+    is Class::OtherPolled,
+    certainty if *destroyed { Certainty::Hint } else { Class::OtherPolled.certainty() },
+    |names| {
+        let (cq, wait) = (names.cq(*cq), waiting(*unpolled));
         format!("an event of {cq} was read, and {cq} was not polled since: {wait} in it")
+    };
+
+    /// Events of CQs wait in a channel.
+    Unread {
+        /// The channel.
+        channel: CompChannel,
+        /// The number of unread events.
+        events: u32,
     }
-}
+    is Class::UnreadEvents,
+    |names| {
+        let events = counted(*events, "event", "events");
+        format!("{events} of {} not read", names.channel(*channel))
+    };
 
-/// Events of CQs wait in a channel.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Unread {
-    /// The channel.
-    pub channel: CompChannel,
-    /// The number of unread events.
-    pub events: u32,
-}
-
-impl Describe for Unread {
-    fn class(&self) -> Class {
-        Class::UnreadEvents
+    /// Asynchronous events that report an error were not read.
+    UnreadAsync {
+        /// The type of the events.
+        event_type: AsyncEventType,
+        /// The object that they are about.
+        of: String,
+        /// The number of unread events.
+        events: u32,
     }
+    is Class::UnreadAsync,
+    |_| format!("{} {event_type} of {of} not read", counted(*events, "event", "events"));
 
-    fn sentence(&self, names: &dyn Names) -> String {
-        let channel = names.channel(self.channel);
-        let events = counted(self.events.into(), "event", "events");
-        format!("{events} of {channel} not read")
+    /// Events were read and not acknowledged, so destroying their object would wait forever. A
+    /// thread that does wait is another mistake, and a certain one.
+    Unacknowledged {
+        /// The object that they are about.
+        of: String,
+        /// The type of the last event, if there are several types.
+        last: Option<String>,
+        /// The number of events.
+        events: u32,
     }
-}
-
-/// Asynchronous events that report an error were not read.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct UnreadAsync {
-    /// The type of the events.
-    pub event_type: AsyncEventType,
-    /// The object that they are about.
-    pub of: String,
-    /// The number of unread events.
-    pub events: u32,
-}
-
-impl Describe for UnreadAsync {
-    fn class(&self) -> Class {
-        Class::UnreadAsync
-    }
-
-    fn sentence(&self, _: &dyn Names) -> String {
-        let events = counted(self.events.into(), "event", "events");
-        format!("{events} {} of {} not read", self.event_type, self.of)
-    }
-}
-
-/// Events were read and not acknowledged, so destroying their object would wait forever. A thread
-/// that does wait is another mistake, and a certain one.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Unacknowledged {
-    /// The object that they are about.
-    pub of: String,
-    /// The type of the last event, if there are several types.
-    pub last: Option<String>,
-    /// The number of events.
-    pub events: u32,
-}
-
-impl Describe for Unacknowledged {
-    fn class(&self) -> Class {
-        Class::NotAcknowledged
-    }
-
-    fn sentence(&self, _: &dyn Names) -> String {
-        let events = self.events_in_words();
+    is Class::NotAcknowledged,
+    |_| {
+        let events = events_of(*events, of, last.as_deref());
         format!("{events} read and not acknowledged: its destroy would wait")
-    }
+    };
 }
 
 impl Unacknowledged {
     /// The events, without their consequences.
     pub(super) fn events_in_words(&self) -> String {
-        let last = match &self.last {
-            None => String::new(),
-            Some(last) if self.events == 1 => format!(", {last},"),
-            Some(last) => format!(", the last {last},"),
-        };
-        let events = counted(self.events.into(), "event", "events");
-        format!("{events} of {}{last}", self.of)
+        events_of(self.events, &self.of, self.last.as_deref())
     }
+}
+
+fn events_of(events: u32, of: &str, last: Option<&str>) -> String {
+    let last = match last {
+        None => String::new(),
+        Some(last) if events == 1 => format!(", {last},"),
+        Some(last) => format!(", the last {last},"),
+    };
+    format!("{} of {of}{last}", counted(events, "event", "events"))
 }
 
 impl ChannelSeen {

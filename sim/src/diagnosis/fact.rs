@@ -1,12 +1,11 @@
 //! Facts that the core records when something goes wrong: data, without sentences or judgment.
 
-use core::fmt;
-
 use verbs_api::lab::ArmState;
 use verbs_api::site::Site;
 use verbs_api::{CompChannel, Cq, QpState, WcStatus};
 
 use super::cause::Why;
+use crate::displayed::displayed;
 use crate::time::Time;
 
 /// A QP, by its node and its number.
@@ -39,48 +38,18 @@ pub(crate) struct Reached {
     pub(crate) is_harmed: bool,
 }
 
-/// Details of a dropped packet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum DropDetails {
-    /// Its sequence number, and the one that the queue pair expects.
-    Psn { psn: u32, waits_for: u32 },
-    /// Its Q_Key, and that of the queue pair.
-    Qkey { qkey: u32, own: u32 },
-    /// The sizes of its message, of the header before it, and of the receive, and where the receive
-    /// was posted.
-    Short {
-        length: u32,
-        grh: u32,
-        room: u64,
-        posted_at: Option<Site>,
-    },
-}
-
-impl DropDetails {
-    pub(super) fn posted_at(&self) -> Option<Site> {
-        match self {
-            Self::Short { posted_at, .. } => *posted_at,
-            Self::Psn { .. } | Self::Qkey { .. } => None,
-        }
-    }
-}
-
-impl fmt::Display for DropDetails {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Psn { psn, waits_for } => {
-                write!(f, "{psn} comes, and {waits_for} is waited for")
-            }
-            Self::Qkey { qkey, own } => {
-                write!(f, "{qkey:#x} in the packet, and {own:#x} at the qp")
-            }
-            Self::Short {
-                length, grh, room, ..
-            } => write!(
-                f,
-                "the message has {length} bytes, its GRH {grh}, and the receive {room}"
-            ),
-        }
+displayed! {
+    /// Details of a dropped packet.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum DropDetails {
+        /// Its sequence number, and the one that the queue pair expects.
+        Psn { psn: u32, waits_for: u32 } = "{psn} comes, and {waits_for} is waited for";
+        /// Its Q_Key, and that of the queue pair.
+        Qkey { qkey: u32, own: u32 } = "{qkey:#x} in the packet, and {own:#x} at the qp";
+        /// The sizes of its message, of the header before it, and of the receive, and where the
+        /// receive was posted.
+        Short { length: u32, grh: u32, room: u64, posted_at: Option<Site> }
+            = "the message has {length} bytes, its GRH {grh}, and the receive {room}";
     }
 }
 

@@ -1,12 +1,13 @@
 //! A record of what went wrong on a node. It outlives the objects that its entries are about.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use verbs_api::site::Site;
 use verbs_api::{Cq as CqHandle, QpState, WcStatus};
 
 use super::fact::{DropDetails, FailedWork, QpAt, Reached};
-use super::news::{Fresh, News};
 use super::problem::{NotDestroyed, Noted, Overrun, Problem};
 use super::recovery::Recovery;
 use super::{Class, FailureCause, Why};
@@ -125,14 +126,9 @@ impl Journal {
     /// Records details of a packet that is dropped, if it is the first one of its sender for this
     /// reason.
     #[cold]
-    pub(crate) fn drops(
-        &mut self,
-        packet: &Packet,
-        why: DropReason,
-        details: impl FnOnce() -> DropDetails,
-    ) {
+    pub(crate) fn drops(&mut self, packet: &Packet, why: DropReason, details: DropDetails) {
         if let Some(dropped) = self.dropped_for(packet, why) {
-            dropped.details.get_or_insert_with(details);
+            dropped.details.get_or_insert(details);
         }
     }
 
@@ -176,9 +172,9 @@ impl Journal {
 
     /// Records a mistake. One of the same class, key and place is only counted.
     #[cold]
-    pub(super) fn note(&mut self, problem: impl Into<Problem>, site: Option<Site>) {
+    pub(crate) fn note(&mut self, problem: impl Into<Problem>, site: Option<Site>) {
         let problem = problem.into();
-        let place = (problem.class(), problem.key(), site);
+        let place = (problem.class(), problem.described().key(), site);
         if let Some(index) = self.places.get(&place) {
             // The same mistake in a loop is one finding with a count.
             self.noted[*index].more += 1;
@@ -212,11 +208,6 @@ impl Journal {
         }
     }
 
-    /// Where the queue was created from which a destroyed queue pair took receives.
-    pub(super) fn receiver_made_at(&self, qp_num: u32) -> Option<Site> {
-        self.destroyed_qp(qp_num)?.made_at
-    }
-
     /// Whether a fault rule or the test controls had stopped the destroyed queue pair with this
     /// number.
     pub(crate) fn was_harmed(&self, qp_num: u32) -> bool {
@@ -247,16 +238,13 @@ impl Journal {
             // The newest drop explains why the last try failed.
             let dropped = self.dropped.iter().filter(silent);
             let (&(_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
-            // For a destroyed queue pair its place is known.
-            let gone = self
-                .destroyed_qp(qp_num)
-                .filter(|_| why == DropReason::NoQp);
-            return Some(match gone {
-                None => FailureCause::Dropped { qp_num, why }.into(),
-                Some(gone) => {
+            return Some(match self.destroyed_qp(qp_num) {
+                // For a destroyed queue pair its place is known.
+                Some(gone) if why == DropReason::NoQp => {
                     let why = DropReason::DestroyedQp;
                     Why::from(FailureCause::Dropped { qp_num, why }).at("at", gone.site)
                 }
+                _ => FailureCause::Dropped { qp_num, why }.into(),
             });
         }
         // The next connection uses the same sequence numbers again.
@@ -264,5 +252,49 @@ impl Journal {
             refusal.from == from && refusal.psn == psn && refusal.at <= failure.at
         };
         Some(self.refusals.iter().rev().find(found)?.why.clone())
+    }
+}
+
+/// A new entry of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// A mistake, by its number.
+    Noted(usize),
+    /// A failed work request, by its number.
+    Failed(usize),
+    /// The first lost completion of this CQ.
+    Overrun(CqHandle),
+}
+
+/// The new entries of the journal of a node. Not kept unless they are reported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct News(Option<Kept>);
+
+#[derive(Clone, Debug)]
+struct Kept {
+    /// One flag for all nodes, written under the simulator's lock.
+    is_any: Arc<AtomicBool>,
+    fresh: Vec<Fresh>,
+}
+
+impl News {
+    /// From now on keeps new entries. `is_any` is set when a node has some.
+    pub(crate) fn keep(&mut self, is_any: Arc<AtomicBool>) {
+        let fresh = Vec::new();
+        self.0 = Some(Kept { is_any, fresh });
+    }
+
+    pub(crate) fn add(&mut self, fresh: Fresh) {
+        if let Some(kept) = &mut self.0 {
+            kept.fresh.push(fresh);
+            // The flag is read without the lock, after each call.
+            kept.is_any.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Fresh> {
+        let kept = self.0.as_mut();
+        kept.map(|kept| std::mem::take(&mut kept.fresh))
+            .unwrap_or_default()
     }
 }

@@ -13,7 +13,7 @@
 //! | `problem` | the kinds of problems, by their groups, and what they have in common |
 //! | `arm`, `call`, `cq`, `evt`, `mem`, `obj`, `packets`, `qp`, `wait`, `work` | a group of problems: the facts that make them, their classes and sentences |
 //! | `class`, `words` | the table of classes; how findings are printed |
-//! | `journal`, `news` | the record of what went wrong on a node; its new entries |
+//! | `journal` | the record of what went wrong on a node, and its new entries |
 //! | `recovery` | whether a program continues after work that failed |
 //! | `fact`, `cause` | facts that the core records; causes of failures |
 
@@ -27,7 +27,6 @@ mod evt;
 mod fact;
 mod journal;
 mod mem;
-mod news;
 mod obj;
 mod of_node;
 mod outstanding;
@@ -44,18 +43,15 @@ mod work;
 
 use verbs_api::site::Site;
 
+pub(crate) use call::argument;
 pub use cause::Why;
-pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, RegionSlot, Rights};
+pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, Rights};
 pub use class::{Certainty, Class, UnknownClass};
 pub(crate) use fact::{
     ChannelSeen, CqSeen, CqUse, DropDetails, FailedWork, QpAt, Reached, Standing,
 };
 pub(crate) use journal::Journal;
-pub(crate) use mem::PostedWork;
-pub(crate) use of_node::note_closing;
-pub(crate) use of_node::note_unread;
-use problem::Noted;
-pub(crate) use problem::PostedTo;
+
 pub use problem::{Problem, Unposted};
 pub use suppressions::Suppressions;
 pub(crate) use words::counted;
@@ -136,7 +132,8 @@ impl Diagnosis {
         let mut text = String::new();
         for finding in &self.mistakes {
             // Hints may be correct programs.
-            if finding.certainty == Certainty::Certain && !allowed.cover_finding(finding) {
+            let place = || finding.site.map(|site| PlainNames.place(site));
+            if finding.certainty == Certainty::Certain && !allowed.cover(finding.class(), place) {
                 text += &format!("\n{finding}\nhelp: {}", finding.class().remedy());
             }
         }
@@ -153,21 +150,6 @@ impl Diagnosis {
 }
 
 impl Finding {
-    fn new(node: u32, noted: Noted) -> Self {
-        let Noted {
-            problem,
-            site,
-            more,
-        } = noted;
-        Self {
-            node,
-            certainty: problem.certainty(),
-            problem,
-            site,
-            more,
-        }
-    }
-
     /// The class of the problem.
     pub fn class(&self) -> Class {
         self.problem.class()

@@ -9,6 +9,7 @@ use super::{Unposted, counted};
 use crate::node::Node;
 
 /// The work that has not completed in a CQ.
+#[derive(Default)]
 pub(crate) struct Outstanding {
     /// Signaled sends, started or not.
     sends: u64,
@@ -23,12 +24,7 @@ pub(crate) struct Outstanding {
 impl Outstanding {
     /// The work of the CQ with this index.
     pub(crate) fn of(node: &Node, cq: u32) -> Self {
-        let mut found = Self {
-            sends: 0,
-            receives: 0,
-            unsignaled: 0,
-            unposted: 0,
-        };
+        let mut found = Self::default();
         let of_xrc = node.device.srqs.iter();
         let of_xrc = of_xrc.filter(|(_, srq)| srq.xrc.as_ref().is_some_and(|xrc| xrc.cq == cq));
         let mut srqs: BTreeSet<u32> = of_xrc.map(|(index, _)| index).collect();
@@ -57,9 +53,7 @@ impl Outstanding {
         self.unposted = batches.map(|batch| batch.requests).sum();
         self
     }
-}
 
-impl Outstanding {
     /// Whether nothing can complete in it.
     pub(crate) fn is_none(&self) -> bool {
         (self.sends, self.receives, self.unsignaled) == (0, 0, 0)
@@ -68,22 +62,25 @@ impl Outstanding {
 
 impl fmt::Display for Outstanding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sends = counted(self.sends, "send", "sends");
-        let receives = counted(self.receives, "receive", "receives");
         match (self.sends, self.receives) {
             (0, 0) => f.write_str("no work is outstanding that would complete in it"),
-            (1, 0) => write!(f, "{sends} is outstanding"),
-            (_, 0) => write!(f, "{sends} are outstanding"),
-            (0, 1) => write!(f, "{receives} is outstanding"),
-            (0, _) => write!(f, "{receives} are outstanding"),
-            _ => write!(f, "{sends} and {receives} are outstanding"),
+            (sends, 0) => write!(f, "{} outstanding", counted(sends, "send is", "sends are")),
+            (0, receives) => {
+                let receives = counted(receives, "receive is", "receives are");
+                write!(f, "{receives} outstanding")
+            }
+            (sends, receives) => {
+                let sends = counted(sends, "send", "sends");
+                let receives = counted(receives, "receive", "receives");
+                write!(f, "{sends} and {receives} are outstanding")
+            }
         }?;
         if self.sends + self.receives == 0 && self.unsignaled > 0 {
             let sends = counted(self.unsignaled, "send was", "sends were");
             write!(f, "; {sends} not signaled")?;
         }
         if self.unposted > 0 {
-            let requests = counted(self.unposted as u64, "work request is", "work requests are");
+            let requests = counted(self.unposted, "work request is", "work requests are");
             write!(
                 f,
                 "; {requests} in a batch that is not completed (ibv_wr_complete)"

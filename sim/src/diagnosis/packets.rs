@@ -4,112 +4,74 @@ use verbs_api::Gid;
 use verbs_api::site::Site;
 
 use super::Class;
-use super::fact::Reached;
+use super::fact::{DropDetails, Reached};
 use super::journal::{self, Journal, Refusal};
-use super::problem::{Describe, Noted};
-use super::words::{Names, counted};
-use crate::packet::{DropReason, PortId};
+use super::problem::{Noted, problems};
+use super::words::counted;
+use crate::packet::{DropReason, Nature, PortId};
 
-/// Packets that were dropped.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Dropped {
-    /// The node and the number of the QP they came from. The node is `None` for another process,
-    /// and the number is 0 if it is not known.
-    pub from: (Option<u32>, u32),
-    /// The number of the QP they were addressed to.
-    pub qp_num: u32,
-    /// The reason.
-    pub why: DropReason,
-    /// The reason with the numbers of the first packet, as a sentence.
-    pub details: Option<String>,
-    /// The number of packets without retries.
-    pub count: u64,
-    /// The number of packets with retries.
-    pub tries: u64,
-}
-
-impl Describe for Dropped {
-    fn class(&self) -> Class {
-        match self.why {
-            DropReason::NoReceive => Class::LateReceive,
-            DropReason::ShortReceive => Class::ShortReceive,
-            DropReason::PathMtu => Class::EndsDiffer,
-            _ => Class::NotTaken,
-        }
+problems! {
+    /// Packets that were dropped.
+    Dropped {
+        /// The node and the number of the QP they came from. The node is `None` for another
+        /// process, and the number is 0 if it is not known.
+        from: (Option<u32>, u32),
+        /// The number of the QP they were addressed to.
+        qp_num: u32,
+        /// The reason.
+        why: DropReason,
+        /// The reason with the numbers of the first packet, as a sentence.
+        details: Option<String>,
+        /// The number of packets without retries.
+        count: u64,
+        /// The number of packets with retries.
+        tries: u64,
     }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let packets = counted(self.count, "packet", "packets");
-        let ((node, from), qp_num, why) = (self.from, self.qp_num, self.why);
-        let node = node.map_or_else(|| "another process".to_owned(), |node| names.device(node));
+    is match why {
+        DropReason::NoReceive => Class::LateReceive,
+        DropReason::ShortReceive => Class::ShortReceive,
+        DropReason::PathMtu => Class::EndsDiffer,
+        _ => Class::NotTaken,
+    },
+    |names| {
+        let node = from.0.map(|node| names.device(node));
+        let node = node.unwrap_or_else(|| "another process".to_owned());
         // The number of a sender outside may be unknown.
-        let from = match from {
+        let from = match from.1 {
             0 => node,
-            _ => format!("qp {from:#x} of {node}"),
+            from => format!("qp {from:#x} of {node}"),
         };
-        let tries = if self.tries == self.count {
-            String::new()
-        } else {
-            format!(", in {} tries", self.tries)
-        };
-        let details = self.details.as_ref().map(|details| format!(": {details}"));
-        let details = details.unwrap_or_default();
+        let tries = if tries == count { String::new() } else { format!(", in {tries} tries") };
+        let details = details.as_ref().map(|details| format!(": {details}"));
+        let (packets, details) = (counted(*count, "packet", "packets"), details.unwrap_or_default());
         format!("{packets} from {from} for qp {qp_num:#x} not taken{tries}: {why}{details}")
+    };
+
+    /// A datagram was sent to an address that no device has. The place is where it was posted.
+    UnownedGid {
+        /// The number of the QP that sent it.
+        qp_num: u32,
+        /// The destination GID.
+        gid: Gid,
     }
-}
+    is Class::UnownedGid,
+    |_| format!("a datagram of qp {qp_num:#x} is lost: no device has the address {gid}");
 
-/// A datagram was sent to an address that no device has. The place is where it was posted.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct UnownedGid {
-    /// The number of the QP that sent it.
-    pub qp_num: u32,
-    /// The destination GID.
-    pub gid: Gid,
-}
-
-impl Describe for UnownedGid {
-    fn class(&self) -> Class {
-        Class::UnownedGid
+    /// Datagrams arrived from the network that are not packets for this device.
+    Garbage {
+        /// The reason.
+        why: DropReason,
+        /// The number of datagrams.
+        count: u64,
     }
-
-    fn sentence(&self, _: &dyn Names) -> String {
-        let Self { qp_num, gid } = self;
-        format!("a datagram of qp {qp_num:#x} is lost: no device has the address {gid}")
-    }
-}
-
-/// Datagrams arrived from the network that are not packets for this device.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Garbage {
-    /// The reason.
-    pub why: DropReason,
-    /// The number of datagrams.
-    pub count: u64,
-}
-
-impl Describe for Garbage {
-    fn class(&self) -> Class {
-        Class::Garbage
-    }
-
-    fn sentence(&self, _: &dyn Names) -> String {
-        let Self { why, count } = self;
+    is Class::Garbage,
+    |_| {
         let datagrams = counted(*count, "datagram", "datagrams");
         format!("{datagrams} from the network not taken: {why}")
-    }
+    };
 }
 
 impl Journal {
-    /// Records that a datagram is sent to an address that no device has.
-    #[cold]
-    pub(crate) fn unowned_gid(&mut self, qp_num: u32, gid: Gid, posted_at: Option<Site>) {
-        // A datagram is lost without an error, so the program cannot notice.
-        self.note(UnownedGid { qp_num, gid }, posted_at);
-    }
-
     /// The dropped packets. `of_qp` returns the progress of existing queue pairs.
     pub(super) fn not_taken(
         &self,
@@ -128,15 +90,14 @@ impl Journal {
                 count: dropped.count,
                 tries: dropped.tries,
             };
-            let posted_at = dropped.details.and_then(|details| details.posted_at());
+            let posted_at = match dropped.details {
+                Some(DropDetails::Short { posted_at, .. }) => posted_at,
+                _ => None,
+            };
             Some(Noted::at(problem, site.or(posted_at)))
         });
         let garbage = self.garbage.iter();
-        let garbage = garbage.map(|(why, count)| Garbage {
-            why: *why,
-            count: *count,
-        });
-        dropped.chain(garbage.map(|garbage| Noted::at(garbage, None)))
+        dropped.chain(garbage.map(|(&why, &count)| Noted::at(Garbage { why, count }, None)))
     }
 
     /// Why packets for a queue pair were dropped, and where the queue pair was destroyed, if that
@@ -170,30 +131,7 @@ impl Journal {
                 None
             }
             DropReason::FirstPsn if last.is_none_or(|last| last.has_taken) => None,
-            _ => is_of_program(why).then_some((why, None)),
+            _ => why.is(Nature::OfProgram).then_some((why, None)),
         }
     }
-}
-
-/// Whether the program may have caused the drop. Other packets are lost, or dropped as a
-/// consequence.
-fn is_of_program(why: DropReason) -> bool {
-    matches!(
-        why,
-        DropReason::NoReceive
-            | DropReason::NoQp
-            | DropReason::OtherProcess
-            | DropReason::NotReady
-            | DropReason::Kept
-            | DropReason::FirstPsn
-            | DropReason::OtherTransport
-            | DropReason::OtherPort
-            | DropReason::OtherPeer
-            | DropReason::OtherVersion
-            | DropReason::Pkey
-            | DropReason::Qkey
-            | DropReason::PathMtu
-            | DropReason::ShortReceive
-            | DropReason::BadMessage
-    )
 }

@@ -1,5 +1,5 @@
-//! The kinds of problems. Each one is a struct in the file of its group, with its class and its
-//! sentence.
+//! The kinds of problems. Each one is a row in the file of its group: a struct with its class and
+//! its sentence.
 
 use verbs_api::site::Site;
 
@@ -19,7 +19,8 @@ pub(super) trait Describe {
         self.class().certainty()
     }
 
-    /// Distinguishes it from others of its class at the same place.
+    /// Distinguishes it from others of its class at the same place: the refused verb and the
+    /// reason, or the attribute that differs.
     fn key(&self) -> [&'static str; 2] {
         [""; 2]
     }
@@ -28,7 +29,55 @@ pub(super) trait Describe {
     fn sentence(&self, names: &dyn Names) -> String;
 }
 
+/// Problems as rows: the fields, the class, and the sentence. Some have a certainty or a key of
+/// their own. The expressions refer to the fields by name, as references.
 macro_rules! problems {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident { $( $(#[$doc:meta])* $field:ident: $type:ty, )* }
+        is $class:expr,
+        $( certainty $certainty:expr, )?
+        $( key $key:expr, )?
+        |$names:pat_param| $sentence:expr;
+    )*) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub struct $name {
+            $( $(#[$doc])* pub $field: $type, )*
+        }
+
+        // Expressions need not refer to each field, and follow an early return if there is one.
+        #[allow(unused_variables, unreachable_code)]
+        impl $crate::diagnosis::problem::Describe for $name {
+            fn class(&self) -> $crate::diagnosis::Class {
+                let Self { $($field),* } = self;
+                $class
+            }
+
+            fn certainty(&self) -> $crate::diagnosis::Certainty {
+                let Self { $($field),* } = self;
+                $( return $certainty; )?
+                self.class().certainty()
+            }
+
+            fn key(&self) -> [&'static str; 2] {
+                let Self { $($field),* } = self;
+                $( return $key; )?
+                [""; 2]
+            }
+
+            fn sentence(&self, $names: &dyn $crate::diagnosis::Names) -> String {
+                let Self { $($field),* } = self;
+                $sentence
+            }
+        }
+    )* };
+}
+
+pub(super) use problems;
+
+macro_rules! groups {
     ($( $group:ident: $($problem:ident),*; )*) => {
         $( pub use super::$group::{$($problem),*}; )*
 
@@ -43,7 +92,7 @@ macro_rules! problems {
         }
 
         impl Problem {
-            fn described(&self) -> &dyn Describe {
+            pub(super) fn described(&self) -> &dyn Describe {
                 match self { $($( Self::$problem(problem) => problem, )*)* }
             }
         }
@@ -58,7 +107,7 @@ macro_rules! problems {
     };
 }
 
-problems! {
+groups! {
     arm: ArmedWithoutChannel, LostWakeup, NotArmedAgain, SolicitedOnly;
     call: Misused, Refused, Unposted;
     cq: NeverPolled, Overrun, SmallCq, Unpolled;
@@ -75,22 +124,6 @@ impl Problem {
     /// Its class.
     pub fn class(&self) -> Class {
         self.described().class()
-    }
-
-    /// How certain it is that it is a mistake.
-    pub(super) fn certainty(&self) -> Certainty {
-        self.described().certainty()
-    }
-
-    /// Distinguishes it from others of its class at the same place: the refused verb and the
-    /// reason, or the attribute that differs.
-    pub(super) fn key(&self) -> [&'static str; 2] {
-        self.described().key()
-    }
-
-    /// The sentence of the finding.
-    pub(super) fn sentence(&self, names: &dyn Names) -> String {
-        self.described().sentence(names)
     }
 }
 

@@ -1,26 +1,40 @@
 //! How queue pairs are connected and used.
 
-use verbs_api::site::Site;
-
 use super::Class;
 use super::journal::Journal;
-use super::problem::{Describe, Noted};
-use super::words::Names;
+use super::problem::{Noted, problems};
 
-/// The two ends of a connection do not match.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct EndsDiffer {
-    /// The number of the QP that was last to enter the state in which they are compared.
-    pub qp_num: u32,
-    /// The node and the number of its peer.
-    pub peer: (u32, u32),
-    /// The attribute that differs.
-    pub what: Difference,
-    /// The value at the QP.
-    pub own: u64,
-    /// The value at its peer.
-    pub others: u64,
+problems! {
+    /// The two ends of a connection do not match.
+    EndsDiffer {
+        /// The number of the QP that was last to enter the state in which they are compared.
+        qp_num: u32,
+        /// The node and the number of its peer.
+        peer: (u32, u32),
+        /// The attribute that differs.
+        what: Difference,
+        /// The value at the QP.
+        own: u64,
+        /// The value at its peer.
+        others: u64,
+    }
+    is Class::EndsDiffer,
+    key [what.text(), ""],
+    |names| {
+        let (node, peer) = (names.device(peer.0), peer.1);
+        let what = what.text();
+        format!("{what}: {own} at qp {qp_num:#x}, and {others} at its peer, qp {peer:#x} of {node}")
+    };
+
+    /// Sends were posted on a QP in the error state, after a completion had shown that state.
+    PostedInError {
+        /// Number of the QP.
+        qp_num: u32,
+    }
+    is Class::AfterError,
+    |_| format!(
+        "a send was posted on qp {qp_num:#x}, after a completion had shown that it is in ERR: it is only flushed"
+    );
 }
 
 /// What differs between the ends of a connection.
@@ -51,52 +65,7 @@ impl Difference {
     }
 }
 
-impl Describe for EndsDiffer {
-    fn class(&self) -> Class {
-        Class::EndsDiffer
-    }
-
-    fn key(&self) -> [&'static str; 2] {
-        [self.what.text(), ""]
-    }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let ((node, peer), qp_num) = (self.peer, self.qp_num);
-        let (own, others) = (self.own, self.others);
-        let (node, what) = (names.device(node), self.what.text());
-        format!("{what}: {own} at qp {qp_num:#x}, and {others} at its peer, qp {peer:#x} of {node}")
-    }
-}
-
-/// Sends were posted on a QP in the error state, after a completion had shown that state.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct PostedInError {
-    /// Number of the QP.
-    pub qp_num: u32,
-}
-
-impl Describe for PostedInError {
-    fn class(&self) -> Class {
-        Class::AfterError
-    }
-
-    fn sentence(&self, _: &dyn Names) -> String {
-        let Self { qp_num } = self;
-        format!(
-            "a send was posted on qp {qp_num:#x}, after a completion had shown that it is in ERR: it is only flushed"
-        )
-    }
-}
-
 impl Journal {
-    /// Records that a send is posted on a queue pair after the program has polled that it is in the
-    /// error state.
-    #[cold]
-    pub(crate) fn posted_in_error(&mut self, qp_num: u32, site: Option<Site>) {
-        self.note(PostedInError { qp_num }, site);
-    }
-
     /// Records that a queue pair may have more reads in progress than its peer accepts. That is a
     /// mistake once it reads.
     #[cold]

@@ -3,21 +3,16 @@
 use super::fact::Standing;
 use super::journal::Journal;
 
-/// The number of queue pairs with failed work that a program has given up, and those without later
-/// success.
+/// The queue pairs with failed work that a program has given up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recovery {
-    given_up: u32,
+    /// Their number.
+    pub(crate) given_up: u32,
     /// The first one after which no work has succeeded yet.
     first_awaited: Option<u32>,
 }
 
 impl Recovery {
-    /// The number of queue pairs with failed work that have been given up.
-    pub(crate) fn given_up(&self) -> u32 {
-        self.given_up
-    }
-
     /// Whether a success would show that the program continues.
     #[inline(always)]
     pub(crate) fn is_awaited(&self) -> bool {

@@ -7,13 +7,12 @@ use std::sync::atomic::AtomicBool;
 use verbs_api::site::Site;
 use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 
-use super::news::Fresh;
-use super::of_node::findings;
+use super::journal::Fresh;
 use super::problem::{
-    DeregisteredEarly, Dropped, EndsDiffer, Failed, LostWakeup, Misused, NotArmedAgain,
-    NotDestroyed, Noted, Overrun, Problem, Refused, SolicitedOnly, Unacknowledged, Waits,
+    DeregisteredEarly, Dropped, Failed, LostWakeup, Misused, NotArmedAgain, NotDestroyed, Noted,
+    Problem, Refused, SolicitedOnly, Unacknowledged, Waits,
 };
-use super::{Certainty, Class, Diagnosis, FailureCause, Finding, Unposted, Why};
+use super::{Certainty, Class, Diagnosis, FailureCause, Finding, QpAt, Unposted};
 use crate::device::node_of;
 use crate::fabric::Fabric;
 use crate::node::Node;
@@ -22,12 +21,23 @@ use crate::verbs::diagnose::Stuck;
 
 /// A finding without places inside this crate: Rust knows no other caller of a `dyn Verbs`.
 pub(super) fn finding(node: u32, noted: Noted) -> Finding {
+    let own = file!().strip_suffix("diagnosis/report.rs");
     let is_own = |site: &Site| match site {
-        Site::Source(location) => location.file().starts_with(own_files()),
+        Site::Source(location) => location.file().starts_with(own.unwrap_or(file!())),
         _ => false,
     };
-    let mut finding = Finding::new(node, noted);
-    finding.site = finding.site.filter(|site| !is_own(site));
+    let Noted {
+        problem,
+        site,
+        more,
+    } = noted;
+    let mut finding = Finding {
+        node,
+        certainty: problem.described().certainty(),
+        problem,
+        site: site.filter(|site| !is_own(site)),
+        more,
+    };
     // Places inside a problem are of this crate, too, if the call came through `dyn Verbs`.
     match &mut finding.problem {
         Problem::Failed(Failed { why: Some(why), .. }) => {
@@ -47,13 +57,6 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
         _ => {}
     }
     finding
-}
-
-/// The path prefix of the files of this crate through which programs call verbs.
-fn own_files() -> &'static str {
-    file!()
-        .strip_suffix("diagnosis/report.rs")
-        .unwrap_or(file!())
 }
 
 impl Fabric {
@@ -87,33 +90,35 @@ impl Fabric {
             findings.collect::<Vec<_>>()
         };
         let mistakes = &mut diagnosis.mistakes;
-        mistakes.extend(of_nodes(&|node| findings(node).causes()));
+        mistakes.extend(of_nodes(&Node::causes));
         let mut failed = of_nodes(&|node| self.failures(node));
         // A failed receive explains the failed send of its peer, so it comes first.
         failed.sort_by_key(|finding| is_of_receive_there(&finding.problem));
         mistakes.extend(failed);
         // The sender's place is known only when all nodes are read.
-        let mut signs = of_nodes(&|node| findings(node).signs());
-        signs
-            .iter_mut()
-            .for_each(|finding| self.place_dropped(finding));
+        let mut signs = of_nodes(&Node::signs);
+        for finding in &mut signs {
+            self.place_dropped(finding);
+        }
         let mut waits = self.waiting_threads();
         if let Some(stuck) = stopped {
             waits.extend(self.stopped_threads(stuck));
-            let sleeps = |node| {
-                waits
-                    .iter()
-                    .any(|wait: &Finding| wait.node == node && is_certain(wait))
+            let nodes_of = |is: fn(&Finding) -> bool| -> BTreeSet<u32> {
+                let waits = waits.iter().filter(|wait| is(wait));
+                waits.map(|wait| wait.node).collect()
             };
+            let certain = nodes_of(|wait| wait.certainty == Certainty::Certain);
             // A program that does not sleep may have been about to look.
-            for sign in signs.iter_mut().filter(|sign| !sleeps(sign.node)) {
+            for sign in signs
+                .iter_mut()
+                .filter(|sign| !certain.contains(&sign.node))
+            {
                 sign.certainty = Certainty::Hint;
             }
             // The thread that would have looked may sleep at another device.
-            let sleeper = |node| move |wait: &Finding| wait.node == node && is_wait(&wait.problem);
-            if waits.iter().any(|wait| is_wait(&wait.problem)) {
-                signs
-                    .retain(|sign| !is_left(&sign.problem) || waits.iter().any(sleeper(sign.node)));
+            let asleep = nodes_of(|wait| matches!(wait.problem, Problem::Waits(_)));
+            if !asleep.is_empty() {
+                signs.retain(|sign| !is_left(&sign.problem) || asleep.contains(&sign.node));
             }
         }
         let never_posted = |batch| never_posted(batch, stopped.is_some());
@@ -123,15 +128,10 @@ impl Fabric {
         drop_consequences(mistakes);
         // Unpolled completions may be a consequence of any other mistake.
         mistakes.sort_by_key(|finding| is_left(&finding.problem));
-        diagnosis.leftovers = of_nodes(&|node| findings(node).leftovers());
+        diagnosis.leftovers = of_nodes(&Node::leftovers);
         if stopped.is_some() {
             // A stopped program had no time to destroy its objects.
-            let was_closed = |left: &Finding| {
-                matches!(
-                    left.problem,
-                    Problem::NotDestroyed(NotDestroyed { closed: true, .. })
-                )
-            };
+            let was_closed = |left: &Finding| matches!(&left.problem, Problem::NotDestroyed(left) if left.closed);
             diagnosis.leftovers.retain(was_closed);
         }
         diagnosis
@@ -150,14 +150,13 @@ impl Fabric {
                 .unfinished()
                 .oldest_send_at()
         };
-        let receiver = || findings(self.node(finding.node)).receiver(qp_num);
+        let receiver = || self.node(finding.node).receives_from(qp_num);
         finding.site = finding.site.or_else(sender).or_else(receiver);
     }
 
     fn failures(&self, node: &Node) -> Vec<Noted> {
-        let findings = findings(node);
-        let failures = findings.failures().iter();
-        let noted = failures.map(|failure| findings.failure(failure, |peer| self.node(peer)));
+        let failures = node.device.base.journal.failures.iter();
+        let noted = failures.map(|failure| node.failure(failure, |peer| self.node(peer)));
         noted.collect()
     }
 
@@ -187,17 +186,15 @@ impl Fabric {
 
     fn new_entry(&self, node: &Node, fresh: Fresh) -> Option<Noted> {
         let journal = &node.device.base.journal;
-        let is_of = |problem: &Problem, of| matches!(problem, Problem::Overrun(Overrun { cq, .. }) if *cq == of);
         match fresh {
             Fresh::Noted(number) => journal.noted.get(number).cloned(),
             Fresh::Failed(number) => {
                 let failure = journal.failures.get(number)?;
-                let node = findings(node);
                 Some(node.failure(failure, |peer| self.node(peer)))
             }
             Fresh::Overrun(cq) => {
-                let mut overruns = journal.overruns();
-                overruns.find(|noted| is_of(&noted.problem, cq))
+                let (overrun, made_at) = journal.overruns.get(&cq)?;
+                Some(Noted::at(overrun.clone(), *made_at))
             }
         }
     }
@@ -213,16 +210,8 @@ fn never_posted(batch: &Unposted, is_stopped: bool) -> Finding {
     found
 }
 
-fn is_certain(finding: &Finding) -> bool {
-    finding.certainty == Certainty::Certain
-}
-
 fn is_left(problem: &Problem) -> bool {
     matches!(problem, Problem::NeverPolled(_) | Problem::Unpolled { .. })
-}
-
-fn is_wait(problem: &Problem) -> bool {
-    matches!(problem, Problem::Waits(_))
 }
 
 /// The object of the problem, if a finding about a waiting thread may include the problem.
@@ -238,24 +227,17 @@ fn waited_for(problem: &Problem) -> Option<String> {
 
 /// Whether work failed because of a receive of its peer, which fails, too.
 fn is_of_receive_there(problem: &Problem) -> bool {
-    // The receive fails at the other node, with its own finding.
-    let Problem::Failed(Failed {
-        status,
-        why: Some(why),
-        ..
-    }) = problem
-    else {
+    let Problem::Failed(failed) = problem else {
         return false;
     };
-    matches!(status, WcStatus::RemOpErr | WcStatus::RemInvReqErr) && why.node.is_some()
+    // The receive fails at the other node, with its own finding.
+    let is_there = failed.why.as_ref().is_some_and(|why| why.node.is_some());
+    is_there && matches!(failed.status, WcStatus::RemOpErr | WcStatus::RemInvReqErr)
 }
 
 /// The kind of object that a program wanted to destroy but could not.
-fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
-    let Problem::Refused(Refused { error, .. }) = &finding.problem else {
-        return None;
-    };
-    let object = match error.verb() {
+fn not_destroyed(error: &Error) -> Option<Object> {
+    Some(match error.verb() {
         // A stale handle names no object that is still in use.
         _ if matches!(error.cause(), Cause::Handle { .. }) => return None,
         Verb::DestroyQp => Object::Qp,
@@ -266,95 +248,103 @@ fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
         Verb::DestroyCq => Object::Cq,
         Verb::CloseXrcd => Object::Xrcd,
         _ => return None,
-    };
-    Some((finding, object))
+    })
 }
 
-/// The node of a refused request, where a receive fails, too.
-fn refused_at(finding: &Finding) -> Option<u32> {
-    match &finding.problem {
-        Problem::Failed(Failed {
-            status: WcStatus::RemAccessErr,
-            why: Some(Why { node, .. }),
-            ..
-        }) => *node,
-        Problem::RequestRefused(_) => Some(finding.node),
-        _ => None,
-    }
-}
-
-/// Removes findings that another finding explains: objects in use by others that were not
-/// destroyed; packets of a queue pair that failed; work that failed because its peer's CQ has
-/// overrun; problems that are part of a thread's wait; and unpolled completions of a waiting
-/// thread.
+/// Removes findings that another finding explains.
 fn drop_consequences(mistakes: &mut Vec<Finding>) {
-    let among = |pick: fn(&Problem) -> Option<u32>| -> BTreeSet<(u32, u32)> {
-        let picked = mistakes.iter();
-        picked
-            .filter_map(|finding| Some((finding.node, pick(&finding.problem)?)))
-            .collect()
-    };
-    let failed = among(|problem| match problem {
-        Problem::Failed(Failed { qp_num, .. }) => Some(*qp_num),
-        _ => None,
-    });
-    let differ = among(|problem| match problem {
-        Problem::EndsDiffer(EndsDiffer { qp_num, .. }) => Some(*qp_num),
-        _ => None,
-    });
-    let refusing: BTreeSet<_> = mistakes.iter().filter_map(refused_at).collect();
-    // No class of waits concerns a single queue pair.
-    let waits = among(|problem| match problem {
-        Problem::Waits(Waits { class, .. }) if *class != Class::EndlessWait => Some(0),
-        _ => None,
-    });
-    let reported: BTreeSet<_> = mistakes
-        .iter()
-        .filter_map(|finding| match &finding.problem {
-            Problem::Waits(Waits { of: Some(of), .. }) => Some((finding.node, waited_for(of)?)),
-            _ => None,
-        })
-        .collect();
-    let is_reported = |finding: &Finding| {
-        waited_for(&finding.problem).is_some_and(|of| reported.contains(&(finding.node, of)))
-    };
-    // If all users of an object could not be destroyed, the object itself is not another mistake.
-    let mut refused = BTreeMap::<_, u64>::new();
-    for (finding, object) in mistakes.iter().filter_map(not_destroyed) {
-        *refused.entry((finding.node, object)).or_default() += 1 + finding.more;
+    let mut explained = Explained::default();
+    for finding in &*mistakes {
+        explained.by(finding);
     }
-    mistakes.retain(|finding| match &finding.problem {
-        _ if is_reported(finding) => false,
-        Problem::Refused(Refused { error, .. }) => {
-            let Cause::InUse { by, count, .. } = error.cause() else {
-                return true;
-            };
-            let explained = refused.get(&(finding.node, *by)).copied();
-            explained.unwrap_or_default() < (*count).into()
+    mistakes.retain(|finding| !explained.has(finding));
+}
+
+/// What the findings of a report explain. Most of it is on a node.
+#[derive(Default)]
+struct Explained {
+    /// The packets of queue pairs whose work failed.
+    failed: BTreeSet<QpAt>,
+    /// The packets of the wrong size of queue pairs whose ends differ.
+    differ: BTreeSet<QpAt>,
+    /// The failed receives of nodes that refused a request.
+    refusing: BTreeSet<u32>,
+    /// The unpolled completions of nodes with a thread that waits for an event.
+    waiting: BTreeSet<u32>,
+    /// The problems of objects that are part of the wait of a thread.
+    waited_for: BTreeSet<(u32, String)>,
+    /// The objects that are in use by objects of this kind: how often those could not be destroyed.
+    in_use: BTreeMap<(u32, Object), u64>,
+}
+
+impl Explained {
+    /// Adds what a finding explains.
+    fn by(&mut self, finding: &Finding) {
+        let node = finding.node;
+        match &finding.problem {
+            Problem::Failed(failed) => {
+                self.failed.insert((node, failed.qp_num));
+                // The node that refused the access has a failed receive.
+                if failed.status == WcStatus::RemAccessErr {
+                    let refused_at = failed.why.as_ref().and_then(|why| why.node);
+                    self.refusing.extend(refused_at);
+                }
+            }
+            Problem::RequestRefused(_) => self.refusing.extend([node]),
+            Problem::EndsDiffer(ends) => self.differ.extend([(node, ends.qp_num)]),
+            Problem::Waits(waits) => {
+                // An endless wait has no reason that explains completions.
+                if waits.class != Class::EndlessWait {
+                    self.waiting.insert(node);
+                }
+                let of = waits.of.as_deref().and_then(waited_for);
+                self.waited_for.extend(of.map(|of| (node, of)));
+            }
+            Problem::Refused(refused) => {
+                if let Some(object) = not_destroyed(&refused.error) {
+                    *self.in_use.entry((node, object)).or_default() += 1 + finding.more;
+                }
+            }
+            _ => {}
         }
-        problem if is_left(problem) => !waits.contains(&(finding.node, 0)),
-        Problem::Dropped(Dropped {
-            from: (node, from),
-            qp_num,
-            why,
-            ..
-        }) => {
-            // The failed work of the sender explains its dropped packets.
-            let of_sender = node.is_some_and(|node| failed.contains(&(node, *from)));
-            // The mismatch of the ends explains packets of the wrong size.
-            let is_cut = *why == DropReason::PathMtu && differ.contains(&(finding.node, *qp_num));
-            !of_sender && !is_cut && !failed.contains(&(finding.node, *qp_num))
+    }
+
+    /// Whether another finding explains this one.
+    fn has(&self, finding: &Finding) -> bool {
+        let node = finding.node;
+        let is_waited_for = |of| self.waited_for.contains(&(node, of));
+        match &finding.problem {
+            problem if waited_for(problem).is_some_and(is_waited_for) => true,
+            problem if is_left(problem) => self.waiting.contains(&node),
+            Problem::Refused(refused) => match refused.error.cause() {
+                // If all users of an object could not be destroyed, the object itself is not
+                // another mistake.
+                Cause::InUse { by, count, .. } => {
+                    let users = self.in_use.get(&(node, *by)).copied();
+                    users.unwrap_or_default() >= (*count).into()
+                }
+                _ => false,
+            },
+            Problem::Dropped(dropped) => {
+                let (to, from) = ((node, dropped.qp_num), dropped.from);
+                // The failed work of the sender explains its dropped packets.
+                let of_sender = from
+                    .0
+                    .is_some_and(|node| self.failed.contains(&(node, from.1)));
+                // The mismatch of the ends explains packets of the wrong size.
+                let is_cut = dropped.why == DropReason::PathMtu && self.differ.contains(&to);
+                of_sender || is_cut || self.failed.contains(&to)
+            }
+            Problem::Failed(failed) => match failed.status {
+                WcStatus::LocAccessErr => failed.receive && self.refusing.contains(&node),
+                // The peer's CQ has overrun, which is a finding.
+                WcStatus::RemOpErr => {
+                    let cause = failed.why.as_ref().map(|why| &why.cause);
+                    matches!(cause, Some(FailureCause::Overrun { .. }))
+                }
+                _ => false,
+            },
+            _ => false,
         }
-        Problem::Failed(Failed {
-            receive: true,
-            status: WcStatus::LocAccessErr,
-            ..
-        }) => !refusing.contains(&finding.node),
-        Problem::Failed(Failed {
-            status: WcStatus::RemOpErr,
-            why: Some(why),
-            ..
-        }) => !matches!(why.cause, FailureCause::Overrun { .. }),
-        _ => true,
-    });
+    }
 }

@@ -1,7 +1,6 @@
 //! Known findings that are not reported again.
 
 use super::class::{Class, UnknownClass};
-use super::{Finding, Names, PlainNames};
 
 /// A list of known findings. Each entry is a class, such as `VS-CQ-04`, or a class and a place,
 /// such as `VS-ARM-05:src/client.rs:*`, where `*` stands for any text. The place is what a finding
@@ -71,13 +70,6 @@ impl Suppressions {
         of_class.any(|entry| {
             let pattern = entry.place.as_deref();
             pattern.is_none_or(|pattern| matches(pattern, &place))
-        })
-    }
-
-    /// Whether the list covers a finding, with its place as [`PlainNames`] prints it.
-    pub(crate) fn cover_finding(&self, finding: &Finding) -> bool {
-        self.cover(finding.class(), || {
-            finding.site.map(|site| PlainNames.place(site))
         })
     }
 }

@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use verbs_api::lab::{ArmState, CqReport};
 use verbs_api::site::Site;
-use verbs_api::{CompChannel, Cq, Handle};
+use verbs_api::{CmChannel, CompChannel, Cq, Handle};
 
-use super::of_node::{cq_seen, findings};
+use super::of_node::cq_seen;
 use super::outstanding::Outstanding;
 use super::problem::{Noted, PolledInVain, Problem, Unacknowledged, Waits};
 use super::report::finding;
@@ -30,12 +30,9 @@ impl Fabric {
 
     /// The threads that wait now, except those whose event may never happen in a correct program.
     pub(super) fn waiting_threads(&self) -> Vec<Finding> {
-        let finding = |waiting: &Waiting| {
-            // Something may still be in progress that ends the wait.
-            let noted = self.noted_wait(waiting, false)?;
-            Some(finding(self.node_of_wait(waiting), noted))
-        };
-        self.waiting().filter_map(finding).collect()
+        // Something may still be in progress that ends the wait.
+        let found = |waiting| self.waiting_thread(waiting, false);
+        self.waiting().filter_map(found).collect()
     }
 
     /// The waits and polls in which the program was stopped.
@@ -45,6 +42,11 @@ impl Fabric {
             Kind::Polls { cq, times, site } => self.polling_thread(cq, times, site),
         });
         found.chain(self.waits_for_cm_events()).collect()
+    }
+
+    fn waiting_thread(&self, waiting: &Waiting, stalled: bool) -> Option<Finding> {
+        let noted = self.noted_wait(waiting, stalled)?;
+        Some(finding(self.node_of_wait(waiting), noted))
     }
 
     fn sleeping_thread(
@@ -58,19 +60,13 @@ impl Fabric {
         if waits.any(|waiting| waiting.wait_for == wait_for) {
             return None;
         }
-        let manager = &self.cm_bridge.manager;
-        let (node, silence) = match wait_for {
-            WaitFor::Event(channel) => {
-                let node = node_of(channel.context());
-                self.slots.get(node as usize)?;
-                (node, self.no_event(node, channel, false)?)
-            }
-            WaitFor::CmEvent(channel) if !cm::is_idle(manager, channel) => {
-                let why = cm::no_event(manager, channel)?;
-                (0, Silence::new(Class::EndlessWait, why))
-            }
-            _ => return None,
+        let node = match wait_for {
+            WaitFor::Event(channel) => node_of(channel.context()),
+            WaitFor::CmEvent(channel) if self.is_idle(channel) => return None,
+            _ => 0,
         };
+        self.slots.get(node as usize)?;
+        let silence = self.silence(wait_for, node, false)?;
         let other = or.map(|or| format!(", or {or}")).unwrap_or_default();
         let problem = Waits {
             call,
@@ -113,19 +109,18 @@ impl Fabric {
     fn waits_for_cm_events(&self) -> Vec<Finding> {
         let waits = self.waiting();
         let waits = waits.filter_map(|waiting| match waiting.wait_for {
-            WaitFor::CmEvent(channel) if !cm::is_idle(&self.cm_bridge.manager, channel) => {
-                Some((channel.index(), waiting))
-            }
+            WaitFor::CmEvent(channel) if !self.is_idle(channel) => Some((channel.index(), waiting)),
             _ => None,
         });
         let mut waits: Vec<_> = waits.collect();
         // The order of waiting threads depends on the machine, that of channels does not.
         waits.sort_by_key(|(channel, _)| *channel);
-        let found = waits.into_iter().filter_map(|(_, waiting)| {
-            let noted = self.noted_wait(waiting, true)?;
-            Some(finding(self.node_of_wait(waiting), noted))
-        });
-        found.collect()
+        let found = |(_, waiting)| self.waiting_thread(waiting, true);
+        waits.into_iter().filter_map(found).collect()
+    }
+
+    fn is_idle(&self, channel: CmChannel) -> bool {
+        cm::is_idle(&self.cm_bridge.manager, channel)
     }
 
     fn node_of_wait(&self, waiting: &Waiting) -> u32 {
@@ -138,20 +133,52 @@ impl Fabric {
     /// The finding of a waiting thread. `stalled` is whether nothing is in progress, so that it
     /// waits forever.
     fn noted_wait(&self, waiting: &Waiting, stalled: bool) -> Option<Noted> {
+        let wait_for = waiting.wait_for;
         let [now, then] = [self.now(), waiting.since].map(Time::since_start);
         let since = now.saturating_sub(then);
+        let is_for_a_turn = matches!(wait_for, WaitFor::Batch { .. } | WaitFor::Iteration(_));
+        // A server may wait for connections as long as the program runs.
+        let is_idle_server = matches!(wait_for, WaitFor::CmEvent(_)) && !stalled;
+        if is_idle_server || is_for_a_turn && since < A_TURN {
+            return None;
+        }
+        let silence = self.silence(wait_for, waiting.place, stalled)?;
+        // The place is that of the destroy, or else where the CQ was armed.
+        let (site, place) = match silence.of.as_deref() {
+            None if is_for_a_turn => (waiting.site, silence.at.map(|site| ("at", site))),
+            None => (waiting.site, None),
+            Some(Problem::Unacknowledged(_)) => {
+                (waiting.site, silence.at.map(|site| ("read at", site)))
+            }
+            Some(_) => {
+                let wait = waiting.site.map(|site| ("the wait is at", site));
+                (silence.at.or(waiting.site), wait)
+            }
+        };
+        let problem = Waits {
+            call: waiting.call,
+            waits_for: wait_for.to_string(),
+            since: Some(since),
+            class: silence.class,
+            why: silence.why,
+            place,
+            of: silence.of,
+        };
+        Some(Noted::at(problem, site))
+    }
+
+    /// Why a wait does not end, unless that may be correct.
+    fn silence(&self, wait_for: WaitFor, place: u32, stalled: bool) -> Option<Silence> {
         let begun = |at| Silence {
             at,
             ..Silence::new(Class::EndlessWait, "another thread has begun it")
         };
-        let silence = match waiting.wait_for {
+        Some(match wait_for {
             WaitFor::Event(channel) | WaitFor::Edge(channel) => {
-                self.no_event(waiting.place, channel, stalled)?
+                return self.no_event(place, channel, stalled);
             }
             // A thread that only handles these events may wait forever.
             WaitFor::AsyncEvent(_) => return None,
-            // A server may wait for connections as long as the program runs.
-            WaitFor::CmEvent(_) if !stalled => return None,
             WaitFor::CmEvent(channel) => {
                 let why = cm::no_event(&self.cm_bridge.manager, channel)?;
                 Silence::new(Class::EndlessWait, why)
@@ -167,41 +194,12 @@ impl Fabric {
                 Silence::of(Class::CmUnacknowledged, Noted::at(problem, read_at))
             }
             WaitFor::Acknowledgement(element) => {
-                let findings = findings(self.node(waiting.place));
-                Silence::of(Class::Unacknowledged, findings.unacknowledged_of(element)?)
+                let found = self.node(place).unacknowledged_of(element)?;
+                Silence::of(Class::Unacknowledged, found)
             }
-            WaitFor::Batch { .. } | WaitFor::Iteration(_) if since < A_TURN => return None,
             WaitFor::Batch { begun_at, .. } => begun(begun_at),
-            WaitFor::Iteration(cq) => {
-                let cqs = &self.node(waiting.place).device.cqs;
-                begun(cqs.iteration_begun_at(cq))
-            }
-        };
-        let begun_at = match waiting.wait_for {
-            WaitFor::Batch { .. } | WaitFor::Iteration(_) => silence.at.map(|site| ("at", site)),
-            _ => None,
-        };
-        // The place is that of the destroy, or else where the CQ was armed.
-        let (site, place) = match silence.of.as_deref() {
-            None => (waiting.site, begun_at),
-            Some(Problem::Unacknowledged(_)) => {
-                (waiting.site, silence.at.map(|site| ("read at", site)))
-            }
-            Some(_) => {
-                let wait = waiting.site.map(|site| ("the wait is at", site));
-                (silence.at.or(waiting.site), wait)
-            }
-        };
-        let problem = Waits {
-            call: waiting.call,
-            waits_for: waiting.wait_for.to_string(),
-            since: Some(since),
-            class: silence.class,
-            why: silence.why,
-            place,
-            of: silence.of,
-        };
-        Some(Noted::at(problem, site))
+            WaitFor::Iteration(cq) => begun(self.node(place).device.cqs.iteration_begun_at(cq)),
+        })
     }
 
     /// Why no event comes on a channel.
@@ -232,10 +230,7 @@ impl Fabric {
         if let Some(first) = armed.next() {
             let others = match armed.count() {
                 0 => String::new(),
-                others => format!(
-                    "; {} armed",
-                    counted(others as u64, "more CQ is", "more CQs are")
-                ),
+                others => format!("; {} armed", counted(others, "more CQ is", "more CQs are")),
             };
             let cq = first.cq;
             let outstanding = self.outstanding_in(node, cq);
@@ -252,15 +247,12 @@ impl Fabric {
         if let Some(found) = reports.iter().find_map(not_again) {
             return Some(Silence::of(Class::NotArmed, found));
         }
-        Some(if reports.is_empty() {
-            Silence::new(Class::EndlessWait, "no CQ has this channel")
-        } else {
-            let names: Vec<_> = reports.iter().map(|report| report.cq.to_string()).collect();
-            Silence::new(
-                Class::NotArmed,
-                format!("{} is not armed", names.join(", ")),
-            )
-        })
+        if reports.is_empty() {
+            return Some(Silence::new(Class::EndlessWait, "no CQ has this channel"));
+        }
+        let names: Vec<_> = reports.iter().map(|report| report.cq.to_string()).collect();
+        let why = format!("{} is not armed", names.join(", "));
+        Some(Silence::new(Class::NotArmed, why))
     }
 }
 

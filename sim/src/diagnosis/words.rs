@@ -67,7 +67,7 @@ impl fmt::Display for Diagnosis {
 impl Finding {
     /// The sentence of the finding: its line without device, class, count and place.
     pub fn sentence(&self, names: &dyn Names) -> String {
-        self.problem.sentence(names)
+        self.problem.described().sentence(names)
     }
 
     /// The line of the finding, without a line break: the device, the class, the sentence, and the
@@ -101,7 +101,7 @@ impl Why {
     pub(super) fn in_words(&self, names: &dyn Names) -> String {
         let at = self.node.map(|node| format!("at {}, ", names.device(node)));
         let (at, place) = (at.unwrap_or_default(), place_named(self.place, names));
-        format!(": {at}{}{place}", self.cause)
+        format!(": {at}{}{place}", self.text())
     }
 }
 
@@ -113,13 +113,15 @@ pub(super) fn place_named(place: Option<(&'static str, Site)>, names: &dyn Names
 
 /// The number of waiting completions, as a phrase.
 pub(super) fn waiting(unpolled: u32) -> String {
-    counted(unpolled.into(), "completion waits", "completions wait")
+    counted(unpolled, "completion waits", "completions wait")
 }
 
 /// A number of things, as a phrase.
-pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
-    match count {
-        1 => format!("1 {one}"),
-        _ => format!("{count} {many}"),
-    }
+pub(crate) fn counted<N: fmt::Display + PartialEq + From<u8>>(
+    count: N,
+    one: &str,
+    many: &str,
+) -> String {
+    let things = if count == N::from(1) { one } else { many };
+    format!("{count} {things}")
 }

@@ -5,10 +5,10 @@ use verbs_api::lab::Syndrome;
 
 use super::cause::{FailureCause, Why};
 use super::journal::Journal;
-use super::problem::Describe;
+use super::problem::{Describe, problems};
 use super::words::Names;
 use super::{Certainty, Class};
-use crate::packet::{DropReason, Op, Packet};
+use crate::packet::{Op, Packet};
 use crate::time::Time;
 
 /// A work request failed and was not only flushed.
@@ -58,34 +58,27 @@ impl Describe for Failed {
     }
 }
 
-/// A request of a peer in another process was refused. For a peer in this process, `Failed` reports
-/// it. The place is where the region was registered or deregistered, if that is the cause.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct RequestRefused {
-    /// The request, such as `a write`.
-    pub operation: &'static str,
-    /// The number of the peer's QP, in its process.
-    pub from: u32,
-    /// The number of the QP that refused it.
-    pub qp_num: u32,
-    /// The status of the peer's work.
-    pub status: WcStatus,
-    /// The cause.
-    pub why: Why,
-}
-
-impl Describe for RequestRefused {
-    fn class(&self) -> Class {
-        class_of(false, self.status, Some(&self.why.cause))
+problems! {
+    /// A request of a peer in another process was refused. For a peer in this process, `Failed`
+    /// reports it. The place is where the region was registered or deregistered, if that is the
+    /// cause.
+    RequestRefused {
+        /// The request, such as `a write`.
+        operation: &'static str,
+        /// The number of the peer's QP, in its process.
+        from: u32,
+        /// The number of the QP that refused it.
+        qp_num: u32,
+        /// The status of the peer's work.
+        status: WcStatus,
+        /// The cause.
+        why: Why,
     }
-
-    fn sentence(&self, _: &dyn Names) -> String {
-        let (from, qp_num) = (self.from, self.qp_num);
-        let (operation, why) = (self.operation, &self.why.cause);
+    is class_of(false, *status, Some(&why.cause)),
+    |_| {
         let from = format!("qp {from:#x} of another process");
-        format!("{operation} from {from} was refused by qp {qp_num:#x}: {why}")
-    }
+        format!("{operation} from {from} was refused by qp {qp_num:#x}: {}", why.text())
+    };
 }
 
 impl Failed {
@@ -113,32 +106,11 @@ impl Failed {
 /// The class of work that failed for this cause, if it is known.
 fn class_of(receive: bool, status: WcStatus, cause: Option<&FailureCause>) -> Class {
     use FailureCause as F;
-    match (cause.map(F::root), status) {
-        // The cause decides if it is known, and the status otherwise.
-        (Some(F::Lab { .. }), _) => Class::Injected,
-        (
-            Some(
-                F::Deregistered { .. }
-                | F::Dropped {
-                    why: DropReason::MemoryGone,
-                    ..
-                },
-            ),
-            _,
-        ) => Class::Deregistered,
-        (Some(F::NotMapped { .. }), _) => Class::Unmapped,
-        (
-            Some(
-                F::AnswerCut { .. }
-                | F::MessageCut { .. }
-                | F::NoBeginning
-                | F::Dropped {
-                    why: DropReason::PathMtu,
-                    ..
-                },
-            ),
-            _,
-        ) => Class::EndsDiffer,
+    // The cause decides if it is known, and the status otherwise.
+    if let Some(class) = cause.and_then(F::class) {
+        return class;
+    }
+    match (cause, status) {
         (_, WcStatus::RnrRetryExcErr) => Class::NotReceived,
         (_, WcStatus::RetryExcErr) => Class::NoAnswer,
         (_, WcStatus::RemAccessErr) => Class::RemoteAccess,
@@ -166,7 +138,7 @@ impl Journal {
         let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
         let is_reported = is_send && recv.is_some()
             || matches!(
-                why.cause.root(),
+                why.cause,
                 FailureCause::Overrun { .. } | FailureCause::NotMapped { .. }
             );
         // A peer in this process has its own finding.

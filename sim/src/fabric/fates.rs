@@ -3,7 +3,7 @@
 
 use super::NodeSlot;
 use crate::diagnosis::{LabCause, LossCause, QpAt};
-use crate::packet::{DropReason, Packet, Psn};
+use crate::packet::{DropReason, Nature, Packet, Psn};
 use crate::qp::Qp;
 
 /// A packet that did not get through.
@@ -76,21 +76,7 @@ fn why(slots: &[NodeSlot], fate: &Fate) -> Option<LossCause> {
         DropReason::NoQp | DropReason::NotReady if receiver.is_some_and(was_harmed) => {
             Some(LossCause::Lab(LabCause::Peer))
         }
-        what if is_lasting(what) => sender.map(|_| LossCause::Lasting),
+        what if what.is(Nature::Lasting) => sender.map(|_| LossCause::Lasting),
         what => LabCause::of_drop(what).map(LossCause::Lab),
     }
-}
-
-/// Whether resending cannot mend the cause.
-fn is_lasting(what: DropReason) -> bool {
-    matches!(
-        what,
-        DropReason::NoQp
-            | DropReason::OtherProcess
-            | DropReason::OtherTransport
-            | DropReason::OtherPort
-            | DropReason::OtherPeer
-            | DropReason::OtherVersion
-            | DropReason::Pkey
-    )
 }

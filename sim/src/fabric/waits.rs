@@ -1,32 +1,33 @@
 //! The threads that wait in verbs, and the condition of each wait.
 
-use core::fmt;
-
 use verbs_api::site::Site;
 use verbs_api::{CmChannel, CmId, CompChannel, Context, Cq, Element};
 
+use crate::displayed::displayed;
 use crate::time::Time;
 
-/// The condition that a wait ends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitFor {
-    /// An event on a channel.
-    Event(CompChannel),
-    /// An edge of a channel's descriptor: an event after those already seen.
-    Edge(CompChannel),
-    /// An asynchronous event.
-    AsyncEvent(Context),
-    /// An event of rdma_cm.
-    CmEvent(CmChannel),
-    /// The acknowledgement of events about an object.
-    Acknowledgement(Element),
-    /// The acknowledgement of events of rdma_cm.
-    CmAcknowledgement(CmId),
-    /// The end of a batch on a queue pair with this number, which another thread began at this
-    /// site.
-    Batch { qp_num: u32, begun_at: Option<Site> },
-    /// The end of another thread's iteration over a CQ.
-    Iteration(Cq),
+displayed! {
+    /// The condition that a wait ends on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum WaitFor {
+        /// An event on a channel.
+        Event(channel: CompChannel) = "an event on {channel}";
+        /// An edge of a channel's descriptor: an event after those already seen.
+        Edge(channel: CompChannel) = "an edge of {channel}";
+        /// An asynchronous event.
+        AsyncEvent(context: Context) = "an asynchronous event of {context}";
+        /// An event of rdma_cm.
+        CmEvent(channel: CmChannel) = "an event on {channel}";
+        /// The acknowledgement of events about an object.
+        Acknowledgement(element: Element) = "events to be acknowledged";
+        /// The acknowledgement of events of rdma_cm.
+        CmAcknowledgement(id: CmId) = "events to be acknowledged";
+        /// The end of a batch on a queue pair with this number, which another thread began at this
+        /// site.
+        Batch { qp_num: u32, begun_at: Option<Site> } = "the end of a batch on qp {qp_num:#x}";
+        /// The end of another thread's iteration over a CQ.
+        Iteration(cq: Cq) = "the end of an iteration over {cq}";
+    }
 }
 
 impl WaitFor {
@@ -46,20 +47,4 @@ pub(crate) struct Waiting {
     pub(crate) place: u32,
     pub(crate) since: Time,
     pub(crate) site: Option<Site>,
-}
-
-impl fmt::Display for WaitFor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Event(channel) => write!(f, "an event on {channel}"),
-            Self::Edge(channel) => write!(f, "an edge of {channel}"),
-            Self::AsyncEvent(context) => write!(f, "an asynchronous event of {context}"),
-            Self::CmEvent(channel) => write!(f, "an event on {channel}"),
-            Self::Acknowledgement(_) | Self::CmAcknowledgement(_) => {
-                f.write_str("events to be acknowledged")
-            }
-            Self::Batch { qp_num, .. } => write!(f, "the end of a batch on qp {qp_num:#x}"),
-            Self::Iteration(cq) => write!(f, "the end of an iteration over {cq}"),
-        }
-    }
 }

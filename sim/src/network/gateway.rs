@@ -13,7 +13,6 @@ use verbs_udp::{Received, Train};
 use super::Network;
 use super::outgoing::Outgoing;
 use crate::config::SimConfig;
-use crate::diagnosis;
 use crate::fabric::Fabric;
 use crate::memory::{Gone, SharedMemory};
 use crate::packet::{DropReason, Op, Packet, PortId, frame};
@@ -238,7 +237,7 @@ impl Fabric {
             if let Ok(received) = Frame::read_udp(ip, received.port, datagram) {
                 let route = frame::route(&received, PortId::OUTSIDE, to);
                 if let Ok(packet) = node.packet_of(received, route) {
-                    diagnosis::note_unread(node, &packet);
+                    node.note_unread(&packet);
                 }
             }
         }

@@ -12,7 +12,7 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{ClaimedQueue, Claims, Work, find};
-use crate::diagnosis::{PostedTo, PostedWork};
+use crate::diagnosis::problem::{DeregisteredEarly, PostedTo};
 use crate::qp::WorkQueue;
 
 /// A work request in its queue.
@@ -233,7 +233,7 @@ impl Node {
         self.device.domains.dereg_mr(&mut self.device.base, mr)?;
         if let Some(early) = early {
             let base = &mut self.device.base;
-            base.journal.deregistered_early(mr, early, base.site);
+            base.journal.note(early, base.site);
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ impl Node {
     }
 
     /// Work that names a region and whose completion has not been polled.
-    fn deregistered_early(&mut self, mr: MrHandle) -> Result<Option<PostedWork>> {
+    fn deregistered_early(&mut self, mr: MrHandle) -> Result<Option<DeregisteredEarly>> {
         let index = find(&self.device.domains.regions, Verb::DeregMr, mr)?;
         let own = self.device.domains.regions.at(index);
         let all = own.bytes(0..own.attr.length);
@@ -277,7 +277,8 @@ impl Node {
             OwnersQueue::Recv(qp) => PostedTo::Recv(number(qp)),
             OwnersQueue::Shared(srq) => PostedTo::Srq(srq),
         };
-        Ok(Some(PostedWork {
+        Ok(Some(DeregisteredEarly {
+            mr,
             wr_id: owner.label,
             queue,
             posted: owner.site,

@@ -12,6 +12,7 @@ use crate::device::{
     Outside, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at,
     same_context,
 };
+use crate::diagnosis::argument;
 use crate::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
 
 impl Node {
@@ -253,7 +254,7 @@ impl Node {
             ("max_recv_wr", cap.max_recv_wr, wr),
             ("max_send_sge", cap.max_send_sge, sge),
             ("max_recv_sge", cap.max_recv_sge, sge),
-            ("max_inline_data", cap.max_inline_data, inline),
+            (argument::MAX_INLINE_DATA, cap.max_inline_data, inline),
         ] {
             in_range(verb, what, i64::from(value), 0, max)?;
         }

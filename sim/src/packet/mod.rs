@@ -6,6 +6,7 @@ pub(crate) mod payload;
 mod pcap;
 
 pub use drop_reason::DropReason;
+pub(crate) use drop_reason::Nature;
 pub use pcap::Pcap;
 
 use verbs_api::lab::{CmMessage, PacketOpcode, PacketView, Syndrome};

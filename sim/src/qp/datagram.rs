@@ -9,6 +9,7 @@ use verbs_api::{AhAttr, Dest, Grh, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus
 use super::common::Common;
 use super::grh;
 use crate::device::{Address, Device, OutPacket, QKEY_OF_QP, find};
+use crate::diagnosis::problem::UnownedGid;
 use crate::memory::{Gone, SharedMemory};
 use crate::packet::payload::{Payload, Scatter};
 use crate::packet::{Deth, Op, Packet, Route};
@@ -118,7 +119,8 @@ pub(super) fn send(
     // network, or with LIDs, the peer may exist.
     if path.route.to.is_none() && !path.to_group && device.ports.subnet().is_none() {
         let (qp_num, gid) = (qp.qp_num, path.route.dgid);
-        device.base.journal.unowned_gid(qp_num, gid, site);
+        // It is lost without an error, so the program cannot notice.
+        device.base.journal.note(UnownedGid { qp_num, gid }, site);
     }
     let packet = OutPacket {
         op: Op::Datagram(path.deth),

@@ -55,6 +55,7 @@ use verbs_api::{
 
 use crate::device::{Delivery, Device, InContext, Queue, Send, Ticket};
 use crate::diagnosis::Reached;
+use crate::diagnosis::problem::PostedInError;
 use crate::packet::Packet;
 
 pub(crate) use cached_path::{CachedPath, Kinds};
@@ -393,7 +394,8 @@ impl Qp {
             // One send is allowed as the end mark of the flush.
             if *posts > 1 {
                 let base = &mut device.base;
-                base.journal.posted_in_error(self.common.qp_num, base.site);
+                let qp_num = self.common.qp_num;
+                base.journal.note(PostedInError { qp_num }, base.site);
             }
         }
     }

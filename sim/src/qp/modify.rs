@@ -298,7 +298,7 @@ impl Qp {
         let qp = &mut self.common;
         // Early packets wait until the queue pair knows the first sequence number.
         if (from, to) == (QpState::Init, QpState::Rtr) {
-            qp.connected_after = device.base.journal.recovery.given_up();
+            qp.connected_after = device.base.journal.recovery.given_up;
             self.responder.expect(Psn::new(qp.attr.rq_psn));
             return std::mem::take(&mut self.early);
         }

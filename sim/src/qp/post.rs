@@ -13,6 +13,7 @@ use super::{Qp, atomic, sum};
 use crate::device::{
     ClaimedQueue, Device, MAX_MSG_SZ, check_sges, find_in, in_range, invalid, post_each,
 };
+use crate::diagnosis::argument;
 
 impl Qp {
     /// `ibv_post_send`, without starting anything yet.
@@ -178,7 +179,7 @@ impl Qp {
                 .sq
                 .take_back(end, &mut device.places.sends, |_| ());
             let cause = Cause::Argument {
-                what: "inline data",
+                what: argument::INLINE_DATA,
                 problem: "is in no memory region",
             };
             return Err(Error::new(verb, ErrorKind::Fault, cause));
@@ -286,17 +287,21 @@ pub(crate) fn check_data(
     if !wr.flags.contains(SendFlags::INLINE) {
         // Bytes without the flag would be silently ignored.
         if wr.inline_data.is_some() {
-            return Err(invalid(verb, "inline data", "is without INLINE"));
+            return Err(invalid(verb, argument::INLINE_DATA, "is without INLINE"));
         }
         return Ok(());
     }
     if wr.op.reads() {
-        return Err(invalid(verb, "INLINE", "is for Send and RDMA Write"));
+        return Err(invalid(
+            verb,
+            argument::INLINE,
+            "is for Send and RDMA Write",
+        ));
     }
     if length > u64::from(cap.max_inline_data) {
         let (value, max) = (length as i64, cap.max_inline_data.into());
         let cause = Cause::OutOfRange {
-            what: "inline data",
+            what: argument::INLINE_DATA,
             value,
             min: 0,
             max,

@@ -18,7 +18,7 @@ pub(crate) fn note_given_up(qp: &Qp, device: &mut Device) {
 #[cold]
 pub(crate) fn note_success(qp: &mut Qp, device: &mut Device, ticket: Ticket) {
     let journal = &mut device.base.journal;
-    let given_up = journal.recovery.given_up();
+    let given_up = journal.recovery.given_up;
     let connected_after = qp.common.connected_after;
     let since = match &mut qp.requester {
         // Sends of an old queue pair count from the first one posted after the failure was given

@@ -9,6 +9,7 @@ use verbs_api::{Access, SendFlags, WcStatus};
 use super::common::Common;
 use super::requester::Requester;
 use crate::device::{Device, Domains, Send, touch};
+use crate::diagnosis::problem::Changed;
 use crate::memory::Gone;
 use crate::packet::{Op, Packet};
 
@@ -102,7 +103,8 @@ fn compare_all(requester: &mut Requester, qp: &Common, device: &mut Device, seq:
         match sum_of(&device.domains, requester.pd, send) {
             Ok(Some(now)) if now != before => {
                 let (qp_num, wr_id) = (qp.qp_num, send.label);
-                device.base.journal.changed(qp_num, wr_id, send.site);
+                let problem = Changed { qp_num, wr_id };
+                device.base.journal.note(problem, send.site);
             }
             Ok(_) => {}
             Err(gone) => {

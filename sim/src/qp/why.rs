@@ -28,40 +28,29 @@ impl Common {
     ) -> bool {
         let peer = self.route.and_then(|route| route.to);
         let asked = peer.filter(|to| !to.is_outside());
-        let by_peer = matches!(
-            status,
-            WcStatus::RemInvReqErr
-                | WcStatus::RemAccessErr
-                | WcStatus::RemOpErr
-                | WcStatus::RetryExcErr
-        );
-        // A request that was never answered may have been unsendable.
-        let own = match status {
-            // A retry reads the memory again.
-            WcStatus::RetryExcErr => not_there(pd, send, device),
+        let is_silent = status == WcStatus::RetryExcErr;
+        // A request that was never answered may have been unsendable: a retry reads the memory
+        // again.
+        let own = is_silent.then(|| not_there(pd, send, device)).flatten();
+        // The program's own mistake is the better reason, if there is one.
+        let by_lab = match own {
+            None if is_silent => self.lost_by_lab(unanswered.why, device),
             _ => None,
         };
-        let by_lab = match status {
-            // The program's own mistake is the better reason, if there is one.
-            WcStatus::RetryExcErr if own.is_none() => self.lost_by_lab(unanswered.why, device),
-            _ => None,
-        };
-        let why = match status {
-            _ if own.is_some() => own,
-            _ if by_lab.is_some() => by_lab.map(|cause| FailureCause::from(cause).into()),
+        let why = own.or(by_lab.map(Why::from)).or_else(|| match status {
             WcStatus::RnrRetryExcErr => Some(FailureCause::PeerNotReady.into()),
             WcStatus::RetryExcErr if peer.is_none() => Some(match self.route {
                 Some(route) if route.global => FailureCause::UnownedGid { gid: route.dgid }.into(),
                 _ => FailureCause::UnownedLid.into(),
             }),
             // The journal of a peer in another process cannot be read.
-            _ if by_peer && asked.is_none() => Some(match status {
-                WcStatus::RetryExcErr => FailureCause::NoAnswer.into(),
-                _ => FailureCause::RefusedElsewhere.into(),
-            }),
-            _ if by_peer => None,
+            WcStatus::RetryExcErr => asked.is_none().then(|| FailureCause::NoAnswer.into()),
+            WcStatus::RemInvReqErr | WcStatus::RemAccessErr | WcStatus::RemOpErr => {
+                let is_elsewhere = asked.is_none();
+                is_elsewhere.then(|| FailureCause::RefusedElsewhere.into())
+            }
             _ => self.not_sent(pd, send, device, status),
-        };
+        });
         device.base.journal.failed(FailedWork {
             qp_num: self.qp_num,
             receive: false,
@@ -107,14 +96,12 @@ impl Common {
         let Some((pd, recv)) = receives.present(device) else {
             return;
         };
-        let too_long = || {
-            let room = recv.length();
-            FailureCause::LongerThanReceive { room }.into()
-        };
+        let room = recv.length();
+        let too_long = || Some(FailureCause::LongerThanReceive { room }.into());
         let why = match status {
-            WcStatus::LocLenErr => Some(too_long()),
+            WcStatus::LocLenErr => too_long(),
             // Some devices use one status for both.
-            WcStatus::LocQpOpErr => not_received(device, pd, recv).or_else(|| Some(too_long())),
+            WcStatus::LocQpOpErr => not_received(device, pd, recv).or_else(too_long),
             _ => not_received(device, pd, recv),
         };
         let failure = FailedWork {
@@ -133,7 +120,7 @@ impl Common {
 
     /// Why a send cannot be carried out.
     fn not_sent(&self, pd: u32, send: &Send, device: &Device, status: WcStatus) -> Option<Why> {
-        let mtu = self.mtu(device);
+        let (mtu, length) = (self.mtu(device), send.length);
         if let Dest::Ud { ah, .. } = send.dest
             && self.init.qp_type == QpType::Ud
         {
@@ -143,8 +130,7 @@ impl Common {
             if ah.pd != pd {
                 return Some(FailureCause::AhOfOtherPd.into());
             }
-            if send.length > mtu {
-                let length = send.length;
+            if length > mtu {
                 return Some(FailureCause::OverMtu { length, mtu }.into());
             }
         }
@@ -155,13 +141,8 @@ impl Common {
         if send.is_read() && self.attr.max_rd_atomic == 0 {
             return Some(FailureCause::NoReads.into());
         }
-        if atomic::header(&send.op).is_some() && send.length != atomic::BYTES {
-            return Some(
-                FailureCause::AtomicLength {
-                    length: send.length,
-                }
-                .into(),
-            );
+        if atomic::header(&send.op).is_some() && length != atomic::BYTES {
+            return Some(FailureCause::AtomicLength { length }.into());
         }
         not_there(pd, send, device)
     }
@@ -169,7 +150,7 @@ impl Common {
     /// Why a request of a peer cannot be carried out.
     pub(super) fn refused(&self, responder: &Responder, device: &Device, packet: &Packet) -> Why {
         if let Some(why) = self.refused_by_lab(responder, device) {
-            return FailureCause::from(why).into();
+            return why.into();
         }
         if !self.has_path_mtu(device, packet) {
             let mtu = self.mtu(device);
@@ -200,15 +181,9 @@ impl Common {
             let (qp_num, rights) = (self.qp_num, Rights(need));
             return FailureCause::QpForbids { qp_num, rights }.into();
         }
-        let pd = responder.receives.pd();
-        device.domains.regions.why_not_remote(
-            &device.base,
-            pd,
-            reth.rkey,
-            reth.va,
-            reth.length.into(),
-            need,
-        )
+        let (pd, length) = (responder.receives.pd(), reth.length.into());
+        let regions = &device.domains.regions;
+        regions.why_not_remote(&device.base, pd, reth.rkey, reth.va, length, need)
     }
 
     /// What the test controls did, if a request is refused because of that.
@@ -224,11 +199,9 @@ impl Common {
     /// Records a datagram with another Q_Key than the queue pair.
     #[cold]
     pub(super) fn note_other_qkey(&self, device: &mut Device, packet: &Packet, qkey: u32) {
-        let own = self.attr.qkey;
-        device
-            .base
-            .journal
-            .drops(packet, DropReason::Qkey, || DropDetails::Qkey { qkey, own });
+        let (why, own) = (DropReason::Qkey, self.attr.qkey);
+        let journal = &mut device.base.journal;
+        journal.drops(packet, why, DropDetails::Qkey { qkey, own });
     }
 }
 
@@ -245,10 +218,8 @@ fn not_there(pd: u32, send: &Send, device: &Device) -> Option<Why> {
 
 /// Why nothing can be put into a receive.
 fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<Why> {
-    device
-        .domains
-        .regions
-        .why_not_local(&device.base, pd, &recv.list, Access::LOCAL_WRITE)
+    let regions = &device.domains.regions;
+    regions.why_not_local(&device.base, pd, &recv.list, Access::LOCAL_WRITE)
 }
 
 /// Records a request of a peer in another process that is out of order before any was in order:
@@ -259,7 +230,7 @@ pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet:
         let (now, why) = (device.base.now, DropReason::FirstPsn);
         let (waits_for, psn) = (responder.waits_for().value(), packet.psn.value());
         let journal = &mut device.base.journal;
-        journal.drops(packet, why, || DropDetails::Psn { psn, waits_for });
+        journal.drops(packet, why, DropDetails::Psn { psn, waits_for });
         journal.dropped(now, packet, why);
     }
 }
@@ -267,25 +238,20 @@ pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet:
 /// Records a datagram that does not fit into a receive, with the header before it.
 #[cold]
 pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: Option<Site>) {
+    let details = DropDetails::Short {
+        length: packet.payload.len(),
+        grh: grh::BYTES,
+        room,
+        posted_at: site,
+    };
     let journal = &mut device.base.journal;
-    journal.drops(packet, DropReason::ShortReceive, || {
-        let (length, grh) = (packet.payload.len(), grh::BYTES);
-        DropDetails::Short {
-            length,
-            grh,
-            room,
-            posted_at: site,
-        }
-    });
+    journal.drops(packet, DropReason::ShortReceive, details);
 }
 
 /// Why a message cannot be put into the receive that it consumes.
 fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
-    if let Some(cq) = responder
-        .receives
-        .cq()
-        .and_then(|cq| device.cqs.overrun_at(cq))
-    {
+    let cq = responder.receives.cq();
+    if let Some(cq) = cq.and_then(|cq| device.cqs.overrun_at(cq)) {
         return FailureCause::Overrun { cq }.into();
     }
     if let Some((pd, recv)) = responder.receives.present(device) {

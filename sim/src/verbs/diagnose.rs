@@ -177,12 +177,8 @@ impl<'s> Sleeping<'s> {
     /// Registers that the calling thread waits in `call` for an event of rdma_cm.
     #[track_caller]
     pub fn on_cm(sim: &'s Sim, call: &'static str, channel: CmChannel) -> Self {
-        Self::for_what(
-            sim,
-            call,
-            WaitFor::CmEvent(channel),
-            sim.runtime.config.nodes,
-        )
+        let manager = sim.runtime.config.nodes;
+        Self::for_what(sim, call, WaitFor::CmEvent(channel), manager)
     }
 
     /// Registers that the calling thread waits until another one ends a batch, which it began at

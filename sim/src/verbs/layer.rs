@@ -67,7 +67,7 @@ impl Unposted {
         let node = node_of(self.qp.context());
         sim.runtime.with(|fabric| {
             let journal = &mut fabric.node_mut(node).device.base.journal;
-            journal.unposted(self);
+            journal.note(self.clone(), self.begun_at);
         });
     }
 }

@@ -21,9 +21,9 @@ use super::trace_args;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
-use crate::diagnosis::note_closing;
 use crate::fabric::WaitFor;
 use crate::network::Receiver;
+use crate::node::Node;
 use crate::runtime::Runtime;
 use crate::runtime::idle;
 use crate::runtime::timer_thread::TimerThread;
@@ -127,7 +127,7 @@ impl Verbs for Sim {
     fn close_device(&self, context: Context) -> Result<()> {
         let args = || context.to_string();
         let closed = self.call(Verb::CloseDevice, context, args, |node| {
-            node.close_device(context, note_closing)
+            node.close_device(context, Node::note_closing)
         });
         self.update_receiver(context, true);
         closed
