@@ -385,7 +385,11 @@ impl Fabric {
 
     /// Adds the result of a call to the trace, unless it is empty.
     #[cold]
-    fn record_return<R: TraceArgs, E: Display>(&mut self, node: u32, result: &Result<R, E>) {
+    pub(super) fn record_return<R: TraceArgs, E: Display>(
+        &mut self,
+        node: u32,
+        result: &Result<R, E>,
+    ) {
         let value = match result {
             Ok(value) => value.args(),
             Err(error) => error.to_string(),

@@ -12,25 +12,22 @@ use verbs_api::{
 use crate::cm::OwnQp;
 use crate::verbs::Sim;
 
-/// The library around a simulation.
-pub(crate) struct Library<'s>(pub(crate) &'s Sim);
-
-impl Library<'_> {
+impl Sim {
     /// A context and a protection domain of each node, for all ids that are bound to it.
-    pub(crate) fn contexts(&self, verb: Verb) -> Result<Vec<(Context, Pd)>> {
-        self.0.runtime.check_thread(verb)?;
-        let known = self.0.look_at(|manager, _| manager.contexts.clone());
+    pub(crate) fn cm_contexts(&self, verb: Verb) -> Result<Vec<(Context, Pd)>> {
+        self.runtime.check_thread(verb)?;
+        let known = self.look_at(|manager, _| manager.contexts.clone());
         if !known.is_empty() {
             return Ok(known);
         }
-        let plain = self.0.unobserved();
+        let plain = self.unobserved();
         let open = |node| {
             let context = plain.open_device(&format!("sim{node}"))?;
             Ok((context, plain.alloc_pd(context)?))
         };
-        let opened: Result<Vec<_>> = (0..self.0.runtime.config.nodes).map(open).collect();
+        let opened: Result<Vec<_>> = (0..self.runtime.config.nodes).map(open).collect();
         let opened = opened?;
-        let first = self.0.runtime.with(|fabric| {
+        let first = self.runtime.with(|fabric| {
             let (first, is_new) = fabric.manage(|manager, _| {
                 let is_new = manager.contexts.is_empty();
                 if is_new {
@@ -54,14 +51,9 @@ impl Library<'_> {
         Ok(first)
     }
 
-    pub(crate) fn make_qp(
-        &self,
-        verb: Verb,
-        id: CmId,
-        pd: Option<Pd>,
-        init: &QpInit,
-    ) -> Result<Qp> {
-        let attr = self.0.look_at(|manager, _| manager.query_id(id))?;
+    pub(crate) fn make_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp> {
+        let verb = Verb::CmCreateQp;
+        let attr = self.look_at(|manager, _| manager.query_id(id))?;
         let (Some(verbs), Some(own_pd)) = (attr.verbs, attr.pd) else {
             return Err(refused(verb, format!("{id} is bound to no device")));
         };
@@ -76,13 +68,13 @@ impl Library<'_> {
             };
             return Err(Error::new(verb, ErrorKind::Invalid, cause));
         }
-        let plain = self.0.unobserved();
+        let plain = self.unobserved();
         let qp = plain.create_qp(pd, init)?;
         let kept = match init.qp_type {
             QpType::Ud => self.ready_datagrams(id, qp),
-            _ => self.set_state(id, qp, QpState::Init),
+            _ => self.set_qp_state(id, qp, QpState::Init),
         };
-        let kept = kept.and_then(|()| self.set_qp(verb, id, Some(qp)));
+        let kept = kept.and_then(|()| self.assign_qp(verb, id, Some(qp)));
         if let Err(error) = kept {
             plain.destroy_qp(qp, Wait::Poll)?;
             return Err(error);
@@ -91,14 +83,13 @@ impl Library<'_> {
     }
 
     /// Sets or removes the queue pair of an id.
-    pub(crate) fn set_qp(&self, verb: Verb, id: CmId, qp: Option<Qp>) -> Result<()> {
+    pub(crate) fn assign_qp(&self, verb: Verb, id: CmId, qp: Option<Qp>) -> Result<()> {
         let own = qp.map(|qp| self.own_qp(qp)).transpose()?;
-        self.0
-            .look_at(|manager, _| manager.ids.set_qp(verb, id, own))
+        self.look_at(|manager, _| manager.ids.set_qp(verb, id, own))
     }
 
     fn own_qp(&self, qp: Qp) -> Result<OwnQp> {
-        let found = self.0.unobserved().query_qp(qp, QpAttrMask::CAP)?;
+        let found = self.unobserved().query_qp(qp, QpAttrMask::CAP)?;
         Ok(OwnQp {
             qp,
             qp_num: found.qp_num,
@@ -106,85 +97,80 @@ impl Library<'_> {
         })
     }
 
-    pub(crate) fn remove_qp(&self, verb: Verb, id: CmId, wait: Wait) -> Result<()> {
-        let own = self.0.look_at(|manager, _| manager.ids.qp_of(verb, id))?;
-        let own = own.ok_or_else(|| refused(verb, format!("{id} has no qp")))?;
-        self.0.unobserved().destroy_qp(own.qp, wait)?;
-        self.set_qp(verb, id, None)
+    pub(crate) fn remove_qp(&self, id: CmId, wait: Wait) -> Result<()> {
+        let own = self.look_at(|manager, _| manager.ids.qp_of(Verb::CmDestroyQp, id))?;
+        let own = own.ok_or_else(|| refused(Verb::CmDestroyQp, format!("{id} has no qp")))?;
+        self.unobserved().destroy_qp(own.qp, wait)?;
+        self.assign_qp(Verb::CmDestroyQp, id, None)
     }
 
-    pub(crate) fn accept_request(&self, verb: Verb, id: CmId, param: &ConnParam<'_>) -> Result<()> {
-        let (own, is_datagram) = self.0.look_at(|manager, host| {
+    pub(crate) fn accept_request(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
+        let (own, is_datagram) = self.look_at(|manager, host| {
             manager.ids.check_accept(host, id, param)?;
             // Only a connection has reads whose limits the queue pair needs before it can receive.
             let is_datagram = manager.query_id(id)?.ps.is_datagram();
             if !is_datagram {
                 manager.ids.settle_reads(host, id, param);
             }
-            Ok::<_, Error>((manager.ids.qp_of(verb, id)?, is_datagram))
+            Ok::<_, Error>((manager.ids.qp_of(Verb::CmAccept, id)?, is_datagram))
         })?;
         if let Some(own) = own.filter(|_| !is_datagram) {
-            self.ready(id, own.qp)?;
+            self.ready_qp(id, own.qp)?;
         }
-        let accepted = self
-            .0
-            .look_at(|manager, host| manager.accept(host, id, param));
+        let accepted = self.look_at(|manager, host| manager.accept(host, id, param));
         // The peer learns of the refusal, and its queue pair may never receive.
         if accepted.is_err() {
-            self.stop(own);
+            self.stop_qp(own);
         }
         accepted
     }
 
-    pub(crate) fn end_connection(&self, verb: Verb, id: CmId) -> Result<()> {
-        let own = self.0.look_at(|manager, _| {
-            manager.ids.check_connected(verb, id)?;
-            manager.ids.qp_of(verb, id)
+    pub(crate) fn end_connection(&self, id: CmId) -> Result<()> {
+        let own = self.look_at(|manager, _| {
+            manager.ids.check_connected(Verb::CmDisconnect, id)?;
+            manager.ids.qp_of(Verb::CmDisconnect, id)
         })?;
-        self.stop(own);
-        self.0.look_at(|manager, _| manager.disconnect(id))
+        self.stop_qp(own);
+        self.look_at(|manager, _| manager.disconnect(id))
     }
 
-    pub(crate) fn leave_group(&self, verb: Verb, id: CmId, group: SocketAddr) -> Result<()> {
-        let (own, (gid, lid)) = self.0.look_at(|manager, _| {
+    pub(crate) fn leave_group(&self, id: CmId, group: SocketAddr) -> Result<()> {
+        let (own, (gid, lid)) = self.look_at(|manager, _| {
             let group = manager.ids.leave_multicast(id, group)?;
-            Ok::<_, Error>((manager.ids.qp_of(verb, id)?, group))
+            Ok::<_, Error>((manager.ids.qp_of(Verb::CmLeaveMulticast, id)?, group))
         })?;
         match own {
-            Some(own) => self.0.unobserved().detach_mcast(own.qp, gid, lid),
+            Some(own) => self.unobserved().detach_mcast(own.qp, gid, lid),
             None => Ok(()),
         }
     }
 
     /// Moves the queue pair of an id as an event requires, when the event is read.
-    pub(crate) fn process(&self, mut event: CmEvent) -> CmEvent {
+    pub(crate) fn process_event(&self, mut event: CmEvent) -> CmEvent {
         let id = event.id;
-        let own = self
-            .0
-            .look_at(|manager, _| manager.ids.qp_of(Verb::CmGetEvent, id));
+        let own = self.look_at(|manager, _| manager.ids.qp_of(Verb::CmGetEvent, id));
         // An id that was destroyed in the meantime has no queue pair.
         let Ok(Some(own)) = own else { return event };
         match (event.event, &event.param) {
             (CmEventType::ConnectResponse, _) => {
                 let established = self
-                    .ready(id, own.qp)
-                    .and_then(|()| self.0.look_at(|manager, _| manager.establish(id)));
+                    .ready_qp(id, own.qp)
+                    .and_then(|()| self.look_at(|manager, _| manager.establish(id)));
                 event.event = match established {
                     Ok(()) => CmEventType::Established,
                     Err(_) => {
                         event.status = FAILED;
-                        self.stop(Some(own));
+                        self.stop_qp(Some(own));
                         // A rejection is not possible if the other side has given up.
-                        let _ = self.0.look_at(|manager, _| manager.reject(id, &[]));
+                        let _ = self.look_at(|manager, _| manager.reject(id, &[]));
                         CmEventType::ConnectError
                     }
                 };
             }
-            (CmEventType::Rejected, _) => self.stop(Some(own)),
+            (CmEventType::Rejected, _) => self.stop_qp(Some(own)),
             (CmEventType::MulticastJoin, CmParam::Ud(data)) => {
                 let group = data.ah_attr.grh.map(|grh| grh.dgid).unwrap_or_default();
                 let attached = self
-                    .0
                     .unobserved()
                     .attach_mcast(own.qp, group, data.ah_attr.dlid);
                 if attached.is_err() {
@@ -198,47 +184,41 @@ impl Library<'_> {
     }
 
     /// Moves a queue pair to RTS.
-    fn ready(&self, id: CmId, qp: Qp) -> Result<()> {
+    fn ready_qp(&self, id: CmId, qp: Qp) -> Result<()> {
         let states = [QpState::Init, QpState::Rtr, QpState::Rts];
         let mut states = states.into_iter();
-        states.try_for_each(|state| self.set_state(id, qp, state))
+        states.try_for_each(|state| self.set_qp_state(id, qp, state))
     }
 
     /// Moves a datagram queue pair to RTS.
     fn ready_datagrams(&self, id: CmId, qp: Qp) -> Result<()> {
-        self.set_state(id, qp, QpState::Init)?;
+        self.set_qp_state(id, qp, QpState::Init)?;
         let states = [
             (QpState::Rtr, QpAttrMask::STATE),
             (QpState::Rts, QpAttrMask::STATE | QpAttrMask::SQ_PSN),
         ];
-        states.into_iter().try_for_each(|(qp_state, mask)| {
-            let attr = QpAttr {
-                qp_state,
-                ..QpAttr::default()
-            };
-            self.0.unobserved().modify_qp(qp, &attr, mask)
-        })
+        let mut states = states.into_iter();
+        states.try_for_each(|(state, mask)| self.move_qp(qp, state, mask))
     }
 
-    fn set_state(&self, id: CmId, qp: Qp, state: QpState) -> Result<()> {
-        let (attr, mask) = self
-            .0
-            .look_at(|manager, _| manager.ids.init_qp_attr(id, state))?;
-        self.0.unobserved().modify_qp(qp, &attr, mask)
+    fn set_qp_state(&self, id: CmId, qp: Qp, state: QpState) -> Result<()> {
+        let (attr, mask) = self.look_at(|manager, _| manager.ids.init_qp_attr(id, state))?;
+        self.unobserved().modify_qp(qp, &attr, mask)
     }
 
     /// Moves a queue pair to ERR. One that the program destroyed itself stays destroyed.
-    fn stop(&self, own: Option<OwnQp>) {
+    fn stop_qp(&self, own: Option<OwnQp>) {
+        if let Some(own) = own {
+            let _ = self.move_qp(own.qp, QpState::Err, QpAttrMask::STATE);
+        }
+    }
+
+    fn move_qp(&self, qp: Qp, qp_state: QpState, mask: QpAttrMask) -> Result<()> {
         let attr = QpAttr {
-            qp_state: QpState::Err,
+            qp_state,
             ..QpAttr::default()
         };
-        if let Some(own) = own {
-            let _ = self
-                .0
-                .unobserved()
-                .modify_qp(own.qp, &attr, QpAttrMask::STATE);
-        }
+        self.unobserved().modify_qp(qp, &attr, mask)
     }
 }
 

@@ -4,14 +4,12 @@ mod library;
 
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::fmt::Display;
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 
 use verbs_api::cm::{
     Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmOption, ConnParam, PortSpace,
 };
-use verbs_api::lab::TraceEvent;
 use verbs_api::{
     AsyncEventType, Context, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
 };
@@ -23,7 +21,6 @@ use crate::cm::{Destination, Host, Manager};
 #[cfg(feature = "fd")]
 use crate::descriptor::Descriptor;
 use crate::fabric::WaitFor;
-use library::Library;
 
 impl Sim {
     /// Gives an id a queue pair, or removes the one that it has. A C program does this when it
@@ -37,7 +34,7 @@ impl Sim {
     pub fn set_cm_qp(&self, id: CmId, qp: Option<Qp>) -> Result<()> {
         let verb = Verb::CmCreateQp;
         self.runtime.check_thread(verb)?;
-        Library(self).set_qp(verb, id, qp)
+        self.assign_qp(verb, id, qp)
     }
 
     /// Runs a call on the connection manager.
@@ -75,7 +72,7 @@ impl Sim {
         verb: Verb,
         id: CmId,
         arguments: impl FnOnce() -> String,
-        run: impl FnOnce() -> Result<R>,
+        run: impl FnOnce(&Self) -> Result<R>,
     ) -> Result<R> {
         self.runtime.check_thread(verb)?;
         let (node, struck) = self.runtime.with(|fabric| {
@@ -86,22 +83,13 @@ impl Sim {
             (node, self.check_faults(fabric, node, verb))
         });
         // The steps take the lock themselves, so it is not held here.
-        let result = struck.and_then(|()| run());
-        if result.is_err() {
-            self.runtime
-                .with(|fabric| note_refused(self, fabric, node, &result));
-        }
-        let value = match &result {
-            Ok(value) => value.args(),
-            Err(error) => error.to_string(),
-        };
-        if !value.is_empty() {
-            self.runtime.with(|fabric| {
-                if self.is_traced(fabric) {
-                    fabric.record(node, TraceEvent::Return { value });
-                }
-            });
-        }
+        let result = struck.and_then(|()| run(self));
+        self.runtime.with(|fabric| {
+            note_refused(self, fabric, node, &result);
+            if self.is_traced(fabric) {
+                fabric.record_return(node, &result);
+            }
+        });
         result
     }
 
@@ -131,14 +119,60 @@ impl Sim {
     }
 }
 
-fn with_address(id: CmId, addr: impl Display) -> String {
-    format!("{id}, {addr}")
+/// Writes calls that do no more than their work. A row has the verb, the id whose node runs it, the
+/// arguments in the trace, and the work: on the connection manager, or in the steps of librdmacm.
+macro_rules! calls {
+    ($run:ident $( fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty
+        = $verb:ident of $id:expr, ($($text:tt)*) $work:expr; )*) => { $(
+        #[track_caller]
+        fn $name(&self, $($arg: $type),*) -> Result<$result> {
+            self.$run(Verb::$verb, $id, || format!($($text)*), $work)
+        }
+    )* };
 }
 
 impl Cm for Sim {
+    calls! { managed
+        fn destroy_event_channel(channel: CmChannel) -> () = CmDestroyEventChannel of None,
+            ("{channel}") |manager, _| manager.channels.destroy(channel);
+        fn create_id(channel: CmChannel, context: u64, ps: PortSpace) -> CmId = CmCreateId of None,
+            ("{channel}, {ps}") |manager, _| manager.create_id(channel, context, ps);
+        fn set_option(id: CmId, option: CmOption) -> () = CmSetOption of Some(id),
+            ("{id}, {option:?}") |manager, _| manager.ids.set_option(id, option);
+        fn resolve_route(id: CmId, timeout: Duration) -> () = CmResolveRoute of Some(id),
+            ("{id}, {timeout:?}") |manager, _| manager.resolve_route(id);
+        fn reject(id: CmId, private_data: &[u8]) -> () = CmReject of Some(id),
+            ("{id}, {} B", private_data.len()) |manager, _| manager.reject(id, private_data);
+        fn establish(id: CmId) -> () = CmEstablish of Some(id),
+            ("{id}") |manager, _| manager.establish(id);
+        fn notify(id: CmId, event: AsyncEventType) -> () = CmNotify of Some(id),
+            ("{id}, {event}") |manager, _| manager.notify(id, event);
+        fn join_multicast(id: CmId, group: SocketAddr, context: u64) -> () = CmJoinMulticast
+            of Some(id), ("{id}, {}", group.ip())
+            |manager, host| manager.join_multicast(host, id, group, context);
+        fn write_event(id: CmId, event: CmEventType, status: i32, arg: u64) -> () = CmWriteEvent
+            of Some(id), ("{id}, {event}, {status}, {arg:#x}")
+            |manager, _| manager.write_event(id, event, status, arg);
+        fn ack_cm_event(event: &CmEvent) -> () = CmAckEvent of Some(event.id),
+            ("{event}") |manager, _| manager.ack_cm_event(event);
+    }
+
+    calls! { in_steps
+        fn create_cm_qp(id: CmId, pd: Option<Pd>, init: &QpInit) -> Qp = CmCreateQp of id,
+            ("{id}, {}{}", init.qp_type, trace_args::also(pd)) |sim| sim.make_qp(id, pd, init);
+        fn destroy_cm_qp(id: CmId, wait: Wait) -> () = CmDestroyQp of id,
+            ("{id}, {wait:?}") |sim| sim.remove_qp(id, wait);
+        fn accept(id: CmId, param: &ConnParam<'_>) -> () = CmAccept of id,
+            ("{id}, {} B", param.private_data.len()) |sim| sim.accept_request(id, param);
+        fn disconnect(id: CmId) -> () = CmDisconnect of id,
+            ("{id}") |sim| sim.end_connection(id);
+        fn leave_multicast(id: CmId, group: SocketAddr) -> () = CmLeaveMulticast of id,
+            ("{id}, {}", group.ip()) |sim| sim.leave_group(id, group);
+    }
+
     #[track_caller]
     fn cm_devices(&self) -> Result<Vec<Context>> {
-        let contexts = Library(self).contexts(Verb::CmGetDevices)?;
+        let contexts = self.cm_contexts(Verb::CmGetDevices)?;
         Ok(contexts.into_iter().map(|(context, _)| context).collect())
     }
 
@@ -146,25 +180,9 @@ impl Cm for Sim {
     fn create_event_channel(&self) -> Result<CmChannel> {
         let verb = Verb::CmCreateEventChannel;
         // librdmacm opens the devices before its first channel.
-        Library(self).contexts(verb)?;
+        self.cm_contexts(verb)?;
         self.managed(verb, None, String::new, |manager, _| {
             Ok(manager.channels.create())
-        })
-    }
-
-    #[track_caller]
-    fn destroy_event_channel(&self, channel: CmChannel) -> Result<()> {
-        let args = || channel.to_string();
-        self.managed(Verb::CmDestroyEventChannel, None, args, |manager, _| {
-            manager.channels.destroy(channel)
-        })
-    }
-
-    #[track_caller]
-    fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId> {
-        let args = || format!("{channel}, {ps}");
-        self.managed(Verb::CmCreateId, None, args, |manager, _| {
-            manager.create_id(channel, context, ps)
         })
     }
 
@@ -198,16 +216,8 @@ impl Cm for Sim {
     }
 
     #[track_caller]
-    fn set_option(&self, id: CmId, option: CmOption) -> Result<()> {
-        let args = || format!("{id}, {option:?}");
-        self.managed(Verb::CmSetOption, Some(id), args, |manager, _| {
-            manager.ids.set_option(id, option)
-        })
-    }
-
-    #[track_caller]
     fn bind_addr(&self, id: CmId, addr: SocketAddr) -> Result<()> {
-        let args = || with_address(id, addr);
+        let args = || format!("{id}, {addr}");
         let is_of_machine = self.is_of_machine(addr.ip());
         self.with_name(Verb::CmBindAddr, id, addr.port(), || {
             self.managed(Verb::CmBindAddr, Some(id), args, |manager, host| {
@@ -233,32 +243,6 @@ impl Cm for Sim {
         self.managed(Verb::CmResolveAddr, Some(id), args, |manager, host| {
             manager.resolve_addr(host, id, src, is_of_machine, dst, timeout)
         })
-    }
-
-    #[track_caller]
-    fn resolve_route(&self, id: CmId, timeout: Duration) -> Result<()> {
-        let args = || format!("{id}, {timeout:?}");
-        self.managed(Verb::CmResolveRoute, Some(id), args, |manager, _| {
-            manager.resolve_route(id)
-        })
-    }
-
-    #[track_caller]
-    fn create_cm_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp> {
-        let verb = Verb::CmCreateQp;
-        let args = || format!("{id}, {}{}", init.qp_type, trace_args::also(pd));
-        self.in_steps(verb, id, args, || Library(self).make_qp(verb, id, pd, init))
-    }
-
-    #[track_caller]
-    fn destroy_cm_qp(&self, id: CmId, wait: Wait) -> Result<()> {
-        let verb = Verb::CmDestroyQp;
-        self.in_steps(
-            verb,
-            id,
-            || format!("{id}, {wait:?}"),
-            || Library(self).remove_qp(verb, id, wait),
-        )
     }
 
     #[track_caller]
@@ -291,67 +275,6 @@ impl Cm for Sim {
     }
 
     #[track_caller]
-    fn accept(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
-        let verb = Verb::CmAccept;
-        let args = || format!("{id}, {} B", param.private_data.len());
-        self.in_steps(verb, id, args, || {
-            Library(self).accept_request(verb, id, param)
-        })
-    }
-
-    #[track_caller]
-    fn reject(&self, id: CmId, private_data: &[u8]) -> Result<()> {
-        let args = || format!("{id}, {} B", private_data.len());
-        self.managed(Verb::CmReject, Some(id), args, |manager, _| {
-            manager.reject(id, private_data)
-        })
-    }
-
-    #[track_caller]
-    fn establish(&self, id: CmId) -> Result<()> {
-        let args = || id.to_string();
-        self.managed(Verb::CmEstablish, Some(id), args, |manager, _| {
-            manager.establish(id)
-        })
-    }
-
-    #[track_caller]
-    fn notify(&self, id: CmId, event: AsyncEventType) -> Result<()> {
-        let args = || format!("{id}, {event}");
-        self.managed(Verb::CmNotify, Some(id), args, |manager, _| {
-            manager.notify(id, event)
-        })
-    }
-
-    #[track_caller]
-    fn disconnect(&self, id: CmId) -> Result<()> {
-        let verb = Verb::CmDisconnect;
-        self.in_steps(
-            verb,
-            id,
-            || id.to_string(),
-            || Library(self).end_connection(verb, id),
-        )
-    }
-
-    #[track_caller]
-    fn join_multicast(&self, id: CmId, group: SocketAddr, context: u64) -> Result<()> {
-        let args = || with_address(id, group.ip());
-        self.managed(Verb::CmJoinMulticast, Some(id), args, |manager, host| {
-            manager.join_multicast(host, id, group, context)
-        })
-    }
-
-    #[track_caller]
-    fn leave_multicast(&self, id: CmId, group: SocketAddr) -> Result<()> {
-        let verb = Verb::CmLeaveMulticast;
-        let args = || with_address(id, group.ip());
-        self.in_steps(verb, id, args, || {
-            Library(self).leave_group(verb, id, group)
-        })
-    }
-
-    #[track_caller]
     fn get_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent> {
         let args = || format!("{channel}, {wait:?}");
         let (verb, wait_for) = (Verb::CmGetEvent, WaitFor::CmEvent(channel));
@@ -359,23 +282,7 @@ impl Cm for Sim {
             manager.get_cm_event(channel)
         })?;
         // librdmacm moves the queue pair when the event is read, not when it is queued.
-        Ok(Library(self).process(event))
-    }
-
-    #[track_caller]
-    fn write_event(&self, id: CmId, event: CmEventType, status: i32, arg: u64) -> Result<()> {
-        let args = || format!("{id}, {event}, {status}, {arg:#x}");
-        self.managed(Verb::CmWriteEvent, Some(id), args, |manager, _| {
-            manager.write_event(id, event, status, arg)
-        })
-    }
-
-    #[track_caller]
-    fn ack_cm_event(&self, event: &CmEvent) -> Result<()> {
-        let args = || event.to_string();
-        self.managed(Verb::CmAckEvent, Some(event.id), args, |manager, _| {
-            manager.ack_cm_event(event)
-        })
+        Ok(self.process_event(event))
     }
 
     #[cfg(feature = "fd")]
