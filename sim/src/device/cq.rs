@@ -8,8 +8,7 @@ use verbs_api::site::Site;
 use verbs_api::table::Table;
 use verbs_api::{
     Arm, AsyncEventType, Capabilities, Cause, CompChannel as ChannelHandle, Context,
-    Cq as CqHandle, CqAttr, CqInit, Element, Error, ErrorKind, Handle, Object, Result, Verb, Wc,
-    WcStatus,
+    Cq as CqHandle, CqAttr, CqInit, Element, ErrorKind, Handle, Object, Wc, WcStatus,
 };
 
 use super::base::Base;
@@ -23,6 +22,7 @@ use super::empty::EmptyCqs;
 use super::events::Numbers;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
+use super::refusal::{Refusal, Result};
 use super::undefined::undefine;
 use crate::diagnosis::{CqSeen, CqUse, FailedWork, FailureCause, LabCause, Standing};
 use crate::time::Timers;
@@ -156,47 +156,28 @@ impl Cqs {
         context: Context,
         init: &CqInit,
     ) -> Result<CqHandle> {
-        self.make_cq(base, Verb::CreateCq, context, init, None)
+        self.make_cq(base, context, init, None)
     }
 
     /// Creates a CQ, which may be an extended one.
     pub(crate) fn make_cq(
         &mut self,
         base: &mut Base,
-        verb: Verb,
         context: Context,
         init: &CqInit,
         extended: Option<Extended>,
     ) -> Result<CqHandle> {
-        base.find_context(verb, context)?;
-        in_range(
-            verb,
-            "cqe",
-            i64::from(init.cqe),
-            1,
-            i64::from(base.attr.max_cqe),
-        )?;
+        base.find_context(context)?;
+        in_range("cqe", i64::from(init.cqe), 1, i64::from(base.attr.max_cqe))?;
         let vectors = i64::from(base.attr.num_comp_vectors);
-        in_range(
-            verb,
-            "comp_vector",
-            i64::from(init.comp_vector),
-            0,
-            vectors - 1,
-        )?;
+        in_range("comp_vector", i64::from(init.comp_vector), 0, vectors - 1)?;
         let channel = match init.channel {
-            Some(channel) => Some(find_in(&self.channels, verb, context, channel)?),
+            Some(channel) => Some(find_in(&self.channels, context, channel)?),
             None => None,
         };
-        base.check_room(
-            verb,
-            "completion queues",
-            self.table.len(),
-            base.attr.max_cq,
-        )?;
+        base.check_room("completion queues", self.table.len(), base.attr.max_cq)?;
         let cqe = base.behavior.cqe_rounding.up(init.cqe as u32);
         base.rules.check(
-            verb,
             Limit::CqEntries,
             "CQ entries",
             self.entries + u64::from(cqe),
@@ -228,7 +209,7 @@ impl Cqs {
 
     /// The fields of `struct ibv_cq`.
     pub(crate) fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {
-        let cq = self.table.at(find(&self.table, Verb::QueryCq, cq)?);
+        let cq = self.table.at(find(&self.table, cq)?);
         let mut attr = CqAttr::default();
         attr.cqe = cq.cqe;
         attr.cq_context = cq.init.cq_context;
@@ -239,15 +220,14 @@ impl Cqs {
 
     /// `ibv_resize_cq`
     pub(crate) fn resize_cq(&mut self, base: &Base, cq: CqHandle, cqe: i32) -> Result<()> {
-        let verb = Verb::ResizeCq;
-        let index = find(&self.table, verb, cq)?;
-        base.check_has(verb, Capabilities::RESIZE_CQ, "cannot resize CQs")?;
-        in_range(verb, "cqe", i64::from(cqe), 1, i64::from(base.attr.max_cqe))?;
+        let index = find(&self.table, cq)?;
+        base.check_has(Capabilities::RESIZE_CQ, "cannot resize CQs")?;
+        in_range("cqe", i64::from(cqe), 1, i64::from(base.attr.max_cqe))?;
         // The open iteration holds entries of the ring.
-        self.check_no_iteration(verb, index)?;
+        self.check_no_iteration(index)?;
         let found = self.table.at(index);
         if found.dead {
-            return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
+            return Err(Refusal::new(ErrorKind::Invalid, Cause::CqOverrun));
         }
         let present = found.ring.len() as u32;
         let mut new = base.behavior.cqe_rounding.up(cqe as u32);
@@ -262,7 +242,7 @@ impl Cqs {
                     min,
                     max,
                 };
-                return Err(Error::new(verb, ErrorKind::Invalid, cause));
+                return Err(Refusal::new(ErrorKind::Invalid, cause));
             }
             new = base.behavior.cqe_rounding.up(present);
         }
@@ -273,8 +253,7 @@ impl Cqs {
         let entries = self.entries - u64::from(found.cqe) + u64::from(new);
         // A smaller CQ needs no more memory, so a limit does not matter.
         if new > found.cqe {
-            base.rules
-                .check(verb, Limit::CqEntries, "CQ entries", entries)?;
+            base.rules.check(Limit::CqEntries, "CQ entries", entries)?;
         }
         self.entries = entries;
         self.table.at_mut(index).cqe = new;
@@ -283,19 +262,18 @@ impl Cqs {
 
     /// `ibv_req_notify_cq`
     pub(crate) fn req_notify_cq(&mut self, base: &mut Base, cq: CqHandle, arm: Arm) -> Result<()> {
-        let verb = Verb::ReqNotifyCq;
         // Most drivers arm in user space, where the handle is not checked.
         let index = match base.behavior.arm_bad_handle {
-            Check::Accepted => find_unchecked(&self.table, verb, cq)?,
-            Check::Refused | _ => find(&self.table, verb, cq)?,
+            Check::Accepted => find_unchecked(&self.table, cq)?,
+            Check::Refused | _ => find(&self.table, cq)?,
         };
         let found = self.table.at_mut(index);
         // A CQ that has overrun never makes an event again.
         if found.dead {
-            return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
+            return Err(Refusal::new(ErrorKind::Invalid, Cause::CqOverrun));
         }
         if found.channel.is_none() && base.behavior.arm_no_channel == Check::Refused {
-            return Err(invalid(verb, "cq", "has no completion channel"));
+            return Err(invalid("cq", "has no completion channel"));
         }
         let before = found.notify.state();
         found.notify.arm(arm, &base.behavior);
@@ -320,18 +298,17 @@ impl Cqs {
     /// The checks of `ibv_poll_cq`, before it takes a completion. Returns the slot of the CQ.
     #[inline]
     pub(crate) fn check_poll(&self, base: &Base, cq: CqHandle, takes: bool) -> Result<u32> {
-        let verb = Verb::PollCq;
-        let index = find(&self.table, verb, cq)?;
+        let index = find(&self.table, cq)?;
         let found = self.table.at(index);
         if found.has_died_empty()
             && takes
             && base.behavior.poll_after_overrun == PollAfterOverrun::Error
         {
-            return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
+            return Err(Refusal::new(ErrorKind::Io, Cause::CqOverrun));
         }
         // A poll would take completions that the iteration is going to return.
         if found.extended.is_some() {
-            self.check_no_iteration(verb, index)?;
+            self.check_no_iteration(index)?;
         }
         Ok(index)
     }
@@ -343,19 +320,14 @@ impl Cqs {
         cq: CqHandle,
         nevents: u32,
     ) -> Result<()> {
-        let verb = Verb::AckCqEvents;
-        let index = find(&self.table, verb, cq)?;
+        let index = find(&self.table, cq)?;
         let unacked = &mut self.table.at_mut(index).events_unacked;
         if nevents > *unacked {
             let text = format!(
                 "{nevents} events of {cq} are acknowledged, but only {unacked} were read and not \
                  acknowledged yet"
             );
-            return Err(Error::new(
-                verb,
-                ErrorKind::Usage,
-                Cause::Usage(text.into()),
-            ));
+            return Err(Refusal::new(ErrorKind::Usage, Cause::Usage(text.into())));
         }
         *unacked -= nevents;
         // A thread may wait in the destroy of the CQ.
@@ -365,18 +337,17 @@ impl Cqs {
 
     /// `ibv_destroy_cq` without waiting. Returns the work of the completions that were still in it.
     pub(crate) fn destroy_cq(&mut self, base: &mut Base, cq: CqHandle) -> Result<Vec<Ticket>> {
-        let verb = Verb::DestroyCq;
-        let index = find(&self.table, verb, cq)?;
+        let index = find(&self.table, cq)?;
         let found = self.table.at(index);
         // The users would write completions into freed memory.
         for (by, count) in [(Object::Qp, found.users), (Object::Srq, found.srqs)] {
             if count > 0 {
-                return Err(in_use(verb, Object::Cq, by, count));
+                return Err(in_use(Object::Cq, by, count));
             }
         }
-        self.check_no_iteration(verb, index)?;
+        self.check_no_iteration(index)?;
         let of_async = base.unacked(cq.context(), Element::Cq(cq));
-        check_acknowledged(verb, Object::Cq, found.events_unacked + of_async)?;
+        check_acknowledged(Object::Cq, found.events_unacked + of_async)?;
         Ok(self.remove_cq(base, index))
     }
 
@@ -574,7 +545,7 @@ impl Cqs {
     /// The state of a channel: the number of queued events, and the CQs attached to it.
     pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
         // The channel may have been destroyed.
-        let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) else {
+        let Ok(index) = find(&self.channels, channel) else {
             return (0, Vec::new());
         };
         let attached = self.table.iter();

@@ -3,14 +3,15 @@
 use verbs_api::behavior::PollAfterOverrun;
 use verbs_api::site::Site;
 use verbs_api::{
-    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, Error, ErrorKind, Result,
-    Verb, Wc, WcEx, WcFields, WcStatus,
+    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, ErrorKind, Wc, WcEx, WcFields,
+    WcStatus,
 };
 
 use super::base::Base;
 use super::check::{find, invalid};
 use super::completion::{Entry, Ticket};
 use super::cq::{Cq, Cqs};
+use super::refusal::{Refusal, Result};
 use crate::time::Time;
 
 /// The additional state of an extended CQ.
@@ -64,9 +65,8 @@ impl Cqs {
         context: Context,
         init: &CqInitEx,
     ) -> Result<CqHandle> {
-        let verb = Verb::CreateCqEx;
-        base.find_context(verb, context)?;
-        base.check_has(verb, Capabilities::CQ_EX, "has no extended CQs")?;
+        base.find_context(context)?;
+        base.check_has(Capabilities::CQ_EX, "has no extended CQs")?;
         let (mut fields, mut flags) = (
             WcFields::STANDARD | WcFields::TIMESTAMPS,
             CqFlags::SINGLE_THREADED | CqFlags::IGNORE_OVERRUN,
@@ -80,7 +80,7 @@ impl Cqs {
         }
         let refuse = |what, problem| {
             let cause = Cause::Argument { what, problem };
-            Err(Error::new(verb, ErrorKind::NotSupported, cause))
+            Err(Refusal::new(ErrorKind::NotSupported, cause))
         };
         if !fields.contains(init.wc_flags) {
             return refuse("wc_flags", "has fields that the device does not give");
@@ -93,25 +93,24 @@ impl Cqs {
             flags: init.flags,
             iteration: None,
         };
-        self.make_cq(base, verb, context, &init.cq, Some(extended))
+        self.make_cq(base, context, &init.cq, Some(extended))
     }
 
     /// `ibv_start_poll`: moves to the first completion. Returns its status and its work.
     pub(crate) fn start_poll(&mut self, base: &Base, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
-        let verb = Verb::StartPoll;
-        let index = find(&self.table, verb, cq)?;
-        self.check_extended(verb, index)?;
-        self.check_no_iteration(verb, index)?;
+        let index = find(&self.table, cq)?;
+        self.check_extended(index)?;
+        self.check_no_iteration(index)?;
         let fails = base.behavior.poll_after_overrun == PollAfterOverrun::Error;
         if self.table.at(index).has_died_empty() && fails {
-            return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
+            return Err(Refusal::new(ErrorKind::Io, Cause::CqOverrun));
         }
         let usage = &mut self.table.at_mut(index).usage;
         (usage.was_polled, usage.event_was_read) = (true, false);
         let Some(Entry { wc, ticket, at, .. }) = self.pop(index).copied() else {
             // The next poll need not take the lock.
             self.show(index);
-            return Err(nothing(verb, "the cq is empty"));
+            return Err(nothing("the cq is empty"));
         };
         let current = Some((wc, at));
         let iteration = Iteration {
@@ -126,13 +125,12 @@ impl Cqs {
 
     /// `ibv_next_poll`: moves to the next completion. Returns its status and its work.
     pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
-        let verb = Verb::NextPoll;
-        let index = find(&self.table, verb, cq)?;
-        let (before, _) = self.iteration(verb, index)?;
+        let index = find(&self.table, cq)?;
+        let (before, _) = self.iteration(index)?;
         // C gives no meaning to a call after the end.
         if before.current.is_none() {
             let text = format!("the iteration over {cq} is at its end");
-            return Err(misuse(verb, text));
+            return Err(misuse(text));
         }
         let next = self.pop(index).copied();
         let iteration = Iteration {
@@ -143,35 +141,33 @@ impl Cqs {
         self.set_iteration(index, Some(iteration));
         match next {
             Some(entry) => Ok((entry.wc.status, entry.ticket)),
-            None => Err(nothing(verb, "the cq has no further completion")),
+            None => Err(nothing("the cq has no further completion")),
         }
     }
 
     /// `ibv_wc_read_*`
     pub(crate) fn read_wc(&self, cq: CqHandle) -> Result<WcEx> {
-        let verb = Verb::ReadWc;
-        let index = find(&self.table, verb, cq)?;
-        let (iteration, fields) = self.iteration(verb, index)?;
+        let index = find(&self.table, cq)?;
+        let (iteration, fields) = self.iteration(index)?;
         // After the end there is no current completion to read.
         let Some((wc, at)) = iteration.current else {
             let text = format!("the iteration over {cq} is at its end");
-            return Err(misuse(verb, text));
+            return Err(misuse(text));
         };
         Ok(read(&wc, at, fields))
     }
 
     /// `ibv_end_poll`
     pub(crate) fn end_poll(&mut self, cq: CqHandle) -> Result<()> {
-        let verb = Verb::EndPoll;
-        let index = find(&self.table, verb, cq)?;
-        self.iteration(verb, index)?;
+        let index = find(&self.table, cq)?;
+        self.iteration(index)?;
         self.set_iteration(index, None);
         Ok(())
     }
 
     /// Where the open iteration was started.
     pub(crate) fn iteration_begun_at(&self, cq: CqHandle) -> Option<Site> {
-        let index = find(&self.table, Verb::EndPoll, cq).ok()?;
+        let index = find(&self.table, cq).ok()?;
         let iteration = self.table.at(index).extended?.iteration?;
         iteration.begun_at
     }
@@ -179,25 +175,25 @@ impl Cqs {
 
 impl Cqs {
     /// Refuses an operation that would wait for the end of an iteration.
-    pub(crate) fn check_no_iteration(&self, verb: Verb, index: u32) -> Result<()> {
+    pub(crate) fn check_no_iteration(&self, index: u32) -> Result<()> {
         let cq = self.table.at(index);
         if !cq.is_iterated() {
             return Ok(());
         }
         let cause = Cause::IterationOpen { cq: cq.handle };
-        Err(Error::new(verb, ErrorKind::Usage, cause))
+        Err(Refusal::new(ErrorKind::Usage, cause))
     }
 
-    fn check_extended(&self, verb: Verb, index: u32) -> Result<Extended> {
+    fn check_extended(&self, index: u32) -> Result<Extended> {
         let extended = self.table.at(index).extended;
-        extended.ok_or_else(|| invalid(verb, "cq", "is not an extended one"))
+        extended.ok_or_else(|| invalid("cq", "is not an extended one"))
     }
 
     /// The open iteration, and the fields of its completions.
-    fn iteration(&self, verb: Verb, index: u32) -> Result<(Iteration, WcFields)> {
-        let extended = self.check_extended(verb, index)?;
+    fn iteration(&self, index: u32) -> Result<(Iteration, WcFields)> {
+        let extended = self.check_extended(index)?;
         let cq = self.table.at(index).handle;
-        let no_iteration = || misuse(verb, format!("no iteration over {cq} is open"));
+        let no_iteration = || misuse(format!("no iteration over {cq} is open"));
         let iteration = extended.iteration.ok_or_else(no_iteration)?;
         Ok((iteration, extended.wc_flags))
     }
@@ -242,10 +238,10 @@ fn read(wc: &Wc, at: Time, fields: WcFields) -> WcEx {
     read
 }
 
-fn nothing(verb: Verb, text: &'static str) -> Error {
-    Error::new(verb, ErrorKind::NotFound, Cause::Text(text.into()))
+fn nothing(text: &'static str) -> Refusal {
+    Refusal::new(ErrorKind::NotFound, Cause::Text(text.into()))
 }
 
-fn misuse(verb: Verb, text: String) -> Error {
-    Error::new(verb, ErrorKind::Usage, Cause::Usage(text.into()))
+fn misuse(text: String) -> Refusal {
+    Refusal::new(ErrorKind::Usage, Cause::Usage(text.into()))
 }

@@ -2,15 +2,14 @@
 
 use verbs_api::behavior::Placement;
 use verbs_api::table::Table;
-use verbs_api::{
-    Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Qp as QpHandle, Result, Verb,
-};
+use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Qp as QpHandle};
 
 use super::base::Base;
 use super::check::{InContext, find, in_use, numbered};
 use super::key::Regions;
 use super::mw::Windows;
 use super::ports::{Outside, Ports};
+use super::refusal::Result;
 use crate::memory::SharedMemory;
 use crate::packet::Route;
 
@@ -91,13 +90,8 @@ impl Domains {
 
     /// `ibv_alloc_pd`
     pub(crate) fn alloc_pd(&mut self, base: &mut Base, context: Context) -> Result<PdHandle> {
-        base.find_context(Verb::AllocPd, context)?;
-        base.check_room(
-            Verb::AllocPd,
-            "protection domains",
-            self.pds.len(),
-            base.attr.max_pd,
-        )?;
+        base.find_context(context)?;
+        base.check_room("protection domains", self.pds.len(), base.attr.max_pd)?;
         let id = self.pds.insert(|_| Pd {
             context,
             mrs: 0,
@@ -113,7 +107,7 @@ impl Domains {
 
     /// `ibv_dealloc_pd`
     pub(crate) fn dealloc_pd(&mut self, base: &mut Base, pd: PdHandle) -> Result<()> {
-        let index = find(&self.pds, Verb::DeallocPd, pd)?;
+        let index = find(&self.pds, pd)?;
         let users = self.pds.at(index);
         let users = [
             (Object::Qp, users.qps),
@@ -124,7 +118,7 @@ impl Domains {
         ];
         // Objects of the domain would lose their access rights.
         if let Some((by, count)) = users.into_iter().find(|(_, count)| *count > 0) {
-            return Err(in_use(Verb::DeallocPd, Object::Pd, by, count));
+            return Err(in_use(Object::Pd, by, count));
         }
         self.pds.remove(index);
         base.remove_object(pd.context(), Object::Pd, index);
@@ -140,15 +134,10 @@ impl Domains {
         attr: &AhAttr,
         outside: Outside,
     ) -> Result<AhHandle> {
-        let index = find(&self.pds, Verb::CreateAh, pd)?;
+        let index = find(&self.pds, pd)?;
         // The route is found once, when the handle is created (AH-07).
-        let route = ports.resolve(Verb::CreateAh, attr, base.behavior.unowned_gid, outside)?;
-        base.check_room(
-            Verb::CreateAh,
-            "address handles",
-            self.ahs.len(),
-            base.attr.max_ah,
-        )?;
+        let route = ports.resolve(attr, base.behavior.unowned_gid, outside)?;
+        base.check_room("address handles", self.ahs.len(), base.attr.max_ah)?;
         let context = pd.context();
         let id = self.ahs.insert(|_| Ah {
             context,

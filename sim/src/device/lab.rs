@@ -3,20 +3,17 @@
 use std::sync::Arc;
 
 use verbs_api::lab::Limit;
-use verbs_api::{
-    AsyncEventType, Context, Element, Gid, Handle, Mtu, Result, Srq as SrqHandle, Verb,
-};
+use verbs_api::{AsyncEventType, Context, Element, Gid, Handle, Mtu, Srq as SrqHandle};
 
 use super::check::{find, in_range, invalid};
 use super::ports::PORT_MTU;
+use super::refusal::Result;
 use super::{Device, Gids};
-
-const VERB: Verb = Verb::Lab;
 
 impl Device {
     fn check_place(&self, context: Context, port: u8) -> Result<()> {
-        self.base.find_context(VERB, context)?;
-        self.ports.check(VERB, port).map(drop)
+        self.base.find_context(context)?;
+        self.ports.check(port).map(drop)
     }
 
     /// Raises an event of a port in every context (ASYNC-13).
@@ -52,7 +49,7 @@ impl Device {
         self.check_place(context, port)?;
         let bytes = mtu.bytes();
         if bytes.is_none_or(|bytes| Some(bytes) > PORT_MTU.bytes()) {
-            return Err(invalid(VERB, "mtu", "is none that a port can have"));
+            return Err(invalid("mtu", "is none that a port can have"));
         }
         self.ports.at_mut(port).mtu = mtu;
         Ok(())
@@ -67,8 +64,8 @@ impl Device {
         index: u32,
         gid: Gid,
     ) -> Result<Arc<Gids>> {
-        self.base.find_context(VERB, context)?;
-        let gids = self.ports.set_gid(VERB, port, index, gid)?;
+        self.base.find_context(context)?;
+        let gids = self.ports.set_gid(port, index, gid)?;
         self.tell_of_port(port, AsyncEventType::GidChange);
         Ok(gids)
     }
@@ -94,7 +91,7 @@ impl Device {
     ) -> Result<()> {
         self.check_place(context, port)?;
         let pkeys = &mut self.ports.at_mut(port).pkeys;
-        in_range(VERB, "index", index.into(), 0, pkeys.len() as i64 - 1)?;
+        in_range("index", index.into(), 0, pkeys.len() as i64 - 1)?;
         pkeys[usize::from(index)] = pkey;
         self.tell_of_port(port, AsyncEventType::PkeyChange);
         Ok(())
@@ -118,13 +115,13 @@ impl Device {
                 Ok(())
             }
             // These events follow from other calls, which also change the port.
-            _ => Err(invalid(VERB, "kind", "has a cause of its own")),
+            _ => Err(invalid("kind", "has a cause of its own")),
         }
     }
 
     /// Makes an SRQ fail, and raises `SRQ_ERR` (SRQ-17).
     pub(crate) fn fail_srq(&mut self, srq: SrqHandle) -> Result<()> {
-        let index = find(&self.srqs, VERB, srq)?;
+        let index = find(&self.srqs, srq)?;
         if self.srqs.at_mut(index).fail() {
             let (context, element) = (srq.context(), Element::Srq(srq));
             self.base.raise(context, AsyncEventType::SrqErr, element);
@@ -139,14 +136,14 @@ impl Device {
         limit: Limit,
         value: Option<u64>,
     ) -> Result<()> {
-        self.base.find_context(VERB, context)?;
+        self.base.find_context(context)?;
         self.base.rules.set_limit(limit, value);
         Ok(())
     }
 
     /// Grants or revokes the privilege to use Q_Keys with the top bit set.
     pub(crate) fn set_privileged(&mut self, context: Context, privileged: bool) -> Result<()> {
-        self.base.find_context(VERB, context)?;
+        self.base.find_context(context)?;
         self.base.privileged = privileged;
         Ok(())
     }
@@ -154,7 +151,7 @@ impl Device {
     /// Makes the device fail for good (ASYNC-10). Work in progress ends without completions.
     /// Returns whether it was alive.
     pub(crate) fn kill(&mut self, context: Context) -> Result<bool> {
-        self.base.find_context(VERB, context)?;
+        self.base.find_context(context)?;
         if std::mem::replace(&mut self.base.dead, true) {
             return Ok(false);
         }

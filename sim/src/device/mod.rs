@@ -6,7 +6,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `base` | behavior, limits, time, trace: what all parts share |
-//! | `check` | handles, ranges, and the errors that explain what is wrong with them |
+//! | `check`, `refusal` | handles and ranges; why a verb is refused |
 //! | `contexts`, `events` | contexts and asynchronous events; queues of events |
 //! | `query`, `lab` | what verbs report of a device; its test controls |
 //! | `ports`, `egress`, `gsi` | tables and addresses; outgoing packets; QP 1 |
@@ -46,6 +46,7 @@ mod mw;
 mod notify;
 mod ports;
 mod query;
+mod refusal;
 mod region;
 mod srq;
 mod turns;
@@ -89,6 +90,7 @@ pub(crate) use limits::What;
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };
+pub(crate) use refusal::{Answer, PostRefusal, Refusal, Refused, Result};
 pub(crate) use region::ProtectionFault;
 pub(crate) use srq::{NoReceive, Srq, Taken};
 use turns::Turns;

@@ -2,12 +2,13 @@
 
 use core::time::Duration;
 
-use verbs_api::{Capabilities, Cq as CqHandle, CqModeration, Result, Verb};
+use verbs_api::{Capabilities, Cq as CqHandle, CqModeration};
 
 use super::base::Base;
 use super::check::find;
 use super::cq::Cqs;
 use super::notify::{Added, Notify};
+use super::refusal::Result;
 use crate::time::Time;
 
 /// The largest values that a CQ accepts.
@@ -46,10 +47,9 @@ impl Cqs {
         cq: CqHandle,
         set: &CqModeration,
     ) -> Result<()> {
-        let verb = Verb::ModifyCq;
-        let index = find(&self.table, verb, cq)?;
+        let index = find(&self.table, cq)?;
         let lacked = Capabilities::CQ_MODERATION;
-        base.check_has(verb, lacked, "cannot moderate CQs")?;
+        base.check_has(lacked, "cannot moderate CQs")?;
         let moderation = &mut self.table.at_mut(index).moderation;
         moderation.set = *set;
         let Some((count, _)) = moderation.pending else {

@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use verbs_api::behavior::Check;
 use verbs_api::table::{Id, Table};
 use verbs_api::{
-    Access, Capabilities, Cause, Context, Error, ErrorKind, Handle, Mw as MwHandle, MwAttr, MwBind,
-    MwBindInfo, MwType, Object, Pd as PdHandle, Qp as QpHandle, Result, SendOp, Verb,
+    Access, Capabilities, Cause, Context, ErrorKind, Handle, Mw as MwHandle, MwAttr, MwBind,
+    MwBindInfo, MwType, Object, Pd as PdHandle, Qp as QpHandle, SendOp, Verb,
 };
 
 use super::base::Base;
 use super::check::{InContext, find, find_unchecked, invalid, same_context};
 use super::domain::{Domains, Peer};
 use super::key::Keys;
+use super::refusal::{Refusal, Result};
 use super::region::{ProtectionFault, RKEY};
 use crate::memory::Slice;
 
@@ -72,21 +73,15 @@ impl Domains {
         pd: PdHandle,
         mw_type: MwType,
     ) -> Result<MwHandle> {
-        let verb = Verb::AllocMw;
-        let index = find(&self.pds, verb, pd)?;
+        let index = find(&self.pds, pd)?;
         let (needed, problem) = match mw_type {
             MwType::Type1 => (Capabilities::MW_TYPE_1, "has no windows of type 1"),
             MwType::Type2 => (Capabilities::MW_TYPE_2, "has no windows of type 2"),
             // There are only these two types.
-            _ => return Err(invalid(verb, "type", "is none")),
+            _ => return Err(invalid("type", "is none")),
         };
-        base.check_has(verb, needed, problem)?;
-        base.check_room(
-            verb,
-            "memory windows",
-            self.windows.table.len(),
-            base.attr.max_mw,
-        )?;
+        base.check_has(needed, problem)?;
+        base.check_room("memory windows", self.windows.table.len(), base.attr.max_mw)?;
         let context = pd.context();
         let keys = self.regions.keys();
         let id = self.windows.table.insert(|id| Mw {
@@ -104,7 +99,7 @@ impl Domains {
 
     /// `ibv_dealloc_mw`
     pub(crate) fn dealloc_mw(&mut self, base: &mut Base, mw: MwHandle) -> Result<()> {
-        let index = find(&self.windows.table, Verb::DeallocMw, mw)?;
+        let index = find(&self.windows.table, mw)?;
         self.remove_window(base, index);
         self.flush_deferred_writes(base);
         Ok(())
@@ -149,7 +144,7 @@ impl Domains {
 
     /// The fields of `struct ibv_mw`, which are read without a check of the handle.
     pub(crate) fn query_mw(&self, mw: MwHandle) -> Result<MwAttr> {
-        let index = find_unchecked(&self.windows.table, Verb::QueryMw, mw)?;
+        let index = find_unchecked(&self.windows.table, mw)?;
         let mw = self.windows.table.at(index);
         Ok(MwAttr::new(mw.mw_type, mw.posted_rkey))
     }
@@ -158,16 +153,15 @@ impl Domains {
     pub(crate) fn check_bind_mw(
         &self,
         base: &Base,
-        verb: Verb,
         context: Context,
         mw: MwHandle,
         bind: &MwBind,
     ) -> Result<u32> {
-        let (window, region) = self.bind_parts(base, verb, context, mw, &bind.info)?;
+        let (window, region) = self.bind_parts(base, context, mw, &bind.info)?;
         let window = self.windows.table.at(window);
         // Windows of type 2 are bound by work requests only.
         if window.mw_type != MwType::Type1 {
-            return Err(invalid(verb, "mw", "is not of type 1"));
+            return Err(invalid("mw", "is not of type 1"));
         }
         // Otherwise a window would open memory of another domain.
         if self.regions.at(region).pd != window.pd {
@@ -175,10 +169,10 @@ impl Domains {
                 object: Object::Mr,
                 must_share: "pd",
             };
-            return Err(Error::new(verb, ErrorKind::Permission, cause));
+            return Err(Refusal::new(ErrorKind::Permission, cause));
         }
         if bind.info.access.contains(Access::ZERO_BASED) {
-            return Err(invalid(verb, "mw_access_flags", "are zero-based"));
+            return Err(invalid("mw_access_flags", "are zero-based"));
         }
         Ok(verbs_api::inc_rkey(window.posted_rkey))
     }
@@ -194,12 +188,12 @@ impl Domains {
         let SendOp::BindMw { mw, info, .. } = op else {
             return Ok(());
         };
-        let (window, _) = self.bind_parts(base, verb, context, *mw, info)?;
+        let (window, _) = self.bind_parts(base, context, *mw, info)?;
         let window = self.windows.table.at(window);
         let refuses = base.behavior.bind_wr_type_1 == Check::Refused;
         // Some drivers accept work requests for windows of type 1.
         if verb != Verb::BindMw && window.mw_type == MwType::Type1 && refuses {
-            return Err(invalid(verb, "mw", "is not of type 2"));
+            return Err(invalid("mw", "is not of type 2"));
         }
         Ok(())
     }
@@ -207,7 +201,7 @@ impl Domains {
     /// Records a posted bind: the window reports the new key from now on.
     pub(crate) fn note_bind(&mut self, base: &Base, op: &SendOp) {
         if let SendOp::BindMw { mw, rkey, .. } = op
-            && let Ok(index) = self.find_bound(base, &self.windows.table, Verb::PostSend, *mw)
+            && let Ok(index) = self.find_bound(base, &self.windows.table, *mw)
         {
             let window = self.windows.table.at_mut(index);
             // The structure shows the new key before the bind is executed, as in C.
@@ -218,15 +212,14 @@ impl Domains {
     fn bind_parts(
         &self,
         base: &Base,
-        verb: Verb,
         context: Context,
         mw: MwHandle,
         info: &MwBindInfo,
     ) -> Result<(u32, u32)> {
-        let window = self.find_bound(base, &self.windows.table, verb, mw)?;
-        same_context(verb, context, mw)?;
-        let region = self.find_bound(base, &self.regions, verb, info.mr)?;
-        same_context(verb, context, info.mr)?;
+        let window = self.find_bound(base, &self.windows.table, mw)?;
+        same_context(context, mw)?;
+        let region = self.find_bound(base, &self.regions, info.mr)?;
+        same_context(context, info.mr)?;
         Ok((window, region))
     }
 
@@ -235,12 +228,11 @@ impl Domains {
         &self,
         base: &Base,
         table: &Table<T>,
-        verb: Verb,
         handle: H,
     ) -> Result<u32> {
         match base.behavior.bind_bad_handle {
-            Check::Accepted => find_unchecked(table, verb, handle),
-            Check::Refused | _ => find(table, verb, handle),
+            Check::Accepted => find_unchecked(table, handle),
+            Check::Refused | _ => find(table, handle),
         }
     }
 
@@ -254,11 +246,10 @@ impl Domains {
         rkey: u32,
         info: MwBindInfo,
     ) -> Option<()> {
-        let verb = Verb::PostSend;
         let window = self
             .windows
             .table
-            .at(self.find_bound(base, &self.windows.table, verb, mw).ok()?);
+            .at(self.find_bound(base, &self.windows.table, mw).ok()?);
         let second = window.mw_type == MwType::Type2;
         let checks_domains = base.behavior.bind_domain == Check::Refused;
         // Type 1 is bound again and unbound with length 0. Type 2 is bound once and must be
@@ -274,7 +265,7 @@ impl Domains {
         }
         // A bind of no bytes unbinds a window of type 1.
         if info.length > 0 {
-            let region = self.find_bound(base, &self.regions, verb, info.mr).ok()?;
+            let region = self.find_bound(base, &self.regions, info.mr).ok()?;
             let region = self.regions.at(region);
             let writes = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
             // A window cannot open more than its region allows locally.

@@ -16,12 +16,13 @@ use std::path::PathBuf;
 
 use verbs_api::table::{Id, Table};
 use verbs_api::{
-    Capabilities, Cause, Context, Element, Error, ErrorKind, Handle, Object, Qp as QpHandle,
-    Result, Srq as SrqHandle, SrqInit, Verb, Xrcd as XrcdHandle, XrcdInit,
+    Capabilities, Cause, Context, Element, ErrorKind, Handle, Object, Qp as QpHandle,
+    Srq as SrqHandle, SrqInit, Xrcd as XrcdHandle, XrcdInit,
 };
 
 use super::Device;
 use super::check::{InContext, find, find_in, in_use, invalid};
+use super::refusal::{Refusal, Result};
 
 /// The XRC objects of a device.
 #[derive(Clone, Debug, Default)]
@@ -109,24 +110,23 @@ impl Device {
         context: Context,
         init: &XrcdInit<'_>,
     ) -> Result<XrcdHandle> {
-        let verb = Verb::OpenXrcd;
-        self.base.find_context(verb, context)?;
-        self.check_has_xrc(verb)?;
+        self.base.find_context(context)?;
+        self.check_has_xrc()?;
         let found = init
             .file
             .and_then(|file| self.xrcds.files.get(file).copied());
         // The flags have the meaning of `open` (XRC-01).
         if found.is_some() && init.exclusive {
-            return Err(invalid(verb, "the domain of the file", "is there already"));
+            return Err(invalid("the domain of the file", "is there already"));
         }
         if found.is_none() && init.file.is_some() && !init.create {
             let (what, problem) = ("the domain of the file", "is not there");
             let cause = Cause::Argument { what, problem };
-            return Err(Error::new(verb, ErrorKind::NotFound, cause));
+            return Err(Refusal::new(ErrorKind::NotFound, cause));
         }
         let count = self.xrcds.table.len();
         self.base
-            .check_room(verb, "XRC domains", count, self.base.attr.max_pd)?;
+            .check_room("XRC domains", count, self.base.attr.max_pd)?;
         // Without a file each call creates a private domain.
         let domain = found.unwrap_or_else(|| {
             let file = init.file.map(PathBuf::from);
@@ -149,12 +149,11 @@ impl Device {
 
     /// `ibv_close_xrcd`
     pub(crate) fn close_xrcd(&mut self, xrcd: XrcdHandle) -> Result<()> {
-        let verb = Verb::CloseXrcd;
-        let index = find(&self.xrcds.table, verb, xrcd)?;
+        let index = find(&self.xrcds.table, xrcd)?;
         let own = self.xrcds.table.at(index);
         for (by, count) in [(Object::Srq, own.srqs), (Object::Qp, own.qps)] {
             if count > 0 {
-                return Err(in_use(verb, Object::Xrcd, by, count));
+                return Err(in_use(Object::Xrcd, by, count));
             }
         }
         self.remove_xrcd(index);
@@ -182,15 +181,15 @@ impl Device {
         }
     }
 
-    pub(crate) fn check_has_xrc(&self, verb: Verb) -> Result<()> {
-        self.base.check_has(verb, Capabilities::XRC, "has no XRC")
+    pub(crate) fn check_has_xrc(&self) -> Result<()> {
+        self.base.check_has(Capabilities::XRC, "has no XRC")
     }
 
     // Handles of XRC_RECV queue pairs
 
     /// The domain of a handle.
-    pub(crate) fn domain_of(&self, verb: Verb, xrcd: XrcdHandle) -> Result<u32> {
-        let xrcd = find(&self.xrcds.table, verb, xrcd)?;
+    pub(crate) fn domain_of(&self, xrcd: XrcdHandle) -> Result<u32> {
+        let xrcd = find(&self.xrcds.table, xrcd)?;
         Ok(self.xrcds.table.at(xrcd).domain)
     }
 
@@ -230,16 +229,15 @@ impl Device {
     /// Checks and returns the additional data of an XRC SRQ.
     pub(crate) fn check_xrc_srq(
         &self,
-        verb: Verb,
         context: Context,
         init: &SrqInit,
     ) -> Result<Option<SrqPart>> {
         let Some(xrc) = init.xrc else {
             return Ok(None);
         };
-        self.check_has_xrc(verb)?;
-        let xrcd = find_in(&self.xrcds.table, verb, context, xrc.xrcd)?;
-        let cq = find_in(&self.cqs.table, verb, context, xrc.cq)?;
+        self.check_has_xrc()?;
+        let xrcd = find_in(&self.xrcds.table, context, xrc.xrcd)?;
+        let cq = find_in(&self.cqs.table, context, xrc.cq)?;
         let domain = self.xrcds.table.at(xrcd).domain;
         Ok(Some(SrqPart { xrcd, domain, cq }))
     }
@@ -257,11 +255,10 @@ impl Device {
 
     /// `ibv_get_srq_num`
     pub(crate) fn srq_num(&self, srq: SrqHandle) -> Result<u32> {
-        let verb = Verb::GetSrqNum;
-        let index = find(&self.srqs, verb, srq)?;
+        let index = find(&self.srqs, srq)?;
         match self.srqs.at(index).xrc {
             Some(_) => Ok(srq_num(srq)),
-            None => Err(invalid(verb, "srq", "is not of XRC, and has no number")),
+            None => Err(invalid("srq", "is not of XRC, and has no number")),
         }
     }
 

@@ -131,7 +131,7 @@ impl Fabric {
             ..AhAttr::global(from.id.port, from.gid_index, to.gid)
         };
         // A port whose address was removed sends nothing.
-        let Ok(route) = device.ports.route(Verb::CmConnect, &attr) else {
+        let Ok(route) = device.ports.route(&attr) else {
             return;
         };
         let route = {

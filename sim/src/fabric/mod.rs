@@ -27,8 +27,7 @@ use verbs_api::table::Id;
 use verbs_api::{Context, Gid, Result};
 
 use crate::config::{Mode, SimConfig};
-use crate::device::EmptyCqs;
-use crate::device::{Gids, gids};
+use crate::device::{EmptyCqs, Gids, Refusal, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::{Direct, FastPath};
 use crate::memory::{Memory, SharedMemory};
@@ -395,7 +394,7 @@ impl Fabric {
         port: u8,
         index: u32,
         gid: Gid,
-    ) -> Result<()> {
+    ) -> Result<(), Refusal> {
         let gids = self.work(node, |node| node.device.set_gid(context, port, index, gid))?;
         self.adopt_gids(&gids);
         Ok(())

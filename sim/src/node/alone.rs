@@ -6,11 +6,11 @@ use parking_lot::Mutex;
 use verbs_api::behavior::Behavior;
 use verbs_api::{
     Access, Arm, AsyncEvent, CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, Gid, Mr, MrAttr,
-    Pd, PostError, Qp, QpAttr, QpAttrMask, QpInit, RecvWr, Result, SendWr, Wc,
+    Pd, PostError, Qp, QpAttr, QpAttrMask, QpInit, RecvWr, Result, SendWr, Verb, Wc,
 };
 
 use super::Node;
-use crate::device::gids;
+use crate::device::{Answer, gids};
 use crate::memory::Memory;
 
 /// A node with one port and without a fabric. Its packets reach only itself, when it
@@ -24,7 +24,7 @@ macro_rules! verbs {
         #[doc = concat!("Like [`Verbs::", stringify!($verb), "`](verbs_api::Verbs::", stringify!($verb), ").")]
         pub fn $verb(&mut self, $($argument: $type),*) -> $result {
             let $node = &mut self.0;
-            $call
+            $call.by(Verb::Lab)
         }
     )* };
 }
@@ -57,7 +57,7 @@ impl Alone {
 
     /// Like [`Verbs::open_device`](verbs_api::Verbs::open_device).
     pub fn open_device(&mut self) -> Result<Context> {
-        self.0.device.open_device()
+        self.0.device.open_device().by(Verb::Lab)
     }
 
     verbs! { |node|
@@ -83,9 +83,10 @@ impl Alone {
         modify_qp(qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>:
             node.modify_qp(qp, attr, mask, None);
         post_send(qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>: {
-            let (index, posted) = node.push_sends(qp, list)?;
-            node.qps.at_mut(index).run_sends(&mut node.device);
-            posted
+            node.push_sends(qp, list).and_then(|(index, posted)| {
+                node.qps.at_mut(index).run_sends(&mut node.device);
+                posted
+            })
         };
         post_recv(qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>: node.post_recv(qp, list);
         get_async_event(context: Context) -> Result<AsyncEvent>:

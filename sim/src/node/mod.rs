@@ -39,9 +39,9 @@ use std::sync::Arc;
 use verbs_api::behavior::Behavior;
 use verbs_api::lab::{Live, TimerReport, TraceEvent};
 use verbs_api::table::{Id, Table};
-use verbs_api::{Cause, Context, Element, Error, ErrorKind, Result, Verb};
+use verbs_api::{Cause, Context, Element, ErrorKind};
 
-use crate::device::{Device, Gids, numbered};
+use crate::device::{Device, Gids, Refusal, Result, numbered};
 use crate::memory::SharedMemory;
 use crate::qp::{Numbers, Qp};
 use crate::time::Time;
@@ -153,10 +153,10 @@ impl Node {
         look: impl FnOnce(&mut Self, Context),
     ) -> Result<()> {
         let base = &self.device.base;
-        base.find_context(Verb::CloseDevice, context)?;
+        base.find_context(context)?;
         if base.of_ids.is_some_and(|(own, _)| own == context) {
             let cause = Cause::Usage(format!("{context} is that of all ids of rdma_cm").into());
-            return Err(Error::new(Verb::CloseDevice, ErrorKind::Usage, cause));
+            return Err(Refusal::new(ErrorKind::Usage, cause));
         }
         // A diagnosis names the objects that the program did not destroy.
         look(self, context);
@@ -195,7 +195,7 @@ impl Node {
 
     /// The numbers of live objects, asked for through a context.
     pub(crate) fn live_of(&self, context: Context) -> Result<Live> {
-        self.device.base.find_context(Verb::Lab, context)?;
+        self.device.base.find_context(context)?;
         Ok(self.device.live())
     }
 

@@ -1,9 +1,9 @@
 //! Polling: completions leave their CQs, and the slots of their work become free.
 
-use verbs_api::{Cq as CqHandle, Result, Wc, WcStatus};
+use verbs_api::{Cq as CqHandle, Wc, WcStatus};
 
 use super::Node;
-use crate::device::Ticket;
+use crate::device::{Result, Ticket};
 use crate::qp::note_success;
 
 impl Node {

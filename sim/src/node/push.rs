@@ -1,8 +1,9 @@
 //! Posting work to send queues.
 
-use verbs_api::{BatchEnd, Handle, PostError, Qp as QpHandle, Result, SendWr, Verb};
+use verbs_api::{BatchEnd, Handle, Qp as QpHandle, SendWr};
 
 use super::Node;
+use crate::device::{PostRefusal, Result};
 
 impl Node {
     /// `ibv_post_send`, without starting anything yet. Returns the slot of the queue pair.
@@ -11,9 +12,9 @@ impl Node {
         &mut self,
         qp: QpHandle,
         list: &[SendWr<'_>],
-    ) -> Result<(u32, Result<(), PostError>), PostError> {
-        let found = self.qp_mut(Verb::PostSend, qp);
-        let (own, device) = found.map_err(|error| PostError::new(0, error))?;
+    ) -> Result<(u32, Result<(), PostRefusal>), PostRefusal> {
+        let found = self.qp_mut(qp);
+        let (own, device) = found.map_err(|error| PostRefusal::new(0, error))?;
         let posted = own.push_sends(device, list);
         Ok((own.common.handle.index(), posted))
     }
@@ -26,7 +27,7 @@ impl Node {
         list: &[SendWr<'_>],
         end: BatchEnd,
     ) -> Result<(u32, Result<()>)> {
-        let (own, device) = self.qp_mut(Verb::PostBatch, qp)?;
+        let (own, device) = self.qp_mut(qp)?;
         own.push_batch(device, list, end)?;
         Ok((own.common.handle.index(), Ok(())))
     }

@@ -2,31 +2,30 @@
 
 use verbs_api::behavior::Check;
 use verbs_api::{
-    Ah as AhHandle, AsyncEvent, Capabilities, Cause, Context, Element, Error, ErrorKind, Handle,
-    Mw as MwHandle, MwBind, Object, Pd as PdHandle, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
-    QpCap, QpInit, QpQuery, QpType, RecvWr, Result, Verb,
+    Ah as AhHandle, AsyncEvent, Capabilities, Cause, Context, Element, ErrorKind, Handle,
+    Mw as MwHandle, MwBind, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap,
+    QpInit, QpQuery, QpType, RecvWr,
 };
 
 use super::Node;
 use crate::device::{
-    Outside, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at,
-    same_context,
+    Outside, PostRefusal, Refusal, Result, check_acknowledged, find, find_in, in_range, invalid,
+    opening, opening_at, same_context,
 };
 use crate::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
 
 impl Node {
     /// `ibv_create_qp`
     pub(crate) fn create_qp(&mut self, pd: PdHandle, init: &QpInit) -> Result<QpHandle> {
-        let verb = Verb::CreateQp;
         let device = &self.device;
         let behavior = device.base.behavior;
-        let pd_index = find(&device.domains.pds, verb, pd)?;
+        let pd_index = find(&device.domains.pds, pd)?;
         let context = pd.context();
-        let send_cq = find_in(&device.cqs.table, verb, context, init.send_cq)?;
+        let send_cq = find_in(&device.cqs.table, context, init.send_cq)?;
         let recv_cq = match init.qp_type {
             // It has no receives, so a program need not name a CQ for them.
             QpType::XrcSend => send_cq,
-            _ => find_in(&device.cqs.table, verb, context, init.recv_cq)?,
+            _ => find_in(&device.cqs.table, context, init.recv_cq)?,
         };
         let lacks = device.base.lacks;
         let has = match init.qp_type {
@@ -41,9 +40,9 @@ impl Node {
                 what: "qp_type",
                 problem: "is not supported",
             };
-            return Err(Error::new(verb, ErrorKind::NotSupported, cause));
+            return Err(Refusal::new(ErrorKind::NotSupported, cause));
         }
-        let srq = self.check_srq(verb, context, init)?;
+        let srq = self.check_srq(context, init)?;
         let asked = init.cap;
         let init = &init.cap(own_queues(init));
         // Most drivers ignore the sizes of a receive queue that the QP does not have.
@@ -51,15 +50,15 @@ impl Node {
             Check::Refused => asked,
             Check::Accepted | _ => init.cap,
         };
-        self.check_cap(verb, &checked)?;
-        check_batches(verb, init, lacks)?;
+        self.check_cap(&checked)?;
+        check_batches(init, lacks)?;
         let rounding = behavior.wr_rounding;
         let init = init.cap(QpCap {
             max_send_wr: rounding.up(init.cap.max_send_wr),
             max_recv_wr: rounding.up(init.cap.max_recv_wr),
             ..init.cap
         });
-        self.check_qp_room(verb)?;
+        self.check_qp_room()?;
         let (pd, cq) = (pd_index, recv_cq);
         // With an SRQ it has no receive queue of its own.
         let source = match srq {
@@ -89,13 +88,13 @@ impl Node {
 
     /// The QP number.
     pub(crate) fn qp_num(&self, qp: QpHandle) -> Result<u32> {
-        let index = self.find_qp(Verb::QueryQp, qp)?;
+        let index = self.find_qp(qp)?;
         Ok(self.qps.at(index).common.qp_num)
     }
 
     /// `ibv_query_qp`: all attributes, regardless of the mask.
     pub(crate) fn query_qp(&self, qp: QpHandle, _mask: QpAttrMask) -> Result<QpQuery> {
-        let index = self.find_qp(Verb::QueryQp, qp)?;
+        let index = self.find_qp(qp)?;
         Ok(self.qps.at(index).query())
     }
 
@@ -107,7 +106,7 @@ impl Node {
         mask: QpAttrMask,
         outside: Outside,
     ) -> Result<()> {
-        let (own, device) = self.qp_mut(Verb::ModifyQp, qp)?;
+        let (own, device) = self.qp_mut(qp)?;
         for packet in own.modify(device, attr, mask, outside)? {
             // Like any other packet, one that cannot be accepted is dropped.
             let _ = self.accept(&packet);
@@ -117,26 +116,28 @@ impl Node {
     }
 
     /// `ibv_post_recv`
-    pub(crate) fn post_recv(&mut self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let found = self.qp_mut(Verb::PostRecv, qp);
-        let (own, device) = found.map_err(|error| PostError::new(0, error))?;
+    pub(crate) fn post_recv(
+        &mut self,
+        qp: QpHandle,
+        list: &[RecvWr<'_>],
+    ) -> Result<(), PostRefusal> {
+        let found = self.qp_mut(qp);
+        let (own, device) = found.map_err(|error| PostRefusal::new(0, error))?;
         own.post_recv(device, list)
     }
 
     /// `ibv_bind_mw`
     pub(crate) fn bind_mw(&mut self, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
-        let verb = Verb::BindMw;
-        let (own, device) = self.qp_mut(verb, qp)?;
+        let (own, device) = self.qp_mut(qp)?;
         let rkey = device
             .domains
-            .check_bind_mw(&device.base, verb, qp.context(), mw, bind)?;
+            .check_bind_mw(&device.base, qp.context(), mw, bind)?;
         own.post_bind(device, mw, rkey, bind)
     }
 
     /// `ibv_destroy_ah`, which is refused while posted work names the handle (UD-16).
     pub(crate) fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
-        let verb = Verb::DestroyAh;
-        let index = find(&self.device.domains.ahs, verb, ah)?;
+        let index = find(&self.device.domains.ahs, ah)?;
         let user = |(_, qp): (u32, &Qp)| Some((qp.common.handle, qp.user_of_ah(ah)?));
         if self.device.domains.ahs.at(index).sends > 0
             && let Some((qp, label)) = self.qps.iter().find_map(user)
@@ -145,7 +146,7 @@ impl Node {
                 "work request {label:#x} of {qp} needs {ah} until its completion has been polled"
             );
             let cause = Cause::Usage(text.into());
-            return Err(Error::new(verb, ErrorKind::Usage, cause));
+            return Err(Refusal::new(ErrorKind::Usage, cause));
         }
         self.device.domains.destroy_ah(&mut self.device.base, index);
         Ok(())
@@ -153,27 +154,25 @@ impl Node {
 
     /// `ibv_ack_async_event`
     pub(crate) fn ack_async_event(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
-        let verb = Verb::AckAsyncEvent;
-        self.device.base.find_context(verb, context)?;
+        self.device.base.find_context(context)?;
         if let Element::Qp(qp) = event.element {
-            self.find_qp(verb, qp)?;
-            same_context(verb, context, qp)?;
+            self.find_qp(qp)?;
+            same_context(context, qp)?;
         }
         self.device.ack_async_event(context, event)
     }
 
     /// `ibv_destroy_qp` without waiting.
     pub(crate) fn destroy_qp(&mut self, qp: QpHandle) -> Result<()> {
-        let verb = Verb::DestroyQp;
         if let Some(opening) = opening(qp) {
-            return self.destroy_opening(verb, qp, opening);
+            return self.destroy_opening(qp, opening);
         }
-        let index = find(&self.qps, verb, qp)?;
-        self.qps.at(index).check_no_iterations(&self.device, verb)?;
+        let index = find(&self.qps, qp)?;
+        self.qps.at(index).check_no_iterations(&self.device)?;
         // The order of these checks decides the error of a program with several mistakes.
-        self.check_detached(verb, index)?;
+        self.check_detached(index)?;
         let unacked = self.device.base.unacked(qp.context(), Element::Qp(qp));
-        check_acknowledged(verb, Object::Qp, unacked)?;
+        check_acknowledged(Object::Qp, unacked)?;
         self.remove_qp(index);
         Ok(())
     }
@@ -228,23 +227,23 @@ impl Node {
     }
 
     /// The SRQ that a QP is to be created with. Only RC and UD may have one (QP-CREATE-04).
-    fn check_srq(&self, verb: Verb, context: Context, init: &QpInit) -> Result<Option<u32>> {
+    fn check_srq(&self, context: Context, init: &QpInit) -> Result<Option<u32>> {
         let Some(srq) = init.srq else {
             return Ok(None);
         };
         // Some drivers accept an SRQ for UC.
         if init.qp_type == QpType::Uc && self.device.base.behavior.uc_srq == Check::Refused {
-            return Err(invalid(verb, "srq", "is for RC and UD"));
+            return Err(invalid("srq", "is for RC and UD"));
         }
-        let srq = find_in(&self.device.srqs, verb, context, srq)?;
+        let srq = find_in(&self.device.srqs, context, srq)?;
         if init.qp_type == QpType::XrcSend || self.device.srqs.at(srq).xrc.is_some() {
             let problem = "and the qp: messages of XRC name an SRQ, those of others cannot";
-            return Err(invalid(verb, "srq", problem));
+            return Err(invalid("srq", problem));
         }
         Ok(Some(srq))
     }
 
-    fn check_cap(&self, verb: Verb, cap: &QpCap) -> Result<()> {
+    fn check_cap(&self, cap: &QpCap) -> Result<()> {
         let attr = &self.device.base.attr;
         let (wr, sge) = (i64::from(attr.max_qp_wr), i64::from(attr.max_sge));
         let inline = i64::from(attr.max_inline_data);
@@ -255,7 +254,7 @@ impl Node {
             ("max_recv_sge", cap.max_recv_sge, sge),
             ("max_inline_data", cap.max_inline_data, inline),
         ] {
-            in_range(verb, what, i64::from(value), 0, max)?;
+            in_range(what, i64::from(value), 0, max)?;
         }
         Ok(())
     }

@@ -1,18 +1,15 @@
 //! `ibv_modify_qp`: the checks, and what each transition does.
 
 use verbs_api::behavior::{Check, WideValues};
-use verbs_api::{
-    AsyncEventType, Cause, Error, ErrorKind, QpAttr, QpAttrMask as M, QpState, Result, Verb,
-    transition,
-};
+use verbs_api::{AsyncEventType, Cause, ErrorKind, QpAttr, QpAttrMask as M, QpState, transition};
 
 use super::Qp;
 use super::recovery::note_given_up;
 use super::requester::Requester;
-use crate::device::{Device, Outside, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, in_range, invalid};
+use crate::device::{
+    Device, Outside, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, Refusal, Result, in_range, invalid,
+};
 use crate::packet::{Packet, Psn, Route};
-
-const VERB: Verb = Verb::ModifyQp;
 
 const FIVE_BITS: u8 = 31;
 const THREE_BITS: u8 = 7;
@@ -38,7 +35,7 @@ impl Qp {
         mask: M,
         outside: Outside,
     ) -> Result<Vec<Packet>> {
-        self.check_no_iterations(device, VERB)?;
+        self.check_no_iterations(device)?;
         // Drivers ignore some bits for some transports.
         let mask = mask - transition::ignored(self.qp_type());
         let from = self.common.state();
@@ -68,14 +65,14 @@ impl Qp {
 
     /// Refuses an operation that searches the CQs of a QP while a program iterates over one of
     /// them: it would wait for that program.
-    pub(crate) fn check_no_iterations(&self, device: &Device, verb: Verb) -> Result<()> {
+    pub(crate) fn check_no_iterations(&self, device: &Device) -> Result<()> {
         let cqs = self.cqs();
         cqs.into_iter()
-            .try_for_each(|cq| device.cqs.check_no_iteration(verb, cq))
+            .try_for_each(|cq| device.cqs.check_no_iteration(cq))
     }
 
     fn check_mask(&self, device: &Device, attr: &QpAttr, mask: M) -> Result<()> {
-        let refuse = |cause| Err(Error::new(VERB, ErrorKind::Invalid, cause));
+        let refuse = |cause| Err(Refusal::new(ErrorKind::Invalid, cause));
         let state = self.common.state();
         let says = mask.contains(M::CUR_STATE);
         let from = match device.base.behavior.wrong_cur_state {
@@ -112,7 +109,7 @@ impl Qp {
         if says && (attr.cur_qp_state != from || !transition::CUR_STATE_ALLOWED_IN.contains(&state))
         {
             let problem = "is not the state the qp is in";
-            return Err(invalid(VERB, "cur_qp_state", problem));
+            return Err(invalid("cur_qp_state", problem));
         }
         Ok(())
     }
@@ -170,11 +167,11 @@ impl Qp {
         ];
         for (bit, what, value, max) in numbers {
             if (mask - unchecked).contains(bit) {
-                in_range(VERB, what, value, 0, max)?;
+                in_range(what, value, 0, max)?;
             }
         }
         if mask.contains(M::PORT) {
-            device.ports.check(VERB, attr.port_num)?;
+            device.ports.check(attr.port_num)?;
         }
         let port = if mask.contains(M::PORT) {
             attr.port_num
@@ -183,13 +180,13 @@ impl Qp {
         };
         if mask.contains(M::PKEY_INDEX) && behavior.bad_pkey_index == Check::Refused {
             let last = device.ports.at(port).pkeys.len() as i64 - 1;
-            in_range(VERB, "pkey_index", attr.pkey_index.into(), 0, last)?;
+            in_range("pkey_index", attr.pkey_index.into(), 0, last)?;
         }
         // The kernel keeps Q_Keys with the top bit for privileged programs.
         if mask.contains(M::QKEY) && attr.qkey & QKEY_OF_QP != 0 && !device.base.privileged {
             let (what, problem) = ("qkey", "is for programs with a privilege");
             let cause = Cause::Argument { what, problem };
-            return Err(Error::new(VERB, ErrorKind::Permission, cause));
+            return Err(Refusal::new(ErrorKind::Permission, cause));
         }
         if mask.contains(M::PATH_MTU) {
             // Not above the MTU of the port (QP-STATE-28).
@@ -200,12 +197,12 @@ impl Qp {
             let bytes = attr.path_mtu.bytes();
             if bytes.is_none_or(|bytes| Some(bytes) > most.bytes()) {
                 let problem = "is not an MTU, or above the port's";
-                return Err(invalid(VERB, "path_mtu", problem));
+                return Err(invalid("path_mtu", problem));
             }
         }
         if mask.contains(M::ALT_PATH) {
             let problem = "needs path migration, which is not supported";
-            return Err(invalid(VERB, "alt_ah_attr", problem));
+            return Err(invalid("alt_ah_attr", problem));
         }
         Ok(())
     }
@@ -219,7 +216,7 @@ impl Qp {
         outside: Outside,
     ) -> Result<Route> {
         let Some(av) = &attr.ah_attr else {
-            return Err(invalid(VERB, "ah_attr", "is missing"));
+            return Err(invalid("ah_attr", "is missing"));
         };
         // The destination QP number may be set in another call than the address.
         let dest = if mask.contains(M::DEST_QPN) {
@@ -228,7 +225,7 @@ impl Qp {
             self.common.attr.dest_qp_num
         };
         let unowned_gid = device.base.behavior.unowned_gid;
-        let route = device.ports.resolve(VERB, av, unowned_gid, outside)?;
+        let route = device.ports.resolve(av, unowned_gid, outside)?;
         let to = device.ports.with_qp(route.to, dest);
         Ok(Route { to, ..route })
     }

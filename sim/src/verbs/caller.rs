@@ -60,13 +60,13 @@ impl Sim {
         addr: *mut u8,
     ) -> Result<(), ReregError> {
         let args = || format!("{mr}, {change:?}");
-        self.call_device(Verb::ReregMr, mr, args, |device| {
+        Ok(self.call_device(Verb::ReregMr, mr, args, |device| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe {
                 device
                     .domains
                     .rereg_mr_as(&mut device.base, mr, change, addr)
             }
-        })
+        })?)
     }
 }

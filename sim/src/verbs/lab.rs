@@ -11,7 +11,7 @@ use verbs_api::{
 };
 
 use super::sim::Sim;
-use crate::device::What;
+use crate::device::{Answer, Refusal, Refused, What, in_range, invalid};
 use crate::fabric::rules::{CallRule, PacketRule};
 use crate::node::Node;
 use crate::packet::PortId;
@@ -93,7 +93,7 @@ impl Lab for Sim {
             } => {
                 self.check_node("node", Some(node))?;
                 let last = self.runtime.config.ports.into();
-                check_range("port", port.into(), 1, last)?;
+                in_range("port", port.into(), 1, last).by(Verb::Lab)?;
                 let (down_at, up_at) = (at(down_at), up_at.map(at));
                 self.runtime.with(|fabric| {
                     let trigger = fabric.trigger(id, when);
@@ -121,10 +121,8 @@ impl Lab for Sim {
                 self.add_rule(id, when, node, What::Limit(limit, value))?;
             }
             _ => {
-                return Err(refused(
-                    "fault",
-                    "is of a kind this laboratory does not have",
-                ));
+                let problem = "is of a kind this laboratory does not have";
+                return Err(invalid("fault", problem).by(Verb::Lab));
             }
         }
         Ok(id)
@@ -139,7 +137,7 @@ impl Lab for Sim {
 
     fn struck(&self, fault: FaultId) -> Result<u64> {
         let struck = self.runtime.with(|fabric| fabric.struck(fault));
-        struck.ok_or_else(|| refused("fault", "is not in force"))
+        struck.ok_or_else(|| invalid("fault", "is not in force").by(Verb::Lab))
     }
 
     fn strikes(&self) -> Vec<Strike> {
@@ -188,6 +186,7 @@ impl Lab for Sim {
         let node = self.lab_node(context)?;
         self.runtime
             .with(|fabric| fabric.set_gid(node, context, port, index, gid))
+            .by(Verb::Lab)
     }
 
     fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()> {
@@ -214,6 +213,7 @@ impl Lab for Sim {
         let node = self.lab_node(context)?;
         self.runtime
             .with(|fabric| fabric.node(node).live_of(context))
+            .by(Verb::Lab)
     }
 
     fn trace(&self) -> Vec<TraceRecord> {
@@ -254,7 +254,7 @@ impl Sim {
 
     fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
         let last = self.runtime.config.nodes - 1;
-        check_range(what, node.unwrap_or(0), 0, last)
+        in_range(what, node.unwrap_or(0).into(), 0, last.into()).by(Verb::Lab)
     }
 
     fn lab_node<H: Handle>(&self, handle: H) -> Result<u32> {
@@ -262,36 +262,19 @@ impl Sim {
         self.runtime.node_of(Verb::Lab, H::OBJECT, context)
     }
 
-    fn work(&self, handle: impl Handle, work: impl FnOnce(&mut Node) -> Result<()>) -> Result<()> {
+    fn work(
+        &self,
+        handle: impl Handle,
+        work: impl FnOnce(&mut Node) -> Result<(), Refusal>,
+    ) -> Result<()> {
         let node = self.lab_node(handle)?;
         self.runtime
             .with(|fabric| fabric.work(node, |node| work(node)))
+            .by(Verb::Lab)
     }
 }
 
 /// The instant `time` after the start.
 fn at(time: Duration) -> Time {
     Time::ZERO.after(time)
-}
-
-fn check_range(what: &'static str, value: u32, min: u32, max: u32) -> Result<()> {
-    if (min..=max).contains(&value) {
-        return Ok(());
-    }
-    let (value, min, max) = (value.into(), min.into(), max.into());
-    let cause = Cause::OutOfRange {
-        what,
-        value,
-        min,
-        max,
-    };
-    Err(Error::new(Verb::Lab, ErrorKind::Invalid, cause))
-}
-
-fn refused(what: &'static str, problem: &'static str) -> Error {
-    Error::new(
-        Verb::Lab,
-        ErrorKind::Invalid,
-        Cause::Argument { what, problem },
-    )
 }

@@ -19,6 +19,7 @@ use verbs_api::{
 use super::diagnose::Strict;
 use super::trace_args;
 use crate::config::{Mode, SimConfig};
+use crate::device::Answer;
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
 use crate::diagnosis::note_closing;
@@ -261,7 +262,7 @@ impl Verbs for Sim {
     #[track_caller]
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError> {
         let args = || format!("{mr}, {change:?}");
-        self.call(Verb::ReregMr, mr, args, |node| node.rereg_mr(mr, change))
+        Ok(self.call(Verb::ReregMr, mr, args, |node| node.rereg_mr(mr, change))?)
     }
 
     #[track_caller]
@@ -420,12 +421,12 @@ impl Verbs for Sim {
         let verb = Verb::StartPoll;
         let node = self.node(verb, cq)?;
         let started = self.runtime.with(|fabric| {
-            self.check_call(fabric, node, verb)?;
+            self.check_call(fabric, node, verb).by(verb)?;
             let result = fabric.work_quietly(node, |node| node.start_poll(cq));
             if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
                 // An empty poll is not in the trace.
                 self.make_progress(fabric);
-                return result;
+                return result.by(verb);
             }
             self.traced(fabric, node, verb, || cq.to_string(), |_| result)
         });
@@ -523,7 +524,8 @@ impl Verbs for Sim {
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
         let node = self.node(Verb::ConnectRc, a)?;
         self.runtime
-            .with(|fabric| self.check_call(fabric, node, Verb::ConnectRc))?;
+            .with(|fabric| self.check_call(fabric, node, Verb::ConnectRc))
+            .by(Verb::ConnectRc)?;
         connect::by_attributes(self, a, b, params)
     }
 

@@ -13,15 +13,15 @@ use verbs_api::cm::{
 };
 use verbs_api::lab::TraceEvent;
 use verbs_api::{
-    AsyncEventType, Context, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
+    AsyncEventType, Context, Error, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
 };
 
-use super::call::note_refused;
 use super::sim::Sim;
 use super::trace_args::{self, TraceArgs};
 use crate::cm::{Destination, Host, Manager};
 #[cfg(feature = "fd")]
 use crate::descriptor::Descriptor;
+use crate::device::Answer;
 use crate::fabric::WaitFor;
 use library::Library;
 
@@ -53,7 +53,7 @@ impl Sim {
         let result = self.runtime.with(|fabric| {
             let node = fabric.node_of_id(id);
             self.traced(fabric, node, verb, args, |fabric| {
-                self.check_faults(fabric, node, verb)?;
+                self.check_faults(fabric, node, verb).by(verb)?;
                 fabric.manage(work)
             })
         });
@@ -86,11 +86,11 @@ impl Sim {
             (node, self.check_faults(fabric, node, verb))
         });
         // The steps take the lock themselves, so it is not held here.
-        let result = struck.and_then(|()| run());
-        if result.is_err() {
+        let result = struck.by(verb).and_then(|()| run());
+        let result = result.or_else(|error: Error| {
             self.runtime
-                .with(|fabric| note_refused(self, fabric, node, &result));
-        }
+                .with(|fabric| self.answer(fabric, node, verb, Err(error)))
+        });
         let value = match &result {
             Ok(value) => value.args(),
             Err(error) => error.to_string(),
@@ -120,7 +120,7 @@ impl Sim {
         self.runtime.with(|fabric| {
             let node = fabric.node_of_id(id);
             self.traced(fabric, node, verb, args, |fabric| {
-                self.check_faults(fabric, node, verb)?;
+                self.check_faults(fabric, node, verb).by(verb)?;
                 let place = self.runtime.config.nodes;
                 self.runtime
                     .wait_for(fabric, place, verb, wait, wait_for, |fabric| {
