@@ -146,7 +146,7 @@ impl Cqs {
         Ok(event)
     }
 
-    fn remove_channel(&mut self, base: &mut Base, index: u32) {
+    pub(super) fn remove_channel(&mut self, base: &mut Base, index: u32) {
         let channel = self.channels.remove(index);
         base.remove_object(channel.handle.context(), Object::CompChannel, index);
         base.queue_changed(EventQueue::Channel(channel.handle), channel.events.watched);
@@ -206,11 +206,5 @@ impl Cqs {
         channel.cqs -= 1;
         let (handle, watched) = (channel.handle, channel.events.watched);
         base.queue_changed(EventQueue::Channel(handle), watched);
-    }
-
-    pub(crate) fn remove_channels_of(&mut self, base: &mut Base, context: Context) {
-        for index in base.objects(context, Object::CompChannel) {
-            self.remove_channel(base, index);
-        }
     }
 }

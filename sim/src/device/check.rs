@@ -9,6 +9,18 @@ pub(crate) trait InContext {
     fn context(&self) -> Context;
 }
 
+/// Says where the context of an object is.
+macro_rules! in_context {
+    ($name:ty, $($context:tt)+) => {
+        impl $crate::device::InContext for $name {
+            fn context(&self) -> verbs_api::Context {
+                self.$($context)+
+            }
+        }
+    };
+}
+pub(crate) use in_context;
+
 /// The index of a handle's object, if the handle is valid.
 pub(crate) fn find<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> Result<u32> {
     let problem = match table.get(handle.index(), handle.generation()) {

@@ -105,6 +105,26 @@ impl Base {
         self.objects -= 1;
     }
 
+    /// Records an object that was created. Returns its handle, made by `handle`.
+    pub(crate) fn added<H: Handle>(
+        &mut self,
+        context: Context,
+        id: Id,
+        handle: fn(Context, u32, u32) -> H,
+    ) -> H {
+        self.add_object(context, H::OBJECT, id.index);
+        handle(context, id.index, id.generation)
+    }
+
+    /// The number of objects of one kind, in all contexts.
+    pub(super) fn count(&self, object: Object) -> u32 {
+        let all = self
+            .contexts
+            .iter()
+            .flat_map(|(_, open)| open.objects.keys());
+        all.filter(|(of, _)| *of == object).count() as u32
+    }
+
     /// The indices of a context's objects of one kind, in order.
     pub(crate) fn objects(&self, context: Context, object: Object) -> Vec<u32> {
         let open = self.contexts.at(slot_of(context));

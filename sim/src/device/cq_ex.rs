@@ -7,7 +7,7 @@ use verbs_api::{
     WcStatus,
 };
 
-use super::base::Base;
+use super::Device;
 use super::check::{find, invalid};
 use super::completion::{Entry, Ticket};
 use super::cq::{Cq, Cqs};
@@ -57,25 +57,21 @@ impl Extended {
     }
 }
 
-impl Cqs {
+impl Device {
     /// `ibv_create_cq_ex`
-    pub(crate) fn create_cq_ex(
-        &mut self,
-        base: &mut Base,
-        context: Context,
-        init: &CqInitEx,
-    ) -> Result<CqHandle> {
-        base.find_context(context)?;
-        base.check_has(Capabilities::CQ_EX, "has no extended CQs")?;
+    pub(crate) fn create_cq_ex(&mut self, context: Context, init: &CqInitEx) -> Result<CqHandle> {
+        self.base.find_context(context)?;
+        self.base
+            .check_has(Capabilities::CQ_EX, "has no extended CQs")?;
         let (mut fields, mut flags) = (
             WcFields::STANDARD | WcFields::TIMESTAMPS,
             CqFlags::SINGLE_THREADED | CqFlags::IGNORE_OVERRUN,
         );
         // A driver refuses fields that its hardware cannot deliver.
-        if base.lacks.contains(Capabilities::WC_TIMESTAMP) {
+        if self.base.lacks.contains(Capabilities::WC_TIMESTAMP) {
             fields -= WcFields::TIMESTAMPS;
         }
-        if base.lacks.contains(Capabilities::IGNORE_OVERRUN) {
+        if self.base.lacks.contains(Capabilities::IGNORE_OVERRUN) {
             flags -= CqFlags::IGNORE_OVERRUN;
         }
         let refuse = |what, problem| {
@@ -93,23 +89,23 @@ impl Cqs {
             flags: init.flags,
             iteration: None,
         };
-        self.make_cq(base, context, &init.cq, Some(extended))
+        self.make_cq(context, &init.cq, Some(extended))
     }
 
     /// `ibv_start_poll`: moves to the first completion. Returns its status and its work.
-    pub(crate) fn start_poll(&mut self, base: &Base, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
-        let index = find(&self.table, cq)?;
-        self.check_extended(index)?;
-        self.check_no_iteration(index)?;
-        let fails = base.behavior.poll_after_overrun == PollAfterOverrun::Error;
-        if self.table.at(index).has_died_empty() && fails {
+    pub(crate) fn start_poll(&mut self, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
+        let index = find(&self.cqs.table, cq)?;
+        self.cqs.check_extended(index)?;
+        self.cqs.check_no_iteration(index)?;
+        let fails = self.base.behavior.poll_after_overrun == PollAfterOverrun::Error;
+        if self.cqs.table.at(index).has_died_empty() && fails {
             return Err(Refusal::new(ErrorKind::Io, Cause::CqOverrun));
         }
-        let usage = &mut self.table.at_mut(index).usage;
+        let usage = &mut self.cqs.table.at_mut(index).usage;
         (usage.was_polled, usage.event_was_read) = (true, false);
-        let Some(Entry { wc, ticket, at, .. }) = self.pop(index).copied() else {
+        let Some(Entry { wc, ticket, at, .. }) = self.cqs.pop(index).copied() else {
             // The next poll need not take the lock.
-            self.show(index);
+            self.cqs.show(index);
             return Err(nothing("the cq is empty"));
         };
         let current = Some((wc, at));
@@ -117,28 +113,28 @@ impl Cqs {
             current,
             // An entry keeps its place until `ibv_end_poll`, even if it was read.
             held: 1,
-            begun_at: base.site,
+            begun_at: self.base.site,
         };
-        self.set_iteration(index, Some(iteration));
+        self.cqs.set_iteration(index, Some(iteration));
         Ok((wc.status, ticket))
     }
 
     /// `ibv_next_poll`: moves to the next completion. Returns its status and its work.
     pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
-        let index = find(&self.table, cq)?;
-        let (before, _) = self.iteration(index)?;
+        let index = find(&self.cqs.table, cq)?;
+        let (before, _) = self.cqs.iteration(index)?;
         // C gives no meaning to a call after the end.
         if before.current.is_none() {
             let text = format!("the iteration over {cq} is at its end");
             return Err(misuse(text));
         }
-        let next = self.pop(index).copied();
+        let next = self.cqs.pop(index).copied();
         let iteration = Iteration {
             current: next.map(|entry| (entry.wc, entry.at)),
             held: before.held + u32::from(next.is_some()),
             ..before
         };
-        self.set_iteration(index, Some(iteration));
+        self.cqs.set_iteration(index, Some(iteration));
         match next {
             Some(entry) => Ok((entry.wc.status, entry.ticket)),
             None => Err(nothing("the cq has no further completion")),
@@ -147,8 +143,8 @@ impl Cqs {
 
     /// `ibv_wc_read_*`
     pub(crate) fn read_wc(&self, cq: CqHandle) -> Result<WcEx> {
-        let index = find(&self.table, cq)?;
-        let (iteration, fields) = self.iteration(index)?;
+        let index = find(&self.cqs.table, cq)?;
+        let (iteration, fields) = self.cqs.iteration(index)?;
         // After the end there is no current completion to read.
         let Some((wc, at)) = iteration.current else {
             let text = format!("the iteration over {cq} is at its end");
@@ -159,12 +155,14 @@ impl Cqs {
 
     /// `ibv_end_poll`
     pub(crate) fn end_poll(&mut self, cq: CqHandle) -> Result<()> {
-        let index = find(&self.table, cq)?;
-        self.iteration(index)?;
-        self.set_iteration(index, None);
+        let index = find(&self.cqs.table, cq)?;
+        self.cqs.iteration(index)?;
+        self.cqs.set_iteration(index, None);
         Ok(())
     }
+}
 
+impl Cqs {
     /// Where the open iteration was started.
     pub(crate) fn iteration_begun_at(&self, cq: CqHandle) -> Option<Site> {
         let index = find(&self.table, cq).ok()?;

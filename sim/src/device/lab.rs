@@ -157,7 +157,7 @@ impl Device {
         }
         // A dead device sends nothing more.
         self.egress.clear();
-        self.domains.flush_deferred_writes(&self.base);
+        self.flush_deferred_writes();
         for cq in self.cqs.table.indices(|_| true) {
             self.cqs.forget_moderation(cq);
         }

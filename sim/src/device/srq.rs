@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use verbs_api::behavior::LimitReadback;
 use verbs_api::table::Id;
 use verbs_api::{
-    AsyncEventType, Capabilities, Cause, Context, Element, ErrorKind, FullQueue, Handle, Object,
+    AsyncEventType, Capabilities, Cause, Element, ErrorKind, FullQueue, Handle, Object,
     Pd as PdHandle, RecvWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit,
 };
 
 use super::Device;
 use super::check::{
-    InContext, check_acknowledged, check_sges, find, in_range, in_use, invalid, lacks, post_each,
+    check_acknowledged, check_sges, find, in_context, in_range, in_use, invalid, lacks, post_each,
 };
 use super::claim::ClaimedQueue;
 use super::refusal::{PostRefusal, Refusal, Result};
@@ -64,11 +64,7 @@ pub(crate) enum NoReceive {
     Failed,
 }
 
-impl InContext for Srq {
-    fn context(&self) -> Context {
-        self.handle.context()
-    }
-}
+in_context!(Srq, handle.context());
 
 impl Srq {
     fn waiting(&self) -> u64 {
@@ -158,8 +154,7 @@ impl Device {
             self.enter_xrc_srq(part);
         }
         self.domains.pds.at_mut(pd_index).srqs += 1;
-        self.base.add_object(context, Object::Srq, id.index);
-        Ok(SrqHandle::from_parts(context, id.index, id.generation))
+        Ok(self.base.added(context, id, SrqHandle::from_parts))
     }
 
     /// The attributes it was created with.
@@ -238,7 +233,7 @@ impl Device {
         Ok(())
     }
 
-    fn remove_srq(&mut self, index: u32) {
+    pub(super) fn remove_srq(&mut self, index: u32) {
         let srq = self.srqs.remove(index);
         self.base
             .remove_object(srq.handle.context(), Object::Srq, index);
@@ -250,15 +245,9 @@ impl Device {
         pd.posted -= srq.recvs.len() as u32;
         self.base
             .discard_async(srq.handle.context(), Element::Srq(srq.handle));
-        self.domains.flush_deferred_writes(&self.base);
+        self.flush_deferred_writes();
         // A thread may wait for events of this SRQ, which are discarded.
         self.base.news = true;
-    }
-
-    pub(crate) fn remove_srqs_of(&mut self, context: Context) {
-        for index in self.base.objects(context, Object::Srq) {
-            self.remove_srq(index);
-        }
     }
 
     /// `ibv_post_srq_recv`
@@ -267,7 +256,7 @@ impl Device {
         srq: SrqHandle,
         list: &[RecvWr<'_>],
     ) -> Result<(), PostRefusal> {
-        let index = find(&self.srqs, srq).map_err(|error| PostRefusal::new(0, error))?;
+        let index = find(&self.srqs, srq)?;
         let posted = post_each(list, |wr| self.push_srq_recv(index, wr));
         posted.map_err(|refusal| self.base.as_returned(refusal))
     }

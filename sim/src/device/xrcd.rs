@@ -21,7 +21,7 @@ use verbs_api::{
 };
 
 use super::Device;
-use super::check::{InContext, find, find_in, in_use, invalid};
+use super::check::{find, find_in, in_context, in_use, invalid};
 use super::refusal::{Refusal, Result};
 
 /// The XRC objects of a device.
@@ -75,17 +75,8 @@ const _: () = assert!(verbs_api::profile::DeviceLimits::SPEC.max_qp < FIRST_OPEN
 /// SRQ numbers have 24 bits, and are built like those of queue pairs.
 const INDEX_BITS: u32 = 17;
 
-impl InContext for Xrcd {
-    fn context(&self) -> Context {
-        self.context
-    }
-}
-
-impl InContext for Opening {
-    fn context(&self) -> Context {
-        self.handle.context()
-    }
-}
+in_context!(Xrcd, context);
+in_context!(Opening, handle.context());
 
 /// The slot in the table of openings, if a handle with this index names an opening.
 pub(crate) fn opening_at(index: u32) -> Option<u32> {
@@ -143,8 +134,7 @@ impl Device {
             srqs: 0,
             qps: 0,
         });
-        self.base.add_object(context, Object::Xrcd, id.index);
-        Ok(XrcdHandle::from_parts(context, id.index, id.generation))
+        Ok(self.base.added(context, id, XrcdHandle::from_parts))
     }
 
     /// `ibv_close_xrcd`
@@ -160,7 +150,7 @@ impl Device {
         Ok(())
     }
 
-    fn remove_xrcd(&mut self, index: u32) {
+    pub(super) fn remove_xrcd(&mut self, index: u32) {
         let Xrcd {
             context, domain, ..
         } = self.xrcds.table.remove(index);
@@ -172,12 +162,6 @@ impl Device {
             && let Some(file) = self.xrcds.domains.remove(domain).file
         {
             self.xrcds.files.remove(&file);
-        }
-    }
-
-    pub(crate) fn remove_xrcds_of(&mut self, context: Context) {
-        for index in self.base.objects(context, Object::Xrcd) {
-            self.remove_xrcd(index);
         }
     }
 

@@ -190,13 +190,13 @@ impl Node {
     /// Copies bytes out of an owned region.
     pub(crate) fn read_mr(&mut self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
         let (index, start) = self.own_bytes(mr, offset, bytes.len(), false)?;
-        self.device.domains.read_mr(index, start, bytes)
+        self.device.read_mr(index, start, bytes)
     }
 
     /// Copies bytes into an owned region.
     pub(crate) fn write_mr(&mut self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
         let (index, start) = self.own_bytes(mr, offset, bytes.len(), true)?;
-        self.device.domains.write_mr(index, start, bytes)
+        self.device.write_mr(index, start, bytes)
     }
 
     /// The slot of an owned region, and where a range of it starts in its memory. Refuses a range
@@ -208,8 +208,7 @@ impl Node {
         length: usize,
         writes: bool,
     ) -> Result<(u32, u64)> {
-        let domains = &self.device.domains;
-        let (index, range) = domains.own_bytes(mr, offset, length, writes)?;
+        let (index, range) = self.device.own_bytes(mr, offset, length, writes)?;
         let start = range.start;
         // Only unowned bytes are accessed, since the device may use the others at any time (SQ-17).
         let Some(owner) = self.owner_of(index, range, writes) else {
@@ -230,7 +229,7 @@ impl Node {
         } else {
             None
         };
-        self.device.domains.dereg_mr(&mut self.device.base, mr)?;
+        self.device.dereg_mr(mr)?;
         if let Some(early) = early {
             let base = &mut self.device.base;
             base.journal.deregistered_early(mr, early, base.site);
@@ -251,9 +250,7 @@ impl Node {
                 return Err(Refusal::new(ErrorKind::Busy, cause));
             }
         }
-        self.device
-            .domains
-            .rereg_mr(&mut self.device.base, mr, change)
+        self.device.rereg_mr(mr, change)
     }
 
     /// Work that names a region and whose completion has not been polled.

@@ -13,8 +13,7 @@ impl Node {
         qp: QpHandle,
         list: &[SendWr<'_>],
     ) -> Result<(u32, Result<(), PostRefusal>), PostRefusal> {
-        let found = self.qp_mut(qp);
-        let (own, device) = found.map_err(|error| PostRefusal::new(0, error))?;
+        let (own, device) = self.qp_mut(qp)?;
         let posted = own.push_sends(device, list);
         Ok((own.common.handle.index(), posted))
     }

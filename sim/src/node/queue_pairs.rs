@@ -111,7 +111,7 @@ impl Node {
             // Like any other packet, one that cannot be accepted is dropped.
             let _ = self.accept(&packet);
         }
-        self.device.domains.flush_deferred_writes(&self.device.base);
+        self.device.flush_deferred_writes();
         Ok(())
     }
 
@@ -121,17 +121,14 @@ impl Node {
         qp: QpHandle,
         list: &[RecvWr<'_>],
     ) -> Result<(), PostRefusal> {
-        let found = self.qp_mut(qp);
-        let (own, device) = found.map_err(|error| PostRefusal::new(0, error))?;
+        let (own, device) = self.qp_mut(qp)?;
         own.post_recv(device, list)
     }
 
     /// `ibv_bind_mw`
     pub(crate) fn bind_mw(&mut self, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
         let (own, device) = self.qp_mut(qp)?;
-        let rkey = device
-            .domains
-            .check_bind_mw(&device.base, qp.context(), mw, bind)?;
+        let rkey = device.check_bind_mw(qp.context(), mw, bind)?;
         own.post_bind(device, mw, rkey, bind)
     }
 
@@ -148,7 +145,7 @@ impl Node {
             let cause = Cause::Usage(text.into());
             return Err(Refusal::new(ErrorKind::Usage, cause));
         }
-        self.device.domains.destroy_ah(&mut self.device.base, index);
+        self.device.destroy_ah(index);
         Ok(())
     }
 
@@ -212,7 +209,7 @@ impl Node {
         device.domains.free_windows(index);
         let element = Element::Qp(handle);
         device.base.discard_async(handle.context(), element);
-        device.domains.flush_deferred_writes(&device.base);
+        device.flush_deferred_writes();
         device.base.news = true;
     }
 

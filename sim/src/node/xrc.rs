@@ -78,7 +78,7 @@ impl Node {
             let mut target = self.qps.remove(qp);
             target.clear(&mut self.device);
             target.common.count_listener(&mut self.device, false);
-            self.device.domains.flush_deferred_writes(&self.device.base);
+            self.device.flush_deferred_writes();
         }
     }
 }

@@ -94,8 +94,7 @@ impl Qp {
             }
             return Err(error);
         }
-        list.iter()
-            .for_each(|wr| device.domains.note_bind(&device.base, &wr.op));
+        list.iter().for_each(|wr| device.note_bind(&wr.op));
         Ok(())
     }
 
@@ -163,9 +162,7 @@ impl Qp {
         if requester.sq.is_full() {
             return Err(full(qp, requester));
         }
-        device
-            .domains
-            .check_bind(&device.base, verb, qp.context(), &wr.op)?;
+        device.check_bind(verb, qp.context(), &wr.op)?;
         let (send, is_first) = requester.sq.push(&mut device.places.sends);
         if let Some(bytes) = wr.inline_data {
             send.inline.clear();
@@ -201,7 +198,7 @@ impl Qp {
         }
         // A batch announces its binds after all of it was accepted.
         if verb != Verb::PostBatch {
-            device.domains.note_bind(&device.base, &wr.op);
+            device.note_bind(&wr.op);
         }
         hold_ah(&mut device.domains.ahs, &wr.dest);
         device.domains.pds.at_mut(requester.pd).posted += 1;

@@ -311,9 +311,7 @@ impl Requester {
     fn run_locally(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Result<(), Stop> {
         let (done, failure) = match self.sq.get(seq).op {
             SendOp::BindMw { mw, rkey, info } => {
-                let done = device
-                    .domains
-                    .bind(&device.base, qp.handle, self.pd, mw, rkey, info);
+                let done = device.bind(qp.handle, self.pd, mw, rkey, info);
                 (done, WcStatus::MwBindErr)
             }
             SendOp::LocalInv { rkey } => (

@@ -36,11 +36,7 @@ impl Sim {
         let args = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
         self.call_device(Verb::RegMr, pd, args, |device| {
             // SAFETY: the caller of this method makes the same promise.
-            unsafe {
-                device
-                    .domains
-                    .reg_mr_as(&mut device.base, pd, addr, length, iova, access)
-            }
+            unsafe { device.reg_mr(pd, addr, length, iova, access) }
         })
     }
 
@@ -62,11 +58,7 @@ impl Sim {
         let args = || format!("{mr}, {change:?}");
         Ok(self.call_device(Verb::ReregMr, mr, args, |device| {
             // SAFETY: the caller of this method makes the same promise.
-            unsafe {
-                device
-                    .domains
-                    .rereg_mr_as(&mut device.base, mr, change, addr)
-            }
+            unsafe { device.rereg_mr_as(mr, change, addr) }
         })?)
     }
 }

@@ -207,25 +207,21 @@ impl Verbs for Sim {
     fn alloc_pd(&self, context: Context) -> Result<Pd> {
         let args = || context.to_string();
         self.call_device(Verb::AllocPd, context, args, |device| {
-            device.domains.alloc_pd(&mut device.base, context)
+            device.alloc_pd(context)
         })
     }
 
     #[track_caller]
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {
         let args = || pd.to_string();
-        self.call_device(Verb::DeallocPd, pd, args, |device| {
-            device.domains.dealloc_pd(&mut device.base, pd)
-        })
+        self.call_device(Verb::DeallocPd, pd, args, |device| device.dealloc_pd(pd))
     }
 
     #[track_caller]
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
         let args = || format!("{pd}, {length} B, {:#x}", access.bits());
         self.call_device(Verb::AllocMr, pd, args, |device| {
-            device
-                .domains
-                .alloc_mr(&mut device.base, pd, length, access)
+            device.alloc_mr(pd, &MrInit::new(length, access))
         })
     }
 
@@ -233,7 +229,7 @@ impl Verbs for Sim {
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
         let args = || format!("{pd}, {init:?}");
         self.call_device(Verb::AllocMrAs, pd, args, |device| {
-            device.domains.alloc_mr_as(&mut device.base, pd, init)
+            device.alloc_mr(pd, init)
         })
     }
 
@@ -241,22 +237,15 @@ impl Verbs for Sim {
     fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
         let args = || pd.to_string();
         self.call_device(Verb::AllocNullMr, pd, args, |device| {
-            device.domains.alloc_null_mr(&mut device.base, pd)
+            device.alloc_null_mr(pd)
         })
     }
 
     #[expect(unsafe_code, reason = "the unsafe method of the trait")]
     #[track_caller]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
-        let args = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
-        self.call_device(Verb::RegMr, pd, args, |device| {
-            // SAFETY: the caller of this method makes the same promise.
-            unsafe {
-                device
-                    .domains
-                    .reg_mr(&mut device.base, pd, addr, length, access)
-            }
-        })
+        // SAFETY: the caller of this method makes the same promise.
+        unsafe { self.reg_mr_as(pd, addr, length, None, access) }
     }
 
     #[track_caller]
@@ -275,21 +264,19 @@ impl Verbs for Sim {
     fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
         let args = || format!("{pd}, {mw_type}");
         self.call_device(Verb::AllocMw, pd, args, |device| {
-            device.domains.alloc_mw(&mut device.base, pd, mw_type)
+            device.alloc_mw(pd, mw_type)
         })
     }
 
     #[track_caller]
     fn dealloc_mw(&self, mw: Mw) -> Result<()> {
         let args = || mw.to_string();
-        self.call_device(Verb::DeallocMw, mw, args, |device| {
-            device.domains.dealloc_mw(&mut device.base, mw)
-        })
+        self.call_device(Verb::DeallocMw, mw, args, |device| device.dealloc_mw(mw))
     }
 
     #[track_caller]
     fn query_mw(&self, mw: Mw) -> Result<MwAttr> {
-        self.query(Verb::QueryMw, mw, |node| node.device.domains.query_mw(mw))
+        self.query(Verb::QueryMw, mw, |node| node.device.query_mw(mw))
     }
 
     #[track_caller]
@@ -303,7 +290,7 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn query_mr(&self, mr: Mr) -> Result<MrAttr> {
-        self.query(Verb::QueryMr, mr, |node| node.device.domains.query_mr(mr))
+        self.query(Verb::QueryMr, mr, |node| node.device.query_mr(mr))
     }
 
     #[track_caller]
@@ -355,28 +342,26 @@ impl Verbs for Sim {
             )
         };
         self.call_device(Verb::CreateCq, context, args, |device| {
-            device.cqs.create_cq(&mut device.base, context, init)
+            device.create_cq(context, init)
         })
     }
 
     #[track_caller]
     fn query_cq(&self, cq: Cq) -> Result<CqAttr> {
-        self.query(Verb::QueryCq, cq, |node| node.device.cqs.query_cq(cq))
+        self.query(Verb::QueryCq, cq, |node| node.device.query_cq(cq))
     }
 
     #[track_caller]
     fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
         let args = || format!("{cq}, {cqe}");
-        self.call_device(Verb::ResizeCq, cq, args, |device| {
-            device.cqs.resize_cq(&device.base, cq, cqe)
-        })
+        self.call_device(Verb::ResizeCq, cq, args, |device| device.resize_cq(cq, cqe))
     }
 
     #[track_caller]
     fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
         let args = || format!("{cq}, {arm}");
         self.call_device(Verb::ReqNotifyCq, cq, args, |device| {
-            device.cqs.req_notify_cq(&mut device.base, cq, arm)
+            device.req_notify_cq(cq, arm)
         })
     }
 
@@ -395,7 +380,7 @@ impl Verbs for Sim {
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
         let args = || format!("{cq}, {nevents}");
         self.call_device(Verb::AckCqEvents, cq, args, |device| {
-            device.cqs.ack_cq_events(&mut device.base, cq, nevents)
+            device.ack_cq_events(cq, nevents)
         })
     }
 
@@ -412,7 +397,7 @@ impl Verbs for Sim {
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
         let args = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
         self.call_device(Verb::CreateCqEx, context, args, |device| {
-            device.cqs.create_cq_ex(&mut device.base, context, init)
+            device.create_cq_ex(context, init)
         })
     }
 
@@ -445,20 +430,20 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn read_wc(&self, cq: Cq) -> Result<WcEx> {
-        self.query(Verb::ReadWc, cq, |node| node.device.cqs.read_wc(cq))
+        self.query(Verb::ReadWc, cq, |node| node.device.read_wc(cq))
     }
 
     #[track_caller]
     fn end_poll(&self, cq: Cq) -> Result<()> {
         let args = || cq.to_string();
-        self.call_device(Verb::EndPoll, cq, args, |device| device.cqs.end_poll(cq))
+        self.call_device(Verb::EndPoll, cq, args, |device| device.end_poll(cq))
     }
 
     #[track_caller]
     fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
         let args = || format!("{cq}, {moderation:?}");
         self.call_device(Verb::ModifyCq, cq, args, |device| {
-            device.cqs.modify_cq(&mut device.base, cq, moderation)
+            device.modify_cq(cq, moderation)
         })
     }
 
@@ -551,9 +536,7 @@ impl Verbs for Sim {
         // The network is asked before the call, because the answer takes system calls.
         let outside = self.runtime.outside(attr);
         self.call_device(Verb::CreateAh, pd, args, |device| {
-            device
-                .domains
-                .create_ah(&mut device.base, &device.ports, pd, attr, outside)
+            device.create_ah(pd, attr, outside)
         })
     }
 
