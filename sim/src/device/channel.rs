@@ -52,7 +52,6 @@ impl Cqs {
         base: &mut Base,
         context: Context,
     ) -> Result<ChannelHandle> {
-        base.find_context(context)?;
         self.check_files(base)?;
         base.check_room("completion channels", self.channels.len(), u32::MAX)?;
         let id = self.channels.insert(|id| Channel {

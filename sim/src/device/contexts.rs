@@ -59,12 +59,21 @@ fn is_about_object(element: Element) -> bool {
 }
 
 impl Base {
-    pub(crate) fn find_context(&self, context: Context) -> Result<u32> {
+    fn find_context(&self, context: Context) -> Result<u32> {
         let index = slot_of(context);
         match self.contexts.get(index, context.generation()) {
             Ok(_) => Ok(index),
             Err(problem) => Err(bad_handle(Object::Context, problem)),
         }
+    }
+
+    /// Refuses a handle of a context that does not exist.
+    pub(crate) fn check_context<H: Handle>(&self, handle: H) -> Result<()> {
+        // An object of another kind is found together with its context.
+        if H::OBJECT == Object::Context {
+            self.find_context(handle.context())?;
+        }
+        Ok(())
     }
 
     pub(super) fn add_context(&mut self) -> Result<Context> {

@@ -146,20 +146,14 @@ impl Cq {
 }
 
 impl Device {
-    /// `ibv_create_cq`
-    pub(crate) fn create_cq(&mut self, context: Context, init: &CqInit) -> Result<CqHandle> {
-        self.make_cq(context, init, None)
-    }
-
-    /// Creates a CQ, which may be an extended one.
-    pub(crate) fn make_cq(
+    /// `ibv_create_cq`, and `ibv_create_cq_ex` for an extended CQ.
+    pub(crate) fn create_cq(
         &mut self,
         context: Context,
         init: &CqInit,
         extended: Option<Extended>,
     ) -> Result<CqHandle> {
         let Self { base, cqs, .. } = self;
-        base.find_context(context)?;
         in_range("cqe", i64::from(init.cqe), 1, i64::from(base.attr.max_cqe))?;
         let vectors = i64::from(base.attr.num_comp_vectors);
         in_range("comp_vector", i64::from(init.comp_vector), 0, vectors - 1)?;

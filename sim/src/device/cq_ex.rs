@@ -60,7 +60,6 @@ impl Extended {
 impl Device {
     /// `ibv_create_cq_ex`
     pub(crate) fn create_cq_ex(&mut self, context: Context, init: &CqInitEx) -> Result<CqHandle> {
-        self.base.find_context(context)?;
         self.base
             .check_has(Capabilities::CQ_EX, "has no extended CQs")?;
         let (mut fields, mut flags) = (
@@ -89,7 +88,7 @@ impl Device {
             flags: init.flags,
             iteration: None,
         };
-        self.make_cq(context, &init.cq, Some(extended))
+        self.create_cq(context, &init.cq, Some(extended))
     }
 
     /// `ibv_start_poll`: moves to the first completion. Returns its status and its work.

@@ -72,7 +72,6 @@ impl Device {
     /// `ibv_alloc_pd`
     pub(crate) fn alloc_pd(&mut self, context: Context) -> Result<PdHandle> {
         let Self { base, domains, .. } = self;
-        base.find_context(context)?;
         base.check_room("protection domains", domains.pds.len(), base.attr.max_pd)?;
         let id = domains.pds.insert(|_| Pd {
             context,

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use verbs_api::lab::Limit;
-use verbs_api::{AsyncEventType, Context, Element, Gid, Handle, Mtu, Srq as SrqHandle};
+use verbs_api::{AsyncEventType, Element, Gid, Handle, Mtu, Srq as SrqHandle};
 
 use super::check::{find, in_range, invalid};
 use super::ports::PORT_MTU;
@@ -11,19 +10,14 @@ use super::refusal::Result;
 use super::{Device, Gids};
 
 impl Device {
-    fn check_place(&self, context: Context, port: u8) -> Result<()> {
-        self.base.find_context(context)?;
-        self.ports.check(port).map(drop)
-    }
-
     /// Raises an event of a port in every context (ASYNC-13).
     fn tell_of_port(&mut self, port: u8, event_type: AsyncEventType) {
         self.base.tell_all(event_type, Element::Port(port));
     }
 
     /// Brings a port up or down, which every context is notified of (ASYNC-09, ASYNC-13).
-    pub(crate) fn set_port(&mut self, context: Context, port: u8, up: bool) -> Result<()> {
-        self.check_place(context, port)?;
+    pub(crate) fn set_port(&mut self, port: u8, up: bool) -> Result<()> {
+        self.ports.check(port)?;
         self.switch_port(port, up);
         Ok(())
     }
@@ -45,8 +39,8 @@ impl Device {
     }
 
     /// Sets the active MTU of a port. QPs that are connected keep theirs.
-    pub(crate) fn set_mtu(&mut self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
-        self.check_place(context, port)?;
+    pub(crate) fn set_mtu(&mut self, port: u8, mtu: Mtu) -> Result<()> {
+        self.ports.check(port)?;
         let bytes = mtu.bytes();
         if bytes.is_none_or(|bytes| Some(bytes) > PORT_MTU.bytes()) {
             return Err(invalid("mtu", "is none that a port can have"));
@@ -57,14 +51,7 @@ impl Device {
 
     /// Puts a GID into the table of a port (ASYNC-20). Returns the new table of all GIDs of the
     /// fabric.
-    pub(crate) fn set_gid(
-        &mut self,
-        context: Context,
-        port: u8,
-        index: u32,
-        gid: Gid,
-    ) -> Result<Arc<Gids>> {
-        self.base.find_context(context)?;
+    pub(crate) fn set_gid(&mut self, port: u8, index: u32, gid: Gid) -> Result<Arc<Gids>> {
         let gids = self.ports.set_gid(port, index, gid)?;
         self.tell_of_port(port, AsyncEventType::GidChange);
         Ok(gids)
@@ -82,14 +69,8 @@ impl Device {
 
     /// Puts a P_Key into the table of a port (ASYNC-20). Queue pairs that refer to the entry use
     /// the new P_Key from now on.
-    pub(crate) fn set_pkey(
-        &mut self,
-        context: Context,
-        port: u8,
-        index: u16,
-        pkey: u16,
-    ) -> Result<()> {
-        self.check_place(context, port)?;
+    pub(crate) fn set_pkey(&mut self, port: u8, index: u16, pkey: u16) -> Result<()> {
+        self.ports.check(port)?;
         let pkeys = &mut self.ports.at_mut(port).pkeys;
         in_range("index", index.into(), 0, pkeys.len() as i64 - 1)?;
         pkeys[usize::from(index)] = pkey;
@@ -98,14 +79,9 @@ impl Device {
     }
 
     /// Raises an event of a port that reports a change around it.
-    pub(crate) fn announce(
-        &mut self,
-        context: Context,
-        port: u8,
-        kind: AsyncEventType,
-    ) -> Result<()> {
+    pub(crate) fn announce(&mut self, port: u8, kind: AsyncEventType) -> Result<()> {
         // The event is that of a port that exists.
-        self.check_place(context, port)?;
+        self.ports.check(port)?;
         match kind {
             AsyncEventType::LidChange
             | AsyncEventType::SmChange
@@ -129,31 +105,11 @@ impl Device {
         Ok(())
     }
 
-    /// Sets or removes a resource limit.
-    pub(crate) fn set_limit(
-        &mut self,
-        context: Context,
-        limit: Limit,
-        value: Option<u64>,
-    ) -> Result<()> {
-        self.base.find_context(context)?;
-        self.base.rules.set_limit(limit, value);
-        Ok(())
-    }
-
-    /// Grants or revokes the privilege to use Q_Keys with the top bit set.
-    pub(crate) fn set_privileged(&mut self, context: Context, privileged: bool) -> Result<()> {
-        self.base.find_context(context)?;
-        self.base.privileged = privileged;
-        Ok(())
-    }
-
     /// Makes the device fail for good (ASYNC-10). Work in progress ends without completions.
     /// Returns whether it was alive.
-    pub(crate) fn kill(&mut self, context: Context) -> Result<bool> {
-        self.base.find_context(context)?;
+    pub(crate) fn kill(&mut self) -> bool {
         if std::mem::replace(&mut self.base.dead, true) {
-            return Ok(false);
+            return false;
         }
         // A dead device sends nothing more.
         self.egress.clear();
@@ -165,6 +121,6 @@ impl Device {
         self.cqs.hide_empty();
         self.base
             .tell_all(AsyncEventType::DeviceFatal, Element::Device);
-        Ok(true)
+        true
     }
 }

@@ -215,7 +215,7 @@ impl Ports {
     }
 
     /// The result of `ibv_query_port`.
-    pub(super) fn query(&self, port: u8) -> Result<PortAttr> {
+    pub(crate) fn query(&self, port: u8) -> Result<PortAttr> {
         let found = self.check(port)?;
         let node = self.node;
         let lid = |subnet: Subnet| subnet.lid(PortId { node, port });
@@ -242,7 +242,7 @@ impl Ports {
     }
 
     /// The GID at an index of a port's table.
-    pub(super) fn gid(&self, port: u8, index: u32) -> Result<Gid> {
+    pub(crate) fn gid(&self, port: u8, index: u32) -> Result<Gid> {
         let gids = &self.check(port)?.gids;
         in_range("index", index.into(), 0, gids.len() as i64 - 1)?;
         Ok(gids[index as usize])

@@ -1,10 +1,9 @@
 //! What verbs report of a device, its ports and its contexts.
 
-use verbs_api::behavior::Behavior;
 use verbs_api::lab::Limit;
 use verbs_api::{
-    AsyncEvent, Capabilities, Cause, Context, DeviceAttr, DeviceAttrEx, Element, ErrorKind, Gid,
-    GidEntry, PortAttr,
+    AsyncEvent, Capabilities, Cause, Context, DeviceAttr, DeviceAttrEx, Element, ErrorKind,
+    GidEntry,
 };
 
 use super::check::{find_in, in_range, invalid};
@@ -18,34 +17,21 @@ impl Device {
         self.base.add_context()
     }
 
-    /// The capabilities of the device.
-    pub(crate) fn capabilities(&self, context: Context) -> Result<Capabilities> {
-        self.base.find_context(context)?;
-        Ok(Capabilities::all() - Capabilities::PATH_MIG - Capabilities::TSO)
-    }
-
-    /// The behavior of the device where the specification leaves a choice.
-    pub(crate) fn behavior(&self, context: Context) -> Result<Behavior> {
-        self.base.find_context(context)?;
-        Ok(self.base.behavior)
-    }
-
     /// `ibv_query_device`
-    pub(crate) fn query_device(&self, context: Context) -> Result<DeviceAttr> {
-        self.base.find_context(context)?;
+    pub(crate) fn query_device(&self) -> DeviceAttr {
         let limit = self.base.rules.limit(Limit::QueuePairs);
         // A limit of the test controls shows in the attributes.
         let limit = limit.map_or(u32::MAX, |limit| limit.try_into().unwrap_or(u32::MAX));
         let mut attr = self.base.attr.clone();
         attr.max_qp = attr.max_qp.min(limit);
-        Ok(attr)
+        attr
     }
 
     /// `ibv_query_device_ex`. The device's clock counts nanoseconds.
-    pub(crate) fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
+    pub(crate) fn query_device_ex(&self) -> DeviceAttrEx {
         let has = |capability| !self.base.lacks.contains(capability);
         let mut attr = DeviceAttrEx::default();
-        attr.orig_attr = self.query_device(context)?;
+        attr.orig_attr = self.query_device();
         if has(Capabilities::WC_TIMESTAMP) {
             attr.completion_timestamp_mask = u64::MAX;
             attr.hca_core_clock = 1_000_000;
@@ -53,24 +39,11 @@ impl Device {
         if has(Capabilities::CQ_MODERATION) {
             attr.cq_moderation = moderate::LIMITS;
         }
-        Ok(attr)
-    }
-
-    /// `ibv_query_port`
-    pub(crate) fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
-        self.base.find_context(context)?;
-        self.ports.query(port)
-    }
-
-    /// `ibv_query_gid`
-    pub(crate) fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
-        self.base.find_context(context)?;
-        self.ports.gid(port, index)
+        attr
     }
 
     /// `ibv_query_gid_ex`
-    pub(crate) fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
-        self.base.find_context(context)?;
+    pub(crate) fn query_gid_ex(&self, port: u8, index: u32) -> Result<GidEntry> {
         let gid = self.ports.gid(port, index)?;
         // The kernel reports empty entries as missing data.
         let cause = || Cause::Text("the entry is empty".into());
@@ -79,12 +52,7 @@ impl Device {
     }
 
     /// `ibv_query_gid_table`
-    pub(crate) fn query_gid_table(
-        &self,
-        context: Context,
-        entries: &mut [GidEntry],
-    ) -> Result<usize> {
-        self.base.find_context(context)?;
+    pub(crate) fn query_gid_table(&self, entries: &mut [GidEntry]) -> Result<usize> {
         let all = self.ports.entries();
         // A buffer that is too small is refused, and not filled partly.
         let Some(room) = entries.get_mut(..all.len()) else {
@@ -96,8 +64,7 @@ impl Device {
     }
 
     /// `ibv_query_pkey`
-    pub(crate) fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
-        self.base.find_context(context)?;
+    pub(crate) fn query_pkey(&self, port: u8, index: u16) -> Result<u16> {
         let pkeys = &self.ports.check(port)?.pkeys;
         let last = pkeys.len() as i64 - 1;
         in_range("index", i64::from(index), 0, last)?;

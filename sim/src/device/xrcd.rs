@@ -101,7 +101,6 @@ impl Device {
         context: Context,
         init: &XrcdInit<'_>,
     ) -> Result<XrcdHandle> {
-        self.base.find_context(context)?;
         self.check_has_xrc()?;
         let found = init
             .file

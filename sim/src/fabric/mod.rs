@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use verbs_api::lab::{FaultId, Harm, TimerReport, TraceEvent};
 use verbs_api::site::Site;
 use verbs_api::table::Id;
-use verbs_api::{Context, Gid, Result};
+use verbs_api::{Gid, Result};
 
 use crate::config::{Mode, SimConfig};
 use crate::device::{EmptyCqs, Gids, Refusal, gids};
@@ -390,12 +390,11 @@ impl Fabric {
     pub(crate) fn set_gid(
         &mut self,
         node: u32,
-        context: Context,
         port: u8,
         index: u32,
         gid: Gid,
     ) -> Result<(), Refusal> {
-        let gids = self.work(node, |node| node.device.set_gid(context, port, index, gid))?;
+        let gids = self.work(node, |node| node.device.set_gid(port, index, gid))?;
         self.adopt_gids(&gids);
         Ok(())
     }

@@ -61,8 +61,8 @@ impl Alone {
     }
 
     verbs! { |node|
-        query_gid(context: Context, port: u8, index: u32) -> Result<Gid>:
-            node.device.query_gid(context, port, index);
+        query_gid(_context: Context, port: u8, index: u32) -> Result<Gid>:
+            node.device.ports.gid(port, index);
         alloc_pd(context: Context) -> Result<Pd>:
             node.device.alloc_pd(context);
         alloc_mr(pd: Pd, length: usize, access: Access) -> Result<Mr>:
@@ -72,7 +72,7 @@ impl Alone {
             node.device.cqs.create_comp_channel(&mut node.device.base, context);
         get_cq_event(channel: CompChannel) -> Result<CqEvent>: node.device.cqs.get_cq_event(&mut node.device.base, channel);
         create_cq(context: Context, init: &CqInit) -> Result<Cq>:
-            node.device.create_cq(context, init);
+            node.device.create_cq(context, init, None);
         query_cq(cq: Cq) -> Result<CqAttr>: node.device.query_cq(cq);
         resize_cq(cq: Cq, cqe: i32) -> Result<()>: node.device.resize_cq(cq, cqe);
         req_notify_cq(cq: Cq, arm: Arm) -> Result<()>: node.device.req_notify_cq(cq, arm);

@@ -37,7 +37,7 @@ pub(crate) use slot::NodeSlot;
 use std::sync::Arc;
 
 use verbs_api::behavior::Behavior;
-use verbs_api::lab::{Live, TimerReport, TraceEvent};
+use verbs_api::lab::{TimerReport, TraceEvent};
 use verbs_api::table::{Id, Table};
 use verbs_api::{Cause, Context, Element, ErrorKind};
 
@@ -153,7 +153,6 @@ impl Node {
         look: impl FnOnce(&mut Self, Context),
     ) -> Result<()> {
         let base = &self.device.base;
-        base.find_context(context)?;
         if base.of_ids.is_some_and(|(own, _)| own == context) {
             let cause = Cause::Usage(format!("{context} is that of all ids of rdma_cm").into());
             return Err(Refusal::new(ErrorKind::Usage, cause));
@@ -169,13 +168,12 @@ impl Node {
     }
 
     /// Makes the device fail for good: work in progress ends without completions.
-    pub(crate) fn kill(&mut self, context: Context) -> Result<()> {
-        if self.device.kill(context)? {
+    pub(crate) fn kill(&mut self) {
+        if self.device.kill() {
             for qp in self.qps.indices(|_| true) {
                 self.device.timers.set(qp, None);
             }
         }
-        Ok(())
     }
 
     /// Adopts the new table of all GIDs of the fabric.
@@ -191,12 +189,6 @@ impl Node {
                 qp.is_moved |= had_one && to.is_none();
             }
         }
-    }
-
-    /// The numbers of live objects, asked for through a context.
-    pub(crate) fn live_of(&self, context: Context) -> Result<Live> {
-        self.device.base.find_context(context)?;
-        Ok(self.device.live())
     }
 
     /// The table of P_Keys of a port has changed. Connections of the port may need the old entry.

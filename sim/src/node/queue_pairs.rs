@@ -151,7 +151,6 @@ impl Node {
 
     /// `ibv_ack_async_event`
     pub(crate) fn ack_async_event(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
-        self.device.base.find_context(context)?;
         if let Element::Qp(qp) = event.element {
             self.find_qp(qp)?;
             same_context(context, qp)?;

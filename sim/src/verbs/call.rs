@@ -15,7 +15,7 @@ use super::trace_args::{self, TraceArgs};
 use crate::config::Mode;
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
-use crate::device::{self, Answer, Device, Refusal, Refused};
+use crate::device::{self, Answer, Refusal, Refused};
 use crate::direct::keeps_paths;
 use crate::fabric::Fabric;
 use crate::fabric::WaitFor;
@@ -82,14 +82,14 @@ impl Sim {
 
     /// Reads from a node without calling a verb.
     #[track_caller]
-    pub(crate) fn look<R>(
-        &self,
-        context: Context,
-        look: impl FnOnce(&Node) -> device::Result<R>,
-    ) -> Result<R> {
+    pub(crate) fn look<R>(&self, context: Context, look: impl FnOnce(&Node) -> R) -> Result<R> {
         let verb = Verb::QueryDevice;
         let node = self.node(verb, context)?;
-        let seen = self.runtime.with(|fabric| look(fabric.node(node)));
+        let seen = self.runtime.with(|fabric| {
+            let node = fabric.node(node);
+            let context = node.device.base.check_context(context);
+            context.map(|()| look(node))
+        });
         seen.by(verb)
     }
 
@@ -104,7 +104,11 @@ impl Sim {
         let node = self.node(verb, handle)?;
         self.runtime.with(|fabric| {
             let called = self.check_call(fabric, node, verb);
-            let seen = called.and_then(|()| look(fabric.node(node)));
+            let seen = called.and_then(|()| {
+                let node = fabric.node(node);
+                node.device.base.check_context(handle)?;
+                look(node)
+            });
             self.answer(fabric, node, verb, seen)
         })
     }
@@ -141,20 +145,10 @@ impl Sim {
         args: impl FnOnce() -> String,
         work: impl FnOnce(&mut Node) -> Result<R, E>,
     ) -> Result<R, E::Error> {
-        self.call_node(self.node(verb, handle)?, verb, args, work)
-    }
-
-    /// Runs a verb that changes the device but no queue pair. `args` formats its arguments for the
-    /// trace.
-    #[track_caller]
-    pub(crate) fn call_device<R: TraceArgs, E: From<Refusal> + Refused>(
-        &self,
-        verb: Verb,
-        handle: impl Handle,
-        args: impl FnOnce() -> String,
-        work: impl FnOnce(&mut Device) -> Result<R, E>,
-    ) -> Result<R, E::Error> {
-        self.call(verb, handle, args, |node| work(&mut node.device))
+        self.call_node(self.node(verb, handle)?, verb, args, |node| {
+            node.device.base.check_context(handle)?;
+            work(node)
+        })
     }
 
     #[track_caller]

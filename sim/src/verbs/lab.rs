@@ -12,6 +12,7 @@ use verbs_api::{
 
 use super::sim::Sim;
 use crate::device::{Answer, Refusal, Refused, What, in_range, invalid};
+use crate::fabric::Fabric;
 use crate::fabric::rules::{CallRule, PacketRule};
 use crate::node::Node;
 use crate::packet::PortId;
@@ -161,44 +162,44 @@ impl Lab for Sim {
     }
 
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
-        self.work(context, |node| node.device.set_port(context, port, up))
+        self.work(context, |node| node.device.set_port(port, up))
     }
 
     fn kill_device(&self, context: Context) -> Result<()> {
-        self.work(context, |node| node.kill(context))?;
-        let node = Lab::node(self, context)?;
-        self.runtime
-            .with(|fabric| fabric.manage(|manager, _| manager.device_gone(node)));
-        Ok(())
+        self.on_node(context, |fabric, node| {
+            fabric.work(node, Node::kill);
+            fabric.manage(|manager, _| manager.device_gone(node));
+            Ok(())
+        })
     }
 
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
-        self.work(context, |node| node.device.set_mtu(context, port, mtu))
+        self.work(context, |node| node.device.set_mtu(port, mtu))
     }
 
     fn set_privileged(&self, context: Context, privileged: bool) -> Result<()> {
         self.work(context, |node| {
-            node.device.set_privileged(context, privileged)
+            node.device.base.privileged = privileged;
+            Ok(())
         })
     }
 
     fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()> {
-        let node = self.lab_node(context)?;
-        self.runtime
-            .with(|fabric| fabric.set_gid(node, context, port, index, gid))
-            .by(Verb::Lab)
+        self.on_node(context, |fabric, node| {
+            fabric.set_gid(node, port, index, gid)
+        })
     }
 
     fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()> {
         self.work(context, |node| {
-            node.device.set_pkey(context, port, index, pkey)?;
+            node.device.set_pkey(port, index, pkey)?;
             node.note_pkeys_changed(port);
             Ok(())
         })
     }
 
     fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()> {
-        self.work(context, |node| node.device.announce(context, port, kind))
+        self.work(context, |node| node.device.announce(port, kind))
     }
 
     fn fail_srq(&self, srq: Srq) -> Result<()> {
@@ -206,14 +207,14 @@ impl Lab for Sim {
     }
 
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {
-        self.work(context, |node| node.device.set_limit(context, limit, value))
+        self.work(context, |node| {
+            node.device.base.rules.set_limit(limit, value);
+            Ok(())
+        })
     }
 
     fn live(&self, context: Context) -> Result<Live> {
-        let node = self.lab_node(context)?;
-        self.runtime
-            .with(|fabric| fabric.node(node).live_of(context))
-            .by(Verb::Lab)
+        self.on_node(context, |fabric, node| Ok(fabric.node(node).device.live()))
     }
 
     fn trace(&self) -> Vec<TraceRecord> {
@@ -262,15 +263,26 @@ impl Sim {
         self.runtime.node_of(Verb::Lab, H::OBJECT, context)
     }
 
+    /// Runs a test control on the node of a handle.
+    fn on_node<R>(
+        &self,
+        handle: impl Handle,
+        run: impl FnOnce(&mut Fabric, u32) -> Result<R, Refusal>,
+    ) -> Result<R> {
+        let node = self.lab_node(handle)?;
+        let done = self.runtime.with(|fabric| {
+            fabric.node(node).device.base.check_context(handle)?;
+            run(fabric, node)
+        });
+        done.by(Verb::Lab)
+    }
+
     fn work(
         &self,
         handle: impl Handle,
         work: impl FnOnce(&mut Node) -> Result<(), Refusal>,
     ) -> Result<()> {
-        let node = self.lab_node(handle)?;
-        self.runtime
-            .with(|fabric| fabric.work(node, |node| work(node)))
-            .by(Verb::Lab)
+        self.on_node(handle, |fabric, node| fabric.work(node, work))
     }
 }
 
