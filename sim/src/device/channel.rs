@@ -87,7 +87,7 @@ impl Cqs {
         // A driver would free memory that the waiting threads use.
         if found.waiters > 0 {
             let text = format!("{} threads wait on {channel}", found.waiters);
-            return Err(Refusal::new(ErrorKind::Usage, Cause::Usage(text.into())));
+            return Err(Refusal::usage(text));
         }
         self.remove_channel(base, index);
         Ok(())

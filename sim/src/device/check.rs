@@ -82,14 +82,12 @@ pub(crate) fn bad_handle(object: Object, problem: BadHandle) -> Refusal {
 }
 
 pub(crate) fn invalid(what: &'static str, problem: &'static str) -> Refusal {
-    Refusal::new(ErrorKind::Invalid, Cause::Argument { what, problem })
+    Refusal::argument(ErrorKind::Invalid, what, problem)
 }
 
 /// The error for a device that lacks what is asked for.
 pub(crate) fn lacks(problem: &'static str) -> Refusal {
-    let what = "the device";
-    let cause = Cause::Argument { what, problem };
-    Refusal::new(ErrorKind::NotSupported, cause)
+    Refusal::argument(ErrorKind::NotSupported, "the device", problem)
 }
 
 pub(crate) fn in_range(what: &'static str, value: i64, min: i64, max: i64) -> Result<()> {
@@ -125,16 +123,8 @@ pub(crate) fn check_sges(list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> 
     if list.len() <= max as usize {
         return Ok(());
     }
-    let (value, max) = (list.len() as i64, i64::from(max));
-    Err(Refusal::new(
-        kind,
-        Cause::OutOfRange {
-            what: "num_sge",
-            value,
-            min: 0,
-            max,
-        },
-    ))
+    let count = list.len() as i64;
+    Err(Refusal::too_many(kind, "num_sge", count, max.into()))
 }
 
 /// A table of objects with visible numbers, which some devices reuse immediately.

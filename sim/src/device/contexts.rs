@@ -202,8 +202,7 @@ impl Base {
         };
         let Some(unacked) = unacked.filter(|unacked| **unacked > 0) else {
             let text = format!("no event of {} waits to be acknowledged", event.element);
-            let cause = Cause::Usage(text.into());
-            return Err(Refusal::new(ErrorKind::Usage, cause));
+            return Err(Refusal::usage(text));
         };
         *unacked -= 1;
         // A destroy may wait for this acknowledgement.

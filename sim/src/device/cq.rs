@@ -217,15 +217,7 @@ impl Device {
         if (cqe as u32) < present {
             // Completions in the CQ must keep their entries.
             if base.behavior.shrink_below == Check::Refused {
-                let (value, min) = (i64::from(cqe), i64::from(present));
-                let max = i64::from(base.attr.max_cqe);
-                let cause = Cause::OutOfRange {
-                    what: "cqe",
-                    value,
-                    min,
-                    max,
-                };
-                return Err(Refusal::new(ErrorKind::Invalid, cause));
+                in_range("cqe", cqe.into(), present.into(), base.attr.max_cqe.into())?;
             }
             new = base.behavior.cqe_rounding.up(present);
         }
@@ -306,7 +298,7 @@ impl Device {
                 "{nevents} events of {cq} are acknowledged, but only {unacked} were read and not \
                  acknowledged yet"
             );
-            return Err(Refusal::new(ErrorKind::Usage, Cause::Usage(text.into())));
+            return Err(Refusal::usage(text));
         }
         *unacked -= nevents;
         // A thread may wait in the destroy of the CQ.

@@ -73,10 +73,7 @@ impl Device {
         if self.base.lacks.contains(Capabilities::IGNORE_OVERRUN) {
             flags -= CqFlags::IGNORE_OVERRUN;
         }
-        let refuse = |what, problem| {
-            let cause = Cause::Argument { what, problem };
-            Err(Refusal::new(ErrorKind::NotSupported, cause))
-        };
+        let refuse = |what, problem| Err(Refusal::argument(ErrorKind::NotSupported, what, problem));
         if !fields.contains(init.wc_flags) {
             return refuse("wc_flags", "has fields that the device does not give");
         }
@@ -125,7 +122,7 @@ impl Device {
         // C gives no meaning to a call after the end.
         if before.current.is_none() {
             let text = format!("the iteration over {cq} is at its end");
-            return Err(misuse(text));
+            return Err(Refusal::usage(text));
         }
         let next = self.cqs.pop(index).copied();
         let iteration = Iteration {
@@ -147,7 +144,7 @@ impl Device {
         // After the end there is no current completion to read.
         let Some((wc, at)) = iteration.current else {
             let text = format!("the iteration over {cq} is at its end");
-            return Err(misuse(text));
+            return Err(Refusal::usage(text));
         };
         Ok(read(&wc, at, fields))
     }
@@ -190,7 +187,7 @@ impl Cqs {
     fn iteration(&self, index: u32) -> Result<(Iteration, WcFields)> {
         let extended = self.check_extended(index)?;
         let cq = self.table.at(index).handle;
-        let no_iteration = || misuse(format!("no iteration over {cq} is open"));
+        let no_iteration = || Refusal::usage(format!("no iteration over {cq} is open"));
         let iteration = extended.iteration.ok_or_else(no_iteration)?;
         Ok((iteration, extended.wc_flags))
     }
@@ -237,8 +234,4 @@ fn read(wc: &Wc, at: Time, fields: WcFields) -> WcEx {
 
 fn nothing(text: &'static str) -> Refusal {
     Refusal::new(ErrorKind::NotFound, Cause::Text(text.into()))
-}
-
-fn misuse(text: String) -> Refusal {
-    Refusal::new(ErrorKind::Usage, Cause::Usage(text.into()))
 }

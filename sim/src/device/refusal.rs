@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use verbs_api::{Cause, Error, ErrorKind, PostError, Verb};
+use verbs_api::{Cause, Error, ErrorKind, FullQueue, PostError, Verb};
 
 /// Why a verb is refused. It is boxed, so that a function that succeeds returns a word or two.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +52,37 @@ impl Refusal {
     #[cold]
     pub(crate) fn new(kind: ErrorKind, cause: Cause) -> Self {
         Self(Box::new((kind, cause)))
+    }
+
+    /// An argument is wrong.
+    #[cold]
+    pub(crate) fn argument(kind: ErrorKind, what: &'static str, problem: &'static str) -> Self {
+        Self::new(kind, Cause::Argument { what, problem })
+    }
+
+    /// A number is above the highest, or below 0.
+    #[cold]
+    pub(crate) fn too_many(kind: ErrorKind, what: &'static str, value: i64, max: i64) -> Self {
+        let min = 0;
+        let cause = Cause::OutOfRange {
+            what,
+            value,
+            min,
+            max,
+        };
+        Self::new(kind, cause)
+    }
+
+    /// The program misused the interface.
+    #[cold]
+    pub(crate) fn usage(text: String) -> Self {
+        Self::new(ErrorKind::Usage, Cause::Usage(text.into()))
+    }
+
+    /// A queue has no free slot.
+    #[cold]
+    pub(crate) fn full(queue: FullQueue, capacity: u32) -> Self {
+        Self::new(ErrorKind::NoMemory, Cause::QueueFull { queue, capacity })
     }
 
     pub(crate) fn kind(&self) -> ErrorKind {

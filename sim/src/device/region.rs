@@ -104,11 +104,7 @@ impl Device {
             MrMemory::Unmapped => return Err(not_mapped()),
             MrMemory::ReadOnly if may_write => {
                 let problem = "asks for writes, and the memory is read-only";
-                let cause = Cause::Argument {
-                    what: "access",
-                    problem,
-                };
-                return Err(Refusal::new(ErrorKind::Fault, cause));
+                return Err(Refusal::argument(ErrorKind::Fault, "access", problem));
             }
             MrMemory::Of(of, offset) => Some(self.part_of(of, offset, init.length)?),
             _ => None,
@@ -336,11 +332,8 @@ impl Device {
         let writes = access.contains(Access::LOCAL_WRITE);
         // The kernel has pinned the pages for reading only.
         if writes && !old.writable && change.length.is_none() {
-            let cause = Cause::Argument {
-                what: "access",
-                problem: "asks for writes, and the memory was registered for reading",
-            };
-            return Err(Refusal::new(ErrorKind::Access, cause));
+            let problem = "asks for writes, and the memory was registered for reading";
+            return Err(Refusal::argument(ErrorKind::Access, "access", problem));
         }
         if change.length.is_some() {
             self.check_bytes(length, old.attr.length)?;
@@ -610,11 +603,7 @@ fn check_iova(iova: Option<u64>, memory: u64, length: usize) -> Result<()> {
 }
 
 fn not_mapped() -> Refusal {
-    let cause = Cause::Argument {
-        what: "addr",
-        problem: "is not mapped",
-    };
-    Refusal::new(ErrorKind::Fault, cause)
+    Refusal::argument(ErrorKind::Fault, "addr", "is not mapped")
 }
 
 fn stale() -> Refusal {

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use verbs_api::behavior::LimitReadback;
 use verbs_api::table::Id;
 use verbs_api::{
-    AsyncEventType, Capabilities, Cause, Element, ErrorKind, FullQueue, Handle, Object,
-    Pd as PdHandle, RecvWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit,
+    AsyncEventType, Capabilities, Element, ErrorKind, FullQueue, Handle, Object, Pd as PdHandle,
+    RecvWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit,
 };
 
 use super::Device;
@@ -267,11 +267,7 @@ impl Device {
             return Err(failed());
         }
         if srq.recvs.len() >= srq.attr.max_wr as usize {
-            let cause = Cause::QueueFull {
-                queue: FullQueue::SharedReceive,
-                capacity: srq.attr.max_wr,
-            };
-            return Err(Refusal::new(ErrorKind::NoMemory, cause));
+            return Err(Refusal::full(FullQueue::SharedReceive, srq.attr.max_wr));
         }
         // As for a queue pair, the full queue is reported first (SRQ-04).
         check_sges(wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 
 use verbs_api::table::{Id, Table};
 use verbs_api::{
-    Capabilities, Cause, Context, Element, ErrorKind, Handle, Object, Qp as QpHandle,
-    Srq as SrqHandle, SrqInit, Xrcd as XrcdHandle, XrcdInit,
+    Capabilities, Context, Element, ErrorKind, Handle, Object, Qp as QpHandle, Srq as SrqHandle,
+    SrqInit, Xrcd as XrcdHandle, XrcdInit,
 };
 
 use super::Device;
@@ -110,9 +110,8 @@ impl Device {
             return Err(invalid("the domain of the file", "is there already"));
         }
         if found.is_none() && init.file.is_some() && !init.create {
-            let (what, problem) = ("the domain of the file", "is not there");
-            let cause = Cause::Argument { what, problem };
-            return Err(Refusal::new(ErrorKind::NotFound, cause));
+            let (kind, what) = (ErrorKind::NotFound, "the domain of the file");
+            return Err(Refusal::argument(kind, what, "is not there"));
         }
         let count = self.xrcds.table.len();
         self.base

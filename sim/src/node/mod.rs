@@ -39,7 +39,7 @@ use std::sync::Arc;
 use verbs_api::behavior::Behavior;
 use verbs_api::lab::{TimerReport, TraceEvent};
 use verbs_api::table::{Id, Table};
-use verbs_api::{Cause, Context, Element, ErrorKind};
+use verbs_api::{Context, Element};
 
 use crate::device::{Device, Gids, Refusal, Result, numbered};
 use crate::memory::SharedMemory;
@@ -154,8 +154,8 @@ impl Node {
     ) -> Result<()> {
         let base = &self.device.base;
         if base.of_ids.is_some_and(|(own, _)| own == context) {
-            let cause = Cause::Usage(format!("{context} is that of all ids of rdma_cm").into());
-            return Err(Refusal::new(ErrorKind::Usage, cause));
+            let text = format!("{context} is that of all ids of rdma_cm");
+            return Err(Refusal::usage(text));
         }
         // A diagnosis names the objects that the program did not destroy.
         look(self, context);

@@ -218,8 +218,7 @@ impl Node {
             "{mr}+{offset:#x}, {length} bytes, belongs to {owner} until its completion has \
              been polled"
         );
-        let cause = Cause::Usage(text.into());
-        Err(Refusal::new(ErrorKind::Usage, cause))
+        Err(Refusal::usage(text))
     }
 
     /// `ibv_dereg_mr`

@@ -2,9 +2,9 @@
 
 use verbs_api::behavior::Check;
 use verbs_api::{
-    Ah as AhHandle, AsyncEvent, Capabilities, Cause, Context, Element, ErrorKind, Handle,
-    Mw as MwHandle, MwBind, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap,
-    QpInit, QpQuery, QpType, RecvWr,
+    Ah as AhHandle, AsyncEvent, Capabilities, Context, Element, ErrorKind, Handle, Mw as MwHandle,
+    MwBind, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap, QpInit, QpQuery,
+    QpType, RecvWr,
 };
 
 use super::Node;
@@ -36,11 +36,8 @@ impl Node {
             _ => false,
         };
         if !has {
-            let cause = Cause::Argument {
-                what: "qp_type",
-                problem: "is not supported",
-            };
-            return Err(Refusal::new(ErrorKind::NotSupported, cause));
+            let kind = ErrorKind::NotSupported;
+            return Err(Refusal::argument(kind, "qp_type", "is not supported"));
         }
         let srq = self.check_srq(context, init)?;
         let asked = init.cap;
@@ -142,8 +139,7 @@ impl Node {
             let text = format!(
                 "work request {label:#x} of {qp} needs {ah} until its completion has been polled"
             );
-            let cause = Cause::Usage(text.into());
-            return Err(Refusal::new(ErrorKind::Usage, cause));
+            return Err(Refusal::usage(text));
         }
         self.device.destroy_ah(index);
         Ok(())

@@ -178,11 +178,8 @@ impl Qp {
             requester
                 .sq
                 .take_back(end, &mut device.places.sends, |_| ());
-            let cause = Cause::Argument {
-                what: "inline data",
-                problem: "is in no memory region",
-            };
-            return Err(Refusal::new(ErrorKind::Fault, cause));
+            let problem = "is in no memory region";
+            return Err(Refusal::argument(ErrorKind::Fault, "inline data", problem));
         }
         send.put(wr, length as u32, failed);
         send.site = device.base.site;
@@ -225,11 +222,7 @@ impl Qp {
         }
         // As in drivers: a receive checks the queue first, a send the work request.
         if rq.is_full() {
-            let cause = Cause::QueueFull {
-                queue: FullQueue::Receive,
-                capacity: rq.capacity(),
-            };
-            return Err(Refusal::new(ErrorKind::NoMemory, cause));
+            return Err(Refusal::full(FullQueue::Receive, rq.capacity()));
         }
         let max = qp.init.cap.max_recv_sge;
         check_sges(wr.sg_list, max, ErrorKind::Invalid)?;
@@ -292,14 +285,8 @@ pub(crate) fn check_data(
         return Err(invalid("INLINE", "is for Send and RDMA Write"));
     }
     if length > u64::from(cap.max_inline_data) {
-        let (value, max) = (length as i64, cap.max_inline_data.into());
-        let cause = Cause::OutOfRange {
-            what: "inline data",
-            value,
-            min: 0,
-            max,
-        };
-        return Err(Refusal::new(sge_errno(behavior), cause));
+        let (kind, max) = (sge_errno(behavior), cap.max_inline_data.into());
+        return Err(Refusal::too_many(kind, "inline data", length as i64, max));
     }
     Ok(())
 }
@@ -383,25 +370,23 @@ pub(crate) fn check_batches(init: &QpInit, lacks: Capabilities) -> Result<()> {
     if has.contains(init.send_ops) {
         return Ok(());
     }
-    let cause = Cause::Argument {
-        what: "send_ops",
-        problem: "has some that the transport or the device has not",
-    };
-    Err(Refusal::new(ErrorKind::NotSupported, cause))
+    let problem = "has some that the transport or the device has not";
+    Err(Refusal::argument(
+        ErrorKind::NotSupported,
+        "send_ops",
+        problem,
+    ))
 }
 
 /// The error for a send queue that is full.
 #[cold]
 fn full(qp: &Common, requester: &Requester) -> Refusal {
     let mut sends = requester.sq.iter();
-    let cause = Cause::QueueFull {
-        // If no send is signaled, none of the slots will ever be free, which the error names.
-        queue: if sends.any(|send| qp.signals(send.flags)) {
-            FullQueue::Send
-        } else {
-            FullQueue::UnsignaledSend
-        },
-        capacity: requester.sq.capacity(),
+    // If no send is signaled, none of the slots will ever be free, which the error names.
+    let queue = if sends.any(|send| qp.signals(send.flags)) {
+        FullQueue::Send
+    } else {
+        FullQueue::UnsignaledSend
     };
-    Refusal::new(ErrorKind::NoMemory, cause)
+    Refusal::full(queue, requester.sq.capacity())
 }
