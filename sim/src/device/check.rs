@@ -107,6 +107,14 @@ pub(crate) fn in_use(object: Object, by: Object, count: u32) -> Refusal {
     Refusal::new(ErrorKind::Busy, Cause::InUse { object, by, count })
 }
 
+/// Refuses to destroy an object that has users.
+pub(crate) fn check_unused(object: Object, users: &[(Object, u32)]) -> Result<()> {
+    match users.iter().find(|(_, count)| *count > 0) {
+        Some((by, count)) => Err(in_use(object, *by, *count)),
+        None => Ok(()),
+    }
+}
+
 /// Refuses to destroy an object with events that were read and not acknowledged.
 pub(crate) fn check_acknowledged(object: Object, events: u32) -> Result<()> {
     match events {

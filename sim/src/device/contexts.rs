@@ -13,7 +13,7 @@ use super::events::{EventQueue, Events, Numbers};
 use super::refusal::{Refusal, Result};
 
 /// An open context.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct OpenDevice {
     handle: Context,
     pub(super) events: Events<AsyncEvent>,
@@ -81,10 +81,7 @@ impl Base {
         let node = self.id;
         let id = self.contexts.insert(|id| OpenDevice {
             handle: context_of(node, id),
-            events: Events::default(),
-            events_of: BTreeMap::new(),
-            objects: BTreeMap::new(),
-            unacked: 0,
+            ..OpenDevice::default()
         });
         Ok(context_of(node, id))
     }

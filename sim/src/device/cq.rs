@@ -15,7 +15,7 @@ use super::Device;
 use super::base::Base;
 use super::channel::Channel;
 use super::check::{
-    check_acknowledged, find, find_in, find_unchecked, in_context, in_range, in_use, invalid,
+    check_acknowledged, check_unused, find, find_in, find_unchecked, in_context, in_range, invalid,
 };
 use super::completion::{Completion, CompletionRing, Delivery, Entry, Ticket};
 use super::cq_ex::Extended;
@@ -311,11 +311,8 @@ impl Device {
         let index = find(&self.cqs.table, cq)?;
         let found = self.cqs.table.at(index);
         // The users would write completions into freed memory.
-        for (by, count) in [(Object::Qp, found.users), (Object::Srq, found.srqs)] {
-            if count > 0 {
-                return Err(in_use(Object::Cq, by, count));
-            }
-        }
+        let users = [(Object::Qp, found.users), (Object::Srq, found.srqs)];
+        check_unused(Object::Cq, &users)?;
         self.cqs.check_no_iteration(index)?;
         let of_async = self.base.unacked(cq.context(), Element::Cq(cq));
         check_acknowledged(Object::Cq, found.events_unacked + of_async)?;

@@ -5,7 +5,7 @@ use verbs_api::table::Table;
 use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Qp as QpHandle};
 
 use super::Device;
-use super::check::{find, in_context, in_use, numbered};
+use super::check::{check_unused, find, in_context, numbered};
 use super::key::Regions;
 use super::mw::Windows;
 use super::ports::Outside;
@@ -32,7 +32,7 @@ pub(crate) struct Peer {
 }
 
 /// A protection domain.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pd {
     context: Context,
     pub(crate) mrs: u32,
@@ -75,12 +75,7 @@ impl Device {
         base.check_room("protection domains", domains.pds.len(), base.attr.max_pd)?;
         let id = domains.pds.insert(|_| Pd {
             context,
-            mrs: 0,
-            mws: 0,
-            qps: 0,
-            ahs: 0,
-            srqs: 0,
-            posted: 0,
+            ..Pd::default()
         });
         Ok(base.added(context, id, PdHandle::from_parts))
     }
@@ -97,9 +92,7 @@ impl Device {
             (Object::Srq, users.srqs),
         ];
         // Objects of the domain would lose their access rights.
-        if let Some((by, count)) = users.into_iter().find(|(_, count)| *count > 0) {
-            return Err(in_use(Object::Pd, by, count));
-        }
+        check_unused(Object::Pd, &users)?;
         self.remove_pd(index);
         Ok(())
     }

@@ -20,7 +20,8 @@ use verbs_api::{
 
 use super::Device;
 use super::check::{
-    check_acknowledged, check_sges, find, in_context, in_range, in_use, invalid, lacks, post_each,
+    check_acknowledged, check_sges, check_unused, find, in_context, in_range, invalid, lacks,
+    post_each,
 };
 use super::claim::ClaimedQueue;
 use super::refusal::{PostRefusal, Refusal, Result};
@@ -224,9 +225,7 @@ impl Device {
         let index = find(&self.srqs, srq)?;
         let own = self.srqs.at(index);
         // Messages for its queue pairs need the receives.
-        if own.users > 0 {
-            return Err(in_use(Object::Srq, Object::Qp, own.users));
-        }
+        check_unused(Object::Srq, &[(Object::Qp, own.users)])?;
         let unacked = self.base.unacked(srq.context(), Element::Srq(srq));
         check_acknowledged(Object::Srq, unacked)?;
         self.remove_srq(index);

@@ -21,7 +21,7 @@ use verbs_api::{
 };
 
 use super::Device;
-use super::check::{find, find_in, in_context, in_use, invalid};
+use super::check::{check_unused, find, find_in, in_context, invalid};
 use super::refusal::{Refusal, Result};
 
 /// The XRC objects of a device.
@@ -139,11 +139,8 @@ impl Device {
     pub(crate) fn close_xrcd(&mut self, xrcd: XrcdHandle) -> Result<()> {
         let index = find(&self.xrcds.table, xrcd)?;
         let own = self.xrcds.table.at(index);
-        for (by, count) in [(Object::Srq, own.srqs), (Object::Qp, own.qps)] {
-            if count > 0 {
-                return Err(in_use(Object::Xrcd, by, count));
-            }
-        }
+        let users = [(Object::Srq, own.srqs), (Object::Qp, own.qps)];
+        check_unused(Object::Xrcd, &users)?;
         self.remove_xrcd(index);
         Ok(())
     }

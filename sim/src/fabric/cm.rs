@@ -149,14 +149,7 @@ impl Fabric {
         if device.base.dead {
             return;
         }
-        let Device {
-            base,
-            ports,
-            egress,
-            gsi,
-            ..
-        } = device;
-        gsi.send(base, ports, egress, &route, &mad.write());
+        device.send_mad(&route, &mad.write());
         self.collect(from.id.node);
     }
 }

@@ -13,7 +13,7 @@
 //! | `demux` | incoming packets, and the queue pairs they are addressed to |
 //! | `find` | finding queue pairs by a handle or a number |
 //! | `groups` | the queue pairs of multicast groups |
-//! | `queue_pairs`, `push` | verbs of queue pairs; those that post sends |
+//! | `queue_pairs` | verbs of queue pairs |
 //! | `xrc` | queue pairs of XRC_RECV, which several programs share |
 //! | `poll` | completions leave their CQs, and their slots become free |
 //! | `owner` | which posted work owns which bytes |
@@ -27,12 +27,8 @@ mod garble;
 mod groups;
 mod owner;
 mod poll;
-mod push;
 mod queue_pairs;
-mod slot;
 mod xrc;
-
-pub(crate) use slot::NodeSlot;
 
 use std::sync::Arc;
 
@@ -41,6 +37,7 @@ use verbs_api::lab::{TimerReport, TraceEvent};
 use verbs_api::table::{Id, Table};
 use verbs_api::{Context, Element};
 
+use crate::descriptor::Descriptors;
 use crate::device::{Device, Gids, Refusal, Result, numbered};
 use crate::memory::SharedMemory;
 use crate::qp::{Numbers, Qp};
@@ -55,6 +52,25 @@ pub(crate) struct Node {
     pub(crate) qps: Table<Qp>,
     pub(crate) numbers: Numbers,
     pub(crate) groups: groups::Groups,
+}
+
+/// A node, the number of threads that wait for it, and the file descriptors of its event queues.
+#[derive(Debug)]
+pub(crate) struct NodeSlot {
+    pub(crate) node: Node,
+    /// The number of threads that wait for news of the node.
+    pub(crate) waiting: u32,
+    pub(crate) descriptors: Descriptors,
+}
+
+impl NodeSlot {
+    pub(crate) fn new(node: Node) -> Self {
+        Self {
+            node,
+            waiting: 0,
+            descriptors: Descriptors::default(),
+        }
+    }
 }
 
 /// The name of the timer of a CQ.

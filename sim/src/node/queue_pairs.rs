@@ -2,9 +2,9 @@
 
 use verbs_api::behavior::Check;
 use verbs_api::{
-    Ah as AhHandle, AsyncEvent, Capabilities, Context, Element, ErrorKind, Handle, Mw as MwHandle,
-    MwBind, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap, QpInit, QpQuery,
-    QpType, RecvWr,
+    Ah as AhHandle, AsyncEvent, BatchEnd, Capabilities, Context, Element, ErrorKind, Handle,
+    Mw as MwHandle, MwBind, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap,
+    QpInit, QpQuery, QpType, RecvWr, SendWr,
 };
 
 use super::Node;
@@ -110,6 +110,31 @@ impl Node {
         }
         self.device.flush_deferred_writes();
         Ok(())
+    }
+
+    /// `ibv_post_send`, without starting anything yet. Returns the slot of the queue pair.
+    #[inline]
+    pub(crate) fn push_sends(
+        &mut self,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+    ) -> Result<(u32, Result<(), PostRefusal>), PostRefusal> {
+        let (own, device) = self.qp_mut(qp)?;
+        let posted = own.push_sends(device, list);
+        Ok((own.common.handle.index(), posted))
+    }
+
+    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`, without starting anything yet.
+    /// Returns the slot of the queue pair.
+    pub(crate) fn push_batch(
+        &mut self,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+        end: BatchEnd,
+    ) -> Result<(u32, Result<()>)> {
+        let (own, device) = self.qp_mut(qp)?;
+        own.push_batch(device, list, end)?;
+        Ok((own.common.handle.index(), Ok(())))
     }
 
     /// `ibv_post_recv`

@@ -132,16 +132,10 @@ pub(super) fn send(
         dest_qpn: path.dest_qpn,
         pkey: qp.pkey(device),
     };
-    let Device {
-        base,
-        ports,
-        egress,
-        ..
-    } = device;
     if path.to_group {
-        egress.send_to_group(base, ports, address, packet, payload)
+        device.send_to_group(address, packet, payload)
     } else {
-        egress.send(base, ports, address, packet, payload)
+        device.send(address, packet, payload)
     }
 }
 
