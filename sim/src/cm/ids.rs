@@ -13,7 +13,7 @@ use super::conn::{Conn, Phase};
 use super::host::Host;
 use super::id::{Id, OwnQp, ReadEvent, State, wrong_state};
 use super::params::check_reads;
-use crate::device::{bad_handle, invalid};
+use crate::cm::refused::{bad_handle, invalid};
 use crate::rng::Random;
 
 /// The ids.

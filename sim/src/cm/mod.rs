@@ -28,6 +28,7 @@ pub(crate) mod numbers;
 mod params;
 mod pending;
 mod receive;
+mod refused;
 mod resolve;
 mod timeout;
 
@@ -39,7 +40,7 @@ use verbs_api::site::Site;
 use verbs_api::{Context, Handle, Object, Pd, Result, Verb};
 use verbs_roce::mad::CmMad;
 
-use crate::device::{check_acknowledged, invalid};
+use crate::cm::refused::{check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
 use crate::time::Timers;

@@ -4,7 +4,7 @@ use verbs_api::cm::{ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES};
 use verbs_api::{Result, Verb};
 
 use super::host::Reads;
-use crate::device::in_range;
+use crate::cm::refused::in_range;
 
 /// Code of the timeout of queue pairs: 2.1 s, as in Linux.
 pub(super) const ACK_TIMEOUT: u8 = 19;

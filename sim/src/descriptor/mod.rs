@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use verbs_api::{Error, Handle, Result, Verb};
 
-use crate::device::{Device, EventQueue, slot_of};
+use crate::device::{Answer, Device, EventQueue, slot_of};
 
 /// The descriptors of a node that were asked for, each at the index of its queue.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Descriptors {
         of: EventQueue,
         device: &mut Device,
     ) -> Result<OwnedFd> {
-        let queue = device.cqs.event_queue(&device.base, verb, of)?;
+        let queue = device.cqs.event_queue(&device.base, of).by(verb)?;
         let place = self.place(of);
         let descriptor = match place {
             Some(known) => known,
@@ -80,7 +80,7 @@ impl Descriptors {
     #[inline(never)]
     fn update_changed(&mut self, device: &mut Device) {
         while let Some(of) = device.base.changed_queue() {
-            let queue = device.cqs.event_queue(&device.base, Verb::GetCqEvent, of);
+            let queue = device.cqs.event_queue(&device.base, of);
             let place = self.place(of);
             if let Some(descriptor) = place {
                 descriptor.update(queue.as_ref().ok().copied());

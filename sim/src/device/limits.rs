@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use verbs_api::lab::{Fault, FaultId, Limit};
-use verbs_api::{Cause, Error, ErrorKind, Result, Verb, WcStatus};
+use verbs_api::{Cause, ErrorKind, WcStatus};
 
+use super::refusal::{Refusal, Result};
 use crate::trigger::Trigger;
 
 /// The rules in force on a device.
@@ -102,13 +103,7 @@ impl Rules {
     }
 
     /// Refuses `count` of a resource above its limit.
-    pub(crate) fn check(
-        &self,
-        verb: Verb,
-        limit: Limit,
-        what: &'static str,
-        count: u64,
-    ) -> Result<()> {
+    pub(crate) fn check(&self, limit: Limit, what: &'static str, count: u64) -> Result<()> {
         let Some(max) = self.limit(limit).filter(|max| count > *max) else {
             return Ok(());
         };
@@ -123,6 +118,6 @@ impl Rules {
             Limit::Files => ErrorKind::TooManyFiles,
             _ => ErrorKind::NoMemory,
         };
-        Err(Error::new(verb, kind, Cause::Limit { what, limit: max }))
+        Err(Refusal::new(kind, Cause::Limit { what, limit: max }))
     }
 }

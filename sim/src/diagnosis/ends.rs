@@ -1,7 +1,7 @@
 //! Compares the two ends of a connection, which a queue pair alone cannot do.
 
 use verbs_api::site::Site;
-use verbs_api::{Mtu, Qp as QpHandle, QpState, QpType, Verb};
+use verbs_api::{Mtu, Qp as QpHandle, QpState, QpType};
 
 use super::problem::{Difference, EndsDiffer, Noted};
 use crate::fabric::Fabric;
@@ -30,7 +30,7 @@ impl Fabric {
     /// The mismatches of a queue pair and its peer, each with the node of the end that it is about.
     fn mismatches(&self, node: u32, qp: QpHandle, to: QpState) -> Option<Vec<(u32, EndsDiffer)>> {
         let slot = self.node(node);
-        let qp = slot.qps.at(slot.find_qp(Verb::ModifyQp, qp).ok()?);
+        let qp = slot.qps.at(slot.find_qp(qp).ok()?);
         let own = End { node, qp };
         let to_peer = qp.common.route?.to.filter(|to| !to.is_outside())?;
         let slot = self.node(to_peer.node);

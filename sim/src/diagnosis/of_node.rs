@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use verbs_api::site::Site;
 use verbs_api::table::Table;
-use verbs_api::{AsyncEventType, Context, Element, Handle, Object, Qp as QpHandle, QpState, Verb};
+use verbs_api::{AsyncEventType, Context, Element, Handle, Object, Qp as QpHandle, QpState};
 
 use super::fact::{CqSeen, FailedWork, Reached, Standing};
 use super::problem::{Failed, NotDestroyed, Noted, Unacknowledged, UnreadAsync};
@@ -188,7 +188,7 @@ impl Node {
 
     /// The queue pair of a handle, if it exists.
     fn qp(&self, qp: QpHandle) -> Option<&Qp> {
-        let index = self.find_qp(Verb::GetAsyncEvent, qp).ok()?;
+        let index = self.find_qp(qp).ok()?;
         Some(self.qps.at(index))
     }
 

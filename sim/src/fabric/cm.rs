@@ -130,7 +130,7 @@ impl Fabric {
             ..AhAttr::global(from.id.port, from.gid_index, to.gid)
         };
         // A port whose address was removed sends nothing.
-        let Ok(route) = device.ports.route(Verb::CmConnect, &attr) else {
+        let Ok(route) = device.ports.route(&attr) else {
             return;
         };
         let route = {
@@ -148,14 +148,7 @@ impl Fabric {
         if device.base.dead {
             return;
         }
-        let Device {
-            base,
-            ports,
-            egress,
-            gsi,
-            ..
-        } = device;
-        gsi.send(base, ports, egress, &route, &mad.write());
+        device.send_mad(&route, &mad.write());
         self.collect(from.id.node);
     }
 }

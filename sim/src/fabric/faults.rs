@@ -1,17 +1,18 @@
 //! Fault rules: their effects on calls and ports, and how often they have struck.
 
+use verbs_api::Verb;
 use verbs_api::lab::{Fault, FaultId, When};
-use verbs_api::{Result, Verb};
 
 use super::Fabric;
 use super::outage::Outage;
 use super::rules::Rules;
 use crate::config::Mode;
+use crate::device::Result;
 use crate::packet::PortId;
 use crate::time::Time;
 
 impl Fabric {
-    /// Returns the error that a fault rule makes of a call, if any.
+    /// Returns the refusal that a fault rule makes of a call, if any.
     #[inline]
     pub(crate) fn strike_call(&mut self, node: u32, verb: Verb) -> Result<()> {
         if self.rules.calls.is_empty() {

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use verbs_api::lab::{Fault, FaultId, Harm, PacketView};
-use verbs_api::{Cause, Error, Result, Verb};
+use verbs_api::{Cause, Verb};
 
 use crate::config::SimConfig;
+use crate::device::{Refusal, Result};
 use crate::packet::{DropReason, Packet};
 use crate::time::Time;
 use crate::trigger::{Trigger, Triggers};
@@ -89,7 +90,7 @@ impl Rules {
                 && of.is_none_or(|of| of == node)
                 && trigger.strikes(result.is_ok())
             {
-                result = Err(Error::new(verb, *error, Cause::Injected));
+                result = Err(Refusal::new(*error, Cause::Injected));
             }
         }
         result
