@@ -39,8 +39,8 @@
 //! | `verbs` | the traits `Verbs`, `Cm` and `Lab` |
 //! | `diagnosis` | the mistakes of a program |
 //!
-//! `diagnosis` has two halves. The core writes facts to its journal, and names nothing else of it.
-//! The report reads the journal and the core.
+//! `diagnosis` has two halves. The core writes facts and problems to its journal, and names nothing
+//! else of it. The report reads the journal and the core.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "network"),
