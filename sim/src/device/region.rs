@@ -15,7 +15,6 @@ use super::base::Base;
 use super::check::{InContext, bad_handle, find, find_in, in_range, invalid};
 use super::domain::Domains;
 use super::key::Keys;
-use crate::diagnosis::argument;
 use crate::memory::{RegionId, Slice, Span, Unmapped};
 
 /// A memory region.
@@ -134,7 +133,7 @@ impl Domains {
             MrMemory::ReadOnly if may_write => {
                 let problem = "asks for writes, and the memory is read-only";
                 let cause = Cause::Argument {
-                    what: argument::ACCESS,
+                    what: "access",
                     problem,
                 };
                 return Err(Error::new(verb, ErrorKind::Fault, cause));
@@ -421,7 +420,7 @@ impl Domains {
         // The kernel has pinned the pages for reading only.
         if writes && !old.writable && change.length.is_none() {
             let cause = Cause::Argument {
-                what: argument::ACCESS,
+                what: "access",
                 problem: "asks for writes, and the memory was registered for reading",
             };
             return Err(Error::new(verb, ErrorKind::Access, cause).into());
@@ -629,7 +628,7 @@ fn check_mr(base: &Base, verb: Verb, length: usize, access: Access) -> Result<()
     if !access.difference(KNOWN | Access::OPTIONAL).is_empty() {
         return Err(invalid(
             verb,
-            argument::ACCESS,
+            "access",
             "has bits that the device does not support",
         ));
     }
