@@ -17,7 +17,6 @@ use super::check::{bad_handle, find, find_in, in_context, in_range, invalid};
 use super::domain::Domains;
 use super::key::Keys;
 use super::refusal::{Refusal, Result};
-use crate::diagnosis::argument;
 use crate::memory::{RegionId, Slice, Span, Unmapped};
 
 /// A memory region.
@@ -105,11 +104,7 @@ impl Device {
             MrMemory::Unmapped => return Err(not_mapped()),
             MrMemory::ReadOnly if may_write => {
                 let problem = "asks for writes, and the memory is read-only";
-                return Err(Refusal::argument(
-                    ErrorKind::Fault,
-                    argument::ACCESS,
-                    problem,
-                ));
+                return Err(Refusal::argument(ErrorKind::Fault, "access", problem));
             }
             MrMemory::Of(of, offset) => Some(self.part_of(of, offset, init.length)?),
             _ => None,
@@ -338,11 +333,7 @@ impl Device {
         // The kernel has pinned the pages for reading only.
         if writes && !old.writable && change.length.is_none() {
             let problem = "asks for writes, and the memory was registered for reading";
-            return Err(Refusal::argument(
-                ErrorKind::Access,
-                argument::ACCESS,
-                problem,
-            ));
+            return Err(Refusal::argument(ErrorKind::Access, "access", problem));
         }
         if change.length.is_some() {
             self.check_bytes(length, old.attr.length)?;
@@ -561,7 +552,7 @@ impl Mr {
 fn check_mr(base: &Base, length: usize, access: Access) -> Result<()> {
     if !access.difference(KNOWN | Access::OPTIONAL).is_empty() {
         return Err(invalid(
-            argument::ACCESS,
+            "access",
             "has bits that the device does not support",
         ));
     }

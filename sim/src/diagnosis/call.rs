@@ -86,7 +86,6 @@ impl Describe for Unposted {
 
 /// The arguments whose refusal has a class of its own, as the core names them in an error.
 pub(crate) mod argument {
-    pub(crate) const ACCESS: &str = "access";
     pub(crate) const INLINE: &str = "INLINE";
     pub(crate) const INLINE_DATA: &str = "inline data";
     pub(crate) const MAX_INLINE_DATA: &str = "max_inline_data";
@@ -148,12 +147,10 @@ impl Class {
                 argument::NUM_SGE => Self::LongList,
                 _ => return Self::of_refused_verb(verb),
             },
-            Cause::Argument { what, .. } => match *what {
-                argument::INLINE | argument::INLINE_DATA => Self::Inline,
-                // Programs detect features like this.
-                argument::ACCESS => Self::Refused,
-                _ => return Self::of_refused_verb(verb),
-            },
+            Cause::Argument {
+                what: argument::INLINE | argument::INLINE_DATA,
+                ..
+            } => Self::Inline,
             _ => return Self::of_refused_verb(verb),
         })
     }

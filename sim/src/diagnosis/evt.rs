@@ -66,14 +66,8 @@ problems! {
     };
 }
 
-impl Unacknowledged {
-    /// The events, without their consequences.
-    pub(super) fn events_in_words(&self) -> String {
-        events_of(self.events, &self.of, self.last.as_deref())
-    }
-}
-
-fn events_of(events: u32, of: &str, last: Option<&str>) -> String {
+/// Events about an object, without their consequences.
+pub(super) fn events_of(events: u32, of: &str, last: Option<&str>) -> String {
     let last = match last {
         None => String::new(),
         Some(last) if events == 1 => format!(", {last},"),

@@ -268,33 +268,27 @@ pub(crate) enum Fresh {
 
 /// The new entries of the journal of a node. Not kept unless they are reported.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct News(Option<Kept>);
-
-#[derive(Clone, Debug)]
-struct Kept {
-    /// One flag for all nodes, written under the simulator's lock.
-    is_any: Arc<AtomicBool>,
+pub(crate) struct News {
+    /// Whether a node has some: one flag for all nodes, written under the simulator's lock.
+    is_any: Option<Arc<AtomicBool>>,
     fresh: Vec<Fresh>,
 }
 
 impl News {
     /// From now on keeps new entries. `is_any` is set when a node has some.
     pub(crate) fn keep(&mut self, is_any: Arc<AtomicBool>) {
-        let fresh = Vec::new();
-        self.0 = Some(Kept { is_any, fresh });
+        self.is_any = Some(is_any);
     }
 
     pub(crate) fn add(&mut self, fresh: Fresh) {
-        if let Some(kept) = &mut self.0 {
-            kept.fresh.push(fresh);
+        if let Some(is_any) = &self.is_any {
+            self.fresh.push(fresh);
             // The flag is read without the lock, after each call.
-            kept.is_any.store(true, Ordering::Relaxed);
+            is_any.store(true, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn take(&mut self) -> Vec<Fresh> {
-        let kept = self.0.as_mut();
-        kept.map(|kept| std::mem::take(&mut kept.fresh))
-            .unwrap_or_default()
+        std::mem::take(&mut self.fresh)
     }
 }

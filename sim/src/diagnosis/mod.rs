@@ -11,7 +11,7 @@
 //! | `outstanding` | work that may still complete in a CQ |
 //! | `suppressions` | known findings |
 //! | `problem` | the kinds of problems, by their groups, and what they have in common |
-//! | `arm`, `call`, `cq`, `evt`, `mem`, `obj`, `packets`, `qp`, `wait`, `work` | a group of problems: the facts that make them, their classes and sentences |
+//! | `arm`, `call`, `cq`, `evt`, `mem`, `obj`, `packets`, `qp`, `wait`, `work` | a group of problems: a row for each with its class and its sentence, and the facts that make them |
 //! | `class`, `words` | the table of classes; how findings are printed |
 //! | `journal` | the record of what went wrong on a node, and its new entries |
 //! | `recovery` | whether a program continues after work that failed |

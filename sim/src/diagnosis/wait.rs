@@ -6,7 +6,8 @@ use verbs_api::Cq;
 use verbs_api::site::Site;
 
 use super::Class;
-use super::problem::{Problem, problems};
+use super::evt::events_of;
+use super::problem::{Problem, Unacknowledged, problems};
 use super::words::{counted, place_named};
 
 problems! {
@@ -34,8 +35,8 @@ problems! {
         let since = since.unwrap_or_default();
         // The object's own sentence says more than the reason of the wait.
         let text = match of.as_deref() {
-            Some(Problem::Unacknowledged(unacknowledged)) => {
-                format!("{} not acknowledged", unacknowledged.events_in_words())
+            Some(Problem::Unacknowledged(Unacknowledged { events, of, last })) => {
+                events_of(*events, of, last.as_deref()) + " not acknowledged"
             }
             Some(problem) => problem.described().sentence(names),
             None => why.clone(),
