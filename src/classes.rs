@@ -122,8 +122,7 @@ fn explain_class(class: Class, style: Style) -> String {
         ("remedy", class.remedy()),
         ("unseen", unseen(class)),
     ] {
-        let name = style.paint(Look::Dim, &format!("{name:<8}"));
-        writeln!(text, "  {name} {value}").expect("a string");
+        text += &style.field(name, value);
     }
     text
 }

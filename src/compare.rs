@@ -44,8 +44,8 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     };
     let both = Both::new(&Hardware::chosen(&options).map_err(Stop::Usage)?, args)?;
     let known = known(&both.driver);
-    let total = args.seeds.end - args.seeds.start;
-    let progress = Progress::new(total, "programs", "{pos}/{len} {per_sec}");
+    let programs = args.seeds.end - args.seeds.start;
+    let progress = Progress::new(programs, "programs", "{pos}/{len} {per_sec}");
     let start = Instant::now();
     let different = both.differences(&|| progress.advance());
     drop(progress);
@@ -62,7 +62,6 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
             crowded += 1;
         }
     }
-    let programs = args.seeds.end - args.seeds.start;
     let speed = programs as f64 / start.elapsed().as_secs_f64();
     let as_known: u64 = shown.iter().sum();
     let mut text = format!(

@@ -1,7 +1,5 @@
 //! `verbsim explain`: all there is to say about a rule, a class of mistakes or a scenario.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 use verbs_scenarios::{Level, Rule, Scenario, all, rule, rules};
 
@@ -147,8 +145,7 @@ fn explain_rule(rule: &'static Rule, style: Style) -> String {
         ("checked", checked),
     ];
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
-        let name = style.paint(Look::Dim, &format!("{name:<8}"));
-        writeln!(text, "  {name} {value}").expect("a string");
+        text += &style.field(name, value);
     }
     text
 }
@@ -162,15 +159,11 @@ fn explain_scenario(scenario: &Scenario, style: Style) -> String {
         ("hazards", listed.hazards),
     ];
     for (name, values) in lists.iter().filter(|(_, values)| !values.is_empty()) {
-        let name = style.paint(Look::Dim, &format!("{name:<8}"));
-        writeln!(text, "  {name} {}", values.join(", ")).expect("a string");
+        text += &style.field(name, values.join(", "));
     }
     for id in scenario.rules {
         let sentence = rule(id).map_or("", |rule| &rule.rule);
-        let name = style.paint(Look::Dim, &format!("{:<8}", "rule"));
-        writeln!(text, "  {name} {id} {sentence}").expect("a string");
+        text += &style.field("rule", format!("{id} {sentence}"));
     }
-    let name = style.paint(Look::Dim, &format!("{:<8}", "run"));
-    writeln!(text, "  {name} verbsim run --filter {}", scenario.id).expect("a string");
-    text
+    text + &style.field("run", format!("verbsim run --filter {}", scenario.id))
 }

@@ -276,9 +276,10 @@ fn table(entry: &Entry) -> String {
     let style = Style::of_stdout();
     let mut rules = Plain::new(style);
     for Struck { rule, seeds, rare } in &entry.rules {
-        let (look, remark) = match rare {
-            true => (Look::Yellow, ", less than 1 %"),
-            false => (Look::Plain, ""),
+        let (look, remark) = if *rare {
+            (Look::Yellow, ", less than 1 %")
+        } else {
+            (Look::Plain, "")
         };
         rules.row([
             style.cell(Look::Plain, rule),

@@ -57,9 +57,10 @@ fn wrapped(line: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split_inclusive(' ') {
         let last = lines.last_mut().expect("there is one");
-        match last.len() + word.trim_end().len() > WIDTH && !line.starts_with([' ', '>']) {
-            true => lines.push(word.to_owned()),
-            false => last.push_str(word),
+        if last.len() + word.trim_end().len() > WIDTH && !line.starts_with([' ', '>']) {
+            lines.push(word.to_owned());
+        } else {
+            last.push_str(word);
         }
     }
     lines

@@ -4,11 +4,12 @@
 
 use verbs_api::behavior::QpAccessStatus;
 use verbs_api::{
-    Access, AsyncEvent, AsyncEventType, Element, MrAttr, MwBindInfo, MwType, QpState, RcParams,
-    RecvWr, Remote, SendOp, SendWr, Sge, WcStatus, inc_rkey,
+    Access, AsyncEvent, AsyncEventType, Element, MrAttr, MwType, QpState, RcParams, RecvWr, Remote,
+    SendOp, SendWr, Sge, WcStatus, inc_rkey,
 };
 
 use crate::failure::{check, check_eq, in_case};
+use crate::mw::part;
 use crate::{Bench, Claim, End, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
 
 const LEN: u32 = 8;
@@ -231,12 +232,7 @@ fn bind_of_a_window(bench: &Bench<'_>) -> Result {
     let a = pair.a;
     let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
     // The region does not allow it.
-    let info = MwBindInfo {
-        mr: a.mr,
-        addr: a.mem.addr,
-        length: LEN.into(),
-        access: Access::REMOTE_WRITE,
-    };
+    let info = part(&a, 0, LEN.into(), Access::REMOTE_WRITE);
     let cause = SendWr::bind_mw(1, mw, inc_rkey(bench.query_mw(mw)?.rkey), info);
     row.follows(bench, pair, cause, 2)
 }

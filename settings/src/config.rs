@@ -13,7 +13,7 @@ use verbs_api::{Capabilities, Gid, LinkLayer, Verb, Verbs};
 use verbs_faults::Plan;
 use verbs_sim::{Mode, Pcap, Sim, SimConfig, Suppressions};
 
-use crate::fabric::{self, Fabric, SetUp};
+use crate::fabric::{self, Fabric, NAME_RULE, SetUp, is_plain};
 use crate::format::DiagnoseFormat;
 use crate::setting::{Given, Setting, Sources, Variables};
 use crate::suppressions;
@@ -50,9 +50,6 @@ struct GidEntry {
     index: u32,
     gid: Gid,
 }
-
-/// A name of a device ends within the 64 bytes of its C array.
-const LONGEST_NAME: usize = 63;
 
 impl Config {
     /// Reads the variables, and the file that one of them names.
@@ -292,10 +289,8 @@ fn device_names(
         return Err(given.refuse(all, format!("allowed are 1 to {MOST} names")));
     }
     for (at, name) in names.iter().enumerate() {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
-            let rule = "a name is 1 to 63 letters, digits, '_', '-', '.'";
-            return Err(given.refuse(all, format!("{name:?} is not a name: {rule}")));
+        if name.is_empty() || !is_plain(name) {
+            return Err(given.refuse(all, format!("{name:?} is not a name: {NAME_RULE}")));
         }
         if names[..at].contains(name) {
             return Err(given.refuse(all, format!("two devices are called {name}")));
@@ -411,17 +406,15 @@ fn entry(text: &str, names: &[String], ports: u8) -> Result<GidEntry, String> {
     };
     let device = names.iter().position(|name| name == device);
     let port = port.parse().ok().filter(|port| (1..=ports).contains(port));
+    let index = index.parse().ok();
     let address: Option<Ipv6Addr> = address.parse().ok();
+    let gid = address.map(|address| Gid(address.octets()));
     let no_port = || wrong(&format!("there are ports 1 to {ports}"));
     Ok(GidEntry {
         device: device.ok_or_else(|| wrong("there is no such device"))?,
         port: port.ok_or_else(no_port)?,
-        index: index
-            .parse()
-            .map_err(|_| wrong("the index is not a number"))?,
-        gid: Gid(address
-            .ok_or_else(|| wrong("the address is none of IPv6"))?
-            .octets()),
+        index: index.ok_or_else(|| wrong("the index is not a number"))?,
+        gid: gid.ok_or_else(|| wrong("the address is none of IPv6"))?,
     })
 }
 

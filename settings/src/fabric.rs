@@ -36,8 +36,10 @@ pub(crate) struct SetUp {
 
 /// All processes that give no name.
 const DEFAULT: &str = "default";
-/// A name is no longer, as that of a device.
+/// The name of a device ends within the 64 bytes of its C array. That of a fabric is no longer.
 const LONGEST_NAME: usize = 63;
+/// What [`is_plain`] asks for, in words.
+pub(crate) const NAME_RULE: &str = "a name is 1 to 63 letters, digits, '_', '-', '.'";
 
 /// The addresses in a list of nothing else.
 pub(crate) fn addresses(text: &str) -> Option<Vec<IpAddr>> {
@@ -45,6 +47,12 @@ pub(crate) fn addresses(text: &str) -> Option<Vec<IpAddr>> {
     text.split(',')
         .map(|part| address(part).map(|address| address.to_canonical()))
         .collect()
+}
+
+/// Whether the name of a fabric or a device has no other characters than it may have, nor too many.
+pub(crate) fn is_plain(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    name.len() <= LONGEST_NAME && name.chars().all(is_plain)
 }
 
 fn is_of_one(address: IpAddr) -> bool {
@@ -76,7 +84,6 @@ impl Fabric {
             None => Which::Named(text.clone()),
         };
         let refuse = |why: String| Err(given.refuse(text, why));
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         match &which {
             Which::Private => {}
             _ if !cfg!(target_os = "linux") => {
@@ -90,9 +97,9 @@ impl Fabric {
             _ if set_up.has_gids => {
                 return refuse("its GIDs are its addresses, and gids are set".to_owned());
             }
-            Which::Named(name) if name.len() > LONGEST_NAME || !name.chars().all(is_plain) => {
-                let rule = "a name is 1 to 63 letters, digits, '_', '-', '.'";
-                return refuse(format!("{rule}; else allowed are addresses, and private"));
+            Which::Named(name) if !is_plain(name) => {
+                let others = "else allowed are addresses, and private";
+                return refuse(format!("{NAME_RULE}; {others}"));
             }
             Which::Addresses(all) if all.len() != set_up.ports => {
                 let (have, need) = (all.len(), set_up.ports);

@@ -52,17 +52,16 @@ impl Backend for Simulator {
 
     fn start(&self, threads: bool) -> verbs_api::Result<Fixture> {
         let mode = if threads { Mode::Inline } else { Mode::Stepped };
-        let config = SimConfig::new()
+        let mut config = SimConfig::new()
             .seed(self.seed)
             .profile(self.profile)
             .link_layer(self.link_layer)
             .mode(mode)
             .wire(self.wire)
             .trace(true);
-        let config = match self.pcap {
-            Some(pcap) => config.pcap(pcap),
-            None => config,
-        };
+        if let Some(pcap) = self.pcap {
+            config = config.pcap(pcap);
+        }
         Ok(checked(Box::new(Sim::new(config))))
     }
 

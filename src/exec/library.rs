@@ -108,18 +108,12 @@ fn check(library: &Path) -> Result<(), String> {
     let cache = ReadCache::new(file);
     let file =
         object::File::parse(&cache).map_err(|error| format!("it is not a library: {error}"))?;
-    let is_mark = |name: &str| name == MARK;
-    if file
-        .dynamic_symbols()
-        .any(|symbol| symbol.name().is_ok_and(is_mark))
-    {
-        Ok(())
-    } else {
-        Err(
-            "it is not the drop-in of verbsim, or was built empty, as without the linker lld"
-                .to_owned(),
-        )
+    let mut names = file.dynamic_symbols().filter_map(|of| of.name().ok());
+    if names.any(|name| name == MARK) {
+        return Ok(());
     }
+    let why = "it is not the drop-in of verbsim, or was built empty, as without the linker lld";
+    Err(why.to_owned())
 }
 
 /// Makes a directory with the names, if they are not there yet.

@@ -6,19 +6,15 @@ use super::{Failure, Suite, Verdict};
 
 /// One line for each failure, then one for each doubtful case. GitHub shows ten of each level.
 pub(crate) fn annotations(suites: &[Suite]) -> String {
-    let verdicts = || {
-        let cases = suites.iter().flat_map(|suite| &suite.cases);
-        cases.map(|case| &case.verdict)
-    };
-    let errors = verdicts().filter_map(|verdict| match verdict {
-        Verdict::Failed(failure) => Some(annotation("error", failure)),
-        _ => None,
-    });
-    let warnings = verdicts().filter_map(|verdict| match verdict {
-        Verdict::Doubtful(failure) => Some(annotation("warning", failure)),
-        _ => None,
-    });
-    errors.chain(warnings).collect()
+    let (mut errors, mut warnings) = (String::new(), String::new());
+    for case in suites.iter().flat_map(|suite| &suite.cases) {
+        match &case.verdict {
+            Verdict::Failed(failure) => errors += &annotation("error", failure),
+            Verdict::Doubtful(failure) => warnings += &annotation("warning", failure),
+            Verdict::Passed | Verdict::Skipped(_) => {}
+        }
+    }
+    errors + &warnings
 }
 
 fn annotation(level: &str, failure: &Failure) -> String {

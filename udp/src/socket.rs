@@ -244,13 +244,7 @@ impl Socket {
         if train.hop_limit != HOP_LIMIT || train.to.is_multicast() {
             tell((level, hops, train.hop_limit.max(1).into()));
         }
-        send(
-            self.fd.as_fd(),
-            train.to,
-            PORT,
-            train.bytes,
-            &controls[..count],
-        )
+        send(self.fd.as_fd(), train.to, train.bytes, &controls[..count])
     }
 
     /// Receives the oldest datagrams into `buffer`; `None` if there are none.

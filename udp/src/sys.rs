@@ -9,6 +9,8 @@ use std::ptr::{from_mut, from_ref, null_mut};
 
 use libc::{c_int, c_long, c_void, msghdr};
 
+use crate::PORT;
+
 /// Sets an option that is a number.
 pub(crate) fn set(fd: BorrowedFd<'_>, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
     // SAFETY: the option's value is a number.
@@ -60,15 +62,14 @@ pub(crate) type Control = (c_int, c_int, c_int);
 #[repr(C, align(8))]
 struct ControlRoom([u8; 128]);
 
-/// Sends a datagram, or several of one piece. Waits while the socket's buffer is full.
+/// Sends a datagram, or several of one piece, to [`PORT`]. Waits while the socket's buffer is full.
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
     address: IpAddr,
-    port: u16,
     bytes: &[u8],
     controls: &[Control],
 ) -> io::Result<()> {
-    let mut name = Name::of(address, port);
+    let mut name = Name::of(address, PORT);
     let mut piece = libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast(),
         iov_len: bytes.len(),

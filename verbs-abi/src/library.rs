@@ -74,11 +74,8 @@ impl Error for Missing {}
 pub fn open_libibverbs() -> Result<(), &'static Unopened> {
     LIBIBVERBS
         .get_or_init(|| {
-            let name = named(VARIABLE)?;
-            open(
-                "libibverbs",
-                &name.unwrap_or_else(|| "libibverbs.so.1".into()),
-            )
+            let name = named(VARIABLE)?.unwrap_or_else(|| "libibverbs.so.1".into());
+            open("libibverbs", &name)
         })
         .as_ref()
         .map(drop)

@@ -42,15 +42,11 @@ impl ibv_cq_ex {
         // SAFETY: the CQ is live and an extended one.
         let own = unsafe { &*cq };
         macro_rules! read {
-            ($reader:ident) => {
-                // SAFETY: as promised.
-                own.$reader.map(|read| unsafe { read(cq) })
-            };
-            ($reader:ident, $field:ident) => {
-                match fields.contains(WcFields::$field) {
-                    true => read!($reader),
-                    false => None,
-                }
+            ($reader:ident $(, $field:ident)?) => {
+                own.$reader
+                    $(.filter(|_| fields.contains(WcFields::$field)))?
+                    // SAFETY: as promised.
+                    .map(|read| unsafe { read(cq) })
             };
         }
         let mut wc = WcEx::default();

@@ -1,6 +1,6 @@
 //! All the books, and what the calls mean for them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use verbs_api::{
@@ -97,22 +97,14 @@ impl Books {
         self.contexts.remove(&context);
     }
 
-    /// One open context of each device, and the device's name.
-    pub(crate) fn devices(&self) -> Vec<(Context, Device, String)> {
-        let mut one = std::collections::BTreeMap::new();
+    /// The name and the open contexts of each device that has some.
+    pub(crate) fn devices(&self) -> Vec<(String, Vec<Context>)> {
+        let mut open = BTreeMap::<Device, Vec<Context>>::new();
         for (context, device) in &self.contexts {
-            one.entry(*device).or_insert(*context);
+            open.entry(*device).or_default().push(*context);
         }
-        let named =
-            |(device, context): (Device, Context)| (context, device, self.devices[device].clone());
-        one.into_iter().map(named).collect()
-    }
-
-    pub(crate) fn contexts_of(&self, device: Device) -> Vec<Context> {
-        let all = self.contexts.iter();
-        all.filter(|(_, of)| **of == device)
-            .map(|(context, _)| *context)
-            .collect()
+        let named = |(device, contexts): (Device, _)| (self.devices[device].clone(), contexts);
+        open.into_iter().map(named).collect()
     }
 
     pub(crate) fn device(&self, context: Context) -> Device {
@@ -360,10 +352,8 @@ impl Books {
                 && is_success
                 && let Some(add) = &work.add
             {
-                if work
-                    .qp
-                    .is_some_and(|qp| self.delivery.is_first_connection(qp))
-                {
+                let is_first = |qp| self.delivery.is_first_connection(qp);
+                if work.qp.is_some_and(is_first) {
                     self.memory.added(add)
                 } else {
                     self.memory.forget_counters()

@@ -10,13 +10,12 @@ use verbs_api::cm::{
     Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmOption, ConnParam, PortSpace,
 };
 use verbs_api::{
-    AsyncEventType, Context, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType, Result, Verb,
-    Verbs, Wait,
+    AsyncEventType, Context, Element, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType, Result,
+    Verb, Verbs, Wait,
 };
 
 use super::Checked;
 use super::books::Books;
-use super::events::EventSource;
 use super::objects::Id;
 
 /// What concerns no invariant.
@@ -114,7 +113,7 @@ impl Cm for Checked {
         self.destroy(
             Verb::CmDestroyQp,
             qp,
-            EventSource::Qp(qp),
+            Element::Qp(qp),
             |device| cm(device).destroy_cm_qp(id, wait),
             |books| books.gone_qp(qp),
         )

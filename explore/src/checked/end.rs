@@ -4,12 +4,11 @@ use std::thread;
 
 use verbs_api::behavior::{Declared, FlushPostInErr};
 use verbs_api::lab::Lab;
-use verbs_api::{Handle, Object, QpModify, QpState, Verb, Verbs, Wait, Wc};
+use verbs_api::{Element, Handle, Object, QpModify, QpState, Verb, Verbs, Wait, Wc};
 
 use super::Checked;
 use super::books::Books;
 use super::broken::{Broken, Invariant};
-use super::events::EventSource;
 use super::objects::counted;
 use super::polled::Polled;
 use super::summary::Summary;
@@ -141,7 +140,7 @@ impl Checked {
                 books.judge(Invariant::Event, Verb::GetCqEvent, wrong);
                 // A device may wait for that before it releases the CQ.
                 if self.device_unobserved().ack_cq_events(event.cq, 1).is_ok() {
-                    let wrong = books.events.acknowledged(EventSource::Cq(event.cq), 1);
+                    let wrong = books.events.acknowledged(Element::Cq(event.cq), 1);
                     books.judge(Invariant::Acknowledgement, Verb::AckCqEvents, wrong);
                 }
             }
@@ -173,11 +172,10 @@ fn count_objects(books: &mut Books, lab: &dyn Lab) {
     if !books.objects.is_still() {
         return;
     }
-    for (context, device, name) in books.devices() {
-        let Ok(live) = lab.live(context) else {
+    for (name, contexts) in books.devices() {
+        let Ok(live) = lab.live(contexts[0]) else {
             continue;
         };
-        let contexts = books.contexts_of(device);
         let seen = [(Object::Context, live.contexts)];
         for (kind, seen) in seen.into_iter().chain(counted(&live)) {
             let known = match kind {

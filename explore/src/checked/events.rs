@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use verbs_api::{CompChannel, Context, Cq, CqEvent, CqInit, Element, Handle, Qp, Srq};
+use verbs_api::{CompChannel, Context, Cq, CqEvent, CqInit, Element, Handle};
 
 use super::map::Map;
 
@@ -11,15 +11,7 @@ use super::map::Map;
 pub(crate) struct Events {
     cqs: Map<Cq, Notified>,
     /// Events that were read and not acknowledged.
-    unacknowledged: Map<EventSource, u64>,
-}
-
-/// What has events of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum EventSource {
-    Cq(Cq),
-    Qp(Qp),
-    Srq(Srq),
+    unacknowledged: Map<Element, u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +78,7 @@ impl Events {
                 "{channel} gave an event of {cq}, which is not there"
             ));
         };
-        *self.unacknowledged.or_default(EventSource::Cq(cq)) += 1;
+        *self.unacknowledged.or_default(Element::Cq(cq)) += 1;
         notified.read += 1;
         if notified.channel != Some(channel) {
             return Err(format!(
@@ -110,35 +102,36 @@ impl Events {
 
     /// An asynchronous event was read.
     pub(crate) fn read_async(&mut self, element: Element) {
-        if let Some(object) = EventSource::of(element) {
-            *self.unacknowledged.or_default(object) += 1;
+        if context(element).is_some() {
+            *self.unacknowledged.or_default(element) += 1;
         }
     }
 
     /// Events were acknowledged: what is wrong with that.
-    pub(crate) fn acknowledged(&mut self, object: EventSource, n: u64) -> Result<(), String> {
-        let left = self.unacknowledged.or_default(object);
+    pub(crate) fn acknowledged(&mut self, element: Element, n: u64) -> Result<(), String> {
+        if context(element).is_none() {
+            return Ok(());
+        }
+        let left = self.unacknowledged.or_default(element);
         match left.checked_sub(n) {
             Some(rest) => {
                 *left = rest;
                 Ok(())
             }
             None => Err(format!(
-                "{n} events of {} were acknowledged; {left} were read and not acknowledged yet",
-                object.show()
+                "{n} events of {element} were acknowledged; {left} were read and not acknowledged yet"
             )),
         }
     }
 
     /// An object was destroyed: the invariant that this breaks, if any.
-    pub(crate) fn gone(&mut self, object: EventSource) -> Result<(), String> {
-        if let EventSource::Cq(cq) = object {
+    pub(crate) fn gone(&mut self, element: Element) -> Result<(), String> {
+        if let Element::Cq(cq) = element {
             self.cqs.remove(&cq);
         }
-        match self.unacknowledged.remove(&object) {
+        match self.unacknowledged.remove(&element) {
             Some(left) if left > 0 => Err(format!(
-                "{} was destroyed while {left} of its events were read and not acknowledged",
-                object.show()
+                "{element} was destroyed while {left} of its events were read and not acknowledged"
             )),
             _ => Ok(()),
         }
@@ -148,33 +141,17 @@ impl Events {
     pub(crate) fn closed(&mut self, context: Context) {
         self.cqs.retain(|cq, _| cq.context() != context);
         self.unacknowledged
-            .retain(|object, _| object.context() != context);
+            .retain(|element, _| self::context(*element) != Some(context));
     }
 }
 
-impl EventSource {
-    pub(crate) fn of(element: Element) -> Option<Self> {
-        match element {
-            Element::Cq(cq) => Some(Self::Cq(cq)),
-            Element::Qp(qp) => Some(Self::Qp(qp)),
-            Element::Srq(srq) => Some(Self::Srq(srq)),
-            _ => None,
-        }
-    }
-
-    fn context(self) -> Context {
-        match self {
-            Self::Cq(cq) => cq.context(),
-            Self::Qp(qp) => qp.context(),
-            Self::Srq(srq) => srq.context(),
-        }
-    }
-
-    fn show(self) -> String {
-        match self {
-            Self::Cq(cq) => cq.to_string(),
-            Self::Qp(qp) => qp.to_string(),
-            Self::Srq(srq) => srq.to_string(),
-        }
+/// The context of an object with events of its own. Devices and ports have none that keep it from
+/// being destroyed.
+fn context(element: Element) -> Option<Context> {
+    match element {
+        Element::Cq(cq) => Some(cq.context()),
+        Element::Qp(qp) => Some(qp.context()),
+        Element::Srq(srq) => Some(srq.context()),
+        _ => None,
     }
 }

@@ -18,7 +18,6 @@ use verbs_api::{
 use super::Checked;
 use super::books::Books;
 use super::broken::Invariant;
-use super::events::EventSource;
 use super::objects::Id;
 use super::polled::Polled;
 use super::work::Work;
@@ -234,9 +233,7 @@ impl Verbs for Checked {
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
         let mut books = self.begin();
         self.device_to_let_go().ack_cq_events(cq, nevents)?;
-        let wrong = books
-            .events
-            .acknowledged(EventSource::Cq(cq), nevents.into());
+        let wrong = books.events.acknowledged(Element::Cq(cq), nevents.into());
         books.judge(Invariant::Acknowledgement, Verb::AckCqEvents, wrong);
         Ok(())
     }
@@ -346,7 +343,7 @@ impl Verbs for Checked {
         self.destroy(
             Verb::DestroyCq,
             cq,
-            EventSource::Cq(cq),
+            Element::Cq(cq),
             |verbs| verbs.destroy_cq(cq, wait),
             |books| books.gone_cq(cq),
         )
@@ -382,7 +379,7 @@ impl Verbs for Checked {
         self.destroy(
             Verb::DestroyQp,
             qp,
-            EventSource::Qp(qp),
+            Element::Qp(qp),
             |verbs| verbs.destroy_qp(qp, wait),
             |books| books.gone_qp(qp),
         )
@@ -456,7 +453,7 @@ impl Verbs for Checked {
         self.destroy(
             Verb::DestroySrq,
             srq,
-            EventSource::Srq(srq),
+            Element::Srq(srq),
             |verbs| verbs.destroy_srq(srq, wait),
             |books| books.queues.gone_srq(srq),
         )
@@ -516,10 +513,8 @@ impl Verbs for Checked {
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
         let mut books = self.begin();
         self.device_to_let_go().ack_async_event(context, event)?;
-        if let Some(object) = EventSource::of(event.element) {
-            let wrong = books.events.acknowledged(object, 1);
-            books.judge(Invariant::Acknowledgement, Verb::AckAsyncEvent, wrong);
-        }
+        let wrong = books.events.acknowledged(event.element, 1);
+        books.judge(Invariant::Acknowledgement, Verb::AckAsyncEvent, wrong);
         Ok(())
     }
 }
@@ -555,7 +550,7 @@ impl Checked {
         &self,
         verb: Verb,
         handle: H,
-        object: EventSource,
+        element: Element,
         call: impl FnOnce(&dyn Verbs) -> Result<()>,
         gone: impl FnOnce(&mut Books),
     ) -> Result<()> {
@@ -565,7 +560,7 @@ impl Checked {
         match &result {
             Ok(()) => {
                 books.gone(verb, handle);
-                let wrong = books.events.gone(object);
+                let wrong = books.events.gone(element);
                 books.judge(Invariant::Acknowledgement, verb, wrong);
                 gone(&mut books);
             }

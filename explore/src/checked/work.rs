@@ -50,29 +50,19 @@ pub(crate) enum What {
 
 impl Work {
     pub(crate) fn send(qp: Qp, wr: &SendWr<'_>) -> Self {
+        let what = What::Send(wr.op.wc_opcode());
         let writes = if wr.op.reads() { wr.sg_list } else { &[] };
         Self {
             signaled: wr.flags.contains(SendFlags::SIGNALED),
-            ..Self::new(
-                Some(qp),
-                wr.wr_id,
-                wr.label(),
-                What::Send(wr.op.wc_opcode()),
-                writes,
-            )
+            ..Self::new(Some(qp), wr.wr_id, wr.label(), what, writes)
         }
     }
 
     pub(crate) fn bind(qp: Qp, bind: &MwBind) -> Self {
+        let what = What::Send(WcOpcode::BindMw);
         Self {
             signaled: bind.flags.contains(SendFlags::SIGNALED),
-            ..Self::new(
-                Some(qp),
-                bind.wr_id,
-                bind.label(),
-                What::Send(WcOpcode::BindMw),
-                &[],
-            )
+            ..Self::new(Some(qp), bind.wr_id, bind.label(), what, &[])
         }
     }
 

@@ -105,7 +105,7 @@ impl Draft {
             Act::Destroy => self.destroy(),
             Act::Async => {
                 let at = self.dice.below(self.contexts.len() as u32) as usize;
-                let context = self.number(Kind::Context, self.contexts[at].number);
+                let context = self.number(Kind::Context, self.contexts[at].context);
                 self.say(Call::GetAsyncEvent { context });
                 if self.dice.percent(30) {
                     self.say(Call::AckAsyncEvent { context });
@@ -482,8 +482,8 @@ impl Draft {
             2 => self.new_srq(at),
             3 if self.qps.len() < 8 => self.new_pair(),
             _ => {
-                let number = self.contexts[at].number;
-                self.new_ah(number, number);
+                let context = self.contexts[at].context;
+                self.new_ah(context, context);
             }
         }
     }
@@ -494,7 +494,7 @@ impl Draft {
         let call = match self.dice.below(20) {
             // With what it still has: on a real device more than the program may have to wait then.
             0 if self.pace == Pace::Free => Call::CloseDevice {
-                context: self.number(Kind::Context, self.contexts[at].number),
+                context: self.number(Kind::Context, self.contexts[at].context),
             },
             1 | 2 => Call::DeallocPd {
                 pd: self.number(Kind::Pd, self.contexts[at].pd),

@@ -44,7 +44,7 @@ pub(super) struct Draft {
 
 #[derive(Clone, Copy)]
 pub(super) struct ContextDraft {
-    pub(super) number: Number,
+    pub(super) context: Number,
     pub(super) pd: Number,
     pub(super) channel: Option<Number>,
 }
@@ -177,7 +177,7 @@ impl Draft {
             self.say(Call::CreateChannel { channel, context });
         }
         self.contexts.push(ContextDraft {
-            number: context,
+            context,
             pd,
             channel,
         });
@@ -195,11 +195,7 @@ impl Draft {
 
     /// A region: one that is good for everything, or any.
     pub(super) fn new_mr(&mut self, at: usize, is_good: bool) {
-        let ContextDraft {
-            number: context,
-            pd,
-            ..
-        } = self.contexts[at];
+        let ContextDraft { context, pd, .. } = self.contexts[at];
         let all = Access::ALL_RDMA | Access::REMOTE_ATOMIC;
         let access = match self.dice.below(20) {
             _ if is_good => all,
@@ -241,9 +237,7 @@ impl Draft {
 
     pub(super) fn new_cq(&mut self, at: usize, is_recv: bool) {
         let ContextDraft {
-            number: context,
-            channel,
-            ..
+            context, channel, ..
         } = self.contexts[at];
         let cqe = match self.dice.below(60) {
             0 => 0,
@@ -272,11 +266,7 @@ impl Draft {
     }
 
     pub(super) fn new_srq(&mut self, at: usize) {
-        let ContextDraft {
-            number: context,
-            pd,
-            ..
-        } = self.contexts[at];
+        let ContextDraft { context, pd, .. } = self.contexts[at];
         let srq = self.new_number(Kind::Srq);
         let pd = self.number(Kind::Pd, pd);
         let max_wr = self.dice.one(&[3, 7, 15]);
@@ -312,11 +302,7 @@ impl Draft {
     }
 
     fn new_qp(&mut self, at: usize, qp_type: QpType, peer: usize) {
-        let ContextDraft {
-            number: context,
-            pd,
-            ..
-        } = self.contexts[at];
+        let ContextDraft { context, pd, .. } = self.contexts[at];
         let send_cq = self.cq_of(context, false);
         let recv_cq = self.cq_of(context, true);
         let srqs = self.srqs.iter().filter(|srq| srq.context == context);
@@ -441,7 +427,7 @@ impl Draft {
     }
 
     pub(super) fn new_ah(&mut self, context: Number, to: Number) {
-        let pd = self.contexts.iter().find(|of| of.number == context);
+        let pd = self.contexts.iter().find(|of| of.context == context);
         let pd = pd.map_or(0, |of| of.pd);
         let ah = self.new_number(Kind::Ah);
         let pd = self.number(Kind::Pd, pd);

@@ -39,12 +39,17 @@ impl Runner<'_> {
         }
     }
 
-    fn bytes(&self, sge: &call::Sge) -> Bytes {
+    fn bytes(&self, mr: Number, offset: u32, length: u32) -> Bytes {
         Bytes {
-            mr: self.objects.mrs.get(sge.mr).mr,
-            start: sge.offset,
-            end: sge.offset.saturating_add(sge.length),
+            mr: self.objects.mrs.get(mr).mr,
+            start: offset,
+            end: offset.saturating_add(length),
         }
+    }
+
+    fn bytes_of(&self, list: &[call::Sge]) -> SmallVec<[Bytes; 2]> {
+        let bytes = |sge: &call::Sge| self.bytes(sge.mr, sge.offset, sge.length);
+        list.iter().map(bytes).collect()
     }
 
     pub(super) fn post_send(&mut self, at: u32, qp: Number, list: &[Send]) -> Seen {
@@ -99,32 +104,27 @@ impl Runner<'_> {
     /// The memory that a send may write.
     fn written(&self, send: &Send) -> SmallVec<[Bytes; 2]> {
         if send.op.reads() {
-            return send.list.iter().map(|sge| self.bytes(sge)).collect();
+            return self.bytes_of(&send.list);
         }
+        self.at_the_peer(send).into_iter().collect()
+    }
+
+    /// The memory of the peer that a send reads or writes.
+    fn at_the_peer(&self, send: &Send) -> Option<Bytes> {
         let length = send.list.iter().map(|sge| sge.length).sum();
-        let target = send.op.remote().map(|remote| call::Sge {
-            mr: remote.mr,
-            offset: remote.offset,
-            length,
-            key: remote.key,
-        });
-        target.iter().map(|sge| self.bytes(sge)).collect()
+        let remote = send.op.remote()?;
+        Some(self.bytes(remote.mr, remote.offset, length))
     }
 
     /// What is made of bytes that mean nothing means nothing.
     fn take_over_undefined(&mut self, send: &Send, written: &[Bytes]) {
-        let source = send.op.remote().filter(|_| send.op.reads()).map(|remote| {
-            let length = send.list.iter().map(|sge| sge.length).sum();
-            Bytes {
-                mr: self.objects.mrs.get(remote.mr).mr,
-                start: remote.offset,
-                end: remote.offset.saturating_add(length),
-            }
-        });
-        let mut list = send.list.iter().map(|sge| self.bytes(sge));
+        let source = self.at_the_peer(send).filter(|_| send.op.reads());
         let reads_undefined = match source {
             Some(source) => self.is_undefined(source),
-            None => list.any(|bytes| self.is_undefined(bytes)),
+            None => {
+                let list = self.bytes_of(&send.list);
+                list.into_iter().any(|bytes| self.is_undefined(bytes))
+            }
         };
         if !reads_undefined {
             return;
@@ -167,7 +167,7 @@ impl Runner<'_> {
         let mut work = SmallVec::<[_; 2]>::new();
         for (index, (list, sges)) in list.iter().zip(&lists).enumerate() {
             let wr_id = wr_id(at, index);
-            let bytes: SmallVec<_> = list.iter().map(|sge| self.bytes(sge)).collect();
+            let bytes = self.bytes_of(list);
             if is_ud {
                 header_is_undefined(&mut self.undefined, &bytes);
             }

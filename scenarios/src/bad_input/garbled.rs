@@ -4,15 +4,16 @@ use std::fmt::Debug;
 
 use verbs_api::behavior::Check;
 use verbs_api::{
-    Access, Arm, Capabilities, Cq, CqInit, DriverObject, Error, ErrorKind, Handle, MwBind,
-    MwBindInfo, MwType, QpAttrMask, QpInit, QpModify, QpState, QpType, SendWr, SrqAttr,
-    SrqAttrMask, SrqInit, Wait, WcStatus, inc_rkey,
+    Access, Arm, Capabilities, Cq, CqInit, DriverObject, Error, ErrorKind, Handle, MwBind, MwType,
+    QpAttrMask, QpInit, QpModify, QpState, QpType, SendWr, SrqAttr, SrqAttrMask, SrqInit, Wait,
+    WcStatus, inc_rkey,
 };
 
 use super::handles::open_again;
 use super::refused;
 use crate::failure::{Failure, in_case};
 use crate::mcast::{ALL_HOSTS, MLID};
+use crate::mw::part;
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err};
 
 /// How the kernel says for every driver that it knows no such object, and a driver that it has no
@@ -166,12 +167,7 @@ fn garbled_window_and_region_are_bound_as_declared(bench: &Bench<'_>) -> Result 
             })?;
             let mw = bench.alloc_mw(a.pd, mw_type)?;
             let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
-            let info = MwBindInfo {
-                mr: a.mr,
-                addr: a.mem.addr,
-                length: 8,
-                access: Access::REMOTE_READ,
-            };
+            let info = part(&a, 0, 8, Access::REMOTE_READ);
             let object = if garbles_window {
                 DriverObject::Mw(mw)
             } else {

@@ -10,6 +10,7 @@ use verbs_api::{
 use super::refused;
 use crate::failure::in_case;
 use crate::mcast::{ALL_HOSTS, MLID};
+use crate::mw::part_of;
 use crate::{Bench, End, Failure, OfRule, PairOptions, QKEY, Result, expect_err};
 
 /// A handle of each kind.
@@ -310,12 +311,8 @@ const MW_CALLS: &[(Verb, &str, Call)] = &[
 
 /// The start of the good region, as that of any region.
 fn shown(bench: &Bench<'_>, good: &Handles, mr: Mr) -> verbs_api::Result<MwBindInfo> {
-    Ok(MwBindInfo {
-        mr,
-        addr: bench.query_mr(good.mr)?.addr,
-        length: 8,
-        access: Access::REMOTE_WRITE,
-    })
+    let addr = bench.query_mr(good.mr)?.addr;
+    Ok(part_of(mr, addr, 8, Access::REMOTE_WRITE))
 }
 
 /// The verbs on shared receive queues, which not all devices have.

@@ -3,12 +3,13 @@
 use verbs_api::behavior::ErrorFires;
 use verbs_api::lab::Fault;
 use verbs_api::{
-    Access, Arm, CompChannel, Cq, Handle, MwBindInfo, MwType, QpAttrMask, QpModify, QpState,
-    QpType, RcParams, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus, inc_rkey,
+    Access, Arm, CompChannel, Cq, Handle, MwType, QpAttrMask, QpModify, QpState, QpType, RcParams,
+    RecvWr, SendFlags, SendWr, Sge, WcStatus, inc_rkey,
 };
 
 use super::{PLAIN, post};
 use crate::failure::{check, in_case};
+use crate::mw::part_of;
 use crate::{Bench, Claim, End, OfRule, Pair, PairOptions, Result};
 
 /// A way to make one completion.
@@ -16,44 +17,51 @@ struct Kind {
     name: &'static str,
     /// Says whether it satisfies a solicited request.
     rule: &'static str,
-    solicited: bool,
     /// It is of a send of A; otherwise of a receive of B.
     of_send: bool,
     status: WcStatus,
+    /// The flags of the work request of A.
+    flags: SendFlags,
     make: Make,
 }
 
-type Make = fn(&Bench<'_>, &Pair<'_>) -> Result;
+type Make = fn(&Bench<'_>, &Pair<'_>, SendFlags) -> Result;
 
 impl Kind {
-    const fn sent(name: &'static str, rule: &'static str, status: WcStatus, make: Make) -> Self {
+    const fn sent(name: &'static str, rule: &'static str, make: Make) -> Self {
         Self {
             name,
             rule,
-            solicited: !matches!(status, WcStatus::Success),
             of_send: true,
-            status,
+            status: WcStatus::Success,
+            flags: PLAIN,
             make,
         }
     }
 
-    const fn received(
-        name: &'static str,
-        rule: &'static str,
-        status: WcStatus,
-        make: Make,
-    ) -> Self {
+    const fn received(name: &'static str, rule: &'static str, make: Make) -> Self {
         Self {
             of_send: false,
-            ..Self::sent(name, rule, status, make)
+            ..Self::sent(name, rule, make)
         }
     }
 
     const fn solicited(self) -> Self {
         Self {
-            solicited: true,
+            flags: SendFlags::SOLICITED,
             ..self
         }
+    }
+
+    const fn fails(self, status: WcStatus) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Whether it satisfies a solicited request.
+    fn is_solicited(&self) -> bool {
+        // The flag is for the receive of the message. A failure needs none.
+        let asked = !self.of_send && self.flags.contains(SendFlags::SOLICITED);
+        asked || self.status != WcStatus::Success
     }
 
     /// What says whether it satisfies a solicited request.
@@ -77,115 +85,53 @@ impl Kind {
 
 /// What every transport has.
 const MESSAGES: &[Kind] = &[
-    Kind::sent("send", "CQ-ARM-24", WcStatus::Success, |_, pair| {
-        post(pair, 1, PLAIN)
-    }),
-    Kind::sent(
-        "solicited send",
-        "CQ-ARM-44",
-        WcStatus::Success,
-        |_, pair| post(pair, 1, SendFlags::SOLICITED),
-    ),
-    Kind::received("receive", "CQ-ARM-08", WcStatus::Success, |_, pair| {
-        post(pair, 1, PLAIN)
-    }),
-    Kind::received(
-        "solicited receive",
-        "CQ-ARM-06",
-        WcStatus::Success,
-        |_, pair| post(pair, 1, SendFlags::SOLICITED),
-    )
-    .solicited(),
+    Kind::sent("send", "CQ-ARM-24", send),
+    Kind::sent("solicited send", "CQ-ARM-44", send).solicited(),
+    Kind::received("receive", "CQ-ARM-08", send),
+    Kind::received("solicited receive", "CQ-ARM-06", send).solicited(),
 ];
 
 const WRITES: &[Kind] = &[
-    Kind::sent("write", "CQ-ARM-24", WcStatus::Success, |_, pair| {
-        pair.a.write(1, 8)
-    }),
-    Kind::sent(
-        "solicited write",
-        "CQ-ARM-43",
-        WcStatus::Success,
-        |_, pair| {
-            let a = pair.a;
-            a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.remote()).solicited())
-        },
-    ),
+    Kind::sent("write", "CQ-ARM-24", write),
+    Kind::sent("solicited write", "CQ-ARM-43", write).solicited(),
 ];
 
 const READS: &[Kind] = &[
-    Kind::sent("read", "CQ-ARM-24", WcStatus::Success, |_, pair| {
-        pair.a.read(1, 8)
-    }),
-    Kind::sent(
-        "solicited read",
-        "CQ-ARM-43",
-        WcStatus::Success,
-        |_, pair| {
-            let a = pair.a;
-            a.post(SendWr::rdma_read(1, &[a.sge(a.landing(), 8)], a.remote()).solicited())
-        },
-    ),
+    Kind::sent("read", "CQ-ARM-24", read),
+    Kind::sent("solicited read", "CQ-ARM-43", read).solicited(),
 ];
 
 const ATOMICS: &[Kind] = &[
-    Kind::sent("atomic", "CQ-ARM-24", WcStatus::Success, |bench, pair| {
-        atomic(bench, pair, PLAIN)
-    }),
-    Kind::sent(
-        "solicited atomic",
-        "CQ-ARM-43",
-        WcStatus::Success,
-        |bench, pair| atomic(bench, pair, SendFlags::SOLICITED),
-    ),
+    Kind::sent("atomic", "CQ-ARM-24", atomic),
+    Kind::sent("solicited atomic", "CQ-ARM-43", atomic).solicited(),
 ];
 
 const OF_WINDOWS: &[Kind] = &[
-    Kind::sent(
-        "solicited bind",
-        "CQ-ARM-43",
-        WcStatus::Success,
-        |bench, pair| bind(bench, &pair.a, SendFlags::SOLICITED, true).map(drop),
-    ),
-    Kind::sent(
-        "solicited local invalidate",
-        "CQ-ARM-24",
-        WcStatus::Success,
-        |bench, pair| local_inv(bench, pair, SendFlags::SOLICITED),
-    ),
+    Kind::sent("solicited bind", "CQ-ARM-43", |bench, pair, flags| {
+        bind(bench, &pair.a, flags, true).map(drop)
+    })
+    .solicited(),
+    Kind::sent("solicited local invalidate", "CQ-ARM-24", local_inv).solicited(),
     Kind::received(
         "receive of send with invalidate",
         "CQ-ARM-08",
-        WcStatus::Success,
-        |bench, pair| send_with_inv(bench, pair, PLAIN),
+        send_with_inv,
     ),
     Kind::received(
         "receive of solicited send with invalidate",
         "CQ-ARM-06",
-        WcStatus::Success,
-        |bench, pair| send_with_inv(bench, pair, SendFlags::SOLICITED),
+        send_with_inv,
     )
     .solicited(),
 ];
 
 const SENDS_WITH_IMM: &[Kind] = &[
-    Kind::sent(
-        "solicited send with immediate",
-        "CQ-ARM-44",
-        WcStatus::Success,
-        |_, pair| send_with_imm(pair, SendFlags::SOLICITED),
-    ),
-    Kind::received(
-        "receive of send with immediate",
-        "CQ-ARM-08",
-        WcStatus::Success,
-        |_, pair| send_with_imm(pair, PLAIN),
-    ),
+    Kind::sent("solicited send with immediate", "CQ-ARM-44", send_with_imm).solicited(),
+    Kind::received("receive of send with immediate", "CQ-ARM-08", send_with_imm),
     Kind::received(
         "solicited receive of send with immediate",
         "CQ-ARM-06",
-        WcStatus::Success,
-        |_, pair| send_with_imm(pair, SendFlags::SOLICITED),
+        send_with_imm,
     )
     .solicited(),
 ];
@@ -194,142 +140,116 @@ const WRITES_WITH_IMM: &[Kind] = &[
     Kind::sent(
         "solicited write with immediate",
         "CQ-ARM-44",
-        WcStatus::Success,
-        |_, pair| write_with_imm(pair, SendFlags::SOLICITED),
-    ),
+        write_with_imm,
+    )
+    .solicited(),
     Kind::received(
         "receive of write with immediate",
         "CQ-ARM-08",
-        WcStatus::Success,
-        |_, pair| write_with_imm(pair, PLAIN),
+        write_with_imm,
     ),
     Kind::received(
         "solicited receive of write with immediate",
         "CQ-ARM-07",
-        WcStatus::Success,
-        |_, pair| write_with_imm(pair, SendFlags::SOLICITED),
+        write_with_imm,
     )
     .solicited(),
 ];
 
 const SEND_ERRORS: &[Kind] = &[
-    Kind::sent(
-        "send with a bad lkey",
-        "CQ-ARM-09",
-        WcStatus::LocProtErr,
-        |_, pair| {
-            let a = pair.a;
-            a.post(SendWr::send(1, &[bad_sge(&a)]))
-        },
-    ),
-    Kind::sent(
-        "write with a bad rkey",
-        "CQ-ARM-09",
-        WcStatus::RemAccessErr,
-        |_, pair| {
-            let a = pair.a;
-            a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.bad_remote()))
-        },
-    ),
-    Kind::sent(
-        "send to a receive too small",
-        "CQ-ARM-09",
-        WcStatus::RemInvReqErr,
-        |_, pair| too_long(pair, PLAIN),
-    ),
+    Kind::sent("send with a bad lkey", "CQ-ARM-09", |_, pair, _| {
+        let a = pair.a;
+        a.post(SendWr::send(1, &[bad_sge(&a)]))
+    })
+    .fails(WcStatus::LocProtErr),
+    Kind::sent("write with a bad rkey", "CQ-ARM-09", |_, pair, _| {
+        let a = pair.a;
+        a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.bad_remote()))
+    })
+    .fails(WcStatus::RemAccessErr),
+    Kind::sent("send to a receive too small", "CQ-ARM-09", too_long).fails(WcStatus::RemInvReqErr),
     Kind::sent(
         "send to a receive with a bad lkey",
         "CQ-ARM-09",
-        WcStatus::RemOpErr,
         to_bad_receive,
-    ),
+    )
+    .fails(WcStatus::RemOpErr),
     Kind::sent(
         "send to a dead queue pair",
         "CQ-ARM-09",
-        WcStatus::RetryExcErr,
-        |bench, pair| {
+        |bench, pair, _| {
             bench.to_err(pair.b.qp)?;
             pair.a.send(1, 8)
         },
-    ),
+    )
+    .fails(WcStatus::RetryExcErr),
 ];
 
-const RECEIVER_NOT_READY: &[Kind] = &[Kind::sent(
-    "send without a receive",
-    "CQ-ARM-09",
-    WcStatus::RnrRetryExcErr,
-    |_, pair| pair.a.send(1, 8),
-)];
+const RECEIVER_NOT_READY: &[Kind] =
+    &[
+        Kind::sent("send without a receive", "CQ-ARM-09", |_, pair, _| {
+            pair.a.send(1, 8)
+        })
+        .fails(WcStatus::RnrRetryExcErr),
+    ];
 
 const RECEIVE_ERRORS: &[Kind] = &[
-    Kind::received(
-        "receive too small",
-        "CQ-ARM-10",
-        WcStatus::LocLenErr,
-        |_, pair| too_long(pair, PLAIN),
-    ),
+    Kind::received("receive too small", "CQ-ARM-10", too_long).fails(WcStatus::LocLenErr),
     Kind::received(
         "receive too small for a solicited send",
         "CQ-ARM-10",
-        WcStatus::LocLenErr,
-        |_, pair| too_long(pair, SendFlags::SOLICITED),
-    ),
-    Kind::received(
-        "receive with a bad lkey",
-        "CQ-ARM-10",
-        WcStatus::LocProtErr,
-        to_bad_receive,
-    ),
+        too_long,
+    )
+    .solicited()
+    .fails(WcStatus::LocLenErr),
+    Kind::received("receive with a bad lkey", "CQ-ARM-10", to_bad_receive)
+        .fails(WcStatus::LocProtErr),
 ];
 
 const FLUSHES: &[Kind] = &[
-    Kind::sent(
-        "flushed send",
-        "CQ-ARM-42",
-        WcStatus::WrFlushErr,
-        |bench, pair| {
-            bench.to_err(pair.a.qp)?;
-            pair.a.send(1, 8)
-        },
-    ),
-    Kind::received(
-        "flushed receive",
-        "CQ-ARM-42",
-        WcStatus::WrFlushErr,
-        |bench, pair| {
-            pair.b.recv(1, 8)?;
-            bench.to_err(pair.b.qp)
-        },
-    ),
+    Kind::sent("flushed send", "CQ-ARM-42", |bench, pair, _| {
+        bench.to_err(pair.a.qp)?;
+        pair.a.send(1, 8)
+    })
+    .fails(WcStatus::WrFlushErr),
+    Kind::received("flushed receive", "CQ-ARM-42", |bench, pair, _| {
+        pair.b.recv(1, 8)?;
+        bench.to_err(pair.b.qp)
+    })
+    .fails(WcStatus::WrFlushErr),
 ];
 
-fn send_with_imm(pair: &Pair<'_>, flags: SendFlags) -> Result {
-    let a = pair.a;
-    pair.b.recv(1, 8)?;
+fn send(_: &Bench<'_>, pair: &Pair<'_>, flags: SendFlags) -> Result {
+    post(pair, 1, flags)
+}
+
+fn write(_: &Bench<'_>, Pair { a, .. }: &Pair<'_>, flags: SendFlags) -> Result {
+    a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.remote()).flags(flags))
+}
+
+fn read(_: &Bench<'_>, Pair { a, .. }: &Pair<'_>, flags: SendFlags) -> Result {
+    a.post(SendWr::rdma_read(1, &[a.sge(a.landing(), 8)], a.remote()).flags(flags))
+}
+
+fn send_with_imm(_: &Bench<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
+    b.recv(1, 8)?;
     a.post(SendWr::send_with_imm(1, &[a.sge(0, 8)], [1; 4]).flags(flags))
 }
 
-fn write_with_imm(pair: &Pair<'_>, flags: SendFlags) -> Result {
-    let a = pair.a;
-    pair.b.recv(1, 8)?;
-    let op = SendOp::RdmaWriteWithImm {
-        remote: a.remote(),
-        imm_data: [1; 4],
-    };
-    a.post(SendWr::new(1, op, &[a.sge(0, 8)]).flags(flags))
+fn write_with_imm(_: &Bench<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
+    b.recv(1, 8)?;
+    a.post(SendWr::rdma_write_with_imm(1, &[a.sge(0, 8)], a.remote(), [1; 4]).flags(flags))
 }
 
 /// A message one byte longer than the receive.
-fn too_long(pair: &Pair<'_>, flags: SendFlags) -> Result {
-    pair.b.recv(1, 8)?;
-    pair.a
-        .post(SendWr::send(1, &[pair.a.sge(0, 9)]).flags(flags))
+fn too_long(_: &Bench<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
+    b.recv(1, 8)?;
+    a.post(SendWr::send(1, &[a.sge(0, 9)]).flags(flags))
 }
 
-fn to_bad_receive(_: &Bench<'_>, pair: &Pair<'_>) -> Result {
-    let sges = [bad_sge(&pair.b)];
-    pair.b.post_recv(RecvWr::new(1, &sges))?;
-    pair.a.send(1, 8)
+fn to_bad_receive(_: &Bench<'_>, Pair { a, b }: &Pair<'_>, _: SendFlags) -> Result {
+    b.post_recv(RecvWr::new(1, &[bad_sge(b)]))?;
+    a.send(1, 8)
 }
 
 fn bad_sge(end: &End<'_>) -> Sge {
@@ -356,12 +276,7 @@ fn bind(bench: &Bench<'_>, end: &End<'_>, flags: SendFlags, signaled: bool) -> R
     let mr = bench.alloc_mr(end.pd, 8, Access::MW_BIND)?;
     let mw = bench.alloc_mw(end.pd, MwType::Type2)?;
     let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
-    let info = MwBindInfo {
-        mr,
-        addr: bench.query_mr(mr)?.addr,
-        length: 8,
-        access: Access::REMOTE_READ,
-    };
+    let info = part_of(mr, bench.query_mr(mr)?.addr, 8, Access::REMOTE_READ);
     let bind = SendWr::bind_mw(1, mw, rkey, info);
     let bind = if signaled { bind } else { bind.unsignaled() };
     bench.post_send(end.qp, &[bind.flags(flags)])?;
@@ -413,11 +328,11 @@ fn cell(bench: &Bench<'_>, qp_type: QpType, kind: &Kind, requests: &[Arm]) -> Re
     for arm in requests {
         bench.arm(cq, *arm)?;
     }
-    (kind.make)(bench, &pair)?;
+    (kind.make)(bench, &pair, kind.flags)?;
     let flushed = kind.status == WcStatus::WrFlushErr;
     let (rule, fires) = match requests {
         [] => (Claim::one("CQ-ARM-40"), false),
-        [Arm::SOLICITED] => (kind.rule_on(qp_type), kind.solicited),
+        [Arm::SOLICITED] => (kind.rule_on(qp_type), kind.is_solicited()),
         [Arm::NEXT] if flushed => (Claim::two("CQ-ARM-11", "CQ-ARM-42"), true),
         [Arm::NEXT] => (Claim::one("CQ-ARM-11"), true),
         [Arm::SOLICITED, ..] => (Claim::one("CQ-ARM-14"), true),

@@ -101,11 +101,11 @@ fn sibling<'b>(bench: &'b Bench<'_>, pair: &Pair<'_>) -> Result<Pair<'b>> {
 }
 
 /// The bytes of an end's region from an offset on.
-fn part(end: &End<'_>, offset: u64, length: u64, access: Access) -> MwBindInfo {
+pub(crate) fn part(end: &End<'_>, offset: u64, length: u64, access: Access) -> MwBindInfo {
     part_of(end.mr, end.mem.addr + offset, length, access)
 }
 
-fn part_of(mr: Mr, addr: u64, length: u64, access: Access) -> MwBindInfo {
+pub(crate) fn part_of(mr: Mr, addr: u64, length: u64, access: Access) -> MwBindInfo {
     MwBindInfo {
         mr,
         addr,

@@ -1,11 +1,12 @@
 //! Sends that are posted as a whole or not at all.
 
 use verbs_api::{
-    Access, BatchEnd, ErrorKind, MwBindInfo, MwType, QpCap, QpInit, QpType, RcParams, Remote,
-    SendOps, SendWr, WcStatus, inc_rkey,
+    Access, BatchEnd, ErrorKind, MwType, QpCap, QpInit, QpType, RcParams, Remote, SendOps, SendWr,
+    WcStatus, inc_rkey,
 };
 
 use crate::failure::{check, check_eq, in_case};
+use crate::mw::part;
 use crate::{
     Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, pattern,
     wr_ids,
@@ -278,12 +279,7 @@ fn batch_binds_counts_and_invalidates(bench: &Bench<'_>) -> Result {
         addr: a.mem.addr + a.landing(),
         rkey,
     };
-    let info = MwBindInfo {
-        mr: a.mr,
-        addr: remote.addr,
-        length: LEN.into(),
-        access: Access::REMOTE_WRITE,
-    };
+    let info = part(&a, a.landing(), LEN.into(), Access::REMOTE_WRITE);
     let bind = SendWr::bind_mw(0, mw, rkey, info);
     let counter = b.mem.remote(b.landing());
     let too_many = vec![a.sge(0, LEN); 64];
@@ -337,12 +333,7 @@ fn batch_can_invalidate_at_the_peer(bench: &Bench<'_>) -> Result {
     })?;
     let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
     let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
-    let info = MwBindInfo {
-        mr: b.mr,
-        addr: b.mem.addr,
-        length: LEN.into(),
-        access: Access::REMOTE_WRITE,
-    };
+    let info = part(&b, 0, LEN.into(), Access::REMOTE_WRITE);
     b.post(SendWr::bind_mw(1, mw, rkey, info))?;
     bench.successes(b.send_cq, 1)?;
     a.fill(6, LEN)?;

@@ -2,12 +2,13 @@
 
 use verbs_api::behavior::IllegalOpcode;
 use verbs_api::{
-    Access, Capabilities, ErrorKind, MwBindInfo, MwType, QpType, RcParams, Remote, SendOp, SendWr,
-    WcOpcode, WcStatus, inc_rkey,
+    Access, Capabilities, ErrorKind, MwType, QpType, RcParams, Remote, SendOp, SendWr, WcOpcode,
+    WcStatus, inc_rkey,
 };
 
 use crate::failure::{check_eq, in_case};
 use crate::kind::Kind;
+use crate::mw::part;
 use crate::{Bench, Claim, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err};
 
 /// The transports that have an operation: RC, UC, UD and XRC_SEND.
@@ -186,12 +187,7 @@ fn xrc_sender_binds_and_invalidates(bench: &Bench<'_>) -> Result {
         ..PairOptions::of(QpType::XrcSend)
     })?;
     let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
-    let info = MwBindInfo {
-        mr: a.mr,
-        addr: a.mem.addr,
-        length: 64,
-        access: Access::REMOTE_WRITE,
-    };
+    let info = part(&a, 0, 64, Access::REMOTE_WRITE);
     for _ in 0..2 {
         let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
         for (work, opcode) in [
@@ -262,20 +258,12 @@ fn uc_qp_binds_and_invalidates(bench: &Bench<'_>) -> Result {
 /// B binds a window, which A invalidates, then again, and invalidates it itself.
 fn binds_and_invalidates(bench: &Bench<'_>, qp_type: QpType) -> Result {
     const RULE: &str = "SQ-18";
-    let access = Access::ALL_RDMA | Access::MW_BIND;
     let Pair { a, b } = bench.pair(PairOptions {
-        access,
+        access: Access::ALL_RDMA | Access::MW_BIND,
         ..PairOptions::of(qp_type)
     })?;
     let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
-    let (addr, length) = (b.mem.addr, 64);
-    let (mr, access) = (b.mr, Access::REMOTE_WRITE);
-    let info = MwBindInfo {
-        mr,
-        addr,
-        length,
-        access,
-    };
+    let info = part(&b, 0, 64, Access::REMOTE_WRITE);
     for local in [false, true] {
         let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
         bench

@@ -4,6 +4,7 @@ use verbs_api::lab::{PacketClass, PacketOpcode as Is, PacketView};
 use verbs_api::{Mtu, MwType, QpType, RcParams, SendWr};
 
 use crate::failure::check_eq;
+use crate::mw::part;
 use crate::{Bench, Pair, PairOptions, Result};
 
 /// Bytes of three packets.
@@ -127,7 +128,7 @@ fn reads_and_atomics_are_not_solicited(bench: &Bench<'_>) -> Result {
 
 scenario!(last_packet_names_the_key_to_invalidate: "SQ-31"; needs MW_TYPE_2, LAB);
 fn last_packet_names_the_key_to_invalidate(bench: &Bench<'_>) -> Result {
-    use verbs_api::{Access, MwBindInfo, inc_rkey};
+    use verbs_api::{Access, inc_rkey};
     let access = Access::ALL_RDMA | Access::MW_BIND;
     let rc = RcParams {
         path_mtu: Mtu::Mtu256,
@@ -142,12 +143,7 @@ fn last_packet_names_the_key_to_invalidate(bench: &Bench<'_>) -> Result {
     let (a, b) = (pair.a, pair.b);
     let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
     let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
-    let info = MwBindInfo {
-        mr: b.mr,
-        addr: b.mem.addr,
-        length: 64,
-        access: Access::REMOTE_WRITE,
-    };
+    let info = part(&b, 0, 64, Access::REMOTE_WRITE);
     b.post(SendWr::bind_mw(1, mw, rkey, info))?;
     bench.successes(b.send_cq, 1)?;
     let data = [a.sge(0, LEN)];
@@ -166,7 +162,7 @@ scenario!(local_work_waits_for_what_is_not_acknowledged: "SQ-11", "MW-27"; needs
 /// The write before an invalidation is lost at first: both are done in order, the write with
 /// its data.
 fn local_work_waits_for_what_is_not_acknowledged(bench: &Bench<'_>) -> Result {
-    use verbs_api::{Access, MwBindInfo, inc_rkey, lab::Fault, lab::PacketFilter};
+    use verbs_api::{Access, inc_rkey, lab::Fault, lab::PacketFilter};
     let access = Access::ALL_RDMA | Access::MW_BIND;
     let Pair { a, b } = bench.pair(PairOptions {
         access,
@@ -174,12 +170,7 @@ fn local_work_waits_for_what_is_not_acknowledged(bench: &Bench<'_>) -> Result {
     })?;
     let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
     let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
-    let info = MwBindInfo {
-        mr: a.mr,
-        addr: a.mem.addr,
-        length: 64,
-        access: Access::REMOTE_WRITE,
-    };
+    let info = part(&a, 0, 64, Access::REMOTE_WRITE);
     bench
         .lab()
         .inject(Fault::drop(PacketFilter::EVERY).nth(1))?;
