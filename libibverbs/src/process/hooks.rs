@@ -1,5 +1,5 @@
-//! The functions that the system calls: when the library is loaded, when the process forks, and when
-//! it ends by `exit`.
+//! The functions that the system calls: when the library is loaded, when the process forks, and
+//! when it ends by `exit`.
 
 use std::os::fd::AsRawFd;
 
