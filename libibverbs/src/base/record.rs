@@ -15,7 +15,6 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::OnceLock;
@@ -264,10 +263,27 @@ enum Place {
 }
 
 /// The device and inode of a file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct FileId {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FileId {
     device: u64,
     inode: u64,
+}
+
+impl FileId {
+    /// The file of a descriptor. `None` if no descriptor has this number.
+    pub(crate) fn of(fd: RawFd) -> Option<Self> {
+        let mut stat = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: there is room for the result. The call fails if no descriptor has the number.
+        if unsafe { libc::fstat(fd, stat.as_mut_ptr()) } < 0 {
+            return None;
+        }
+        // SAFETY: the call has filled it.
+        let stat = unsafe { stat.assume_init() };
+        Some(Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        })
+    }
 }
 
 impl Address {
@@ -304,12 +320,7 @@ impl Address {
     }
 
     fn of_file(&self, fd: RawFd, id: FileId) -> io::Result<Option<Record>> {
-        let is_its = |file: &File| {
-            file.metadata().is_ok_and(|of| {
-                let (device, inode) = (of.dev(), of.ino());
-                id == FileId { device, inode }
-            })
-        };
+        let is_its = |file: &File| FileId::of(file.as_raw_fd()) == Some(id);
         // SAFETY: the program may have closed the descriptor or used its number for another file.
         // It is not closed here.
         let inherited = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });

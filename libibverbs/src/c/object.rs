@@ -250,7 +250,6 @@ impl<K: Kind> CObject<K> {
     }
 
     /// The object was given up here, which the engine does not know.
-    #[cold]
     fn destroyed() -> Refusal {
         let what = format!("the {} was destroyed", K::NAME);
         Refusal::of(Class::Destroyed, libc::EINVAL, what)

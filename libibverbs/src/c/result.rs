@@ -80,7 +80,6 @@ struct Finding {
 
 impl Refusal {
     /// A refusal with this reason. The diagnosis adds the names of the call and of the object.
-    #[cold]
     pub(crate) fn new(errno: c_int, what: impl Into<String>) -> Self {
         Self::of(Class::Refused, errno, what)
     }
@@ -99,19 +98,16 @@ impl Refusal {
     }
 
     /// A call that is refused with `EINVAL`.
-    #[cold]
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
         Self::new(libc::EINVAL, what)
     }
 
     /// A feature that no device here has: `EOPNOTSUPP`.
-    #[cold]
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {
         Self::new(libc::EOPNOTSUPP, what)
     }
 
     /// A function of C has failed, with its reason in `errno`.
-    #[cold]
     pub(crate) fn by_system(function: &str) -> Self {
         Self::new(last_errno(), format!("{function} failed"))
     }

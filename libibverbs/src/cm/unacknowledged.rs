@@ -49,7 +49,6 @@ pub(super) fn acknowledge(event: *mut rdma_cm_event) -> Result<()> {
     Ok(sim().ack_cm_event(&read.event)?)
 }
 
-#[cold]
 fn unknown(event: *mut rdma_cm_event) -> Refusal {
     if event.is_null() {
         return Refusal::invalid("the pointer to the event is NULL");

@@ -3,9 +3,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `load` | the function that the loader calls; reading the configuration |
-//! | `fork` | a child after `fork` |
-//! | `exit`, `signals`, `stuck` | the end of the process, by itself or by a signal |
+//! | `hooks` | the functions for loading, forking and `exit`; reading the configuration |
+//! | `signals`, `stuck` | the end of the process by a signal |
 //! | `report` | mistakes at the moment they happen |
 //! | `diagnosis`, `json`, `names`, `place` | writing at the end, and its words |
 //! | `control` | the functions behind `verbsim.h` |
@@ -13,10 +12,8 @@
 
 pub(crate) mod control;
 mod diagnosis;
-mod exit;
-mod fork;
+mod hooks;
 mod json;
-mod load;
 mod names;
 mod place;
 #[cfg(not(test))]

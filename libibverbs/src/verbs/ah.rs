@@ -128,13 +128,11 @@ fn own_gid(context: Context, port: u8, grh: &Grh) -> Result<u8> {
     Err(not_own(port, grh))
 }
 
-#[cold]
 fn no_grh() -> Refusal {
     let what = "the GRH is neither of RoCE nor of InfiniBand";
     Refusal::new(libc::EPROTONOSUPPORT, what)
 }
 
-#[cold]
 fn not_own(port: u8, grh: &Grh) -> Refusal {
     let what = format!(
         "the datagram came to {}, which is no GID of port {port}",

@@ -1,7 +1,7 @@
 //! Contexts.
 
 use std::collections::BTreeMap;
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use verbs_abi::{ibv_context, verbs_context};
@@ -9,6 +9,7 @@ use verbs_api::Context;
 use verbs_api::sync::Mutex;
 
 use crate::base::per_process::PerProcess;
+use crate::base::record::FileId;
 use crate::c::blocking::Descriptor;
 use crate::c::{CObject, Held, Result, kinds};
 
@@ -21,7 +22,7 @@ kinds! {
 
 /// The open contexts, by the files of their command descriptors. Contexts of one file are one
 /// context for the engine.
-pub(super) type Open = BTreeMap<File, Vec<Held<OpenDevice>>>;
+pub(super) type Open = BTreeMap<FileId, Vec<Held<OpenDevice>>>;
 
 static OPEN: PerProcess<Mutex<Open>> = PerProcess::new();
 
@@ -32,31 +33,7 @@ pub(crate) struct More {
     /// The command descriptor, until it is closed. Programs duplicate it, and import the duplicate.
     pub(super) cmd_fd: Mutex<Option<OwnedFd>>,
     /// The file of that descriptor.
-    pub(super) file: File,
-}
-
-/// The device and inode of a file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct File {
-    device: u64,
-    inode: u64,
-}
-
-impl File {
-    /// The file of a descriptor. `None` if no descriptor has this number.
-    pub(super) fn of(fd: RawFd) -> Option<Self> {
-        let mut stat = MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: there is room for the result. The call fails if no descriptor has the number.
-        if unsafe { libc::fstat(fd, stat.as_mut_ptr()) } < 0 {
-            return None;
-        }
-        // SAFETY: the call has filled it.
-        let stat = unsafe { stat.assume_init() };
-        Some(Self {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-        })
-    }
+    pub(super) file: FileId,
 }
 
 impl CObject<OpenDevice> {

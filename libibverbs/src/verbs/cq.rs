@@ -76,7 +76,7 @@ impl CObject<Cq> {
         let Some(iteration) = &self.more.iteration else {
             return false;
         };
-        let others = !iteration.is_own();
+        let others = !iteration.0.is_owned_by_current_thread();
         drop(iteration.turn(self.handle, verb.name()));
         others
     }

@@ -83,27 +83,8 @@ impl Memory {
             device,
         })
     }
-
-    /// The start of a part of it. `None` if it is not within the memory.
-    fn part(&self, offset: u64, length: usize) -> Option<*mut u8> {
-        let end = offset.checked_add(length as u64)?;
-        let within = end <= self.length as u64;
-        let start = self.pages.as_ptr().cast_mut().cast::<u8>();
-        within.then(|| start.wrapping_add(offset as usize))
-    }
-
-    /// Refuses a part that is not within the memory.
-    #[cold]
-    fn lacks(&self, errno: c_int, offset: u64, length: usize) -> Refusal {
-        let own = self.length;
-        let what = format!(
-            "{length} bytes from {offset} on are not in the device memory, which has {own}"
-        );
-        Refusal::new(errno, what)
-    }
 }
 
-#[cold]
 fn freed() -> Refusal {
     Refusal::of(
         Class::Destroyed,
@@ -127,11 +108,55 @@ impl CObject<Dm> {
         length: usize,
         register: impl FnOnce(*mut u8) -> Result<T>,
     ) -> Result<T> {
+        let made = self.with_part(offset, length, libc::EINVAL, register);
+        made.inspect(|_| self.more.users.add())
+    }
+
+    /// Calls `work` with the start of a part, which stays for the call. `errno` is the error for a
+    /// part that is not within the memory.
+    fn with_part<T>(
+        &self,
+        offset: u64,
+        length: usize,
+        errno: c_int,
+        work: impl FnOnce(*mut u8) -> Result<T>,
+    ) -> Result<T> {
         let memory = self.more.memory.lock();
         let memory = memory.as_ref().ok_or_else(freed)?;
-        let part = memory.part(offset, length);
-        let start = part.ok_or_else(|| memory.lacks(libc::EINVAL, offset, length))?;
-        register(start).inspect(|_| self.more.users.add())
+        let own = memory.length;
+        let end = offset.checked_add(length as u64);
+        if end.is_none_or(|end| end > own as u64) {
+            let what = format!(
+                "{length} bytes from {offset} on are not in the device memory, which has {own}"
+            );
+            return Err(Refusal::new(errno, what));
+        }
+        let start = memory.pages.as_ptr().cast_mut().cast::<u8>();
+        work(start.wrapping_add(offset as usize))
+    }
+
+    /// Copies between a part and the program's memory, in units of 4 bytes as NICs do.
+    fn copy(
+        &self,
+        offset: u64,
+        length: usize,
+        own: *const c_void,
+        copy: impl FnOnce(*mut u8),
+    ) -> Result<()> {
+        self.first()
+            .with_part(offset, length, libc::EFAULT, |part| {
+                if !offset.is_multiple_of(4) || !length.is_multiple_of(4) {
+                    return Err(Refusal::invalid(format!(
+                        "offset {offset} or length {length} is not a multiple of 4"
+                    )));
+                }
+                // A copy of no bytes needs no memory.
+                if own.is_null() && length > 0 {
+                    return Err(no_values(own, length));
+                }
+                copy(part);
+                Ok(())
+            })
     }
 
     /// A region of it is deregistered.
@@ -227,11 +252,10 @@ extern "C" fn memcpy_to_dm(
     length: usize,
 ) -> c_int {
     status("ibv_memcpy_to_dm", dm, |dm| {
-        let copy = |part: *mut u8| {
+        dm.copy(offset, length, from, |part| {
             // SAFETY: the source is the program's, `length` bytes (C's contract).
             unsafe { part.copy_from(from.cast(), length) }
-        };
-        with_part(&dm, offset, length, from, copy)
+        })
     })
 }
 
@@ -242,37 +266,11 @@ extern "C" fn memcpy_from_dm(
     length: usize,
 ) -> c_int {
     status("ibv_memcpy_from_dm", dm, |dm| {
-        let copy = |part: *mut u8| {
+        dm.copy(offset, length, to, |part| {
             // SAFETY: the target is the program's, `length` bytes (C's contract).
             unsafe { part.copy_to(to.cast(), length) }
-        };
-        with_part(&dm, offset, length, to, copy)
+        })
     })
-}
-
-/// Copies between a part of the memory and the program's, in units of 4 bytes as NICs do.
-fn with_part(
-    dm: &CObject<Dm>,
-    offset: u64,
-    length: usize,
-    own: *const c_void,
-    copy: impl FnOnce(*mut u8),
-) -> Result<()> {
-    let memory = dm.first().more.memory.lock();
-    let memory = memory.as_ref().ok_or_else(freed)?;
-    let part = memory.part(offset, length);
-    let part = part.ok_or_else(|| memory.lacks(libc::EFAULT, offset, length))?;
-    if !offset.is_multiple_of(4) || !length.is_multiple_of(4) {
-        return Err(Refusal::invalid(format!(
-            "offset {offset} or length {length} is not a multiple of 4"
-        )));
-    }
-    // A copy of no bytes needs no memory.
-    if own.is_null() && length > 0 {
-        return Err(no_values(own, length));
-    }
-    copy(part);
-    Ok(())
 }
 
 pub(crate) extern "C" fn import_dm(context: *mut ibv_context, handle: u32) -> *mut ibv_dm {

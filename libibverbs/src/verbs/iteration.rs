@@ -13,7 +13,7 @@ use verbs_sim::Sleeping;
 
 /// The lock of the queue, and the completion that its iteration has reached.
 #[derive(Default)]
-pub(super) struct Iteration(ReentrantMutex<Cell<Option<WcEx>>>);
+pub(super) struct Iteration(pub(super) ReentrantMutex<Cell<Option<WcEx>>>);
 
 /// A turn at a queue.
 pub(super) type Turn<'i> = ReentrantMutexGuard<'i, Cell<Option<WcEx>>>;
@@ -26,11 +26,6 @@ impl Iteration {
             let _sleeping = caller::is_named().then(|| Sleeping::for_iteration(sim(), call, cq));
             lock.lock()
         })
-    }
-
-    /// Whether this thread has the turn.
-    pub(super) fn is_own(&self) -> bool {
-        self.0.is_owned_by_current_thread()
     }
 
     /// Ends an iteration of this thread.

@@ -13,11 +13,11 @@ use verbs_abi::{EXTENDED, ibv_context, ibv_context_ops, ibv_device, int, verbs_c
 use verbs_api::sync::Mutex;
 use verbs_api::{Cause, Context, Verbs};
 
-use super::context::{File, More, Open, OpenDevice, open};
+use super::context::{More, Open, OpenDevice, open};
 use super::device::number_of;
 use super::{absent, cq, cq_ex, dm, domain, mw, post, qp_ex, query, region, srq, sysfs, xrc};
 use crate::base::output::say;
-use crate::base::record;
+use crate::base::record::{self, FileId};
 use crate::base::thread::{entries, entry};
 use crate::c::blocking::Descriptor;
 use crate::c::{CObject, Held, Refusal, Result, pointer, status};
@@ -73,7 +73,7 @@ fn make_among(
     let raw_fd = async_fd.as_raw_fd();
     let async_fd = Descriptor::new(async_fd)?;
     let cmd_fd = cmd_fd()?;
-    let file = File::of(cmd_fd.as_raw_fd()).ok_or_else(|| Refusal::by_system("fstat"))?;
+    let file = FileId::of(cmd_fd.as_raw_fd()).ok_or_else(|| Refusal::by_system("fstat"))?;
     let plain = ibv_context {
         device,
         cmd_fd: cmd_fd.as_raw_fd(),
@@ -119,7 +119,7 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
 /// Imports a context. The context owns the descriptor then, and closes it.
 pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
     pointer("ibv_import_device", (), |()| {
-        let file = File::of(cmd_fd)
+        let file = FileId::of(cmd_fd)
             .ok_or_else(|| Refusal::invalid(format!("{cmd_fd} is no descriptor")))?;
         let open = &mut *open().lock();
         let same = open.get(&file).map_or(&[][..], Vec::as_slice);

@@ -256,7 +256,6 @@ pub(crate) extern "C" fn query_gid(
     })
 }
 
-#[cold]
 fn no_index(index: c_int) -> Refusal {
     Refusal::invalid(format!("index is {index}"))
 }
