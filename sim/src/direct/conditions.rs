@@ -170,23 +170,30 @@ impl<'a> End<'a> {
     pub(crate) fn kinds_to_send(self) -> Kinds {
         let (lacks, qp) = (self.device.base.lacks, &self.qp.common);
         let may_read = qp.is_reliable() && qp.attr.max_rd_atomic > 0;
-        let has = |needs| !lacks.contains(needs);
         let mut kinds = Kinds::SEND | Kinds::WRITE;
-        kinds.set(Kinds::SEND_WITH_IMM, has(Capabilities::SEND_WITH_IMM));
-        kinds.set(Kinds::WRITE_WITH_IMM, has(Capabilities::WRITE_WITH_IMM));
-        kinds.set(Kinds::READ, may_read && has(Capabilities::RDMA_READ));
-        kinds.set(Kinds::ATOMIC, may_read && has(Capabilities::ATOMICS));
+        // Each datagram comes here. The unrolled loop is cheaper than one `set` after the other.
+        for (kind, needs, is_ready) in [
+            (Kinds::SEND_WITH_IMM, Capabilities::SEND_WITH_IMM, true),
+            (Kinds::WRITE_WITH_IMM, Capabilities::WRITE_WITH_IMM, true),
+            (Kinds::READ, Capabilities::RDMA_READ, may_read),
+            (Kinds::ATOMIC, Capabilities::ATOMICS, may_read),
+        ] {
+            kinds.set(kind, is_ready && !lacks.contains(needs));
+        }
         kinds
     }
 
     fn kinds_to_receive(self) -> Kinds {
         let attr = &self.qp.common.attr;
         let may_read = attr.max_dest_rd_atomic > 0;
-        let has = |needs| attr.qp_access_flags.contains(needs);
         let mut kinds = Kinds::SENDS;
-        kinds.set(Kinds::WRITES, has(Access::REMOTE_WRITE));
-        kinds.set(Kinds::READ, may_read && has(Access::REMOTE_READ));
-        kinds.set(Kinds::ATOMIC, may_read && has(Access::REMOTE_ATOMIC));
+        for (more, needs, is_ready) in [
+            (Kinds::WRITES, Access::REMOTE_WRITE, true),
+            (Kinds::READ, Access::REMOTE_READ, may_read),
+            (Kinds::ATOMIC, Access::REMOTE_ATOMIC, may_read),
+        ] {
+            kinds.set(more, is_ready && attr.qp_access_flags.contains(needs));
+        }
         kinds
     }
 

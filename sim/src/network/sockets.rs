@@ -75,16 +75,13 @@ struct Reader {
 }
 
 /// A readable source of packets.
-struct Source {
-    socket: Readable,
-    source: RxSource,
-}
-
-enum Readable {
-    /// A UDP socket. Packets for other tenants of its address are passed on to them.
-    Udp(Shared<Socket>, Option<Shared<Tenant>>),
-    /// What others have handed on.
-    Tenant(Shared<Tenant>),
+enum Source {
+    /// The socket of a port. Packets for other tenants of its address are passed on to them.
+    Port(PortId, Shared<Socket>, Option<Shared<Tenant>>),
+    /// What other tenants of a port's address have passed on.
+    Tenant(PortId, Shared<Tenant>),
+    /// The socket of a multicast group.
+    Group(Gid, Shared<Socket>),
 }
 
 impl Sockets {
@@ -157,14 +154,11 @@ impl Sockets {
                 let number = tenant.as_ref().and_then(|tenant| tenant.own());
                 tell(id, own, number.map(Tenant::number));
             }
-            let source = RxSource::Port(id);
             if let Some(tenant) = tenant.clone() {
-                let socket = Readable::Tenant(tenant);
-                reader.add(&self.epoll, Source { socket, source })?;
+                reader.add(&self.epoll, Source::Tenant(id, tenant))?;
             }
             let socket = sender.get_or_init(|| socket).clone();
-            let socket = Readable::Udp(socket, tenant);
-            reader.ports.push(Source { socket, source });
+            reader.ports.push(Source::Port(id, socket, tenant));
         }
         self.waker.raise();
         Ok(())
@@ -182,9 +176,11 @@ impl Sockets {
                 continue;
             };
             let address = group_of(group, interface);
-            let joined = reader.others.iter().find_map(|source| {
-                let socket = source.group_socket(group)?.own()?;
-                (socket.address() == address).then_some(socket)
+            let joined = reader.others.iter().find_map(|source| match source {
+                Source::Group(of, socket) if *of == group => {
+                    socket.own().filter(|socket| socket.address() == address)
+                }
+                _ => None,
             });
             // One socket receives the group's packets of all interfaces.
             if let Some(socket) = joined {
@@ -192,11 +188,7 @@ impl Sockets {
                 continue;
             }
             let socket = shared(Socket::join(address, interface)?)?;
-            let source = Source {
-                socket: Readable::Udp(socket, None),
-                source: RxSource::Group(group),
-            };
-            reader.add(&self.epoll, source)?;
+            reader.add(&self.epoll, Source::Group(group, socket))?;
         }
         Ok(())
     }
@@ -230,6 +222,11 @@ impl Sockets {
     pub(crate) fn tenant(&self) -> Option<u8> {
         let tenants = &self.reader.lock().tenants;
         tenants.first()?.own().map(Tenant::number)
+    }
+
+    /// The sockets of ports, except those that the program has closed.
+    fn senders(&self) -> impl Iterator<Item = &Socket> {
+        self.senders.iter().filter_map(|sender| sender.get()?.own())
     }
 
     fn sender(&self, port: PortId) -> Option<&Socket> {
@@ -270,9 +267,7 @@ impl Sockets {
             ..
         } = &mut *reader;
         let mut read = |source: &Source| {
-            let _ = source.read(self.network, buffer, |to, received| {
-                take(source.source, to, received)
-            });
+            let _ = source.read(self.network, buffer, &mut take);
         };
         // With one port, a read finds out more cheaply than a poll whether it is readable.
         match &ports[..] {
@@ -317,13 +312,13 @@ impl Sockets {
         /// The wait is bounded, because a program may close the descriptor that would wake it.
         const LONGEST: Duration = Duration::from_secs(1);
         loop {
-            let sockets = self.reader.lock().sockets_of_ports();
+            // A thread that reads now leaves nothing to read, and may open sockets.
+            drop(self.reader.lock());
             let (Some(waker), Some(epoll)) = (self.waker.own(), self.epoll.own()) else {
                 return false;
             };
-            let own = sockets.iter().filter_map(|socket| socket.own());
             let fds = [waker.as_fd(), epoll.as_fd()].into_iter();
-            let ready = readable(fds.chain(own.map(Socket::as_fd)), LONGEST);
+            let ready = readable(fds.chain(self.senders().map(Socket::as_fd)), LONGEST);
             if self.is_stopped() {
                 return false;
             }
@@ -339,8 +334,7 @@ impl Sockets {
     /// Visits every descriptor that holds an address or a group, except those behind a lock that a
     /// thread holds.
     pub(crate) fn each_descriptor(&self, mut visit: impl FnMut(BorrowedFd<'_>)) {
-        let senders = self.senders.iter().filter_map(|sender| sender.get()?.own());
-        senders.for_each(|socket| visit(socket.as_fd()));
+        self.senders().for_each(|socket| visit(socket.as_fd()));
         if let Some(reader) = self.reader.try_lock() {
             let others = reader.others.iter().filter_map(Source::fd);
             others.for_each(&mut visit);
@@ -420,37 +414,21 @@ impl Reader {
         self.others.push(source);
         Ok(())
     }
-
-    fn sockets_of_ports(&self) -> Vec<Shared<Socket>> {
-        let socket = |source: &Source| match &source.socket {
-            Readable::Udp(socket, _) => Some(socket.clone()),
-            Readable::Tenant(_) => None,
-        };
-        self.ports.iter().filter_map(socket).collect()
-    }
 }
 
 impl Source {
     fn group(&self) -> Option<Gid> {
-        match self.source {
-            RxSource::Group(group) => Some(group),
-            RxSource::Port(_) => None,
-        }
-    }
-
-    /// The source's socket, if it is that of the group.
-    fn group_socket(&self, group: Gid) -> Option<&Shared<Socket>> {
-        match &self.socket {
-            Readable::Udp(socket, _) if self.group() == Some(group) => Some(socket),
-            _ => None,
+        match self {
+            Self::Group(group, _) => Some(*group),
+            Self::Port(..) | Self::Tenant(..) => None,
         }
     }
 
     /// The source's descriptor, unless the program has closed it.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        match &self.socket {
-            Readable::Udp(socket, _) => Some(socket.own()?.as_fd()),
-            Readable::Tenant(tenant) => Some(tenant.own()?.as_fd()),
+        match self {
+            Self::Port(_, socket, _) | Self::Group(_, socket) => Some(socket.own()?.as_fd()),
+            Self::Tenant(_, tenant) => Some(tenant.own()?.as_fd()),
         }
     }
 
@@ -459,26 +437,30 @@ impl Source {
         &self,
         network: Network,
         buffer: &mut [u8],
-        mut take: impl FnMut(IpAddr, &Received<'_>),
+        mut take: impl FnMut(RxSource, IpAddr, &Received<'_>),
     ) -> Option<()> {
-        match &self.socket {
-            Readable::Udp(socket, tenant) => {
-                let socket = socket.own()?;
-                let received = socket.receive(buffer).ok()??;
-                match tenant.as_ref().and_then(|tenant| tenant.own()) {
-                    None => take(socket.address(), &received),
-                    Some(tenant) => {
-                        let of_message =
-                            |datagram: &[u8]| tenant_of(network, socket.address(), datagram);
-                        for own in tenant.keep_own(received, of_message) {
-                            take(socket.address(), &own);
-                        }
-                    }
+        match self {
+            Self::Port(port, socket, tenant) => {
+                let (source, socket) = (RxSource::Port(*port), socket.own()?);
+                let (address, received) = (socket.address(), socket.receive(buffer).ok()??);
+                let Some(tenant) = tenant.as_ref().and_then(|tenant| tenant.own()) else {
+                    take(source, address, &received);
+                    return Some(());
+                };
+                let of_message = |datagram: &[u8]| tenant_of(network, address, datagram);
+                for own in tenant.keep_own(received, of_message) {
+                    take(source, address, &own);
                 }
             }
-            Readable::Tenant(tenant) => {
+            Self::Tenant(port, tenant) => {
                 let tenant = tenant.own()?;
-                take(tenant.address(), &tenant.receive(buffer).ok()??);
+                let received = tenant.receive(buffer).ok()??;
+                take(RxSource::Port(*port), tenant.address(), &received);
+            }
+            Self::Group(group, socket) => {
+                let socket = socket.own()?;
+                let received = socket.receive(buffer).ok()??;
+                take(RxSource::Group(*group), socket.address(), &received);
             }
         }
         Some(())
