@@ -8,8 +8,7 @@ use verbs_api::{Access, SendFlags, WcStatus};
 use super::common::Common;
 use super::requester::Requester;
 use crate::device::{Device, Domains, Send, touch};
-use crate::memory::Checksum;
-use crate::memory::Gone;
+use crate::memory::{Checksum, Gone};
 use crate::packet::{Op, Packet};
 
 /// The number of bytes that are read at a time.
