@@ -76,15 +76,13 @@ pub(crate) use check::{
 };
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
-pub(crate) use contexts::node_of;
-pub(crate) use contexts::slot_of;
+pub(crate) use contexts::{node_of, slot_of};
 pub(crate) use cq::Cqs;
 pub(crate) use domain::{Ah, Domains, Peer};
 use egress::Egress;
 pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
-pub(crate) use events::EventQueue;
-pub(crate) use events::Events;
+pub(crate) use events::{EventQueue, Events};
 pub(crate) use gsi::{GSI_QPN, Gsi};
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,

@@ -251,11 +251,7 @@ impl Domains {
                 continue;
             };
             if let Some(mr) = self.regions.live_mut(mr.index(), mr.generation()) {
-                if is_new {
-                    mr.windows += 1;
-                } else {
-                    mr.windows -= 1;
-                }
+                mr.windows = mr.windows.wrapping_add_signed(if is_new { 1 } else { -1 });
             }
             if let Some(qp) = qp {
                 let entry = (qp.index(), index);

@@ -328,9 +328,7 @@ impl Ports {
                 from,
                 to,
                 sgid: port.gids[0],
-                dgid: Gid::default(),
-                global: false,
-                roce_v1: false,
+                ..Route::default()
             });
         };
         let last = port.gids.len() as i64 - 1;

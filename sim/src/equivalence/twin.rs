@@ -15,7 +15,6 @@ use verbs_api::{
 };
 
 use crate::device::Device;
-use crate::memory::{Memory, RegionId};
 use crate::node::Node;
 use crate::packet::payload::Payload;
 use crate::qp::{CachedPath, Qp as DeviceQp};
@@ -611,7 +610,7 @@ impl Twin {
     pub(super) fn bytes(&self) -> Vec<u8> {
         self.sim
             .runtime
-            .with(|fabric| first_bytes(&fabric.memory.lock()))
+            .with(|fabric| fabric.memory.lock().all_bytes())
     }
 }
 
@@ -636,22 +635,6 @@ fn region(sim: &Sim, pd: Pd, at: usize) -> (Mr, MrAttr) {
     let bytes: Vec<u8> = (0..BYTES).map(|byte| (byte * 7 + at) as u8).collect();
     sim.write_mr(mr, 0, &bytes).unwrap();
     (mr, sim.query_mr(mr).unwrap())
-}
-
-/// The first bytes of all regions, without placing late data.
-fn first_bytes(memory: &Memory) -> Vec<u8> {
-    const MOST: usize = 4096;
-    let mut all = Vec::new();
-    for (index, slot) in (0..).zip(&memory.slots) {
-        let generation = slot.generation;
-        let region = RegionId { index, generation };
-        if let Some(span) = memory.whole(region) {
-            let mut bytes = vec![0; span.length.min(MOST)];
-            memory.peek(region, 0, &mut bytes).unwrap();
-            all.extend(bytes);
-        }
-    }
-    all
 }
 
 /// A copy of a queue pair without what no program can observe.

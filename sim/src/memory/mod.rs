@@ -6,7 +6,7 @@
 //!
 //! A device may place the data of a message late ([`Placement::Late`]). Such data waits here, in
 //! order. It is placed before the program may rely on it or reuse its memory
-//! (`Domains::flush_deferred_writes`), and before anything except the program accesses the same
+//! (`Device::flush_deferred_writes`), and before anything except the program accesses the same
 //! region.
 //!
 //! The lock is parking_lot's and not the facade's on purpose: a model checker has no reason to
@@ -24,15 +24,15 @@ use parking_lot::Mutex;
 pub(crate) use process::is_permitted;
 pub(crate) use span::{Gathered, Span, move_bytes};
 use verbs_api::behavior::Placement;
+use verbs_api::table::{Id, Table};
 
 /// The memory that the nodes of a fabric share.
 pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
 
 /// The bytes of all regions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Memory {
-    pub(crate) slots: Vec<Slot>,
-    free: Vec<u32>,
+    regions: Table<Region>,
     /// Data that is not placed yet, oldest first. `None` if nothing is ever late.
     late: Option<Vec<Late>>,
     /// Whether unmapped memory of the caller is detected, by copies through the kernel.
@@ -47,20 +47,14 @@ struct Late {
 }
 
 #[derive(Debug)]
-pub(crate) struct Slot {
-    /// The number of regions that were in this slot, including the current one.
-    pub(crate) generation: u32,
+struct Region {
     /// The number of users.
     users: u32,
     bytes: Bytes,
 }
 
 /// Names a region. A removed region is never confused with a later one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RegionId {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
-}
+pub(crate) type RegionId = Id;
 
 #[derive(Debug)]
 enum Bytes {
@@ -68,8 +62,6 @@ enum Bytes {
     At { span: Span, own: Option<Block> },
     /// Endless zeros. Writes are discarded.
     Null,
-    /// The slot is empty.
-    Nothing,
 }
 
 /// Memory of the allocator.
@@ -115,8 +107,10 @@ impl Memory {
     /// A memory without regions.
     pub(crate) fn new(placement: Placement) -> Self {
         Self {
+            // No key is made from these indices, so a slot may be used again at once.
+            regions: Table::without_quarantine(),
             late: (placement == Placement::Late).then(Vec::new),
-            ..Self::default()
+            checks_mapping: false,
         }
     }
 
@@ -164,45 +158,23 @@ impl Memory {
 
     /// Adds a user to a region, which stays until all users have removed it.
     pub(crate) fn share(&mut self, region: RegionId) {
-        if let Some(slot) = self.slots.get_mut(region.index as usize)
-            && slot.generation == region.generation
-        {
-            slot.users += 1;
+        if let Some(found) = self.regions.live_mut(region.index, region.generation) {
+            found.users += 1;
         }
     }
 
     fn add(&mut self, bytes: Bytes) -> RegionId {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                generation: 0,
-                users: 0,
-                bytes: Bytes::Nothing,
-            });
-            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 regions")
-        });
-        let slot = &mut self.slots[index as usize];
-        slot.generation += 1;
-        slot.users = 1;
-        slot.bytes = bytes;
-        RegionId {
-            index,
-            generation: slot.generation,
-        }
+        self.regions.insert(|_| Region { users: 1, bytes })
     }
 
     /// Removes a user from a region. After the last removal no copy touches its bytes.
     pub(crate) fn remove(&mut self, region: RegionId) {
         self.settle_if(|late| late.region == region);
-        if let Some(slot) = self.slots.get_mut(region.index as usize)
-            && slot.generation == region.generation
-            && !matches!(slot.bytes, Bytes::Nothing)
-        {
-            slot.users -= 1;
-            if slot.users > 0 {
-                return;
+        if let Some(found) = self.regions.live_mut(region.index, region.generation) {
+            found.users -= 1;
+            if found.users == 0 {
+                self.regions.remove(region.index);
             }
-            slot.bytes = Bytes::Nothing;
-            self.free.push(region.index);
         }
     }
 
@@ -340,18 +312,15 @@ impl Memory {
 
     /// Whether the kernel copies the bytes of a region: those of the caller, if mapping is checked.
     fn checks(&self, region: RegionId) -> bool {
-        self.checks_mapping
-            && matches!(
-                self.slots[region.index as usize].bytes,
-                Bytes::At { own: None, .. }
-            )
+        let is_of_caller = |found: &Region| matches!(found.bytes, Bytes::At { own: None, .. });
+        self.checks_mapping && self.regions.peek(region.index).is_some_and(is_of_caller)
     }
 
     /// All bytes of a region. `None` for a null region. They are valid while the region exists.
     pub(crate) fn whole(&self, region: RegionId) -> Option<Span> {
-        match &self.slots.get(region.index as usize)?.bytes {
+        match &self.regions.peek(region.index)?.bytes {
             Bytes::At { span, .. } => Some(*span),
-            Bytes::Null | Bytes::Nothing => None,
+            Bytes::Null => None,
         }
     }
 
@@ -396,19 +365,32 @@ impl Memory {
         Ok(())
     }
 
+    /// The first bytes of all regions.
+    #[cfg(test)]
+    pub(crate) fn all_bytes(&self) -> Vec<u8> {
+        const MOST: usize = 4096;
+        let mut all = Vec::new();
+        for (_, region) in self.regions.iter() {
+            if let Bytes::At { span, .. } = &region.bytes {
+                let length = span.length.min(MOST);
+                let mut bytes = vec![0; length];
+                let start = span.start;
+                // SAFETY: the region exists and has at least this length.
+                unsafe { Span { start, length }.copy_to(Span::of(&mut bytes)) };
+                all.extend(bytes);
+            }
+        }
+        all
+    }
+
     /// Bytes of a region. `None` for a null region. This is the only place where a range is checked
     /// before an access.
     #[inline]
     fn span(&self, region: RegionId, offset: usize, length: usize) -> Result<Option<Span>, Gone> {
-        let slot = self.slots.get(region.index as usize);
-        let slot = slot.ok_or(Gone::Deregistered)?;
-        if slot.generation != region.generation {
-            return Err(Gone::Deregistered);
-        }
-        let span = match &slot.bytes {
+        let found = self.regions.get(region.index, region.generation);
+        let span = match &found.map_err(|_| Gone::Deregistered)?.bytes {
             Bytes::At { span, .. } => span,
             Bytes::Null => return Ok(None),
-            Bytes::Nothing => return Err(Gone::Deregistered),
         };
         let end = offset.checked_add(length);
         assert!(
@@ -483,7 +465,7 @@ mod tests {
     /// WC-35: parts of any sizes add up, whatever the sizes of the target's parts.
     #[test]
     fn scatter_and_gather_cut_at_different_places() {
-        let mut memory = Memory::default();
+        let mut memory = Memory::new(Placement::Arrival);
         let from = memory.add_owned(100).unwrap();
         let into = memory.add_owned(100).unwrap();
         let bytes: Vec<u8> = (0..100).collect();
@@ -509,7 +491,7 @@ mod tests {
 
     #[test]
     fn a_copy_within_one_region_may_overlap() {
-        let mut memory = Memory::default();
+        let mut memory = Memory::new(Placement::Arrival);
         let region = memory.add_owned(10).unwrap();
         let bytes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
         memory.write(region, 0, &bytes).unwrap();
@@ -524,7 +506,7 @@ mod tests {
 
     #[test]
     fn a_large_region_costs_nothing_until_it_is_used() {
-        let mut memory = Memory::default();
+        let mut memory = Memory::new(Placement::Arrival);
         assert!(memory.add_owned(usize::MAX).is_none());
         assert!(memory.add_owned(usize::MAX / 2).is_none());
         // The layout is valid, but no machine has the memory. Miri would end here.
@@ -543,7 +525,7 @@ mod tests {
     #[test]
     fn a_removed_region_is_never_touched() {
         let mut bytes = [7u8; 16];
-        let mut memory = Memory::default();
+        let mut memory = Memory::new(Placement::Arrival);
         // SAFETY: the array outlives the region, which ends at `remove`.
         let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len()) };
         let owned = memory.add_owned(16).unwrap();

@@ -8,8 +8,7 @@ use verbs_roce::{Frame, Received};
 use super::Node;
 use crate::device::GSI_QPN;
 use crate::memory::SharedMemory;
-use crate::packet::frame;
-use crate::packet::{DropReason, Packet, Route};
+use crate::packet::{DropReason, Packet, Route, frame};
 
 impl Node {
     /// Handles a packet that arrived.

@@ -448,11 +448,7 @@ impl Requester {
         if !qp.is_reliable() || self.waits_for_receiver() {
             return;
         }
-        let timeout = if self.is_busy() {
-            ack_timeout(qp.attr.timeout)
-        } else {
-            None
-        };
+        let timeout = ack_timeout(qp.attr.timeout).filter(|_| self.is_busy());
         let (index, timers) = (qp.index(), &mut device.timers);
         match timeout {
             // Without progress a running timer keeps its deadline.

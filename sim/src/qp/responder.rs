@@ -211,19 +211,7 @@ impl Responder {
 
     /// Answers a request of a reliable connection.
     pub(super) fn answer(&self, qp: &Common, device: &mut Device, psn: Psn, syndrome: Syndrome) {
-        self.acknowledge(qp, device, psn, syndrome, self.sequence.completed);
-    }
-
-    fn acknowledge(
-        &self,
-        qp: &Common,
-        device: &mut Device,
-        psn: Psn,
-        syndrome: Syndrome,
-        completed: Psn,
-    ) {
-        let packet = OutPacket::answer(Op::Acknowledge(syndrome), psn, completed.value());
-        qp.send_to_peer(device, packet, Payload::default());
+        qp.acknowledge(device, psn, syndrome, self.sequence.completed);
     }
 
     /// Answers a request that was carried out before and arrives again.
@@ -378,7 +366,7 @@ impl Responder {
             SendInvalAnswer::Ack => {
                 let last = packet.psn.plus(packet.span - 1);
                 let completed = self.sequence.completed.plus(1);
-                self.acknowledge(qp, device, last, Syndrome::Ack, completed);
+                qp.acknowledge(device, last, Syndrome::Ack, completed);
                 None
             }
             SendInvalAnswer::Nothing | _ => None,
@@ -552,6 +540,11 @@ impl Responder {
 }
 
 impl Common {
+    fn acknowledge(&self, device: &mut Device, psn: Psn, syndrome: Syndrome, completed: Psn) {
+        let packet = OutPacket::answer(Op::Acknowledge(syndrome), psn, completed.value());
+        self.send_to_peer(device, packet, Payload::default());
+    }
+
     fn answer_atomic(&self, device: &mut Device, psn: Psn, completed: Psn, original: u64) {
         let packet = OutPacket::answer(Op::AtomicResponse, psn, completed.value());
         let payload = Payload::inline(original.to_ne_bytes()[..].into());

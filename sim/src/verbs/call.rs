@@ -6,8 +6,7 @@ use std::os::fd::OwnedFd;
 
 use verbs_api::lab::TraceEvent;
 use verbs_api::{
-    BatchEnd, Capabilities, Context, Cq, Handle, Mr, Object, PostError, Qp, Result, SendWr, Verb,
-    Wait, Wc,
+    Capabilities, Context, Cq, Handle, Mr, Object, PostError, Qp, Result, SendWr, Verb, Wait, Wc,
 };
 
 use super::sim::Sim;
@@ -17,8 +16,7 @@ use crate::config::Mode;
 use crate::device::EventQueue;
 use crate::device::{self, Answer, Refusal, Refused};
 use crate::direct::keeps_paths;
-use crate::fabric::Fabric;
-use crate::fabric::WaitFor;
+use crate::fabric::{Fabric, WaitFor};
 use crate::node::Node;
 use crate::runtime::idle;
 use crate::sync::MutexGuard;
@@ -207,23 +205,6 @@ impl Sim {
         posted.map_err(|failed| PostError::new(failed.bad_wr + done, failed.error))
     }
 
-    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`. Takes the fast path if possible.
-    #[track_caller]
-    pub(crate) fn post_batch_of(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
-        let verb = Verb::PostBatch;
-        let args = || format!("{qp}, {} sends, {end:?}", list.len());
-        let node = self.node(verb, qp)?;
-        self.runtime.with(|fabric| {
-            if fabric.fast_path().send_batch(node, qp, list, end) {
-                return Ok(());
-            }
-            self.traced(fabric, node, verb, args, |fabric| {
-                self.check_call(fabric, node, verb)?;
-                fabric.post(node, |node| node.push_batch(qp, list, end))
-            })
-        })
-    }
-
     /// Runs a verb that may wait.
     #[track_caller]
     pub(crate) fn wait<R: TraceArgs>(
@@ -347,7 +328,7 @@ impl Sim {
 
 impl Fabric {
     /// Posts sends: `push` adds them to the queue of the slot that it returns.
-    fn post<R, E>(
+    pub(super) fn post<R, E>(
         &mut self,
         index: u32,
         push: impl FnOnce(&mut Node) -> Result<(u32, Result<R, E>), E>,

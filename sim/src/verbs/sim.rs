@@ -25,9 +25,8 @@ use crate::device::EventQueue;
 use crate::fabric::WaitFor;
 use crate::network::Receiver;
 use crate::node::Node;
-use crate::runtime::Runtime;
-use crate::runtime::idle;
 use crate::runtime::timer_thread::TimerThread;
+use crate::runtime::{Runtime, idle};
 use crate::sync::CHECKED;
 
 /// A fabric of simulated RDMA devices. It implements [`Verbs`], and [`Lab`] for test controls.
@@ -296,7 +295,19 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
-        self.post_batch_of(qp, list, end)
+        // A batch takes the fast path if possible.
+        let verb = Verb::PostBatch;
+        let args = || format!("{qp}, {} sends, {end:?}", list.len());
+        let node = self.node(verb, qp)?;
+        self.runtime.with(|fabric| {
+            if fabric.fast_path().send_batch(node, qp, list, end) {
+                return Ok(());
+            }
+            self.traced(fabric, node, verb, args, |fabric| {
+                self.check_call(fabric, node, verb)?;
+                fabric.post(node, |node| node.push_batch(qp, list, end))
+            })
+        })
     }
 
     #[track_caller]
