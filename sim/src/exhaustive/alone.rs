@@ -62,8 +62,8 @@ impl Alone {
     }
 
     verbs! { |node|
-        query_gid(_context: Context, port: u8, index: u32) -> Result<Gid>:
-            node.device.ports.gid(port, index);
+        query_gid(context: Context, port: u8, index: u32) -> Result<Gid>:
+            node.device.base.check_context(context).and_then(|()| node.device.ports.gid(port, index));
         alloc_pd(context: Context) -> Result<Pd>:
             node.device.alloc_pd(context);
         alloc_mr(pd: Pd, length: usize, access: Access) -> Result<Mr>:
