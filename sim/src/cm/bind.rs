@@ -1,6 +1,5 @@
 //! Addresses and ports of ids.
 
-use core::mem;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 
@@ -41,7 +40,7 @@ impl Ids {
     /// `rdma_bind_addr`. Addresses of the machine that no device has lead to its first port.
     pub(crate) fn bind_addr(
         &mut self,
-        host: &dyn Host,
+        host: Host<'_>,
         id: CmId,
         addr: SocketAddr,
         is_of_machine: bool,
@@ -58,7 +57,7 @@ impl Ids {
     /// Binds an idle id to an address. Port 0 chooses a port.
     pub(super) fn bind(
         &mut self,
-        host: &dyn Host,
+        host: Host<'_>,
         verb: Verb,
         index: u32,
         addr: SocketAddr,
@@ -137,11 +136,8 @@ impl Ids {
     pub(crate) fn undo_binding(&mut self, id: CmId) -> Result<()> {
         let index = self.find(Verb::CmBindAddr, id)?;
         self.unbind(index);
-        let id = self.at_mut(index);
-        id.port = None;
-        if mem::replace(&mut id.state, State::Idle) == State::Listening {
-            self.listening -= 1;
-        }
+        self.at_mut(index).port = None;
+        self.set_state(index, State::Idle);
         Ok(())
     }
 
@@ -161,7 +157,7 @@ impl Ids {
 /// The port of an address of this machine. `None` for the unspecified address and those of
 /// loopback, which belong to all ports.
 fn local_port(
-    host: &dyn Host,
+    host: Host<'_>,
     verb: Verb,
     ip: IpAddr,
     is_of_machine: bool,

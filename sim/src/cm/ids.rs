@@ -1,18 +1,16 @@
 //! All ids: lookups, and calls on one id alone.
 
-use core::net::{IpAddr, SocketAddr};
+use core::mem;
+use core::net::IpAddr;
 use core::ops::{Deref, DerefMut};
 
-use verbs_api::cm::{CmId, CmOption, ConnParam, PortSpace, RDMA_MAX_RESP_RES, private_data};
+use verbs_api::cm::{CmId, CmOption, PortSpace};
 use verbs_api::table::Table;
-use verbs_api::{BadHandle, Cause, Error, ErrorKind, Gid, Handle, Object, Result, Verb};
+use verbs_api::{BadHandle, Handle, Object, Result, Verb};
 
-use super::Arrival;
 use super::bind::Bindings;
-use super::conn::{Conn, Phase};
-use super::host::Host;
+use super::host::Exchange;
 use super::id::{Id, OwnQp, ReadEvent, State, wrong_state};
-use super::params::check_reads;
 use crate::device::{bad_handle, invalid};
 use crate::rng::Random;
 
@@ -54,6 +52,13 @@ impl Ids {
         let found = self.table.get(id.index(), id.generation());
         found.map_err(|problem: BadHandle| bad_handle(verb, Object::CmId, problem))?;
         Ok(id.index())
+    }
+
+    /// Changes the state of an id, and counts the listeners.
+    pub(super) fn set_state(&mut self, index: u32, state: State) {
+        let old = mem::replace(&mut self.at_mut(index).state, state);
+        self.listening += u32::from(state == State::Listening);
+        self.listening -= u32::from(old == State::Listening);
     }
 
     /// The node of an id.
@@ -107,7 +112,7 @@ impl Ids {
     /// The id that listens for a service, at an address of the port where the request arrived.
     pub(super) fn listener(
         &self,
-        arrival: Arrival,
+        arrival: Exchange,
         service_id: u64,
         address: IpAddr,
     ) -> Option<u32> {
@@ -124,88 +129,9 @@ impl Ids {
                 }
                 own => own == address,
             };
-            let has_port = id.port.is_none_or(|local| local.id == arrival.to.id);
+            let has_port = id.port.is_none_or(|local| local.id == arrival.local.id);
             listens && is_for_it && has_port
         };
         ids.iter().find(takes).copied()
     }
-
-    /// The checks of `rdma_accept`. Returns the room for private data.
-    pub(crate) fn check_accept(
-        &self,
-        host: &dyn Host,
-        id: CmId,
-        param: &ConnParam<'_>,
-    ) -> Result<usize> {
-        let verb = Verb::CmAccept;
-        let of = self.at(self.find(verb, id)?);
-        let conn = of.conn.as_ref().filter(|_| of.state == State::Connected);
-        let phase = conn.map(|conn| (conn.phase, conn.from.id.node));
-        let (room, node) = match phase {
-            Some((Phase::ReqReceived, node)) => (private_data::REP, node),
-            Some((Phase::SidrReqReceived, node)) => (private_data::SIDR_REP, node),
-            _ => return Err(wrong_state(verb, id, of.state)),
-        };
-        if !of.ps.is_datagram() {
-            check_reads(verb, param, host.reads(node))?;
-        }
-        Ok(room)
-    }
-
-    /// Sets the limits of reads for the queue pair of a request, before it is moved to RTR.
-    pub(crate) fn settle_reads(&mut self, host: &dyn Host, id: CmId, param: &ConnParam<'_>) {
-        let Some(conn) = self.conn_mut(id) else {
-            return;
-        };
-        let limits = host.reads(conn.from.id.node);
-        let settle = |given: u8, asked: u8, most: u8| match given {
-            // The program leaves the value to the request.
-            RDMA_MAX_RESP_RES => asked.min(most),
-            given => given,
-        };
-        conn.responder_resources = settle(
-            param.responder_resources,
-            conn.responder_resources,
-            limits.responder,
-        );
-        conn.initiator_depth = settle(
-            param.initiator_depth,
-            conn.initiator_depth,
-            limits.initiator,
-        );
-    }
-
-    /// Refuses to end a connection that never began.
-    pub(crate) fn check_connected(&self, verb: Verb, id: CmId) -> Result<()> {
-        let of = self.at(self.find(verb, id)?);
-        match (&of.conn, of.state) {
-            // No messages come for a listener, so the call has no effect.
-            (Some(_), _) | (None, State::Listening) => Ok(()),
-            (None, State::Removed) => Err(Error::new(verb, NO_SUCH_DEVICE, Cause::Unspecified)),
-            (None, state) => Err(wrong_state(verb, id, state)),
-        }
-    }
-
-    fn conn_mut(&mut self, id: CmId) -> Option<&mut Conn> {
-        let index = self.find(Verb::CmAccept, id).ok()?;
-        self.at_mut(index).conn.as_deref_mut()
-    }
-
-    /// `rdma_leave_multicast`. Returns the group from which to detach the queue pair.
-    pub(crate) fn leave_multicast(&mut self, id: CmId, group: SocketAddr) -> Result<(Gid, u16)> {
-        let verb = Verb::CmLeaveMulticast;
-        let index = self.find(verb, id)?;
-        let groups = &mut self.at_mut(index).groups;
-        let joined = groups.iter().position(|of| of.address == group.ip());
-        let Some(joined) = joined else {
-            let text = format!("{id} has not joined {}", group.ip());
-            let kind = ErrorKind::AddressNotAvailable;
-            return Err(Error::new(verb, kind, Cause::Text(text.into())));
-        };
-        let joined = groups.remove(joined);
-        Ok((joined.gid, joined.lid))
-    }
 }
-
-/// `ENXIO`
-const NO_SUCH_DEVICE: ErrorKind = ErrorKind::Os(6);

@@ -6,8 +6,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `id`, `ids`, `bind`, `resolve` | an id; all ids; their addresses and ports; their destinations |
-//! | `conn`, `message`, `numbers` | a connection; its messages; how messages find it |
-//! | `calls`, `params`, `receive`, `timeout` | its inputs: the program, the other side, the time |
+//! | `conn`, `message`, `numbers` | a connection and its timeouts; its messages; how messages find it |
+//! | `calls`, `receive` | its inputs: the program, the other side |
 //! | `events` | channels and their events |
 //! | `attr` | attributes of a connection's queue pair |
 //! | `groups` | multicast |
@@ -25,11 +25,9 @@ mod id;
 mod ids;
 mod message;
 pub(crate) mod numbers;
-mod params;
 mod pending;
 mod receive;
 mod resolve;
-mod timeout;
 
 use core::time::Duration;
 
@@ -37,7 +35,7 @@ use verbs_api::cm::{CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmParam, Po
 use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
 use verbs_api::{Context, Handle, Object, Pd, Result, Verb};
-use verbs_roce::mad::CmMad;
+use verbs_roce::mad::CmMessage;
 
 use crate::device::{check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
@@ -46,7 +44,7 @@ use crate::time::Timers;
 
 use conn::Conn;
 use events::Channels;
-pub(crate) use host::{Host, Local, Peer, Reads};
+pub(crate) use host::{Exchange, Host, Peer};
 pub(crate) use id::OwnQp;
 use id::{Id, State};
 use ids::Ids;
@@ -69,23 +67,10 @@ pub(crate) struct Manager {
     pub(crate) site: Option<Site>,
     pub(crate) numbers: Numbers,
     timers: Timers,
-    egress: Vec<Outgoing>,
-    notes: Option<Vec<(u32, TraceEvent)>>,
-}
-
-/// A message to send.
-#[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
-    pub(crate) from: Local,
-    pub(crate) to: Peer,
-    pub(crate) mad: CmMad,
-}
-
-/// The source of a message, and the port where it arrived.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) to: Local,
-    pub(crate) from: Peer,
+    /// Messages to send, oldest first.
+    pub(crate) egress: Vec<(Exchange, CmMessage)>,
+    /// Events for the trace, with their nodes.
+    pub(crate) notes: Option<Vec<(u32, TraceEvent)>>,
 }
 
 impl Manager {
@@ -111,19 +96,9 @@ impl Manager {
         self.timers.first().map(|(at, _)| at)
     }
 
-    /// Takes the messages to send, oldest first.
-    pub(crate) fn take_outgoing(&mut self) -> Vec<Outgoing> {
-        core::mem::take(&mut self.egress)
-    }
-
-    /// Takes the events since the last call, for the trace.
-    pub(crate) fn take_notes(&mut self) -> Vec<(u32, TraceEvent)> {
-        self.notes.as_mut().map(core::mem::take).unwrap_or_default()
-    }
-
     /// The number of ids that may receive messages of other processes.
     pub(crate) fn expecting(&self) -> u32 {
-        self.ids.listening + self.numbers.count()
+        self.ids.listening + self.numbers.ours.len() as u32
     }
 
     /// `rdma_create_id`
@@ -143,11 +118,14 @@ impl Manager {
 
     fn add(&mut self, channel: u32, context: u64, ps: PortSpace) -> CmId {
         self.channels.count_id(channel, true);
-        let made = |id: verbs_api::table::Id| CmId::from_parts(id.index, id.generation);
-        made(
-            self.ids
-                .insert(|id| Id::new(made(id), channel, context, ps)),
-        )
+        let id = self.ids.insert(|id| Id {
+            handle: CmId::from_parts(id.index, id.generation),
+            channel,
+            context,
+            ps,
+            ..Id::default()
+        });
+        self.ids.at(id.index).handle
     }
 
     /// The fields of `struct rdma_cm_id`.
@@ -182,10 +160,8 @@ impl Manager {
         self.end(index);
         self.ids.unbind(index);
         self.timers.set(index, None);
+        self.ids.set_state(index, State::Removed);
         let id = self.ids.remove(index);
-        if id.state == State::Listening {
-            self.ids.listening -= 1;
-        }
         self.channels.count_id(id.channel, false);
         // Another thread may wait to destroy the same id.
         self.channels.news = true;
@@ -222,10 +198,7 @@ impl Manager {
             // A removed device sends nothing, so peers notice by their timeouts.
             self.forget_conn(index);
             self.timers.set(index, None);
-            let state = &mut self.ids.at_mut(index).state;
-            if core::mem::replace(state, State::Removed) == State::Listening {
-                self.ids.listening -= 1;
-            }
+            self.ids.set_state(index, State::Removed);
             self.raise(index, CmEventType::DeviceRemoval, 0);
         }
     }

@@ -38,7 +38,7 @@ impl Sim {
     pub(crate) fn leads_to(&self, id: CmId, dst: SocketAddr) -> Option<IpAddr> {
         if self.runtime.sockets.is_none() {
             let first = self.look_at(|_, host| host.loopback())?;
-            return self.is_of_machine(dst.ip()).then_some(first.address);
+            return self.is_of_machine(dst.ip()).then_some(first.address());
         }
         let (own, listening) = self.who_listens(id, dst)?;
         listening.or(own)
@@ -62,7 +62,7 @@ impl Sim {
                 host.loopback()
             };
             (
-                own.map(|local| local.address),
+                own.map(|local| local.address()),
                 manager.ids.listens(ps, dst.port()),
             )
         });
@@ -150,7 +150,7 @@ impl Sim {
         };
         let (of_device, first) = self.look_at(|_, host| {
             let of_device = host.port_at(local.ip()).is_some();
-            (of_device, host.loopback().map(|local| local.address))
+            (of_device, host.loopback().map(|local| local.address()))
         });
         let Some(first) = first.filter(|_| !of_device || network.given().is_some()) else {
             return Ok(Vec::new());

@@ -106,11 +106,11 @@ impl Sim {
 
     pub(crate) fn accept_request(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
         let (own, is_datagram) = self.look_at(|manager, host| {
-            manager.ids.check_accept(host, id, param)?;
+            manager.check_accept(host, id, param)?;
             // Only a connection has reads whose limits the queue pair needs before it can receive.
             let is_datagram = manager.query_id(id)?.ps.is_datagram();
             if !is_datagram {
-                manager.ids.settle_reads(host, id, param);
+                manager.settle_reads(host, id, param);
             }
             Ok::<_, Error>((manager.ids.qp_of(Verb::CmAccept, id)?, is_datagram))
         })?;
@@ -127,7 +127,7 @@ impl Sim {
 
     pub(crate) fn end_connection(&self, id: CmId) -> Result<()> {
         let own = self.look_at(|manager, _| {
-            manager.ids.check_connected(Verb::CmDisconnect, id)?;
+            manager.check_connected(Verb::CmDisconnect, id)?;
             manager.ids.qp_of(Verb::CmDisconnect, id)
         })?;
         self.stop_qp(own);
@@ -136,7 +136,7 @@ impl Sim {
 
     pub(crate) fn leave_group(&self, id: CmId, group: SocketAddr) -> Result<()> {
         let (own, (gid, lid)) = self.look_at(|manager, _| {
-            let group = manager.ids.leave_multicast(id, group)?;
+            let group = manager.leave_multicast(id, group)?;
             Ok::<_, Error>((manager.ids.qp_of(Verb::CmLeaveMulticast, id)?, group))
         })?;
         match own {

@@ -44,7 +44,7 @@ impl Sim {
         verb: Verb,
         id: Option<CmId>,
         args: impl FnOnce() -> String,
-        work: impl FnOnce(&mut Manager, &dyn Host) -> Result<R>,
+        work: impl FnOnce(&mut Manager, Host<'_>) -> Result<R>,
     ) -> Result<R> {
         self.runtime.check_thread(verb)?;
         let result = self.runtime.with(|fabric| {
@@ -61,7 +61,7 @@ impl Sim {
 
     /// Runs a call that changes nothing, or a part of another call.
     #[track_caller]
-    pub(crate) fn look_at<R>(&self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
+    pub(crate) fn look_at<R>(&self, work: impl FnOnce(&mut Manager, Host<'_>) -> R) -> R {
         self.runtime.with(|fabric| fabric.manage(work))
     }
 
