@@ -12,7 +12,7 @@ use super::conn::{Conn, Phase};
 use super::host::{Exchange, Host, Reads};
 use super::id::{State, wrong_state};
 use super::message::{self, reason, sidr};
-use crate::device::{in_range, invalid};
+use super::refused::{in_range, invalid};
 
 /// The limit of waiting requests, as in Linux.
 const MAX_BACKLOG: usize = 1024;

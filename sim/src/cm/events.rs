@@ -7,7 +7,8 @@ use verbs_api::cm::{CmChannel, CmEvent, CmId};
 use verbs_api::table::Table;
 use verbs_api::{Cause, Error, ErrorKind, Handle, Object, Result, Verb};
 
-use crate::device::{Events, bad_handle, in_use};
+use crate::cm::refused::{bad_handle, in_use};
+use crate::device::Events;
 
 /// The event channels.
 #[derive(Clone, Debug, Default)]

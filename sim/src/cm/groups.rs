@@ -8,8 +8,8 @@ use verbs_api::{Cause, Error, ErrorKind, Gid, MULTICAST_QPN, Result, Verb};
 use super::Manager;
 use super::host::{Host, Peer};
 use super::id::{State, wrong_state};
+use super::refused::invalid;
 use crate::address::gid_of;
-use crate::device::invalid;
 
 /// A group that an id has joined.
 #[derive(Clone, Copy, Debug)]

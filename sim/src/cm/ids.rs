@@ -11,7 +11,7 @@ use verbs_api::{BadHandle, Handle, Object, Result, Verb};
 use super::bind::Bindings;
 use super::host::Exchange;
 use super::id::{Id, OwnQp, ReadEvent, State, wrong_state};
-use crate::device::{bad_handle, invalid};
+use crate::cm::refused::{bad_handle, invalid};
 use crate::rng::Random;
 
 /// The ids.

@@ -27,6 +27,7 @@ mod message;
 pub(crate) mod numbers;
 mod pending;
 mod receive;
+mod refused;
 mod resolve;
 
 use core::time::Duration;
@@ -37,7 +38,7 @@ use verbs_api::site::Site;
 use verbs_api::{Context, Handle, Object, Pd, Result, Verb};
 use verbs_roce::mad::CmMessage;
 
-use crate::device::{check_acknowledged, invalid};
+use crate::cm::refused::{check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
 use crate::time::Timers;

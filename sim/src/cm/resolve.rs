@@ -10,7 +10,7 @@ use super::Manager;
 use super::bind::{unspecified, with_ip};
 use super::host::Host;
 use super::id::{State, wrong_state};
-use crate::device::invalid;
+use super::refused::invalid;
 
 /// The destination of `rdma_resolve_addr`.
 #[derive(Clone, Copy)]

@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use verbs_api::{Error, Handle, Result, Verb};
 
-use crate::device::{Device, EventQueue, slot_of};
+use crate::device::{Answer, Device, EventQueue, slot_of};
 
 /// The descriptors of a node that were asked for, each at the index of its queue.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Descriptors {
         of: EventQueue,
         device: &mut Device,
     ) -> Result<OwnedFd> {
-        let queue = device.cqs.event_queue(&device.base, verb, of)?;
+        let queue = device.cqs.event_queue(&device.base, of).by(verb)?;
         let place = self.place(of);
         let descriptor = match place {
             Some(known) => known,
@@ -87,10 +87,7 @@ impl Descriptors {
 
     #[inline(never)]
     fn update_of(&mut self, of: EventQueue, device: &Device) {
-        let queue = device
-            .cqs
-            .event_queue(&device.base, Verb::GetCqEvent, of)
-            .ok();
+        let queue = device.cqs.event_queue(&device.base, of).ok();
         let place = self.place(of);
         if let Some(descriptor) = place {
             descriptor.update(queue);

@@ -6,14 +6,13 @@ use verbs_api::lab::{Limit, TraceEvent};
 use verbs_api::profile::DeviceLimits;
 use verbs_api::site::Site;
 use verbs_api::table::Table;
-use verbs_api::{
-    AtomicCap, Capabilities, Cause, Context, DeviceAttr, Error, ErrorKind, PostError, Result, Verb,
-};
+use verbs_api::{AtomicCap, Capabilities, Cause, Context, DeviceAttr, ErrorKind, Verb};
 
 use super::check::lacks;
 use super::contexts::OpenDevice;
 use super::events::EventQueue;
 use super::limits::Rules;
+use super::refusal::{PostRefusal, Refusal, Result};
 use crate::diagnosis::Journal;
 use crate::packet::{DropReason, Packet};
 use crate::rng::{Purpose, Random};
@@ -116,35 +115,24 @@ impl Base {
     }
 
     /// Refuses a verb whose capability the device lacks.
-    pub(crate) fn check_has(
-        &self,
-        verb: Verb,
-        capability: Capabilities,
-        problem: &'static str,
-    ) -> Result<()> {
+    pub(crate) fn check_has(&self, capability: Capabilities, problem: &'static str) -> Result<()> {
         if self.lacks.contains(capability) {
-            Err(lacks(verb, problem))
+            Err(lacks(problem))
         } else {
             Ok(())
         }
     }
 
     /// Refuses another object where a limit of the test controls or the device is reached.
-    pub(crate) fn check_room(
-        &self,
-        verb: Verb,
-        what: &'static str,
-        count: u32,
-        max: u32,
-    ) -> Result<()> {
+    pub(crate) fn check_room(&self, what: &'static str, count: u32, max: u32) -> Result<()> {
         if count >= max {
             let limit = max.into();
             let cause = Cause::Limit { what, limit };
-            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+            return Err(Refusal::new(ErrorKind::NoMemory, cause));
         }
         // Test controls limit all objects together, as the memory of a device does.
         let objects = u64::from(self.objects) + 1;
-        self.rules.check(verb, Limit::Objects, "objects", objects)
+        self.rules.check(Limit::Objects, "objects", objects)
     }
 
     /// Refuses verbs on a dead device. Objects of the process and its kernel can still be queried
@@ -158,15 +146,13 @@ impl Base {
         }
     }
 
-    /// The error with the number that a C call would have returned, on drivers that return a
-    /// negative one.
-    pub(crate) fn as_returned(&self, failed: PostError) -> PostError {
-        // Some drivers return the negative number from post calls.
-        if !self.behavior.negative_errno {
-            return failed;
+    /// The refusal of a C call, which returns a negative number on some drivers.
+    pub(crate) fn as_returned(&self, refusal: PostRefusal) -> PostRefusal {
+        let is_negative = self.behavior.negative_errno;
+        PostRefusal {
+            is_negative,
+            ..refusal
         }
-        let raw = -failed.error.kind().errno();
-        PostError::new(failed.bad_wr, failed.error.with_raw(raw))
     }
 
     /// Starts to keep trace records.
@@ -233,7 +219,7 @@ fn check_without_device(verb: Verb) -> Result<()> {
         return Ok(());
     }
     let cause = Cause::Text("the device is dead".into());
-    Err(Error::new(verb, ErrorKind::Io, cause))
+    Err(Refusal::new(ErrorKind::Io, cause))
 }
 
 /// The result of `ibv_query_device` for a device with these limits.

@@ -2,15 +2,13 @@
 
 use verbs_api::lab::{Limit, TraceEvent};
 use verbs_api::site::Site;
-use verbs_api::{
-    Cause, CompChannel as ChannelHandle, Context, CqEvent, Error, ErrorKind, Handle, Object,
-    Result, Verb,
-};
+use verbs_api::{Cause, CompChannel as ChannelHandle, Context, CqEvent, ErrorKind, Handle, Object};
 
 use super::base::Base;
 use super::check::{InContext, find, in_use};
 use super::cq::Cqs;
 use super::events::{EventQueue, Events};
+use super::refusal::{Refusal, Result};
 use crate::diagnosis::ChannelSeen;
 
 /// A completion channel.
@@ -54,10 +52,8 @@ impl Cqs {
         base: &mut Base,
         context: Context,
     ) -> Result<ChannelHandle> {
-        let verb = Verb::CreateCompChannel;
-        base.find_context(verb, context)?;
-        self.check_files(base, verb)?;
-        base.check_room(verb, "completion channels", self.channels.len(), u32::MAX)?;
+        self.check_files(base)?;
+        base.check_room("completion channels", self.channels.len(), u32::MAX)?;
         let id = self.channels.insert(|id| Channel {
             handle: ChannelHandle::from_parts(context, id.index, id.generation),
             cqs: 0,
@@ -71,10 +67,9 @@ impl Cqs {
     }
 
     /// Refuses another open file, a context or a channel, at the limit.
-    pub(super) fn check_files(&self, base: &Base, verb: Verb) -> Result<()> {
+    pub(super) fn check_files(&self, base: &Base) -> Result<()> {
         let files = u64::from(base.open_contexts()) + u64::from(self.channels.len());
-        base.rules
-            .check(verb, Limit::Files, "open files", files + 1)
+        base.rules.check(Limit::Files, "open files", files + 1)
     }
 
     /// `ibv_destroy_comp_channel`
@@ -83,21 +78,16 @@ impl Cqs {
         base: &mut Base,
         channel: ChannelHandle,
     ) -> Result<()> {
-        let verb = Verb::DestroyCompChannel;
-        let index = find(&self.channels, verb, channel)?;
+        let index = find(&self.channels, channel)?;
         let found = self.channels.at(index);
         // CQs would queue their events on it.
         if found.cqs > 0 {
-            return Err(in_use(verb, Object::CompChannel, Object::Cq, found.cqs));
+            return Err(in_use(Object::CompChannel, Object::Cq, found.cqs));
         }
         // A driver would free memory that the waiting threads use.
         if found.waiters > 0 {
             let text = format!("{} threads wait on {channel}", found.waiters);
-            return Err(Error::new(
-                verb,
-                ErrorKind::Usage,
-                Cause::Usage(text.into()),
-            ));
+            return Err(Refusal::usage(text));
         }
         self.remove_channel(base, index);
         Ok(())
@@ -129,11 +119,10 @@ impl Cqs {
         base: &mut Base,
         channel: ChannelHandle,
     ) -> Result<CqEvent> {
-        let verb = Verb::GetCqEvent;
-        let index = find(&self.channels, verb, channel)?;
+        let index = find(&self.channels, channel)?;
         let events = &mut self.channels.at_mut(index).events;
         let Some(cq) = events.pop() else {
-            return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
+            return Err(Refusal::new(ErrorKind::WouldBlock, Cause::NoEvent));
         };
         let watched = events.watched;
         let was_left = !events.is_empty();
@@ -156,7 +145,7 @@ impl Cqs {
         Ok(event)
     }
 
-    fn remove_channel(&mut self, base: &mut Base, index: u32) {
+    pub(super) fn remove_channel(&mut self, base: &mut Base, index: u32) {
         let channel = self.channels.remove(index);
         base.remove_object(channel.handle.context(), Object::CompChannel, index);
         base.queue_changed(EventQueue::Channel(channel.handle), channel.events.watched);
@@ -165,7 +154,7 @@ impl Cqs {
     /// Counts a thread that starts or stops waiting on a channel.
     pub(crate) fn count_waiter(&mut self, channel: ChannelHandle, starts: bool) {
         // The channel may have been destroyed by the closing of its context.
-        if let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) {
+        if let Ok(index) = find(&self.channels, channel) {
             let waiters = &mut self.channels.at_mut(index).waiters;
             *waiters = if starts { *waiters + 1 } else { *waiters - 1 };
         }
@@ -179,24 +168,19 @@ impl Cqs {
     }
 
     /// The number of events queued on a channel so far.
-    pub(crate) fn events_queued(&self, verb: Verb, channel: ChannelHandle) -> Result<u64> {
-        let channel = self.channels.at(find(&self.channels, verb, channel)?);
+    pub(crate) fn events_queued(&self, channel: ChannelHandle) -> Result<u64> {
+        let channel = self.channels.at(find(&self.channels, channel)?);
         Ok(channel.events.queued())
     }
 
     /// The number of unread events in a queue, and the number queued so far.
-    pub(crate) fn event_queue(
-        &self,
-        base: &Base,
-        verb: Verb,
-        of: EventQueue,
-    ) -> Result<(usize, u64)> {
+    pub(crate) fn event_queue(&self, base: &Base, of: EventQueue) -> Result<(usize, u64)> {
         match of {
             EventQueue::Channel(channel) => {
-                let channel = self.channels.at(find(&self.channels, verb, channel)?);
+                let channel = self.channels.at(find(&self.channels, channel)?);
                 Ok((channel.events.len(), channel.events.queued()))
             }
-            EventQueue::Async(context) => base.async_events(verb, context),
+            EventQueue::Async(context) => base.async_events(context),
         }
     }
 
@@ -221,11 +205,5 @@ impl Cqs {
         channel.cqs -= 1;
         let (handle, watched) = (channel.handle, channel.events.watched);
         base.queue_changed(EventQueue::Channel(handle), watched);
-    }
-
-    pub(crate) fn remove_channels_of(&mut self, base: &mut Base, context: Context) {
-        for index in base.objects(context, Object::CompChannel) {
-            self.remove_channel(base, index);
-        }
     }
 }

@@ -1,53 +1,55 @@
 //! Handles, ranges, and the errors that explain what is wrong with them.
 
+use super::refusal::{PostRefusal, Refusal, Result};
 use verbs_api::table::Table;
-use verbs_api::{
-    BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, PostError, Result, Sge, Verb,
-};
+use verbs_api::{BadHandle, Cause, Context, ErrorKind, Handle, Object, Sge};
 
 /// An object that belongs to a context.
 pub(crate) trait InContext {
     fn context(&self) -> Context;
 }
 
+/// Says where the context of an object is.
+macro_rules! in_context {
+    ($name:ty, $($context:tt)+) => {
+        impl $crate::device::InContext for $name {
+            fn context(&self) -> verbs_api::Context {
+                self.$($context)+
+            }
+        }
+    };
+}
+pub(crate) use in_context;
+
 /// The index of a handle's object, if the handle is valid.
-pub(crate) fn find<H: Handle, T: InContext>(
-    table: &Table<T>,
-    verb: Verb,
-    handle: H,
-) -> Result<u32> {
+pub(crate) fn find<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> Result<u32> {
     let problem = match table.get(handle.index(), handle.generation()) {
         // Handles of another context are refused, although the slot and the generation match.
         Ok(object) if object.context() == handle.context() => return Ok(handle.index()),
         Ok(_) => BadHandle::Foreign,
         Err(problem) => problem,
     };
-    Err(bad_handle(verb, H::OBJECT, problem))
+    Err(bad_handle(H::OBJECT, problem))
 }
 
 /// Like [`find`], for an object that must belong to this context.
 pub(crate) fn find_in<H: Handle, T: InContext>(
     table: &Table<T>,
-    verb: Verb,
     context: Context,
     handle: H,
 ) -> Result<u32> {
-    let index = find(table, verb, handle)?;
-    same_context(verb, context, handle)?;
+    let index = find(table, handle)?;
+    same_context(context, handle)?;
     Ok(index)
 }
 
 /// Like [`find`], for a driver that does not check the number of an object.
-pub(crate) fn find_unchecked<H: Handle, T: InContext>(
-    table: &Table<T>,
-    verb: Verb,
-    handle: H,
-) -> Result<u32> {
+pub(crate) fn find_unchecked<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> Result<u32> {
     // Such a driver uses its own structure, and never looks at the number.
     if is_garbled(table, handle) {
         Ok(handle.index())
     } else {
-        find(table, verb, handle)
+        find(table, handle)
     }
 }
 
@@ -59,7 +61,7 @@ fn is_garbled<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> bool {
 }
 
 /// Refuses an object of another context.
-pub(crate) fn same_context<H: Handle>(verb: Verb, context: Context, handle: H) -> Result<()> {
+pub(crate) fn same_context<H: Handle>(context: Context, handle: H) -> Result<()> {
     if handle.context() == context {
         return Ok(());
     }
@@ -67,36 +69,28 @@ pub(crate) fn same_context<H: Handle>(verb: Verb, context: Context, handle: H) -
         object: H::OBJECT,
         must_share: "context",
     };
-    Err(Error::new(verb, ErrorKind::Invalid, cause))
+    Err(Refusal::new(ErrorKind::Invalid, cause))
 }
 
-pub(crate) fn bad_handle(verb: Verb, object: Object, problem: BadHandle) -> Error {
+pub(crate) fn bad_handle(object: Object, problem: BadHandle) -> Refusal {
     let kind = match problem {
         // The kernel does not find the number in its table, whatever the driver.
         BadHandle::Garbled => ErrorKind::NotFound,
         _ => ErrorKind::Invalid,
     };
-    Error::new(verb, kind, Cause::Handle { object, problem })
+    Refusal::new(kind, Cause::Handle { object, problem })
 }
 
-pub(crate) fn invalid(verb: Verb, what: &'static str, problem: &'static str) -> Error {
-    Error::new(verb, ErrorKind::Invalid, Cause::Argument { what, problem })
+pub(crate) fn invalid(what: &'static str, problem: &'static str) -> Refusal {
+    Refusal::argument(ErrorKind::Invalid, what, problem)
 }
 
 /// The error for a device that lacks what is asked for.
-pub(crate) fn lacks(verb: Verb, problem: &'static str) -> Error {
-    let what = "the device";
-    let cause = Cause::Argument { what, problem };
-    Error::new(verb, ErrorKind::NotSupported, cause)
+pub(crate) fn lacks(problem: &'static str) -> Refusal {
+    Refusal::argument(ErrorKind::NotSupported, "the device", problem)
 }
 
-pub(crate) fn in_range(
-    verb: Verb,
-    what: &'static str,
-    value: i64,
-    min: i64,
-    max: i64,
-) -> Result<()> {
+pub(crate) fn in_range(what: &'static str, value: i64, min: i64, max: i64) -> Result<()> {
     if (min..=max).contains(&value) {
         return Ok(());
     }
@@ -106,40 +100,39 @@ pub(crate) fn in_range(
         min,
         max,
     };
-    Err(Error::new(verb, ErrorKind::Invalid, cause))
+    Err(Refusal::new(ErrorKind::Invalid, cause))
 }
 
-pub(crate) fn in_use(verb: Verb, object: Object, by: Object, count: u32) -> Error {
-    Error::new(verb, ErrorKind::Busy, Cause::InUse { object, by, count })
+pub(crate) fn in_use(object: Object, by: Object, count: u32) -> Refusal {
+    Refusal::new(ErrorKind::Busy, Cause::InUse { object, by, count })
+}
+
+/// Refuses to destroy an object that has users.
+pub(crate) fn check_unused(object: Object, users: &[(Object, u32)]) -> Result<()> {
+    match users.iter().find(|(_, count)| *count > 0) {
+        Some((by, count)) => Err(in_use(object, *by, *count)),
+        None => Ok(()),
+    }
 }
 
 /// Refuses to destroy an object with events that were read and not acknowledged.
-pub(crate) fn check_acknowledged(verb: Verb, object: Object, events: u32) -> Result<()> {
+pub(crate) fn check_acknowledged(object: Object, events: u32) -> Result<()> {
     match events {
         0 => Ok(()),
         _ => {
             let cause = Cause::Unacknowledged { object, events };
-            Err(Error::new(verb, ErrorKind::WouldBlock, cause))
+            Err(Refusal::new(ErrorKind::WouldBlock, cause))
         }
     }
 }
 
 /// Refuses a scatter/gather list that is too long.
-pub(crate) fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> {
+pub(crate) fn check_sges(list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> {
     if list.len() <= max as usize {
         return Ok(());
     }
-    let (value, max) = (list.len() as i64, i64::from(max));
-    Err(Error::new(
-        verb,
-        kind,
-        Cause::OutOfRange {
-            what: "num_sge",
-            value,
-            min: 0,
-            max,
-        },
-    ))
+    let count = list.len() as i64;
+    Err(Refusal::too_many(kind, "num_sge", count, max.into()))
 }
 
 /// A table of objects with visible numbers, which some devices reuse immediately.
@@ -155,9 +148,9 @@ pub(crate) fn numbered<T>(reuse: bool) -> Table<T> {
 pub(crate) fn post_each<W>(
     list: &[W],
     mut post: impl FnMut(&W) -> Result<()>,
-) -> Result<(), PostError> {
+) -> Result<(), PostRefusal> {
     for (bad_wr, wr) in list.iter().enumerate() {
-        post(wr).map_err(|error| PostError::new(bad_wr, error))?;
+        post(wr).map_err(|error| PostRefusal::new(bad_wr, error))?;
     }
     Ok(())
 }

@@ -5,17 +5,15 @@ use std::collections::BTreeMap;
 use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
 use verbs_api::table::Id;
-use verbs_api::{
-    AsyncEvent, AsyncEventType, Cause, Context, Element, Error, ErrorKind, Handle, Object, Result,
-    Verb,
-};
+use verbs_api::{AsyncEvent, AsyncEventType, Cause, Context, Element, ErrorKind, Handle, Object};
 
 use super::base::Base;
 use super::check::bad_handle;
 use super::events::{EventQueue, Events, Numbers};
+use super::refusal::{Refusal, Result};
 
 /// An open context.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct OpenDevice {
     handle: Context,
     pub(super) events: Events<AsyncEvent>,
@@ -61,23 +59,29 @@ fn is_about_object(element: Element) -> bool {
 }
 
 impl Base {
-    pub(crate) fn find_context(&self, verb: Verb, context: Context) -> Result<u32> {
+    fn find_context(&self, context: Context) -> Result<u32> {
         let index = slot_of(context);
         match self.contexts.get(index, context.generation()) {
             Ok(_) => Ok(index),
-            Err(problem) => Err(bad_handle(verb, Object::Context, problem)),
+            Err(problem) => Err(bad_handle(Object::Context, problem)),
         }
     }
 
-    pub(super) fn add_context(&mut self, verb: Verb) -> Result<Context> {
-        self.check_room(verb, "contexts", self.contexts.len(), MAX_CONTEXTS)?;
+    /// Refuses a handle of a context that does not exist.
+    pub(crate) fn check_context<H: Handle>(&self, handle: H) -> Result<()> {
+        // An object of another kind is found together with its context.
+        if H::OBJECT == Object::Context {
+            self.find_context(handle.context())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_context(&mut self) -> Result<Context> {
+        self.check_room("contexts", self.contexts.len(), MAX_CONTEXTS)?;
         let node = self.id;
         let id = self.contexts.insert(|id| OpenDevice {
             handle: context_of(node, id),
-            events: Events::default(),
-            events_of: BTreeMap::new(),
-            objects: BTreeMap::new(),
-            unacked: 0,
+            ..OpenDevice::default()
         });
         Ok(context_of(node, id))
     }
@@ -105,6 +109,26 @@ impl Base {
         let open = self.contexts.at_mut(slot_of(context));
         open.objects.remove(&(object, index));
         self.objects -= 1;
+    }
+
+    /// Records an object that was created. Returns its handle, made by `handle`.
+    pub(crate) fn added<H: Handle>(
+        &mut self,
+        context: Context,
+        id: Id,
+        handle: fn(Context, u32, u32) -> H,
+    ) -> H {
+        self.add_object(context, H::OBJECT, id.index);
+        handle(context, id.index, id.generation)
+    }
+
+    /// The number of objects of one kind, in all contexts.
+    pub(super) fn count(&self, object: Object) -> u32 {
+        let all = self
+            .contexts
+            .iter()
+            .flat_map(|(_, open)| open.objects.keys());
+        all.filter(|(of, _)| *of == object).count() as u32
     }
 
     /// The indices of a context's objects of one kind, in order.
@@ -148,11 +172,10 @@ impl Base {
 
     /// `ibv_get_async_event` without waiting.
     pub(crate) fn get_async_event(&mut self, context: Context) -> Result<AsyncEvent> {
-        let verb = Verb::GetAsyncEvent;
-        let index = self.find_context(verb, context)?;
+        let index = self.find_context(context)?;
         let open = self.contexts.at_mut(index);
         let Some(event) = open.events.pop() else {
-            return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
+            return Err(Refusal::new(ErrorKind::WouldBlock, Cause::NoEvent));
         };
         if is_about_object(event.element) {
             let of = open.events_of.entry(event.element).or_default();
@@ -168,12 +191,7 @@ impl Base {
     }
 
     /// `ibv_ack_async_event` for an object that exists.
-    pub(super) fn acknowledge(
-        &mut self,
-        verb: Verb,
-        context: Context,
-        event: &AsyncEvent,
-    ) -> Result<()> {
+    pub(super) fn acknowledge(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
         let open = self.contexts.at_mut(slot_of(context));
         let unacked = match event.element {
             Element::Device | Element::Port(_) => Some(&mut open.unacked),
@@ -181,8 +199,7 @@ impl Base {
         };
         let Some(unacked) = unacked.filter(|unacked| **unacked > 0) else {
             let text = format!("no event of {} waits to be acknowledged", event.element);
-            let cause = Cause::Usage(text.into());
-            return Err(Error::new(verb, ErrorKind::Usage, cause));
+            return Err(Refusal::usage(text));
         };
         *unacked -= 1;
         // A destroy may wait for this acknowledgement.
@@ -233,8 +250,8 @@ impl Base {
     }
 
     /// The number of unread events of a context, and the number queued so far.
-    pub(super) fn async_events(&self, verb: Verb, context: Context) -> Result<(usize, u64)> {
-        let open = self.contexts.at(self.find_context(verb, context)?);
+    pub(super) fn async_events(&self, context: Context) -> Result<(usize, u64)> {
+        let open = self.contexts.at(self.find_context(context)?);
         Ok((open.events.len(), open.events.queued()))
     }
 

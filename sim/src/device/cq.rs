@@ -8,14 +8,14 @@ use verbs_api::site::Site;
 use verbs_api::table::Table;
 use verbs_api::{
     Arm, AsyncEventType, Capabilities, Cause, CompChannel as ChannelHandle, Context,
-    Cq as CqHandle, CqAttr, CqInit, Element, Error, ErrorKind, Handle, Object, Result, Verb, Wc,
-    WcStatus,
+    Cq as CqHandle, CqAttr, CqInit, Element, ErrorKind, Handle, Object, Wc, WcStatus,
 };
 
+use super::Device;
 use super::base::Base;
 use super::channel::Channel;
 use super::check::{
-    InContext, check_acknowledged, find, find_in, find_unchecked, in_range, in_use, invalid,
+    check_acknowledged, check_unused, find, find_in, find_unchecked, in_context, in_range, invalid,
 };
 use super::completion::{Completion, CompletionRing, Delivery, Entry, Ticket};
 use super::cq_ex::Extended;
@@ -23,6 +23,7 @@ use super::empty::EmptyCqs;
 use super::events::Numbers;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
+use super::refusal::{Refusal, Result};
 use super::undefined::undefine;
 use crate::diagnosis::{CqSeen, CqUse, FailedWork, FailureCause, LabCause, Standing};
 use crate::time::Timers;
@@ -91,11 +92,7 @@ enum Room {
     Made(Option<Ticket>),
 }
 
-impl InContext for Cq {
-    fn context(&self) -> Context {
-        self.handle.context()
-    }
-}
+in_context!(Cq, handle.context());
 
 impl Cq {
     pub(crate) fn report(&self) -> CqReport {
@@ -148,65 +145,32 @@ impl Cq {
     }
 }
 
-impl Cqs {
-    /// `ibv_create_cq`
+impl Device {
+    /// `ibv_create_cq`, and `ibv_create_cq_ex` for an extended CQ.
     pub(crate) fn create_cq(
         &mut self,
-        base: &mut Base,
-        context: Context,
-        init: &CqInit,
-    ) -> Result<CqHandle> {
-        self.make_cq(base, Verb::CreateCq, context, init, None)
-    }
-
-    /// Creates a CQ, which may be an extended one.
-    pub(crate) fn make_cq(
-        &mut self,
-        base: &mut Base,
-        verb: Verb,
         context: Context,
         init: &CqInit,
         extended: Option<Extended>,
     ) -> Result<CqHandle> {
-        base.find_context(verb, context)?;
-        in_range(
-            verb,
-            "cqe",
-            i64::from(init.cqe),
-            1,
-            i64::from(base.attr.max_cqe),
-        )?;
+        let Self { base, cqs, .. } = self;
+        in_range("cqe", i64::from(init.cqe), 1, i64::from(base.attr.max_cqe))?;
         let vectors = i64::from(base.attr.num_comp_vectors);
-        in_range(
-            verb,
-            "comp_vector",
-            i64::from(init.comp_vector),
-            0,
-            vectors - 1,
-        )?;
+        in_range("comp_vector", i64::from(init.comp_vector), 0, vectors - 1)?;
         let channel = match init.channel {
-            Some(channel) => Some(find_in(&self.channels, verb, context, channel)?),
+            Some(channel) => Some(find_in(&cqs.channels, context, channel)?),
             None => None,
         };
-        base.check_room(
-            verb,
-            "completion queues",
-            self.table.len(),
-            base.attr.max_cq,
-        )?;
+        base.check_room("completion queues", cqs.table.len(), base.attr.max_cq)?;
         let cqe = base.behavior.cqe_rounding.up(init.cqe as u32);
-        base.rules.check(
-            verb,
-            Limit::CqEntries,
-            "CQ entries",
-            self.entries + u64::from(cqe),
-        )?;
+        base.rules
+            .check(Limit::CqEntries, "CQ entries", cqs.entries + u64::from(cqe))?;
         // Everything that may fail is above.
-        self.entries += u64::from(cqe);
+        cqs.entries += u64::from(cqe);
         if let Some(channel) = channel {
-            self.channels.at_mut(channel).cqs += 1;
+            cqs.channels.at_mut(channel).cqs += 1;
         }
-        let id = self.table.insert(|id| Cq {
+        let id = cqs.table.insert(|id| Cq {
             handle: CqHandle::from_parts(context, id.index, id.generation),
             init: *init,
             channel,
@@ -222,13 +186,12 @@ impl Cqs {
             events_unacked: 0,
             usage: CqUse::default(),
         });
-        base.add_object(context, Object::Cq, id.index);
-        Ok(CqHandle::from_parts(context, id.index, id.generation))
+        Ok(base.added(context, id, CqHandle::from_parts))
     }
 
     /// The fields of `struct ibv_cq`.
     pub(crate) fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {
-        let cq = self.table.at(find(&self.table, Verb::QueryCq, cq)?);
+        let cq = self.cqs.table.at(find(&self.cqs.table, cq)?);
         let mut attr = CqAttr::default();
         attr.cqe = cq.cqe;
         attr.cq_context = cq.init.cq_context;
@@ -238,31 +201,23 @@ impl Cqs {
     }
 
     /// `ibv_resize_cq`
-    pub(crate) fn resize_cq(&mut self, base: &Base, cq: CqHandle, cqe: i32) -> Result<()> {
-        let verb = Verb::ResizeCq;
-        let index = find(&self.table, verb, cq)?;
-        base.check_has(verb, Capabilities::RESIZE_CQ, "cannot resize CQs")?;
-        in_range(verb, "cqe", i64::from(cqe), 1, i64::from(base.attr.max_cqe))?;
+    pub(crate) fn resize_cq(&mut self, cq: CqHandle, cqe: i32) -> Result<()> {
+        let Self { base, cqs, .. } = self;
+        let index = find(&cqs.table, cq)?;
+        base.check_has(Capabilities::RESIZE_CQ, "cannot resize CQs")?;
+        in_range("cqe", i64::from(cqe), 1, i64::from(base.attr.max_cqe))?;
         // The open iteration holds entries of the ring.
-        self.check_no_iteration(verb, index)?;
-        let found = self.table.at(index);
+        cqs.check_no_iteration(index)?;
+        let found = cqs.table.at(index);
         if found.dead {
-            return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
+            return Err(Refusal::new(ErrorKind::Invalid, Cause::CqOverrun));
         }
         let present = found.ring.len() as u32;
         let mut new = base.behavior.cqe_rounding.up(cqe as u32);
         if (cqe as u32) < present {
             // Completions in the CQ must keep their entries.
             if base.behavior.shrink_below == Check::Refused {
-                let (value, min) = (i64::from(cqe), i64::from(present));
-                let max = i64::from(base.attr.max_cqe);
-                let cause = Cause::OutOfRange {
-                    what: "cqe",
-                    value,
-                    min,
-                    max,
-                };
-                return Err(Error::new(verb, ErrorKind::Invalid, cause));
+                in_range("cqe", cqe.into(), present.into(), base.attr.max_cqe.into())?;
             }
             new = base.behavior.cqe_rounding.up(present);
         }
@@ -270,32 +225,31 @@ impl Cqs {
         if new < found.cqe && !base.behavior.shrink {
             new = found.cqe;
         }
-        let entries = self.entries - u64::from(found.cqe) + u64::from(new);
+        let entries = cqs.entries - u64::from(found.cqe) + u64::from(new);
         // A smaller CQ needs no more memory, so a limit does not matter.
         if new > found.cqe {
-            base.rules
-                .check(verb, Limit::CqEntries, "CQ entries", entries)?;
+            base.rules.check(Limit::CqEntries, "CQ entries", entries)?;
         }
-        self.entries = entries;
-        self.table.at_mut(index).cqe = new;
+        cqs.entries = entries;
+        cqs.table.at_mut(index).cqe = new;
         Ok(())
     }
 
     /// `ibv_req_notify_cq`
-    pub(crate) fn req_notify_cq(&mut self, base: &mut Base, cq: CqHandle, arm: Arm) -> Result<()> {
-        let verb = Verb::ReqNotifyCq;
+    pub(crate) fn req_notify_cq(&mut self, cq: CqHandle, arm: Arm) -> Result<()> {
+        let Self { base, cqs, .. } = self;
         // Most drivers arm in user space, where the handle is not checked.
         let index = match base.behavior.arm_bad_handle {
-            Check::Accepted => find_unchecked(&self.table, verb, cq)?,
-            Check::Refused | _ => find(&self.table, verb, cq)?,
+            Check::Accepted => find_unchecked(&cqs.table, cq)?,
+            Check::Refused | _ => find(&cqs.table, cq)?,
         };
-        let found = self.table.at_mut(index);
+        let found = cqs.table.at_mut(index);
         // A CQ that has overrun never makes an event again.
         if found.dead {
-            return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
+            return Err(Refusal::new(ErrorKind::Invalid, Cause::CqOverrun));
         }
         if found.channel.is_none() && base.behavior.arm_no_channel == Check::Refused {
-            return Err(invalid(verb, "cq", "has no completion channel"));
+            return Err(invalid("cq", "has no completion channel"));
         }
         let before = found.notify.state();
         found.notify.arm(arm, &base.behavior);
@@ -312,94 +266,82 @@ impl Cqs {
         }
         // On such devices a request also covers the completions that are in the CQ already.
         if base.behavior.arm_sees_unpolled && unpolled {
-            self.end_moderation(base, index);
+            cqs.end_moderation(base, index);
         }
         Ok(())
     }
 
     /// The checks of `ibv_poll_cq`, before it takes a completion. Returns the slot of the CQ.
     #[inline]
-    pub(crate) fn check_poll(&self, base: &Base, cq: CqHandle, takes: bool) -> Result<u32> {
-        let verb = Verb::PollCq;
-        let index = find(&self.table, verb, cq)?;
-        let found = self.table.at(index);
+    pub(crate) fn check_poll(&self, cq: CqHandle, takes: bool) -> Result<u32> {
+        let index = find(&self.cqs.table, cq)?;
+        let found = self.cqs.table.at(index);
         if found.has_died_empty()
             && takes
-            && base.behavior.poll_after_overrun == PollAfterOverrun::Error
+            && self.base.behavior.poll_after_overrun == PollAfterOverrun::Error
         {
-            return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
+            return Err(Refusal::new(ErrorKind::Io, Cause::CqOverrun));
         }
         // A poll would take completions that the iteration is going to return.
         if found.extended.is_some() {
-            self.check_no_iteration(verb, index)?;
+            self.cqs.check_no_iteration(index)?;
         }
         Ok(index)
     }
 
     /// `ibv_ack_cq_events`
-    pub(crate) fn ack_cq_events(
-        &mut self,
-        base: &mut Base,
-        cq: CqHandle,
-        nevents: u32,
-    ) -> Result<()> {
-        let verb = Verb::AckCqEvents;
-        let index = find(&self.table, verb, cq)?;
-        let unacked = &mut self.table.at_mut(index).events_unacked;
+    pub(crate) fn ack_cq_events(&mut self, cq: CqHandle, nevents: u32) -> Result<()> {
+        let index = find(&self.cqs.table, cq)?;
+        let unacked = &mut self.cqs.table.at_mut(index).events_unacked;
         if nevents > *unacked {
             let text = format!(
                 "{nevents} events of {cq} are acknowledged, but only {unacked} were read and not \
                  acknowledged yet"
             );
-            return Err(Error::new(
-                verb,
-                ErrorKind::Usage,
-                Cause::Usage(text.into()),
-            ));
+            return Err(Refusal::usage(text));
         }
         *unacked -= nevents;
         // A thread may wait in the destroy of the CQ.
-        base.news = true;
+        self.base.news = true;
         Ok(())
     }
 
     /// `ibv_destroy_cq` without waiting. Returns the work of the completions that were still in it.
-    pub(crate) fn destroy_cq(&mut self, base: &mut Base, cq: CqHandle) -> Result<Vec<Ticket>> {
-        let verb = Verb::DestroyCq;
-        let index = find(&self.table, verb, cq)?;
-        let found = self.table.at(index);
+    pub(crate) fn destroy_cq(&mut self, cq: CqHandle) -> Result<Vec<Ticket>> {
+        let index = find(&self.cqs.table, cq)?;
+        let found = self.cqs.table.at(index);
         // The users would write completions into freed memory.
-        for (by, count) in [(Object::Qp, found.users), (Object::Srq, found.srqs)] {
-            if count > 0 {
-                return Err(in_use(verb, Object::Cq, by, count));
-            }
-        }
-        self.check_no_iteration(verb, index)?;
-        let of_async = base.unacked(cq.context(), Element::Cq(cq));
-        check_acknowledged(verb, Object::Cq, found.events_unacked + of_async)?;
-        Ok(self.remove_cq(base, index))
+        let users = [(Object::Qp, found.users), (Object::Srq, found.srqs)];
+        check_unused(Object::Cq, &users)?;
+        self.cqs.check_no_iteration(index)?;
+        let of_async = self.base.unacked(cq.context(), Element::Cq(cq));
+        check_acknowledged(Object::Cq, found.events_unacked + of_async)?;
+        Ok(self.remove_cq(index))
     }
 
     /// Removes a CQ. Returns the work of the completions that were still in it.
-    pub(crate) fn remove_cq(&mut self, base: &mut Base, index: u32) -> Vec<Ticket> {
+    pub(crate) fn remove_cq(&mut self, index: u32) -> Vec<Ticket> {
+        let Self { base, cqs, .. } = self;
         // The facts are lost with the CQ, so a diagnosis gets them now.
-        let seen = self.seen(base, index);
+        let seen = cqs.seen(base, index);
         base.journal.cq_goes(&seen);
-        self.forget_moderation(index);
-        let cq = self.table.remove(index);
+        cqs.forget_moderation(index);
+        let cq = cqs.table.remove(index);
         base.remove_object(cq.handle.context(), Object::Cq, index);
-        if let Some(shown) = &self.shown.0 {
+        if let Some(shown) = &cqs.shown.0 {
             shown.set(cq.handle, false);
         }
-        self.entries -= u64::from(cq.cqe);
+        cqs.entries -= u64::from(cq.cqe);
         if let Some(channel) = cq.channel {
-            self.detach(base, channel, &cq.events_unread);
+            cqs.detach(base, channel, &cq.events_unread);
         }
         let (context, element) = (cq.handle.context(), Element::Cq(cq.handle));
         base.discard_async(context, element);
         cq.ring.iter().map(|entry| entry.ticket).collect()
     }
+}
 
+impl Cqs {
     /// Adds a completion. The queue pair acts on the result.
     #[inline(always)]
     pub(super) fn complete(
@@ -574,7 +516,7 @@ impl Cqs {
     /// The state of a channel: the number of queued events, and the CQs attached to it.
     pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
         // The channel may have been destroyed.
-        let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) else {
+        let Ok(index) = find(&self.channels, channel) else {
             return (0, Vec::new());
         };
         let attached = self.table.iter();

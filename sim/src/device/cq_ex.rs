@@ -3,14 +3,15 @@
 use verbs_api::behavior::PollAfterOverrun;
 use verbs_api::site::Site;
 use verbs_api::{
-    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, Error, ErrorKind, Result,
-    Verb, Wc, WcEx, WcFields, WcStatus,
+    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, ErrorKind, Wc, WcEx, WcFields,
+    WcStatus,
 };
 
-use super::base::Base;
+use super::Device;
 use super::check::{find, invalid};
 use super::completion::{Entry, Ticket};
 use super::cq::{Cq, Cqs};
+use super::refusal::{Refusal, Result};
 use crate::time::Time;
 
 /// The additional state of an extended CQ.
@@ -56,32 +57,23 @@ impl Extended {
     }
 }
 
-impl Cqs {
+impl Device {
     /// `ibv_create_cq_ex`
-    pub(crate) fn create_cq_ex(
-        &mut self,
-        base: &mut Base,
-        context: Context,
-        init: &CqInitEx,
-    ) -> Result<CqHandle> {
-        let verb = Verb::CreateCqEx;
-        base.find_context(verb, context)?;
-        base.check_has(verb, Capabilities::CQ_EX, "has no extended CQs")?;
+    pub(crate) fn create_cq_ex(&mut self, context: Context, init: &CqInitEx) -> Result<CqHandle> {
+        self.base
+            .check_has(Capabilities::CQ_EX, "has no extended CQs")?;
         let (mut fields, mut flags) = (
             WcFields::STANDARD | WcFields::TIMESTAMPS,
             CqFlags::SINGLE_THREADED | CqFlags::IGNORE_OVERRUN,
         );
         // A driver refuses fields that its hardware cannot deliver.
-        if base.lacks.contains(Capabilities::WC_TIMESTAMP) {
+        if self.base.lacks.contains(Capabilities::WC_TIMESTAMP) {
             fields -= WcFields::TIMESTAMPS;
         }
-        if base.lacks.contains(Capabilities::IGNORE_OVERRUN) {
+        if self.base.lacks.contains(Capabilities::IGNORE_OVERRUN) {
             flags -= CqFlags::IGNORE_OVERRUN;
         }
-        let refuse = |what, problem| {
-            let cause = Cause::Argument { what, problem };
-            Err(Error::new(verb, ErrorKind::NotSupported, cause))
-        };
+        let refuse = |what, problem| Err(Refusal::argument(ErrorKind::NotSupported, what, problem));
         if !fields.contains(init.wc_flags) {
             return refuse("wc_flags", "has fields that the device does not give");
         }
@@ -93,85 +85,83 @@ impl Cqs {
             flags: init.flags,
             iteration: None,
         };
-        self.make_cq(base, verb, context, &init.cq, Some(extended))
+        self.create_cq(context, &init.cq, Some(extended))
     }
 
     /// `ibv_start_poll`: moves to the first completion. Returns its status and its work.
-    pub(crate) fn start_poll(&mut self, base: &Base, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
-        let verb = Verb::StartPoll;
-        let index = find(&self.table, verb, cq)?;
-        self.check_extended(verb, index)?;
-        self.check_no_iteration(verb, index)?;
-        let fails = base.behavior.poll_after_overrun == PollAfterOverrun::Error;
-        if self.table.at(index).has_died_empty() && fails {
-            return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
+    pub(crate) fn start_poll(&mut self, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
+        let index = find(&self.cqs.table, cq)?;
+        self.cqs.check_extended(index)?;
+        self.cqs.check_no_iteration(index)?;
+        let fails = self.base.behavior.poll_after_overrun == PollAfterOverrun::Error;
+        if self.cqs.table.at(index).has_died_empty() && fails {
+            return Err(Refusal::new(ErrorKind::Io, Cause::CqOverrun));
         }
-        let usage = &mut self.table.at_mut(index).usage;
+        let usage = &mut self.cqs.table.at_mut(index).usage;
         (usage.was_polled, usage.event_was_read) = (true, false);
-        let Some(Entry { wc, ticket, at, .. }) = self.pop(index).copied() else {
+        let Some(Entry { wc, ticket, at, .. }) = self.cqs.pop(index).copied() else {
             // The next poll need not take the lock.
-            self.show(index);
-            return Err(nothing(verb, "the cq is empty"));
+            self.cqs.show(index);
+            return Err(nothing("the cq is empty"));
         };
         let current = Some((wc, at));
         let iteration = Iteration {
             current,
             // An entry keeps its place until `ibv_end_poll`, even if it was read.
             held: 1,
-            begun_at: base.site,
+            begun_at: self.base.site,
         };
-        self.set_iteration(index, Some(iteration));
+        self.cqs.set_iteration(index, Some(iteration));
         Ok((wc.status, ticket))
     }
 
     /// `ibv_next_poll`: moves to the next completion. Returns its status and its work.
     pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
-        let verb = Verb::NextPoll;
-        let index = find(&self.table, verb, cq)?;
-        let (before, _) = self.iteration(verb, index)?;
+        let index = find(&self.cqs.table, cq)?;
+        let (before, _) = self.cqs.iteration(index)?;
         // C gives no meaning to a call after the end.
         if before.current.is_none() {
             let text = format!("the iteration over {cq} is at its end");
-            return Err(misuse(verb, text));
+            return Err(Refusal::usage(text));
         }
-        let next = self.pop(index).copied();
+        let next = self.cqs.pop(index).copied();
         let iteration = Iteration {
             current: next.map(|entry| (entry.wc, entry.at)),
             held: before.held + u32::from(next.is_some()),
             ..before
         };
-        self.set_iteration(index, Some(iteration));
+        self.cqs.set_iteration(index, Some(iteration));
         match next {
             Some(entry) => Ok((entry.wc.status, entry.ticket)),
-            None => Err(nothing(verb, "the cq has no further completion")),
+            None => Err(nothing("the cq has no further completion")),
         }
     }
 
     /// `ibv_wc_read_*`
     pub(crate) fn read_wc(&self, cq: CqHandle) -> Result<WcEx> {
-        let verb = Verb::ReadWc;
-        let index = find(&self.table, verb, cq)?;
-        let (iteration, fields) = self.iteration(verb, index)?;
+        let index = find(&self.cqs.table, cq)?;
+        let (iteration, fields) = self.cqs.iteration(index)?;
         // After the end there is no current completion to read.
         let Some((wc, at)) = iteration.current else {
             let text = format!("the iteration over {cq} is at its end");
-            return Err(misuse(verb, text));
+            return Err(Refusal::usage(text));
         };
         Ok(read(&wc, at, fields))
     }
 
     /// `ibv_end_poll`
     pub(crate) fn end_poll(&mut self, cq: CqHandle) -> Result<()> {
-        let verb = Verb::EndPoll;
-        let index = find(&self.table, verb, cq)?;
-        self.iteration(verb, index)?;
-        self.set_iteration(index, None);
+        let index = find(&self.cqs.table, cq)?;
+        self.cqs.iteration(index)?;
+        self.cqs.set_iteration(index, None);
         Ok(())
     }
+}
 
+impl Cqs {
     /// Where the open iteration was started.
     pub(crate) fn iteration_begun_at(&self, cq: CqHandle) -> Option<Site> {
-        let index = find(&self.table, Verb::EndPoll, cq).ok()?;
+        let index = find(&self.table, cq).ok()?;
         let iteration = self.table.at(index).extended?.iteration?;
         iteration.begun_at
     }
@@ -179,25 +169,25 @@ impl Cqs {
 
 impl Cqs {
     /// Refuses an operation that would wait for the end of an iteration.
-    pub(crate) fn check_no_iteration(&self, verb: Verb, index: u32) -> Result<()> {
+    pub(crate) fn check_no_iteration(&self, index: u32) -> Result<()> {
         let cq = self.table.at(index);
         if !cq.is_iterated() {
             return Ok(());
         }
         let cause = Cause::IterationOpen { cq: cq.handle };
-        Err(Error::new(verb, ErrorKind::Usage, cause))
+        Err(Refusal::new(ErrorKind::Usage, cause))
     }
 
-    fn check_extended(&self, verb: Verb, index: u32) -> Result<Extended> {
+    fn check_extended(&self, index: u32) -> Result<Extended> {
         let extended = self.table.at(index).extended;
-        extended.ok_or_else(|| invalid(verb, "cq", "is not an extended one"))
+        extended.ok_or_else(|| invalid("cq", "is not an extended one"))
     }
 
     /// The open iteration, and the fields of its completions.
-    fn iteration(&self, verb: Verb, index: u32) -> Result<(Iteration, WcFields)> {
-        let extended = self.check_extended(verb, index)?;
+    fn iteration(&self, index: u32) -> Result<(Iteration, WcFields)> {
+        let extended = self.check_extended(index)?;
         let cq = self.table.at(index).handle;
-        let no_iteration = || misuse(verb, format!("no iteration over {cq} is open"));
+        let no_iteration = || Refusal::usage(format!("no iteration over {cq} is open"));
         let iteration = extended.iteration.ok_or_else(no_iteration)?;
         Ok((iteration, extended.wc_flags))
     }
@@ -242,10 +232,6 @@ fn read(wc: &Wc, at: Time, fields: WcFields) -> WcEx {
     read
 }
 
-fn nothing(verb: Verb, text: &'static str) -> Error {
-    Error::new(verb, ErrorKind::NotFound, Cause::Text(text.into()))
-}
-
-fn misuse(verb: Verb, text: String) -> Error {
-    Error::new(verb, ErrorKind::Usage, Cause::Usage(text.into()))
+fn nothing(text: &'static str) -> Refusal {
+    Refusal::new(ErrorKind::NotFound, Cause::Text(text.into()))
 }

@@ -2,15 +2,14 @@
 
 use verbs_api::behavior::Placement;
 use verbs_api::table::Table;
-use verbs_api::{
-    Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Qp as QpHandle, Result, Verb,
-};
+use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Qp as QpHandle};
 
-use super::base::Base;
-use super::check::{InContext, find, in_use, numbered};
+use super::Device;
+use super::check::{check_unused, find, in_context, numbered};
 use super::key::Regions;
 use super::mw::Windows;
-use super::ports::{Outside, Ports};
+use super::ports::Outside;
+use super::refusal::Result;
 use crate::memory::SharedMemory;
 use crate::packet::Route;
 
@@ -33,7 +32,7 @@ pub(crate) struct Peer {
 }
 
 /// A protection domain.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pd {
     context: Context,
     pub(crate) mrs: u32,
@@ -57,15 +56,86 @@ pub(crate) struct Ah {
     pub(crate) sends: u32,
 }
 
-impl InContext for Pd {
-    fn context(&self) -> Context {
-        self.context
-    }
-}
+in_context!(Pd, context);
+in_context!(Ah, context);
 
-impl InContext for Ah {
-    fn context(&self) -> Context {
-        self.context
+impl Device {
+    /// Completes deferred writes. The program may reuse memory that its device wrote to.
+    #[inline]
+    pub(crate) fn flush_deferred_writes(&self) {
+        // A profile may write data late, to find programs that read too early.
+        if self.base.behavior.placement == Placement::Late {
+            self.domains.memory.lock().settle();
+        }
+    }
+
+    /// `ibv_alloc_pd`
+    pub(crate) fn alloc_pd(&mut self, context: Context) -> Result<PdHandle> {
+        let Self { base, domains, .. } = self;
+        base.check_room("protection domains", domains.pds.len(), base.attr.max_pd)?;
+        let id = domains.pds.insert(|_| Pd {
+            context,
+            ..Pd::default()
+        });
+        Ok(base.added(context, id, PdHandle::from_parts))
+    }
+
+    /// `ibv_dealloc_pd`
+    pub(crate) fn dealloc_pd(&mut self, pd: PdHandle) -> Result<()> {
+        let index = find(&self.domains.pds, pd)?;
+        let users = self.domains.pds.at(index);
+        let users = [
+            (Object::Qp, users.qps),
+            (Object::Mr, users.mrs),
+            (Object::Mw, users.mws),
+            (Object::Ah, users.ahs),
+            (Object::Srq, users.srqs),
+        ];
+        // Objects of the domain would lose their access rights.
+        check_unused(Object::Pd, &users)?;
+        self.remove_pd(index);
+        Ok(())
+    }
+
+    pub(super) fn remove_pd(&mut self, index: u32) {
+        let own = self.domains.pds.remove(index);
+        self.base.remove_object(own.context, Object::Pd, index);
+    }
+
+    /// `ibv_create_ah`. `outside` is why no other process has the destination.
+    pub(crate) fn create_ah(
+        &mut self,
+        pd: PdHandle,
+        attr: &AhAttr,
+        outside: Outside,
+    ) -> Result<AhHandle> {
+        let Self {
+            base,
+            domains,
+            ports,
+            ..
+        } = self;
+        let index = find(&domains.pds, pd)?;
+        // The route is found once, when the handle is created (AH-07).
+        let route = ports.resolve(attr, base.behavior.unowned_gid, outside)?;
+        base.check_room("address handles", domains.ahs.len(), base.attr.max_ah)?;
+        let context = pd.context();
+        let id = domains.ahs.insert(|_| Ah {
+            context,
+            pd: index,
+            attr: *attr,
+            route,
+            sends: 0,
+        });
+        domains.pds.at_mut(index).ahs += 1;
+        Ok(base.added(context, id, AhHandle::from_parts))
+    }
+
+    /// Destroys an address handle that no posted work names.
+    pub(crate) fn destroy_ah(&mut self, index: u32) {
+        let own = self.domains.ahs.remove(index);
+        self.domains.pds.at_mut(own.pd).ahs -= 1;
+        self.base.remove_object(own.context, Object::Ah, index);
     }
 }
 
@@ -77,106 +147,6 @@ impl Domains {
             ahs: Table::default(),
             regions: Regions::new(node, numbered(key_reuse)),
             windows: Windows::default(),
-        }
-    }
-
-    /// Completes deferred writes. The program may reuse memory that its device wrote to.
-    #[inline]
-    pub(crate) fn flush_deferred_writes(&self, base: &Base) {
-        // A profile may write data late, to find programs that read too early.
-        if base.behavior.placement == Placement::Late {
-            self.memory.lock().settle();
-        }
-    }
-
-    /// `ibv_alloc_pd`
-    pub(crate) fn alloc_pd(&mut self, base: &mut Base, context: Context) -> Result<PdHandle> {
-        base.find_context(Verb::AllocPd, context)?;
-        base.check_room(
-            Verb::AllocPd,
-            "protection domains",
-            self.pds.len(),
-            base.attr.max_pd,
-        )?;
-        let id = self.pds.insert(|_| Pd {
-            context,
-            mrs: 0,
-            mws: 0,
-            qps: 0,
-            ahs: 0,
-            srqs: 0,
-            posted: 0,
-        });
-        base.add_object(context, Object::Pd, id.index);
-        Ok(PdHandle::from_parts(context, id.index, id.generation))
-    }
-
-    /// `ibv_dealloc_pd`
-    pub(crate) fn dealloc_pd(&mut self, base: &mut Base, pd: PdHandle) -> Result<()> {
-        let index = find(&self.pds, Verb::DeallocPd, pd)?;
-        let users = self.pds.at(index);
-        let users = [
-            (Object::Qp, users.qps),
-            (Object::Mr, users.mrs),
-            (Object::Mw, users.mws),
-            (Object::Ah, users.ahs),
-            (Object::Srq, users.srqs),
-        ];
-        // Objects of the domain would lose their access rights.
-        if let Some((by, count)) = users.into_iter().find(|(_, count)| *count > 0) {
-            return Err(in_use(Verb::DeallocPd, Object::Pd, by, count));
-        }
-        self.pds.remove(index);
-        base.remove_object(pd.context(), Object::Pd, index);
-        Ok(())
-    }
-
-    /// `ibv_create_ah`. `outside` is why no other process has the destination.
-    pub(crate) fn create_ah(
-        &mut self,
-        base: &mut Base,
-        ports: &Ports,
-        pd: PdHandle,
-        attr: &AhAttr,
-        outside: Outside,
-    ) -> Result<AhHandle> {
-        let index = find(&self.pds, Verb::CreateAh, pd)?;
-        // The route is found once, when the handle is created (AH-07).
-        let route = ports.resolve(Verb::CreateAh, attr, base.behavior.unowned_gid, outside)?;
-        base.check_room(
-            Verb::CreateAh,
-            "address handles",
-            self.ahs.len(),
-            base.attr.max_ah,
-        )?;
-        let context = pd.context();
-        let id = self.ahs.insert(|_| Ah {
-            context,
-            pd: index,
-            attr: *attr,
-            route,
-            sends: 0,
-        });
-        self.pds.at_mut(index).ahs += 1;
-        base.add_object(context, Object::Ah, id.index);
-        Ok(AhHandle::from_parts(context, id.index, id.generation))
-    }
-
-    /// Destroys an address handle that no posted work names.
-    pub(crate) fn destroy_ah(&mut self, base: &mut Base, index: u32) {
-        let own = self.ahs.remove(index);
-        self.pds.at_mut(own.pd).ahs -= 1;
-        base.remove_object(own.context, Object::Ah, index);
-    }
-
-    pub(super) fn remove_domains_of(&mut self, base: &mut Base, context: Context) {
-        for index in base.objects(context, Object::Ah) {
-            self.ahs.remove(index);
-            base.remove_object(context, Object::Ah, index);
-        }
-        for index in base.objects(context, Object::Pd) {
-            self.pds.remove(index);
-            base.remove_object(context, Object::Pd, index);
         }
     }
 }

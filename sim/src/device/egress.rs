@@ -6,8 +6,8 @@ use std::mem;
 use verbs_api::QpType;
 use verbs_api::lab::TraceEvent;
 
+use super::Device;
 use super::base::Base;
-use super::ports::Ports;
 use crate::packet::payload::Payload;
 use crate::packet::{DropReason, Op, Packet, PortId, Psn, Route};
 use crate::storage::Ring;
@@ -89,34 +89,20 @@ pub(crate) struct Egress {
     packets: Box<Ring<Packet>>,
 }
 
-impl Egress {
+impl Device {
     /// Sends a packet, if its port is up.
     #[inline(always)]
-    pub(crate) fn send(
-        &mut self,
-        base: &mut Base,
-        ports: &Ports,
-        to: Address<'_>,
-        packet: OutPacket,
-        payload: Payload,
-    ) {
-        let up = ports.at(to.route.from.port).up;
-        packet.put(to, payload, self.packets.push());
-        self.sent(base, up);
+    pub(crate) fn send(&mut self, to: Address<'_>, packet: OutPacket, payload: Payload) {
+        let up = self.ports.at(to.route.from.port).up;
+        packet.put(to, payload, self.egress.packets.push());
+        self.egress.sent(&mut self.base, up);
     }
 
     /// Sends a packet to a group. As in a switch, each port of the fabric gets a copy. Other
     /// processes get one.
-    pub(crate) fn send_to_group(
-        &mut self,
-        base: &mut Base,
-        ports: &Ports,
-        to: Address<'_>,
-        packet: OutPacket,
-        payload: Payload,
-    ) {
-        let mut all: BTreeSet<PortId> = ports.gids().values().copied().collect();
-        if ports.has_network() {
+    pub(crate) fn send_to_group(&mut self, to: Address<'_>, packet: OutPacket, payload: Payload) {
+        let mut all: BTreeSet<PortId> = self.ports.gids().values().copied().collect();
+        if self.ports.has_network() {
             // The network delivers its copy to all other processes.
             all.insert(PortId::OUTSIDE);
         }
@@ -125,16 +111,12 @@ impl Egress {
                 to: Some(port),
                 ..*to.route
             };
-            self.send(
-                base,
-                ports,
-                Address { route, ..to },
-                packet,
-                payload.clone(),
-            );
+            self.send(Address { route, ..to }, packet, payload.clone());
         }
     }
+}
 
+impl Egress {
     /// Records that the newest packet has left, or drops it if its port is down.
     #[inline(always)]
     fn sent(&mut self, base: &mut Base, up: bool) {

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use verbs_api::QpType;
 
-use super::base::Base;
-use super::egress::{Address, Egress, OutPacket};
-use super::ports::Ports;
+use super::Device;
+use super::egress::{Address, OutPacket};
 use crate::packet::payload::Payload;
 use crate::packet::{Deth, DropReason, Op, Packet, Psn, Route};
 
@@ -26,16 +25,9 @@ pub(crate) struct Gsi {
     received: Vec<(Route, Payload)>,
 }
 
-impl Gsi {
-    /// Sends a message.
-    pub(crate) fn send(
-        &mut self,
-        base: &mut Base,
-        ports: &Ports,
-        egress: &mut Egress,
-        route: &Route,
-        mad: &[u8],
-    ) {
+impl Device {
+    /// Sends a message of QP 1.
+    pub(crate) fn send_mad(&mut self, route: &Route, mad: &[u8]) {
         let op = Op::Datagram(Deth {
             qkey: QKEY,
             src_qpn: GSI_QPN,
@@ -51,18 +43,14 @@ impl Gsi {
             dest_qpn: GSI_QPN,
             pkey: PKEY,
         };
-        let packet = OutPacket::answer(op, self.psn, 0);
+        let packet = OutPacket::answer(op, self.gsi.psn, 0);
         // Datagrams have no acknowledgements, but each has a number.
-        self.psn = self.psn.plus(1);
-        egress.send(
-            base,
-            ports,
-            address,
-            packet,
-            Payload::inline(Arc::from(mad)),
-        );
+        self.gsi.psn = self.gsi.psn.plus(1);
+        self.send(address, packet, Payload::inline(Arc::from(mad)));
     }
+}
 
+impl Gsi {
     /// Receives a packet.
     pub(crate) fn receive(&mut self, packet: &Packet) -> Result<(), DropReason> {
         match packet.op {

@@ -2,31 +2,22 @@
 
 use std::sync::Arc;
 
-use verbs_api::lab::Limit;
-use verbs_api::{
-    AsyncEventType, Context, Element, Gid, Handle, Mtu, Result, Srq as SrqHandle, Verb,
-};
+use verbs_api::{AsyncEventType, Element, Gid, Handle, Mtu, Srq as SrqHandle};
 
 use super::check::{find, in_range, invalid};
 use super::ports::PORT_MTU;
+use super::refusal::Result;
 use super::{Device, Gids};
 
-const VERB: Verb = Verb::Lab;
-
 impl Device {
-    fn check_place(&self, context: Context, port: u8) -> Result<()> {
-        self.base.find_context(VERB, context)?;
-        self.ports.check(VERB, port).map(drop)
-    }
-
     /// Raises an event of a port in every context (ASYNC-13).
     fn tell_of_port(&mut self, port: u8, event_type: AsyncEventType) {
         self.base.tell_all(event_type, Element::Port(port));
     }
 
     /// Brings a port up or down, which every context is notified of (ASYNC-09, ASYNC-13).
-    pub(crate) fn set_port(&mut self, context: Context, port: u8, up: bool) -> Result<()> {
-        self.check_place(context, port)?;
+    pub(crate) fn set_port(&mut self, port: u8, up: bool) -> Result<()> {
+        self.ports.check(port)?;
         self.switch_port(port, up);
         Ok(())
     }
@@ -48,11 +39,11 @@ impl Device {
     }
 
     /// Sets the active MTU of a port. QPs that are connected keep theirs.
-    pub(crate) fn set_mtu(&mut self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
-        self.check_place(context, port)?;
+    pub(crate) fn set_mtu(&mut self, port: u8, mtu: Mtu) -> Result<()> {
+        self.ports.check(port)?;
         let bytes = mtu.bytes();
         if bytes.is_none_or(|bytes| Some(bytes) > PORT_MTU.bytes()) {
-            return Err(invalid(VERB, "mtu", "is none that a port can have"));
+            return Err(invalid("mtu", "is none that a port can have"));
         }
         self.ports.at_mut(port).mtu = mtu;
         Ok(())
@@ -60,15 +51,8 @@ impl Device {
 
     /// Puts a GID into the table of a port (ASYNC-20). Returns the new table of all GIDs of the
     /// fabric.
-    pub(crate) fn set_gid(
-        &mut self,
-        context: Context,
-        port: u8,
-        index: u32,
-        gid: Gid,
-    ) -> Result<Arc<Gids>> {
-        self.base.find_context(VERB, context)?;
-        let gids = self.ports.set_gid(VERB, port, index, gid)?;
+    pub(crate) fn set_gid(&mut self, port: u8, index: u32, gid: Gid) -> Result<Arc<Gids>> {
+        let gids = self.ports.set_gid(port, index, gid)?;
         self.tell_of_port(port, AsyncEventType::GidChange);
         Ok(gids)
     }
@@ -85,30 +69,19 @@ impl Device {
 
     /// Puts a P_Key into the table of a port (ASYNC-20). Queue pairs that refer to the entry use
     /// the new P_Key from now on.
-    pub(crate) fn set_pkey(
-        &mut self,
-        context: Context,
-        port: u8,
-        index: u16,
-        pkey: u16,
-    ) -> Result<()> {
-        self.check_place(context, port)?;
+    pub(crate) fn set_pkey(&mut self, port: u8, index: u16, pkey: u16) -> Result<()> {
+        self.ports.check(port)?;
         let pkeys = &mut self.ports.at_mut(port).pkeys;
-        in_range(VERB, "index", index.into(), 0, pkeys.len() as i64 - 1)?;
+        in_range("index", index.into(), 0, pkeys.len() as i64 - 1)?;
         pkeys[usize::from(index)] = pkey;
         self.tell_of_port(port, AsyncEventType::PkeyChange);
         Ok(())
     }
 
     /// Raises an event of a port that reports a change around it.
-    pub(crate) fn announce(
-        &mut self,
-        context: Context,
-        port: u8,
-        kind: AsyncEventType,
-    ) -> Result<()> {
+    pub(crate) fn announce(&mut self, port: u8, kind: AsyncEventType) -> Result<()> {
         // The event is that of a port that exists.
-        self.check_place(context, port)?;
+        self.ports.check(port)?;
         match kind {
             AsyncEventType::LidChange
             | AsyncEventType::SmChange
@@ -118,13 +91,13 @@ impl Device {
                 Ok(())
             }
             // These events follow from other calls, which also change the port.
-            _ => Err(invalid(VERB, "kind", "has a cause of its own")),
+            _ => Err(invalid("kind", "has a cause of its own")),
         }
     }
 
     /// Makes an SRQ fail, and raises `SRQ_ERR` (SRQ-17).
     pub(crate) fn fail_srq(&mut self, srq: SrqHandle) -> Result<()> {
-        let index = find(&self.srqs, VERB, srq)?;
+        let index = find(&self.srqs, srq)?;
         if self.srqs.at_mut(index).fail() {
             let (context, element) = (srq.context(), Element::Srq(srq));
             self.base.raise(context, AsyncEventType::SrqErr, element);
@@ -132,35 +105,15 @@ impl Device {
         Ok(())
     }
 
-    /// Sets or removes a resource limit.
-    pub(crate) fn set_limit(
-        &mut self,
-        context: Context,
-        limit: Limit,
-        value: Option<u64>,
-    ) -> Result<()> {
-        self.base.find_context(VERB, context)?;
-        self.base.rules.set_limit(limit, value);
-        Ok(())
-    }
-
-    /// Grants or revokes the privilege to use Q_Keys with the top bit set.
-    pub(crate) fn set_privileged(&mut self, context: Context, privileged: bool) -> Result<()> {
-        self.base.find_context(VERB, context)?;
-        self.base.privileged = privileged;
-        Ok(())
-    }
-
     /// Makes the device fail for good (ASYNC-10). Work in progress ends without completions.
     /// Returns whether it was alive.
-    pub(crate) fn kill(&mut self, context: Context) -> Result<bool> {
-        self.base.find_context(VERB, context)?;
+    pub(crate) fn kill(&mut self) -> bool {
         if std::mem::replace(&mut self.base.dead, true) {
-            return Ok(false);
+            return false;
         }
         // A dead device sends nothing more.
         self.egress.clear();
-        self.domains.flush_deferred_writes(&self.base);
+        self.flush_deferred_writes();
         for cq in self.cqs.table.indices(|_| true) {
             self.cqs.forget_moderation(cq);
         }
@@ -168,6 +121,6 @@ impl Device {
         self.cqs.hide_empty();
         self.base
             .tell_all(AsyncEventType::DeviceFatal, Element::Device);
-        Ok(true)
+        true
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use verbs_api::lab::{FaultId, Limit};
-use verbs_api::{Cause, Error, ErrorKind, Result, Verb, WcStatus};
+use verbs_api::{Cause, ErrorKind, WcStatus};
 
+use super::refusal::{Refusal, Result};
 use crate::trigger::SharedTrigger;
 
 /// The rules in force on a device.
@@ -137,13 +138,7 @@ impl Rules {
     }
 
     /// Refuses `count` of a resource above its limit.
-    pub(crate) fn check(
-        &self,
-        verb: Verb,
-        limit: Limit,
-        what: &'static str,
-        count: u64,
-    ) -> Result<()> {
+    pub(crate) fn check(&self, limit: Limit, what: &'static str, count: u64) -> Result<()> {
         let Some(max) = self.limit(limit).filter(|max| count > *max) else {
             return Ok(());
         };
@@ -158,6 +153,6 @@ impl Rules {
             Limit::Files => ErrorKind::TooManyFiles,
             _ => ErrorKind::NoMemory,
         };
-        Err(Error::new(verb, kind, Cause::Limit { what, limit: max }))
+        Err(Refusal::new(kind, Cause::Limit { what, limit: max }))
     }
 }

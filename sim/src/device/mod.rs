@@ -6,7 +6,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `base` | behavior, limits, time, trace: what all parts share |
-//! | `check` | handles, ranges, and the errors that explain what is wrong with them |
+//! | `check`, `refusal` | handles and ranges; why a verb is refused |
 //! | `contexts`, `events` | contexts and asynchronous events; queues of events |
 //! | `query`, `lab` | what verbs report of a device; its test controls |
 //! | `ports`, `egress`, `gsi` | tables and addresses; outgoing packets; QP 1 |
@@ -46,6 +46,7 @@ mod mw;
 mod notify;
 mod ports;
 mod query;
+mod refusal;
 mod region;
 mod srq;
 mod turns;
@@ -70,8 +71,8 @@ pub(crate) use access::{check_empty, touch};
 pub(crate) use base::Base;
 use base::device_attr;
 pub(crate) use check::{
-    InContext, bad_handle, check_acknowledged, check_sges, find, find_in, find_unchecked, in_range,
-    in_use, invalid, numbered, post_each, same_context,
+    InContext, bad_handle, check_acknowledged, check_sges, find, find_in, find_unchecked,
+    in_context, in_range, in_use, invalid, numbered, post_each, same_context,
 };
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
@@ -89,6 +90,7 @@ pub(crate) use limits::What;
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };
+pub(crate) use refusal::{Answer, PostRefusal, Refusal, Refused, Result};
 pub(crate) use region::ProtectionFault;
 pub(crate) use srq::{NoReceive, Srq, Taken};
 use turns::Turns;
@@ -153,17 +155,23 @@ impl Device {
     /// Removes the objects of a context, except queue pairs. Returns the work of the completions
     /// that were still in its CQs.
     pub(crate) fn clear_context(&mut self, context: Context) -> Vec<Ticket> {
-        // Users go before the objects that they use.
-        self.remove_srqs_of(context);
-        self.remove_xrcds_of(context);
+        use Object::{Ah, CompChannel, Cq, Mr, Mw, Pd, Srq, Xrcd};
         let mut tickets = Vec::new();
-        for index in self.base.objects(context, Object::Cq) {
-            tickets.extend(self.cqs.remove_cq(&mut self.base, index));
+        // Users go before the objects that they use.
+        for object in [Srq, Xrcd, Cq, CompChannel, Mw, Mr, Ah, Pd] {
+            for index in self.base.objects(context, object) {
+                match object {
+                    Srq => self.remove_srq(index),
+                    Xrcd => self.remove_xrcd(index),
+                    Cq => tickets.extend(self.remove_cq(index)),
+                    CompChannel => self.cqs.remove_channel(&mut self.base, index),
+                    Mw => self.remove_window(index),
+                    Mr => self.remove_region(index),
+                    Ah => self.destroy_ah(index),
+                    _ => self.remove_pd(index),
+                }
+            }
         }
-        self.cqs.remove_channels_of(&mut self.base, context);
-        self.domains.remove_windows_of(&mut self.base, context);
-        self.domains.remove_regions_of(&mut self.base, context);
-        self.domains.remove_domains_of(&mut self.base, context);
         tickets
     }
 
@@ -179,18 +187,7 @@ impl Device {
         live.ahs = self.domains.ahs.len();
         live.srqs = self.srqs.len();
         live.xrcds = self.xrcds.table.len();
-        let others = [
-            live.pds,
-            live.mrs,
-            live.mws,
-            live.channels,
-            live.cqs,
-            live.ahs,
-            live.srqs,
-            live.xrcds,
-        ];
-        // Queue pairs are not in the tables of a device, so they are the remaining objects.
-        live.qps = self.base.objects - others.iter().sum::<u32>();
+        live.qps = self.base.count(Object::Qp);
         // The context of rdma_cm ids belongs to no program.
         if self.base.of_ids.is_some() {
             live.contexts -= 1;

@@ -2,12 +2,14 @@
 
 use core::time::Duration;
 
-use verbs_api::{Capabilities, Cq as CqHandle, CqModeration, Result, Verb};
+use verbs_api::{Capabilities, Cq as CqHandle, CqModeration};
 
+use super::Device;
 use super::base::Base;
 use super::check::find;
 use super::cq::Cqs;
 use super::notify::{Added, Notify};
+use super::refusal::Result;
 use crate::time::Time;
 
 /// The largest values that a CQ accepts.
@@ -38,19 +40,14 @@ impl Moderation {
     }
 }
 
-impl Cqs {
+impl Device {
     /// `ibv_modify_cq`. A delayed event is queued immediately if it is due under the new values.
-    pub(crate) fn modify_cq(
-        &mut self,
-        base: &mut Base,
-        cq: CqHandle,
-        set: &CqModeration,
-    ) -> Result<()> {
-        let verb = Verb::ModifyCq;
-        let index = find(&self.table, verb, cq)?;
+    pub(crate) fn modify_cq(&mut self, cq: CqHandle, set: &CqModeration) -> Result<()> {
+        let Self { base, cqs, .. } = self;
+        let index = find(&cqs.table, cq)?;
         let lacked = Capabilities::CQ_MODERATION;
-        base.check_has(verb, lacked, "cannot moderate CQs")?;
-        let moderation = &mut self.table.at_mut(index).moderation;
+        base.check_has(lacked, "cannot moderate CQs")?;
+        let moderation = &mut cqs.table.at_mut(index).moderation;
         moderation.set = *set;
         let Some((count, _)) = moderation.pending else {
             return Ok(());
@@ -58,13 +55,15 @@ impl Cqs {
         let deadline = moderation.deadline();
         // A lower limit may already be reached.
         if count >= set.cq_count || deadline <= Some(base.now) {
-            self.end_moderation(base, index);
+            cqs.end_moderation(base, index);
         } else {
-            self.moderated.set(index, deadline);
+            cqs.moderated.set(index, deadline);
         }
         Ok(())
     }
+}
 
+impl Cqs {
     /// Queues the delayed event now.
     pub(crate) fn end_moderation(&mut self, base: &mut Base, index: u32) {
         self.forget_moderation(index);

@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use verbs_api::behavior::Check;
 use verbs_api::table::{Id, Table};
 use verbs_api::{
-    Access, Capabilities, Cause, Context, Error, ErrorKind, Handle, Mw as MwHandle, MwAttr, MwBind,
-    MwBindInfo, MwType, Object, Pd as PdHandle, Qp as QpHandle, Result, SendOp, Verb,
+    Access, Capabilities, Cause, Context, ErrorKind, Handle, Mw as MwHandle, MwAttr, MwBind,
+    MwBindInfo, MwType, Object, Pd as PdHandle, Qp as QpHandle, SendOp, Verb,
 };
 
+use super::Device;
 use super::base::Base;
-use super::check::{InContext, find, find_unchecked, invalid, same_context};
+use super::check::{InContext, find, find_unchecked, in_context, invalid, same_context};
 use super::domain::{Domains, Peer};
 use super::key::Keys;
+use super::refusal::{Refusal, Result};
 use super::region::{ProtectionFault, RKEY};
 use crate::memory::Slice;
 
@@ -44,11 +46,7 @@ struct Bound {
     qp: Option<QpHandle>,
 }
 
-impl InContext for Mw {
-    fn context(&self) -> Context {
-        self.context
-    }
-}
+in_context!(Mw, context);
 
 /// Keys of windows have this bit, and those of regions do not.
 const WINDOW: u32 = 1 << 30;
@@ -64,32 +62,26 @@ fn first_key(keys: Keys, id: Id) -> u32 {
     RKEY | WINDOW | keys.key(id.index, id.generation)
 }
 
-impl Domains {
+impl Device {
     /// `ibv_alloc_mw`
-    pub(crate) fn alloc_mw(
-        &mut self,
-        base: &mut Base,
-        pd: PdHandle,
-        mw_type: MwType,
-    ) -> Result<MwHandle> {
-        let verb = Verb::AllocMw;
-        let index = find(&self.pds, verb, pd)?;
+    pub(crate) fn alloc_mw(&mut self, pd: PdHandle, mw_type: MwType) -> Result<MwHandle> {
+        let Self { base, domains, .. } = self;
+        let index = find(&domains.pds, pd)?;
         let (needed, problem) = match mw_type {
             MwType::Type1 => (Capabilities::MW_TYPE_1, "has no windows of type 1"),
             MwType::Type2 => (Capabilities::MW_TYPE_2, "has no windows of type 2"),
             // There are only these two types.
-            _ => return Err(invalid(verb, "type", "is none")),
+            _ => return Err(invalid("type", "is none")),
         };
-        base.check_has(verb, needed, problem)?;
+        base.check_has(needed, problem)?;
         base.check_room(
-            verb,
             "memory windows",
-            self.windows.table.len(),
+            domains.windows.table.len(),
             base.attr.max_mw,
         )?;
         let context = pd.context();
-        let keys = self.regions.keys();
-        let id = self.windows.table.insert(|id| Mw {
+        let keys = domains.regions.keys();
+        let id = domains.windows.table.insert(|id| Mw {
             context,
             pd: index,
             mw_type,
@@ -97,26 +89,155 @@ impl Domains {
             posted_rkey: first_key(keys, id),
             bound: None,
         });
-        self.pds.at_mut(index).mws += 1;
-        base.add_object(context, Object::Mw, id.index);
-        Ok(MwHandle::from_parts(context, id.index, id.generation))
+        domains.pds.at_mut(index).mws += 1;
+        Ok(base.added(context, id, MwHandle::from_parts))
     }
 
     /// `ibv_dealloc_mw`
-    pub(crate) fn dealloc_mw(&mut self, base: &mut Base, mw: MwHandle) -> Result<()> {
-        let index = find(&self.windows.table, Verb::DeallocMw, mw)?;
-        self.remove_window(base, index);
-        self.flush_deferred_writes(base);
+    pub(crate) fn dealloc_mw(&mut self, mw: MwHandle) -> Result<()> {
+        let index = find(&self.domains.windows.table, mw)?;
+        self.remove_window(index);
+        self.flush_deferred_writes();
         Ok(())
     }
 
-    fn remove_window(&mut self, base: &mut Base, index: u32) {
-        self.set_bound(index, None);
-        let mw = self.windows.table.remove(index);
-        self.pds.at_mut(mw.pd).mws -= 1;
-        base.remove_object(mw.context, Object::Mw, index);
+    pub(super) fn remove_window(&mut self, index: u32) {
+        self.domains.set_bound(index, None);
+        let mw = self.domains.windows.table.remove(index);
+        self.domains.pds.at_mut(mw.pd).mws -= 1;
+        self.base.remove_object(mw.context, Object::Mw, index);
     }
 
+    /// The fields of `struct ibv_mw`, which are read without a check of the handle.
+    pub(crate) fn query_mw(&self, mw: MwHandle) -> Result<MwAttr> {
+        let index = find_unchecked(&self.domains.windows.table, mw)?;
+        let mw = self.domains.windows.table.at(index);
+        Ok(MwAttr::new(mw.mw_type, mw.posted_rkey))
+    }
+
+    /// Checks the arguments of `ibv_bind_mw`. Returns the new key of the window.
+    pub(crate) fn check_bind_mw(
+        &self,
+        context: Context,
+        mw: MwHandle,
+        bind: &MwBind,
+    ) -> Result<u32> {
+        let (window, region) = self.bind_parts(context, mw, &bind.info)?;
+        let window = self.domains.windows.table.at(window);
+        // Windows of type 2 are bound by work requests only.
+        if window.mw_type != MwType::Type1 {
+            return Err(invalid("mw", "is not of type 1"));
+        }
+        // Otherwise a window would open memory of another domain.
+        if self.domains.regions.at(region).pd != window.pd {
+            let cause = Cause::Mismatch {
+                object: Object::Mr,
+                must_share: "pd",
+            };
+            return Err(Refusal::new(ErrorKind::Permission, cause));
+        }
+        if bind.info.access.contains(Access::ZERO_BASED) {
+            return Err(invalid("mw_access_flags", "are zero-based"));
+        }
+        Ok(verbs_api::inc_rkey(window.posted_rkey))
+    }
+
+    /// Checks the objects of a bind that is posted. The rest is checked when it is executed.
+    pub(crate) fn check_bind(&self, verb: Verb, context: Context, op: &SendOp) -> Result<()> {
+        let SendOp::BindMw { mw, info, .. } = op else {
+            return Ok(());
+        };
+        let (window, _) = self.bind_parts(context, *mw, info)?;
+        let window = self.domains.windows.table.at(window);
+        let refuses = self.base.behavior.bind_wr_type_1 == Check::Refused;
+        // Some drivers accept work requests for windows of type 1.
+        if verb != Verb::BindMw && window.mw_type == MwType::Type1 && refuses {
+            return Err(invalid("mw", "is not of type 2"));
+        }
+        Ok(())
+    }
+
+    /// Records a posted bind: the window reports the new key from now on.
+    pub(crate) fn note_bind(&mut self, op: &SendOp) {
+        if let SendOp::BindMw { mw, rkey, .. } = op
+            && let Ok(index) = self.find_bound(&self.domains.windows.table, *mw)
+        {
+            let window = self.domains.windows.table.at_mut(index);
+            // The structure shows the new key before the bind is executed, as in C.
+            window.posted_rkey = with_callers_part(window.posted_rkey, *rkey);
+        }
+    }
+
+    fn bind_parts(&self, context: Context, mw: MwHandle, info: &MwBindInfo) -> Result<(u32, u32)> {
+        let window = self.find_bound(&self.domains.windows.table, mw)?;
+        same_context(context, mw)?;
+        let region = self.find_bound(&self.domains.regions, info.mr)?;
+        same_context(context, info.mr)?;
+        Ok((window, region))
+    }
+
+    /// The window or the region of a bind. Some drivers identify them by their keys only.
+    fn find_bound<H: Handle, T: InContext>(&self, table: &Table<T>, handle: H) -> Result<u32> {
+        match self.base.behavior.bind_bad_handle {
+            Check::Accepted => find_unchecked(table, handle),
+            Check::Refused | _ => find(table, handle),
+        }
+    }
+
+    /// Binds a window if all checks pass. Otherwise it keeps its state.
+    pub(crate) fn bind(
+        &mut self,
+        qp: QpHandle,
+        pd: u32,
+        mw: MwHandle,
+        rkey: u32,
+        info: MwBindInfo,
+    ) -> Option<()> {
+        let window = self
+            .domains
+            .windows
+            .table
+            .at(self.find_bound(&self.domains.windows.table, mw).ok()?);
+        let second = window.mw_type == MwType::Type2;
+        let checks_domains = self.base.behavior.bind_domain == Check::Refused;
+        // Type 1 is bound again and unbound with length 0. Type 2 is bound once and must be
+        // invalidated first.
+        let good = if second {
+            window.bound.is_none() && info.length > 0
+        } else {
+            !info.access.contains(Access::ZERO_BASED)
+        };
+        let own_qp = window.pd == pd || !second && !checks_domains;
+        if !good || !own_qp {
+            return None;
+        }
+        // A bind of no bytes unbinds a window of type 1.
+        if info.length > 0 {
+            let region = self.find_bound(&self.domains.regions, info.mr).ok()?;
+            let region = self.domains.regions.at(region);
+            let writes = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
+            // A window cannot open more than its region allows locally.
+            let may_write = region.access.contains(Access::LOCAL_WRITE);
+            let lies_within = region.part(info.addr, info.length).is_ok();
+            let is_good = region.access.contains(Access::MW_BIND)
+                && (may_write || !info.access.intersects(writes))
+                && (lies_within || self.base.behavior.mw_bind_range == Check::Accepted)
+                && (region.pd == window.pd || !checks_domains);
+            if !is_good {
+                return None;
+            }
+        }
+        let qp = second.then_some(qp);
+        let window = self.domains.windows.table.at_mut(mw.index());
+        // Only the lower bits of a key belong to the caller.
+        window.rkey = with_callers_part(window.rkey, rkey);
+        let bound = (info.length > 0).then_some(Bound { info, qp });
+        self.domains.set_bound(mw.index(), bound);
+        Some(())
+    }
+}
+
+impl Domains {
     /// Changes what a window is bound to. Nothing else writes it. The counts of the region and the
     /// queue pair follow, if these still exist.
     fn set_bound(&mut self, index: u32, bound: Option<Bound>) {
@@ -145,156 +266,6 @@ impl Domains {
                 };
             }
         }
-    }
-
-    /// The fields of `struct ibv_mw`, which are read without a check of the handle.
-    pub(crate) fn query_mw(&self, mw: MwHandle) -> Result<MwAttr> {
-        let index = find_unchecked(&self.windows.table, Verb::QueryMw, mw)?;
-        let mw = self.windows.table.at(index);
-        Ok(MwAttr::new(mw.mw_type, mw.posted_rkey))
-    }
-
-    /// Checks the arguments of `ibv_bind_mw`. Returns the new key of the window.
-    pub(crate) fn check_bind_mw(
-        &self,
-        base: &Base,
-        verb: Verb,
-        context: Context,
-        mw: MwHandle,
-        bind: &MwBind,
-    ) -> Result<u32> {
-        let (window, region) = self.bind_parts(base, verb, context, mw, &bind.info)?;
-        let window = self.windows.table.at(window);
-        // Windows of type 2 are bound by work requests only.
-        if window.mw_type != MwType::Type1 {
-            return Err(invalid(verb, "mw", "is not of type 1"));
-        }
-        // Otherwise a window would open memory of another domain.
-        if self.regions.at(region).pd != window.pd {
-            let cause = Cause::Mismatch {
-                object: Object::Mr,
-                must_share: "pd",
-            };
-            return Err(Error::new(verb, ErrorKind::Permission, cause));
-        }
-        if bind.info.access.contains(Access::ZERO_BASED) {
-            return Err(invalid(verb, "mw_access_flags", "are zero-based"));
-        }
-        Ok(verbs_api::inc_rkey(window.posted_rkey))
-    }
-
-    /// Checks the objects of a bind that is posted. The rest is checked when it is executed.
-    pub(crate) fn check_bind(
-        &self,
-        base: &Base,
-        verb: Verb,
-        context: Context,
-        op: &SendOp,
-    ) -> Result<()> {
-        let SendOp::BindMw { mw, info, .. } = op else {
-            return Ok(());
-        };
-        let (window, _) = self.bind_parts(base, verb, context, *mw, info)?;
-        let window = self.windows.table.at(window);
-        let refuses = base.behavior.bind_wr_type_1 == Check::Refused;
-        // Some drivers accept work requests for windows of type 1.
-        if verb != Verb::BindMw && window.mw_type == MwType::Type1 && refuses {
-            return Err(invalid(verb, "mw", "is not of type 2"));
-        }
-        Ok(())
-    }
-
-    /// Records a posted bind: the window reports the new key from now on.
-    pub(crate) fn note_bind(&mut self, base: &Base, op: &SendOp) {
-        if let SendOp::BindMw { mw, rkey, .. } = op
-            && let Ok(index) = self.find_bound(base, &self.windows.table, Verb::PostSend, *mw)
-        {
-            let window = self.windows.table.at_mut(index);
-            // The structure shows the new key before the bind is executed, as in C.
-            window.posted_rkey = with_callers_part(window.posted_rkey, *rkey);
-        }
-    }
-
-    fn bind_parts(
-        &self,
-        base: &Base,
-        verb: Verb,
-        context: Context,
-        mw: MwHandle,
-        info: &MwBindInfo,
-    ) -> Result<(u32, u32)> {
-        let window = self.find_bound(base, &self.windows.table, verb, mw)?;
-        same_context(verb, context, mw)?;
-        let region = self.find_bound(base, &self.regions, verb, info.mr)?;
-        same_context(verb, context, info.mr)?;
-        Ok((window, region))
-    }
-
-    /// The window or the region of a bind. Some drivers identify them by their keys only.
-    fn find_bound<H: Handle, T: InContext>(
-        &self,
-        base: &Base,
-        table: &Table<T>,
-        verb: Verb,
-        handle: H,
-    ) -> Result<u32> {
-        match base.behavior.bind_bad_handle {
-            Check::Accepted => find_unchecked(table, verb, handle),
-            Check::Refused | _ => find(table, verb, handle),
-        }
-    }
-
-    /// Binds a window if all checks pass. Otherwise it keeps its state.
-    pub(crate) fn bind(
-        &mut self,
-        base: &Base,
-        qp: QpHandle,
-        pd: u32,
-        mw: MwHandle,
-        rkey: u32,
-        info: MwBindInfo,
-    ) -> Option<()> {
-        let verb = Verb::PostSend;
-        let window = self
-            .windows
-            .table
-            .at(self.find_bound(base, &self.windows.table, verb, mw).ok()?);
-        let second = window.mw_type == MwType::Type2;
-        let checks_domains = base.behavior.bind_domain == Check::Refused;
-        // Type 1 is bound again and unbound with length 0. Type 2 is bound once and must be
-        // invalidated first.
-        let good = if second {
-            window.bound.is_none() && info.length > 0
-        } else {
-            !info.access.contains(Access::ZERO_BASED)
-        };
-        let own_qp = window.pd == pd || !second && !checks_domains;
-        if !good || !own_qp {
-            return None;
-        }
-        // A bind of no bytes unbinds a window of type 1.
-        if info.length > 0 {
-            let region = self.find_bound(base, &self.regions, verb, info.mr).ok()?;
-            let region = self.regions.at(region);
-            let writes = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
-            // A window cannot open more than its region allows locally.
-            let may_write = region.access.contains(Access::LOCAL_WRITE);
-            let lies_within = region.part(info.addr, info.length).is_ok();
-            let is_good = region.access.contains(Access::MW_BIND)
-                && (may_write || !info.access.intersects(writes))
-                && (lies_within || base.behavior.mw_bind_range == Check::Accepted)
-                && (region.pd == window.pd || !checks_domains);
-            if !is_good {
-                return None;
-            }
-        }
-        let qp = second.then_some(qp);
-        let window = self.windows.table.at_mut(mw.index());
-        // Only the lower bits of a key belong to the caller.
-        window.rkey = with_callers_part(window.rkey, rkey);
-        let bound = (info.length > 0).then_some(Bound { info, qp });
-        self.set_bound(mw.index(), bound);
-        Some(())
     }
 
     /// Invalidates the window of type 2 that has this key, for a queue pair (MW-15, MW-17).
@@ -361,12 +332,6 @@ impl Domains {
         let windows: Vec<u32> = of_qp.map(|(_, window)| *window).collect();
         for index in windows {
             self.set_bound(index, None);
-        }
-    }
-
-    pub(crate) fn remove_windows_of(&mut self, base: &mut Base, context: Context) {
-        for index in base.objects(context, Object::Mw) {
-            self.remove_window(base, index);
         }
     }
 }

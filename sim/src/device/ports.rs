@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use verbs_api::behavior::Check;
 use verbs_api::{
-    AhAttr, Cause, Error, ErrorKind, Gid, GidEntry, GidType, LinkLayer, Mtu, PortAttr, PortState,
-    Result, Verb,
+    AhAttr, Cause, ErrorKind, Gid, GidEntry, GidType, LinkLayer, Mtu, PortAttr, PortState,
 };
 
 use super::check::{in_range, invalid};
+use super::refusal::{Refusal, Result};
 use crate::address::{gid_of, local_gid_of};
 use crate::packet::{PortId, Route};
 use crate::subnet::{self, Subnet};
@@ -191,9 +191,9 @@ impl Ports {
     }
 
     /// Refuses the number of a port that does not exist.
-    pub(crate) fn check(&self, verb: Verb, port: u8) -> Result<&Port> {
+    pub(crate) fn check(&self, port: u8) -> Result<&Port> {
         let last = self.ports.len() as i64;
-        in_range(verb, "port_num", i64::from(port), 1, last)?;
+        in_range("port_num", i64::from(port), 1, last)?;
         Ok(self.at(port))
     }
 
@@ -215,8 +215,8 @@ impl Ports {
     }
 
     /// The result of `ibv_query_port`.
-    pub(super) fn query(&self, verb: Verb, port: u8) -> Result<PortAttr> {
-        let found = self.check(verb, port)?;
+    pub(crate) fn query(&self, port: u8) -> Result<PortAttr> {
+        let found = self.check(port)?;
         let node = self.node;
         let lid = |subnet: Subnet| subnet.lid(PortId { node, port });
         let mut attr = PortAttr::default();
@@ -242,9 +242,9 @@ impl Ports {
     }
 
     /// The GID at an index of a port's table.
-    pub(super) fn gid(&self, verb: Verb, port: u8, index: u32) -> Result<Gid> {
-        let gids = &self.check(verb, port)?.gids;
-        in_range(verb, "index", index.into(), 0, gids.len() as i64 - 1)?;
+    pub(crate) fn gid(&self, port: u8, index: u32) -> Result<Gid> {
+        let gids = &self.check(port)?.gids;
+        in_range("index", index.into(), 0, gids.len() as i64 - 1)?;
         Ok(gids[index as usize])
     }
 
@@ -271,17 +271,11 @@ impl Ports {
 
     /// Puts a GID into the table of a port, for both versions of RoCE (ASYNC-20, DEV-18). Returns
     /// the new table of all GIDs of the fabric.
-    pub(super) fn set_gid(
-        &mut self,
-        verb: Verb,
-        port: u8,
-        index: u32,
-        gid: Gid,
-    ) -> Result<Arc<Gids>> {
-        let old = self.gid(verb, port, index)?;
+    pub(super) fn set_gid(&mut self, port: u8, index: u32, gid: Gid) -> Result<Arc<Gids>> {
+        let old = self.gid(port, index)?;
         // Two ports with one address would make routes ambiguous.
         if gid != old && self.gids.contains_key(&gid) {
-            return Err(invalid(verb, "gid", "is in another entry of the fabric"));
+            return Err(invalid("gid", "is in another entry of the fabric"));
         }
         let mut gids = Gids::clone(&self.gids);
         gids.remove(&old);
@@ -316,9 +310,9 @@ impl Ports {
     }
 
     /// Checks an address vector and finds its destination (AH-01, QP-STATE-29).
-    pub(crate) fn route(&self, verb: Verb, attr: &AhAttr) -> Result<Route> {
-        let port = self.check(verb, attr.port_num)?;
-        in_range(verb, "sl", i64::from(attr.sl), 0, 15)?;
+    pub(crate) fn route(&self, attr: &AhAttr) -> Result<Route> {
+        let port = self.check(attr.port_num)?;
+        in_range("sl", i64::from(attr.sl), 0, 15)?;
         let from = PortId {
             node: self.node,
             port: attr.port_num,
@@ -328,7 +322,7 @@ impl Ports {
         let Some(grh) = attr.grh else {
             if self.subnet.is_none() {
                 let problem = "must be global: the port requires a GRH";
-                return Err(invalid(verb, "ah_attr", problem));
+                return Err(invalid("ah_attr", problem));
             }
             return Ok(Route {
                 from,
@@ -340,10 +334,10 @@ impl Ports {
             });
         };
         let last = port.gids.len() as i64 - 1;
-        in_range(verb, "sgid_index", i64::from(grh.sgid_index), 0, last)?;
+        in_range("sgid_index", i64::from(grh.sgid_index), 0, last)?;
         // The port may get its address later.
         if self.network && port.gids[usize::from(grh.sgid_index)] == Gid::default() {
-            return Err(invalid(verb, "sgid_index", "is of an empty entry"));
+            return Err(invalid("sgid_index", "is of an empty entry"));
         }
         Ok(Route {
             from,
@@ -359,12 +353,11 @@ impl Ports {
     /// (AH-07). `outside` is why no other process has it.
     pub(crate) fn resolve(
         &self,
-        verb: Verb,
         attr: &AhAttr,
         unowned_gid: Check,
         outside: Outside,
     ) -> Result<Route> {
-        let route = self.route(verb, attr)?;
+        let route = self.route(attr)?;
         // InfiniBand does not resolve addresses. In version 1 of RoCE a link-local address contains
         // the MAC address, which Linux uses directly.
         let is_resolved = self.subnet.is_none()
@@ -379,16 +372,16 @@ impl Ports {
         match unreachable {
             Some(kind) if is_resolved && unowned_gid == Check::Refused => {
                 let cause = Cause::UnownedGid { gid: route.dgid };
-                Err(Error::new(verb, kind, cause))
+                Err(Refusal::new(kind, cause))
             }
             _ => Ok(route),
         }
     }
 
     /// Refuses a LID that no group can have (LID-08). On Ethernet groups have no LIDs.
-    pub(crate) fn check_group_lid(&self, verb: Verb, lid: u16) -> Result<()> {
+    pub(crate) fn check_group_lid(&self, lid: u16) -> Result<()> {
         match self.subnet {
-            Some(_) if !subnet::is_multicast(lid) => Err(invalid(verb, "lid", "is of no group")),
+            Some(_) if !subnet::is_multicast(lid) => Err(invalid("lid", "is of no group")),
             _ => Ok(()),
         }
     }

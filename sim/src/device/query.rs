@@ -1,51 +1,37 @@
 //! What verbs report of a device, its ports and its contexts.
 
-use verbs_api::behavior::Behavior;
 use verbs_api::lab::Limit;
 use verbs_api::{
-    AsyncEvent, Capabilities, Cause, Context, DeviceAttr, DeviceAttrEx, Element, Error, ErrorKind,
-    Gid, GidEntry, PortAttr, Result, Verb,
+    AsyncEvent, Capabilities, Cause, Context, DeviceAttr, DeviceAttrEx, Element, ErrorKind,
+    GidEntry,
 };
 
 use super::check::{find_in, in_range, invalid};
+use super::refusal::{Refusal, Result};
 use super::{Device, moderate};
 
 impl Device {
     /// `ibv_open_device`
     pub(crate) fn open_device(&mut self) -> Result<Context> {
-        let verb = Verb::OpenDevice;
-        self.cqs.check_files(&self.base, verb)?;
-        self.base.add_context(verb)
-    }
-
-    /// The capabilities of the device.
-    pub(crate) fn capabilities(&self, context: Context) -> Result<Capabilities> {
-        self.base.find_context(Verb::QueryDevice, context)?;
-        Ok(Capabilities::all() - Capabilities::PATH_MIG - Capabilities::TSO)
-    }
-
-    /// The behavior of the device where the specification leaves a choice.
-    pub(crate) fn behavior(&self, context: Context) -> Result<Behavior> {
-        self.base.find_context(Verb::QueryDevice, context)?;
-        Ok(self.base.behavior)
+        self.cqs.check_files(&self.base)?;
+        self.base.add_context()
     }
 
     /// `ibv_query_device`
-    pub(crate) fn query_device(&self, context: Context) -> Result<DeviceAttr> {
-        self.base.find_context(Verb::QueryDevice, context)?;
+    pub(crate) fn query_device(&self) -> DeviceAttr {
         let limit = self.base.rules.limit(Limit::QueuePairs);
         // A limit of the test controls shows in the attributes.
         let limit = limit.map_or(u32::MAX, |limit| limit.try_into().unwrap_or(u32::MAX));
         let mut attr = self.base.attr.clone();
         attr.max_qp = attr.max_qp.min(limit);
-        Ok(attr)
+        attr
     }
 
     /// `ibv_query_device_ex`. The device's clock counts nanoseconds.
-    pub(crate) fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
+    pub(crate) fn query_device_ex(&self) -> DeviceAttrEx {
         let has = |capability| !self.base.lacks.contains(capability);
         let mut attr = DeviceAttrEx::default();
-        attr.orig_attr = self.query_device(context)?;
+        attr.orig_attr = self.query_device();
         if has(Capabilities::WC_TIMESTAMP) {
             attr.completion_timestamp_mask = u64::MAX;
             attr.hca_core_clock = 1_000_000;
@@ -53,73 +39,50 @@ impl Device {
         if has(Capabilities::CQ_MODERATION) {
             attr.cq_moderation = moderate::LIMITS;
         }
-        Ok(attr)
-    }
-
-    /// `ibv_query_port`
-    pub(crate) fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
-        self.base.find_context(Verb::QueryPort, context)?;
-        self.ports.query(Verb::QueryPort, port)
-    }
-
-    /// `ibv_query_gid`
-    pub(crate) fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
-        self.base.find_context(Verb::QueryGid, context)?;
-        self.ports.gid(Verb::QueryGid, port, index)
+        attr
     }
 
     /// `ibv_query_gid_ex`
-    pub(crate) fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
-        let verb = Verb::QueryGidEx;
-        self.base.find_context(verb, context)?;
-        let gid = self.ports.gid(verb, port, index)?;
+    pub(crate) fn query_gid_ex(&self, port: u8, index: u32) -> Result<GidEntry> {
+        let gid = self.ports.gid(port, index)?;
         // The kernel reports empty entries as missing data.
         let cause = || Cause::Text("the entry is empty".into());
         let entry = self.ports.entry(port, index, gid);
-        entry.ok_or_else(|| Error::new(verb, ErrorKind::NoData, cause()))
+        entry.ok_or_else(|| Refusal::new(ErrorKind::NoData, cause()))
     }
 
     /// `ibv_query_gid_table`
-    pub(crate) fn query_gid_table(
-        &self,
-        context: Context,
-        entries: &mut [GidEntry],
-    ) -> Result<usize> {
-        let verb = Verb::QueryGidTable;
-        self.base.find_context(verb, context)?;
+    pub(crate) fn query_gid_table(&self, entries: &mut [GidEntry]) -> Result<usize> {
         let all = self.ports.entries();
         // A buffer that is too small is refused, and not filled partly.
         let Some(room) = entries.get_mut(..all.len()) else {
             let problem = "has no room for all that there are";
-            return Err(invalid(verb, "entries", problem));
+            return Err(invalid("entries", problem));
         };
         room.copy_from_slice(&all);
         Ok(all.len())
     }
 
     /// `ibv_query_pkey`
-    pub(crate) fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
-        let verb = Verb::QueryPkey;
-        self.base.find_context(verb, context)?;
-        let pkeys = &self.ports.check(verb, port)?.pkeys;
+    pub(crate) fn query_pkey(&self, port: u8, index: u16) -> Result<u16> {
+        let pkeys = &self.ports.check(port)?.pkeys;
         let last = pkeys.len() as i64 - 1;
-        in_range(verb, "index", i64::from(index), 0, last)?;
+        in_range("index", i64::from(index), 0, last)?;
         Ok(pkeys[usize::from(index)])
     }
 
     /// `ibv_ack_async_event`, in an existing context. If the event is about a queue pair, that
     /// exists too.
     pub(crate) fn ack_async_event(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
-        let verb = Verb::AckAsyncEvent;
         match event.element {
-            Element::Cq(cq) => find_in(&self.cqs.table, verb, context, cq).map(drop)?,
-            Element::Srq(srq) => find_in(&self.srqs, verb, context, srq).map(drop)?,
+            Element::Cq(cq) => find_in(&self.cqs.table, context, cq).map(drop)?,
+            Element::Srq(srq) => find_in(&self.srqs, context, srq).map(drop)?,
             Element::Qp(_) | Element::Device | Element::Port(_) => {}
             _ => {
                 let problem = "is of a kind this device does not have";
-                return Err(invalid(verb, "element", problem));
+                return Err(invalid("element", problem));
             }
         }
-        self.base.acknowledge(verb, context, event)
+        self.base.acknowledge(context, event)
     }
 }

@@ -6,15 +6,17 @@ use verbs_api::behavior::{Behavior, DeregBound, MrKeys, ZeroLength};
 use verbs_api::lab::Limit;
 use verbs_api::table::Id;
 use verbs_api::{
-    Access, Capabilities, Cause, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr,
-    MrChange, MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Verb,
+    Access, Capabilities, Cause, Context, ErrorKind, Handle, Mr as MrHandle, MrAttr, MrChange,
+    MrInit, MrMemory, Object, Pd as PdHandle,
 };
 
+use super::Device;
 use super::access::KNOWN;
 use super::base::Base;
-use super::check::{InContext, bad_handle, find, find_in, in_range, invalid};
+use super::check::{bad_handle, find, find_in, in_context, in_range, invalid};
 use super::domain::Domains;
 use super::key::Keys;
+use super::refusal::{Refusal, Result};
 use crate::memory::{RegionId, Slice, Span, Unmapped};
 
 /// A memory region.
@@ -58,11 +60,7 @@ enum Kind {
     Null,
 }
 
-impl InContext for Mr {
-    fn context(&self) -> Context {
-        self.context
-    }
-}
+in_context!(Mr, context);
 
 /// Why the memory that a work request names is not valid for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,92 +93,55 @@ fn keys(keys: Keys, id: Id, behavior: &Behavior, access: Access) -> (u32, u32) {
     (key, rkey)
 }
 
-impl Domains {
-    /// Creates a region of the simulator's own memory.
-    pub(crate) fn alloc_mr(
-        &mut self,
-        base: &mut Base,
-        pd: PdHandle,
-        length: usize,
-        access: Access,
-    ) -> Result<MrHandle> {
-        self.make_mr(base, Verb::AllocMr, pd, &MrInit::new(length, access))
-    }
-
+impl Device {
     /// Creates a region of the simulator's memory with the properties of `init`.
-    pub(crate) fn alloc_mr_as(
-        &mut self,
-        base: &mut Base,
-        pd: PdHandle,
-        init: &MrInit,
-    ) -> Result<MrHandle> {
-        self.make_mr(base, Verb::AllocMrAs, pd, init)
-    }
-
-    fn make_mr(
-        &mut self,
-        base: &mut Base,
-        verb: Verb,
-        pd: PdHandle,
-        init: &MrInit,
-    ) -> Result<MrHandle> {
-        self.check_new_mr(base, verb, pd, init.length, init.access)?;
-        self.check_bytes(base, verb, init.length, 0)?;
+    pub(crate) fn alloc_mr(&mut self, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
+        self.check_new_mr(pd, init.length, init.access)?;
+        self.check_bytes(init.length, 0)?;
         let may_write = init.access.contains(Access::LOCAL_WRITE);
         let shared = match init.memory {
             // Fails like a pointer to unmapped memory.
-            MrMemory::Unmapped => return Err(not_mapped(verb)),
+            MrMemory::Unmapped => return Err(not_mapped()),
             MrMemory::ReadOnly if may_write => {
                 let problem = "asks for writes, and the memory is read-only";
-                let cause = Cause::Argument {
-                    what: "access",
-                    problem,
-                };
-                return Err(Error::new(verb, ErrorKind::Fault, cause));
+                return Err(Refusal::argument(ErrorKind::Fault, "access", problem));
             }
-            MrMemory::Of(of, offset) => Some(self.part_of(base, verb, of, offset, init.length)?),
+            MrMemory::Of(of, offset) => Some(self.part_of(of, offset, init.length)?),
             _ => None,
         };
         // New memory starts on a page.
         let memory = shared.as_ref().map_or(0, |part| part.1.addr);
-        check_iova(verb, init.iova, memory, init.length)?;
+        check_iova(init.iova, memory, init.length)?;
         let backing = match shared {
             Some((of, part)) => {
-                self.regions.at_mut(of).backing.kind = Kind::Shared;
-                self.memory.lock().share(part.region);
+                self.domains.regions.at_mut(of).backing.kind = Kind::Shared;
+                self.domains.memory.lock().share(part.region);
                 part
             }
             None => {
-                let (region, addr) = self.new_memory(base, verb, init.length)?;
+                let (region, addr) = self.new_memory(init.length)?;
                 let kind = match init.memory {
                     MrMemory::ReadOnly => Kind::ReadOnly,
                     _ => Kind::Own,
                 };
-                self.backing(region, addr, kind)
+                self.domains.backing(region, addr, kind)
             }
         };
-        let addr = first_byte(base, init.iova, init.access, &backing);
-        Ok(self.insert_mr(base, pd, backing, addr, init.length as u64, init.access))
+        let addr = first_byte(&self.base, init.iova, init.access, &backing);
+        Ok(self.insert_mr(pd, backing, addr, init.length as u64, init.access))
     }
 
     /// A part of a region's memory for another region, and the index of the first region.
-    fn part_of(
-        &self,
-        base: &Base,
-        verb: Verb,
-        of: MrHandle,
-        offset: usize,
-        length: usize,
-    ) -> Result<(u32, Backing)> {
-        let index = find(&self.regions, verb, of)?;
-        let Mr { backing, attr, .. } = self.regions.at(index);
+    fn part_of(&self, of: MrHandle, offset: usize, length: usize) -> Result<(u32, Backing)> {
+        let index = find(&self.domains.regions, of)?;
+        let Mr { backing, attr, .. } = self.domains.regions.at(index);
         // Only the simulator's own writable memory can be shared.
         if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
-            return Err(invalid(verb, "memory", "is none that can be shared"));
+            return Err(invalid("memory", "is none that can be shared"));
         }
-        check_part(verb, attr, offset, length)?;
+        check_part(attr, offset, length)?;
         let addr = backing.addr + offset as u64;
-        check_length(base, verb, length, addr)?;
+        check_length(&self.base, length, addr)?;
         let part = Backing {
             start: backing.start + offset,
             addr,
@@ -191,31 +152,14 @@ impl Domains {
     }
 
     /// `ibv_alloc_null_mr`
-    pub(crate) fn alloc_null_mr(&mut self, base: &mut Base, pd: PdHandle) -> Result<MrHandle> {
-        let verb = Verb::AllocNullMr;
+    pub(crate) fn alloc_null_mr(&mut self, pd: PdHandle) -> Result<MrHandle> {
         let access = Access::LOCAL_WRITE;
-        self.check_new_mr(base, verb, pd, 1, access)?;
-        base.check_has(verb, Capabilities::NULL_MR, "has no null regions")?;
-        let region = self.memory.lock().add_null();
-        let backing = self.backing(region, 0, Kind::Null);
-        Ok(self.insert_mr(base, pd, backing, 0, u64::MAX, access))
-    }
-
-    /// Creates a region of the caller's memory.
-    ///
-    /// # Safety
-    /// The promise of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
-    #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
-    pub(crate) unsafe fn reg_mr(
-        &mut self,
-        base: &mut Base,
-        pd: PdHandle,
-        addr: *mut u8,
-        length: usize,
-        access: Access,
-    ) -> Result<MrHandle> {
-        // SAFETY: the same promise.
-        unsafe { self.reg_mr_as(base, pd, addr, length, None, access) }
+        self.check_new_mr(pd, 1, access)?;
+        self.base
+            .check_has(Capabilities::NULL_MR, "has no null regions")?;
+        let region = self.domains.memory.lock().add_null();
+        let backing = self.domains.backing(region, 0, Kind::Null);
+        Ok(self.insert_mr(pd, backing, 0, u64::MAX, access))
     }
 
     /// Creates a region of the caller's memory, with an address of the caller's choice.
@@ -223,23 +167,21 @@ impl Domains {
     /// # Safety
     /// The promise of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
-    pub(crate) unsafe fn reg_mr_as(
+    pub(crate) unsafe fn reg_mr(
         &mut self,
-        base: &mut Base,
         pd: PdHandle,
         addr: *mut u8,
         length: usize,
         iova: Option<u64>,
         access: Access,
     ) -> Result<MrHandle> {
-        let verb = Verb::RegMr;
-        self.check_new_mr(base, verb, pd, length, access)?;
-        self.check_bytes(base, verb, length, 0)?;
-        check_iova(verb, iova, addr as u64, length)?;
+        self.check_new_mr(pd, length, access)?;
+        self.check_bytes(length, 0)?;
+        check_iova(iova, addr as u64, length)?;
         // SAFETY: the same promise.
-        let backing = unsafe { self.memory_of_caller(base, verb, addr, length) }?;
-        let addr = first_byte(base, iova, access, &backing);
-        Ok(self.insert_mr(base, pd, backing, addr, length as u64, access))
+        let backing = unsafe { self.memory_of_caller(addr, length) }?;
+        let addr = first_byte(&self.base, iova, access, &backing);
+        Ok(self.insert_mr(pd, backing, addr, length as u64, access))
     }
 
     /// The caller's memory, as that of a region.
@@ -247,93 +189,71 @@ impl Domains {
     /// # Safety
     /// The promise of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
-    unsafe fn memory_of_caller(
-        &mut self,
-        base: &Base,
-        verb: Verb,
-        addr: *mut u8,
-        length: usize,
-    ) -> Result<Backing> {
-        check_length(base, verb, length, addr as u64)?;
+    unsafe fn memory_of_caller(&mut self, addr: *mut u8, length: usize) -> Result<Backing> {
+        check_length(&self.base, length, addr as u64)?;
         // A null pointer is the one address that is surely unmapped.
         if addr.is_null() {
-            return Err(not_mapped(verb));
+            return Err(not_mapped());
         }
         if (addr as u64).checked_add(length as u64).is_none() {
-            return Err(invalid(verb, "addr", "and length wrap around"));
+            return Err(invalid("addr", "and length wrap around"));
         }
         // SAFETY: the caller's promise covers the time until `dereg_mr`, which removes the region.
-        let region = unsafe { self.memory.lock().add_of_caller(addr, length) };
-        Ok(self.backing(region, addr as u64, Kind::Caller))
-    }
-
-    /// All bytes of a region of the memory.
-    fn backing(&self, region: RegionId, addr: u64, kind: Kind) -> Backing {
-        Backing {
-            region,
-            whole: self.memory.lock().whole(region),
-            start: 0,
-            addr,
-            kind,
-        }
+        let region = unsafe { self.domains.memory.lock().add_of_caller(addr, length) };
+        Ok(self.domains.backing(region, addr as u64, Kind::Caller))
     }
 
     /// New zero bytes of the simulator's own memory, and their address.
-    fn new_memory(&mut self, base: &Base, verb: Verb, length: usize) -> Result<(RegionId, u64)> {
-        check_length(base, verb, length, self.regions.next_addr)?;
+    fn new_memory(&mut self, length: usize) -> Result<(RegionId, u64)> {
+        check_length(&self.base, length, self.domains.regions.next_addr)?;
         // Large allocations may fail on small machines.
-        let Some(region) = self.memory.lock().add_owned(length) else {
+        let Some(region) = self.domains.memory.lock().add_owned(length) else {
             let cause = Cause::Text("the machine has no memory for the region".into());
-            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+            return Err(Refusal::new(ErrorKind::NoMemory, cause));
         };
-        let addr = self.regions.next_addr;
-        self.regions.next_addr += (length as u64).div_ceil(PAGE) * PAGE + PAGE;
+        let addr = self.domains.regions.next_addr;
+        self.domains.regions.next_addr += (length as u64).div_ceil(PAGE) * PAGE + PAGE;
         Ok((region, addr))
     }
 
     /// Checks whether a region may be created.
-    fn check_new_mr(
-        &self,
-        base: &Base,
-        verb: Verb,
-        pd: PdHandle,
-        length: usize,
-        access: Access,
-    ) -> Result<()> {
-        find(&self.pds, verb, pd)?;
-        check_mr(base, verb, length, access)?;
-        base.check_room(verb, "memory regions", self.regions.len(), base.attr.max_mr)
+    fn check_new_mr(&self, pd: PdHandle, length: usize, access: Access) -> Result<()> {
+        let Self { base, domains, .. } = self;
+        find(&domains.pds, pd)?;
+        check_mr(base, length, access)?;
+        base.check_room("memory regions", domains.regions.len(), base.attr.max_mr)
     }
 
     /// Refuses to exceed the limit of registered bytes. `fewer` bytes are deregistered at the same
     /// time.
-    fn check_bytes(&self, base: &Base, verb: Verb, length: usize, fewer: u64) -> Result<()> {
+    fn check_bytes(&self, length: usize, fewer: u64) -> Result<()> {
         // Without a limit the sum over all regions is not needed.
-        if base.rules.limit(Limit::Bytes).is_none() {
+        if self.base.rules.limit(Limit::Bytes).is_none() {
             return Ok(());
         }
         // Null regions have no bytes.
         let of_null = |mr: &Mr| mr.backing.kind == Kind::Null;
-        let regions = self.regions.iter().filter(|(_, mr)| !of_null(mr));
+        let regions = self.domains.regions.iter().filter(|(_, mr)| !of_null(mr));
         let present: u64 = regions.map(|(_, mr)| mr.attr.length).sum();
         let bytes = (present - fewer).saturating_add(length as u64);
-        base.rules
-            .check(verb, Limit::Bytes, "registered bytes", bytes)
+        self.base
+            .rules
+            .check(Limit::Bytes, "registered bytes", bytes)
     }
 
     fn insert_mr(
         &mut self,
-        base: &mut Base,
         pd: PdHandle,
         backing: Backing,
         addr: u64,
         length: u64,
         access: Access,
     ) -> MrHandle {
+        let Self { base, domains, .. } = self;
         let (context, pd) = (pd.context(), pd.index());
         let behavior = base.behavior;
-        let of_slots = self.regions.keys();
-        let id = self.regions.insert(|id| {
+        let of_slots = domains.regions.keys();
+        let id = domains.regions.insert(|id| {
             let (lkey, rkey) = keys(of_slots, id, &behavior, access);
             let mut attr = MrAttr::default();
             (attr.addr, attr.length, attr.lkey) = (addr, length, lkey);
@@ -349,26 +269,21 @@ impl Domains {
                 writable: access.contains(Access::LOCAL_WRITE),
             }
         });
-        self.pds.at_mut(pd).mrs += 1;
+        domains.pds.at_mut(pd).mrs += 1;
         base.add_object(context, Object::Mr, id.index);
         let mr = MrHandle::from_parts(context, id.index, id.generation);
         if base.checks_memory {
-            self.regions.registered.add(id.index, mr, base.site);
+            domains.regions.registered.add(id.index, mr, base.site);
         }
         mr
     }
 
     /// `ibv_rereg_mr` for a region that no posted work names. Everything is checked before anything
     /// changes, so that a failure leaves the region as it was (MR-09).
-    pub(crate) fn rereg_mr(
-        &mut self,
-        base: &mut Base,
-        mr: MrHandle,
-        change: &MrChange,
-    ) -> Result<(), ReregError> {
-        self.rereg_with(base, mr, change, |domains, base, length| {
-            let (region, addr) = domains.new_memory(base, Verb::ReregMr, length)?;
-            Ok(domains.backing(region, addr, Kind::Own))
+    pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<()> {
+        self.rereg_with(mr, change, |device, length| {
+            let (region, addr) = device.new_memory(length)?;
+            Ok(device.domains.backing(region, addr, Kind::Own))
         })
     }
 
@@ -380,104 +295,99 @@ impl Domains {
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
     pub(crate) unsafe fn rereg_mr_as(
         &mut self,
-        base: &mut Base,
         mr: MrHandle,
         change: &MrChange,
         addr: *mut u8,
-    ) -> Result<(), ReregError> {
-        self.rereg_with(base, mr, change, |domains, base, length| {
+    ) -> Result<()> {
+        self.rereg_with(mr, change, |device, length| {
             // SAFETY: the same promise.
-            unsafe { domains.memory_of_caller(base, Verb::ReregMr, addr, length) }
+            unsafe { device.memory_of_caller(addr, length) }
         })
     }
 
     fn rereg_with(
         &mut self,
-        base: &mut Base,
         mr: MrHandle,
         change: &MrChange,
-        new_memory: impl FnOnce(&mut Self, &Base, usize) -> Result<Backing>,
-    ) -> Result<(), ReregError> {
-        let verb = Verb::ReregMr;
-        let index = find(&self.regions, verb, mr)?;
-        base.check_has(verb, Capabilities::REREG_MR, "changes no regions")?;
+        new_memory: impl FnOnce(&mut Self, usize) -> Result<Backing>,
+    ) -> Result<()> {
+        let index = find(&self.domains.regions, mr)?;
+        self.base
+            .check_has(Capabilities::REREG_MR, "changes no regions")?;
         if *change == MrChange::default() {
-            return Err(invalid(verb, "change", "names nothing").into());
+            return Err(invalid("change", "names nothing"));
         }
         // A window would keep access to the old memory.
-        self.check_unbound(base, verb, index)?;
-        let of_pd = |pd| find_in(&self.pds, verb, mr.context(), pd);
+        self.check_unbound(index)?;
+        let of_pd = |pd| find_in(&self.domains.pds, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
-        let old = self.regions.at(index);
+        let old = self.domains.regions.at(index);
         // A null region has no memory to change.
         if old.backing.kind == Kind::Null {
-            return Err(invalid(verb, "mr", "is a null region").into());
+            return Err(invalid("mr", "is a null region"));
         }
         let length = change.length.unwrap_or(old.attr.length as usize);
         let access = change.access.unwrap_or(old.access);
-        check_mr(base, verb, length, access)?;
+        check_mr(&self.base, length, access)?;
         let writes = access.contains(Access::LOCAL_WRITE);
         // The kernel has pinned the pages for reading only.
         if writes && !old.writable && change.length.is_none() {
-            let cause = Cause::Argument {
-                what: "access",
-                problem: "asks for writes, and the memory was registered for reading",
-            };
-            return Err(Error::new(verb, ErrorKind::Access, cause).into());
+            let problem = "asks for writes, and the memory was registered for reading";
+            return Err(Refusal::argument(ErrorKind::Access, "access", problem));
         }
         if change.length.is_some() {
-            self.check_bytes(base, verb, length, old.attr.length)?;
+            self.check_bytes(length, old.attr.length)?;
         }
         let memory = match change.length {
-            Some(length) => Some(new_memory(self, base, length)?),
+            Some(length) => Some(new_memory(self, length)?),
             None => None,
         };
-        let own = self.regions.at_mut(index);
+        let own = self.domains.regions.at_mut(index);
         if let Some(backing) = memory {
             own.attr.addr = backing.addr;
             own.attr.length = length as u64;
             own.writable = writes;
             let before = std::mem::replace(&mut own.backing, backing);
             // The old memory is removed last, after nothing can fail.
-            self.memory.lock().remove(before.region);
+            self.domains.memory.lock().remove(before.region);
         }
         own.access = access;
         if let Some(pd) = pd {
             let before = std::mem::replace(&mut own.pd, pd);
-            self.pds.at_mut(before).mrs -= 1;
-            self.pds.at_mut(pd).mrs += 1;
+            self.domains.pds.at_mut(before).mrs -= 1;
+            self.domains.pds.at_mut(pd).mrs += 1;
         }
-        self.flush_deferred_writes(base);
+        self.flush_deferred_writes();
         Ok(())
     }
 
     /// `ibv_dereg_mr`
-    pub(crate) fn dereg_mr(&mut self, base: &mut Base, mr: MrHandle) -> Result<()> {
-        let index = find(&self.regions, Verb::DeregMr, mr)?;
-        self.check_unbound(base, Verb::DeregMr, index)?;
-        self.remove_region(base, index);
+    pub(crate) fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
+        let index = find(&self.domains.regions, mr)?;
+        self.check_unbound(index)?;
+        self.remove_region(index);
         Ok(())
     }
 
-    fn remove_region(&mut self, base: &mut Base, index: u32) {
-        let mr = self.regions.remove(index);
+    pub(super) fn remove_region(&mut self, index: u32) {
+        let mr = self.domains.regions.remove(index);
         // A diagnosis explains later uses of the key.
-        self.regions.remember(&mr, index, base.site);
-        self.regions.registered.remove(index);
-        self.memory.lock().remove(mr.backing.region);
-        self.pds.at_mut(mr.pd).mrs -= 1;
-        base.remove_object(mr.context, Object::Mr, index);
+        self.domains.regions.remember(&mr, index, self.base.site);
+        self.domains.regions.registered.remove(index);
+        self.domains.memory.lock().remove(mr.backing.region);
+        self.domains.pds.at_mut(mr.pd).mrs -= 1;
+        self.base.remove_object(mr.context, Object::Mr, index);
     }
 
     /// Refuses to deregister or change a region to which windows are bound (MR-07).
-    fn check_unbound(&self, base: &Base, verb: Verb, mr: u32) -> Result<()> {
-        let kind = match base.behavior.dereg_bound {
+    fn check_unbound(&self, mr: u32) -> Result<()> {
+        let kind = match self.base.behavior.dereg_bound {
             DeregBound::Einval => ErrorKind::Invalid,
             // Windows of such a device lose their region.
             DeregBound::Orphan => return Ok(()),
             DeregBound::Ebusy | _ => ErrorKind::Busy,
         };
-        let count = self.regions.at(mr).windows;
+        let count = self.domains.regions.at(mr).windows;
         if count == 0 {
             return Ok(());
         }
@@ -486,58 +396,73 @@ impl Domains {
             by: Object::Mw,
             count,
         };
-        Err(Error::new(verb, kind, cause))
-    }
-
-    pub(super) fn remove_regions_of(&mut self, base: &mut Base, context: Context) {
-        for index in base.objects(context, Object::Mr) {
-            self.remove_region(base, index);
-        }
+        Err(Refusal::new(kind, cause))
     }
 
     /// The fields of `struct ibv_mr`.
     pub(crate) fn query_mr(&self, mr: MrHandle) -> Result<MrAttr> {
-        let index = find(&self.regions, Verb::QueryMr, mr)?;
-        Ok(self.regions.at(index).attr)
+        let index = find(&self.domains.regions, mr)?;
+        Ok(self.domains.regions.at(index).attr)
     }
 
     /// The position of a range of an owned region in its memory, for `read_mr` or `write_mr`.
     pub(crate) fn own_bytes(
         &self,
-        verb: Verb,
         mr: MrHandle,
         offset: usize,
         length: usize,
+        writes: bool,
     ) -> Result<(u32, Range<u64>)> {
-        let index = find(&self.regions, verb, mr)?;
-        let found = self.regions.at(index);
+        let index = find(&self.domains.regions, mr)?;
+        let found = self.domains.regions.at(index);
         // The simulator reads and writes only memory that it owns.
         let problem = match found.backing.kind {
             Kind::Caller => Some("is the caller's own memory"),
             Kind::Null => Some("is a null region"),
-            Kind::ReadOnly if verb == Verb::WriteMr => Some("is read-only memory"),
+            Kind::ReadOnly if writes => Some("is read-only memory"),
             _ => None,
         };
         if let Some(problem) = problem {
-            return Err(invalid(verb, "mr", problem));
+            return Err(invalid("mr", problem));
         }
-        check_part(verb, &found.attr, offset, length)?;
+        check_part(&found.attr, offset, length)?;
         let end = (offset + length) as u64;
         Ok((index, found.bytes(offset as u64..end)))
     }
 
     /// Copies bytes out of an owned region, from a position in its memory on.
     pub(crate) fn read_mr(&self, index: u32, start: u64, bytes: &mut [u8]) -> Result<()> {
-        let region = self.regions.at(index).backing.region;
-        let copied = self.memory.lock().peek(region, start as usize, bytes);
-        copied.map_err(|_| stale(Verb::ReadMr))
+        let region = self.domains.regions.at(index).backing.region;
+        let copied = self
+            .domains
+            .memory
+            .lock()
+            .peek(region, start as usize, bytes);
+        copied.map_err(|_| stale())
     }
 
     /// Copies bytes into an owned region, from a position in its memory on.
     pub(crate) fn write_mr(&self, index: u32, start: u64, bytes: &[u8]) -> Result<()> {
-        let region = self.regions.at(index).backing.region;
-        let copied = self.memory.lock().write(region, start as usize, bytes);
-        copied.map_err(|_| stale(Verb::WriteMr))
+        let region = self.domains.regions.at(index).backing.region;
+        let copied = self
+            .domains
+            .memory
+            .lock()
+            .write(region, start as usize, bytes);
+        copied.map_err(|_| stale())
+    }
+}
+
+impl Domains {
+    /// All bytes of a region of the memory.
+    fn backing(&self, region: RegionId, addr: u64, kind: Kind) -> Backing {
+        Backing {
+            region,
+            whole: self.memory.lock().whole(region),
+            start: 0,
+            addr,
+            kind,
+        }
     }
 }
 
@@ -624,10 +549,9 @@ impl Mr {
     }
 }
 
-fn check_mr(base: &Base, verb: Verb, length: usize, access: Access) -> Result<()> {
+fn check_mr(base: &Base, length: usize, access: Access) -> Result<()> {
     if !access.difference(KNOWN | Access::OPTIONAL).is_empty() {
         return Err(invalid(
-            verb,
             "access",
             "has bits that the device does not support",
         ));
@@ -636,16 +560,10 @@ fn check_mr(base: &Base, verb: Verb, length: usize, access: Access) -> Result<()
     if access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC)
         && !access.contains(Access::LOCAL_WRITE)
     {
-        return Err(Error::new(verb, ErrorKind::Invalid, Cause::NoLocalWrite));
+        return Err(Refusal::new(ErrorKind::Invalid, Cause::NoLocalWrite));
     }
     let max = i64::try_from(base.attr.max_mr_size).unwrap_or(i64::MAX);
-    in_range(
-        verb,
-        "length",
-        i64::try_from(length).unwrap_or(i64::MAX),
-        0,
-        max,
-    )
+    in_range("length", i64::try_from(length).unwrap_or(i64::MAX), 0, max)
 }
 
 /// The address of a region's first byte.
@@ -655,7 +573,7 @@ fn first_byte(base: &Base, iova: Option<u64>, access: Access, backing: &Backing)
 }
 
 /// Whether a region of this length is allowed, if its memory exists (MR-10).
-fn check_length(base: &Base, verb: Verb, length: usize, addr: u64) -> Result<()> {
+fn check_length(base: &Base, length: usize, addr: u64) -> Result<()> {
     let problem = match base.behavior.zero_len_mr {
         _ if length > 0 => return Ok(()),
         ZeroLength::WithinPage if addr.is_multiple_of(PAGE) => {
@@ -664,42 +582,37 @@ fn check_length(base: &Base, verb: Verb, length: usize, addr: u64) -> Result<()>
         ZeroLength::Refused => "is 0",
         ZeroLength::Accepted | ZeroLength::WithinPage | _ => return Ok(()),
     };
-    Err(invalid(verb, "length", problem))
+    Err(invalid("length", problem))
 }
 
 /// Whether a region may begin at an address of the caller's choice. The address must have the same
 /// offset in its page as the memory, and must not wrap around.
-fn check_iova(verb: Verb, iova: Option<u64>, memory: u64, length: usize) -> Result<()> {
+fn check_iova(iova: Option<u64>, memory: u64, length: usize) -> Result<()> {
     let Some(iova) = iova else { return Ok(()) };
     // Devices translate addresses page by page.
     if iova % PAGE != memory % PAGE {
         return Err(invalid(
-            verb,
             "iova",
             "lies elsewhere in its page than the memory",
         ));
     }
     match iova.checked_add(length as u64) {
         Some(_) => Ok(()),
-        None => Err(invalid(verb, "iova", "and length wrap around")),
+        None => Err(invalid("iova", "and length wrap around")),
     }
 }
 
-fn not_mapped(verb: Verb) -> Error {
-    let cause = Cause::Argument {
-        what: "addr",
-        problem: "is not mapped",
-    };
-    Error::new(verb, ErrorKind::Fault, cause)
+fn not_mapped() -> Refusal {
+    Refusal::argument(ErrorKind::Fault, "addr", "is not mapped")
 }
 
-fn stale(verb: Verb) -> Error {
-    bad_handle(verb, Object::Mr, verbs_api::BadHandle::Stale)
+fn stale() -> Refusal {
+    bad_handle(Object::Mr, verbs_api::BadHandle::Stale)
 }
 
 /// Checks that these bytes are in the region.
-fn check_part(verb: Verb, attr: &MrAttr, offset: usize, length: usize) -> Result<()> {
+fn check_part(attr: &MrAttr, offset: usize, length: usize) -> Result<()> {
     let max = i64::try_from(attr.length).unwrap_or(i64::MAX);
     let end = i64::try_from(offset.saturating_add(length)).unwrap_or(i64::MAX);
-    in_range(verb, "offset + length", end, 0, max)
+    in_range("offset + length", end, 0, max)
 }

@@ -14,16 +14,17 @@ use std::collections::BTreeMap;
 use verbs_api::behavior::LimitReadback;
 use verbs_api::table::Id;
 use verbs_api::{
-    AsyncEventType, Capabilities, Cause, Context, Element, Error, ErrorKind, FullQueue, Handle,
-    Object, Pd as PdHandle, PostError, RecvWr, Result, Srq as SrqHandle, SrqAttr, SrqAttrMask,
-    SrqInit, Verb,
+    AsyncEventType, Capabilities, Element, ErrorKind, FullQueue, Handle, Object, Pd as PdHandle,
+    RecvWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit,
 };
 
 use super::Device;
 use super::check::{
-    InContext, check_acknowledged, check_sges, find, in_range, in_use, invalid, lacks, post_each,
+    check_acknowledged, check_sges, check_unused, find, in_context, in_range, invalid, lacks,
+    post_each,
 };
 use super::claim::ClaimedQueue;
+use super::refusal::{PostRefusal, Refusal, Result};
 use super::work::Recv;
 use super::xrcd::SrqPart;
 
@@ -64,11 +65,7 @@ pub(crate) enum NoReceive {
     Failed,
 }
 
-impl InContext for Srq {
-    fn context(&self) -> Context {
-        self.handle.context()
-    }
-}
+in_context!(Srq, handle.context());
 
 impl Srq {
     fn waiting(&self) -> u64 {
@@ -119,19 +116,16 @@ impl Srq {
 impl Device {
     /// `ibv_create_srq`
     pub(crate) fn create_srq(&mut self, pd: PdHandle, init: &SrqInit) -> Result<SrqHandle> {
-        let verb = Verb::CreateSrq;
-        let pd_index = find(&self.domains.pds, verb, pd)?;
-        self.base
-            .check_has(verb, Capabilities::SRQ, "has no SRQs")?;
+        let pd_index = find(&self.domains.pds, pd)?;
+        self.base.check_has(Capabilities::SRQ, "has no SRQs")?;
         let max = i64::from(self.base.attr.max_srq_wr);
-        in_range(verb, "max_wr", init.attr.max_wr.into(), 1, max)?;
+        in_range("max_wr", init.attr.max_wr.into(), 1, max)?;
         let max = i64::from(self.base.attr.max_srq_sge);
-        in_range(verb, "max_sge", init.attr.max_sge.into(), 0, max)?;
+        in_range("max_sge", init.attr.max_sge.into(), 0, max)?;
         let (count, max) = (self.srqs.len(), self.base.attr.max_srq);
-        self.base
-            .check_room(verb, "shared receive queues", count, max)?;
+        self.base.check_room("shared receive queues", count, max)?;
         let context = pd.context();
-        let xrc = self.check_xrc_srq(verb, context, init)?;
+        let xrc = self.check_xrc_srq(context, init)?;
         // The manual says that the limit is ignored at creation, but some drivers set it.
         let limit = if self.base.behavior.srq_limit_at_creation {
             init.attr.srq_limit
@@ -161,22 +155,20 @@ impl Device {
             self.enter_xrc_srq(part);
         }
         self.domains.pds.at_mut(pd_index).srqs += 1;
-        self.base.add_object(context, Object::Srq, id.index);
-        Ok(SrqHandle::from_parts(context, id.index, id.generation))
+        Ok(self.base.added(context, id, SrqHandle::from_parts))
     }
 
     /// The attributes it was created with.
     pub(crate) fn srq_init(&self, srq: SrqHandle) -> Result<SrqInit> {
-        let index = find(&self.srqs, Verb::QuerySrq, srq)?;
+        let index = find(&self.srqs, srq)?;
         Ok(self.srqs.at(index).init)
     }
 
     /// `ibv_query_srq`
     pub(crate) fn query_srq(&self, srq: SrqHandle) -> Result<SrqAttr> {
-        let verb = Verb::QuerySrq;
-        let index = find(&self.srqs, verb, srq)?;
+        let index = find(&self.srqs, srq)?;
         if !self.base.behavior.srq_query {
-            return Err(lacks(verb, "cannot tell of SRQs"));
+            return Err(lacks("cannot tell of SRQs"));
         }
         Ok(self.srqs.at(index).attr)
     }
@@ -188,16 +180,14 @@ impl Device {
         attr: &SrqAttr,
         mask: SrqAttrMask,
     ) -> Result<()> {
-        let verb = Verb::ModifySrq;
-        let index = find(&self.srqs, verb, srq)?;
+        let index = find(&self.srqs, srq)?;
         let own = self.srqs.at(index);
         // Nothing can repair a failed SRQ.
         if own.failed {
-            return Err(failed(verb));
+            return Err(failed());
         }
         if !(mask - (SrqAttrMask::MAX_WR | SrqAttrMask::LIMIT)).is_empty() {
             return Err(invalid(
-                verb,
                 "mask",
                 "names an attribute that an srq does not have",
             ));
@@ -205,11 +195,11 @@ impl Device {
         let mut new = own.attr;
         if mask.contains(SrqAttrMask::MAX_WR) {
             let lacked = Capabilities::SRQ_RESIZE;
-            self.base.check_has(verb, lacked, "cannot resize SRQs")?;
+            self.base.check_has(lacked, "cannot resize SRQs")?;
             // Receives in the queue keep their slots.
             let least = own.recvs.len().max(1) as i64;
             let max = self.base.attr.max_srq_wr.into();
-            in_range(verb, "max_wr", attr.max_wr.into(), least, max)?;
+            in_range("max_wr", attr.max_wr.into(), least, max)?;
             new.max_wr = self.base.behavior.wr_rounding.up(attr.max_wr);
         }
         // Each call that sets the limit arms its event again (SRQ-05).
@@ -218,7 +208,7 @@ impl Device {
             new.srq_limit = attr.srq_limit;
         }
         let (limit, most) = (i64::from(new.srq_limit), i64::from(new.max_wr));
-        in_range(verb, "srq_limit", limit, 0, most)?;
+        in_range("srq_limit", limit, 0, most)?;
         let own = self.srqs.at_mut(index);
         own.attr = new;
         if sets_limit {
@@ -232,20 +222,17 @@ impl Device {
 
     /// `ibv_destroy_srq` without waiting.
     pub(crate) fn destroy_srq(&mut self, srq: SrqHandle) -> Result<()> {
-        let verb = Verb::DestroySrq;
-        let index = find(&self.srqs, verb, srq)?;
+        let index = find(&self.srqs, srq)?;
         let own = self.srqs.at(index);
         // Messages for its queue pairs need the receives.
-        if own.users > 0 {
-            return Err(in_use(verb, Object::Srq, Object::Qp, own.users));
-        }
+        check_unused(Object::Srq, &[(Object::Qp, own.users)])?;
         let unacked = self.base.unacked(srq.context(), Element::Srq(srq));
-        check_acknowledged(verb, Object::Srq, unacked)?;
+        check_acknowledged(Object::Srq, unacked)?;
         self.remove_srq(index);
         Ok(())
     }
 
-    fn remove_srq(&mut self, index: u32) {
+    pub(super) fn remove_srq(&mut self, index: u32) {
         let srq = self.srqs.remove(index);
         self.base
             .remove_object(srq.handle.context(), Object::Srq, index);
@@ -257,15 +244,9 @@ impl Device {
         pd.posted -= srq.recvs.len() as u32;
         self.base
             .discard_async(srq.handle.context(), Element::Srq(srq.handle));
-        self.domains.flush_deferred_writes(&self.base);
+        self.flush_deferred_writes();
         // A thread may wait for events of this SRQ, which are discarded.
         self.base.news = true;
-    }
-
-    pub(crate) fn remove_srqs_of(&mut self, context: Context) {
-        for index in self.base.objects(context, Object::Srq) {
-            self.remove_srq(index);
-        }
     }
 
     /// `ibv_post_srq_recv`
@@ -273,28 +254,22 @@ impl Device {
         &mut self,
         srq: SrqHandle,
         list: &[RecvWr<'_>],
-    ) -> Result<(), PostError> {
-        let index =
-            find(&self.srqs, Verb::PostSrqRecv, srq).map_err(|error| PostError::new(0, error))?;
+    ) -> Result<(), PostRefusal> {
+        let index = find(&self.srqs, srq)?;
         let posted = post_each(list, |wr| self.push_srq_recv(index, wr));
-        posted.map_err(|error| self.base.as_returned(error))
+        posted.map_err(|refusal| self.base.as_returned(refusal))
     }
 
     fn push_srq_recv(&mut self, index: u32, wr: &RecvWr<'_>) -> Result<()> {
-        let verb = Verb::PostSrqRecv;
         let srq = self.srqs.at_mut(index);
         if srq.failed {
-            return Err(failed(verb));
+            return Err(failed());
         }
         if srq.recvs.len() >= srq.attr.max_wr as usize {
-            let cause = Cause::QueueFull {
-                queue: FullQueue::SharedReceive,
-                capacity: srq.attr.max_wr,
-            };
-            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+            return Err(Refusal::full(FullQueue::SharedReceive, srq.attr.max_wr));
         }
         // As for a queue pair, the full queue is reported first (SRQ-04).
-        check_sges(verb, wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;
+        check_sges(wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;
         let mut recv = Recv::default();
         recv.put(wr);
         recv.site = self.base.site;
@@ -363,6 +338,6 @@ impl Device {
     }
 }
 
-fn failed(verb: Verb) -> Error {
-    invalid(verb, "srq", "has failed")
+fn failed() -> Refusal {
+    invalid("srq", "has failed")
 }

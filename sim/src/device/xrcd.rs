@@ -16,12 +16,13 @@ use std::path::PathBuf;
 
 use verbs_api::table::{Id, Table};
 use verbs_api::{
-    Capabilities, Cause, Context, Element, Error, ErrorKind, Handle, Object, Qp as QpHandle,
-    Result, Srq as SrqHandle, SrqInit, Verb, Xrcd as XrcdHandle, XrcdInit,
+    Capabilities, Context, Element, ErrorKind, Handle, Object, Qp as QpHandle, Srq as SrqHandle,
+    SrqInit, Xrcd as XrcdHandle, XrcdInit,
 };
 
 use super::Device;
-use super::check::{InContext, find, find_in, in_use, invalid};
+use super::check::{check_unused, find, find_in, in_context, invalid};
+use super::refusal::{Refusal, Result};
 
 /// The XRC objects of a device.
 #[derive(Clone, Debug, Default)]
@@ -74,17 +75,8 @@ const _: () = assert!(verbs_api::profile::DeviceLimits::SPEC.max_qp < FIRST_OPEN
 /// SRQ numbers have 24 bits, and are built like those of queue pairs.
 const INDEX_BITS: u32 = 17;
 
-impl InContext for Xrcd {
-    fn context(&self) -> Context {
-        self.context
-    }
-}
-
-impl InContext for Opening {
-    fn context(&self) -> Context {
-        self.handle.context()
-    }
-}
+in_context!(Xrcd, context);
+in_context!(Opening, handle.context());
 
 /// The slot in the table of openings, if a handle with this index names an opening.
 pub(crate) fn opening_at(index: u32) -> Option<u32> {
@@ -109,24 +101,21 @@ impl Device {
         context: Context,
         init: &XrcdInit<'_>,
     ) -> Result<XrcdHandle> {
-        let verb = Verb::OpenXrcd;
-        self.base.find_context(verb, context)?;
-        self.check_has_xrc(verb)?;
+        self.check_has_xrc()?;
         let found = init
             .file
             .and_then(|file| self.xrcds.files.get(file).copied());
         // The flags have the meaning of `open` (XRC-01).
         if found.is_some() && init.exclusive {
-            return Err(invalid(verb, "the domain of the file", "is there already"));
+            return Err(invalid("the domain of the file", "is there already"));
         }
         if found.is_none() && init.file.is_some() && !init.create {
-            let (what, problem) = ("the domain of the file", "is not there");
-            let cause = Cause::Argument { what, problem };
-            return Err(Error::new(verb, ErrorKind::NotFound, cause));
+            let (kind, what) = (ErrorKind::NotFound, "the domain of the file");
+            return Err(Refusal::argument(kind, what, "is not there"));
         }
         let count = self.xrcds.table.len();
         self.base
-            .check_room(verb, "XRC domains", count, self.base.attr.max_pd)?;
+            .check_room("XRC domains", count, self.base.attr.max_pd)?;
         // Without a file each call creates a private domain.
         let domain = found.unwrap_or_else(|| {
             let file = init.file.map(PathBuf::from);
@@ -143,25 +132,20 @@ impl Device {
             srqs: 0,
             qps: 0,
         });
-        self.base.add_object(context, Object::Xrcd, id.index);
-        Ok(XrcdHandle::from_parts(context, id.index, id.generation))
+        Ok(self.base.added(context, id, XrcdHandle::from_parts))
     }
 
     /// `ibv_close_xrcd`
     pub(crate) fn close_xrcd(&mut self, xrcd: XrcdHandle) -> Result<()> {
-        let verb = Verb::CloseXrcd;
-        let index = find(&self.xrcds.table, verb, xrcd)?;
+        let index = find(&self.xrcds.table, xrcd)?;
         let own = self.xrcds.table.at(index);
-        for (by, count) in [(Object::Srq, own.srqs), (Object::Qp, own.qps)] {
-            if count > 0 {
-                return Err(in_use(verb, Object::Xrcd, by, count));
-            }
-        }
+        let users = [(Object::Srq, own.srqs), (Object::Qp, own.qps)];
+        check_unused(Object::Xrcd, &users)?;
         self.remove_xrcd(index);
         Ok(())
     }
 
-    fn remove_xrcd(&mut self, index: u32) {
+    pub(super) fn remove_xrcd(&mut self, index: u32) {
         let Xrcd {
             context, domain, ..
         } = self.xrcds.table.remove(index);
@@ -176,21 +160,15 @@ impl Device {
         }
     }
 
-    pub(crate) fn remove_xrcds_of(&mut self, context: Context) {
-        for index in self.base.objects(context, Object::Xrcd) {
-            self.remove_xrcd(index);
-        }
-    }
-
-    pub(crate) fn check_has_xrc(&self, verb: Verb) -> Result<()> {
-        self.base.check_has(verb, Capabilities::XRC, "has no XRC")
+    pub(crate) fn check_has_xrc(&self) -> Result<()> {
+        self.base.check_has(Capabilities::XRC, "has no XRC")
     }
 
     // Handles of XRC_RECV queue pairs
 
     /// The domain of a handle.
-    pub(crate) fn domain_of(&self, verb: Verb, xrcd: XrcdHandle) -> Result<u32> {
-        let xrcd = find(&self.xrcds.table, verb, xrcd)?;
+    pub(crate) fn domain_of(&self, xrcd: XrcdHandle) -> Result<u32> {
+        let xrcd = find(&self.xrcds.table, xrcd)?;
         Ok(self.xrcds.table.at(xrcd).domain)
     }
 
@@ -230,16 +208,15 @@ impl Device {
     /// Checks and returns the additional data of an XRC SRQ.
     pub(crate) fn check_xrc_srq(
         &self,
-        verb: Verb,
         context: Context,
         init: &SrqInit,
     ) -> Result<Option<SrqPart>> {
         let Some(xrc) = init.xrc else {
             return Ok(None);
         };
-        self.check_has_xrc(verb)?;
-        let xrcd = find_in(&self.xrcds.table, verb, context, xrc.xrcd)?;
-        let cq = find_in(&self.cqs.table, verb, context, xrc.cq)?;
+        self.check_has_xrc()?;
+        let xrcd = find_in(&self.xrcds.table, context, xrc.xrcd)?;
+        let cq = find_in(&self.cqs.table, context, xrc.cq)?;
         let domain = self.xrcds.table.at(xrcd).domain;
         Ok(Some(SrqPart { xrcd, domain, cq }))
     }
@@ -257,11 +234,10 @@ impl Device {
 
     /// `ibv_get_srq_num`
     pub(crate) fn srq_num(&self, srq: SrqHandle) -> Result<u32> {
-        let verb = Verb::GetSrqNum;
-        let index = find(&self.srqs, verb, srq)?;
+        let index = find(&self.srqs, srq)?;
         match self.srqs.at(index).xrc {
             Some(_) => Ok(srq_num(srq)),
-            None => Err(invalid(verb, "srq", "is not of XRC, and has no number")),
+            None => Err(invalid("srq", "is not of XRC, and has no number")),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Compares the two ends of a connection, which a queue pair alone cannot do.
 
 use verbs_api::site::Site;
-use verbs_api::{Qp as QpHandle, QpState, QpType, Verb};
+use verbs_api::{Qp as QpHandle, QpState, QpType};
 
 use super::fact::QpAt;
 use super::problem::{Difference, EndsDiffer, Noted};
@@ -38,7 +38,7 @@ impl Fabric {
     /// The two queue pairs and their mismatches.
     fn mismatches(&self, node: u32, qp: QpHandle, to: QpState) -> Option<(QpAt, QpAt, Facts)> {
         let slot = self.node(node);
-        let own = slot.qps.at(slot.find_qp(Verb::ModifyQp, qp).ok()?);
+        let own = slot.qps.at(slot.find_qp(qp).ok()?);
         let peer_at = own.common.route?.to.filter(|to| !to.is_outside())?;
         let other = self.node(peer_at.node);
         let peer = other

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use verbs_api::site::Site;
 use verbs_api::table::Table;
-use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
+use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState};
 
 use super::fact::CqSeen;
 use super::fact::{FailedWork, Standing};
@@ -197,7 +197,7 @@ impl Findings<'_> {
             let is_reported = match event.element {
                 Element::Cq(cq) => journal.has_overrun(cq),
                 Element::Qp(qp) if event.event_type == AsyncEventType::QpFatal => {
-                    let index = self.node.find_qp(Verb::GetAsyncEvent, qp);
+                    let index = self.node.find_qp(qp);
                     index.is_ok_and(|qp| journal.has_lost(self.node.qps.at(qp).common.qp_num))
                 }
                 _ => false,
@@ -206,7 +206,7 @@ impl Findings<'_> {
                 continue;
             }
             let of = match event.element {
-                Element::Qp(qp) => match self.node.find_qp(Verb::GetAsyncEvent, qp) {
+                Element::Qp(qp) => match self.node.find_qp(qp) {
                     Ok(index) => name_of(self.node.qps.at(index)),
                     Err(_) => qp.to_string(),
                 },
@@ -239,14 +239,13 @@ impl Findings<'_> {
     /// Events about an object that were read and not acknowledged.
     pub(crate) fn unacknowledged_of(&self, element: Element) -> Option<Noted> {
         let Device { base, cqs, .. } = &self.node.device;
-        let verb = Verb::GetAsyncEvent;
         let (of, context, own) = match element {
             Element::Cq(cq) => {
                 let own = cqs.table.get(cq.index(), cq.generation()).ok();
                 (cq.to_string(), cq.context(), own)
             }
             Element::Qp(qp) => {
-                let index = self.node.find_qp(verb, qp).ok();
+                let index = self.node.find_qp(qp).ok();
                 let name = index.map(|index| name_of(self.node.qps.at(index)));
                 (name.unwrap_or_else(|| qp.to_string()), qp.context(), None)
             }

@@ -3,8 +3,6 @@
 use core::fmt;
 use std::collections::BTreeSet;
 
-use verbs_api::Verb;
-
 use super::{Unposted, counted};
 use crate::node::Node;
 
@@ -49,7 +47,7 @@ impl Outstanding {
     /// Adds the unposted batches of the queue pairs whose sends complete in this CQ.
     pub(crate) fn with_unposted(mut self, node: &Node, cq: u32, batches: &[Unposted]) -> Self {
         let completes_here = |batch: &&Unposted| {
-            let index = node.find_qp(Verb::PostBatch, batch.qp);
+            let index = node.find_qp(batch.qp);
             let sends = index.map(|index| node.qps.at(index).unfinished().signaled_sends());
             sends.is_ok_and(|sends| sends.is_some_and(|(at, _)| at == cq))
         };

@@ -93,7 +93,7 @@ impl Fabric {
         let node = node_of(cq.context());
         self.slots.get(node as usize)?;
         // The CQ may have been destroyed since it was polled.
-        self.node(node).device.cqs.query_cq(cq).ok()?;
+        self.node(node).device.query_cq(cq).ok()?;
         let problem = PolledInVain {
             cq,
             times,

@@ -21,8 +21,7 @@
 
 use verbs_api::behavior::{Behavior, Check, Placement, SendDone, UndefinedFields};
 use verbs_api::{
-    Access, Capabilities, Dest, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Verb, Wc,
-    WcOpcode,
+    Access, Capabilities, Dest, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Wc, WcOpcode,
 };
 
 use crate::device::{Device, Peer, Recv, length_of, pkeys_match};
@@ -304,7 +303,7 @@ impl<'a> End<'a> {
         let has_sges = wr.sg_list.len() <= cap.max_send_sge as usize;
         let is_to_peer = matches!(wr.dest, Dest::Connected) || qp.init.qp_type == QpType::Ud;
         ensure(has_sges && is_to_peer, SlowPath::Operation)?;
-        check_data(behavior, Verb::PostSend, cap, wr, whole).map_err(|_| SlowPath::Operation)?;
+        check_data(behavior, cap, wr, whole).map_err(|_| SlowPath::Operation)?;
         let mut length = whole as u32;
         if kind == Kinds::ATOMIC {
             let taken = atomic::length(behavior.atomic_check, length);

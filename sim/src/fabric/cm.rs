@@ -10,7 +10,6 @@ use super::Fabric;
 use crate::cm::{Exchange, Host, Manager, Peer};
 use crate::config::{Mode, SimConfig};
 use crate::descriptor::Descriptor;
-use crate::device::Device;
 use crate::packet::payload::Payload;
 use crate::packet::{PortId, Route};
 
@@ -120,7 +119,7 @@ impl Fabric {
         slot.node.set_now(self.schedule.now);
         let device = &mut slot.node.device;
         // A port whose address was removed sends nothing.
-        let Ok(route) = device.ports.route(Verb::CmConnect, &local.ah_attr(peer)) else {
+        let Ok(route) = device.ports.route(&local.ah_attr(peer)) else {
             return;
         };
         let route = {
@@ -138,18 +137,11 @@ impl Fabric {
         if device.base.dead {
             return;
         }
-        let Device {
-            base,
-            ports,
-            egress,
-            gsi,
-            ..
-        } = device;
         let mad = CmMad {
             transaction,
             message,
         };
-        gsi.send(base, ports, egress, &route, &mad.write());
+        device.send_mad(&route, &mad.write());
         self.collect(local.id.node);
     }
 }

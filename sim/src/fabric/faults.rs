@@ -1,15 +1,16 @@
 //! Fault rules: their effects on calls and ports, and how often they have struck.
 
 use verbs_api::lab::{FaultId, Strike, When};
-use verbs_api::{Cause, Error, Result, Verb};
+use verbs_api::{Cause, Verb};
 
 use super::Fabric;
 use super::rules::Rules;
 use crate::config::Mode;
+use crate::device::{Refusal, Result};
 use crate::trigger::Trigger;
 
 impl Fabric {
-    /// Returns the error that a fault rule makes of a call, if any.
+    /// Returns the refusal that a fault rule makes of a call, if any.
     #[inline]
     pub(crate) fn strike_call(&mut self, node: u32, verb: Verb) -> Result<()> {
         if !self.rules.fails_calls() {
@@ -21,7 +22,7 @@ impl Fabric {
     #[cold]
     fn fail_call(&mut self, node: u32, verb: Verb) -> Result<()> {
         match self.rules.fail(node, verb) {
-            Some(kind) => Err(Error::new(verb, kind, Cause::Injected)),
+            Some(kind) => Err(Refusal::new(kind, Cause::Injected)),
             None => Ok(()),
         }
     }

@@ -24,11 +24,10 @@ use parking_lot::Mutex;
 use verbs_api::lab::{FaultId, Harm, TimerReport, TraceEvent};
 use verbs_api::site::Site;
 use verbs_api::table::Id;
-use verbs_api::{Context, Gid, Result};
+use verbs_api::{Gid, Result};
 
 use crate::config::{Mode, SimConfig};
-use crate::device::EmptyCqs;
-use crate::device::{Gids, gids};
+use crate::device::{EmptyCqs, Gids, Refusal, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::{Direct, FastPath};
 use crate::memory::{Memory, SharedMemory};
@@ -391,12 +390,11 @@ impl Fabric {
     pub(crate) fn set_gid(
         &mut self,
         node: u32,
-        context: Context,
         port: u8,
         index: u32,
         gid: Gid,
-    ) -> Result<()> {
-        let gids = self.work(node, |node| node.device.set_gid(context, port, index, gid))?;
+    ) -> Result<(), Refusal> {
+        let gids = self.work(node, |node| node.device.set_gid(port, index, gid))?;
         self.adopt_gids(&gids);
         Ok(())
     }

@@ -6,11 +6,11 @@ use parking_lot::Mutex;
 use verbs_api::behavior::Behavior;
 use verbs_api::{
     Access, Arm, AsyncEvent, CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, Gid, Mr, MrAttr,
-    Pd, PostError, Qp, QpAttr, QpAttrMask, QpInit, RecvWr, Result, SendWr, Wc,
+    MrInit, Pd, PostError, Qp, QpAttr, QpAttrMask, QpInit, RecvWr, Result, SendWr, Verb, Wc,
 };
 
 use super::Node;
-use crate::device::gids;
+use crate::device::{Answer, gids};
 use crate::memory::Memory;
 
 /// A node with one port and without a fabric. Its packets reach only itself, when it
@@ -24,7 +24,7 @@ macro_rules! verbs {
         #[doc = concat!("Like [`Verbs::", stringify!($verb), "`](verbs_api::Verbs::", stringify!($verb), ").")]
         pub fn $verb(&mut self, $($argument: $type),*) -> $result {
             let $node = &mut self.0;
-            $call
+            $call.by(Verb::Lab)
         }
     )* };
 }
@@ -57,35 +57,36 @@ impl Alone {
 
     /// Like [`Verbs::open_device`](verbs_api::Verbs::open_device).
     pub fn open_device(&mut self) -> Result<Context> {
-        self.0.device.open_device()
+        self.0.device.open_device().by(Verb::Lab)
     }
 
     verbs! { |node|
-        query_gid(context: Context, port: u8, index: u32) -> Result<Gid>:
-            node.device.query_gid(context, port, index);
+        query_gid(_context: Context, port: u8, index: u32) -> Result<Gid>:
+            node.device.ports.gid(port, index);
         alloc_pd(context: Context) -> Result<Pd>:
-            node.device.domains.alloc_pd(&mut node.device.base, context);
+            node.device.alloc_pd(context);
         alloc_mr(pd: Pd, length: usize, access: Access) -> Result<Mr>:
-            node.device.domains.alloc_mr(&mut node.device.base, pd, length, access);
-        query_mr(mr: Mr) -> Result<MrAttr>: node.device.domains.query_mr(mr);
+            node.device.alloc_mr(pd, &MrInit::new(length, access));
+        query_mr(mr: Mr) -> Result<MrAttr>: node.device.query_mr(mr);
         create_comp_channel(context: Context) -> Result<CompChannel>:
             node.device.cqs.create_comp_channel(&mut node.device.base, context);
         get_cq_event(channel: CompChannel) -> Result<CqEvent>: node.device.cqs.get_cq_event(&mut node.device.base, channel);
         create_cq(context: Context, init: &CqInit) -> Result<Cq>:
-            node.device.cqs.create_cq(&mut node.device.base, context, init);
-        query_cq(cq: Cq) -> Result<CqAttr>: node.device.cqs.query_cq(cq);
-        resize_cq(cq: Cq, cqe: i32) -> Result<()>: node.device.cqs.resize_cq(&node.device.base, cq, cqe);
-        req_notify_cq(cq: Cq, arm: Arm) -> Result<()>: node.device.cqs.req_notify_cq(&mut node.device.base, cq, arm);
-        ack_cq_events(cq: Cq, nevents: u32) -> Result<()>: node.device.cqs.ack_cq_events(&mut node.device.base, cq, nevents);
+            node.device.create_cq(context, init, None);
+        query_cq(cq: Cq) -> Result<CqAttr>: node.device.query_cq(cq);
+        resize_cq(cq: Cq, cqe: i32) -> Result<()>: node.device.resize_cq(cq, cqe);
+        req_notify_cq(cq: Cq, arm: Arm) -> Result<()>: node.device.req_notify_cq(cq, arm);
+        ack_cq_events(cq: Cq, nevents: u32) -> Result<()>: node.device.ack_cq_events(cq, nevents);
         poll_cq(cq: Cq, wc: &mut [Wc]) -> Result<usize>: node.poll_cq(cq, wc);
         create_qp(pd: Pd, init: &QpInit) -> Result<Qp>: node.create_qp(pd, init);
         qp_num(qp: Qp) -> Result<u32>: node.qp_num(qp);
         modify_qp(qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>:
             node.modify_qp(qp, attr, mask, None);
         post_send(qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>: {
-            let (index, posted) = node.push_sends(qp, list)?;
-            node.qps.at_mut(index).run_sends(&mut node.device);
-            posted
+            node.push_sends(qp, list).and_then(|(index, posted)| {
+                node.qps.at_mut(index).run_sends(&mut node.device);
+                posted
+            })
         };
         post_recv(qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>: node.post_recv(qp, list);
         get_async_event(context: Context) -> Result<AsyncEvent>:

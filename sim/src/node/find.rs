@@ -2,29 +2,29 @@
 
 use verbs_api::lab::Limit;
 use verbs_api::site::Site;
-use verbs_api::{Handle, Object, Qp as QpHandle, Result, Verb};
+use verbs_api::{Handle, Object, Qp as QpHandle};
 
 use super::Node;
-use crate::device::{Device, InContext, find, opening};
+use crate::device::{Device, InContext, Result, find, opening};
 use crate::qp::Qp;
 
 impl Node {
     /// The slot of the queue pair that a handle names, directly or by an opening.
     #[inline]
-    pub(crate) fn find_qp(&self, verb: Verb, qp: QpHandle) -> Result<u32> {
+    pub(crate) fn find_qp(&self, qp: QpHandle) -> Result<u32> {
         match opening(qp) {
-            None => find(&self.qps, verb, qp),
+            None => find(&self.qps, qp),
             Some(opening) => {
                 let openings = &self.device.xrcds.openings;
-                Ok(openings.at(find(openings, verb, opening)?).qp)
+                Ok(openings.at(find(openings, opening)?).qp)
             }
         }
     }
 
     /// The queue pair that a handle names, and the device.
     #[inline]
-    pub(super) fn qp_mut(&mut self, verb: Verb, qp: QpHandle) -> Result<(&mut Qp, &mut Device)> {
-        let index = self.find_qp(verb, qp)?;
+    pub(super) fn qp_mut(&mut self, qp: QpHandle) -> Result<(&mut Qp, &mut Device)> {
+        let index = self.find_qp(qp)?;
         Ok((self.qps.at_mut(index), &mut self.device))
     }
 
@@ -49,12 +49,11 @@ impl Node {
     }
 
     /// Refuses another queue pair at the limit.
-    pub(super) fn check_qp_room(&self, verb: Verb) -> Result<()> {
+    pub(super) fn check_qp_room(&self) -> Result<()> {
         let (base, count) = (&self.device.base, self.qps.len());
-        base.check_room(verb, "queue pairs", count, base.attr.max_qp)?;
+        base.check_room("queue pairs", count, base.attr.max_qp)?;
         // Test controls may allow fewer queue pairs than the device.
         let count = u64::from(count) + 1;
-        base.rules
-            .check(verb, Limit::QueuePairs, "queue pairs", count)
+        base.rules.check(Limit::QueuePairs, "queue pairs", count)
     }
 }

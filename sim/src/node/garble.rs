@@ -1,10 +1,10 @@
 //! Handles whose numbers a program has changed.
 
 use verbs_api::table::{Id, Table};
-use verbs_api::{DriverObject, Handle, Result, Verb};
+use verbs_api::{DriverObject, Handle};
 
 use super::Node;
-use crate::device::{InContext, bad_handle, find_unchecked, invalid, opening};
+use crate::device::{InContext, Result, bad_handle, find_unchecked, invalid, opening};
 
 impl Node {
     /// Makes the handle of an object invalid, or valid again.
@@ -21,16 +21,15 @@ impl Node {
             },
             DriverObject::Ah(ah) => garble(&mut device.domains.ahs, ah, garbled),
             DriverObject::Srq(srq) => garble(&mut device.srqs, srq, garbled),
-            other => Err(invalid(Verb::Garble, other.kind().name(), "has no number")),
+            other => Err(invalid(other.kind().name(), "has no number")),
         }
     }
 }
 
 fn garble<H: Handle, T: InContext>(table: &mut Table<T>, handle: H, garbled: bool) -> Result<()> {
-    let verb = Verb::Garble;
-    find_unchecked(table, verb, handle)?;
+    find_unchecked(table, handle)?;
     let (index, generation) = (handle.index(), handle.generation());
     let id = Id { index, generation };
     let done = table.garble(id, garbled);
-    done.map_err(|problem| bad_handle(verb, H::OBJECT, problem))
+    done.map_err(|problem| bad_handle(H::OBJECT, problem))
 }

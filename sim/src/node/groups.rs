@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use verbs_api::{Capabilities, Cause, Error, ErrorKind, Gid, Qp as QpHandle, QpType, Result, Verb};
+use verbs_api::{Capabilities, Cause, ErrorKind, Gid, Qp as QpHandle, QpType};
 
 use super::Node;
-use crate::device::invalid;
+use crate::device::{Refusal, Result, invalid};
 
 /// The queue pairs attached to each group, in the order of attachment.
 #[derive(Clone, Debug, Default)]
@@ -19,17 +19,16 @@ pub(crate) struct Groups(BTreeMap<Gid, Vec<u32>>);
 impl Node {
     /// `ibv_attach_mcast`
     pub(crate) fn attach_mcast(&mut self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
-        let verb = Verb::AttachMcast;
-        let index = self.find_qp(verb, qp)?;
+        let index = self.find_qp(qp)?;
         let base = &self.device.base;
-        base.check_has(verb, Capabilities::MCAST, "has no multicast")?;
+        base.check_has(Capabilities::MCAST, "has no multicast")?;
         if self.qps.at(index).qp_type() != QpType::Ud {
-            return Err(invalid(verb, "qp", "is not of the transport UD"));
+            return Err(invalid("qp", "is not of the transport UD"));
         }
         if !group.is_multicast() {
-            return Err(invalid(verb, "gid", "names no multicast group"));
+            return Err(invalid("gid", "names no multicast group"));
         }
-        self.device.ports.check_group_lid(verb, lid)?;
+        self.device.ports.check_group_lid(lid)?;
         let groups = &mut self.groups.0;
         let (what, count, limit) = match groups.get_mut(&group) {
             // Attaching twice has no further effect.
@@ -43,7 +42,7 @@ impl Node {
         if count >= limit as usize {
             let limit = limit.into();
             let cause = Cause::Limit { what, limit };
-            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+            return Err(Refusal::new(ErrorKind::NoMemory, cause));
         }
         groups.entry(group).or_default().push(index);
         Ok(())
@@ -51,26 +50,25 @@ impl Node {
 
     /// `ibv_detach_mcast`
     pub(crate) fn detach_mcast(&mut self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
-        let verb = Verb::DetachMcast;
-        let index = self.find_qp(verb, qp)?;
-        self.device.ports.check_group_lid(verb, lid)?;
+        let index = self.find_qp(qp)?;
+        self.device.ports.check_group_lid(lid)?;
         let members = self.groups.members(&group);
         if !members.is_some_and(|members| members.contains(&index)) {
-            return Err(invalid(verb, "qp", "is not attached to the group"));
+            return Err(invalid("qp", "is not attached to the group"));
         }
         self.groups.remove(index, |of| *of == group);
         Ok(())
     }
 
     /// Refuses to destroy a QP that is attached to a group (QP-DESTROY-02).
-    pub(super) fn check_detached(&self, verb: Verb, index: u32) -> Result<()> {
+    pub(super) fn check_detached(&self, index: u32) -> Result<()> {
         let mut groups = self.groups.0.iter();
         let Some((group, _)) = groups.find(|(_, members)| members.contains(&index)) else {
             return Ok(());
         };
         let qp = self.qps.at(index).common.handle;
         let text = format!("{qp} is attached to the group {group}");
-        Err(Error::new(verb, ErrorKind::Busy, Cause::Text(text.into())))
+        Err(Refusal::new(ErrorKind::Busy, Cause::Text(text.into())))
     }
 }
 

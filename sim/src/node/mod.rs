@@ -13,7 +13,7 @@
 //! | `demux` | incoming packets, and the queue pairs they are addressed to |
 //! | `find` | finding queue pairs by a handle or a number |
 //! | `groups` | the queue pairs of multicast groups |
-//! | `queue_pairs`, `push` | verbs of queue pairs; those that post sends |
+//! | `queue_pairs` | verbs of queue pairs |
 //! | `xrc` | queue pairs of XRC_RECV, which several programs share |
 //! | `poll` | completions leave their CQs, and their slots become free |
 //! | `owner` | which posted work owns which bytes |
@@ -27,21 +27,18 @@ mod garble;
 mod groups;
 mod owner;
 mod poll;
-mod push;
 mod queue_pairs;
-mod slot;
 mod xrc;
-
-pub(crate) use slot::NodeSlot;
 
 use std::sync::Arc;
 
 use verbs_api::behavior::Behavior;
-use verbs_api::lab::{Live, TimerReport, TraceEvent};
+use verbs_api::lab::{TimerReport, TraceEvent};
 use verbs_api::table::{Id, Table};
-use verbs_api::{Cause, Context, Element, Error, ErrorKind, Result, Verb};
+use verbs_api::{Context, Element};
 
-use crate::device::{Device, Gids, numbered};
+use crate::descriptor::Descriptors;
+use crate::device::{Device, Gids, Refusal, Result, numbered};
 use crate::memory::SharedMemory;
 use crate::qp::{Numbers, Qp};
 use crate::time::Time;
@@ -55,6 +52,25 @@ pub(crate) struct Node {
     pub(crate) qps: Table<Qp>,
     pub(crate) numbers: Numbers,
     pub(crate) groups: groups::Groups,
+}
+
+/// A node, the number of threads that wait for it, and the file descriptors of its event queues.
+#[derive(Debug)]
+pub(crate) struct NodeSlot {
+    pub(crate) node: Node,
+    /// The number of threads that wait for news of the node.
+    pub(crate) waiting: u32,
+    pub(crate) descriptors: Descriptors,
+}
+
+impl NodeSlot {
+    pub(crate) fn new(node: Node) -> Self {
+        Self {
+            node,
+            waiting: 0,
+            descriptors: Descriptors::default(),
+        }
+    }
 }
 
 /// The name of the timer of a CQ.
@@ -153,10 +169,9 @@ impl Node {
         look: impl FnOnce(&mut Self, Context),
     ) -> Result<()> {
         let base = &self.device.base;
-        base.find_context(Verb::CloseDevice, context)?;
         if base.of_ids.is_some_and(|(own, _)| own == context) {
-            let cause = Cause::Usage(format!("{context} is that of all ids of rdma_cm").into());
-            return Err(Error::new(Verb::CloseDevice, ErrorKind::Usage, cause));
+            let text = format!("{context} is that of all ids of rdma_cm");
+            return Err(Refusal::usage(text));
         }
         // A diagnosis names the objects that the program did not destroy.
         look(self, context);
@@ -169,13 +184,12 @@ impl Node {
     }
 
     /// Makes the device fail for good: work in progress ends without completions.
-    pub(crate) fn kill(&mut self, context: Context) -> Result<()> {
-        if self.device.kill(context)? {
+    pub(crate) fn kill(&mut self) {
+        if self.device.kill() {
             for qp in self.qps.indices(|_| true) {
                 self.device.timers.set(qp, None);
             }
         }
-        Ok(())
     }
 
     /// Adopts the new table of all GIDs of the fabric.
@@ -191,12 +205,6 @@ impl Node {
                 qp.is_moved |= had_one && to.is_none();
             }
         }
-    }
-
-    /// The numbers of live objects, asked for through a context.
-    pub(crate) fn live_of(&self, context: Context) -> Result<Live> {
-        self.device.base.find_context(Verb::Lab, context)?;
-        Ok(self.device.live())
     }
 
     /// The table of P_Keys of a port has changed. Connections of the port may need the old entry.

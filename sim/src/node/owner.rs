@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use verbs_api::site::Site;
 use verbs_api::{
-    Cause, Error, ErrorKind, Handle, Mr as MrHandle, MrChange, Qp as QpHandle, QpState, ReregError,
-    Result, SendFlags, Sge, Srq as SrqHandle, Verb,
+    Cause, ErrorKind, Handle, Mr as MrHandle, MrChange, Qp as QpHandle, QpState, SendFlags, Sge,
+    Srq as SrqHandle,
 };
 
 use super::Node;
-use crate::device::{ClaimedQueue, Claims, Work, find};
+use crate::device::{ClaimedQueue, Claims, Refusal, Result, Work, find};
 use crate::diagnosis::{PostedTo, PostedWork};
 use crate::qp::WorkQueue;
 
@@ -189,38 +189,36 @@ impl Node {
 
     /// Copies bytes out of an owned region.
     pub(crate) fn read_mr(&mut self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
-        let (index, start) = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
-        self.device.domains.read_mr(index, start, bytes)
+        let (index, start) = self.own_bytes(mr, offset, bytes.len(), false)?;
+        self.device.read_mr(index, start, bytes)
     }
 
     /// Copies bytes into an owned region.
     pub(crate) fn write_mr(&mut self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
-        let (index, start) = self.own_bytes(Verb::WriteMr, mr, offset, bytes.len())?;
-        self.device.domains.write_mr(index, start, bytes)
+        let (index, start) = self.own_bytes(mr, offset, bytes.len(), true)?;
+        self.device.write_mr(index, start, bytes)
     }
 
     /// The slot of an owned region, and where a range of it starts in its memory. Refuses a range
     /// with a byte that posted work owns.
     fn own_bytes(
         &mut self,
-        verb: Verb,
         mr: MrHandle,
         offset: usize,
         length: usize,
+        writes: bool,
     ) -> Result<(u32, u64)> {
-        let domains = &self.device.domains;
-        let (index, range) = domains.own_bytes(verb, mr, offset, length)?;
+        let (index, range) = self.device.own_bytes(mr, offset, length, writes)?;
         let start = range.start;
         // Only unowned bytes are accessed, since the device may use the others at any time (SQ-17).
-        let Some(owner) = self.owner_of(index, range, verb == Verb::WriteMr) else {
+        let Some(owner) = self.owner_of(index, range, writes) else {
             return Ok((index, start));
         };
         let text = format!(
             "{mr}+{offset:#x}, {length} bytes, belongs to {owner} until its completion has \
              been polled"
         );
-        let cause = Cause::Usage(text.into());
-        Err(Error::new(verb, ErrorKind::Usage, cause))
+        Err(Refusal::usage(text))
     }
 
     /// `ibv_dereg_mr`
@@ -230,7 +228,7 @@ impl Node {
         } else {
             None
         };
-        self.device.domains.dereg_mr(&mut self.device.base, mr)?;
+        self.device.dereg_mr(mr)?;
         if let Some(early) = early {
             let base = &mut self.device.base;
             base.journal.deregistered_early(mr, early, base.site);
@@ -239,27 +237,24 @@ impl Node {
     }
 
     /// `ibv_rereg_mr`, which is refused if posted work names the memory.
-    pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
+    pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<()> {
         // Rights and domain can change while work is posted, the memory cannot.
         if change.length.is_some() {
-            let verb = Verb::ReregMr;
-            let index = find(&self.device.domains.regions, verb, mr)?;
+            let index = find(&self.device.domains.regions, mr)?;
             let own = self.device.domains.regions.at(index);
             let all = own.bytes(0..own.attr.length);
             if let Some(owner) = self.owner_of(index, all, true) {
                 let text = format!("{owner} uses {mr}");
                 let cause = Cause::Text(text.into());
-                return Err(Error::new(verb, ErrorKind::Busy, cause).into());
+                return Err(Refusal::new(ErrorKind::Busy, cause));
             }
         }
-        self.device
-            .domains
-            .rereg_mr(&mut self.device.base, mr, change)
+        self.device.rereg_mr(mr, change)
     }
 
     /// Work that names a region and whose completion has not been polled.
     fn deregistered_early(&mut self, mr: MrHandle) -> Result<Option<PostedWork>> {
-        let index = find(&self.device.domains.regions, Verb::DeregMr, mr)?;
+        let index = find(&self.device.domains.regions, mr)?;
         let own = self.device.domains.regions.at(index);
         let all = own.bytes(0..own.attr.length);
         let Some(owner) = self.owner_of(index, all, true) else {

@@ -1,20 +1,17 @@
 //! Polling: completions leave their CQs, and the slots of their work become free.
 
-use verbs_api::{Cq as CqHandle, Result, Wc, WcStatus};
+use verbs_api::{Cq as CqHandle, Wc, WcStatus};
 
 use super::Node;
-use crate::device::Ticket;
+use crate::device::{Result, Ticket};
 use crate::qp::note_success;
 
 impl Node {
     /// `ibv_poll_cq`
     #[inline]
     pub(crate) fn poll_cq(&mut self, cq: CqHandle, wc: &mut [Wc]) -> Result<usize> {
-        let index = self
-            .device
-            .cqs
-            // A poll of no entries does not take the error of a dead CQ.
-            .check_poll(&self.device.base, cq, !wc.is_empty())?;
+        // A poll of no entries does not take the error of a dead CQ.
+        let index = self.device.check_poll(cq, !wc.is_empty())?;
         let mut count = 0;
         while count < wc.len()
             && let Some(entry) = self.device.cqs.pop(index)
@@ -28,28 +25,28 @@ impl Node {
         self.device.cqs.polled(index, count == wc.len());
         // The program may look at the received data now.
         if count > 0 {
-            self.device.domains.flush_deferred_writes(&self.device.base);
+            self.device.flush_deferred_writes();
         }
         Ok(count)
     }
 
     /// `ibv_start_poll`
     pub(crate) fn start_poll(&mut self, cq: CqHandle) -> Result<()> {
-        let (status, ticket) = self.device.cqs.start_poll(&self.device.base, cq)?;
+        let (status, ticket) = self.device.start_poll(cq)?;
         self.taken(status, ticket);
         Ok(())
     }
 
     /// `ibv_next_poll`
     pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<()> {
-        let (status, ticket) = self.device.cqs.next_poll(cq)?;
+        let (status, ticket) = self.device.next_poll(cq)?;
         self.taken(status, ticket);
         Ok(())
     }
 
     /// `ibv_destroy_cq` without waiting.
     pub(crate) fn destroy_cq(&mut self, cq: CqHandle) -> Result<()> {
-        for ticket in self.device.cqs.destroy_cq(&mut self.device.base, cq)? {
+        for ticket in self.device.destroy_cq(cq)? {
             self.release(ticket);
         }
         Ok(())
@@ -58,7 +55,7 @@ impl Node {
     /// An iteration has moved to a completion.
     fn taken(&mut self, status: WcStatus, ticket: Ticket) {
         self.seen(status, ticket);
-        self.device.domains.flush_deferred_writes(&self.device.base);
+        self.device.flush_deferred_writes();
     }
 
     /// The program has received a completion.

@@ -2,31 +2,30 @@
 
 use verbs_api::behavior::Check;
 use verbs_api::{
-    Ah as AhHandle, AsyncEvent, Capabilities, Cause, Context, Element, Error, ErrorKind, Handle,
-    Mw as MwHandle, MwBind, Object, Pd as PdHandle, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
-    QpCap, QpInit, QpQuery, QpType, RecvWr, Result, Verb,
+    Ah as AhHandle, AsyncEvent, BatchEnd, Capabilities, Context, Element, ErrorKind, Handle,
+    Mw as MwHandle, MwBind, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap,
+    QpInit, QpQuery, QpType, RecvWr, SendWr,
 };
 
 use super::Node;
 use crate::device::{
-    Outside, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at,
-    same_context,
+    Outside, PostRefusal, Refusal, Result, check_acknowledged, find, find_in, in_range, invalid,
+    opening, opening_at, same_context,
 };
 use crate::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
 
 impl Node {
     /// `ibv_create_qp`
     pub(crate) fn create_qp(&mut self, pd: PdHandle, init: &QpInit) -> Result<QpHandle> {
-        let verb = Verb::CreateQp;
         let device = &self.device;
         let behavior = device.base.behavior;
-        let pd_index = find(&device.domains.pds, verb, pd)?;
+        let pd_index = find(&device.domains.pds, pd)?;
         let context = pd.context();
-        let send_cq = find_in(&device.cqs.table, verb, context, init.send_cq)?;
+        let send_cq = find_in(&device.cqs.table, context, init.send_cq)?;
         let recv_cq = match init.qp_type {
             // It has no receives, so a program need not name a CQ for them.
             QpType::XrcSend => send_cq,
-            _ => find_in(&device.cqs.table, verb, context, init.recv_cq)?,
+            _ => find_in(&device.cqs.table, context, init.recv_cq)?,
         };
         let lacks = device.base.lacks;
         let has = match init.qp_type {
@@ -37,13 +36,10 @@ impl Node {
             _ => false,
         };
         if !has {
-            let cause = Cause::Argument {
-                what: "qp_type",
-                problem: "is not supported",
-            };
-            return Err(Error::new(verb, ErrorKind::NotSupported, cause));
+            let kind = ErrorKind::NotSupported;
+            return Err(Refusal::argument(kind, "qp_type", "is not supported"));
         }
-        let srq = self.check_srq(verb, context, init)?;
+        let srq = self.check_srq(context, init)?;
         let asked = init.cap;
         let init = &init.cap(own_queues(init));
         // Most drivers ignore the sizes of a receive queue that the QP does not have.
@@ -51,15 +47,15 @@ impl Node {
             Check::Refused => asked,
             Check::Accepted | _ => init.cap,
         };
-        self.check_cap(verb, &checked)?;
-        check_batches(verb, init, lacks)?;
+        self.check_cap(&checked)?;
+        check_batches(init, lacks)?;
         let rounding = behavior.wr_rounding;
         let init = init.cap(QpCap {
             max_send_wr: rounding.up(init.cap.max_send_wr),
             max_recv_wr: rounding.up(init.cap.max_recv_wr),
             ..init.cap
         });
-        self.check_qp_room(verb)?;
+        self.check_qp_room()?;
         let (pd, cq) = (pd_index, recv_cq);
         // With an SRQ it has no receive queue of its own.
         let source = match srq {
@@ -89,13 +85,13 @@ impl Node {
 
     /// The QP number.
     pub(crate) fn qp_num(&self, qp: QpHandle) -> Result<u32> {
-        let index = self.find_qp(Verb::QueryQp, qp)?;
+        let index = self.find_qp(qp)?;
         Ok(self.qps.at(index).common.qp_num)
     }
 
     /// `ibv_query_qp`: all attributes, regardless of the mask.
     pub(crate) fn query_qp(&self, qp: QpHandle, _mask: QpAttrMask) -> Result<QpQuery> {
-        let index = self.find_qp(Verb::QueryQp, qp)?;
+        let index = self.find_qp(qp)?;
         Ok(self.qps.at(index).query())
     }
 
@@ -107,36 +103,60 @@ impl Node {
         mask: QpAttrMask,
         outside: Outside,
     ) -> Result<()> {
-        let (own, device) = self.qp_mut(Verb::ModifyQp, qp)?;
+        let (own, device) = self.qp_mut(qp)?;
         for packet in own.modify(device, attr, mask, outside)? {
             // Like any other packet, one that cannot be accepted is dropped.
             let _ = self.accept(&packet);
         }
-        self.device.domains.flush_deferred_writes(&self.device.base);
+        self.device.flush_deferred_writes();
         Ok(())
     }
 
+    /// `ibv_post_send`, without starting anything yet. Returns the slot of the queue pair.
+    #[inline]
+    pub(crate) fn push_sends(
+        &mut self,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+    ) -> Result<(u32, Result<(), PostRefusal>), PostRefusal> {
+        let (own, device) = self.qp_mut(qp)?;
+        let posted = own.push_sends(device, list);
+        Ok((own.common.handle.index(), posted))
+    }
+
+    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`, without starting anything yet.
+    /// Returns the slot of the queue pair.
+    pub(crate) fn push_batch(
+        &mut self,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+        end: BatchEnd,
+    ) -> Result<(u32, Result<()>)> {
+        let (own, device) = self.qp_mut(qp)?;
+        own.push_batch(device, list, end)?;
+        Ok((own.common.handle.index(), Ok(())))
+    }
+
     /// `ibv_post_recv`
-    pub(crate) fn post_recv(&mut self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let found = self.qp_mut(Verb::PostRecv, qp);
-        let (own, device) = found.map_err(|error| PostError::new(0, error))?;
+    pub(crate) fn post_recv(
+        &mut self,
+        qp: QpHandle,
+        list: &[RecvWr<'_>],
+    ) -> Result<(), PostRefusal> {
+        let (own, device) = self.qp_mut(qp)?;
         own.post_recv(device, list)
     }
 
     /// `ibv_bind_mw`
     pub(crate) fn bind_mw(&mut self, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
-        let verb = Verb::BindMw;
-        let (own, device) = self.qp_mut(verb, qp)?;
-        let rkey = device
-            .domains
-            .check_bind_mw(&device.base, verb, qp.context(), mw, bind)?;
+        let (own, device) = self.qp_mut(qp)?;
+        let rkey = device.check_bind_mw(qp.context(), mw, bind)?;
         own.post_bind(device, mw, rkey, bind)
     }
 
     /// `ibv_destroy_ah`, which is refused while posted work names the handle (UD-16).
     pub(crate) fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
-        let verb = Verb::DestroyAh;
-        let index = find(&self.device.domains.ahs, verb, ah)?;
+        let index = find(&self.device.domains.ahs, ah)?;
         let user = |(_, qp): (u32, &Qp)| Some((qp.common.handle, qp.user_of_ah(ah)?));
         if self.device.domains.ahs.at(index).sends > 0
             && let Some((qp, label)) = self.qps.iter().find_map(user)
@@ -144,36 +164,32 @@ impl Node {
             let text = format!(
                 "work request {label:#x} of {qp} needs {ah} until its completion has been polled"
             );
-            let cause = Cause::Usage(text.into());
-            return Err(Error::new(verb, ErrorKind::Usage, cause));
+            return Err(Refusal::usage(text));
         }
-        self.device.domains.destroy_ah(&mut self.device.base, index);
+        self.device.destroy_ah(index);
         Ok(())
     }
 
     /// `ibv_ack_async_event`
     pub(crate) fn ack_async_event(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
-        let verb = Verb::AckAsyncEvent;
-        self.device.base.find_context(verb, context)?;
         if let Element::Qp(qp) = event.element {
-            self.find_qp(verb, qp)?;
-            same_context(verb, context, qp)?;
+            self.find_qp(qp)?;
+            same_context(context, qp)?;
         }
         self.device.ack_async_event(context, event)
     }
 
     /// `ibv_destroy_qp` without waiting.
     pub(crate) fn destroy_qp(&mut self, qp: QpHandle) -> Result<()> {
-        let verb = Verb::DestroyQp;
         if let Some(opening) = opening(qp) {
-            return self.destroy_opening(verb, qp, opening);
+            return self.destroy_opening(qp, opening);
         }
-        let index = find(&self.qps, verb, qp)?;
-        self.qps.at(index).check_no_iterations(&self.device, verb)?;
+        let index = find(&self.qps, qp)?;
+        self.qps.at(index).check_no_iterations(&self.device)?;
         // The order of these checks decides the error of a program with several mistakes.
-        self.check_detached(verb, index)?;
+        self.check_detached(index)?;
         let unacked = self.device.base.unacked(qp.context(), Element::Qp(qp));
-        check_acknowledged(verb, Object::Qp, unacked)?;
+        check_acknowledged(Object::Qp, unacked)?;
         self.remove_qp(index);
         Ok(())
     }
@@ -213,7 +229,7 @@ impl Node {
         device.domains.free_windows(index);
         let element = Element::Qp(handle);
         device.base.discard_async(handle.context(), element);
-        device.domains.flush_deferred_writes(&device.base);
+        device.flush_deferred_writes();
         device.base.news = true;
     }
 
@@ -228,23 +244,23 @@ impl Node {
     }
 
     /// The SRQ that a QP is to be created with. Only RC and UD may have one (QP-CREATE-04).
-    fn check_srq(&self, verb: Verb, context: Context, init: &QpInit) -> Result<Option<u32>> {
+    fn check_srq(&self, context: Context, init: &QpInit) -> Result<Option<u32>> {
         let Some(srq) = init.srq else {
             return Ok(None);
         };
         // Some drivers accept an SRQ for UC.
         if init.qp_type == QpType::Uc && self.device.base.behavior.uc_srq == Check::Refused {
-            return Err(invalid(verb, "srq", "is for RC and UD"));
+            return Err(invalid("srq", "is for RC and UD"));
         }
-        let srq = find_in(&self.device.srqs, verb, context, srq)?;
+        let srq = find_in(&self.device.srqs, context, srq)?;
         if init.qp_type == QpType::XrcSend || self.device.srqs.at(srq).xrc.is_some() {
             let problem = "and the qp: messages of XRC name an SRQ, those of others cannot";
-            return Err(invalid(verb, "srq", problem));
+            return Err(invalid("srq", problem));
         }
         Ok(Some(srq))
     }
 
-    fn check_cap(&self, verb: Verb, cap: &QpCap) -> Result<()> {
+    fn check_cap(&self, cap: &QpCap) -> Result<()> {
         let attr = &self.device.base.attr;
         let (wr, sge) = (i64::from(attr.max_qp_wr), i64::from(attr.max_sge));
         let inline = i64::from(attr.max_inline_data);
@@ -255,7 +271,7 @@ impl Node {
             ("max_recv_sge", cap.max_recv_sge, sge),
             ("max_inline_data", cap.max_inline_data, inline),
         ] {
-            in_range(verb, what, i64::from(value), 0, max)?;
+            in_range(what, i64::from(value), 0, max)?;
         }
         Ok(())
     }

@@ -2,12 +2,11 @@
 //! open.
 
 use verbs_api::{
-    Context, Element, Handle, Object, Qp as QpHandle, QpCap, QpInit, QpType, Result, Verb,
-    Xrcd as XrcdHandle,
+    Context, Element, Handle, Object, Qp as QpHandle, QpCap, QpInit, QpType, Xrcd as XrcdHandle,
 };
 
 use super::Node;
-use crate::device::{check_acknowledged, find, invalid};
+use crate::device::{Result, check_acknowledged, find, invalid};
 use crate::qp::Qp;
 
 /// The context of queue pairs without one. It is on no node, in a slot that no context has.
@@ -16,9 +15,8 @@ const NO_CONTEXT: Context = Context::from_parts(u32::MAX, 1);
 impl Node {
     /// `ibv_create_qp_ex` with a domain.
     pub(crate) fn create_xrc_recv_qp(&mut self, xrcd: XrcdHandle) -> Result<QpHandle> {
-        let verb = Verb::CreateQp;
-        let domain = self.device.domain_of(verb, xrcd)?;
-        self.check_qp_room(verb)?;
+        let domain = self.device.domain_of(xrcd)?;
+        self.check_qp_room()?;
         let none = QpInit::new(QpType::XrcRecv, Default::default(), Default::default());
         // It has no queues: its receives are those of the SRQ that a request names.
         let init = none.cap(QpCap {
@@ -39,18 +37,17 @@ impl Node {
 
     /// `ibv_open_qp`
     pub(crate) fn open_qp(&mut self, xrcd: XrcdHandle, qp_num: u32) -> Result<QpHandle> {
-        let verb = Verb::OpenQp;
-        let domain = self.device.domain_of(verb, xrcd)?;
+        let domain = self.device.domain_of(xrcd)?;
         let is_of_domain = |qp: &u32| {
             let target = self.qps.at(*qp).target();
             target.is_some_and(|target| target.domain == domain)
         };
         let Some(qp) = self.find_by_number(qp_num).filter(is_of_domain) else {
-            return Err(invalid(verb, "qp_num", "is of no target in the domain"));
+            return Err(invalid("qp_num", "is of no target in the domain"));
         };
         let base = &self.device.base;
         let count = self.device.xrcds.openings.len();
-        base.check_room(verb, "open queue pairs", count, base.attr.max_qp)?;
+        base.check_room("open queue pairs", count, base.attr.max_qp)?;
         Ok(self.open(xrcd, qp))
     }
 
@@ -63,15 +60,10 @@ impl Node {
     }
 
     /// `ibv_destroy_qp` of an opening. The last one destroys the queue pair.
-    pub(super) fn destroy_opening(
-        &mut self,
-        verb: Verb,
-        qp: QpHandle,
-        opening: QpHandle,
-    ) -> Result<()> {
-        let index = find(&self.device.xrcds.openings, verb, opening)?;
+    pub(super) fn destroy_opening(&mut self, qp: QpHandle, opening: QpHandle) -> Result<()> {
+        let index = find(&self.device.xrcds.openings, opening)?;
         let unacked = self.device.base.unacked(qp.context(), Element::Qp(qp));
-        check_acknowledged(verb, Object::Qp, unacked)?;
+        check_acknowledged(Object::Qp, unacked)?;
         self.close_opening(index);
         Ok(())
     }
@@ -86,7 +78,7 @@ impl Node {
             let mut target = self.qps.remove(qp);
             target.clear(&mut self.device);
             target.common.count_listener(&mut self.device, false);
-            self.device.domains.flush_deferred_writes(&self.device.base);
+            self.device.flush_deferred_writes();
         }
     }
 }

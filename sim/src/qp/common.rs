@@ -163,12 +163,6 @@ impl Common {
             dest_qpn: self.attr.dest_qp_num,
             pkey: self.pkey(device),
         };
-        let Device {
-            base,
-            ports,
-            egress,
-            ..
-        } = device;
-        egress.send(base, ports, address, packet, payload);
+        device.send(address, packet, payload);
     }
 }

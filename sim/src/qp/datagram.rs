@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use verbs_api::behavior::{Check, RouteFields, UdSl};
 use verbs_api::site::Site;
-use verbs_api::{AhAttr, Dest, Grh, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus};
+use verbs_api::{AhAttr, Dest, Grh, QpType, Wc, WcFlags, WcOpcode, WcStatus};
 
 use super::common::Common;
 use super::grh;
@@ -26,7 +26,7 @@ pub(crate) fn check(
         return Err(WcStatus::LocQpOpErr);
     };
     let behavior = &device.base.behavior;
-    let of_pd = find(&device.domains.ahs, Verb::PostSend, ah).is_ok_and(|ah| {
+    let of_pd = find(&device.domains.ahs, ah).is_ok_and(|ah| {
         // Some drivers accept an address handle of any domain (UD-12).
         let unchecked = behavior.ah_pd_check == Check::Accepted;
         unchecked || device.domains.ahs.at(ah).pd == pd
@@ -79,7 +79,7 @@ pub(crate) fn path(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramP
     else {
         return None;
     };
-    let ah = find(&device.domains.ahs, Verb::PostSend, ah).ok()?;
+    let ah = find(&device.domains.ahs, ah).ok()?;
     let ah = device.domains.ahs.at(ah);
     // A Q_Key with the highest bit set stands for that of the queue pair.
     let qkey = match remote_qkey & QKEY_OF_QP {
@@ -132,16 +132,10 @@ pub(super) fn send(
         dest_qpn: path.dest_qpn,
         pkey: qp.pkey(device),
     };
-    let Device {
-        base,
-        ports,
-        egress,
-        ..
-    } = device;
     if path.to_group {
-        egress.send_to_group(base, ports, address, packet, payload)
+        device.send_to_group(address, packet, payload)
     } else {
-        egress.send(base, ports, address, packet, payload)
+        device.send(address, packet, payload)
     }
 }
 

@@ -49,11 +49,11 @@ mod why;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    Ah as AhHandle, AsyncEventType, Context, Dest, Element, Handle, Qp as QpHandle, QpAttr, QpInit,
-    QpQuery, QpState, QpType, Wc, WcOpcode, WcStatus,
+    Ah as AhHandle, AsyncEventType, Dest, Element, Handle, Qp as QpHandle, QpAttr, QpInit, QpQuery,
+    QpState, QpType, Wc, WcOpcode, WcStatus,
 };
 
-use crate::device::{Delivery, Device, InContext, Queue, Send, Ticket};
+use crate::device::{Delivery, Device, Queue, Send, Ticket, in_context};
 use crate::diagnosis::Reached;
 use crate::packet::Packet;
 
@@ -89,11 +89,7 @@ pub(crate) struct Qp {
     pub(crate) was_reset: bool,
 }
 
-impl InContext for Qp {
-    fn context(&self) -> Context {
-        self.common.handle.context()
-    }
-}
+in_context!(Qp, common.handle.context());
 
 impl Qp {
     /// Creates a program's queue pair in RESET, with a send queue of this protection domain and CQ.
@@ -278,7 +274,7 @@ impl Qp {
         let was_in_error = self.common.state() == QpState::Err;
         self.common.set_state(device, QpState::Err);
         // Data whose write was deferred belongs to messages before the error.
-        device.domains.flush_deferred_writes(&device.base);
+        device.flush_deferred_writes();
         self.responder.reads.stop();
         self.flush_sends(device);
         self.flush_recvs(device);

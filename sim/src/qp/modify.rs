@@ -1,21 +1,34 @@
 //! `ibv_modify_qp`: the checks, and what each transition does.
 
 use verbs_api::behavior::{Check, WideValues};
-use verbs_api::{
-    AsyncEventType, Cause, Error, ErrorKind, QpAttr, QpAttrMask as M, QpState, Result, Verb,
-    transition,
-};
+use verbs_api::{AsyncEventType, Cause, ErrorKind, QpAttr, QpAttrMask as M, QpState, transition};
 
 use super::Qp;
 use super::recovery::note_given_up;
 use super::requester::Requester;
-use crate::device::{Device, Outside, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, in_range, invalid};
+use crate::device::{
+    Device, Outside, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, Refusal, Result, in_range, invalid,
+};
 use crate::packet::{Packet, Psn, Route};
-
-const VERB: Verb = Verb::ModifyQp;
 
 const FIVE_BITS: u8 = 31;
 const THREE_BITS: u8 = 7;
+
+/// The bits, names, values and maxima of attributes that are numbers.
+macro_rules! numbers {
+    ($attr:ident: $($bit:ident $field:ident $max:expr;)*) => {
+        [$((M::$bit, stringify!($field), i64::from($attr.$field), i64::from($max))),*]
+    };
+}
+
+/// Copies the attributes that a mask names.
+macro_rules! copy {
+    ($attr:ident[$mask:ident] to $own:ident: $($bit:ident $field:ident;)*) => {
+        $(if $mask.contains(M::$bit) {
+            $own.$field = $attr.$field;
+        })*
+    };
+}
 
 /// The attributes with only the bits that fit into their fields.
 fn truncated(attr: &QpAttr) -> QpAttr {
@@ -38,15 +51,11 @@ impl Qp {
         mask: M,
         outside: Outside,
     ) -> Result<Vec<Packet>> {
-        self.check_no_iterations(device, VERB)?;
+        self.check_no_iterations(device)?;
         // Drivers ignore some bits for some transports.
         let mask = mask - transition::ignored(self.qp_type());
         let from = self.common.state();
-        let to = if mask.contains(M::STATE) {
-            attr.qp_state
-        } else {
-            from
-        };
+        let to = either(mask.contains(M::STATE), attr.qp_state, from);
         self.check_mask(device, attr, mask)?;
         self.check_values(device, attr, mask)?;
         // The route is found before anything changes, since it may not exist (AH-07).
@@ -68,14 +77,14 @@ impl Qp {
 
     /// Refuses an operation that searches the CQs of a QP while a program iterates over one of
     /// them: it would wait for that program.
-    pub(crate) fn check_no_iterations(&self, device: &Device, verb: Verb) -> Result<()> {
+    pub(crate) fn check_no_iterations(&self, device: &Device) -> Result<()> {
         let cqs = self.cqs();
         cqs.into_iter()
-            .try_for_each(|cq| device.cqs.check_no_iteration(verb, cq))
+            .try_for_each(|cq| device.cqs.check_no_iteration(cq))
     }
 
     fn check_mask(&self, device: &Device, attr: &QpAttr, mask: M) -> Result<()> {
-        let refuse = |cause| Err(Error::new(VERB, ErrorKind::Invalid, cause));
+        let refuse = |cause| Err(Refusal::new(ErrorKind::Invalid, cause));
         let state = self.common.state();
         let says = mask.contains(M::CUR_STATE);
         let from = match device.base.behavior.wrong_cur_state {
@@ -83,11 +92,7 @@ impl Qp {
             Check::Accepted if says => attr.cur_qp_state,
             _ => state,
         };
-        let to = if mask.contains(M::STATE) {
-            attr.qp_state
-        } else {
-            from
-        };
+        let to = either(mask.contains(M::STATE), attr.qp_state, from);
         let attributes = match transition::attributes(self.qp_type(), from, to) {
             Some(attributes) => attributes,
             None if (from, to) == (QpState::Reset, QpState::Err)
@@ -112,7 +117,7 @@ impl Qp {
         if says && (attr.cur_qp_state != from || !transition::CUR_STATE_ALLOWED_IN.contains(&state))
         {
             let problem = "is not the state the qp is in";
-            return Err(invalid(VERB, "cur_qp_state", problem));
+            return Err(invalid("cur_qp_state", problem));
         }
         Ok(())
     }
@@ -129,67 +134,33 @@ impl Qp {
             WideValues::TimeoutRefused => others,
             WideValues::Refused | _ => M::empty(),
         };
-        let numbers: [(M, &'static str, i64, i64); 7] = [
-            (M::TIMEOUT, "timeout", attr.timeout.into(), FIVE_BITS.into()),
-            (
-                M::RETRY_CNT,
-                "retry_cnt",
-                attr.retry_cnt.into(),
-                THREE_BITS.into(),
-            ),
-            (
-                M::RNR_RETRY,
-                "rnr_retry",
-                attr.rnr_retry.into(),
-                THREE_BITS.into(),
-            ),
-            (
-                M::MIN_RNR_TIMER,
-                "min_rnr_timer",
-                attr.min_rnr_timer.into(),
-                FIVE_BITS.into(),
-            ),
-            (
-                M::MAX_QP_RD_ATOMIC,
-                "max_rd_atomic",
-                attr.max_rd_atomic.into(),
-                limits.max_qp_init_rd_atom.into(),
-            ),
-            (
-                M::MAX_DEST_RD_ATOMIC,
-                "max_dest_rd_atomic",
-                attr.max_dest_rd_atomic.into(),
-                limits.max_qp_rd_atom.into(),
-            ),
-            (
-                M::DEST_QPN,
-                "dest_qp_num",
-                attr.dest_qp_num.into(),
-                Psn::MAX.into(),
-            ),
-        ];
+        let numbers = numbers!(attr:
+            TIMEOUT timeout FIVE_BITS;
+            RETRY_CNT retry_cnt THREE_BITS;
+            RNR_RETRY rnr_retry THREE_BITS;
+            MIN_RNR_TIMER min_rnr_timer FIVE_BITS;
+            MAX_QP_RD_ATOMIC max_rd_atomic limits.max_qp_init_rd_atom;
+            MAX_DEST_RD_ATOMIC max_dest_rd_atomic limits.max_qp_rd_atom;
+            DEST_QPN dest_qp_num Psn::MAX;
+        );
         for (bit, what, value, max) in numbers {
             if (mask - unchecked).contains(bit) {
-                in_range(VERB, what, value, 0, max)?;
+                in_range(what, value, 0, max)?;
             }
         }
         if mask.contains(M::PORT) {
-            device.ports.check(VERB, attr.port_num)?;
+            device.ports.check(attr.port_num)?;
         }
-        let port = if mask.contains(M::PORT) {
-            attr.port_num
-        } else {
-            self.common.attr.port_num
-        };
+        let own = &self.common.attr;
+        let port = either(mask.contains(M::PORT), attr.port_num, own.port_num);
         if mask.contains(M::PKEY_INDEX) && behavior.bad_pkey_index == Check::Refused {
             let last = device.ports.at(port).pkeys.len() as i64 - 1;
-            in_range(VERB, "pkey_index", attr.pkey_index.into(), 0, last)?;
+            in_range("pkey_index", attr.pkey_index.into(), 0, last)?;
         }
         // The kernel keeps Q_Keys with the top bit for privileged programs.
         if mask.contains(M::QKEY) && attr.qkey & QKEY_OF_QP != 0 && !device.base.privileged {
-            let (what, problem) = ("qkey", "is for programs with a privilege");
-            let cause = Cause::Argument { what, problem };
-            return Err(Error::new(VERB, ErrorKind::Permission, cause));
+            let problem = "is for programs with a privilege";
+            return Err(Refusal::argument(ErrorKind::Permission, "qkey", problem));
         }
         if mask.contains(M::PATH_MTU) {
             // Not above the MTU of the port (QP-STATE-28).
@@ -200,12 +171,12 @@ impl Qp {
             let bytes = attr.path_mtu.bytes();
             if bytes.is_none_or(|bytes| Some(bytes) > most.bytes()) {
                 let problem = "is not an MTU, or above the port's";
-                return Err(invalid(VERB, "path_mtu", problem));
+                return Err(invalid("path_mtu", problem));
             }
         }
         if mask.contains(M::ALT_PATH) {
             let problem = "needs path migration, which is not supported";
-            return Err(invalid(VERB, "alt_ah_attr", problem));
+            return Err(invalid("alt_ah_attr", problem));
         }
         Ok(())
     }
@@ -219,68 +190,47 @@ impl Qp {
         outside: Outside,
     ) -> Result<Route> {
         let Some(av) = &attr.ah_attr else {
-            return Err(invalid(VERB, "ah_attr", "is missing"));
+            return Err(invalid("ah_attr", "is missing"));
         };
         // The destination QP number may be set in another call than the address.
-        let dest = if mask.contains(M::DEST_QPN) {
-            attr.dest_qp_num
-        } else {
-            self.common.attr.dest_qp_num
-        };
+        let own = &self.common.attr;
+        let dest = either(
+            mask.contains(M::DEST_QPN),
+            attr.dest_qp_num,
+            own.dest_qp_num,
+        );
         let unowned_gid = device.base.behavior.unowned_gid;
-        let route = device.ports.resolve(VERB, av, unowned_gid, outside)?;
+        let route = device.ports.resolve(av, unowned_gid, outside)?;
         let to = device.ports.with_qp(route.to, dest);
         Ok(Route { to, ..route })
     }
 
     fn apply(&mut self, attr: &QpAttr, mask: M, route: Option<Route>) {
-        let has = |bit| mask.contains(bit);
         let own = &mut self.common.attr;
-        let copy = |bit, own: &mut u8, new: u8| {
-            if has(bit) {
-                *own = new;
-            }
-        };
-        copy(M::TIMEOUT, &mut own.timeout, attr.timeout);
-        copy(M::RETRY_CNT, &mut own.retry_cnt, attr.retry_cnt);
-        copy(M::RNR_RETRY, &mut own.rnr_retry, attr.rnr_retry);
-        copy(M::MIN_RNR_TIMER, &mut own.min_rnr_timer, attr.min_rnr_timer);
-        copy(
-            M::MAX_QP_RD_ATOMIC,
-            &mut own.max_rd_atomic,
-            attr.max_rd_atomic,
+        copy!(attr[mask] to own:
+            TIMEOUT timeout;
+            RETRY_CNT retry_cnt;
+            RNR_RETRY rnr_retry;
+            MIN_RNR_TIMER min_rnr_timer;
+            MAX_QP_RD_ATOMIC max_rd_atomic;
+            MAX_DEST_RD_ATOMIC max_dest_rd_atomic;
+            PORT port_num;
+            QKEY qkey;
+            RQ_PSN rq_psn;
+            SQ_PSN sq_psn;
+            DEST_QPN dest_qp_num;
+            PKEY_INDEX pkey_index;
+            ACCESS_FLAGS qp_access_flags;
+            PATH_MTU path_mtu;
+            PATH_MIG_STATE path_mig_state;
+            EN_SQD_ASYNC_NOTIFY en_sqd_async_notify;
         );
-        copy(
-            M::MAX_DEST_RD_ATOMIC,
-            &mut own.max_dest_rd_atomic,
-            attr.max_dest_rd_atomic,
-        );
-        copy(M::PORT, &mut own.port_num, attr.port_num);
-        let copy = |bit, own: &mut u32, new: u32| {
-            if has(bit) {
-                *own = new;
-            }
-        };
-        copy(M::QKEY, &mut own.qkey, attr.qkey);
-        copy(M::RQ_PSN, &mut own.rq_psn, attr.rq_psn & Psn::MAX);
-        copy(M::SQ_PSN, &mut own.sq_psn, attr.sq_psn & Psn::MAX);
-        copy(M::DEST_QPN, &mut own.dest_qp_num, attr.dest_qp_num);
-        if has(M::PKEY_INDEX) {
-            own.pkey_index = attr.pkey_index;
-        }
-        if has(M::ACCESS_FLAGS) {
-            own.qp_access_flags = attr.qp_access_flags;
-        }
-        if has(M::PATH_MTU) {
+        // Sequence numbers have 24 bits.
+        own.rq_psn &= Psn::MAX;
+        own.sq_psn &= Psn::MAX;
+        if mask.contains(M::PATH_MTU) {
             // The MTU is also kept in bytes, which each packet needs.
-            own.path_mtu = attr.path_mtu;
             self.common.mtu = attr.path_mtu.bytes().unwrap_or(PORT_MTU_BYTES);
-        }
-        if has(M::PATH_MIG_STATE) {
-            own.path_mig_state = attr.path_mig_state;
-        }
-        if has(M::EN_SQD_ASYNC_NOTIFY) {
-            own.en_sqd_async_notify = attr.en_sqd_async_notify;
         }
         if route.is_some() {
             self.common.route = route;
@@ -334,4 +284,9 @@ impl Qp {
         }
         Vec::new()
     }
+}
+
+/// The value in the call if its mask names it, or else the present one.
+fn either<T>(is_named: bool, new: T, present: T) -> T {
+    if is_named { new } else { present }
 }

@@ -2,8 +2,8 @@
 
 use verbs_api::behavior::{Behavior, Check, Errno, FlushPostInErr, IllegalOpcode, PostWrongState};
 use verbs_api::{
-    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, FullQueue, Mw, MwBind, PostError, QpCap,
-    QpInit, QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
+    BatchEnd, Capabilities, Cause, Dest, ErrorKind, FullQueue, Mw, MwBind, QpCap, QpInit, QpState,
+    QpType, RecvWr, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
 };
 
 use super::common::Common;
@@ -11,7 +11,8 @@ use super::requester::Requester;
 use super::send::{self, hold_ah, release_each};
 use super::{Qp, atomic, sum};
 use crate::device::{
-    ClaimedQueue, Device, MAX_MSG_SZ, check_sges, find_in, in_range, invalid, post_each,
+    ClaimedQueue, Device, MAX_MSG_SZ, PostRefusal, Refusal, Result, check_sges, find_in, in_range,
+    invalid, post_each,
 };
 
 impl Qp {
@@ -21,27 +22,30 @@ impl Qp {
         &mut self,
         device: &mut Device,
         list: &[SendWr<'_>],
-    ) -> Result<(), PostError> {
+    ) -> Result<(), PostRefusal> {
         let posted = post_each(list, |wr| self.push_send(device, Verb::PostSend, wr));
         // An empty list is accepted in every state.
         let posted = match list {
             [] => posted,
             _ => self.check_ready(device, posted),
         };
-        posted.map_err(|error| device.base.as_returned(error))
+        posted.map_err(|refusal| device.base.as_returned(refusal))
     }
 
     /// Refuses a list as a whole if it was queued too early. The bad work request is the first one
     /// that was not queued. If all were queued, the first one is named.
-    fn check_ready(&self, device: &Device, posted: Result<(), PostError>) -> Result<(), PostError> {
+    fn check_ready(
+        &self,
+        device: &Device,
+        posted: Result<(), PostRefusal>,
+    ) -> Result<(), PostRefusal> {
         let state = self.common.state();
         let refused = device.base.behavior.post_wrong_state == PostWrongState::Refused;
         if !is_too_early(state) || refused {
             return posted;
         }
-        let bad_wr = posted.map_or_else(|error| error.bad_wr, |()| 0);
-        let error = too_early(Verb::PostSend, state);
-        Err(PostError::new(bad_wr, error))
+        let bad_wr = posted.map_or_else(|refusal| refusal.bad_wr, |()| 0);
+        Err(PostRefusal::new(bad_wr, too_early(state)))
     }
 
     /// Starts what was posted, or flushes it.
@@ -63,17 +67,16 @@ impl Qp {
         list: &[SendWr<'_>],
         end: BatchEnd,
     ) -> Result<()> {
-        let verb = Verb::PostBatch;
         let has = self.common.init.send_ops;
         if has.is_empty() {
-            return Err(invalid(verb, "qp", "was made without batches"));
+            return Err(invalid("qp", "was made without batches"));
         }
         if !list.iter().all(|wr| has.contains(SendOps::of(&wr.op))) {
             let problem = "is not among those that the qp was made with";
-            return Err(invalid(verb, "operation", problem));
+            return Err(invalid("operation", problem));
         }
         let Some(before) = self.requester.as_ref().map(|own| own.sq.end()) else {
-            return Err(no_send_queue(verb));
+            return Err(no_send_queue());
         };
         // The batch was checked above, so an abort of a wrong batch still fails.
         if end == BatchEnd::Abort {
@@ -82,7 +85,7 @@ impl Qp {
         // Requests are queued one by one and removed again if one is refused.
         let posted = list
             .iter()
-            .try_for_each(|wr| self.push_send(device, verb, wr));
+            .try_for_each(|wr| self.push_send(device, Verb::PostBatch, wr));
         if let Err(error) = posted {
             if let Some(own) = &mut self.requester {
                 let free = release_each(&mut device.domains.ahs);
@@ -91,8 +94,7 @@ impl Qp {
             }
             return Err(error);
         }
-        list.iter()
-            .for_each(|wr| device.domains.note_bind(&device.base, &wr.op));
+        list.iter().for_each(|wr| device.note_bind(&wr.op));
         Ok(())
     }
 
@@ -116,9 +118,9 @@ impl Qp {
         &mut self,
         device: &mut Device,
         list: &[RecvWr<'_>],
-    ) -> Result<(), PostError> {
+    ) -> Result<(), PostRefusal> {
         let posted = post_each(list, |wr| self.push_recv(device, wr));
-        let posted = posted.map_err(|error| device.base.as_returned(error));
+        let posted = posted.map_err(|refusal| device.base.as_returned(refusal));
         // Receives that are posted in ERR are flushed immediately (QP-STATE-21).
         if self.common.state() == QpState::Err
             && device.base.behavior.flush_post_in_err == FlushPostInErr::All
@@ -128,15 +130,16 @@ impl Qp {
         posted
     }
 
+    /// Posts a send of `verb`, which decides what is checked.
     fn push_send(&mut self, device: &mut Device, verb: Verb, wr: &SendWr<'_>) -> Result<()> {
         let qp = &self.common;
         let Some(requester) = &mut self.requester else {
-            return Err(no_send_queue(verb));
+            return Err(no_send_queue());
         };
         let (qp_type, state, cap) = (qp.init.qp_type, qp.state(), qp.init.cap);
         let behavior = &device.base.behavior;
         if is_too_early(state) && behavior.post_wrong_state != PostWrongState::Queued {
-            return Err(too_early(verb, state));
+            return Err(too_early(state));
         }
         // A wrong operation fails when it is posted or when it is carried out, as drivers differ.
         let failed = if has_operation(device.base.lacks, qp_type, &wr.op) {
@@ -144,24 +147,22 @@ impl Qp {
         } else if behavior.illegal_opcode == IllegalOpcode::LocQpOpErr {
             Some(WcStatus::LocQpOpErr)
         } else {
-            return Err(invalid(verb, "opcode", "is not one of the qp's transport"));
+            return Err(invalid("opcode", "is not one of the qp's transport"));
         };
         // Binds and invalidations move no data.
         if send::is_local(&wr.op) && (!wr.sg_list.is_empty() || wr.inline_data.is_some()) {
-            return Err(invalid(verb, "sg_list", "is for work that moves data"));
+            return Err(invalid("sg_list", "is for work that moves data"));
         }
-        check_sges(verb, wr.sg_list, cap.max_send_sge, sge_errno(behavior))?;
-        check_destination(device, verb, qp_type, qp.context(), wr)?;
+        check_sges(wr.sg_list, cap.max_send_sge, sge_errno(behavior))?;
+        check_destination(device, qp_type, qp.context(), wr)?;
         let length = wr.length();
-        check_data(behavior, verb, &cap, wr, length)?;
+        check_data(behavior, &cap, wr, length)?;
         // The order of the checks decides which error a program sees. Drivers look at the queue
         // last.
         if requester.sq.is_full() {
-            return Err(full(verb, qp, requester));
+            return Err(full(qp, requester));
         }
-        device
-            .domains
-            .check_bind(&device.base, verb, qp.context(), &wr.op)?;
+        device.check_bind(verb, qp.context(), &wr.op)?;
         let (send, is_first) = requester.sq.push(&mut device.places.sends);
         if let Some(bytes) = wr.inline_data {
             send.inline.clear();
@@ -177,11 +178,8 @@ impl Qp {
             requester
                 .sq
                 .take_back(end, &mut device.places.sends, |_| ());
-            let cause = Cause::Argument {
-                what: "inline data",
-                problem: "is in no memory region",
-            };
-            return Err(Error::new(verb, ErrorKind::Fault, cause));
+            let problem = "is in no memory region";
+            return Err(Refusal::argument(ErrorKind::Fault, "inline data", problem));
         }
         send.put(wr, length as u32, failed);
         send.site = device.base.site;
@@ -197,42 +195,37 @@ impl Qp {
         }
         // A batch announces its binds after all of it was accepted.
         if verb != Verb::PostBatch {
-            device.domains.note_bind(&device.base, &wr.op);
+            device.note_bind(&wr.op);
         }
         hold_ah(&mut device.domains.ahs, &wr.dest);
         device.domains.pds.at_mut(requester.pd).posted += 1;
         // A batch reports the wrong state only now: it checks each request first.
         if is_too_early(state) && verb == Verb::PostBatch {
-            return Err(too_early(verb, state));
+            return Err(too_early(state));
         }
         Ok(())
     }
 
     fn push_recv(&mut self, device: &mut Device, wr: &RecvWr<'_>) -> Result<()> {
-        let verb = Verb::PostRecv;
         let qp = &self.common;
         if let QpType::XrcSend | QpType::XrcRecv = qp.init.qp_type {
-            return Err(invalid(verb, "qp", "is of XRC, and has no receive queue"));
+            return Err(invalid("qp", "is of XRC, and has no receive queue"));
         }
         let receives = &mut self.responder.receives;
         let (Some(pd), Some(rq)) = (receives.pd(), receives.rq_mut()) else {
-            return Err(invalid(verb, "qp", "takes its receives from an SRQ"));
+            return Err(invalid("qp", "takes its receives from an SRQ"));
         };
         let state = qp.state();
         if state == QpState::Reset && device.base.behavior.post_recv_reset == Check::Refused {
             let cause = Cause::QpState { state };
-            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+            return Err(Refusal::new(ErrorKind::Invalid, cause));
         }
         // As in drivers: a receive checks the queue first, a send the work request.
         if rq.is_full() {
-            let cause = Cause::QueueFull {
-                queue: FullQueue::Receive,
-                capacity: rq.capacity(),
-            };
-            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+            return Err(Refusal::full(FullQueue::Receive, rq.capacity()));
         }
         let max = qp.init.cap.max_recv_sge;
-        check_sges(verb, wr.sg_list, max, ErrorKind::Invalid)?;
+        check_sges(wr.sg_list, max, ErrorKind::Invalid)?;
         // Counts the work of the domain, so that memory accesses can skip the search for owners.
         device.domains.pds.at_mut(pd).posted += 1;
         let (recv, is_first) = rq.push(&mut device.places.recvs);
@@ -248,7 +241,6 @@ impl Qp {
 /// Checks the destination of a send, which UD and XRC name in each.
 fn check_destination(
     device: &Device,
-    verb: Verb,
     qp_type: QpType,
     context: verbs_api::Context,
     wr: &SendWr<'_>,
@@ -256,14 +248,14 @@ fn check_destination(
     if qp_type == QpType::Ud {
         let Dest::Ud { ah, .. } = wr.dest else {
             let problem = "is missing: a UD send names its destination";
-            return Err(invalid(verb, "ah", problem));
+            return Err(invalid("ah", problem));
         };
-        find_in(&device.domains.ahs, verb, context, ah)?;
+        find_in(&device.domains.ahs, context, ah)?;
     }
     let names_no_srq = !matches!(wr.dest, Dest::Xrc { .. }) && !send::is_local(&wr.op);
     if qp_type == QpType::XrcSend && names_no_srq {
         let problem = "is missing: work of XRC names an SRQ of the peer";
-        return Err(invalid(verb, "remote_srqn", problem));
+        return Err(invalid("remote_srqn", problem));
     }
     Ok(())
 }
@@ -273,35 +265,28 @@ fn check_destination(
 #[inline(always)]
 pub(crate) fn check_data(
     behavior: &Behavior,
-    verb: Verb,
     cap: &QpCap,
     wr: &SendWr<'_>,
     length: u64,
 ) -> Result<()> {
     // The cheap check comes first, since it runs for each post.
-    in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
+    in_range("message length", length as i64, 0, MAX_MSG_SZ.into())?;
     if let Some(problem) = atomic::problem(behavior.atomic_check, wr, length) {
-        return Err(invalid(verb, "atomic", problem));
+        return Err(invalid("atomic", problem));
     }
     if !wr.flags.contains(SendFlags::INLINE) {
         // Bytes without the flag would be silently ignored.
         if wr.inline_data.is_some() {
-            return Err(invalid(verb, "inline data", "is without INLINE"));
+            return Err(invalid("inline data", "is without INLINE"));
         }
         return Ok(());
     }
     if wr.op.reads() {
-        return Err(invalid(verb, "INLINE", "is for Send and RDMA Write"));
+        return Err(invalid("INLINE", "is for Send and RDMA Write"));
     }
     if length > u64::from(cap.max_inline_data) {
-        let (value, max) = (length as i64, cap.max_inline_data.into());
-        let cause = Cause::OutOfRange {
-            what: "inline data",
-            value,
-            min: 0,
-            max,
-        };
-        return Err(Error::new(verb, sge_errno(behavior), cause));
+        let (kind, max) = (sge_errno(behavior), cap.max_inline_data.into());
+        return Err(Refusal::too_many(kind, "inline data", length as i64, max));
     }
     Ok(())
 }
@@ -319,12 +304,12 @@ fn is_too_early(state: QpState) -> bool {
     matches!(state, QpState::Reset | QpState::Init | QpState::Rtr)
 }
 
-fn too_early(verb: Verb, state: QpState) -> Error {
-    Error::new(verb, ErrorKind::Invalid, Cause::QpState { state })
+fn too_early(state: QpState) -> Refusal {
+    Refusal::new(ErrorKind::Invalid, Cause::QpState { state })
 }
 
-fn no_send_queue(verb: Verb) -> Error {
-    invalid(verb, "qp", "is of XRC_RECV, and has no send queue")
+fn no_send_queue() -> Refusal {
+    invalid("qp", "is of XRC_RECV, and has no send queue")
 }
 
 /// Whether a queue pair of this transport, on this device, supports the operation (SQ-18, ATOM-10).
@@ -361,7 +346,7 @@ fn is_of_windows(op: &SendOp) -> bool {
 }
 
 /// Checks that transport and device have the operations requested for batches (SQ-28).
-pub(crate) fn check_batches(verb: Verb, init: &QpInit, lacks: Capabilities) -> Result<()> {
+pub(crate) fn check_batches(init: &QpInit, lacks: Capabilities) -> Result<()> {
     let datagrams = SendOps::SEND | SendOps::SEND_WITH_IMM;
     let writes = SendOps::RDMA_WRITE | SendOps::RDMA_WRITE_WITH_IMM;
     let windows = SendOps::BIND_MW | SendOps::LOCAL_INV | SendOps::SEND_WITH_INV;
@@ -385,25 +370,23 @@ pub(crate) fn check_batches(verb: Verb, init: &QpInit, lacks: Capabilities) -> R
     if has.contains(init.send_ops) {
         return Ok(());
     }
-    let cause = Cause::Argument {
-        what: "send_ops",
-        problem: "has some that the transport or the device has not",
-    };
-    Err(Error::new(verb, ErrorKind::NotSupported, cause))
+    let problem = "has some that the transport or the device has not";
+    Err(Refusal::argument(
+        ErrorKind::NotSupported,
+        "send_ops",
+        problem,
+    ))
 }
 
 /// The error for a send queue that is full.
 #[cold]
-fn full(verb: Verb, qp: &Common, requester: &Requester) -> Error {
+fn full(qp: &Common, requester: &Requester) -> Refusal {
     let mut sends = requester.sq.iter();
-    let cause = Cause::QueueFull {
-        // If no send is signaled, none of the slots will ever be free, which the error names.
-        queue: if sends.any(|send| qp.signals(send.flags)) {
-            FullQueue::Send
-        } else {
-            FullQueue::UnsignaledSend
-        },
-        capacity: requester.sq.capacity(),
+    // If no send is signaled, none of the slots will ever be free, which the error names.
+    let queue = if sends.any(|send| qp.signals(send.flags)) {
+        FullQueue::Send
+    } else {
+        FullQueue::UnsignaledSend
     };
-    Error::new(verb, ErrorKind::NoMemory, cause)
+    Refusal::full(queue, requester.sq.capacity())
 }

@@ -9,11 +9,10 @@
 //!     ^ base             ^ done                        ^ end
 //! ```
 
-use crate::storage::FreeList;
-use crate::storage::Ring;
+use crate::storage::{FreeList, Ring};
 
 /// The send queue or the receive queue of a QP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct WorkQueue<W: Default> {
     requests: Ring<W>,
     base: u64,
@@ -26,11 +25,8 @@ pub(crate) struct WorkQueue<W: Default> {
 impl<W: Default> WorkQueue<W> {
     pub(crate) fn new(capacity: u32) -> Self {
         Self {
-            requests: Ring::default(),
-            base: 0,
-            done: 0,
-            given: 0,
             capacity,
+            ..Self::default()
         }
     }
 

@@ -44,7 +44,7 @@ use crate::packet::{Packet, Psn, packets};
 use crate::time::Time;
 
 /// The requester side of a QP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Requester {
     pub(crate) pd: u32,
     /// The index of the CQ of its sends.
@@ -99,20 +99,7 @@ impl Requester {
             pd,
             cq,
             sq,
-            next: Psn::default(),
-            una: Psn::default(),
-            way: CachedPath::default(),
-            at: 0,
-            at_packet: 0,
-            fresh: 0,
-            reads: 0,
-            retries: 0,
-            rnr_retries: 0,
-            phase: Phase::default(),
-            notifies_drained: false,
-            known: Known::default(),
-            has_read: false,
-            answered: 0,
+            ..Self::default()
         }
     }
 
@@ -311,9 +298,7 @@ impl Requester {
     fn run_locally(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Result<(), Stop> {
         let (done, failure) = match self.sq.get(seq).op {
             SendOp::BindMw { mw, rkey, info } => {
-                let done = device
-                    .domains
-                    .bind(&device.base, qp.handle, self.pd, mw, rkey, info);
+                let done = device.bind(qp.handle, self.pd, mw, rkey, info);
                 (done, WcStatus::MwBindErr)
             }
             SendOp::LocalInv { rkey } => (

@@ -14,8 +14,7 @@ use super::clock::{Deadline, RealClock};
 use super::idle::{self, Turn};
 use super::roster::{Roster, Turns};
 use crate::config::{Mode, SimConfig};
-use crate::device::EmptyCqs;
-use crate::device::{bad_handle, node_of};
+use crate::device::{Answer, EmptyCqs, Refusal, Refused, bad_handle, node_of};
 use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::network::Sockets;
@@ -109,7 +108,7 @@ impl Runtime {
         if node < self.config.nodes {
             return Ok(node);
         }
-        Err(bad_handle(verb, object, BadHandle::Foreign))
+        Err(bad_handle(object, BadHandle::Foreign).by(verb))
     }
 
     /// Works on the fabric, and wakes the threads that wait for its effects. With the guard, `run`
@@ -293,7 +292,7 @@ impl Runtime {
         verb: Verb,
         wait: Wait,
         wait_for: WaitFor,
-        mut attempt: impl FnMut(&mut Node) -> Result<R>,
+        mut attempt: impl FnMut(&mut Node) -> Result<R, Refusal>,
     ) -> Result<R> {
         self.wait_for(fabric, node, verb, wait, wait_for, |fabric| {
             if keeps_paths(verb) {
@@ -306,14 +305,14 @@ impl Runtime {
 
     /// Repeats `attempt` until it succeeds, fails, or the wait is over. `place` is the node whose
     /// news wake the thread, or the number of nodes for the connection manager.
-    pub(crate) fn wait_for<R>(
+    pub(crate) fn wait_for<R, E: Refused<Error = Error>>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         place: u32,
         verb: Verb,
         wait: Wait,
         wait_for: WaitFor,
-        mut attempt: impl FnMut(&mut Fabric) -> Result<R>,
+        mut attempt: impl FnMut(&mut Fabric) -> Result<R, E>,
     ) -> Result<R> {
         let start = fabric.now();
         let waiting = Waiting {
@@ -326,7 +325,7 @@ impl Runtime {
         let mut deadline = None;
         let mut polls = 0;
         loop {
-            let result = attempt(fabric);
+            let result = attempt(fabric).by(verb);
             let Err(error) = result else { return result };
             if error.kind() != ErrorKind::WouldBlock || wait == Wait::Poll {
                 return Err(error);

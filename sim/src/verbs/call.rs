@@ -1,22 +1,21 @@
 //! How a call of a verb runs: on the node of its handle, under the lock, with fault rules and the
 //! trace.
 
-use std::fmt::Display;
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 
 use verbs_api::lab::TraceEvent;
 use verbs_api::{
-    BatchEnd, Capabilities, Context, Cq, Error, Handle, Mr, Object, PostError, Qp, ReregError,
-    Result, SendWr, Verb, Wait, Wc,
+    BatchEnd, Capabilities, Context, Cq, Handle, Mr, Object, PostError, Qp, Result, SendWr, Verb,
+    Wait, Wc,
 };
 
 use super::sim::Sim;
 use super::trace_args::{self, TraceArgs};
 use crate::config::Mode;
-use crate::device::Device;
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
+use crate::device::{self, Answer, Refusal, Refused};
 use crate::direct::keeps_paths;
 use crate::fabric::Fabric;
 use crate::fabric::WaitFor;
@@ -24,45 +23,25 @@ use crate::node::Node;
 use crate::runtime::idle;
 use crate::sync::MutexGuard;
 
-/// An error of a verb, with or without further results.
-pub(crate) trait Refusal {
-    fn refusal(&self) -> &Error;
-}
-
-impl Refusal for Error {
-    fn refusal(&self) -> &Error {
-        self
-    }
-}
-
-impl Refusal for PostError {
-    fn refusal(&self) -> &Error {
-        &self.error
-    }
-}
-
-impl Refusal for ReregError {
-    fn refusal(&self) -> &Error {
-        &self.error
-    }
-}
-
-/// Notes that a call of the program was refused, if it was.
-#[inline]
-pub(crate) fn note_refused<R, E: Refusal>(
-    sim: &Sim,
-    fabric: &mut Fabric,
-    node: u32,
-    result: &Result<R, E>,
-) {
-    if let Err(error) = result
-        && sim.is_observed()
-    {
-        fabric.note_refusal(node, error.refusal());
-    }
-}
-
 impl Sim {
+    /// The result of a verb. Notes that a call of the program was refused, if it was.
+    #[inline]
+    pub(crate) fn answer<R, E: Refused>(
+        &self,
+        fabric: &mut Fabric,
+        node: u32,
+        verb: Verb,
+        result: Result<R, E>,
+    ) -> Result<R, E::Error> {
+        result.map_err(|refusal| {
+            let error = refusal.by(verb);
+            if self.is_observed() {
+                fabric.note_refusal(node, E::plain(&error));
+            }
+            error
+        })
+    }
+
     /// The node of a handle.
     pub(crate) fn node<H: Handle>(&self, verb: Verb, handle: H) -> Result<u32> {
         self.node_of(verb, H::OBJECT, handle.context())
@@ -75,14 +54,24 @@ impl Sim {
 
     /// Refuses a call on a dead device, and one that a fault rule lets fail.
     #[inline]
-    pub(crate) fn check_call(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
+    pub(crate) fn check_call(
+        &self,
+        fabric: &mut Fabric,
+        node: u32,
+        verb: Verb,
+    ) -> Result<(), Refusal> {
         fabric.node(node).device.base.check_alive(verb)?;
         self.check_faults(fabric, node, verb)
     }
 
     /// Refuses a call that a fault rule lets fail.
     #[inline]
-    pub(crate) fn check_faults(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
+    pub(crate) fn check_faults(
+        &self,
+        fabric: &mut Fabric,
+        node: u32,
+        verb: Verb,
+    ) -> Result<(), Refusal> {
         // Fault rules strike only calls of the program.
         if self.is_observed() {
             fabric.strike_call(node, verb)
@@ -93,13 +82,15 @@ impl Sim {
 
     /// Reads from a node without calling a verb.
     #[track_caller]
-    pub(crate) fn look<R>(
-        &self,
-        context: Context,
-        look: impl FnOnce(&Node) -> Result<R>,
-    ) -> Result<R> {
-        let node = self.node(Verb::QueryDevice, context)?;
-        self.runtime.with(|fabric| look(fabric.node(node)))
+    pub(crate) fn look<R>(&self, context: Context, look: impl FnOnce(&Node) -> R) -> Result<R> {
+        let verb = Verb::QueryDevice;
+        let node = self.node(verb, context)?;
+        let seen = self.runtime.with(|fabric| {
+            let node = fabric.node(node);
+            let context = node.device.base.check_context(context);
+            context.map(|()| look(node))
+        });
+        seen.by(verb)
     }
 
     /// Runs a verb that changes nothing.
@@ -108,14 +99,17 @@ impl Sim {
         &self,
         verb: Verb,
         handle: impl Handle,
-        look: impl FnOnce(&Node) -> Result<R>,
+        look: impl FnOnce(&Node) -> device::Result<R>,
     ) -> Result<R> {
         let node = self.node(verb, handle)?;
         self.runtime.with(|fabric| {
-            self.check_call(fabric, node, verb)?;
-            let seen = look(fabric.node(node));
-            note_refused(self, fabric, node, &seen);
-            seen
+            let called = self.check_call(fabric, node, verb);
+            let seen = called.and_then(|()| {
+                let node = fabric.node(node);
+                node.device.base.check_context(handle)?;
+                look(node)
+            });
+            self.answer(fabric, node, verb, seen)
         })
     }
 
@@ -127,15 +121,16 @@ impl Sim {
         mr: Mr,
         offset: usize,
         length: usize,
-        copy: impl FnOnce(&mut Node) -> Result<()>,
+        copy: impl FnOnce(&mut Node) -> device::Result<()>,
     ) -> Result<()> {
         // Programs copy often, and the copies cause nothing, so a plain trace leaves them out.
         if !self.runtime.config.trace_threads {
             let node = self.node(verb, mr)?;
-            return self.runtime.with(|fabric| {
+            let copied = self.runtime.with(|fabric| {
                 self.check_call(fabric, node, verb)?;
                 copy(fabric.node_mut(node))
             });
+            return copied.by(verb);
         }
         let args = || format!("{mr}+{offset:#x}, {length} B");
         self.call(verb, mr, args, |node| copy(node))
@@ -143,37 +138,27 @@ impl Sim {
 
     /// Runs a verb that changes something. `args` formats its arguments for the trace.
     #[track_caller]
-    pub(crate) fn call<R: TraceArgs, E: From<Error> + Display + Refusal>(
+    pub(crate) fn call<R: TraceArgs, E: From<Refusal> + Refused>(
         &self,
         verb: Verb,
         handle: impl Handle,
         args: impl FnOnce() -> String,
         work: impl FnOnce(&mut Node) -> Result<R, E>,
-    ) -> Result<R, E> {
-        self.call_node(self.node(verb, handle)?, verb, args, work)
-    }
-
-    /// Runs a verb that changes the device but no queue pair. `args` formats its arguments for the
-    /// trace.
-    #[track_caller]
-    pub(crate) fn call_device<R: TraceArgs, E: From<Error> + Display + Refusal>(
-        &self,
-        verb: Verb,
-        handle: impl Handle,
-        args: impl FnOnce() -> String,
-        work: impl FnOnce(&mut Device) -> Result<R, E>,
-    ) -> Result<R, E> {
-        self.call(verb, handle, args, |node| work(&mut node.device))
+    ) -> Result<R, E::Error> {
+        self.call_node(self.node(verb, handle)?, verb, args, |node| {
+            node.device.base.check_context(handle)?;
+            work(node)
+        })
     }
 
     #[track_caller]
-    pub(crate) fn call_node<R: TraceArgs, E: From<Error> + Display + Refusal>(
+    pub(crate) fn call_node<R: TraceArgs, E: From<Refusal> + Refused>(
         &self,
         node: u32,
         verb: Verb,
         args: impl FnOnce() -> String,
         work: impl FnOnce(&mut Node) -> Result<R, E>,
-    ) -> Result<R, E> {
+    ) -> Result<R, E::Error> {
         self.runtime.call(verb, |fabric| {
             self.traced(fabric, node, verb, args, |fabric| {
                 self.check_call(fabric, node, verb)?;
@@ -248,12 +233,12 @@ impl Sim {
         wait: Wait,
         wait_for: WaitFor,
         args: impl FnOnce() -> String,
-        attempt: impl FnMut(&mut Node) -> Result<R>,
+        attempt: impl FnMut(&mut Node) -> device::Result<R>,
     ) -> Result<R> {
         let node = self.node(verb, handle)?;
         self.runtime.call(verb, |fabric| {
             self.traced(fabric, node, verb, args, |fabric| {
-                self.check_call(fabric, node, verb)?;
+                self.check_call(fabric, node, verb).by(verb)?;
                 self.runtime
                     .wait(fabric, node, verb, wait, wait_for, attempt)
             })
@@ -271,11 +256,11 @@ impl Sim {
     ) -> Result<OwnedFd> {
         let node = self.node(verb, handle)?;
         self.runtime.with(|fabric| {
-            self.check_call(fabric, node, verb)?;
+            let lacks = "has no file descriptors";
+            self.check_call(fabric, node, verb).by(verb)?;
             let slot = &mut fabric.slots[node as usize];
             let device = &mut slot.node.device;
-            let lacks = "has no file descriptors";
-            device.base.check_has(verb, Capabilities::FD, lacks)?;
+            device.base.check_has(Capabilities::FD, lacks).by(verb)?;
             slot.descriptors.open(verb, of, device)
         })
     }
@@ -298,14 +283,12 @@ impl Sim {
             // No fault rule and no trace observes the call.
             if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
                 let count = fabric.node_mut(node).poll_cq(cq, wc);
-                note_refused(self, fabric, node, &count);
-                return count;
+                return self.answer(fabric, node, verb, count);
             }
-            self.check_call(fabric, node, verb)?;
+            self.check_call(fabric, node, verb).by(verb)?;
             let count = fabric.node_mut(node).poll_cq(cq, wc);
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
-                note_refused(self, fabric, node, &count);
-                return count;
+                return self.answer(fabric, node, verb, count);
             }
             if count == Ok(0) {
                 // A poll without room does not wait for a completion.
@@ -314,7 +297,7 @@ impl Sim {
                 }
                 // The trace shows an empty poll only if it shows threads.
                 if !self.runtime.config.trace_threads {
-                    return count;
+                    return Ok(0);
                 }
             }
             let args = || format!("{cq}, {}", wc.len());
@@ -328,20 +311,20 @@ impl Sim {
     }
 
     /// Runs a verb, and adds its call and its result to the trace.
-    pub(crate) fn traced<R: TraceArgs, E: Display + Refusal>(
+    pub(crate) fn traced<R: TraceArgs, E: Refused>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         node: u32,
         verb: Verb,
         args: impl FnOnce() -> String,
         run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> Result<R, E>,
-    ) -> Result<R, E> {
+    ) -> Result<R, E::Error> {
         let is_traced = self.is_traced(fabric);
         if is_traced {
             fabric.record_call(node, verb, args);
         }
         let result = run(fabric);
-        note_refused(self, fabric, node, &result);
+        let result = self.answer(fabric, node, verb, result);
         if is_traced {
             fabric.record_return(node, &result);
         }
@@ -385,7 +368,7 @@ impl Fabric {
 
     /// Adds the result of a call to the trace, unless it is empty.
     #[cold]
-    pub(super) fn record_return<R: TraceArgs, E: Display>(
+    pub(super) fn record_return<R: TraceArgs, E: std::fmt::Display>(
         &mut self,
         node: u32,
         result: &Result<R, E>,

@@ -34,13 +34,9 @@ impl Sim {
         access: Access,
     ) -> Result<Mr> {
         let args = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
-        self.call_device(Verb::RegMr, pd, args, |device| {
+        self.call(Verb::RegMr, pd, args, |node| {
             // SAFETY: the caller of this method makes the same promise.
-            unsafe {
-                device
-                    .domains
-                    .reg_mr_as(&mut device.base, pd, addr, length, iova, access)
-            }
+            unsafe { node.device.reg_mr(pd, addr, length, iova, access) }
         })
     }
 
@@ -60,13 +56,9 @@ impl Sim {
         addr: *mut u8,
     ) -> Result<(), ReregError> {
         let args = || format!("{mr}, {change:?}");
-        self.call_device(Verb::ReregMr, mr, args, |device| {
+        Ok(self.call(Verb::ReregMr, mr, args, |node| {
             // SAFETY: the caller of this method makes the same promise.
-            unsafe {
-                device
-                    .domains
-                    .rereg_mr_as(&mut device.base, mr, change, addr)
-            }
-        })
+            unsafe { node.device.rereg_mr_as(mr, change, addr) }
+        })?)
     }
 }

@@ -11,7 +11,8 @@ use verbs_api::{
 };
 
 use super::sim::Sim;
-use crate::device::What;
+use crate::device::{Answer, Refusal, Refused, What, in_range, invalid};
+use crate::fabric::Fabric;
 use crate::fabric::rules::{CallRule, PacketRule};
 use crate::node::Node;
 use crate::packet::PortId;
@@ -93,7 +94,7 @@ impl Lab for Sim {
             } => {
                 self.check_node("node", Some(node))?;
                 let last = self.runtime.config.ports.into();
-                check_range("port", port.into(), 1, last)?;
+                in_range("port", port.into(), 1, last).by(Verb::Lab)?;
                 let (down_at, up_at) = (at(down_at), up_at.map(at));
                 self.runtime.with(|fabric| {
                     let trigger = fabric.trigger(id, when);
@@ -121,10 +122,8 @@ impl Lab for Sim {
                 self.add_rule(id, when, node, What::Limit(limit, value))?;
             }
             _ => {
-                return Err(refused(
-                    "fault",
-                    "is of a kind this laboratory does not have",
-                ));
+                let problem = "is of a kind this laboratory does not have";
+                return Err(invalid("fault", problem).by(Verb::Lab));
             }
         }
         Ok(id)
@@ -139,7 +138,7 @@ impl Lab for Sim {
 
     fn struck(&self, fault: FaultId) -> Result<u64> {
         let struck = self.runtime.with(|fabric| fabric.struck(fault));
-        struck.ok_or_else(|| refused("fault", "is not in force"))
+        struck.ok_or_else(|| invalid("fault", "is not in force").by(Verb::Lab))
     }
 
     fn strikes(&self) -> Vec<Strike> {
@@ -163,43 +162,44 @@ impl Lab for Sim {
     }
 
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
-        self.work(context, |node| node.device.set_port(context, port, up))
+        self.work(context, |node| node.device.set_port(port, up))
     }
 
     fn kill_device(&self, context: Context) -> Result<()> {
-        self.work(context, |node| node.kill(context))?;
-        let node = Lab::node(self, context)?;
-        self.runtime
-            .with(|fabric| fabric.manage(|manager, _| manager.device_gone(node)));
-        Ok(())
+        self.on_node(context, |fabric, node| {
+            fabric.work(node, Node::kill);
+            fabric.manage(|manager, _| manager.device_gone(node));
+            Ok(())
+        })
     }
 
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
-        self.work(context, |node| node.device.set_mtu(context, port, mtu))
+        self.work(context, |node| node.device.set_mtu(port, mtu))
     }
 
     fn set_privileged(&self, context: Context, privileged: bool) -> Result<()> {
         self.work(context, |node| {
-            node.device.set_privileged(context, privileged)
+            node.device.base.privileged = privileged;
+            Ok(())
         })
     }
 
     fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()> {
-        let node = self.lab_node(context)?;
-        self.runtime
-            .with(|fabric| fabric.set_gid(node, context, port, index, gid))
+        self.on_node(context, |fabric, node| {
+            fabric.set_gid(node, port, index, gid)
+        })
     }
 
     fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()> {
         self.work(context, |node| {
-            node.device.set_pkey(context, port, index, pkey)?;
+            node.device.set_pkey(port, index, pkey)?;
             node.note_pkeys_changed(port);
             Ok(())
         })
     }
 
     fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()> {
-        self.work(context, |node| node.device.announce(context, port, kind))
+        self.work(context, |node| node.device.announce(port, kind))
     }
 
     fn fail_srq(&self, srq: Srq) -> Result<()> {
@@ -207,13 +207,14 @@ impl Lab for Sim {
     }
 
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {
-        self.work(context, |node| node.device.set_limit(context, limit, value))
+        self.work(context, |node| {
+            node.device.base.rules.set_limit(limit, value);
+            Ok(())
+        })
     }
 
     fn live(&self, context: Context) -> Result<Live> {
-        let node = self.lab_node(context)?;
-        self.runtime
-            .with(|fabric| fabric.node(node).live_of(context))
+        self.on_node(context, |fabric, node| Ok(fabric.node(node).device.live()))
     }
 
     fn trace(&self) -> Vec<TraceRecord> {
@@ -254,7 +255,7 @@ impl Sim {
 
     fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
         let last = self.runtime.config.nodes - 1;
-        check_range(what, node.unwrap_or(0), 0, last)
+        in_range(what, node.unwrap_or(0).into(), 0, last.into()).by(Verb::Lab)
     }
 
     fn lab_node<H: Handle>(&self, handle: H) -> Result<u32> {
@@ -262,36 +263,30 @@ impl Sim {
         self.runtime.node_of(Verb::Lab, H::OBJECT, context)
     }
 
-    fn work(&self, handle: impl Handle, work: impl FnOnce(&mut Node) -> Result<()>) -> Result<()> {
+    /// Runs a test control on the node of a handle.
+    fn on_node<R>(
+        &self,
+        handle: impl Handle,
+        run: impl FnOnce(&mut Fabric, u32) -> Result<R, Refusal>,
+    ) -> Result<R> {
         let node = self.lab_node(handle)?;
-        self.runtime
-            .with(|fabric| fabric.work(node, |node| work(node)))
+        let done = self.runtime.with(|fabric| {
+            fabric.node(node).device.base.check_context(handle)?;
+            run(fabric, node)
+        });
+        done.by(Verb::Lab)
+    }
+
+    fn work(
+        &self,
+        handle: impl Handle,
+        work: impl FnOnce(&mut Node) -> Result<(), Refusal>,
+    ) -> Result<()> {
+        self.on_node(handle, |fabric, node| fabric.work(node, work))
     }
 }
 
 /// The instant `time` after the start.
 fn at(time: Duration) -> Time {
     Time::ZERO.after(time)
-}
-
-fn check_range(what: &'static str, value: u32, min: u32, max: u32) -> Result<()> {
-    if (min..=max).contains(&value) {
-        return Ok(());
-    }
-    let (value, min, max) = (value.into(), min.into(), max.into());
-    let cause = Cause::OutOfRange {
-        what,
-        value,
-        min,
-        max,
-    };
-    Err(Error::new(Verb::Lab, ErrorKind::Invalid, cause))
-}
-
-fn refused(what: &'static str, problem: &'static str) -> Error {
-    Error::new(
-        Verb::Lab,
-        ErrorKind::Invalid,
-        Cause::Argument { what, problem },
-    )
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use verbs_api::lab::{Lab, TraceRecord};
-use verbs_api::{Cause, CompChannel, Error, ErrorKind, Result, Verb, Wait};
+use verbs_api::{Cause, CompChannel, ErrorKind, Result, Verb, Wait};
 
 use super::sim::Sim;
+use crate::device::Refusal;
 use crate::fabric::WaitFor;
 use crate::runtime::Runtime;
 
@@ -65,16 +66,22 @@ impl Sim {
     /// # Errors
     /// `Invalid` for a stale handle; `Stalled` if nothing can bring an event any more.
     pub fn wait_for_edge(&self, channel: CompChannel, seen: u64) -> Result<u64> {
-        let verb = Verb::ChannelFd;
         let args = || format!("{channel}, edge after {seen} events");
         let wait_for = WaitFor::Edge(channel);
-        self.wait(verb, channel, Wait::Forever, wait_for, args, |node| {
-            let queued = node.device.cqs.events_queued(verb, channel)?;
-            if queued > seen {
-                return Ok(queued);
-            }
-            Err(Error::new(verb, ErrorKind::WouldBlock, Cause::Unspecified))
-        })
+        self.wait(
+            Verb::ChannelFd,
+            channel,
+            Wait::Forever,
+            wait_for,
+            args,
+            |node| {
+                let queued = node.device.cqs.events_queued(channel)?;
+                if queued > seen {
+                    return Ok(queued);
+                }
+                Err(Refusal::new(ErrorKind::WouldBlock, Cause::Unspecified))
+            },
+        )
     }
 }
 

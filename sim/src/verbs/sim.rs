@@ -11,14 +11,15 @@ use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
     CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
     DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit,
-    Mw, MwAttr, MwBind, MwBindInfo, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
-    QpInit, QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
-    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
+    Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
+    QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask,
+    SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
 use super::diagnose::Strict;
-use super::trace_args;
+use super::trace_args::{self, also};
 use crate::config::{Mode, SimConfig};
+use crate::device::Answer;
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
 use crate::diagnosis::note_closing;
@@ -84,6 +85,33 @@ impl Sim {
     }
 }
 
+/// Writes the verbs that do no more than their work on a node. A row has the verb, what the trace
+/// shows of its arguments, and the work. A `query` changes nothing, and a `wait` may have to wait.
+macro_rules! verbs {
+    (query $( fn $name:ident($first:ident: $type:ty $(, $arg:ident: $of:ty)*) -> $result:ty
+        = $verb:ident |$node:ident| $work:expr; )*) => { $(
+        #[track_caller]
+        fn $name(&self, $first: $type $(, $arg: $of)*) -> Result<$result> {
+            self.query(Verb::$verb, $first, |$node| $work)
+        }
+    )* };
+    (call $( fn $name:ident($first:ident: $type:ty $(, $arg:ident: $of:ty)*) -> $result:ty
+        = $verb:ident ($($text:tt)*) |$node:ident| $work:expr; )*) => { $(
+        #[track_caller]
+        fn $name(&self, $first: $type $(, $arg: $of)*) -> $result {
+            self.call(Verb::$verb, $first, || format!($($text)*), |$node| $work)
+        }
+    )* };
+    (wait $( fn $name:ident($first:ident: $type:ty) -> $result:ty
+        = $verb:ident for $wait_for:expr, |$node:ident| $work:expr; )*) => { $(
+        #[track_caller]
+        fn $name(&self, $first: $type, wait: Wait) -> Result<$result> {
+            let args = || format!("{}, {wait:?}", $first);
+            self.wait(Verb::$verb, $first, wait, $wait_for, args, |$node| $work)
+        }
+    )* };
+}
+
 impl Verbs for Sim {
     #[track_caller]
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
@@ -135,8 +163,9 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
-        let mut capabilities = self.look(context, |node| node.device.capabilities(context))?;
-        capabilities.remove(self.runtime.config.lacks);
+        self.look(context, |_| ())?;
+        let mut capabilities = Capabilities::all() - self.runtime.config.lacks;
+        capabilities.remove(Capabilities::PATH_MIG | Capabilities::TSO);
         if !cfg!(feature = "fd") {
             capabilities.remove(Capabilities::FD);
         }
@@ -149,160 +178,21 @@ impl Verbs for Sim {
 
     #[track_caller]
     fn behavior(&self, context: Context) -> Result<Declared> {
-        let own = self.look(context, |node| node.device.behavior(context))?;
+        let own = self.look(context, |node| node.device.base.behavior)?;
         Ok(self.runtime.config.declared.unwrap_or(own).into())
-    }
-
-    #[track_caller]
-    fn query_device(&self, context: Context) -> Result<DeviceAttr> {
-        self.query(Verb::QueryDevice, context, |node| {
-            node.device.query_device(context)
-        })
-    }
-
-    #[track_caller]
-    fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
-        self.query(Verb::QueryDeviceEx, context, |node| {
-            node.device.query_device_ex(context)
-        })
-    }
-
-    #[track_caller]
-    fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
-        self.query(Verb::QueryPort, context, |node| {
-            node.device.query_port(context, port)
-        })
-    }
-
-    #[track_caller]
-    fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
-        self.query(Verb::QueryGid, context, |node| {
-            node.device.query_gid(context, port, index)
-        })
-    }
-
-    #[track_caller]
-    fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
-        self.query(Verb::QueryGidEx, context, |node| {
-            node.device.query_gid_ex(context, port, index)
-        })
-    }
-
-    #[track_caller]
-    fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize> {
-        self.query(Verb::QueryGidTable, context, |node| {
-            node.device.query_gid_table(context, entries)
-        })
-    }
-
-    #[track_caller]
-    fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
-        self.query(Verb::QueryPkey, context, |node| {
-            node.device.query_pkey(context, port, index)
-        })
-    }
-
-    #[track_caller]
-    fn alloc_pd(&self, context: Context) -> Result<Pd> {
-        let args = || context.to_string();
-        self.call_device(Verb::AllocPd, context, args, |device| {
-            device.domains.alloc_pd(&mut device.base, context)
-        })
-    }
-
-    #[track_caller]
-    fn dealloc_pd(&self, pd: Pd) -> Result<()> {
-        let args = || pd.to_string();
-        self.call_device(Verb::DeallocPd, pd, args, |device| {
-            device.domains.dealloc_pd(&mut device.base, pd)
-        })
-    }
-
-    #[track_caller]
-    fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
-        let args = || format!("{pd}, {length} B, {:#x}", access.bits());
-        self.call_device(Verb::AllocMr, pd, args, |device| {
-            device
-                .domains
-                .alloc_mr(&mut device.base, pd, length, access)
-        })
-    }
-
-    #[track_caller]
-    fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
-        let args = || format!("{pd}, {init:?}");
-        self.call_device(Verb::AllocMrAs, pd, args, |device| {
-            device.domains.alloc_mr_as(&mut device.base, pd, init)
-        })
-    }
-
-    #[track_caller]
-    fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
-        let args = || pd.to_string();
-        self.call_device(Verb::AllocNullMr, pd, args, |device| {
-            device.domains.alloc_null_mr(&mut device.base, pd)
-        })
     }
 
     #[expect(unsafe_code, reason = "the unsafe method of the trait")]
     #[track_caller]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
-        let args = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
-        self.call_device(Verb::RegMr, pd, args, |device| {
-            // SAFETY: the caller of this method makes the same promise.
-            unsafe {
-                device
-                    .domains
-                    .reg_mr(&mut device.base, pd, addr, length, access)
-            }
-        })
+        // SAFETY: the caller of this method makes the same promise.
+        unsafe { self.reg_mr_as(pd, addr, length, None, access) }
     }
 
     #[track_caller]
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError> {
         let args = || format!("{mr}, {change:?}");
-        self.call(Verb::ReregMr, mr, args, |node| node.rereg_mr(mr, change))
-    }
-
-    #[track_caller]
-    fn dereg_mr(&self, mr: Mr) -> Result<()> {
-        let args = || mr.to_string();
-        self.call(Verb::DeregMr, mr, args, |node| node.dereg_mr(mr))
-    }
-
-    #[track_caller]
-    fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
-        let args = || format!("{pd}, {mw_type}");
-        self.call_device(Verb::AllocMw, pd, args, |device| {
-            device.domains.alloc_mw(&mut device.base, pd, mw_type)
-        })
-    }
-
-    #[track_caller]
-    fn dealloc_mw(&self, mw: Mw) -> Result<()> {
-        let args = || mw.to_string();
-        self.call_device(Verb::DeallocMw, mw, args, |device| {
-            device.domains.dealloc_mw(&mut device.base, mw)
-        })
-    }
-
-    #[track_caller]
-    fn query_mw(&self, mw: Mw) -> Result<MwAttr> {
-        self.query(Verb::QueryMw, mw, |node| node.device.domains.query_mw(mw))
-    }
-
-    #[track_caller]
-    fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
-        let args = || {
-            let MwBindInfo { mr, length, .. } = bind.info;
-            format!("{qp}, {mw}, {:#x}, {length} B of {mr}", bind.label())
-        };
-        self.call(Verb::BindMw, qp, args, |node| node.bind_mw(qp, mw, bind))
-    }
-
-    #[track_caller]
-    fn query_mr(&self, mr: Mr) -> Result<MrAttr> {
-        self.query(Verb::QueryMr, mr, |node| node.device.domains.query_mr(mr))
+        Ok(self.call(Verb::ReregMr, mr, args, |node| node.rereg_mr(mr, change))?)
     }
 
     #[track_caller]
@@ -319,66 +209,6 @@ impl Verbs for Sim {
         })
     }
 
-    #[track_caller]
-    fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
-        let args = || context.to_string();
-        self.call_device(Verb::CreateCompChannel, context, args, |device| {
-            device.cqs.create_comp_channel(&mut device.base, context)
-        })
-    }
-
-    #[track_caller]
-    fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
-        let args = || channel.to_string();
-        self.call_device(Verb::DestroyCompChannel, channel, args, |device| {
-            device.cqs.destroy_comp_channel(&mut device.base, channel)
-        })
-    }
-
-    #[track_caller]
-    fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
-        let args = || format!("{channel}, {wait:?}");
-        let wait_for = WaitFor::Event(channel);
-        self.wait(Verb::GetCqEvent, channel, wait, wait_for, args, |node| {
-            node.device.cqs.get_cq_event(&mut node.device.base, channel)
-        })
-    }
-
-    #[track_caller]
-    fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
-        let args = || {
-            format!(
-                "{context}, {} entries{}",
-                init.cqe,
-                trace_args::also(init.channel)
-            )
-        };
-        self.call_device(Verb::CreateCq, context, args, |device| {
-            device.cqs.create_cq(&mut device.base, context, init)
-        })
-    }
-
-    #[track_caller]
-    fn query_cq(&self, cq: Cq) -> Result<CqAttr> {
-        self.query(Verb::QueryCq, cq, |node| node.device.cqs.query_cq(cq))
-    }
-
-    #[track_caller]
-    fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
-        let args = || format!("{cq}, {cqe}");
-        self.call_device(Verb::ResizeCq, cq, args, |device| {
-            device.cqs.resize_cq(&device.base, cq, cqe)
-        })
-    }
-
-    #[track_caller]
-    fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
-        let args = || format!("{cq}, {arm}");
-        self.call_device(Verb::ReqNotifyCq, cq, args, |device| {
-            device.cqs.req_notify_cq(&mut device.base, cq, arm)
-        })
-    }
-
     #[inline]
     #[track_caller]
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
@@ -391,41 +221,16 @@ impl Verbs for Sim {
     }
 
     #[track_caller]
-    fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
-        let args = || format!("{cq}, {nevents}");
-        self.call_device(Verb::AckCqEvents, cq, args, |device| {
-            device.cqs.ack_cq_events(&mut device.base, cq, nevents)
-        })
-    }
-
-    #[track_caller]
-    fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
-        let args = || format!("{cq}, {wait:?}");
-        let wait_for = WaitFor::Acknowledgement(Element::Cq(cq));
-        self.wait(Verb::DestroyCq, cq, wait, wait_for, args, |node| {
-            node.destroy_cq(cq)
-        })
-    }
-
-    #[track_caller]
-    fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
-        let args = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
-        self.call_device(Verb::CreateCqEx, context, args, |device| {
-            device.cqs.create_cq_ex(&mut device.base, context, init)
-        })
-    }
-
-    #[track_caller]
     fn start_poll(&self, cq: Cq) -> Result<()> {
         let verb = Verb::StartPoll;
         let node = self.node(verb, cq)?;
         let started = self.runtime.with(|fabric| {
-            self.check_call(fabric, node, verb)?;
+            self.check_call(fabric, node, verb).by(verb)?;
             let result = fabric.work_quietly(node, |node| node.start_poll(cq));
             if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
                 // An empty poll is not in the trace.
                 self.make_progress(fabric);
-                return result;
+                return result.by(verb);
             }
             self.traced(fabric, node, verb, || cq.to_string(), |_| result)
         });
@@ -434,50 +239,6 @@ impl Verbs for Sim {
             _ => idle::polled(),
         }
         started
-    }
-
-    #[track_caller]
-    fn next_poll(&self, cq: Cq) -> Result<()> {
-        let args = || cq.to_string();
-        self.call(Verb::NextPoll, cq, args, |node| node.next_poll(cq))
-    }
-
-    #[track_caller]
-    fn read_wc(&self, cq: Cq) -> Result<WcEx> {
-        self.query(Verb::ReadWc, cq, |node| node.device.cqs.read_wc(cq))
-    }
-
-    #[track_caller]
-    fn end_poll(&self, cq: Cq) -> Result<()> {
-        let args = || cq.to_string();
-        self.call_device(Verb::EndPoll, cq, args, |device| device.cqs.end_poll(cq))
-    }
-
-    #[track_caller]
-    fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
-        let args = || format!("{cq}, {moderation:?}");
-        self.call_device(Verb::ModifyCq, cq, args, |device| {
-            device.cqs.modify_cq(&mut device.base, cq, moderation)
-        })
-    }
-
-    #[track_caller]
-    fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
-        let args = || {
-            let (send_cq, recv_cq, srq) = (init.send_cq, init.recv_cq, trace_args::also(init.srq));
-            format!("{pd}, {}, {send_cq}, {recv_cq}{srq}", init.qp_type)
-        };
-        self.call(Verb::CreateQp, pd, args, |node| node.create_qp(pd, init))
-    }
-
-    #[track_caller]
-    fn qp_num(&self, qp: Qp) -> Result<u32> {
-        self.query(Verb::QueryQp, qp, |node| node.qp_num(qp))
-    }
-
-    #[track_caller]
-    fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery> {
-        self.query(Verb::QueryQp, qp, |node| node.query_qp(qp, mask))
     }
 
     #[track_caller]
@@ -523,7 +284,8 @@ impl Verbs for Sim {
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
         let node = self.node(Verb::ConnectRc, a)?;
         self.runtime
-            .with(|fabric| self.check_call(fabric, node, Verb::ConnectRc))?;
+            .with(|fabric| self.check_call(fabric, node, Verb::ConnectRc))
+            .by(Verb::ConnectRc)?;
         connect::by_attributes(self, a, b, params)
     }
 
@@ -538,27 +300,13 @@ impl Verbs for Sim {
     }
 
     #[track_caller]
-    fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let args = || format!("{qp}, {}", trace_args::receives(list));
-        self.call(Verb::PostRecv, qp, args, |node| node.post_recv(qp, list))
-    }
-
-    #[track_caller]
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let args = || format!("{pd}, port {}", attr.port_num);
         // The network is asked before the call, because the answer takes system calls.
         let outside = self.runtime.outside(attr);
-        self.call_device(Verb::CreateAh, pd, args, |device| {
-            device
-                .domains
-                .create_ah(&mut device.base, &device.ports, pd, attr, outside)
+        self.call(Verb::CreateAh, pd, args, |node| {
+            node.device.create_ah(pd, attr, outside)
         })
-    }
-
-    #[track_caller]
-    fn destroy_ah(&self, ah: Ah) -> Result<()> {
-        let args = || ah.to_string();
-        self.call(Verb::DestroyAh, ah, args, |node| node.destroy_ah(ah))
     }
 
     #[track_caller]
@@ -581,99 +329,110 @@ impl Verbs for Sim {
         detached
     }
 
-    #[track_caller]
-    fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
-        let args = || format!("{pd}, {} receives", init.attr.max_wr);
-        self.call_device(Verb::CreateSrq, pd, args, |device| {
-            device.create_srq(pd, init)
-        })
+    verbs! { query
+        fn query_device(context: Context) -> DeviceAttr
+            = QueryDevice |node| Ok(node.device.query_device());
+        fn query_device_ex(context: Context) -> DeviceAttrEx
+            = QueryDeviceEx |node| Ok(node.device.query_device_ex());
+        fn query_port(context: Context, port: u8) -> PortAttr
+            = QueryPort |node| node.device.ports.query(port);
+        fn query_gid(context: Context, port: u8, index: u32) -> Gid
+            = QueryGid |node| node.device.ports.gid(port, index);
+        fn query_gid_ex(context: Context, port: u8, index: u32) -> GidEntry
+            = QueryGidEx |node| node.device.query_gid_ex(port, index);
+        fn query_gid_table(context: Context, entries: &mut [GidEntry]) -> usize
+            = QueryGidTable |node| node.device.query_gid_table(entries);
+        fn query_pkey(context: Context, port: u8, index: u16) -> u16
+            = QueryPkey |node| node.device.query_pkey(port, index);
+        fn query_mr(mr: Mr) -> MrAttr = QueryMr |node| node.device.query_mr(mr);
+        fn query_mw(mw: Mw) -> MwAttr = QueryMw |node| node.device.query_mw(mw);
+        fn query_cq(cq: Cq) -> CqAttr = QueryCq |node| node.device.query_cq(cq);
+        fn read_wc(cq: Cq) -> WcEx = ReadWc |node| node.device.read_wc(cq);
+        fn qp_num(qp: Qp) -> u32 = QueryQp |node| node.qp_num(qp);
+        fn query_qp(qp: Qp, mask: QpAttrMask) -> QpQuery = QueryQp |node| node.query_qp(qp, mask);
+        fn srq_init(srq: Srq) -> SrqInit = QuerySrq |node| node.device.srq_init(srq);
+        fn query_srq(srq: Srq) -> SrqAttr = QuerySrq |node| node.device.query_srq(srq);
+        fn srq_num(srq: Srq) -> u32 = GetSrqNum |node| node.device.srq_num(srq);
     }
 
-    #[track_caller]
-    fn srq_init(&self, srq: Srq) -> Result<SrqInit> {
-        self.query(Verb::QuerySrq, srq, |node| node.device.srq_init(srq))
+    verbs! { call
+        fn alloc_pd(context: Context) -> Result<Pd>
+            = AllocPd ("{context}") |node| node.device.alloc_pd(context);
+        fn dealloc_pd(pd: Pd) -> Result<()> = DeallocPd ("{pd}") |node| node.device.dealloc_pd(pd);
+        fn alloc_mr(pd: Pd, length: usize, access: Access) -> Result<Mr>
+            = AllocMr ("{pd}, {length} B, {:#x}", access.bits())
+            |node| node.device.alloc_mr(pd, &MrInit::new(length, access));
+        fn alloc_mr_as(pd: Pd, init: &MrInit) -> Result<Mr>
+            = AllocMrAs ("{pd}, {init:?}") |node| node.device.alloc_mr(pd, init);
+        fn alloc_null_mr(pd: Pd) -> Result<Mr>
+            = AllocNullMr ("{pd}") |node| node.device.alloc_null_mr(pd);
+        fn dereg_mr(mr: Mr) -> Result<()> = DeregMr ("{mr}") |node| node.dereg_mr(mr);
+        fn alloc_mw(pd: Pd, mw_type: MwType) -> Result<Mw>
+            = AllocMw ("{pd}, {mw_type}") |node| node.device.alloc_mw(pd, mw_type);
+        fn dealloc_mw(mw: Mw) -> Result<()> = DeallocMw ("{mw}") |node| node.device.dealloc_mw(mw);
+        fn bind_mw(qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>
+            = BindMw ("{qp}, {mw}, {:#x}, {} B of {}", bind.label(), bind.info.length, bind.info.mr)
+            |node| node.bind_mw(qp, mw, bind);
+        fn create_comp_channel(context: Context) -> Result<CompChannel>
+            = CreateCompChannel ("{context}")
+            |node| node.device.cqs.create_comp_channel(&mut node.device.base, context);
+        fn destroy_comp_channel(channel: CompChannel) -> Result<()>
+            = DestroyCompChannel ("{channel}")
+            |node| node.device.cqs.destroy_comp_channel(&mut node.device.base, channel);
+        fn create_cq(context: Context, init: &CqInit) -> Result<Cq>
+            = CreateCq ("{context}, {} entries{}", init.cqe, also(init.channel))
+            |node| node.device.create_cq(context, init, None);
+        fn resize_cq(cq: Cq, cqe: i32) -> Result<()>
+            = ResizeCq ("{cq}, {cqe}") |node| node.device.resize_cq(cq, cqe);
+        fn req_notify_cq(cq: Cq, arm: Arm) -> Result<()>
+            = ReqNotifyCq ("{cq}, {arm}") |node| node.device.req_notify_cq(cq, arm);
+        fn ack_cq_events(cq: Cq, nevents: u32) -> Result<()>
+            = AckCqEvents ("{cq}, {nevents}") |node| node.device.ack_cq_events(cq, nevents);
+        fn create_cq_ex(context: Context, init: &CqInitEx) -> Result<Cq>
+            = CreateCqEx ("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags)
+            |node| node.device.create_cq_ex(context, init);
+        fn next_poll(cq: Cq) -> Result<()> = NextPoll ("{cq}") |node| node.next_poll(cq);
+        fn end_poll(cq: Cq) -> Result<()> = EndPoll ("{cq}") |node| node.device.end_poll(cq);
+        fn modify_cq(cq: Cq, moderation: &CqModeration) -> Result<()>
+            = ModifyCq ("{cq}, {moderation:?}") |node| node.device.modify_cq(cq, moderation);
+        fn create_qp(pd: Pd, init: &QpInit) -> Result<Qp>
+            = CreateQp ("{pd}, {}, {}, {}{}", init.qp_type, init.send_cq, init.recv_cq, also(init.srq))
+            |node| node.create_qp(pd, init);
+        fn post_recv(qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>
+            = PostRecv ("{qp}, {}", trace_args::receives(list)) |node| node.post_recv(qp, list);
+        fn destroy_ah(ah: Ah) -> Result<()> = DestroyAh ("{ah}") |node| node.destroy_ah(ah);
+        fn create_srq(pd: Pd, init: &SrqInit) -> Result<Srq>
+            = CreateSrq ("{pd}, {} receives", init.attr.max_wr)
+            |node| node.device.create_srq(pd, init);
+        fn modify_srq(srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()>
+            = ModifySrq ("{srq}, {attr:?}, {mask:?}") |node| node.device.modify_srq(srq, attr, mask);
+        fn post_srq_recv(srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError>
+            = PostSrqRecv ("{srq}, {}", trace_args::receives(list))
+            |node| node.device.post_srq_recv(srq, list);
+        fn open_xrcd(context: Context, init: &XrcdInit<'_>) -> Result<Xrcd>
+            = OpenXrcd ("{context}, {init:?}") |node| node.device.open_xrcd(context, init);
+        fn close_xrcd(xrcd: Xrcd) -> Result<()>
+            = CloseXrcd ("{xrcd}") |node| node.device.close_xrcd(xrcd);
+        fn create_xrc_recv_qp(xrcd: Xrcd) -> Result<Qp>
+            = CreateQp ("{xrcd}, {}", QpType::XrcRecv) |node| node.create_xrc_recv_qp(xrcd);
+        fn open_qp(xrcd: Xrcd, qp_num: u32) -> Result<Qp>
+            = OpenQp ("{xrcd}, {qp_num:#x}") |node| node.open_qp(xrcd, qp_num);
+        fn ack_async_event(context: Context, event: &AsyncEvent) -> Result<()>
+            = AckAsyncEvent ("{context}, {event}") |node| node.ack_async_event(context, event);
     }
 
-    #[track_caller]
-    fn query_srq(&self, srq: Srq) -> Result<SrqAttr> {
-        self.query(Verb::QuerySrq, srq, |node| node.device.query_srq(srq))
-    }
-
-    #[track_caller]
-    fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
-        let args = || format!("{srq}, {attr:?}, {mask:?}");
-        self.call_device(Verb::ModifySrq, srq, args, |device| {
-            device.modify_srq(srq, attr, mask)
-        })
-    }
-
-    #[track_caller]
-    fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
-        let args = || format!("{srq}, {wait:?}");
-        let wait_for = WaitFor::Acknowledgement(Element::Srq(srq));
-        self.wait(Verb::DestroySrq, srq, wait, wait_for, args, |node| {
-            node.device.destroy_srq(srq)
-        })
-    }
-
-    #[track_caller]
-    fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let args = || format!("{srq}, {}", trace_args::receives(list));
-        self.call_device(Verb::PostSrqRecv, srq, args, |device| {
-            device.post_srq_recv(srq, list)
-        })
-    }
-
-    #[track_caller]
-    fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd> {
-        let args = || format!("{context}, {init:?}");
-        self.call_device(Verb::OpenXrcd, context, args, |device| {
-            device.open_xrcd(context, init)
-        })
-    }
-
-    #[track_caller]
-    fn close_xrcd(&self, xrcd: Xrcd) -> Result<()> {
-        let args = || xrcd.to_string();
-        self.call_device(Verb::CloseXrcd, xrcd, args, |device| {
-            device.close_xrcd(xrcd)
-        })
-    }
-
-    #[track_caller]
-    fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp> {
-        let args = || format!("{xrcd}, {}", QpType::XrcRecv);
-        self.call(Verb::CreateQp, xrcd, args, |node| {
-            node.create_xrc_recv_qp(xrcd)
-        })
-    }
-
-    #[track_caller]
-    fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp> {
-        let args = || format!("{xrcd}, {qp_num:#x}");
-        self.call(Verb::OpenQp, xrcd, args, |node| node.open_qp(xrcd, qp_num))
-    }
-
-    #[track_caller]
-    fn srq_num(&self, srq: Srq) -> Result<u32> {
-        self.query(Verb::GetSrqNum, srq, |node| node.device.srq_num(srq))
-    }
-
-    #[track_caller]
-    fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
-        let args = || format!("{context}, {wait:?}");
-        let wait_for = WaitFor::AsyncEvent(context);
-        self.wait(Verb::GetAsyncEvent, context, wait, wait_for, args, |node| {
-            node.device.base.get_async_event(context)
-        })
-    }
-
-    #[track_caller]
-    fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
-        let args = || format!("{context}, {event}");
-        self.call(Verb::AckAsyncEvent, context, args, |node| {
-            node.ack_async_event(context, event)
-        })
+    verbs! { wait
+        fn get_cq_event(channel: CompChannel) -> CqEvent
+            = GetCqEvent for WaitFor::Event(channel),
+            |node| node.device.cqs.get_cq_event(&mut node.device.base, channel);
+        fn destroy_cq(cq: Cq) -> ()
+            = DestroyCq for WaitFor::Acknowledgement(Element::Cq(cq)), |node| node.destroy_cq(cq);
+        fn destroy_srq(srq: Srq) -> ()
+            = DestroySrq for WaitFor::Acknowledgement(Element::Srq(srq)),
+            |node| node.device.destroy_srq(srq);
+        fn get_async_event(context: Context) -> AsyncEvent
+            = GetAsyncEvent for WaitFor::AsyncEvent(context),
+            |node| node.device.base.get_async_event(context);
     }
 
     #[cfg(feature = "fd")]

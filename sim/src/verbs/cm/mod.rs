@@ -14,12 +14,12 @@ use verbs_api::{
     AsyncEventType, Context, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
 };
 
-use super::call::note_refused;
 use super::sim::Sim;
 use super::trace_args::{self, TraceArgs};
 use crate::cm::{Destination, Host, Manager};
 #[cfg(feature = "fd")]
 use crate::descriptor::Descriptor;
+use crate::device::Answer;
 use crate::fabric::WaitFor;
 
 impl Sim {
@@ -50,7 +50,7 @@ impl Sim {
         let result = self.runtime.with(|fabric| {
             let node = fabric.node_of_id(id);
             self.traced(fabric, node, verb, args, |fabric| {
-                self.check_faults(fabric, node, verb)?;
+                self.check_faults(fabric, node, verb).by(verb)?;
                 fabric.manage(work)
             })
         });
@@ -83,14 +83,14 @@ impl Sim {
             (node, self.check_faults(fabric, node, verb))
         });
         // The steps take the lock themselves, so it is not held here.
-        let result = struck.and_then(|()| run(self));
+        let result = struck.by(verb).and_then(|()| run(self));
         self.runtime.with(|fabric| {
-            note_refused(self, fabric, node, &result);
+            let result = self.answer(fabric, node, verb, result);
             if self.is_traced(fabric) {
                 fabric.record_return(node, &result);
             }
-        });
-        result
+            result
+        })
     }
 
     /// Runs a call that may wait.
@@ -108,7 +108,7 @@ impl Sim {
         self.runtime.with(|fabric| {
             let node = fabric.node_of_id(id);
             self.traced(fabric, node, verb, args, |fabric| {
-                self.check_faults(fabric, node, verb)?;
+                self.check_faults(fabric, node, verb).by(verb)?;
                 let place = self.runtime.config.nodes;
                 self.runtime
                     .wait_for(fabric, place, verb, wait, wait_for, |fabric| {
