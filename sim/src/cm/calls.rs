@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use verbs_api::cm::{CmId, ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, private_data};
-use verbs_api::{AsyncEventType, Cause, Error, ErrorKind, Result, Verb};
+use verbs_api::{AsyncEventType, Cause, ErrorKind};
 use verbs_roce::mad::{CmMessage, Dreq, IpCm, Rejected, Rtu, service_id};
 
 use super::Manager;
@@ -12,7 +12,7 @@ use super::conn::{Conn, Phase};
 use super::host::{Exchange, Host, Reads};
 use super::id::{State, wrong_state};
 use super::message::{self, reason, sidr};
-use super::refused::{in_range, invalid};
+use crate::device::{Refusal, Result, in_range, invalid};
 
 /// The limit of waiting requests, as in Linux.
 const MAX_BACKLOG: usize = 1024;
@@ -23,20 +23,19 @@ const ACK_TIMEOUT: u8 = 19;
 impl Manager {
     /// `rdma_listen`
     pub(crate) fn listen(&mut self, host: Host<'_>, id: CmId, backlog: i32) -> Result<()> {
-        let verb = Verb::CmListen;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         match self.ids.at(index).state {
             State::Idle => {
                 let any = unspecified(SocketAddr::from(([0, 0, 0, 0], 0)));
-                self.ids.bind(host, verb, index, any, false)?;
+                self.ids.bind(host, index, any, false)?;
             }
             State::Bound => {
                 let of = self.ids.at(index);
                 if let Some(local) = of.local {
-                    self.ids.check_port(verb, of, local)?;
+                    self.ids.check_port(of, local, true)?;
                 }
             }
-            state => return Err(wrong_state(verb, id, state)),
+            state => return Err(wrong_state(id, state)),
         }
         self.ids.set_state(index, State::Listening);
         let of = self.ids.at_mut(index);
@@ -57,13 +56,12 @@ impl Manager {
         id: CmId,
         param: &ConnParam<'_>,
     ) -> Result<()> {
-        let verb = Verb::CmConnect;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at(index);
         let known = (of.local.zip(of.peer), of.port.zip(of.to));
         let (State::RouteResolved, (Some((src, dst)), Some((local, peer)))) = (of.state, known)
         else {
-            return Err(wrong_state(verb, id, of.state));
+            return Err(wrong_state(id, of.state));
         };
         let (is_datagram, limits) = (of.ps.is_datagram(), host.reads(local.id.node));
         let (phase, room) = if is_datagram {
@@ -71,10 +69,10 @@ impl Manager {
         } else {
             (Phase::ReqSent, private_data::REQ)
         };
-        check_length(verb, param.private_data, room)?;
+        check_length(param.private_data, room)?;
         // Datagrams have no reads.
         if !is_datagram {
-            check_reads(verb, param, limits)?;
+            check_reads(param, limits)?;
         }
         let (ps, own_qp, tos, ack_timeout) = (of.ps, of.qp, of.tos, of.ack_timeout);
         let conn = Conn {
@@ -122,24 +120,23 @@ impl Manager {
         id: CmId,
         param: &ConnParam<'_>,
     ) -> Result<usize> {
-        let verb = Verb::CmAccept;
-        let of = self.ids.at(self.ids.find(verb, id)?);
+        let of = self.ids.at(self.ids.find(id)?);
         let conn = of.conn.as_ref().filter(|_| of.state == State::Connected);
         let phase = conn.map(|conn| (conn.phase, conn.exchange.local.id.node));
         let (room, node) = match phase {
             Some((Phase::ReqReceived, node)) => (private_data::REP, node),
             Some((Phase::SidrReqReceived, node)) => (private_data::SIDR_REP, node),
-            _ => return Err(wrong_state(verb, id, of.state)),
+            _ => return Err(wrong_state(id, of.state)),
         };
         if !of.ps.is_datagram() {
-            check_reads(verb, param, host.reads(node))?;
+            check_reads(param, host.reads(node))?;
         }
         Ok(room)
     }
 
     /// Sets the limits of reads for the queue pair of a request, before it is moved to RTR.
     pub(crate) fn settle_reads(&mut self, host: Host<'_>, id: CmId, param: &ConnParam<'_>) {
-        let Ok(index) = self.ids.find(Verb::CmAccept, id) else {
+        let Ok(index) = self.ids.find(id) else {
             return;
         };
         let Some(conn) = &mut self.ids.at_mut(index).conn else {
@@ -165,10 +162,9 @@ impl Manager {
 
     /// `rdma_accept`, once the queue pair is ready.
     pub(crate) fn accept(&mut self, host: Host<'_>, id: CmId, param: &ConnParam<'_>) -> Result<()> {
-        let verb = Verb::CmAccept;
         let room = self.check_accept(host, id, param)?;
-        let index = self.ids.find(verb, id)?;
-        if let Err(error) = check_length(verb, param.private_data, room) {
+        let index = self.ids.find(id)?;
+        if let Err(error) = check_length(param.private_data, room) {
             // Linux checks the length only after it has changed the id, so the request is refused.
             self.refuse(index, reason::CONSUMER, &[]);
             return Err(error);
@@ -203,17 +199,16 @@ impl Manager {
 
     /// `rdma_reject`
     pub(crate) fn reject(&mut self, id: CmId, private_data: &[u8]) -> Result<()> {
-        let verb = Verb::CmReject;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at(index);
         let room = match of.phase() {
             Some(Phase::ReqReceived | Phase::ReqSent | Phase::RepSent | Phase::RepReceived) => {
                 private_data::REJ
             }
             Some(Phase::SidrReqReceived) => private_data::SIDR_REP,
-            _ => return Err(wrong_state(verb, id, of.state)),
+            _ => return Err(wrong_state(id, of.state)),
         };
-        check_length(verb, private_data, room)?;
+        check_length(private_data, room)?;
         self.refuse(index, reason::CONSUMER, private_data);
         Ok(())
     }
@@ -243,11 +238,10 @@ impl Manager {
 
     /// `rdma_establish`
     pub(crate) fn establish(&mut self, id: CmId) -> Result<()> {
-        let verb = Verb::CmEstablish;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at(index);
         if of.phase() != Some(Phase::RepReceived) {
-            return Err(wrong_state(verb, id, of.state));
+            return Err(wrong_state(id, of.state));
         }
         self.set_phase(index, Phase::Established);
         self.say_ready(index);
@@ -268,43 +262,41 @@ impl Manager {
 
     /// `rdma_notify`
     pub(crate) fn notify(&mut self, id: CmId, event: AsyncEventType) -> Result<()> {
-        let verb = Verb::CmNotify;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at(index);
         match (event, of.phase()) {
             (AsyncEventType::CommEst, Some(Phase::RepSent)) => self.established(index),
             (AsyncEventType::CommEst, Some(Phase::Established)) => {
                 let text = format!("{id} is established already");
-                return Err(Error::new(verb, IS_CONNECTED, Cause::Text(text.into())));
+                return Err(Refusal::new(IS_CONNECTED, Cause::Text(text.into())));
             }
             (_, None) | (AsyncEventType::CommEst, _) => {
-                return Err(wrong_state(verb, id, of.state));
+                return Err(wrong_state(id, of.state));
             }
             (AsyncEventType::PathMig, _) => {}
             _ => {
                 let problem = "is none that a connection is told of";
-                return Err(invalid(verb, "event", problem));
+                return Err(invalid("event", problem));
             }
         }
         Ok(())
     }
 
     /// Refuses to end a connection that never began.
-    pub(crate) fn check_connected(&self, verb: Verb, id: CmId) -> Result<()> {
-        let of = self.ids.at(self.ids.find(verb, id)?);
+    pub(crate) fn check_connected(&self, id: CmId) -> Result<()> {
+        let of = self.ids.at(self.ids.find(id)?);
         match (&of.conn, of.state) {
             // No messages come for a listener, so the call has no effect.
             (Some(_), _) | (None, State::Listening) => Ok(()),
-            (None, State::Removed) => Err(Error::new(verb, NO_SUCH_DEVICE, Cause::Unspecified)),
-            (None, state) => Err(wrong_state(verb, id, state)),
+            (None, State::Removed) => Err(Refusal::new(NO_SUCH_DEVICE, Cause::Unspecified)),
+            (None, state) => Err(wrong_state(id, state)),
         }
     }
 
     /// `rdma_disconnect`, once the queue pair has stopped.
     pub(crate) fn disconnect(&mut self, id: CmId) -> Result<()> {
-        let verb = Verb::CmDisconnect;
-        self.check_connected(verb, id)?;
-        let index = self.ids.find(verb, id)?;
+        self.check_connected(id)?;
+        let index = self.ids.find(id)?;
         match self.ids.at(index).phase() {
             Some(Phase::Established) => self.ask_to_end(index),
             Some(Phase::DreqReceived) => {
@@ -374,13 +366,13 @@ fn or_most(given: u8, most: u8) -> u8 {
     }
 }
 
-fn check_length(verb: Verb, private_data: &[u8], room: usize) -> Result<()> {
+fn check_length(private_data: &[u8], room: usize) -> Result<()> {
     let (length, room) = (private_data.len() as i64, room as i64);
-    in_range(verb, "private_data_len", length, 0, room)
+    in_range("private_data_len", length, 0, room)
 }
 
 /// Refuses more reads than the device supports.
-fn check_reads(verb: Verb, param: &ConnParam<'_>, limits: Reads) -> Result<()> {
+fn check_reads(param: &ConnParam<'_>, limits: Reads) -> Result<()> {
     for (what, given, most) in [
         (
             "responder_resources",
@@ -390,7 +382,7 @@ fn check_reads(verb: Verb, param: &ConnParam<'_>, limits: Reads) -> Result<()> {
         ("initiator_depth", param.initiator_depth, limits.initiator),
     ] {
         if given != RDMA_MAX_RESP_RES {
-            in_range(verb, what, given.into(), 0, most.into())?;
+            in_range(what, given.into(), 0, most.into())?;
         }
     }
     Ok(())

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use verbs_api::cm::{CmChannel, CmEvent, CmId};
 use verbs_api::table::Table;
-use verbs_api::{Cause, Error, ErrorKind, Handle, Object, Result, Verb};
+use verbs_api::{Cause, ErrorKind, Handle, Object};
 
-use crate::cm::refused::{bad_handle, in_use};
-use crate::device::Events;
+use crate::device::{Events, Refusal, Result, bad_handle, in_use};
 
 /// The event channels.
 #[derive(Clone, Debug, Default)]
@@ -58,29 +57,24 @@ impl Channels {
 
     /// `rdma_destroy_event_channel`
     pub(crate) fn destroy(&mut self, channel: CmChannel) -> Result<()> {
-        let verb = Verb::CmDestroyEventChannel;
-        let index = self.find(verb, channel)?;
+        let index = self.find(channel)?;
         let found = self.table.at(index);
         if found.ids > 0 {
-            return Err(in_use(verb, Object::CmChannel, Object::CmId, found.ids));
+            return Err(in_use(Object::CmChannel, Object::CmId, found.ids));
         }
         // The threads would never wake up.
         if found.waiters > 0 {
             let text = format!("{} threads wait on {channel}", found.waiters);
-            return Err(Error::new(
-                verb,
-                ErrorKind::Usage,
-                Cause::Usage(text.into()),
-            ));
+            return Err(Refusal::usage(text));
         }
         self.note_change(index);
         self.table.remove(index);
         Ok(())
     }
 
-    pub(super) fn find(&self, verb: Verb, channel: CmChannel) -> Result<u32> {
+    pub(super) fn find(&self, channel: CmChannel) -> Result<u32> {
         let found = self.table.get(channel.index(), channel.generation());
-        found.map_err(|problem| bad_handle(verb, Object::CmChannel, problem))?;
+        found.map_err(|problem| bad_handle(Object::CmChannel, problem))?;
         Ok(channel.index())
     }
 
@@ -104,10 +98,9 @@ impl Channels {
 
     /// Takes the oldest event of a channel. It must be acknowledged.
     pub(super) fn pop(&mut self, channel: CmChannel) -> Result<CmEvent> {
-        let verb = Verb::CmGetEvent;
-        let index = self.find(verb, channel)?;
+        let index = self.find(channel)?;
         let Some(mut event) = self.table.at_mut(index).events.pop() else {
-            return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
+            return Err(Refusal::new(ErrorKind::WouldBlock, Cause::NoEvent));
         };
         self.last_token += 1;
         event.token = self.last_token;
@@ -129,11 +122,7 @@ impl Channels {
         if self.unacked.get(&event.token) != Some(&owner) {
             let (kind, id) = (event.event, event.id);
             let text = format!("no event {kind} of {id} waits to be acknowledged");
-            return Err(Error::new(
-                Verb::CmAckEvent,
-                ErrorKind::Usage,
-                Cause::Usage(text.into()),
-            ));
+            return Err(Refusal::usage(text));
         }
         self.unacked.remove(&event.token);
         self.news = true;
@@ -147,7 +136,7 @@ impl Channels {
 
     /// Counts a thread that starts or stops waiting on a channel.
     pub(crate) fn count_waiter(&mut self, channel: CmChannel, starts: bool) {
-        if let Ok(index) = self.find(Verb::CmGetEvent, channel) {
+        if let Ok(index) = self.find(channel) {
             let waiters = &mut self.table.at_mut(index).waiters;
             *waiters = if starts { *waiters + 1 } else { *waiters - 1 };
         }
@@ -165,8 +154,8 @@ impl Channels {
     }
 
     /// The number of unread events of a channel, and of all events that were ever queued.
-    pub(crate) fn queue(&self, verb: Verb, channel: CmChannel) -> Result<(usize, u64)> {
-        let channel = self.table.at(self.find(verb, channel)?);
+    pub(crate) fn queue(&self, channel: CmChannel) -> Result<(usize, u64)> {
+        let channel = self.table.at(self.find(channel)?);
         Ok((channel.events.len(), channel.events.queued()))
     }
 

@@ -3,13 +3,13 @@
 use core::net::{IpAddr, SocketAddr};
 
 use verbs_api::cm::{CmEventType, CmId, CmParam, RDMA_UDP_QKEY, UdData};
-use verbs_api::{Cause, Error, ErrorKind, Gid, MULTICAST_QPN, Result, Verb};
+use verbs_api::{Cause, ErrorKind, Gid, MULTICAST_QPN};
 
 use super::Manager;
 use super::host::{Host, Peer};
 use super::id::{State, wrong_state};
-use super::refused::invalid;
 use crate::address::gid_of;
+use crate::device::{Refusal, Result, invalid};
 
 /// A group that an id has joined.
 #[derive(Clone, Copy, Debug)]
@@ -28,22 +28,21 @@ impl Manager {
         group: SocketAddr,
         context: u64,
     ) -> Result<()> {
-        let verb = Verb::CmJoinMulticast;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at_mut(index);
         let may = matches!(of.state, State::Bound | State::AddrResolved);
         let Some(local) = of.port.filter(|_| may) else {
-            return Err(wrong_state(verb, id, of.state));
+            return Err(wrong_state(id, of.state));
         };
         if !of.ps.is_datagram() {
-            return Err(invalid(verb, "id", "is of a port space without datagrams"));
+            return Err(invalid("id", "is of a port space without datagrams"));
         }
         if of
             .local
             .is_some_and(|local| local.is_ipv4() != group.is_ipv4())
         {
             let cause = Cause::Text(format!("{group} is of another family than {id}").into());
-            return Err(Error::new(verb, NOT_SUPPORTED, cause));
+            return Err(Refusal::new(NOT_SUPPORTED, cause));
         }
         let gid = gid_of(group.ip());
         let lid = host.group_lid(gid);
@@ -62,14 +61,13 @@ impl Manager {
 
     /// `rdma_leave_multicast`. Returns the group from which to detach the queue pair.
     pub(crate) fn leave_multicast(&mut self, id: CmId, group: SocketAddr) -> Result<(Gid, u16)> {
-        let verb = Verb::CmLeaveMulticast;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let groups = &mut self.ids.at_mut(index).groups;
         let joined = groups.iter().position(|of| of.address == group.ip());
         let Some(joined) = joined else {
             let text = format!("{id} has not joined {}", group.ip());
             let kind = ErrorKind::AddressNotAvailable;
-            return Err(Error::new(verb, kind, Cause::Text(text.into())));
+            return Err(Refusal::new(kind, Cause::Text(text.into())));
         };
         let joined = groups.remove(joined);
         Ok((joined.gid, joined.lid))

@@ -6,11 +6,12 @@ use std::collections::VecDeque;
 
 use verbs_api::cm::{CmEventType, CmId, CmIdAttr, PortSpace};
 use verbs_api::site::Site;
-use verbs_api::{Cause, Error, ErrorKind, Qp, Verb};
+use verbs_api::{Cause, ErrorKind, Qp};
 
 use super::conn::{Conn, Phase};
 use super::groups::Joined;
 use super::host::{Local, Peer};
+use crate::device::Refusal;
 
 /// An event that was read, and where.
 pub(crate) type ReadEvent = (CmEventType, Option<Site>);
@@ -131,7 +132,7 @@ impl Id {
 pub(super) const PKEY: u16 = 0xffff;
 
 /// The error of a call that an id in this state cannot execute.
-pub(super) fn wrong_state(verb: Verb, id: CmId, state: State) -> Error {
+pub(super) fn wrong_state(id: CmId, state: State) -> Refusal {
     let text = format!("{id} {state}");
-    Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into()))
+    Refusal::new(ErrorKind::Invalid, Cause::Text(text.into()))
 }

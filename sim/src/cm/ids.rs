@@ -6,12 +6,12 @@ use core::ops::{Deref, DerefMut};
 
 use verbs_api::cm::{CmId, CmOption, PortSpace};
 use verbs_api::table::Table;
-use verbs_api::{BadHandle, Handle, Object, Result, Verb};
+use verbs_api::{Handle, Object};
 
 use super::bind::Bindings;
 use super::host::Exchange;
 use super::id::{Id, OwnQp, ReadEvent, State, wrong_state};
-use crate::cm::refused::{bad_handle, invalid};
+use crate::device::{Result, bad_handle, invalid};
 use crate::rng::Random;
 
 /// The ids.
@@ -48,9 +48,9 @@ impl Ids {
         }
     }
 
-    pub(super) fn find(&self, verb: Verb, id: CmId) -> Result<u32> {
+    pub(super) fn find(&self, id: CmId) -> Result<u32> {
         let found = self.table.get(id.index(), id.generation());
-        found.map_err(|problem: BadHandle| bad_handle(verb, Object::CmId, problem))?;
+        found.map_err(|problem| bad_handle(Object::CmId, problem))?;
         Ok(id.index())
     }
 
@@ -69,27 +69,26 @@ impl Ids {
 
     /// Events of an id that were read but not acknowledged: their number, and the last one.
     pub(crate) fn unacknowledged(&self, id: CmId) -> Option<(u32, Option<ReadEvent>)> {
-        let index = self.find(Verb::CmDestroyId, id).ok()?;
+        let index = self.find(id).ok()?;
         let id = self.at(index);
         (id.unacked > 0).then_some((id.unacked, id.last_read))
     }
 
     /// Sets or removes the queue pair of an id.
-    pub(crate) fn set_qp(&mut self, verb: Verb, id: CmId, qp: Option<OwnQp>) -> Result<()> {
-        let index = self.find(verb, id)?;
+    pub(crate) fn set_qp(&mut self, id: CmId, qp: Option<OwnQp>) -> Result<()> {
+        let index = self.find(id)?;
         self.at_mut(index).qp = qp;
         Ok(())
     }
 
     /// The queue pair of an id.
-    pub(crate) fn qp_of(&self, verb: Verb, id: CmId) -> Result<Option<OwnQp>> {
-        Ok(self.at(self.find(verb, id)?).qp)
+    pub(crate) fn qp_of(&self, id: CmId) -> Result<Option<OwnQp>> {
+        Ok(self.at(self.find(id)?).qp)
     }
 
     /// `rdma_set_option`
     pub(crate) fn set_option(&mut self, id: CmId, option: CmOption) -> Result<()> {
-        let verb = Verb::CmSetOption;
-        let index = self.find(verb, id)?;
+        let index = self.find(id)?;
         let id = self.at_mut(index);
         let is_early = matches!(id.state, State::Idle | State::Bound);
         match option {
@@ -98,13 +97,12 @@ impl Ids {
             CmOption::AfOnly(only) if is_early => id.af_only = Some(only),
             CmOption::AckTimeout(_) if id.ps.is_datagram() => {
                 return Err(invalid(
-                    verb,
                     "optname",
                     "is of connections, and the id is of datagrams",
                 ));
             }
             CmOption::AckTimeout(code) => id.ack_timeout = Some(code & 31),
-            _ => return Err(wrong_state(verb, id.handle, id.state)),
+            _ => return Err(wrong_state(id.handle, id.state)),
         }
         Ok(())
     }

@@ -27,7 +27,6 @@ mod message;
 pub(crate) mod numbers;
 mod pending;
 mod receive;
-mod refused;
 mod resolve;
 
 use core::time::Duration;
@@ -35,10 +34,10 @@ use core::time::Duration;
 use verbs_api::cm::{CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmParam, PortSpace};
 use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
-use verbs_api::{Context, Handle, Object, Pd, Result, Verb};
+use verbs_api::{Context, Handle, Object, Pd};
 use verbs_roce::mad::CmMessage;
 
-use crate::cm::refused::{check_acknowledged, invalid};
+use crate::device::{Result, check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
 use crate::time::Timers;
@@ -109,10 +108,9 @@ impl Manager {
         context: u64,
         ps: PortSpace,
     ) -> Result<CmId> {
-        let verb = Verb::CmCreateId;
-        let channel = self.channels.find(verb, channel)?;
+        let channel = self.channels.find(channel)?;
         if let PortSpace::Unknown(_) = ps {
-            return Err(invalid(verb, "ps", "is no port space"));
+            return Err(invalid("ps", "is no port space"));
         }
         Ok(self.add(channel, context, ps))
     }
@@ -131,7 +129,7 @@ impl Manager {
 
     /// The fields of `struct rdma_cm_id`.
     pub(crate) fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
-        let id = self.ids.at(self.ids.find(Verb::CmQueryId, id)?);
+        let id = self.ids.at(self.ids.find(id)?);
         let mut attr = id.attr();
         attr.channel = self.channels.handle(id.channel);
         let of_node = id
@@ -143,9 +141,8 @@ impl Manager {
 
     /// `rdma_destroy_id`. Returns `WouldBlock` while events are not acknowledged.
     pub(crate) fn destroy_id(&mut self, id: CmId) -> Result<()> {
-        let verb = Verb::CmDestroyId;
-        let index = self.ids.find(verb, id)?;
-        self.ids.at(index).check_acknowledged(verb)?;
+        let index = self.ids.find(id)?;
+        self.ids.at(index).check_acknowledged()?;
         self.remove(index);
         Ok(())
     }
@@ -170,10 +167,9 @@ impl Manager {
 
     /// `rdma_migrate_id`. Returns `WouldBlock` while events are not acknowledged.
     pub(crate) fn migrate_id(&mut self, id: CmId, channel: CmChannel) -> Result<()> {
-        let verb = Verb::CmMigrateId;
-        let index = self.ids.find(verb, id)?;
-        let to = self.channels.find(verb, channel)?;
-        self.ids.at(index).check_acknowledged(verb)?;
+        let index = self.ids.find(id)?;
+        let to = self.channels.find(channel)?;
+        self.ids.at(index).check_acknowledged()?;
         let events = self.take_unread(index);
         // The ids of unread requests are on the listener's channel.
         let requests = events
@@ -279,10 +275,9 @@ impl Manager {
         status: i32,
         arg: u64,
     ) -> Result<()> {
-        let verb = Verb::CmWriteEvent;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         if !matches!(event, CmEventType::User | CmEventType::AddrinfoResolved) {
-            return Err(invalid(verb, "event", "is not one that programs write"));
+            return Err(invalid("event", "is not one that programs write"));
         }
         self.raise_with(index, event, status, CmParam::Arg(arg));
         Ok(())
@@ -307,7 +302,7 @@ impl Manager {
 
 impl Id {
     /// Checks that all events of an id that were read are acknowledged.
-    fn check_acknowledged(&self, verb: Verb) -> Result<()> {
-        check_acknowledged(verb, Object::CmId, self.unacked)
+    fn check_acknowledged(&self) -> Result<()> {
+        check_acknowledged(Object::CmId, self.unacked)
     }
 }

@@ -1,6 +1,5 @@
 //! Outstanding steps of the ids of a channel, for a diagnosis.
 
-use verbs_api::Verb;
 use verbs_api::cm::CmChannel;
 
 use super::Manager;
@@ -20,7 +19,7 @@ enum Turn {
 
 /// The reason why a channel has no event, as far as it is known. `None` if it has one.
 pub(crate) fn no_event(manager: &Manager, channel: CmChannel) -> Option<String> {
-    let index = manager.channels.find(Verb::CmGetEvent, channel).ok()?;
+    let index = manager.channels.find(channel).ok()?;
     if manager.channels.has_event(index) {
         return None;
     }
@@ -44,7 +43,7 @@ pub(crate) fn no_event(manager: &Manager, channel: CmChannel) -> Option<String> 
 
 /// Whether the channel only waits for clients that may come at any time, as a server's does.
 pub(crate) fn is_idle(manager: &Manager, channel: CmChannel) -> bool {
-    let Ok(index) = manager.channels.find(Verb::CmGetEvent, channel) else {
+    let Ok(index) = manager.channels.find(channel) else {
         return true;
     };
     let mut ids = manager.ids.iter().filter(|(_, id)| id.channel == index);

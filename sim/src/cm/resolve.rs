@@ -4,13 +4,13 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use verbs_api::cm::{CmEventType, CmId};
-use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
+use verbs_api::{Cause, ErrorKind};
 
 use super::Manager;
 use super::bind::{unspecified, with_ip};
 use super::host::Host;
 use super::id::{State, wrong_state};
-use super::refused::invalid;
+use crate::device::{Refusal, Result, invalid};
 
 /// The destination of `rdma_resolve_addr`.
 #[derive(Clone, Copy)]
@@ -31,27 +31,22 @@ impl Manager {
         dst: Destination,
         timeout: Duration,
     ) -> Result<()> {
-        let verb = Verb::CmResolveAddr;
         let Destination {
             addr: dst,
             leads_to,
         } = dst;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let state = self.ids.at(index).state;
         match state {
             State::Idle => {
                 let src = src.unwrap_or_else(|| unspecified(dst));
                 if src.is_ipv4() != dst.is_ipv4() {
-                    return Err(invalid(
-                        verb,
-                        "src_addr",
-                        "is of another family than dst_addr",
-                    ));
+                    return Err(invalid("src_addr", "is of another family than dst_addr"));
                 }
-                self.ids.bind(host, verb, index, src, is_of_machine)?;
+                self.ids.bind(host, index, src, is_of_machine)?;
             }
             State::Bound => {}
-            _ => return Err(wrong_state(verb, id, state)),
+            _ => return Err(wrong_state(id, state)),
         }
         let id = self.ids.at_mut(index);
         if id
@@ -59,7 +54,6 @@ impl Manager {
             .is_some_and(|local| local.is_ipv4() != dst.is_ipv4())
         {
             return Err(invalid(
-                verb,
                 "dst_addr",
                 "is of another family than the id's address",
             ));
@@ -88,7 +82,7 @@ impl Manager {
             }
             None => {
                 let cause = Cause::Text(format!("no network leads to {target}").into());
-                return Err(Error::new(verb, ErrorKind::NetworkUnreachable, cause));
+                return Err(Refusal::new(ErrorKind::NetworkUnreachable, cause));
             }
         }
         Ok(())
@@ -97,7 +91,7 @@ impl Manager {
     /// Updates the destination of an id that has resolved an address of the machine, because the
     /// listener at its port may have started since.
     pub(crate) fn lead_to(&mut self, host: Host<'_>, id: CmId, target: IpAddr) -> Result<()> {
-        let index = self.ids.find(Verb::CmConnect, id)?;
+        let index = self.ids.find(id)?;
         let id = self.ids.at_mut(index);
         if id.state == State::RouteResolved {
             id.to = host.path(id.port, target).map(|(_, to)| to).or(id.to);
@@ -107,11 +101,10 @@ impl Manager {
 
     /// `rdma_resolve_route`
     pub(crate) fn resolve_route(&mut self, id: CmId) -> Result<()> {
-        let verb = Verb::CmResolveRoute;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at_mut(index);
         if of.state != State::AddrResolved {
-            return Err(wrong_state(verb, id, of.state));
+            return Err(wrong_state(id, of.state));
         }
         of.state = State::RouteResolved;
         of.num_paths = 1;

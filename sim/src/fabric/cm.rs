@@ -3,7 +3,7 @@
 use core::mem;
 use std::collections::BTreeMap;
 
-use verbs_api::{CmChannel, CmId, Verb};
+use verbs_api::{CmChannel, CmId};
 use verbs_roce::mad::{CmMad, CmMessage};
 
 use super::Fabric;
@@ -95,7 +95,7 @@ impl Fabric {
             self.news.push(self.slots.len() as u32);
         }
         while let Some(channel) = cm_bridge.manager.channels.changed() {
-            let queue = cm_bridge.manager.channels.queue(Verb::CmGetEvent, channel);
+            let queue = cm_bridge.manager.channels.queue(channel);
             if let Some(descriptor) = cm_bridge.descriptors.get_mut(&channel) {
                 descriptor.update(queue.as_ref().ok().copied());
             }

@@ -11,6 +11,7 @@ use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
 
 use super::service::Service;
 use crate::config::Mode;
+use crate::device::Answer;
 use crate::verbs::Sim;
 
 /// Attempts to find a port that is free in this process and in the others.
@@ -126,7 +127,8 @@ impl Sim {
                 }
                 Err(error) => {
                     drop(services);
-                    self.look_at(|manager, _| manager.ids.undo_binding(id))?;
+                    let undone = self.look_at(|manager, _| manager.ids.undo_binding(id));
+                    undone.by(Verb::CmBindAddr)?;
                     tries += 1;
                     // A port that the program asked for is taken; a chosen one may be replaced by
                     // the next.

@@ -305,14 +305,14 @@ impl Runtime {
 
     /// Repeats `attempt` until it succeeds, fails, or the wait is over. `place` is the node whose
     /// news wake the thread, or the number of nodes for the connection manager.
-    pub(crate) fn wait_for<R, E: Refused<Error = Error>>(
+    pub(crate) fn wait_for<R>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         place: u32,
         verb: Verb,
         wait: Wait,
         wait_for: WaitFor,
-        mut attempt: impl FnMut(&mut Fabric) -> Result<R, E>,
+        mut attempt: impl FnMut(&mut Fabric) -> Result<R, Refusal>,
     ) -> Result<R> {
         let start = fabric.now();
         let waiting = Waiting {
