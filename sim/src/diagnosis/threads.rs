@@ -66,7 +66,7 @@ impl Fabric {
                 (node, self.no_event(node, channel, false)?)
             }
             WaitFor::CmEvent(channel) if !cm::is_idle(manager, channel) => {
-                let why = cm::no_event(manager, channel)?;
+                let why = cm::no_event(manager, channel)?.to_string();
                 (0, Silence::new(Class::EndlessWait, why))
             }
             _ => return None,
@@ -153,7 +153,7 @@ impl Fabric {
             // A server may wait for connections as long as the program runs.
             WaitFor::CmEvent(_) if !stalled => return None,
             WaitFor::CmEvent(channel) => {
-                let why = cm::no_event(&self.cm_bridge.manager, channel)?;
+                let why = cm::no_event(&self.cm_bridge.manager, channel)?.to_string();
                 Silence::new(Class::EndlessWait, why)
             }
             WaitFor::CmAcknowledgement(id) => {
