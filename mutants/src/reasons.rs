@@ -164,7 +164,7 @@ const TEXTS: &[&str] = &[
     "sim/src/qp/responder.rs Responder::waits_for",
     "sim/src/device/cq.rs Cqs::overrun_at",
     "sim/src/device/cq.rs shown",
-    "sim/src/device/channel.rs Channel::seen",
+    "sim/src/device/channel.rs CompChannel::seen",
     "sim/src/device/cq.rs Cq::report",
     "sim/src/device/cq.rs Cqs::channel_report",
     "sim/src/device/cq.rs Cqs::note_lost",
@@ -255,7 +255,7 @@ const UNREACHED: &[&str] = &[
     "sim/src/network/sockets.rs",
     "sim/src/runtime/timer_thread.rs",
     "sim/src/device/channel.rs Cqs::events_queued",
-    "sim/src/device/channel.rs Cqs::waited_for_and_queued",
+    "sim/src/device/events.rs waited_for_and_queued",
 ];
 
 impl fmt::Display for Class {

@@ -4,15 +4,17 @@ use core::mem;
 use core::net::IpAddr;
 use core::ops::{Deref, DerefMut};
 
+use verbs_api::Handle;
 use verbs_api::cm::{CmId, CmOption, PortSpace};
 use verbs_api::table::Table;
-use verbs_api::{Handle, Object};
 
 use super::bind::Bindings;
 use super::host::Exchange;
 use super::id::{Id, OwnQp, ReadEvent, State, wrong_state};
-use crate::device::{Result, bad_handle, invalid};
+use crate::device::{Result, find, in_context, invalid};
 use crate::rng::Random;
+
+in_context!(Id, handle.context());
 
 /// The ids.
 #[derive(Clone, Debug)]
@@ -49,9 +51,7 @@ impl Ids {
     }
 
     pub(super) fn find(&self, id: CmId) -> Result<u32> {
-        let found = self.table.get(id.index(), id.generation());
-        found.map_err(|problem| bad_handle(Object::CmId, problem))?;
-        Ok(id.index())
+        find(&self.table, id)
     }
 
     /// Changes the state of an id, and counts the listeners.

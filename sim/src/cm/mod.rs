@@ -259,7 +259,7 @@ impl Manager {
 
     /// Takes the oldest event of a channel, if there is one.
     pub(crate) fn get_cm_event(&mut self, channel: CmChannel) -> Result<CmEvent> {
-        let event = self.channels.pop(channel)?;
+        let event = self.channels.pop(channel, self.site)?;
         let id = self.ids.at_mut(events::owner_of(&event).index());
         id.unread.pop_front();
         id.unacked += 1;

@@ -72,7 +72,7 @@ pub(crate) use base::Base;
 use base::device_attr;
 pub(crate) use check::{
     InContext, bad_handle, check_acknowledged, check_sges, find, find_in, find_unchecked,
-    in_context, in_range, in_use, invalid, numbered, post_each, same_context,
+    in_context, in_range, invalid, numbered, post_each, same_context,
 };
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
@@ -83,8 +83,7 @@ pub(crate) use domain::{Ah, Domains, Peer};
 use egress::Egress;
 pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
-pub(crate) use events::EventQueue;
-pub(crate) use events::Events;
+pub(crate) use events::{Channel, EventQueue, count_waiter, waited_for_and_queued};
 pub(crate) use gsi::{GSI_QPN, Gsi};
 pub(crate) use limits::What;
 pub(crate) use ports::{

@@ -14,7 +14,9 @@ use super::clock::{Deadline, RealClock};
 use super::idle::{self, Turn};
 use super::roster::{Roster, Turns};
 use crate::config::{Mode, SimConfig};
-use crate::device::{Answer, EmptyCqs, Refusal, Refused, bad_handle, node_of};
+use crate::device::{
+    Answer, EmptyCqs, Refusal, Refused, bad_handle, count_waiter, node_of, waited_for_and_queued,
+};
 use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::network::Sockets;
@@ -234,13 +236,13 @@ impl Runtime {
     /// simulator.
     pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
         for node in 0..self.config.nodes {
-            let missed = fabric.node(node).device.cqs.waited_for_and_queued();
+            let missed = waited_for_and_queued(&fabric.node(node).device.cqs.channels);
             assert!(
                 missed.is_none(),
                 "no thread was woken for an event on {missed:?}"
             );
         }
-        let missed = fabric.manage(|manager, _| manager.channels.waited_for_and_queued());
+        let missed = waited_for_and_queued(&fabric.cm_bridge.manager.channels.table);
         assert!(
             missed.is_none(),
             "no thread was woken for an event on {missed:?}"
@@ -380,11 +382,13 @@ impl Runtime {
             match wait_for {
                 WaitFor::Event(channel) => {
                     fabric.work_quietly(index, |node| {
-                        node.device.cqs.count_waiter(channel, starts);
+                        count_waiter(&mut node.device.cqs.channels, channel, starts);
                     });
                 }
                 WaitFor::CmEvent(channel) => {
-                    fabric.manage(|manager, _| manager.channels.count_waiter(channel, starts));
+                    fabric.manage(|manager, _| {
+                        count_waiter(&mut manager.channels.table, channel, starts);
+                    });
                 }
                 _ => {}
             }
