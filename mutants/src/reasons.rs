@@ -134,7 +134,7 @@ const TEXTS: &[&str] = &[
     "sim/src/verbs/watch.rs",
     "sim/src/network/gateway.rs note_unread",
     "sim/src/network/verbs.rs note_unread",
-    "sim/src/cm/events.rs Channels::has_event",
+    "sim/src/cm/event_channel.rs Channels::has_event",
     "sim/src/cm/ids.rs Ids::unacknowledged",
     "sim/src/device/contexts.rs Base::last_read",
     "sim/src/device/contexts.rs Base::made_at",
@@ -255,7 +255,7 @@ const UNREACHED: &[&str] = &[
     "sim/src/network/sockets.rs",
     "sim/src/runtime/timer_thread.rs",
     "sim/src/device/channel.rs Cqs::events_queued",
-    "sim/src/device/events.rs waited_for_and_queued",
+    "sim/src/device/event_queue.rs waited_for_and_queued",
 ];
 
 impl fmt::Display for Class {

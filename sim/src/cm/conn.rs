@@ -8,7 +8,7 @@ use verbs_api::cm::CmEventType;
 use verbs_roce::mad::CmMessage;
 
 use super::Manager;
-use super::events::status_of;
+use super::event_channel::status_of;
 use super::host::Exchange;
 use super::id::State;
 use super::message::MAX_RETRIES;

@@ -9,8 +9,8 @@ use verbs_api::site::Site;
 use verbs_api::{Cause, ErrorKind, Qp};
 
 use super::conn::{Conn, Phase};
-use super::groups::Joined;
 use super::host::{Local, Peer};
+use super::multicast::Joined;
 use crate::device::Refusal;
 
 /// An event that was read, and where.

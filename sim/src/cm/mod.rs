@@ -7,26 +7,26 @@
 //! |---|---|
 //! | `id`, `ids`, `bind`, `resolve` | an id; all ids; their addresses and ports; their destinations |
 //! | `conn`, `message`, `numbers` | a connection and its timeouts; its messages; how messages find it |
-//! | `calls`, `receive` | its inputs: the program, the other side |
-//! | `events` | channels and their events |
+//! | `calls`, `arrival` | its inputs: the program, the other side |
+//! | `event_channel` | channels and their events |
 //! | `attr` | attributes of a connection's queue pair |
-//! | `groups` | multicast |
+//! | `multicast` | multicast |
 //! | `pending` | outstanding steps, for a diagnosis |
 //! | `host` | its view of the machine |
 
+mod arrival;
 mod attr;
 mod bind;
 mod calls;
 mod conn;
-mod events;
-mod groups;
+mod event_channel;
 mod host;
 mod id;
 mod ids;
 mod message;
+mod multicast;
 pub(crate) mod numbers;
 mod pending;
-mod receive;
 mod resolve;
 
 use core::time::Duration;
@@ -43,7 +43,7 @@ use crate::time::Time;
 use crate::time::Timers;
 
 use conn::Conn;
-use events::Channels;
+use event_channel::Channels;
 pub(crate) use host::{Exchange, Host, Peer};
 pub(crate) use id::OwnQp;
 use id::{Id, State};
@@ -260,7 +260,7 @@ impl Manager {
     /// Takes the oldest event of a channel, if there is one.
     pub(crate) fn get_cm_event(&mut self, channel: CmChannel) -> Result<CmEvent> {
         let event = self.channels.pop(channel, self.site)?;
-        let id = self.ids.at_mut(events::owner_of(&event).index());
+        let id = self.ids.at_mut(event_channel::owner_of(&event).index());
         id.unread.pop_front();
         id.unacked += 1;
         id.last_read = Some((event.event, self.site));

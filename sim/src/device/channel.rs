@@ -6,7 +6,7 @@ use verbs_api::{CompChannel as ChannelHandle, Context, CqEvent, Handle, Object};
 use super::base::Base;
 use super::check::find;
 use super::cq::Cqs;
-use super::events::{Channel, EventQueue};
+use super::event_queue::{Channel, EventQueue};
 use super::refusal::Result;
 use crate::diagnosis::ChannelSeen;
 

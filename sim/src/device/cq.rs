@@ -20,7 +20,7 @@ use super::check::{
 use super::completion::{Completion, CompletionRing, Delivery, Entry, Ticket};
 use super::cq_ex::Extended;
 use super::empty::EmptyCqs;
-use super::events::Numbers;
+use super::event_queue::Numbers;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::refusal::{Refusal, Result};

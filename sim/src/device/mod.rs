@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `base` | behavior, limits, time, trace: what all parts share |
 //! | `check`, `refusal` | handles and ranges; why a verb is refused |
-//! | `contexts`, `events` | contexts and asynchronous events; queues of events |
+//! | `contexts`, `event_queue` | contexts and asynchronous events; queues of events |
 //! | `query`, `lab` | what verbs report of a device; its test controls |
 //! | `ports`, `egress`, `gsi` | tables and addresses; outgoing packets; QP 1 |
 //! | `domain` | protection domains, address handles |
@@ -36,7 +36,7 @@ mod deliver;
 mod domain;
 mod egress;
 mod empty;
-mod events;
+mod event_queue;
 mod gsi;
 mod key;
 mod lab;
@@ -83,7 +83,7 @@ pub(crate) use domain::{Ah, Domains, Peer};
 use egress::Egress;
 pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
-pub(crate) use events::{Channel, EventQueue, count_waiter, waited_for_and_queued};
+pub(crate) use event_queue::{Channel, EventQueue, count_waiter, waited_for_and_queued};
 pub(crate) use gsi::{GSI_QPN, Gsi};
 pub(crate) use limits::What;
 pub(crate) use ports::{

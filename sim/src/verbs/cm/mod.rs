@@ -1,6 +1,6 @@
 //! rdma_cm: calls on the connection manager, and the work of librdmacm on queue pairs.
 
-mod library;
+mod librdmacm;
 
 use core::net::SocketAddr;
 use core::time::Duration;
