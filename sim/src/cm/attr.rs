@@ -1,19 +1,19 @@
 //! The attributes to which a connection sets its queue pair.
 
 use verbs_api::cm::{CmId, RDMA_UDP_QKEY};
-use verbs_api::{Access, AhAttr, GlobalRoute, Mtu, QpAttr, QpAttrMask, QpState, Result, Verb};
+use verbs_api::{Access, GlobalRoute, Mtu, QpAttr, QpAttrMask, QpState};
 
 use super::conn::{Conn, Phase};
 use super::id::{Id, State, wrong_state};
 use super::ids::Ids;
+use crate::device::Result;
 
 impl Ids {
     /// `rdma_init_qp_attr`
     pub(crate) fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
-        let verb = Verb::CmInitQpAttr;
-        let of = self.at(self.find(verb, id)?);
+        let of = self.at(self.find(id)?);
         let Some(local) = of.port.filter(|_| of.state != State::Listening) else {
-            return Err(wrong_state(verb, id, of.state));
+            return Err(wrong_state(id, of.state));
         };
         let mut attr = QpAttr {
             qp_state: state,
@@ -57,7 +57,7 @@ impl Ids {
                     | QpAttrMask::RNR_RETRY
                     | QpAttrMask::MAX_QP_RD_ATOMIC
             }
-            _ => return Err(wrong_state(verb, id, of.state)),
+            _ => return Err(wrong_state(id, of.state)),
         };
         Ok((attr, mask))
     }
@@ -80,14 +80,13 @@ fn knows_peer(conn: &Conn) -> bool {
 }
 
 fn set_rtr(attr: &mut QpAttr, id: &Id, conn: &Conn) {
-    let mut av = AhAttr::global(conn.from.id.port, conn.from.gid_index, conn.to.gid);
+    let mut av = conn.exchange.local.ah_attr(conn.exchange.peer);
     if let Some(grh) = &mut av.grh {
         *grh = GlobalRoute {
             traffic_class: id.tos,
             ..*grh
         };
     }
-    av.dlid = conn.to.lid;
     attr.ah_attr = Some(av);
     attr.path_mtu = Mtu::from(u32::from(conn.path_mtu));
     attr.dest_qp_num = conn.remote_qpn;

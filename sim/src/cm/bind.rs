@@ -1,15 +1,15 @@
 //! Addresses and ports of ids.
 
-use core::mem;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 
 use verbs_api::cm::{CmId, PortSpace};
-use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
+use verbs_api::{Cause, ErrorKind};
 
 use super::host::{Host, Local};
 use super::id::{Id, State, wrong_state};
 use super::ids::Ids;
+use crate::device::{Refusal, Result};
 
 /// The indices of the ids that have a port, by port space and number.
 #[derive(Clone, Debug, Default)]
@@ -41,34 +41,34 @@ impl Ids {
     /// `rdma_bind_addr`. Addresses of the machine that no device has lead to its first port.
     pub(crate) fn bind_addr(
         &mut self,
-        host: &dyn Host,
+        host: Host<'_>,
         id: CmId,
         addr: SocketAddr,
         is_of_machine: bool,
     ) -> Result<()> {
-        let verb = Verb::CmBindAddr;
-        let index = self.find(verb, id)?;
+        let index = self.find(id)?;
         let state = self.at(index).state;
         if state != State::Idle {
-            return Err(wrong_state(verb, id, state));
+            return Err(wrong_state(id, state));
         }
-        self.bind(host, verb, index, addr, is_of_machine)
+        self.bind(host, index, addr, is_of_machine)
     }
 
     /// Binds an idle id to an address. Port 0 chooses a port.
     pub(super) fn bind(
         &mut self,
-        host: &dyn Host,
-        verb: Verb,
+        host: Host<'_>,
         index: u32,
         addr: SocketAddr,
         is_of_machine: bool,
     ) -> Result<()> {
-        let local = local_port(host, verb, addr.ip(), is_of_machine)?;
+        let local = local_port(host, addr.ip(), is_of_machine)?;
         let ps = self.at(index).ps;
         let port = match addr.port() {
-            0 => self.free_port(verb, ps)?,
-            port => self.check_port(verb, self.at(index), addr).map(|()| port)?,
+            0 => self.free_port(ps)?,
+            port => self
+                .check_port(self.at(index), addr, false)
+                .map(|()| port)?,
         };
         self.bindings.add(ps, port, index);
         let id = self.at_mut(index);
@@ -79,7 +79,7 @@ impl Ids {
     }
 
     /// Refuses an address that conflicts with those of other ids with the same port, as Linux does.
-    pub(super) fn check_port(&self, verb: Verb, id: &Id, addr: SocketAddr) -> Result<()> {
+    pub(super) fn check_port(&self, id: &Id, addr: SocketAddr, is_listener: bool) -> Result<()> {
         let others = self.bindings.at(id.ps, addr.port()).iter();
         for other in others.map(|index| self.at(*index)) {
             // An id that begins to listen has its port already.
@@ -88,7 +88,7 @@ impl Ids {
             }
             let Some(theirs) = other.local else { continue };
             // A listener needs the port for itself.
-            let may_share = id.reuse_addr && other.reuse_addr && verb != Verb::CmListen;
+            let may_share = id.reuse_addr && other.reuse_addr && !is_listener;
             let families = addr.is_ipv4() != theirs.is_ipv4();
             let are_apart = families && id.is_af_only(addr) && other.is_af_only(theirs);
             if may_share || are_apart {
@@ -102,13 +102,13 @@ impl Ids {
                 continue;
             };
             let text = format!("{addr} is taken: {} has {theirs}", other.handle);
-            return Err(Error::new(verb, kind, Cause::Text(text.into())));
+            return Err(Refusal::new(kind, Cause::Text(text.into())));
         }
         Ok(())
     }
 
     /// A port that no id has.
-    fn free_port(&mut self, verb: Verb, ps: PortSpace) -> Result<u16> {
+    fn free_port(&mut self, ps: PortSpace) -> Result<u16> {
         let count = EPHEMERAL.len() as u64;
         let start = self.random.any() % count;
         // A random start makes collisions with other processes rare.
@@ -116,11 +116,7 @@ impl Ids {
         let mut free = numbers.filter(|port| self.bindings.at(ps, *port).is_empty());
         free.next().ok_or_else(|| {
             let text = "no port is free";
-            Error::new(
-                verb,
-                ErrorKind::AddressNotAvailable,
-                Cause::Text(text.into()),
-            )
+            Refusal::new(ErrorKind::AddressNotAvailable, Cause::Text(text.into()))
         })
     }
 
@@ -135,13 +131,10 @@ impl Ids {
 
     /// Undoes the binding of an id, because another process has its port.
     pub(crate) fn undo_binding(&mut self, id: CmId) -> Result<()> {
-        let index = self.find(Verb::CmBindAddr, id)?;
+        let index = self.find(id)?;
         self.unbind(index);
-        let id = self.at_mut(index);
-        id.port = None;
-        if mem::replace(&mut id.state, State::Idle) == State::Listening {
-            self.listening -= 1;
-        }
+        self.at_mut(index).port = None;
+        self.set_state(index, State::Idle);
         Ok(())
     }
 
@@ -160,25 +153,16 @@ impl Ids {
 
 /// The port of an address of this machine. `None` for the unspecified address and those of
 /// loopback, which belong to all ports.
-fn local_port(
-    host: &dyn Host,
-    verb: Verb,
-    ip: IpAddr,
-    is_of_machine: bool,
-) -> Result<Option<Local>> {
+fn local_port(host: Host<'_>, ip: IpAddr, is_of_machine: bool) -> Result<Option<Local>> {
     let of_device = host.port_at(ip);
     // These addresses are valid even if they belong to no single port.
     if of_device.is_some() || ip.is_unspecified() || ip.is_loopback() {
         return Ok(of_device);
     }
     let local = host.loopback().filter(|_| is_of_machine);
-    local.map(Some).ok_or_else(|| {
-        Error::new(
-            verb,
-            ErrorKind::AddressNotAvailable,
-            Cause::NoAddress { ip },
-        )
-    })
+    local
+        .map(Some)
+        .ok_or_else(|| Refusal::new(ErrorKind::AddressNotAvailable, Cause::NoAddress { ip }))
 }
 
 /// The unspecified address of a family, with port 0.

@@ -2,119 +2,169 @@
 
 use core::net::SocketAddr;
 
-use verbs_api::cm::{CmEventType, CmId, ConnParam, RDMA_UDP_QKEY, private_data};
-use verbs_api::{AsyncEventType, Cause, Error, ErrorKind, Result, Verb};
-use verbs_roce::mad::{CmMad, Rejected};
+use verbs_api::cm::{CmId, ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, private_data};
+use verbs_api::{AsyncEventType, Cause, ErrorKind};
+use verbs_roce::mad::{CmMessage, Dreq, IpCm, Rejected, Rtu, service_id};
 
+use super::Manager;
 use super::bind::unspecified;
-use super::conn::{Conn, Phase, Waiting};
-use super::host::Host;
+use super::conn::{Conn, Phase};
+use super::host::{Exchange, Host, Reads};
 use super::id::{State, wrong_state};
-use super::message::{self, Ends, MAX_RETRIES, reason, sidr};
-use super::params::{ACK_TIMEOUT, check_length, check_private_data, check_reads, or_most};
-use super::{Manager, Outgoing};
-
-/// After this time no packet of an ended connection is in flight, as in Linux.
-const TIMEWAIT: core::time::Duration = core::time::Duration::from_millis(1600);
+use super::message::{self, reason, sidr};
+use crate::device::{Refusal, Result, in_range, invalid};
 
 /// The limit of waiting requests, as in Linux.
 const MAX_BACKLOG: usize = 1024;
 
+/// Code of the timeout of queue pairs: 2.1 s, as in Linux.
+const ACK_TIMEOUT: u8 = 19;
+
 impl Manager {
     /// `rdma_listen`
-    pub(crate) fn listen(&mut self, host: &dyn Host, id: CmId, backlog: i32) -> Result<()> {
-        let verb = Verb::CmListen;
-        let index = self.ids.find(verb, id)?;
+    pub(crate) fn listen(&mut self, host: Host<'_>, id: CmId, backlog: i32) -> Result<()> {
+        let index = self.ids.find(id)?;
         match self.ids.at(index).state {
             State::Idle => {
                 let any = unspecified(SocketAddr::from(([0, 0, 0, 0], 0)));
-                self.ids.bind(host, verb, index, any, false)?;
+                self.ids.bind(host, index, any, false)?;
             }
             State::Bound => {
                 let of = self.ids.at(index);
                 if let Some(local) = of.local {
-                    self.ids.check_port(verb, of, local)?;
+                    self.ids.check_port(of, local, true)?;
                 }
             }
-            state => return Err(wrong_state(verb, id, state)),
+            state => return Err(wrong_state(id, state)),
         }
+        self.ids.set_state(index, State::Listening);
         let of = self.ids.at_mut(index);
         // A listener no longer shares its address.
-        (of.state, of.reuse_addr) = (State::Listening, false);
+        of.reuse_addr = false;
         // All other values stand for the limit, as in Linux.
         of.backlog = match usize::try_from(backlog) {
             Ok(backlog @ 1..=MAX_BACKLOG) => backlog,
             _ => MAX_BACKLOG,
         };
-        self.ids.listening += 1;
         Ok(())
     }
 
     /// `rdma_connect`
     pub(crate) fn connect(
         &mut self,
-        host: &dyn Host,
+        host: Host<'_>,
         id: CmId,
         param: &ConnParam<'_>,
     ) -> Result<()> {
-        let verb = Verb::CmConnect;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at(index);
         let known = (of.local.zip(of.peer), of.port.zip(of.to));
-        let (State::RouteResolved, (Some((src, dst)), Some((from, to)))) = (of.state, known) else {
-            return Err(wrong_state(verb, id, of.state));
+        let (State::RouteResolved, (Some((src, dst)), Some((local, peer)))) = (of.state, known)
+        else {
+            return Err(wrong_state(id, of.state));
         };
-        let ends = Ends { src, dst };
-        let (ps, is_datagram) = (of.ps, of.ps.is_datagram());
-        let room = if is_datagram {
-            private_data::SIDR_REQ
+        let (is_datagram, limits) = (of.ps.is_datagram(), host.reads(local.id.node));
+        let (phase, room) = if is_datagram {
+            (Phase::SidrReqSent, private_data::SIDR_REQ)
         } else {
-            private_data::REQ
+            (Phase::ReqSent, private_data::REQ)
         };
-        check_private_data(verb, param, room)?;
-        let limits = host.reads(from.id.node);
+        check_length(param.private_data, room)?;
+        // Datagrams have no reads.
         if !is_datagram {
-            check_reads(verb, param, limits)?;
+            check_reads(param, limits)?;
         }
-        let (own_qp, tos, ack_timeout) = (of.qp, of.tos, of.ack_timeout);
-        let mut conn = Conn::new(self.numbers.next(), self.ids.random.any(), from, to);
-        conn.service_id = message::service_id(ps, dst.port());
-        conn.qpn = own_qp.map_or(param.qp_num, |own| own.qp_num);
-        conn.rq_psn = self.ids.random.any() as u32 & 0x00ff_ffff;
-        conn.responder_resources = or_most(param.responder_resources, limits.responder);
-        conn.initiator_depth = or_most(param.initiator_depth, limits.initiator);
-        conn.retry_count = param.retry_count & 7;
-        conn.rnr_retry_count = param.rnr_retry_count & 7;
-        conn.path_mtu = u32::from(host.mtu(from.id)) as u8;
-        conn.ack_timeout = ack_timeout.unwrap_or(ACK_TIMEOUT);
-        let has_srq = own_qp.map_or(param.srq != 0, |own| own.has_srq);
-        let (phase, message) = if is_datagram {
-            let message = message::sidr_req(&conn, ends, param.private_data);
-            (Phase::SidrReqSent, message)
-        } else {
-            let guid = host.guid(from.id.node);
-            let message = message::req(&conn, guid, ends, param, has_srq, tos);
-            (Phase::ReqSent, message)
+        let (ps, own_qp, tos, ack_timeout) = (of.ps, of.qp, of.tos, of.ack_timeout);
+        let conn = Conn {
+            phase,
+            ours: self.numbers.next(),
+            exchange: Exchange {
+                local,
+                peer,
+                transaction: self.ids.random.any(),
+            },
+            service_id: service_id(u32::from(ps) as u16, dst.port()),
+            qpn: own_qp.map_or(param.qp_num, |own| own.qp_num),
+            rq_psn: self.ids.random.any() as u32 & 0x00ff_ffff,
+            responder_resources: or_most(param.responder_resources, limits.responder),
+            initiator_depth: or_most(param.initiator_depth, limits.initiator),
+            retry_count: param.retry_count & 7,
+            rnr_retry_count: param.rnr_retry_count & 7,
+            path_mtu: u32::from(host.mtu(local.id)) as u8,
+            ack_timeout: ack_timeout.unwrap_or(ACK_TIMEOUT),
+            ..Conn::default()
         };
-        conn.phase = phase;
-        let mad = conn.mad(message);
+        let ends = IpCm {
+            version: 0,
+            source_port: src.port(),
+            source: src.ip(),
+            destination: dst.ip(),
+        };
+        let message = if is_datagram {
+            message::sidr_req(&conn, &ends, param.private_data)
+        } else {
+            let has_srq = own_qp.map_or(param.srq != 0, |own| own.has_srq);
+            let guid = host.guid(local.id.node);
+            message::req(&conn, guid, &ends, param, has_srq, tos)
+        };
         self.set_conn(index, conn);
         self.ids.at_mut(index).state = State::Connected;
-        self.send_and_wait(index, mad);
+        self.send_and_wait(index, message);
         Ok(())
     }
 
-    /// `rdma_accept`, once the queue pair is ready.
-    pub(crate) fn accept(
-        &mut self,
-        host: &dyn Host,
+    /// The checks of `rdma_accept`. Returns the room for private data.
+    pub(crate) fn check_accept(
+        &self,
+        host: Host<'_>,
         id: CmId,
         param: &ConnParam<'_>,
-    ) -> Result<()> {
-        let verb = Verb::CmAccept;
-        let room = self.ids.check_accept(host, id, param)?;
-        let index = self.ids.find(verb, id)?;
-        if let Err(error) = check_private_data(verb, param, room) {
+    ) -> Result<usize> {
+        let of = self.ids.at(self.ids.find(id)?);
+        let conn = of.conn.as_ref().filter(|_| of.state == State::Connected);
+        let phase = conn.map(|conn| (conn.phase, conn.exchange.local.id.node));
+        let (room, node) = match phase {
+            Some((Phase::ReqReceived, node)) => (private_data::REP, node),
+            Some((Phase::SidrReqReceived, node)) => (private_data::SIDR_REP, node),
+            _ => return Err(wrong_state(id, of.state)),
+        };
+        if !of.ps.is_datagram() {
+            check_reads(param, host.reads(node))?;
+        }
+        Ok(room)
+    }
+
+    /// Sets the limits of reads for the queue pair of a request, before it is moved to RTR.
+    pub(crate) fn settle_reads(&mut self, host: Host<'_>, id: CmId, param: &ConnParam<'_>) {
+        let Ok(index) = self.ids.find(id) else {
+            return;
+        };
+        let Some(conn) = &mut self.ids.at_mut(index).conn else {
+            return;
+        };
+        let limits = host.reads(conn.exchange.local.id.node);
+        let settle = |given: u8, asked: u8, most: u8| match given {
+            // The program leaves the value to the request.
+            RDMA_MAX_RESP_RES => asked.min(most),
+            given => given,
+        };
+        conn.responder_resources = settle(
+            param.responder_resources,
+            conn.responder_resources,
+            limits.responder,
+        );
+        conn.initiator_depth = settle(
+            param.initiator_depth,
+            conn.initiator_depth,
+            limits.initiator,
+        );
+    }
+
+    /// `rdma_accept`, once the queue pair is ready.
+    pub(crate) fn accept(&mut self, host: Host<'_>, id: CmId, param: &ConnParam<'_>) -> Result<()> {
+        let room = self.check_accept(host, id, param)?;
+        let index = self.ids.find(id)?;
+        if let Err(error) = check_length(param.private_data, room) {
             // Linux checks the length only after it has changed the id, so the request is refused.
             self.refuse(index, reason::CONSUMER, &[]);
             return Err(error);
@@ -128,18 +178,11 @@ impl Manager {
         conn.qpn = own_qp.map_or(param.qp_num, |own| own.qp_num);
         // A request for datagrams has one answer, and no connection.
         if conn.phase == Phase::SidrReqReceived {
-            conn.phase = Phase::Idle;
-            let message = message::sidr_rep(
-                conn.theirs,
-                conn.service_id,
-                sidr::VALID,
-                conn.qpn,
-                RDMA_UDP_QKEY,
-                param.private_data,
-            );
-            let mad = conn.mad(message);
-            self.send(index, mad);
-            self.forget_numbers(index);
+            let (request_id, service_id, qpn) = (conn.theirs, conn.service_id, conn.qpn);
+            let own = param.private_data;
+            let message = message::sidr_rep(request_id, service_id, sidr::VALID, qpn, own);
+            self.send(index, message);
+            self.close(index);
             return Ok(());
         }
         // The program may have set the queue pair to RTR before, with the number chosen then.
@@ -148,42 +191,39 @@ impl Manager {
         }
         conn.phase = Phase::RepSent;
         let has_srq = own_qp.map_or(param.srq != 0, |own| own.has_srq);
-        let guid = host.guid(conn.from.id.node);
-        let mad = conn.mad(message::rep(conn, guid, param, has_srq));
-        self.send_and_wait(index, mad);
+        let guid = host.guid(conn.exchange.local.id.node);
+        let message = message::rep(conn, guid, param, has_srq);
+        self.send_and_wait(index, message);
         Ok(())
     }
 
     /// `rdma_reject`
     pub(crate) fn reject(&mut self, id: CmId, private_data: &[u8]) -> Result<()> {
-        let verb = Verb::CmReject;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at(index);
-        let phase = of.conn.as_ref().map(|conn| conn.phase);
-        let room = match phase {
+        let room = match of.phase() {
             Some(Phase::ReqReceived | Phase::ReqSent | Phase::RepSent | Phase::RepReceived) => {
                 private_data::REJ
             }
             Some(Phase::SidrReqReceived) => private_data::SIDR_REP,
-            _ => return Err(wrong_state(verb, id, of.state)),
+            _ => return Err(wrong_state(id, of.state)),
         };
-        check_length(verb, private_data, room)?;
+        check_length(private_data, room)?;
         self.refuse(index, reason::CONSUMER, private_data);
         Ok(())
     }
 
     /// Refuses a request of the other side, or withdraws one of this side.
     fn refuse(&mut self, index: u32, reason: u16, private_data: &[u8]) {
-        let Some(conn) = &mut self.ids.at_mut(index).conn else {
+        let Some(conn) = &self.ids.at(index).conn else {
             return;
         };
-        let phase = core::mem::replace(&mut conn.phase, Phase::Idle);
-        let message = match phase {
+        let message = match conn.phase {
             Phase::SidrReqReceived => {
                 let (request_id, service_id) = (conn.theirs, conn.service_id);
-                message::sidr_rep(request_id, service_id, sidr::REJECTED, 0, 0, private_data)
+                message::sidr_rep(request_id, service_id, sidr::REJECTED, 0, private_data)
             }
-            _ => {
+            phase => {
                 let rejected = match phase {
                     Phase::ReqReceived | Phase::ReqSent => Rejected::Req,
                     _ => Rejected::Rep,
@@ -191,66 +231,76 @@ impl Manager {
                 message::rej(conn.ours, conn.theirs, rejected, reason, private_data)
             }
         };
-        let mad = conn.mad(message);
-        self.send(index, mad);
+        self.send(index, message);
         self.stop_waiting(index);
-        self.forget_numbers(index);
+        self.close(index);
     }
 
     /// `rdma_establish`
     pub(crate) fn establish(&mut self, id: CmId) -> Result<()> {
-        let verb = Verb::CmEstablish;
-        let index = self.ids.find(verb, id)?;
-        let of = self.ids.at_mut(index);
-        let conn = of.conn.as_mut();
-        let Some(conn) = conn.filter(|conn| conn.phase == Phase::RepReceived) else {
-            return Err(wrong_state(verb, id, of.state));
-        };
-        conn.phase = Phase::Established;
-        let mad = conn.mad(message::rtu(conn));
-        self.send(index, mad);
+        let index = self.ids.find(id)?;
+        let of = self.ids.at(index);
+        if of.phase() != Some(Phase::RepReceived) {
+            return Err(wrong_state(id, of.state));
+        }
+        self.set_phase(index, Phase::Established);
+        self.say_ready(index);
         Ok(())
+    }
+
+    /// Sends the message that this side is ready.
+    pub(super) fn say_ready(&mut self, index: u32) {
+        if let Some(conn) = &self.ids.at(index).conn {
+            let message = CmMessage::Rtu(Rtu {
+                local_comm_id: conn.ours,
+                remote_comm_id: conn.theirs,
+                ..Rtu::default()
+            });
+            self.send(index, message);
+        }
     }
 
     /// `rdma_notify`
     pub(crate) fn notify(&mut self, id: CmId, event: AsyncEventType) -> Result<()> {
-        let verb = Verb::CmNotify;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at(index);
-        let phase = of.conn.as_ref().map(|conn| conn.phase);
-        match (event, phase) {
-            (AsyncEventType::CommEst, Some(Phase::RepSent)) => {
-                self.established(index);
-                Ok(())
-            }
+        match (event, of.phase()) {
+            (AsyncEventType::CommEst, Some(Phase::RepSent)) => self.established(index),
             (AsyncEventType::CommEst, Some(Phase::Established)) => {
                 let text = format!("{id} is established already");
-                Err(Error::new(verb, IS_CONNECTED, Cause::Text(text.into())))
+                return Err(Refusal::new(IS_CONNECTED, Cause::Text(text.into())));
             }
-            (AsyncEventType::CommEst, Some(_)) => Err(wrong_state(verb, id, of.state)),
-            (AsyncEventType::PathMig, Some(_)) => Ok(()),
-            (_, Some(_)) => Err(crate::cm::invalid(
-                verb,
-                "event",
-                "is none that a connection is told of",
-            )),
-            (_, None) => Err(wrong_state(verb, id, of.state)),
+            (_, None) | (AsyncEventType::CommEst, _) => {
+                return Err(wrong_state(id, of.state));
+            }
+            (AsyncEventType::PathMig, _) => {}
+            _ => {
+                let problem = "is none that a connection is told of";
+                return Err(invalid("event", problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to end a connection that never began.
+    pub(crate) fn check_connected(&self, id: CmId) -> Result<()> {
+        let of = self.ids.at(self.ids.find(id)?);
+        match (&of.conn, of.state) {
+            // No messages come for a listener, so the call has no effect.
+            (Some(_), _) | (None, State::Listening) => Ok(()),
+            (None, State::Removed) => Err(Refusal::new(NO_SUCH_DEVICE, Cause::Unspecified)),
+            (None, state) => Err(wrong_state(id, state)),
         }
     }
 
     /// `rdma_disconnect`, once the queue pair has stopped.
     pub(crate) fn disconnect(&mut self, id: CmId) -> Result<()> {
-        let verb = Verb::CmDisconnect;
-        self.ids.check_connected(verb, id)?;
-        let index = self.ids.find(verb, id)?;
-        let Some(conn) = &mut self.ids.at_mut(index).conn else {
-            return Ok(());
-        };
-        match conn.phase {
-            Phase::Established => self.ask_to_end(index),
-            Phase::DreqReceived => {
-                let mad = conn.mad(message::drep(conn.ours, conn.theirs));
-                self.send(index, mad);
+        self.check_connected(id)?;
+        let index = self.ids.find(id)?;
+        match self.ids.at(index).phase() {
+            Some(Phase::Established) => self.ask_to_end(index),
+            Some(Phase::DreqReceived) => {
+                self.agree_to_end(index);
                 self.enter_timewait(index);
             }
             _ => {}
@@ -262,8 +312,20 @@ impl Manager {
     pub(super) fn ask_to_end(&mut self, index: u32) {
         if let Some(conn) = &mut self.ids.at_mut(index).conn {
             conn.phase = Phase::DreqSent;
-            let mad = conn.mad(message::dreq(conn));
-            self.send_and_wait(index, mad);
+            let message = CmMessage::Dreq(Dreq {
+                local_comm_id: conn.ours,
+                remote_comm_id: conn.theirs,
+                remote_qpn: conn.remote_qpn,
+                ..Dreq::default()
+            });
+            self.send_and_wait(index, message);
+        }
+    }
+
+    /// Answers the request to end a connection.
+    fn agree_to_end(&mut self, index: u32) {
+        if let Some(conn) = &self.ids.at(index).conn {
+            self.send(index, message::drep(conn.ours, conn.theirs));
         }
     }
 
@@ -276,68 +338,52 @@ impl Manager {
 
     /// Ends the connection of an id before the id is destroyed.
     pub(super) fn end(&mut self, index: u32) {
-        let phase = self.ids.at(index).conn.as_ref().map(|conn| conn.phase);
-        match phase {
+        match self.ids.at(index).phase() {
             Some(Phase::ReqSent) => self.refuse(index, reason::TIMEOUT, &[]),
             Some(
                 Phase::ReqReceived | Phase::RepSent | Phase::RepReceived | Phase::SidrReqReceived,
             ) => self.refuse(index, reason::CONSUMER, &[]),
             Some(Phase::Established) => self.ask_to_end(index),
-            Some(Phase::DreqReceived) => {
-                if let Some(conn) = &self.ids.at(index).conn {
-                    let mad = conn.mad(message::drep(conn.ours, conn.theirs));
-                    self.send(index, mad);
-                }
-            }
+            Some(Phase::DreqReceived) => self.agree_to_end(index),
             // A request that waits for datagrams needs no answer.
             _ => {}
         }
         self.forget_conn(index);
     }
-
-    /// Marks a connection as established.
-    pub(super) fn established(&mut self, index: u32) {
-        self.stop_waiting(index);
-        if let Some(conn) = &mut self.ids.at_mut(index).conn {
-            conn.phase = Phase::Established;
-        }
-        self.raise(index, CmEventType::Established, 0);
-    }
-
-    pub(super) fn enter_timewait(&mut self, index: u32) {
-        self.stop_waiting(index);
-        self.timers.set(index, Some(self.now.after(TIMEWAIT)));
-        if let Some(conn) = &mut self.ids.at_mut(index).conn {
-            conn.phase = Phase::Timewait;
-        }
-    }
-
-    /// Sends a message of an id's connection.
-    pub(super) fn send(&mut self, index: u32, mad: CmMad) {
-        if let Some(conn) = &self.ids.at(index).conn {
-            let (from, to) = (conn.from, conn.to);
-            self.egress.push(Outgoing { from, to, mad });
-        }
-    }
-
-    /// Sends a message of an id's connection, and repeats it until it is answered.
-    fn send_and_wait(&mut self, index: u32, mad: CmMad) {
-        self.send(index, mad.clone());
-        if let Some(conn) = &mut self.ids.at_mut(index).conn {
-            let retries_left = MAX_RETRIES;
-            conn.waiting = Some(Waiting { mad, retries_left });
-        }
-        self.timers.set(index, Some(self.now.after(self.timeout)));
-    }
-
-    /// Notes that the last message was answered.
-    pub(super) fn stop_waiting(&mut self, index: u32) {
-        if let Some(conn) = &mut self.ids.at_mut(index).conn {
-            conn.waiting = None;
-        }
-        self.timers.set(index, None);
-    }
 }
 
 /// `EISCONN`
 const IS_CONNECTED: ErrorKind = ErrorKind::Os(106);
+
+/// `ENXIO`
+const NO_SUCH_DEVICE: ErrorKind = ErrorKind::Os(6);
+
+fn or_most(given: u8, most: u8) -> u8 {
+    match given {
+        // The value stands for the maximum of the device.
+        RDMA_MAX_INIT_DEPTH => most,
+        given => given,
+    }
+}
+
+fn check_length(private_data: &[u8], room: usize) -> Result<()> {
+    let (length, room) = (private_data.len() as i64, room as i64);
+    in_range("private_data_len", length, 0, room)
+}
+
+/// Refuses more reads than the device supports.
+fn check_reads(param: &ConnParam<'_>, limits: Reads) -> Result<()> {
+    for (what, given, most) in [
+        (
+            "responder_resources",
+            param.responder_resources,
+            limits.responder,
+        ),
+        ("initiator_depth", param.initiator_depth, limits.initiator),
+    ] {
+        if given != RDMA_MAX_RESP_RES {
+            in_range(what, given.into(), 0, most.into())?;
+        }
+    }
+    Ok(())
+}

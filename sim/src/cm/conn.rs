@@ -1,20 +1,30 @@
-//! A connection, or a request for datagrams: its phase and its negotiated parameters.
+//! A connection, or a request for datagrams: its phase, its negotiated parameters, its messages and
+//! its timeouts.
 
-use verbs_roce::mad::{CmMad, CmMessage};
+use core::time::Duration;
 
-use super::host::{Local, Peer};
+use verbs_api::ErrorKind;
+use verbs_api::cm::CmEventType;
+use verbs_roce::mad::CmMessage;
+
+use super::Manager;
+use super::event_channel::status_of;
+use super::host::Exchange;
+use super::id::State;
+use super::message::MAX_RETRIES;
+
+/// After this time no packet of an ended connection is in flight, as in Linux.
+const TIMEWAIT: Duration = Duration::from_millis(1600);
 
 /// A connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Conn {
     pub(super) phase: Phase,
     /// The local communication id, or the id of a request for datagrams; `theirs` is that of the
     /// other side.
     pub(super) ours: u32,
     pub(super) theirs: u32,
-    pub(super) transaction: u64,
-    pub(super) from: Local,
-    pub(super) to: Peer,
+    pub(super) exchange: Exchange,
     pub(super) service_id: u64,
     /// The local queue pair.
     pub(super) qpn: u32,
@@ -39,15 +49,16 @@ pub(super) struct Conn {
 /// A message that waits for its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    pub(super) mad: CmMad,
+    pub(super) message: CmMessage,
     /// The number of retries left.
     pub(super) retries_left: u8,
 }
 
 /// The phase of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     /// No messages yet, or no further messages.
+    #[default]
     Idle,
     ReqSent,
     ReqReceived,
@@ -62,36 +73,113 @@ pub(super) enum Phase {
     SidrReqReceived,
 }
 
-impl Conn {
-    /// A connection of which only the ends are known.
-    pub(super) fn new(ours: u32, transaction: u64, from: Local, to: Peer) -> Self {
-        Self {
-            phase: Phase::Idle,
-            ours,
-            theirs: 0,
-            transaction,
-            from,
-            to,
-            service_id: 0,
-            qpn: 0,
-            remote_qpn: 0,
-            rq_psn: 0,
-            sq_psn: 0,
-            responder_resources: 0,
-            initiator_depth: 0,
-            retry_count: 0,
-            rnr_retry_count: 0,
-            path_mtu: 0,
-            ack_timeout: 0,
-            waiting: None,
+impl Manager {
+    /// Fires all timers that are due.
+    pub(crate) fn handle_timeout(&mut self) {
+        while let Some((at, index)) = self.timers.first()
+            && at <= self.now
+        {
+            self.timers.set(index, None);
+            self.timeout(index);
         }
     }
 
-    /// A message of the connection.
-    pub(super) fn mad(&self, message: CmMessage) -> CmMad {
-        CmMad {
-            transaction: self.transaction,
-            message,
+    fn timeout(&mut self, index: u32) {
+        let timed_out = status_of(ErrorKind::TimedOut);
+        if self.ids.at(index).state == State::Resolving {
+            self.ids.at_mut(index).state = State::Bound;
+            return self.raise(index, CmEventType::AddrError, timed_out);
         }
+        let Some(conn) = &mut self.ids.at_mut(index).conn else {
+            return;
+        };
+        // Datagrams may be lost, so the peer is given up only after several retries.
+        if let Some(waiting) = &mut conn.waiting
+            && waiting.retries_left > 0
+        {
+            waiting.retries_left -= 1;
+            let message = waiting.message.clone();
+            self.send(index, message);
+            return self.timers.set(index, Some(self.now.after(self.timeout)));
+        }
+        conn.waiting = None;
+        match conn.phase {
+            Phase::ReqSent | Phase::RepSent | Phase::SidrReqSent => {
+                self.close(index);
+                self.raise(index, CmEventType::Unreachable, timed_out);
+            }
+            // The connection ends even without an answer.
+            Phase::DreqSent => {
+                self.enter_timewait(index);
+                self.disconnected(index, timed_out);
+            }
+            Phase::Timewait => {
+                self.close(index);
+                self.raise(index, CmEventType::TimewaitExit, 0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends a connection. The program gets one event, even if both sides disconnect.
+    pub(super) fn disconnected(&mut self, index: u32, status: i32) {
+        let id = self.ids.at_mut(index);
+        if id.state == State::Connected {
+            id.state = State::Disconnected;
+            self.raise(index, CmEventType::Disconnected, status);
+        }
+    }
+
+    /// Marks a connection as established.
+    pub(super) fn established(&mut self, index: u32) {
+        self.stop_waiting(index);
+        self.set_phase(index, Phase::Established);
+        self.raise(index, CmEventType::Established, 0);
+    }
+
+    pub(super) fn enter_timewait(&mut self, index: u32) {
+        self.stop_waiting(index);
+        self.timers.set(index, Some(self.now.after(TIMEWAIT)));
+        self.set_phase(index, Phase::Timewait);
+    }
+
+    /// Ends the messages of a connection: later ones no longer find it.
+    pub(super) fn close(&mut self, index: u32) {
+        self.set_phase(index, Phase::Idle);
+        self.forget_numbers(index);
+    }
+
+    pub(super) fn set_phase(&mut self, index: u32, phase: Phase) {
+        if let Some(conn) = &mut self.ids.at_mut(index).conn {
+            conn.phase = phase;
+        }
+    }
+
+    /// Sends a message of an id's connection.
+    pub(super) fn send(&mut self, index: u32, message: CmMessage) {
+        if let Some(conn) = &self.ids.at(index).conn {
+            self.egress.push((conn.exchange, message));
+        }
+    }
+
+    /// Sends a message of an id's connection, and repeats it until it is answered.
+    pub(super) fn send_and_wait(&mut self, index: u32, message: CmMessage) {
+        self.send(index, message.clone());
+        if let Some(conn) = &mut self.ids.at_mut(index).conn {
+            let retries_left = MAX_RETRIES;
+            conn.waiting = Some(Waiting {
+                message,
+                retries_left,
+            });
+        }
+        self.timers.set(index, Some(self.now.after(self.timeout)));
+    }
+
+    /// Notes that the last message was answered.
+    pub(super) fn stop_waiting(&mut self, index: u32) {
+        if let Some(conn) = &mut self.ids.at_mut(index).conn {
+            conn.waiting = None;
+        }
+        self.timers.set(index, None);
     }
 }

@@ -5,18 +5,19 @@ use std::collections::VecDeque;
 
 use verbs_api::cm::{CmEventType, CmId, CmIdAttr, PortSpace};
 use verbs_api::site::Site;
-use verbs_api::{Cause, Error, ErrorKind, Gid, Qp, Verb};
+use verbs_api::{Cause, ErrorKind, Qp};
 
-use super::conn::Conn;
-use super::groups::Joined;
+use super::conn::{Conn, Phase};
 use super::host::{Local, Peer};
+use super::multicast::Joined;
+use crate::device::Refusal;
 use crate::displayed::displayed;
 
 /// An event that was read, and where.
 pub(crate) type ReadEvent = (CmEventType, Option<Site>);
 
 /// An id.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Id {
     pub(super) handle: CmId,
     /// Index of its channel.
@@ -59,8 +60,9 @@ pub(crate) struct OwnQp {
 
 displayed! {
     /// The state of an id.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(super) enum State {
+        #[default]
         Idle = "is bound to no address";
         Bound = "is bound to an address, and no more";
         /// The address has no owner, and the timeout is running.
@@ -77,6 +79,11 @@ displayed! {
 }
 
 impl Id {
+    /// The phase of its connection.
+    pub(super) fn phase(&self) -> Option<Phase> {
+        self.conn.as_ref().map(|conn| conn.phase)
+    }
+
     /// Whether a listener accepts no further requests.
     pub(super) fn is_full(&self) -> bool {
         self.unread.len() >= self.backlog
@@ -88,46 +95,20 @@ impl Id {
         self.af_only.unwrap_or(local.is_ipv4())
     }
 
-    pub(super) fn new(handle: CmId, channel: u32, context: u64, ps: PortSpace) -> Self {
-        Self {
-            handle,
-            channel,
-            context,
-            ps,
-            state: State::Idle,
-            local: None,
-            peer: None,
-            port: None,
-            to: None,
-            num_paths: 0,
-            qp: None,
-            conn: None,
-            groups: Vec::new(),
-            reuse_addr: false,
-            af_only: None,
-            tos: 0,
-            ack_timeout: None,
-            unread: VecDeque::new(),
-            unacked: 0,
-            last_read: None,
-            backlog: 0,
-        }
-    }
-
     /// The attributes that a program sees, except those of librdmacm.
     pub(super) fn attr(&self) -> CmIdAttr {
         let mut attr = CmIdAttr::default();
         attr.context = self.context;
         attr.ps = self.ps;
-        attr.port_num = self.port.map_or(0, |local| local.id.port);
+        attr.port_num = self.port.unwrap_or_default().id.port;
         attr.qp = self.qp.map(|own| own.qp);
         (attr.local_addr, attr.peer_addr) = (self.local, self.peer);
-        attr.sgid = self.port.map_or(Gid::default(), |local| local.gid);
-        attr.dgid = self.to.map_or(Gid::default(), |to| to.gid);
+        attr.sgid = self.port.unwrap_or_default().gid;
+        attr.dgid = self.to.unwrap_or_default().gid;
         // Ethernet has one partition, which rdma_cm does not name.
-        attr.pkey = self
-            .port
-            .map_or(0, |local| if local.lid == 0 { 0 } else { PKEY });
+        if self.port.is_some_and(|local| local.lid != 0) {
+            attr.pkey = PKEY;
+        }
         attr.num_paths = self.num_paths;
         attr
     }
@@ -137,7 +118,7 @@ impl Id {
 pub(super) const PKEY: u16 = 0xffff;
 
 /// The error of a call that an id in this state cannot execute.
-pub(super) fn wrong_state(verb: Verb, id: CmId, state: State) -> Error {
+pub(super) fn wrong_state(id: CmId, state: State) -> Refusal {
     let text = format!("{id} {state}");
-    Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into()))
+    Refusal::new(ErrorKind::Invalid, Cause::Text(text.into()))
 }

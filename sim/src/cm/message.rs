@@ -1,10 +1,8 @@
 //! The messages of a connection.
 
-use core::net::SocketAddr;
-
-use verbs_api::cm::{ConnParam, PortSpace};
+use verbs_api::cm::{ConnParam, RDMA_UDP_QKEY};
 use verbs_roce::mad::{
-    CmMessage, Drep, Dreq, IpCm, Path, PrivateData, Rej, Rejected, Rep, Req, Rtu, SidrRep, SidrReq,
+    CmMessage, Drep, IpCm, Path, PrivateData, Rej, Rejected, Rep, Req, SidrRep, SidrReq,
 };
 
 use super::conn::Conn;
@@ -35,22 +33,9 @@ pub(super) mod sidr {
     pub(crate) const REJECTED: u8 = 2;
 }
 
-/// The addresses of both ends of a request.
-#[derive(Clone, Copy)]
-pub(super) struct Ends {
-    pub(super) src: SocketAddr,
-    pub(super) dst: SocketAddr,
-}
-
 /// Private data: the addresses of both ends, then that of the program.
-fn with_addresses<const N: usize>(ends: Ends, own: &[u8]) -> PrivateData<N> {
-    let header = IpCm {
-        version: 0,
-        source_port: ends.src.port(),
-        source: ends.src.ip(),
-        destination: ends.dst.ip(),
-    };
-    let bytes = [&header.write()[..], own].concat();
+fn with_addresses<const N: usize>(ends: &IpCm, own: &[u8]) -> PrivateData<N> {
+    let bytes = [&ends.write()[..], own].concat();
     PrivateData::new(&bytes).unwrap_or_default()
 }
 
@@ -58,10 +43,10 @@ fn path(conn: &Conn, tos: u8) -> Path {
     // Ethernet has no LIDs, and the field then has the permissive one.
     let lid = |lid| if lid == 0 { NO_LID } else { lid };
     Path {
-        local_lid: lid(conn.from.lid),
-        remote_lid: lid(conn.to.lid),
-        local_gid: conn.from.gid.0,
-        remote_gid: conn.to.gid.0,
+        local_lid: lid(conn.exchange.local.lid),
+        remote_lid: lid(conn.exchange.peer.lid),
+        local_gid: conn.exchange.local.gid.0,
+        remote_gid: conn.exchange.peer.gid.0,
         traffic_class: tos,
         hop_limit: HOP_LIMIT,
         local_ack_timeout: conn.ack_timeout,
@@ -73,7 +58,7 @@ fn path(conn: &Conn, tos: u8) -> Path {
 pub(super) fn req(
     conn: &Conn,
     guid: u64,
-    ends: Ends,
+    ends: &IpCm,
     param: &ConnParam<'_>,
     has_srq: bool,
     tos: u8,
@@ -120,15 +105,6 @@ pub(super) fn rep(conn: &Conn, guid: u64, param: &ConnParam<'_>, has_srq: bool) 
     })
 }
 
-/// The message that this side is ready.
-pub(super) fn rtu(conn: &Conn) -> CmMessage {
-    CmMessage::Rtu(Rtu {
-        local_comm_id: conn.ours,
-        remote_comm_id: conn.theirs,
-        ..Rtu::default()
-    })
-}
-
 /// The refusal of a connection.
 pub(super) fn rej(
     ours: u32,
@@ -147,16 +123,6 @@ pub(super) fn rej(
     })
 }
 
-/// The request to end a connection.
-pub(super) fn dreq(conn: &Conn) -> CmMessage {
-    CmMessage::Dreq(Dreq {
-        local_comm_id: conn.ours,
-        remote_comm_id: conn.theirs,
-        remote_qpn: conn.remote_qpn,
-        ..Dreq::default()
-    })
-}
-
 /// The answer to the request to end a connection.
 pub(super) fn drep(ours: u32, theirs: u32) -> CmMessage {
     CmMessage::Drep(Drep {
@@ -167,7 +133,7 @@ pub(super) fn drep(ours: u32, theirs: u32) -> CmMessage {
 }
 
 /// A request for a datagram queue pair.
-pub(super) fn sidr_req(conn: &Conn, ends: Ends, private_data: &[u8]) -> CmMessage {
+pub(super) fn sidr_req(conn: &Conn, ends: &IpCm, private_data: &[u8]) -> CmMessage {
     CmMessage::SidrReq(SidrReq {
         request_id: conn.ours,
         pkey: PKEY,
@@ -182,7 +148,6 @@ pub(super) fn sidr_rep(
     service_id: u64,
     status: u8,
     qpn: u32,
-    qkey: u32,
     private_data: &[u8],
 ) -> CmMessage {
     CmMessage::SidrRep(SidrRep {
@@ -190,13 +155,12 @@ pub(super) fn sidr_rep(
         status,
         qpn,
         service_id,
-        qkey,
+        // A refusal names no queue pair.
+        qkey: match status {
+            sidr::VALID => RDMA_UDP_QKEY,
+            _ => 0,
+        },
         private_data: PrivateData::new(private_data).unwrap_or_default(),
         ..SidrRep::default()
     })
-}
-
-/// The service id of a port.
-pub(super) fn service_id(ps: PortSpace, port: u16) -> u64 {
-    verbs_roce::mad::service_id(u32::from(ps) as u16, port)
 }

@@ -6,48 +6,45 @@
 //! | file | holds |
 //! |---|---|
 //! | `id`, `ids`, `bind`, `resolve` | an id; all ids; their addresses and ports; their destinations |
-//! | `conn`, `message`, `numbers` | a connection; its messages; how messages find it |
-//! | `calls`, `params`, `receive`, `timeout` | its inputs: the program, the other side, the time |
-//! | `events` | channels and their events |
+//! | `conn`, `message`, `numbers` | a connection and its timeouts; its messages; how messages find it |
+//! | `calls`, `arrival` | its inputs: the program, the other side |
+//! | `event_channel` | channels and their events |
 //! | `attr` | attributes of a connection's queue pair |
-//! | `groups` | multicast |
+//! | `multicast` | multicast |
 //! | `pending` | outstanding steps, for a diagnosis |
 //! | `host` | its view of the machine |
 
+mod arrival;
 mod attr;
 mod bind;
 mod calls;
 mod conn;
-mod events;
-mod groups;
+mod event_channel;
 mod host;
 mod id;
 mod ids;
 mod message;
+mod multicast;
 pub(crate) mod numbers;
-mod params;
 mod pending;
-mod receive;
-mod refused;
 mod resolve;
-mod timeout;
 
 use core::time::Duration;
 
 use verbs_api::cm::{CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmParam, PortSpace};
 use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
-use verbs_api::{Context, Handle, Object, Pd, Result, Verb};
-use verbs_roce::mad::CmMad;
+use verbs_api::{Context, Handle, Object, Pd};
+use verbs_roce::mad::CmMessage;
 
-use crate::cm::refused::{check_acknowledged, invalid};
+use crate::device::{Result, check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
 use crate::time::Timers;
 
 use conn::Conn;
-use events::Channels;
-pub(crate) use host::{Host, Local, Peer, Reads};
+use event_channel::Channels;
+pub(crate) use host::{Exchange, Host, Peer};
 pub(crate) use id::OwnQp;
 use id::{Id, State};
 use ids::Ids;
@@ -70,23 +67,10 @@ pub(crate) struct Manager {
     pub(crate) site: Option<Site>,
     pub(crate) numbers: Numbers,
     timers: Timers,
-    egress: Vec<Outgoing>,
-    notes: Option<Vec<(u32, TraceEvent)>>,
-}
-
-/// A message to send.
-#[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
-    pub(crate) from: Local,
-    pub(crate) to: Peer,
-    pub(crate) mad: CmMad,
-}
-
-/// The source of a message, and the port where it arrived.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) to: Local,
-    pub(crate) from: Peer,
+    /// Messages to send, oldest first.
+    pub(crate) egress: Vec<(Exchange, CmMessage)>,
+    /// Events for the trace, with their nodes.
+    pub(crate) notes: Option<Vec<(u32, TraceEvent)>>,
 }
 
 impl Manager {
@@ -112,19 +96,9 @@ impl Manager {
         self.timers.first().map(|(at, _)| at)
     }
 
-    /// Takes the messages to send, oldest first.
-    pub(crate) fn take_outgoing(&mut self) -> Vec<Outgoing> {
-        core::mem::take(&mut self.egress)
-    }
-
-    /// Takes the events since the last call, for the trace.
-    pub(crate) fn take_notes(&mut self) -> Vec<(u32, TraceEvent)> {
-        self.notes.as_mut().map(core::mem::take).unwrap_or_default()
-    }
-
     /// The number of ids that may receive messages of other processes.
     pub(crate) fn expecting(&self) -> u32 {
-        self.ids.listening + self.numbers.count()
+        self.ids.listening + self.numbers.ours.len() as u32
     }
 
     /// `rdma_create_id`
@@ -134,26 +108,28 @@ impl Manager {
         context: u64,
         ps: PortSpace,
     ) -> Result<CmId> {
-        let verb = Verb::CmCreateId;
-        let channel = self.channels.find(verb, channel)?;
+        let channel = self.channels.find(channel)?;
         if let PortSpace::Unknown(_) = ps {
-            return Err(invalid(verb, "ps", "is no port space"));
+            return Err(invalid("ps", "is no port space"));
         }
         Ok(self.add(channel, context, ps))
     }
 
     fn add(&mut self, channel: u32, context: u64, ps: PortSpace) -> CmId {
         self.channels.count_id(channel, true);
-        let made = |id: verbs_api::table::Id| CmId::from_parts(id.index, id.generation);
-        made(
-            self.ids
-                .insert(|id| Id::new(made(id), channel, context, ps)),
-        )
+        let id = self.ids.insert(|id| Id {
+            handle: CmId::from_parts(id.index, id.generation),
+            channel,
+            context,
+            ps,
+            ..Id::default()
+        });
+        self.ids.at(id.index).handle
     }
 
     /// The fields of `struct rdma_cm_id`.
     pub(crate) fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
-        let id = self.ids.at(self.ids.find(Verb::CmQueryId, id)?);
+        let id = self.ids.at(self.ids.find(id)?);
         let mut attr = id.attr();
         attr.channel = self.channels.handle(id.channel);
         let of_node = id
@@ -165,9 +141,8 @@ impl Manager {
 
     /// `rdma_destroy_id`. Returns `WouldBlock` while events are not acknowledged.
     pub(crate) fn destroy_id(&mut self, id: CmId) -> Result<()> {
-        let verb = Verb::CmDestroyId;
-        let index = self.ids.find(verb, id)?;
-        self.ids.at(index).check_acknowledged(verb)?;
+        let index = self.ids.find(id)?;
+        self.ids.at(index).check_acknowledged()?;
         self.remove(index);
         Ok(())
     }
@@ -183,10 +158,8 @@ impl Manager {
         self.end(index);
         self.ids.unbind(index);
         self.timers.set(index, None);
+        self.ids.set_state(index, State::Removed);
         let id = self.ids.remove(index);
-        if id.state == State::Listening {
-            self.ids.listening -= 1;
-        }
         self.channels.count_id(id.channel, false);
         // Another thread may wait to destroy the same id.
         self.channels.news = true;
@@ -194,10 +167,9 @@ impl Manager {
 
     /// `rdma_migrate_id`. Returns `WouldBlock` while events are not acknowledged.
     pub(crate) fn migrate_id(&mut self, id: CmId, channel: CmChannel) -> Result<()> {
-        let verb = Verb::CmMigrateId;
-        let index = self.ids.find(verb, id)?;
-        let to = self.channels.find(verb, channel)?;
-        self.ids.at(index).check_acknowledged(verb)?;
+        let index = self.ids.find(id)?;
+        let to = self.channels.find(channel)?;
+        self.ids.at(index).check_acknowledged()?;
         let events = self.take_unread(index);
         // The ids of unread requests are on the listener's channel.
         let requests = events
@@ -223,10 +195,7 @@ impl Manager {
             // A removed device sends nothing, so peers notice by their timeouts.
             self.forget_conn(index);
             self.timers.set(index, None);
-            let state = &mut self.ids.at_mut(index).state;
-            if core::mem::replace(state, State::Removed) == State::Listening {
-                self.ids.listening -= 1;
-            }
+            self.ids.set_state(index, State::Removed);
             self.raise(index, CmEventType::DeviceRemoval, 0);
         }
     }
@@ -290,8 +259,8 @@ impl Manager {
 
     /// Takes the oldest event of a channel, if there is one.
     pub(crate) fn get_cm_event(&mut self, channel: CmChannel) -> Result<CmEvent> {
-        let event = self.channels.pop(channel)?;
-        let id = self.ids.at_mut(events::owner_of(&event).index());
+        let event = self.channels.pop(channel, self.site)?;
+        let id = self.ids.at_mut(event_channel::owner_of(&event).index());
         id.unread.pop_front();
         id.unacked += 1;
         id.last_read = Some((event.event, self.site));
@@ -306,10 +275,9 @@ impl Manager {
         status: i32,
         arg: u64,
     ) -> Result<()> {
-        let verb = Verb::CmWriteEvent;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         if !matches!(event, CmEventType::User | CmEventType::AddrinfoResolved) {
-            return Err(invalid(verb, "event", "is not one that programs write"));
+            return Err(invalid("event", "is not one that programs write"));
         }
         self.raise_with(index, event, status, CmParam::Arg(arg));
         Ok(())
@@ -334,7 +302,7 @@ impl Manager {
 
 impl Id {
     /// Checks that all events of an id that were read are acknowledged.
-    fn check_acknowledged(&self, verb: Verb) -> Result<()> {
-        check_acknowledged(verb, Object::CmId, self.unacked)
+    fn check_acknowledged(&self) -> Result<()> {
+        check_acknowledged(Object::CmId, self.unacked)
     }
 }

@@ -15,7 +15,7 @@ use crate::rng::Random;
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers {
     /// By the local communication id, or the id of a request for datagrams.
-    ours: BTreeMap<u32, u32>,
+    pub(super) ours: BTreeMap<u32, u32>,
     /// By the port of the other side and its communication id.
     theirs: BTreeMap<(Peer, u32), u32>,
     /// By the port of the other side and its queue pair.
@@ -74,11 +74,6 @@ impl Numbers {
         own.is_some_and(|(own, of)| own != of)
     }
 
-    /// The number of connections.
-    pub(super) fn count(&self) -> u32 {
-        self.ours.len() as u32
-    }
-
     pub(super) fn by_ours(&self, ours: u32) -> Option<u32> {
         self.ours.get(&ours).copied()
     }
@@ -93,7 +88,7 @@ impl Numbers {
 
     /// Registers the known numbers of an id's connection.
     pub(super) fn add(&mut self, index: u32, conn: &Conn) {
-        let peer = normal(conn.to);
+        let peer = normal(conn.exchange.peer);
         self.ours.insert(conn.ours, index);
         if conn.theirs != 0 {
             self.theirs.insert((peer, conn.theirs), index);
@@ -105,7 +100,7 @@ impl Numbers {
 
     /// Unregisters the numbers of an id's connection.
     pub(super) fn remove(&mut self, index: u32, conn: &Conn) {
-        let peer = normal(conn.to);
+        let peer = normal(conn.exchange.peer);
         // A later connection may have the same numbers.
         if self.by_ours(conn.ours) == Some(index) {
             self.ours.remove(&conn.ours);

@@ -1,7 +1,8 @@
 //! Outstanding steps of the ids of a channel, for a diagnosis.
 
-use verbs_api::Verb;
-use verbs_api::cm::CmChannel;
+use core::fmt;
+
+use verbs_api::cm::{CmChannel, CmId};
 
 use super::Manager;
 use super::conn::Phase;
@@ -18,33 +19,43 @@ enum Turn {
     Client,
 }
 
+/// What an id waits for: a step that is named, or else one that its state names.
+#[derive(Clone, Copy)]
+enum Step {
+    Named(&'static str),
+    Of(State),
+}
+
+/// Why a channel has no event: the id that has to be acted on first, if there are ids, and the
+/// number of others that wait for the same side.
+pub(crate) struct NoEvent {
+    first: Option<(CmId, Step)>,
+    others: u64,
+}
+
 /// The reason why a channel has no event, as far as it is known. `None` if it has one.
-pub(crate) fn no_event(manager: &Manager, channel: CmChannel) -> Option<String> {
-    let index = manager.channels.find(Verb::CmGetEvent, channel).ok()?;
+pub(crate) fn no_event(manager: &Manager, channel: CmChannel) -> Option<NoEvent> {
+    let index = manager.channels.find(channel).ok()?;
     if manager.channels.has_event(index) {
         return None;
     }
     let ids = manager.ids.iter().map(|(_, id)| id);
     let ids = ids.filter(|id| id.channel == index);
-    let mut pending: Vec<_> = ids.map(Id::pending).collect();
-    pending.sort_by_key(|(turn, _)| *turn);
-    let Some((turn, first)) = pending.first() else {
-        return Some("no id has this channel".to_owned());
-    };
+    let mut pending: Vec<_> = ids.map(|id| (id.pending(), id.handle)).collect();
+    pending.sort_by_key(|((turn, _), _)| *turn);
     // One id stands for all on which the same side has to act.
-    let others = pending[1..].iter().filter(|(other, _)| other == turn);
-    Some(match others.count() {
-        0 => first.clone(),
-        others => {
-            let others = counted(others, "id more", "ids more");
-            format!("{first}, and {others} likewise")
-        }
+    let alike = pending
+        .iter()
+        .take_while(|((turn, _), _)| *turn == pending[0].0.0);
+    Some(NoEvent {
+        others: (alike.count() as u64).saturating_sub(1),
+        first: pending.first().map(|((_, step), id)| (*id, *step)),
     })
 }
 
 /// Whether the channel only waits for clients that may come at any time, as a server's does.
 pub(crate) fn is_idle(manager: &Manager, channel: CmChannel) -> bool {
-    let Ok(index) = manager.channels.find(Verb::CmGetEvent, channel) else {
+    let Ok(index) = manager.channels.find(channel) else {
         return true;
     };
     let mut ids = manager.ids.iter().filter(|(_, id)| id.channel == index);
@@ -58,10 +69,8 @@ pub(crate) fn is_idle(manager: &Manager, channel: CmChannel) -> bool {
 }
 
 impl Id {
-    fn pending(&self) -> (Turn, String) {
-        let id = self.handle;
-        let phase = self.conn.as_ref().map(|conn| conn.phase);
-        let (turn, what) = match phase {
+    fn pending(&self) -> (Turn, Step) {
+        let (turn, what) = match self.phase() {
             Some(Phase::ReqReceived | Phase::SidrReqReceived) => (
                 Turn::Program,
                 "the request was read, and is neither accepted nor rejected",
@@ -88,14 +97,24 @@ impl Id {
             ),
             Some(Phase::Established) => (Turn::Neither, "it is connected, and nobody disconnects"),
             Some(Phase::Idle | Phase::Timewait) => (Turn::Neither, "its connection is over"),
-            None => {
-                let turn = match self.state {
-                    State::Listening => Turn::Client,
-                    _ => Turn::Neither,
-                };
-                return (turn, format!("{id} {}", self.state));
-            }
+            None if self.state == State::Listening => return (Turn::Client, Step::Of(self.state)),
+            None => return (Turn::Neither, Step::Of(self.state)),
         };
-        (turn, format!("{id}: {what}"))
+        (turn, Step::Named(what))
+    }
+}
+
+impl fmt::Display for NoEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first {
+            None => f.write_str("no id has this channel"),
+            Some((id, Step::Named(what))) => write!(f, "{id}: {what}"),
+            Some((id, Step::Of(state))) => write!(f, "{id} {state}"),
+        }?;
+        if self.others > 0 {
+            let others = counted(self.others, "id more", "ids more");
+            write!(f, ", and {others} likewise")?;
+        }
+        Ok(())
     }
 }

@@ -4,14 +4,13 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use verbs_api::cm::{CmEventType, CmId};
-use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
+use verbs_api::{Cause, ErrorKind};
 
+use super::Manager;
 use super::bind::{unspecified, with_ip};
-use super::events::status_of;
-use super::host::{Host, Local, Peer};
+use super::host::Host;
 use super::id::{State, wrong_state};
-use super::{Manager, invalid};
-use crate::address::gid_of;
+use crate::device::{Refusal, Result, invalid};
 
 /// The destination of `rdma_resolve_addr`.
 #[derive(Clone, Copy)]
@@ -25,34 +24,29 @@ impl Manager {
     /// `rdma_resolve_addr`. `is_of_machine` tells whether `src` is an address of the machine.
     pub(crate) fn resolve_addr(
         &mut self,
-        host: &dyn Host,
+        host: Host<'_>,
         id: CmId,
         src: Option<SocketAddr>,
         is_of_machine: bool,
         dst: Destination,
         timeout: Duration,
     ) -> Result<()> {
-        let verb = Verb::CmResolveAddr;
         let Destination {
             addr: dst,
             leads_to,
         } = dst;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let state = self.ids.at(index).state;
         match state {
             State::Idle => {
                 let src = src.unwrap_or_else(|| unspecified(dst));
                 if src.is_ipv4() != dst.is_ipv4() {
-                    return Err(invalid(
-                        verb,
-                        "src_addr",
-                        "is of another family than dst_addr",
-                    ));
+                    return Err(invalid("src_addr", "is of another family than dst_addr"));
                 }
-                self.ids.bind(host, verb, index, src, is_of_machine)?;
+                self.ids.bind(host, index, src, is_of_machine)?;
             }
             State::Bound => {}
-            _ => return Err(wrong_state(verb, id, state)),
+            _ => return Err(wrong_state(id, state)),
         }
         let id = self.ids.at_mut(index);
         if id
@@ -60,20 +54,19 @@ impl Manager {
             .is_some_and(|local| local.is_ipv4() != dst.is_ipv4())
         {
             return Err(invalid(
-                verb,
                 "dst_addr",
                 "is of another family than the id's address",
             ));
         }
         id.peer = Some(dst);
         let target = leads_to.unwrap_or_else(|| dst.ip());
-        match path(host, id.port, target) {
+        match host.path(id.port, target) {
             Some((local, to)) => {
                 (id.port, id.to) = (Some(local), Some(to));
                 let own = if leads_to.is_some() || dst.ip().is_loopback() {
                     dst.ip()
                 } else {
-                    local.address
+                    local.address()
                 };
                 // Only a wildcard is replaced: a given address stays.
                 let bound = id.local.filter(|bound| bound.ip().is_unspecified());
@@ -89,7 +82,7 @@ impl Manager {
             }
             None => {
                 let cause = Cause::Text(format!("no network leads to {target}").into());
-                return Err(Error::new(verb, ErrorKind::NetworkUnreachable, cause));
+                return Err(Refusal::new(ErrorKind::NetworkUnreachable, cause));
             }
         }
         Ok(())
@@ -97,48 +90,25 @@ impl Manager {
 
     /// Updates the destination of an id that has resolved an address of the machine, because the
     /// listener at its port may have started since.
-    pub(crate) fn lead_to(&mut self, host: &dyn Host, id: CmId, target: IpAddr) -> Result<()> {
-        let index = self.ids.find(Verb::CmConnect, id)?;
+    pub(crate) fn lead_to(&mut self, host: Host<'_>, id: CmId, target: IpAddr) -> Result<()> {
+        let index = self.ids.find(id)?;
         let id = self.ids.at_mut(index);
         if id.state == State::RouteResolved {
-            id.to = path(host, id.port, target).map(|(_, to)| to).or(id.to);
+            id.to = host.path(id.port, target).map(|(_, to)| to).or(id.to);
         }
         Ok(())
     }
 
-    /// Ends the attempt to resolve an address.
-    pub(super) fn give_up_resolving(&mut self, index: u32) {
-        self.ids.at_mut(index).state = State::Bound;
-        let status = status_of(ErrorKind::TimedOut);
-        self.raise(index, CmEventType::AddrError, status);
-    }
-
     /// `rdma_resolve_route`
     pub(crate) fn resolve_route(&mut self, id: CmId) -> Result<()> {
-        let verb = Verb::CmResolveRoute;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at_mut(index);
         if of.state != State::AddrResolved {
-            return Err(wrong_state(verb, id, of.state));
+            return Err(wrong_state(id, of.state));
         }
         of.state = State::RouteResolved;
         of.num_paths = 1;
         self.raise(index, CmEventType::RouteResolved, 0);
         Ok(())
     }
-}
-
-/// The path to an address: the local port, and the destination.
-fn path(host: &dyn Host, bound: Option<Local>, target: IpAddr) -> Option<(Local, Peer)> {
-    let own = || host.port_at(target);
-    let local = bound.or_else(own).or_else(|| host.loopback())?;
-    if target.is_multicast() {
-        let gid = gid_of(target);
-        let lid = host.group_lid(gid);
-        return Some((local, Peer { gid, lid }));
-    }
-    let is_own = target.is_unspecified() || target.is_loopback();
-    let to_itself = || host.peer_at(&local, local.address).filter(|_| is_own);
-    let to = host.peer_at(&local, target).or_else(to_itself)?;
-    Some((local, to))
 }

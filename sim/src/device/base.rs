@@ -10,7 +10,7 @@ use verbs_api::{AtomicCap, Capabilities, Cause, Context, DeviceAttr, ErrorKind, 
 
 use super::check::lacks;
 use super::contexts::OpenDevice;
-use super::events::EventQueue;
+use super::event_queue::EventQueue;
 use super::limits::Rules;
 use super::refusal::{PostRefusal, Refusal, Result};
 use crate::diagnosis::Journal;

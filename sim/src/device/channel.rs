@@ -1,39 +1,19 @@
 //! Completion channels.
 
 use verbs_api::lab::{Limit, TraceEvent};
-use verbs_api::site::Site;
-use verbs_api::{Cause, CompChannel as ChannelHandle, Context, CqEvent, ErrorKind, Handle, Object};
+use verbs_api::{CompChannel as ChannelHandle, Context, CqEvent, Handle, Object};
 
 use super::base::Base;
-use super::check::{InContext, find, in_use};
+use super::check::find;
 use super::cq::Cqs;
-use super::events::{EventQueue, Events};
-use super::refusal::{Refusal, Result};
+use super::event_queue::{Channel, EventQueue};
+use super::refusal::Result;
 use crate::diagnosis::ChannelSeen;
 
-/// A completion channel.
-#[derive(Clone, Debug)]
-pub(crate) struct Channel {
-    pub(super) handle: ChannelHandle,
-    /// The number of attached CQs.
-    pub(crate) cqs: u32,
-    /// Unread events, by the index of their CQ, oldest first (CHAN-33).
-    pub(super) events: Events<u32>,
-    /// The number of waiting threads, which the runtime updates.
-    pub(crate) waiters: u32,
-    /// Whether more events remained when the last one was read.
-    pub(super) was_left: bool,
-    /// Where the last event was read.
-    pub(super) read_at: Option<Site>,
-}
+/// A completion channel. Its events are those of CQs, by their index.
+pub(crate) type CompChannel = Channel<ChannelHandle, u32>;
 
-impl InContext for Channel {
-    fn context(&self) -> Context {
-        self.handle.context()
-    }
-}
-
-impl Channel {
+impl CompChannel {
     /// The facts about the channel that a diagnosis uses.
     pub(crate) fn seen(&self) -> ChannelSeen {
         ChannelSeen {
@@ -54,13 +34,8 @@ impl Cqs {
     ) -> Result<ChannelHandle> {
         self.check_files(base)?;
         base.check_room("completion channels", self.channels.len(), u32::MAX)?;
-        let id = self.channels.insert(|id| Channel {
-            handle: ChannelHandle::from_parts(context, id.index, id.generation),
-            cqs: 0,
-            events: Events::default(),
-            waiters: 0,
-            was_left: false,
-            read_at: None,
+        let id = self.channels.insert(|id| {
+            CompChannel::new(ChannelHandle::from_parts(context, id.index, id.generation))
         });
         base.add_object(context, Object::CompChannel, id.index);
         Ok(ChannelHandle::from_parts(context, id.index, id.generation))
@@ -79,16 +54,7 @@ impl Cqs {
         channel: ChannelHandle,
     ) -> Result<()> {
         let index = find(&self.channels, channel)?;
-        let found = self.channels.at(index);
-        // CQs would queue their events on it.
-        if found.cqs > 0 {
-            return Err(in_use(Object::CompChannel, Object::Cq, found.cqs));
-        }
-        // A driver would free memory that the waiting threads use.
-        if found.waiters > 0 {
-            let text = format!("{} threads wait on {channel}", found.waiters);
-            return Err(Refusal::usage(text));
-        }
+        self.channels.at(index).check_unused(Object::Cq)?;
         self.remove_channel(base, index);
         Ok(())
     }
@@ -120,15 +86,9 @@ impl Cqs {
         channel: ChannelHandle,
     ) -> Result<CqEvent> {
         let index = find(&self.channels, channel)?;
-        let events = &mut self.channels.at_mut(index).events;
-        let Some(cq) = events.pop() else {
-            return Err(Refusal::new(ErrorKind::WouldBlock, Cause::NoEvent));
-        };
-        let watched = events.watched;
-        let was_left = !events.is_empty();
         let from = self.channels.at_mut(index);
-        // A program that stops reading here may wait for an edge that never comes.
-        (from.was_left, from.read_at) = (was_left, base.site);
+        let cq = from.read(base.site)?;
+        let watched = from.events.watched;
         let cq = self.table.at_mut(cq);
         // Events of one CQ are read in order, so its oldest one is this.
         cq.events_unread.remove(0);
@@ -151,22 +111,6 @@ impl Cqs {
         base.queue_changed(EventQueue::Channel(channel.handle), channel.events.watched);
     }
 
-    /// Counts a thread that starts or stops waiting on a channel.
-    pub(crate) fn count_waiter(&mut self, channel: ChannelHandle, starts: bool) {
-        // The channel may have been destroyed by the closing of its context.
-        if let Ok(index) = find(&self.channels, channel) {
-            let waiters = &mut self.channels.at_mut(index).waiters;
-            *waiters = if starts { *waiters + 1 } else { *waiters - 1 };
-        }
-    }
-
-    /// A channel with a queued event on which a thread still waits, if there is one.
-    pub(crate) fn waited_for_and_queued(&self) -> Option<ChannelHandle> {
-        let missed = |channel: &&Channel| channel.waiters > 0 && !channel.events.is_empty();
-        let mut channels = self.channels.iter().map(|(_, channel)| channel);
-        channels.find(missed).map(|channel| channel.handle)
-    }
-
     /// The number of events queued on a channel so far.
     pub(crate) fn events_queued(&self, channel: ChannelHandle) -> Result<u64> {
         let channel = self.channels.at(find(&self.channels, channel)?);
@@ -177,8 +121,7 @@ impl Cqs {
     pub(crate) fn event_queue(&self, base: &Base, of: EventQueue) -> Result<(usize, u64)> {
         match of {
             EventQueue::Channel(channel) => {
-                let channel = self.channels.at(find(&self.channels, channel)?);
-                Ok((channel.events.len(), channel.events.queued()))
+                Ok(self.channels.at(find(&self.channels, channel)?).queue())
             }
             EventQueue::Async(context) => base.async_events(context),
         }
@@ -202,7 +145,7 @@ impl Cqs {
             // A program must not read an event of a CQ that is destroyed.
             channel.events.take_out(*number);
         }
-        channel.cqs -= 1;
+        channel.users -= 1;
         let (handle, watched) = (channel.handle, channel.events.watched);
         base.queue_changed(EventQueue::Channel(handle), watched);
     }

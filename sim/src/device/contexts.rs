@@ -9,7 +9,7 @@ use verbs_api::{AsyncEvent, AsyncEventType, Cause, Context, Element, ErrorKind, 
 
 use super::base::Base;
 use super::check::bad_handle;
-use super::events::{EventQueue, Events, Numbers};
+use super::event_queue::{EventQueue, Events, Numbers};
 use super::refusal::{Refusal, Result};
 
 /// An open context.

@@ -13,14 +13,14 @@ use verbs_api::{
 
 use super::Device;
 use super::base::Base;
-use super::channel::Channel;
+use super::channel::CompChannel;
 use super::check::{
     check_acknowledged, check_unused, find, find_in, find_unchecked, in_context, in_range, invalid,
 };
 use super::completion::{Completion, CompletionRing, Delivery, Entry, Ticket};
 use super::cq_ex::Extended;
 use super::empty::EmptyCqs;
-use super::events::Numbers;
+use super::event_queue::Numbers;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::refusal::{Refusal, Result};
@@ -58,7 +58,7 @@ pub(crate) struct Cq {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cqs {
     pub(crate) table: Table<Cq>,
-    pub(crate) channels: Table<Channel>,
+    pub(crate) channels: Table<CompChannel>,
     /// A timer for each CQ, for an event that moderation delays.
     pub(crate) moderated: Timers,
     /// The number of entries of all CQs.
@@ -170,7 +170,7 @@ impl Device {
         // Everything that may fail is above.
         cqs.entries += u64::from(cqe);
         if let Some(channel) = channel {
-            cqs.channels.at_mut(channel).cqs += 1;
+            cqs.channels.at_mut(channel).users += 1;
         }
         let id = cqs.table.insert(|id| Cq {
             handle: CqHandle::from_parts(context, id.index, id.generation),

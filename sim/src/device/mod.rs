@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `base` | behavior, limits, time, trace: what all parts share |
 //! | `check`, `refusal` | handles and ranges; why a verb is refused |
-//! | `contexts`, `events` | contexts and asynchronous events; queues of events |
+//! | `contexts`, `event_queue` | contexts and asynchronous events; queues of events |
 //! | `query`, `lab` | what verbs report of a device; its test controls |
 //! | `ports`, `egress`, `gsi` | tables and addresses; outgoing packets; QP 1 |
 //! | `domain` | protection domains, address handles |
@@ -36,7 +36,7 @@ mod deliver;
 mod domain;
 mod egress;
 mod empty;
-mod events;
+mod event_queue;
 mod gsi;
 mod key;
 mod lab;
@@ -72,7 +72,7 @@ pub(crate) use base::Base;
 use base::device_attr;
 pub(crate) use check::{
     InContext, bad_handle, check_acknowledged, check_sges, find, find_in, find_unchecked,
-    in_context, in_range, in_use, invalid, numbered, post_each, same_context,
+    in_context, in_range, invalid, numbered, post_each, same_context,
 };
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
@@ -82,7 +82,7 @@ pub(crate) use domain::{Ah, Domains, Peer};
 use egress::Egress;
 pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
-pub(crate) use events::{EventQueue, Events};
+pub(crate) use event_queue::{Channel, EventQueue, count_waiter, waited_for_and_queued};
 pub(crate) use gsi::{GSI_QPN, Gsi};
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,

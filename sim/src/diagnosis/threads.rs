@@ -180,7 +180,7 @@ impl Fabric {
             // A thread that only handles these events may wait forever.
             WaitFor::AsyncEvent(_) => return None,
             WaitFor::CmEvent(channel) => {
-                let why = cm::no_event(&self.cm_bridge.manager, channel)?;
+                let why = cm::no_event(&self.cm_bridge.manager, channel)?.to_string();
                 Silence::new(Class::EndlessWait, why)
             }
             WaitFor::CmAcknowledgement(id) => {

@@ -5,7 +5,7 @@
 //! before [`work`](Fabric::work) returns. In stepped mode they stay in flight until the clock
 //! reaches them.
 
-mod cm;
+mod cm_bridge;
 mod deadlines;
 mod delay_queue;
 mod fates;
@@ -34,7 +34,7 @@ use crate::node::{Node, NodeSlot};
 use crate::packet::payload::Payload;
 use crate::packet::{DropReason, Packet};
 use crate::time::{Time, sooner};
-use cm::CmBridge;
+use cm_bridge::CmBridge;
 use fates::Fate;
 use recorder::Recorder;
 use rules::{Rules, Verdict};

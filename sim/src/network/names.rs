@@ -13,6 +13,7 @@ use super::service::Service;
 use super::sockets::Sockets;
 use super::verbs::refused;
 use crate::config::Mode;
+use crate::device::Answer;
 use crate::verbs::Sim;
 
 /// Attempts to find a port that is free in this process and in the others.
@@ -40,7 +41,7 @@ impl Sim {
     pub(crate) fn leads_to(&self, id: CmId, dst: SocketAddr) -> Option<IpAddr> {
         if self.runtime.sockets.is_none() {
             let first = self.look_at(|_, host| host.loopback())?;
-            return self.is_of_machine(dst.ip()).then_some(first.address);
+            return self.is_of_machine(dst.ip()).then_some(first.address());
         }
         let (own, listening) = self.who_listens(id, dst)?;
         listening.or(own)
@@ -64,7 +65,7 @@ impl Sim {
                 host.loopback()
             };
             (
-                own.map(|local| local.address),
+                own.map(|local| local.address()),
                 manager.ids.listens(ps, dst.port()),
             )
         });
@@ -128,7 +129,8 @@ impl Sim {
                 }
                 Err(error) => {
                     drop(services);
-                    self.look_at(|manager, _| manager.ids.undo_binding(id))?;
+                    let undone = self.look_at(|manager, _| manager.ids.undo_binding(id));
+                    undone.by(Verb::CmBindAddr)?;
                     tries += 1;
                     // A port that the program asked for is taken; a chosen one may be replaced by
                     // the next.
@@ -155,7 +157,7 @@ impl Sim {
         let network = sockets.network;
         let (of_device, first) = self.look_at(|_, host| {
             let of_device = host.port_at(local.ip()).is_some();
-            (of_device, host.loopback().map(|local| local.address))
+            (of_device, host.loopback().map(|local| local.address()))
         });
         let Some(first) = first.filter(|_| !of_device || network.given().is_some()) else {
             return Ok(Vec::new());

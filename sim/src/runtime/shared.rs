@@ -16,7 +16,9 @@ use super::idle::{self, Turn};
 use super::roster::{Roster, Turns};
 use super::watch::Watch;
 use crate::config::{Mode, SimConfig};
-use crate::device::{Answer, EmptyCqs, Refusal, Refused, bad_handle, node_of};
+use crate::device::{
+    Answer, EmptyCqs, Refusal, Refused, bad_handle, count_waiter, node_of, waited_for_and_queued,
+};
 use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::network::Sockets;
@@ -240,13 +242,13 @@ impl Runtime {
     /// simulator.
     pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
         for node in 0..self.config.nodes {
-            let missed = fabric.node(node).device.cqs.waited_for_and_queued();
+            let missed = waited_for_and_queued(&fabric.node(node).device.cqs.channels);
             assert!(
                 missed.is_none(),
                 "no thread was woken for an event on {missed:?}"
             );
         }
-        let missed = fabric.manage(|manager, _| manager.channels.waited_for_and_queued());
+        let missed = waited_for_and_queued(&fabric.cm_bridge.manager.channels.table);
         assert!(
             missed.is_none(),
             "no thread was woken for an event on {missed:?}"
@@ -311,14 +313,14 @@ impl Runtime {
 
     /// Repeats `attempt` until it succeeds, fails, or the wait is over. `place` is the node whose
     /// news wake the thread, or the number of nodes for the connection manager.
-    pub(crate) fn wait_for<R, E: Refused<Error = Error>>(
+    pub(crate) fn wait_for<R>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         place: u32,
         verb: Verb,
         wait: Wait,
         wait_for: WaitFor,
-        mut attempt: impl FnMut(&mut Fabric) -> Result<R, E>,
+        mut attempt: impl FnMut(&mut Fabric) -> Result<R, Refusal>,
     ) -> Result<R> {
         let start = fabric.now();
         let waiting = Waiting {
@@ -382,11 +384,13 @@ impl Runtime {
             match waiting.wait_for {
                 WaitFor::Event(channel) => {
                     fabric.work_quietly(index, |node| {
-                        node.device.cqs.count_waiter(channel, starts);
+                        count_waiter(&mut node.device.cqs.channels, channel, starts);
                     });
                 }
                 WaitFor::CmEvent(channel) => {
-                    fabric.manage(|manager, _| manager.channels.count_waiter(channel, starts));
+                    fabric.manage(|manager, _| {
+                        count_waiter(&mut manager.channels.table, channel, starts);
+                    });
                 }
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! rdma_cm: calls on the connection manager, and the work of librdmacm on queue pairs.
 
-mod library;
+mod librdmacm;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -19,7 +19,7 @@ use super::trace_args::{self, TraceArgs};
 use crate::cm::{Destination, Host, Manager};
 #[cfg(feature = "fd")]
 use crate::descriptor::Descriptor;
-use crate::device::Answer;
+use crate::device::{Answer, Refusal};
 use crate::fabric::WaitFor;
 
 impl Sim {
@@ -44,13 +44,13 @@ impl Sim {
         verb: Verb,
         id: Option<CmId>,
         args: impl FnOnce() -> String,
-        work: impl FnOnce(&mut Manager, &dyn Host) -> Result<R>,
+        work: impl FnOnce(&mut Manager, Host<'_>) -> Result<R, Refusal>,
     ) -> Result<R> {
         self.runtime.check_thread(verb)?;
         let result = self.runtime.with(|fabric| {
             let node = fabric.node_of_id(id);
             self.traced(fabric, node, verb, args, |fabric| {
-                self.check_faults(fabric, node, verb).by(verb)?;
+                self.check_faults(fabric, node, verb)?;
                 fabric.manage(work)
             })
         });
@@ -61,7 +61,7 @@ impl Sim {
 
     /// Runs a call that changes nothing, or a part of another call.
     #[track_caller]
-    pub(crate) fn look_at<R>(&self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
+    pub(crate) fn look_at<R>(&self, work: impl FnOnce(&mut Manager, Host<'_>) -> R) -> R {
         self.runtime.with(|fabric| fabric.manage(work))
     }
 
@@ -102,7 +102,7 @@ impl Sim {
         wait: Wait,
         wait_for: WaitFor,
         args: impl FnOnce() -> String,
-        mut attempt: impl FnMut(&mut Manager) -> Result<R>,
+        mut attempt: impl FnMut(&mut Manager) -> Result<R, Refusal>,
     ) -> Result<R> {
         self.runtime.check_thread(verb)?;
         self.runtime.with(|fabric| {
@@ -190,6 +190,7 @@ impl Cm for Sim {
     fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
         self.runtime.check_thread(Verb::CmQueryId)?;
         self.look_at(|manager, _| manager.query_id(id))
+            .by(Verb::CmQueryId)
     }
 
     #[track_caller]
@@ -249,6 +250,7 @@ impl Cm for Sim {
     fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
         self.runtime.check_thread(Verb::CmInitQpAttr)?;
         self.look_at(|manager, _| manager.ids.init_qp_attr(id, state))
+            .by(Verb::CmInitQpAttr)
     }
 
     #[track_caller]
@@ -302,7 +304,9 @@ impl Cm for Sim {
             return Err(verbs_api::Error::new(verb, kind, cause));
         }
         self.runtime.with(|fabric| {
-            let queue = fabric.manage(|manager, _| manager.channels.queue(verb, channel))?;
+            let queue = fabric
+                .manage(|manager, _| manager.channels.queue(channel))
+                .by(verb)?;
             // Programs that never ask for a descriptor should not use one up.
             if !fabric.cm_bridge.descriptors.contains_key(&channel) {
                 let mut descriptor = Descriptor::new(verb)?;

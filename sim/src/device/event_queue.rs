@@ -1,4 +1,4 @@
-//! Queues of events: of a completion channel, and of a context.
+//! Queues of events: of a channel, and of a context.
 //!
 //! The events of a destroyed object are removed from the middle of a queue, so each event has a
 //! number.
@@ -6,7 +6,12 @@
 use std::collections::VecDeque;
 
 use smallvec::SmallVec;
-use verbs_api::{CompChannel, Context};
+use verbs_api::site::Site;
+use verbs_api::table::Table;
+use verbs_api::{Cause, CompChannel, Context, ErrorKind, Handle, Object};
+
+use super::check::{InContext, check_unused, find};
+use super::refusal::{Refusal, Result};
 
 /// A queue of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +33,22 @@ pub(crate) struct Events<T> {
     queued: u64,
     /// Whether changes are recorded.
     pub(crate) watched: bool,
+}
+
+/// A channel: its unread events, its users, and the threads that wait for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Channel<H, E> {
+    pub(crate) handle: H,
+    /// The number of objects whose events it has.
+    pub(crate) users: u32,
+    /// Unread events, oldest first (CHAN-33).
+    pub(crate) events: Events<E>,
+    /// The number of waiting threads, which the runtime updates.
+    waiters: u32,
+    /// Whether more events remained when the last one was read.
+    pub(super) was_left: bool,
+    /// Where the last event was read.
+    pub(super) read_at: Option<Site>,
 }
 
 /// The numbers of the events of one object, oldest first.
@@ -93,6 +114,72 @@ impl<T> Events<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter().filter_map(|(_, event)| event.as_ref())
     }
+}
+
+impl<H: Handle, E> InContext for Channel<H, E> {
+    fn context(&self) -> Context {
+        self.handle.context()
+    }
+}
+
+impl<H: Handle, E> Channel<H, E> {
+    pub(crate) fn new(handle: H) -> Self {
+        Self {
+            handle,
+            users: 0,
+            events: Events::default(),
+            waiters: 0,
+            was_left: false,
+            read_at: None,
+        }
+    }
+
+    /// Refuses to destroy a channel with users, which would queue their events on it, or with
+    /// threads that wait.
+    pub(crate) fn check_unused(&self, by: Object) -> Result<()> {
+        check_unused(H::OBJECT, &[(by, self.users)])?;
+        // The threads would never wake up, and a driver would free memory that they use.
+        if self.waiters > 0 {
+            let text = format!("{} threads wait on {}", self.waiters, self.handle);
+            return Err(Refusal::usage(text));
+        }
+        Ok(())
+    }
+
+    /// Removes the oldest event, for a program that reads it at `site`.
+    pub(crate) fn read(&mut self, site: Option<Site>) -> Result<E> {
+        let Some(event) = self.events.pop() else {
+            return Err(Refusal::new(ErrorKind::WouldBlock, Cause::NoEvent));
+        };
+        // A program that stops reading here may wait for an edge that never comes.
+        (self.was_left, self.read_at) = (!self.events.is_empty(), site);
+        Ok(event)
+    }
+
+    /// The number of unread events, and the number queued so far.
+    pub(crate) fn queue(&self) -> (usize, u64) {
+        (self.events.len(), self.events.queued())
+    }
+}
+
+/// Counts a thread that starts or stops waiting on a channel.
+pub(crate) fn count_waiter<H: Handle, E>(
+    channels: &mut Table<Channel<H, E>>,
+    channel: H,
+    starts: bool,
+) {
+    // The channel may have been destroyed by the closing of its context.
+    if let Ok(index) = find(channels, channel) {
+        let waiters = &mut channels.at_mut(index).waiters;
+        *waiters = if starts { *waiters + 1 } else { *waiters - 1 };
+    }
+}
+
+/// A channel with a queued event on which a thread still waits, if there is one.
+pub(crate) fn waited_for_and_queued<H: Handle, E>(channels: &Table<Channel<H, E>>) -> Option<H> {
+    let mut channels = channels.iter().map(|(_, channel)| channel);
+    let missed = channels.find(|channel| channel.waiters > 0 && !channel.events.is_empty());
+    missed.map(|channel| channel.handle)
 }
 
 #[cfg(test)]

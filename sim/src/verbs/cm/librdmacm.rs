@@ -3,13 +3,14 @@
 
 use core::net::SocketAddr;
 
-use verbs_api::cm::{CmEvent, CmEventType, CmId, CmParam, ConnParam};
+use verbs_api::cm::{Cm, CmEvent, CmEventType, CmId, CmParam, ConnParam};
 use verbs_api::{
     Cause, Context, Error, ErrorKind, Handle, Object, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
     QpType, Result, Verb, Verbs, Wait,
 };
 
 use crate::cm::OwnQp;
+use crate::device::{Answer, Refusal};
 use crate::verbs::Sim;
 
 impl Sim {
@@ -53,7 +54,7 @@ impl Sim {
 
     pub(crate) fn make_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp> {
         let verb = Verb::CmCreateQp;
-        let attr = self.look_at(|manager, _| manager.query_id(id))?;
+        let attr = self.query_id(id)?;
         let (Some(verbs), Some(own_pd)) = (attr.verbs, attr.pd) else {
             return Err(refused(verb, format!("{id} is bound to no device")));
         };
@@ -85,7 +86,8 @@ impl Sim {
     /// Sets or removes the queue pair of an id.
     pub(crate) fn assign_qp(&self, verb: Verb, id: CmId, qp: Option<Qp>) -> Result<()> {
         let own = qp.map(|qp| self.own_qp(qp)).transpose()?;
-        self.look_at(|manager, _| manager.ids.set_qp(verb, id, own))
+        self.look_at(|manager, _| manager.ids.set_qp(id, own))
+            .by(verb)
     }
 
     fn own_qp(&self, qp: Qp) -> Result<OwnQp> {
@@ -98,22 +100,24 @@ impl Sim {
     }
 
     pub(crate) fn remove_qp(&self, id: CmId, wait: Wait) -> Result<()> {
-        let own = self.look_at(|manager, _| manager.ids.qp_of(Verb::CmDestroyQp, id))?;
-        let own = own.ok_or_else(|| refused(Verb::CmDestroyQp, format!("{id} has no qp")))?;
+        let verb = Verb::CmDestroyQp;
+        let own = self.look_at(|manager, _| manager.ids.qp_of(id)).by(verb)?;
+        let own = own.ok_or_else(|| refused(verb, format!("{id} has no qp")))?;
         self.unobserved().destroy_qp(own.qp, wait)?;
-        self.assign_qp(Verb::CmDestroyQp, id, None)
+        self.assign_qp(verb, id, None)
     }
 
     pub(crate) fn accept_request(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
-        let (own, is_datagram) = self.look_at(|manager, host| {
-            manager.ids.check_accept(host, id, param)?;
+        let asked = self.look_at(|manager, host| {
+            manager.check_accept(host, id, param)?;
             // Only a connection has reads whose limits the queue pair needs before it can receive.
             let is_datagram = manager.query_id(id)?.ps.is_datagram();
             if !is_datagram {
-                manager.ids.settle_reads(host, id, param);
+                manager.settle_reads(host, id, param);
             }
-            Ok::<_, Error>((manager.ids.qp_of(Verb::CmAccept, id)?, is_datagram))
-        })?;
+            Ok::<_, Refusal>((manager.ids.qp_of(id)?, is_datagram))
+        });
+        let (own, is_datagram) = asked.by(Verb::CmAccept)?;
         if let Some(own) = own.filter(|_| !is_datagram) {
             self.ready_qp(id, own.qp)?;
         }
@@ -122,23 +126,25 @@ impl Sim {
         if accepted.is_err() {
             self.stop_qp(own);
         }
-        accepted
+        accepted.by(Verb::CmAccept)
     }
 
     pub(crate) fn end_connection(&self, id: CmId) -> Result<()> {
+        let verb = Verb::CmDisconnect;
         let own = self.look_at(|manager, _| {
-            manager.ids.check_connected(Verb::CmDisconnect, id)?;
-            manager.ids.qp_of(Verb::CmDisconnect, id)
-        })?;
-        self.stop_qp(own);
-        self.look_at(|manager, _| manager.disconnect(id))
+            manager.check_connected(id)?;
+            manager.ids.qp_of(id)
+        });
+        self.stop_qp(own.by(verb)?);
+        self.look_at(|manager, _| manager.disconnect(id)).by(verb)
     }
 
     pub(crate) fn leave_group(&self, id: CmId, group: SocketAddr) -> Result<()> {
-        let (own, (gid, lid)) = self.look_at(|manager, _| {
-            let group = manager.ids.leave_multicast(id, group)?;
-            Ok::<_, Error>((manager.ids.qp_of(Verb::CmLeaveMulticast, id)?, group))
-        })?;
+        let left = self.look_at(|manager, _| {
+            let group = manager.leave_multicast(id, group)?;
+            Ok::<_, Refusal>((manager.ids.qp_of(id)?, group))
+        });
+        let (own, (gid, lid)) = left.by(Verb::CmLeaveMulticast)?;
         match own {
             Some(own) => self.unobserved().detach_mcast(own.qp, gid, lid),
             None => Ok(()),
@@ -148,14 +154,15 @@ impl Sim {
     /// Moves the queue pair of an id as an event requires, when the event is read.
     pub(crate) fn process_event(&self, mut event: CmEvent) -> CmEvent {
         let id = event.id;
-        let own = self.look_at(|manager, _| manager.ids.qp_of(Verb::CmGetEvent, id));
+        let own = self.look_at(|manager, _| manager.ids.qp_of(id));
         // An id that was destroyed in the meantime has no queue pair.
         let Ok(Some(own)) = own else { return event };
         match (event.event, &event.param) {
             (CmEventType::ConnectResponse, _) => {
-                let established = self
-                    .ready_qp(id, own.qp)
-                    .and_then(|()| self.look_at(|manager, _| manager.establish(id)));
+                let established = self.ready_qp(id, own.qp).and_then(|()| {
+                    self.look_at(|manager, _| manager.establish(id))
+                        .by(Verb::CmEstablish)
+                });
                 event.event = match established {
                     Ok(()) => CmEventType::Established,
                     Err(_) => {
@@ -202,7 +209,7 @@ impl Sim {
     }
 
     fn set_qp_state(&self, id: CmId, qp: Qp, state: QpState) -> Result<()> {
-        let (attr, mask) = self.look_at(|manager, _| manager.ids.init_qp_attr(id, state))?;
+        let (attr, mask) = self.init_qp_attr(id, state)?;
         self.unobserved().modify_qp(qp, &attr, mask)
     }
 

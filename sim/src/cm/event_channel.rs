@@ -4,16 +4,16 @@ use core::mem;
 use std::collections::BTreeMap;
 
 use verbs_api::cm::{CmChannel, CmEvent, CmId};
-use verbs_api::table::Table;
-use verbs_api::{Cause, Error, ErrorKind, Handle, Object, Result, Verb};
+use verbs_api::site::Site;
+use verbs_api::table::{Id, Table};
+use verbs_api::{ErrorKind, Handle, Object};
 
-use crate::cm::refused::{bad_handle, in_use};
-use crate::device::Events;
+use crate::device::{Channel, Refusal, Result, find};
 
 /// The event channels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channels {
-    table: Table<Channel>,
+    pub(crate) table: Table<Channel<CmChannel, CmEvent>>,
     /// Events that were read but not acknowledged, with the ids that count them.
     unacked: BTreeMap<u64, CmId>,
     last_token: u64,
@@ -21,17 +21,6 @@ pub(crate) struct Channels {
     changed: Vec<CmChannel>,
     /// Something happened that a thread may wait for.
     pub(super) news: bool,
-}
-
-/// An event channel.
-#[derive(Clone, Debug)]
-struct Channel {
-    handle: CmChannel,
-    /// Ids that use it.
-    ids: u32,
-    events: Events<CmEvent>,
-    /// Threads that wait, counted by the runtime.
-    waiters: u32,
 }
 
 /// The status of an event for a failure.
@@ -47,41 +36,21 @@ pub(super) fn owner_of(event: &CmEvent) -> CmId {
 impl Channels {
     /// `rdma_create_event_channel`
     pub(crate) fn create(&mut self) -> CmChannel {
-        let id = self.table.insert(|id| Channel {
-            handle: CmChannel::from_parts(id.index, id.generation),
-            ids: 0,
-            events: Events::default(),
-            waiters: 0,
-        });
-        CmChannel::from_parts(id.index, id.generation)
+        let handle = |id: Id| CmChannel::from_parts(id.index, id.generation);
+        handle(self.table.insert(|id| Channel::new(handle(id))))
     }
 
     /// `rdma_destroy_event_channel`
     pub(crate) fn destroy(&mut self, channel: CmChannel) -> Result<()> {
-        let verb = Verb::CmDestroyEventChannel;
-        let index = self.find(verb, channel)?;
-        let found = self.table.at(index);
-        if found.ids > 0 {
-            return Err(in_use(verb, Object::CmChannel, Object::CmId, found.ids));
-        }
-        // The threads would never wake up.
-        if found.waiters > 0 {
-            let text = format!("{} threads wait on {channel}", found.waiters);
-            return Err(Error::new(
-                verb,
-                ErrorKind::Usage,
-                Cause::Usage(text.into()),
-            ));
-        }
+        let index = self.find(channel)?;
+        self.table.at(index).check_unused(Object::CmId)?;
         self.note_change(index);
         self.table.remove(index);
         Ok(())
     }
 
-    pub(super) fn find(&self, verb: Verb, channel: CmChannel) -> Result<u32> {
-        let found = self.table.get(channel.index(), channel.generation());
-        found.map_err(|problem| bad_handle(verb, Object::CmChannel, problem))?;
-        Ok(channel.index())
+    pub(super) fn find(&self, channel: CmChannel) -> Result<u32> {
+        find(&self.table, channel)
     }
 
     pub(super) fn handle(&self, index: u32) -> CmChannel {
@@ -90,7 +59,7 @@ impl Channels {
 
     /// Counts an id that a channel gains or loses.
     pub(super) fn count_id(&mut self, index: u32, more: bool) {
-        let ids = &mut self.table.at_mut(index).ids;
+        let ids = &mut self.table.at_mut(index).users;
         *ids = if more { *ids + 1 } else { *ids - 1 };
     }
 
@@ -103,12 +72,9 @@ impl Channels {
     }
 
     /// Takes the oldest event of a channel. It must be acknowledged.
-    pub(super) fn pop(&mut self, channel: CmChannel) -> Result<CmEvent> {
-        let verb = Verb::CmGetEvent;
-        let index = self.find(verb, channel)?;
-        let Some(mut event) = self.table.at_mut(index).events.pop() else {
-            return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
-        };
+    pub(super) fn pop(&mut self, channel: CmChannel, site: Option<Site>) -> Result<CmEvent> {
+        let index = self.find(channel)?;
+        let mut event = self.table.at_mut(index).read(site)?;
         self.last_token += 1;
         event.token = self.last_token;
         self.unacked.insert(event.token, owner_of(&event));
@@ -129,11 +95,7 @@ impl Channels {
         if self.unacked.get(&event.token) != Some(&owner) {
             let (kind, id) = (event.event, event.id);
             let text = format!("no event {kind} of {id} waits to be acknowledged");
-            return Err(Error::new(
-                Verb::CmAckEvent,
-                ErrorKind::Usage,
-                Cause::Usage(text.into()),
-            ));
+            return Err(Refusal::usage(text));
         }
         self.unacked.remove(&event.token);
         self.news = true;
@@ -145,29 +107,13 @@ impl Channels {
         mem::take(&mut self.news)
     }
 
-    /// Counts a thread that starts or stops waiting on a channel.
-    pub(crate) fn count_waiter(&mut self, channel: CmChannel, starts: bool) {
-        if let Ok(index) = self.find(Verb::CmGetEvent, channel) {
-            let waiters = &mut self.table.at_mut(index).waiters;
-            *waiters = if starts { *waiters + 1 } else { *waiters - 1 };
-        }
-    }
-
     pub(super) fn has_event(&self, index: u32) -> bool {
         !self.table.at(index).events.is_empty()
     }
 
-    /// A channel that has an event although a thread waits on it.
-    pub(crate) fn waited_for_and_queued(&self) -> Option<CmChannel> {
-        let missed = |channel: &&Channel| channel.waiters > 0 && !channel.events.is_empty();
-        let mut channels = self.table.iter().map(|(_, channel)| channel);
-        channels.find(missed).map(|channel| channel.handle)
-    }
-
     /// The number of unread events of a channel, and of all events that were ever queued.
-    pub(crate) fn queue(&self, verb: Verb, channel: CmChannel) -> Result<(usize, u64)> {
-        let channel = self.table.at(self.find(verb, channel)?);
-        Ok((channel.events.len(), channel.events.queued()))
+    pub(crate) fn queue(&self, channel: CmChannel) -> Result<(usize, u64)> {
+        Ok(self.table.at(self.find(channel)?).queue())
     }
 
     /// Lets changes of a channel be noted from now on. The channel must exist.

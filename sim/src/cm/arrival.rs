@@ -3,24 +3,23 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use verbs_api::AhAttr;
 use verbs_api::cm::{CmEventType, CmParam, ConnData, UdData, private_data};
 use verbs_roce::mad::{
-    CmMad, CmMessage, Dreq, IP_CM, IpCm, Mra, Rej, Rejected, Rep, Req, SidrRep, SidrReq,
+    CmMessage, Dreq, IP_CM, IpCm, Mra, Rej, Rejected, Rep, Req, SidrRep, SidrReq,
 };
 
+use super::Manager;
 use super::conn::{Conn, Phase};
-use super::host::Host;
+use super::host::{Exchange, Host};
 use super::id::State;
 use super::message::{self, reason, sidr};
 use super::numbers::normal;
-use super::{Arrival, Manager, Outgoing};
 
 impl Manager {
     /// Handles a message. Invalid messages are ignored, because the network may have changed them.
-    pub(crate) fn receive(&mut self, host: &dyn Host, arrival: Arrival, mad: &CmMad) {
-        match &mad.message {
-            CmMessage::Req(req) => self.on_req(host, arrival, mad.transaction, req),
+    pub(crate) fn receive(&mut self, host: Host<'_>, arrival: Exchange, message: &CmMessage) {
+        match message {
+            CmMessage::Req(req) => self.on_req(host, arrival, req),
             CmMessage::Mra(mra) => self.on_mra(arrival, mra),
             CmMessage::Rej(rej) => self.on_rej(arrival, rej),
             CmMessage::Rep(rep) => self.on_rep(arrival, rep),
@@ -29,7 +28,7 @@ impl Manager {
                     self.established(index);
                 }
             }
-            CmMessage::Dreq(dreq) => self.on_dreq(arrival, mad.transaction, dreq),
+            CmMessage::Dreq(dreq) => self.on_dreq(arrival, dreq),
             CmMessage::Drep(drep) => {
                 let conn = self.conn_of(arrival, drep.remote_comm_id);
                 if let Some((index, Phase::DreqSent | Phase::DreqReceived)) = conn {
@@ -37,70 +36,67 @@ impl Manager {
                     self.disconnected(index, 0);
                 }
             }
-            CmMessage::SidrReq(req) => self.on_sidr_req(arrival, mad.transaction, req),
+            CmMessage::SidrReq(req) => self.on_sidr_req(arrival, req),
             CmMessage::SidrRep(rep) => self.on_sidr_rep(arrival, rep),
         }
     }
 
     /// The id of a connection with this peer, by the local communication id, and the connection's
     /// phase.
-    fn conn_of(&self, arrival: Arrival, ours: u32) -> Option<(u32, Phase)> {
+    fn conn_of(&self, arrival: Exchange, ours: u32) -> Option<(u32, Phase)> {
         let index = self.numbers.by_ours(ours)?;
         let conn = self.ids.at(index).conn.as_ref()?;
-        (normal(conn.to) == normal(arrival.from)).then_some((index, conn.phase))
+        (normal(conn.exchange.peer) == normal(arrival.peer)).then_some((index, conn.phase))
     }
 
-    fn on_req(&mut self, host: &dyn Host, arrival: Arrival, transaction: u64, req: &Req) {
-        let Arrival { to, from } = arrival;
-        if let Some(index) = self.numbers.by_theirs(from, req.local_comm_id) {
+    fn on_req(&mut self, host: Host<'_>, arrival: Exchange, req: &Req) {
+        let peer = arrival.peer;
+        if let Some(index) = self.numbers.by_theirs(peer, req.local_comm_id) {
             // A repeated request means that the answer was lost.
             return self.repeat(index, Phase::RepSent);
         }
-        let refuse = |why: u16| Outgoing {
-            from: to,
-            to: from,
-            mad: CmMad {
-                transaction,
-                message: message::rej(0, req.local_comm_id, Rejected::Req, why, &[]),
-            },
-        };
-        if let Some(old) = self.numbers.by_qp(from, req.qpn) {
+        let refusal = |why| message::rej(0, req.local_comm_id, Rejected::Req, why, &[]);
+        if let Some(old) = self.numbers.by_qp(peer, req.qpn) {
             // The peer has reused the queue pair, so the old connection is stale.
-            self.egress.push(refuse(reason::STALE_CONNECTION));
-            let conn = self.ids.at(old).conn.as_ref();
-            if conn.is_some_and(|conn| conn.phase == Phase::Established) {
+            let stale = refusal(reason::STALE_CONNECTION);
+            self.egress.push((arrival, stale));
+            if self.ids.at(old).phase() == Some(Phase::Established) {
                 self.ask_to_end(old);
             }
             return;
         }
-        let ends = IpCm::read(&req.private_data[..]);
-        let ends = ends
-            .ok()
-            .filter(|ends| ends.version == 0 && req.transport == 0);
-        let Some(ends) = ends else {
-            return self.egress.push(refuse(reason::UNSUPPORTED));
+        let ends = IpCm::read(&req.private_data[..]).ok();
+        let Some(ends) = ends.filter(|ends| ends.version == 0 && req.transport == 0) else {
+            return self.egress.push((arrival, refusal(reason::UNSUPPORTED)));
         };
         let Some(listener) = self.ids.listener(arrival, req.service_id, ends.destination) else {
-            return self.egress.push(refuse(reason::INVALID_SERVICE_ID));
+            let message = refusal(reason::INVALID_SERVICE_ID);
+            return self.egress.push((arrival, message));
         };
         if self.ids.at(listener).is_full() {
             // The other side repeats the request.
             return;
         }
-        let mut conn = Conn::new(self.numbers.next(), transaction, to, from);
-        conn.phase = Phase::ReqReceived;
-        conn.theirs = req.local_comm_id;
-        conn.service_id = req.service_id;
-        conn.remote_qpn = req.qpn;
-        conn.rq_psn = self.ids.random.any() as u32 & 0x00ff_ffff;
-        conn.sq_psn = req.starting_psn;
-        // Each side provides resources for the reads that the other starts.
-        conn.responder_resources = req.initiator_depth;
-        conn.initiator_depth = req.responder_resources;
-        conn.retry_count = req.retry_count;
-        conn.rnr_retry_count = req.rnr_retry_count;
-        conn.path_mtu = req.path_mtu.min(u32::from(host.mtu(to.id)) as u8);
-        conn.ack_timeout = req.primary.local_ack_timeout;
+        let conn = Conn {
+            phase: Phase::ReqReceived,
+            ours: self.numbers.next(),
+            theirs: req.local_comm_id,
+            exchange: arrival,
+            service_id: req.service_id,
+            remote_qpn: req.qpn,
+            rq_psn: self.ids.random.any() as u32 & 0x00ff_ffff,
+            sq_psn: req.starting_psn,
+            // Each side provides resources for the reads that the other starts.
+            responder_resources: req.initiator_depth,
+            initiator_depth: req.responder_resources,
+            retry_count: req.retry_count,
+            rnr_retry_count: req.rnr_retry_count,
+            path_mtu: req
+                .path_mtu
+                .min(u32::from(host.mtu(arrival.local.id)) as u8),
+            ack_timeout: req.primary.local_ack_timeout,
+            ..Conn::default()
+        };
         let mut data = ConnData::default();
         data.private_data = req.private_data[IP_CM..].to_vec();
         data.responder_resources = req.initiator_depth;
@@ -124,13 +120,13 @@ impl Manager {
         (id.state, id.tos) = (State::Connected, tos);
         id.local = Some(SocketAddr::new(ends.destination, local));
         id.peer = Some(SocketAddr::new(ends.source, ends.source_port));
-        (id.port, id.to) = (Some(conn.from), Some(conn.to));
+        (id.port, id.to) = (Some(conn.exchange.local), Some(conn.exchange.peer));
         id.num_paths = u32::from(!ps.is_datagram());
         self.set_conn(index, conn);
         self.raise_request(listener, index, param);
     }
 
-    fn on_rep(&mut self, arrival: Arrival, rep: &Rep) {
+    fn on_rep(&mut self, arrival: Exchange, rep: &Rep) {
         let index = match self.conn_of(arrival, rep.remote_comm_id) {
             Some((index, Phase::ReqSent)) => index,
             // A repeated answer means that the last message was lost.
@@ -158,28 +154,19 @@ impl Manager {
         self.raise_with(index, CmEventType::ConnectResponse, 0, CmParam::Conn(data));
     }
 
-    /// Repeats the message that this side is ready.
-    fn say_ready(&mut self, index: u32) {
-        if let Some(conn) = &self.ids.at(index).conn {
-            let mad = conn.mad(message::rtu(conn));
-            self.send(index, mad);
-        }
-    }
-
     /// Repeats the message that waits for an answer in this phase.
     fn repeat(&mut self, index: u32, phase: Phase) {
         let conn = self.ids.at(index).conn.as_ref();
         let conn = conn.filter(|conn| conn.phase == phase);
         if let Some(waiting) = conn.and_then(|conn| conn.waiting.clone()) {
-            self.send(index, waiting.mad);
+            self.send(index, waiting.message);
         }
     }
 
-    fn on_rej(&mut self, arrival: Arrival, rej: &Rej) {
+    fn on_rej(&mut self, arrival: Exchange, rej: &Rej) {
         let by_theirs = || {
-            let index = self.numbers.by_theirs(arrival.from, rej.local_comm_id)?;
-            let conn = self.ids.at(index).conn.as_ref()?;
-            Some((index, conn.phase))
+            let index = self.numbers.by_theirs(arrival.peer, rej.local_comm_id)?;
+            Some((index, self.ids.at(index).phase()?))
         };
         let Some((index, phase)) = self.conn_of(arrival, rej.remote_comm_id).or_else(by_theirs)
         else {
@@ -187,18 +174,10 @@ impl Manager {
         };
         match phase {
             // The program learns of it when it answers.
-            Phase::ReqReceived => {
-                if let Some(conn) = &mut self.ids.at_mut(index).conn {
-                    conn.phase = Phase::Idle;
-                }
-                self.forget_numbers(index);
-            }
+            Phase::ReqReceived => self.close(index),
             Phase::ReqSent | Phase::RepSent | Phase::RepReceived => {
                 self.stop_waiting(index);
-                if let Some(conn) = &mut self.ids.at_mut(index).conn {
-                    conn.phase = Phase::Idle;
-                }
-                self.forget_numbers(index);
+                self.close(index);
                 let mut data = ConnData::default();
                 data.private_data = rej.private_data.to_vec();
                 let status = i32::from(rej.reason);
@@ -213,7 +192,7 @@ impl Manager {
     }
 
     /// Extends the timeout at the request of the other side.
-    fn on_mra(&mut self, arrival: Arrival, mra: &Mra) {
+    fn on_mra(&mut self, arrival: Exchange, mra: &Mra) {
         let conn = self.conn_of(arrival, mra.remote_comm_id);
         if let Some((index, Phase::ReqSent | Phase::RepSent | Phase::SidrReqSent)) = conn {
             let service = Duration::from_nanos(4096 << mra.service_timeout);
@@ -222,86 +201,72 @@ impl Manager {
         }
     }
 
-    fn on_dreq(&mut self, arrival: Arrival, transaction: u64, dreq: &Dreq) {
+    fn on_dreq(&mut self, arrival: Exchange, dreq: &Dreq) {
         let found = self.conn_of(arrival, dreq.remote_comm_id);
         match found {
             Some((index, Phase::RepSent | Phase::Established | Phase::DreqSent)) => {
                 self.stop_waiting(index);
                 if let Some(conn) = &mut self.ids.at_mut(index).conn {
                     conn.phase = Phase::DreqReceived;
-                    conn.transaction = transaction;
+                    conn.exchange.transaction = arrival.transaction;
                 }
                 self.disconnected(index, 0);
             }
             Some((_, Phase::DreqReceived | Phase::RepReceived | Phase::ReqSent)) => {}
             // The answer was lost, or this side no longer knows the connection.
-            _ => self.egress.push(Outgoing {
-                from: arrival.to,
-                to: arrival.from,
-                mad: CmMad {
-                    transaction,
-                    message: message::drep(dreq.remote_comm_id, dreq.local_comm_id),
-                },
-            }),
+            _ => {
+                let message = message::drep(dreq.remote_comm_id, dreq.local_comm_id);
+                self.egress.push((arrival, message));
+            }
         }
     }
 
-    fn on_sidr_req(&mut self, arrival: Arrival, transaction: u64, req: &SidrReq) {
-        let Arrival { to, from } = arrival;
+    fn on_sidr_req(&mut self, arrival: Exchange, req: &SidrReq) {
+        let (theirs, service_id) = (req.request_id, req.service_id);
         // The program has not answered the first copy of the request yet.
-        if self.numbers.by_theirs(from, req.request_id).is_some() {
+        if self.numbers.by_theirs(arrival.peer, theirs).is_some() {
             return;
         }
-        let refuse = |status: u8| Outgoing {
-            from: to,
-            to: from,
-            mad: CmMad {
-                transaction,
-                message: message::sidr_rep(req.request_id, req.service_id, status, 0, 0, &[]),
-            },
-        };
+        let refusal = |status| message::sidr_rep(theirs, service_id, status, 0, &[]);
         let ends = IpCm::read(&req.private_data[..]).ok();
         let found = ends.filter(|ends| ends.version == 0).and_then(|ends| {
-            let listener = self
-                .ids
-                .listener(arrival, req.service_id, ends.destination)?;
+            let listener = self.ids.listener(arrival, service_id, ends.destination)?;
             Some((listener, ends))
         });
         let Some((listener, ends)) = found else {
-            return self.egress.push(refuse(sidr::UNSUPPORTED));
+            return self.egress.push((arrival, refusal(sidr::UNSUPPORTED)));
         };
         if self.ids.at(listener).is_full() {
-            return self.egress.push(refuse(sidr::REJECTED));
+            return self.egress.push((arrival, refusal(sidr::REJECTED)));
         }
-        let mut conn = Conn::new(self.numbers.next(), transaction, to, from);
-        conn.phase = Phase::SidrReqReceived;
-        (conn.theirs, conn.service_id) = (req.request_id, req.service_id);
+        let conn = Conn {
+            phase: Phase::SidrReqReceived,
+            ours: self.numbers.next(),
+            theirs,
+            exchange: arrival,
+            service_id,
+            ..Conn::default()
+        };
         let mut data = UdData::default();
         data.private_data = req.private_data[IP_CM..].to_vec();
         self.take_request(listener, conn, 0, &ends, CmParam::Ud(data));
     }
 
-    fn on_sidr_rep(&mut self, arrival: Arrival, rep: &SidrRep) {
+    fn on_sidr_rep(&mut self, arrival: Exchange, rep: &SidrRep) {
         let Some((index, Phase::SidrReqSent)) = self.conn_of(arrival, rep.request_id) else {
             return;
         };
         self.stop_waiting(index);
-        let Some(conn) = &mut self.ids.at_mut(index).conn else {
-            return;
-        };
-        conn.phase = Phase::Idle;
-        let (from, to) = (conn.from, conn.to);
-        self.forget_numbers(index);
+        self.close(index);
         let mut data = UdData::default();
         data.private_data = rep.private_data.to_vec();
         if rep.status != sidr::VALID {
             let (event, status) = (CmEventType::Unreachable, rep.status.into());
             return self.raise_with(index, event, status, CmParam::Ud(data));
         }
-        data.ah_attr = AhAttr {
-            dlid: to.lid,
-            ..AhAttr::global(from.id.port, from.gid_index, to.gid)
-        };
+        if let Some(conn) = &self.ids.at(index).conn {
+            data.ah_attr = conn.exchange.local.ah_attr(conn.exchange.peer);
+        }
         (data.qp_num, data.qkey) = (rep.qpn, rep.qkey);
         self.raise_with(index, CmEventType::Established, 0, CmParam::Ud(data));
     }

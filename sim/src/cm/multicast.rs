@@ -3,12 +3,13 @@
 use core::net::{IpAddr, SocketAddr};
 
 use verbs_api::cm::{CmEventType, CmId, CmParam, RDMA_UDP_QKEY, UdData};
-use verbs_api::{AhAttr, Cause, Error, ErrorKind, Gid, MULTICAST_QPN, Result, Verb};
+use verbs_api::{Cause, ErrorKind, Gid, MULTICAST_QPN};
 
-use super::host::Host;
+use super::Manager;
+use super::host::{Host, Peer};
 use super::id::{State, wrong_state};
-use super::{Manager, invalid};
 use crate::address::gid_of;
+use crate::device::{Refusal, Result, invalid};
 
 /// A group that an id has joined.
 #[derive(Clone, Copy, Debug)]
@@ -22,27 +23,26 @@ impl Manager {
     /// `rdma_join_multicast`
     pub(crate) fn join_multicast(
         &mut self,
-        host: &dyn Host,
+        host: Host<'_>,
         id: CmId,
         group: SocketAddr,
         context: u64,
     ) -> Result<()> {
-        let verb = Verb::CmJoinMulticast;
-        let index = self.ids.find(verb, id)?;
+        let index = self.ids.find(id)?;
         let of = self.ids.at_mut(index);
         let may = matches!(of.state, State::Bound | State::AddrResolved);
         let Some(local) = of.port.filter(|_| may) else {
-            return Err(wrong_state(verb, id, of.state));
+            return Err(wrong_state(id, of.state));
         };
         if !of.ps.is_datagram() {
-            return Err(invalid(verb, "id", "is of a port space without datagrams"));
+            return Err(invalid("id", "is of a port space without datagrams"));
         }
         if of
             .local
             .is_some_and(|local| local.is_ipv4() != group.is_ipv4())
         {
             let cause = Cause::Text(format!("{group} is of another family than {id}").into());
-            return Err(Error::new(verb, NOT_SUPPORTED, cause));
+            return Err(Refusal::new(NOT_SUPPORTED, cause));
         }
         let gid = gid_of(group.ip());
         let lid = host.group_lid(gid);
@@ -53,13 +53,24 @@ impl Manager {
         });
         let mut data = UdData::default();
         data.context = context;
-        data.ah_attr = AhAttr {
-            dlid: lid,
-            ..AhAttr::global(local.id.port, local.gid_index, gid)
-        };
+        data.ah_attr = local.ah_attr(Peer { gid, lid });
         (data.qp_num, data.qkey) = (MULTICAST_QPN, RDMA_UDP_QKEY);
         self.raise_with(index, CmEventType::MulticastJoin, 0, CmParam::Ud(data));
         Ok(())
+    }
+
+    /// `rdma_leave_multicast`. Returns the group from which to detach the queue pair.
+    pub(crate) fn leave_multicast(&mut self, id: CmId, group: SocketAddr) -> Result<(Gid, u16)> {
+        let index = self.ids.find(id)?;
+        let groups = &mut self.ids.at_mut(index).groups;
+        let joined = groups.iter().position(|of| of.address == group.ip());
+        let Some(joined) = joined else {
+            let text = format!("{id} has not joined {}", group.ip());
+            let kind = ErrorKind::AddressNotAvailable;
+            return Err(Refusal::new(kind, Cause::Text(text.into())));
+        };
+        let joined = groups.remove(joined);
+        Ok((joined.gid, joined.lid))
     }
 }
 
