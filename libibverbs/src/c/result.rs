@@ -44,7 +44,8 @@ impl Object for () {
     }
 }
 
-/// An object that the verb itself looks up, because other arguments are checked first.
+/// An object that the verb itself looks up: because it checks other arguments first, or because it
+/// is called for each message, where a lookup outside of the verb takes 7 instructions more.
 #[derive(Clone, Copy)]
 pub(crate) struct Later<O>(pub(crate) O);
 

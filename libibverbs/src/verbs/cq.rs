@@ -279,7 +279,8 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 }
 
 pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
-    quick_status("ibv_req_notify_cq", cq, |cq| {
+    quick_status("ibv_req_notify_cq", Later(cq), |()| {
+        let cq = CObject::<Cq>::find(cq)?;
         // A program that arms the queue is about to sleep, so its next poll is not a busy one.
         cq.more.empty_polls.note(1);
         Ok(sim().req_notify_cq(cq.handle, Arm(solicited_only))?)
@@ -294,7 +295,8 @@ pub(crate) extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
 }
 
 pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
-    count("ibv_poll_cq", cq, |cq| {
+    count("ibv_poll_cq", Later(cq), |()| {
+        let cq = CObject::<Cq>::find(cq)?;
         let entries = usize::try_from(entries)
             .map_err(|_| Refusal::invalid(format!("{entries} completions are asked for")))?;
         if entries > 0 {

@@ -12,7 +12,7 @@ use super::ah::Ah;
 use super::list::{in_parts, receives, sge_list};
 use super::mw::{self, Mw};
 use super::qp::Qp;
-use crate::c::{CObject, Refusal, Result, quick_status, values};
+use crate::c::{CObject, Later, Refusal, Result, quick_status, values};
 use crate::engine::sim;
 
 pub(crate) extern "C" fn post_send(
@@ -20,7 +20,8 @@ pub(crate) extern "C" fn post_send(
     first: *mut ibv_send_wr,
     bad_wr: *mut *mut ibv_send_wr,
 ) -> c_int {
-    quick_status("ibv_post_send", qp, |qp| {
+    quick_status("ibv_post_send", Later(qp), |()| {
+        let qp = CObject::<Qp>::find(qp)?;
         if let Some(batch) = &qp.more.batch {
             batch.passed_over(qp.call("ibv_post_send"));
         }
@@ -45,7 +46,8 @@ pub(crate) extern "C" fn post_recv(
     first: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    quick_status("ibv_post_recv", qp, |qp| {
+    quick_status("ibv_post_recv", Later(qp), |()| {
+        let qp = CObject::<Qp>::find(qp)?;
         let cap = &qp.more.cap;
         let post = |list: &[RecvWr<'_>]| sim().post_recv(qp.handle, list);
         receives(first, bad_wr, cap.max_recv_wr, cap.max_recv_sge, post)
