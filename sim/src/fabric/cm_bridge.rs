@@ -1,4 +1,4 @@
-//! The connection manager and the nodes: the effects of its work, and the transport of its messages.
+//! The connection manager and the nodes: the effects of its work, and how its messages are sent.
 
 use core::mem;
 use std::collections::BTreeMap;
