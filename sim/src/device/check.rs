@@ -92,6 +92,8 @@ pub(crate) fn lacks(problem: &'static str) -> Refusal {
     Refusal::argument(ErrorKind::NotSupported, "the device", problem)
 }
 
+// Each post passes here. A call would cost more than the comparison.
+#[inline(always)]
 pub(crate) fn in_range(what: &'static str, value: i64, min: i64, max: i64) -> Result<()> {
     if (min..=max).contains(&value) {
         return Ok(());

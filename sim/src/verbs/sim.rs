@@ -359,11 +359,16 @@ impl Verbs for Sim {
         fn query_mw(mw: Mw) -> MwAttr = QueryMw |node| node.device.query_mw(mw);
         fn query_cq(cq: Cq) -> CqAttr = QueryCq |node| node.device.query_cq(cq);
         fn read_wc(cq: Cq) -> WcEx = ReadWc |node| node.device.read_wc(cq);
-        fn qp_num(qp: Qp) -> u32 = QueryQp |node| node.qp_num(qp);
         fn query_qp(qp: Qp, mask: QpAttrMask) -> QpQuery = QueryQp |node| node.query_qp(qp, mask);
-        fn srq_init(srq: Srq) -> SrqInit = QuerySrq |node| node.device.srq_init(srq);
         fn query_srq(srq: Srq) -> SrqAttr = QuerySrq |node| node.device.query_srq(srq);
         fn srq_num(srq: Srq) -> u32 = GetSrqNum |node| node.device.srq_num(srq);
+    }
+
+    // All rows of a block are one place in the program to a caller through `dyn Verbs`. These share
+    // their verbs with rows above, and a diagnosis tells them apart by the place.
+    verbs! { query
+        fn qp_num(qp: Qp) -> u32 = QueryQp |node| node.qp_num(qp);
+        fn srq_init(srq: Srq) -> SrqInit = QuerySrq |node| node.device.srq_init(srq);
     }
 
     verbs! { call
