@@ -148,10 +148,10 @@ impl Base {
 
     /// The refusal of a C call, which returns a negative number on some drivers.
     pub(crate) fn as_returned(&self, refusal: PostRefusal) -> PostRefusal {
-        let is_negative = self.behavior.negative_errno;
-        PostRefusal {
-            is_negative,
-            ..refusal
+        if self.behavior.negative_errno {
+            refusal.negative()
+        } else {
+            refusal
         }
     }
 

@@ -6,7 +6,15 @@ use verbs_api::{Cause, Error, ErrorKind, FullQueue, PostError, Verb};
 
 /// Why a verb is refused. It is boxed, so that a function that succeeds returns a word or two.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refusal(Box<(ErrorKind, Cause)>);
+pub(crate) struct Refusal(Box<Facts>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Facts {
+    kind: ErrorKind,
+    cause: Cause,
+    /// Whether the C call returns the negative errno value.
+    is_negative: bool,
+}
 
 /// The result of a verb, or of a part of it, in the core.
 pub(crate) type Result<T, E = Refusal> = core::result::Result<T, E>;
@@ -15,9 +23,7 @@ pub(crate) type Result<T, E = Refusal> = core::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PostRefusal {
     pub(crate) bad_wr: usize,
-    pub(crate) refusal: Refusal,
-    /// Whether the C call returns the negative errno value.
-    pub(crate) is_negative: bool,
+    refusal: Refusal,
 }
 
 /// What becomes the error of a verb once the verb is known.
@@ -51,7 +57,12 @@ impl<R, E: Refused> Answer for Result<R, E> {
 impl Refusal {
     #[cold]
     pub(crate) fn new(kind: ErrorKind, cause: Cause) -> Self {
-        Self(Box::new((kind, cause)))
+        let is_negative = false;
+        Self(Box::new(Facts {
+            kind,
+            cause,
+            is_negative,
+        }))
     }
 
     /// An argument is wrong.
@@ -86,17 +97,20 @@ impl Refusal {
     }
 
     pub(crate) fn kind(&self) -> ErrorKind {
-        self.0.0
+        self.0.kind
     }
 }
 
 impl PostRefusal {
     pub(crate) fn new(bad_wr: usize, refusal: Refusal) -> Self {
-        Self {
-            bad_wr,
-            refusal,
-            is_negative: false,
-        }
+        Self { bad_wr, refusal }
+    }
+
+    /// The C call returns the negative errno value, as some drivers do.
+    #[cold]
+    pub(crate) fn negative(mut self) -> Self {
+        self.refusal.0.is_negative = true;
+        self
     }
 }
 
@@ -112,8 +126,12 @@ impl Refused for Refusal {
 
     #[cold]
     fn by(self, verb: Verb) -> Error {
-        let (kind, cause) = *self.0;
-        Error::new(verb, kind, cause)
+        let raw = self.0.is_negative.then(|| -self.0.kind.errno());
+        let error = Error::new(verb, self.0.kind, self.0.cause);
+        match raw {
+            Some(raw) => error.with_raw(raw),
+            None => error,
+        }
     }
 
     fn plain(error: &Error) -> &Error {
@@ -126,12 +144,7 @@ impl Refused for PostRefusal {
 
     #[cold]
     fn by(self, verb: Verb) -> PostError {
-        let mut error = self.refusal.by(verb);
-        if self.is_negative {
-            let raw = -error.errno();
-            error = error.with_raw(raw);
-        }
-        PostError::new(self.bad_wr, error)
+        PostError::new(self.bad_wr, self.refusal.by(verb))
     }
 
     fn plain(error: &PostError) -> &Error {
