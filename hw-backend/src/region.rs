@@ -17,7 +17,7 @@ pub(crate) fn region_as(hw: &Hw, pd: PdHandle, init: &MrInit) -> Result<MrHandle
         MrMemory::Unmapped => Some(Memory::None),
         MrMemory::Of(of, offset) => {
             let part = Memory::part(&hw.mr(verb, of)?, offset, length);
-            let none = || invalid(verb, "memory", "is none that the region has to share");
+            let none = || invalid(verb, "memory", "is not memory that the region can share");
             Some(part.ok_or_else(none)?)
         }
         _ => return Err(invalid(verb, "memory", "is of an unknown kind")),

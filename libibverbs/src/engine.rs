@@ -123,7 +123,7 @@ fn usable(fabric: &Fabric) -> &Fabric {
     match fabric.check() {
         Err(why) if fabric.is_default() => {
             say(format_args!(
-                "other processes are not reached (--fabric private says so): {why}"
+                "other processes are not reached (as with --fabric private): {why}"
             ));
             &Fabric::PRIVATE
         }

@@ -25,8 +25,8 @@ pub(super) const CASES: &[Case] = &[
             sim.req_notify_cq(a.cq, Arm::SOLICITED).unwrap();
         },
         &[
-            "sim0: VS-ARM-04: hint: cq#0 is armed solicited, and 1 completion of a send waits in it, which nobody can solicit: no event tells of that (here)",
-            "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that (here)",
+            "sim0: VS-ARM-04: hint: cq#0 is armed solicited, and 1 completion of a send waits in it, which cannot be solicited: no event reports that (here)",
+            "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event reports that (here)",
         ],
     ),
     (
@@ -77,7 +77,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-ARM-07: hint: cq#0 was not armed again since its last event was read, and 1 completion waits in it: no event tells of that",
+            "sim1: VS-ARM-07: hint: cq#0 was not armed again since its last event was read, and 1 completion waits in it: no event reports that",
         ],
     ),
     (
@@ -285,7 +285,7 @@ pub(super) const CASES: &[Case] = &[
             close(&b, &[qp_b]);
         },
         &[
-            "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that (here)",
+            "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event reports that (here)",
         ],
     ),
     (
@@ -296,7 +296,7 @@ pub(super) const CASES: &[Case] = &[
             sim.get_cq_event(b.channel, Wait::Forever).unwrap_err();
         },
         &[
-            "sim1: VS-ARM-01: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that, the wait is at here (here)",
+            "sim1: VS-ARM-01: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 is armed next, and 1 completion waits in it from before: no event reports that, the wait is at here (here)",
         ],
     ),
     (
@@ -311,7 +311,7 @@ pub(super) const CASES: &[Case] = &[
             sim.req_notify_cq(b.cq, Arm::NEXT).unwrap();
         },
         &[
-            "sim1: VS-ARM-02: cq#0 is armed next, and 1 completion waits in it from before, which the poll before had no room for: no event tells of that (here)",
+            "sim1: VS-ARM-02: cq#0 is armed next, and 1 completion waits in it from before, which the poll before had no room for: no event reports that (here)",
         ],
     ),
     (
@@ -335,7 +335,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-ARM-06: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 is armed solicited, and 1 completion waits in it that nobody solicited: no event tells of that, the wait is at here (here)",
+            "sim1: VS-ARM-06: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 is armed solicited, and 1 completion waits in it, not solicited: no event reports that, the wait is at here (here)",
         ],
     ),
     (
@@ -540,7 +540,7 @@ pub(super) const CASES: &[Case] = &[
         },
         &[
             "sim0: VS-KEY-01: send 0x0 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, no region has the rkey 0x1234",
-            "sim0: VS-QP-05: hint: a send was posted on qp 0x2, after a completion had shown that it is in ERR: it is only flushed, and 1 time more",
+            "sim0: VS-QP-05: hint: a send was posted on qp 0x2, after a completion had shown that it is in ERR: it is only flushed, and 1 more time",
             "sim1: VS-EVT-05: hint: 1 event QP_ACCESS_ERR of qp 0x2 not read",
         ],
     ),
@@ -665,7 +665,7 @@ pub(super) const CASES: &[Case] = &[
             b.drain();
         },
         &[
-            "sim0: VS-ARM-06: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 is armed solicited, and 1 completion of a send waits in it, which nobody can solicit: no event tells of that, the wait is at here (here)",
+            "sim0: VS-ARM-06: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 is armed solicited, and 1 completion of a send waits in it, which cannot be solicited: no event reports that, the wait is at here (here)",
         ],
     ),
     (
@@ -686,7 +686,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-ARM-03: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 was not armed again since its last event was read, and 1 completion waits in it: no event tells of that, the wait is at here",
+            "sim1: VS-ARM-03: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 was not armed again since its last event was read, and 1 completion waits in it: no event reports that, the wait is at here",
         ],
     ),
 ];

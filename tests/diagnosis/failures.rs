@@ -94,19 +94,19 @@ const LAB: &[LabCause] = &[
     ),
     (
         |sim, [_, b]| sim.set_gid(b.context, 1, 0, Gid::default()).unwrap(),
-        "the laboratory changed a GID or a P_Key",
+        "a test control changed a GID or a P_Key",
     ),
     (
         |sim, [a, _]| sim.set_gid(a.context, 1, 0, Gid::default()).unwrap(),
-        "the laboratory changed a GID or a P_Key",
+        "a test control changed a GID or a P_Key",
     ),
     (
         |sim, [a, _]| sim.set_pkey(a.context, 1, 0, 0x8001).unwrap(),
-        "the laboratory changed a GID or a P_Key",
+        "a test control changed a GID or a P_Key",
     ),
     (
         |sim, [_, b]| sim.set_pkey(b.context, 1, 0, 0x8001).unwrap(),
-        "the laboratory changed a GID or a P_Key",
+        "a test control changed a GID or a P_Key",
     ),
     (
         |sim, _| {

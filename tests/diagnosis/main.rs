@@ -323,7 +323,7 @@ fn a_wait_for_an_event_of_rdma_cm_says_who_has_to_do_something() {
         next(channel);
         id
     });
-    let idle = "cm id#1 has a resolved route, and no connection, and 1 id more likewise";
+    let idle = "cm id#1 has a resolved route, and no connection, and 1 more id likewise";
     assert_eq!(said(channel), idle);
     let param = ConnParam::default();
     let [first, _] = ids;

@@ -415,7 +415,7 @@ fn nowhere<T>(what: &str, address: *const T) -> String {
     } else if !address.is_aligned() {
         format!("the address of {what} is not aligned ({address:p})")
     } else {
-        format!("behind the address of {what} there is not so much memory ({address:p})")
+        format!("too little memory follows the address of {what} ({address:p})")
     }
 }
 

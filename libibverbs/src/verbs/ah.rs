@@ -135,7 +135,7 @@ fn no_grh() -> Refusal {
 
 fn not_own(port: u8, grh: &Grh) -> Refusal {
     let what = format!(
-        "the datagram came to {}, which is no GID of port {port}",
+        "the datagram came to {}, which is not a GID of port {port}",
         grh.dgid
     );
     Refusal::invalid(what)

@@ -45,7 +45,7 @@ pub(crate) extern "C" fn create_cq_ex(
             // Drivers refuse a domain that is not a parent domain.
             if !pd.is_parent() {
                 return Err(Refusal::invalid(format!(
-                    "{} is no parent domain",
+                    "{} is not a parent domain",
                     pd.handle
                 )));
             }

@@ -120,7 +120,7 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
 pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
     pointer("ibv_import_device", (), |()| {
         let file = FileId::of(cmd_fd)
-            .ok_or_else(|| Refusal::invalid(format!("{cmd_fd} is no descriptor")))?;
+            .ok_or_else(|| Refusal::invalid(format!("{cmd_fd} is not a descriptor")))?;
         let open = &mut *open().lock();
         let same = open.get(&file).map_or(&[][..], Vec::as_slice);
         if same.iter().any(|of| of.cmd_fd() == Some(cmd_fd)) {

@@ -221,7 +221,7 @@ pub(crate) extern "C" fn query_port_speed(
 fn port_num(port: u32) -> Result<u8> {
     u8::try_from(port).map_err(|_| {
         Refusal::invalid(format!(
-            "port_num is {port}, and no device has so many ports"
+            "port_num is {port}, and no device has that many ports"
         ))
     })
 }

@@ -1,4 +1,4 @@
-//! Figures, references, aims.
+//! Figures, references, budgets.
 
 use std::fmt::Write as _;
 
@@ -15,18 +15,15 @@ pub(crate) struct Line {
     figure: f64,
     pub(crate) unit: &'static str,
     reference: Option<(String, f64)>,
-    aim: Option<Aim>,
+    budget: Option<Budget>,
     instructions: Option<f64>,
-    most_instructions: Option<f64>,
 }
 
 /// The upper limit of a figure.
 #[derive(Clone, Copy)]
-enum Aim {
+enum Budget {
     /// An absolute value.
     Most(f64),
-    /// A ratio to the reference.
-    Times(f64),
     /// A difference to the reference.
     More(f64),
 }
@@ -38,9 +35,8 @@ impl Line {
             figure,
             unit,
             reference: None,
-            aim: None,
+            budget: None,
             instructions: None,
-            most_instructions: None,
         }
     }
 
@@ -70,29 +66,14 @@ impl Line {
 
     /// Sets an absolute limit.
     pub(crate) fn most(self, most: f64) -> Self {
-        let aim = Some(Aim::Most(most));
-        Self { aim, ..self }
-    }
-
-    /// Sets a limit for the ratio to the reference.
-    pub(crate) fn times(self, times: f64) -> Self {
-        let aim = Some(Aim::Times(times));
-        Self { aim, ..self }
+        let budget = Some(Budget::Most(most));
+        Self { budget, ..self }
     }
 
     /// Sets a limit for the difference to the reference.
     pub(crate) fn more(self, more: f64) -> Self {
-        let aim = Some(Aim::More(more));
-        Self { aim, ..self }
-    }
-
-    /// Sets a limit for the instructions.
-    pub(crate) fn most_instructions(self, most: f64) -> Self {
-        let most_instructions = Some(most);
-        Self {
-            most_instructions,
-            ..self
-        }
+        let budget = Some(Budget::More(more));
+        Self { budget, ..self }
     }
 
     /// Whether it was measured, and not filtered out.
@@ -100,51 +81,34 @@ impl Line {
         !self.figure.is_nan()
     }
 
-    fn cells(&self) -> [String; 10] {
+    fn cells(&self) -> [String; 6] {
         let amount = |value: f64| format!("{value:.*} {}", usize::from(value < 1e3), self.unit);
         let more = |value: f64| format!("{value:+.1} {}", self.unit);
-        let times = |value: f64| format!("{value:.2}");
-        let count =
-            |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.0}"));
-        let (name, floor) = self.reference.clone().unwrap_or_default();
-        let [reference, ratio] = match self.reference {
-            Some(_) => [amount(floor), times(self.figure / floor)],
-            None => [const { String::new() }; 2],
-        };
-        let (by_it, aim, is_met) = match (self.aim, &self.reference) {
-            (Some(Aim::Most(most)), _) => (ratio, amount(most), Some(self.figure <= most)),
-            (Some(Aim::Times(most)), Some(_)) => {
-                (ratio, times(most), Some(self.figure <= most * floor))
+        let reference = self.reference.as_ref();
+        let difference = reference.map(|(_, floor)| self.figure - floor);
+        let ratio = reference.map(|(_, floor)| format!("{:.2}", self.figure / floor));
+        let (ratio, budget, is_met) = match (self.budget, difference) {
+            (Some(Budget::More(most)), Some(difference)) => {
+                (Some(more(difference)), more(most), difference <= most)
             }
-            (Some(Aim::More(most)), Some(_)) => {
-                let difference = self.figure - floor;
-                (more(difference), more(most), Some(difference <= most))
-            }
-            _ => (ratio, String::new(), None),
+            (Some(Budget::Most(most)), _) => (ratio, amount(most), self.figure <= most),
+            _ => (ratio, String::new(), true),
         };
-        let is_short = self.instructions.zip(self.most_instructions);
+        let compared = reference.map(|(name, floor)| format!("{name}: {}", amount(*floor)));
+        let instructions = self.instructions.map(|count| format!("{count:.0}"));
         [
             self.what.clone(),
             amount(self.figure),
-            name,
-            reference,
-            by_it,
-            aim,
-            met(is_met),
-            count(self.instructions),
-            count(self.instructions.and(self.most_instructions)),
-            met(is_short.map(|(count, most)| count <= most)),
+            compared.unwrap_or_default(),
+            ratio.unwrap_or_default(),
+            if is_met {
+                budget
+            } else {
+                format!("{budget}, exceeded")
+            },
+            instructions.unwrap_or_default(),
         ]
     }
-}
-
-fn met(is_met: Option<bool>) -> String {
-    match is_met {
-        None => "",
-        Some(true) => "yes",
-        Some(false) => "NO",
-    }
-    .to_owned()
 }
 
 /// The table as Markdown.
@@ -152,18 +116,14 @@ pub(crate) fn render(lines: &[Line]) -> String {
     let head = [
         "what",
         "figure",
-        "beside",
-        "",
-        "by it",
-        "aim",
-        "met",
+        "compared with",
+        "ratio",
+        "budget",
         "instructions",
-        "aim",
-        "met",
     ];
     let mut rows = vec![head.map(str::to_owned)];
     rows.extend(lines.iter().filter(|line| line.is_known()).map(Line::cells));
-    let widths: [usize; 10] = std::array::from_fn(|column| {
+    let widths: [usize; 6] = std::array::from_fn(|column| {
         let widths = rows.iter().map(|row| row[column].len());
         widths.max().unwrap_or(0)
     });

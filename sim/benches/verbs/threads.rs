@@ -37,7 +37,7 @@ pub(crate) fn lines(watch: &mut Stopwatch) -> [Line; 2] {
     };
     [
         both("two threads, the same nodes", same),
-        both("two threads, nodes of their own", apart).times(0.7),
+        both("two threads, nodes of their own", apart),
     ]
 }
 

@@ -140,9 +140,8 @@ fn line(
         fill(&desk, count);
         fastest(|| run(&desk))
     });
-    let few_name = format!("beside {FEW}");
-    Line::ns(&format!("{what}, beside {many} {others}"), time)
-        .against(&Line::ns(&few_name, few_time))
+    let few_name = format!("with {FEW}");
+    Line::ns(&format!("{what}, with {many} {others}"), time).against(&Line::ns(&few_name, few_time))
 }
 
 /// Nanoseconds of one round, in the fastest batch.

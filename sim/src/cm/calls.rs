@@ -275,7 +275,7 @@ impl Manager {
             }
             (AsyncEventType::PathMig, _) => {}
             _ => {
-                let problem = "is none that a connection is told of";
+                let problem = "is not an event of a connection";
                 return Err(invalid("event", problem));
             }
         }

@@ -74,7 +74,7 @@ displayed! {
         Connected = "has a connection, or is about to";
         Disconnected = "is disconnected";
         /// Its device was removed.
-        Removed = "is of a device that is gone";
+        Removed = "belongs to a device that was removed";
     }
 }
 

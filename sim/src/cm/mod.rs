@@ -110,7 +110,7 @@ impl Manager {
     ) -> Result<CmId> {
         let channel = self.channels.find(channel)?;
         if let PortSpace::Unknown(_) = ps {
-            return Err(invalid("ps", "is no port space"));
+            return Err(invalid("ps", "is not a port space"));
         }
         Ok(self.add(channel, context, ps))
     }

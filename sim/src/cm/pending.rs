@@ -95,7 +95,7 @@ impl Id {
                 Turn::Peer,
                 "the other side has not answered rdma_disconnect",
             ),
-            Some(Phase::Established) => (Turn::Neither, "it is connected, and nobody disconnects"),
+            Some(Phase::Established) => (Turn::Neither, "it is connected, and no side disconnects"),
             Some(Phase::Idle | Phase::Timewait) => (Turn::Neither, "its connection is over"),
             None if self.state == State::Listening => return (Turn::Client, Step::Of(self.state)),
             None => return (Turn::Neither, Step::Of(self.state)),
@@ -112,7 +112,7 @@ impl fmt::Display for NoEvent {
             Some((id, Step::Of(state))) => write!(f, "{id} {state}"),
         }?;
         if self.others > 0 {
-            let others = counted(self.others, "id more", "ids more");
+            let others = counted(self.others, "more id", "more ids");
             write!(f, ", and {others} likewise")?;
         }
         Ok(())

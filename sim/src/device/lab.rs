@@ -43,7 +43,7 @@ impl Device {
         self.ports.check(port)?;
         let bytes = mtu.bytes();
         if bytes.is_none_or(|bytes| Some(bytes) > PORT_MTU.bytes()) {
-            return Err(invalid("mtu", "is none that a port can have"));
+            return Err(invalid("mtu", "is not one that a port can have"));
         }
         self.ports.at_mut(port).mtu = mtu;
         Ok(())

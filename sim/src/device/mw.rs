@@ -71,7 +71,7 @@ impl Device {
             MwType::Type1 => (Capabilities::MW_TYPE_1, "has no windows of type 1"),
             MwType::Type2 => (Capabilities::MW_TYPE_2, "has no windows of type 2"),
             // There are only these two types.
-            _ => return Err(invalid("type", "is none")),
+            _ => return Err(invalid("type", "is not a window type")),
         };
         base.check_has(needed, problem)?;
         base.check_room(

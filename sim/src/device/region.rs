@@ -137,7 +137,7 @@ impl Device {
         let Mr { backing, attr, .. } = self.domains.regions.at(index);
         // Only the simulator's own writable memory can be shared.
         if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
-            return Err(invalid("memory", "is none that can be shared"));
+            return Err(invalid("memory", "cannot be shared"));
         }
         check_part(attr, offset, length)?;
         let addr = backing.addr + offset as u64;

@@ -168,7 +168,7 @@ impl Device {
     pub(crate) fn query_srq(&self, srq: SrqHandle) -> Result<SrqAttr> {
         let index = find(&self.srqs, srq)?;
         if !self.base.behavior.srq_query {
-            return Err(lacks("cannot tell of SRQs"));
+            return Err(lacks("does not report on SRQs"));
         }
         Ok(self.srqs.at(index).attr)
     }

@@ -25,7 +25,7 @@ problems! {
     |names| {
         let (cq, wait) = (names.cq(*cq), waiting(*unpolled));
         let partly = if *partly { ", which the poll before had no room for" } else { "" };
-        format!("{cq} is {armed}, and {wait} in it from before{partly}: no event tells of that")
+        format!("{cq} is {armed}, and {wait} in it from before{partly}: no event reports that")
     };
 
     /// A CQ is armed for solicited completions, and others wait in it.
@@ -41,12 +41,12 @@ problems! {
     |names| {
         let (wait, why) = if *of_sends {
             let (one, many) = ("completion of a send waits", "completions of sends wait");
-            (counted(*unpolled, one, many), ", which nobody can solicit")
+            (counted(*unpolled, one, many), ", which cannot be solicited")
         } else {
-            (waiting(*unpolled), " that nobody solicited")
+            (waiting(*unpolled), ", not solicited")
         };
         let cq = names.cq(*cq);
-        format!("{cq} is armed solicited, and {wait} in it{why}: no event tells of that")
+        format!("{cq} is armed solicited, and {wait} in it{why}: no event reports that")
     };
 
     /// A CQ was not armed since its last event was read, and completions wait in it.
@@ -58,7 +58,7 @@ problems! {
     }
     is Class::NotArmedAgain,
     |names| format!(
-        "{} was not armed again since its last event was read, and {} in it: no event tells of that",
+        "{} was not armed again since its last event was read, and {} in it: no event reports that",
         names.cq(*cq),
         waiting(*unpolled),
     );

@@ -90,7 +90,7 @@ displayed! {
         RefusedElsewhere = "its peer, in another process, refused it";
         Dropped { qp_num: u32, why: DropReason } = "for qp {qp_num:#x}, {why}";
         LongerThanReceive { room: u64 } = "the message is longer than its {room} bytes";
-        AhGone = "its address handle is gone";
+        AhGone = "its address handle was destroyed";
         AhOfOtherPd = "its address handle is of another protection domain";
         OverMtu { length: u32, mtu: u32 } = "{length} bytes are more than the MTU, {mtu}";
         AnswerCut { mtu: u32 } = "the data were cut for another path MTU than {mtu} bytes";
@@ -124,7 +124,7 @@ displayed! {
         FarFrom { region: u32 } = "the address is not in mr#{region}";
         NotMapped { mr: Mr, offset: u64, length: u64 }
             = "{length} bytes from {offset:#x} on of {mr} are not all mapped";
-        Unusable { region: u32 } = "mr#{region} cannot be used so";
+        Unusable { region: u32 } = "mr#{region} cannot be used that way";
     }
 }
 
@@ -140,9 +140,9 @@ displayed! {
         Link = "a fault rule cut the link to its peer";
         Port = "a port on the way to its peer was down";
         Device = "the device of its peer was dead";
-        Peer = "its peer had stopped before, since a fault rule or the laboratory let it fail";
-        Tables = "the laboratory changed a GID or a P_Key that the connection needs";
-        Srq = "the laboratory let the SRQ of the receiver fail";
+        Peer = "its peer had stopped before, since a fault rule or a test control let it fail";
+        Tables = "a test control changed a GID or a P_Key that the connection needs";
+        Srq = "a test control let the SRQ of the receiver fail";
     }
 }
 

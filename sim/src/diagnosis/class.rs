@@ -81,7 +81,7 @@ classes! {
     OtherPolled = "VS-EVT-03", Certain, "CQ-ARM-04",
         "poll the CQ that ibv_get_cq_event gives: a channel may serve several";
     UnreadEvents = "VS-EVT-04", Hint, "CHAN-32",
-        "read events until there is none: an edge-triggered descriptor tells of the first only";
+        "read events until there is none: an edge-triggered descriptor reports only the first";
     UnreadAsync = "VS-EVT-05", Hint, "ASYNC-03",
         "read asynchronous events with ibv_get_async_event, and acknowledge them";
     NotAcknowledged = "VS-EVT-06", Hint, "CHAN-34",
@@ -107,13 +107,13 @@ classes! {
     QueueFull = "VS-SQ-04", Hint, "SQ-03",
         "poll completions before posting more";
     Batched = "VS-SQ-05", Certain, "SQ-26",
-        "build each batch in one thread, from ibv_wr_start to ibv_wr_complete or ibv_wr_abort, and post nothing else there meanwhile";
+        "build each batch in one thread, from ibv_wr_start to ibv_wr_complete or ibv_wr_abort, and post nothing else there in between";
     ReceiveQueueFull = "VS-RQ-01", Hint, "RQ-02",
         "poll the completions of receives before posting more";
     ShortReceive = "VS-RQ-02", Certain, "RQ-05",
         "post receives as large as the largest message, and of UD 40 bytes larger, for the GRH";
     NotReceived = "VS-RNR-01", Certain, "RNR-03",
-        "post receives before the peer may send, and ask for more tries (rnr_retry 7 is for ever)";
+        "post receives before the peer may send, and ask for more tries (rnr_retry 7 never gives up)";
     LateReceive = "VS-RNR-02", Hint, "RNR-01",
         "post receives before the peer may send: a device sends again, but slowly, and messages of UC and UD are lost";
     Rights = "VS-MR-01", Certain, "MR-01",
@@ -163,7 +163,7 @@ classes! {
     Refused = "VS-CALL-01", Hint, "SQ-02",
         "look at what the call returns";
     Injected = "VS-LAB-01", Hint, "WC-21",
-        "nothing: a fault rule or the laboratory did it";
+        "nothing: a fault rule or a test control did it";
     Garbage = "VS-NET-01", Hint, "DEV-01",
         "find out who sends to the RoCE port";
     Changed = "VS-MEM-01", Certain, "SQ-17",

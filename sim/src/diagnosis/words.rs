@@ -81,7 +81,7 @@ impl Finding {
         let words = self.sentence(names);
         let more = match self.more {
             0 => String::new(),
-            more => format!(", and {} more", counted(more, "time", "times")),
+            times => format!(", and {}", counted(times, "more time", "more times")),
         };
         let site = self.site.map(|site| format!(" ({})", names.place(site)));
         format!(

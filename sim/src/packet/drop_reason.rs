@@ -49,14 +49,14 @@ macro_rules! drop_reasons {
 drop_reasons! {
     Duplicate = "a duplicate";
     UnknownRead = "a duplicate of no read that is kept";
-    DuplicateForSrq = "a duplicate, for an SRQ that is gone";
+    DuplicateForSrq = "a duplicate, for an SRQ that was destroyed";
     FaultRule = "a fault rule";
     HeldBack = "a fault rule holds it back";
     NotTheGroups = "a group has another QP number";
     WrongIcrc = "a wrong ICRC";
     OtherFabric = "from another fabric";
-    NotRoce = "it is no RoCEv2 packet";
-    NotForGsi = "it is no message for QP 1";
+    NotRoce = "it is not a RoCEv2 packet";
+    NotForGsi = "it is not a message for QP 1";
     OtherPeer = "it is not from the peer", OfProgram, Lasting;
     OtherVersion = "it is of another version of RoCE: the GID indices of the two ends have other types", OfProgram, Lasting;
     TooLong = "it is too long for an IP packet";

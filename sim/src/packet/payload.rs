@@ -65,7 +65,7 @@ impl Payload {
     /// A copy of the current bytes of parts of regions, in order.
     pub(crate) fn copied(memory: &SharedMemory, slices: &Scatter) -> Result<Self, Gone> {
         let mut bytes: Arc<[u8]> = iter::repeat_n(0, length_of(slices) as usize).collect();
-        let into = Arc::get_mut(&mut bytes).expect("nobody else has it yet");
+        let into = Arc::get_mut(&mut bytes).expect("it is not shared yet");
         gather(&mut memory.lock(), slices, into)?;
         Ok(Self::inline(bytes))
     }

@@ -57,7 +57,7 @@ pub(crate) fn problem(check: AtomicCheck, wr: &SendWr<'_>, length: u64) -> Optio
     if length < BYTES.into() {
         Some("has no room for 8 bytes")
     } else if !eth.is_aligned() {
-        Some("has a remote address that is no multiple of 8")
+        Some("has a remote address that is not a multiple of 8")
     } else {
         None
     }

@@ -73,7 +73,7 @@ impl Lab for Sim {
             | Fault::Completion { node, .. }
             | Fault::Limit { node, .. } => self.check_node("node", node)?,
             _ => {
-                let problem = "is of a kind this laboratory does not have";
+                let problem = "is of a kind that the simulator does not have";
                 return Err(invalid("fault", problem).by(Verb::Lab));
             }
         }

@@ -44,7 +44,7 @@ impl Watch {
             is_any: Arc::clone(&is_any),
             tell: Box::new(tell),
         });
-        assert!(first.is_ok(), "somebody is told already");
+        assert!(first.is_ok(), "a watcher is set already");
         sim.runtime.with(|fabric| fabric.keep_fresh(&is_any));
     }
 }
