@@ -165,14 +165,14 @@ mod tests {
             .unwrap_err();
         // Both the acknowledgement of the message and that of its repetition.
         assert_eq!(found.faults.parts().len(), 2, "{found}");
-        let harmed = found.trace.iter().filter_map(|record| match &record.event {
-            TraceEvent::Lost { packet, .. } | TraceEvent::Harmed { packet, .. } => {
+        let affected = found.trace.iter().filter_map(|record| match &record.event {
+            TraceEvent::Lost { packet, .. } | TraceEvent::Affected { packet, .. } => {
                 Some(packet.opcode)
             }
             _ => None,
         });
-        let harmed: Vec<_> = harmed.collect();
-        assert_eq!(harmed, [PacketOpcode::RcAcknowledge; 2], "{found}");
+        let affected: Vec<_> = affected.collect();
+        assert_eq!(affected, [PacketOpcode::RcAcknowledge; 2], "{found}");
 
         let replay = found.replay.to_string().parse().unwrap();
         let again = exploration().replay(&replay, |world| delivers(world, false));

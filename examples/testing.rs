@@ -132,8 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// Ends a fault; how often it has struck.
-    fn struck(feed: &Feed, fault: Result<FaultId>) -> u64 {
+    /// Ends a fault; how often it has fired.
+    fn fired(feed: &Feed, fault: Result<FaultId>) -> u64 {
         feed.lab().remove(fault.unwrap()).unwrap()
     }
 
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(report.posted_again, 1);
         assert_eq!(report.delivered, MESSAGES);
         assert_eq!(feed.received(), MESSAGES as usize);
-        assert_eq!(struck(&feed, fault), 1);
+        assert_eq!(fired(&feed, fault), 1);
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         let report = feed.publish();
         assert_eq!(report.delivered, MESSAGES);
         assert_eq!(feed.received(), MESSAGES as usize);
-        assert_eq!(struck(&feed, fault), 1);
+        assert_eq!(fired(&feed, fault), 1);
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         let report = feed.publish();
         assert_eq!(report.failed, Some(WcStatus::RetryExcErr));
         assert_eq!(report.delivered, 0);
-        assert!(struck(&feed, fault) >= 8, "the first try and 7 more");
+        assert!(fired(&feed, fault) >= 8, "the first try and 7 more");
     }
 
     #[test]

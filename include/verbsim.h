@@ -57,12 +57,12 @@ static inline int verbsim_is_simulated(void)
 /* --- Faults ---
  *
  * Each of these functions injects a fault, and returns its number, from 1. The fault counts matches
- * from that moment. It strikes the next `count` matches, and is then over; 0 stands for all until
- * verbsim_remove. If several faults match, only the first one strikes. */
+ * from that moment. It fires on the next `count` matches, and is then over; 0 stands for all until
+ * verbsim_remove. If several faults match, only the first one fires. */
 
 /* Injects the rules of a fault plan. They are TOML (docs/faults.md, `verbsim help faults`), such as
  *
- *   "[[rule]]\nkind = \"packet\"\nharm = \"duplicate\"\nclass = \"write\"\nnth = 3"
+ *   "[[rule]]\nkind = \"packet\"\neffect = \"duplicate\"\nclass = \"write\"\nnth = 3"
  *
  * Times in a rule count from the first use of a device in this process. Every fault of
  * the other functions can be written as a rule. */
@@ -122,13 +122,13 @@ static inline int64_t verbsim_kill_device(const struct ibv_context *context)
     VERBSIM_CALL("verbsim_kill_device_at", (const char *), (verbsim_name_of(context)));
 }
 
-/* Returns how often a fault has struck. */
-static inline int64_t verbsim_struck(int64_t fault)
+/* Returns how often a fault has fired. */
+static inline int64_t verbsim_fired(int64_t fault)
 {
-    VERBSIM_CALL("verbsim_struck", (int64_t), (fault));
+    VERBSIM_CALL("verbsim_fired", (int64_t), (fault));
 }
 
-/* Removes a fault. Returns how often it has struck. Packets that it has delayed stay delayed. Its
+/* Removes a fault. Returns how often it has fired. Packets that it has delayed stay delayed. Its
  * number is then invalid. */
 static inline int64_t verbsim_remove(int64_t fault)
 {

@@ -101,7 +101,7 @@ struct Entry {
     shard: String,
     tried: u64,
     seeds_per_second: f64,
-    rules: Vec<Struck>,
+    rules: Vec<Fired>,
     failure: Option<Failed>,
     /// The seeds that remain, if the run was interrupted.
     rest: Option<String>,
@@ -109,7 +109,7 @@ struct Entry {
 
 /// In how many seeds a rule of the plan triggered.
 #[derive(Serialize)]
-struct Struck {
+struct Fired {
     rule: String,
     seeds: u64,
     rare: bool,
@@ -237,7 +237,7 @@ fn explore(
     let seconds = start.elapsed().as_secs_f64();
     drop(progress);
     let tried = explored.tried;
-    let struck = |(rule, seeds): (String, u64)| Struck {
+    let fired = |(rule, seeds): (String, u64)| Fired {
         rule,
         seeds,
         rare: seeds * 100 < tried,
@@ -252,7 +252,7 @@ fn explore(
         shard: args.shard.to_string(),
         tried,
         seeds_per_second: (tried as f64 / seconds.max(f64::EPSILON)).round(),
-        rules: plan.lines().zip(explored.struck).map(struck).collect(),
+        rules: plan.lines().zip(explored.fired).map(fired).collect(),
         failure: explored.failure.map(|found| Failed {
             seed: found.seed,
             program: subject.code(exploration, &found),
@@ -275,7 +275,7 @@ fn table(entry: &Entry) -> String {
     let Entry { subject, tried, .. } = entry;
     let style = Style::of_stdout();
     let mut rules = Plain::new(style);
-    for Struck { rule, seeds, rare } in &entry.rules {
+    for Fired { rule, seeds, rare } in &entry.rules {
         let (look, remark) = if *rare {
             (Look::Yellow, ", less than 1 %")
         } else {
@@ -285,7 +285,7 @@ fn table(entry: &Entry) -> String {
             style.cell(Look::Plain, rule),
             style.cell(
                 look,
-                format!("struck in {seeds} of {}{remark}", count(*tried, "seed")),
+                format!("fired in {seeds} of {}{remark}", count(*tried, "seed")),
             ),
         ]);
     }

@@ -221,7 +221,7 @@ fn rules_fit_on_a_page_where_there_is_no_terminal() {
 fn one_thing_is_no_plural() {
     let output = said(&verbsim("explore --seeds 7"));
     assert!(
-        output.contains("struck in 1 of 1 seed") || output.contains("struck in 0 of 1 seed"),
+        output.contains("fired in 1 of 1 seed") || output.contains("fired in 0 of 1 seed"),
         "{output}"
     );
     assert!(output.contains(": 1 seed, no failure"), "{output}");

@@ -114,7 +114,7 @@ const REFUSALS: &[&str] = &[
     "verbsim_inject: rules is NULL",
     "verbsim_inject: there is no [[rule]]",
     "verbsim_inject: rules is not UTF-8",
-    "verbsim_inject: rules:3: rule 1: field \"harm\": \"dorp\" is not one of drop, corrupt, duplicate, delay, reorder",
+    "verbsim_inject: rules:3: rule 1: field \"effect\": \"dorp\" is not one of drop, corrupt, duplicate, delay, reorder",
     "verbsim_inject: rule 2: node is 7, allowed are 0 to 1",
     "verbsim_inject: rule 1: ibv_get_device_list is not a call that can fail",
     "verbsim_delay_packets: by is zero: nothing is late",
@@ -126,7 +126,7 @@ const REFUSALS: &[&str] = &[
     "verbsim_port_down: port is 2, allowed are 1 to 1",
     "verbsim_port_down: port is 256: a port is 1 to 255",
     "verbsim_kill_device: no device is called nowhere; there are left, right",
-    "verbsim_struck: there is no fault 0 in this process",
+    "verbsim_fired: there is no fault 0 in this process",
     "verbsim_mark: text is NULL",
     "verbsim_count_findings: what is fatal: allowed are NULL, error, warning, or a class (`verbsim classes` lists them)",
     "verbsim_count_findings: there is no mark 1000; the last one is 1",
@@ -147,7 +147,7 @@ fn wrong_arguments_are_named_and_marks_and_faults_are_in_the_trace() {
     let trace = fs::read_to_string(trace).unwrap();
     let mut lines = trace.lines();
     for wanted in [
-        "verbsim_inject fault 1: [[rule]] kind = \"packet\" harm = \"drop\" from = 0 src_qpn = 5124098 first = 2",
+        "verbsim_inject fault 1: [[rule]] kind = \"packet\" effect = \"drop\" from = 0 src_qpn = 5124098 first = 2",
         ": a fault rule",
         "verbsim_remove fault 1",
         "verbsim_mark before the mistake",

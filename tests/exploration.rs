@@ -34,7 +34,7 @@ fn random_programs_break_no_invariant_on_any_profile() {
     }
 }
 
-/// WC-25, QP-FLUSH-03: behind a completion that a rule strikes all is flushed, whichever it is.
+/// WC-25, QP-FLUSH-03: behind a completion that a rule fires on all is flushed, whichever it is.
 #[test]
 fn random_programs_break_no_invariant_under_rules_for_completions() {
     let statuses = ["LOC_PROT_ERR", "RETRY_EXC_ERR", "GENERAL_ERR"];
@@ -68,7 +68,7 @@ fn random_programs_break_no_invariant_under_rules_for_completions() {
     fs::remove_file(plan).unwrap();
 }
 
-/// Each rule of these plans strikes in more than 1 % of the seeds.
+/// Each rule of these plans fires in more than 1 % of the seeds.
 #[test]
 fn random_programs_break_no_invariant_under_rules_of_each_kind() {
     for kind in ["packet", "link", "port", "call", "completion", "limit"] {
@@ -83,16 +83,16 @@ fn random_programs_break_no_invariant_under_rules_of_each_kind() {
 }
 
 #[test]
-fn how_often_a_rule_struck_is_said() {
+fn how_often_a_rule_fired_is_said() {
     let plan = file("plan.toml");
     let rules = "[[rule]]\nkind = \"call\"\nverb = \"ibv_open_device\"\nerror = \"EIO\"\n\n\
-                 [[rule]]\nkind = \"packet\"\nharm = \"drop\"\nnth = 1\n";
+                 [[rule]]\nkind = \"packet\"\neffect = \"drop\"\nnth = 1\n";
     fs::write(&plan, rules).unwrap();
     let args = ["--seeds", "0..20", "--faults", plan.to_str().unwrap()];
     let table = explore(&args).output;
     for line in [
-        "struck in 20 of 20 seeds\n",
-        "struck in 0 of 20 seeds, less than 1 %\n",
+        "fired in 20 of 20 seeds\n",
+        "fired in 0 of 20 seeds, less than 1 %\n",
     ] {
         assert!(table.contains(line), "{table}");
     }
@@ -100,13 +100,13 @@ fn how_often_a_rule_struck_is_said() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let explored = &json["explorations"][0];
     assert_eq!(explored["subject"], "program/spec");
-    let struck = |rule: usize| &explored["rules"][rule];
+    let fired = |rule: usize| &explored["rules"][rule];
     assert_eq!(
-        (&struck(0)["seeds"], &struck(0)["rare"]),
+        (&fired(0)["seeds"], &fired(0)["rare"]),
         (&20.into(), &false.into())
     );
     assert_eq!(
-        (&struck(1)["seeds"], &struck(1)["rare"]),
+        (&fired(1)["seeds"], &fired(1)["rare"]),
         (&0.into(), &true.into())
     );
     assert_eq!(explored["failure"], serde_json::Value::Null);
@@ -207,8 +207,11 @@ fn plan_for_what_is_not_there_is_refused_with_what_is() {
     let path = file("plan.toml");
     let name = path.to_str().unwrap();
     for (rule, wrong) in [
-        ("kind = \"packet\"\nharm = \"drop\"\nfrom = 9", "from is 9"),
-        ("kind = \"packet\"\nharm = \"drop\"\nto = 9", "to is 9"),
+        (
+            "kind = \"packet\"\neffect = \"drop\"\nfrom = 9",
+            "from is 9",
+        ),
+        ("kind = \"packet\"\neffect = \"drop\"\nto = 9", "to is 9"),
         ("kind = \"link\"\nnode = 4", "node is 4"),
         ("kind = \"link\"\nnode = 0\npeer = 4", "peer is 4"),
         ("kind = \"port\"\nnode = 4", "node is 4"),
@@ -243,19 +246,19 @@ fn plan_for_what_is_not_there_is_refused_with_what_is() {
 }
 
 #[test]
-fn strike_that_cannot_be_or_never_comes_is_refused() {
+fn fire_that_cannot_be_or_never_comes_is_refused() {
     let path = file("plan.toml");
-    let rules = "[[rule]]\nkind = \"packet\"\nharm = \"drop\"\nnth = 2\n\n\
-                 [[rule]]\nkind = \"packet\"\nharm = \"drop\"\n\n\
+    let rules = "[[rule]]\nkind = \"packet\"\neffect = \"drop\"\nnth = 2\n\n\
+                 [[rule]]\nkind = \"packet\"\neffect = \"drop\"\n\n\
                  [[rule]]\nkind = \"link\"\nnode = 3\n";
     fs::write(&path, rules).unwrap();
     let plan = Plan::parse("", rules).unwrap();
     for (faults, expected) in [
-        ("0.0", "with the number of a strike"),
-        ("0.1", "with the number of a strike"),
-        ("1.0", "with the number of a strike"),
-        ("1", "with the number of a strike"),
-        ("2.1", "with the number of a strike"),
+        ("0.0", "with the number of a firing"),
+        ("0.1", "with the number of a firing"),
+        ("1.0", "with the number of a firing"),
+        ("1", "with the number of a firing"),
+        ("2.1", "with the number of a firing"),
         ("3.1", "rules of the plan"),
         ("0.2,1.99999", "fault 1.99999 of the replay never came"),
     ] {

@@ -342,7 +342,7 @@ fn completions_go_with_the_queue_pair_that_made_them() {
     assert_eq!(left, [1]);
 }
 
-/// DEV-13: a garbled window is still one of its context alone.
+/// DEV-13: a corrupt window is still one of its context alone.
 #[test]
 fn garbled_window_is_none_of_another_context() {
     let sim = with(|behavior| behavior.bind_bad_handle = Check::Accepted);
@@ -350,7 +350,7 @@ fn garbled_window_is_none_of_another_context() {
     let stranger = End::open(&sim, "sim1", 4, 64);
     let mw = sim.alloc_mw(far.pd, MwType::Type1).unwrap();
     let moved = Mw::from_parts(stranger.context, mw.index(), mw.generation());
-    sim.garble(DriverObject::Mw(mw), true).unwrap();
+    sim.corrupt_handle(DriverObject::Mw(mw), true).unwrap();
     sim.query_mw(mw).unwrap();
     sim.query_mw(moved).unwrap_err();
 }

@@ -55,10 +55,10 @@ pub struct World {
 pub struct Trial {
     /// The failure: the test's error, its panic, or the invariant that the device broke.
     pub failure: Option<String>,
-    /// A plan that repeats exactly the faults that struck.
-    pub struck: Plan,
-    /// The number of strikes of each rule.
-    pub strikes: Vec<u64>,
+    /// A plan that repeats exactly the faults that fired.
+    pub fired: Plan,
+    /// The number of firings of each rule.
+    pub firings: Vec<u64>,
     /// The trace up to the failure, oldest record first. Empty unless it was asked for.
     pub trace: Vec<TraceRecord>,
     /// The program's mistakes before the failure, and the objects alive at that point. Empty unless
@@ -72,9 +72,9 @@ pub struct Trial {
 pub struct Explored {
     /// The number of seeds tried.
     pub tried: u64,
-    /// The number of seeds in which each rule of the plan has struck. A rule that hardly ever
-    /// strikes tests nothing.
-    pub struck: Vec<u64>,
+    /// The number of seeds in which each rule of the plan has fired. A rule that hardly ever
+    /// fires tests nothing.
+    pub fired: Vec<u64>,
     /// The failure of the lowest seed that fails, with the smallest set of faults.
     pub failure: Option<Found>,
     /// The seeds that remain if the search was interrupted: the same shard of them continues it.
@@ -213,11 +213,11 @@ impl Exploration {
         tried: impl Fn() -> ControlFlow<()> + Sync,
     ) -> Explored {
         let rules = self.plan.rules().iter();
-        let struck: Vec<_> = rules.map(|_| AtomicU64::new(0)).collect();
+        let fired: Vec<_> = rules.map(|_| AtomicU64::new(0)).collect();
         let trial = |seed| {
             let trial = self.trial(seed, &self.plan, false, &test);
-            for (seeds, strikes) in struck.iter().zip(&trial.strikes) {
-                seeds.fetch_add((*strikes > 0).into(), Ordering::Relaxed);
+            for (seeds, firings) in fired.iter().zip(&trial.firings) {
+                seeds.fetch_add((*firings > 0).into(), Ordering::Relaxed);
             }
             trial.failed()
         };
@@ -229,8 +229,8 @@ impl Exploration {
         Explored {
             tried,
             rest,
-            struck: struck.into_iter().map(AtomicU64::into_inner).collect(),
-            failure: failure.map(|(seed, failed)| self.found(seed, &failed.struck, &test)),
+            fired: fired.into_iter().map(AtomicU64::into_inner).collect(),
+            failure: failure.map(|(seed, failed)| self.found(seed, &failed.fired, &test)),
         }
     }
 
@@ -247,7 +247,7 @@ impl Exploration {
     ///
     /// # Errors
     /// If the replay is of another version, name or plan, or if the test passes and a fault that
-    /// the replay names did not strike.
+    /// the replay names did not fire.
     ///
     /// # Panics
     /// For a plan that the simulation refuses ([`check`](Self::check)).
@@ -259,7 +259,7 @@ impl Exploration {
         let faults = replay.plan(&self.name, &self.plan)?;
         let trial = self.trial(replay.seed, &faults, true, test);
         if trial.failure.is_none() {
-            replay.check_struck(&faults, &trial.struck)?;
+            replay.check_fired(&faults, &trial.fired)?;
         }
         Ok(trial.failure.map(|failure| Found {
             seed: replay.seed,
@@ -305,10 +305,10 @@ impl Exploration {
             witness.ended();
         }
         let broken = world.verbs.finish().err().map(|broken| broken.to_string());
-        let struck = in_force.struck();
-        let mut strikes = vec![0; faults.rules().len()];
-        for part in &struck {
-            strikes[part.rule] += 1;
+        let fired = in_force.fired();
+        let mut firings = vec![0; faults.rules().len()];
+        for part in &fired {
+            firings[part.rule] += 1;
         }
         let mistakes = || sim.diagnose().check(self.strict.as_ref()?).err();
         // What the device did wrong comes before what the test makes of it, and that before what it
@@ -321,26 +321,26 @@ impl Exploration {
         };
         Trial {
             failure,
-            struck: faults.scripted(&struck),
-            strikes,
+            fired: faults.scripted(&fired),
+            firings,
             trace,
             diagnosis,
         }
     }
 
-    /// The failure of a seed with the smallest set of the faults that struck.
+    /// The failure of a seed with the smallest set of the faults that fired.
     fn found<E: fmt::Display>(
         &self,
         seed: u64,
-        struck: &Plan,
+        fired: &Plan,
         test: impl Fn(&World) -> Result<(), E>,
     ) -> Found {
         let fails = |parts: &[Part]| {
-            let trial = self.trial(seed, &struck.only(parts), false, &test);
+            let trial = self.trial(seed, &fired.only(parts), false, &test);
             trial.failure.is_some()
         };
-        let fewest = shrink(struck.parts(), SHRINK_ATTEMPTS, fails);
-        let faults = struck.only(&fewest);
+        let fewest = shrink(fired.parts(), SHRINK_ATTEMPTS, fails);
+        let faults = fired.only(&fewest);
         let trial = self.trial(seed, &faults, true, &test);
         let unsteady = || "it failed, but not with the same seed and faults again".to_owned();
         Found {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use verbs_api::lab::When;
 use verbs_faults::{Part, Plan};
 
-/// Names one run exactly: what ran, the seed, and which faults struck. As text it is one word, to
+/// Names one run exactly: what ran, the seed, and which faults fired. As text it is one word, to
 /// be given to `verbsim replay` or to [`Exploration::replay`](crate::Exploration::replay):
 ///
 /// ```
@@ -28,8 +28,8 @@ pub struct Replay {
     pub seed: u64,
     /// The [digest](Plan::digest) of the fault plan.
     pub plan: u32,
-    /// The parts of the plan that are in force: the number of a rule, and of what it strikes unless
-    /// the whole rule is. `None` is the whole plan, with strikes drawn from the seed.
+    /// The parts of the plan that are in force: the number of a rule, and of what it fires on unless
+    /// the whole rule is. `None` is the whole plan, with firings drawn from the seed.
     pub parts: Option<Vec<Part>>,
 }
 
@@ -74,26 +74,26 @@ impl Replay {
         if !parts.iter().all(|part| has(plan, part)) {
             return Err(ReplayError::Malformed {
                 field: "faults",
-                allowed: "rules of the plan from 0, with the number of a strike from 1 that they can have",
+                allowed: "rules of the plan from 0, with the number of a firing from 1 that they can have",
             });
         }
         Ok(plan.scripted(parts).only(parts))
     }
 
-    /// Checks that all faults that the replay names have struck. `faults` is its
+    /// Checks that all faults that the replay names have fired. `faults` is its
     /// [plan](Self::plan).
     ///
     /// # Errors
     /// Names the first part that has not.
-    pub(crate) fn check_struck(&self, faults: &Plan, struck: &Plan) -> Result<(), ReplayError> {
+    pub(crate) fn check_fired(&self, faults: &Plan, fired: &Plan) -> Result<(), ReplayError> {
         let rules: BTreeSet<usize> = self.parts.iter().flatten().map(|part| part.rule).collect();
-        let struck = struck.parts();
+        let fired = fired.parts();
         for part in faults.parts() {
             if part.ordinal.is_some()
-                && !struck.contains(&part)
+                && !fired.contains(&part)
                 && let Some(&rule) = rules.iter().nth(part.rule)
             {
-                return Err(ReplayError::NeverStruck(Part { rule, ..part }));
+                return Err(ReplayError::NeverFired(Part { rule, ..part }));
             }
         }
         Ok(())
@@ -103,12 +103,12 @@ impl Replay {
 fn has(plan: &Plan, part: &Part) -> bool {
     let rule = plan.rules().get(part.rule);
     rule.is_some_and(|rule| match (rule.when(), part.ordinal) {
-        (Some(when), Some(ordinal)) => ordinal > 0 && can_strike(when, ordinal),
+        (Some(when), Some(ordinal)) => ordinal > 0 && can_fire(when, ordinal),
         (when, ordinal) => when.is_none() && ordinal.is_none(),
     })
 }
 
-fn can_strike(when: &When, ordinal: u64) -> bool {
+fn can_fire(when: &When, ordinal: u64) -> bool {
     match when {
         When::Nth(n) => ordinal == *n,
         When::First(n) => ordinal <= *n,
@@ -212,8 +212,8 @@ pub enum ReplayError {
         /// The value of this run.
         ours: String,
     },
-    /// The test passed, and this fault of the replay never came to strike.
-    NeverStruck(Part),
+    /// The test passed, and this fault of the replay never came to fire.
+    NeverFired(Part),
 }
 
 impl fmt::Display for ReplayError {
@@ -225,10 +225,10 @@ impl fmt::Display for ReplayError {
             Self::Differs { what, theirs, ours } => {
                 write!(f, "the replay is of {what} {theirs}, but this is {ours}")
             }
-            Self::NeverStruck(part) => {
+            Self::NeverFired(part) => {
                 write!(
                     f,
-                    "no failure: fault {part} of the replay never came to strike"
+                    "no failure: fault {part} of the replay never came to fire"
                 )
             }
         }
@@ -262,7 +262,7 @@ mod tests {
             let of = |error| match error {
                 ReplayError::Malformed { field, .. } => field,
                 ReplayError::Differs { what, .. } => what,
-                ReplayError::NeverStruck(_) => "struck",
+                ReplayError::NeverFired(_) => "fired",
             };
             assert_eq!(of(error), field, "{text}");
         }

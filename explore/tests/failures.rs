@@ -159,7 +159,7 @@ fn no_diagnosis_is_made_of_other_runs() {
 /// The program goes on and takes everything apart; the device was wrong before that.
 #[test]
 fn a_broken_invariant_shows_what_was_there_when_it_broke() {
-    let lost = "[[rule]]\nkind = \"packet\"\nharm = \"drop\"\nnth = 1\n";
+    let lost = "[[rule]]\nkind = \"packet\"\neffect = \"drop\"\nnth = 1\n";
     let exploration = Exploration::new("fails")
         .seeds(0..1)
         .config(SimConfig::new().planted_defect(true))

@@ -94,24 +94,24 @@ proptest! {
         });
     }
 
-    /// Rules for calls strike the calls of the program alone: the same ones whether invariants are
+    /// Rules for calls fire on the calls of the program alone: the same ones whether invariants are
     /// checked or not.
     #[test]
-    fn rules_strike_the_same_calls_under_checked_invariants(
+    fn rules_fire_the_same_calls_under_checked_invariants(
         of_program in any::<u64>().no_shrink(),
         of_sim in any::<u64>().no_shrink(),
     ) {
         check_seed(of_program, Pace::Free, |program| {
-            let plain = run_struck(program, of_sim, |sim| sim);
-            let checked = run_struck(program, of_sim, |sim| Arc::new(Checked::new(sim)));
+            let plain = run_fired(program, of_sim, |sim| sim);
+            let checked = run_fired(program, of_sim, |sim| Arc::new(Checked::new(sim)));
             assert_eq!(plain, checked);
         });
     }
 }
 
 /// Runs a program with a rule for each verb in force: the outcome, the trace, and what the rules
-/// have struck until all is over.
-fn run_struck(
+/// have fired until all is over.
+fn run_fired(
     program: &Program,
     seed: u64,
     around: impl FnOnce(Arc<dyn Verbs>) -> Arc<dyn Verbs>,
@@ -126,5 +126,5 @@ fn run_struck(
     let outcome = run(program, &*verbs);
     let trace = sim.trace();
     drop(verbs);
-    (outcome, trace, in_force.struck())
+    (outcome, trace, in_force.fired())
 }

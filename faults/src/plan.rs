@@ -5,17 +5,17 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::Result;
-use verbs_api::lab::{Fault, FaultGuard, Lab, PacketFilter, Strike, When};
+use verbs_api::lab::{Fault, FaultGuard, Firing, Lab, PacketFilter, When};
 
 use crate::read::PlanError;
 
 /// Fault rules, in the order in which they are put in force: if several match, the first one
-/// strikes.
+/// fires.
 ///
 /// ```
 /// use verbs_faults::Plan;
 ///
-/// let text = "[[rule]]\nkind = \"packet\"\nharm = \"drop\"\nnth = 2\n";
+/// let text = "[[rule]]\nkind = \"packet\"\neffect = \"drop\"\nnth = 2\n";
 /// let plan = Plan::parse("plan.toml", text)?;
 /// assert_eq!(plan.rules().len(), 1);
 /// assert_eq!(plan.to_string(), text);
@@ -31,8 +31,8 @@ pub struct Plan {
 pub struct Part {
     /// The index of the rule.
     pub rule: usize,
-    /// The strike of the rule, counted from 1; `None` is the rule as a whole, if it does not name
-    /// its strikes.
+    /// The firing of the rule, counted from 1; `None` is the rule as a whole, if it does not name
+    /// its firings.
     pub ordinal: Option<u64>,
 }
 
@@ -121,12 +121,12 @@ impl Plan {
         Ok(())
     }
 
-    /// A plan that repeats exactly the strikes of this one, whatever the seed. Links, ports and
+    /// A plan that repeats exactly the firings of this one, whatever the seed. Links, ports and
     /// limits are unchanged.
     #[must_use]
-    pub fn scripted(&self, struck: &[Part]) -> Self {
+    pub fn scripted(&self, fired: &[Part]) -> Self {
         let mut ordinals = vec![BTreeSet::new(); self.rules.len()];
-        for part in struck {
+        for part in fired {
             ordinals[part.rule].extend(part.ordinal);
         }
         let rules = self.rules.iter().zip(ordinals);
@@ -137,7 +137,7 @@ impl Plan {
         }
     }
 
-    /// All parts that can be left out separately: each strike of a rule that names its strikes, and
+    /// All parts that can be left out separately: each firing of a rule that names its firings, and
     /// each other rule.
     pub fn parts(&self) -> Vec<Part> {
         let of_rule = |(rule, fault): (usize, &Fault)| match fault.when() {
@@ -177,21 +177,21 @@ impl Plan {
 }
 
 impl InForce<'_> {
-    /// The strikes of the plan so far, oldest first. Links, ports and limits strike too.
-    pub fn struck(&self) -> Vec<Part> {
+    /// The firings of the plan so far, oldest first. Links, ports and limits fire too.
+    pub fn fired(&self) -> Vec<Part> {
         let rules: BTreeMap<_, _> = self.guards.iter().map(FaultGuard::id).zip(0..).collect();
-        let part = |strike: Strike| {
+        let part = |fire: Firing| {
             Some(Part {
-                rule: *rules.get(&strike.fault)?,
-                ordinal: Some(strike.ordinal),
+                rule: *rules.get(&fire.fault)?,
+                ordinal: Some(fire.ordinal),
             })
         };
-        self.lab.strikes().into_iter().filter_map(part).collect()
+        self.lab.firings().into_iter().filter_map(part).collect()
     }
 
-    /// A plan that repeats exactly the strikes of this one so far.
+    /// A plan that repeats exactly the firings of this one so far.
     pub fn scripted(&self) -> Plan {
-        self.plan.scripted(&self.struck())
+        self.plan.scripted(&self.fired())
     }
 }
 

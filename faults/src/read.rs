@@ -11,7 +11,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use verbs_api::lab::{
-    CmMessage, Fault, Harm, Limit, PacketClass, PacketFilter, PacketOpcode, When,
+    CmMessage, Effect, Fault, Limit, PacketClass, PacketFilter, PacketOpcode, When,
 };
 use verbs_api::{Cause, ErrorKind, Verb, WcStatus};
 
@@ -22,11 +22,11 @@ use crate::plan::Plan;
 /// ```
 /// use verbs_faults::Plan;
 ///
-/// let text = "[[rule]]\nkind = \"packet\"\nharm = \"dorp\"";
+/// let text = "[[rule]]\nkind = \"packet\"\neffect = \"dorp\"";
 /// let error = Plan::parse("plan.toml", text).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "plan.toml:3: rule 1: field \"harm\": \"dorp\" is not one of drop, corrupt, duplicate, \
+///     "plan.toml:3: rule 1: field \"effect\": \"dorp\" is not one of drop, corrupt, duplicate, \
 ///      delay, reorder",
 /// );
 /// ```
@@ -116,7 +116,7 @@ const FIELDS: [(&str, &[&str]); 6] = [
     (
         "packet",
         &[
-            "harm",
+            "effect",
             "by",
             "behind",
             "from",
@@ -164,7 +164,7 @@ const FIELDS: [(&str, &[&str]); 6] = [
 
 const TIMES: [&str; 4] = ["nth", "first", "these", "per_million"];
 
-const HARMS: [&str; 5] = ["drop", "corrupt", "duplicate", "delay", "reorder"];
+const EFFECTS: [&str; 5] = ["drop", "corrupt", "duplicate", "delay", "reorder"];
 
 const QP_NUMBERS: Range<u64> = 0..1 << 24;
 const NODES: Range<u64> = 0..1 << 32;
@@ -272,8 +272,8 @@ impl<'t> Rule<'t> {
     fn fault(&self) -> Result<Fault, Wrong> {
         let fault = match self.kind {
             "packet" => {
-                let harm = self.harm()?;
-                Fault::harm(self.packets()?, harm).at(self.when()?)
+                let effect = self.effect()?;
+                Fault::packet(self.packets()?, effect).at(self.when()?)
             }
             "link" => {
                 let fault = Fault::link_down(self.required("node", node)?);
@@ -344,26 +344,26 @@ impl<'t> Rule<'t> {
         Ok(given(fault, self.optional("up_at", time)?, Fault::up_at))
     }
 
-    fn harm(&self) -> Result<Harm, Wrong> {
-        let harm = self.required("harm", |value| one_of(value, HARMS, |harm| harm))?;
+    fn effect(&self) -> Result<Effect, Wrong> {
+        let effect = self.required("effect", |value| one_of(value, EFFECTS, |effect| effect))?;
         let has = |field| self.table.get(field).is_some();
-        for (field, harms) in [
+        for (field, effects) in [
             ("by", &["duplicate", "delay"][..]),
             ("behind", &["reorder"]),
         ] {
-            if has(field) && !harms.contains(&harm) {
-                let problem = format!("is for {}, and this is {harm}", harms.join(" and "));
+            if has(field) && !effects.contains(&effect) {
+                let problem = format!("is for {}, and this is {effect}", effects.join(" and "));
                 return Err(self.wrong(self.span_of(field), Some(field), problem));
             }
         }
-        Ok(match harm {
-            "drop" => Harm::Drop,
-            "corrupt" => Harm::Corrupt,
-            "duplicate" => Harm::Duplicate(self.optional("by", time)?.unwrap_or_default()),
-            "delay" => Harm::Delay(self.required("by", time)?),
+        Ok(match effect {
+            "drop" => Effect::Drop,
+            "corrupt" => Effect::Corrupt,
+            "duplicate" => Effect::Duplicate(self.optional("by", time)?.unwrap_or_default()),
+            "delay" => Effect::Delay(self.required("by", time)?),
             _ => {
                 let behind = self.optional("behind", |value| number(value, 1..1 << 32))?;
-                Harm::Reorder(behind.unwrap_or(1) as u32)
+                Effect::Reorder(behind.unwrap_or(1) as u32)
             }
         })
     }

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use verbs_api::lab::{CmMessage, Fault, Harm, PacketFilter, PacketOpcode, When};
+use verbs_api::lab::{CmMessage, Effect, Fault, PacketFilter, PacketOpcode, When};
 use verbs_api::{ErrorKind, WcStatus};
 
 use crate::plan::Plan;
@@ -37,20 +37,20 @@ impl Plan {
 }
 
 /// Fields with their values; those that say nothing are left out.
-type Fields = Vec<(&'static str, String)>;
-
-fn fields(rule: &Fault) -> Fields {
-    let mut fields = Fields::new();
+fn fields(rule: &Fault) -> Vec<(&'static str, String)> {
+    let mut fields = Vec::new();
     let mut say = |field, value: Option<String>| fields.extend(value.map(|value| (field, value)));
     let number = |number: &Option<u32>| number.map(|number| number.to_string());
     match rule {
-        Fault::Packet { packets, harm, .. } => {
+        Fault::Packet {
+            packets, effect, ..
+        } => {
             say("kind", quoted("packet"));
-            say("harm", quoted(harm.name()));
-            match harm {
-                Harm::Duplicate(by) if by.is_zero() => {}
-                Harm::Duplicate(by) | Harm::Delay(by) => say("by", time(*by)),
-                Harm::Reorder(behind) => say("behind", Some(behind.to_string())),
+            say("effect", quoted(effect.name()));
+            match effect {
+                Effect::Duplicate(by) if by.is_zero() => {}
+                Effect::Duplicate(by) | Effect::Delay(by) => say("by", time(*by)),
+                Effect::Reorder(behind) => say("behind", Some(behind.to_string())),
                 _ => {}
             }
             let PacketFilter {
@@ -174,8 +174,7 @@ fn quoted(text: &str) -> Option<String> {
 /// In the longest unit that needs no fraction.
 fn time(time: Duration) -> Option<String> {
     let nanos = time.as_nanos();
-    let (unit, length) = UNITS
-        .iter()
-        .find(|(_, length)| nanos.is_multiple_of(*length))?;
+    let mut units = UNITS.iter();
+    let (unit, length) = units.find(|(_, length)| nanos.is_multiple_of(*length))?;
     Some(format!("\"{}{unit}\"", nanos / length))
 }

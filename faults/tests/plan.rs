@@ -5,7 +5,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
 use verbs_api::lab::{
-    CmMessage, Fault, Harm, Limit, PacketClass, PacketFilter, PacketOpcode, When,
+    CmMessage, Effect, Fault, Limit, PacketClass, PacketFilter, PacketOpcode, When,
 };
 use verbs_api::{
     CqInit, ErrorKind, MrInit, Qp, QpCap, QpInit, QpType, RcParams, RecvWr, SendWr, Verb, Verbs,
@@ -28,7 +28,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// Each example of the document is a plan, they have each kind, harm and field, and what the
+/// Each example of the document is a plan, they have each kind, effect and field, and what the
 /// document says of an error is true.
 #[test]
 fn examples_of_the_document_are_plans() {
@@ -42,7 +42,7 @@ fn examples_of_the_document_are_plans() {
     let all = examples.concat();
     for (field, values) in [
         ("kind", "packet link port call completion limit"),
-        ("harm", "drop corrupt duplicate delay reorder"),
+        ("effect", "drop corrupt duplicate delay reorder"),
     ] {
         for value in values.split(' ') {
             assert!(
@@ -61,7 +61,7 @@ fn examples_of_the_document_are_plans() {
         );
     }
     let wrong = format!(
-        "{}\n[[rule]]\nkind = \"packet\"\nharm = \"dorp\"",
+        "{}\n[[rule]]\nkind = \"packet\"\neffect = \"dorp\"",
         "[[rule]]\nkind = \"link\"\nnode = 0\n"
     );
     assert!(DOCUMENT.contains(&parse(&wrong).unwrap_err()));
@@ -100,8 +100,8 @@ fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
             "8: rule 2: field \"noed\": is not known as a field of rules of kind link, allowed are node, peer, down_at, up_at",
         ),
         (
-            "[[rule]]\nkind = \"link\"\nnode = 1\nharm = \"drop\"",
-            "4: rule 1: field \"harm\": is not a field of rules of kind link, allowed are node, peer, down_at, up_at",
+            "[[rule]]\nkind = \"link\"\nnode = 1\neffect = \"drop\"",
+            "4: rule 1: field \"effect\": is not a field of rules of kind link, allowed are node, peer, down_at, up_at",
         ),
         (
             "[[rule]]\nkind = \"link\"\nnode = 1\nnode = 2",
@@ -183,65 +183,65 @@ fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
             "[[rule]]\nkind = \"limit\"\nlimit = \"bytes\"\nvalue = 1.5",
             "4: rule 1: field \"value\": is a number with a fraction, not a whole number",
         ),
-        (packet, "1: rule 1: field \"harm\": is missing"),
+        (packet, "1: rule 1: field \"effect\": is missing"),
         (
-            &format!("{packet}harm = \"delay\""),
+            &format!("{packet}effect = \"delay\""),
             "1: rule 1: field \"by\": is missing",
         ),
         (
-            &format!("{packet}harm = \"delay\"\nby = \"0s\""),
+            &format!("{packet}effect = \"delay\"\nby = \"0s\""),
             "4: rule 1: field \"by\": is zero: nothing is late",
         ),
         (
-            &format!("{packet}harm = \"drop\"\nby = \"1s\""),
+            &format!("{packet}effect = \"drop\"\nby = \"1s\""),
             "4: rule 1: field \"by\": is for duplicate and delay, and this is drop",
         ),
         (
-            &format!("{packet}harm = \"delay\"\nby = \"1s\"\nbehind = 1"),
+            &format!("{packet}effect = \"delay\"\nby = \"1s\"\nbehind = 1"),
             "5: rule 1: field \"behind\": is for reorder, and this is delay",
         ),
         (
-            &format!("{packet}harm = \"reorder\"\nbehind = 0"),
+            &format!("{packet}effect = \"reorder\"\nbehind = 0"),
             "4: rule 1: field \"behind\": is 0, allowed are 1 to 4294967295",
         ),
         (
-            &format!("{packet}harm = \"drop\"\nclass = \"reads\""),
+            &format!("{packet}effect = \"drop\"\nclass = \"reads\""),
             "4: rule 1: field \"class\": \"reads\" is not one of request, response, send, write, atomic, acknowledge, read_response",
         ),
         (
-            &format!("{packet}harm = \"drop\"\ncm = \"LAP\""),
+            &format!("{packet}effect = \"drop\"\ncm = \"LAP\""),
             "4: rule 1: field \"cm\": \"LAP\" is not one of REQ, MRA, REJ, REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP",
         ),
         (
-            &format!("{packet}harm = \"drop\"\nopcode = \"SEND\""),
+            &format!("{packet}effect = \"drop\"\nopcode = \"SEND\""),
             "4: rule 1: field \"opcode\": \"SEND\" is not one of RC_SEND_FIRST, ",
         ),
         (
-            &format!("{packet}harm = \"drop\"\nopcode = 256"),
+            &format!("{packet}effect = \"drop\"\nopcode = 256"),
             "4: rule 1: field \"opcode\": is 256, allowed are 0 to 255",
         ),
         (
-            &format!("{packet}harm = \"drop\"\npsn = 0x1000000"),
+            &format!("{packet}effect = \"drop\"\npsn = 0x1000000"),
             "4: rule 1: field \"psn\": is 0x1000000, allowed are 0 to 16777215",
         ),
         (
-            &format!("{packet}harm = \"drop\"\nnth = 0"),
+            &format!("{packet}effect = \"drop\"\nnth = 0"),
             "4: rule 1: field \"nth\": is 0, allowed are 1 to ",
         ),
         (
-            &format!("{packet}harm = \"drop\"\nnth = 1\nfirst = 2"),
+            &format!("{packet}effect = \"drop\"\nnth = 1\nfirst = 2"),
             "5: rule 1: field \"first\": cannot be combined with nth",
         ),
         (
-            &format!("{packet}harm = \"drop\"\nthese = 3"),
+            &format!("{packet}effect = \"drop\"\nthese = 3"),
             "4: rule 1: field \"these\": is not a list of whole numbers",
         ),
         (
-            &format!("{packet}harm = \"drop\"\nthese = [\n1,\n0]"),
+            &format!("{packet}effect = \"drop\"\nthese = [\n1,\n0]"),
             "6: rule 1: field \"these\": is 0, allowed are 1 to ",
         ),
         (
-            &format!("{packet}harm = \"drop\"\nper_million = 1000001"),
+            &format!("{packet}effect = \"drop\"\nper_million = 1000001"),
             "4: rule 1: field \"per_million\": is 1000001, allowed are 0 to 1000000",
         ),
     ] {
@@ -278,12 +278,12 @@ fn duration() -> impl Strategy<Value = Duration> {
 fn fault() -> impl Strategy<Value = Fault> {
     let node = prop::option::of(any::<u32>());
     let qpn = prop::option::of(0..1_u32 << 24);
-    let harm = prop_oneof![
-        Just(Harm::Drop),
-        Just(Harm::Corrupt),
-        duration().prop_map(Harm::Duplicate),
-        duration().prop_map(|by| Harm::Delay(by + Duration::from_nanos(1))),
-        (1..u32::MAX).prop_map(Harm::Reorder),
+    let effect = prop_oneof![
+        Just(Effect::Drop),
+        Just(Effect::Corrupt),
+        duration().prop_map(Effect::Duplicate),
+        duration().prop_map(|by| Effect::Delay(by + Duration::from_nanos(1))),
+        (1..u32::MAX).prop_map(Effect::Reorder),
     ];
     let opcode = prop::option::of((0..256_u32).prop_map(PacketOpcode::from));
     let class = prop::option::of(prop::sample::select(PacketClass::ALL));
@@ -315,8 +315,8 @@ fn fault() -> impl Strategy<Value = Fault> {
     let error = (1..4096_i32).prop_map(ErrorKind::from_errno);
     let status = (1..40_u32).prop_map(WcStatus::from);
     prop_oneof![
-        (packets, when(), harm)
-            .prop_map(|(packets, when, harm)| Fault::harm(packets, harm).at(when)),
+        (packets, when(), effect)
+            .prop_map(|(packets, when, effect)| Fault::packet(packets, effect).at(when)),
         (0..9_u32, prop::option::of(10..20_u32), times()).prop_map(
             |(node, peer, (down_at, up_at))| {
                 let fault = said(Fault::link_down(node).down_at(down_at), peer, Fault::peer);
@@ -517,10 +517,10 @@ fn run(plan: &Plan, mode: Mode, seed: u64) -> (String, Plan) {
     (trace.collect(), in_force.scripted())
 }
 
-/// What the standard plan promises: it strikes, and each message gets through.
+/// What the standard plan promises: it fires, and each message gets through.
 #[test]
 fn connections_survive_the_standard_plan() {
-    let mut struck = vec![0; Plan::standard().rules().len()];
+    let mut fired = vec![0; Plan::standard().rules().len()];
     for seed in 0..500 {
         let sim = Sim::new(SimConfig::new().seed(seed));
         let in_force = Plan::standard().inject(sim.lab().unwrap()).unwrap();
@@ -528,14 +528,14 @@ fn connections_survive_the_standard_plan() {
         assert_eq!(done.len(), 32, "seed {seed}");
         let failed = done.iter().find(|wc| wc.status != WcStatus::Success);
         assert_eq!(failed, None, "seed {seed}");
-        for part in in_force.struck() {
-            struck[part.rule] += 1;
+        for part in in_force.fired() {
+            fired[part.rule] += 1;
         }
     }
-    assert!(struck.iter().all(|count| *count > 20), "{struck:?}");
+    assert!(fired.iter().all(|count| *count > 20), "{fired:?}");
 }
 
-/// A failure under the standard plan, made small: of all strikes that were, those it needs.
+/// A failure under the standard plan, made small: of all firings that were, those it needs.
 #[test]
 fn scripted_plan_can_be_made_smaller() {
     let naks = |plan: &Plan| {
@@ -589,14 +589,14 @@ fn plan_is_in_force_as_a_whole_or_not_at_all() {
         rule: 0,
         ordinal: Some(1),
     };
-    assert_eq!(in_force.struck(), [first]);
+    assert_eq!(in_force.fired(), [first]);
     drop(in_force);
     sim.open_device("sim0").unwrap();
 }
 
-/// Operations that are not verbs are never struck, and neither are unobserved calls.
+/// Rules never fire on operations that are not verbs, nor on unobserved calls.
 #[test]
-fn rules_for_calls_strike_verbs_that_are_observed() {
+fn rules_for_calls_fire_verbs_that_are_observed() {
     let sim = Sim::new(SimConfig::new().trace(true));
     let lab = sim.lab().unwrap();
     let unobserved = lab.unobserved();
@@ -609,11 +609,11 @@ fn rules_for_calls_strike_verbs_that_are_observed() {
     sim.behavior(context).unwrap();
     unobserved.query_device(context).unwrap();
     unobserved.alloc_pd(context).unwrap();
-    assert_eq!(in_force.struck(), []);
+    assert_eq!(in_force.fired(), []);
     assert_eq!(lab.trace(), []);
     assert_eq!(sim.alloc_pd(context).unwrap_err().kind(), ErrorKind::Io);
     assert_eq!(sim.query_device(context).unwrap_err().kind(), ErrorKind::Io);
-    let rules: Vec<_> = in_force.struck().iter().map(|part| part.rule).collect();
+    let rules: Vec<_> = in_force.fired().iter().map(|part| part.rule).collect();
     assert_eq!(rules, [1, 0]);
     assert_eq!(lab.live(context).unwrap().pds, 1);
     // An unobserved view of an unobserved view is the same.
@@ -653,7 +653,7 @@ fn limits_make_resources_scarce() {
     sim.alloc_mr(pd, 60, access).unwrap();
     let error = sim.create_comp_channel(context).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooManyFiles);
-    let rules: Vec<_> = in_force.struck().iter().map(|part| part.rule).collect();
+    let rules: Vec<_> = in_force.fired().iter().map(|part| part.rule).collect();
     assert_eq!(rules, [0, 1]);
     drop(in_force);
     sim.create_comp_channel(context).unwrap();

@@ -22,7 +22,7 @@
 //! | `query` | attributes of newer devices, and GID tables |
 //! | `mcast` | multicast groups |
 //! | `mw` | memory windows |
-//! | `garble` | garbled handles |
+//! | `corrupt_handle` | corrupt handles |
 //! | `wait` | bounded waits on file descriptors |
 //! | `qp` | creating and destroying queue pairs |
 //! | `cm` | rdma_cm |
@@ -31,12 +31,12 @@
 
 mod batch;
 mod cm;
+mod corrupt_handle;
 mod cq;
 mod cq_ex;
 mod devices;
 mod errno;
 mod events;
-mod garble;
 mod hw;
 mod mcast;
 mod mw;

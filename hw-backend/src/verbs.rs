@@ -27,7 +27,7 @@ use crate::errno::{errno, invalid, misuse, no_memory};
 use crate::objects::{Ah, Channel, Memory, Pd, Qp};
 use crate::qp::create;
 use crate::wait::{duplicate, set_nonblocking};
-use crate::{devices, garble, mcast, probe, region};
+use crate::{corrupt_handle, devices, mcast, probe, region};
 
 use crate::hw::{Hw, destroy};
 
@@ -584,7 +584,7 @@ impl Verbs for Hw {
         library::open_librdmacm().ok().map(|()| self as &dyn Cm)
     }
 
-    fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
-        garble::garble_object(self, object, garbled)
+    fn corrupt_handle(&self, object: DriverObject, corrupt: bool) -> Result<()> {
+        corrupt_handle::garble_object(self, object, corrupt)
     }
 }

@@ -35,22 +35,22 @@ fn on_a_device() {
     }
     let infos = Verbs::devices(&hw).unwrap();
     let info = infos.iter().find(|info| info.name == device).unwrap();
-    let bench = Bench {
+    let setup = Setup {
         hw: &hw,
         cm: hw.cm().unwrap(),
         address: address.parse().unwrap(),
         iwarp: info.transport == Transport::Iwarp,
     };
-    bench.connection().unwrap();
-    bench.refusal().unwrap();
-    bench.own_queue_pairs().unwrap();
-    bench.lives().unwrap();
-    bench.threads().unwrap();
-    bench.meeting(opened).unwrap();
-    if !bench.iwarp {
-        bench.datagrams().unwrap();
-        bench.group().unwrap();
-        bench.batches().unwrap();
+    setup.connection().unwrap();
+    setup.refusal().unwrap();
+    setup.own_queue_pairs().unwrap();
+    setup.lives().unwrap();
+    setup.threads().unwrap();
+    setup.meeting(opened).unwrap();
+    if !setup.iwarp {
+        setup.datagrams().unwrap();
+        setup.group().unwrap();
+        setup.batches().unwrap();
     }
 }
 
@@ -63,7 +63,7 @@ fn skip(reason: &str) {
 /// Long on an emulated machine.
 const SOON: Duration = Duration::from_secs(30);
 
-struct Bench<'a> {
+struct Setup<'a> {
     hw: &'a dyn Verbs,
     cm: &'a dyn Cm,
     address: IpAddr,
@@ -87,7 +87,7 @@ struct End {
     addr: u64,
 }
 
-impl Bench<'_> {
+impl Setup<'_> {
     /// Private data and resources go both ways, then messages; each side learns of the end.
     fn connection(&self) -> Result<()> {
         let Self { cm, hw, .. } = self;
@@ -422,7 +422,7 @@ impl Bench<'_> {
 }
 
 /// Steps.
-impl Bench<'_> {
+impl Setup<'_> {
     fn asked(&self, ps: PortSpace, qp: Option<QpType>, param: &ConnParam<'_>) -> Result<Asked> {
         let channel = self.cm.create_event_channel()?;
         let (listener, at) = self.listener(channel, ps)?;

@@ -235,7 +235,7 @@ export! { "VERBSIM_1.0";
     verbsim_fail_completions_at = control::fail_completions;
     verbsim_port_down_at = control::port_down;
     verbsim_kill_device_at = control::kill_device;
-    verbsim_struck = control::struck;
+    verbsim_fired = control::fired;
     verbsim_remove = control::remove;
     verbsim_mark = control::mark;
     verbsim_count_findings = control::count_findings;

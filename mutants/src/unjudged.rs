@@ -40,7 +40,7 @@ const UNJUDGED: &[(&str, &[&str])] = &[
             "modified.is_ok()",
             "posts_in_error",
             "was_reset",
-            "is_harmed",
+            "is_affected",
         ],
     ),
     // Only an option makes the simulator notice unmapped memory.

@@ -110,27 +110,27 @@ def mark(text: str) -> int:
 
 
 class Fault:
-    """A fault that is in force until it has struck `count` times, or is removed.
+    """A fault that is in force until it has fired `count` times, or is removed.
 
     As a context manager it is removed at the end of the block.
     """
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self._struck: Optional[int] = None
+        self._fired: Optional[int] = None
 
     @property
-    def struck(self) -> int:
-        """The number of times it has struck."""
-        if self._struck is None:
-            return _call("verbsim_struck", ctypes.c_int64(self.number))
-        return self._struck
+    def fired(self) -> int:
+        """The number of times it has fired."""
+        if self._fired is None:
+            return _call("verbsim_fired", ctypes.c_int64(self.number))
+        return self._fired
 
     def remove(self) -> int:
-        """Removes the fault, if it is in force. Returns how often it has struck."""
-        if self._struck is None:
-            self._struck = _call("verbsim_remove", ctypes.c_int64(self.number))
-        return self._struck
+        """Removes the fault, if it is in force. Returns how often it has fired."""
+        if self._fired is None:
+            self._fired = _call("verbsim_remove", ctypes.c_int64(self.number))
+        return self._fired
 
     def __enter__(self) -> "Fault":
         return self

@@ -8,7 +8,7 @@ use verbs_api::{Arm, Capabilities, CqModeration, ErrorKind, Handle, QpCap, RcPar
 
 use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, End, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
+use crate::{End, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     event_comes_with_the_last_of_the_count,
@@ -50,19 +50,19 @@ const fn micros(period: u16) -> Duration {
 /// scenario lets it, and while a message is on its way.
 #[derive(Clone, Copy)]
 struct Moderated<'b> {
-    bench: &'b Bench<'b>,
+    setup: &'b Setup<'b>,
     pair: Pair<'b>,
     b: End<'b>,
 }
 
 impl<'b> Moderated<'b> {
-    fn new(bench: &'b Bench<'_>) -> Result<Self> {
-        Self::with(bench, RcParams::default())
+    fn new(setup: &'b Setup<'_>) -> Result<Self> {
+        Self::with(setup, RcParams::default())
     }
 
-    fn with(bench: &'b Bench<'_>, rc: RcParams) -> Result<Self> {
+    fn with(setup: &'b Setup<'_>, rc: RcParams) -> Result<Self> {
         // Sends are not polled: where there is nothing to poll, the clock goes on.
-        let pair = bench.pair(PairOptions {
+        let pair = setup.pair(PairOptions {
             rc,
             send_cqe: 256,
             cap: QpCap {
@@ -72,11 +72,11 @@ impl<'b> Moderated<'b> {
             ..PairOptions::default()
         })?;
         let b = pair.b;
-        Ok(Self { bench, pair, b })
+        Ok(Self { setup, pair, b })
     }
 
     fn lab(&self) -> &'b dyn Lab {
-        self.bench.lab()
+        self.setup.lab()
     }
 
     fn set(&self, cq_count: u16, cq_period: u16) -> Result {
@@ -84,11 +84,11 @@ impl<'b> Moderated<'b> {
             cq_count,
             cq_period,
         };
-        Ok(self.bench.modify_cq(self.b.recv_cq, &numbers)?)
+        Ok(self.setup.modify_cq(self.b.recv_cq, &numbers)?)
     }
 
     fn arm(&self, arm: Arm) -> Result {
-        self.bench.arm(self.b.recv_cq, arm)
+        self.setup.arm(self.b.recv_cq, arm)
     }
 
     /// A completion is added at this very moment, and polled.
@@ -108,7 +108,7 @@ impl<'b> Moderated<'b> {
         } else {
             self.pair.a.send(1, 8)?
         }
-        self.bench.successes(self.b.recv_cq, 1).map(drop)
+        self.setup.successes(self.b.recv_cq, 1).map(drop)
     }
 
     /// The clock goes on to this time.
@@ -119,16 +119,16 @@ impl<'b> Moderated<'b> {
 
     /// There is no event at this moment.
     fn silent(&self, rule: &'static str) -> Result {
-        let event = self.bench.get_cq_event(self.b.channel, Wait::Poll);
+        let event = self.setup.get_cq_event(self.b.channel, Wait::Poll);
         expect_err(event.map(drop), ErrorKind::WouldBlock, rule).map(drop)
     }
 
     /// There is one event at this moment.
     fn fires(&self, rule: &'static str) -> Result {
-        let event = self.bench.get_cq_event(self.b.channel, Wait::Poll);
+        let event = self.setup.get_cq_event(self.b.channel, Wait::Poll);
         let event = event.rule(rule)?;
         check_eq!(rule, event.cq, self.b.recv_cq);
-        self.bench.ack_cq_events(event.cq, 1)?;
+        self.setup.ack_cq_events(event.cq, 1)?;
         self.silent(rule)
     }
 
@@ -149,8 +149,8 @@ impl<'b> Moderated<'b> {
 }
 
 scenario!(event_comes_with_the_last_of_the_count: "CQ-MOD-01"; needs CQ_MODERATION, LAB);
-fn event_comes_with_the_last_of_the_count(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn event_comes_with_the_last_of_the_count(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     for count in [1, 2, 3, 8] {
         cq.set(count, u16::MAX)?;
         for round in 0..2 {
@@ -168,8 +168,8 @@ fn event_comes_with_the_last_of_the_count(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(only_what_was_added_since_the_request_counts: "CQ-MOD-01"; needs CQ_MODERATION, LAB);
-fn only_what_was_added_since_the_request_counts(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn only_what_was_added_since_the_request_counts(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     cq.set(3, u16::MAX)?;
     for before in [1, 2, 3, 4] {
         (0..before).try_for_each(|_| cq.arrives())?;
@@ -186,8 +186,8 @@ fn only_what_was_added_since_the_request_counts(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(event_comes_when_the_period_is_over: "CQ-MOD-02"; needs CQ_MODERATION, LAB);
-fn event_comes_when_the_period_is_over(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn event_comes_when_the_period_is_over(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     for period in [1, 2, 1000, u16::MAX] {
         cq.set(u16::MAX, period)?;
         for _ in 0..2 {
@@ -203,8 +203,8 @@ fn event_comes_when_the_period_is_over(bench: &Bench<'_>) -> Result {
 
 scenario!(period_begins_with_the_first_completion_asked_for:
     "CQ-MOD-02"; needs CQ_MODERATION, LAB);
-fn period_begins_with_the_first_completion_asked_for(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn period_begins_with_the_first_completion_asked_for(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     cq.set(u16::MAX, LONG)?;
     cq.arrives()?;
     cq.lab().advance(2 * micros(LONG))?;
@@ -225,8 +225,8 @@ fn period_begins_with_the_first_completion_asked_for(bench: &Bench<'_>) -> Resul
 scenario!(count_and_period_end_each_other:
     "CQ-MOD-01", "CQ-MOD-02"; needs CQ_MODERATION, LAB);
 /// Whichever limit is reached first makes the one event; the next request starts again with both.
-fn count_and_period_end_each_other(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn count_and_period_end_each_other(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     cq.set(3, LONG)?;
     for _ in 0..2 {
         cq.arm(Arm::NEXT)?;
@@ -256,10 +256,10 @@ scenario!(period_and_time_out_of_a_queue_pair_run_beside_each_other:
     "CQ-MOD-02", "TMR-17"; needs CQ_MODERATION, LAB);
 /// A request of the same device is lost while an event is put off. One is over long before the
 /// other.
-fn period_and_time_out_of_a_queue_pair_run_beside_each_other(bench: &Bench<'_>) -> Result {
+fn period_and_time_out_of_a_queue_pair_run_beside_each_other(setup: &Setup<'_>) -> Result {
     for (timeout, period) in [(8, LONG), (14, 1000)] {
         let cq = Moderated::with(
-            bench,
+            setup,
             RcParams {
                 timeout,
                 ..RcParams::default()
@@ -278,7 +278,7 @@ fn period_and_time_out_of_a_queue_pair_run_beside_each_other(bench: &Bench<'_>) 
         let done = cq.lab().now() + 4 * Duration::from_nanos(4096 << timeout);
         let is_done = || -> Result {
             cq.until(done)?;
-            let count = bench.poll_cq(cq.b.send_cq, &mut [Wc::default()])?;
+            let count = setup.poll_cq(cq.b.send_cq, &mut [Wc::default()])?;
             check_eq!("TMR-17", count, 1, "completions of the lost request");
             Ok(())
         };
@@ -294,8 +294,8 @@ fn period_and_time_out_of_a_queue_pair_run_beside_each_other(bench: &Bench<'_>) 
 }
 
 scenario!(no_count_or_no_period_is_off: "CQ-MOD-03"; needs CQ_MODERATION, LAB);
-fn no_count_or_no_period_is_off(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn no_count_or_no_period_is_off(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     let first_fires = |case: &str| {
         cq.arm(Arm::NEXT)?;
         cq.silent(OFF)?;
@@ -314,11 +314,11 @@ fn no_count_or_no_period_is_off(bench: &Bench<'_>) -> Result {
 
 scenario!(only_what_was_asked_for_counts:
     "CQ-MOD-01", "CQ-MOD-02"; needs CQ_MODERATION, LAB);
-fn only_what_was_asked_for_counts(bench: &Bench<'_>) -> Result {
-    if bench.behavior()?.recv_se_fires != Some(true) {
+fn only_what_was_asked_for_counts(setup: &Setup<'_>) -> Result {
+    if setup.behavior()?.recv_se_fires != Some(true) {
         return Ok(());
     }
-    let cq = Moderated::new(bench)?;
+    let cq = Moderated::new(setup)?;
     cq.set(2, LONG)?;
     cq.arm(Arm::SOLICITED)?;
     for _ in 0..3 {
@@ -342,8 +342,8 @@ fn only_what_was_asked_for_counts(bench: &Bench<'_>) -> Result {
 
 scenario!(new_count_holds_for_an_event_that_is_put_off:
     "CQ-MOD-04", "CQ-MOD-01"; needs CQ_MODERATION, LAB);
-fn new_count_holds_for_an_event_that_is_put_off(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn new_count_holds_for_an_event_that_is_put_off(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     for (count, more) in [(1, 0), (2, 0), (3, 0), (4, 1), (5, 2), (9, 6)] {
         cq.set(7, u16::MAX)?;
         cq.arm(Arm::NEXT)?;
@@ -362,9 +362,9 @@ fn new_count_holds_for_an_event_that_is_put_off(bench: &Bench<'_>) -> Result {
 
 scenario!(new_period_holds_for_an_event_that_is_put_off:
     "CQ-MOD-04"; needs CQ_MODERATION, LAB);
-fn new_period_holds_for_an_event_that_is_put_off(bench: &Bench<'_>) -> Result {
+fn new_period_holds_for_an_event_that_is_put_off(setup: &Setup<'_>) -> Result {
     const GONE: u16 = 3000;
-    let cq = Moderated::new(bench)?;
+    let cq = Moderated::new(setup)?;
     // In parts of its own, since the first completion.
     for period in [1, GONE - 1, GONE, GONE + 1, GONE + 500, LONG, LONG + 2000] {
         cq.set(9, LONG)?;
@@ -387,8 +387,8 @@ fn new_period_holds_for_an_event_that_is_put_off(bench: &Bench<'_>) -> Result {
 
 scenario!(event_that_is_put_off_comes_when_moderation_goes_off:
     "CQ-MOD-04"; needs CQ_MODERATION, LAB);
-fn event_that_is_put_off_comes_when_moderation_goes_off(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn event_that_is_put_off_comes_when_moderation_goes_off(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     for (count, period) in [(0, 0), (0, LONG), (9, 0)] {
         cq.set(9, LONG)?;
         cq.arm(Arm::NEXT)?;
@@ -404,8 +404,8 @@ fn event_that_is_put_off_comes_when_moderation_goes_off(bench: &Bench<'_>) -> Re
 
 scenario!(numbers_make_no_event_by_themselves: "CQ-MOD-04"; needs CQ_MODERATION, LAB);
 /// They change no request either.
-fn numbers_make_no_event_by_themselves(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn numbers_make_no_event_by_themselves(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     for armed in [false, true] {
         if armed {
             cq.arm(Arm::NEXT)?;
@@ -429,50 +429,50 @@ fn numbers_make_no_event_by_themselves(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(event_that_is_put_off_goes_with_its_cq: "CQ-MOD-05"; needs CQ_MODERATION, LAB);
-fn event_that_is_put_off_goes_with_its_cq(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn event_that_is_put_off_goes_with_its_cq(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     cq.set(9, LONG)?;
     cq.arm(Arm::NEXT)?;
     cq.arrives()?;
     cq.silent(GOES)?;
-    bench.destroy_qp(cq.b.qp, bench.wait())?;
-    bench.destroy_cq(cq.b.recv_cq, Wait::Poll).rule(GOES)?;
+    setup.destroy_qp(cq.b.qp, setup.wait())?;
+    setup.destroy_cq(cq.b.recv_cq, Wait::Poll).rule(GOES)?;
     cq.lab().advance(2 * micros(LONG)).rule(GOES)?;
     cq.silent(GOES)
 }
 
 scenario!(event_that_is_put_off_goes_with_an_overrun: "CQ-MOD-05"; needs CQ_MODERATION, LAB);
-fn event_that_is_put_off_goes_with_an_overrun(bench: &Bench<'_>) -> Result {
-    let behavior = bench.behavior()?;
+fn event_that_is_put_off_goes_with_an_overrun(setup: &Setup<'_>) -> Result {
+    let behavior = setup.behavior()?;
     if behavior.overrun != Some(Overrun::Dead) {
         return Ok(());
     }
     for queue in Queue::BOTH {
-        let small = SmallCq::new(bench, queue, 3)?;
+        let small = SmallCq::new(setup, queue, 3)?;
         let on = CqModeration {
             cq_count: u16::MAX,
             cq_period: u16::MAX,
         };
-        bench.modify_cq(small.cq, &on)?;
-        bench.arm(small.cq, Arm::NEXT)?;
+        setup.modify_cq(small.cq, &on)?;
+        setup.arm(small.cq, Arm::NEXT)?;
         small.overrun(GOES)?;
         let mut at_once = 0;
-        while let Ok(event) = bench.get_cq_event(small.channel, Wait::Poll) {
-            bench.ack_cq_events(event.cq, 1)?;
+        while let Ok(event) = setup.get_cq_event(small.channel, Wait::Poll) {
+            setup.ack_cq_events(event.cq, 1)?;
             at_once += 1;
         }
         let spurious = u32::from(behavior.spurious_events == Some(true));
         check_eq!(GOES, at_once, spurious, "the events of a lost completion");
-        bench.lab().advance(2 * micros(u16::MAX))?;
-        let late = bench.get_cq_event(small.channel, Wait::Poll).map(drop);
+        setup.lab().advance(2 * micros(u16::MAX))?;
+        let late = setup.get_cq_event(small.channel, Wait::Poll).map(drop);
         expect_err(late, ErrorKind::WouldBlock, GOES)?;
     }
     Ok(())
 }
 
 scenario!(event_that_is_put_off_goes_with_the_device: "CQ-MOD-05"; needs CQ_MODERATION, LAB);
-fn event_that_is_put_off_goes_with_the_device(bench: &Bench<'_>) -> Result {
-    let cq = Moderated::new(bench)?;
+fn event_that_is_put_off_goes_with_the_device(setup: &Setup<'_>) -> Result {
+    let cq = Moderated::new(setup)?;
     cq.set(9, LONG)?;
     cq.arm(Arm::NEXT)?;
     cq.arrives()?;
@@ -483,46 +483,46 @@ fn event_that_is_put_off_goes_with_the_device(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(period_wakes_a_thread: "CQ-MOD-02"; needs CQ_MODERATION, LAB, THREADS; hazards MAY_HANG);
-fn period_wakes_a_thread(bench: &Bench<'_>) -> Result {
-    wakes_a_thread(bench, PERIOD, |cq| Ok(cq.lab().advance(micros(LONG))?))
+fn period_wakes_a_thread(setup: &Setup<'_>) -> Result {
+    wakes_a_thread(setup, PERIOD, |cq| Ok(cq.lab().advance(micros(LONG))?))
 }
 
 scenario!(new_numbers_wake_a_thread: "CQ-MOD-04"; needs CQ_MODERATION, LAB, THREADS; hazards MAY_HANG);
-fn new_numbers_wake_a_thread(bench: &Bench<'_>) -> Result {
-    wakes_a_thread(bench, CHANGE, |cq| cq.set(1, LONG))
+fn new_numbers_wake_a_thread(setup: &Setup<'_>) -> Result {
+    wakes_a_thread(setup, CHANGE, |cq| cq.set(1, LONG))
 }
 
 /// A thread waits for an event that is put off until this.
 fn wakes_a_thread(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     rule: &'static str,
     ends: impl FnOnce(&Moderated<'_>) -> Result,
 ) -> Result {
-    let cq = Moderated::new(bench)?;
+    let cq = Moderated::new(setup)?;
     cq.set(9, LONG)?;
     cq.arm(Arm::NEXT)?;
     cq.arrives()?;
-    let read = || bench.event_and_ack(cq.b.channel);
-    let event = bench.waits_until(rule, read, || ends(&cq))?.rule(rule)?;
+    let read = || setup.event_and_ack(cq.b.channel);
+    let event = setup.waits_until(rule, read, || ends(&cq))?.rule(rule)?;
     check_eq!(rule, event.cq, cq.b.recv_cq);
     Ok(())
 }
 
 scenario!(moderation_is_there_or_refused: "CQ-MOD-06");
-fn moderation_is_there_or_refused(bench: &Bench<'_>) -> Result {
+fn moderation_is_there_or_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-MOD-06";
-    let cq = bench.rc_pair()?.b.recv_cq;
+    let cq = setup.rc_pair()?.b.recv_cq;
     let context = cq.context();
-    let max = bench.query_device_ex(context)?.cq_moderation;
+    let max = setup.query_device_ex(context)?.cq_moderation;
     let one = CqModeration {
         cq_count: 1,
         cq_period: 1,
     };
-    let has = bench.capabilities(context)?;
+    let has = setup.capabilities(context)?;
     if !has.contains(Capabilities::CQ_MODERATION) {
         check_eq!(RULE, max, CqModeration::default(), "the limits");
         for numbers in [one, max] {
-            let refused = bench.modify_cq(cq, &numbers);
+            let refused = setup.modify_cq(cq, &numbers);
             expect_err(refused, ErrorKind::NotSupported, RULE)?;
         }
         return Ok(());
@@ -530,7 +530,7 @@ fn moderation_is_there_or_refused(bench: &Bench<'_>) -> Result {
     let useful = max.cq_count > 0 && max.cq_period > 0;
     check!(RULE, useful, "limits above 0", "{max:?}");
     for numbers in [one, max, CqModeration::default()] {
-        bench.modify_cq(cq, &numbers).rule(RULE)?;
+        setup.modify_cq(cq, &numbers).rule(RULE)?;
     }
     Ok(())
 }

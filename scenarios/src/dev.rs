@@ -10,7 +10,7 @@ use verbs_api::{
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::fresh_qp::FreshQp;
-use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
+use crate::{Failure, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     opened_device_outlives_the_list,
@@ -28,38 +28,38 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 ];
 
 scenario!(opened_device_outlives_the_list: "DEV-01", "DEV-02");
-fn opened_device_outlives_the_list(bench: &Bench<'_>) -> Result {
-    let list = bench.devices().rule("DEV-01")?;
+fn opened_device_outlives_the_list(setup: &Setup<'_>) -> Result {
+    let list = setup.devices().rule("DEV-01")?;
     check!("DEV-01", !list.is_empty(), "a device", "none");
-    check_eq!("DEV-01", bench.devices()?, list, "the next list");
+    check_eq!("DEV-01", setup.devices()?, list, "the next list");
     let name = &list[0].name;
-    let first = bench.open_device(name)?;
+    let first = setup.open_device(name)?;
     drop(list);
-    let second = bench
-        .open_device(&bench.devices()?[0].name)
+    let second = setup
+        .open_device(&setup.devices()?[0].name)
         .rule("DEV-02")?;
     check!("DEV-02", first != second, "two contexts", "{first} twice");
-    let pd = bench.alloc_pd(second).rule("DEV-02")?;
-    bench.close_device(first)?;
+    let pd = setup.alloc_pd(second).rule("DEV-02")?;
+    setup.close_device(first)?;
     // What is of the other context is still there.
-    bench.query_device(second).rule("DEV-02")?;
-    bench.dealloc_pd(pd).rule("DEV-02")?;
-    Ok(bench.close_device(second)?)
+    setup.query_device(second).rule("DEV-02")?;
+    setup.dealloc_pd(pd).rule("DEV-02")?;
+    Ok(setup.close_device(second)?)
 }
 
 scenario!(extended_queries_agree_with_the_plain_ones: "DEV-11");
-fn extended_queries_agree_with_the_plain_ones(bench: &Bench<'_>) -> Result {
+fn extended_queries_agree_with_the_plain_ones(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-11";
-    for context in [bench.ctx_a(), bench.ctx_b()] {
-        let plain = bench.query_device(context)?;
-        let extended = bench.query_device_ex(context).rule(RULE)?;
+    for context in [setup.ctx_a(), setup.ctx_b()] {
+        let plain = setup.query_device(context)?;
+        let extended = setup.query_device_ex(context).rule(RULE)?;
         check_eq!(RULE, extended.orig_attr, plain, "the device's attributes");
-        let expected = gid_tables(bench, context)?;
+        let expected = gid_tables(setup, context)?;
         let mut entries = [GidEntry::default(); ROOM];
-        let count = bench.query_gid_table(context, &mut entries).rule(RULE)?;
+        let count = setup.query_gid_table(context, &mut entries).rule(RULE)?;
         check_eq!(RULE, entries[..count], expected, "the GID table");
         let mut exact = vec![GidEntry::default(); count];
-        check_eq!(RULE, bench.query_gid_table(context, &mut exact)?, count);
+        check_eq!(RULE, setup.query_gid_table(context, &mut exact)?, count);
         check_eq!(
             RULE,
             exact,
@@ -67,13 +67,13 @@ fn extended_queries_agree_with_the_plain_ones(bench: &Bench<'_>) -> Result {
             "the GID table in a buffer of its size"
         );
         let small = &mut exact[..count - 1];
-        let result = bench.query_gid_table(context, small);
+        let result = setup.query_gid_table(context, small);
         value_in_case(
             "a small buffer",
             expect_err(result, ErrorKind::Invalid, RULE),
         )?;
-        let len = bench.query_port(context, bench.port())?.gid_tbl_len;
-        let result = bench.query_gid_ex(context, bench.port(), len);
+        let len = setup.query_port(context, setup.port())?.gid_tbl_len;
+        let result = setup.query_gid_ex(context, setup.port(), len);
         value_in_case(
             "beyond the table",
             expect_err(result, ErrorKind::Invalid, RULE),
@@ -87,22 +87,22 @@ const ROOM: usize = 256;
 
 /// The GID tables of all ports, entry by entry: each is what the plain query gives, and those that
 /// are empty are so by both.
-fn gid_tables(bench: &Bench<'_>, context: Context) -> Result<Vec<GidEntry>> {
+fn gid_tables(setup: &Setup<'_>, context: Context) -> Result<Vec<GidEntry>> {
     const RULE: &str = "DEV-11";
     let mut all = Vec::new();
-    for port in 1..=bench.query_device(context)?.phys_port_cnt {
-        for index in 0..bench.query_port(context, port)?.gid_tbl_len {
+    for port in 1..=setup.query_device(context)?.phys_port_cnt {
+        for index in 0..setup.query_port(context, port)?.gid_tbl_len {
             // Drivers may have no word for an entry that is empty.
-            let gid = bench.query_gid(context, port, index).unwrap_or_default();
+            let gid = setup.query_gid(context, port, index).unwrap_or_default();
             if gid == Gid::default() {
-                let entry = bench.query_gid_ex(context, port, index);
+                let entry = setup.query_gid_ex(context, port, index);
                 value_in_case(
                     &format!("GID {index}"),
                     expect_err(entry, ErrorKind::NoData, RULE),
                 )?;
                 continue;
             }
-            let entry = bench.query_gid_ex(context, port, index).rule(RULE)?;
+            let entry = setup.query_gid_ex(context, port, index).rule(RULE)?;
             check_eq!(RULE, entry.gid, gid);
             check_eq!(
                 RULE,
@@ -116,32 +116,32 @@ fn gid_tables(bench: &Bench<'_>, context: Context) -> Result<Vec<GidEntry>> {
 }
 
 scenario!(empty_gid_is_in_no_extended_query: "DEV-11"; needs LAB);
-fn empty_gid_is_in_no_extended_query(bench: &Bench<'_>) -> Result {
+fn empty_gid_is_in_no_extended_query(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-11";
-    let (context, port) = (bench.ctx_a(), bench.port());
-    let before = gid_tables(bench, context)?;
+    let (context, port) = (setup.ctx_a(), setup.port());
+    let before = gid_tables(setup, context)?;
     // It may be there for each version of RoCE.
-    let gone = bench.query_gid(context, port, 0)?;
-    bench.lab().set_gid(context, port, 0, Gid::default())?;
-    let after = gid_tables(bench, context)?;
+    let gone = setup.query_gid(context, port, 0)?;
+    setup.lab().set_gid(context, port, 0, Gid::default())?;
+    let after = gid_tables(setup, context)?;
     let other = |entry: &&GidEntry| (entry.port_num, entry.gid) != (port.into(), gone);
     let expected: Vec<_> = before.iter().filter(other).copied().collect();
     check_eq!(RULE, after, expected, "the entries one by one");
     let mut entries = [GidEntry::default(); ROOM];
-    let count = bench.query_gid_table(context, &mut entries).rule(RULE)?;
+    let count = setup.query_gid_table(context, &mut entries).rule(RULE)?;
     check_eq!(RULE, entries[..count], expected, "the table");
     Ok(())
 }
 
 scenario!(gids_have_the_type_of_their_port: "DEV-14");
-fn gids_have_the_type_of_their_port(bench: &Bench<'_>) -> Result {
+fn gids_have_the_type_of_their_port(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-14";
-    let transport = bench.devices()?.first().map(|device| device.transport);
+    let transport = setup.devices()?.first().map(|device| device.transport);
     let mut entries = [GidEntry::default(); ROOM];
-    let count = bench.query_gid_table(bench.ctx_a(), &mut entries)?;
+    let count = setup.query_gid_table(setup.ctx_a(), &mut entries)?;
     for entry in &entries[..count] {
         let port = u8::try_from(entry.port_num).unwrap_or_default();
-        let types: &[GidType] = match bench.query_port(bench.ctx_a(), port)?.link_layer {
+        let types: &[GidType] = match setup.query_port(setup.ctx_a(), port)?.link_layer {
             LinkLayer::InfiniBand => &[GidType::Ib],
             LinkLayer::Ethernet if transport == Some(Transport::Ib) => {
                 &[GidType::RoceV1, GidType::RoceV2]
@@ -162,19 +162,19 @@ fn gids_have_the_type_of_their_port(bench: &Bench<'_>) -> Result {
 
 scenario!(gids_of_roce_v1_are_as_declared_and_reach_their_own_version:
     "DEV-18"; needs MODIFY_CONNECT);
-fn gids_of_roce_v1_are_as_declared_and_reach_their_own_version(bench: &Bench<'_>) -> Result {
+fn gids_of_roce_v1_are_as_declared_and_reach_their_own_version(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-18";
-    let port = bench.query_port(bench.ctx_a(), bench.port())?;
+    let port = setup.query_port(setup.ctx_a(), setup.port())?;
     if port.link_layer != LinkLayer::Ethernet {
         return Ok(());
     }
-    let entry = |index| bench.query_gid_ex(bench.ctx_a(), bench.port(), index);
+    let entry = |index| setup.query_gid_ex(setup.ctx_a(), setup.port(), index);
     let has_type = |index, gid_type| entry(index).is_ok_and(|of| of.gid_type == gid_type);
     let indices = 0..port.gid_tbl_len.min(8);
     let v1: Vec<_> = indices
         .filter(|index| has_type(*index, GidType::RoceV1))
         .collect();
-    bench.as_declared(RULE, bench.behavior()?.roce_v1, !v1.is_empty())?;
+    setup.as_declared(RULE, setup.behavior()?.roce_v1, !v1.is_empty())?;
     for first in v1 {
         let second = first + 1;
         let [of_v1, of_v2] = [entry(first)?, entry(second)?];
@@ -186,13 +186,13 @@ fn gids_of_roce_v1_are_as_declared_and_reach_their_own_version(bench: &Bench<'_>
             (first, second),
             (second, first),
         ] {
-            let (mut a, mut b) = FreshQp::pair(bench, QpType::Rc)?;
+            let (mut a, mut b) = FreshQp::pair(setup, QpType::Rc)?;
             for (end, from, to, peer) in [
-                (&mut a, of_a, of_b, bench.ctx_b()),
-                (&mut b, of_b, of_a, bench.ctx_a()),
+                (&mut a, of_a, of_b, setup.ctx_b()),
+                (&mut b, of_b, of_a, setup.ctx_a()),
             ] {
-                let gid = bench.query_gid(peer, bench.port(), to)?;
-                end.attr.ah_attr = Some(AhAttr::global(bench.port(), from as u8, gid));
+                let gid = setup.query_gid(peer, setup.port(), to)?;
+                end.attr.ah_attr = Some(AhAttr::global(setup.port(), from as u8, gid));
                 (end.attr.timeout, end.attr.retry_cnt) = (8, 1);
                 end.reach(QpState::Rts)?;
             }
@@ -203,7 +203,7 @@ fn gids_of_roce_v1_are_as_declared_and_reach_their_own_version(bench: &Bench<'_>
             } else {
                 WcStatus::RetryExcErr
             };
-            let sent = bench.one_with(a.end.send_cq, status, RULE);
+            let sent = setup.one_with(a.end.send_cq, status, RULE);
             in_case(&format!("GID {of_a} to GID {of_b}"), sent.map(drop))?;
         }
     }
@@ -211,24 +211,24 @@ fn gids_of_roce_v1_are_as_declared_and_reach_their_own_version(bench: &Bench<'_>
 }
 
 scenario!(transport_tells_how_queue_pairs_are_connected: "DEV-15");
-fn transport_tells_how_queue_pairs_are_connected(bench: &Bench<'_>) -> Result {
+fn transport_tells_how_queue_pairs_are_connected(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-15";
-    for device in bench.devices()? {
-        let context = bench.open_device(&device.name)?;
-        let has = bench.capabilities(context)?;
+    for device in setup.devices()? {
+        let context = setup.open_device(&device.name)?;
+        let has = setup.capabilities(context)?;
         let by_attributes = has.contains(Capabilities::MODIFY_CONNECT);
         let is_ib = device.transport == Transport::Ib;
         check_eq!(RULE, is_ib, by_attributes, device.name);
-        bench.close_device(context)?;
+        setup.close_device(context)?;
     }
     Ok(())
 }
 
 scenario!(only_devices_of_the_list_can_be_opened: "DEV-16");
 /// Names that do not exist, and variations of the names of devices.
-fn only_devices_of_the_list_can_be_opened(bench: &Bench<'_>) -> Result {
+fn only_devices_of_the_list_can_be_opened(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-16";
-    let names: Vec<_> = bench.devices()?.into_iter().map(|d| d.name).collect();
+    let names: Vec<_> = setup.devices()?.into_iter().map(|d| d.name).collect();
     let mut others = vec![String::new(), "no such device".to_owned()];
     for name in &names {
         others.push(format!("{name}x"));
@@ -236,22 +236,22 @@ fn only_devices_of_the_list_can_be_opened(bench: &Bench<'_>) -> Result {
         others.push(word.to_owned());
         others.extend((0..=names.len()).map(|number| format!("{word}{number}")));
     }
-    let before = bench.live()?;
+    let before = setup.live()?;
     for other in others.iter().filter(|other| !names.contains(other)) {
-        let refused = expect_err(bench.open_device(other), ErrorKind::NoDevice, RULE);
+        let refused = expect_err(setup.open_device(other), ErrorKind::NoDevice, RULE);
         in_case(&format!("{other:?}"), refused.map(drop))?;
     }
-    bench.expect_live(before, RULE)
+    setup.expect_live(before, RULE)
 }
 
 scenario!(limits_can_be_reached: "DEV-04");
 /// Each limit by itself. The machine may have no memory for it.
-fn limits_can_be_reached(bench: &Bench<'_>) -> Result {
+fn limits_can_be_reached(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-04";
-    let context = bench.ctx_a();
-    let limits = bench.query_device(context)?;
+    let context = setup.ctx_a();
+    let limits = setup.query_device(context)?;
     let reached = |what: &str, result: verbs_api::Result<()>| match result {
-        Err(error) if error.kind() == ErrorKind::NoMemory && bench.verbs().lab().is_none() => {
+        Err(error) if error.kind() == ErrorKind::NoMemory && setup.verbs().lab().is_none() => {
             Ok(())
         }
         result => in_case(what, result.map_err(Failure::from)).rule(RULE),
@@ -259,18 +259,18 @@ fn limits_can_be_reached(bench: &Bench<'_>) -> Result {
     let cqe = i32::try_from(limits.max_cqe).unwrap_or(i32::MAX);
     reached(
         "max_cqe",
-        bench
+        setup
             .create_cq(context, &CqInit::new(cqe))
-            .and_then(|cq| bench.destroy_cq(cq, bench.wait())),
+            .and_then(|cq| setup.destroy_cq(cq, setup.wait())),
     )?;
     let vector = limits.num_comp_vectors as i32 - 1;
     reached(
         "num_comp_vectors",
-        bench
+        setup
             .create_cq(context, &CqInit::new(4).comp_vector(vector))
             .map(drop),
     )?;
-    let end = bench.end(context, PairOptions::default())?;
+    let end = setup.end(context, PairOptions::default())?;
     let least = QpCap::default();
     let (max_send_wr, max_send_sge) = (limits.max_qp_wr, limits.max_sge);
     for (what, cap) in [
@@ -304,8 +304,8 @@ fn limits_can_be_reached(bench: &Bench<'_>) -> Result {
         ),
     ] {
         let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq).cap(cap);
-        let made = bench.create_qp(end.pd, &init);
-        reached(what, made.and_then(|qp| bench.destroy_qp(qp, bench.wait())))?;
+        let made = setup.create_qp(end.pd, &init);
+        reached(what, made.and_then(|qp| setup.destroy_qp(qp, setup.wait())))?;
     }
     for (what, count) in [
         ("max_qp", limits.max_qp),
@@ -316,14 +316,14 @@ fn limits_can_be_reached(bench: &Bench<'_>) -> Result {
     ] {
         check!(RULE, count > 0, "a limit", "{what} is 0");
     }
-    let mr = bench.alloc_mr(end.pd, 1, Access::empty()).rule(RULE)?;
-    Ok(bench.dereg_mr(mr)?)
+    let mr = setup.alloc_mr(end.pd, 1, Access::empty()).rule(RULE)?;
+    Ok(setup.dereg_mr(mr)?)
 }
 
 scenario!(port_of_ethernet_has_no_lid_and_needs_a_grh: "DEV-08");
-fn port_of_ethernet_has_no_lid_and_needs_a_grh(bench: &Bench<'_>) -> Result {
-    let port = bench.query_port(bench.ctx_a(), bench.port())?;
-    let transport = bench.devices()?.first().map(|device| device.transport);
+fn port_of_ethernet_has_no_lid_and_needs_a_grh(setup: &Setup<'_>) -> Result {
+    let port = setup.query_port(setup.ctx_a(), setup.port())?;
+    let transport = setup.devices()?.first().map(|device| device.transport);
     if port.link_layer != LinkLayer::Ethernet {
         return Ok(());
     }
@@ -336,8 +336,8 @@ fn port_of_ethernet_has_no_lid_and_needs_a_grh(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(active_port_has_an_mtu_that_it_can_have: "DEV-09");
-fn active_port_has_an_mtu_that_it_can_have(bench: &Bench<'_>) -> Result {
-    let port = bench.query_port(bench.ctx_a(), bench.port())?;
+fn active_port_has_an_mtu_that_it_can_have(setup: &Setup<'_>) -> Result {
+    let port = setup.query_port(setup.ctx_a(), setup.port())?;
     check_eq!("DEV-09", port.state, PortState::Active);
     let (active, most) = (port.active_mtu.bytes(), port.max_mtu.bytes());
     check!(
@@ -350,16 +350,16 @@ fn active_port_has_an_mtu_that_it_can_have(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(nothing_passes_a_port_that_is_down: "DEV-09"; needs LAB);
-fn nothing_passes_a_port_that_is_down(bench: &Bench<'_>) -> Result {
+fn nothing_passes_a_port_that_is_down(setup: &Setup<'_>) -> Result {
     let rc = gives_up_soon();
-    for down in [bench.ctx_a(), bench.ctx_b()] {
-        let Pair { a, b } = bench.pair(PairOptions {
+    for down in [setup.ctx_a(), setup.ctx_b()] {
+        let Pair { a, b } = setup.pair(PairOptions {
             rc,
             ..PairOptions::default()
         })?;
         b.recv(1, 8)?;
-        bench.lab().set_port(down, bench.port(), false)?;
-        let state = bench.query_port(down, bench.port())?.state;
+        setup.lab().set_port(down, setup.port(), false)?;
+        let state = setup.query_port(down, setup.port())?.state;
         check!(
             "DEV-09",
             state != PortState::Active,
@@ -367,27 +367,27 @@ fn nothing_passes_a_port_that_is_down(bench: &Bench<'_>) -> Result {
             "{state}"
         );
         a.send(2, 8)?;
-        bench.one_with(a.send_cq, WcStatus::RetryExcErr, "DEV-09")?;
-        bench.no_completion(b.recv_cq, "DEV-09")?;
-        bench.lab().set_port(down, bench.port(), true)?;
-        let Pair { a, b } = bench.rc_pair()?;
+        setup.one_with(a.send_cq, WcStatus::RetryExcErr, "DEV-09")?;
+        setup.no_completion(b.recv_cq, "DEV-09")?;
+        setup.lab().set_port(down, setup.port(), true)?;
+        let Pair { a, b } = setup.rc_pair()?;
         b.recv(1, 8)?;
         a.send(2, 8)?;
-        bench.one_with(a.send_cq, WcStatus::Success, "DEV-09")?;
+        setup.one_with(a.send_cq, WcStatus::Success, "DEV-09")?;
     }
     Ok(())
 }
 
 scenario!(each_device_has_a_guid_of_its_own: "DEV-17");
-fn each_device_has_a_guid_of_its_own(bench: &Bench<'_>) -> Result {
+fn each_device_has_a_guid_of_its_own(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DEV-17";
     // Both sides may be on one device.
-    let names = bench.devices()?.into_iter().map(|device| device.name);
+    let names = setup.devices()?.into_iter().map(|device| device.name);
     let names: BTreeSet<String> = names.collect();
     let mut guids = BTreeSet::new();
     for name in &names {
-        let context = bench.open_device(name)?;
-        let guid = bench.query_device(context).rule(RULE)?.node_guid;
+        let context = setup.open_device(name)?;
+        let guid = setup.query_device(context).rule(RULE)?.node_guid;
         check!(RULE, guid != 0, "a GUID", "{name}: 0");
         check!(
             RULE,
@@ -395,7 +395,7 @@ fn each_device_has_a_guid_of_its_own(bench: &Bench<'_>) -> Result {
             "one for each device",
             "{name}: {guid:#x} again"
         );
-        bench.close_device(context)?;
+        setup.close_device(context)?;
     }
     Ok(())
 }

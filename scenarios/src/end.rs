@@ -8,14 +8,14 @@ use verbs_api::{
     Xrcd, XrcdInit, connect,
 };
 
-use crate::bench::Bench;
 use crate::claim::Claim;
 use crate::failure::{Failure, OfRule, Result, check_eq};
+use crate::setup::Setup;
 
 /// Bytes that the GRH takes at the start of a UD receive.
 pub const GRH_LEN: u32 = 40;
 
-/// Q_Key of the UD queue pairs the bench makes.
+/// Q_Key of the UD queue pairs the setup makes.
 pub const QKEY: u32 = 0x1111_1111;
 
 /// Two connected ends.
@@ -36,7 +36,7 @@ pub struct Pair<'b> {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct End<'b> {
-    bench: &'b Bench<'b>,
+    setup: &'b Setup<'b>,
     peer: Option<Peer>,
     /// Where its receives go, instead of the queue pair.
     xrc_srq: Option<Srq>,
@@ -64,7 +64,7 @@ pub struct End<'b> {
     pub qp_type: QpType,
 }
 
-/// What an end is made of: [`Bench::end_of`].
+/// What an end is made of: [`Setup::end_of`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndParts {
     /// The protection domain.
@@ -159,7 +159,7 @@ struct Peer {
     srqn: Option<u32>,
 }
 
-impl<'v> Bench<'v> {
+impl<'v> Setup<'v> {
     /// A connected RC pair with the default options.
     pub fn rc_pair(&self) -> Result<Pair<'_>> {
         self.pair(PairOptions::default())
@@ -195,7 +195,7 @@ impl<'v> Bench<'v> {
             None => self.create_xrc_recv_qp(xrcd)?,
         };
         Ok(End {
-            bench: self,
+            setup: self,
             peer: None,
             xrc_srq: Some(srq),
             context,
@@ -277,7 +277,7 @@ impl<'v> Bench<'v> {
         init.sq_sig_all = options.sq_sig_all;
         let qp = self.create_qp(of.pd, &init)?;
         Ok(End {
-            bench: self,
+            setup: self,
             peer: None,
             qp,
             qp_num: self.qp_num(qp)?,
@@ -362,14 +362,14 @@ impl<'v> Bench<'v> {
     }
 }
 
-/// [`Bench::end_of`], with a queue pair that `make` makes.
+/// [`Setup::end_of`], with a queue pair that `make` makes.
 pub(crate) fn end_by<'b>(
-    bench: &'b Bench<'_>,
+    setup: &'b Setup<'_>,
     parts: EndParts,
     options: PairOptions,
     make: impl FnOnce(&QpInit) -> verbs_api::Result<Qp>,
 ) -> Result<End<'b>> {
-    bench.require(match options.qp_type {
+    setup.require(match options.qp_type {
         QpType::Rc => Capabilities::RC,
         QpType::Uc => Capabilities::UC,
         QpType::Ud => Capabilities::UD,
@@ -390,19 +390,19 @@ pub(crate) fn end_by<'b>(
     init.send_ops = options.send_ops;
     let qp = make(&init)?;
     Ok(End {
-        bench,
+        setup,
         peer: None,
         xrc_srq: None,
         context,
         pd,
         mr,
-        mem: bench.query_mr(mr)?,
-        channel: bench.query_cq(recv_cq)?.channel.unwrap_or_default(),
-        send_channel: bench.query_cq(send_cq)?.channel.unwrap_or_default(),
+        mem: setup.query_mr(mr)?,
+        channel: setup.query_cq(recv_cq)?.channel.unwrap_or_default(),
+        send_channel: setup.query_cq(send_cq)?.channel.unwrap_or_default(),
         send_cq,
         recv_cq,
         qp,
-        qp_num: bench.qp_num(qp)?,
+        qp_num: setup.qp_num(qp)?,
         qp_type: options.qp_type,
     })
 }
@@ -416,7 +416,7 @@ impl Pair<'_> {
             self.b.recv(wr_id, 8)?;
             self.a.send(wr_id, 8)?;
         }
-        self.a.bench.successes(self.a.send_cq, count)?;
+        self.a.setup.successes(self.a.send_cq, count)?;
         Ok(())
     }
 
@@ -424,14 +424,14 @@ impl Pair<'_> {
     pub fn still_works(&self, rule: impl Into<Claim>) -> Result {
         const MARKER: u64 = 0x3a4b;
         let rule = rule.into();
-        let (a, b, bench) = (self.a, self.b, self.a.bench);
+        let (a, b, setup) = (self.a, self.b, self.a.setup);
         a.fill(7, 64)?;
         b.recv(MARKER, 64).rule(rule)?;
         a.send(MARKER, 64).rule(rule)?;
         for cq in [a.send_cq, b.recv_cq] {
-            let wc = bench.successes(cq, 1).rule(rule)?[0];
+            let wc = setup.successes(cq, 1).rule(rule)?[0];
             check_eq!(rule, wc.wr_id, MARKER);
-            bench.no_completion(cq, rule)?;
+            setup.no_completion(cq, rule)?;
         }
         b.expect_data(7, 64, rule)
     }
@@ -486,7 +486,7 @@ impl<'b> End<'b> {
 
     /// Posts one send to the peer.
     pub fn post(&self, wr: SendWr<'_>) -> Result {
-        Ok(self.bench.post_send(self.qp, &[self.to_peer(wr)])?)
+        Ok(self.setup.post_send(self.qp, &[self.to_peer(wr)])?)
     }
 
     /// Sends `len` bytes.
@@ -501,7 +501,7 @@ impl<'b> End<'b> {
 
     /// Sends `len` bytes with immediate data.
     pub fn send_imm(&self, wr_id: u64, len: u32, imm: [u8; 4]) -> Result {
-        self.bench.require(Capabilities::SEND_WITH_IMM);
+        self.setup.require(Capabilities::SEND_WITH_IMM);
         self.post(SendWr::send_with_imm(wr_id, &[self.sge(0, len)], imm))
     }
 
@@ -516,7 +516,7 @@ impl<'b> End<'b> {
 
     /// Writes `len` bytes to the peer's landing place, with immediate data.
     pub fn write_imm(&self, wr_id: u64, len: u32, imm: [u8; 4]) -> Result {
-        self.bench.require(Capabilities::WRITE_WITH_IMM);
+        self.setup.require(Capabilities::WRITE_WITH_IMM);
         let sges = [self.sge(0, len)];
         self.post(SendWr::rdma_write_with_imm(
             wr_id,
@@ -528,7 +528,7 @@ impl<'b> End<'b> {
 
     /// Reads `len` bytes from the start of the peer's region to the landing place of this one.
     pub fn read(&self, wr_id: u64, len: u32) -> Result {
-        self.bench.require(Capabilities::RDMA_READ);
+        self.setup.require(Capabilities::RDMA_READ);
         let sges = [self.sge(self.landing(), len)];
         let remote = self.connected().mem.remote(0);
         self.post(SendWr::rdma_read(wr_id, &sges, remote))
@@ -550,8 +550,8 @@ impl<'b> End<'b> {
     /// Posts one receive.
     pub fn post_recv(&self, wr: RecvWr<'_>) -> Result {
         match self.xrc_srq {
-            Some(srq) => Ok(self.bench.post_srq_recv(srq, &[wr])?),
-            None => Ok(self.bench.post_recv(self.qp, &[wr])?),
+            Some(srq) => Ok(self.setup.post_srq_recv(srq, &[wr])?),
+            None => Ok(self.setup.post_recv(self.qp, &[wr])?),
         }
     }
 
@@ -563,14 +563,14 @@ impl<'b> End<'b> {
     /// Fills `len` bytes at `offset` with the pattern of `tag`.
     pub fn fill_at(&self, offset: u64, tag: u8, len: u32) -> Result {
         Ok(self
-            .bench
+            .setup
             .write_mr(self.mr, offset as usize, &pattern(tag, len))?)
     }
 
     /// `len` bytes of the region from `offset` on.
     pub fn bytes(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; len];
-        self.bench.read_mr(self.mr, offset as usize, &mut bytes)?;
+        self.setup.read_mr(self.mr, offset as usize, &mut bytes)?;
         Ok(bytes)
     }
 

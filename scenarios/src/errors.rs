@@ -10,7 +10,7 @@ use verbs_api::{
 
 use crate::failure::{check, check_eq, in_case};
 use crate::mw::part;
-use crate::{Bench, Claim, End, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
+use crate::{Claim, End, OfRule, Pair, PairOptions, Result, Scenario, Setup, wr_ids};
 
 const LEN: u32 = 8;
 
@@ -74,8 +74,8 @@ impl Row {
     }
 
     /// The responder has `QP_ACCESS_ERR`, if the device reports that.
-    fn access(self, bench: &Bench<'_>) -> Result<Self> {
-        let says_so = bench.behavior()?.qp_access_event == Some(true);
+    fn access(self, setup: &Setup<'_>) -> Result<Self> {
+        let says_so = setup.behavior()?.qp_access_event == Some(true);
         Ok(Self {
             event: says_so.then_some(AsyncEventType::QpAccessErr),
             ..self
@@ -86,23 +86,23 @@ impl Row {
     /// Then all is as the row says.
     fn follows(
         &self,
-        bench: &Bench<'_>,
+        setup: &Setup<'_>,
         Pair { a, b }: Pair<'_>,
         cause: SendWr<'_>,
         receives: usize,
     ) -> Result {
         let data = [a.sge(0, LEN)];
         let behind = [SendWr::send(2, &data), SendWr::send(3, &data).unsignaled()];
-        bench.post_send(a.qp, &[cause, behind[0], behind[1]])?;
-        let failed = bench.one_with(a.send_cq, self.requester, self.rule)?;
+        setup.post_send(a.qp, &[cause, behind[0], behind[1]])?;
+        let failed = setup.one_with(a.send_cq, self.requester, self.rule)?;
         check_eq!(self.rule, failed.wr_id, cause.wr_id);
-        let flushed = bench.poll(a.send_cq, 2).rule(self.rule)?;
+        let flushed = setup.poll(a.send_cq, 2).rule(self.rule)?;
         check_eq!(self.rule, wr_ids(&flushed), [2, 3], "what is behind");
         let statuses: Vec<_> = flushed.iter().map(|wc| wc.status).collect();
         check_eq!(self.rule, statuses, [WcStatus::WrFlushErr; 2]);
-        self.reaches(bench, &a, QpState::Err)?;
+        self.reaches(setup, &a, QpState::Err)?;
         if self.responder == QpState::Err {
-            let seen = bench.poll(b.recv_cq, receives).rule(self.rule)?;
+            let seen = setup.poll(b.recv_cq, receives).rule(self.rule)?;
             for (wc, wr_id) in seen.iter().zip(10..) {
                 let oldest = wr_id == 10 && self.receive.contains(&wc.status);
                 let as_it_should = oldest || wr_id > 10 && wc.status == WcStatus::WrFlushErr;
@@ -116,37 +116,37 @@ impl Row {
         }
         match self.event {
             Some(event_type) => {
-                let event = bench.async_event(b.context).rule(self.reported)?;
+                let event = setup.async_event(b.context).rule(self.reported)?;
                 let element = Element::Qp(b.qp);
                 let expected = AsyncEvent::new(event_type, element);
                 check_eq!(self.reported, event, expected);
             }
-            // The bench cannot know what a device does that declares nothing.
-            None if self.may_say_so(bench)? => {}
-            None => bench.no_async_event(b.context, self.reported)?,
+            // The setup cannot know what a device does that declares nothing.
+            None if self.may_say_so(setup)? => {}
+            None => setup.no_async_event(b.context, self.reported)?,
         }
-        bench.no_completion(b.recv_cq, self.reported)?;
-        self.reaches(bench, &b, self.responder)?;
-        bench.no_async_event(a.context, "ASYNC-12")
+        setup.no_completion(b.recv_cq, self.reported)?;
+        self.reaches(setup, &b, self.responder)?;
+        setup.no_async_event(a.context, "ASYNC-12")
     }
 
-    fn may_say_so(&self, bench: &Bench<'_>) -> Result<bool> {
+    fn may_say_so(&self, setup: &Setup<'_>) -> Result<bool> {
         let denied = self.requester == WcStatus::RemAccessErr;
-        Ok(denied && bench.behavior()?.qp_access_event.is_none())
+        Ok(denied && setup.behavior()?.qp_access_event.is_none())
     }
 
-    fn reaches(&self, bench: &Bench<'_>, end: &End<'_>, state: QpState) -> Result {
-        bench
+    fn reaches(&self, setup: &Setup<'_>, end: &End<'_>, state: QpState) -> Result {
+        setup
             .until(&format!("{} is in {state}", end.qp), || {
-                Ok((bench.state(end.qp)? == state).then_some(()))
+                Ok((setup.state(end.qp)? == state).then_some(()))
             })
             .rule(self.states)
     }
 }
 
 /// Two receives, of work requests 10 and 11.
-fn with_receives<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
-    let pair = bench.rc_pair()?;
+fn with_receives<'b>(setup: &'b Setup<'_>) -> Result<Pair<'b>> {
+    let pair = setup.rc_pair()?;
     for wr_id in [10, 11] {
         pair.b.recv(wr_id, LEN)?;
     }
@@ -154,10 +154,10 @@ fn with_receives<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
 }
 
 scenario!(local_memory_of_a_send_or_write: "WC-24", "ASYNC-12"; needs MODIFY_CONNECT);
-fn local_memory_of_a_send_or_write(bench: &Bench<'_>) -> Result {
+fn local_memory_of_a_send_or_write(setup: &Setup<'_>) -> Result {
     let row = Row::alone(WcStatus::LocProtErr, "WC-24");
     for write in [false, true] {
-        let pair = with_receives(bench)?;
+        let pair = with_receives(setup)?;
         let outside = [pair.a.sge(pair.a.mem.length, LEN)];
         let remote = pair.a.remote();
         let op = if write {
@@ -166,28 +166,28 @@ fn local_memory_of_a_send_or_write(bench: &Bench<'_>) -> Result {
             SendOp::Send
         };
         let cause = SendWr::new(1, op, &outside);
-        in_case(op.name(), row.follows(bench, pair, cause, 2))?;
+        in_case(op.name(), row.follows(setup, pair, cause, 2))?;
     }
     Ok(())
 }
 
 scenario!(local_memory_of_a_read: "RDMA-16", "ASYNC-12"; needs MODIFY_CONNECT, RDMA_READ);
-fn local_memory_of_a_read(bench: &Bench<'_>) -> Result {
+fn local_memory_of_a_read(setup: &Setup<'_>) -> Result {
     let row = Row::alone(WcStatus::LocProtErr, "RDMA-16");
-    let pair = bench.rc_pair()?;
+    let pair = setup.rc_pair()?;
     let outside = [pair.a.sge(pair.a.mem.length, LEN)];
     let cause = SendWr::rdma_read(1, &outside, pair.a.remote());
     // What is behind the read may have arrived before its answer, if there is a receive for it.
-    row.follows(bench, pair, cause, 0)
+    row.follows(setup, pair, cause, 0)
 }
 
-fn with_atomics<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
+fn with_atomics<'b>(setup: &'b Setup<'_>) -> Result<Pair<'b>> {
     let access = Access::ALL_RDMA | Access::REMOTE_ATOMIC;
     let rc = RcParams {
         access,
         ..RcParams::default()
     };
-    bench.pair(PairOptions {
+    setup.pair(PairOptions {
         access,
         rc,
         ..PairOptions::default()
@@ -195,54 +195,54 @@ fn with_atomics<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
 }
 
 scenario!(local_memory_of_an_atomic: "ATOM-07", "ASYNC-12"; needs MODIFY_CONNECT, ATOMICS);
-fn local_memory_of_an_atomic(bench: &Bench<'_>) -> Result {
+fn local_memory_of_an_atomic(setup: &Setup<'_>) -> Result {
     let row = Row::alone(WcStatus::LocProtErr, "ATOM-07");
-    let pair = with_atomics(bench)?;
+    let pair = with_atomics(setup)?;
     let outside = [pair.a.sge(pair.a.mem.length, LEN)];
     let cause = SendWr::fetch_and_add(1, &outside, pair.a.remote(), 1);
     // As behind a read.
-    row.follows(bench, pair, cause, 0)
+    row.follows(setup, pair, cause, 0)
 }
 
 scenario!(atomic_that_is_not_aligned:
     "ATOM-04", "ASYNC-14", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT, ATOMICS);
-fn atomic_that_is_not_aligned(bench: &Bench<'_>) -> Result {
-    let says_so = bench.behavior()?.qp_req_event == Some(true);
+fn atomic_that_is_not_aligned(setup: &Setup<'_>) -> Result {
+    let says_so = setup.behavior()?.qp_req_event == Some(true);
     let row = Row {
         event: says_so.then_some(AsyncEventType::QpReqErr),
         reported: Claim::two("ATOM-04", "ASYNC-14"),
         ..Row::both(WcStatus::RemInvReqErr, "ATOM-04")
     };
-    let pair = with_atomics(bench)?;
+    let pair = with_atomics(setup)?;
     for wr_id in [10, 11] {
         pair.b.recv(wr_id, LEN)?;
     }
     let into = [pair.a.sge(pair.a.landing(), LEN)];
     let cause = SendWr::fetch_and_add(1, &into, pair.b.mem.remote(4), 1);
-    row.follows(bench, pair, cause, 2)
+    row.follows(setup, pair, cause, 2)
 }
 
 scenario!(bind_of_a_window: "WC-26", "MW-23", "ASYNC-12"; needs MODIFY_CONNECT, MW_TYPE_2);
-fn bind_of_a_window(bench: &Bench<'_>) -> Result {
+fn bind_of_a_window(setup: &Setup<'_>) -> Result {
     let row = Row {
         states: Claim::two("WC-26", "MW-23"),
         ..Row::alone(WcStatus::MwBindErr, "WC-26")
     };
-    let pair = with_receives(bench)?;
+    let pair = with_receives(setup)?;
     let a = pair.a;
-    let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
+    let mw = setup.alloc_mw(a.pd, MwType::Type2)?;
     // The region does not allow it.
     let info = part(&a, 0, LEN.into(), Access::REMOTE_WRITE);
-    let cause = SendWr::bind_mw(1, mw, inc_rkey(bench.query_mw(mw)?.rkey), info);
-    row.follows(bench, pair, cause, 2)
+    let cause = SendWr::bind_mw(1, mw, inc_rkey(setup.query_mw(mw)?.rkey), info);
+    row.follows(setup, pair, cause, 2)
 }
 
 /// Places in the memory of B that A must not use in a way, and why.
-fn denied(bench: &Bench<'_>, b: &End<'_>, need: Access) -> Result<Vec<(&'static str, Remote)>> {
+fn denied(setup: &Setup<'_>, b: &End<'_>, need: Access) -> Result<Vec<(&'static str, Remote)>> {
     let good = b.mem;
-    let other_pd = bench.alloc_pd(b.context)?;
+    let other_pd = setup.alloc_pd(b.context)?;
     let attr =
-        |pd, access| -> Result<MrAttr> { Ok(bench.query_mr(bench.alloc_mr(pd, 64, access)?)?) };
+        |pd, access| -> Result<MrAttr> { Ok(setup.query_mr(setup.alloc_mr(pd, 64, access)?)?) };
     let mut bad_key = good;
     bad_key.rkey ^= 0xa5;
     let allowed = Access::ALL_RDMA.difference(need);
@@ -256,54 +256,54 @@ fn denied(bench: &Bench<'_>, b: &End<'_>, need: Access) -> Result<Vec<(&'static 
 
 /// Every place that is denied fails in this way.
 fn each_denied(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     row: &Row,
     need: Access,
     op: impl Fn(Remote) -> SendOp,
 ) -> Result {
     let reason = |n: usize| -> Result<(&'static str, Remote, Pair<'_>)> {
-        let pair = with_receives(bench)?;
-        let (why, remote) = denied(bench, &pair.b, need)?[n];
+        let pair = with_receives(setup)?;
+        let (why, remote) = denied(setup, &pair.b, need)?[n];
         Ok((why, remote, pair))
     };
     for n in 0..4 {
         let (why, remote, pair) = reason(n)?;
         let local = [pair.a.sge(pair.a.landing(), LEN)];
         let cause = SendWr::new(1, op(remote), &local);
-        in_case(why, row.follows(bench, pair, cause, 2))?;
+        in_case(why, row.follows(setup, pair, cause, 2))?;
     }
     Ok(())
 }
 
 scenario!(memory_that_the_peer_denies_to_a_write:
     "RDMA-08", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT);
-fn memory_that_the_peer_denies_to_a_write(bench: &Bench<'_>) -> Result {
-    let row = Row::both(WcStatus::RemAccessErr, "RDMA-08").access(bench)?;
-    each_denied(bench, &row, Access::REMOTE_WRITE, |remote| {
+fn memory_that_the_peer_denies_to_a_write(setup: &Setup<'_>) -> Result {
+    let row = Row::both(WcStatus::RemAccessErr, "RDMA-08").access(setup)?;
+    each_denied(setup, &row, Access::REMOTE_WRITE, |remote| {
         SendOp::RdmaWrite { remote }
     })
 }
 
 scenario!(memory_that_the_peer_denies_to_a_read:
     "RDMA-08", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT, RDMA_READ);
-fn memory_that_the_peer_denies_to_a_read(bench: &Bench<'_>) -> Result {
-    let row = Row::both(WcStatus::RemAccessErr, "RDMA-08").access(bench)?;
-    each_denied(bench, &row, Access::REMOTE_READ, |remote| {
+fn memory_that_the_peer_denies_to_a_read(setup: &Setup<'_>) -> Result {
+    let row = Row::both(WcStatus::RemAccessErr, "RDMA-08").access(setup)?;
+    each_denied(setup, &row, Access::REMOTE_READ, |remote| {
         SendOp::RdmaRead { remote }
     })
 }
 
 scenario!(memory_that_the_peer_denies_to_a_write_with_immediate:
     "RDMA-13", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT, WRITE_WITH_IMM);
-fn memory_that_the_peer_denies_to_a_write_with_immediate(bench: &Bench<'_>) -> Result {
+fn memory_that_the_peer_denies_to_a_write_with_immediate(setup: &Setup<'_>) -> Result {
     let row = Row::both(WcStatus::RemAccessErr, "RDMA-13")
         .receive(&[
             WcStatus::LocAccessErr,
             WcStatus::LocProtErr,
             WcStatus::WrFlushErr,
         ])
-        .access(bench)?;
-    each_denied(bench, &row, Access::REMOTE_WRITE, |remote| {
+        .access(setup)?;
+    each_denied(setup, &row, Access::REMOTE_WRITE, |remote| {
         SendOp::RdmaWriteWithImm {
             remote,
             imm_data: [1; 4],
@@ -313,15 +313,15 @@ fn memory_that_the_peer_denies_to_a_write_with_immediate(bench: &Bench<'_>) -> R
 
 scenario!(operation_that_the_queue_pair_of_the_peer_denies:
     "RDMA-04", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT, RDMA_READ);
-fn operation_that_the_queue_pair_of_the_peer_denies(bench: &Bench<'_>) -> Result {
+fn operation_that_the_queue_pair_of_the_peer_denies(setup: &Setup<'_>) -> Result {
     let of_b = RcParams {
         access: Access::LOCAL_WRITE,
         ..RcParams::default()
     };
     for is_read in [false, true] {
         let options = PairOptions::default();
-        let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
-        let pair = bench.connect_each(a?, b?, RcParams::default(), of_b)?;
+        let [a, b] = [setup.ctx_a(), setup.ctx_b()].map(|side| setup.end(side, options));
+        let pair = setup.connect_each(a?, b?, RcParams::default(), of_b)?;
         for wr_id in [10, 11] {
             pair.b.recv(wr_id, LEN)?;
         }
@@ -331,46 +331,46 @@ fn operation_that_the_queue_pair_of_the_peer_denies(bench: &Bench<'_>) -> Result
         } else {
             SendOp::RdmaWrite { remote }
         };
-        let row = match bench.behavior()?.qp_access_status {
+        let row = match setup.behavior()?.qp_access_status {
             Some(QpAccessStatus::RemInvReqErr) => Row::both(WcStatus::RemInvReqErr, "RDMA-04"),
-            _ => Row::both(WcStatus::RemAccessErr, "RDMA-04").access(bench)?,
+            _ => Row::both(WcStatus::RemAccessErr, "RDMA-04").access(setup)?,
         };
         let local = [pair.a.sge(pair.a.landing(), LEN)];
         in_case(
             op.name(),
-            row.follows(bench, pair, SendWr::new(1, op, &local), 2),
+            row.follows(setup, pair, SendWr::new(1, op, &local), 2),
         )?;
     }
     Ok(())
 }
 
 scenario!(receive_that_is_too_small: "RQ-05", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT);
-fn receive_that_is_too_small(bench: &Bench<'_>) -> Result {
+fn receive_that_is_too_small(setup: &Setup<'_>) -> Result {
     let row = Row::both(WcStatus::RemInvReqErr, "RQ-05").receive(&[WcStatus::LocLenErr]);
-    let pair = with_receives(bench)?;
+    let pair = with_receives(setup)?;
     let data = [pair.a.sge(0, LEN + 1)];
-    row.follows(bench, pair, SendWr::send(1, &data), 2)
+    row.follows(setup, pair, SendWr::send(1, &data), 2)
 }
 
 scenario!(memory_of_a_receive: "RQ-07", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT);
-fn memory_of_a_receive(bench: &Bench<'_>) -> Result {
+fn memory_of_a_receive(setup: &Setup<'_>) -> Result {
     let row = Row::both(WcStatus::RemOpErr, "RQ-07").receive(&[WcStatus::LocProtErr]);
-    let Pair { a, b } = bench.rc_pair()?;
+    let Pair { a, b } = setup.rc_pair()?;
     let good = b.sge(0, LEN);
     let bad = Sge {
         addr: b.mem.addr + b.mem.length,
         ..good
     };
     for (wr_id, entry) in [(10, bad), (11, good)] {
-        bench.post_recv(b.qp, &[RecvWr::new(wr_id, &[entry])])?;
+        setup.post_recv(b.qp, &[RecvWr::new(wr_id, &[entry])])?;
     }
     let data = [a.sge(0, LEN)];
-    row.follows(bench, Pair { a, b }, SendWr::send(1, &data), 2)
+    row.follows(setup, Pair { a, b }, SendWr::send(1, &data), 2)
 }
 
 scenario!(no_receive_at_all:
     "RNR-03", "QP-FLUSH-10", "RNR-06", "ASYNC-12"; needs WRITE_WITH_IMM, RNR);
-fn no_receive_at_all(bench: &Bench<'_>) -> Result {
+fn no_receive_at_all(setup: &Setup<'_>) -> Result {
     let row = Row {
         reported: Claim::two("RNR-03", "RNR-06"),
         states: Claim::two("RNR-03", "QP-FLUSH-10"),
@@ -383,7 +383,7 @@ fn no_receive_at_all(bench: &Bench<'_>) -> Result {
     };
     for rnr_retry in [0, 1, 3, 6] {
         for imm in [false, true] {
-            let pair = bench.pair(PairOptions {
+            let pair = setup.pair(PairOptions {
                 rc: rc(rnr_retry),
                 ..PairOptions::default()
             })?;
@@ -397,7 +397,7 @@ fn no_receive_at_all(bench: &Bench<'_>) -> Result {
                 SendOp::Send
             };
             let data = [pair.a.sge(0, LEN)];
-            let result = row.follows(bench, pair, SendWr::new(1, op, &data), 0);
+            let result = row.follows(setup, pair, SendWr::new(1, op, &data), 0);
             in_case(&format!("{} with {rnr_retry} retries", op.name()), result)?;
         }
     }
@@ -406,7 +406,7 @@ fn no_receive_at_all(bench: &Bench<'_>) -> Result {
 
 scenario!(no_answer_at_all: "TMR-03", "QP-FLUSH-10", "ASYNC-12"; needs MODIFY_CONNECT);
 /// The peer has been reset.
-fn no_answer_at_all(bench: &Bench<'_>) -> Result {
+fn no_answer_at_all(setup: &Setup<'_>) -> Result {
     let row = Row {
         responder: QpState::Reset,
         states: Claim::two("TMR-03", "QP-FLUSH-10"),
@@ -418,13 +418,13 @@ fn no_answer_at_all(bench: &Bench<'_>) -> Result {
             retry_cnt,
             ..RcParams::default()
         };
-        let pair = bench.pair(PairOptions {
+        let pair = setup.pair(PairOptions {
             rc,
             ..PairOptions::default()
         })?;
-        bench.to_reset(pair.b.qp)?;
+        setup.to_reset(pair.b.qp)?;
         let data = [pair.a.sge(0, LEN)];
-        let result = row.follows(bench, pair, SendWr::send(1, &data), 0);
+        let result = row.follows(setup, pair, SendWr::send(1, &data), 0);
         in_case(&format!("{retry_cnt} retries"), result)?;
     }
     Ok(())

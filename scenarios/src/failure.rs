@@ -120,7 +120,7 @@ impl From<PostError> for Failure {
 }
 
 /// Asserts a result, and says which rule it is about:
-/// `bench.req_notify_cq(cq, arm).rule("CQ-ARM-20")?`.
+/// `setup.req_notify_cq(cq, arm).rule("CQ-ARM-20")?`.
 pub trait OfRule<T> {
     /// The result. Its failure is of `rule` if it names none yet.
     fn rule(self, rule: impl Into<Claim>) -> Result<T>;

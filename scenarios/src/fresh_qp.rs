@@ -4,11 +4,11 @@ use verbs_api::{
     Access, AhAttr, Mtu, QpAttr, QpAttrMask, QpQuery, QpState, QpType, SendWr, Sge, transition,
 };
 
-use crate::{Bench, End, Failure, Pair, PairOptions, QKEY, Result};
+use crate::{End, Failure, Pair, PairOptions, QKEY, Result, Setup};
 
 /// An end with a peer, both in RESET at first, and attributes that are good for any transition.
 pub(crate) struct FreshQp<'b> {
-    bench: &'b Bench<'b>,
+    setup: &'b Setup<'b>,
     pub(crate) end: End<'b>,
     pub(crate) attr: QpAttr,
 }
@@ -24,43 +24,43 @@ const LADDER: [QpState; 5] = [
 
 impl<'b> FreshQp<'b> {
     /// On side A (of XRC_RECV: on side B), in RESET.
-    pub(crate) fn new(bench: &'b Bench<'_>, qp_type: QpType) -> Result<Self> {
+    pub(crate) fn new(setup: &'b Setup<'_>, qp_type: QpType) -> Result<Self> {
         match qp_type {
-            QpType::XrcRecv => Ok(Self::pair(bench, QpType::XrcSend)?.1),
-            _ => Ok(Self::pair(bench, qp_type)?.0),
+            QpType::XrcRecv => Ok(Self::pair(setup, QpType::XrcSend)?.1),
+            _ => Ok(Self::pair(setup, qp_type)?.0),
         }
     }
 
     /// Two that are each other's peers, in RESET.
-    pub(crate) fn pair(bench: &'b Bench<'_>, qp_type: QpType) -> Result<(Self, Self)> {
-        Self::pair_with(bench, PairOptions::of(qp_type))
+    pub(crate) fn pair(setup: &'b Setup<'_>, qp_type: QpType) -> Result<(Self, Self)> {
+        Self::pair_with(setup, PairOptions::of(qp_type))
     }
 
     /// The same, made with these options; how they are connected is up to their attributes.
-    pub(crate) fn pair_with(bench: &'b Bench<'_>, options: PairOptions) -> Result<(Self, Self)> {
-        let a = bench.end(bench.ctx_a(), options)?;
-        let b = bench.peer_end(options)?;
-        let Pair { a, b } = bench.introduce(a, b)?;
-        Ok((Self::of(bench, a, &b)?, Self::of(bench, b, &a)?))
+    pub(crate) fn pair_with(setup: &'b Setup<'_>, options: PairOptions) -> Result<(Self, Self)> {
+        let a = setup.end(setup.ctx_a(), options)?;
+        let b = setup.peer_end(options)?;
+        let Pair { a, b } = setup.introduce(a, b)?;
+        Ok((Self::of(setup, a, &b)?, Self::of(setup, b, &a)?))
     }
 
-    fn of(bench: &'b Bench<'_>, end: End<'b>, peer: &End<'_>) -> Result<Self> {
+    fn of(setup: &'b Setup<'_>, end: End<'b>, peer: &End<'_>) -> Result<Self> {
         let attr = QpAttr {
             path_mtu: Mtu::Mtu1024,
             qkey: QKEY,
             dest_qp_num: peer.qp_num,
             qp_access_flags: Access::ALL_RDMA,
-            ah_attr: Some(bench.route_to(peer.context)?),
+            ah_attr: Some(setup.route_to(peer.context)?),
             max_rd_atomic: 1,
             max_dest_rd_atomic: 1,
             min_rnr_timer: 12,
-            port_num: bench.port(),
+            port_num: setup.port(),
             timeout: 14,
             retry_cnt: 7,
             rnr_retry: 7,
             ..QpAttr::default()
         };
-        Ok(Self { bench, end, attr })
+        Ok(Self { setup, end, attr })
     }
 
     /// The address of the peer.
@@ -74,12 +74,12 @@ impl<'b> FreshQp<'b> {
             qp_state: to,
             ..self.attr
         };
-        self.bench.modify_qp(self.end.qp, &attr, mask)
+        self.setup.modify_qp(self.end.qp, &attr, mask)
     }
 
     /// One transition, with the attributes it requires.
     pub(crate) fn go(&self, to: QpState) -> Result {
-        let from = self.bench.state(self.end.qp)?;
+        let from = self.setup.state(self.end.qp)?;
         Ok(self.change(to, required(self.end.qp_type, from, to))?)
     }
 
@@ -96,7 +96,7 @@ impl<'b> FreshQp<'b> {
             }
             _ => {
                 let rung = |state| LADDER.iter().position(|rung| *rung == state);
-                let from = rung(self.bench.state(self.end.qp)?);
+                let from = rung(self.setup.state(self.end.qp)?);
                 for next in (0..LADDER.len()).filter(|i| Some(*i) > from && Some(*i) <= rung(state))
                 {
                     self.go(LADDER[next])?;
@@ -108,13 +108,13 @@ impl<'b> FreshQp<'b> {
 
     /// All that can be queried.
     pub(crate) fn query(&self) -> Result<QpQuery> {
-        Ok(self.bench.query_qp(self.end.qp, QpAttrMask::STANDARD)?)
+        Ok(self.setup.query_qp(self.end.qp, QpAttrMask::STANDARD)?)
     }
 
     /// Posts work to the peer.
     pub(crate) fn post(&self, list: &[SendWr<'_>]) -> Result<(), verbs_api::PostError> {
         let list: Vec<_> = list.iter().map(|wr| self.end.to_peer(*wr)).collect();
-        self.bench.post_send(self.end.qp, &list)
+        self.setup.post_send(self.end.qp, &list)
     }
 
     /// To SQE, by a send from memory with a bad key.
@@ -125,8 +125,8 @@ impl<'b> FreshQp<'b> {
             ..good
         };
         self.post(&[SendWr::send(0, &[bad])])?;
-        self.bench.one(self.end.send_cq)?;
-        match self.bench.state(self.end.qp)? {
+        self.setup.one(self.end.send_cq)?;
+        match self.setup.state(self.end.qp)? {
             QpState::Sqe => Ok(()),
             other => Err(Failure::assertion("SQE", other.to_string()).of_rule("QP-STATE-15")),
         }

@@ -9,13 +9,12 @@
 //! |---|---|
 //! | `rules`, `reasons` | the catalogue; why a rule has no scenario |
 //! | [`Scenario`], `row` | a scenario as data; its row next to its body, and lists of rows |
-//! | [`Bench`], [`End`], [`Pair`] | what the body of a scenario works with |
+//! | [`Setup`], [`End`], [`Pair`] | what the body of a scenario works with |
 //! | [`Failure`], [`OfRule`], [`Claim`] | what is wrong when one fails, and of which rule |
 //! | [`run()`], [`Backend`], [`Deviation`] | running, and judging the outcome |
 //! | [`report`] | the report and its JSON |
 //! | `cq_arm`, `chan`, ... | the scenarios, a file for each [`Group`] |
 
-mod bench;
 mod claim;
 pub mod deviations;
 mod end;
@@ -25,6 +24,7 @@ mod kind;
 mod known;
 mod reasons;
 pub mod report;
+mod setup;
 #[macro_use]
 mod row;
 mod rules;
@@ -70,7 +70,6 @@ mod ud;
 mod wc;
 mod xrc;
 
-pub use bench::{Bench, Bounds, Negative, Place};
 pub use claim::Claim;
 pub use deviations::Deviation;
 pub use end::{End, EndParts, GRH_LEN, Pair, PairOptions, QKEY, pattern, wr_ids};
@@ -80,6 +79,7 @@ pub use reasons::reason;
 pub use rules::{Level, Rule, rule, rules};
 pub use runner::{Attempt, Backend, run, run_in, select};
 pub use scenario::{Body, Hazards, Scenario};
+pub use setup::{Bounds, Negative, Place, Setup};
 
 /// Scenarios on one subject.
 #[derive(Clone, Copy, Debug)]
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn threads_of_a_scenario_can_share_its_bench() {
         fn shared<T: Sync>() {}
-        shared::<Bench<'_>>();
+        shared::<Setup<'_>>();
         shared::<End<'_>>();
     }
 

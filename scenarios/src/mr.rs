@@ -12,7 +12,7 @@ use verbs_api::{
 
 use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{
-    Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
+    Failure, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err, expect_err_among,
 };
 
 const LEN: u32 = 8;
@@ -48,13 +48,13 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 ];
 
 scenario!(region_is_as_it_was_asked_for: "MR-16");
-fn region_is_as_it_was_asked_for(bench: &Bench<'_>) -> Result {
+fn region_is_as_it_was_asked_for(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-16";
-    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let pd = setup.alloc_pd(setup.ctx_a())?;
     let mut all = Vec::new();
     let mut keys = BTreeSet::new();
     for length in [1, 4095, 4096, 4097, 100_000] {
-        let attr = bench.query_mr(bench.alloc_mr(pd, length, Access::ALL_RDMA)?)?;
+        let attr = setup.query_mr(setup.alloc_mr(pd, length, Access::ALL_RDMA)?)?;
         check_eq!(RULE, attr.length, length as u64);
         check!(
             RULE,
@@ -84,21 +84,21 @@ fn are_apart(mut regions: Vec<MrAttr>) -> Result {
 }
 
 scenario!(region_can_go_while_receives_name_it: "MR-06", "MR-05");
-fn region_can_go_while_receives_name_it(bench: &Bench<'_>) -> Result {
+fn region_can_go_while_receives_name_it(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-06";
-    let Pair { a, b } = bench.rc_pair()?;
-    let mr = bench.alloc_mr(b.pd, 64, Access::LOCAL_WRITE)?;
-    let into = bench.query_mr(mr)?;
+    let Pair { a, b } = setup.rc_pair()?;
+    let mr = setup.alloc_mr(b.pd, 64, Access::LOCAL_WRITE)?;
+    let into = setup.query_mr(mr)?;
     for (wr_id, offset) in [(10, 0), (11, 8)] {
-        bench.post_recv(b.qp, &[RecvWr::new(wr_id, &[into.sge(offset, LEN)])])?;
+        setup.post_recv(b.qp, &[RecvWr::new(wr_id, &[into.sge(offset, LEN)])])?;
     }
     a.send(1, LEN)?;
-    let wc = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    let wc = setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
     check_eq!(RULE, wc.wr_id, 10);
-    bench.dereg_mr(mr).rule(RULE)?;
-    bench.no_completion(b.recv_cq, RULE)?;
+    setup.dereg_mr(mr).rule(RULE)?;
+    setup.no_completion(b.recv_cq, RULE)?;
     a.send(2, LEN)?;
-    let wc = bench.one_with(b.recv_cq, WcStatus::LocProtErr, "MR-05")?;
+    let wc = setup.one_with(b.recv_cq, WcStatus::LocProtErr, "MR-05")?;
     check_eq!(RULE, wc.wr_id, 11);
     Ok(())
 }
@@ -106,20 +106,20 @@ fn region_can_go_while_receives_name_it(bench: &Bench<'_>) -> Result {
 // What iWARP has sent when the connection ends depends on the moment.
 scenario!(region_can_go_while_it_is_written: "MR-06"; needs MODIFY_CONNECT);
 /// Writes that were executed before are right, the others fail, and nothing else is written.
-fn region_can_go_while_it_is_written(bench: &Bench<'_>) -> Result {
+fn region_can_go_while_it_is_written(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-06";
-    let Pair { a, b } = bench.rc_pair()?;
-    let guard = bench.alloc_mr(b.pd, 4096, Access::empty())?;
-    let mr = bench.alloc_mr(b.pd, 16_000, Access::ALL_RDMA)?;
-    let to = bench.query_mr(mr)?.remote(0);
-    bench.write_mr(guard, 0, &[3; 4096])?;
+    let Pair { a, b } = setup.rc_pair()?;
+    let guard = setup.alloc_mr(b.pd, 4096, Access::empty())?;
+    let mr = setup.alloc_mr(b.pd, 16_000, Access::ALL_RDMA)?;
+    let to = setup.query_mr(mr)?.remote(0);
+    setup.write_mr(guard, 0, &[3; 4096])?;
     let data = [a.sge(0, 16_000)];
     let list: Vec<_> = (0..10)
         .map(|wr_id| SendWr::rdma_write(wr_id, &data, to))
         .collect();
-    bench.post_send(a.qp, &list)?;
-    bench.dereg_mr(mr).rule(RULE)?;
-    let done = bench.poll(a.send_cq, 10).rule(RULE)?;
+    setup.post_send(a.qp, &list)?;
+    setup.dereg_mr(mr).rule(RULE)?;
+    let done = setup.poll(a.send_cq, 10).rule(RULE)?;
     let failed = done.iter().position(|wc| wc.status != WcStatus::Success);
     for (n, wc) in done.iter().enumerate() {
         let expected = match failed {
@@ -130,7 +130,7 @@ fn region_can_go_while_it_is_written(bench: &Bench<'_>) -> Result {
         check_eq!(RULE, (wc.wr_id, wc.status), (n as u64, expected));
     }
     let mut after = vec![0; 4096];
-    bench.read_mr(guard, 0, &mut after)?;
+    setup.read_mr(guard, 0, &mut after)?;
     check!(
         RULE,
         after == [3; 4096],
@@ -141,24 +141,24 @@ fn region_can_go_while_it_is_written(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(hint_of_huge_pages_is_taken_for_any_memory: "MR-26");
-fn hint_of_huge_pages_is_taken_for_any_memory(bench: &Bench<'_>) -> Result {
-    let pd = bench.alloc_pd(bench.ctx_a())?;
+fn hint_of_huge_pages_is_taken_for_any_memory(setup: &Setup<'_>) -> Result {
+    let pd = setup.alloc_pd(setup.ctx_a())?;
     for access in [Access::empty(), Access::ALL_RDMA] {
-        let mr = bench.alloc_mr(pd, 64, access | Access::HUGETLB);
-        bench.dereg_mr(mr.rule("MR-26")?)?;
+        let mr = setup.alloc_mr(pd, 64, access | Access::HUGETLB);
+        setup.dereg_mr(mr.rule("MR-26")?)?;
     }
     Ok(())
 }
 
 scenario!(region_of_no_bytes_is_as_declared: "MR-10");
-fn region_of_no_bytes_is_as_declared(bench: &Bench<'_>) -> Result {
+fn region_of_no_bytes_is_as_declared(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-10";
-    let pair = bench.rc_pair()?;
+    let pair = setup.rc_pair()?;
     let b = pair.b;
     let within = MrInit::new(0, Access::ALL_RDMA).memory(MrMemory::Of(b.mr, 24));
     let made = [
-        bench.alloc_mr(b.pd, 0, Access::ALL_RDMA),
-        bench.alloc_mr_as(b.pd, &within),
+        setup.alloc_mr(b.pd, 0, Access::ALL_RDMA),
+        setup.alloc_mr_as(b.pd, &within),
     ];
     let seen = match &made {
         [Ok(_), Ok(_)] => ZeroLength::Accepted,
@@ -171,21 +171,21 @@ fn region_of_no_bytes_is_as_declared(bench: &Bench<'_>) -> Result {
             continue;
         };
         // It opens nothing.
-        let Pair { a, .. } = bench.second_pair(&pair, PairOptions::default())?;
-        let remote = bench.query_mr(mr)?.remote(0);
+        let Pair { a, .. } = setup.second_pair(&pair, PairOptions::default())?;
+        let remote = setup.query_mr(mr)?.remote(0);
         a.post(SendWr::rdma_write(1, &[a.sge(0, 1)], remote))?;
-        bench.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
+        setup.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
     }
-    bench.as_declared(RULE, bench.behavior()?.zero_len_mr, seen)
+    setup.as_declared(RULE, setup.behavior()?.zero_len_mr, seen)
 }
 
 scenario!(keys_are_apart_or_one_as_declared: "MR-03");
-fn keys_are_apart_or_one_as_declared(bench: &Bench<'_>) -> Result {
+fn keys_are_apart_or_one_as_declared(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-03";
-    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let pd = setup.alloc_pd(setup.ctx_a())?;
     let mut seen = Vec::new();
     for access in [Access::empty(), Access::LOCAL_WRITE, Access::ALL_RDMA] {
-        let attr = bench.query_mr(bench.alloc_mr(pd, 64, access)?)?;
+        let attr = setup.query_mr(setup.alloc_mr(pd, 64, access)?)?;
         seen.push(match attr.rkey {
             0 => MrKeys::SameIfRemote,
             rkey if rkey == attr.lkey => MrKeys::Same,
@@ -197,41 +197,41 @@ fn keys_are_apart_or_one_as_declared(bench: &Bench<'_>) -> Result {
         [first, second, third] if first == second && second == third => first,
         _ => return Err(Failure::assertion("one kind of keys", format!("{seen:?}"))).rule(RULE),
     };
-    bench.as_declared(RULE, bench.behavior()?.mr_keys, seen)
+    setup.as_declared(RULE, setup.behavior()?.mr_keys, seen)
 }
 
 /// A writes 8 bytes to the start of a region of B, and reads them back: with which statuses.
-fn used(bench: &Bench<'_>, mr: Mr) -> Result<[WcStatus; 2]> {
+fn used(setup: &Setup<'_>, mr: Mr) -> Result<[WcStatus; 2]> {
     let mut statuses = [WcStatus::Success; 2];
     for (n, status) in statuses.iter_mut().enumerate() {
         // On a pair of its own, whose domain is that of the region.
-        let Pair { a, b } = bench.rc_pair()?;
+        let Pair { a, b } = setup.rc_pair()?;
         let to_its_domain = MrChange {
             pd: Some(b.pd),
             ..MrChange::default()
         };
-        bench
+        setup
             .rereg_mr(mr, &to_its_domain)
             .map_err(|refused| refused.error)?;
-        let remote = bench.query_mr(mr)?.remote(0);
+        let remote = setup.query_mr(mr)?.remote(0);
         let op = match n {
             0 => SendOp::RdmaWrite { remote },
             _ => SendOp::RdmaRead { remote },
         };
         a.post(SendWr::new(1, op, &[a.sge(0, LEN)]))?;
-        *status = bench.one(a.send_cq)?.status;
+        *status = setup.one(a.send_cq)?.status;
     }
     Ok(statuses)
 }
 
 scenario!(change_of_access_holds_at_once: "MR-08"; needs REREG_MR);
-fn change_of_access_holds_at_once(bench: &Bench<'_>) -> Result {
+fn change_of_access_holds_at_once(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-08";
     const YES: WcStatus = WcStatus::Success;
     const NO: WcStatus = WcStatus::RemAccessErr;
-    let pd = bench.alloc_pd(bench.ctx_b())?;
-    let mr = bench.alloc_mr(pd, 64, Access::ALL_RDMA)?;
-    let before = bench.query_mr(mr)?;
+    let pd = setup.alloc_pd(setup.ctx_b())?;
+    let mr = setup.alloc_mr(pd, 64, Access::ALL_RDMA)?;
+    let before = setup.query_mr(mr)?;
     let local = Access::LOCAL_WRITE;
     for (access, statuses) in [
         (Access::REMOTE_READ, [NO, YES]),
@@ -243,79 +243,79 @@ fn change_of_access_holds_at_once(bench: &Bench<'_>) -> Result {
             access: Some(access),
             ..MrChange::default()
         };
-        bench
+        setup
             .rereg_mr(mr, &change)
             .map_err(|refused| refused.error)
             .rule(RULE)?;
-        check_eq!(RULE, used(bench, mr)?, statuses, format!("{access:?}"));
-        let after = bench.query_mr(mr)?;
+        check_eq!(RULE, used(setup, mr)?, statuses, format!("{access:?}"));
+        let after = setup.query_mr(mr)?;
         let (seen, expected) = ((after.addr, after.length), (before.addr, before.length));
         check_eq!(RULE, seen, expected, "the memory");
     }
-    Ok(bench.dereg_mr(mr)?)
+    Ok(setup.dereg_mr(mr)?)
 }
 
 scenario!(change_of_domain_moves_the_region: "MR-08", "PD-01", "MR-14"; needs REREG_MR);
-fn change_of_domain_moves_the_region(bench: &Bench<'_>) -> Result {
+fn change_of_domain_moves_the_region(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-08";
     let [from, to] = [
-        bench.alloc_pd(bench.ctx_b())?,
-        bench.alloc_pd(bench.ctx_b())?,
+        setup.alloc_pd(setup.ctx_b())?,
+        setup.alloc_pd(setup.ctx_b())?,
     ];
-    let mr = bench.alloc_mr(from, 64, Access::ALL_RDMA)?;
-    let Pair { a, b } = bench.rc_pair()?;
+    let mr = setup.alloc_mr(from, 64, Access::ALL_RDMA)?;
+    let Pair { a, b } = setup.rc_pair()?;
     let move_to = |pd| -> Result {
         let change = MrChange {
             pd: Some(pd),
             ..MrChange::default()
         };
-        Ok(bench
+        Ok(setup
             .rereg_mr(mr, &change)
             .map_err(|refused| refused.error)?)
     };
     move_to(to).rule(RULE)?;
     // The region is one of the new domain alone.
-    expect_err(bench.dealloc_pd(to), ErrorKind::Busy, "PD-01")?;
-    bench.dealloc_pd(from).rule("PD-01")?;
+    expect_err(setup.dealloc_pd(to), ErrorKind::Busy, "PD-01")?;
+    setup.dealloc_pd(from).rule("PD-01")?;
     move_to(b.pd).rule(RULE)?;
-    bench.write_mr(mr, 0, &crate::pattern(3, LEN)).rule(RULE)?;
+    setup.write_mr(mr, 0, &crate::pattern(3, LEN)).rule(RULE)?;
     let into = [a.sge(a.landing(), LEN)];
-    a.post(SendWr::rdma_read(1, &into, bench.query_mr(mr)?.remote(0)))?;
-    bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    a.post(SendWr::rdma_read(1, &into, setup.query_mr(mr)?.remote(0)))?;
+    setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
     a.expect_data(3, LEN, RULE)?;
     move_to(to).rule(RULE)?;
-    a.post(SendWr::rdma_read(2, &into, bench.query_mr(mr)?.remote(0)))?;
-    bench.one_with(a.send_cq, WcStatus::RemAccessErr, "MR-14")?;
+    a.post(SendWr::rdma_read(2, &into, setup.query_mr(mr)?.remote(0)))?;
+    setup.one_with(a.send_cq, WcStatus::RemAccessErr, "MR-14")?;
     // It keeps its last domain busy, and leaves it.
-    expect_err(bench.dealloc_pd(to), ErrorKind::Busy, "PD-01")?;
-    bench.dereg_mr(mr)?;
-    bench.dealloc_pd(to).rule("PD-01")
+    expect_err(setup.dealloc_pd(to), ErrorKind::Busy, "PD-01")?;
+    setup.dereg_mr(mr)?;
+    setup.dealloc_pd(to).rule("PD-01")
 }
 
 scenario!(change_of_memory_leaves_the_rest: "MR-08", "MR-16"; needs REREG_MR);
-fn change_of_memory_leaves_the_rest(bench: &Bench<'_>) -> Result {
+fn change_of_memory_leaves_the_rest(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-08";
     for length in [4, 64, 100_000] {
-        let Pair { a, b } = bench.rc_pair()?;
-        let mr = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
-        let other = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
-        bench.write_mr(mr, 0, &[1; 64])?;
+        let Pair { a, b } = setup.rc_pair()?;
+        let mr = setup.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
+        let other = setup.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
+        setup.write_mr(mr, 0, &[1; 64])?;
         let change = MrChange {
             length: Some(length),
             ..MrChange::default()
         };
         for changed in [mr, other] {
-            bench
+            setup
                 .rereg_mr(changed, &change)
                 .map_err(|refused| refused.error)
                 .rule(RULE)?;
-            check_eq!("MR-16", bench.query_mr(changed)?.length, length as u64);
-            let all = [mr, other, b.mr].map(|mr| bench.query_mr(mr));
+            check_eq!("MR-16", setup.query_mr(changed)?.length, length as u64);
+            let all = [mr, other, b.mr].map(|mr| setup.query_mr(mr));
             are_apart(all.into_iter().collect::<Result<_, _>>()?)?;
         }
-        let after = bench.query_mr(mr)?;
+        let after = setup.query_mr(mr)?;
         let mut bytes = vec![1; length];
-        bench.read_mr(mr, 0, &mut bytes)?;
+        setup.read_mr(mr, 0, &mut bytes)?;
         check!(
             RULE,
             bytes.iter().all(|byte| *byte == 0),
@@ -326,8 +326,8 @@ fn change_of_memory_leaves_the_rest(bench: &Bench<'_>) -> Result {
         let data = [a.sge(0, 4)];
         let last = after.remote(after.length - 4);
         a.post(SendWr::rdma_write(1, &data, last))?;
-        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
-        bench.read_mr(mr, length - 4, &mut bytes[..4])?;
+        setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        setup.read_mr(mr, length - 4, &mut bytes[..4])?;
         check_eq!(
             RULE,
             bytes[..4],
@@ -335,15 +335,15 @@ fn change_of_memory_leaves_the_rest(bench: &Bench<'_>) -> Result {
             "what was written"
         );
         a.post(SendWr::rdma_write(2, &data, after.remote(after.length - 3)))?;
-        bench.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
+        setup.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
     }
     Ok(())
 }
 
 scenario!(refused_change_leaves_the_region_as_it_was: "MR-09", "MR-08"; needs REREG_MR);
-fn refused_change_leaves_the_region_as_it_was(bench: &Bench<'_>) -> Result {
+fn refused_change_leaves_the_region_as_it_was(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-09";
-    let pd = bench.alloc_pd(bench.ctx_b())?;
+    let pd = setup.alloc_pd(setup.ctx_b())?;
     let with = |access| MrChange {
         access: Some(access),
         ..MrChange::default()
@@ -354,31 +354,31 @@ fn refused_change_leaves_the_region_as_it_was(bench: &Bench<'_>) -> Result {
         ("MR-08", with(Access::REMOTE_ATOMIC | Access::REMOTE_READ)),
         ("MR-08", with(Access::from_bits_retain(1 << 19))),
     ] {
-        let mr = bench.alloc_mr(pd, 64, Access::ALL_RDMA)?;
-        let before = bench.query_mr(mr)?;
-        bench.write_mr(mr, 0, &[5; 64])?;
-        let left = refused(bench, mr, &change, &[ErrorKind::Invalid], rule)?;
+        let mr = setup.alloc_mr(pd, 64, Access::ALL_RDMA)?;
+        let before = setup.query_mr(mr)?;
+        setup.write_mr(mr, 0, &[5; 64])?;
+        let left = refused(setup, mr, &change, &[ErrorKind::Invalid], rule)?;
         if left == AfterRereg::Old {
-            check_eq!(RULE, bench.query_mr(mr)?, before);
+            check_eq!(RULE, setup.query_mr(mr)?, before);
             let mut bytes = [0; 64];
-            bench.read_mr(mr, 0, &mut bytes)?;
+            setup.read_mr(mr, 0, &mut bytes)?;
             check_eq!(RULE, bytes, [5; 64], "its bytes");
-            check_eq!(RULE, used(bench, mr)?, [WcStatus::Success; 2]);
+            check_eq!(RULE, used(setup, mr)?, [WcStatus::Success; 2]);
         }
-        bench.dereg_mr(mr).rule(RULE)?;
+        setup.dereg_mr(mr).rule(RULE)?;
     }
     Ok(())
 }
 
 /// A change fails with one of these errors; what is left of the region.
 fn refused(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     mr: Mr,
     change: &MrChange,
     kinds: &[ErrorKind],
     rule: &'static str,
 ) -> Result<AfterRereg> {
-    let (result, left) = match bench.rereg_mr(mr, change) {
+    let (result, left) = match setup.rereg_mr(mr, change) {
         Ok(()) => (Ok(()), AfterRereg::New),
         Err(refused) => (Err(refused.error), refused.region),
     };
@@ -397,48 +397,48 @@ fn refused(
 
 scenario!(memory_registered_for_reading_is_never_written: "MR-24", "MR-09"; needs REREG_MR);
 /// As `reg_mr` took it, it need not be writable. With new memory the region is one for writing.
-fn memory_registered_for_reading_is_never_written(bench: &Bench<'_>) -> Result {
+fn memory_registered_for_reading_is_never_written(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-24";
     const KINDS: [ErrorKind; 3] = [ErrorKind::Access, ErrorKind::Permission, ErrorKind::Fault];
-    let pd = bench.alloc_pd(bench.ctx_b())?;
+    let pd = setup.alloc_pd(setup.ctx_b())?;
     let writes = MrChange {
         access: Some(Access::ALL_RDMA),
         ..MrChange::default()
     };
     for memory in [MrMemory::New, MrMemory::ReadOnly] {
         let init = MrInit::new(64, Access::REMOTE_READ).memory(memory);
-        let mr = bench.alloc_mr_as(pd, &init)?;
-        if refused(bench, mr, &writes, &KINDS, RULE)? == AfterRereg::Old {
+        let mr = setup.alloc_mr_as(pd, &init)?;
+        if refused(setup, mr, &writes, &KINDS, RULE)? == AfterRereg::Old {
             let statuses = [WcStatus::RemAccessErr, WcStatus::Success];
-            check_eq!("MR-09", used(bench, mr)?, statuses, format!("{memory:?}"));
+            check_eq!("MR-09", used(setup, mr)?, statuses, format!("{memory:?}"));
         }
-        bench.dereg_mr(mr).rule("MR-09")?;
-        let mr = bench.alloc_mr_as(pd, &init)?;
+        setup.dereg_mr(mr).rule("MR-09")?;
+        let mr = setup.alloc_mr_as(pd, &init)?;
         let length = Some(100);
-        bench
+        setup
             .rereg_mr(mr, &MrChange { length, ..writes })
             .map_err(|refused| refused.error)
             .rule(RULE)?;
-        check_eq!(RULE, used(bench, mr)?, [WcStatus::Success; 2]);
-        bench.dereg_mr(mr)?;
+        check_eq!(RULE, used(setup, mr)?, [WcStatus::Success; 2]);
+        setup.dereg_mr(mr)?;
     }
     Ok(())
 }
 
 scenario!(keys_are_used_again_as_declared: "MR-17"; needs LAB);
-fn keys_are_used_again_as_declared(bench: &Bench<'_>) -> Result {
+fn keys_are_used_again_as_declared(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-17";
-    let Pair { a, b } = bench.rc_pair()?;
+    let Pair { a, b } = setup.rc_pair()?;
     let keys_of_one = || -> Result<[u32; 2]> {
-        let mr = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
-        let attr = bench.query_mr(mr)?;
-        bench.dereg_mr(mr)?;
+        let mr = setup.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
+        let attr = setup.query_mr(mr)?;
+        setup.dereg_mr(mr)?;
         Ok([attr.lkey, attr.rkey])
     };
     // What uses keys again does so at once.
     let first = keys_of_one()?;
     let reused = keys_of_one()? == first;
-    bench.as_declared(RULE, bench.behavior()?.key_reuse, reused)?;
+    setup.as_declared(RULE, setup.behavior()?.key_reuse, reused)?;
     if reused {
         return Ok(());
     }
@@ -448,24 +448,24 @@ fn keys_are_used_again_as_declared(bench: &Bench<'_>) -> Result {
         let new = next.map(|key| keys.insert(key)).contains(&true);
         check!(RULE, new, "keys that no region had", "{next:x?} ({count})");
     }
-    let mr = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
-    let mut remote = bench.query_mr(mr)?.remote(0);
+    let mr = setup.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
+    let mut remote = setup.query_mr(mr)?.remote(0);
     remote.rkey = first[1];
     a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], remote))?;
-    bench
+    setup
         .one_with(a.send_cq, WcStatus::RemAccessErr, RULE)
         .map(drop)
 }
 
 scenario!(access_flags_that_the_device_lacks_are_refused: "MR-19");
 /// A device that has the feature accepts the flag, and the memory works.
-fn access_flags_that_the_device_lacks_are_refused(bench: &Bench<'_>) -> Result {
+fn access_flags_that_the_device_lacks_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-19";
     const ON_DEMAND: u32 = 1 << 6;
     const FLUSH_GLOBAL: u32 = 1 << 8;
     const FLUSH_PERSISTENT: u32 = 1 << 9;
     const RELAXED_ORDERING: u32 = 1 << 20;
-    let Pair { a, b } = bench.rc_pair()?;
+    let Pair { a, b } = setup.rc_pair()?;
     for (what, bit, optional) in [
         ("ON_DEMAND", ON_DEMAND, false),
         ("FLUSH_GLOBAL", FLUSH_GLOBAL, false),
@@ -473,14 +473,14 @@ fn access_flags_that_the_device_lacks_are_refused(bench: &Bench<'_>) -> Result {
         ("RELAXED_ORDERING", RELAXED_ORDERING, true),
     ] {
         let access = Access::ALL_RDMA | Access::from_bits_retain(bit);
-        let may_have_it = optional || bench.verbs().lab().is_none();
-        match bench.alloc_mr(b.pd, 64, access) {
+        let may_have_it = optional || setup.verbs().lab().is_none();
+        match setup.alloc_mr(b.pd, 64, access) {
             Ok(mr) if may_have_it => {
-                let remote = bench.query_mr(mr)?.remote(0);
+                let remote = setup.query_mr(mr)?.remote(0);
                 a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], remote))?;
                 in_case(
                     what,
-                    bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
+                    setup.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
                 )?;
             }
             Err(error)

@@ -7,7 +7,7 @@ use verbs_api::{Mtu, QpState, QpType, RcParams, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;
-use crate::{Bench, End, OfRule, Pair, PairOptions, Result, Scenario};
+use crate::{End, OfRule, Pair, PairOptions, Result, Scenario, Setup};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     send_cut_for_another_is_an_invalid_request,
@@ -34,16 +34,16 @@ const BEFORE: u8 = 0xc3;
 const DATA: u8 = 0x5a;
 
 /// A pair whose ends have these path MTUs.
-fn pair<'b>(bench: &'b Bench<'_>, qp_type: QpType, mtus: Mtus) -> Result<Pair<'b>> {
+fn pair<'b>(setup: &'b Setup<'_>, qp_type: QpType, mtus: Mtus) -> Result<Pair<'b>> {
     let options = PairOptions::of(qp_type);
-    let (a, b) = (bench.end(bench.ctx_a(), options)?, bench.peer_end(options)?);
+    let (a, b) = (setup.end(setup.ctx_a(), options)?, setup.peer_end(options)?);
     let [of_a, of_b] = mtus.map(|path_mtu| RcParams {
         path_mtu,
         timeout: 8,
         retry_cnt: 1,
         ..RcParams::default()
     });
-    bench.connect_each(a, b, of_a, of_b)
+    setup.connect_each(a, b, of_a, of_b)
 }
 
 /// Lengths of messages, and whether they fit into one packet of either end.
@@ -56,18 +56,18 @@ fn lengths(mtus: Mtus) -> impl Iterator<Item = (u32, bool)> {
 
 /// Work of each kind and of each length on a pair of its own.
 fn each(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     qp_type: QpType,
     kinds: &[Kind],
-    run: impl Fn(&Bench<'_>, &Pair<'_>, Kind, u32, bool) -> Result,
+    run: impl Fn(&Setup<'_>, &Pair<'_>, Kind, u32, bool) -> Result,
 ) -> Result {
     for mtus in MTUS {
         for kind in kinds {
             for (length, fits) in lengths(mtus) {
-                let pair = pair(bench, qp_type, mtus)?;
+                let pair = pair(setup, qp_type, mtus)?;
                 let [of_a, of_b] = mtus.map(|mtu| mtu.bytes().unwrap_or(0));
                 let case = format!("{kind:?} of {length} bytes, {of_a} to {of_b}");
-                in_case(&case, run(bench, &pair, *kind, length, fits))?;
+                in_case(&case, run(setup, &pair, *kind, length, fits))?;
             }
         }
     }
@@ -95,46 +95,46 @@ fn expect(b: &End<'_>, kind: Kind, length: u32, tag: u8, rule: &'static str) -> 
 
 scenario!(send_cut_for_another_is_an_invalid_request:
     "RQ-14", "WC-27", "QP-FLUSH-09"; needs MODIFY_CONNECT);
-fn send_cut_for_another_is_an_invalid_request(bench: &Bench<'_>) -> Result {
-    each(bench, QpType::Rc, &[Kind::Send], is_invalid)
+fn send_cut_for_another_is_an_invalid_request(setup: &Setup<'_>) -> Result {
+    each(setup, QpType::Rc, &[Kind::Send], is_invalid)
 }
 
 scenario!(send_of_xrc_cut_for_another_is_an_invalid_request:
     "RQ-14", "WC-27", "QP-FLUSH-09"; needs MODIFY_CONNECT, XRC);
-fn send_of_xrc_cut_for_another_is_an_invalid_request(bench: &Bench<'_>) -> Result {
-    each(bench, QpType::XrcSend, &[Kind::Send], is_invalid)
+fn send_of_xrc_cut_for_another_is_an_invalid_request(setup: &Setup<'_>) -> Result {
+    each(setup, QpType::XrcSend, &[Kind::Send], is_invalid)
 }
 
 scenario!(write_cut_for_another_is_an_invalid_request:
     "RQ-14", "WC-27", "QP-FLUSH-09"; needs MODIFY_CONNECT, SEND_WITH_IMM, WRITE_WITH_IMM);
-fn write_cut_for_another_is_an_invalid_request(bench: &Bench<'_>) -> Result {
+fn write_cut_for_another_is_an_invalid_request(setup: &Setup<'_>) -> Result {
     let kinds = [Kind::Write, Kind::WriteImm];
-    each(bench, QpType::Rc, &kinds, is_invalid)
+    each(setup, QpType::Rc, &kinds, is_invalid)
 }
 
-fn is_invalid(bench: &Bench<'_>, pair: &Pair<'_>, kind: Kind, length: u32, fits: bool) -> Result {
+fn is_invalid(setup: &Setup<'_>, pair: &Pair<'_>, kind: Kind, length: u32, fits: bool) -> Result {
     const RULE: &str = "RQ-14";
     let Pair { a, b } = pair;
     post(pair, kind, length)?;
     if fits {
-        bench.successes(a.send_cq, 1).rule(RULE)?;
+        setup.successes(a.send_cq, 1).rule(RULE)?;
         if kind.takes_a_receive() {
-            bench.successes(b.recv_cq, 1).rule(RULE)?;
+            setup.successes(b.recv_cq, 1).rule(RULE)?;
         }
         return expect(b, kind, length, DATA, RULE);
     }
-    bench.one_with(a.send_cq, WcStatus::RemInvReqErr, [RULE, "WC-27"])?;
-    check_eq!([RULE, "QP-FLUSH-09"], bench.state(a.qp)?, QpState::Err);
+    setup.one_with(a.send_cq, WcStatus::RemInvReqErr, [RULE, "WC-27"])?;
+    check_eq!([RULE, "QP-FLUSH-09"], setup.state(a.qp)?, QpState::Err);
     // The responder has answered, and may have yet to go there.
-    let in_error = || Ok((bench.state(b.qp)? == QpState::Err).then_some(()));
-    bench
+    let in_error = || Ok((setup.state(b.qp)? == QpState::Err).then_some(()));
+    setup
         .until("the responder is in ERR", in_error)
         .rule([RULE, "QP-FLUSH-09"])?;
     if b.qp_type == QpType::XrcRecv {
         // Its receive is the SRQ's still.
-        return bench.no_completion(b.recv_cq, RULE);
+        return setup.no_completion(b.recv_cq, RULE);
     }
-    let receive = bench.one(b.recv_cq)?.status;
+    let receive = setup.one(b.recv_cq)?.status;
     check!(
         RULE,
         receive != WcStatus::Success,
@@ -145,28 +145,28 @@ fn is_invalid(bench: &Bench<'_>, pair: &Pair<'_>, kind: Kind, length: u32, fits:
 }
 
 scenario!(send_of_uc_cut_for_another_is_dropped: "UC-10"; needs UC, MODIFY_CONNECT);
-fn send_of_uc_cut_for_another_is_dropped(bench: &Bench<'_>) -> Result {
-    each(bench, QpType::Uc, &[Kind::Send], is_dropped)
+fn send_of_uc_cut_for_another_is_dropped(setup: &Setup<'_>) -> Result {
+    each(setup, QpType::Uc, &[Kind::Send], is_dropped)
 }
 
 scenario!(write_of_uc_cut_for_another_is_dropped:
     "UC-10"; needs UC, MODIFY_CONNECT, SEND_WITH_IMM, WRITE_WITH_IMM);
-fn write_of_uc_cut_for_another_is_dropped(bench: &Bench<'_>) -> Result {
+fn write_of_uc_cut_for_another_is_dropped(setup: &Setup<'_>) -> Result {
     let kinds = [Kind::Write, Kind::WriteImm];
-    each(bench, QpType::Uc, &kinds, is_dropped)
+    each(setup, QpType::Uc, &kinds, is_dropped)
 }
 
 /// The message that comes next, and fits, takes the receive.
-fn is_dropped(bench: &Bench<'_>, pair: &Pair<'_>, kind: Kind, length: u32, fits: bool) -> Result {
+fn is_dropped(setup: &Setup<'_>, pair: &Pair<'_>, kind: Kind, length: u32, fits: bool) -> Result {
     const RULE: &str = "UC-10";
     let Pair { a, b } = pair;
     post(pair, kind, length)?;
-    bench.successes(a.send_cq, 1).rule(RULE)?;
+    setup.successes(a.send_cq, 1).rule(RULE)?;
     if !(fits && kind.takes_a_receive()) {
         a.send(3, 8)?;
-        bench.successes(a.send_cq, 1).rule(RULE)?;
+        setup.successes(a.send_cq, 1).rule(RULE)?;
     }
-    let arrived = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    let arrived = setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
     let expected = if fits && kind.takes_a_receive() {
         length
     } else {
@@ -181,23 +181,23 @@ fn is_dropped(bench: &Bench<'_>, pair: &Pair<'_>, kind: Kind, length: u32, fits:
 }
 
 scenario!(read_answered_in_smaller_packets_fails: "RDMA-28"; needs MODIFY_CONNECT, RDMA_READ);
-fn read_answered_in_smaller_packets_fails(bench: &Bench<'_>) -> Result {
-    read_fails(bench, [Mtu::Mtu1024, Mtu::Mtu256])
+fn read_answered_in_smaller_packets_fails(setup: &Setup<'_>) -> Result {
+    read_fails(setup, [Mtu::Mtu1024, Mtu::Mtu256])
 }
 
 scenario!(read_answered_in_larger_packets_fails: "RDMA-28"; needs MODIFY_CONNECT, RDMA_READ);
-fn read_answered_in_larger_packets_fails(bench: &Bench<'_>) -> Result {
-    read_fails(bench, [Mtu::Mtu256, Mtu::Mtu1024])
+fn read_answered_in_larger_packets_fails(setup: &Setup<'_>) -> Result {
+    read_fails(setup, [Mtu::Mtu256, Mtu::Mtu1024])
 }
 
-fn read_fails(bench: &Bench<'_>, mtus: Mtus) -> Result {
+fn read_fails(setup: &Setup<'_>, mtus: Mtus) -> Result {
     const RULE: &str = "RDMA-28";
     for (length, fits) in lengths(mtus) {
-        let Pair { a, b } = pair(bench, QpType::Rc, mtus)?;
+        let Pair { a, b } = pair(setup, QpType::Rc, mtus)?;
         b.fill(DATA, length)?;
         a.read(1, length)?;
         let case = format!("{length} bytes");
-        let status = bench.one(a.send_cq)?.status;
+        let status = setup.one(a.send_cq)?.status;
         if fits {
             check_eq!(RULE, status, WcStatus::Success, case);
             in_case(&case, a.expect_data(DATA, length, RULE))?;
@@ -210,7 +210,7 @@ fn read_fails(bench: &Bench<'_>, mtus: Mtus) -> Result {
             "LOC_LEN_ERR or BAD_RESP_ERR",
             "{status}, of {case}"
         );
-        let states = (bench.state(a.qp)?, bench.state(b.qp)?);
+        let states = (setup.state(a.qp)?, setup.state(b.qp)?);
         check_eq!(RULE, states, (QpState::Err, QpState::Rts), case);
     }
     Ok(())

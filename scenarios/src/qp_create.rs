@@ -12,7 +12,7 @@ use verbs_api::{
 use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::fresh_qp::{FreshQp, required};
 use crate::{
-    Bench, End, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
+    End, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err, expect_err_among,
 };
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -33,19 +33,19 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 ];
 
 scenario!(new_rc_qp_is_in_reset_and_has_what_was_asked_for: "QP-CREATE-01", "QP-CREATE-08");
-fn new_rc_qp_is_in_reset_and_has_what_was_asked_for(bench: &Bench<'_>) -> Result {
-    new_qps(bench, QpType::Rc)
+fn new_rc_qp_is_in_reset_and_has_what_was_asked_for(setup: &Setup<'_>) -> Result {
+    new_qps(setup, QpType::Rc)
 }
 
 scenario!(new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for:
     "QP-CREATE-01", "QP-CREATE-08"; needs UC, UD);
-fn new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for(bench: &Bench<'_>) -> Result {
-    new_qps(bench, QpType::Uc)?;
-    new_qps(bench, QpType::Ud)
+fn new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for(setup: &Setup<'_>) -> Result {
+    new_qps(setup, QpType::Uc)?;
+    new_qps(setup, QpType::Ud)
 }
 
-fn new_qps(bench: &Bench<'_>, qp_type: QpType) -> Result {
-    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+fn new_qps(setup: &Setup<'_>, qp_type: QpType) -> Result {
+    let end = setup.end(setup.ctx_a(), PairOptions::default())?;
     let caps = [
         (1, 1, 1, 1, 0),
         (16, 2, 3, 1, 0),
@@ -71,10 +71,10 @@ fn new_qps(bench: &Bench<'_>, qp_type: QpType) -> Result {
         let (send_cq, recv_cq) = cqs[i % 3];
         let mut init = QpInit::new(qp_type, send_cq, recv_cq).cap(asked);
         init.sq_sig_all = i % 2 == 1;
-        let qp = bench.create_qp(end.pd, &init).rule("QP-CREATE-01")?;
-        let seen = bench.query_qp(qp, M::STATE | M::CAP)?;
+        let qp = setup.create_qp(end.pd, &init).rule("QP-CREATE-01")?;
+        let seen = setup.query_qp(qp, M::STATE | M::CAP)?;
         check_eq!("QP-CREATE-01", seen.attr.qp_state, QpState::Reset);
-        check_eq!("QP-CREATE-01", seen.qp_num, bench.qp_num(qp)?);
+        check_eq!("QP-CREATE-01", seen.qp_num, setup.qp_num(qp)?);
         let got = seen.init.cap;
         let enough = got.max_send_wr >= asked.max_send_wr
             && got.max_send_sge >= asked.max_send_sge
@@ -89,18 +89,18 @@ fn new_qps(bench: &Bench<'_>, qp_type: QpType) -> Result {
         );
         let asked = init.cap(got);
         check_eq!("QP-CREATE-08", seen.init, asked, "what it was made with");
-        bench.destroy_qp(qp, bench.wait())?;
+        setup.destroy_qp(qp, setup.wait())?;
     }
     Ok(())
 }
 
 scenario!(sizes_of_queues_are_rounded_as_declared: "QP-CREATE-01");
 /// What a query tells, and how many receives there is room for.
-fn sizes_of_queues_are_rounded_as_declared(bench: &Bench<'_>) -> Result {
+fn sizes_of_queues_are_rounded_as_declared(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-CREATE-01";
-    let declared = bench.behavior()?.wr_rounding;
+    let declared = setup.behavior()?.wr_rounding;
     for asked in [1, 2, 3, 4, 5, 7, 8, 9, 16, 100] {
-        let Pair { b, .. } = bench.pair(PairOptions {
+        let Pair { b, .. } = setup.pair(PairOptions {
             cap: QpCap {
                 max_send_wr: asked,
                 max_recv_wr: asked,
@@ -108,10 +108,10 @@ fn sizes_of_queues_are_rounded_as_declared(bench: &Bench<'_>) -> Result {
             },
             ..PairOptions::default()
         })?;
-        let got = bench.query_qp(b.qp, M::CAP)?.init.cap;
+        let got = setup.query_qp(b.qp, M::CAP)?.init.cap;
         let room = [b.sge(0, 8)];
         let taken = fill(
-            |wr_id| Ok(bench.post_recv(b.qp, &[RecvWr::new(wr_id, &room)])?),
+            |wr_id| Ok(setup.post_recv(b.qp, &[RecvWr::new(wr_id, &room)])?),
             RULE,
         )?;
         check_eq!(RULE, taken, got.max_recv_wr, "the receives that it takes");
@@ -157,7 +157,7 @@ pub(crate) fn fill(post: impl Fn(u64) -> verbs_api::Result<()>, rule: &'static s
 
 scenario!(queue_without_entries_takes_no_work: "QP-CREATE-06");
 /// A device may have no such queues.
-fn queue_without_entries_takes_no_work(bench: &Bench<'_>) -> Result {
+fn queue_without_entries_takes_no_work(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-CREATE-06";
     let one_way = |max_send_wr, max_recv_wr| PairOptions {
         cap: QpCap {
@@ -168,29 +168,29 @@ fn queue_without_entries_takes_no_work(bench: &Bench<'_>) -> Result {
         ..PairOptions::default()
     };
     let (sends, receives) = (one_way(16, 0), one_way(0, 16));
-    let probe = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let probe = setup.end(setup.ctx_a(), PairOptions::default())?;
     for options in [sends, receives] {
         let init = QpInit::new(QpType::Rc, probe.send_cq, probe.recv_cq).cap(options.cap);
-        match bench.create_qp(probe.pd, &init) {
-            Ok(qp) => bench.destroy_qp(qp, Wait::Poll)?,
+        match setup.create_qp(probe.pd, &init) {
+            Ok(qp) => setup.destroy_qp(qp, Wait::Poll)?,
             refused => return expect_err(refused, ErrorKind::Invalid, RULE).map(drop),
         }
     }
-    let a = bench.end(bench.ctx_a(), sends)?;
-    let b = bench.end(bench.ctx_b(), receives)?;
-    let pair = bench.connect(a, b, sends)?;
+    let a = setup.end(setup.ctx_a(), sends)?;
+    let b = setup.end(setup.ctx_b(), receives)?;
+    let pair = setup.connect(a, b, sends)?;
     pair.still_works(RULE)?;
     let Pair { a, b } = pair;
     let none = [ErrorKind::NoMemory, ErrorKind::Invalid];
-    let size = |end: &End<'_>| bench.query_qp(end.qp, M::CAP).map(|query| query.init.cap);
+    let size = |end: &End<'_>| setup.query_qp(end.qp, M::CAP).map(|query| query.init.cap);
     if size(&a)?.max_recv_wr == 0 {
         let room = [a.sge(0, 8)];
-        let posted = bench.post_recv(a.qp, &[RecvWr::new(1, &room)]);
+        let posted = setup.post_recv(a.qp, &[RecvWr::new(1, &room)]);
         expect_err_among(posted, &none, RULE)?;
     }
     if size(&b)?.max_send_wr == 0 {
         let data = [b.sge(0, 8)];
-        let posted = bench.post_send(b.qp, &[SendWr::send(1, &data)]);
+        let posted = setup.post_send(b.qp, &[SendWr::send(1, &data)]);
         expect_err_among(posted, &none, RULE)?;
     }
     Ok(())
@@ -198,20 +198,20 @@ fn queue_without_entries_takes_no_work(bench: &Bench<'_>) -> Result {
 
 scenario!(live_qps_have_different_numbers: "QP-CREATE-07");
 /// Others are created and destroyed in between.
-fn live_qps_have_different_numbers(bench: &Bench<'_>) -> Result {
-    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+fn live_qps_have_different_numbers(setup: &Setup<'_>) -> Result {
+    let end = setup.end(setup.ctx_a(), PairOptions::default())?;
     let mut live = BTreeSet::from([end.qp_num]);
     let mut qps = Vec::new();
     for i in 0..48 {
         let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
-        let qp = bench.create_qp(end.pd, &init)?;
-        let number = bench.qp_num(qp)?;
+        let qp = setup.create_qp(end.pd, &init)?;
+        let number = setup.qp_num(qp)?;
         let new = live.insert(number);
         check!("QP-CREATE-07", new, "a number of its own", "{number} again");
         qps.push((qp, number));
         if i % 3 == 2 {
             let (gone, number) = qps.swap_remove(i / 3);
-            bench.destroy_qp(gone, bench.wait())?;
+            setup.destroy_qp(gone, setup.wait())?;
             live.remove(&number);
         }
     }
@@ -220,12 +220,12 @@ fn live_qps_have_different_numbers(bench: &Bench<'_>) -> Result {
 
 scenario!(reserved_numbers_are_given_to_none: "QP-CREATE-07"; needs MODIFY_CONNECT);
 /// 0 and 1 are of the management of an InfiniBand or RoCE port; numbers have 24 bits.
-fn reserved_numbers_are_given_to_none(bench: &Bench<'_>) -> Result {
-    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+fn reserved_numbers_are_given_to_none(setup: &Setup<'_>) -> Result {
+    let end = setup.end(setup.ctx_a(), PairOptions::default())?;
     for _ in 0..8 {
         let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
-        let qp = bench.create_qp(end.pd, &init)?;
-        let number = bench.qp_num(qp)?;
+        let qp = setup.create_qp(end.pd, &init)?;
+        let number = setup.qp_num(qp)?;
         let fine = (2..1 << 24).contains(&number);
         check!("QP-CREATE-07", fine, "from 2, in 24 bits", "{number}");
     }
@@ -233,24 +233,24 @@ fn reserved_numbers_are_given_to_none(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(query_tells_what_was_set_on_an_rc_qp: "QP-CREATE-08"; needs MODIFY_CONNECT);
-fn query_tells_what_was_set_on_an_rc_qp(bench: &Bench<'_>) -> Result {
-    tells_what_was_set(bench, QpType::Rc)
+fn query_tells_what_was_set_on_an_rc_qp(setup: &Setup<'_>) -> Result {
+    tells_what_was_set(setup, QpType::Rc)
 }
 
 scenario!(query_tells_what_was_set_on_a_uc_qp: "QP-CREATE-08"; needs UC, MODIFY_CONNECT);
-fn query_tells_what_was_set_on_a_uc_qp(bench: &Bench<'_>) -> Result {
-    tells_what_was_set(bench, QpType::Uc)
+fn query_tells_what_was_set_on_a_uc_qp(setup: &Setup<'_>) -> Result {
+    tells_what_was_set(setup, QpType::Uc)
 }
 
 scenario!(query_tells_what_was_set_on_a_ud_qp: "QP-CREATE-08"; needs UD, MODIFY_CONNECT);
-fn query_tells_what_was_set_on_a_ud_qp(bench: &Bench<'_>) -> Result {
-    tells_what_was_set(bench, QpType::Ud)
+fn query_tells_what_was_set_on_a_ud_qp(setup: &Setup<'_>) -> Result {
+    tells_what_was_set(setup, QpType::Ud)
 }
 
 /// After each transition, all attributes that were set so far, and the sizes.
-fn tells_what_was_set(bench: &Bench<'_>, qp_type: QpType) -> Result {
+fn tells_what_was_set(setup: &Setup<'_>, qp_type: QpType) -> Result {
     const RULE: &str = "QP-CREATE-08";
-    let mut qp = FreshQp::new(bench, qp_type)?;
+    let mut qp = FreshQp::new(setup, qp_type)?;
     qp.attr = QpAttr {
         rq_psn: 0x123456,
         sq_psn: 0x654321,
@@ -266,7 +266,7 @@ fn tells_what_was_set(bench: &Bench<'_>, qp_type: QpType) -> Result {
     let mut set = M::empty();
     let up = [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Sqd];
     for state in up {
-        let from = bench.state(qp.end.qp)?;
+        let from = setup.state(qp.end.qp)?;
         set |= required(qp_type, from, state) - M::STATE;
         qp.go(state)?;
         let seen = qp.query()?;
@@ -308,12 +308,12 @@ fn of(bit: M, attr: &QpAttr) -> String {
 }
 
 scenario!(query_follows_a_connection_into_error: "QP-CREATE-08");
-fn query_follows_a_connection_into_error(bench: &Bench<'_>) -> Result {
+fn query_follows_a_connection_into_error(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-CREATE-08";
-    let Pair { a, b } = bench.rc_pair()?;
+    let Pair { a, b } = setup.rc_pair()?;
     for end in [a, b] {
         let query = |state| -> Result<QpQuery> {
-            let seen = bench.query_qp(end.qp, M::STATE)?;
+            let seen = setup.query_qp(end.qp, M::STATE)?;
             check_eq!(RULE, seen.attr.qp_state, state);
             let cqs: [Cq; 2] = [seen.init.send_cq, seen.init.recv_cq];
             check_eq!(RULE, cqs, [end.send_cq, end.recv_cq], "the CQs");
@@ -323,18 +323,18 @@ fn query_follows_a_connection_into_error(bench: &Bench<'_>) -> Result {
         let connected = query(QpState::Rts)?;
         check_eq!(RULE, connected.qp_num, end.qp_num);
     }
-    bench.to_err(a.qp)?;
-    check_eq!(RULE, bench.state(a.qp)?, QpState::Err);
+    setup.to_err(a.qp)?;
+    check_eq!(RULE, setup.state(a.qp)?, QpState::Err);
     Ok(())
 }
 
 scenario!(query_for_one_attribute_tells_it: "QP-CREATE-09");
 /// A query for one attribute gives the same value as a query for all.
-fn query_for_one_attribute_tells_it(bench: &Bench<'_>) -> Result {
-    let Pair { a, .. } = bench.rc_pair()?;
-    let all = bench.query_qp(a.qp, M::STANDARD)?.attr;
+fn query_for_one_attribute_tells_it(setup: &Setup<'_>) -> Result {
+    let Pair { a, .. } = setup.rc_pair()?;
+    let all = setup.query_qp(a.qp, M::STANDARD)?.attr;
     for (name, bit) in M::STANDARD.iter_names() {
-        let one = bench.query_qp(a.qp, bit).rule("QP-CREATE-09");
+        let one = setup.query_qp(a.qp, bit).rule("QP-CREATE-09");
         let one = value_in_case(name, one)?.attr;
         check_eq!("QP-CREATE-09", of(bit, &one), of(bit, &all), name);
     }
@@ -342,7 +342,7 @@ fn query_for_one_attribute_tells_it(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(inline_size_that_was_given_can_be_used_and_asked_for: "QP-CREATE-10");
-fn inline_size_that_was_given_can_be_used_and_asked_for(bench: &Bench<'_>) -> Result {
+fn inline_size_that_was_given_can_be_used_and_asked_for(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-CREATE-10";
     for asked in [0, 1, 20, 64] {
         let with = |max_inline_data| PairOptions {
@@ -353,10 +353,10 @@ fn inline_size_that_was_given_can_be_used_and_asked_for(bench: &Bench<'_>) -> Re
             ..PairOptions::default()
         };
         let size = |end: &End<'_>| -> Result<u32> {
-            Ok(bench.query_qp(end.qp, M::CAP)?.init.cap.max_inline_data)
+            Ok(setup.query_qp(end.qp, M::CAP)?.init.cap.max_inline_data)
         };
-        let given = size(&bench.pair(with(asked))?.a)?;
-        let Pair { a, b } = bench.pair(with(given)).rule(RULE)?;
+        let given = size(&setup.pair(with(asked))?.a)?;
+        let Pair { a, b } = setup.pair(with(given)).rule(RULE)?;
         check!(
             RULE,
             size(&a)? >= given,
@@ -367,8 +367,8 @@ fn inline_size_that_was_given_can_be_used_and_asked_for(bench: &Bench<'_>) -> Re
         b.recv(1, given)?;
         let wr = [a.sge(0, given)];
         a.post(SendWr::send(2, &wr).inline()).rule(RULE)?;
-        bench.successes(a.send_cq, 1).rule(RULE)?;
-        bench.successes(b.recv_cq, 1).rule(RULE)?;
+        setup.successes(a.send_cq, 1).rule(RULE)?;
+        setup.successes(b.recv_cq, 1).rule(RULE)?;
         b.expect_data(3, given, RULE)?;
     }
     Ok(())
@@ -376,15 +376,15 @@ fn inline_size_that_was_given_can_be_used_and_asked_for(bench: &Bench<'_>) -> Re
 
 scenario!(privileged_qkey_needs_the_privilege: "QP-CREATE-11"; needs UD, MODIFY_CONNECT, LAB);
 /// Where a Q_Key is set first, and where it is changed.
-fn privileged_qkey_needs_the_privilege(bench: &Bench<'_>) -> Result {
+fn privileged_qkey_needs_the_privilege(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-CREATE-11";
     // Programs are privileged until the test controls change that.
-    let (mut a, _) = FreshQp::pair(bench, QpType::Ud)?;
+    let (mut a, _) = FreshQp::pair(setup, QpType::Ud)?;
     a.attr.qkey = 1 << 31;
     a.reach(QpState::Rts).rule(RULE)?;
     for state in [QpState::Init, QpState::Rts] {
         for qkey in [1 << 31, u32::MAX, (1 << 31) - 1, 0] {
-            let (mut a, _) = FreshQp::pair(bench, QpType::Ud)?;
+            let (mut a, _) = FreshQp::pair(setup, QpType::Ud)?;
             if state == QpState::Rts {
                 a.reach(QpState::Rts)?;
             }
@@ -400,46 +400,46 @@ fn privileged_qkey_needs_the_privilege(bench: &Bench<'_>) -> Result {
                 ),
                 _ => (attr, M::QKEY),
             };
-            let set = || bench.modify_qp(qp, &attr, mask);
+            let set = || setup.modify_qp(qp, &attr, mask);
             let what = format!("Q_Key {qkey:#x} in {state}");
-            bench.lab().set_privileged(a.end.context, false)?;
+            setup.lab().set_privileged(a.end.context, false)?;
             if qkey >> 31 == 1 {
-                let before = bench.query_qp(qp, M::all())?.attr;
+                let before = setup.query_qp(qp, M::all())?.attr;
                 in_case(
                     &what,
                     expect_err(set(), ErrorKind::Permission, RULE).map(drop),
                 )?;
-                check_eq!(RULE, bench.query_qp(qp, M::all())?.attr, before, &what);
-                bench.lab().set_privileged(a.end.context, true)?;
+                check_eq!(RULE, setup.query_qp(qp, M::all())?.attr, before, &what);
+                setup.lab().set_privileged(a.end.context, true)?;
             }
             set().rule(RULE)?;
-            check_eq!(RULE, bench.query_qp(qp, M::QKEY)?.attr.qkey, qkey, &what);
+            check_eq!(RULE, setup.query_qp(qp, M::QKEY)?.attr.qkey, qkey, &what);
         }
     }
     Ok(())
 }
 
 scenario!(as_many_exist_as_the_device_says: "QP-CREATE-12"; needs LAB);
-fn as_many_exist_as_the_device_says(bench: &Bench<'_>) -> Result {
+fn as_many_exist_as_the_device_says(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-CREATE-12";
-    let context = bench.ctx_a();
-    bench.lab().set_limit(context, Limit::QueuePairs, Some(6))?;
-    check_eq!(RULE, bench.query_device(context)?.max_qp, 6);
-    let pair = bench.rc_pair()?;
+    let context = setup.ctx_a();
+    setup.lab().set_limit(context, Limit::QueuePairs, Some(6))?;
+    check_eq!(RULE, setup.query_device(context)?.max_qp, 6);
+    let pair = setup.rc_pair()?;
     let a = pair.a;
     let init = QpInit::new(QpType::Rc, a.send_cq, a.recv_cq);
-    let create = || bench.create_qp(a.pd, &init);
+    let create = || setup.create_qp(a.pd, &init);
     let mut others = Vec::new();
     for _ in 0..5 {
         others.push(create().rule(RULE)?);
     }
     for _ in 0..2 {
-        let before = bench.live()?;
+        let before = setup.live()?;
         expect_err_among(create(), &[ErrorKind::NoMemory, ErrorKind::Invalid], RULE)?;
-        bench.expect_live(before, RULE)?;
+        setup.expect_live(before, RULE)?;
         pair.still_works(RULE)?;
         if let Some(gone) = others.pop() {
-            bench.destroy_qp(gone, bench.wait())?;
+            setup.destroy_qp(gone, setup.wait())?;
             create().rule(RULE)?;
         }
     }

@@ -11,7 +11,7 @@ use verbs_api::{
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::fresh_qp::FreshQp;
-use crate::{Bench, Claim, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
+use crate::{Claim, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     rc_qp_goes_in_every_state,
@@ -29,29 +29,29 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 ];
 
 scenario!(rc_qp_goes_in_every_state: "QP-DESTROY-01"; needs MODIFY_CONNECT);
-fn rc_qp_goes_in_every_state(bench: &Bench<'_>) -> Result {
-    in_every_state(bench, QpType::Rc)
+fn rc_qp_goes_in_every_state(setup: &Setup<'_>) -> Result {
+    in_every_state(setup, QpType::Rc)
 }
 
 scenario!(uc_qp_goes_in_every_state: "QP-DESTROY-01"; needs UC, MODIFY_CONNECT);
-fn uc_qp_goes_in_every_state(bench: &Bench<'_>) -> Result {
-    in_every_state(bench, QpType::Uc)
+fn uc_qp_goes_in_every_state(setup: &Setup<'_>) -> Result {
+    in_every_state(setup, QpType::Uc)
 }
 
 scenario!(ud_qp_goes_in_every_state: "QP-DESTROY-01"; needs UD, MODIFY_CONNECT);
-fn ud_qp_goes_in_every_state(bench: &Bench<'_>) -> Result {
-    in_every_state(bench, QpType::Ud)
+fn ud_qp_goes_in_every_state(setup: &Setup<'_>) -> Result {
+    in_every_state(setup, QpType::Ud)
 }
 
 scenario!(uc_and_ud_qps_go_in_sqe: "QP-DESTROY-01"; needs UC, UD, MODIFY_CONNECT);
-fn uc_and_ud_qps_go_in_sqe(bench: &Bench<'_>) -> Result {
+fn uc_and_ud_qps_go_in_sqe(setup: &Setup<'_>) -> Result {
     for qp_type in [QpType::Uc, QpType::Ud] {
-        go_in(bench, qp_type, &[QpState::Sqe])?;
+        go_in(setup, qp_type, &[QpState::Sqe])?;
     }
     Ok(())
 }
 
-fn in_every_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
+fn in_every_state(setup: &Setup<'_>, qp_type: QpType) -> Result {
     let states = [
         QpState::Reset,
         QpState::Init,
@@ -60,19 +60,19 @@ fn in_every_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
         QpState::Sqd,
         QpState::Err,
     ];
-    go_in(bench, qp_type, &states)
+    go_in(setup, qp_type, &states)
 }
 
-fn go_in(bench: &Bench<'_>, qp_type: QpType, states: &[QpState]) -> Result {
+fn go_in(setup: &Setup<'_>, qp_type: QpType, states: &[QpState]) -> Result {
     for state in states {
-        let qp = FreshQp::new(bench, qp_type)?;
+        let qp = FreshQp::new(setup, qp_type)?;
         qp.reach(*state)?;
-        let destroyed = bench.destroy_qp(qp.end.qp, bench.wait());
+        let destroyed = setup.destroy_qp(qp.end.qp, setup.wait());
         in_case(&state.to_string(), destroyed.rule("QP-DESTROY-01"))?;
-        let again = bench.destroy_qp(qp.end.qp, Wait::Poll);
+        let again = setup.destroy_qp(qp.end.qp, Wait::Poll);
         expect_err(again, ErrorKind::Invalid, "QP-DESTROY-01")?;
         for cq in [qp.end.send_cq, qp.end.recv_cq] {
-            bench.destroy_cq(cq, bench.wait()).rule("QP-DESTROY-01")?;
+            setup.destroy_cq(cq, setup.wait()).rule("QP-DESTROY-01")?;
         }
     }
     Ok(())
@@ -80,16 +80,16 @@ fn go_in(bench: &Bench<'_>, qp_type: QpType, states: &[QpState]) -> Result {
 
 scenario!(qp_goes_connected_and_in_error: "QP-DESTROY-01");
 /// Without single transitions.
-fn qp_goes_connected_and_in_error(bench: &Bench<'_>) -> Result {
+fn qp_goes_connected_and_in_error(setup: &Setup<'_>) -> Result {
     for in_error in [false, true] {
-        let Pair { a, b } = bench.rc_pair()?;
+        let Pair { a, b } = setup.rc_pair()?;
         if in_error {
-            bench.to_err(a.qp)?;
+            setup.to_err(a.qp)?;
         }
         for end in [a, b] {
-            let destroyed = bench.destroy_qp(end.qp, bench.wait());
+            let destroyed = setup.destroy_qp(end.qp, setup.wait());
             destroyed.rule("QP-DESTROY-01")?;
-            let again = bench.destroy_qp(end.qp, Wait::Poll);
+            let again = setup.destroy_qp(end.qp, Wait::Poll);
             expect_err(again, ErrorKind::Invalid, "QP-DESTROY-01")?;
         }
     }
@@ -97,17 +97,17 @@ fn qp_goes_connected_and_in_error(bench: &Bench<'_>) -> Result {
 }
 
 /// A queue pair with an event: it has drained.
-fn with_an_event<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
-    let pair = bench.rc_pair()?;
+fn with_an_event<'b>(setup: &'b Setup<'_>) -> Result<Pair<'b>> {
+    let pair = setup.rc_pair()?;
     let notify = QpModify::to(QpState::Sqd).set(QpAttrMask::EN_SQD_ASYNC_NOTIFY, |attr| {
         attr.en_sqd_async_notify = true;
     });
-    bench.modify(pair.a.qp, notify)?;
+    setup.modify(pair.a.qp, notify)?;
     Ok(pair)
 }
 
-fn take(bench: &Bench<'_>, pair: &Pair<'_>) -> Result<AsyncEvent> {
-    let event = bench.take_async_event(pair.a.context)?;
+fn take(setup: &Setup<'_>, pair: &Pair<'_>) -> Result<AsyncEvent> {
+    let event = setup.take_async_event(pair.a.context)?;
     let expected = AsyncEvent::new(AsyncEventType::SqDrained, Element::Qp(pair.a.qp));
     check_eq!(Claim::NONE, event, expected, "the event");
     Ok(event)
@@ -115,9 +115,9 @@ fn take(bench: &Bench<'_>, pair: &Pair<'_>) -> Result<AsyncEvent> {
 
 scenario!(would_block_until_async_events_are_acknowledged:
     "QP-DESTROY-03", "ASYNC-03"; needs MODIFY_CONNECT; hazards MAY_HANG);
-fn would_block_until_async_events_are_acknowledged(bench: &Bench<'_>) -> Result {
-    let pair = with_an_event(bench)?;
-    let event = take(bench, &pair)?;
+fn would_block_until_async_events_are_acknowledged(setup: &Setup<'_>) -> Result {
+    let pair = with_an_event(setup)?;
+    let event = take(setup, &pair)?;
     let (qp, context) = (pair.a.qp, pair.a.context);
     let waits = [
         (Wait::Poll, ErrorKind::WouldBlock),
@@ -125,67 +125,67 @@ fn would_block_until_async_events_are_acknowledged(bench: &Bench<'_>) -> Result 
     ];
     for (wait, kind) in waits {
         expect_err(
-            bench.destroy_qp(qp, wait),
+            setup.destroy_qp(qp, wait),
             kind,
             ["QP-DESTROY-03", "ASYNC-03"],
         )?;
     }
     // Nothing has changed.
-    let state = bench.state(qp).rule("QP-DESTROY-03")?;
+    let state = setup.state(qp).rule("QP-DESTROY-03")?;
     check_eq!("QP-DESTROY-03", state, QpState::Sqd);
-    bench.ack_async_event(context, &event)?;
-    bench.destroy_qp(qp, Wait::Poll).rule("QP-DESTROY-03")
+    setup.ack_async_event(context, &event)?;
+    setup.destroy_qp(qp, Wait::Poll).rule("QP-DESTROY-03")
 }
 
 scenario!(waits_for_the_acknowledgement_of_an_async_event:
     "QP-DESTROY-03", "ASYNC-03"; needs MODIFY_CONNECT, THREADS; hazards MAY_HANG);
-fn waits_for_the_acknowledgement_of_an_async_event(bench: &Bench<'_>) -> Result {
-    let pair = with_an_event(bench)?;
-    let event = take(bench, &pair)?;
+fn waits_for_the_acknowledgement_of_an_async_event(setup: &Setup<'_>) -> Result {
+    let pair = with_an_event(setup)?;
+    let event = take(setup, &pair)?;
     let (qp, context) = (pair.a.qp, pair.a.context);
-    let destroyed = bench.waits_until(
+    let destroyed = setup.waits_until(
         ["QP-DESTROY-03", "ASYNC-03"],
-        || bench.destroy_qp(qp, bench.wait()),
-        || Ok(bench.ack_async_event(context, &event)?),
+        || setup.destroy_qp(qp, setup.wait()),
+        || Ok(setup.ack_async_event(context, &event)?),
     )?;
     destroyed.rule("QP-DESTROY-03")
 }
 
 scenario!(unread_async_events_go_with_their_qp:
     "QP-DESTROY-03", "ASYNC-06"; needs MODIFY_CONNECT; hazards MAY_HANG);
-fn unread_async_events_go_with_their_qp(bench: &Bench<'_>) -> Result {
-    let pair = with_an_event(bench)?;
-    bench.settle()?;
-    let destroyed = bench.destroy_qp(pair.a.qp, Wait::Poll);
+fn unread_async_events_go_with_their_qp(setup: &Setup<'_>) -> Result {
+    let pair = with_an_event(setup)?;
+    setup.settle()?;
+    let destroyed = setup.destroy_qp(pair.a.qp, Wait::Poll);
     destroyed.rule("QP-DESTROY-03")?;
-    bench.no_async_event(pair.a.context, "ASYNC-06")
+    setup.no_async_event(pair.a.context, "ASYNC-06")
 }
 
 scenario!(peer_of_an_rc_qp_that_is_gone_gets_no_answer: "QP-DESTROY-05");
-fn peer_of_an_rc_qp_that_is_gone_gets_no_answer(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = bench.pair(PairOptions {
+fn peer_of_an_rc_qp_that_is_gone_gets_no_answer(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = setup.pair(PairOptions {
         rc: gives_up_soon(),
         ..PairOptions::default()
     })?;
     b.recv(1, 8)?;
-    bench.destroy_qp(b.qp, bench.wait())?;
+    setup.destroy_qp(b.qp, setup.wait())?;
     a.send(2, 8)?;
-    let wc = bench.one_with(a.send_cq, WcStatus::RetryExcErr, "QP-DESTROY-05")?;
+    let wc = setup.one_with(a.send_cq, WcStatus::RetryExcErr, "QP-DESTROY-05")?;
     check_eq!("QP-DESTROY-05", wc.wr_id, 2);
     Ok(())
 }
 
 scenario!(message_to_a_qp_that_is_gone_reaches_no_other: "QP-DESTROY-05"; needs MODIFY_CONNECT);
 /// In the meantime others are created on its CQs, brought to its state, with receives.
-fn message_to_a_qp_that_is_gone_reaches_no_other(bench: &Bench<'_>) -> Result {
-    let (mut a, b) = FreshQp::pair(bench, QpType::Rc)?;
+fn message_to_a_qp_that_is_gone_reaches_no_other(setup: &Setup<'_>) -> Result {
+    let (mut a, b) = FreshQp::pair(setup, QpType::Rc)?;
     (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
     a.reach(QpState::Rts)?;
     b.reach(QpState::Rts)?;
-    bench.destroy_qp(b.end.qp, bench.wait())?;
+    setup.destroy_qp(b.end.qp, setup.wait())?;
     let mut others = Vec::new();
     for _ in 0..4 {
-        let mut other = FreshQp::new(bench, QpType::Rc)?;
+        let mut other = FreshQp::new(setup, QpType::Rc)?;
         // If it has the number of the destroyed one, their sequences still tell them apart.
         other.attr.rq_psn = 0xff_0000;
         other.reach(QpState::Rts)?;
@@ -193,52 +193,52 @@ fn message_to_a_qp_that_is_gone_reaches_no_other(bench: &Bench<'_>) -> Result {
         others.push(other);
     }
     a.end.send(2, 8)?;
-    bench.one_with(a.end.send_cq, WcStatus::RetryExcErr, "QP-DESTROY-05")?;
+    setup.one_with(a.end.send_cq, WcStatus::RetryExcErr, "QP-DESTROY-05")?;
     for other in others {
-        let seen = bench.drain(other.end.recv_cq)?;
+        let seen = setup.drain(other.end.recv_cq)?;
         check!("QP-DESTROY-05", seen.is_empty(), "none", "{seen:?}");
     }
     Ok(())
 }
 
 scenario!(number_of_a_qp_that_is_gone_is_used_again_as_declared: "QP-DESTROY-06");
-fn number_of_a_qp_that_is_gone_is_used_again_as_declared(bench: &Bench<'_>) -> Result {
-    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+fn number_of_a_qp_that_is_gone_is_used_again_as_declared(setup: &Setup<'_>) -> Result {
+    let end = setup.end(setup.ctx_a(), PairOptions::default())?;
     let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
     let mut gone = BTreeSet::new();
     let mut reused = false;
     for _ in 0..8 {
-        let qp = bench.create_qp(end.pd, &init)?;
-        reused |= !gone.insert(bench.qp_num(qp)?);
-        bench.destroy_qp(qp, bench.wait())?;
+        let qp = setup.create_qp(end.pd, &init)?;
+        reused |= !gone.insert(setup.qp_num(qp)?);
+        setup.destroy_qp(qp, setup.wait())?;
     }
-    let declared = bench.behavior()?.number_reuse;
-    bench.as_declared("QP-DESTROY-06", declared, reused)
+    let declared = setup.behavior()?.number_reuse;
+    setup.as_declared("QP-DESTROY-06", declared, reused)
 }
 
 scenario!(numbers_stay_good_however_many_were_used: "QP-CREATE-07");
 /// They have 24 bits, and one that came late gets its messages.
-fn numbers_stay_good_however_many_were_used(bench: &Bench<'_>) -> Result {
+fn numbers_stay_good_however_many_were_used(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-CREATE-07";
-    let rounds = match bench.verbs().lab() {
+    let rounds = match setup.verbs().lab() {
         Some(_) => 9000,
         None => 200,
     };
-    let end = bench.end(bench.ctx_b(), PairOptions::default())?;
+    let end = setup.end(setup.ctx_b(), PairOptions::default())?;
     let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
     for round in 0..rounds {
-        let qp = bench.create_qp(end.pd, &init)?;
-        let number = bench.qp_num(qp)?;
+        let qp = setup.create_qp(end.pd, &init)?;
+        let number = setup.qp_num(qp)?;
         check!(
             RULE,
             (2..1 << 24).contains(&number),
             "a number of 24 bits, except 0 and 1",
             "{number:#x}"
         );
-        bench.destroy_qp(qp, bench.wait())?;
+        setup.destroy_qp(qp, setup.wait())?;
         if round % (rounds / 4) == 100 {
-            bench.rc_pair()?.still_works(RULE)?;
+            setup.rc_pair()?.still_works(RULE)?;
         }
     }
-    bench.rc_pair()?.still_works(RULE)
+    setup.rc_pair()?.still_works(RULE)
 }

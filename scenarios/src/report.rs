@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::bench::Negative;
 use crate::failure::FailureKind;
+use crate::setup::Negative;
 
 /// Version of the JSON: it changes when a field is renamed, removed, or changes its meaning.
 pub const SCHEMA: u32 = 1;

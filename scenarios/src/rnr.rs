@@ -6,7 +6,7 @@ use verbs_api::lab::{Fault, PacketClass, PacketFilter, PacketOpcode};
 use verbs_api::{Mtu, QpState, RcParams, SendWr, WcOpcode, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
+use crate::{OfRule, Pair, PairOptions, Result, Scenario, Setup, wr_ids};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     send_without_a_receive_waits_for_one,
@@ -22,57 +22,57 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     what_arrives_in_the_wait_does_not_leave_behind_it,
 ];
 
-fn with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {
-    bench.pair(PairOptions {
+fn with<'b>(setup: &'b Setup<'_>, rc: RcParams) -> Result<Pair<'b>> {
+    setup.pair(PairOptions {
         rc,
         ..PairOptions::default()
     })
 }
 
 /// Retries without a limit, one every 10 us.
-fn endless<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
+fn endless<'b>(setup: &'b Setup<'_>) -> Result<Pair<'b>> {
     let rc = RcParams {
         rnr_retry: 7,
         min_rnr_timer: 1,
         ..RcParams::default()
     };
-    with(bench, rc)
+    with(setup, rc)
 }
 
 scenario!(send_without_a_receive_waits_for_one: "RNR-01", "RNR-02", "RNR-06"; needs RNR);
-fn send_without_a_receive_waits_for_one(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = endless(bench)?;
+fn send_without_a_receive_waits_for_one(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = endless(setup)?;
     a.fill(3, 5000)?;
     a.send(1, 5000)?;
-    bench.no_completion_meanwhile(a.send_cq, "RNR-02")?;
-    bench.no_completion_meanwhile(b.recv_cq, "RNR-06")?;
+    setup.no_completion_meanwhile(a.send_cq, "RNR-02")?;
+    setup.no_completion_meanwhile(b.recv_cq, "RNR-06")?;
     b.recv(2, 5000)?;
-    let wc = bench.one_with(b.recv_cq, WcStatus::Success, "RNR-01")?;
+    let wc = setup.one_with(b.recv_cq, WcStatus::Success, "RNR-01")?;
     check_eq!("RNR-01", (wc.wr_id, wc.byte_len), (2, 5000));
     b.expect_data(3, 5000, "RNR-01")?;
-    bench.one_with(a.send_cq, WcStatus::Success, "RNR-01")?;
-    bench.no_completion(b.recv_cq, "RNR-06")?;
-    bench.no_async_event(b.context, "RNR-06")
+    setup.one_with(a.send_cq, WcStatus::Success, "RNR-01")?;
+    setup.no_completion(b.recv_cq, "RNR-06")?;
+    setup.no_async_event(b.context, "RNR-06")
 }
 
 scenario!(write_with_immediate_without_a_receive_waits_for_one:
     "RNR-07", "RNR-01"; needs WRITE_WITH_IMM, RNR);
-fn write_with_immediate_without_a_receive_waits_for_one(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = endless(bench)?;
+fn write_with_immediate_without_a_receive_waits_for_one(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = endless(setup)?;
     a.fill(3, 5000)?;
     a.write_imm(1, 5000, [9; 4])?;
-    bench.no_completion_meanwhile(a.send_cq, "RNR-01")?;
+    setup.no_completion_meanwhile(a.send_cq, "RNR-01")?;
     b.recv(2, 0)?;
-    let wc = bench.one_with(b.recv_cq, WcStatus::Success, "RNR-07")?;
+    let wc = setup.one_with(b.recv_cq, WcStatus::Success, "RNR-07")?;
     check_eq!("RNR-07", wc.opcode, WcOpcode::RecvRdmaWithImm);
     b.expect_data(3, 5000, "RNR-07")?;
-    bench
+    setup
         .one_with(a.send_cq, WcStatus::Success, "RNR-07")
         .map(drop)
 }
 
 scenario!(retries_are_as_many_as_told: "RNR-03", "RNR-05"; needs RNR, LAB);
-fn retries_are_as_many_as_told(bench: &Bench<'_>) -> Result {
+fn retries_are_as_many_as_told(setup: &Setup<'_>) -> Result {
     // The code, and the wait it asks for.
     let (min_rnr_timer, wait) = (16, Duration::from_micros(2560));
     for rnr_retry in [0, 1, 3, 6] {
@@ -81,11 +81,11 @@ fn retries_are_as_many_as_told(bench: &Bench<'_>) -> Result {
             min_rnr_timer,
             ..RcParams::default()
         };
-        let a = with(bench, rc)?.a;
-        bench.lab().tap();
+        let a = with(setup, rc)?.a;
+        setup.lab().tap();
         a.send(1, 8)?;
-        bench.one_with(a.send_cq, WcStatus::RnrRetryExcErr, "RNR-03")?;
-        let tapped = bench.lab().tapped();
+        setup.one_with(a.send_cq, WcStatus::RnrRetryExcErr, "RNR-03")?;
+        let tapped = setup.lab().tapped();
         let sent = tapped
             .iter()
             .filter(|seen| seen.packet.opcode == PacketOpcode::RcSendOnly);
@@ -110,48 +110,48 @@ fn retries_are_as_many_as_told(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(no_retry_fails_at_once: "RNR-03"; needs RNR);
-fn no_retry_fails_at_once(bench: &Bench<'_>) -> Result {
+fn no_retry_fails_at_once(setup: &Setup<'_>) -> Result {
     let rc = RcParams {
         rnr_retry: 0,
-        // Ten retries would not be over in the time that the bench waits.
+        // Ten retries would not be over in the time that the setup waits.
         min_rnr_timer: 0,
         ..RcParams::default()
     };
-    let Pair { a, .. } = with(bench, rc)?;
+    let Pair { a, .. } = with(setup, rc)?;
     a.send(1, 8)?;
-    bench.one_with(a.send_cq, WcStatus::RnrRetryExcErr, "RNR-03")?;
-    bench
+    setup.one_with(a.send_cq, WcStatus::RnrRetryExcErr, "RNR-03")?;
+    setup
         .until("the requester is in error", || {
-            Ok((bench.state(a.qp)? == QpState::Err).then_some(()))
+            Ok((setup.state(a.qp)? == QpState::Err).then_some(()))
         })
         .rule("RNR-03")
 }
 
 scenario!(progress_restores_the_retries: "RNR-04"; needs RNR, LAB);
-fn progress_restores_the_retries(bench: &Bench<'_>) -> Result {
+fn progress_restores_the_retries(setup: &Setup<'_>) -> Result {
     let rc = RcParams {
         rnr_retry: 2,
         // 10.24 ms
         min_rnr_timer: 20,
         ..RcParams::default()
     };
-    let Pair { a, b } = with(bench, rc)?;
+    let Pair { a, b } = with(setup, rc)?;
     for wr_id in 0..5 {
         a.send(wr_id, 8)?;
         // Past the second try, and before the third, which is the last.
-        bench.lab().advance(Duration::from_millis(15))?;
+        setup.lab().advance(Duration::from_millis(15))?;
         b.recv(wr_id, 8)?;
-        let done = bench.one_with(a.send_cq, WcStatus::Success, "RNR-04");
+        let done = setup.one_with(a.send_cq, WcStatus::Success, "RNR-04");
         in_case(&format!("message {wr_id}"), done.map(drop))?;
-        bench.successes(b.recv_cq, 1)?;
+        setup.successes(b.recv_cq, 1)?;
     }
     Ok(())
 }
 
 scenario!(work_behind_waits_too: "RNR-08"; needs RDMA_READ, RNR);
-fn work_behind_waits_too(bench: &Bench<'_>) -> Result {
+fn work_behind_waits_too(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RNR-08";
-    let Pair { a, b } = endless(bench)?;
+    let Pair { a, b } = endless(setup)?;
     b.fill_at(b.landing(), 1, 8)?;
     a.fill(2, 8)?;
     let data = [a.sge(0, 8)];
@@ -162,21 +162,21 @@ fn work_behind_waits_too(bench: &Bench<'_>) -> Result {
         SendWr::rdma_read(2, &into, a.remote()),
         SendWr::send(3, &data),
     ];
-    bench.post_send(a.qp, &list)?;
-    bench.no_completion_meanwhile(a.send_cq, RULE)?;
+    setup.post_send(a.qp, &list)?;
+    setup.no_completion_meanwhile(a.send_cq, RULE)?;
     b.expect_data_at(b.landing(), 1, 8, RULE)?;
     for wr_id in [0, 1] {
         b.recv_at(wr_id, 0, 8)?;
     }
-    let done = bench.successes(a.send_cq, 4).rule(RULE)?;
+    let done = setup.successes(a.send_cq, 4).rule(RULE)?;
     check_eq!(RULE, wr_ids(&done), [0, 1, 2, 3], "the order");
-    bench.successes(b.recv_cq, 2)?;
+    setup.successes(b.recv_cq, 2)?;
     // The read is behind the write.
     a.expect_data(2, 8, RULE)
 }
 
 /// A wait of 10.24 ms, and a time-out of 1.05 ms.
-fn long_wait<'b>(bench: &'b Bench<'_>, retry_cnt: u8) -> Result<Pair<'b>> {
+fn long_wait<'b>(setup: &'b Setup<'_>, retry_cnt: u8) -> Result<Pair<'b>> {
     let rc = RcParams {
         rnr_retry: 7,
         min_rnr_timer: 20,
@@ -184,99 +184,99 @@ fn long_wait<'b>(bench: &'b Bench<'_>, retry_cnt: u8) -> Result<Pair<'b>> {
         retry_cnt,
         ..RcParams::default()
     };
-    with(bench, rc)
+    with(setup, rc)
 }
 
 /// Requests since the tap was last read: how far their sequence numbers are from `first`.
-fn requests(bench: &Bench<'_>, first: u32) -> Vec<u32> {
-    let mut packets = bench.packets();
+fn requests(setup: &Setup<'_>, first: u32) -> Vec<u32> {
+    let mut packets = setup.packets();
     packets.retain(|packet| PacketClass::Request.has(packet.opcode));
     let place = |psn: u32| psn.wrapping_sub(first) & 0x00ff_ffff;
     packets.iter().map(|packet| place(packet.psn)).collect()
 }
 
 /// The sequence number of the first request since the tap was last read.
-fn first_request(bench: &Bench<'_>) -> u32 {
-    let packets = bench.packets();
+fn first_request(setup: &Setup<'_>) -> u32 {
+    let packets = setup.packets();
     packets.first().map_or(0, |packet| packet.psn)
 }
 
 scenario!(waiting_requester_sends_nothing: "RNR-09"; needs RNR, RDMA_READ, LAB);
 /// This includes work that is posted during the wait. After the wait it begins with the refused
 /// message.
-fn waiting_requester_sends_nothing(bench: &Bench<'_>) -> Result {
+fn waiting_requester_sends_nothing(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RNR-09";
-    let Pair { a, b } = long_wait(bench, 0)?;
-    bench.lab().tap();
+    let Pair { a, b } = long_wait(setup, 0)?;
+    setup.lab().tap();
     a.write(1, 8)?;
     a.send(2, 3000)?;
-    bench.lab().advance(Duration::from_millis(1))?;
-    let first = first_request(bench);
+    setup.lab().advance(Duration::from_millis(1))?;
+    let first = first_request(setup);
     a.send(3, 8)?;
     a.write(4, 8)?;
     a.read(5, 8)?;
-    bench.lab().advance(Duration::from_millis(9))?;
-    check_eq!(RULE, requests(bench, first).len(), 0, "sent in the wait");
+    setup.lab().advance(Duration::from_millis(9))?;
+    check_eq!(RULE, requests(setup, first).len(), 0, "sent in the wait");
     for wr_id in [1, 2] {
         b.recv(wr_id, 3000)?;
     }
-    let done = wr_ids(&bench.successes(a.send_cq, 5).rule(RULE)?);
+    let done = wr_ids(&setup.successes(a.send_cq, 5).rule(RULE)?);
     check_eq!(RULE, done, [1, 2, 3, 4, 5], "the order of work");
-    let sent = requests(bench, first);
+    let sent = requests(setup, first);
     check_eq!(RULE, sent, [1, 2, 3, 4, 5, 6], "what left behind the wait");
     Ok(())
 }
 
 scenario!(wait_is_not_cut_short_by_the_timeout: "RNR-09", "TMR-11"; needs RNR, LAB);
 /// The wait is ten times the time-out, and there are no retries.
-fn wait_is_not_cut_short_by_the_timeout(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = long_wait(bench, 0)?;
-    bench.lab().tap();
+fn wait_is_not_cut_short_by_the_timeout(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = long_wait(setup, 0)?;
+    setup.lab().tap();
     a.write(1, 8)?;
     a.send(2, 8)?;
-    bench.lab().advance(Duration::from_millis(25))?;
-    let first = first_request(bench);
-    check_eq!("RNR-09", bench.state(a.qp)?, QpState::Rts);
+    setup.lab().advance(Duration::from_millis(25))?;
+    let first = first_request(setup);
+    check_eq!("RNR-09", setup.state(a.qp)?, QpState::Rts);
     b.recv(1, 8)?;
-    let done = bench.successes(a.send_cq, 2).rule("TMR-11")?;
+    let done = setup.successes(a.send_cq, 2).rule("TMR-11")?;
     check_eq!("TMR-11", wr_ids(&done), [1, 2]);
-    check_eq!("RNR-09", requests(bench, first), [1], "the last try");
+    check_eq!("RNR-09", requests(setup, first), [1], "the last try");
     Ok(())
 }
 
 scenario!(answer_that_comes_in_the_wait_counts: "RNR-09"; needs RNR, LAB);
 /// A second copy of the refused send comes when there is a receive for it: it is done, does not
 /// leave again, and what is behind it goes on.
-fn answer_that_comes_in_the_wait_counts(bench: &Bench<'_>) -> Result {
+fn answer_that_comes_in_the_wait_counts(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RNR-09";
     for behind in [false, true] {
-        let Pair { a, b } = long_wait(bench, 0)?;
-        bench.lab().tap();
+        let Pair { a, b } = long_wait(setup, 0)?;
+        setup.lab().tap();
         let requests_of_a = PacketFilter::EVERY.class(PacketClass::Request);
         let copy = Fault::duplicate(requests_of_a, Duration::from_millis(3)).nth(1);
-        bench.lab().inject(copy)?;
+        setup.lab().inject(copy)?;
         a.send(1, 8)?;
         if behind {
             a.send(2, 8)?;
         }
-        bench.lab().advance(Duration::from_millis(1))?;
-        let first = first_request(bench);
+        setup.lab().advance(Duration::from_millis(1))?;
+        let first = first_request(setup);
         for wr_id in [1, 2] {
             b.recv(wr_id, 8)?;
         }
-        bench.lab().advance(Duration::from_millis(4))?;
-        requests(bench, first);
-        let done = wr_ids(&bench.drain(a.send_cq)?);
+        setup.lab().advance(Duration::from_millis(4))?;
+        requests(setup, first);
+        let done = wr_ids(&setup.drain(a.send_cq)?);
         check_eq!(RULE, done, [1], "what is done in the wait");
         if !behind {
             a.send(2, 8)?;
         }
-        let done = wr_ids(&bench.successes(a.send_cq, 1).rule(RULE)?);
+        let done = wr_ids(&setup.successes(a.send_cq, 1).rule(RULE)?);
         check_eq!(RULE, done, [2], "what was behind it");
-        check_eq!(RULE, requests(bench, first), [1], "what left later");
-        let came = wr_ids(&bench.successes(b.recv_cq, 2).rule(RULE)?);
+        check_eq!(RULE, requests(setup, first), [1], "what left later");
+        let came = wr_ids(&setup.successes(b.recv_cq, 2).rule(RULE)?);
         check_eq!(RULE, came, [1, 2]);
-        bench.no_completion(b.recv_cq, RULE)?;
+        setup.no_completion(b.recv_cq, RULE)?;
     }
     Ok(())
 }
@@ -284,32 +284,32 @@ fn answer_that_comes_in_the_wait_counts(bench: &Bench<'_>) -> Result {
 scenario!(lost_response_and_missing_receive_are_made_up_for:
     "RNR-01", "RDMA-23"; needs RNR, RDMA_READ, LAB);
 /// Each response of a read in turn is lost, and the send behind it finds no receive.
-fn lost_response_and_missing_receive_are_made_up_for(bench: &Bench<'_>) -> Result {
+fn lost_response_and_missing_receive_are_made_up_for(setup: &Setup<'_>) -> Result {
     for lost in 1..=4 {
-        let Pair { a, b } = long_wait(bench, 2)?;
+        let Pair { a, b } = long_wait(setup, 2)?;
         let answers = PacketFilter::EVERY.class(PacketClass::Response);
-        bench.lab().inject(Fault::drop(answers).nth(lost))?;
+        setup.lab().inject(Fault::drop(answers).nth(lost))?;
         b.fill(lost as u8, 3000)?;
         a.fill(9, 8)?;
         let into = [a.sge(a.landing(), 3000)];
         let data = [a.sge(0, 8)];
         let read = SendWr::rdma_read(1, &into, b.mem.remote(0));
-        bench.post_send(
+        setup.post_send(
             a.qp,
             &[read, SendWr::send(2, &data), SendWr::send(3, &data)],
         )?;
-        bench.lab().advance(Duration::from_millis(30))?;
+        setup.lab().advance(Duration::from_millis(30))?;
         let case = format!("answer {lost} is lost");
-        let done = wr_ids(&bench.drain(a.send_cq)?);
+        let done = wr_ids(&setup.drain(a.send_cq)?);
         check_eq!("RDMA-23", done, [1], case);
         for wr_id in [2, 3] {
             b.recv(wr_id, 8)?;
         }
-        let done = wr_ids(&bench.successes(a.send_cq, 2).rule("RNR-01")?);
+        let done = wr_ids(&setup.successes(a.send_cq, 2).rule("RNR-01")?);
         check_eq!("RNR-01", done, [2, 3], case);
         let read = a.expect_data(lost as u8, 3000, "RDMA-23");
         in_case(&case, read)?;
-        bench.successes(b.recv_cq, 2).rule("RNR-01")?;
+        setup.successes(b.recv_cq, 2).rule("RNR-01")?;
         in_case(&case, b.expect_data(9, 8, "RNR-01"))?;
     }
     Ok(())
@@ -318,7 +318,7 @@ fn lost_response_and_missing_receive_are_made_up_for(bench: &Bench<'_>) -> Resul
 scenario!(what_arrives_in_the_wait_does_not_leave_behind_it: "RNR-09"; needs RNR, LAB);
 /// Copies of the first two packets of a refused send find a receive. The response to the write
 /// before it acknowledges them: only its last packet is left.
-fn what_arrives_in_the_wait_does_not_leave_behind_it(bench: &Bench<'_>) -> Result {
+fn what_arrives_in_the_wait_does_not_leave_behind_it(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RNR-09";
     const LATE: Duration = Duration::from_millis(1);
     let requests = PacketFilter::EVERY.class(PacketClass::Request);
@@ -330,25 +330,25 @@ fn what_arrives_in_the_wait_does_not_leave_behind_it(bench: &Bench<'_>) -> Resul
         timeout: 0,
         ..RcParams::default()
     };
-    let Pair { a, b } = with(bench, rc)?;
+    let Pair { a, b } = with(setup, rc)?;
     let of_send = Fault::duplicate(requests, LATE).these([2, 3]);
     let of_write = Fault::duplicate(requests, LATE * 2).nth(1);
     for copies in [of_send, of_write] {
-        bench.lab().inject(copies)?;
+        setup.lab().inject(copies)?;
     }
-    bench.lab().tap();
+    setup.lab().tap();
     a.fill(4, 700)?;
     a.write(1, 8)?;
     a.send(2, 700)?;
-    bench.lab().advance(LATE / 2)?;
+    setup.lab().advance(LATE / 2)?;
     b.recv(3, 700)?;
-    bench.lab().advance(LATE * 4)?;
-    let first = bench.packets()[0].psn;
-    bench.successes(a.send_cq, 2).rule(RULE)?;
-    let mut left = bench.packets();
+    setup.lab().advance(LATE * 4)?;
+    let first = setup.packets()[0].psn;
+    setup.successes(a.send_cq, 2).rule(RULE)?;
+    let mut left = setup.packets();
     left.retain(|packet| PacketClass::Request.has(packet.opcode));
     let left: Vec<_> = left.iter().map(|packet| packet.psn - first).collect();
     check_eq!(RULE, left, [3], "what leaves behind the wait");
-    bench.successes(b.recv_cq, 1).rule(RULE)?;
+    setup.successes(b.recv_cq, 1).rule(RULE)?;
     b.expect_data(4, 700, RULE)
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use crossbeam::channel::{self, RecvTimeoutError};
 use verbs_api::{Capabilities, Verbs};
 
-use crate::bench::{Bench, Bounds, Negative, Place};
 use crate::claim::{Rules, recorded};
 use crate::deviations::Deviation;
 use crate::failure::{Failure, FailureKind, Result};
@@ -17,6 +16,7 @@ use crate::fixture::Fixture;
 use crate::known::knowing;
 use crate::report::{BackendInfo, Entry, FailureReport, Outcome, Run, Summary};
 use crate::scenario::Scenario;
+use crate::setup::{Bounds, Negative, Place, Setup};
 
 /// Something the suite can run against.
 pub trait Backend: Sync {
@@ -117,8 +117,8 @@ pub fn run(
 pub fn run_in(verbs: &dyn Verbs, scenario: &Scenario, known: &[Deviation]) -> Result {
     let body = || {
         let (bounds, place) = (Bounds::default(), Place::default());
-        let bench = Bench::new(verbs, scenario.needs, bounds, place)?;
-        (scenario.body)(&bench)
+        let setup = Setup::new(verbs, scenario.needs, bounds, place)?;
+        (scenario.body)(&setup)
     };
     let known = of_scenario(known, scenario);
     let (result, _) = knowing(&known, || no_panic(body));
@@ -150,7 +150,7 @@ pub fn select(pattern: &str) -> Vec<&'static Scenario> {
     found.find(|some| !some.is_empty()).unwrap_or_default()
 }
 
-/// What both sides of a bench can do, with and without threads.
+/// What both sides of a setup can do, with and without threads.
 fn capabilities(backend: &dyn Backend) -> verbs_api::Result<Capabilities> {
     let mut all = Capabilities::empty();
     for threads in [false, true] {
@@ -303,9 +303,9 @@ fn attempt(
     let verbs = fixture.verbs();
     let mut negative = None;
     let mut body = || {
-        let bench = Bench::new(verbs, scenario.needs, bounds, backend.place())?;
-        let result = (scenario.body)(&bench);
-        negative = bench.negative();
+        let setup = Setup::new(verbs, scenario.needs, bounds, backend.place())?;
+        let result = (scenario.body)(&setup);
+        negative = setup.negative();
         result
     };
     let run = || {

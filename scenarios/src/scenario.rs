@@ -3,22 +3,22 @@
 use bitflags::bitflags;
 use verbs_api::Capabilities;
 
-use crate::bench::Bench;
 use crate::failure::Result;
 use crate::rules::Rule;
+use crate::setup::Setup;
 
 /// A small program against the trait that checks one or more rules.
 ///
 /// ```
 /// use verbs_api::Capabilities;
-/// use verbs_scenarios::{Bench, Result, Scenario};
+/// use verbs_scenarios::{Setup, Result, Scenario};
 ///
 /// const ROW: Scenario = Scenario::new("cq_poll.empty_cq_gives_zero", &["CQ-POLL-03"], body)
 ///     .needs(Capabilities::LAB);
 ///
-/// fn body(bench: &Bench<'_>) -> Result {
-///     let pair = bench.rc_pair()?;
-///     bench.no_completion(pair.a.send_cq, "CQ-POLL-03")
+/// fn body(setup: &Setup<'_>) -> Result {
+///     let pair = setup.rc_pair()?;
+///     setup.no_completion(pair.a.send_cq, "CQ-POLL-03")
 /// }
 /// # assert_eq!(ROW.group(), "cq_poll");
 /// ```
@@ -40,7 +40,7 @@ pub struct Scenario {
 }
 
 /// The program of a scenario.
-pub type Body = fn(&Bench<'_>) -> Result;
+pub type Body = fn(&Setup<'_>) -> Result;
 
 bitflags! {
     /// The damage that a scenario can do to a device that breaks the rules. One with hazards runs

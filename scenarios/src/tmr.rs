@@ -10,7 +10,7 @@ use verbs_api::{Mtu, QpType, RcParams, SendWr, Wc, WcFlags, WcStatus};
 
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case, value_in_case};
-use crate::{Bench, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
+use crate::{OfRule, Pair, PairOptions, Result, Scenario, Setup, wr_ids};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     silent_peer_costs_all_retries_and_their_time,
@@ -47,23 +47,23 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     numbers_further_back_than_any_are_not_taken,
 ];
 
-fn with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {
-    bench.pair(PairOptions {
+fn with<'b>(setup: &'b Setup<'_>, rc: RcParams) -> Result<Pair<'b>> {
+    setup.pair(PairOptions {
         rc,
         ..PairOptions::default()
     })
 }
 
 /// The times at which sends of one packet left, since the tap was last read.
-fn times_of_sends(bench: &Bench<'_>) -> Vec<Duration> {
-    let tapped = bench.lab().tapped();
+fn times_of_sends(setup: &Setup<'_>) -> Vec<Duration> {
+    let tapped = setup.lab().tapped();
     let is_send = |opcode| opcode == PacketOpcode::RcSendOnly;
     let sends = tapped.iter().filter(|seen| is_send(seen.packet.opcode));
     sends.map(|seen| seen.at).collect()
 }
 
 scenario!(silent_peer_costs_all_retries_and_their_time: "TMR-01", "TMR-02", "TMR-03"; needs LAB);
-fn silent_peer_costs_all_retries_and_their_time(bench: &Bench<'_>) -> Result {
+fn silent_peer_costs_all_retries_and_their_time(setup: &Setup<'_>) -> Result {
     for retry_cnt in [0, 1, 6] {
         for timeout in [1, 8, 14, 18] {
             let rc = RcParams {
@@ -71,13 +71,13 @@ fn silent_peer_costs_all_retries_and_their_time(bench: &Bench<'_>) -> Result {
                 retry_cnt,
                 ..RcParams::default()
             };
-            let Pair { a, b } = with(bench, rc)?;
-            bench.destroy_qp(b.qp, bench.wait())?;
-            bench.lab().tap();
+            let Pair { a, b } = with(setup, rc)?;
+            setup.destroy_qp(b.qp, setup.wait())?;
+            setup.lab().tap();
             a.send(1, 8)?;
-            bench.one_with(a.send_cq, WcStatus::RetryExcErr, "TMR-03")?;
-            let end = bench.lab().now();
-            let mut times = times_of_sends(bench);
+            setup.one_with(a.send_cq, WcStatus::RetryExcErr, "TMR-03")?;
+            let end = setup.lab().now();
+            let mut times = times_of_sends(setup);
             let case = format!("timeout {timeout}, {retry_cnt} retries");
             let tries = usize::from(retry_cnt) + 1;
             in_case(&case, as_many(&times, tries))?;
@@ -103,23 +103,23 @@ fn as_many(times: &[Duration], tries: usize) -> Result {
 }
 
 scenario!(seven_retries_are_seven: "TMR-04"; needs MODIFY_CONNECT);
-fn seven_retries_are_seven(bench: &Bench<'_>) -> Result {
+fn seven_retries_are_seven(setup: &Setup<'_>) -> Result {
     let rc = RcParams {
         timeout: 8,
         retry_cnt: 7,
         ..RcParams::default()
     };
-    let Pair { a, b } = with(bench, rc)?;
-    bench.to_reset(b.qp)?;
+    let Pair { a, b } = with(setup, rc)?;
+    setup.to_reset(b.qp)?;
     a.send(1, 8)?;
     let expected = "a completion with RETRY_EXC_ERR";
-    let wc = match bench.verbs().lab() {
+    let wc = match setup.verbs().lab() {
         // The simulator would not come to rest while retries go on.
         Some(lab) => {
             lab.advance(Duration::from_secs(1))?;
-            bench.drain(a.send_cq)?.first().copied()
+            setup.drain(a.send_cq)?.first().copied()
         }
-        None => Some(bench.one(a.send_cq).rule("TMR-04")?),
+        None => Some(setup.one(a.send_cq).rule("TMR-04")?),
     };
     match wc {
         Some(wc) => check_eq!("TMR-04", wc.status, WcStatus::RetryExcErr),
@@ -129,21 +129,21 @@ fn seven_retries_are_seven(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(progress_restores_the_retries: "TMR-05"; needs LAB);
-fn progress_restores_the_retries(bench: &Bench<'_>) -> Result {
+fn progress_restores_the_retries(setup: &Setup<'_>) -> Result {
     let rc = RcParams {
         retry_cnt: 1,
         timeout: 8,
         ..RcParams::default()
     };
-    let Pair { a, b } = with(bench, rc)?;
+    let Pair { a, b } = with(setup, rc)?;
     for wr_id in 0..5 {
-        let lost = bench
+        let lost = setup
             .lab()
             .inject(Fault::drop(PacketFilter::EVERY.dest_qpn(b.qp_num)).nth(1))?;
         a.write(wr_id, 8)?;
-        let done = bench.one_with(a.send_cq, WcStatus::Success, "TMR-05");
+        let done = setup.one_with(a.send_cq, WcStatus::Success, "TMR-05");
         in_case(&format!("write {wr_id}"), done.map(drop))?;
-        let lost = bench.lab().remove(lost)?;
+        let lost = setup.lab().remove(lost)?;
         check_eq!("TMR-05", lost, 1, "packets lost");
     }
     Ok(())
@@ -156,7 +156,7 @@ const RNR_WAITS: [u64; 32] = [
 ];
 
 scenario!(receiver_asks_for_the_wait_of_its_code: "TMR-06", "RNR-05"; needs RNR, LAB);
-fn receiver_asks_for_the_wait_of_its_code(bench: &Bench<'_>) -> Result {
+fn receiver_asks_for_the_wait_of_its_code(setup: &Setup<'_>) -> Result {
     for (code, units) in (0..).zip(RNR_WAITS) {
         let rc = RcParams {
             // The time-out must not be in the way of the longest wait.
@@ -165,11 +165,11 @@ fn receiver_asks_for_the_wait_of_its_code(bench: &Bench<'_>) -> Result {
             min_rnr_timer: code,
             ..RcParams::default()
         };
-        let a = with(bench, rc)?.a;
-        bench.lab().tap();
+        let a = with(setup, rc)?.a;
+        setup.lab().tap();
         a.send(1, 8)?;
-        bench.one_with(a.send_cq, WcStatus::RnrRetryExcErr, "TMR-06")?;
-        let times = times_of_sends(bench);
+        setup.one_with(a.send_cq, WcStatus::RnrRetryExcErr, "TMR-06")?;
+        let times = times_of_sends(setup);
         check_eq!("TMR-06", times.len(), 2, "attempts");
         let (waited, least) = (times[1] - times[0], Duration::from_micros(10 * units));
         // No other code is so near; the way there and back counts too.
@@ -186,15 +186,15 @@ const LEN: u32 = 3 * 256 - 5;
 
 /// A send, a write, a write with immediate and a read, and what both sides see of them, under
 /// `fault`.
-fn program(bench: &Bench<'_>, fault: Option<Fault>) -> Result<(Seen, Packets)> {
+fn program(setup: &Setup<'_>, fault: Option<Fault>) -> Result<(Seen, Packets)> {
     let rc = RcParams {
         path_mtu: Mtu::Mtu256,
         timeout: 8,
         ..RcParams::default()
     };
-    let Pair { a, b } = with(bench, rc)?;
-    bench.lab().tap();
-    let fault = fault.map(|fault| bench.lab().inject(fault)).transpose()?;
+    let Pair { a, b } = with(setup, rc)?;
+    setup.lab().tap();
+    let fault = fault.map(|fault| setup.lab().inject(fault)).transpose()?;
     a.fill(1, LEN)?;
     b.fill(2, LEN)?;
     for (wr_id, offset) in (0..).zip([8192, 12288, 16384]) {
@@ -209,12 +209,12 @@ fn program(bench: &Bench<'_>, fault: Option<Fault>) -> Result<(Seen, Packets)> {
         SendWr::rdma_read(13, &into, b.mem.remote(0)),
         SendWr::send(14, &data),
     ];
-    bench.post_send(a.qp, &list)?;
-    let sent = bench.poll_all(a.send_cq)?;
-    let received = bench.poll_all(b.recv_cq)?;
+    setup.post_send(a.qp, &list)?;
+    let sent = setup.poll_all(a.send_cq)?;
+    let received = setup.poll_all(b.recv_cq)?;
     let packets = Packets {
-        sent: bench.lab().tapped().len() as u64,
-        struck: fault.map_or(Ok(0), |fault| bench.lab().remove(fault))?,
+        sent: setup.lab().tapped().len() as u64,
+        fired: fault.map_or(Ok(0), |fault| setup.lab().remove(fault))?,
     };
     let plain = |wcs: Vec<Wc>| -> Vec<Wc> { wcs.into_iter().map(meaningful).collect() };
     let seen = Seen {
@@ -242,7 +242,7 @@ fn meaningful(wc: Wc) -> Wc {
 
 struct Packets {
     sent: u64,
-    struck: u64,
+    fired: u64,
 }
 
 #[derive(PartialEq)]
@@ -256,18 +256,18 @@ struct Seen {
 /// Each packet in turn gets this fault, then all of them do, if `all`: what can be seen is the
 /// same as without.
 fn each_packet(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     rule: &'static str,
     fault: impl Fn(When) -> Fault,
     all: bool,
 ) -> Result {
-    let (expected, packets) = program(bench, None)?;
+    let (expected, packets) = program(setup, None)?;
     check_eq!(rule, wr_ids(&expected.sent), [10, 11, 12, 13, 14]);
     let each = (1..=packets.sent).map(When::Nth);
     for when in each.chain(all.then_some(When::Always)) {
         let case = format!("{when:?} of {} packets", packets.sent);
-        let (seen, packets) = program(bench, Some(fault(when)))?;
-        check!(rule, packets.struck > 0, "a packet struck", "none ({case})");
+        let (seen, packets) = program(setup, Some(fault(when)))?;
+        check!(rule, packets.fired > 0, "a rule fired", "none ({case})");
         in_case(&case, same(&seen, &expected)).rule(rule)?;
     }
     Ok(())
@@ -275,37 +275,37 @@ fn each_packet(
 
 scenario!(loss_of_any_packet_costs_nothing_but_time:
     "TMR-08", "TMR-09", "RDMA-23", "RDMA-24"; needs WRITE_WITH_IMM, RDMA_READ, LAB);
-fn loss_of_any_packet_costs_nothing_but_time(bench: &Bench<'_>) -> Result {
+fn loss_of_any_packet_costs_nothing_but_time(setup: &Setup<'_>) -> Result {
     let packets = PacketFilter::EVERY;
-    each_packet(bench, "TMR-08", |when| Fault::drop(packets).at(when), false)
+    each_packet(setup, "TMR-08", |when| Fault::drop(packets).at(when), false)
 }
 
 scenario!(packets_that_come_twice_are_executed_once:
     "TMR-09", "RDMA-24", "RDMA-23", "TMR-08"; needs WRITE_WITH_IMM, RDMA_READ, LAB);
-fn packets_that_come_twice_are_executed_once(bench: &Bench<'_>) -> Result {
+fn packets_that_come_twice_are_executed_once(setup: &Setup<'_>) -> Result {
     let packets = PacketFilter::EVERY;
     let twice = |when| Fault::duplicate(packets, Duration::ZERO).at(when);
-    each_packet(bench, "TMR-09", twice, true)
+    each_packet(setup, "TMR-09", twice, true)
 }
 
 scenario!(damaged_packets_are_as_good_as_lost:
     "TMR-12", "RDMA-23", "RDMA-24", "TMR-08", "TMR-09"; needs WRITE_WITH_IMM, RDMA_READ, LAB);
-fn damaged_packets_are_as_good_as_lost(bench: &Bench<'_>) -> Result {
+fn damaged_packets_are_as_good_as_lost(setup: &Setup<'_>) -> Result {
     let packets = PacketFilter::EVERY;
     let damage = |when| Fault::corrupt(packets).at(when);
-    each_packet(bench, "TMR-12", damage, false)?;
+    each_packet(setup, "TMR-12", damage, false)?;
     // Nothing of a damaged datagram or message gets through, however often it is sent.
     let rc = RcParams {
         timeout: 8,
         retry_cnt: 2,
         ..RcParams::default()
     };
-    let Pair { a, b } = with(bench, rc)?;
+    let Pair { a, b } = with(setup, rc)?;
     b.recv(1, 8)?;
-    bench.lab().inject(damage(When::Always))?;
+    setup.lab().inject(damage(When::Always))?;
     a.send(2, 8)?;
-    bench.one_with(a.send_cq, WcStatus::RetryExcErr, "TMR-12")?;
-    bench.no_completion(b.recv_cq, "TMR-12")
+    setup.one_with(a.send_cq, WcStatus::RetryExcErr, "TMR-12")?;
+    setup.no_completion(b.recv_cq, "TMR-12")
 }
 
 /// P_Keys of two partitions, and whether packets pass between them.
@@ -319,21 +319,21 @@ const PARTITIONS: [(u16, u16, bool); 6] = [
     (0x8000, 0x8000, false),
 ];
 
-/// Puts these P_Keys at the index of both sides that the bench's queue pairs use.
-fn set_pkeys(bench: &Bench<'_>, of_a: u16, of_b: u16) -> Result {
-    for (side, pkey) in [(bench.ctx_a(), of_a), (bench.ctx_b(), of_b)] {
-        bench.lab().set_pkey(side, bench.port(), 0, pkey)?;
+/// Puts these P_Keys at the index of both sides that the setup's queue pairs use.
+fn set_pkeys(setup: &Setup<'_>, of_a: u16, of_b: u16) -> Result {
+    for (side, pkey) in [(setup.ctx_a(), of_a), (setup.ctx_b(), of_b)] {
+        setup.lab().set_pkey(side, setup.port(), 0, pkey)?;
     }
     Ok(())
 }
 
 scenario!(other_partition_is_not_heard: "TMR-15"; needs LAB);
-fn other_partition_is_not_heard(bench: &Bench<'_>) -> Result {
+fn other_partition_is_not_heard(setup: &Setup<'_>) -> Result {
     const RULE: &str = "TMR-15";
     for (of_a, of_b, pass) in PARTITIONS {
-        set_pkeys(bench, of_a, of_b)?;
+        set_pkeys(setup, of_a, of_b)?;
         let rc = gives_up_soon();
-        let Pair { a, b } = with(bench, rc)?;
+        let Pair { a, b } = with(setup, rc)?;
         b.recv(1, 8)?;
         a.send(2, 8)?;
         let case = format!("P_Keys {of_a:#06x} and {of_b:#06x}");
@@ -342,25 +342,25 @@ fn other_partition_is_not_heard(bench: &Bench<'_>) -> Result {
         } else {
             WcStatus::RetryExcErr
         };
-        in_case(&case, bench.one_with(a.send_cq, status, RULE).map(drop))?;
-        let arrived = bench.poll_all(b.recv_cq)?.len();
+        in_case(&case, setup.one_with(a.send_cq, status, RULE).map(drop))?;
+        let arrived = setup.poll_all(b.recv_cq)?.len();
         check_eq!(RULE, arrived, usize::from(pass), case);
     }
     Ok(())
 }
 
 scenario!(datagram_of_another_partition_is_not_heard: "TMR-15"; needs UD, LAB);
-fn datagram_of_another_partition_is_not_heard(bench: &Bench<'_>) -> Result {
+fn datagram_of_another_partition_is_not_heard(setup: &Setup<'_>) -> Result {
     const RULE: &str = "TMR-15";
     for (of_a, of_b, pass) in PARTITIONS {
-        set_pkeys(bench, of_a, of_b)?;
-        let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
-        let before = bench.query_port(b.context, bench.port())?.bad_pkey_cntr;
+        set_pkeys(setup, of_a, of_b)?;
+        let Pair { a, b } = setup.pair(PairOptions::of(QpType::Ud))?;
+        let before = setup.query_port(b.context, setup.port())?.bad_pkey_cntr;
         b.recv(1, 8)?;
         a.send(2, 8)?;
-        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
-        let arrived = bench.poll_all(b.recv_cq)?.len();
-        let after = bench.query_port(b.context, bench.port())?.bad_pkey_cntr;
+        setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        let arrived = setup.poll_all(b.recv_cq)?.len();
+        let after = setup.query_port(b.context, setup.port())?.bad_pkey_cntr;
         let seen = (arrived == 1, after - before);
         check_eq!(
             RULE,
@@ -392,42 +392,42 @@ fn same(seen: &Seen, expected: &Seen) -> Result {
 
 scenario!(without_a_timeout_work_waits_for_the_end_of_the_queue_pair:
     "TMR-10", "TMR-01"; needs MODIFY_CONNECT);
-fn without_a_timeout_work_waits_for_the_end_of_the_queue_pair(bench: &Bench<'_>) -> Result {
+fn without_a_timeout_work_waits_for_the_end_of_the_queue_pair(setup: &Setup<'_>) -> Result {
     const RULE: &str = "TMR-10";
     let rc = RcParams {
         timeout: 0,
         retry_cnt: 1,
         ..RcParams::default()
     };
-    let Pair { a, b } = with(bench, rc)?;
-    bench.to_reset(b.qp)?;
+    let Pair { a, b } = with(setup, rc)?;
+    setup.to_reset(b.qp)?;
     a.send(1, 8)?;
-    bench.no_completion_meanwhile(a.send_cq, [RULE, "TMR-01"])?;
-    bench.to_err(a.qp)?;
-    let wc = bench.one_with(a.send_cq, WcStatus::WrFlushErr, RULE)?;
+    setup.no_completion_meanwhile(a.send_cq, [RULE, "TMR-01"])?;
+    setup.to_err(a.qp)?;
+    let wc = setup.one_with(a.send_cq, WcStatus::WrFlushErr, RULE)?;
     check_eq!(RULE, wc.wr_id, 1);
-    bench.no_completion(a.send_cq, RULE)
+    setup.no_completion(a.send_cq, RULE)
 }
 
 scenario!(waiting_for_a_receive_uses_up_no_retries: "TMR-11"; needs RNR);
-fn waiting_for_a_receive_uses_up_no_retries(bench: &Bench<'_>) -> Result {
+fn waiting_for_a_receive_uses_up_no_retries(setup: &Setup<'_>) -> Result {
     let rc = RcParams {
         retry_cnt: 0,
         rnr_retry: 7,
         min_rnr_timer: 1,
         ..RcParams::default()
     };
-    let Pair { a, b } = with(bench, rc)?;
+    let Pair { a, b } = with(setup, rc)?;
     a.send(1, 8)?;
-    bench.no_completion_meanwhile(a.send_cq, "TMR-11")?;
+    setup.no_completion_meanwhile(a.send_cq, "TMR-11")?;
     b.recv(1, 8)?;
-    bench
+    setup
         .one_with(a.send_cq, WcStatus::Success, "TMR-11")
         .map(drop)
 }
 
 scenario!(sequence_numbers_wrap_around: "TMR-13"; needs MODIFY_CONNECT, RDMA_READ);
-fn sequence_numbers_wrap_around(bench: &Bench<'_>) -> Result {
+fn sequence_numbers_wrap_around(setup: &Setup<'_>) -> Result {
     const RULE: &str = "TMR-13";
     const LEN: u32 = 20_000;
     for psn in [0x00ff_fffe, 0x00ff_ffff, 0x007f_fffe] {
@@ -437,19 +437,19 @@ fn sequence_numbers_wrap_around(bench: &Bench<'_>) -> Result {
             psn_b: psn - 3,
             ..RcParams::default()
         };
-        let Pair { a, b } = with(bench, rc)?;
+        let Pair { a, b } = with(setup, rc)?;
         for (from, to) in [(&a, &b), (&b, &a)] {
             from.fill(3, LEN)?;
             to.fill_at(to.landing(), 0, LEN)?;
             from.write(1, LEN)?;
             to.recv_at(2, 0, 8)?;
             from.send(3, 8)?;
-            bench.successes(from.send_cq, 2).rule(RULE)?;
-            bench.successes(to.recv_cq, 1).rule(RULE)?;
+            setup.successes(from.send_cq, 2).rule(RULE)?;
+            setup.successes(to.recv_cq, 1).rule(RULE)?;
             to.expect_data(3, LEN, RULE)?;
             to.fill(4, LEN)?;
             from.read(4, LEN)?;
-            bench.successes(from.send_cq, 1).rule(RULE)?;
+            setup.successes(from.send_cq, 1).rule(RULE)?;
             from.expect_data(4, LEN, RULE)?;
         }
     }
@@ -458,7 +458,7 @@ fn sequence_numbers_wrap_around(bench: &Bench<'_>) -> Result {
 
 scenario!(loss_is_noticed_around_the_wrap: "TMR-13"; needs MODIFY_CONNECT, LAB);
 /// No time-out runs: what comes behind the packet that is lost must be seen to be behind it.
-fn loss_is_noticed_around_the_wrap(bench: &Bench<'_>) -> Result {
+fn loss_is_noticed_around_the_wrap(setup: &Setup<'_>) -> Result {
     const RULE: &str = "TMR-13";
     const PACKETS: u64 = 8;
     const LEN: u32 = 256 * PACKETS as u32;
@@ -469,15 +469,15 @@ fn loss_is_noticed_around_the_wrap(bench: &Bench<'_>) -> Result {
             psn_a: 0x00ff_fffd,
             ..RcParams::default()
         };
-        let Pair { a, b } = with(bench, rc)?;
+        let Pair { a, b } = with(setup, rc)?;
         a.fill(3, LEN)?;
         let requests = PacketFilter::EVERY.class(PacketClass::Request);
-        bench.lab().inject(Fault::drop(requests).nth(lost))?;
+        setup.lab().inject(Fault::drop(requests).nth(lost))?;
         b.recv(1, LEN)?;
         a.send(2, LEN)?;
         let case = format!("packet {lost} of {PACKETS} is lost");
         for cq in [b.recv_cq, a.send_cq] {
-            let done = bench.one_with(cq, WcStatus::Success, RULE);
+            let done = setup.one_with(cq, WcStatus::Success, RULE);
             in_case(&case, done.map(drop))?;
         }
         in_case(&case, b.expect_data(3, LEN, RULE))?;
@@ -486,22 +486,22 @@ fn loss_is_noticed_around_the_wrap(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(other_sequence_numbers_are_not_taken: "TMR-14"; needs MODIFY_CONNECT);
-fn other_sequence_numbers_are_not_taken(bench: &Bench<'_>) -> Result {
+fn other_sequence_numbers_are_not_taken(setup: &Setup<'_>) -> Result {
     const RULE: &str = "TMR-14";
     for off in [1, 1 << 23, 0x00ff_ffff] {
         let options = PairOptions::default();
-        let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
+        let [a, b] = [setup.ctx_a(), setup.ctx_b()].map(|side| setup.end(side, options));
         let rc = gives_up_soon();
         let off_by = RcParams { psn_b: off, ..rc };
-        let Pair { a, b } = bench.connect_each(a?, b?, rc, off_by)?;
+        let Pair { a, b } = setup.connect_each(a?, b?, rc, off_by)?;
         b.recv(1, 8)?;
         a.send(2, 8)?;
         let case = format!("off by {off:#x}");
         value_in_case(
             &case,
-            bench.one_with(a.send_cq, WcStatus::RetryExcErr, RULE),
+            setup.one_with(a.send_cq, WcStatus::RetryExcErr, RULE),
         )?;
-        in_case(&case, bench.no_completion(b.recv_cq, RULE))?;
+        in_case(&case, setup.no_completion(b.recv_cq, RULE))?;
     }
     Ok(())
 }
@@ -510,7 +510,7 @@ scenario!(numbers_further_back_than_any_are_not_taken:
     "TMR-14"; needs RDMA_READ, MODIFY_CONNECT, LAB);
 /// A sender that is reset alone begins further back than its peer has ever counted: what it sends
 /// is no message that comes again.
-fn numbers_further_back_than_any_are_not_taken(bench: &Bench<'_>) -> Result {
+fn numbers_further_back_than_any_are_not_taken(setup: &Setup<'_>) -> Result {
     const RULE: &str = "TMR-14";
     let rc = RcParams {
         timeout: 8,
@@ -519,24 +519,24 @@ fn numbers_further_back_than_any_are_not_taken(bench: &Bench<'_>) -> Result {
         ..RcParams::default()
     };
     for back in [4, 500] {
-        let Pair { a, b } = with(bench, rc)?;
+        let Pair { a, b } = with(setup, rc)?;
         for wr_id in 0..3 {
             b.recv(wr_id, 8)?;
             a.send(wr_id, 8)?;
         }
-        bench.successes(a.send_cq, 3)?;
-        bench.successes(b.recv_cq, 3)?;
-        bench.to_reset(a.qp)?;
+        setup.successes(a.send_cq, 3)?;
+        setup.successes(b.recv_cq, 3)?;
+        setup.to_reset(a.qp)?;
         let behind = RcParams {
             psn_a: 1003 - back,
             ..rc
         };
-        bench.climb(&a, &b, behind, verbs_api::QpState::Rts)?;
+        setup.climb(&a, &b, behind, verbs_api::QpState::Rts)?;
         // One that comes again is answered with its own numbers.
         a.read(9, 8)?;
-        let failed = bench.one_with(a.send_cq, WcStatus::RetryExcErr, RULE);
+        let failed = setup.one_with(a.send_cq, WcStatus::RetryExcErr, RULE);
         value_in_case(&format!("{back} back"), failed)?;
-        bench.no_completion(b.recv_cq, RULE)?;
+        setup.no_completion(b.recv_cq, RULE)?;
     }
     Ok(())
 }

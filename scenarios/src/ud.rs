@@ -10,7 +10,7 @@ use verbs_api::{
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::{
-    Bench, End, Failure, GRH_LEN, OfRule, Pair, PairOptions, QKEY, Result, Scenario, expect_err,
+    End, Failure, GRH_LEN, OfRule, Pair, PairOptions, QKEY, Result, Scenario, Setup, expect_err,
 };
 
 const LEN: u32 = 8;
@@ -40,31 +40,31 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     receive_that_fails_is_the_last,
 ];
 
-fn ud_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
-    bench.pair(PairOptions::of(QpType::Ud))
+fn ud_pair<'b>(setup: &'b Setup<'_>) -> Result<Pair<'b>> {
+    setup.pair(PairOptions::of(QpType::Ud))
 }
 
 /// Sends 8 bytes to a queue pair, with this Q_Key.
-fn send_to(bench: &Bench<'_>, from: &End<'_>, ah: Ah, qpn: u32, qkey: u32) -> Result {
+fn send_to(setup: &Setup<'_>, from: &End<'_>, ah: Ah, qpn: u32, qkey: u32) -> Result {
     let data = [from.sge(0, LEN)];
     let send = SendWr::send(1, &data).to(ah, qpn, qkey);
-    bench.post_send(from.qp, &[send])?;
+    setup.post_send(from.qp, &[send])?;
     Ok(())
 }
 
-fn ah_to(bench: &Bench<'_>, from: &End<'_>, to: &End<'_>) -> Result<Ah> {
-    Ok(bench.create_ah(from.pd, &bench.route_to(to.context)?)?)
+fn ah_to(setup: &Setup<'_>, from: &End<'_>, to: &End<'_>) -> Result<Ah> {
+    Ok(setup.create_ah(from.pd, &setup.route_to(to.context)?)?)
 }
 
 /// A send succeeds and nothing arrives; the receive, if there is one, takes the next message.
 fn dropped(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     Pair { a, b }: Pair<'_>,
     recv: Option<u64>,
     rule: &'static str,
 ) -> Result {
-    bench.one_with(a.send_cq, WcStatus::Success, rule)?;
-    bench.no_completion(b.recv_cq, rule)?;
+    setup.one_with(a.send_cq, WcStatus::Success, rule)?;
+    setup.no_completion(b.recv_cq, rule)?;
     let wr_id = match recv {
         Some(wr_id) => wr_id,
         None => {
@@ -74,47 +74,47 @@ fn dropped(
     };
     a.fill(42, LEN)?;
     a.send(2, LEN)?;
-    let wc = bench.one_with(b.recv_cq, WcStatus::Success, rule)?;
+    let wc = setup.one_with(b.recv_cq, WcStatus::Success, rule)?;
     check_eq!(rule, wc.wr_id, wr_id, "the receive used");
     b.expect_data(42, LEN, rule)?;
-    bench.one_with(a.send_cq, WcStatus::Success, rule)?;
-    bench.no_completion(b.recv_cq, rule)
+    setup.one_with(a.send_cq, WcStatus::Success, rule)?;
+    setup.no_completion(b.recv_cq, rule)
 }
 
 scenario!(queue_pair_talks_to_many_without_a_connection: "UD-01", "UD-17"; needs UD);
-fn queue_pair_talks_to_many_without_a_connection(bench: &Bench<'_>) -> Result {
+fn queue_pair_talks_to_many_without_a_connection(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-01";
     let options = PairOptions::of(QpType::Ud);
-    let port = bench.port();
+    let port = setup.port();
     let [from, first, second] =
-        [bench.ctx_a(), bench.ctx_b(), bench.ctx_b()].map(|side| bench.end(side, options));
+        [setup.ctx_a(), setup.ctx_b(), setup.ctx_b()].map(|side| setup.end(side, options));
     let (from, first, second) = (from?, first?, second?);
     // Each has a Q_Key of its own.
     for (end, qkey) in [(&from, 1), (&first, 2), (&second, 3)] {
-        connect::ud_to_rts(bench.verbs(), end.qp, port, qkey).rule("UD-17")?;
+        connect::ud_to_rts(setup.verbs(), end.qp, port, qkey).rule("UD-17")?;
     }
-    let ah = ah_to(bench, &from, &first)?;
+    let ah = ah_to(setup, &from, &first)?;
     for round in 0..3 {
         for (to, qkey) in [(&first, 2), (&second, 3)] {
             let tag = round * 2 + qkey as u8;
             to.recv(10, LEN)?;
             from.fill(tag, LEN)?;
-            send_to(bench, &from, ah, to.qp_num, qkey)?;
-            bench.one_with(to.recv_cq, WcStatus::Success, RULE)?;
+            send_to(setup, &from, ah, to.qp_num, qkey)?;
+            setup.one_with(to.recv_cq, WcStatus::Success, RULE)?;
             to.expect_data(tag, LEN, RULE)?;
-            bench.one_with(from.send_cq, WcStatus::Success, RULE)?;
+            setup.one_with(from.send_cq, WcStatus::Success, RULE)?;
         }
     }
     for to in [&first, &second] {
-        bench.no_completion(to.recv_cq, RULE)?;
+        setup.no_completion(to.recv_cq, RULE)?;
     }
     Ok(())
 }
 
 scenario!(data_starts_behind_the_room_for_the_grh: "UD-02", "UD-04"; needs UD);
-fn data_starts_behind_the_room_for_the_grh(bench: &Bench<'_>) -> Result {
+fn data_starts_behind_the_room_for_the_grh(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-02";
-    let Pair { a, b } = ud_pair(bench)?;
+    let Pair { a, b } = ud_pair(setup)?;
     for len in [0, 1, 256] {
         b.fill_at(b.landing(), 11, len + GRH_LEN + 16)?;
         let before = b.bytes(b.landing(), (len + GRH_LEN + 16) as usize)?;
@@ -122,13 +122,13 @@ fn data_starts_behind_the_room_for_the_grh(bench: &Bench<'_>) -> Result {
         // With more room than it takes.
         b.recv(1, len + 8)?;
         a.send(2, len)?;
-        let wc = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+        let wc = setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
         check_eq!("UD-04", wc.byte_len, len + GRH_LEN);
         b.expect_data(12, len, RULE)?;
         let after = b.bytes(b.landing(), before.len())?;
         let behind = (len + GRH_LEN) as usize;
         check_eq!(RULE, after[behind..], before[behind..], "bytes behind it");
-        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
     }
     Ok(())
 }
@@ -136,7 +136,7 @@ fn data_starts_behind_the_room_for_the_grh(bench: &Bench<'_>) -> Result {
 /// Sends a message of this length, perhaps with immediate data; its completion, and what came
 /// before it.
 fn header(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     Pair { a, b }: &Pair<'_>,
     way: AhAttr,
     length: u32,
@@ -144,16 +144,16 @@ fn header(
     rule: &'static str,
 ) -> Result<(Wc, [u8; Grh::BYTES])> {
     b.recv(1, LEN)?;
-    let ah = bench.create_ah(a.pd, &way).rule(rule)?;
+    let ah = setup.create_ah(a.pd, &way).rule(rule)?;
     let data = [a.sge(0, length)];
     let send = match imm {
         Some(imm) => SendWr::send_with_imm(2, &data, imm),
         None => SendWr::send(2, &data),
     };
-    bench.post_send(a.qp, &[send.to(ah, b.qp_num, QKEY)])?;
-    let wc = bench.one_with(b.recv_cq, WcStatus::Success, rule)?;
-    bench.one_with(a.send_cq, WcStatus::Success, rule)?;
-    bench.destroy_ah(ah)?;
+    setup.post_send(a.qp, &[send.to(ah, b.qp_num, QKEY)])?;
+    let wc = setup.one_with(b.recv_cq, WcStatus::Success, rule)?;
+    setup.one_with(a.send_cq, WcStatus::Success, rule)?;
+    setup.destroy_ah(ah)?;
     let flag = wc.wc_flags.contains(WcFlags::GRH);
     check!(rule, flag, "the flag GRH", "{:?}", wc.wc_flags);
     let bytes = b.bytes(b.landing(), Grh::BYTES)?;
@@ -166,15 +166,15 @@ fn read(bytes: &[u8; Grh::BYTES], rule: &'static str) -> Result<Grh> {
 }
 
 scenario!(grh_names_both_ports: "UD-03"; needs UD);
-fn grh_names_both_ports(bench: &Bench<'_>) -> Result {
+fn grh_names_both_ports(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-03";
-    let pair = ud_pair(bench)?;
-    for way in bench.ways(pair.a.pd)? {
+    let pair = ud_pair(setup)?;
+    for way in setup.ways(pair.a.pd)? {
         let to = way.grh.map(|grh| (u32::from(grh.sgid_index), grh.dgid));
         let (index, to) = to.expect("it is global");
-        let from = bench.query_gid(pair.a.context, bench.port(), index)?;
-        let (_, bytes) = header(bench, &pair, way, LEN, None, RULE)?;
-        let (first, version) = if is_over_ipv4(bench, &way)? {
+        let from = setup.query_gid(pair.a.context, setup.port(), index)?;
+        let (_, bytes) = header(setup, &pair, way, LEN, None, RULE)?;
+        let (first, version) = if is_over_ipv4(setup, &way)? {
             (bytes[20], 4)
         } else {
             (bytes[0], 6)
@@ -187,11 +187,11 @@ fn grh_names_both_ports(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(grh_has_the_route_of_the_address_handle: "UD-20"; needs UD);
-fn grh_has_the_route_of_the_address_handle(bench: &Bench<'_>) -> Result {
+fn grh_has_the_route_of_the_address_handle(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-20";
-    let declared = bench.behavior()?.route_fields;
-    let pair = ud_pair(bench)?;
-    for way in bench.ways(pair.a.pd)? {
+    let declared = setup.behavior()?.route_fields;
+    let pair = ud_pair(setup)?;
+    for way in setup.ways(pair.a.pd)? {
         // Switches may change the last two bits of the class (congestion).
         for (traffic_class, flow_label, hop_limit) in [(0, 0, 255), (0xb8, 0xa_bcde, 7)] {
             let route = way.grh.map(|grh| GlobalRoute {
@@ -200,9 +200,9 @@ fn grh_has_the_route_of_the_address_handle(bench: &Bench<'_>) -> Result {
                 hop_limit,
                 ..grh
             });
-            let v4 = is_over_ipv4(bench, &way)?;
+            let v4 = is_over_ipv4(setup, &way)?;
             let way = AhAttr { grh: route, ..way };
-            let (_, bytes) = header(bench, &pair, way, LEN, None, RULE)?;
+            let (_, bytes) = header(setup, &pair, way, LEN, None, RULE)?;
             let grh = read(&bytes, RULE)?;
             check_eq!(RULE, grh.traffic_class, traffic_class, "traffic class");
             let asked = (if v4 { 0 } else { flow_label }, hop_limit);
@@ -214,38 +214,38 @@ fn grh_has_the_route_of_the_address_handle(bench: &Bench<'_>) -> Result {
                     return Err(Failure::assertion(expected, format!("{seen:x?}"))).rule(RULE);
                 }
             };
-            bench.as_declared(RULE, declared, seen)?;
+            setup.as_declared(RULE, declared, seen)?;
         }
     }
     Ok(())
 }
 
 /// The type of the GID that packets on this way are from.
-pub(crate) fn gid_type(bench: &Bench<'_>, way: &AhAttr) -> Result<GidType> {
+pub(crate) fn gid_type(setup: &Setup<'_>, way: &AhAttr) -> Result<GidType> {
     let index = way.grh.map_or(0, |grh| grh.sgid_index);
-    let entry = bench.query_gid_ex(bench.ctx_a(), way.port_num, index.into())?;
+    let entry = setup.query_gid_ex(setup.ctx_a(), way.port_num, index.into())?;
     Ok(entry.gid_type)
 }
 
 /// Whether packets on this way have a header of IPv4, and no GRH.
-fn is_over_ipv4(bench: &Bench<'_>, way: &AhAttr) -> Result<bool> {
+fn is_over_ipv4(setup: &Setup<'_>, way: &AhAttr) -> Result<bool> {
     let is_mapped = way.grh.is_some_and(|grh| grh.dgid.ipv4().is_some());
-    Ok(is_mapped && gid_type(bench, way)? == GidType::RoceV2)
+    Ok(is_mapped && gid_type(setup, way)? == GidType::RoceV2)
 }
 
 scenario!(grh_has_its_length: "UD-21"; needs UD);
-fn grh_has_its_length(bench: &Bench<'_>) -> Result {
+fn grh_has_its_length(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-21";
-    let pair = ud_pair(bench)?;
-    for way in bench.ways(pair.a.pd)? {
+    let pair = ud_pair(setup)?;
+    for way in setup.ways(pair.a.pd)? {
         // UDP; BTH, DETH, ICRC.
-        let (next_header, around) = match gid_type(bench, &way)? {
+        let (next_header, around) = match gid_type(setup, &way)? {
             GidType::Ib | GidType::RoceV1 => (Grh::IBA, 24),
             _ => (Grh::UDP, 8 + 24),
         };
         for (length, padded) in [(0, 0), (1, 4), (LEN, LEN)] {
             for (imm, bytes_of_it) in [(None, 0), (Some([1, 2, 3, 4]), 4)] {
-                let (_, bytes) = header(bench, &pair, way, length, imm, RULE)?;
+                let (_, bytes) = header(setup, &pair, way, length, imm, RULE)?;
                 let grh = read(&bytes, RULE)?;
                 check_eq!(RULE, grh.next_header, next_header, "the next header");
                 let expected = around + padded + bytes_of_it;
@@ -257,17 +257,17 @@ fn grh_has_its_length(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(header_of_ipv4_has_its_checksum: "UD-22"; needs UD);
-fn header_of_ipv4_has_its_checksum(bench: &Bench<'_>) -> Result {
+fn header_of_ipv4_has_its_checksum(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-22";
-    let pair = ud_pair(bench)?;
-    for way in bench.ways(pair.a.pd)? {
-        if !is_over_ipv4(bench, &way)? {
+    let pair = ud_pair(setup)?;
+    for way in setup.ways(pair.a.pd)? {
+        if !is_over_ipv4(setup, &way)? {
             continue;
         }
         for hop_limit in [1, 64, 255] {
             let grh = way.grh.map(|grh| GlobalRoute { hop_limit, ..grh });
             let way = AhAttr { grh, ..way };
-            let (_, bytes) = header(bench, &pair, way, LEN, None, RULE)?;
+            let (_, bytes) = header(setup, &pair, way, LEN, None, RULE)?;
             let words = bytes[20..].chunks(2);
             let words: Vec<_> = words
                 .map(|word| u16::from_be_bytes([word[0], word[1]]))
@@ -286,102 +286,102 @@ fn header_of_ipv4_has_its_checksum(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(other_qkey_is_dropped: "UD-05"; needs UD);
-fn other_qkey_is_dropped(bench: &Bench<'_>) -> Result {
-    let pair = ud_pair(bench)?;
+fn other_qkey_is_dropped(setup: &Setup<'_>) -> Result {
+    let pair = ud_pair(setup)?;
     let Pair { a, b } = pair;
-    let ah = ah_to(bench, &a, &b)?;
+    let ah = ah_to(setup, &a, &b)?;
     b.recv(10, LEN)?;
-    send_to(bench, &a, ah, b.qp_num, QKEY ^ 1)?;
-    dropped(bench, pair, Some(10), "UD-05")
+    send_to(setup, &a, ah, b.qp_num, QKEY ^ 1)?;
+    dropped(setup, pair, Some(10), "UD-05")
 }
 
 scenario!(qkey_of_the_queue_pair_can_be_asked_for: "UD-06"; needs UD);
-fn qkey_of_the_queue_pair_can_be_asked_for(bench: &Bench<'_>) -> Result {
+fn qkey_of_the_queue_pair_can_be_asked_for(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-06";
-    let Pair { a, b } = ud_pair(bench)?;
-    let ah = ah_to(bench, &a, &b)?;
+    let Pair { a, b } = ud_pair(setup)?;
+    let ah = ah_to(setup, &a, &b)?;
     for qkey in [1 << 31, u32::MAX] {
         b.recv(10, LEN)?;
-        send_to(bench, &a, ah, b.qp_num, qkey)?;
-        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
-        bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+        send_to(setup, &a, ah, b.qp_num, qkey)?;
+        setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
     }
     Ok(())
 }
 
 scenario!(send_names_its_destination: "UD-01"; needs UD);
-fn send_names_its_destination(bench: &Bench<'_>) -> Result {
+fn send_names_its_destination(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-01";
-    let Pair { a, b } = ud_pair(bench)?;
+    let Pair { a, b } = ud_pair(setup)?;
     b.recv(10, LEN)?;
     let data = [a.sge(0, LEN)];
-    let posted = bench.post_send(a.qp, &[SendWr::send(1, &data)]);
+    let posted = setup.post_send(a.qp, &[SendWr::send(1, &data)]);
     expect_err(posted, ErrorKind::Invalid, RULE)?;
-    bench.no_completion(a.send_cq, RULE)?;
-    bench.no_completion(b.recv_cq, RULE)
+    setup.no_completion(a.send_cq, RULE)?;
+    setup.no_completion(b.recv_cq, RULE)
 }
 
 scenario!(unknown_destination_is_dropped: "UD-07"; needs UD);
-fn unknown_destination_is_dropped(bench: &Bench<'_>) -> Result {
-    let pair = ud_pair(bench)?;
+fn unknown_destination_is_dropped(setup: &Setup<'_>) -> Result {
+    let pair = ud_pair(setup)?;
     let Pair { a, b } = pair;
-    let ah = ah_to(bench, &a, &b)?;
+    let ah = ah_to(setup, &a, &b)?;
     b.recv(10, LEN)?;
     for qpn in [b.qp_num ^ 0x00ff_f000, 0x00ff_fffe] {
-        send_to(bench, &a, ah, qpn, QKEY)?;
-        bench.one_with(a.send_cq, WcStatus::Success, "UD-07")?;
+        send_to(setup, &a, ah, qpn, QKEY)?;
+        setup.one_with(a.send_cq, WcStatus::Success, "UD-07")?;
     }
-    send_to(bench, &a, ah, 0, QKEY)?;
-    dropped(bench, pair, Some(10), "UD-07")
+    send_to(setup, &a, ah, 0, QKEY)?;
+    dropped(setup, pair, Some(10), "UD-07")
 }
 
 scenario!(message_without_a_receive_is_dropped: "UD-08"; needs UD);
-fn message_without_a_receive_is_dropped(bench: &Bench<'_>) -> Result {
-    let pair = ud_pair(bench)?;
+fn message_without_a_receive_is_dropped(setup: &Setup<'_>) -> Result {
+    let pair = ud_pair(setup)?;
     pair.a.fill(1, LEN)?;
     pair.a.send(1, LEN)?;
-    dropped(bench, pair, None, "UD-08")
+    dropped(setup, pair, None, "UD-08")
 }
 
 scenario!(message_longer_than_the_receive_never_arrives: "UD-09", "RQ-13"; needs UD);
-fn message_longer_than_the_receive_never_arrives(bench: &Bench<'_>) -> Result {
+fn message_longer_than_the_receive_never_arrives(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-09";
-    let pair = ud_pair(bench)?;
+    let pair = ud_pair(setup)?;
     let Pair { a, b } = pair;
     b.recv(10, LEN)?;
     a.send(1, LEN + 1)?;
-    match bench.short_message(b.recv_cq, RULE)? {
-        ShortDatagram::Drop => dropped(bench, pair, Some(10), RULE),
+    match setup.short_message(b.recv_cq, RULE)? {
+        ShortDatagram::Drop => dropped(setup, pair, Some(10), RULE),
         _ => {
-            bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
-            check_eq!("RQ-13", bench.state(b.qp)?, QpState::Err);
+            setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+            check_eq!("RQ-13", setup.state(b.qp)?, QpState::Err);
             Ok(())
         }
     }
 }
 
 scenario!(receive_without_room_for_the_grh_gets_nothing: "UD-18"; needs UD);
-fn receive_without_room_for_the_grh_gets_nothing(bench: &Bench<'_>) -> Result {
+fn receive_without_room_for_the_grh_gets_nothing(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-18";
     for room in [0, GRH_LEN - 1] {
-        let Pair { a, b } = ud_pair(bench)?;
+        let Pair { a, b } = ud_pair(setup)?;
         let into = [b.sge(b.landing(), room)];
-        bench.post_recv(b.qp, &[RecvWr::new(1, &into)])?;
+        setup.post_recv(b.qp, &[RecvWr::new(1, &into)])?;
         a.send(2, 0)?;
-        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
-        let result = bench.short_message(b.recv_cq, RULE);
+        setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        let result = setup.short_message(b.recv_cq, RULE);
         in_case(&format!("{room} bytes"), result.map(drop))?;
     }
     Ok(())
 }
 
 scenario!(receiver_can_reply: "UD-13"; needs UD);
-fn receiver_can_reply(bench: &Bench<'_>) -> Result {
+fn receiver_can_reply(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-13";
-    let pair = ud_pair(bench)?;
+    let pair = ud_pair(setup)?;
     let Pair { a, b } = &pair;
-    for way in bench.ways(pair.a.pd)? {
-        let (wc, bytes) = header(bench, &pair, way, LEN, None, RULE)?;
+    for way in setup.ways(pair.a.pd)? {
+        let (wc, bytes) = header(setup, &pair, way, LEN, None, RULE)?;
         // All that B knows of A is in what it received.
         let sgid_index = way.grh.map(|grh| grh.sgid_index);
         let back = AhAttr {
@@ -391,45 +391,45 @@ fn receiver_can_reply(bench: &Bench<'_>) -> Result {
             dlid: wc.slid,
             sl: wc.sl,
             src_path_bits: wc.dlid_path_bits,
-            port_num: bench.port(),
+            port_num: setup.port(),
         };
-        let ah = bench.create_ah(b.pd, &back).rule(RULE)?;
+        let ah = setup.create_ah(b.pd, &back).rule(RULE)?;
         a.recv(3, LEN)?;
         b.fill(55, LEN)?;
-        send_to(bench, b, ah, wc.src_qp, QKEY)?;
-        bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
-        let reply = bench.one_with(a.recv_cq, WcStatus::Success, RULE)?;
+        send_to(setup, b, ah, wc.src_qp, QKEY)?;
+        setup.one_with(b.send_cq, WcStatus::Success, RULE)?;
+        let reply = setup.one_with(a.recv_cq, WcStatus::Success, RULE)?;
         check_eq!(RULE, reply.src_qp, b.qp_num, "the sender of the reply");
         a.expect_data(55, LEN, RULE)?;
-        bench.destroy_ah(ah)?;
+        setup.destroy_ah(ah)?;
     }
     Ok(())
 }
 
 scenario!(messages_arrive_at_most_once_and_in_order: "UD-14"; needs UD, LAB);
-fn messages_arrive_at_most_once_and_in_order(bench: &Bench<'_>) -> Result {
+fn messages_arrive_at_most_once_and_in_order(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-14";
     for rate in [0, 300_000] {
-        let Pair { a, b } = ud_pair(bench)?;
-        let fault = bench
+        let Pair { a, b } = ud_pair(setup)?;
+        let fault = setup
             .lab()
             .inject(Fault::drop(PacketFilter::EVERY).per_million(rate))?;
         let mut lengths = Vec::new();
         for number in 0..100 {
             b.recv(1, 200)?;
             a.send(1, number)?;
-            bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
-            match bench.poll_all(b.recv_cq)?[..] {
+            setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+            match setup.poll_all(b.recv_cq)?[..] {
                 // Its receive would be used by the next: start again.
                 [] => {
-                    bench.to_reset(b.qp)?;
-                    connect::ud_to_rts(bench.verbs(), b.qp, bench.port(), QKEY)?;
+                    setup.to_reset(b.qp)?;
+                    connect::ud_to_rts(setup.verbs(), b.qp, setup.port(), QKEY)?;
                 }
                 [wc] => lengths.push(wc.byte_len - GRH_LEN),
                 _ => return Err(Failure::assertion("at most one", "two")).rule(RULE),
             }
         }
-        let lost = bench.lab().remove(fault)?;
+        let lost = setup.lab().remove(fault)?;
         check!(
             RULE,
             (lost > 0) == (rate > 0),
@@ -444,119 +444,119 @@ fn messages_arrive_at_most_once_and_in_order(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(other_transports_do_not_listen: "UD-15"; needs UD);
-fn other_transports_do_not_listen(bench: &Bench<'_>) -> Result {
-    let pair = ud_pair(bench)?;
+fn other_transports_do_not_listen(setup: &Setup<'_>) -> Result {
+    let pair = ud_pair(setup)?;
     let Pair { a, b } = pair;
-    let rc = bench.rc_pair()?.b;
+    let rc = setup.rc_pair()?.b;
     rc.recv(1, LEN + GRH_LEN)?;
-    let ah = ah_to(bench, &a, &rc)?;
-    send_to(bench, &a, ah, rc.qp_num, QKEY)?;
-    bench.one_with(a.send_cq, WcStatus::Success, "UD-15")?;
-    bench.no_completion(rc.recv_cq, "UD-15")?;
-    check_eq!("UD-15", bench.state(rc.qp)?, QpState::Rts);
+    let ah = ah_to(setup, &a, &rc)?;
+    send_to(setup, &a, ah, rc.qp_num, QKEY)?;
+    setup.one_with(a.send_cq, WcStatus::Success, "UD-15")?;
+    setup.no_completion(rc.recv_cq, "UD-15")?;
+    check_eq!("UD-15", setup.state(rc.qp)?, QpState::Rts);
     b.recv(10, LEN)?;
-    send_to(bench, &a, ah, 0, QKEY)?;
-    dropped(bench, pair, Some(10), "UD-15")
+    send_to(setup, &a, ah, 0, QKEY)?;
+    dropped(setup, pair, Some(10), "UD-15")
 }
 
 scenario!(connection_to_a_datagram_queue_pair_gets_no_answer: "UD-15"; needs UD, MODIFY_CONNECT);
-fn connection_to_a_datagram_queue_pair_gets_no_answer(bench: &Bench<'_>) -> Result {
+fn connection_to_a_datagram_queue_pair_gets_no_answer(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-15";
-    let to = ud_pair(bench)?.b;
+    let to = ud_pair(setup)?.b;
     to.recv(1, LEN)?;
-    let from = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let from = setup.end(setup.ctx_a(), PairOptions::default())?;
     let rc = gives_up_soon();
-    bench.climb(&from, &to, rc, QpState::Rts)?;
+    setup.climb(&from, &to, rc, QpState::Rts)?;
     let data = [from.sge(0, LEN)];
-    bench.post_send(from.qp, &[SendWr::send(1, &data)])?;
-    bench.one_with(from.send_cq, WcStatus::RetryExcErr, RULE)?;
-    bench.no_completion(to.recv_cq, RULE)
+    setup.post_send(from.qp, &[SendWr::send(1, &data)])?;
+    setup.one_with(from.send_cq, WcStatus::RetryExcErr, RULE)?;
+    setup.no_completion(to.recv_cq, RULE)
 }
 
 scenario!(local_error_stops_the_send_queue_alone: "UD-19"; needs UD);
-fn local_error_stops_the_send_queue_alone(bench: &Bench<'_>) -> Result {
+fn local_error_stops_the_send_queue_alone(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-19";
-    let Pair { a, b } = ud_pair(bench)?;
+    let Pair { a, b } = ud_pair(setup)?;
     a.recv(10, LEN)?;
     let outside = [a.sge(a.mem.length, LEN)];
     a.post(SendWr::send(1, &outside))?;
-    bench.one_with(a.send_cq, WcStatus::LocProtErr, RULE)?;
-    check_eq!(RULE, bench.state(a.qp)?, QpState::Sqe);
+    setup.one_with(a.send_cq, WcStatus::LocProtErr, RULE)?;
+    check_eq!(RULE, setup.state(a.qp)?, QpState::Sqe);
     b.send(2, LEN)?;
-    bench.one_with(a.recv_cq, WcStatus::Success, RULE)?;
+    setup.one_with(a.recv_cq, WcStatus::Success, RULE)?;
     // From here it can be brought back.
-    bench.modify(a.qp, QpModify::to(QpState::Rts)).rule(RULE)?;
+    setup.modify(a.qp, QpModify::to(QpState::Rts)).rule(RULE)?;
     b.recv(11, LEN)?;
     a.send(3, LEN)?;
-    bench.one_with(b.recv_cq, WcStatus::Success, RULE).map(drop)
+    setup.one_with(b.recv_cq, WcStatus::Success, RULE).map(drop)
 }
 
 scenario!(other_qkey_is_counted: "UD-05"; needs UD, LAB);
-fn other_qkey_is_counted(bench: &Bench<'_>) -> Result {
+fn other_qkey_is_counted(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-05";
-    let Pair { a, b } = ud_pair(bench)?;
-    let ah = ah_to(bench, &a, &b)?;
+    let Pair { a, b } = ud_pair(setup)?;
+    let ah = ah_to(setup, &a, &b)?;
     let count = |end: &End<'_>| -> Result<u32> {
-        let port = bench.query_port(end.context, bench.port())?;
+        let port = setup.query_port(end.context, setup.port())?;
         Ok(port.qkey_viol_cntr)
     };
     let before = (count(&a)?, count(&b)?);
     for (round, qkey) in (1..).zip([QKEY ^ 1, 0, QKEY + 1]) {
-        send_to(bench, &a, ah, b.qp_num, qkey)?;
-        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
-        bench.settle()?;
+        send_to(setup, &a, ah, b.qp_num, qkey)?;
+        setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        setup.settle()?;
         let seen = (count(&a)?, count(&b)?);
         check_eq!(RULE, seen, (before.0, before.1 + round), "violations");
     }
     b.recv(1, LEN)?;
-    send_to(bench, &a, ah, b.qp_num, QKEY)?;
-    bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    send_to(setup, &a, ah, b.qp_num, QKEY)?;
+    setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
     check_eq!(RULE, count(&b)?, before.1 + 3, "violations");
     Ok(())
 }
 
 scenario!(datagram_is_as_long_as_the_mtu_of_the_port: "UD-10"; needs UD, LAB);
 /// Also when that changes, whatever the path MTU of connections.
-fn datagram_is_as_long_as_the_mtu_of_the_port(bench: &Bench<'_>) -> Result {
+fn datagram_is_as_long_as_the_mtu_of_the_port(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-10";
     for mtu in [Mtu::Mtu256, Mtu::Mtu1024, Mtu::Mtu2048] {
-        for context in [bench.ctx_a(), bench.ctx_b()] {
-            bench.lab().set_mtu(context, bench.port(), mtu)?;
+        for context in [setup.ctx_a(), setup.ctx_b()] {
+            setup.lab().set_mtu(context, setup.port(), mtu)?;
         }
         let most = mtu.bytes().unwrap_or_default();
-        let Pair { a, b } = ud_pair(bench)?;
+        let Pair { a, b } = ud_pair(setup)?;
         b.recv(1, 4096)?;
         a.fill(3, most)?;
         a.send(1, most)?;
-        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
-        bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+        setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
         b.expect_data(3, most, RULE)?;
         b.recv(2, 4096)?;
         a.send(2, most + 1)?;
-        bench.no_completion(b.recv_cq, RULE)?;
+        setup.no_completion(b.recv_cq, RULE)?;
     }
     Ok(())
 }
 
 scenario!(datagram_above_the_mtu_never_arrives: "UD-10"; needs UD, THREADS);
 /// Where a device may call it done.
-fn datagram_above_the_mtu_never_arrives(bench: &Bench<'_>) -> Result {
+fn datagram_above_the_mtu_never_arrives(setup: &Setup<'_>) -> Result {
     const RULE: &str = "UD-10";
-    let port = bench.query_port(bench.ctx_a(), bench.port())?;
+    let port = setup.query_port(setup.ctx_a(), setup.port())?;
     let most = port.active_mtu.bytes().unwrap_or_default();
-    let Pair { a, b } = ud_pair(bench)?;
+    let Pair { a, b } = ud_pair(setup)?;
     b.recv(1, most + 8)?;
     a.send(2, most + 1)?;
-    let wc = bench.one(a.send_cq).rule(RULE)?;
+    let wc = setup.one(a.send_cq).rule(RULE)?;
     let good = [WcStatus::LocLenErr, WcStatus::Success].contains(&wc.status);
     check!(RULE, good, "LOC_LEN_ERR, or a success", "{wc}");
-    bench.no_completion(b.recv_cq, RULE)
+    setup.no_completion(b.recv_cq, RULE)
 }
 
 scenario!(receive_that_fails_is_the_last: "RQ-07", "RQ-13"; needs UD);
 /// Its memory has another key.
-fn receive_that_fails_is_the_last(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = ud_pair(bench)?;
+fn receive_that_fails_is_the_last(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = ud_pair(setup)?;
     let good = b.sge(b.landing(), LEN + GRH_LEN);
     let bad = Sge {
         lkey: good.lkey ^ 0xa5,
@@ -565,13 +565,13 @@ fn receive_that_fails_is_the_last(bench: &Bench<'_>) -> Result {
     b.post_recv(RecvWr::new(10, &[bad]))?;
     b.recv(11, LEN)?;
     a.send(1, LEN)?;
-    bench.one_with(a.send_cq, WcStatus::Success, "RQ-07")?;
-    let failed = bench.one(b.recv_cq).rule("RQ-07")?;
-    let fault = bench.behavior()?.recv_fault_status;
+    setup.one_with(a.send_cq, WcStatus::Success, "RQ-07")?;
+    let failed = setup.one(b.recv_cq).rule("RQ-07")?;
+    let fault = setup.behavior()?.recv_fault_status;
     let expected = fault.map_or(failed.status, FaultStatus::status);
     check_eq!("RQ-07", (failed.wr_id, failed.status), (10, expected));
-    let flushed = bench.one_with(b.recv_cq, WcStatus::WrFlushErr, "RQ-13")?;
+    let flushed = setup.one_with(b.recv_cq, WcStatus::WrFlushErr, "RQ-13")?;
     check_eq!("RQ-13", flushed.wr_id, 11);
-    check_eq!("RQ-13", bench.state(b.qp)?, QpState::Err);
+    check_eq!("RQ-13", setup.state(b.qp)?, QpState::Err);
     Ok(())
 }

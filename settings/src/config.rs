@@ -221,7 +221,7 @@ impl Config {
             .trace(self.trace.is_some())
             .check_memory(self.memory)
             // No caller can ask for the list.
-            .strikes(false)
+            .firings(false)
             .mode(mode);
         if let Some(pcap) = pcap {
             sim = sim.pcap(pcap);

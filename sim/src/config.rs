@@ -101,7 +101,7 @@ settings! {
 
     /// Capabilities that the devices lack. They refuse calls that need them, with exceptions:
     /// connecting by attributes, waiting for receives (RNR), regions with addresses of the
-    /// program's choice, and the capabilities of a backend (threads, garbling, test controls).
+    /// program's choice, and the capabilities of a backend (threads, corrupting, test controls).
     /// Devices that lack all of [`Capabilities::IWARP_LACKS`] report iWARP as their transport.
     /// Default: they have all capabilities.
     ///
@@ -140,10 +140,10 @@ settings! {
     /// Whether to keep a trace ([`Lab::trace`](verbs_api::lab::Lab::trace)). Default: no.
     trace: bool = false;
 
-    /// Whether to keep the strikes of fault rules ([`Lab::strikes`](verbs_api::lab::Lab::strikes)).
+    /// Whether to keep the firings of fault rules ([`Lab::firings`](verbs_api::lab::Lab::firings)).
     /// Each takes 16 bytes until the end, so a long-running process with rules that never asks for
     /// them should turn this off. Default: yes.
-    strikes: bool = true;
+    firings: bool = true;
 
     /// The time of a packet from port to port, in stepped mode. Default: 1 us.
     latency: Duration = Duration::from_micros(1);

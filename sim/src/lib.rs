@@ -58,10 +58,12 @@ compile_error!("feature `fd` is for Linux");
 
 mod address;
 mod cm;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod config;
 #[cfg_attr(not(feature = "fd"), path = "descriptor/none.rs")]
 mod descriptor;
 mod device;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod diagnosis;
 mod direct;
 mod displayed;
@@ -72,6 +74,7 @@ mod exhaustive;
 mod fabric;
 mod memory;
 #[cfg_attr(not(feature = "network"), path = "network/none.rs")]
+#[cfg_attr(any(), mutants::skip)] // the suite does not run on a network
 mod network;
 mod node;
 mod packet;
@@ -80,8 +83,10 @@ mod rng;
 mod runtime;
 mod storage;
 mod subnet;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod sync;
 mod time;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod trigger;
 mod verbs;
 
@@ -97,7 +102,7 @@ pub use diagnosis::{
 pub use network::Network;
 pub use packet::{DropReason, Pcap};
 pub use runtime::Watch;
-pub use verbs::{Annotation, Misuse, Participant, Sim, Sleeping, Step, Stuck, What};
+pub use verbs::{Annotation, BlockedThread, Misuse, Participant, Sim, Step, WaitGuard, What};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

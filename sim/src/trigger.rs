@@ -1,17 +1,17 @@
-//! Decides when a fault rule strikes.
+//! Decides when a fault rule fires.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use verbs_api::lab::{FaultId, Strike, When};
+use verbs_api::lab::{FaultId, Firing, When};
 
 use crate::rng::{Purpose, Random};
 
-/// The strikes of all rules, oldest first, if they are kept.
-type Strikes = Option<Arc<Mutex<Vec<Strike>>>>;
+/// The firings of all rules, oldest first, if they are kept.
+type Firings = Option<Arc<Mutex<Vec<Firing>>>>;
 
-/// Counts the matches of a rule, and decides which it strikes. Nodes that share a rule have clones,
+/// Counts the matches of a rule, and decides on which it fires. Nodes that share a rule have clones,
 /// which count together.
 #[derive(Clone, Debug)]
 pub(crate) struct Trigger {
@@ -24,8 +24,8 @@ struct Counts {
     when: When,
     random: Random,
     seen: u64,
-    struck: u64,
-    strikes: Strikes,
+    fired: u64,
+    firings: Firings,
 }
 
 /// Makes triggers, and has those of the rules in force.
@@ -33,17 +33,17 @@ pub(crate) struct Triggers {
     seed: u64,
     made: u32,
     in_force: BTreeMap<FaultId, Trigger>,
-    strikes: Strikes,
+    firings: Firings,
 }
 
 impl Triggers {
-    /// Triggers for a seed. `keeps` tells whether strikes are kept.
+    /// Triggers for a seed. `keeps` tells whether firings are kept.
     pub(crate) fn new(seed: u64, keeps: bool) -> Self {
         Self {
             seed,
             made: 0,
             in_force: BTreeMap::new(),
-            strikes: keeps.then(Arc::default),
+            firings: keeps.then(Arc::default),
         }
     }
 
@@ -56,8 +56,8 @@ impl Triggers {
             when,
             random,
             seen: 0,
-            struck: 0,
-            strikes: self.strikes.clone(),
+            fired: 0,
+            firings: self.firings.clone(),
         };
         let counts = Arc::new(Mutex::new(counts));
         let trigger = Trigger { id, counts };
@@ -70,22 +70,22 @@ impl Triggers {
         self.in_force.remove(&id);
     }
 
-    /// How often a rule has struck, if it is in force.
-    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
+    /// How often a rule has fired, if it is in force.
+    pub(crate) fn fired(&self, id: FaultId) -> Option<u64> {
         let trigger = self.in_force.get(&id)?;
-        Some(trigger.counts.lock().struck)
+        Some(trigger.counts.lock().fired)
     }
 
-    pub(crate) fn strikes(&self) -> Vec<Strike> {
-        let all = self.strikes.as_ref();
+    pub(crate) fn firings(&self) -> Vec<Firing> {
+        let all = self.firings.as_ref();
         all.map(|all| all.lock().clone()).unwrap_or_default()
     }
 }
 
 impl Trigger {
-    /// Counts a match, and decides whether the rule strikes it. If it is not `free`, an earlier
-    /// rule has struck it, and this one only counts.
-    pub(crate) fn strikes(&self, free: bool) -> bool {
+    /// Counts a match, and decides whether the rule fires on it. If it is not `free`, an
+    /// earlier rule has fired on it, and this one only counts.
+    pub(crate) fn fires(&self, free: bool) -> bool {
         let mut counts = self.counts.lock();
         let counts = &mut *counts;
         counts.seen += 1;
@@ -97,14 +97,14 @@ impl Trigger {
             When::PerMillion(rate) => counts.random.per_million(*rate),
             _ => true,
         };
-        let strikes = would && free;
-        if strikes {
-            counts.struck += 1;
+        let fires = would && free;
+        if fires {
+            counts.fired += 1;
             let fault = self.id;
-            if let Some(all) = &counts.strikes {
-                all.lock().push(Strike { fault, ordinal });
+            if let Some(all) = &counts.firings {
+                all.lock().push(Firing { fault, ordinal });
             }
         }
-        strikes
+        fires
     }
 }

@@ -179,7 +179,7 @@ fn nobody_listens() {
 }
 
 #[test]
-fn a_rule_strikes_one_kind_of_message() {
+fn a_rule_fires_one_kind_of_message() {
     for config in [SimConfig::new(), SimConfig::new().wire(true)] {
         let ends = Ends::new(config);
         let filter = PacketFilter::EVERY.dest_qpn(1);
@@ -195,7 +195,7 @@ fn a_rule_strikes_one_kind_of_message() {
         ends.sim.accept(server, &ConnParam::new()).unwrap();
         ends.expect(CmEventType::Established);
         ends.expect(CmEventType::Established);
-        assert_eq!(rules.each_ref().map(FaultGuard::struck), [1, 1, 0]);
+        assert_eq!(rules.each_ref().map(FaultGuard::fired), [1, 1, 0]);
     }
 }
 

@@ -15,14 +15,14 @@ static struct end a, b;
 /* Each function does nothing, and needs no device. */
 static void check_not_simulated(void)
 {
-    CHECK(verbsim_inject("[[rule]]\nkind = \"packet\"\nharm = \"drop\"") == -ENOTSUP);
+    CHECK(verbsim_inject("[[rule]]\nkind = \"packet\"\neffect = \"drop\"") == -ENOTSUP);
     CHECK(verbsim_drop_packets(NULL, 1) == -ENOTSUP);
     CHECK(verbsim_delay_packets(NULL, 1, 10) == -ENOTSUP);
     CHECK(verbsim_fail_calls(NULL, "ibv_reg_mr", ENOMEM, 1) == -ENOTSUP);
     CHECK(verbsim_fail_completions(NULL, IBV_WC_REM_OP_ERR, 1) == -ENOTSUP);
     CHECK(verbsim_port_down(NULL, 1) == -ENOTSUP);
     CHECK(verbsim_kill_device(NULL) == -ENOTSUP);
-    CHECK(verbsim_struck(1) == -ENOTSUP);
+    CHECK(verbsim_fired(1) == -ENOTSUP);
     CHECK(verbsim_remove(1) == -ENOTSUP);
     CHECK(verbsim_mark("here") == -ENOTSUP);
     CHECK(verbsim_count_findings(NULL, 0) == -ENOTSUP);
@@ -62,20 +62,20 @@ static void reconnect(void)
 static void check_packets(void)
 {
     int64_t lost = verbsim_drop_packets(a.qp, 2);
-    CHECK(lost > 0 && verbsim_struck(lost) == 0);
+    CHECK(lost > 0 && verbsim_fired(lost) == 0);
     /* The first try and the second. */
     send_one(IBV_WC_SUCCESS);
-    CHECK(verbsim_struck(lost) == 2);
+    CHECK(verbsim_fired(lost) == 2);
     send_one(IBV_WC_SUCCESS);
 
     /* It is over, and its count stays, after others too. */
     double start = seconds();
     int64_t late = verbsim_delay_packets(a.qp, 1, 20000);
-    CHECK(late > lost && verbsim_struck(lost) == 2);
+    CHECK(late > lost && verbsim_fired(lost) == 2);
     send_one(IBV_WC_SUCCESS);
     CHECK(seconds() - start >= 0.02);
     CHECK(verbsim_remove(late) == 1 && verbsim_remove(lost) == 2);
-    CHECK(verbsim_struck(lost) == -EINVAL && verbsim_remove(lost) == -EINVAL);
+    CHECK(verbsim_fired(lost) == -EINVAL && verbsim_remove(lost) == -EINVAL);
 
     /* It never arrives. */
     late = verbsim_delay_packets(a.qp, 1, UINT64_MAX);
@@ -140,7 +140,7 @@ static void check_rules(void)
 {
     int64_t rules = verbsim_inject("[[rule]]\n"
                                    "kind = \"packet\"\n"
-                                   "harm = \"duplicate\"\n"
+                                   "effect = \"duplicate\"\n"
                                    "class = \"send\"\n"
                                    "first = 1\n"
                                    "[[rule]]\n"
@@ -163,8 +163,8 @@ static void check_wrong_arguments(void)
     CHECK(verbsim_inject(NULL) == -EINVAL);
     CHECK(verbsim_inject("") == -EINVAL);
     CHECK(verbsim_inject("\xff") == -EINVAL);
-    CHECK(verbsim_inject("[[rule]]\nkind = \"packet\"\nharm = \"dorp\"") == -EINVAL);
-    CHECK(verbsim_inject("[[rule]]\nkind = \"packet\"\nharm = \"drop\"\n"
+    CHECK(verbsim_inject("[[rule]]\nkind = \"packet\"\neffect = \"dorp\"") == -EINVAL);
+    CHECK(verbsim_inject("[[rule]]\nkind = \"packet\"\neffect = \"drop\"\n"
                          "[[rule]]\nkind = \"port\"\nnode = 7") == -EINVAL);
     CHECK(verbsim_inject("[[rule]]\nkind = \"call\"\nverb = \"ibv_get_device_list\"\nerror = 5") == -EINVAL);
     CHECK(verbsim_delay_packets(a.qp, 1, 0) == -EINVAL);
@@ -179,7 +179,7 @@ static void check_wrong_arguments(void)
     CHECK(verbsim_port_down(a.context, 2) == -EINVAL);
     CHECK(verbsim_port_down(a.context, 256) == -EINVAL);
     CHECK(verbsim_kill_device(NULL) == -EINVAL);
-    CHECK(verbsim_struck(0) == -EINVAL && verbsim_remove(-1) == -EINVAL);
+    CHECK(verbsim_fired(0) == -EINVAL && verbsim_remove(-1) == -EINVAL);
     CHECK(verbsim_mark(NULL) == -EINVAL);
     CHECK(verbsim_count_findings("fatal", 0) == -EINVAL && verbsim_count_findings(NULL, 1000) == -EINVAL);
     errno = 0;
@@ -239,7 +239,7 @@ static void *use_all(void *unused)
     (void)unused;
     for (int i = 0; i < ROUNDS; i++) {
         int64_t fault = verbsim_fail_calls(NULL, "ibv_create_ah", EIO, 1);
-        CHECK(fault > 0 && verbsim_struck(fault) == 0);
+        CHECK(fault > 0 && verbsim_fired(fault) == 0);
         int64_t mark = verbsim_mark("round\nand round");
         CHECK(mark > 0 && verbsim_count_findings("error", mark) == 0);
         free(verbsim_findings(0));
@@ -265,7 +265,7 @@ static void check_fork(void)
     CHECK(child >= 0);
     if (child == 0) {
         CHECK(verbsim_is_simulated() && verbsim_count_findings(NULL, 0) == 0);
-        CHECK(verbsim_struck(fault) == -EINVAL && verbsim_remove(fault) == -EINVAL);
+        CHECK(verbsim_fired(fault) == -EINVAL && verbsim_remove(fault) == -EINVAL);
         struct ibv_pd none = {.context = NULL};
         CHECK(ibv_dealloc_pd(&none) == EINVAL);
         CHECK(verbsim_count_findings("VS-CALL-01", mark) == 1 && verbsim_count_findings(NULL, 0) == 1);

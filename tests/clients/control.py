@@ -22,7 +22,7 @@ def check_not_simulated():
     assert not verbsim.is_simulated()
     assert verbsim.findings() == [] and verbsim.mark("here") == 0
     for call in (
-        lambda: verbsim.inject('[[rule]]\nkind = "packet"\nharm = "drop"'),
+        lambda: verbsim.inject('[[rule]]\nkind = "packet"\neffect = "drop"'),
         lambda: verbsim.drop_packets(),
         lambda: verbsim.delay_packets(0.001),
         lambda: verbsim.fail_calls("ibv_reg_mr", errno.ENOMEM),
@@ -39,9 +39,9 @@ def check_without_devices():
     first = verbsim.mark("first")
     assert first > 0 and verbsim.mark("grüße") == first + 1
     with verbsim.fail_calls("ibv_open_device", errno.EMFILE, device="sim1") as fault:
-        assert fault.struck == 0 and fault.number > 0
-    assert fault.struck == 0 and fault.remove() == 0
-    rules = verbsim.inject('[[rule]]\nkind = "packet"\nharm = "delay"\nby = "1ms"\nper_million = 1000')
+        assert fault.fired == 0 and fault.number > 0
+    assert fault.fired == 0 and fault.remove() == 0
+    rules = verbsim.inject('[[rule]]\nkind = "packet"\neffect = "delay"\nby = "1ms"\nper_million = 1000')
     assert rules.remove() == 0
     for call in (
         lambda: verbsim.inject("[[rule]]"),
@@ -137,19 +137,19 @@ def check_with_pyverbs():
     a.connect(b)
     b.connect(a)
     with verbsim.drop_packets(2, device=a.context, qp=a.qp) as fault:
-        assert write(b.mr.rkey) == e.IBV_WC_SUCCESS and fault.struck == 2
+        assert write(b.mr.rkey) == e.IBV_WC_SUCCESS and fault.fired == 2
     with verbsim.drop_packets(0, device="sim0", qp=a.qp.qp_num + 1) as fault:
-        assert write(b.mr.rkey) == e.IBV_WC_SUCCESS and fault.struck == 0
+        assert write(b.mr.rkey) == e.IBV_WC_SUCCESS and fault.fired == 0
     with verbsim.delay_packets(0.001, qp=b.qp) as fault:
         assert write(b.mr.rkey) == e.IBV_WC_SUCCESS
-    assert fault.struck == 1
+    assert fault.fired == 1
     with verbsim.fail_calls("ibv_alloc_pd", errno.ENOMEM, device=b.context) as fault:
         PD(a.context).close()
         try:
             PD(b.context)
         except PyverbsError:
             pass
-        assert fault.struck == 1
+        assert fault.fired == 1
     assert verbsim.findings() == [] or all(found.level == "warning" for found in verbsim.findings())
 
     before = verbsim.mark("before the mistake")

@@ -1,4 +1,4 @@
-/* Mistakes are errors, and never reach the engine: what is destroyed, foreign, garbled, or no object
+/* Mistakes are errors, and never reach the engine: what is destroyed, foreign, corrupt, or no object
  * at all. */
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -193,7 +193,7 @@ fn what_comes_of_a_failure_at_the_other_end_is_the_laboratorys_too() {
     }
 }
 
-/// A rule that strikes one try is not why the others fail.
+/// A rule that fires on one try is not why the others fail.
 #[test]
 fn a_mistake_under_a_fault_rule_is_still_one() {
     let sim = Sim::new(SimConfig::new());

@@ -17,7 +17,7 @@ use verbs_api::cm::{CmEventType, ConnParam, PortSpace};
 use verbs_api::site::Site;
 use verbs_api::{Arm, CqInit, Mtu, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, connect};
 use verbs_scenarios::rules;
-use verbs_sim::{Certainty, Class, Names, Problem, Sim, SimConfig, Sleeping, Stuck};
+use verbs_sim::{BlockedThread, Certainty, Class, Names, Problem, Sim, SimConfig, WaitGuard};
 
 /// Each place has the same name.
 struct Here;
@@ -205,15 +205,15 @@ fn each_class_breaks_a_rule_and_has_a_name_of_its_own() {
 fn a_program_that_is_stopped_is_told_what_its_threads_wait_for() {
     let sim = Sim::new(SimConfig::new());
     let (a, b, qp_a, qp_b) = connected(&sim);
-    let said = |stuck: Stuck| {
-        let of_waits = [Class::EndlessWait, Class::PolledInVain, Class::NotArmed];
-        let mut mistakes = Stuck::diagnose(&sim, Vec::new(), Some(&[stuck]))
+    let said = |stuck: BlockedThread| {
+        let of_waits = [Class::EndlessWait, Class::BusyPoll, Class::NotArmed];
+        let mut mistakes = BlockedThread::diagnose(&sim, Vec::new(), Some(&[stuck]))
             .mistakes
             .into_iter();
         let found = mistakes.find(|found| of_waits.contains(&found.class()));
         found.map(|found| found.to_string()).unwrap_or_default()
     };
-    let polls = |cq| said(Stuck::polls(cq, 20, None));
+    let polls = |cq| said(BlockedThread::polls(cq, 20, None));
     assert!(polls(a.cq).ends_with("no work is outstanding that would complete in it"));
     a.send(qp_a, 1, 0, 64);
     assert!(
@@ -228,7 +228,7 @@ fn a_program_that_is_stopped_is_told_what_its_threads_wait_for() {
     assert!(polls(b.cq).starts_with("sim1: VS-WAIT-02: hint: cq#0 was polled 20 times"));
     assert!(polls(b.cq).ends_with("2 receives are outstanding"));
 
-    let sleeps = |or| said(Stuck::asleep("poll", b.channel, or));
+    let sleeps = |or| said(BlockedThread::asleep("poll", b.channel, or));
     assert!(sleeps(None).contains(
         "VS-ARM-03: a thread waits in poll for an event on channel#0: cq#0 is not armed"
     ));
@@ -264,13 +264,13 @@ fn what_a_stopped_program_had_not_done_yet_is_a_hint() {
     };
     assert_eq!(level(sim.diagnose()), Certainty::Certain);
     assert_eq!(
-        level(Stuck::diagnose(&sim, Vec::new(), Some(&[]))),
+        level(BlockedThread::diagnose(&sim, Vec::new(), Some(&[]))),
         Certainty::Hint
     );
-    let mistakes = Stuck::diagnose(
+    let mistakes = BlockedThread::diagnose(
         &sim,
         Vec::new(),
-        Some(&[Stuck::asleep("poll", b.channel, None)]),
+        Some(&[BlockedThread::asleep("poll", b.channel, None)]),
     )
     .mistakes;
     let waits = mistakes
@@ -287,14 +287,16 @@ fn a_wait_for_an_event_of_rdma_cm_says_who_has_to_do_something() {
     let cm = sim.cm().unwrap();
     let [channel, servers] = [(); 2].map(|()| cm.create_event_channel().unwrap());
     let said = |channel| {
-        let polls = [Stuck::asleep_cm("poll", channel, None)];
-        let by_poll = Stuck::diagnose(&sim, Vec::new(), Some(&polls))
+        let polls = [BlockedThread::asleep_cm("poll", channel, None)];
+        let by_poll = BlockedThread::diagnose(&sim, Vec::new(), Some(&polls))
             .mistakes
             .pop();
         let by_poll = by_poll.map(|found| found.to_string()).unwrap_or_default();
-        let _sleeping = Sleeping::on_cm(&sim, "rdma_get_cm_event", channel);
+        let _sleeping = WaitGuard::on_cm(&sim, "rdma_get_cm_event", channel);
         assert!(sim.diagnose().mistakes.is_empty());
-        let found = Stuck::diagnose(&sim, Vec::new(), Some(&[])).mistakes.pop();
+        let found = BlockedThread::diagnose(&sim, Vec::new(), Some(&[]))
+            .mistakes
+            .pop();
         let found = found.map(|found| found.to_string()).unwrap_or_default();
         let (_, why) = found.split_once(" s now: ").unwrap_or_default();
         let (why, _) = why.rsplit_once(" (").unwrap_or((why, ""));

@@ -6,12 +6,12 @@ use std::time::Duration;
 use verbs_api::lab::Lab;
 use verbs_api::site::Site;
 use verbs_api::{Handle, Verbs, Wait};
-use verbs_sim::{Certainty, Class, Misuse, Sim, SimConfig, Sleeping, Stuck, Unposted};
+use verbs_sim::{BlockedThread, Certainty, Class, Misuse, Sim, SimConfig, Unposted, WaitGuard};
 
 use super::connected;
 
-fn said(sim: &Sim, unposted: Vec<Unposted>, stopped: Option<&[Stuck]>) -> Vec<String> {
-    let mistakes = Stuck::diagnose(sim, unposted, stopped).mistakes;
+fn said(sim: &Sim, unposted: Vec<Unposted>, stopped: Option<&[BlockedThread]>) -> Vec<String> {
+    let mistakes = BlockedThread::diagnose(sim, unposted, stopped).mistakes;
     mistakes.iter().map(ToString::to_string).collect()
 }
 
@@ -31,7 +31,7 @@ fn a_batch_that_is_not_completed_is_told_with_its_requests() {
     let found = said(&sim, vec![batch.clone()], None);
     assert_eq!(found, [format!("sim0: VS-SQ-05: {text}")]);
 
-    let polls = |cq| [Stuck::polls(cq, 20, None)];
+    let polls = |cq| [BlockedThread::polls(cq, 20, None)];
     let may_come = Unposted {
         is_certain: false,
         ..batch.clone()
@@ -62,7 +62,7 @@ fn a_wait_for_a_turn_is_told_when_it_is_long() {
     let sim = Sim::new(SimConfig::new());
     let (a, _, qp, _) = connected(&sim);
     let place = Site::here();
-    let is_told = |sleeping: Sleeping<'_>, what: &str| {
+    let is_told = |sleeping: WaitGuard<'_>, what: &str| {
         assert!(
             sim.diagnose().mistakes.is_empty(),
             "it may be its turn soon"
@@ -73,12 +73,12 @@ fn a_wait_for_a_turn_is_told_when_it_is_long() {
         drop(sleeping);
         assert!(sim.diagnose().mistakes.is_empty());
     };
-    let batch = Sleeping::for_batch(&sim, "ibv_wr_start", qp, 0x11, Some(place));
+    let batch = WaitGuard::for_batch(&sim, "ibv_wr_start", qp, 0x11, Some(place));
     let text = format!(
         "sim0: VS-WAIT-01: hint: a thread waits in ibv_wr_start for the end of a batch on qp 0x11, for 0.1 s now: another thread has begun it, at {place}"
     );
     is_told(batch, &text);
-    let iteration = Sleeping::for_iteration(&sim, "ibv_start_poll", a.cq);
+    let iteration = WaitGuard::for_iteration(&sim, "ibv_start_poll", a.cq);
     let text = "a thread waits in ibv_start_poll for the end of an iteration over cq#0, for 0.1 s now: another thread has begun it";
     is_told(iteration, text);
 }

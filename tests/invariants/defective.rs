@@ -229,7 +229,7 @@ impl Verbs for Defective {
         fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError>;
         fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent>;
         fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()>;
-        fn garble(&self, object: DriverObject, garbled: bool) -> Result<()>;
+        fn corrupt_handle(&self, object: DriverObject, corrupt: bool) -> Result<()>;
         fn cm(&self) -> Option<&dyn Cm>;
         fn lab(&self) -> Option<&dyn Lab>;
     }

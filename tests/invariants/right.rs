@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use verbs_api::lab::{Fault, Harm, PacketFilter};
+use verbs_api::lab::{Effect, Fault, PacketFilter};
 use verbs_api::profile::Profile;
 use verbs_api::{
     Access, Arm, Cq, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, Qp, QpModify, QpState,
@@ -108,8 +108,8 @@ proptest! {
         let sim: Arc<dyn Verbs> = Arc::new(sim);
         let checked = Checked::new(sim);
         let lab = checked.lab().unwrap();
-        for harm in [Harm::Drop, Harm::Duplicate(Duration::ZERO)] {
-            let fault = Fault::harm(PacketFilter::EVERY, harm).per_million(loss);
+        for effect in [Effect::Drop, Effect::Duplicate(Duration::ZERO)] {
+            let fault = Fault::packet(PacketFilter::EVERY, effect).per_million(loss);
             lab.inject(fault).unwrap();
         }
         let ends = [("sim0", &cqs[0]), ("sim1", &cqs[1])]

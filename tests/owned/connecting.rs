@@ -5,7 +5,7 @@ use verbs_api::connect::Endpoint;
 use verbs_api::owned::{RecvWr, SendWr};
 use verbs_api::{Cause, Gid, QpAttrMask, QpState, QpType, RcParams, WcStatus};
 
-use crate::bench::{Bench, End, drain, wr_ids};
+use crate::setup::{End, Setup, drain, wr_ids};
 
 proptest! {
     #[test]
@@ -33,8 +33,8 @@ fn the_bytes_of_an_endpoint_are_in_network_order() {
 #[test]
 fn peers_that_exchange_endpoints_are_connected() {
     for qp_type in [QpType::Rc, QpType::Uc] {
-        let bench = Bench::stepped();
-        let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+        let setup = Setup::stepped();
+        let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
         let qps = ends.each_ref().map(|end| end.qp(qp_type));
         let params = [0xff_ffff, 77].map(|psn_a| RcParams {
             psn_a,
@@ -61,7 +61,7 @@ fn peers_that_exchange_endpoints_are_connected() {
             let list = [ends[i].mr.sge(100..105)];
             qp.post_send(&[SendWr::send(2, &list)]).unwrap();
         }
-        bench.settle();
+        setup.settle();
         for end in &ends {
             let wcs = drain(&end.cq);
             assert_eq!(wcs.len(), 2);
@@ -75,8 +75,8 @@ fn peers_that_exchange_endpoints_are_connected() {
 /// nothing.
 #[test]
 fn a_place_in_a_peers_region_ends_with_the_region() {
-    let bench = Bench::stepped();
-    let (ends, [near, _far]) = crate::bench::pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, _far]) = crate::setup::pair(&setup);
     let target = ends[1]
         .pd
         .alloc_mr(16, verbs_api::Access::ALL_RDMA)
@@ -86,13 +86,13 @@ fn a_place_in_a_peers_region_ends_with_the_region() {
     let list = [ends[0].mr.sge(..8)];
     near.post_send(&[SendWr::rdma_write(1, &list, remote)])
         .unwrap();
-    bench.settle();
+    setup.settle();
     assert_eq!(wr_ids(&ends[0].cq), [1]);
     assert_eq!(target.read_vec(8, 8).unwrap(), b"written!");
     target.destroy().unwrap();
     near.post_send(&[SendWr::rdma_read(2, &list, remote).fence()])
         .unwrap();
-    bench.settle();
+    setup.settle();
     let failed = drain(&ends[0].cq)[0];
     assert_eq!((failed.wr_id, failed.status), (2, WcStatus::RemAccessErr));
 }
@@ -100,8 +100,8 @@ fn a_place_in_a_peers_region_ends_with_the_region() {
 /// QP-STATE-01: connecting twice says from where to where there is no way.
 #[test]
 fn connecting_a_connected_qp_is_refused() {
-    let bench = Bench::stepped();
-    let (_ends, [near, far]) = crate::bench::pair(&bench);
+    let setup = Setup::stepped();
+    let (_ends, [near, far]) = crate::setup::pair(&setup);
     let params = RcParams::default();
     let (from, to) = (QpState::Rts, QpState::Init);
     for error in [

@@ -7,15 +7,15 @@ use verbs_api::lab::Lab;
 use verbs_api::owned::Element;
 use verbs_api::{Arm, AsyncEventType, Cause, ErrorKind, QpType, RcParams, Wait};
 
-use crate::bench::{Bench, End, pair, recv, send, wr_ids};
+use crate::setup::{End, Setup, pair, recv, send, wr_ids};
 
 /// One event of the CQ of the near end, and what it takes to make another.
 macro_rules! event {
-    ($bench:expr, $ends:expr, $qps:expr) => {{
+    ($setup:expr, $ends:expr, $qps:expr) => {{
         $ends[0].cq.req_notify(Arm::NEXT).unwrap();
         recv(&$qps[0], 1);
         send(&$qps[1], 2);
-        $bench.settle();
+        $setup.settle();
         $ends[0].channel.get_event(Wait::Poll).unwrap().unwrap()
     }};
 }
@@ -24,9 +24,9 @@ macro_rules! event {
 /// works once the event is dropped.
 #[test]
 fn a_cq_goes_after_its_events() {
-    let bench = Bench::stepped();
-    let (ends, qps) = pair(&bench);
-    let event = event!(bench, ends, qps);
+    let setup = Setup::stepped();
+    let (ends, qps) = pair(&setup);
+    let event = event!(setup, ends, qps);
     assert_eq!(event.cq(), &ends[0].cq);
     let cq = ends[0].cq.clone();
     drop((ends, qps));
@@ -34,31 +34,31 @@ fn a_cq_goes_after_its_events() {
     assert_eq!(refused.error.kind(), ErrorKind::Busy);
     drop(event);
     refused.object.destroy().unwrap();
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// The last handle of a CQ can be that in its event.
 #[test]
 fn an_event_outlives_all_handles_of_its_cq() {
-    let bench = Bench::stepped();
-    let (ends, qps) = pair(&bench);
-    let event = event!(bench, ends, qps);
+    let setup = Setup::stepped();
+    let (ends, qps) = pair(&setup);
+    let event = event!(setup, ends, qps);
     drop((ends, qps));
-    assert_eq!(bench.live(0).cqs, 1);
+    assert_eq!(setup.live(0).cqs, 1);
     assert_eq!(wr_ids(event.cq()), [1]);
     drop(event);
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// An event that is forgotten leaks its CQ and what that was made from; nothing waits, all else
 /// goes.
 #[test]
 fn a_forgotten_event_leaks_its_cq_and_nothing_else() {
-    let bench = Bench::stepped();
-    let (ends, qps) = pair(&bench);
-    mem::forget(event!(bench, ends, qps));
+    let setup = Setup::stepped();
+    let (ends, qps) = pair(&setup);
+    mem::forget(event!(setup, ends, qps));
     drop((ends, qps));
-    let live = bench.live(0);
+    let live = setup.live(0);
     assert_eq!((live.cqs, live.channels, live.contexts), (1, 1, 1));
     assert_eq!((live.qps, live.mrs, live.pds), (0, 0, 0));
 }
@@ -67,8 +67,8 @@ fn a_forgotten_event_leaks_its_cq_and_nothing_else() {
 #[test]
 fn an_asynchronous_event_holds_its_object_and_leaks_it_when_forgotten() {
     for forget in [false, true] {
-        let bench = Bench::stepped();
-        let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+        let setup = Setup::stepped();
+        let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
         let small = ends[0].context.cq(1).create().unwrap();
         let qp = ends[0].pd.qp(QpType::Rc, &small, &ends[0].cq);
         let qp = qp.create().unwrap();
@@ -78,7 +78,7 @@ fn an_asynchronous_event_holds_its_object_and_leaks_it_when_forgotten() {
             recv(&peer, 0);
             send(&qp, 0);
         }
-        bench.settle();
+        setup.settle();
         let take = || ends[0].context.get_async_event(Wait::Poll).unwrap();
         let (first, second) = (take().unwrap(), take().unwrap());
         assert!(take().is_none());
@@ -87,7 +87,7 @@ fn an_asynchronous_event_holds_its_object_and_leaks_it_when_forgotten() {
         assert_eq!(second.event_type(), AsyncEventType::QpFatal);
         assert_eq!(second.element(), &Element::Qp(qp.clone()));
         drop((ends, small, qp, peer));
-        let live = bench.live(0);
+        let live = setup.live(0);
         assert_eq!(
             (live.cqs, live.qps, live.pds),
             (2, 1, 1),
@@ -96,10 +96,10 @@ fn an_asynchronous_event_holds_its_object_and_leaks_it_when_forgotten() {
         drop(first);
         if forget {
             mem::forget(second);
-            assert_eq!(bench.live(0).qps, 1);
+            assert_eq!(setup.live(0).qps, 1);
         } else {
             drop(second);
-            bench.assert_nothing_lives();
+            setup.assert_nothing_lives();
         }
     }
 }
@@ -107,32 +107,32 @@ fn an_asynchronous_event_holds_its_object_and_leaks_it_when_forgotten() {
 /// A port has no object: its event can be dropped, or not.
 #[test]
 fn port_events_hold_the_context_alone() {
-    let bench = Bench::stepped();
-    let context = bench.open("sim0");
-    bench.sim.set_port(context.handle(), 1, false).unwrap();
+    let setup = Setup::stepped();
+    let context = setup.open("sim0");
+    setup.sim.set_port(context.handle(), 1, false).unwrap();
     let event = context.get_async_event(Wait::Poll).unwrap().unwrap();
     assert_eq!(event.element(), &Element::Port(1));
     assert!(event.to_string().contains("PORT_ERR"), "{event}");
     drop(context);
     drop(event);
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// CHAN-44 has no equivalent: a thread that waits holds the channel, and what others drop is
 /// destroyed after the wait.
 #[test]
 fn a_channel_on_which_a_thread_waits_goes_after_the_wait() {
-    let bench = Bench::inline();
-    let (ends, qps) = pair(&bench);
-    bench.watched(|| {
+    let setup = Setup::inline();
+    let (ends, qps) = pair(&setup);
+    setup.watched(|| {
         let channel = ends[0].channel.clone();
         let waiter = thread::spawn(move || channel.get_event(Wait::Forever).unwrap_err());
         drop((ends, qps));
-        bench.sim.close();
+        setup.sim.close();
         let error = waiter.join().unwrap();
         assert!(matches!(error.cause(), Cause::LostWakeup(_)), "{error}");
     });
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// One thread reads events while another drops the CQs and QPs they are about: an event is either a
@@ -141,9 +141,9 @@ fn a_channel_on_which_a_thread_waits_goes_after_the_wait() {
 #[test]
 fn objects_dropped_while_their_events_are_read_leave_nothing_behind() {
     const ROUNDS: u64 = 300;
-    let bench = Bench::inline();
-    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
-    bench.watched(|| {
+    let setup = Setup::inline();
+    let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
+    setup.watched(|| {
         thread::scope(|scope| {
             scope.spawn(|| {
                 while let Ok(Some(event)) = ends[0].channel.get_event(Wait::Forever) {
@@ -163,9 +163,9 @@ fn objects_dropped_while_their_events_are_read_leave_nothing_behind() {
                     send(&qp, 0);
                 }
             }
-            bench.sim.close();
+            setup.sim.close();
         });
     });
     drop(ends);
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }

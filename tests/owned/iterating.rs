@@ -3,11 +3,11 @@
 use verbs_api::owned::{Cq, Qp};
 use verbs_api::{CqFlags, ErrorKind, QpType, RcParams, WcFields, WcStatus};
 
-use crate::bench::{Bench, End, recv, send};
+use crate::setup::{End, Setup, recv, send};
 
 /// A pair of which the receives of the far end complete in an extended CQ.
-fn pair(bench: &Bench) -> ([End; 2], Cq, [Qp; 2]) {
-    let [a, b] = [End::open(bench, "sim0"), End::open(bench, "sim1")];
+fn pair(setup: &Setup) -> ([End; 2], Cq, [Qp; 2]) {
+    let [a, b] = [End::open(setup, "sim0"), End::open(setup, "sim1")];
     let fields = WcFields::BYTE_LEN | WcFields::TIMESTAMPS;
     let cq = b.context.cq(64).extended(fields, CqFlags::empty());
     let cq = cq.create().unwrap();
@@ -21,8 +21,8 @@ fn pair(bench: &Bench) -> ([End; 2], Cq, [Qp; 2]) {
 /// the completions.
 #[test]
 fn an_iteration_gives_what_a_poll_gives() {
-    let bench = Bench::stepped();
-    let ([a, b], cq, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let ([a, b], cq, [near, far]) = pair(&setup);
     for first in [0, 5] {
         let wr_ids: Vec<u64> = (first..first + 5).map(|i| i << 40).collect();
         for wr_id in &wr_ids {
@@ -31,8 +31,8 @@ fn an_iteration_gives_what_a_poll_gives() {
                 .unwrap();
             send(&near, 1);
         }
-        bench.settle();
-        assert_eq!(bench.live(1).mrs, 6);
+        setup.settle();
+        assert_eq!(setup.live(1).mrs, 6);
         let mut times = Vec::new();
         let mut seen = Vec::new();
         for wc in cq.iterate() {
@@ -44,22 +44,22 @@ fn an_iteration_gives_what_a_poll_gives() {
         }
         assert_eq!(seen, wr_ids);
         assert!(times.is_sorted() && times.len() == 5);
-        assert_eq!(bench.live(1).mrs, 1, "received memory is released");
+        assert_eq!(setup.live(1).mrs, 1, "received memory is released");
     }
     drop((a, b, cq, near, far));
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// A program that leaves the loop early has not lost the rest, and other polls work again.
 #[test]
 fn an_iteration_ends_when_it_is_dropped() {
-    let bench = Bench::stepped();
-    let (_ends, cq, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (_ends, cq, [near, far]) = pair(&setup);
     for wr_id in 0..4 {
         recv(&far, wr_id);
         send(&near, 9);
     }
-    bench.settle();
+    setup.settle();
     let mut iteration = cq.iterate();
     assert_eq!(iteration.next().unwrap().unwrap().wr_id, 0);
     assert_eq!(cq.poll().unwrap_err().kind(), ErrorKind::Usage);
@@ -75,25 +75,25 @@ fn an_iteration_ends_when_it_is_dropped() {
 /// A queue pair that is dropped during an iteration is destroyed when it has ended.
 #[test]
 fn a_queue_pair_waits_for_an_iteration() {
-    let bench = Bench::stepped();
-    let ([a, b], cq, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let ([a, b], cq, [near, far]) = pair(&setup);
     recv(&far, 1);
     send(&near, 2);
-    bench.settle();
+    setup.settle();
     let mut iteration = cq.iterate();
     assert!(iteration.next().is_some());
     drop(far);
-    assert_eq!(bench.live(1).qps, 1);
+    assert_eq!(setup.live(1).qps, 1);
     drop(iteration);
-    assert_eq!(bench.live(1).qps, 0);
+    assert_eq!(setup.live(1).qps, 0);
     drop((a, b, cq, near));
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 #[test]
 fn a_plain_cq_is_not_iterated() {
-    let bench = Bench::stepped();
-    let end = End::open(&bench, "sim0");
+    let setup = Setup::stepped();
+    let end = End::open(&setup, "sim0");
     let mut iteration = end.cq.iterate();
     let error = iteration.next().unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);

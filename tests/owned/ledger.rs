@@ -10,7 +10,7 @@ use verbs_api::owned::{Qp, RecvWr, SendWr};
 use verbs_api::{QpModify, QpState, QpType, RcParams, WcStatus};
 use verbs_sim::SimConfig;
 
-use crate::bench::{Bench, End};
+use crate::setup::{End, Setup};
 
 const PAIRS: usize = 3;
 
@@ -114,7 +114,7 @@ impl Queue {
 
 /// The program, and the model of its queues by end, QP number and whether it is that of receives.
 struct Program {
-    bench: Bench,
+    setup: Setup,
     ends: [End; 2],
     pairs: Vec<[Qp; 2]>,
     queues: BTreeMap<(usize, u32, bool), Queue>,
@@ -124,10 +124,10 @@ struct Program {
 
 impl Program {
     fn new(behavior: Behavior) -> Self {
-        let bench = Bench::new(SimConfig::new().behavior(behavior));
-        let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+        let setup = Setup::new(SimConfig::new().behavior(behavior));
+        let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
         let mut program = Self {
-            bench,
+            setup,
             ends,
             pairs: Vec::new(),
             queues: BTreeMap::new(),
@@ -205,7 +205,7 @@ impl Program {
                     assert!(status.contains(&wc.status) || wc.status == retry, "{wc}");
                 }
             }
-            Step::Settle => self.bench.settle_a_while(),
+            Step::Settle => self.setup.settle_a_while(),
             Step::Fail { pair, end } => {
                 let qp = &self.pairs[pair][usize::from(end)];
                 qp.modify(&QpModify::to(QpState::Err)).unwrap();
@@ -233,7 +233,7 @@ impl Program {
             let queues = self.queues.iter().filter(|((of, ..), _)| *of == end);
             let held: usize = queues.map(|(_, queue)| queue.held()).sum();
             // One more is that of the end itself.
-            assert_eq!(self.bench.live(end).mrs as usize, held + 1, "on sim{end}");
+            assert_eq!(self.setup.live(end).mrs as usize, held + 1, "on sim{end}");
         }
     }
 }
@@ -255,8 +255,8 @@ proptest! {
             program.run(step);
             program.check();
         }
-        let Program { bench, ends, pairs, .. } = program;
+        let Program { setup, ends, pairs, .. } = program;
         drop((ends, pairs));
-        bench.assert_nothing_lives();
+        setup.assert_nothing_lives();
     }
 }

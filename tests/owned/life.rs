@@ -7,11 +7,11 @@ use verbs_api::lab::{Fault, Lab};
 use verbs_api::owned::{DestroyError, RecvWr, SendWr};
 use verbs_api::{Access, AhAttr, Cause, Error, ErrorKind, Gid, QpType, RcParams, Verb, Wait};
 
-use crate::bench::{Bench, End, drain, pair, recv, send};
+use crate::setup::{End, Setup, drain, pair, recv, send};
 
 /// Everything there is, in use: clones, posted and finished work, events, a batch half read.
-fn everything(bench: &Bench) -> Vec<Box<dyn Any>> {
-    let (ends, [near, far]) = pair(bench);
+fn everything(setup: &Setup) -> Vec<Box<dyn Any>> {
+    let (ends, [near, far]) = pair(setup);
     let mut all: Vec<Box<dyn Any>> = Vec::new();
     for (end, qp) in ends.iter().zip([&near, &far]) {
         let mr = end.small_mr();
@@ -42,12 +42,12 @@ fn everything(bench: &Bench) -> Vec<Box<dyn Any>> {
         recv(&peer, 6);
         send(&doomed, 7);
     }
-    bench.settle_a_while();
+    setup.settle_a_while();
     let mut batch = ends[1].cq.wait(Wait::Forever).unwrap().unwrap();
     batch.next();
     ends[0].cq.req_notify(verbs_api::Arm::NEXT).unwrap();
     recv(&far, 8);
-    bench.settle_a_while();
+    setup.settle_a_while();
     all.push(Box::new(
         ends[0].channel.get_event(Wait::Poll).unwrap().unwrap(),
     ));
@@ -93,15 +93,15 @@ proptest! {
         inline in any::<bool>(),
         order in prop::collection::vec(any::<prop::sample::Index>(), 64),
     ) {
-        let bench = if inline { Bench::inline() } else { Bench::stepped() };
-        let mut all = everything(&bench);
+        let setup = if inline { Setup::inline() } else { Setup::stepped() };
+        let mut all = everything(&setup);
         for index in order {
             if !all.is_empty() {
                 drop(all.swap_remove(index.index(all.len())));
             }
         }
         prop_assert!(all.is_empty());
-        bench.assert_nothing_lives();
+        setup.assert_nothing_lives();
     }
 }
 
@@ -114,8 +114,8 @@ fn refusal<T>(result: Result<(), DestroyError<T>>) -> (Error, T) {
 /// destroyed without the obstacle. (PD-01, CQ-DESTROY-01, CHAN-38 require the same of raw objects.)
 #[test]
 fn destroying_what_is_used_gives_it_back_and_says_why() {
-    let bench = Bench::stepped();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, far]) = pair(&setup);
     let [end, other_end] = ends;
     let End {
         context,
@@ -165,7 +165,7 @@ fn destroying_what_is_used_gives_it_back_and_says_why() {
 
     // They came back as good as before.
     send(&far, 2);
-    bench.settle();
+    setup.settle();
     assert_eq!(drain(&cq)[0].wr_id, 1);
     mr.destroy().unwrap();
     near.destroy().unwrap();
@@ -174,19 +174,19 @@ fn destroying_what_is_used_gives_it_back_and_says_why() {
     channel.destroy().unwrap();
     context.close().unwrap();
     drop((far, other_end));
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// The error of the verb itself is given too, and the next attempt is a new one.
 #[test]
 fn destroying_says_what_the_device_says() {
-    let bench = Bench::stepped();
-    let mr = End::open(&bench, "sim0").small_mr();
+    let setup = Setup::stepped();
+    let mr = End::open(&setup, "sim0").small_mr();
     // The first is of the end's own region.
     let fault = Fault::fail(Verb::DeregMr, ErrorKind::Io).nth(2);
-    bench.sim.inject(fault).unwrap();
+    setup.sim.inject(fault).unwrap();
     drop(
-        bench
+        setup
             .open("sim0")
             .alloc_pd()
             .unwrap()
@@ -198,27 +198,27 @@ fn destroying_says_what_the_device_says() {
         (ErrorKind::Io, &Cause::Injected)
     );
     mr.destroy().unwrap();
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// Dropping cannot tell an error: the object stays, with what it was made from, and goes as soon as
 /// it can.
 #[test]
 fn what_cannot_be_destroyed_when_it_is_dropped_goes_later() {
-    let bench = Bench::stepped();
-    let context = bench.open("sim0");
+    let setup = Setup::stepped();
+    let context = setup.open("sim0");
     let fault = Fault::fail(Verb::DeallocPd, ErrorKind::NoMemory);
-    bench.sim.inject(fault.clone().first(2)).unwrap();
+    setup.sim.inject(fault.clone().first(2)).unwrap();
     drop(context.alloc_pd().unwrap()); // fails, and fails again at once
-    assert_eq!(bench.live(0).pds, 1);
+    assert_eq!(setup.live(0).pds, 1);
     drop(context.create_comp_channel().unwrap());
-    assert_eq!(bench.live(0).pds, 0);
+    assert_eq!(setup.live(0).pds, 0);
 
     // A verb that never succeeds leaks the object and the device it is on, and nothing else.
-    bench.sim.inject(fault).unwrap();
-    let end = End::open(&bench, "sim0");
+    setup.sim.inject(fault).unwrap();
+    let end = End::open(&setup, "sim0");
     drop((end, context));
-    let live = bench.live(0);
+    let live = setup.live(0);
     assert_eq!((live.contexts, live.pds), (1, 1));
     assert_eq!((live.mrs, live.cqs, live.channels), (0, 0, 0));
 }
@@ -226,8 +226,8 @@ fn what_cannot_be_destroyed_when_it_is_dropped_goes_later() {
 /// LIFE-03: objects are made, shared, used and dropped by many threads.
 #[test]
 fn objects_shared_between_threads_are_destroyed_once() {
-    let bench = Bench::inline();
-    let (ends, qps) = pair(&bench);
+    let setup = Setup::inline();
+    let (ends, qps) = pair(&setup);
     std::thread::scope(|scope| {
         for thread in 0..4_usize {
             let (end, qp) = (ends[thread % 2].clone(), qps[thread % 2].clone());
@@ -253,15 +253,15 @@ fn objects_shared_between_threads_are_destroyed_once() {
         }
     });
     drop((ends, qps));
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// MCAST-06: a queue pair that goes leaves its groups; one that is still held by others may have
-/// left them, which does no harm.
+/// left them, which changes nothing.
 #[test]
 fn a_queue_pair_that_goes_leaves_its_groups() {
-    let bench = Bench::stepped();
-    let end = End::open(&bench, "sim0");
+    let setup = Setup::stepped();
+    let end = End::open(&setup, "sim0");
     let groups = [1, 2].map(|last| {
         let mut gid = [0; 16];
         (gid[0], gid[15]) = (0xff, last);
@@ -286,5 +286,5 @@ fn a_queue_pair_that_goes_leaves_its_groups() {
     verbs.detach_mcast(raw.handle(), groups[0], 0).unwrap();
     drop(raw);
     drop(end);
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }

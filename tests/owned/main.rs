@@ -1,7 +1,6 @@
 //! Objects that own what they need (`verbs_api::owned`), on the simulator: what they hold, when
 //! they are destroyed, and the effect of uses that would be errors on raw handles.
 
-mod bench;
 mod connecting;
 mod events;
 mod iterating;
@@ -9,6 +8,7 @@ mod ledger;
 mod life;
 mod making;
 mod raw;
+mod setup;
 mod shared;
 mod waiting;
 mod windows;

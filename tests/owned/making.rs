@@ -5,14 +5,14 @@ use verbs_api::{
     CqFlags, ErrorKind, QpModify, QpState, QpType, RcParams, SrqInit, Wait, WcFields, WcStatus,
 };
 
-use crate::bench::{Bench, End, recv, send};
+use crate::setup::{End, Setup, recv, send};
 
 /// What no `int` of C can hold is refused in the name of the verb, and the device is not asked.
 #[test]
 fn a_size_that_c_cannot_say_is_refused() {
     const MOST: u32 = i32::MAX as u32;
-    let bench = Bench::stepped();
-    let context = bench.open("sim0");
+    let setup = Setup::stepped();
+    let context = setup.open("sim0");
     let cq = context.cq(1).create().unwrap();
     for too_many in [MOST + 1, u32::MAX] {
         let of = |what, min| format!("EINVAL: {what} is {too_many}, allowed are {min} to {MOST}");
@@ -45,8 +45,8 @@ fn a_size_that_c_cannot_say_is_refused() {
 /// its destruction.
 #[test]
 fn completions_and_events_lead_to_what_the_program_knows() {
-    let bench = Bench::stepped();
-    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&bench, name));
+    let setup = Setup::stepped();
+    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&setup, name));
     let cq = far.context.cq(16).cq_context(5).channel(&far.channel);
     let cq = cq.extended(WcFields::STANDARD, CqFlags::empty());
     let cq = cq.create().unwrap();
@@ -67,7 +67,7 @@ fn completions_and_events_lead_to_what_the_program_knows() {
     for (_, peer) in &made {
         send(peer, 2);
     }
-    bench.settle();
+    setup.settle();
     let event = far.channel.get_event(Wait::Poll).unwrap().unwrap();
     assert_eq!(event.cq().cq_context(), 5);
     let completed: Vec<_> = event.cq().poll().unwrap().collect();

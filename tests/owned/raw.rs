@@ -6,7 +6,7 @@ use verbs_api::{
     RcParams, Verbs, Wait,
 };
 
-use crate::bench::{Bench, End, pair, recv, send, wr_ids};
+use crate::setup::{End, Setup, pair, recv, send, wr_ids};
 
 fn assert_stale(error: &Error) {
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
@@ -21,14 +21,14 @@ fn assert_stale(error: &Error) {
 /// fine.
 #[test]
 fn objects_destroyed_under_their_owner_give_errors() {
-    let bench = Bench::stepped();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, far]) = pair(&setup);
     let end = &ends[0];
     near.post_recv(&[RecvWr::new(1, &[end.mr.sge(..)])])
         .unwrap();
-    bench.sim.destroy_qp(near.handle(), Wait::Poll).unwrap();
-    bench.sim.destroy_cq(end.cq.handle(), Wait::Poll).unwrap();
-    bench.sim.dereg_mr(end.mr.handle()).unwrap();
+    setup.sim.destroy_qp(near.handle(), Wait::Poll).unwrap();
+    setup.sim.destroy_cq(end.cq.handle(), Wait::Poll).unwrap();
+    setup.sim.dereg_mr(end.mr.handle()).unwrap();
     let sge = [end.mr.sge(..8)];
     assert_stale(&near.post_send(&[SendWr::send(1, &sge)]).unwrap_err().error);
     assert_stale(&near.post_recv(&[RecvWr::new(1, &sge)]).unwrap_err().error);
@@ -48,133 +48,133 @@ fn objects_destroyed_under_their_owner_give_errors() {
     );
     let refused = near.destroy().unwrap_err();
     assert_stale(&refused.error);
-    bench.sim.close_device(end.context.handle()).unwrap();
+    setup.sim.close_device(end.context.handle()).unwrap();
     assert_stale(&end.context.alloc_pd().unwrap_err());
     assert_stale(&end.channel.get_event(Wait::Forever).unwrap_err());
     drop((ends, refused, far));
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// An event that was read raw and not acknowledged does not make a drop wait: the CQ goes when it
 /// can.
 #[test]
 fn a_raw_event_delays_the_end_of_a_cq_and_nothing_else() {
-    let bench = Bench::stepped();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, far]) = pair(&setup);
     ends[0].cq.req_notify(Arm::NEXT).unwrap();
     recv(&near, 1);
     send(&far, 1);
-    bench.settle();
-    let event = bench
+    setup.settle();
+    let event = setup
         .sim
         .get_cq_event(ends[0].channel.handle(), Wait::Poll)
         .unwrap();
     let context = ends[0].context.clone();
     drop((ends, near, far));
-    let live = bench.live(0);
+    let live = setup.live(0);
     assert_eq!((live.cqs, live.channels, live.qps), (1, 1, 0));
-    bench.sim.ack_cq_events(event.cq, 1).unwrap();
+    setup.sim.ack_cq_events(event.cq, 1).unwrap();
     drop(context.create_comp_channel().unwrap());
     drop(context);
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// An event of a CQ that no program can get hold of any more is acknowledged and passed over, and
 /// the CQ goes if that was in its way; also if it is one of a raw CQ.
 #[test]
 fn events_without_an_owner_are_acknowledged_and_passed_over() {
-    let bench = Bench::stepped();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, far]) = pair(&setup);
     let channel = ends[0].channel.clone();
     for _ in 0..2 {
         ends[0].cq.req_notify(Arm::NEXT).unwrap();
         recv(&near, 1);
         send(&far, 1);
-        bench.settle();
+        setup.settle();
     }
-    let event = bench.sim.get_cq_event(channel.handle(), Wait::Poll);
+    let event = setup.sim.get_cq_event(channel.handle(), Wait::Poll);
     drop((ends, near, far));
     assert_eq!(
-        bench.live(0).cqs,
+        setup.live(0).cqs,
         1,
         "an event was read raw, another is queued"
     );
-    bench.sim.ack_cq_events(event.unwrap().cq, 1).unwrap();
+    setup.sim.ack_cq_events(event.unwrap().cq, 1).unwrap();
     let passed_over = |channel: &CompChannel| {
         assert!(channel.get_event(Wait::Poll).unwrap().is_none());
     };
     passed_over(&channel);
-    assert_eq!(bench.live(0).cqs, 0);
+    assert_eq!(setup.live(0).cqs, 0);
 
-    let end = End::open(&bench, "sim0");
+    let end = End::open(&setup, "sim0");
     let init = CqInit::new(4).channel(end.channel.handle());
-    let raw = bench.sim.create_cq(end.context.handle(), &init).unwrap();
-    bench.sim.req_notify_cq(raw, Arm::NEXT).unwrap();
+    let raw = setup.sim.create_cq(end.context.handle(), &init).unwrap();
+    setup.sim.req_notify_cq(raw, Arm::NEXT).unwrap();
     let init = QpInit::new(QpType::Rc, raw, raw);
-    let qp = bench.sim.create_qp(end.pd.handle(), &init).unwrap();
+    let qp = setup.sim.create_qp(end.pd.handle(), &init).unwrap();
     let peer = end.qp(QpType::Rc);
     let params = RcParams::default();
-    bench.sim.connect_rc(qp, peer.handle(), &params).unwrap();
-    bench
+    setup.sim.connect_rc(qp, peer.handle(), &params).unwrap();
+    setup
         .sim
         .post_recv(qp, &[verbs_api::RecvWr::new(1, &[])])
         .unwrap();
     send(&peer, 1);
-    bench.settle();
+    setup.settle();
     passed_over(&end.channel);
-    bench.sim.destroy_qp(qp, Wait::Poll).unwrap();
-    bench.sim.destroy_cq(raw, Wait::Poll).unwrap();
+    setup.sim.destroy_qp(qp, Wait::Poll).unwrap();
+    setup.sim.destroy_cq(raw, Wait::Poll).unwrap();
 }
 
 /// Raw objects keep what they use, and keep numbers of their own along with objects of this layer.
 #[test]
 fn raw_work_on_a_cq_with_an_owner_keeps_its_own_numbers() {
-    let bench = Bench::stepped();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, far]) = pair(&setup);
     let end = &ends[0];
     let init = QpInit::new(QpType::Rc, end.cq.handle(), end.cq.handle());
-    let raw = bench.sim.create_qp(end.pd.handle(), &init).unwrap();
+    let raw = setup.sim.create_qp(end.pd.handle(), &init).unwrap();
     let peer = ends[1].qp(QpType::Rc);
     let params = RcParams::default();
-    bench.sim.connect_rc(raw, peer.handle(), &params).unwrap();
+    setup.sim.connect_rc(raw, peer.handle(), &params).unwrap();
     let mr = end.small_mr();
     near.post_recv(&[RecvWr::new(7, &[mr.sge(..)])]).unwrap();
     drop(mr);
     // The numbers that this layer gives to the device, in the hands of another QP.
     for wr_id in [0, 1, 1 << 32, u64::MAX] {
-        bench
+        setup
             .sim
             .post_recv(raw, &[verbs_api::RecvWr::new(wr_id, &[])])
             .unwrap();
         send(&peer, 0);
     }
-    bench.settle();
+    setup.settle();
     assert_eq!(wr_ids(&end.cq), [0, 1, 1 << 32, u64::MAX]);
-    assert_eq!(bench.live(0).mrs, 2, "they settled nothing");
+    assert_eq!(setup.live(0).mrs, 2, "they settled nothing");
     // And raw work on a QP of this layer.
     let own = verbs_api::SendWr::send(1 << 63 | 5, &[]);
-    bench.sim.post_send(near.handle(), &[own]).unwrap();
+    setup.sim.post_send(near.handle(), &[own]).unwrap();
     recv(&far, 0);
     recv(&far, 0);
     send(&near, 6);
-    bench.settle();
+    setup.settle();
     assert_eq!(wr_ids(&end.cq), [1 << 63 | 5, 6]);
 
-    let cq = bench.sim.create_cq(end.context.handle(), &CqInit::new(1));
+    let cq = setup.sim.create_cq(end.context.handle(), &CqInit::new(1));
     let cq = cq.unwrap();
     let refused = end.context.clone().close().unwrap_err();
     assert_eq!(refused.error.kind(), ErrorKind::Busy);
-    bench.sim.destroy_qp(raw, Wait::Poll).unwrap();
+    setup.sim.destroy_qp(raw, Wait::Poll).unwrap();
     drop((ends, near, far, peer, refused));
     // The context took the raw CQ with it.
-    assert_stale(&bench.sim.query_cq(cq).unwrap_err());
-    bench.assert_nothing_lives();
+    assert_stale(&setup.sim.query_cq(cq).unwrap_err());
+    setup.assert_nothing_lives();
 }
 
 /// Handles of two backends may be equal; objects are not, and cannot be confused.
 #[test]
 fn objects_of_two_backends_or_contexts_do_not_mix() {
-    let (first, second) = (Bench::stepped(), Bench::stepped());
+    let (first, second) = (Setup::stepped(), Setup::stepped());
     let (one, other) = (End::open(&first, "sim0"), End::open(&second, "sim0"));
     let third = End::open(&first, "sim0");
     assert_eq!(one.cq.handle(), other.cq.handle());
@@ -216,8 +216,8 @@ fn objects_of_two_backends_or_contexts_do_not_mix() {
 #[expect(unsafe_code, reason = "the caller's memory")]
 fn memory_of_the_caller_may_be_registered_twice_and_is_given_back() {
     let mut memory = vec![0_u8; 64];
-    let bench = Bench::stepped();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, far]) = pair(&setup);
     let (addr, length) = (memory.as_mut_ptr(), memory.len());
     let register = || {
         // SAFETY: both regions are destroyed below, before `memory` is used again or freed.
@@ -238,7 +238,7 @@ fn memory_of_the_caller_may_be_registered_twice_and_is_given_back() {
             "the bytes are the caller's"
         );
     }
-    bench.settle();
+    setup.settle();
     let [one, other] = regions;
     let refused = one.destroy().unwrap_err();
     assert_eq!(

@@ -11,7 +11,7 @@ use verbs_api::{
 };
 use verbs_sim::SimConfig;
 
-use crate::bench::{Bench, End, drain, send};
+use crate::setup::{End, Setup, drain, send};
 
 const PAIRS: usize = 3;
 
@@ -41,7 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 struct Program {
-    bench: Bench,
+    setup: Setup,
     near: End,
     far: End,
     srq: Srq,
@@ -56,12 +56,12 @@ struct Program {
 
 impl Program {
     fn new(behavior: Behavior) -> Self {
-        let bench = Bench::new(SimConfig::new().behavior(behavior));
-        let (near, far) = (End::open(&bench, "sim0"), End::open(&bench, "sim1"));
+        let setup = Setup::new(SimConfig::new().behavior(behavior));
+        let (near, far) = (End::open(&setup, "sim0"), End::open(&setup, "sim1"));
         let mut program = Self {
             srq: far.pd.create_srq(&SrqInit::new(8)).unwrap(),
             cqs: [far.cq.clone(), far.context.cq(64).create().unwrap()],
-            bench,
+            setup,
             near,
             far,
             pairs: Vec::new(),
@@ -95,7 +95,7 @@ impl Program {
                 let _ = self.pairs[pair][0].post_send(&[verbs_api::owned::SendWr::send(1, &[])]);
             }
             Step::Poll(cq) => self.poll(cq),
-            Step::Settle => self.bench.settle_a_while(),
+            Step::Settle => self.setup.settle_a_while(),
             Step::Fail(pair) => {
                 let modify = QpModify::to(QpState::Err);
                 self.pairs[pair][1].modify(&modify).unwrap();
@@ -141,13 +141,13 @@ impl Program {
     }
 
     /// Drops everything except the simulator.
-    fn end(self) -> Bench {
-        self.bench
+    fn end(self) -> Setup {
+        self.setup
     }
 
     /// The regions of the receives that are out; the end has one of its own.
     fn held(&self) -> usize {
-        self.bench.live(1).mrs as usize - 1
+        self.setup.live(1).mrs as usize - 1
     }
 }
 
@@ -193,15 +193,15 @@ fn an_srq_lives_as_long_as_its_queue_pairs() {
     assert_eq!(busy.error.kind(), ErrorKind::Busy);
     drop(busy);
     let pairs = std::mem::take(&mut program.pairs);
-    let bench = program.end();
-    assert_eq!(bench.live(1).srqs, 1);
+    let setup = program.end();
+    assert_eq!(setup.live(1).srqs, 1);
     send(&pairs[0][0], 1);
-    bench.settle();
+    setup.settle();
     let wc = pairs[0][1].recv_cq().poll().unwrap().next().unwrap();
     assert_eq!((wc.wr_id, wc.status), (0, WcStatus::Success));
     assert_eq!(pairs[0][1].srq().unwrap().query().unwrap().max_wr, 8);
     drop(pairs);
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }
 
 /// SRQ-05, SRQ-18: the event of the limit names the SRQ, and holds it until it is dropped.
@@ -211,7 +211,7 @@ fn an_event_names_its_srq_and_holds_it() {
     program.post(2);
     program.srq.set_limit(2).unwrap();
     send(&program.pairs[0][0], 1);
-    program.bench.settle();
+    program.setup.settle();
     let event = program
         .far
         .context
@@ -220,8 +220,8 @@ fn an_event_names_its_srq_and_holds_it() {
         .unwrap();
     assert_eq!(event.event_type(), AsyncEventType::SrqLimitReached);
     assert_eq!(event.element(), &Element::Srq(program.srq.clone()));
-    let bench = program.end();
-    assert_eq!(bench.live(1).srqs, 1);
+    let setup = program.end();
+    assert_eq!(setup.live(1).srqs, 1);
     drop(event);
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }

@@ -10,7 +10,7 @@ use verbs_api::lab::Lab;
 use verbs_api::owned::{Completions, Cq, Qp};
 use verbs_api::{Cause, ErrorKind, QpType, RcParams, Verb, Verbs, Wait};
 
-use crate::bench::{Bench, End, pair, recv, send};
+use crate::setup::{End, Setup, pair, recv, send};
 
 /// The numbers of what was waited for.
 fn ids(completions: Option<Completions>) -> Vec<u64> {
@@ -34,8 +34,8 @@ fn connected(ends: &[End; 2], cqe: u32) -> (Cq, Qp, Qp) {
 /// and for asynchronous events.
 #[test]
 fn waits_for_a_time_end() {
-    for bench in [Bench::stepped(), Bench::inline()] {
-        let (ends, _qps) = pair(&bench);
+    for setup in [Setup::stepped(), Setup::inline()] {
+        let (ends, _qps) = pair(&setup);
         let [
             End {
                 context,
@@ -46,7 +46,7 @@ fn waits_for_a_time_end() {
             _,
         ] = &ends;
         for time in [Wait::For(Duration::from_millis(5)), Wait::Poll] {
-            bench.watched(|| {
+            setup.watched(|| {
                 assert!(cq.wait(time).unwrap().is_none());
                 assert!(channel.wait(time).unwrap().is_none());
                 assert!(channel.get_event(time).unwrap().is_none());
@@ -61,15 +61,15 @@ fn waits_for_a_time_end() {
 /// makes one.
 #[test]
 fn wait_gives_what_is_there_then_what_comes() {
-    let bench = Bench::stepped();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, far]) = pair(&setup);
     let cq = &ends[0].cq;
     for round in 0..50 {
         let wr_id = 2 * round;
         recv(&near, wr_id);
         recv(&near, wr_id + 1);
         send(&far, 0);
-        bench.settle();
+        setup.settle();
         assert_eq!(ids(cq.wait(Wait::Forever).unwrap()), [wr_id]);
         send(&far, 0);
         assert_eq!(ids(cq.wait(Wait::Forever).unwrap()), [wr_id + 1]);
@@ -77,10 +77,10 @@ fn wait_gives_what_is_there_then_what_comes() {
         if round % 2 == 0 {
             recv(&near, wr_id);
             send(&far, 0);
-            bench.settle();
-            let raw = bench.sim.get_cq_event(ends[0].channel.handle(), Wait::Poll);
+            setup.settle();
+            let raw = setup.sim.get_cq_event(ends[0].channel.handle(), Wait::Poll);
             assert_eq!(raw.unwrap().cq, cq.handle(), "the channel is readable");
-            bench.sim.ack_cq_events(cq.handle(), 1).unwrap();
+            setup.sim.ack_cq_events(cq.handle(), 1).unwrap();
             assert_eq!(ids(cq.wait(Wait::Poll).unwrap()), [wr_id]);
             // The event was taken behind the layer's back; arming says that there is another.
             cq.req_notify(verbs_api::Arm::NEXT).unwrap();
@@ -95,15 +95,15 @@ fn wait_gives_what_is_there_then_what_comes() {
 /// round.)
 #[test]
 fn waits_that_end_by_a_poll_leave_no_heap_of_events() {
-    for bench in [Bench::inline(), Bench::stepped()] {
-        let (ends, [near, far]) = pair(&bench);
+    for setup in [Setup::inline(), Setup::stepped()] {
+        let (ends, [near, far]) = pair(&setup);
         let cq = &ends[0].cq;
         assert!(cq.wait(Wait::Poll).unwrap().is_none());
         for wr_id in 0..200 {
             recv(&near, wr_id);
             send(&far, 0);
             assert_eq!(ids(cq.wait(Wait::Forever).unwrap()), [wr_id]);
-            bench.settle();
+            setup.settle();
             ends[1].cq.poll().unwrap().for_each(drop);
         }
         let queued = std::iter::from_fn(|| ends[0].channel.get_event(Wait::Poll).unwrap());
@@ -114,10 +114,10 @@ fn waits_that_end_by_a_poll_leave_no_heap_of_events() {
 /// A CQ that is attached while a thread waits wakes it with its first completion.
 #[test]
 fn a_thread_that_waits_is_woken_by_a_cq_that_was_attached_later() {
-    let bench = Bench::inline();
-    bench.watched(|| {
+    let setup = Setup::inline();
+    setup.watched(|| {
         for _ in 0..100 {
-            let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+            let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
             let channel = ends[0].channel.clone();
             let begun = Barrier::new(2);
             thread::scope(|scope| {
@@ -139,8 +139,8 @@ fn a_thread_that_waits_is_woken_by_a_cq_that_was_attached_later() {
 /// A wait that cannot end is an error, not a hang; one that makes no sense says why.
 #[test]
 fn waits_that_cannot_end_are_refused() {
-    let bench = Bench::stepped();
-    let (ends, _qps) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, _qps) = pair(&setup);
     let cq = &ends[0].cq;
     let error = cq.wait(Wait::Forever).unwrap_err();
     assert!(matches!(error.cause(), Cause::Stall(_)), "{error}");
@@ -163,8 +163,8 @@ fn waits_that_cannot_end_are_refused() {
 /// CHAN-06, CHAN-23: CQs of one channel take turns, however busy one is.
 #[test]
 fn cqs_of_one_channel_take_turns() {
-    let bench = Bench::stepped();
-    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+    let setup = Setup::stepped();
+    let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
     let (busy, busy_qp, busy_peer) = connected(&ends, 400);
     let (calm, calm_qp, calm_peer) = connected(&ends, 400);
     for i in 0..300 {
@@ -173,7 +173,7 @@ fn cqs_of_one_channel_take_turns() {
     }
     recv(&calm_qp, 1000);
     send(&calm_peer, 0);
-    bench.settle();
+    setup.settle();
     let channel = &ends[0].channel;
     let mut order = Vec::new();
     let mut all = Vec::new();
@@ -193,8 +193,8 @@ fn cqs_of_one_channel_take_turns() {
 /// of them makes an event, which wakes a watcher of the descriptor.
 #[test]
 fn a_channel_that_would_block_becomes_readable_with_the_next_completion() {
-    let bench = Bench::stepped();
-    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+    let setup = Setup::stepped();
+    let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
     let cqs: Vec<_> = (0..3).map(|_| connected(&ends, 64)).collect();
     let channel = &ends[0].channel;
     let mut got = Vec::new();
@@ -206,10 +206,10 @@ fn a_channel_that_would_block_becomes_readable_with_the_next_completion() {
             recv(qp, round);
             send(peer, 0);
             if round % 2 == 0 {
-                bench.settle();
+                setup.settle();
             }
         }
-        bench.settle();
+        setup.settle();
         let event = channel.get_event(Wait::Poll).unwrap();
         drop(event.expect("the channel is readable"));
         while let Some(batch) = channel.wait(Wait::Poll).unwrap() {
@@ -227,10 +227,10 @@ fn a_channel_that_would_block_becomes_readable_with_the_next_completion() {
 fn threads_that_share_a_channel_miss_no_completion_of_new_cqs_either() {
     const CQS: u64 = 40;
     const EACH: u64 = 40;
-    let bench = Bench::inline();
-    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+    let setup = Setup::inline();
+    let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
     let (sum, count) = (AtomicU64::new(0), AtomicU64::new(0));
-    bench.watched(|| {
+    setup.watched(|| {
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
@@ -238,7 +238,7 @@ fn threads_that_share_a_channel_miss_no_completion_of_new_cqs_either() {
                         for wc in batch {
                             sum.fetch_add(wc.wr_id, Ordering::Relaxed);
                             if count.fetch_add(1, Ordering::Relaxed) + 1 == CQS * EACH {
-                                bench.sim.close();
+                                setup.sim.close();
                             }
                         }
                     }
@@ -256,7 +256,7 @@ fn threads_that_share_a_channel_miss_no_completion_of_new_cqs_either() {
                     (cq, qp, peer)
                 })
                 .collect();
-            while count.load(Ordering::Relaxed) < CQS * EACH && !bench.is_over() {
+            while count.load(Ordering::Relaxed) < CQS * EACH && !setup.is_over() {
                 thread::yield_now();
             }
             drop(all);
@@ -271,17 +271,17 @@ fn threads_that_share_a_channel_miss_no_completion_of_new_cqs_either() {
 #[test]
 fn threads_that_wait_for_one_cq_get_everything() {
     const TOTAL: u64 = 1000;
-    let bench = Bench::inline();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::inline();
+    let (ends, [near, far]) = pair(&setup);
     let count = AtomicU64::new(0);
-    bench.watched(|| {
+    setup.watched(|| {
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     while let Ok(Some(batch)) = ends[0].cq.wait(Wait::Forever) {
                         let polled = batch.count() as u64;
                         if count.fetch_add(polled, Ordering::Relaxed) + polled == TOTAL {
-                            bench.sim.close();
+                            setup.sim.close();
                         }
                     }
                 });
@@ -290,7 +290,7 @@ fn threads_that_wait_for_one_cq_get_everything() {
                 recv(&near, wr_id);
                 send(&far, 0);
                 ends[1].cq.poll().unwrap().for_each(drop);
-                while count.load(Ordering::Relaxed) + 8 < wr_id && !bench.is_over() {
+                while count.load(Ordering::Relaxed) + 8 < wr_id && !setup.is_over() {
                     thread::yield_now();
                 }
             }

@@ -5,17 +5,17 @@ use verbs_api::{
     Access, ErrorKind, MwType, Object, QpType, RcParams, Remote, WcOpcode, WcStatus, inc_rkey,
 };
 
-use crate::bench::{Bench, End, drain, pair, recv};
+use crate::setup::{End, Setup, drain, pair, recv};
 
 const BINDABLE: Access = Access::LOCAL_WRITE.union(Access::MW_BIND);
 const WRITE: Access = Access::REMOTE_WRITE;
 
 /// With what a write of 8 bytes from the near end to a place ends.
-fn write(bench: &Bench, near: &Qp, end: &End, remote: Remote) -> WcStatus {
+fn write(setup: &Setup, near: &Qp, end: &End, remote: Remote) -> WcStatus {
     let data = [end.mr.sge(..8)];
     near.post_send(&[SendWr::rdma_write(1, &data, remote)])
         .unwrap();
-    bench.settle();
+    setup.settle();
     drain(&end.cq)[0].status
 }
 
@@ -24,8 +24,8 @@ fn write(bench: &Bench, near: &Qp, end: &End, remote: Remote) -> WcStatus {
 #[test]
 fn a_region_that_is_dropped_stays_as_long_as_a_window_shows_it() {
     for mw_type in [MwType::Type1, MwType::Type2] {
-        let bench = Bench::stepped();
-        let ([a, b], [near, far]) = pair(&bench);
+        let setup = Setup::stepped();
+        let ([a, b], [near, far]) = pair(&setup);
         let region = b.pd.alloc_mr(64, BINDABLE).unwrap();
         let window = b.pd.alloc_mw(mw_type).unwrap();
         assert_eq!((window.mw_type(), window.pd()), (mw_type, &b.pd));
@@ -41,7 +41,7 @@ fn a_region_that_is_dropped_stays_as_long_as_a_window_shows_it() {
                 far.post_send(&[bind]).unwrap();
             }
         }
-        bench.settle();
+        setup.settle();
         let addr = region.addr();
         drop(region);
         let done = drain(&b.cq)[0];
@@ -49,15 +49,15 @@ fn a_region_that_is_dropped_stays_as_long_as_a_window_shows_it() {
         assert_eq!(done.status, WcStatus::Success);
         let rkey = window.rkey().unwrap();
         assert_ne!(rkey, before);
-        assert_eq!(bench.live(1).mrs, 2, "the window shows it");
+        assert_eq!(setup.live(1).mrs, 2, "the window shows it");
         assert_eq!(
-            write(&bench, &near, &a, Remote { addr, rkey }),
+            write(&setup, &near, &a, Remote { addr, rkey }),
             WcStatus::Success
         );
         drop(window);
-        assert_eq!((bench.live(1).mws, bench.live(1).mrs), (0, 1));
+        assert_eq!((setup.live(1).mws, setup.live(1).mrs), (0, 1));
         drop((a, b, near, far));
-        bench.assert_nothing_lives();
+        setup.assert_nothing_lives();
     }
 }
 
@@ -65,8 +65,8 @@ fn a_region_that_is_dropped_stays_as_long_as_a_window_shows_it() {
 #[test]
 fn a_bind_holds_its_window_and_region_until_its_completion_is_polled() {
     for mw_type in [MwType::Type1, MwType::Type2] {
-        let bench = Bench::stepped();
-        let (ends, [near, far]) = pair(&bench);
+        let setup = Setup::stepped();
+        let (ends, [near, far]) = pair(&setup);
         let region = ends[1].pd.alloc_mr(64, BINDABLE).unwrap();
         let window = ends[1].pd.alloc_mw(mw_type).unwrap();
         match mw_type {
@@ -81,20 +81,20 @@ fn a_bind_holds_its_window_and_region_until_its_completion_is_polled() {
             }
         }
         drop((region, window));
-        bench.settle();
-        assert_eq!((bench.live(1).mws, bench.live(1).mrs), (1, 2));
+        setup.settle();
+        assert_eq!((setup.live(1).mws, setup.live(1).mrs), (1, 2));
         assert_eq!(drain(&ends[1].cq)[0].status, WcStatus::Success);
-        assert_eq!((bench.live(1).mws, bench.live(1).mrs), (0, 1));
+        assert_eq!((setup.live(1).mws, setup.live(1).mrs), (0, 1));
         drop((ends, near, far));
-        bench.assert_nothing_lives();
+        setup.assert_nothing_lives();
     }
 }
 
 /// MW-09: what is of another domain is refused before the device is asked, and nothing is held.
 #[test]
 fn a_bind_of_another_domain_or_of_bytes_that_are_not_there_is_refused() {
-    let bench = Bench::stepped();
-    let end = End::open(&bench, "sim0");
+    let setup = Setup::stepped();
+    let end = End::open(&setup, "sim0");
     let qp = end.qp(QpType::Rc);
     let other = end.context.alloc_pd().unwrap();
     let [own, foreign] = [&end.pd, &other].map(|pd| {
@@ -131,14 +131,14 @@ fn a_bind_of_another_domain_or_of_bytes_that_are_not_there_is_refused() {
 #[test]
 fn an_invalidated_window_lets_its_region_go() {
     for by_peer in [false, true] {
-        let bench = Bench::stepped();
-        let (ends, [near, far]) = pair(&bench);
+        let setup = Setup::stepped();
+        let (ends, [near, far]) = pair(&setup);
         let region = ends[1].pd.alloc_mr(64, BINDABLE).unwrap();
         let window = ends[1].pd.alloc_mw(MwType::Type2).unwrap();
         let rkey = window.rkey().unwrap();
         let bind = SendWr::bind_mw(1, &window, rkey, region.sge(..), WRITE);
         far.post_send(&[bind]).unwrap();
-        bench.settle();
+        setup.settle();
         drain(&ends[1].cq);
         let region = region.destroy().unwrap_err().object;
         if by_peer {
@@ -148,7 +148,7 @@ fn an_invalidated_window_lets_its_region_go() {
         } else {
             far.post_send(&[SendWr::local_inv(2, rkey)]).unwrap();
         }
-        bench.settle();
+        setup.settle();
         let wc = drain(&ends[1].cq)[0];
         assert_eq!((wc.wr_id, wc.status), (2, WcStatus::Success));
         assert_eq!(wc.invalidated_rkey(), by_peer.then_some(rkey));
@@ -159,8 +159,8 @@ fn an_invalidated_window_lets_its_region_go() {
 /// ATOM-01, SQ-17: the result of an atomic is written to a region that the program has dropped.
 #[test]
 fn an_atomic_holds_the_region_of_its_result() {
-    let bench = Bench::stepped();
-    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+    let setup = Setup::stepped();
+    let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
     let access = Access::LOCAL_WRITE | Access::REMOTE_ATOMIC;
     let params = RcParams {
         access,
@@ -174,13 +174,13 @@ fn an_atomic_holds_the_region_of_its_result() {
     let add = SendWr::fetch_and_add(1, &into, counter.remote(0), 5);
     near.post_send(&[add]).unwrap();
     drop(result);
-    bench.settle();
-    assert_eq!(bench.live(0).mrs, 2);
+    setup.settle();
+    assert_eq!(setup.live(0).mrs, 2);
     let wc = drain(&ends[0].cq)[0];
     assert_eq!(
         (wc.status, wc.opcode),
         (WcStatus::Success, WcOpcode::FetchAdd)
     );
-    assert_eq!(bench.live(0).mrs, 1);
+    assert_eq!(setup.live(0).mrs, 1);
     assert_eq!(counter.read_vec(0, 8).unwrap(), 5u64.to_ne_bytes());
 }

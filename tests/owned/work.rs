@@ -14,28 +14,28 @@ use verbs_api::{
 };
 use verbs_sim::{Problem, SimConfig};
 
-use crate::bench::{Bench, End, drain, pair, recv, send, wr_ids};
+use crate::setup::{End, Setup, drain, pair, recv, send, wr_ids};
 
 /// SQ-17: a region that the program drops stays until the completion of its work is polled, and so
 /// the work succeeds.
 #[test]
 fn work_holds_its_region_until_its_completion_is_polled() {
-    let bench = Bench::stepped();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, far]) = pair(&setup);
     let (from, into) = (ends[0].small_mr(), ends[1].small_mr());
     from.write(0, b"received").unwrap();
     far.post_recv(&[RecvWr::new(1, &[into.sge(..)])]).unwrap();
     near.post_send(&[SendWr::send(2, &[from.sge(..)])]).unwrap();
     let raw = into.handle();
     drop((from, into));
-    bench.settle();
-    assert_eq!((bench.live(0).mrs, bench.live(1).mrs), (2, 2));
+    setup.settle();
+    assert_eq!((setup.live(0).mrs, setup.live(1).mrs), (2, 2));
     assert_eq!(drain(&ends[0].cq)[0].status, WcStatus::Success);
-    assert_eq!((bench.live(0).mrs, bench.live(1).mrs), (1, 2));
+    assert_eq!((setup.live(0).mrs, setup.live(1).mrs), (1, 2));
     let wc = ends[1].cq.poll().unwrap().next().unwrap();
     assert_eq!((wc.wr_id, wc.byte_len), (1, 8));
     assert_eq!(
-        bench.live(1).mrs,
+        setup.live(1).mrs,
         1,
         "{raw} is destroyed with its last holder"
     );
@@ -47,8 +47,8 @@ fn work_holds_its_region_until_its_completion_is_polled() {
 fn what_is_shown_has_the_numbers_of_the_program() {
     const SENDS: u64 = 0x5e4d;
     const RECEIVES: u64 = 0x4ecf;
-    let bench = Bench::new(SimConfig::new().trace(true));
-    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&bench, name));
+    let setup = Setup::new(SimConfig::new().trace(true));
+    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&setup, name));
     let srq = far.pd.create_srq(&SrqInit::new(4)).unwrap();
     for srq in [None, Some(&srq)] {
         let from = near.qp(QpType::Rc);
@@ -66,12 +66,12 @@ fn what_is_shown_has_the_numbers_of_the_program() {
         assert!(refused.contains("work request 0x4ecf of "), "{refused}");
         let longer = [near.mr.sge(..9)];
         from.post_send(&[SendWr::send(SENDS, &longer)]).unwrap();
-        bench.settle();
+        setup.settle();
         assert_eq!(wr_ids(&near.cq), [SENDS]);
         assert_eq!(wr_ids(&far.cq), [RECEIVES]);
     }
     let mut shown = Vec::new();
-    for record in bench.sim.trace() {
+    for record in setup.sim.trace() {
         match record.event {
             TraceEvent::Completion { wc, .. } => shown.push(wc.wr_id),
             TraceEvent::Call { call } if call.starts_with("ibv_post") => {
@@ -84,7 +84,7 @@ fn what_is_shown_has_the_numbers_of_the_program() {
     shown.sort_unstable();
     assert_eq!(shown, [RECEIVES, RECEIVES, SENDS, SENDS]);
     let mut failed = Vec::new();
-    for finding in bench.sim.diagnose().findings() {
+    for finding in setup.sim.diagnose().findings() {
         if let Problem::Failed(work) = &finding.problem {
             failed.push(work.wr_id);
         }
@@ -98,8 +98,8 @@ fn what_is_shown_has_the_numbers_of_the_program() {
 #[test]
 fn unsignaled_work_is_released_by_a_later_completion_of_its_queue() {
     for fails in [false, true] {
-        let bench = Bench::stepped();
-        let (ends, [near, far]) = pair(&bench);
+        let setup = Setup::stepped();
+        let (ends, [near, far]) = pair(&setup);
         for wr_id in 0..4 {
             recv(&far, wr_id);
         }
@@ -114,9 +114,9 @@ fn unsignaled_work_is_released_by_a_later_completion_of_its_queue() {
         recv(&near, 9);
         recv(&near, 9);
         send(&far, 9);
-        bench.settle();
+        setup.settle();
         assert_eq!(wr_ids(&ends[0].cq), [9], "a receive");
-        assert_eq!(bench.live(0).mrs, 4);
+        assert_eq!(setup.live(0).mrs, 4);
         if fails {
             near.modify(&QpModify::to(QpState::Err)).unwrap();
             near.post_send(&[SendWr::send(5, &[]).unsignaled()])
@@ -125,19 +125,19 @@ fn unsignaled_work_is_released_by_a_later_completion_of_its_queue() {
             recv(&far, 0);
             send(&near, 5);
         }
-        bench.settle();
+        setup.settle();
         let sent = drain(&ends[0].cq);
         let sent = sent.iter().find(|wc| wc.opcode == WcOpcode::Send);
         assert_eq!(sent.map(|wc| wc.wr_id), Some(5));
-        assert_eq!(bench.live(0).mrs, 1);
+        assert_eq!(setup.live(0).mrs, 1);
     }
 }
 
 /// Work that will not be executed any more is released at once: its QP is reset, or destroyed.
 #[test]
 fn work_of_a_qp_that_is_reset_or_destroyed_is_released() {
-    let bench = Bench::stepped();
-    let (ends, [near, _far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, _far]) = pair(&setup);
     let post = || {
         let mr = ends[0].small_mr();
         near.post_recv(&[RecvWr::new(1, &[mr.sge(..)])]).unwrap();
@@ -169,19 +169,19 @@ fn completions_outlive_their_qp_with_the_numbers_of_the_program() {
     for purges in [false, true] {
         let mut behavior = verbs_api::behavior::Behavior::SPEC;
         behavior.cqe_purge = purges;
-        let bench = Bench::new(SimConfig::new().behavior(behavior));
-        let (ends, [near, far]) = pair(&bench);
+        let setup = Setup::new(SimConfig::new().behavior(behavior));
+        let (ends, [near, far]) = pair(&setup);
         let (other, peer) = (ends[0].qp(QpType::Rc), ends[1].qp(QpType::Rc));
         other.connect_rc(&peer, &RcParams::default()).unwrap();
         for wr_id in 70..73 {
             recv(&far, 0);
             send(&near, wr_id);
         }
-        bench.settle();
+        setup.settle();
         near.destroy().unwrap();
         recv(&peer, 0);
         send(&other, 80);
-        bench.settle();
+        setup.settle();
         let expected: &[u64] = if purges { &[80] } else { &[70, 71, 72, 80] };
         assert_eq!(wr_ids(&ends[0].cq), expected, "purges: {purges}");
     }
@@ -190,13 +190,13 @@ fn completions_outlive_their_qp_with_the_numbers_of_the_program() {
 /// A loop over completions that ends early, or panics, loses none.
 #[test]
 fn completions_not_taken_come_again() {
-    let bench = Bench::stepped();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, far]) = pair(&setup);
     for wr_id in 0..6 {
         recv(&far, 0);
         send(&near, wr_id);
     }
-    bench.settle();
+    setup.settle();
     let cq = &ends[0].cq;
     let first = cq.poll().unwrap().next().unwrap();
     assert_eq!(first.wr_id, 0);
@@ -217,8 +217,8 @@ fn completions_not_taken_come_again() {
 /// and nothing holds the rest.
 #[test]
 fn what_is_refused_is_not_held() {
-    let bench = Bench::stepped();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::stepped();
+    let (ends, [near, far]) = pair(&setup);
     let other_pd = ends[0].context.alloc_pd().unwrap();
     let foreign = other_pd.alloc_mr(8, Access::LOCAL_WRITE).unwrap();
     let (good, held) = (ends[0].small_mr(), ends[0].small_mr());
@@ -262,7 +262,7 @@ fn what_is_refused_is_not_held() {
     for _ in 0..16 {
         send(&far, 0);
     }
-    bench.settle();
+    setup.settle();
     assert_eq!(wr_ids(&ends[0].cq), [[1; 4].as_slice(), &[4; 12]].concat());
     good.destroy().unwrap();
     held.destroy().unwrap();
@@ -272,8 +272,8 @@ fn what_is_refused_is_not_held() {
 /// CQ-OVR-04: work whose completion was lost holds its region until its QP is destroyed.
 #[test]
 fn an_overrun_loses_completions_but_no_region() {
-    let bench = Bench::stepped();
-    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+    let setup = Setup::stepped();
+    let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
     let small = ends[0].context.cq(1).create().unwrap();
     let near = ends[0].pd.qp(QpType::Rc, &small, &small).create().unwrap();
     let far = ends[1].qp(QpType::Rc);
@@ -284,24 +284,24 @@ fn an_overrun_loses_completions_but_no_region() {
         near.post_send(&[SendWr::send(wr_id, &[mr.sge(..0)])])
             .unwrap();
     }
-    bench.settle();
+    setup.settle();
     assert_eq!(near.state().unwrap(), QpState::Err);
     let mut polled = [Default::default(); 4];
     assert_eq!(small.poll_into(&mut polled), Ok(1));
     assert_eq!(polled[0].wr_id, 0);
     let error = small.poll().unwrap_err();
     assert_eq!(error.cause(), &Cause::CqOverrun);
-    assert_eq!(bench.live(0).mrs, 3);
+    assert_eq!(setup.live(0).mrs, 3);
     near.destroy().unwrap();
-    assert_eq!(bench.live(0).mrs, 1);
+    assert_eq!(setup.live(0).mrs, 1);
     small.destroy().unwrap();
 }
 
 /// UD-01, AH-04: an address handle is held as a region is.
 #[test]
 fn a_datagram_holds_its_address_handle() {
-    let bench = Bench::stepped();
-    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+    let setup = Setup::stepped();
+    let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
     let qps = ends.each_ref().map(|end| end.qp(QpType::Ud));
     for qp in &qps {
         qp.activate(1, 0x11).unwrap();
@@ -318,7 +318,7 @@ fn a_datagram_holds_its_address_handle() {
     qps[0].post_send(&[wr]).unwrap();
     let refused = ah.destroy().unwrap_err();
     assert_eq!(refused.error.kind(), ErrorKind::Busy);
-    bench.settle();
+    setup.settle();
     assert_eq!(wr_ids(&ends[0].cq), [2]);
     refused.object.destroy().unwrap();
     assert_eq!(wr_ids(&ends[1].cq), [1]);
@@ -342,13 +342,13 @@ fn a_datagram_holds_its_address_handle() {
 fn threads_that_post_and_poll_get_each_number_once() {
     const POSTERS: u64 = 4;
     const EACH: u64 = 400;
-    let bench = Bench::inline();
-    let (ends, [near, far]) = pair(&bench);
+    let setup = Setup::inline();
+    let (ends, [near, far]) = pair(&setup);
     let (other, peer) = (ends[0].qp(QpType::Rc), ends[1].qp(QpType::Rc));
     other.connect_rc(&peer, &RcParams::default()).unwrap();
     let (seen, count) = (Mutex::new(BTreeSet::new()), AtomicUsize::new(0));
     const TOTAL: usize = (POSTERS * EACH) as usize;
-    bench.watched(|| {
+    setup.watched(|| {
         thread::scope(|scope| {
             for poster in 0..POSTERS {
                 let (ends, [near, far, other, peer]) = (&ends, [&near, &far, &other, &peer]);
@@ -396,14 +396,14 @@ fn threads_that_post_and_poll_get_each_number_once() {
     assert!(seen.into_inner().unwrap().len() < TOTAL);
     // What was posted behind a queue's last signaled one was posted by the other thread.
     drop((near, far, other, peer));
-    assert_eq!(bench.live(0).mrs, 1);
+    assert_eq!(setup.live(0).mrs, 1);
 }
 
 /// SQ-27: a batch is posted as a whole or not at all, and one that is not holds nothing.
 #[test]
 fn batch_holds_what_it_uses_if_it_is_posted() {
-    let bench = Bench::stepped();
-    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+    let setup = Setup::stepped();
+    let ends = [End::open(&setup, "sim0"), End::open(&setup, "sim1")];
     let [near, far] = ends.each_ref().map(|end| {
         let qp = end.pd.qp(QpType::Rc, &end.cq, &end.cq);
         qp.send_ops(SendOps::SEND).create().unwrap()
@@ -421,23 +421,23 @@ fn batch_holds_what_it_uses_if_it_is_posted() {
     }
     recv(&far, 1);
     recv(&far, 2);
-    bench.settle();
+    setup.settle();
     assert_eq!(wr_ids(&ends[0].cq), []);
     near.post_batch(&[SendWr::send(3, &all[..0]), SendWr::send(4, &[])])
         .unwrap();
-    bench.settle();
+    setup.settle();
     assert_eq!(wr_ids(&ends[0].cq), [3, 4]);
     assert_eq!(wr_ids(&ends[1].cq), [1, 2]);
-    let lives = bench.live(0).mrs;
+    let lives = setup.live(0).mrs;
     drop(mr);
-    assert_eq!(bench.live(0).mrs, lives - 1);
+    assert_eq!(setup.live(0).mrs, lives - 1);
 }
 
 /// SQ-08, SQ-09: inline data needs no region, nor its bytes after the post.
 #[test]
 fn inline_data_holds_nothing() {
-    let bench = Bench::stepped();
-    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&bench, name));
+    let setup = Setup::stepped();
+    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&setup, name));
     let from = near.pd.qp(QpType::Rc, &near.cq, &near.cq);
     let from = from.max_inline_data(16).create().unwrap();
     let to = far.qp(QpType::Rc);
@@ -448,8 +448,8 @@ fn inline_data_holds_nothing() {
     let wr = SendWr::send(2, &[]).inline_data(&bytes);
     from.post_send(&[wr]).unwrap();
     drop(bytes);
-    assert_eq!(bench.live(0).mrs, 1);
-    bench.settle();
+    assert_eq!(setup.live(0).mrs, 1);
+    setup.settle();
     assert_eq!((wr_ids(&near.cq), wr_ids(&far.cq)), (vec![2], vec![1]));
     assert_eq!(into.read_vec(0, 8).unwrap(), b"no regio");
     let mut without_flag = SendWr::send(3, &[]).inline_data(&[0; 8]);
@@ -463,8 +463,8 @@ fn inline_data_holds_nothing() {
 /// MR-13, MR-18: regions that share memory go one by one; a null region is as large as can be.
 #[test]
 fn regions_share_memory_or_have_none() {
-    let bench = Bench::stepped();
-    let end = End::open(&bench, "sim0");
+    let setup = Setup::stepped();
+    let end = End::open(&setup, "sim0");
     let whole = end.pd.alloc_mr(64, Access::LOCAL_WRITE).unwrap();
     let part = MrInit::new(8, Access::ZERO_BASED).memory(MrMemory::Of(whole.handle(), 16));
     let part = end.pd.alloc_mr_as(&part).unwrap();
@@ -476,5 +476,5 @@ fn regions_share_memory_or_have_none() {
     assert_eq!(null.length(), usize::MAX);
     assert!(null.read_vec(0, 8).is_err());
     drop((part, null, end));
-    bench.assert_nothing_lives();
+    setup.assert_nothing_lives();
 }

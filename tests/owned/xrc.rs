@@ -11,7 +11,7 @@ use verbs_api::{
 };
 use verbs_sim::SimConfig;
 
-use crate::bench::{Bench, End, drain};
+use crate::setup::{End, Setup, drain};
 
 const SRQS: usize = 3;
 
@@ -40,7 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 struct Program {
-    bench: Bench,
+    setup: Setup,
     near: End,
     far: End,
     domain: Xrcd,
@@ -65,13 +65,13 @@ fn connect(near: &End, domain: &Xrcd) -> (Qp, XrcRecvQp) {
 
 impl Program {
     fn new() -> Self {
-        let bench = Bench::new(SimConfig::new());
-        let (near, far) = (End::open(&bench, "sim0"), End::open(&bench, "sim1"));
+        let setup = Setup::new(SimConfig::new());
+        let (near, far) = (End::open(&setup, "sim0"), End::open(&setup, "sim1"));
         let domain = far.context.open_xrcd(&XrcdInit::private()).unwrap();
         let mut program = Self {
             connection: connect(&near, &domain),
             cqs: [far.cq.clone(), far.context.cq(1024).create().unwrap()],
-            bench,
+            setup,
             near,
             far,
             domain,
@@ -93,8 +93,8 @@ impl Program {
     }
 
     /// Drops everything except the simulator.
-    fn end(self) -> Bench {
-        self.bench
+    fn end(self) -> Setup {
+        self.setup
     }
 
     fn run(&mut self, step: Step) {
@@ -121,7 +121,7 @@ impl Program {
                 }
                 drain(&self.near.cq);
             }
-            Step::Settle => self.bench.settle_a_while(),
+            Step::Settle => self.setup.settle_a_while(),
             Step::Replace(srq) => self.srqs[srq] = self.srq(srq),
             Step::Fail => {
                 let to_err = QpModify::to(QpState::Err);
@@ -152,15 +152,15 @@ proptest! {
 #[test]
 fn a_receive_holds_its_region_until_it_is_polled() {
     let mut program = Program::new();
-    let before = program.bench.live(1).mrs;
+    let before = program.setup.live(1).mrs;
     program.run(Step::Post(0));
-    assert_eq!(program.bench.live(1).mrs, before + 1);
+    assert_eq!(program.setup.live(1).mrs, before + 1);
     program.run(Step::Send(0));
-    program.bench.settle();
-    assert_eq!(program.bench.live(1).mrs, before + 1);
+    program.setup.settle();
+    assert_eq!(program.setup.live(1).mrs, before + 1);
     let wc = program.cqs[0].poll().unwrap().next().unwrap();
     assert_eq!((wc.wr_id, wc.status), (0, WcStatus::Success));
-    assert_eq!(program.bench.live(1).mrs, before);
+    assert_eq!(program.setup.live(1).mrs, before);
 }
 
 /// XRC-01, XRC-02, XRC-05: a target that another context has opened stays when its maker drops it,
@@ -169,7 +169,7 @@ fn a_receive_holds_its_region_until_it_is_polled() {
 fn what_is_shared_lives_as_long_as_somebody_has_it() {
     let program = Program::new();
     let file = XrcdInit::of(Path::new("shared")).create();
-    let other = End::open(&program.bench, "sim1");
+    let other = End::open(&program.setup, "sim1");
     let own = program.far.context.open_xrcd(&file).unwrap();
     let theirs = other.context.open_xrcd(&file).unwrap();
     let (sender, target) = connect(&program.near, &own);
@@ -190,19 +190,19 @@ fn what_is_shared_lives_as_long_as_somebody_has_it() {
     sender
         .post_send(&[SendWr::send(1, &text).to_srq(number)])
         .unwrap();
-    program.bench.settle();
+    program.setup.settle();
     let wc = other.cq.poll().unwrap().next().unwrap();
     assert_eq!((wc.wr_id, wc.qp_num), (5, opened.num()));
     let bad = SendWr::rdma_write(2, &text, Remote::default()).to_srq(number);
     sender.post_send(&[bad]).unwrap();
-    program.bench.settle();
+    program.setup.settle();
     let event = other.context.get_async_event(Wait::Poll).unwrap().unwrap();
     assert_eq!(event.event_type(), AsyncEventType::QpAccessErr);
     assert_eq!(event.element(), &Element::XrcRecvQp(opened.clone()));
     assert_eq!(opened.state().unwrap(), QpState::Err);
     drop((opened, srq));
     // The event holds the queue pair, and that the domain.
-    assert_eq!(program.bench.live(1).xrcds, 2);
+    assert_eq!(program.setup.live(1).xrcds, 2);
     drop(event);
-    assert_eq!(program.bench.live(1).xrcds, 1);
+    assert_eq!(program.setup.live(1).xrcds, 1);
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use verbs_api::lab::{Fault, Harm, PacketFilter};
+use verbs_api::lab::{Effect, Fault, PacketFilter};
 use verbs_api::{Access, QpType, RcParams, SendWr, Verbs, WcStatus};
 use verbs_sim::SimConfig;
 
@@ -72,12 +72,12 @@ proptest! {
         let (qp, _) = pair((&near, &far), QpType::Rc, 16, &params);
         let mr = sim.alloc_mr(far.pd, BYTES as usize, ACCESS).unwrap();
         let remote = sim.query_mr(mr).unwrap().remote(0);
-        for (rate, harm) in [
-            (lost, Harm::Drop),
-            (twice, Harm::Duplicate(by)),
-            (late, Harm::Delay(by + Duration::from_nanos(1))),
+        for (rate, effect) in [
+            (lost, Effect::Drop),
+            (twice, Effect::Duplicate(by)),
+            (late, Effect::Delay(by + Duration::from_nanos(1))),
         ] {
-            let fault = Fault::harm(PacketFilter::EVERY, harm).per_million(rate);
+            let fault = Fault::packet(PacketFilter::EVERY, effect).per_million(rate);
             sim.lab().unwrap().inject(fault).unwrap();
         }
         for (place, work) in (0..).zip(&program) {

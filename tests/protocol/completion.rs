@@ -9,28 +9,28 @@ use verbs_api::{
 use verbs_sim::{Mode, SimConfig};
 
 const QKEY: u32 = 0x1111;
-/// Work requests in the queue whose completion is struck.
+/// Work requests in the queue on whose completion a rule fires.
 const COUNT: usize = 4;
 
-/// WC-25, QP-FLUSH-01, -03, QP-STATE-15, -17: work before the struck completion is done, and work
+/// WC-25, QP-FLUSH-01, -03, QP-STATE-15, -17: work before the completion that a rule fired on is done, and work
 /// after it is flushed, including work that was done in the same step: sends that are done when
 /// they leave, and several that one acknowledgement covers. The QP is then in the state after a
 /// real failure.
 #[test]
-fn behind_a_completion_that_a_rule_strikes_all_is_flushed() {
+fn behind_a_completion_that_a_rule_fires_all_is_flushed() {
     for profile in Profile::ALL {
         for mode in [Mode::Stepped, Mode::Inline] {
             for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud] {
                 for (node, nth) in (0..2).flat_map(|node| (0..COUNT).map(move |nth| (node, nth))) {
                     let case = format!("{profile}, {mode:?}, {qp_type}: node {node}, {nth}");
-                    strike(*profile, mode, qp_type, (node, nth), &case);
+                    fire(*profile, mode, qp_type, (node, nth), &case);
                 }
             }
         }
     }
 }
 
-fn strike(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usize), case: &str) {
+fn fire(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usize), case: &str) {
     let verbs = checked(SimConfig::new().profile(profile).mode(mode));
     let [near, far] = ["sim0", "sim1"].map(|name| End::open(&verbs, name, 64, 4096));
     let has = verbs.capabilities(near.context).unwrap();
@@ -58,10 +58,10 @@ fn strike(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usiz
     });
     let number = verbs.qp_num(peer).unwrap();
     let lab = verbs.lab().unwrap();
-    let struck = [qp, peer][node as usize];
+    let fired = [qp, peer][node as usize];
     let rule = Fault::complete(WcStatus::GeneralErr)
         .node(node)
-        .qpn(verbs.qp_num(struck).unwrap())
+        .qpn(verbs.qp_num(fired).unwrap())
         .nth(nth as u64 + 1);
     lab.inject(rule).unwrap();
     if node == 0 {
@@ -97,7 +97,7 @@ fn strike(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usiz
     assert_eq!(seen, expected, "{case}");
     let stays = node == 0 && qp_type != QpType::Rc && profile.behavior.sqe;
     let state = if stays { QpState::Sqe } else { QpState::Err };
-    assert_eq!(end.state(struck), state, "{case}");
+    assert_eq!(end.state(fired), state, "{case}");
     let flushed = (node == 0 && !stays).then_some(WcStatus::WrFlushErr);
     assert_eq!(own_receive, flushed, "{case}");
 }

@@ -6,7 +6,7 @@ mod atomic;
 #[path = "../common/mod.rs"]
 mod common;
 mod completion;
-mod harm;
+mod effects;
 mod link;
 mod loss;
 mod moderation;

@@ -41,7 +41,7 @@ fn link_that_is_down_within_the_retries_is_survived() {
                 assert_eq!(statuses(&link.near.drain()), [status], "up at {until:?}");
                 let lost = if until == 2 * timeout { 2 } else { 3 };
                 let lost = lost + u64::from(status != WcStatus::Success);
-                assert_eq!(guard.struck(), lost, "up at {until:?}");
+                assert_eq!(guard.fired(), lost, "up at {until:?}");
             }
         }
     }
@@ -71,7 +71,7 @@ fn port_goes_down_and_up_when_a_rule_says() {
         assert!(sim.now() >= 30 * MS);
         settle(&sim);
         assert_eq!(statuses(&link.near.drain()), [WcStatus::Success]);
-        assert_eq!(guard.struck(), 1);
+        assert_eq!(guard.fired(), 1);
     }
     // One that is over is down at once; the rule takes it along when it goes.
     let sim = Sim::new(SimConfig::new().mode(Mode::Inline));

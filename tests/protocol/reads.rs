@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use verbs_api::behavior::SendDone;
-use verbs_api::lab::{Fault, Harm, PacketFilter, PacketOpcode, When};
+use verbs_api::lab::{Effect, Fault, PacketFilter, PacketOpcode, When};
 use verbs_api::profile::Profile;
 use verbs_api::{
     Access, Mtu, QpAttrMask, QpModify, QpState, QpType, RcParams, SendWr, Verbs, Wait, Wc, WcStatus,
@@ -220,14 +220,15 @@ fn work() -> impl Strategy<Value = Work> {
 
 fn faults() -> impl Strategy<Value = Vec<Fault>> {
     let by = (1..50_u64).prop_map(Duration::from_micros);
-    let harm = prop_oneof![
-        2 => Just(Harm::Drop),
-        1 => by.clone().prop_map(Harm::Duplicate),
-        1 => by.prop_map(Harm::Delay),
-        2 => (1..8_u32).prop_map(Harm::Reorder),
+    let effect = prop_oneof![
+        2 => Just(Effect::Drop),
+        1 => by.clone().prop_map(Effect::Duplicate),
+        1 => by.prop_map(Effect::Delay),
+        2 => (1..8_u32).prop_map(Effect::Reorder),
     ];
-    let rule = (harm, 0..10_000_u32)
-        .prop_map(|(harm, rate)| Fault::harm(PacketFilter::EVERY, harm).at(When::PerMillion(rate)));
+    let rule = (effect, 0..10_000_u32).prop_map(|(effect, rate)| {
+        Fault::packet(PacketFilter::EVERY, effect).at(When::PerMillion(rate))
+    });
     prop::collection::vec(rule, 1..4)
 }
 

@@ -1,4 +1,4 @@
-/* The one may have reads under way, of which the other takes none. Until it reads that does no harm. */
+/* The one may have reads under way, of which the other takes none. Until it reads that changes nothing. */
 #include "two.h"
 
 int main(int argc, char **argv)

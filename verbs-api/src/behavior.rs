@@ -461,7 +461,7 @@ knobs! {
     send_se_fires_local: bool = false, ["CQ-ARM-24", "CQ-ARM-44"];
     /// Arming a CQ that has no channel.
     arm_no_channel: Check = Check::Accepted, ["CQ-ARM-48"];
-    /// Arming a CQ whose handle is garbled in the C structure.
+    /// Arming a CQ whose handle is corrupt in the C structure.
     arm_bad_handle: Check = Check::Refused, ["CQ-ARM-21"];
     /// How CQ sizes are rounded.
     cqe_rounding: Rounding = Rounding::Exact, ["CQ-CREATE-01", "CQ-RESIZE-08"];
@@ -528,7 +528,7 @@ knobs! {
     mw_bind_range: Check = Check::Refused, ["MW-08"];
     /// An unsignaled bind that fails makes a completion.
     bind_err_wc: bool = true, ["MW-24"];
-    /// A bind of a window or region whose handle is garbled in the C structure.
+    /// A bind of a window or region whose handle is corrupt in the C structure.
     bind_bad_handle: Check = Check::Refused, ["MW-28"];
     /// A bind of a window of type 1 by a work request.
     bind_wr_type_1: Check = Check::Refused, ["MW-05"];

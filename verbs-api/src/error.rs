@@ -102,7 +102,7 @@ verbs! {
     Lab = "lab";
     ChannelFd = "channel_fd";
     AsyncFd = "async_fd";
-    Garble = "garble";
+    CorruptHandle = "corrupt_handle";
     CmGetDevices = "rdma_get_devices";
     CmCreateEventChannel = "rdma_create_event_channel";
     CmDestroyEventChannel = "rdma_destroy_event_channel";
@@ -254,8 +254,8 @@ pub enum BadHandle {
     Stale,
     /// The object belongs to another context or another backend.
     Foreign,
-    /// The number by which the driver knows its object has been garbled.
-    Garbled,
+    /// The number by which the driver knows its object has been corrupt.
+    Corrupt,
 }
 
 /// The facts behind an error, as far as the backend knows them.
@@ -523,7 +523,7 @@ impl fmt::Display for Cause {
                     BadHandle::Null => "is the zero handle",
                     BadHandle::Stale => "names an object that has been destroyed",
                     BadHandle::Foreign => "belongs to another context",
-                    BadHandle::Garbled => "is garbled",
+                    BadHandle::Corrupt => "is corrupt",
                 };
                 write!(f, "the {object} handle {problem}")
             }

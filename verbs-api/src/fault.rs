@@ -1,11 +1,11 @@
 //! Fault rules: what a simulator does on purpose to packets, links, calls, completions and
 //! resources.
 //!
-//! A [`Fault`] says what it looks at, [`When`] it strikes, and what it does then. Rules are in
+//! A [`Fault`] says what it looks at, [`When`] it fires, and what it does then. Rules are in
 //! force from [`Lab::inject`] to [`Lab::remove`], or as long as a [`FaultGuard`] lives. Each counts
-//! everything that matches it from then on. If several would strike the same thing, the first one
+//! everything that matches it from then on. If several would fire on the same thing, the first one
 //! does. Each rule counts by itself and draws from a random stream of its own, so removing one does
-//! not change what another strikes, as long as the same things happen.
+//! not change what another fires on, as long as the same things happen.
 
 use core::fmt;
 use core::time::Duration;
@@ -16,10 +16,10 @@ use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::lab::{Lab, Limit};
 use crate::packet::{CmMessage, PacketClass, PacketOpcode};
 
-/// A rule: what it looks at, when it strikes, what it does then.
+/// A rule: what it looks at, when it fires, what it does then.
 ///
 /// Nodes are numbered as in the device list and in the trace, from 0. A rule begins with what it
-/// does. It always strikes unless it goes on with when:
+/// does. It always fires unless it goes on with when:
 ///
 /// ```
 /// use core::time::Duration;
@@ -41,7 +41,7 @@ use crate::packet::{CmMessage, PacketClass, PacketOpcode};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Harm packets on their way.
+    /// Effect packets on their way.
     #[non_exhaustive]
     Packet {
         /// Which.
@@ -49,7 +49,7 @@ pub enum Fault {
         /// When.
         when: When,
         /// What happens to them.
-        harm: Harm,
+        effect: Effect,
     },
     /// A link is down for a time: what leaves in that time, in either direction, is lost. The ports
     /// stay up, so no program gets an event.
@@ -105,7 +105,7 @@ pub enum Fault {
         status: WcStatus,
     },
     /// A resource is scarce, as by [`Lab::set_limit`]; if both set a limit, the lower counts. The
-    /// rule strikes when it makes a call fail.
+    /// rule fires when it makes a call fail.
     #[non_exhaustive]
     Limit {
         /// Only on this node; `None` is on each.
@@ -120,7 +120,7 @@ pub enum Fault {
 /// The effect of a rule on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Harm {
+pub enum Effect {
     /// The packet never arrives.
     Drop,
     /// The packet arrives with a wrong checksum, and is dropped there (TMR-12).
@@ -144,7 +144,7 @@ pub enum Harm {
     Reorder(u32),
 }
 
-impl Harm {
+impl Effect {
     /// The longest delay of a reordered packet: far less than any wait for an
     /// acknowledgement that a program would ask for (TMR-01).
     pub const REORDER_WITHIN: Duration = Duration::from_micros(100);
@@ -161,7 +161,7 @@ impl Harm {
     }
 }
 
-impl fmt::Display for Harm {
+impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
@@ -173,7 +173,7 @@ impl fmt::Display for Harm {
     }
 }
 
-/// The matches that a rule strikes: counted from 1, from the moment the rule is in
+/// The matches that a rule fires on: counted from 1, from the moment the rule is in
 /// force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -184,7 +184,7 @@ pub enum When {
     Nth(u64),
     /// The first n.
     First(u64),
-    /// Exactly these. None at all is allowed, and strikes nothing.
+    /// Exactly these. None at all is allowed, and firings nothing.
     These(BTreeSet<u64>),
     /// Each with this probability in a million, drawn from the seed.
     PerMillion(u32),
@@ -295,47 +295,47 @@ impl PacketFilter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaultId(pub u64);
 
-/// A rule has struck ([`Lab::strikes`]).
+/// A rule has fired ([`Lab::firings`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Strike {
+pub struct Firing {
     /// The rule.
     pub fault: FaultId,
-    /// The match of the rule that it struck, counted from 1.
+    /// The match of the rule that it fired on, counted from 1.
     pub ordinal: u64,
 }
 
 impl Fault {
-    /// Packets never arrive ([`Harm::Drop`]).
+    /// Packets never arrive ([`Effect::Drop`]).
     pub const fn drop(packets: PacketFilter) -> Self {
-        Self::harm(packets, Harm::Drop)
+        Self::packet(packets, Effect::Drop)
     }
 
-    /// Packets arrive damaged ([`Harm::Corrupt`]).
+    /// Packets arrive damaged ([`Effect::Corrupt`]).
     pub const fn corrupt(packets: PacketFilter) -> Self {
-        Self::harm(packets, Harm::Corrupt)
+        Self::packet(packets, Effect::Corrupt)
     }
 
-    /// Packets arrive twice, the second time this much later ([`Harm::Duplicate`]).
+    /// Packets arrive twice, the second time this much later ([`Effect::Duplicate`]).
     pub const fn duplicate(packets: PacketFilter, by: Duration) -> Self {
-        Self::harm(packets, Harm::Duplicate(by))
+        Self::packet(packets, Effect::Duplicate(by))
     }
 
-    /// Packets arrive this much later ([`Harm::Delay`]).
+    /// Packets arrive this much later ([`Effect::Delay`]).
     pub const fn delay(packets: PacketFilter, by: Duration) -> Self {
-        Self::harm(packets, Harm::Delay(by))
+        Self::packet(packets, Effect::Delay(by))
     }
 
-    /// This many others overtake a packet ([`Harm::Reorder`]).
+    /// This many others overtake a packet ([`Effect::Reorder`]).
     pub const fn reorder(packets: PacketFilter, behind: u32) -> Self {
-        Self::harm(packets, Harm::Reorder(behind))
+        Self::packet(packets, Effect::Reorder(behind))
     }
 
-    /// Packets are harmed in the way that a value says.
-    pub const fn harm(packets: PacketFilter, harm: Harm) -> Self {
+    /// Packets are affected in the way that a value says.
+    pub const fn packet(packets: PacketFilter, effect: Effect) -> Self {
         Self::Packet {
             packets,
             when: When::Always,
-            harm,
+            effect,
         }
     }
 
@@ -410,7 +410,7 @@ impl Fault {
         self.at(When::These(ordinals.into_iter().collect()))
     }
 
-    /// Strikes each match with this probability in a million.
+    /// Fires each match with this probability in a million.
     #[must_use]
     pub fn per_million(self, rate: u32) -> Self {
         self.at(When::PerMillion(rate))
@@ -477,7 +477,7 @@ impl Fault {
             Self::Packet {
                 packets,
                 when,
-                harm,
+                effect,
             } => {
                 for (what, value) in [
                     ("psn", packets.psn),
@@ -486,9 +486,9 @@ impl Fault {
                 ] {
                     check_24_bits(what, value)?;
                 }
-                match harm {
-                    Harm::Delay(by) if by.is_zero() => refuse("by", "is zero: nothing is late"),
-                    Harm::Reorder(0) => refuse("behind", "is 0: nothing overtakes the packet"),
+                match effect {
+                    Effect::Delay(by) if by.is_zero() => refuse("by", "is zero: nothing is late"),
+                    Effect::Reorder(0) => refuse("behind", "is 0: nothing overtakes the packet"),
                     _ => when.check(),
                 }
             }
@@ -520,7 +520,7 @@ impl Fault {
         }
     }
 
-    /// When it strikes. `None` for links, ports and limits.
+    /// When it fires. `None` for links, ports and limits.
     pub fn when(&self) -> Option<&When> {
         match self {
             Self::Packet { when, .. } | Self::Call { when, .. } | Self::Completion { when, .. } => {
@@ -530,7 +530,7 @@ impl Fault {
         }
     }
 
-    /// Replaces the matches that the rule strikes; links, ports and limits are unchanged.
+    /// Replaces the matches that the rule fires on; links, ports and limits are unchanged.
     #[must_use]
     pub fn at(mut self, at: When) -> Self {
         match &mut self {
@@ -563,7 +563,7 @@ impl When {
 /// # fn example(lab: &dyn Lab) -> Result<()> {
 /// let loss = FaultGuard::new(lab, Fault::drop(PacketFilter::EVERY).first(3))?;
 /// // ... a program runs ...
-/// assert_eq!(loss.struck(), 3);
+/// assert_eq!(loss.fired(), 3);
 /// # Ok(())
 /// # } // The rule is removed.
 /// ```
@@ -588,9 +588,9 @@ impl<'l> FaultGuard<'l> {
         self.fault
     }
 
-    /// The number of strikes; 0 if the rule was removed by other means.
-    pub fn struck(&self) -> u64 {
-        self.lab.struck(self.fault).unwrap_or(0)
+    /// The number of firings; 0 if the rule was removed by other means.
+    pub fn fired(&self) -> u64 {
+        self.lab.fired(self.fault).unwrap_or(0)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::event::AsyncEventType;
 use crate::handle::{Context, Srq};
 use crate::verbs::Verbs;
 
-pub use crate::fault::{Fault, FaultGuard, FaultId, Harm, PacketFilter, Strike, When};
+pub use crate::fault::{Effect, Fault, FaultGuard, FaultId, Firing, PacketFilter, When};
 pub use crate::packet::{CmMessage, PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
 pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
 pub use crate::trace::{TraceEvent, TraceRecord};
@@ -43,32 +43,32 @@ pub trait Lab {
     /// gets [`Cause::LostWakeup`](crate::Cause::LostWakeup) unless an event is queued.
     fn close(&self);
 
-    /// Puts a fault rule in force. If several would strike the same thing, the first one does.
+    /// Puts a fault rule in force. If several would fire on the same thing, the first one does.
     ///
     /// # Errors
     /// `Invalid` for what [`Fault::check`] refuses, and for a node that does not exist.
     fn inject(&self, fault: Fault) -> Result<FaultId>;
 
-    /// Takes a rule out of force, and returns how often it has struck. Packets that it has delayed
+    /// Takes a rule out of force, and returns how often it has fired. Packets that it has delayed
     /// stay delayed.
     ///
     /// # Errors
     /// `Invalid` if the rule is not in force.
     fn remove(&self, fault: FaultId) -> Result<u64>;
 
-    /// The number of strikes of a rule that is in force.
+    /// The number of firings of a rule that is in force.
     ///
     /// # Errors
     /// `Invalid` if the rule is not in force.
-    fn struck(&self, fault: FaultId) -> Result<u64>;
+    fn fired(&self, fault: FaultId) -> Result<u64>;
 
-    /// All strikes since the start, oldest first, including those of rules no longer in force. It
+    /// All firings since the start, oldest first, including those of rules no longer in force. It
     /// can turn a plan with rates into one that repeats exactly what happened. Empty in a
     /// simulation that is set up to keep none.
-    fn strikes(&self) -> Vec<Strike>;
+    fn firings(&self) -> Vec<Firing>;
 
     /// A view of the devices for calls that the program under test does not make. Fault rules
-    /// neither count nor strike them, and they are not in the trace. Otherwise they have all their
+    /// neither count nor fire them, and they are not in the trace. Otherwise they have all their
     /// effects.
     fn unobserved(&self) -> &dyn Verbs;
 

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::cq::Wc;
 use crate::event::{AsyncEvent, Element};
-use crate::fault::Harm;
+use crate::fault::Effect;
 use crate::handle::{CmChannel, CompChannel, Cq, Qp};
 use crate::packet::PacketView;
 use crate::qp::QpState;
@@ -73,11 +73,11 @@ pub enum TraceEvent {
         why: &'static str,
     },
     /// A fault rule did something to a packet other than losing it.
-    Harmed {
+    Affected {
         /// The packet.
         packet: PacketView,
         /// What it did.
-        harm: Harm,
+        effect: Effect,
     },
     /// A packet arrived and was dropped by the transport's rules.
     Dropped {
@@ -137,7 +137,7 @@ pub enum TraceEvent {
         /// Which, such as `ack timeout`.
         what: &'static str,
     },
-    /// A fault rule struck something other than a packet.
+    /// A fault rule fired something other than a packet.
     Fault {
         /// What it did.
         what: &'static str,
@@ -152,7 +152,7 @@ impl fmt::Display for TraceEvent {
             Self::Sent(packet) => write!(f, "  > {packet}"),
             Self::Received(packet) => write!(f, "  < {packet}"),
             Self::Lost { packet, why } => write!(f, "  x {packet}: {why}"),
-            Self::Harmed { packet, harm } => write!(f, "  ~ {packet}: {harm}"),
+            Self::Affected { packet, effect } => write!(f, "  ~ {packet}: {effect}"),
             Self::Dropped { why } => write!(f, "  dropped: {why}"),
             Self::Completion { cq, wc } => write!(f, "  {cq} + {wc}"),
             Self::Overrun { cq, wc } => write!(f, "  {cq} overrun, lost: {wc}"),

@@ -66,7 +66,7 @@ pub trait Verbs: Send + Sync {
     /// destroy their objects first (DEV-03).
     fn close_device(&self, context: Context) -> Result<()>;
 
-    /// The capabilities of the device. This is not a verb: no fault rule strikes it, and it works
+    /// The capabilities of the device. This is not a verb: no fault rule fires on it, and it works
     /// on a dead device.
     fn capabilities(&self, context: Context) -> Result<Capabilities>;
 
@@ -537,13 +537,16 @@ pub trait Verbs: Send + Sync {
     /// structure), or restores it. So a bad handle gets past the checks of this trait to the
     /// driver. Verbs that stay in the process never see the number.
     ///
-    /// A hazard: C libraries trust it. An object that is still garbled when its context closes may
+    /// A hazard: C libraries trust it. An object that is still corrupt when its context closes may
     /// live until the process ends.
     ///
     /// # Errors
-    /// `NotSupported` without [`Capabilities::GARBLE`].
-    fn garble(&self, _object: DriverObject, _garbled: bool) -> Result<()> {
-        Err(unsupported(Verb::Garble, "cannot garble handles"))
+    /// `NotSupported` without [`Capabilities::CORRUPT_HANDLE`].
+    fn corrupt_handle(&self, _object: DriverObject, _garbled: bool) -> Result<()> {
+        Err(unsupported(
+            Verb::CorruptHandle,
+            "cannot corrupt_handle handles",
+        ))
     }
 
     /// Connection management, if the backend has it ([`Capabilities::CM`]).

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use verbs_api::lab::{Fault, FaultId, Lab, Limit, Live, Strike, TappedPacket, TraceRecord};
+use verbs_api::lab::{Fault, FaultId, Firing, Lab, Limit, Live, TappedPacket, TraceRecord};
 use verbs_api::{AsyncEventType, Context, Gid, Mtu, Result, Srq, Verbs};
 
 use super::Checked;
@@ -24,8 +24,8 @@ impl Lab for Checked {
         fn close(&self);
         fn inject(&self, fault: Fault) -> Result<FaultId>;
         fn remove(&self, fault: FaultId) -> Result<u64>;
-        fn struck(&self, fault: FaultId) -> Result<u64>;
-        fn strikes(&self) -> Vec<Strike>;
+        fn fired(&self, fault: FaultId) -> Result<u64>;
+        fn firings(&self) -> Vec<Firing>;
         fn node(&self, context: Context) -> Result<u32>;
         fn tap(&self);
         fn tapped(&self) -> Vec<TappedPacket>;

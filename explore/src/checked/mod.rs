@@ -67,7 +67,7 @@ use books::Books;
 /// Besides the program's calls, it queries the number of each new QP and the attributes of each new
 /// or changed region. It reads a region before it is deregistered, and the completion that an
 /// iteration is at if the program moves on without it. At the end it ends open iterations. A
-/// simulator does not observe these calls ([`Lab::unobserved`]): fault rules strike only the calls
+/// simulator does not observe these calls ([`Lab::unobserved`]): fault rules fire only on the calls
 /// of the program.
 ///
 /// ```

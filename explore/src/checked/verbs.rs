@@ -54,7 +54,7 @@ impl Verbs for Checked {
         fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()>;
         fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
         fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
-        fn garble(&self, object: DriverObject, garbled: bool) -> Result<()>;
+        fn corrupt_handle(&self, object: DriverObject, corrupt: bool) -> Result<()>;
     }
 
     #[cfg(unix)]

@@ -502,7 +502,7 @@ pub(super) fn wait(time: Duration) {
     }
 }
 
-/// The same devices for what the program does not ask, so that no fault rule strikes it.
+/// The same devices for what the program does not ask, so that no fault rule fires on it.
 fn unobserved(verbs: &dyn Verbs) -> &dyn Verbs {
     verbs.lab().map_or(verbs, Lab::unobserved)
 }

@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use verbs_api::ErrorKind;
 use verbs_api::sync::Mutex;
-use verbs_sim::Sleeping;
+use verbs_sim::WaitGuard;
 
 use super::object::{CObject, Found, Kind};
 use super::result::{Later, Object, Refusal, Result, guarded, last_errno, set_errno};
@@ -25,7 +25,7 @@ unsafe extern "C-unwind" {
 
 std::thread_local!(
     /// Set while a call sleeps. The end of a cancelled thread drops it.
-    static SLEEPS: Cell<Option<Sleeping<'static>>> = const { Cell::new(None) };
+    static SLEEPS: Cell<Option<WaitGuard<'static>>> = const { Cell::new(None) };
 );
 
 /// The result of a look for an event.
@@ -68,7 +68,7 @@ pub(crate) fn call(
     name: &'static str,
     object: impl Object,
     attempt: impl Fn(Begun) -> Result<Next<()>> + Copy,
-    sleeping: impl Fn() -> Option<Sleeping<'static>> + Copy,
+    sleeping: impl Fn() -> Option<WaitGuard<'static>> + Copy,
 ) -> c_int {
     // An attempt looks the object up, because another thread may destroy it between two of them.
     let object = Later(object);

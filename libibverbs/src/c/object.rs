@@ -195,8 +195,8 @@ impl<K: Kind> CObject<K> {
     #[cold]
     fn look(seen: *mut K::Seen, found: Option<Found<K>>) -> Result<Found<K>> {
         let found = found.ok_or_else(|| Self::unknown(seen))?;
-        let garbled = found.is_garbled();
-        let (now, other) = if garbled {
+        let corrupt = found.is_garbled();
+        let (now, other) = if corrupt {
             (state::GARBLED, state::GOOD)
         } else {
             (state::GOOD, state::GARBLED)
@@ -212,11 +212,11 @@ impl<K: Kind> CObject<K> {
                 // The engine is notified once for each change, not for each call.
                 if changed.is_ok() {
                     // The engine refuses destroyed objects anyway.
-                    let _ = sim().garble(object, garbled);
+                    let _ = sim().corrupt_handle(object, corrupt);
                 }
                 Ok(found)
             }
-            None if garbled => {
+            None if corrupt => {
                 let what = format!(
                     "the program has changed the field handle of the {}",
                     K::NAME

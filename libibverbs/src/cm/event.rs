@@ -10,7 +10,7 @@ use verbs_abi::{
 };
 use verbs_api::cm::{Cm, CmEvent, CmEventType};
 use verbs_api::{Verb, Wait};
-use verbs_sim::Sleeping;
+use verbs_sim::WaitGuard;
 
 use super::channel::EventChannel;
 use super::id::{self, Id};
@@ -41,7 +41,7 @@ pub(crate) extern "C-unwind" fn get_cm_event(
     let sleeping = || {
         let channel = CObject::<EventChannel>::find(channel).ok()?;
         let call = Verb::CmGetEvent.name();
-        blocking::is_diagnosed().then(|| Sleeping::on_cm(sim(), call, channel.handle))
+        blocking::is_diagnosed().then(|| WaitGuard::on_cm(sim(), call, channel.handle))
     };
     blocking::call("rdma_get_cm_event", channel, attempt, sleeping)
 }
@@ -53,7 +53,7 @@ pub(super) fn next(
 ) -> Result<*mut rdma_cm_event> {
     let take = || sim().get_cm_event(channel.handle, Wait::Poll);
     let taken = blocking::wait(&channel.more, take, || {
-        Sleeping::on_cm(sim(), call, channel.handle)
+        WaitGuard::on_cm(sim(), call, channel.handle)
     })?;
     read(taken)
 }

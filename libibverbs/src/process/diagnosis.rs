@@ -6,7 +6,7 @@ use std::sync::{Once, OnceLock};
 
 use verbs_api::lab::Lab;
 use verbs_settings::{Config, DiagnoseFormat};
-use verbs_sim::{Certainty, Diagnosis, Finding, Stuck};
+use verbs_sim::{BlockedThread, Certainty, Diagnosis, Finding};
 
 use super::{json, place, stuck};
 use crate::base::output::{Output, say};
@@ -126,7 +126,7 @@ fn diagnosis(end: End) -> (Diagnosis, usize) {
         // A halt is not a hang, so waits are not reported.
         End::Halted => Some(Vec::new()),
     };
-    let mut diagnosis = Stuck::diagnose(sim(), qp::unposted(), stuck.as_deref());
+    let mut diagnosis = BlockedThread::diagnose(sim(), qp::unposted(), stuck.as_deref());
     let found = diagnosis.findings().count();
     let is_said = |finding: &Finding| !is_suppressed(finding);
     diagnosis.mistakes.retain(is_said);

@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-use verbs_sim::Stuck;
+use verbs_sim::BlockedThread;
 
 use crate::c::blocking::Descriptor;
 use crate::c::{Kind, symbols};
@@ -21,10 +21,10 @@ use crate::verbs::cq::{Channel, Cq};
 const MANY: u64 = 16;
 
 /// The waits of all threads.
-pub(super) fn now() -> Vec<Stuck> {
+pub(super) fn now() -> Vec<BlockedThread> {
     let polls = Cq::arena().iter().filter_map(|cq| {
         let (count, site) = cq.more.empty_polls.get();
-        (count >= MANY).then(|| Stuck::polls(cq.handle, count, site))
+        (count >= MANY).then(|| BlockedThread::polls(cq.handle, count, site))
     });
     let sleeps = sleeps();
     polls
@@ -153,7 +153,7 @@ struct Sleep {
 
 impl Sleep {
     /// The channels of CQs and of rdma_cm that the thread waits for.
-    fn of_channels(&self) -> Vec<Stuck> {
+    fn of_channels(&self) -> Vec<BlockedThread> {
         let Some((descriptors, for_others)) = self.call.descriptors(self.arguments) else {
             return Vec::new();
         };
@@ -178,8 +178,12 @@ impl Sleep {
             None
         };
         let call = self.call.name();
-        let of_cqs = of_cqs.into_iter().map(|of| Stuck::asleep(call, of, or));
-        let of_cm = of_cm.into_iter().map(|of| Stuck::asleep_cm(call, of, or));
+        let of_cqs = of_cqs
+            .into_iter()
+            .map(|of| BlockedThread::asleep(call, of, or));
+        let of_cm = of_cm
+            .into_iter()
+            .map(|of| BlockedThread::asleep_cm(call, of, or));
         of_cqs.chain(of_cm).collect()
     }
 }

@@ -12,7 +12,7 @@ use verbs_abi::ibv_qp;
 use verbs_api::site::Site;
 use verbs_api::sync::{Condvar, Mutex};
 use verbs_api::{Dest, Handle, SendFlags, SendOp, SendOps, SendWr, Sge};
-use verbs_sim::{Class, Misuse, Sleeping, Unposted};
+use verbs_sim::{Class, Misuse, Unposted, WaitGuard};
 
 use crate::c::{Refusal, Result, caller};
 use crate::engine::sim;
@@ -265,9 +265,9 @@ impl Call {
 
     /// Shows a diagnosis that it waits for a batch that was begun there.
     #[cold]
-    fn sleeps(self, begun_at: Option<Site>) -> Option<Sleeping<'static>> {
+    fn sleeps(self, begun_at: Option<Site>) -> Option<WaitGuard<'static>> {
         caller::is_named()
-            .then(|| Sleeping::for_batch(sim(), self.name, self.qp, self.qp_num, begun_at))
+            .then(|| WaitGuard::for_batch(sim(), self.name, self.qp, self.qp_num, begun_at))
     }
 }
 

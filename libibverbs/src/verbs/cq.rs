@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use verbs_abi::{ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_wc, int};
 use verbs_api::site::Site;
 use verbs_api::{Arm, Context, CqInit, ErrorKind, Verb, Verbs, Wait, Wc};
-use verbs_sim::Sleeping;
+use verbs_sim::WaitGuard;
 
 use super::context::context_of;
 use super::domain::Pd;
@@ -168,7 +168,7 @@ pub(crate) extern "C-unwind" fn get_cq_event(
     };
     let sleeping = || {
         let channel = CObject::<Channel>::find(channel).ok()?;
-        blocking::is_diagnosed().then(|| Sleeping::on(sim(), channel.handle))
+        blocking::is_diagnosed().then(|| WaitGuard::on(sim(), channel.handle))
     };
     blocking::call("ibv_get_cq_event", channel, attempt, sleeping)
 }

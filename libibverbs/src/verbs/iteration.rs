@@ -9,7 +9,7 @@ use crate::c::caller;
 use crate::engine::sim;
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use verbs_api::{Cq, WcEx};
-use verbs_sim::Sleeping;
+use verbs_sim::WaitGuard;
 
 /// The lock of the queue, and the completion that its iteration has reached.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl Iteration {
     pub(super) fn turn(&self, cq: Cq, call: &'static str) -> Turn<'_> {
         let Self(lock) = self;
         lock.try_lock().unwrap_or_else(|| {
-            let _sleeping = caller::is_named().then(|| Sleeping::for_iteration(sim(), call, cq));
+            let _sleeping = caller::is_named().then(|| WaitGuard::for_iteration(sim(), call, cq));
             lock.lock()
         })
     }

@@ -11,11 +11,11 @@ use verbs_api::{
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::mcast::{ALL_HOSTS, MLID};
-use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
+use crate::{End, OfRule, Pair, PairOptions, Result, Setup, expect_err};
 
 const RULE: &str = "ASYNC-10";
 
-type Call = fn(&Bench<'_>, &End<'_>, Ah) -> verbs_api::Result<()>;
+type Call = fn(&Setup<'_>, &End<'_>, Ah) -> verbs_api::Result<()>;
 
 /// Verbs that need a device that lives, each with arguments that are good.
 const CALLS: &[(&str, Call)] = &[
@@ -98,85 +98,85 @@ const CALLS: &[(&str, Call)] = &[
 
 scenario!(dead_device_lets_its_objects_be_freed_and_no_more:
     "ASYNC-10", "ASYNC-02"; needs UD, MCAST, MW_TYPE_1, SRQ, LAB);
-fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(PairOptions::of(QpType::Ud))?;
+fn dead_device_lets_its_objects_be_freed_and_no_more(setup: &Setup<'_>) -> Result {
+    let pair = setup.pair(PairOptions::of(QpType::Ud))?;
     let Pair { a, b } = pair;
-    let ah = bench.create_ah(b.pd, &bench.route_to(a.context)?)?;
-    let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
-    let key = bench.query_mw(mw)?;
-    let srq = bench.create_srq(b.pd, &SrqInit::new(1))?;
-    bench.attach_mcast(b.qp, ALL_HOSTS, MLID)?;
+    let ah = setup.create_ah(b.pd, &setup.route_to(a.context)?)?;
+    let mw = setup.alloc_mw(b.pd, MwType::Type1)?;
+    let key = setup.query_mw(mw)?;
+    let srq = setup.create_srq(b.pd, &SrqInit::new(1))?;
+    setup.attach_mcast(b.qp, ALL_HOSTS, MLID)?;
     // A completion that is not polled, a receive that waits, an unread event.
     b.recv(1, 8)?;
     b.recv_at(2, 0, 8)?;
-    bench.arm(b.recv_cq, Arm::NEXT)?;
+    setup.arm(b.recv_cq, Arm::NEXT)?;
     a.send(1, 8)?;
-    bench.settle()?;
-    bench.lab().kill_device(b.context)?;
-    let event = bench.take_async_event(b.context).rule(RULE)?;
+    setup.settle()?;
+    setup.lab().kill_device(b.context)?;
+    let event = setup.take_async_event(b.context).rule(RULE)?;
     check_eq!(RULE, event.event_type, AsyncEventType::DeviceFatal);
     check_eq!("ASYNC-02", event.element, Element::Device);
-    bench.no_async_event(b.context, RULE)?;
-    bench.no_async_event(a.context, RULE)?;
+    setup.no_async_event(b.context, RULE)?;
+    setup.no_async_event(a.context, RULE)?;
     for (what, call) in CALLS {
-        let refused = expect_err(call(bench, &b, ah), ErrorKind::Io, RULE);
+        let refused = expect_err(call(setup, &b, ah), ErrorKind::Io, RULE);
         in_case(what, refused.map(drop))?;
     }
     // What was there before can be read, and everything be freed.
-    bench.expect_event(b.channel, b.recv_cq, RULE)?;
-    bench.ack_async_event(b.context, &event).rule(RULE)?;
-    check_eq!(RULE, bench.query_mw(mw)?, key, "the window");
-    bench.dealloc_mw(mw).rule(RULE)?;
-    bench.detach_mcast(b.qp, ALL_HOSTS, MLID).rule(RULE)?;
-    bench.destroy_qp(b.qp, Wait::Poll).rule(RULE)?;
-    bench.destroy_srq(srq, Wait::Poll).rule(RULE)?;
+    setup.expect_event(b.channel, b.recv_cq, RULE)?;
+    setup.ack_async_event(b.context, &event).rule(RULE)?;
+    check_eq!(RULE, setup.query_mw(mw)?, key, "the window");
+    setup.dealloc_mw(mw).rule(RULE)?;
+    setup.detach_mcast(b.qp, ALL_HOSTS, MLID).rule(RULE)?;
+    setup.destroy_qp(b.qp, Wait::Poll).rule(RULE)?;
+    setup.destroy_srq(srq, Wait::Poll).rule(RULE)?;
     for cq in [b.send_cq, b.recv_cq] {
-        bench.destroy_cq(cq, Wait::Poll).rule(RULE)?;
+        setup.destroy_cq(cq, Wait::Poll).rule(RULE)?;
     }
-    bench.destroy_comp_channel(b.channel).rule(RULE)?;
-    bench.dereg_mr(b.mr).rule(RULE)?;
-    bench.destroy_ah(ah).rule(RULE)?;
+    setup.destroy_comp_channel(b.channel).rule(RULE)?;
+    setup.dereg_mr(b.mr).rule(RULE)?;
+    setup.destroy_ah(ah).rule(RULE)?;
     check_eq!(
         RULE,
-        bench.lab().live(b.context)?.qps,
+        setup.lab().live(b.context)?.qps,
         0,
         "queue pairs left"
     );
-    bench.close_device(b.context).rule(RULE)
+    setup.close_device(b.context).rule(RULE)
 }
 
 scenario!(work_under_way_goes_with_its_device: "ASYNC-10"; needs LAB);
 /// The request is lost, and is neither retransmitted nor given up.
-fn work_under_way_goes_with_its_device(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = bench.pair(PairOptions {
+fn work_under_way_goes_with_its_device(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = setup.pair(PairOptions {
         rc: gives_up_soon(),
         ..PairOptions::default()
     })?;
-    bench.arm(a.send_cq, Arm::NEXT)?;
+    setup.arm(a.send_cq, Arm::NEXT)?;
     let to_b = PacketFilter::EVERY.dest_qpn(b.qp_num);
-    bench.lab().inject(Fault::drop(to_b))?;
+    setup.lab().inject(Fault::drop(to_b))?;
     a.send(1, 8)?;
-    bench.lab().advance(Duration::from_micros(100))?;
-    bench.lab().kill_device(a.context)?;
-    bench.lab().tap();
-    bench.lab().advance(Duration::from_secs(1))?;
-    let left = bench.packets();
+    setup.lab().advance(Duration::from_micros(100))?;
+    setup.lab().kill_device(a.context)?;
+    setup.lab().tap();
+    setup.lab().advance(Duration::from_secs(1))?;
+    let left = setup.packets();
     check!(RULE, left.is_empty(), "no packet", "{left:?}");
-    bench.no_event(a.channel, RULE)
+    setup.no_event(a.channel, RULE)
 }
 
 scenario!(peer_of_a_dead_device_gets_no_answer: "ASYNC-10"; needs LAB);
-fn peer_of_a_dead_device_gets_no_answer(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(PairOptions {
+fn peer_of_a_dead_device_gets_no_answer(setup: &Setup<'_>) -> Result {
+    let pair = setup.pair(PairOptions {
         rc: gives_up_soon(),
         ..PairOptions::default()
     })?;
     let Pair { a, b } = pair;
     b.recv(1, 8)?;
-    bench.lab().kill_device(b.context)?;
+    setup.lab().kill_device(b.context)?;
     a.send(1, 8)?;
-    bench.one_with(a.send_cq, WcStatus::RetryExcErr, RULE)?;
+    setup.one_with(a.send_cq, WcStatus::RetryExcErr, RULE)?;
     // The device of A is as it was.
-    check_eq!(RULE, bench.state(a.qp)?, QpState::Err);
-    bench.query_device(a.context).rule(RULE).map(drop)
+    check_eq!(RULE, setup.state(a.qp)?, QpState::Err);
+    setup.query_device(a.context).rule(RULE).map(drop)
 }

@@ -12,7 +12,7 @@ mod value;
 
 use verbs_api::{Access, RcParams, Remote, SendWr, Sge};
 
-use crate::{Bench, End, Pair, PairOptions, Result, Scenario};
+use crate::{End, Pair, PairOptions, Result, Scenario, Setup};
 
 /// What regions and queue pairs allow here.
 const ALL: Access = Access::ALL_RDMA.union(Access::REMOTE_ATOMIC);
@@ -51,13 +51,13 @@ fn options() -> PairOptions {
     }
 }
 
-fn pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
-    bench.pair(options())
+fn pair<'b>(setup: &'b Setup<'_>) -> Result<Pair<'b>> {
+    setup.pair(options())
 }
 
 /// The number in the memory of an end, at an offset.
-fn set(end: &End<'_>, bench: &Bench<'_>, offset: u64, value: u64) -> Result {
-    Ok(bench.write_mr(end.mr, offset as usize, &value.to_ne_bytes())?)
+fn set(end: &End<'_>, setup: &Setup<'_>, offset: u64, value: u64) -> Result {
+    Ok(setup.write_mr(end.mr, offset as usize, &value.to_ne_bytes())?)
 }
 
 fn get(end: &End<'_>, offset: u64) -> Result<u64> {

@@ -5,32 +5,32 @@ use verbs_api::{QpCap, QpState, RcParams, SendWr, WcStatus};
 
 use super::{ALL, both, get, options, pair, set};
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, OfRule, Pair, PairOptions, Result, pattern, wr_ids};
+use crate::{OfRule, Pair, PairOptions, Result, Setup, pattern, wr_ids};
 
 scenario!(sum_of_many_queue_pairs_is_exact: "ATOM-08"; needs ATOMICS);
-fn sum_of_many_queue_pairs_is_exact(bench: &Bench<'_>) -> Result {
+fn sum_of_many_queue_pairs_is_exact(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-08";
     const EACH: u64 = 16;
-    let first = pair(bench)?;
+    let first = pair(setup)?;
     let counter = first.b;
     let mut adders = vec![first.a];
     for _ in 0..3 {
         // Another queue pair on the domain of the counter.
-        let a = bench.end(bench.ctx_a(), options())?;
-        let b = bench.sibling(&counter, options())?;
-        adders.push(bench.connect(a, b, options())?.a);
+        let a = setup.end(setup.ctx_a(), options())?;
+        let b = setup.sibling(&counter, options())?;
+        adders.push(setup.connect(a, b, options())?.a);
     }
-    set(&counter, bench, 0, 0)?;
+    set(&counter, setup, 0, 0)?;
     for round in 0..EACH {
         for a in &adders {
             let into = [a.sge(a.landing() + 8 * round, 8)];
             let work = SendWr::fetch_and_add(round, &into, counter.mem.remote(0), 1);
-            bench.post_send(a.qp, &[work])?;
+            setup.post_send(a.qp, &[work])?;
         }
     }
     let mut seen = Vec::new();
     for a in &adders {
-        bench.successes(a.send_cq, EACH as usize).rule(RULE)?;
+        setup.successes(a.send_cq, EACH as usize).rule(RULE)?;
         for round in 0..EACH {
             seen.push(get(a, a.landing() + 8 * round)?);
         }
@@ -44,7 +44,7 @@ fn sum_of_many_queue_pairs_is_exact(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(list_is_executed_in_order: "SQ-14"; needs ATOMICS);
-fn list_is_executed_in_order(bench: &Bench<'_>) -> Result {
+fn list_is_executed_in_order(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SQ-14";
     const COUNT: u64 = 8;
     for depth in [1, 4] {
@@ -53,15 +53,15 @@ fn list_is_executed_in_order(bench: &Bench<'_>) -> Result {
             max_rd_atomic: depth,
             ..RcParams::default()
         };
-        let Pair { a, b } = bench.pair(PairOptions { rc, ..options() })?;
+        let Pair { a, b } = setup.pair(PairOptions { rc, ..options() })?;
         let into: Vec<_> = (0..COUNT).map(|n| a.sge(a.landing() + 8 * n, 8)).collect();
         let swap = |n: u64| {
             let into = std::slice::from_ref(&into[n as usize]);
             SendWr::compare_and_swap(n, into, b.mem.remote(0), n, n + 1)
         };
         let list: Vec<_> = (0..COUNT).map(swap).collect();
-        bench.post_send(a.qp, &list)?;
-        let done = bench.successes(a.send_cq, COUNT as usize).rule(RULE)?;
+        setup.post_send(a.qp, &list)?;
+        let done = setup.successes(a.send_cq, COUNT as usize).rule(RULE)?;
         let each: Vec<_> = (0..COUNT).collect();
         check_eq!(RULE, wr_ids(&done), each, "the order of completions");
         check_eq!(
@@ -76,19 +76,19 @@ fn list_is_executed_in_order(bench: &Bench<'_>) -> Result {
 
 scenario!(fenced_send_carries_the_result: "SQ-12"; needs ATOMICS);
 /// The send takes its data after the result has come.
-fn fenced_send_carries_the_result(bench: &Bench<'_>) -> Result {
+fn fenced_send_carries_the_result(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SQ-12";
     for n in 0..2 {
-        let Pair { a, b } = pair(bench)?;
+        let Pair { a, b } = pair(setup)?;
         let value = 0x1122_3344_5566_7788;
-        set(&b, bench, 0, value)?;
+        set(&b, setup, 0, value)?;
         let into = [a.sge(a.landing(), 8)];
         let (what, atomic) = both(&into, b.mem.remote(0), value)[n];
         b.recv(1, 8)?;
         let send = SendWr::send(2, &into).fence();
-        bench.post_send(a.qp, &[atomic, send])?;
-        bench.successes(a.send_cq, 2).rule(RULE)?;
-        bench.successes(b.recv_cq, 1).rule(RULE)?;
+        setup.post_send(a.qp, &[atomic, send])?;
+        setup.successes(a.send_cq, 2).rule(RULE)?;
+        setup.successes(b.recv_cq, 1).rule(RULE)?;
         let carried = get(&b, b.landing())?;
         check_eq!(
             RULE,
@@ -102,11 +102,11 @@ fn fenced_send_carries_the_result(bench: &Bench<'_>) -> Result {
 
 scenario!(atomics_and_reads_beyond_the_depth_wait: "ATOM-13", "RDMA-18"; needs RDMA_READ, ATOMICS);
 /// Reads and atomics in turns, more than may be under way.
-fn atomics_and_reads_beyond_the_depth_wait(bench: &Bench<'_>) -> Result {
+fn atomics_and_reads_beyond_the_depth_wait(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-13";
     for depth in [1, 2, 4] {
-        let Pair { a, b } = with_depth(bench, depth)?;
-        let seen = in_turns(bench, &Pair { a, b }, 12)?;
+        let Pair { a, b } = with_depth(setup, depth)?;
+        let seen = in_turns(setup, &Pair { a, b }, 12)?;
         let each: Vec<_> = (0..12).collect();
         check_eq!(
             [RULE, "RDMA-18"],
@@ -120,18 +120,18 @@ fn atomics_and_reads_beyond_the_depth_wait(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-fn with_depth<'b>(bench: &'b Bench<'_>, depth: u8) -> Result<Pair<'b>> {
+fn with_depth<'b>(setup: &'b Setup<'_>, depth: u8) -> Result<Pair<'b>> {
     let rc = RcParams {
         access: ALL,
         max_rd_atomic: depth,
         ..RcParams::default()
     };
-    bench.pair(PairOptions { rc, ..options() })
+    setup.pair(PairOptions { rc, ..options() })
 }
 
 /// Posts that many atomics and reads in turns: the order of their completions.
-fn in_turns(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, count: u64) -> Result<Vec<u64>> {
-    set(b, bench, 0, 0)?;
+fn in_turns(setup: &Setup<'_>, Pair { a, b }: &Pair<'_>, count: u64) -> Result<Vec<u64>> {
+    set(b, setup, 0, 0)?;
     b.fill_at(64, 6, 3000)?;
     let original = [a.sge(a.landing(), 8)];
     let data = [a.sge(a.landing() + 4096, 3000)];
@@ -141,18 +141,18 @@ fn in_turns(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, count: u64) -> Result<V
             _ => SendWr::rdma_read(wr_id, &data, b.mem.remote(64)),
         })?;
     }
-    let done = bench.successes(a.send_cq, count as usize).rule("ATOM-13")?;
+    let done = setup.successes(a.send_cq, count as usize).rule("ATOM-13")?;
     Ok(wr_ids(&done))
 }
 
 scenario!(atomics_count_in_the_depth_of_reads: "ATOM-13", "RDMA-18"; needs RDMA_READ, ATOMICS, LAB);
-fn atomics_count_in_the_depth_of_reads(bench: &Bench<'_>) -> Result {
+fn atomics_count_in_the_depth_of_reads(setup: &Setup<'_>) -> Result {
     for depth in [1, 2, 4] {
-        let pair = with_depth(bench, depth)?;
-        bench.lab().tap();
-        in_turns(bench, &pair, 12)?;
+        let pair = with_depth(setup, depth)?;
+        setup.lab().tap();
+        in_turns(setup, &pair, 12)?;
         let (mut now, mut most) = (0, 0);
-        for packet in bench.packets() {
+        for packet in setup.packets() {
             match packet.opcode {
                 PacketOpcode::RcReadRequest | PacketOpcode::RcFetchAdd => now += 1,
                 PacketOpcode::RcReadResponseLast | PacketOpcode::RcAtomicAcknowledge => now -= 1,
@@ -172,10 +172,10 @@ fn atomics_count_in_the_depth_of_reads(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(responder_without_depth_refuses_atomics: "RDMA-19"; needs MODIFY_CONNECT, ATOMICS);
-fn responder_without_depth_refuses_atomics(bench: &Bench<'_>) -> Result {
+fn responder_without_depth_refuses_atomics(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RDMA-19";
     for n in 0..2 {
-        let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options()));
+        let [a, b] = [setup.ctx_a(), setup.ctx_b()].map(|side| setup.end(side, options()));
         let of_a = RcParams {
             access: ALL,
             timeout: 8,
@@ -186,13 +186,13 @@ fn responder_without_depth_refuses_atomics(bench: &Bench<'_>) -> Result {
             max_rd_atomic: 0,
             ..of_a
         };
-        let Pair { a, b } = bench.connect_each(a?, b?, of_a, of_b)?;
+        let Pair { a, b } = setup.connect_each(a?, b?, of_a, of_b)?;
         let into = [a.sge(a.landing(), 8)];
         let (what, work) = both(&into, b.mem.remote(0), 0)[n];
         a.post(work)?;
-        let wc = bench.one(a.send_cq).rule(RULE)?;
+        let wc = setup.one(a.send_cq).rule(RULE)?;
         // The simulator's device answers; another may let the requester wait without result.
-        let silent = bench.verbs().lab().is_none() && wc.status == WcStatus::RetryExcErr;
+        let silent = setup.verbs().lab().is_none() && wc.status == WcStatus::RetryExcErr;
         check!(
             RULE,
             wc.status == WcStatus::RemInvReqErr || silent,
@@ -200,14 +200,14 @@ fn responder_without_depth_refuses_atomics(bench: &Bench<'_>) -> Result {
             "{wc} ({what})"
         );
         check_eq!(RULE, get(&b, 0)?, 0, format!("the value ({what})"));
-        check_eq!(RULE, bench.state(a.qp)?, QpState::Err);
+        check_eq!(RULE, setup.state(a.qp)?, QpState::Err);
     }
     Ok(())
 }
 
 scenario!(retried_atomic_is_executed_once: "ATOM-09", "TMR-09"; needs ATOMICS, LAB);
 /// Whichever packet is lost, and however many have come since.
-fn retried_atomic_is_executed_once(bench: &Bench<'_>) -> Result {
+fn retried_atomic_is_executed_once(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-09";
     const COUNT: u64 = 6;
     for depth in [1, 4] {
@@ -220,14 +220,14 @@ fn retried_atomic_is_executed_once(bench: &Bench<'_>) -> Result {
                     ..RcParams::default()
                 };
                 let cap = QpCap::default();
-                let Pair { a, b } = bench.pair(PairOptions {
+                let Pair { a, b } = setup.pair(PairOptions {
                     rc,
                     cap,
                     ..options()
                 })?;
                 let packets = PacketFilter::EVERY.opcode(opcode);
-                let fault = bench.lab().inject(Fault::drop(packets).nth(lost))?;
-                set(&b, bench, 0, 100)?;
+                let fault = setup.lab().inject(Fault::drop(packets).nth(lost))?;
+                set(&b, setup, 0, 100)?;
                 b.fill_at(8, 9, 8)?;
                 for n in 0..COUNT {
                     let into = [a.sge(a.landing() + 8 * n, 8)];
@@ -236,12 +236,12 @@ fn retried_atomic_is_executed_once(bench: &Bench<'_>) -> Result {
                 let case = format!("{opcode} {lost} lost, depth {depth}");
                 in_case(
                     &case,
-                    bench
+                    setup
                         .successes(a.send_cq, COUNT as usize)
                         .rule(RULE)
                         .map(drop),
                 )?;
-                bench.lab().remove(fault)?;
+                setup.lab().remove(fault)?;
                 check_eq!(
                     [RULE, "TMR-09"],
                     get(&b, 0)?,

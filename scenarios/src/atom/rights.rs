@@ -8,37 +8,37 @@ use verbs_api::{
 
 use super::{ALL, both, get, options, pair, set};
 use crate::failure::{check, check_eq, in_case, value_in_case};
-use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, expect_err};
+use crate::{End, Failure, OfRule, Pair, PairOptions, Result, Setup, expect_err};
 
 const LOCAL: Access = Access::LOCAL_WRITE;
 
 /// How posted work ended: `None` if it was refused at the post.
 fn outcome(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     a: &End<'_>,
     work: SendWr<'_>,
     rule: &'static str,
 ) -> Result<Option<Wc>> {
-    let posted = bench.post_send(a.qp, &[work]);
+    let posted = setup.post_send(a.qp, &[work]);
     if posted.is_err() {
         expect_err(posted, ErrorKind::Invalid, rule)?;
         return Ok(None);
     }
-    bench.one(a.send_cq).rule(rule).map(Some)
+    setup.one(a.send_cq).rule(rule).map(Some)
 }
 
 scenario!(list_of_other_than_8_bytes_is_refused: "ATOM-03"; needs ATOMICS);
-fn list_of_other_than_8_bytes_is_refused(bench: &Bench<'_>) -> Result {
+fn list_of_other_than_8_bytes_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-03";
-    let declared = bench.behavior()?.atomic_check;
+    let declared = setup.behavior()?.atomic_check;
     for length in [0, 7, 9, 16] {
         for n in 0..2 {
-            let Pair { a, b } = pair(bench)?;
-            set(&b, bench, 0, 7)?;
+            let Pair { a, b } = pair(setup)?;
+            set(&b, setup, 0, 7)?;
             let into = [a.sge(a.landing(), length)];
             let (what, work) = both(&into, b.mem.remote(0), 7)[n];
             let case = format!("{what}, {length} bytes");
-            let wc = value_in_case(&case, outcome(bench, &a, work, RULE))?;
+            let wc = value_in_case(&case, outcome(setup, &a, work, RULE))?;
             let longer = length > 8;
             let (seen, after) = match wc.map(|wc| wc.status) {
                 None => (AtomicCheck::Post, 7),
@@ -82,12 +82,12 @@ fn list_of_other_than_8_bytes_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(address_must_be_a_multiple_of_8_whatever_the_key: "ATOM-04", "WC-27"; needs ATOMICS);
-fn address_must_be_a_multiple_of_8_whatever_the_key(bench: &Bench<'_>) -> Result {
+fn address_must_be_a_multiple_of_8_whatever_the_key(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-04";
     for offset in [1, 4, 7] {
         for good_key in [true, false] {
             for n in 0..2 {
-                let Pair { a, b } = pair(bench)?;
+                let Pair { a, b } = pair(setup)?;
                 b.fill(3, 16)?;
                 let into = [a.sge(a.landing(), 8)];
                 let good = b.mem.remote(offset);
@@ -99,7 +99,7 @@ fn address_must_be_a_multiple_of_8_whatever_the_key(bench: &Bench<'_>) -> Result
                 let (what, work) = both(&into, Remote { rkey, ..good }, 0)[n];
                 let case = format!("{what} at {offset}, key good: {good_key}");
                 a.post(work).rule(RULE)?;
-                let failed = bench.one_with(a.send_cq, WcStatus::RemInvReqErr, "WC-27");
+                let failed = setup.one_with(a.send_cq, WcStatus::RemInvReqErr, "WC-27");
                 in_case(&case, failed.map(drop))?;
                 in_case(&case, b.expect_data_at(0, 3, 16, RULE))?;
             }
@@ -109,26 +109,26 @@ fn address_must_be_a_multiple_of_8_whatever_the_key(bench: &Bench<'_>) -> Result
 }
 
 scenario!(responder_learns_of_an_invalid_request: "ASYNC-14"; needs ATOMICS);
-fn responder_learns_of_an_invalid_request(bench: &Bench<'_>) -> Result {
+fn responder_learns_of_an_invalid_request(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ASYNC-14";
-    let Pair { a, b } = pair(bench)?;
+    let Pair { a, b } = pair(setup)?;
     let into = [a.sge(a.landing(), 8)];
     let work = SendWr::fetch_and_add(1, &into, b.mem.remote(4), 1);
-    if outcome(bench, &a, work, RULE)?.is_none() {
+    if outcome(setup, &a, work, RULE)?.is_none() {
         // It was refused when it was posted.
-        return bench.no_async_event(b.context, RULE);
+        return setup.no_async_event(b.context, RULE);
     }
-    let declared = bench.behavior()?.qp_req_event;
+    let declared = setup.behavior()?.qp_req_event;
     let events = match declared {
-        Some(true) => vec![bench.async_event(b.context).rule(RULE)?],
-        _ => bench.async_events(b.context)?,
+        Some(true) => vec![setup.async_event(b.context).rule(RULE)?],
+        _ => setup.async_events(b.context)?,
     };
     let event = AsyncEvent::new(AsyncEventType::QpReqErr, Element::Qp(b.qp));
     if !events.is_empty() {
         check_eq!(RULE, events, [event]);
     }
-    bench.as_declared(RULE, declared, !events.is_empty())?;
-    bench.no_async_event(a.context, RULE)
+    setup.as_declared(RULE, declared, !events.is_empty())?;
+    setup.no_async_event(a.context, RULE)
 }
 
 /// Each set of rights, and whether it allows atomics.
@@ -140,14 +140,14 @@ const RIGHTS: [(Access, bool); 4] = [
 ];
 
 scenario!(region_needs_the_right_for_atomics_alone: "ATOM-05"; needs ATOMICS);
-fn region_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
+fn region_needs_the_right_for_atomics_alone(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-05";
     for (rights, allowed) in RIGHTS {
         for n in 0..2 {
-            let Pair { a, b } = pair(bench)?;
-            let mr = bench.alloc_mr(b.pd, 64, rights)?;
+            let Pair { a, b } = pair(setup)?;
+            let mr = setup.alloc_mr(b.pd, 64, rights)?;
             let into = [a.sge(a.landing(), 8)];
-            let (what, work) = both(&into, bench.query_mr(mr)?.remote(0), 0)[n];
+            let (what, work) = both(&into, setup.query_mr(mr)?.remote(0), 0)[n];
             a.post(work)?;
             let status = if allowed {
                 WcStatus::Success
@@ -155,9 +155,9 @@ fn region_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
                 WcStatus::RemAccessErr
             };
             let case = format!("{what} where {rights:?} is allowed");
-            in_case(&case, bench.one_with(a.send_cq, status, RULE).map(drop))?;
+            in_case(&case, setup.one_with(a.send_cq, status, RULE).map(drop))?;
             let mut after = [0; 8];
-            bench.read_mr(mr, 0, &mut after)?;
+            setup.read_mr(mr, 0, &mut after)?;
             let after = u64::from_ne_bytes(after);
             check_eq!(
                 RULE,
@@ -171,21 +171,21 @@ fn region_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(queue_pair_needs_the_right_for_atomics_alone: "ATOM-05", "RDMA-04"; needs ATOMICS);
-fn queue_pair_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
+fn queue_pair_needs_the_right_for_atomics_alone(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-05";
-    let declared = bench.behavior()?.qp_access_status;
+    let declared = setup.behavior()?.qp_access_status;
     for (rights, allowed) in RIGHTS {
         for n in 0..2 {
             let rc = RcParams {
                 access: rights,
                 ..RcParams::default()
             };
-            let Pair { a, b } = bench.pair(PairOptions { rc, ..options() })?;
-            set(&b, bench, 0, 0)?;
+            let Pair { a, b } = setup.pair(PairOptions { rc, ..options() })?;
+            set(&b, setup, 0, 0)?;
             let into = [a.sge(a.landing(), 8)];
             let (what, work) = both(&into, b.mem.remote(0), 0)[n];
             a.post(work)?;
-            let wc = bench.one(a.send_cq).rule(RULE)?;
+            let wc = setup.one(a.send_cq).rule(RULE)?;
             let case = format!("{what} where the queue pair allows {rights:?}");
             let after = get(&b, 0)?;
             check_eq!(
@@ -209,22 +209,22 @@ fn queue_pair_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
                 }
             };
             check!(RULE, !allowed, "SUCCESS", "{wc} ({case})");
-            in_case(&case, bench.as_declared("RDMA-04", declared, seen))?;
+            in_case(&case, setup.as_declared("RDMA-04", declared, seen))?;
         }
     }
     Ok(())
 }
 
 scenario!(key_range_and_domain_are_checked: "ATOM-06", "WC-28"; needs ATOMICS);
-fn key_range_and_domain_are_checked(bench: &Bench<'_>) -> Result {
+fn key_range_and_domain_are_checked(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-06";
     for case in ["key", "range", "domain", "deregistered"] {
         for n in 0..2 {
-            let Pair { a, b } = pair(bench)?;
-            let other = bench.alloc_pd(b.context)?;
+            let Pair { a, b } = pair(setup)?;
+            let other = setup.alloc_pd(b.context)?;
             let attr = |pd| -> Result<(verbs_api::Mr, MrAttr)> {
-                let mr = bench.alloc_mr(pd, 64, ALL)?;
-                Ok((mr, bench.query_mr(mr)?))
+                let mr = setup.alloc_mr(pd, 64, ALL)?;
+                Ok((mr, setup.query_mr(mr)?))
             };
             let remote = match case {
                 "key" => {
@@ -236,14 +236,14 @@ fn key_range_and_domain_are_checked(bench: &Bench<'_>) -> Result {
                 "domain" => attr(other)?.1.remote(0),
                 _ => {
                     let (mr, gone) = attr(b.pd)?;
-                    bench.dereg_mr(mr)?;
+                    setup.dereg_mr(mr)?;
                     gone.remote(0)
                 }
             };
             let into = [a.sge(a.landing(), 8)];
             let (what, work) = both(&into, remote, 0)[n];
             a.post(work)?;
-            let failed = bench.one_with(a.send_cq, WcStatus::RemAccessErr, [RULE, "WC-28"]);
+            let failed = setup.one_with(a.send_cq, WcStatus::RemAccessErr, [RULE, "WC-28"]);
             in_case(&format!("{what}, {case}"), failed.map(drop))?;
             check_eq!(RULE, get(&b, 0)?, 0, format!("the value ({what}, {case})"));
         }
@@ -252,25 +252,25 @@ fn key_range_and_domain_are_checked(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(result_needs_memory_that_may_be_written: "ATOM-07"; needs ATOMICS);
-fn result_needs_memory_that_may_be_written(bench: &Bench<'_>) -> Result {
+fn result_needs_memory_that_may_be_written(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-07";
     for case in ["key", "range", "right"] {
         for n in 0..2 {
-            let Pair { a, b } = pair(bench)?;
-            set(&b, bench, 0, 7)?;
+            let Pair { a, b } = pair(setup)?;
+            set(&b, setup, 0, 7)?;
             let good = a.sge(a.landing(), 8);
-            let read_only = bench.alloc_mr(a.pd, 64, Access::REMOTE_READ)?;
+            let read_only = setup.alloc_mr(a.pd, 64, Access::REMOTE_READ)?;
             let into = [match case {
                 "key" => Sge {
                     lkey: good.lkey ^ 0xa5,
                     ..good
                 },
                 "range" => a.sge(a.mem.length - 4, 8),
-                _ => bench.query_mr(read_only)?.sge(0, 8),
+                _ => setup.query_mr(read_only)?.sge(0, 8),
             }];
             let (what, work) = both(&into, b.mem.remote(0), 7)[n];
             a.post(work)?;
-            let failed = bench.one_with(a.send_cq, WcStatus::LocProtErr, RULE);
+            let failed = setup.one_with(a.send_cq, WcStatus::LocProtErr, RULE);
             in_case(&format!("{what}, {case}"), failed.map(drop))?;
             let after = get(&b, 0)?;
             check!(
@@ -280,9 +280,9 @@ fn result_needs_memory_that_may_be_written(bench: &Bench<'_>) -> Result {
                 "{after}"
             );
             let mut local = [0; 8];
-            bench.read_mr(read_only, 0, &mut local)?;
+            setup.read_mr(read_only, 0, &mut local)?;
             check_eq!(RULE, local, [0; 8], "what may not be written");
-            let state = bench.state(b.qp)?;
+            let state = setup.state(b.qp)?;
             check_eq!(RULE, state, QpState::Rts, "the responder");
         }
     }

@@ -4,7 +4,7 @@ use verbs_api::{AtomicCap, Capabilities, ErrorKind, QpCap, SendWr, WcOpcode, WcS
 
 use super::{both, get, options, pair, set};
 use crate::failure::{check, check_eq, in_case, value_in_case};
-use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, expect_err};
+use crate::{Failure, OfRule, Pair, PairOptions, Result, Setup, expect_err};
 
 const TOP: u64 = 1 << 63;
 const PATTERN: u64 = 0x0102_0304_0506_0708;
@@ -12,7 +12,7 @@ const PATTERN: u64 = 0x0102_0304_0506_0708;
 /// Runs one atomic on a value: what came back, and what is there then. Nothing around either is
 /// touched.
 fn on_value<'s>(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     Pair { a, b }: &Pair<'_>,
     before: u64,
     opcode: WcOpcode,
@@ -23,9 +23,9 @@ fn on_value<'s>(
     for (end, at) in [(a, a.landing()), (b, 0)] {
         end.fill_at(at, 5, 24)?;
     }
-    set(b, bench, 8, before)?;
+    set(b, setup, 8, before)?;
     a.post(work(sges, b.mem.remote(8))).rule(rule)?;
-    let wc = bench.one_with(a.send_cq, WcStatus::Success, rule)?;
+    let wc = setup.one_with(a.send_cq, WcStatus::Success, rule)?;
     check_eq!("WC-04", wc.opcode, opcode);
     check_eq!("WC-09", wc.byte_len, 8, "the bytes that came back");
     for (end, at) in [(a, a.landing()), (b, 0)] {
@@ -38,9 +38,9 @@ fn on_value<'s>(
 
 scenario!(fetch_and_add_wraps_around_and_gives_what_was_there:
     "ATOM-01", "WC-04", "WC-09"; needs ATOMICS);
-fn fetch_and_add_wraps_around_and_gives_what_was_there(bench: &Bench<'_>) -> Result {
+fn fetch_and_add_wraps_around_and_gives_what_was_there(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-01";
-    let pair = pair(bench)?;
+    let pair = pair(setup)?;
     let into = [pair.a.sge(pair.a.landing() + 8, 8)];
     for (before, add) in [
         (0, 0),
@@ -53,7 +53,7 @@ fn fetch_and_add_wraps_around_and_gives_what_was_there(bench: &Bench<'_>) -> Res
         (PATTERN, 0xff),
     ] {
         let work = |sges, remote| SendWr::fetch_and_add(1, sges, remote, add);
-        let done = on_value(bench, &pair, before, WcOpcode::FetchAdd, RULE, work, &into);
+        let done = on_value(setup, &pair, before, WcOpcode::FetchAdd, RULE, work, &into);
         let case = format!("{before:#x} plus {add:#x}");
         let (original, after) = value_in_case(&case, done)?;
         check_eq!(RULE, original, before, format!("what was there ({case})"));
@@ -65,9 +65,9 @@ fn fetch_and_add_wraps_around_and_gives_what_was_there(bench: &Bench<'_>) -> Res
 
 scenario!(compare_and_swap_stores_if_equal_and_gives_what_was_there:
     "ATOM-02", "WC-04", "WC-09"; needs ATOMICS);
-fn compare_and_swap_stores_if_equal_and_gives_what_was_there(bench: &Bench<'_>) -> Result {
+fn compare_and_swap_stores_if_equal_and_gives_what_was_there(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-02";
-    let pair = pair(bench)?;
+    let pair = pair(setup)?;
     let into = [pair.a.sge(pair.a.landing() + 8, 8)];
     for (before, compare) in [
         (0, 0),
@@ -80,7 +80,7 @@ fn compare_and_swap_stores_if_equal_and_gives_what_was_there(bench: &Bench<'_>) 
     ] {
         let swap = 0xa0b0_c0d0_e0f0_0010;
         let work = |sges, remote| SendWr::compare_and_swap(1, sges, remote, compare, swap);
-        let done = on_value(bench, &pair, before, WcOpcode::CompSwap, RULE, work, &into);
+        let done = on_value(setup, &pair, before, WcOpcode::CompSwap, RULE, work, &into);
         let case = format!("{before:#x} compared with {compare:#x}");
         let (original, after) = value_in_case(&case, done)?;
         check_eq!(RULE, original, before, format!("what was there ({case})"));
@@ -92,17 +92,17 @@ fn compare_and_swap_stores_if_equal_and_gives_what_was_there(bench: &Bench<'_>) 
 
 scenario!(result_is_in_the_order_of_the_machine: "ATOM-12"; needs ATOMICS);
 /// The bytes come back as they lay there.
-fn result_is_in_the_order_of_the_machine(bench: &Bench<'_>) -> Result {
+fn result_is_in_the_order_of_the_machine(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-12";
-    let Pair { a, b } = pair(bench)?;
+    let Pair { a, b } = pair(setup)?;
     let into = [a.sge(a.landing(), 8)];
     for (what, work) in both(&into, b.mem.remote(0), PATTERN) {
-        set(&b, bench, 0, PATTERN)?;
+        set(&b, setup, 0, PATTERN)?;
         let before = b.bytes(0, 8)?;
         a.post(work)?;
         in_case(
             what,
-            bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
+            setup.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
         )?;
         let seen = a.bytes(a.landing(), 8)?;
         check_eq!(RULE, seen, before, format!("the bytes of the {what}"));
@@ -111,7 +111,7 @@ fn result_is_in_the_order_of_the_machine(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(result_is_scattered_whole_or_not_at_all: "ATOM-11"; needs ATOMICS);
-fn result_is_scattered_whole_or_not_at_all(bench: &Bench<'_>) -> Result {
+fn result_is_scattered_whole_or_not_at_all(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-11";
     for first in [1, 4, 7] {
         let cap = QpCap {
@@ -119,19 +119,19 @@ fn result_is_scattered_whole_or_not_at_all(bench: &Bench<'_>) -> Result {
             ..QpCap::default()
         };
         let options = PairOptions { cap, ..options() };
-        let Pair { a, b } = bench.pair(options)?;
-        set(&b, bench, 0, PATTERN)?;
+        let Pair { a, b } = setup.pair(options)?;
+        set(&b, setup, 0, PATTERN)?;
         let into = [
             a.sge(a.landing(), first),
             a.sge(a.landing() + 100, 8 - first),
         ];
-        let posted = bench.post_send(a.qp, &[SendWr::fetch_and_add(1, &into, b.mem.remote(0), 1)]);
+        let posted = setup.post_send(a.qp, &[SendWr::fetch_and_add(1, &into, b.mem.remote(0), 1)]);
         if posted.is_err() {
             expect_err(posted, ErrorKind::Invalid, RULE)?;
             check_eq!(RULE, get(&b, 0)?, PATTERN, "the value");
             continue;
         }
-        let wc = bench.one(a.send_cq).rule(RULE)?;
+        let wc = setup.one(a.send_cq).rule(RULE)?;
         let mut parts = a.bytes(a.landing(), first as usize)?;
         parts.extend(a.bytes(a.landing() + 100, 8 - first as usize)?);
         let expected = match wc.status {
@@ -144,11 +144,11 @@ fn result_is_scattered_whole_or_not_at_all(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(device_does_what_its_attribute_says: "ATOM-10");
-fn device_does_what_its_attribute_says(bench: &Bench<'_>) -> Result {
+fn device_does_what_its_attribute_says(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ATOM-10";
-    let has_them = bench.query_device(bench.ctx_a())?.atomic_cap != AtomicCap::None;
-    let reported = bench
-        .capabilities(bench.ctx_a())?
+    let has_them = setup.query_device(setup.ctx_a())?.atomic_cap != AtomicCap::None;
+    let reported = setup
+        .capabilities(setup.ctx_a())?
         .contains(Capabilities::ATOMICS);
     check_eq!(RULE, reported, has_them, "whether there are atomics");
     for n in 0..2 {
@@ -157,23 +157,23 @@ fn device_does_what_its_attribute_says(bench: &Bench<'_>) -> Result {
         } else {
             PairOptions::default()
         };
-        let Pair { a, b } = bench.pair(options)?;
-        set(&b, bench, 0, 7)?;
+        let Pair { a, b } = setup.pair(options)?;
+        set(&b, setup, 0, 7)?;
         let into = [a.sge(a.landing(), 8)];
         let (what, work) = both(&into, b.mem.remote(0), 7)[n];
-        let posted = bench.post_send(a.qp, &[work]);
+        let posted = setup.post_send(a.qp, &[work]);
         let after = if has_them {
             posted.rule(RULE)?;
             in_case(
                 what,
-                bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
+                setup.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
             )?;
             8
         } else {
             if posted.is_err() {
                 in_case(what, expect_err(posted, ErrorKind::Invalid, RULE).map(drop))?;
             } else {
-                fails(bench, &a, RULE)?;
+                fails(setup, &a, RULE)?;
             }
             7
         };
@@ -182,8 +182,8 @@ fn device_does_what_its_attribute_says(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-fn fails(bench: &Bench<'_>, a: &crate::End<'_>, rule: &'static str) -> Result {
-    let wc = bench.one(a.send_cq).rule(rule)?;
+fn fails(setup: &Setup<'_>, a: &crate::End<'_>, rule: &'static str) -> Result {
+    let wc = setup.one(a.send_cq).rule(rule)?;
     let refused = matches!(wc.status, WcStatus::LocQpOpErr | WcStatus::RemInvReqErr);
     check!(rule, refused, "LOC_QP_OP_ERR or REM_INV_REQ_ERR", "{wc}");
     Ok::<(), Failure>(())

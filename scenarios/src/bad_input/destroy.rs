@@ -4,7 +4,7 @@ use verbs_api::{ErrorKind, QpType};
 
 use super::refused;
 use crate::failure::in_case;
-use crate::{Bench, End, OfRule, PairOptions, Result};
+use crate::{End, OfRule, PairOptions, Result, Setup};
 
 /// What an end with one CQ consists of, and what uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,13 @@ impl Piece {
         }
     }
 
-    fn destroy(self, bench: &Bench<'_>, end: &End<'_>) -> verbs_api::Result<()> {
+    fn destroy(self, setup: &Setup<'_>, end: &End<'_>) -> verbs_api::Result<()> {
         match self {
-            Self::Pd => bench.dealloc_pd(end.pd),
-            Self::Mr => bench.dereg_mr(end.mr),
-            Self::Channel => bench.destroy_comp_channel(end.channel),
-            Self::Cq => bench.destroy_cq(end.recv_cq, bench.wait()),
-            Self::Qp => bench.destroy_qp(end.qp, bench.wait()),
+            Self::Pd => setup.dealloc_pd(end.pd),
+            Self::Mr => setup.dereg_mr(end.mr),
+            Self::Channel => setup.destroy_comp_channel(end.channel),
+            Self::Cq => setup.destroy_cq(end.recv_cq, setup.wait()),
+            Self::Qp => setup.destroy_qp(end.qp, setup.wait()),
         }
     }
 }
@@ -42,11 +42,11 @@ impl Piece {
 scenario!(objects_go_in_the_order_of_their_use_only:
     "LIFE-01", "PD-01", "CHAN-38", "CQ-DESTROY-01", "LIFE-02"; hazards MAY_CRASH);
 /// In every order: what is in use is busy, and goes once it is not.
-fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Result {
-    let before = bench.live()?;
+fn objects_go_in_the_order_of_their_use_only(setup: &Setup<'_>) -> Result {
+    let before = setup.live()?;
     for order in orders(&Piece::ALL) {
-        let end = bench.end(
-            bench.ctx_a(),
+        let end = setup.end(
+            setup.ctx_a(),
             PairOptions {
                 one_cq: true,
                 mem: 4096,
@@ -56,25 +56,25 @@ fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Result {
         let mut left = order.clone();
         while !left.is_empty() {
             for piece in left.clone() {
-                let result = attempt(bench, &end, piece, &mut left);
+                let result = attempt(setup, &end, piece, &mut left);
                 in_case(&format!("in the order {order:?}"), result)?;
             }
         }
-        bench.expect_live(before, "LIFE-02")?;
+        setup.expect_live(before, "LIFE-02")?;
     }
     Ok(())
 }
 
-fn attempt(bench: &Bench<'_>, end: &End<'_>, piece: Piece, left: &mut Vec<Piece>) -> Result {
+fn attempt(setup: &Setup<'_>, end: &End<'_>, piece: Piece, left: &mut Vec<Piece>) -> Result {
     let (users, rule) = piece.users();
     if users.iter().any(|user| left.contains(user)) {
-        refused(bench, &[ErrorKind::Busy], rule, || {
-            piece.destroy(bench, end)
+        refused(setup, &[ErrorKind::Busy], rule, || {
+            piece.destroy(setup, end)
         })
         .map(drop)
     } else {
         left.retain(|other| *other != piece);
-        piece.destroy(bench, end).rule(rule)
+        piece.destroy(setup, end).rule(rule)
     }
 }
 
@@ -99,22 +99,22 @@ fn orders(pieces: &[Piece]) -> Vec<Vec<Piece>> {
 
 scenario!(refused_destruction_leaves_a_working_connection:
     "LIFE-01", "PD-01", "CHAN-38", "CQ-DESTROY-01"; hazards MAY_CRASH);
-fn refused_destruction_leaves_a_working_connection(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(PairOptions {
+fn refused_destruction_leaves_a_working_connection(setup: &Setup<'_>) -> Result {
+    let pair = setup.pair(PairOptions {
         separate_channels: true,
         ..PairOptions::default()
     })?;
     let busy = [ErrorKind::Busy];
     for end in [pair.a, pair.b] {
-        refused(bench, &busy, "PD-01", || bench.dealloc_pd(end.pd))?;
+        refused(setup, &busy, "PD-01", || setup.dealloc_pd(end.pd))?;
         for cq in [end.send_cq, end.recv_cq] {
-            refused(bench, &busy, "CQ-DESTROY-01", || {
-                bench.destroy_cq(cq, bench.wait())
+            refused(setup, &busy, "CQ-DESTROY-01", || {
+                setup.destroy_cq(cq, setup.wait())
             })?;
         }
         for channel in [end.send_channel, end.channel] {
-            refused(bench, &busy, "CHAN-38", || {
-                bench.destroy_comp_channel(channel)
+            refused(setup, &busy, "CHAN-38", || {
+                setup.destroy_comp_channel(channel)
             })?;
         }
     }
@@ -122,12 +122,12 @@ fn refused_destruction_leaves_a_working_connection(bench: &Bench<'_>) -> Result 
 }
 
 scenario!(domain_with_an_address_handle_is_busy: "LIFE-01", "PD-01"; needs UD);
-fn domain_with_an_address_handle_is_busy(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(PairOptions::of(QpType::Ud))?;
-    let pd = bench.alloc_pd(bench.ctx_a())?;
-    let ah = bench.create_ah(pd, &bench.route_to(bench.ctx_a())?)?;
-    refused(bench, &[ErrorKind::Busy], "PD-01", || bench.dealloc_pd(pd))?;
-    bench.destroy_ah(ah).rule("PD-01")?;
-    bench.dealloc_pd(pd).rule("PD-01")?;
+fn domain_with_an_address_handle_is_busy(setup: &Setup<'_>) -> Result {
+    let pair = setup.pair(PairOptions::of(QpType::Ud))?;
+    let pd = setup.alloc_pd(setup.ctx_a())?;
+    let ah = setup.create_ah(pd, &setup.route_to(setup.ctx_a())?)?;
+    refused(setup, &[ErrorKind::Busy], "PD-01", || setup.dealloc_pd(pd))?;
+    setup.destroy_ah(ah).rule("PD-01")?;
+    setup.dealloc_pd(pd).rule("PD-01")?;
     pair.still_works("LIFE-01")
 }

@@ -11,7 +11,7 @@ use super::refused;
 use crate::failure::in_case;
 use crate::mcast::{ALL_HOSTS, MLID};
 use crate::mw::part_of;
-use crate::{Bench, End, Failure, OfRule, PairOptions, QKEY, Result, expect_err};
+use crate::{End, Failure, OfRule, PairOptions, QKEY, Result, Setup, expect_err};
 
 /// A handle of each kind.
 #[derive(Clone, Copy, Default)]
@@ -84,7 +84,7 @@ impl Handles {
     }
 }
 
-pub(super) type Call = fn(&Bench<'_>, &Handles, &Handles) -> verbs_api::Result<()>;
+pub(super) type Call = fn(&Setup<'_>, &Handles, &Handles) -> verbs_api::Result<()>;
 
 /// Every verb with a bad handle in each place in turn, and good ones in the others.
 const CALLS: &[(Verb, &str, Call)] = &[
@@ -310,8 +310,8 @@ const MW_CALLS: &[(Verb, &str, Call)] = &[
 ];
 
 /// The start of the good region, as that of any region.
-fn shown(bench: &Bench<'_>, good: &Handles, mr: Mr) -> verbs_api::Result<MwBindInfo> {
-    let addr = bench.query_mr(good.mr)?.addr;
+fn shown(setup: &Setup<'_>, good: &Handles, mr: Mr) -> verbs_api::Result<MwBindInfo> {
+    let addr = setup.query_mr(good.mr)?.addr;
     Ok(part_of(mr, addr, 8, Access::REMOTE_WRITE))
 }
 
@@ -357,81 +357,81 @@ const FD_CALLS: &[(Verb, &str, Call)] = &[
 
 scenario!(every_verb_refuses_handles_that_are_none:
     "DEV-13", "PD-04", "MR-22", "CQ-DESTROY-05", "QP-STATE-32", "QP-CREATE-05", "DEV-02");
-fn every_verb_refuses_handles_that_are_none(bench: &Bench<'_>) -> Result {
+fn every_verb_refuses_handles_that_are_none(setup: &Setup<'_>) -> Result {
     let options = PairOptions::default();
-    let a = bench.end(bench.ctx_a(), options)?;
+    let a = setup.end(setup.ctx_a(), options)?;
     let good = Handles::of(&a);
-    for (problem, bad) in bad_handles(bench, &good, options)? {
-        refuse_all(bench, CALLS, &good, problem, &bad)?;
+    for (problem, bad) in bad_handles(setup, &good, options)? {
+        refuse_all(setup, CALLS, &good, problem, &bad)?;
     }
     // It is connected only now: no refused call may have moved it.
-    let b = bench.end(bench.ctx_b(), options)?;
-    let pair = bench.connect(a, b, options)?;
+    let b = setup.end(setup.ctx_b(), options)?;
+    let pair = setup.connect(a, b, options)?;
     pair.still_works("DEV-02")
 }
 
 scenario!(address_handles_that_are_none_are_refused: "AH-06", "PD-04", "DEV-13"; needs UD);
-fn address_handles_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
+fn address_handles_that_are_none_are_refused(setup: &Setup<'_>) -> Result {
     let options = PairOptions::of(QpType::Ud);
-    let pair = bench.pair(options)?;
+    let pair = setup.pair(options)?;
     let good = Handles::of(&pair.a);
-    let ah = bench.create_ah(good.pd, &to_itself(bench, &good)?)?;
+    let ah = setup.create_ah(good.pd, &to_itself(setup, &good)?)?;
     let good = Handles { ah, ..good };
-    for (problem, bad) in bad_handles(bench, &good, options)? {
-        refuse_all(bench, AH_CALLS, &good, problem, &bad)?;
+    for (problem, bad) in bad_handles(setup, &good, options)? {
+        refuse_all(setup, AH_CALLS, &good, problem, &bad)?;
     }
     pair.still_works("DEV-13")
 }
 
 scenario!(queue_pairs_that_are_none_join_no_group: "QP-STATE-32"; needs UD, MCAST);
-fn queue_pairs_that_are_none_join_no_group(bench: &Bench<'_>) -> Result {
+fn queue_pairs_that_are_none_join_no_group(setup: &Setup<'_>) -> Result {
     let options = PairOptions::of(QpType::Ud);
-    let pair = bench.pair(options)?;
+    let pair = setup.pair(options)?;
     let good = Handles::of(&pair.a);
-    for (problem, bad) in bad_handles(bench, &good, options)? {
-        refuse_all(bench, MCAST_CALLS, &good, problem, &bad)?;
+    for (problem, bad) in bad_handles(setup, &good, options)? {
+        refuse_all(setup, MCAST_CALLS, &good, problem, &bad)?;
     }
     pair.still_works("QP-STATE-32")
 }
 
 scenario!(windows_that_are_none_are_refused: "MW-28", "PD-04", "DEV-13"; needs MW);
-fn windows_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
+fn windows_that_are_none_are_refused(setup: &Setup<'_>) -> Result {
     let options = PairOptions {
         access: Access::ALL_RDMA | Access::MW_BIND,
         ..PairOptions::default()
     };
-    let pair = bench.pair(options)?;
+    let pair = setup.pair(options)?;
     let good = Handles::of(&pair.a);
-    let mw = bench.alloc_mw(good.pd, MwType::Type1)?;
+    let mw = setup.alloc_mw(good.pd, MwType::Type1)?;
     let good = Handles { mw, ..good };
-    let before = bench.query_mw(mw)?;
-    for (problem, bad) in bad_handles(bench, &good, options)? {
-        refuse_all(bench, MW_CALLS, &good, problem, &bad)?;
+    let before = setup.query_mw(mw)?;
+    for (problem, bad) in bad_handles(setup, &good, options)? {
+        refuse_all(setup, MW_CALLS, &good, problem, &bad)?;
     }
-    crate::failure::check_eq!("MW-28", bench.query_mw(mw)?, before, "the window");
-    bench.dealloc_mw(mw).rule("MW-28")?;
+    crate::failure::check_eq!("MW-28", setup.query_mw(mw)?, before, "the window");
+    setup.dealloc_mw(mw).rule("MW-28")?;
     pair.still_works("MW-28")
 }
 
 scenario!(srqs_that_are_none_are_refused: "DEV-13", "PD-04"; needs SRQ);
-fn srqs_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
-    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
-    let srq = bench.create_srq(end.pd, &SrqInit::new(4))?;
+fn srqs_that_are_none_are_refused(setup: &Setup<'_>) -> Result {
+    let end = setup.end(setup.ctx_a(), PairOptions::default())?;
+    let srq = setup.create_srq(end.pd, &SrqInit::new(4))?;
     let good = Handles {
         srq,
         ..Handles::of(&end)
     };
     let stale = || -> Result<(Srq, Srq)> {
         // One whose context was closed, and one that was destroyed.
-        let [closed, destroyed] = [open_again(bench)?, open_again(bench)?];
-        let make = |context| bench.create_srq(bench.alloc_pd(context)?, &SrqInit::new(4));
+        let [closed, destroyed] = [open_again(setup)?, open_again(setup)?];
+        let make = |context| setup.create_srq(setup.alloc_pd(context)?, &SrqInit::new(4));
         let srqs = (make(closed)?, make(destroyed)?);
-        bench.close_device(closed)?;
-        bench.destroy_srq(srqs.1, bench.wait())?;
+        setup.close_device(closed)?;
+        setup.destroy_srq(srqs.1, setup.wait())?;
         Ok(srqs)
     };
     let (closed, destroyed) = stale()?;
-    for (problem, bad) in bad_handles(bench, &good, PairOptions::default())? {
+    for (problem, bad) in bad_handles(setup, &good, PairOptions::default())? {
         let bad = match problem {
             "closed" => Handles { srq: closed, ..bad },
             "stale" => Handles {
@@ -440,26 +440,26 @@ fn srqs_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
             },
             _ => bad,
         };
-        refuse_all(bench, SRQ_CALLS, &good, problem, &bad)?;
+        refuse_all(setup, SRQ_CALLS, &good, problem, &bad)?;
     }
-    bench.destroy_srq(srq, bench.wait()).rule("DEV-13")
+    setup.destroy_srq(srq, setup.wait()).rule("DEV-13")
 }
 
 scenario!(srq_of_another_context_is_refused: "DEV-13"; needs SRQ);
-fn srq_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
-    let own = bench.end(bench.ctx_a(), PairOptions::default())?;
-    for context in [open_again(bench)?, bench.ctx_b()] {
-        let pd = bench.alloc_pd(context)?;
-        let srq = bench.create_srq(pd, &SrqInit::new(4))?;
+fn srq_of_another_context_is_refused(setup: &Setup<'_>) -> Result {
+    let own = setup.end(setup.ctx_a(), PairOptions::default())?;
+    for context in [open_again(setup)?, setup.ctx_b()] {
+        let pd = setup.alloc_pd(context)?;
+        let srq = setup.create_srq(pd, &SrqInit::new(4))?;
         let init = QpInit::new(QpType::Rc, own.send_cq, own.recv_cq).srq(srq);
-        refused(bench, &[ErrorKind::Invalid], "DEV-13", || {
-            bench.create_qp(own.pd, &init)
+        refused(setup, &[ErrorKind::Invalid], "DEV-13", || {
+            setup.create_qp(own.pd, &init)
         })?;
-        refused(bench, &[ErrorKind::Invalid], "DEV-13", || {
-            bench.ack_async_event(own.context, &event(Element::Srq(srq)))
+        refused(setup, &[ErrorKind::Invalid], "DEV-13", || {
+            setup.ack_async_event(own.context, &event(Element::Srq(srq)))
         })?;
         // It is not held by the failed creation.
-        bench.destroy_srq(srq, bench.wait()).rule("DEV-13")?;
+        setup.destroy_srq(srq, setup.wait()).rule("DEV-13")?;
     }
     Ok(())
 }
@@ -467,25 +467,25 @@ fn srq_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
 #[cfg(unix)]
 scenario!(handles_that_are_none_have_no_descriptor: "DEV-13"; needs FD);
 #[cfg(unix)]
-fn handles_that_are_none_have_no_descriptor(bench: &Bench<'_>) -> Result {
+fn handles_that_are_none_have_no_descriptor(setup: &Setup<'_>) -> Result {
     let options = PairOptions::default();
-    let good = Handles::of(&bench.end(bench.ctx_a(), options)?);
-    for (problem, bad) in bad_handles(bench, &good, options)? {
-        refuse_all(bench, FD_CALLS, &good, problem, &bad)?;
+    let good = Handles::of(&setup.end(setup.ctx_a(), options)?);
+    for (problem, bad) in bad_handles(setup, &good, options)? {
+        refuse_all(setup, FD_CALLS, &good, problem, &bad)?;
     }
     Ok(())
 }
 
 pub(super) fn refuse_all(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     calls: &[(Verb, &'static str, Call)],
     good: &Handles,
     problem: &str,
     bad: &Handles,
 ) -> Result {
     for (verb, rule, call) in calls {
-        let result = refused(bench, &[ErrorKind::Invalid], rule, || {
-            call(bench, good, bad)
+        let result = refused(setup, &[ErrorKind::Invalid], rule, || {
+            call(setup, good, bad)
         });
         in_case(&format!("{verb}, {problem} handle"), result.map(drop))?;
     }
@@ -494,19 +494,19 @@ pub(super) fn refuse_all(
 
 /// Sets of handles that name nothing, each with a word for it.
 pub(super) fn bad_handles(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     good: &Handles,
     options: PairOptions,
 ) -> Result<Vec<(&'static str, Handles)>> {
-    let closed = make(bench, options)?;
-    bench.close_device(closed.context)?;
-    let destroyed = make(bench, options)?;
-    destroy(bench, &destroyed)?;
+    let closed = make(setup, options)?;
+    setup.close_device(closed.context)?;
+    let destroyed = make(setup, options)?;
+    destroy(setup, &destroyed)?;
     let stale = Handles {
         context: closed.context,
         ..destroyed
     };
-    let moved = good.moved_to(open_again(bench)?);
+    let moved = good.moved_to(open_again(setup)?);
     let next = good.map(|context, index, generation| (context, index, generation + 1));
     let invented = good.map(|context, _, _| (context, u32::MAX, 1));
     Ok(vec![
@@ -520,47 +520,47 @@ pub(super) fn bad_handles(
 }
 
 /// An object of each kind, in a context of its own.
-fn make(bench: &Bench<'_>, options: PairOptions) -> Result<Handles> {
+fn make(setup: &Setup<'_>, options: PairOptions) -> Result<Handles> {
     let options = PairOptions {
         one_cq: true,
         ..options
     };
-    let mut made = Handles::of(&bench.end(open_again(bench)?, options)?);
+    let mut made = Handles::of(&setup.end(open_again(setup)?, options)?);
     if options.access.contains(Access::MW_BIND) {
-        made.mw = bench.alloc_mw(made.pd, MwType::Type1)?;
+        made.mw = setup.alloc_mw(made.pd, MwType::Type1)?;
     }
     if options.qp_type != QpType::Ud {
         return Ok(made);
     }
-    let ah = bench.create_ah(made.pd, &to_itself(bench, &made)?)?;
+    let ah = setup.create_ah(made.pd, &to_itself(setup, &made)?)?;
     Ok(Handles { ah, ..made })
 }
 
 /// Destroys all but the context.
-fn destroy(bench: &Bench<'_>, handles: &Handles) -> Result {
+fn destroy(setup: &Setup<'_>, handles: &Handles) -> Result {
     if handles.mw != Mw::default() {
-        bench.dealloc_mw(handles.mw)?;
+        setup.dealloc_mw(handles.mw)?;
     }
     if handles.ah != Ah::default() {
-        bench.destroy_ah(handles.ah)?;
+        setup.destroy_ah(handles.ah)?;
     }
-    bench.destroy_qp(handles.qp, bench.wait())?;
-    bench.destroy_cq(handles.cq, bench.wait())?;
-    bench.destroy_comp_channel(handles.channel)?;
-    bench.dereg_mr(handles.mr)?;
-    Ok(bench.dealloc_pd(handles.pd)?)
+    setup.destroy_qp(handles.qp, setup.wait())?;
+    setup.destroy_cq(handles.cq, setup.wait())?;
+    setup.destroy_comp_channel(handles.channel)?;
+    setup.dereg_mr(handles.mr)?;
+    Ok(setup.dealloc_pd(handles.pd)?)
 }
 
 /// The device of side A, opened once more.
-pub(super) fn open_again(bench: &Bench<'_>) -> Result<Context> {
-    match bench.devices()?.first() {
-        Some(device) => Ok(bench.open_device(&device.name)?),
+pub(super) fn open_again(setup: &Setup<'_>) -> Result<Context> {
+    match setup.devices()?.first() {
+        Some(device) => Ok(setup.open_device(&device.name)?),
         None => Err(Failure::assertion("at least one device", "none")),
     }
 }
 
-fn to_itself(bench: &Bench<'_>, handles: &Handles) -> verbs_api::Result<AhAttr> {
-    bench.route_to(handles.context)
+fn to_itself(setup: &Setup<'_>, handles: &Handles) -> verbs_api::Result<AhAttr> {
+    setup.route_to(handles.context)
 }
 
 fn event(element: Element) -> AsyncEvent {
@@ -568,28 +568,28 @@ fn event(element: Element) -> AsyncEvent {
 }
 
 scenario!(arming_what_is_no_cq_is_refused: "CQ-ARM-21");
-fn arming_what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
+fn arming_what_is_no_cq_is_refused(setup: &Setup<'_>) -> Result {
     let options = PairOptions::default();
-    let good = Handles::of(&bench.end(bench.ctx_a(), options)?);
-    for (problem, bad) in bad_handles(bench, &good, options)? {
+    let good = Handles::of(&setup.end(setup.ctx_a(), options)?);
+    for (problem, bad) in bad_handles(setup, &good, options)? {
         for arm in [Arm::NEXT, Arm::SOLICITED] {
-            let armed = bench.req_notify_cq(bad.cq, arm);
+            let armed = setup.req_notify_cq(bad.cq, arm);
             let refused = expect_err(armed, ErrorKind::Invalid, "CQ-ARM-21");
             in_case(problem, refused.map(drop))?;
         }
     }
-    bench.no_event(good.channel, "CQ-ARM-21")
+    setup.no_event(good.channel, "CQ-ARM-21")
 }
 
 scenario!(objects_of_another_context_are_refused: "DEV-13", "DEV-02", "QP-CREATE-05");
-fn objects_of_another_context_are_refused(bench: &Bench<'_>) -> Result {
+fn objects_of_another_context_are_refused(setup: &Setup<'_>) -> Result {
     let invalid = [ErrorKind::Invalid];
-    let own = bench.end(bench.ctx_a(), PairOptions::default())?;
-    for context in [open_again(bench)?, bench.ctx_b()] {
-        let other = bench.end(context, PairOptions::default())?;
+    let own = setup.end(setup.ctx_a(), PairOptions::default())?;
+    for context in [open_again(setup)?, setup.ctx_b()] {
+        let other = setup.end(context, PairOptions::default())?;
         let with_channel = CqInit::new(1).channel(other.channel);
-        refused(bench, &invalid, "DEV-13", || {
-            bench.create_cq(own.context, &with_channel)
+        refused(setup, &invalid, "DEV-13", || {
+            setup.create_cq(own.context, &with_channel)
         })?;
         for (send_cq, recv_cq) in [
             (other.send_cq, other.recv_cq),
@@ -597,65 +597,65 @@ fn objects_of_another_context_are_refused(bench: &Bench<'_>) -> Result {
             (own.send_cq, other.recv_cq),
         ] {
             let init = QpInit::new(QpType::Rc, send_cq, recv_cq);
-            refused(bench, &invalid, "QP-CREATE-05", || {
-                bench.create_qp(own.pd, &init)
+            refused(setup, &invalid, "QP-CREATE-05", || {
+                setup.create_qp(own.pd, &init)
             })?;
         }
         for element in [Element::Cq(other.recv_cq), Element::Qp(other.qp)] {
-            refused(bench, &invalid, "DEV-13", || {
-                bench.ack_async_event(own.context, &event(element))
+            refused(setup, &invalid, "DEV-13", || {
+                setup.ack_async_event(own.context, &event(element))
             })?;
         }
         // None of them is held by a failed creation.
-        bench.destroy_qp(other.qp, bench.wait())?;
+        setup.destroy_qp(other.qp, setup.wait())?;
         for cq in [other.send_cq, other.recv_cq] {
-            bench.destroy_cq(cq, bench.wait()).rule("DEV-02")?;
+            setup.destroy_cq(cq, setup.wait()).rule("DEV-02")?;
         }
-        bench.destroy_comp_channel(other.channel).rule("DEV-02")?;
+        setup.destroy_comp_channel(other.channel).rule("DEV-02")?;
     }
     Ok(())
 }
 
 scenario!(address_handle_of_another_context_is_refused: "DEV-13"; needs UD);
-fn address_handle_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(PairOptions::of(QpType::Ud))?;
-    for context in [open_again(bench)?, bench.ctx_b()] {
-        let pd = bench.alloc_pd(context)?;
-        let ah = bench.create_ah(pd, &bench.route_to(context)?)?;
+fn address_handle_of_another_context_is_refused(setup: &Setup<'_>) -> Result {
+    let pair = setup.pair(PairOptions::of(QpType::Ud))?;
+    for context in [open_again(setup)?, setup.ctx_b()] {
+        let pd = setup.alloc_pd(context)?;
+        let ah = setup.create_ah(pd, &setup.route_to(context)?)?;
         let data = [pair.a.sge(0, 8)];
         let send = SendWr::send(1, &data).to(ah, pair.b.qp_num, QKEY);
-        refused(bench, &[ErrorKind::Invalid], "DEV-13", || {
-            bench.post_send(pair.a.qp, &[send])
+        refused(setup, &[ErrorKind::Invalid], "DEV-13", || {
+            setup.post_send(pair.a.qp, &[send])
         })?;
     }
     pair.still_works("DEV-13")
 }
 
 scenario!(stale_handle_never_names_a_later_object: "LIFE-05");
-fn stale_handle_never_names_a_later_object(bench: &Bench<'_>) -> Result {
-    let context = bench.ctx_a();
+fn stale_handle_never_names_a_later_object(setup: &Setup<'_>) -> Result {
+    let context = setup.ctx_a();
     let mut old = Vec::new();
     for _ in 0..200 {
-        let channel = bench.create_comp_channel(context)?;
-        let cq = bench.create_cq(context, &CqInit::new(1).channel(channel))?;
-        let pd = bench.alloc_pd(context)?;
-        bench.destroy_cq(cq, bench.wait())?;
-        bench.destroy_comp_channel(channel)?;
-        bench.dealloc_pd(pd)?;
+        let channel = setup.create_comp_channel(context)?;
+        let cq = setup.create_cq(context, &CqInit::new(1).channel(channel))?;
+        let pd = setup.alloc_pd(context)?;
+        setup.destroy_cq(cq, setup.wait())?;
+        setup.destroy_comp_channel(channel)?;
+        setup.dealloc_pd(pd)?;
         old.push((pd, channel, cq));
     }
-    let last = bench.end(context, PairOptions::default())?;
+    let last = setup.end(context, PairOptions::default())?;
     let invalid = [ErrorKind::Invalid];
     for (pd, channel, cq) in old {
-        refused(bench, &invalid, "LIFE-05", || bench.dealloc_pd(pd))?;
-        refused(bench, &invalid, "LIFE-05", || {
-            bench.destroy_comp_channel(channel)
+        refused(setup, &invalid, "LIFE-05", || setup.dealloc_pd(pd))?;
+        refused(setup, &invalid, "LIFE-05", || {
+            setup.destroy_comp_channel(channel)
         })?;
-        refused(bench, &invalid, "LIFE-05", || {
-            bench.destroy_cq(cq, Wait::Poll)
+        refused(setup, &invalid, "LIFE-05", || {
+            setup.destroy_cq(cq, Wait::Poll)
         })?;
     }
-    bench.state(last.qp).rule("LIFE-05").map(drop)
+    setup.state(last.qp).rule("LIFE-05").map(drop)
 }
 
 #[cfg(all(test, unix))]
@@ -670,7 +670,7 @@ mod tests {
             Verb::OpenDevice,
             Verb::RegMr,
             Verb::ReqNotifyCq,
-            Verb::Garble,
+            Verb::CorruptHandle,
             Verb::Lab,
         ];
         // `cm::event` calls the verbs of rdma_cm.

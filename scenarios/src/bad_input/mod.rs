@@ -4,7 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `handles` | handles that are zero, stale, or of another context, for every verb |
-//! | `garbled` | handles that are good here, and garbled behind the trait |
+//! | `corrupt` | handles that are good here, and corrupt behind the trait |
 //! | `xrc` | handles of XRC, as above |
 //! | `create` | creating with bad arguments, or beyond a limit; bad table indices |
 //! | `destroy` | destroying what is in use |
@@ -12,9 +12,9 @@
 //! | `post` | work that cannot be posted |
 //! | `memory` | work on memory that is not valid for it |
 
+mod corrupt;
 mod create;
 mod destroy;
-mod garbled;
 mod handles;
 mod memory;
 mod modify;
@@ -25,7 +25,7 @@ use std::fmt::Debug;
 
 use verbs_api::{Error, ErrorKind};
 
-use crate::{Bench, Result, Scenario, expect_err_among};
+use crate::{Result, Scenario, Setup, expect_err_among};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     handles::every_verb_refuses_handles_that_are_none,
@@ -40,17 +40,17 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     handles::address_handle_of_another_context_is_refused,
     handles::srq_of_another_context_is_refused,
     handles::stale_handle_never_names_a_later_object,
-    garbled::garbled_cq_is_not_armed,
-    garbled::garbled_cq_is_refused,
-    garbled::garbled_qp_is_refused,
-    garbled::garbled_qp_joins_no_group,
-    garbled::garbled_region_is_refused,
-    garbled::garbled_window_is_refused,
-    garbled::garbled_window_and_region_are_bound_as_declared,
-    garbled::garbled_domain_is_refused,
-    garbled::garbled_address_handle_is_refused,
-    garbled::garbled_srq_is_refused,
-    garbled::handle_of_another_context_garbles_nothing,
+    corrupt::garbled_cq_is_not_armed,
+    corrupt::garbled_cq_is_refused,
+    corrupt::garbled_qp_is_refused,
+    corrupt::garbled_qp_joins_no_group,
+    corrupt::garbled_region_is_refused,
+    corrupt::garbled_window_is_refused,
+    corrupt::garbled_window_and_region_are_bound_as_declared,
+    corrupt::garbled_domain_is_refused,
+    corrupt::garbled_address_handle_is_refused,
+    corrupt::garbled_srq_is_refused,
+    corrupt::handle_of_another_context_garbles_nothing,
     xrc::xrc_domains_that_are_none_are_refused,
     xrc::xrc_domain_of_another_context_is_refused,
     xrc::garbled_xrc_target_is_refused,
@@ -112,7 +112,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 
 /// A call that must fail with one of these kinds of error, and changes the number of no objects.
 pub(crate) fn refused<T, E>(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     kinds: &[ErrorKind],
     rule: &'static str,
     call: impl FnOnce() -> Result<T, E>,
@@ -121,8 +121,8 @@ where
     T: Debug,
     E: Clone + Into<Error>,
 {
-    let before = bench.live()?;
+    let before = setup.live()?;
     let error = expect_err_among(call(), kinds, rule)?;
-    bench.expect_live(before, rule)?;
+    setup.expect_live(before, rule)?;
     Ok(error)
 }

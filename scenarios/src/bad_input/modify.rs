@@ -11,7 +11,7 @@ use super::refused;
 use crate::ah::{UNRESOLVED, way_to_no_device};
 use crate::failure::{check_eq, in_case, value_in_case};
 use crate::fresh_qp::{FreshQp, required};
-use crate::{Bench, OfRule, Result};
+use crate::{OfRule, Result, Setup};
 
 const STATES: [QpState; 6] = [
     QpState::Reset,
@@ -26,59 +26,59 @@ scenario!(illegal_change_of_an_rc_qp_is_refused:
     "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
     "QP-STATE-07", "QP-STATE-08", "QP-STATE-09";
     needs MODIFY_CONNECT);
-fn illegal_change_of_an_rc_qp_is_refused(bench: &Bench<'_>) -> Result {
-    illegal_changes(bench, QpType::Rc, &STATES)
+fn illegal_change_of_an_rc_qp_is_refused(setup: &Setup<'_>) -> Result {
+    illegal_changes(setup, QpType::Rc, &STATES)
 }
 
 scenario!(illegal_change_of_a_uc_qp_is_refused:
     "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
     "QP-STATE-07", "QP-STATE-08", "QP-STATE-09";
     needs UC, MODIFY_CONNECT);
-fn illegal_change_of_a_uc_qp_is_refused(bench: &Bench<'_>) -> Result {
-    illegal_changes(bench, QpType::Uc, &STATES)
+fn illegal_change_of_a_uc_qp_is_refused(setup: &Setup<'_>) -> Result {
+    illegal_changes(setup, QpType::Uc, &STATES)
 }
 
 scenario!(illegal_change_of_a_ud_qp_is_refused:
     "QP-STATE-01", "QP-STATE-02", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06", "QP-STATE-07",
     "QP-STATE-08", "QP-STATE-09";
     needs UD, MODIFY_CONNECT);
-fn illegal_change_of_a_ud_qp_is_refused(bench: &Bench<'_>) -> Result {
-    illegal_changes(bench, QpType::Ud, &STATES)
+fn illegal_change_of_a_ud_qp_is_refused(setup: &Setup<'_>) -> Result {
+    illegal_changes(setup, QpType::Ud, &STATES)
 }
 
 scenario!(illegal_change_of_an_xrc_sender_is_refused:
     "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
     "QP-STATE-07", "QP-STATE-08", "QP-STATE-09";
     needs MODIFY_CONNECT, XRC);
-fn illegal_change_of_an_xrc_sender_is_refused(bench: &Bench<'_>) -> Result {
-    illegal_changes(bench, QpType::XrcSend, &STATES)
+fn illegal_change_of_an_xrc_sender_is_refused(setup: &Setup<'_>) -> Result {
+    illegal_changes(setup, QpType::XrcSend, &STATES)
 }
 
 scenario!(illegal_change_of_an_xrc_target_is_refused:
     "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
     "QP-STATE-07", "QP-STATE-08", "QP-STATE-09";
     needs MODIFY_CONNECT, XRC);
-fn illegal_change_of_an_xrc_target_is_refused(bench: &Bench<'_>) -> Result {
-    illegal_changes(bench, QpType::XrcRecv, &STATES)
+fn illegal_change_of_an_xrc_target_is_refused(setup: &Setup<'_>) -> Result {
+    illegal_changes(setup, QpType::XrcRecv, &STATES)
 }
 
 scenario!(illegal_change_in_sqe_is_refused:
     "QP-STATE-01", "QP-STATE-05", "QP-STATE-06", "QP-STATE-09"; needs UC, UD, MODIFY_CONNECT);
-fn illegal_change_in_sqe_is_refused(bench: &Bench<'_>) -> Result {
-    illegal_changes(bench, QpType::Uc, &[QpState::Sqe])?;
-    illegal_changes(bench, QpType::Ud, &[QpState::Sqe])
+fn illegal_change_in_sqe_is_refused(setup: &Setup<'_>) -> Result {
+    illegal_changes(setup, QpType::Uc, &[QpState::Sqe])?;
+    illegal_changes(setup, QpType::Ud, &[QpState::Sqe])
 }
 
 /// From each of these states to every state: each mask that differs in one attribute from the one
 /// required, and that itself if there is no such transition.
-fn illegal_changes(bench: &Bench<'_>, qp_type: QpType, states: &[QpState]) -> Result {
+fn illegal_changes(setup: &Setup<'_>, qp_type: QpType, states: &[QpState]) -> Result {
     let known: Vec<M> = M::all()
         .iter_names()
         .map(|(_, bit)| bit)
         .filter(|bit| *bit != M::RATE_LIMIT)
         .collect();
     for from in states {
-        let mut qp = FreshQp::new(bench, qp_type)?;
+        let mut qp = FreshQp::new(setup, qp_type)?;
         qp.reach(*from)?;
         qp.attr.cur_qp_state = *from;
         for to in QpState::ALL.iter().chain(&[QpState::Unknown(7)]) {
@@ -87,7 +87,7 @@ fn illegal_changes(bench: &Bench<'_>, qp_type: QpType, states: &[QpState]) -> Re
             for mask in one_off.chain([good]) {
                 if !is_legal(qp_type, *from, *to, mask) {
                     let rule = rule_of(qp_type, *from, *to, mask);
-                    stays(bench, &qp, &[ErrorKind::Invalid], rule, *to, mask)?;
+                    stays(setup, &qp, &[ErrorKind::Invalid], rule, *to, mask)?;
                 }
             }
         }
@@ -121,19 +121,19 @@ fn rule_of(qp_type: QpType, from: QpState, to: QpState, mask: M) -> &'static str
 }
 
 scenario!(wrong_current_state_is_refused: "QP-STATE-09", "QP-STATE-06"; needs MODIFY_CONNECT);
-fn wrong_current_state_is_refused(bench: &Bench<'_>) -> Result {
+fn wrong_current_state_is_refused(setup: &Setup<'_>) -> Result {
     for from in [QpState::Rtr, QpState::Rts, QpState::Sqd] {
         for to in QpState::ALL {
             let attributes = transition::attributes(QpType::Rc, from, *to);
             if attributes.is_none_or(|a| !a.optional.contains(M::CUR_STATE)) {
                 continue;
             }
-            let mut qp = FreshQp::new(bench, QpType::Rc)?;
+            let mut qp = FreshQp::new(setup, QpType::Rc)?;
             qp.reach(from)?;
             let mask = required(QpType::Rc, from, *to) | M::CUR_STATE;
             for wrong in QpState::ALL.iter().filter(|state| **state != from) {
                 qp.attr.cur_qp_state = *wrong;
-                let result = stays(bench, &qp, &[ErrorKind::Invalid], "QP-STATE-09", *to, mask);
+                let result = stays(setup, &qp, &[ErrorKind::Invalid], "QP-STATE-09", *to, mask);
                 value_in_case(&format!("it is not in {wrong}"), result)?;
             }
             qp.attr.cur_qp_state = from;
@@ -144,16 +144,16 @@ fn wrong_current_state_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(unknown_attribute_is_refused: "QP-STATE-32", "QP-STATE-06"; needs MODIFY_CONNECT);
-fn unknown_attribute_is_refused(bench: &Bench<'_>) -> Result {
+fn unknown_attribute_is_refused(setup: &Setup<'_>) -> Result {
     const NOT_FOUND: ErrorKind = ErrorKind::Os(2);
     let kinds = [ErrorKind::Invalid, ErrorKind::NotSupported, NOT_FOUND];
-    let qp = FreshQp::new(bench, QpType::Rc)?;
+    let qp = FreshQp::new(setup, QpType::Rc)?;
     for to in [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Err] {
-        let from = bench.state(qp.end.qp)?;
+        let from = setup.state(qp.end.qp)?;
         for bit in [26, 30, 31] {
             let unknown = M::from_bits_retain(1 << bit);
             let mask = required(QpType::Rc, from, to) | unknown;
-            stays(bench, &qp, &kinds, "QP-STATE-32", to, mask)?;
+            stays(setup, &qp, &kinds, "QP-STATE-32", to, mask)?;
         }
         qp.go(to)?;
     }
@@ -258,12 +258,12 @@ const FIELDS: [Field; 4] = [
 
 scenario!(value_that_is_wider_than_its_field_is_as_declared:
     "TMR-07", "QP-STATE-06"; needs MODIFY_CONNECT);
-fn value_that_is_wider_than_its_field_is_as_declared(bench: &Bench<'_>) -> Result {
+fn value_that_is_wider_than_its_field_is_as_declared(setup: &Setup<'_>) -> Result {
     const RULE: &str = "TMR-07";
-    let declared = bench.behavior()?.wide_values.unwrap_or(WideValues::Refused);
+    let declared = setup.behavior()?.wide_values.unwrap_or(WideValues::Refused);
     for field in &FIELDS {
         for wide in [field.greatest + 1, field.greatest + 2, u8::MAX] {
-            let mut qp = FreshQp::new(bench, QpType::Rc)?;
+            let mut qp = FreshQp::new(setup, QpType::Rc)?;
             let before = if field.to == QpState::Rtr {
                 QpState::Init
             } else {
@@ -285,7 +285,7 @@ fn value_that_is_wider_than_its_field_is_as_declared(bench: &Bench<'_>) -> Resul
                 check_eq!(RULE, *(field.of)(&mut found), taken, case);
             } else {
                 let refused = [ErrorKind::Invalid];
-                let result = stays(bench, &qp, &refused, RULE, field.to, mask);
+                let result = stays(setup, &qp, &refused, RULE, field.to, mask);
                 in_case(&case, result)?;
                 *(field.of)(&mut qp.attr) = good;
                 qp.go(field.to).rule(RULE)?;
@@ -296,17 +296,17 @@ fn value_that_is_wider_than_its_field_is_as_declared(bench: &Bench<'_>) -> Resul
 }
 
 scenario!(attribute_out_of_range_is_refused: "QP-STATE-27", "QP-STATE-06"; needs MODIFY_CONNECT);
-fn attribute_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
-    let mut qp = FreshQp::new(bench, QpType::Rc)?;
-    let device = bench.query_device(qp.end.context)?;
-    let port = bench.query_port(qp.end.context, bench.port())?;
-    let ranges = ranges(&device, &port, &bad_ports(bench)?);
+fn attribute_out_of_range_is_refused(setup: &Setup<'_>) -> Result {
+    let mut qp = FreshQp::new(setup, QpType::Rc)?;
+    let device = setup.query_device(qp.end.context)?;
+    let port = setup.query_port(qp.end.context, setup.port())?;
+    let ranges = ranges(&device, &port, &bad_ports(setup)?);
     for to in [QpState::Init, QpState::Rtr, QpState::Rts] {
-        let mask = required(QpType::Rc, bench.state(qp.end.qp)?, to);
+        let mask = required(QpType::Rc, setup.state(qp.end.qp)?, to);
         for range in ranges.iter().filter(|range| range.to == to) {
             for bad in &range.bad {
                 (range.set)(&mut qp.attr, *bad);
-                let result = stays(bench, &qp, &[ErrorKind::Invalid], "QP-STATE-27", to, mask);
+                let result = stays(setup, &qp, &[ErrorKind::Invalid], "QP-STATE-27", to, mask);
                 in_case(&format!("{} {bad}", range.what), result)?;
             }
             (range.set)(&mut qp.attr, range.greatest);
@@ -318,12 +318,12 @@ fn attribute_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
 
 scenario!(bad_address_of_the_peer_is_refused:
     "QP-STATE-29", "QP-STATE-27", "QP-STATE-06"; needs MODIFY_CONNECT);
-fn bad_address_of_the_peer_is_refused(bench: &Bench<'_>) -> Result {
-    let mut qp = FreshQp::new(bench, QpType::Rc)?;
+fn bad_address_of_the_peer_is_refused(setup: &Setup<'_>) -> Result {
+    let mut qp = FreshQp::new(setup, QpType::Rc)?;
     qp.reach(QpState::Init)?;
     let good = qp.attr.ah_attr;
     let mask = required(QpType::Rc, QpState::Init, QpState::Rtr);
-    for av in bad_addresses(bench, &qp.av())? {
+    for av in bad_addresses(setup, &qp.av())? {
         // A GRH with a GID index that the port does not have is invalid too.
         let of_port = av.port_num != qp.attr.port_num;
         let rule = if of_port {
@@ -332,7 +332,7 @@ fn bad_address_of_the_peer_is_refused(bench: &Bench<'_>) -> Result {
             "QP-STATE-29"
         };
         qp.attr.ah_attr = Some(av);
-        let result = stays(bench, &qp, &[ErrorKind::Invalid], rule, QpState::Rtr, mask);
+        let result = stays(setup, &qp, &[ErrorKind::Invalid], rule, QpState::Rtr, mask);
         in_case(&format!("{av:?}"), result)?;
     }
     qp.attr.ah_attr = good;
@@ -341,19 +341,19 @@ fn bad_address_of_the_peer_is_refused(bench: &Bench<'_>) -> Result {
 
 scenario!(address_that_no_device_has_is_as_declared:
     "AH-07", "QP-STATE-06"; needs UC, MODIFY_CONNECT);
-fn address_that_no_device_has_is_as_declared(bench: &Bench<'_>) -> Result {
+fn address_that_no_device_has_is_as_declared(setup: &Setup<'_>) -> Result {
     const RULE: &str = "AH-07";
-    let Some(way) = way_to_no_device(bench)? else {
+    let Some(way) = way_to_no_device(setup)? else {
         return Ok(());
     };
-    let declared = bench.behavior()?.unowned_gid;
+    let declared = setup.behavior()?.unowned_gid;
     for qp_type in [QpType::Rc, QpType::Uc] {
-        let mut qp = FreshQp::new(bench, qp_type)?;
+        let mut qp = FreshQp::new(setup, qp_type)?;
         qp.reach(QpState::Init)?;
         let good = qp.attr.ah_attr.replace(way);
         let mask = required(qp_type, QpState::Init, QpState::Rtr);
         if declared == Some(Check::Refused) {
-            let result = stays(bench, &qp, &UNRESOLVED, RULE, QpState::Rtr, mask);
+            let result = stays(setup, &qp, &UNRESOLVED, RULE, QpState::Rtr, mask);
             in_case(&qp_type.to_string(), result)?;
             qp.attr.ah_attr = good;
         }
@@ -366,7 +366,7 @@ fn address_that_no_device_has_is_as_declared(bench: &Bench<'_>) -> Result {
 
 /// The change is refused, and all that can be queried stays as it was.
 fn stays(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     qp: &FreshQp<'_>,
     kinds: &[ErrorKind],
     rule: &'static str,
@@ -374,7 +374,7 @@ fn stays(
     mask: M,
 ) -> Result {
     let before = qp.query()?;
-    let result = refused(bench, kinds, rule, || qp.change(to, mask));
+    let result = refused(setup, kinds, rule, || qp.change(to, mask));
     let from = before.attr.qp_state;
     in_case(&format!("{from} to {to} with {mask}"), result.map(drop))?;
     check_eq!("QP-STATE-06", qp.query()?, before, "the queue pair");

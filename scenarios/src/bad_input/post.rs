@@ -8,7 +8,7 @@ use verbs_api::{
 use super::refused;
 use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::fresh_qp::FreshQp;
-use crate::{Bench, End, OfRule, PairOptions, Result, expect_err, wr_ids};
+use crate::{End, OfRule, PairOptions, Result, Setup, expect_err, wr_ids};
 
 const INVALID: [ErrorKind; 1] = [ErrorKind::Invalid];
 const FULL: [ErrorKind; 1] = [ErrorKind::NoMemory];
@@ -16,10 +16,10 @@ const FULL: [ErrorKind; 1] = [ErrorKind::NoMemory];
 const TOO_MUCH: [ErrorKind; 2] = [ErrorKind::Invalid, ErrorKind::NoMemory];
 
 scenario!(list_of_sends_stops_at_the_bad_one: "SQ-01", "SQ-06");
-fn list_of_sends_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
+fn list_of_sends_stops_at_the_bad_one(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
-    let most = cap(bench, &a)?.max_send_sge as usize;
+    let most = cap(setup, &a)?.max_send_sge as usize;
     let (good, full) = ([a.sge(0, 8)], vec![a.sge(0, 1); most]);
     let too_many = vec![a.sge(0, 1); most + 1];
     let list = [
@@ -31,22 +31,22 @@ fn list_of_sends_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
     for wr_id in 1..=2 {
         b.recv(wr_id, 64)?;
     }
-    let error = refused(bench, &TOO_MUCH, "SQ-06", || bench.post_send(a.qp, &list))?;
-    declared_errno(bench, "SQ-06", &error)?;
+    let error = refused(setup, &TOO_MUCH, "SQ-06", || setup.post_send(a.qp, &list))?;
+    declared_errno(setup, "SQ-06", &error)?;
     check_eq!("SQ-01", error.bad_wr, 2);
     for cq in [a.send_cq, b.recv_cq] {
-        let seen = wr_ids(&bench.successes(cq, 2).rule("SQ-01")?);
+        let seen = wr_ids(&setup.successes(cq, 2).rule("SQ-01")?);
         check_eq!("SQ-01", seen, [1, 2], "the work before the bad one");
-        bench.no_completion(cq, "SQ-01")?;
+        setup.no_completion(cq, "SQ-01")?;
     }
     pair.still_works("SQ-01")
 }
 
 scenario!(list_of_receives_stops_at_the_bad_one: "RQ-01", "RQ-03");
-fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
+fn list_of_receives_stops_at_the_bad_one(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
-    let most = cap(bench, &b)?.max_recv_sge as usize;
+    let most = cap(setup, &b)?.max_recv_sge as usize;
     let entry = |i: usize| b.sge(b.landing() + 8 * i as u64, 8);
     let full: Vec<_> = (0..most).map(entry).collect();
     let too_many: Vec<_> = (0..=most).map(entry).collect();
@@ -56,32 +56,32 @@ fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
         RecvWr::new(3, &too_many),
         RecvWr::new(4, &full),
     ];
-    let error = refused(bench, &INVALID, "RQ-03", || bench.post_recv(b.qp, &list))?;
+    let error = refused(setup, &INVALID, "RQ-03", || setup.post_recv(b.qp, &list))?;
     check_eq!("RQ-01", error.bad_wr, 2);
     for wr_id in 1..=2 {
         a.send(wr_id, 8)?;
     }
-    let seen = wr_ids(&bench.successes(b.recv_cq, 2).rule("RQ-01")?);
+    let seen = wr_ids(&setup.successes(b.recv_cq, 2).rule("RQ-01")?);
     check_eq!("RQ-01", seen, [1, 2], "the receives before the bad one");
-    bench.successes(a.send_cq, 2)?;
+    setup.successes(a.send_cq, 2)?;
     // It takes a receive of its own: neither the third nor the fourth was posted.
     pair.still_works("RQ-01")
 }
 
 scenario!(list_for_a_queue_pair_that_is_none_stops_at_its_first: "SQ-01", "RQ-01");
-fn list_for_a_queue_pair_that_is_none_stops_at_its_first(bench: &Bench<'_>) -> Result {
-    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
-    bench.destroy_qp(end.qp, bench.wait())?;
+fn list_for_a_queue_pair_that_is_none_stops_at_its_first(setup: &Setup<'_>) -> Result {
+    let end = setup.end(setup.ctx_a(), PairOptions::default())?;
+    setup.destroy_qp(end.qp, setup.wait())?;
     let data = [end.sge(0, 8)];
     let sends = [SendWr::send(1, &data), SendWr::send(2, &data)];
-    let sent = bench.post_send(end.qp, &sends);
+    let sent = setup.post_send(end.qp, &sends);
     check_eq!(
         "SQ-01",
         expect_err(sent, ErrorKind::Invalid, "SQ-01")?.bad_wr,
         0
     );
     let receives = [RecvWr::new(1, &data), RecvWr::new(2, &data)];
-    let received = bench.post_recv(end.qp, &receives);
+    let received = setup.post_recv(end.qp, &receives);
     check_eq!(
         "RQ-01",
         expect_err(received, ErrorKind::Invalid, "RQ-01")?.bad_wr,
@@ -91,8 +91,8 @@ fn list_for_a_queue_pair_that_is_none_stops_at_its_first(bench: &Bench<'_>) -> R
 }
 
 scenario!(too_much_inline_data_is_refused: "SQ-09");
-fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(PairOptions {
+fn too_much_inline_data_is_refused(setup: &Setup<'_>) -> Result {
+    let pair = setup.pair(PairOptions {
         cap: QpCap {
             max_inline_data: 64,
             ..QpCap::default()
@@ -100,8 +100,8 @@ fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
         ..PairOptions::default()
     })?;
     let (a, b) = (pair.a, pair.b);
-    let most = cap(bench, &a)?.max_inline_data;
-    let longest = bench.query_port(a.context, bench.port())?.max_msg_sz;
+    let most = cap(setup, &a)?.max_inline_data;
+    let longest = setup.query_port(a.context, setup.port())?.max_msg_sz;
     let [one_more, all] = [most + 1, longest].map(|length| [a.sge(0, length)]);
     let bytes = vec![0; most as usize + 1];
     for too_much in [
@@ -109,23 +109,23 @@ fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
         SendWr::send(1, &all).inline(),
         SendWr::send(1, &[]).inline_data(&bytes),
     ] {
-        let error = refused(bench, &TOO_MUCH, "SQ-09", || {
-            bench.post_send(a.qp, &[too_much])
+        let error = refused(setup, &TOO_MUCH, "SQ-09", || {
+            setup.post_send(a.qp, &[too_much])
         })?;
-        declared_errno(bench, "SQ-09", &error)?;
+        declared_errno(setup, "SQ-09", &error)?;
         check_eq!("SQ-09", error.bad_wr, 0);
     }
     b.recv(2, most)?;
     a.post(SendWr::send(3, &[a.sge(0, most)]).inline())
         .rule("SQ-09")?;
-    bench.successes(b.recv_cq, 1)?;
-    bench.successes(a.send_cq, 1)?;
+    setup.successes(b.recv_cq, 1)?;
+    setup.successes(a.send_cq, 1)?;
     pair.still_works("SQ-09")
 }
 
 scenario!(inline_read_is_refused: "SQ-10"; needs RDMA_READ);
-fn inline_read_is_refused(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(PairOptions {
+fn inline_read_is_refused(setup: &Setup<'_>) -> Result {
+    let pair = setup.pair(PairOptions {
         cap: QpCap {
             max_inline_data: 64,
             ..QpCap::default()
@@ -134,12 +134,12 @@ fn inline_read_is_refused(bench: &Bench<'_>) -> Result {
     })?;
     let a = pair.a;
     let bytes = SendWr::rdma_read(1, &[], a.remote()).inline_data(&[0; 8]);
-    expect_err(bench.post_send(a.qp, &[bytes]), ErrorKind::Invalid, "SQ-10")?;
+    expect_err(setup.post_send(a.qp, &[bytes]), ErrorKind::Invalid, "SQ-10")?;
     let into = [a.sge(a.landing(), 8)];
     let read = SendWr::rdma_read(1, &into, a.remote()).inline();
-    match bench.post_send(a.qp, &[read]) {
+    match setup.post_send(a.qp, &[read]) {
         Ok(()) => {
-            let wc = bench.one(a.send_cq)?;
+            let wc = setup.one(a.send_cq)?;
             let failed = wc.status != WcStatus::Success;
             check!("SQ-10", failed, "an error", "{wc}");
             Ok(())
@@ -153,52 +153,52 @@ fn inline_read_is_refused(bench: &Bench<'_>) -> Result {
 
 scenario!(full_send_queue_takes_no_more: "SQ-03"; needs RNR);
 /// Without a receive at the peer, sends wait.
-fn full_send_queue_takes_no_more(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(deep_cqs())?;
+fn full_send_queue_takes_no_more(setup: &Setup<'_>) -> Result {
+    let pair = setup.pair(deep_cqs())?;
     let (a, b) = (pair.a, pair.b);
-    let most = cap(bench, &a)?.max_send_wr as usize;
+    let most = cap(setup, &a)?.max_send_wr as usize;
     let ids: Vec<u64> = (0..=most as u64).collect();
     let data = [a.sge(0, 8)];
     let list: Vec<_> = ids.iter().map(|id| SendWr::send(*id, &data)).collect();
-    let error = refused(bench, &FULL, "SQ-03", || bench.post_send(a.qp, &list))?;
+    let error = refused(setup, &FULL, "SQ-03", || setup.post_send(a.qp, &list))?;
     check_eq!("SQ-03", error.bad_wr, most);
-    let error = refused(bench, &FULL, "SQ-03", || bench.post_send(a.qp, &list))?;
+    let error = refused(setup, &FULL, "SQ-03", || setup.post_send(a.qp, &list))?;
     check_eq!("SQ-03", error.bad_wr, 0);
-    let at_once = cap(bench, &b)?.max_recv_wr as usize;
+    let at_once = cap(setup, &b)?.max_recv_wr as usize;
     for some in ids[..most].chunks(at_once) {
         for id in some {
             b.recv(*id, 8)?;
         }
-        bench.successes(b.recv_cq, some.len()).rule("SQ-03")?;
+        setup.successes(b.recv_cq, some.len()).rule("SQ-03")?;
     }
-    let seen = wr_ids(&bench.successes(a.send_cq, most).rule("SQ-03")?);
+    let seen = wr_ids(&setup.successes(a.send_cq, most).rule("SQ-03")?);
     check_eq!("SQ-03", seen, ids[..most], "completed");
     pair.still_works("SQ-03")
 }
 
 scenario!(done_send_keeps_its_slot_until_it_is_polled: "SQ-05", "SQ-03");
 /// RDMA Writes are done when the peer has acknowledged them; what was written last shows it.
-fn done_send_keeps_its_slot_until_it_is_polled(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(deep_cqs())?;
+fn done_send_keeps_its_slot_until_it_is_polled(setup: &Setup<'_>) -> Result {
+    let pair = setup.pair(deep_cqs())?;
     let (a, b) = (pair.a, pair.b);
-    let most = cap(bench, &a)?.max_send_wr;
+    let most = cap(setup, &a)?.max_send_wr;
     b.recv(0, 8)?;
     for wr_id in 1..u64::from(most) {
         a.write(wr_id, 8)?;
     }
     a.send(u64::from(most), 8)?;
-    bench.one(b.recv_cq)?;
-    bench.settle()?;
-    let release = match bench.post_send(a.qp, &[SendWr::rdma_write(0, &[], a.remote())]) {
+    setup.one(b.recv_cq)?;
+    setup.settle()?;
+    let release = match setup.post_send(a.qp, &[SendWr::rdma_write(0, &[], a.remote())]) {
         Ok(()) => SqRelease::Completion,
         Err(error) => {
             check_eq!(["SQ-05", "SQ-03"], error.error.kind(), ErrorKind::NoMemory);
             SqRelease::Poll
         }
     };
-    bench.as_declared("SQ-05", bench.behavior()?.sq_release, release)?;
-    bench.poll(a.send_cq, 1)?;
-    bench
+    setup.as_declared("SQ-05", setup.behavior()?.sq_release, release)?;
+    setup.poll(a.send_cq, 1)?;
+    setup
         .post_send(a.qp, &[SendWr::rdma_write(0, &[], a.remote())])
         .rule("SQ-05")?;
     Ok(())
@@ -206,51 +206,51 @@ fn done_send_keeps_its_slot_until_it_is_polled(bench: &Bench<'_>) -> Result {
 
 scenario!(done_receive_keeps_its_slot_until_it_is_polled: "RQ-02");
 /// Where a send keeps its slot as long.
-fn done_receive_keeps_its_slot_until_it_is_polled(bench: &Bench<'_>) -> Result {
+fn done_receive_keeps_its_slot_until_it_is_polled(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RQ-02";
-    let pair = bench.pair(deep_cqs())?;
+    let pair = setup.pair(deep_cqs())?;
     let (a, b) = (pair.a, pair.b);
-    let most = cap(bench, &b)?.max_recv_wr;
+    let most = cap(setup, &b)?.max_recv_wr;
     for wr_id in 0..u64::from(most) {
         b.recv(wr_id, 8)?;
     }
     a.send(1, 8)?;
-    bench.successes(a.send_cq, 1)?;
-    bench.settle()?;
+    setup.successes(a.send_cq, 1)?;
+    setup.settle()?;
     let room = [b.sge(b.landing(), 8)];
     let next = [RecvWr::new(most.into(), &room)];
-    let release = match bench.post_recv(b.qp, &next) {
+    let release = match setup.post_recv(b.qp, &next) {
         Ok(()) => SqRelease::Completion,
         Err(error) => {
             check_eq!(RULE, error.error.kind(), ErrorKind::NoMemory);
             SqRelease::Poll
         }
     };
-    bench.as_declared(RULE, bench.behavior()?.sq_release, release)?;
-    bench.poll(b.recv_cq, 1)?;
+    setup.as_declared(RULE, setup.behavior()?.sq_release, release)?;
+    setup.poll(b.recv_cq, 1)?;
     if release == SqRelease::Poll {
-        bench.post_recv(b.qp, &next).rule(RULE)?;
+        setup.post_recv(b.qp, &next).rule(RULE)?;
     }
     Ok(())
 }
 
 scenario!(full_receive_queue_takes_no_more: "RQ-02");
-fn full_receive_queue_takes_no_more(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(deep_cqs())?;
+fn full_receive_queue_takes_no_more(setup: &Setup<'_>) -> Result {
+    let pair = setup.pair(deep_cqs())?;
     let (a, b) = (pair.a, pair.b);
-    let most = cap(bench, &b)?.max_recv_wr as usize;
+    let most = cap(setup, &b)?.max_recv_wr as usize;
     let room = [b.sge(b.landing(), 8)];
     let ids: Vec<u64> = (0..=most as u64).collect();
     let list: Vec<_> = ids.iter().map(|id| RecvWr::new(*id, &room)).collect();
-    let error = refused(bench, &FULL, "RQ-02", || bench.post_recv(b.qp, &list))?;
+    let error = refused(setup, &FULL, "RQ-02", || setup.post_recv(b.qp, &list))?;
     check_eq!("RQ-02", error.bad_wr, most);
-    let error = refused(bench, &FULL, "RQ-02", || bench.post_recv(b.qp, &list))?;
+    let error = refused(setup, &FULL, "RQ-02", || setup.post_recv(b.qp, &list))?;
     check_eq!("RQ-02", error.bad_wr, 0);
     for id in &ids[..most] {
         a.send(*id, 8)?;
-        bench.successes(a.send_cq, 1).rule("RQ-02")?;
+        setup.successes(a.send_cq, 1).rule("RQ-02")?;
     }
-    let seen = wr_ids(&bench.successes(b.recv_cq, most).rule("RQ-02")?);
+    let seen = wr_ids(&setup.successes(b.recv_cq, most).rule("RQ-02")?);
     check_eq!("RQ-02", seen, ids[..most], "completed");
     pair.still_works("RQ-02")
 }
@@ -284,32 +284,32 @@ const FATES: [(QpState, Fate, Fate); 6] = [
 
 scenario!(rc_qp_takes_work_only_in_the_states_for_it:
     "QP-STATE-18", "QP-STATE-19", "QP-STATE-20", "QP-STATE-21"; needs MODIFY_CONNECT);
-fn rc_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
-    fates(bench, QpType::Rc)
+fn rc_qp_takes_work_only_in_the_states_for_it(setup: &Setup<'_>) -> Result {
+    fates(setup, QpType::Rc)
 }
 
 scenario!(uc_qp_takes_work_only_in_the_states_for_it:
     "QP-STATE-18", "QP-STATE-19", "QP-STATE-20", "QP-STATE-21"; needs UC, MODIFY_CONNECT);
-fn uc_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
-    fates(bench, QpType::Uc)
+fn uc_qp_takes_work_only_in_the_states_for_it(setup: &Setup<'_>) -> Result {
+    fates(setup, QpType::Uc)
 }
 
 scenario!(ud_qp_takes_work_only_in_the_states_for_it:
     "QP-STATE-18", "QP-STATE-19", "QP-STATE-20", "QP-STATE-21"; needs UD, MODIFY_CONNECT);
-fn ud_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
-    fates(bench, QpType::Ud)
+fn ud_qp_takes_work_only_in_the_states_for_it(setup: &Setup<'_>) -> Result {
+    fates(setup, QpType::Ud)
 }
 
 scenario!(xrc_sender_takes_work_only_in_the_states_for_it:
     "QP-STATE-18", "QP-STATE-21"; needs MODIFY_CONNECT, XRC);
 /// Its receives are those of XRC-03.
-fn xrc_sender_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
-    fates(bench, QpType::XrcSend)
+fn xrc_sender_takes_work_only_in_the_states_for_it(setup: &Setup<'_>) -> Result {
+    fates(setup, QpType::XrcSend)
 }
 
-fn fates(bench: &Bench<'_>, qp_type: QpType) -> Result {
+fn fates(setup: &Setup<'_>, qp_type: QpType) -> Result {
     for (state, of_send, of_receive) in FATES {
-        let qp = FreshQp::new(bench, qp_type)?;
+        let qp = FreshQp::new(setup, qp_type)?;
         qp.reach(state)?;
         let end = qp.end;
         let data = [end.sge(0, 64)];
@@ -321,7 +321,7 @@ fn fates(bench: &Bench<'_>, qp_type: QpType) -> Result {
         };
         let has_receives = qp_type != QpType::XrcSend;
         if has_receives {
-            let posted = bench.post_recv(end.qp, &receives);
+            let posted = setup.post_recv(end.qp, &receives);
             let result = meets(posted, of_receive, received);
             in_case(&format!("a receive in {state}"), result)?;
         }
@@ -337,7 +337,7 @@ fn fates(bench: &Bench<'_>, qp_type: QpType) -> Result {
             .iter()
             .filter(|(what, ..)| flushed && (has_receives || *what == "sends"))
         {
-            let seen = value_in_case(what, bench.poll(*cq, 2).rule("QP-STATE-21"))?;
+            let seen = value_in_case(what, setup.poll(*cq, 2).rule("QP-STATE-21"))?;
             let seen: Vec<_> = seen.iter().map(|wc| (wc.wr_id, wc.status)).collect();
             let expected = [*wr_id, wr_id + 1].map(|wr_id| (wr_id, WcStatus::WrFlushErr));
             check_eq!("QP-STATE-21", seen, expected, "flushed work");
@@ -356,9 +356,9 @@ fn meets(posted: Result<(), PostError>, fate: Fate, rule: &'static str) -> Resul
 }
 
 scenario!(refused_send_is_not_queued: "QP-STATE-18"; needs MODIFY_CONNECT);
-fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
+fn refused_send_is_not_queued(setup: &Setup<'_>) -> Result {
     for state in [QpState::Reset, QpState::Init, QpState::Rtr] {
-        let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
+        let (a, b) = FreshQp::pair(setup, QpType::Rc)?;
         b.reach(QpState::Rts)?;
         a.reach(state)?;
         let data = [a.end.sge(0, 8)];
@@ -368,7 +368,7 @@ fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
         b.end.recv(2, 8)?;
         a.post(&[SendWr::send(3, &data)])?;
         for (cq, wr_id) in [(a.end.send_cq, 3), (b.end.recv_cq, 2)] {
-            let result = only(bench, cq, wr_id, "QP-STATE-18");
+            let result = only(setup, cq, wr_id, "QP-STATE-18");
             value_in_case(&format!("posted in {state}"), result)?;
         }
     }
@@ -376,36 +376,36 @@ fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(refused_receive_is_not_queued: "QP-STATE-19"; needs MODIFY_CONNECT);
-fn refused_receive_is_not_queued(bench: &Bench<'_>) -> Result {
-    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
+fn refused_receive_is_not_queued(setup: &Setup<'_>) -> Result {
+    let (a, b) = FreshQp::pair(setup, QpType::Rc)?;
     let room = [b.end.sge(0, 8)];
-    let refused = bench.post_recv(b.end.qp, &[RecvWr::new(1, &room)]);
+    let refused = setup.post_recv(b.end.qp, &[RecvWr::new(1, &room)]);
     expect_err(refused, ErrorKind::Invalid, "QP-STATE-19")?;
     a.reach(QpState::Rts)?;
     b.reach(QpState::Rts)?;
     b.end.recv(2, 8)?;
     let data = [a.end.sge(0, 8)];
     a.post(&[SendWr::send(3, &data)])?;
-    only(bench, b.end.recv_cq, 2, "QP-STATE-19")
+    only(setup, b.end.recv_cq, 2, "QP-STATE-19")
 }
 
 /// Exactly one completion comes, a success of this work.
-fn only(bench: &Bench<'_>, cq: Cq, wr_id: u64, rule: &'static str) -> Result {
-    let seen = wr_ids(&bench.successes(cq, 1).rule(rule)?);
+fn only(setup: &Setup<'_>, cq: Cq, wr_id: u64, rule: &'static str) -> Result {
+    let seen = wr_ids(&setup.successes(cq, 1).rule(rule)?);
     check_eq!(rule, seen, [wr_id], "completed");
-    bench.no_completion(cq, rule)
+    setup.no_completion(cq, rule)
 }
 
 /// The sizes that the queue pair really has.
-fn cap(bench: &Bench<'_>, end: &End<'_>) -> Result<QpCap> {
-    Ok(bench.query_qp(end.qp, QpAttrMask::CAP)?.init.cap)
+fn cap(setup: &Setup<'_>, end: &End<'_>) -> Result<QpCap> {
+    Ok(setup.query_qp(end.qp, QpAttrMask::CAP)?.init.cap)
 }
 
 /// Too much was refused as the device declares.
-fn declared_errno(bench: &Bench<'_>, rule: &'static str, error: &PostError) -> Result {
+fn declared_errno(setup: &Setup<'_>, rule: &'static str, error: &PostError) -> Result {
     let seen = match error.error.kind() {
         ErrorKind::NoMemory => Errno::Enomem,
         _ => Errno::Einval,
     };
-    bench.as_declared(rule, bench.behavior()?.sge_errno, seen)
+    setup.as_declared(rule, setup.behavior()?.sge_errno, seen)
 }

@@ -1,15 +1,15 @@
-//! Handles of XRC that are zero, stale, garbled, or of another context.
+//! Handles of XRC that are zero, stale, corrupt, or of another context.
 
 use verbs_api::{
     CqInit, DriverObject, ErrorKind, QpAttrMask, QpInit, QpModify, QpState, QpType, SrqInit, Verb,
     Wait, XrcdInit,
 };
 
-use super::garbled::{garbled, no_such};
+use super::corrupt::{corrupt, no_such};
 use super::handles::{Call, Handles, bad_handles, open_again, refuse_all};
 use super::refused;
 use crate::failure::check_eq;
-use crate::{Bench, OfRule, PairOptions, Result};
+use crate::{OfRule, PairOptions, Result, Setup};
 
 /// The verbs on XRC domains, their SRQs and the queue pairs in them.
 pub(super) const CALLS: &[(Verb, &str, Call)] = &[
@@ -60,14 +60,14 @@ pub(super) const CALLS: &[(Verb, &str, Call)] = &[
 ];
 
 /// With a domain, an SRQ and a queue pair of it.
-fn with_xrc(bench: &Bench<'_>, handles: Handles) -> Result<Handles> {
-    let xrcd = bench.open_xrcd(handles.context, &XrcdInit::private())?;
+fn with_xrc(setup: &Setup<'_>, handles: Handles) -> Result<Handles> {
+    let xrcd = setup.open_xrcd(handles.context, &XrcdInit::private())?;
     let (pd, cq) = (
-        bench.alloc_pd(handles.context)?,
-        bench.create_cq(handles.context, &CqInit::new(4))?,
+        setup.alloc_pd(handles.context)?,
+        setup.create_cq(handles.context, &CqInit::new(4))?,
     );
-    let srq = bench.create_srq(pd, &SrqInit::new(4).xrc(xrcd, cq))?;
-    let qp = bench.create_xrc_recv_qp(xrcd)?;
+    let srq = setup.create_srq(pd, &SrqInit::new(4).xrc(xrcd, cq))?;
+    let qp = setup.create_xrc_recv_qp(xrcd)?;
     Ok(Handles {
         xrcd,
         srq,
@@ -76,26 +76,26 @@ fn with_xrc(bench: &Bench<'_>, handles: Handles) -> Result<Handles> {
     })
 }
 
-fn destroy(bench: &Bench<'_>, handles: &Handles) -> Result {
-    bench.destroy_qp(handles.qp, bench.wait())?;
-    bench.destroy_srq(handles.srq, bench.wait())?;
-    Ok(bench.close_xrcd(handles.xrcd)?)
+fn destroy(setup: &Setup<'_>, handles: &Handles) -> Result {
+    setup.destroy_qp(handles.qp, setup.wait())?;
+    setup.destroy_srq(handles.srq, setup.wait())?;
+    Ok(setup.close_xrcd(handles.xrcd)?)
 }
 
 scenario!(xrc_domains_that_are_none_are_refused:
     "DEV-13", "CQ-DESTROY-05", "PD-04", "QP-STATE-32", "QP-CREATE-05"; needs XRC);
-fn xrc_domains_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
+fn xrc_domains_that_are_none_are_refused(setup: &Setup<'_>) -> Result {
     let options = PairOptions::default();
     let in_new_context = || -> Result<Handles> {
-        let context = open_again(bench)?;
-        with_xrc(bench, Handles::in_context(context))
+        let context = open_again(setup)?;
+        with_xrc(setup, Handles::in_context(context))
     };
     let [closed, destroyed] = [in_new_context()?, in_new_context()?];
-    bench.close_device(closed.context)?;
-    destroy(bench, &destroyed)?;
-    let good = Handles::of(&bench.end(bench.ctx_a(), options)?);
-    let good = with_xrc(bench, good)?;
-    for (problem, bad) in bad_handles(bench, &good, options)? {
+    setup.close_device(closed.context)?;
+    destroy(setup, &destroyed)?;
+    let good = Handles::of(&setup.end(setup.ctx_a(), options)?);
+    let good = with_xrc(setup, good)?;
+    for (problem, bad) in bad_handles(setup, &good, options)? {
         let of = |gone: &Handles| Handles {
             xrcd: gone.xrcd,
             srq: gone.srq,
@@ -107,57 +107,57 @@ fn xrc_domains_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
             "stale" => of(&destroyed),
             _ => bad,
         };
-        refuse_all(bench, CALLS, &good, problem, &bad)?;
+        refuse_all(setup, CALLS, &good, problem, &bad)?;
     }
-    check_eq!("QP-STATE-32", bench.state(good.qp)?, QpState::Reset);
-    destroy(bench, &good)
+    check_eq!("QP-STATE-32", setup.state(good.qp)?, QpState::Reset);
+    destroy(setup, &good)
 }
 
 scenario!(xrc_domain_of_another_context_is_refused: "DEV-13", "DEV-02"; needs XRC);
-fn xrc_domain_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
-    let own = with_xrc(bench, Handles::in_context(bench.ctx_a()))?;
-    let pd = bench.alloc_pd(bench.ctx_a())?;
-    let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(4))?;
-    for context in [open_again(bench)?, bench.ctx_b()] {
-        let other = with_xrc(bench, Handles::in_context(context))?;
-        let their_cq = bench.create_cq(context, &CqInit::new(4))?;
+fn xrc_domain_of_another_context_is_refused(setup: &Setup<'_>) -> Result {
+    let own = with_xrc(setup, Handles::in_context(setup.ctx_a()))?;
+    let pd = setup.alloc_pd(setup.ctx_a())?;
+    let cq = setup.create_cq(setup.ctx_a(), &CqInit::new(4))?;
+    for context in [open_again(setup)?, setup.ctx_b()] {
+        let other = with_xrc(setup, Handles::in_context(context))?;
+        let their_cq = setup.create_cq(context, &CqInit::new(4))?;
         for (xrcd, cq) in [
             (other.xrcd, cq),
             (own.xrcd, their_cq),
             (other.xrcd, their_cq),
         ] {
             let init = SrqInit::new(4).xrc(xrcd, cq);
-            refused(bench, &[ErrorKind::Invalid], "DEV-13", || {
-                bench.create_srq(pd, &init)
+            refused(setup, &[ErrorKind::Invalid], "DEV-13", || {
+                setup.create_srq(pd, &init)
             })?;
         }
         // None of them is held by a failed creation.
-        bench.destroy_cq(their_cq, bench.wait()).rule("DEV-02")?;
-        destroy(bench, &other).rule("DEV-02")?;
+        setup.destroy_cq(their_cq, setup.wait()).rule("DEV-02")?;
+        destroy(setup, &other).rule("DEV-02")?;
     }
-    destroy(bench, &own).rule("DEV-02")
+    destroy(setup, &own).rule("DEV-02")
 }
 
-scenario!(garbled_xrc_target_is_refused: "QP-STATE-32"; needs XRC, GARBLE; hazards MAY_CRASH);
-fn garbled_xrc_target_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(garbled_xrc_target_is_refused: "QP-STATE-32"; needs XRC, CORRUPT_HANDLE; hazards MAY_CRASH);
+fn garbled_xrc_target_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-STATE-32";
-    let own = with_xrc(bench, Handles::in_context(bench.ctx_a()))?;
-    let opened = bench.open_qp(own.xrcd, bench.qp_num(own.qp)?)?;
-    garbled(bench, DriverObject::Qp(opened), || {
+    let own = with_xrc(setup, Handles::in_context(setup.ctx_a()))?;
+    let opened = setup.open_qp(own.xrcd, setup.qp_num(own.qp)?)?;
+    corrupt(setup, DriverObject::Qp(opened), || {
         let QpModify { attr, mask } = QpModify::to(QpState::Reset);
-        no_such(bench, "modify", RULE, || {
-            bench.modify_qp(opened, &attr, mask)
+        no_such(setup, "modify", RULE, || {
+            setup.modify_qp(opened, &attr, mask)
         })?;
-        no_such(bench, "query", RULE, || {
-            bench.query_qp(opened, QpAttrMask::STATE)
+        no_such(setup, "query", RULE, || {
+            setup.query_qp(opened, QpAttrMask::STATE)
         })?;
-        no_such(bench, "destroy", RULE, || {
-            bench.destroy_qp(opened, Wait::Poll)
+        no_such(setup, "destroy", RULE, || {
+            setup.destroy_qp(opened, Wait::Poll)
         })?;
         // The other handle is good.
-        check_eq!(RULE, bench.state(own.qp)?, QpState::Reset);
+        check_eq!(RULE, setup.state(own.qp)?, QpState::Reset);
         Ok(())
     })?;
-    bench.destroy_qp(opened, bench.wait()).rule(RULE)?;
-    destroy(bench, &own).rule(RULE)
+    setup.destroy_qp(opened, setup.wait()).rule(RULE)?;
+    destroy(setup, &own).rule(RULE)
 }

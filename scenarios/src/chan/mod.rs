@@ -19,7 +19,7 @@ mod threads;
 
 use verbs_api::{Arm, CompChannel, CqEvent, CqInit, Wait};
 
-use crate::{Bench, End, PairOptions, Result, Scenario};
+use crate::{End, PairOptions, Result, Scenario, Setup};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     life::channels_are_distinct_and_of_their_context,
@@ -68,7 +68,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 ];
 
 /// A connected end of side A on one CQ made like this; each of its writes completes there.
-fn writer<'b>(bench: &'b Bench<'_>, init: &CqInit) -> Result<End<'b>> {
+fn writer<'b>(setup: &'b Setup<'_>, init: &CqInit) -> Result<End<'b>> {
     let options = PairOptions {
         one_cq: true,
         recv_cqe: 4,
@@ -76,39 +76,39 @@ fn writer<'b>(bench: &'b Bench<'_>, init: &CqInit) -> Result<End<'b>> {
         mem: 4096,
         ..PairOptions::default()
     };
-    let cq = bench.create_cq(bench.ctx_a(), init)?;
-    let a = bench.end_on(cq, cq, options)?;
-    let b = bench.end(bench.ctx_b(), options)?;
-    Ok(bench.connect(a, b, options)?.a)
+    let cq = setup.create_cq(setup.ctx_a(), init)?;
+    let a = setup.end_on(cq, cq, options)?;
+    let b = setup.end(setup.ctx_b(), options)?;
+    Ok(setup.connect(a, b, options)?.a)
 }
 
 /// `n` [writers](writer), their CQs on one channel; the `cq_context` of each is its number.
-fn writers<'b>(bench: &'b Bench<'_>, channel: CompChannel, n: u64) -> Result<Vec<End<'b>>> {
-    let on_channel = |i| writer(bench, &CqInit::new(16).channel(channel).context(i));
+fn writers<'b>(setup: &'b Setup<'_>, channel: CompChannel, n: u64) -> Result<Vec<End<'b>>> {
+    let on_channel = |i| writer(setup, &CqInit::new(16).channel(channel).context(i));
     (0..n).map(on_channel).collect()
 }
 
 /// Makes a completion on the CQ of a writer, and polls it.
-fn complete(bench: &Bench<'_>, writer: &End<'_>) -> Result {
+fn complete(setup: &Setup<'_>, writer: &End<'_>) -> Result {
     writer.write(1, 8)?;
-    bench.successes(writer.send_cq, 1)?;
+    setup.successes(writer.send_cq, 1)?;
     Ok(())
 }
 
 /// Makes an event of the CQ of a writer, and leaves it unread.
-fn fire(bench: &Bench<'_>, writer: &End<'_>) -> Result {
-    bench.arm(writer.send_cq, Arm::NEXT)?;
-    complete(bench, writer)
+fn fire(setup: &Setup<'_>, writer: &End<'_>) -> Result {
+    setup.arm(writer.send_cq, Arm::NEXT)?;
+    complete(setup, writer)
 }
 
 /// Makes an event of the CQ of a writer, and reads it. It has to be acknowledged.
-fn fire_and_take(bench: &Bench<'_>, writer: &End<'_>) -> Result<CqEvent> {
-    fire(bench, writer)?;
-    bench.take_event(writer.channel)
+fn fire_and_take(setup: &Setup<'_>, writer: &End<'_>) -> Result<CqEvent> {
+    fire(setup, writer)?;
+    setup.take_event(writer.channel)
 }
 
 /// Destroys the queue pair of an end, and its CQ, which must not have to wait for anything.
-fn destroy(bench: &Bench<'_>, end: &End<'_>) -> Result {
-    bench.destroy_qp(end.qp, bench.wait())?;
-    Ok(bench.destroy_cq(end.send_cq, Wait::Poll)?)
+fn destroy(setup: &Setup<'_>, end: &End<'_>) -> Result {
+    setup.destroy_qp(end.qp, setup.wait())?;
+    Ok(setup.destroy_cq(end.send_cq, Wait::Poll)?)
 }

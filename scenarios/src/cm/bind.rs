@@ -8,46 +8,46 @@ use verbs_api::{Access, Capabilities, ErrorKind, QpAttrMask};
 
 use super::link::{CmPair, SOON, Side, manager, sides};
 use crate::failure::{check, check_eq};
-use crate::{Bench, Claim, OfRule, Result, expect_err, expect_err_among};
+use crate::{Claim, OfRule, Result, Setup, expect_err, expect_err_among};
 
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 /// An address of a documentation network, which no machine has (RFC 5737).
 const OF_NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 scenario!(each_device_has_a_context_that_stays: "CM-01"; needs CM);
-fn each_device_has_a_context_that_stays(bench: &Bench<'_>) -> Result {
+fn each_device_has_a_context_that_stays(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-01";
-    let cm = manager(bench);
+    let cm = manager(setup);
     let contexts = cm.cm_devices().rule(RULE)?;
     // A suite may have one of them for both sides.
-    let mut devices = bench.devices()?;
+    let mut devices = setup.devices()?;
     let mut names = BTreeSet::new();
     devices.retain(|device| names.insert(device.name.clone()));
     check_eq!(RULE, contexts.len(), devices.len(), "the number of devices");
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     for side in [server, client] {
         let (id, _) = side.bound(PortSpace::Tcp)?;
         let verbs = side.attr(id)?.verbs;
         let is_one = verbs.is_some_and(|verbs| contexts.contains(&verbs));
         check!(RULE, is_one, "one of the contexts", "{verbs:?}");
-        cm.destroy_id(id, bench.wait())?;
+        cm.destroy_id(id, setup.wait())?;
         cm.destroy_event_channel(side.channel)?;
     }
     check_eq!(RULE, cm.cm_devices()?, contexts, "the contexts, once more");
     for (context, device) in contexts.into_iter().zip(devices) {
-        let guid = bench.query_device(context).rule(RULE)?.node_guid;
-        let opened = bench.open_device(&device.name)?;
-        let expected = bench.query_device(opened)?.node_guid;
+        let guid = setup.query_device(context).rule(RULE)?.node_guid;
+        let opened = setup.open_device(&device.name)?;
+        let expected = setup.query_device(opened)?.node_guid;
         check_eq!(RULE, guid, expected, format!("the GUID of {}", device.name));
-        bench.close_device(opened)?;
+        setup.close_device(opened)?;
     }
     Ok(())
 }
 
 scenario!(address_of_a_device_binds_to_the_device_at_once: "CM-02"; needs CM);
-fn address_of_a_device_binds_to_the_device_at_once(bench: &Bench<'_>) -> Result {
+fn address_of_a_device_binds_to_the_device_at_once(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-02";
-    let [side, _] = sides(bench)?;
+    let [side, _] = sides(setup)?;
     let other = side
         .cm
         .create_id(side.channel, 7, PortSpace::Unknown(0x999));
@@ -60,7 +60,7 @@ fn address_of_a_device_binds_to_the_device_at_once(bench: &Bench<'_>) -> Result 
     side.cm.bind_addr(id, side.at(0)).rule(RULE)?;
     let attr = side.attr(id)?;
     check_eq!(RULE, attr.verbs, Some(side.verbs));
-    check_eq!(RULE, attr.port_num, bench.port());
+    check_eq!(RULE, attr.port_num, setup.port());
     check_eq!(RULE, attr.local_addr.map(|at| at.ip()), Some(side.ip));
     check!(
         RULE,
@@ -72,8 +72,8 @@ fn address_of_a_device_binds_to_the_device_at_once(bench: &Bench<'_>) -> Result 
     // The domain can be used, and is that of all ids of the device.
     let pd = attr.pd.unwrap_or_default();
     check_eq!(RULE, verbs_api::Handle::context(pd), side.verbs);
-    let mr = bench.alloc_mr(pd, 64, Access::empty()).rule(RULE)?;
-    bench.dereg_mr(mr).rule(RULE)?;
+    let mr = setup.alloc_mr(pd, 64, Access::empty()).rule(RULE)?;
+    setup.dereg_mr(mr).rule(RULE)?;
     let (other, _) = side.bound(PortSpace::Tcp)?;
     check_eq!(
         RULE,
@@ -86,17 +86,17 @@ fn address_of_a_device_binds_to_the_device_at_once(bench: &Bench<'_>) -> Result 
 
 /// Whether the port has this GID.
 pub(super) fn has_gid(side: &Side<'_>, gid: verbs_api::Gid) -> Result<bool> {
-    let (bench, port) = (side.bench, side.bench.port());
-    let table = bench.query_port(side.verbs, port)?.gid_tbl_len;
-    let mut gids = (0..table).map(|index| bench.query_gid(side.verbs, port, index));
+    let (setup, port) = (side.setup, side.setup.port());
+    let table = setup.query_port(side.verbs, port)?.gid_tbl_len;
+    let mut gids = (0..table).map(|index| setup.query_gid(side.verbs, port, index));
     Ok(gids.any(|of| of.is_ok_and(|of| of == gid)))
 }
 
 scenario!(unspecified_address_binds_to_no_device: "CM-03"; needs CM);
 /// Who listens there takes what comes to any.
-fn unspecified_address_binds_to_no_device(bench: &Bench<'_>) -> Result {
+fn unspecified_address_binds_to_no_device(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-03";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let listener = server.id(PortSpace::Tcp)?;
     server
         .cm
@@ -131,9 +131,9 @@ fn unspecified_address_binds_to_no_device(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(port_0_is_one_that_nobody_has: "CM-04"; needs CM);
-fn port_0_is_one_that_nobody_has(bench: &Bench<'_>) -> Result {
+fn port_0_is_one_that_nobody_has(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-04";
-    let [side, _] = sides(bench)?;
+    let [side, _] = sides(setup)?;
     let mut ports = Vec::new();
     for n in 0..8 {
         let id = side.id(PortSpace::Tcp)?;
@@ -150,9 +150,9 @@ fn port_0_is_one_that_nobody_has(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(address_and_port_are_for_one_id: "CM-05"; needs CM);
-fn address_and_port_are_for_one_id(bench: &Bench<'_>) -> Result {
+fn address_and_port_are_for_one_id(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-05";
-    let [side, _] = sides(bench)?;
+    let [side, _] = sides(setup)?;
     let (first, at) = side.bound(PortSpace::Tcp)?;
     let second = side.id(PortSpace::Tcp)?;
     let taken = || {
@@ -163,7 +163,7 @@ fn address_and_port_are_for_one_id(bench: &Bench<'_>) -> Result {
     side.cm.listen(first, 0)?;
     taken()?;
     // Datagrams have ports of their own.
-    if bench.capabilities(side.verbs)?.contains(Capabilities::UD) {
+    if setup.capabilities(side.verbs)?.contains(Capabilities::UD) {
         let other_space = side.id(PortSpace::Udp)?;
         side.cm.bind_addr(other_space, at).rule(RULE)?;
     }
@@ -174,9 +174,9 @@ fn address_and_port_are_for_one_id(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(unspecified_address_shares_its_port_with_none: "CM-06"; needs CM);
-fn unspecified_address_shares_its_port_with_none(bench: &Bench<'_>) -> Result {
+fn unspecified_address_shares_its_port_with_none(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-06";
-    let [side, _] = sides(bench)?;
+    let [side, _] = sides(setup)?;
     for (first, second) in [(side.ip, ANY), (ANY, side.ip), (ANY, ANY)] {
         let [has, wants] = [side.id(PortSpace::Tcp)?, side.id(PortSpace::Tcp)?];
         side.cm.bind_addr(has, SocketAddr::new(first, 0))?;
@@ -189,10 +189,10 @@ fn unspecified_address_shares_its_port_with_none(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(ids_of_two_families_share_a_port_where_each_keeps_to_its_own: "CM-85"; needs CM);
-fn ids_of_two_families_share_a_port_where_each_keeps_to_its_own(bench: &Bench<'_>) -> Result {
+fn ids_of_two_families_share_a_port_where_each_keeps_to_its_own(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-85";
     const ANY_V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let id_with = |af_only: Option<bool>| -> Result<CmId> {
         let id = server.id(PortSpace::Tcp)?;
         let option = af_only.map(CmOption::AfOnly);
@@ -236,10 +236,10 @@ fn ids_of_two_families_share_a_port_where_each_keeps_to_its_own(bench: &Bench<'_
 }
 
 scenario!(address_of_no_device_is_refused: "CM-07"; needs CM);
-fn address_of_no_device_is_refused(bench: &Bench<'_>) -> Result {
+fn address_of_no_device_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-07";
     const KINDS: [ErrorKind; 2] = [ErrorKind::NoDevice, ErrorKind::AddressNotAvailable];
-    let [side, _] = sides(bench)?;
+    let [side, _] = sides(setup)?;
     let id = side.id(PortSpace::Tcp)?;
     let unused = SocketAddr::new(OF_NOBODY, 0);
     expect_err_among(side.cm.bind_addr(id, unused), &KINDS, RULE)?;
@@ -252,9 +252,9 @@ fn address_of_no_device_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(bound_id_keeps_its_address: "CM-08", "CM-10"; needs CM);
-fn bound_id_keeps_its_address(bench: &Bench<'_>) -> Result {
+fn bound_id_keeps_its_address(setup: &Setup<'_>) -> Result {
     const RULE: Claim = Claim::two("CM-08", "CM-10");
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let (id, at) = client.bound(PortSpace::Tcp)?;
     for ip in [client.ip, ANY] {
         let again = client.cm.bind_addr(id, SocketAddr::new(ip, 0));
@@ -274,9 +274,9 @@ fn bound_id_keeps_its_address(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(ids_that_say_so_share_an_address_until_one_listens: "CM-09"; needs CM);
-fn ids_that_say_so_share_an_address_until_one_listens(bench: &Bench<'_>) -> Result {
+fn ids_that_say_so_share_an_address_until_one_listens(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-09";
-    let [side, _] = sides(bench)?;
+    let [side, _] = sides(setup)?;
     let shares = || -> Result<CmId> {
         let id = side.id(PortSpace::Tcp)?;
         side.cm
@@ -301,9 +301,9 @@ fn ids_that_say_so_share_an_address_until_one_listens(bench: &Bench<'_>) -> Resu
 }
 
 scenario!(options_are_those_of_the_queue_pair: "CM-14"; needs CM, MODIFY_CONNECT);
-fn options_are_those_of_the_queue_pair(bench: &Bench<'_>) -> Result {
+fn options_are_those_of_the_queue_pair(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-14";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let (listener, at) = server.listener(PortSpace::Tcp)?;
     let id = client.id(PortSpace::Tcp)?;
     for option in [CmOption::AckTimeout(11), CmOption::Tos(0x20)] {

@@ -9,7 +9,7 @@ use super::link::{CmPair, Link, Side};
 use super::listen::conn_data;
 use super::refuse::CONSUMER;
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, Claim, OfRule, Pair, Result, expect_err, pattern};
+use crate::{Claim, OfRule, Pair, Result, Setup, expect_err, pattern};
 
 /// The peer's bytes stand in an event: with zeros behind them as far as the message has room, or by
 /// iWARP just they.
@@ -22,7 +22,7 @@ pub(super) fn check_private_data(
 ) -> Result {
     let mut expected = sent.to_vec();
     let of_infiniband = side
-        .bench
+        .setup
         .capabilities(side.verbs)?
         .contains(Capabilities::MODIFY_CONNECT);
     if of_infiniband || event.private_data().len() != sent.len() {
@@ -38,48 +38,48 @@ pub(super) fn check_private_data(
 }
 
 scenario!(data_flows_when_both_are_connected: "CM-37"; needs CM);
-fn data_flows_when_both_are_connected(bench: &Bench<'_>) -> Result {
+fn data_flows_when_both_are_connected(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-37";
     const LEN: u32 = 3000;
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     link.works(RULE)?;
     let Pair { a, b } = link.pair;
     for (tag, from, to) in [(1, a, b), (2, b, a)] {
         from.fill(tag, LEN)?;
         from.write(tag.into(), LEN)?;
-        bench.one_with(from.send_cq, WcStatus::Success, RULE)?;
+        setup.one_with(from.send_cq, WcStatus::Success, RULE)?;
         // What is sent behind it tells that it is there.
         to.recv_at(9, 0, 8)?;
         from.send(9, 8)?;
-        bench.one_with(to.recv_cq, WcStatus::Success, RULE)?;
-        bench.one_with(from.send_cq, WcStatus::Success, RULE)?;
+        setup.one_with(to.recv_cq, WcStatus::Success, RULE)?;
+        setup.one_with(from.send_cq, WcStatus::Success, RULE)?;
         to.expect_data(tag, LEN, RULE)?;
     }
     Ok(())
 }
 
 scenario!(reads_and_atomics_go_both_ways: "CM-37"; needs CM, RDMA_READ, ATOMICS);
-fn reads_and_atomics_go_both_ways(bench: &Bench<'_>) -> Result {
+fn reads_and_atomics_go_both_ways(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-37";
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     let Pair { a, b } = link.pair;
     for (tag, from, to) in [(1, a, b), (2, b, a)] {
         to.fill(tag, 64)?;
         from.read(1, 64)?;
-        bench.one_with(from.send_cq, WcStatus::Success, RULE)?;
+        setup.one_with(from.send_cq, WcStatus::Success, RULE)?;
         from.expect_data_at(from.landing(), tag, 64, RULE)?;
         let was = to.bytes(0, 8)?;
         let into = [from.sge(from.landing(), 8)];
         from.post(SendWr::fetch_and_add(2, &into, to.mem.remote(0), 1))?;
-        bench.one_with(from.send_cq, WcStatus::Success, RULE)?;
+        setup.one_with(from.send_cq, WcStatus::Success, RULE)?;
         check_eq!(RULE, from.bytes(from.landing(), 8)?, was, "what was there");
     }
     Ok(())
 }
 
 scenario!(reads_under_way_are_as_many_as_was_agreed: "CM-38", "CM-61"; needs CM, MODIFY_CONNECT, RDMA_READ);
-fn reads_under_way_are_as_many_as_was_agreed(bench: &Bench<'_>) -> Result {
-    let cm_pair = CmPair::new(bench)?;
+fn reads_under_way_are_as_many_as_was_agreed(setup: &Setup<'_>) -> Result {
+    let cm_pair = CmPair::new(setup)?;
     let asked = ConnParam {
         initiator_depth: 4,
         responder_resources: 2,
@@ -126,16 +126,16 @@ fn reads_under_way_are_as_many_as_was_agreed(bench: &Bench<'_>) -> Result {
         for wr_id in 0..8 {
             from.read(wr_id, 64)?;
         }
-        bench.successes(from.send_cq, 8).rule("CM-38")?;
+        setup.successes(from.send_cq, 8).rule("CM-38")?;
         from.expect_data_at(from.landing(), 7, 64, "CM-38")?;
     }
     Ok(())
 }
 
 scenario!(client_hears_what_the_server_says_and_the_server_nothing: "CM-39"; needs CM);
-fn client_hears_what_the_server_says_and_the_server_nothing(bench: &Bench<'_>) -> Result {
+fn client_hears_what_the_server_says_and_the_server_nothing(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-39";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let (from, request) = cm_pair.ask(&ConnParam::new())?;
     let answer = ConnParam {
         rnr_retry_count: 4,
@@ -156,7 +156,7 @@ fn client_hears_what_the_server_says_and_the_server_nothing(bench: &Bench<'_>) -
         [0; 0],
         "private data of the server's event"
     );
-    if bench
+    if setup
         .capabilities(from.context)?
         .contains(Capabilities::MODIFY_CONNECT)
     {
@@ -169,9 +169,9 @@ fn client_hears_what_the_server_says_and_the_server_nothing(bench: &Bench<'_>) -
 }
 
 scenario!(private_data_has_the_length_of_its_message: "CM-60"; needs CM);
-fn private_data_has_the_length_of_its_message(bench: &Bench<'_>) -> Result {
+fn private_data_has_the_length_of_its_message(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-60";
-    let first = CmPair::new(bench)?;
+    let first = CmPair::new(setup)?;
     for length in [0, 1, 20, private_data::REQ] {
         let cm_pair = first.with_another()?;
         let sent = pattern(3, length as u32);
@@ -190,9 +190,9 @@ fn private_data_has_the_length_of_its_message(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(too_much_private_data_is_refused: "CM-62"; needs CM, MODIFY_CONNECT);
-fn too_much_private_data_is_refused(bench: &Bench<'_>) -> Result {
+fn too_much_private_data_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-62";
-    let first = CmPair::new(bench)?;
+    let first = CmPair::new(setup)?;
     let refused = |what: &str, result: verbs_api::Result<()>| {
         in_case(what, expect_err(result, ErrorKind::Invalid, RULE).map(drop))
     };
@@ -236,9 +236,9 @@ fn too_much_private_data_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(answer_with_too_much_private_data_refuses_the_client: "CM-80", "CM-62"; needs CM, MODIFY_CONNECT);
-fn answer_with_too_much_private_data_refuses_the_client(bench: &Bench<'_>) -> Result {
+fn answer_with_too_much_private_data_refuses_the_client(setup: &Setup<'_>) -> Result {
     const RULE: Claim = Claim::two("CM-80", "CM-62");
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair { server, client, .. } = cm_pair;
     let (from, request) = cm_pair.ask(&ConnParam::new())?;
     let to = server.end(request.id)?;
@@ -252,19 +252,19 @@ fn answer_with_too_much_private_data_refuses_the_client(bench: &Bench<'_>) -> Re
     let event = client.expect(Kind::Rejected, cm_pair.id, "CM-80")?;
     check_eq!("CM-80", event.status, CONSUMER, "the status");
     for end in [from, to] {
-        check_eq!("CM-80", bench.state(end.qp)?, QpState::Err, "the states");
+        check_eq!("CM-80", setup.state(end.qp)?, QpState::Err, "the states");
     }
     expect_err(accept(&[]), ErrorKind::Invalid, "CM-80").map(drop)
 }
 
 scenario!(most_is_as_many_as_the_device_has: "CM-66"; needs CM, MODIFY_CONNECT);
-fn most_is_as_many_as_the_device_has(bench: &Bench<'_>) -> Result {
+fn most_is_as_many_as_the_device_has(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-66";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         client, server, id, ..
     } = cm_pair;
-    let has = bench.query_device(client.verbs)?;
+    let has = setup.query_device(client.verbs)?;
     for (most, asks_to_read) in [(has.max_qp_init_rd_atom, true), (has.max_qp_rd_atom, false)] {
         // 255 stands for the most there is.
         if most < 254 {

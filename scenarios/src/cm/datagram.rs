@@ -14,7 +14,7 @@ use verbs_api::{
 use super::connect::check_private_data;
 use super::link::{CmPair, sides};
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, End, Failure, OfRule, Result, expect_err, pattern};
+use crate::{End, Failure, OfRule, Result, Setup, expect_err, pattern};
 
 const LEN: u32 = 8;
 
@@ -38,9 +38,9 @@ fn ud_data(event: &CmEvent) -> Result<&UdData> {
 }
 
 scenario!(queue_pair_of_datagrams_is_ready_at_once: "CM-30", "CM-28"; needs CM, UD);
-fn queue_pair_of_datagrams_is_ready_at_once(bench: &Bench<'_>) -> Result {
-    let [side, _] = sides(bench)?;
-    let cq = bench.create_cq(side.verbs, &CqInit::new(16))?;
+fn queue_pair_of_datagrams_is_ready_at_once(setup: &Setup<'_>) -> Result {
+    let [side, _] = sides(setup)?;
+    let cq = setup.create_cq(side.verbs, &CqInit::new(16))?;
     for (ps, other) in [(PortSpace::Udp, QpType::Rc), (PortSpace::Tcp, QpType::Ud)] {
         let (id, _) = side.bound(ps)?;
         let made = side.cm.create_cm_qp(id, None, &QpInit::new(other, cq, cq));
@@ -49,7 +49,7 @@ fn queue_pair_of_datagrams_is_ready_at_once(bench: &Bench<'_>) -> Result {
     }
     let (id, _) = side.bound(PortSpace::Udp)?;
     let end = side.end(id).rule("CM-30")?;
-    let attr = bench
+    let attr = setup
         .query_qp(end.qp, QpAttrMask::STATE | QpAttrMask::QKEY)?
         .attr;
     let seen = (attr.qp_state, attr.qkey);
@@ -63,18 +63,18 @@ fn queue_pair_of_datagrams_is_ready_at_once(bench: &Bench<'_>) -> Result {
 }
 
 /// The client sends a datagram to where an event says.
-fn send(bench: &Bench<'_>, from: &End<'_>, to: &UdData) -> Result {
-    let ah = bench.create_ah(from.pd, &to.ah_attr)?;
+fn send(setup: &Setup<'_>, from: &End<'_>, to: &UdData) -> Result {
+    let ah = setup.create_ah(from.pd, &to.ah_attr)?;
     let data = [from.sge(0, LEN)];
     let send = SendWr::send(3, &data).to(ah, to.qp_num, to.qkey);
-    bench.post_send(from.qp, &[send])?;
-    bench.successes(from.send_cq, 1).map(drop)
+    setup.post_send(from.qp, &[send])?;
+    setup.successes(from.send_cq, 1).map(drop)
 }
 
 scenario!(client_hears_where_datagrams_go: "CM-74"; needs CM, UD);
-fn client_hears_where_datagrams_go(bench: &Bench<'_>) -> Result {
+fn client_hears_where_datagrams_go(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-74";
-    let cm_pair = CmPair::of(bench, PortSpace::Udp)?;
+    let cm_pair = CmPair::of(setup, PortSpace::Udp)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
@@ -84,19 +84,19 @@ fn client_hears_where_datagrams_go(bench: &Bench<'_>) -> Result {
     let event = client.expect(Kind::Established, id, RULE)?;
     let data = ud_data(&event).rule(RULE)?;
     let reported = (data.qp_num, data.qkey, data.ah_attr.port_num);
-    let expected = (to.qp_num, RDMA_UDP_QKEY, bench.port());
+    let expected = (to.qp_num, RDMA_UDP_QKEY, setup.port());
     check_eq!(RULE, reported, expected, "number, Q_Key and port");
     for tag in 0..3 {
         from.fill(tag, LEN)?;
         to.recv(tag.into(), LEN)?;
-        send(bench, &from, data)?;
-        let wc = bench.one_with(to.recv_cq, WcStatus::Success, RULE)?;
+        send(setup, &from, data)?;
+        let wc = setup.one_with(to.recv_cq, WcStatus::Success, RULE)?;
         check_eq!(RULE, (wc.wr_id, wc.src_qp), (tag.into(), from.qp_num));
         to.expect_data(tag, LEN, RULE)?;
     }
     check_eq!(
         RULE,
-        bench.state(from.qp)?,
+        setup.state(from.qp)?,
         QpState::Rts,
         "the client's state"
     );
@@ -104,9 +104,9 @@ fn client_hears_where_datagrams_go(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(server_hears_no_more_of_datagrams: "CM-75"; needs CM, UD);
-fn server_hears_no_more_of_datagrams(bench: &Bench<'_>) -> Result {
+fn server_hears_no_more_of_datagrams(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-75";
-    let cm_pair = CmPair::of(bench, PortSpace::Udp)?;
+    let cm_pair = CmPair::of(setup, PortSpace::Udp)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
@@ -120,7 +120,7 @@ fn server_hears_no_more_of_datagrams(bench: &Bench<'_>) -> Result {
     server.no_event(RULE)?;
     check_eq!(
         RULE,
-        bench.state(to.qp)?,
+        setup.state(to.qp)?,
         QpState::Rts,
         "the server's state"
     );
@@ -130,8 +130,8 @@ fn server_hears_no_more_of_datagrams(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(private_data_of_datagrams_has_the_length_of_its_message: "CM-60", "CM-62"; needs CM, UD);
-fn private_data_of_datagrams_has_the_length_of_its_message(bench: &Bench<'_>) -> Result {
-    let first = CmPair::of(bench, PortSpace::Udp)?;
+fn private_data_of_datagrams_has_the_length_of_its_message(setup: &Setup<'_>) -> Result {
+    let first = CmPair::of(setup, PortSpace::Udp)?;
     for length in [0, 5, private_data::SIDR_REQ] {
         let cm_pair = first.with_another()?;
         let CmPair {
@@ -173,9 +173,9 @@ fn private_data_of_datagrams_has_the_length_of_its_message(bench: &Bench<'_>) ->
 }
 
 scenario!(request_for_datagrams_is_refused: "CM-76"; needs CM, UD);
-fn request_for_datagrams_is_refused(bench: &Bench<'_>) -> Result {
+fn request_for_datagrams_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-76";
-    let cm_pair = CmPair::of(bench, PortSpace::Udp)?;
+    let cm_pair = CmPair::of(setup, PortSpace::Udp)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
@@ -189,7 +189,7 @@ fn request_for_datagrams_is_refused(bench: &Bench<'_>) -> Result {
     hears(id, REFUSED, b"no")?;
     check_eq!(
         RULE,
-        bench.state(from.qp)?,
+        setup.state(from.qp)?,
         QpState::Rts,
         "the client's state"
     );
@@ -206,13 +206,13 @@ fn request_for_datagrams_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(lost_request_for_datagrams_is_sent_again: "CM-67"; needs CM, UD, LAB);
-fn lost_request_for_datagrams_is_sent_again(bench: &Bench<'_>) -> Result {
+fn lost_request_for_datagrams_is_sent_again(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-67";
     let lost = Fault::drop(PacketFilter::EVERY.cm(CmMessage::SidrReq)).nth(1);
-    let lost = FaultGuard::new(bench.lab(), lost)?;
-    let cm_pair = CmPair::of(bench, PortSpace::Udp)?;
+    let lost = FaultGuard::new(setup.lab(), lost)?;
+    let cm_pair = CmPair::of(setup, PortSpace::Udp)?;
     let (_, request) = cm_pair.ask(&ConnParam::new()).rule(RULE)?;
-    check_eq!(RULE, lost.struck(), 1, "how many are lost");
+    check_eq!(RULE, lost.fired(), 1, "how many are lost");
     cm_pair.server.end(request.id)?;
     cm_pair.server.cm.accept(request.id, &ConnParam::new())?;
     cm_pair.client.expect(Kind::Established, cm_pair.id, RULE)?;
@@ -220,17 +220,17 @@ fn lost_request_for_datagrams_is_sent_again(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(lost_answer_to_datagrams_brings_another_request: "CM-81"; needs CM, UD, LAB);
-fn lost_answer_to_datagrams_brings_another_request(bench: &Bench<'_>) -> Result {
+fn lost_answer_to_datagrams_brings_another_request(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-81";
     let lost = Fault::drop(PacketFilter::EVERY.cm(CmMessage::SidrRep)).nth(1);
-    let lost = FaultGuard::new(bench.lab(), lost)?;
-    let cm_pair = CmPair::of(bench, PortSpace::Udp)?;
+    let lost = FaultGuard::new(setup.lab(), lost)?;
+    let cm_pair = CmPair::of(setup, PortSpace::Udp)?;
     let CmPair { server, client, .. } = cm_pair;
     let (_, first) = cm_pair.ask(&ConnParam::new())?;
     server.end(first.id)?;
     server.cm.accept(first.id, &ConnParam::new())?;
     let second = server.request(cm_pair.listener, RULE)?;
-    check_eq!(RULE, lost.struck(), 1, "how many are lost");
+    check_eq!(RULE, lost.fired(), 1, "how many are lost");
     check!(RULE, second.id != first.id, "a new id", "{}", second.id);
     server.end(second.id)?;
     server.cm.accept(second.id, &ConnParam::new()).rule(RULE)?;
@@ -239,10 +239,10 @@ fn lost_answer_to_datagrams_brings_another_request(bench: &Bench<'_>) -> Result 
 }
 
 scenario!(joined_group_reaches_the_queue_pair: "CM-77"; needs CM, UD, MCAST);
-fn joined_group_reaches_the_queue_pair(bench: &Bench<'_>) -> Result {
+fn joined_group_reaches_the_queue_pair(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-77";
     const CONTEXT: u64 = 0x5555_aaaa_5555;
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let mut ends = Vec::new();
     for side in [server, client] {
         let (id, _) = side.bound(PortSpace::Udp)?;
@@ -275,22 +275,22 @@ fn joined_group_reaches_the_queue_pair(bench: &Bench<'_>) -> Result {
     };
     to.recv(1, LEN)?;
     from.fill(9, LEN)?;
-    send(bench, from, &ways[1])?;
-    bench.one_with(to.recv_cq, WcStatus::Success, RULE)?;
+    send(setup, from, &ways[1])?;
+    setup.one_with(to.recv_cq, WcStatus::Success, RULE)?;
     to.expect_data(9, LEN, RULE)?;
     // Who has left sends still, and gets nothing.
     side.cm.leave_multicast(*id, GROUP).rule(RULE)?;
     from.recv(2, LEN)?;
     to.recv(3, LEN)?;
-    send(bench, from, &ways[1])?;
-    bench.one_with(to.recv_cq, WcStatus::Success, RULE)?;
-    bench.no_completion_meanwhile(from.recv_cq, RULE)
+    send(setup, from, &ways[1])?;
+    setup.one_with(to.recv_cq, WcStatus::Success, RULE)?;
+    setup.no_completion_meanwhile(from.recv_cq, RULE)
 }
 
 scenario!(group_is_left_as_often_as_it_was_joined: "CM-78"; needs CM, UD, MCAST);
-fn group_is_left_as_often_as_it_was_joined(bench: &Bench<'_>) -> Result {
+fn group_is_left_as_often_as_it_was_joined(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-78";
-    let [side, _] = sides(bench)?;
+    let [side, _] = sides(setup)?;
     let cm = side.cm;
     let (id, _) = side.bound(PortSpace::Udp)?;
     let not_joined = |group| {
@@ -315,9 +315,9 @@ fn group_is_left_as_often_as_it_was_joined(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(group_is_joined_by_an_id_of_datagrams_on_a_device: "CM-79"; needs CM, UD, MCAST);
-fn group_is_joined_by_an_id_of_datagrams_on_a_device(bench: &Bench<'_>) -> Result {
+fn group_is_joined_by_an_id_of_datagrams_on_a_device(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-79";
-    let [side, _] = sides(bench)?;
+    let [side, _] = sides(setup)?;
     let refused = |what: &str, id| {
         let joined = side.cm.join_multicast(id, GROUP, 1);
         in_case(what, expect_err(joined, ErrorKind::Invalid, RULE).map(drop))

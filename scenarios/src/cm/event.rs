@@ -9,11 +9,11 @@ use super::link::{CmPair, Link, SOON, Side, sides};
 #[cfg(target_os = "linux")]
 use crate::failure::check;
 use crate::failure::check_eq;
-use crate::{Bench, OfRule, Result, expect_err, expect_err_among};
+use crate::{OfRule, Result, Setup, expect_err, expect_err_among};
 
 scenario!(id_stays_while_its_events_are_unacknowledged: "CM-50", "CM-53"; needs CM);
-fn id_stays_while_its_events_are_unacknowledged(bench: &Bench<'_>) -> Result {
-    let [server, client] = sides(bench)?;
+fn id_stays_while_its_events_are_unacknowledged(setup: &Setup<'_>) -> Result {
+    let [server, client] = sides(setup)?;
     let cm = client.cm;
     let id = client.id(PortSpace::Tcp)?;
     cm.resolve_addr(id, Some(client.at(0)), server.at(4711), SOON)?;
@@ -36,29 +36,29 @@ fn id_stays_while_its_events_are_unacknowledged(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(destruction_waits_until_events_are_acknowledged: "CM-50"; needs CM, THREADS; hazards MAY_HANG);
-fn destruction_waits_until_events_are_acknowledged(bench: &Bench<'_>) -> Result {
+fn destruction_waits_until_events_are_acknowledged(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-50";
-    let [server, client] = sides(bench)?;
-    let (cm, verbs) = (client.cm, bench.verbs());
+    let [server, client] = sides(setup)?;
+    let (cm, verbs) = (client.cm, setup.verbs());
     let id = client.id(PortSpace::Tcp)?;
     cm.resolve_addr(id, Some(client.at(0)), server.at(4711), SOON)?;
     let event = client.take()?;
-    let wait = bench.wait();
+    let wait = setup.wait();
     let destroy = || verbs.cm().map(|cm| cm.destroy_id(id, wait));
-    let destroyed = bench.waits_until(RULE, destroy, || Ok(cm.ack_cm_event(&event)?))?;
+    let destroyed = setup.waits_until(RULE, destroy, || Ok(cm.ack_cm_event(&event)?))?;
     destroyed.unwrap_or(Ok(())).rule(RULE)?;
     expect_err(cm.query_id(id), ErrorKind::Invalid, RULE).map(drop)
 }
 
 scenario!(waiting_thread_is_woken_by_an_event: "CM-55"; needs CM, THREADS; hazards MAY_HANG);
-fn waiting_thread_is_woken_by_an_event(bench: &Bench<'_>) -> Result {
+fn waiting_thread_is_woken_by_an_event(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-55";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair { server, client, .. } = cm_pair;
     client.end(cm_pair.id)?;
-    let (verbs, channel, wait) = (bench.verbs(), server.channel, bench.wait());
+    let (verbs, channel, wait) = (setup.verbs(), server.channel, setup.wait());
     let next = || verbs.cm().map(|cm| cm.get_cm_event(channel, wait));
-    let got = bench.waits_until(RULE, next, || {
+    let got = setup.waits_until(RULE, next, || {
         Ok(client.cm.connect(cm_pair.id, &ConnParam::new())?)
     })?;
     let event = got.transpose().rule(RULE)?;
@@ -68,9 +68,9 @@ fn waiting_thread_is_woken_by_an_event(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(events_that_nobody_reads_go_with_their_id: "CM-51"; needs CM);
-fn events_that_nobody_reads_go_with_their_id(bench: &Bench<'_>) -> Result {
+fn events_that_nobody_reads_go_with_their_id(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-51";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let resolving = || {
         let id = client.id(PortSpace::Tcp)?;
         let (src, to) = (Some(client.at(0)), server.at(4711));
@@ -86,9 +86,9 @@ fn events_that_nobody_reads_go_with_their_id(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(destroyed_id_is_no_id: "CM-52"; needs CM);
-fn destroyed_id_is_no_id(bench: &Bench<'_>) -> Result {
+fn destroyed_id_is_no_id(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-52";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let cm = client.cm;
     let (id, at) = client.bound(PortSpace::Tcp)?;
     client.destroy(id)?;
@@ -115,9 +115,9 @@ fn destroyed_id_is_no_id(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(events_that_nobody_has_read_move_with_their_id: "CM-53"; needs CM);
-fn events_that_nobody_has_read_move_with_their_id(bench: &Bench<'_>) -> Result {
+fn events_that_nobody_has_read_move_with_their_id(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-53";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let cm = client.cm;
     let elsewhere = Side {
         channel: cm.create_event_channel()?,
@@ -126,7 +126,7 @@ fn events_that_nobody_has_read_move_with_their_id(bench: &Bench<'_>) -> Result {
     let (_, to) = server.listener(PortSpace::Tcp)?;
     let id = client.id(PortSpace::Tcp)?;
     cm.resolve_addr(id, Some(client.at(0)), to, SOON)?;
-    cm.migrate_id(id, elsewhere.channel, bench.wait())
+    cm.migrate_id(id, elsewhere.channel, setup.wait())
         .rule(RULE)?;
     check_eq!(
         RULE,
@@ -143,9 +143,9 @@ fn events_that_nobody_has_read_move_with_their_id(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(events_are_in_the_channel_of_their_id: "CM-54"; needs CM);
-fn events_are_in_the_channel_of_their_id(bench: &Bench<'_>) -> Result {
+fn events_are_in_the_channel_of_their_id(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-54";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server,
         client,
@@ -171,9 +171,9 @@ fn events_are_in_the_channel_of_their_id(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(events_come_in_the_order_in_which_they_happened: "CM-54"; needs CM, LAB);
-fn events_come_in_the_order_in_which_they_happened(bench: &Bench<'_>) -> Result {
+fn events_come_in_the_order_in_which_they_happened(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-54";
-    let first = CmPair::new(bench)?;
+    let first = CmPair::new(setup)?;
     let CmPair {
         server,
         client,
@@ -195,9 +195,9 @@ fn events_come_in_the_order_in_which_they_happened(bench: &Bench<'_>) -> Result 
 }
 
 scenario!(empty_channel_gives_nothing: "CM-55"; needs CM);
-fn empty_channel_gives_nothing(bench: &Bench<'_>) -> Result {
+fn empty_channel_gives_nothing(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-55";
-    let [side, _] = sides(bench)?;
+    let [side, _] = sides(setup)?;
     let get = |wait| side.cm.get_cm_event(side.channel, wait);
     expect_err(get(Wait::Poll), ErrorKind::WouldBlock, RULE)?;
     let late = get(Wait::For(Duration::from_millis(20)));
@@ -208,9 +208,9 @@ fn empty_channel_gives_nothing(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(event_is_acknowledged_once: "CM-56"; needs CM);
-fn event_is_acknowledged_once(bench: &Bench<'_>) -> Result {
+fn event_is_acknowledged_once(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-56";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let cm = client.cm;
     let id = client.id(PortSpace::Tcp)?;
     cm.resolve_addr(id, Some(client.at(0)), server.at(4711), SOON)?;
@@ -230,13 +230,13 @@ fn event_is_acknowledged_once(bench: &Bench<'_>) -> Result {
 #[cfg(target_os = "linux")]
 scenario!(descriptor_is_readable_while_an_event_is_unread: "CM-57"; needs CM, FD);
 #[cfg(target_os = "linux")]
-fn descriptor_is_readable_while_an_event_is_unread(bench: &Bench<'_>) -> Result {
+fn descriptor_is_readable_while_an_event_is_unread(setup: &Setup<'_>) -> Result {
     use crate::chan::descriptor::is_readable;
     const RULE: &str = "CM-57";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let cm = client.cm;
     let fd = cm.event_channel_fd(client.channel).rule(RULE)?;
-    let readable = |expected, when| is_readable(bench, &fd, expected, RULE, when);
+    let readable = |expected, when| is_readable(setup, &fd, expected, RULE, when);
     readable(false, "before any event")?;
     let resolving = || {
         let id = client.id(PortSpace::Tcp)?;
@@ -261,16 +261,16 @@ fn descriptor_is_readable_while_an_event_is_unread(bench: &Bench<'_>) -> Result 
     let third = resolving()?;
     readable(true, "with a third event")?;
     let later = cm.event_channel_fd(client.channel).rule(RULE)?;
-    is_readable(bench, &later, true, RULE, "a second descriptor")?;
+    is_readable(setup, &later, true, RULE, "a second descriptor")?;
     cm.destroy_id(third, Wait::Poll)?;
     readable(false, "with the id of the event gone")?;
-    is_readable(bench, &later, false, RULE, "a second descriptor")
+    is_readable(setup, &later, false, RULE, "a second descriptor")
 }
 
 scenario!(channel_stays_while_an_id_has_it: "CM-58"; needs CM);
-fn channel_stays_while_an_id_has_it(bench: &Bench<'_>) -> Result {
+fn channel_stays_while_an_id_has_it(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-58";
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     let CmPair {
         server,
         client,

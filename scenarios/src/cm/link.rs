@@ -7,11 +7,11 @@ use std::fs;
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, ConnParam, PortSpace};
 use verbs_api::{Access, Context, CqInit, Handle, Pd, QpAttr, QpAttrMask, QpState, QpType, Wait};
 
-use crate::bench::is_nothing;
 use crate::claim::{self, Claim};
 use crate::end::end_by;
 use crate::failure::check;
-use crate::{Bench, End, EndParts, Failure, OfRule, Pair, PairOptions, Result};
+use crate::setup::is_nothing;
+use crate::{End, EndParts, Failure, OfRule, Pair, PairOptions, Result, Setup};
 
 /// Time to resolve what leads somewhere.
 pub(super) const SOON: Duration = Duration::from_secs(2);
@@ -21,7 +21,7 @@ const QUIET: Duration = Duration::from_millis(50);
 /// One side: its device, its address, and where its events go.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'b> {
-    pub(super) bench: &'b Bench<'b>,
+    pub(super) setup: &'b Setup<'b>,
     pub(super) cm: &'b dyn Cm,
     /// The context that ids which are bound to the device have.
     pub(super) verbs: Context,
@@ -30,19 +30,19 @@ pub(super) struct Side<'b> {
 }
 
 /// The server, on the first device, and the client, on the other if there is one.
-pub(super) fn sides<'b>(bench: &'b Bench<'_>) -> Result<[Side<'b>; 2]> {
-    Ok([side(bench, bench.ctx_a())?, side(bench, bench.ctx_b())?])
+pub(super) fn sides<'b>(setup: &'b Setup<'_>) -> Result<[Side<'b>; 2]> {
+    Ok([side(setup, setup.ctx_a())?, side(setup, setup.ctx_b())?])
 }
 
-pub(super) fn manager<'b>(bench: &'b Bench<'_>) -> &'b dyn Cm {
-    bench.require(verbs_api::Capabilities::CM);
-    let cm = bench.cm();
+pub(super) fn manager<'b>(setup: &'b Setup<'_>) -> &'b dyn Cm {
+    setup.require(verbs_api::Capabilities::CM);
+    let cm = setup.cm();
     cm.expect("capability cm comes with rdma_cm")
 }
 
-fn side<'b>(bench: &'b Bench<'_>, opened: Context) -> Result<Side<'b>> {
-    let cm = manager(bench);
-    let guid = |context| Ok::<_, Failure>(bench.query_device(context)?.node_guid);
+fn side<'b>(setup: &'b Setup<'_>, opened: Context) -> Result<Side<'b>> {
+    let cm = manager(setup);
+    let guid = |context| Ok::<_, Failure>(setup.query_device(context)?.node_guid);
     let own = guid(opened)?;
     let is_own = |context: &Context| guid(*context).is_ok_and(|of| of == own);
     let verbs = cm.cm_devices()?.into_iter().find(is_own);
@@ -52,14 +52,14 @@ fn side<'b>(bench: &'b Bench<'_>, opened: Context) -> Result<Side<'b>> {
         let id = cm.create_id(channel, 0, PortSpace::Tcp)?;
         let bound = cm.bind_addr(id, SocketAddr::new(*ip, 0));
         let at = bound.and_then(|()| cm.query_id(id));
-        cm.destroy_id(id, bench.wait())?;
-        let port = bench.port();
+        cm.destroy_id(id, setup.wait())?;
+        let port = setup.port();
         Ok::<_, Failure>(at.is_ok_and(|at| at.verbs == Some(verbs) && at.port_num == port))
     };
-    for ip in addresses(bench, verbs)? {
+    for ip in addresses(setup, verbs)? {
         if leads_there(&ip)? {
             return Ok(Side {
-                bench,
+                setup,
                 cm,
                 verbs,
                 ip,
@@ -72,13 +72,13 @@ fn side<'b>(bench: &'b Bench<'_>, opened: Context) -> Result<Side<'b>> {
 
 /// What may be addresses of IPv4 of a port: those of its GIDs, or else of IPoIB, which are in no
 /// table of the device: of simulated ones, or of this machine.
-fn addresses(bench: &Bench<'_>, verbs: Context) -> Result<impl Iterator<Item = IpAddr>> {
-    let port = bench.port();
-    let table = bench.query_port(verbs, port)?.gid_tbl_len;
-    let own = u32::from(bench.place().sgid_index);
+fn addresses(setup: &Setup<'_>, verbs: Context) -> Result<impl Iterator<Item = IpAddr>> {
+    let port = setup.port();
+    let table = setup.query_port(verbs, port)?.gid_tbl_len;
+    let own = u32::from(setup.place().sgid_index);
     let gids = [own].into_iter().chain(0..table);
-    let of_gids = gids.filter_map(move |index| bench.query_gid(verbs, port, index).ok()?.ipv4());
-    let devices = 0..bench.devices()?.len() as u16;
+    let of_gids = gids.filter_map(move |index| setup.query_gid(verbs, port, index).ok()?.ipv4());
+    let devices = 0..setup.devices()?.len() as u16;
     let simulated = devices.map(move |device| {
         let [high, low] = device.to_be_bytes();
         Ipv4Addr::new(10, high, low, port)
@@ -156,7 +156,7 @@ impl<'b> Side<'b> {
 
     /// An end for `id` in the protection domain `pd`.
     pub(super) fn end_in(&self, id: CmId, pd: Option<Pd>) -> Result<End<'b>> {
-        let Self { bench, cm, .. } = *self;
+        let Self { setup, cm, .. } = *self;
         let attr = self.attr(id)?;
         let own = attr.pd.unwrap_or_default();
         let qp_type = if attr.ps.is_datagram() {
@@ -166,8 +166,8 @@ impl<'b> Side<'b> {
         };
         let mut options = PairOptions::of(qp_type);
         options.access |= Access::REMOTE_ATOMIC;
-        let mr = bench.alloc_mr(pd.unwrap_or(own), options.mem, options.access)?;
-        let [send_cq, recv_cq] = [(); 2].map(|()| bench.create_cq(own.context(), &CqInit::new(64)));
+        let mr = setup.alloc_mr(pd.unwrap_or(own), options.mem, options.access)?;
+        let [send_cq, recv_cq] = [(); 2].map(|()| setup.create_cq(own.context(), &CqInit::new(64)));
         let parts = EndParts {
             pd: pd.unwrap_or(own),
             mr,
@@ -175,12 +175,12 @@ impl<'b> Side<'b> {
             recv_cq: recv_cq?,
             srq: None,
         };
-        end_by(bench, parts, options, |init| cm.create_cm_qp(id, pd, init))
+        end_by(setup, parts, options, |init| cm.create_cm_qp(id, pd, init))
     }
 
     /// Removes an id and its queue pair.
     pub(super) fn destroy(&self, id: CmId) -> Result {
-        let wait = self.bench.wait();
+        let wait = self.setup.wait();
         if self.attr(id)?.qp.is_some() {
             self.cm.destroy_cm_qp(id, wait)?;
         }
@@ -195,7 +195,7 @@ impl<'b> Side<'b> {
 
     /// The next event, which is not acknowledged.
     pub(super) fn take(&self) -> Result<CmEvent> {
-        Ok(self.cm.get_cm_event(self.channel, self.bench.wait())?)
+        Ok(self.cm.get_cm_event(self.channel, self.setup.wait())?)
     }
 
     /// The next event that is not the last of a connection that was.
@@ -240,9 +240,9 @@ impl<'b> Side<'b> {
 
     /// All other events that are there or come soon: messages may be repeated for minutes.
     pub(super) fn rest(&self) -> Result<Vec<CmEvent>> {
-        let wait = match self.bench.verbs().lab() {
+        let wait = match self.setup.verbs().lab() {
             Some(lab) => lab.advance(QUIET).map(|()| Wait::Poll)?,
-            None => self.bench.quiet()?,
+            None => self.setup.quiet()?,
         };
         let mut got = Vec::new();
         loop {
@@ -280,12 +280,12 @@ pub(super) struct CmPair<'b> {
 }
 
 impl<'b> CmPair<'b> {
-    pub(super) fn new(bench: &'b Bench<'_>) -> Result<Self> {
-        Self::of(bench, PortSpace::Tcp)
+    pub(super) fn new(setup: &'b Setup<'_>) -> Result<Self> {
+        Self::of(setup, PortSpace::Tcp)
     }
 
-    pub(super) fn of(bench: &'b Bench<'_>, ps: PortSpace) -> Result<Self> {
-        let [server, client] = sides(bench)?;
+    pub(super) fn of(setup: &'b Setup<'_>, ps: PortSpace) -> Result<Self> {
+        let [server, client] = sides(setup)?;
         let (listener, at) = server.listener(ps)?;
         let id = client.routed(ps, at)?;
         Ok(Self {
@@ -333,7 +333,7 @@ impl<'b> CmPair<'b> {
         Ok(Link {
             cm_pair: self,
             accepted,
-            pair: self.client.bench.introduce(from, to)?,
+            pair: self.client.setup.introduce(from, to)?,
         })
     }
 
@@ -356,9 +356,9 @@ pub(super) struct Link<'b> {
 }
 
 impl<'b> Link<'b> {
-    pub(super) fn new(bench: &'b Bench<'_>) -> Result<Self> {
+    pub(super) fn new(setup: &'b Setup<'_>) -> Result<Self> {
         let param = ConnParam::new();
-        CmPair::new(bench)?.link(&param, &param)
+        CmPair::new(setup)?.link(&param, &param)
     }
 
     /// Both sides and their ids, the client first.
@@ -383,8 +383,8 @@ impl<'b> Link<'b> {
 
     /// What both queue pairs are set to, the client's first.
     pub(super) fn qps(&self, mask: QpAttrMask) -> Result<[QpAttr; 2]> {
-        let bench = self.cm_pair.client.bench;
-        let of = |end: End<'_>| bench.query_qp(end.qp, mask);
+        let setup = self.cm_pair.client.setup;
+        let of = |end: End<'_>| setup.query_qp(end.qp, mask);
         Ok([of(self.pair.a)?.attr, of(self.pair.b)?.attr])
     }
 

@@ -8,7 +8,7 @@ use verbs_api::{ErrorKind, Wait};
 use super::link::{CmPair, sides};
 use super::refuse::NOBODY_LISTENS;
 use crate::failure::{check, check_eq};
-use crate::{Bench, Failure, OfRule, Result, expect_err};
+use crate::{Failure, OfRule, Result, Setup, expect_err};
 
 /// What the peer says in a request or an answer.
 pub(super) fn conn_data(param: &CmParam) -> Result<&ConnData> {
@@ -22,9 +22,9 @@ pub(super) fn conn_data(param: &CmParam) -> Result<&ConnData> {
 }
 
 scenario!(listening_binds_an_id_that_is_not_bound: "CM-18"; needs CM);
-fn listening_binds_an_id_that_is_not_bound(bench: &Bench<'_>) -> Result {
+fn listening_binds_an_id_that_is_not_bound(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-18";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let listener = server.id(PortSpace::Tcp)?;
     server.cm.listen(listener, 0).rule(RULE)?;
     let local = server.local(listener)?;
@@ -37,8 +37,8 @@ fn listening_binds_an_id_that_is_not_bound(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(each_request_is_an_id_of_its_own: "CM-19", "CM-20"; needs CM);
-fn each_request_is_an_id_of_its_own(bench: &Bench<'_>) -> Result {
-    let cm_pair = CmPair::new(bench)?;
+fn each_request_is_an_id_of_its_own(setup: &Setup<'_>) -> Result {
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server,
         client,
@@ -78,15 +78,15 @@ fn each_request_is_an_id_of_its_own(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(id_of_a_request_is_bound_to_where_it_came: "CM-21"; needs CM);
-fn id_of_a_request_is_bound_to_where_it_came(bench: &Bench<'_>) -> Result {
+fn id_of_a_request_is_bound_to_where_it_came(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-21";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair { server, client, .. } = cm_pair;
     let (_, request) = cm_pair.ask(&ConnParam::new())?;
     let (theirs, own) = (client.attr(cm_pair.id)?, server.attr(request.id)?);
     check_eq!(RULE, own.verbs, Some(server.verbs));
     check_eq!(RULE, own.pd, server.attr(cm_pair.listener)?.pd);
-    check_eq!(RULE, own.port_num, bench.port());
+    check_eq!(RULE, own.port_num, setup.port());
     check_eq!(RULE, own.local_addr, Some(cm_pair.at));
     check_eq!(RULE, own.peer_addr, theirs.local_addr);
     check_eq!(
@@ -99,8 +99,8 @@ fn id_of_a_request_is_bound_to_where_it_came(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(request_tells_what_the_client_has: "CM-22", "CM-23"; needs CM, MODIFY_CONNECT);
-fn request_tells_what_the_client_has(bench: &Bench<'_>) -> Result {
-    let cm_pair = CmPair::new(bench)?;
+fn request_tells_what_the_client_has(setup: &Setup<'_>) -> Result {
+    let cm_pair = CmPair::new(setup)?;
     let end = cm_pair.client.end(cm_pair.id)?;
     let param = ConnParam {
         retry_count: 5,
@@ -137,9 +137,9 @@ fn request_tells_what_the_client_has(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(context_of_a_request_is_that_of_its_listener: "CM-24"; needs CM);
-fn context_of_a_request_is_that_of_its_listener(bench: &Bench<'_>) -> Result {
+fn context_of_a_request_is_that_of_its_listener(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-24";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     for context in [0, 0x1234_5678_9abc_def0] {
         let listener = server
             .cm
@@ -161,8 +161,8 @@ fn context_of_a_request_is_that_of_its_listener(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(listener_takes_what_comes_to_its_port: "CM-26", "CM-25"; needs CM);
-fn listener_takes_what_comes_to_its_port(bench: &Bench<'_>) -> Result {
-    let cm_pair = CmPair::new(bench)?;
+fn listener_takes_what_comes_to_its_port(setup: &Setup<'_>) -> Result {
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server, client, at, ..
     } = cm_pair;
@@ -191,10 +191,10 @@ fn listener_takes_what_comes_to_its_port(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(no_more_requests_wait_than_the_backlog: "CM-27"; needs CM);
-fn no_more_requests_wait_than_the_backlog(bench: &Bench<'_>) -> Result {
+fn no_more_requests_wait_than_the_backlog(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-27";
     const BACKLOG: usize = 2;
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let (listener, at) = server.bound(PortSpace::Tcp)?;
     server.cm.listen(listener, BACKLOG as i32).rule(RULE)?;
     for _ in 0..=BACKLOG {

@@ -9,7 +9,7 @@ use verbs_api::lab::{CmMessage, Fault, FaultGuard, PacketFilter};
 use super::link::{CmPair, Link};
 use super::resolve::TIMED_OUT;
 use crate::failure::{check, check_eq, value_in_case};
-use crate::{Bench, Claim, Failure, OfRule, Result, expect_err};
+use crate::{Claim, Failure, OfRule, Result, Setup, expect_err};
 
 /// The longest wait for the answer to a message: the response times of both sides that Linux sends.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,8 +21,8 @@ const fn of(message: CmMessage) -> PacketFilter {
 }
 
 scenario!(message_that_is_lost_is_sent_again: "CM-67", "CM-68", "CM-69"; needs CM, MODIFY_CONNECT, LAB);
-fn message_that_is_lost_is_sent_again(bench: &Bench<'_>) -> Result {
-    let lab = bench.lab();
+fn message_that_is_lost_is_sent_again(setup: &Setup<'_>) -> Result {
+    let lab = setup.lab();
     for (message, rule) in [
         (CmMessage::Req, "CM-67"),
         (CmMessage::Rep, "CM-68"),
@@ -31,11 +31,11 @@ fn message_that_is_lost_is_sent_again(bench: &Bench<'_>) -> Result {
         for times in [1, 3] {
             let lost = FaultGuard::new(lab, Fault::drop(of(message)).first(times))?;
             let (start, param) = (lab.now(), ConnParam::new());
-            let met = CmPair::new(bench)?.link(&param, &param).rule(rule);
+            let met = CmPair::new(setup)?.link(&param, &param).rule(rule);
             let link = value_in_case(&format!("{message} lost {times} times"), met)?;
             check_eq!(
                 rule,
-                lost.struck(),
+                lost.fired(),
                 times,
                 format!("how many {message} are lost")
             );
@@ -62,25 +62,25 @@ fn later(side: &super::link::Side<'_>, rule: &'static str) -> Result<verbs_api::
         if let Some(event) = side.rest()?.pop() {
             return Ok(event);
         }
-        side.bench.lab().advance(PATIENCE)?;
+        side.setup.lab().advance(PATIENCE)?;
     }
     Err(Failure::hang("an event", "none came")).rule(rule)
 }
 
 scenario!(nobody_answers_in_the_end: "CM-70"; needs CM, MODIFY_CONNECT, LAB);
-fn nobody_answers_in_the_end(bench: &Bench<'_>) -> Result {
+fn nobody_answers_in_the_end(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-70";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
-    let lost = FaultGuard::new(bench.lab(), Fault::drop(of(CmMessage::Req)))?;
+    let lost = FaultGuard::new(setup.lab(), Fault::drop(of(CmMessage::Req)))?;
     let end = client.end(id)?;
     client.cm.connect(id, &ConnParam::new())?;
     let event = later(&client, RULE)?;
     let seen = (event.event, event.id, event.status);
     check_eq!(RULE, seen, (Kind::Unreachable, id, TIMED_OUT), "the event");
-    check_eq!(RULE, lost.struck(), RETRIES + 1, "how often it asks");
+    check_eq!(RULE, lost.fired(), RETRIES + 1, "how often it asks");
     drop(lost);
     // It has given up.
     server.no_event(RULE)?;
@@ -95,11 +95,11 @@ fn nobody_answers_in_the_end(bench: &Bench<'_>) -> Result {
 
 scenario!(server_gives_up_a_client_that_confirms_nothing: "CM-70"; needs CM, MODIFY_CONNECT, LAB);
 /// No confirmation comes.
-fn server_gives_up_a_client_that_confirms_nothing(bench: &Bench<'_>) -> Result {
+fn server_gives_up_a_client_that_confirms_nothing(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-70";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let (from, request) = cm_pair.ask(&ConnParam::new())?;
-    let lost = FaultGuard::new(bench.lab(), Fault::drop(of(CmMessage::Rtu)))?;
+    let lost = FaultGuard::new(setup.lab(), Fault::drop(of(CmMessage::Rtu)))?;
     let link = cm_pair.accept(from, request.id, &ConnParam::new())?;
     cm_pair.client.expect(Kind::Established, cm_pair.id, RULE)?;
     let event = later(&cm_pair.server, RULE)?;
@@ -108,7 +108,7 @@ fn server_gives_up_a_client_that_confirms_nothing(bench: &Bench<'_>) -> Result {
     check_eq!(RULE, seen, expected, "the event");
     check_eq!(
         RULE,
-        lost.struck(),
+        lost.fired(),
         RETRIES + 1,
         "how often its answer is confirmed"
     );
@@ -116,16 +116,16 @@ fn server_gives_up_a_client_that_confirms_nothing(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(end_that_is_lost_is_told_again: "CM-72"; needs CM, MODIFY_CONNECT, LAB);
-fn end_that_is_lost_is_told_again(bench: &Bench<'_>) -> Result {
+fn end_that_is_lost_is_told_again(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-72";
     for message in [CmMessage::Dreq, CmMessage::Drep] {
-        let link = Link::new(bench)?;
-        let lost = FaultGuard::new(bench.lab(), Fault::drop(of(message)).nth(1))?;
+        let link = Link::new(setup)?;
+        let lost = FaultGuard::new(setup.lab(), Fault::drop(of(message)).nth(1))?;
         let ended = link.disconnect(RULE);
         value_in_case(&format!("{message} lost"), ended)?;
         check_eq!(
             RULE,
-            lost.struck(),
+            lost.fired(),
             1,
             format!("how many {message} are lost")
         );
@@ -137,21 +137,21 @@ fn end_that_is_lost_is_told_again(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(end_that_nobody_answers_comes_all_the_same: "CM-72"; needs CM, MODIFY_CONNECT, LAB);
-fn end_that_nobody_answers_comes_all_the_same(bench: &Bench<'_>) -> Result {
+fn end_that_nobody_answers_comes_all_the_same(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-72";
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     let [(client, id), _] = link.ends();
-    let lost = FaultGuard::new(bench.lab(), Fault::drop(of(CmMessage::Dreq)))?;
+    let lost = FaultGuard::new(setup.lab(), Fault::drop(of(CmMessage::Dreq)))?;
     client.cm.disconnect(id)?;
     let event = later(&client, RULE)?;
     let seen = (event.event, event.id);
     check_eq!(RULE, seen, (Kind::Disconnected, id), "the event");
-    check_eq!(RULE, lost.struck(), RETRIES + 1, "how often it tells");
+    check_eq!(RULE, lost.fired(), RETRIES + 1, "how often it tells");
     Ok(())
 }
 
 scenario!(message_that_comes_twice_counts_once: "CM-71"; needs CM, MODIFY_CONNECT, LAB);
-fn message_that_comes_twice_counts_once(bench: &Bench<'_>) -> Result {
+fn message_that_comes_twice_counts_once(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-71";
     let messages = [
         CmMessage::Req,
@@ -163,8 +163,8 @@ fn message_that_comes_twice_counts_once(bench: &Bench<'_>) -> Result {
     for message in messages {
         for late in [Duration::ZERO, Duration::from_micros(50)] {
             let twice = Fault::duplicate(of(message), late);
-            let twice = FaultGuard::new(bench.lab(), twice)?;
-            let link = value_in_case(&format!("{message} twice"), Link::new(bench)).rule(RULE)?;
+            let twice = FaultGuard::new(setup.lab(), twice)?;
+            let link = value_in_case(&format!("{message} twice"), Link::new(setup)).rule(RULE)?;
             link.works(RULE)?;
             for (side, _) in link.ends() {
                 side.no_event(RULE)?;
@@ -175,7 +175,7 @@ fn message_that_comes_twice_counts_once(bench: &Bench<'_>) -> Result {
             }
             check!(
                 RULE,
-                twice.struck() > 0,
+                twice.fired() > 0,
                 format!("{message} is sent"),
                 "it is not"
             );
@@ -186,18 +186,18 @@ fn message_that_comes_twice_counts_once(bench: &Bench<'_>) -> Result {
 
 scenario!(data_waits_for_no_message: "CM-73"; needs CM, MODIFY_CONNECT, LAB);
 /// The client sends at once, and its message overtakes the last one of the three.
-fn data_waits_for_no_message(bench: &Bench<'_>) -> Result {
+fn data_waits_for_no_message(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-73";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
     let late = Fault::delay(of(CmMessage::Rtu), Duration::from_millis(500));
-    let late = FaultGuard::new(bench.lab(), late)?;
+    let late = FaultGuard::new(setup.lab(), late)?;
     let (from, request) = cm_pair.ask(&ConnParam::new())?;
     let link = cm_pair.accept(from, request.id, &ConnParam::new())?;
     client.expect(Kind::Established, id, Claim::NONE)?;
-    check_eq!(RULE, late.struck(), 1, "messages that are late");
+    check_eq!(RULE, late.fired(), 1, "messages that are late");
     server.no_event(RULE)?;
     link.works(RULE)?;
     server.expect(Kind::Established, request.id, RULE)?;
@@ -205,9 +205,9 @@ fn data_waits_for_no_message(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(ids_of_a_device_that_goes_hear_of_it: "CM-59"; needs CM, LAB);
-fn ids_of_a_device_that_goes_hear_of_it(bench: &Bench<'_>) -> Result {
+fn ids_of_a_device_that_goes_hear_of_it(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-59";
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     let CmPair {
         server,
         client,
@@ -216,7 +216,7 @@ fn ids_of_a_device_that_goes_hear_of_it(bench: &Bench<'_>) -> Result {
     } = link.cm_pair;
     let (bound, _) = server.bound(PortSpace::Tcp)?;
     let unbound = server.id(PortSpace::Tcp)?;
-    bench.lab().kill_device(server.verbs)?;
+    setup.lab().kill_device(server.verbs)?;
     let mut heard = Vec::new();
     for event in server.rest()? {
         check_eq!(RULE, event.event, Kind::DeviceRemoval, "the event");

@@ -5,12 +5,12 @@ use verbs_api::{ErrorKind, QpState, WcStatus};
 
 use super::link::{CmPair, Link};
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, Claim, OfRule, Result, expect_err};
+use crate::{Claim, OfRule, Result, Setup, expect_err};
 
 scenario!(peer_keeps_its_queue_pair_until_it_disconnects_too: "CM-40", "CM-41"; needs CM);
-fn peer_keeps_its_queue_pair_until_it_disconnects_too(bench: &Bench<'_>) -> Result {
+fn peer_keeps_its_queue_pair_until_it_disconnects_too(setup: &Setup<'_>) -> Result {
     for client_first in [true, false] {
-        let link = Link::new(bench)?;
+        let link = Link::new(setup)?;
         let (mut ends, mut queues) = (link.ends(), [link.pair.a, link.pair.b]);
         if !client_first {
             ends.reverse();
@@ -23,36 +23,36 @@ fn peer_keeps_its_queue_pair_until_it_disconnects_too(bench: &Bench<'_>) -> Resu
         own.cm.disconnect(id).rule("CM-41")?;
         check_eq!(
             "CM-41",
-            bench.state(queues[0].qp)?,
+            setup.state(queues[0].qp)?,
             QpState::Err,
             "the own state"
         );
-        bench.one_with(queues[0].recv_cq, WcStatus::WrFlushErr, "CM-41")?;
+        setup.one_with(queues[0].recv_cq, WcStatus::WrFlushErr, "CM-41")?;
         peer.expect(Kind::Disconnected, other, "CM-40")?;
         check_eq!(
             "CM-40",
-            bench.state(queues[1].qp)?,
+            setup.state(queues[1].qp)?,
             QpState::Rts,
             "the state of the peer"
         );
-        bench.no_completion_meanwhile(queues[1].recv_cq, "CM-40")?;
+        setup.no_completion_meanwhile(queues[1].recv_cq, "CM-40")?;
         peer.cm.disconnect(other).rule("CM-40")?;
         check_eq!(
             "CM-40",
-            bench.state(queues[1].qp)?,
+            setup.state(queues[1].qp)?,
             QpState::Err,
             "the state in the end"
         );
-        bench.one_with(queues[1].recv_cq, WcStatus::WrFlushErr, "CM-40")?;
+        setup.one_with(queues[1].recv_cq, WcStatus::WrFlushErr, "CM-40")?;
         own.expect(Kind::Disconnected, id, "CM-41")?;
     }
     Ok(())
 }
 
 scenario!(what_was_never_connected_cannot_be_disconnected: "CM-42"; needs CM);
-fn what_was_never_connected_cannot_be_disconnected(bench: &Bench<'_>) -> Result {
+fn what_was_never_connected_cannot_be_disconnected(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-42";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let client = cm_pair.client;
     for (what, id) in [
         ("a new id", client.id(PortSpace::Tcp)?),
@@ -67,9 +67,9 @@ fn what_was_never_connected_cannot_be_disconnected(bench: &Bench<'_>) -> Result 
 }
 
 scenario!(connection_ends_once: "CM-43"; needs CM);
-fn connection_ends_once(bench: &Bench<'_>) -> Result {
+fn connection_ends_once(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-43";
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     link.disconnect(RULE)?;
     for (side, id) in link.ends() {
         side.cm.disconnect(id).rule(RULE)?;
@@ -82,9 +82,9 @@ fn connection_ends_once(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(both_may_disconnect_at_once: "CM-44"; needs CM);
-fn both_may_disconnect_at_once(bench: &Bench<'_>) -> Result {
+fn both_may_disconnect_at_once(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-44";
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     for (side, id) in link.ends() {
         side.cm.disconnect(id).rule(RULE)?;
     }
@@ -99,9 +99,9 @@ fn both_may_disconnect_at_once(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(each_side_hears_when_nothing_is_under_way_any_more: "CM-45"; needs CM, MODIFY_CONNECT);
-fn each_side_hears_when_nothing_is_under_way_any_more(bench: &Bench<'_>) -> Result {
+fn each_side_hears_when_nothing_is_under_way_any_more(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-45";
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     link.disconnect(Claim::NONE)?;
     for (side, id) in link.ends() {
         let event = side.take().rule(RULE)?;
@@ -116,10 +116,10 @@ fn each_side_hears_when_nothing_is_under_way_any_more(bench: &Bench<'_>) -> Resu
 }
 
 scenario!(connection_ends_with_its_id: "CM-46"; needs CM);
-fn connection_ends_with_its_id(bench: &Bench<'_>) -> Result {
+fn connection_ends_with_its_id(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-46";
     for client_goes in [true, false] {
-        let link = Link::new(bench)?;
+        let link = Link::new(setup)?;
         let mut ends = link.ends();
         if !client_goes {
             ends.reverse();
@@ -136,9 +136,9 @@ fn connection_ends_with_its_id(bench: &Bench<'_>) -> Result {
 
 scenario!(id_that_goes_answers_the_end: "CM-46"; needs CM);
 /// Without disconnecting itself.
-fn id_that_goes_answers_the_end(bench: &Bench<'_>) -> Result {
+fn id_that_goes_answers_the_end(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-46";
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     let [(client, id), (server, accepted)] = link.ends();
     client.cm.disconnect(id)?;
     server.expect(Kind::Disconnected, accepted, RULE)?;
@@ -149,11 +149,11 @@ fn id_that_goes_answers_the_end(bench: &Bench<'_>) -> Result {
 
 scenario!(queue_pair_that_is_connected_cannot_ask_again: "CM-83"; needs CM, MODIFY_CONNECT);
 /// By another id, as after a restart with the same number. The connection that was is over.
-fn queue_pair_that_is_connected_cannot_ask_again(bench: &Bench<'_>) -> Result {
+fn queue_pair_that_is_connected_cannot_ask_again(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-83";
     /// Stale connection (IBA 12.6.7.2).
     const STALE: i32 = 10;
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     let [(client, id), (server, accepted)] = link.ends();
     let again = link.cm_pair.another()?;
     let param = ConnParam {
@@ -175,9 +175,9 @@ fn queue_pair_that_is_connected_cannot_ask_again(bench: &Bench<'_>) -> Result {
 
 scenario!(sides_meet_again_and_again: "CM-47"; needs CM);
 /// By the same listener, with and without destroying what was.
-fn sides_meet_again_and_again(bench: &Bench<'_>) -> Result {
+fn sides_meet_again_and_again(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-47";
-    let first = CmPair::new(bench)?;
+    let first = CmPair::new(setup)?;
     let param = ConnParam::new();
     for round in 0..6 {
         let cm_pair = CmPair {

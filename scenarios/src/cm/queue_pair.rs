@@ -6,22 +6,22 @@ use verbs_api::{AsyncEventType, CqInit, ErrorKind, QpAttrMask, QpInit, QpState, 
 use super::link::{CmPair, Link, Side, sides};
 use super::listen::conn_data;
 use crate::failure::{check, check_eq};
-use crate::{Bench, End, OfRule, Result, expect_err};
+use crate::{End, OfRule, Result, Setup, expect_err};
 
 scenario!(queue_pair_needs_an_id_that_is_bound_to_a_device: "CM-28"; needs CM);
-fn queue_pair_needs_an_id_that_is_bound_to_a_device(bench: &Bench<'_>) -> Result {
+fn queue_pair_needs_an_id_that_is_bound_to_a_device(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-28";
-    let [side, _] = sides(bench)?;
+    let [side, _] = sides(setup)?;
     let cm = side.cm;
-    let cq = bench.create_cq(side.verbs, &CqInit::new(16))?;
+    let cq = setup.create_cq(side.verbs, &CqInit::new(16))?;
     let init = QpInit::new(QpType::Rc, cq, cq);
     let id = side.id(PortSpace::Tcp)?;
-    let pd = bench.alloc_pd(side.verbs)?;
+    let pd = setup.alloc_pd(side.verbs)?;
     for pd in [None, Some(pd)] {
         expect_err(cm.create_cm_qp(id, pd, &init), ErrorKind::Invalid, RULE)?;
     }
     cm.bind_addr(id, side.at(0))?;
-    let none = || expect_err(cm.destroy_cm_qp(id, bench.wait()), ErrorKind::Invalid, RULE);
+    let none = || expect_err(cm.destroy_cm_qp(id, setup.wait()), ErrorKind::Invalid, RULE);
     none()?;
     let qp = cm.create_cm_qp(id, None, &init).rule(RULE)?;
     check_eq!(
@@ -31,7 +31,7 @@ fn queue_pair_needs_an_id_that_is_bound_to_a_device(bench: &Bench<'_>) -> Result
         "the queue pair of the id"
     );
     expect_err(cm.create_cm_qp(id, None, &init), ErrorKind::Invalid, RULE)?;
-    cm.destroy_cm_qp(id, bench.wait()).rule(RULE)?;
+    cm.destroy_cm_qp(id, setup.wait()).rule(RULE)?;
     check_eq!(
         RULE,
         side.attr(id)?.qp,
@@ -42,17 +42,17 @@ fn queue_pair_needs_an_id_that_is_bound_to_a_device(bench: &Bench<'_>) -> Result
 }
 
 scenario!(queue_pair_is_of_the_domain_that_is_named: "CM-29"; needs CM);
-fn queue_pair_is_of_the_domain_that_is_named(bench: &Bench<'_>) -> Result {
+fn queue_pair_is_of_the_domain_that_is_named(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-29";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair { client, id, .. } = cm_pair;
-    let cq = bench.create_cq(client.verbs, &CqInit::new(16))?;
+    let cq = setup.create_cq(client.verbs, &CqInit::new(16))?;
     let init = QpInit::new(QpType::Rc, cq, cq);
-    let foreign = bench.alloc_pd(bench.ctx_a())?;
+    let foreign = setup.alloc_pd(setup.ctx_a())?;
     let made = client.cm.create_cm_qp(id, Some(foreign), &init);
     expect_err(made, ErrorKind::Invalid, RULE)?;
     // Memory of a queue pair is of its domain.
-    let own = bench.alloc_pd(client.verbs)?;
+    let own = setup.alloc_pd(client.verbs)?;
     let from = client.end_in(id, Some(own)).rule(RULE)?;
     let request = cm_pair.ask_without(&ConnParam::new())?;
     let link = cm_pair.accept(from, request.id, &ConnParam::new())?;
@@ -61,21 +61,21 @@ fn queue_pair_is_of_the_domain_that_is_named(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(queue_pair_follows_the_events_of_its_id: "CM-30", "CM-31", "CM-33"; needs CM, MODIFY_CONNECT);
-fn queue_pair_follows_the_events_of_its_id(bench: &Bench<'_>) -> Result {
-    let cm_pair = CmPair::new(bench)?;
+fn queue_pair_follows_the_events_of_its_id(setup: &Setup<'_>) -> Result {
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
     let from = client.end(id)?;
-    let state = |end: &End<'_>| bench.state(end.qp);
+    let state = |end: &End<'_>| setup.state(end.qp);
     check_eq!(
         "CM-30",
         state(&from)?,
         QpState::Init,
         "the state of a new queue pair"
     );
-    let attr = bench.query_qp(from.qp, QpAttrMask::PORT)?.attr;
-    check_eq!("CM-30", attr.port_num, bench.port());
+    let attr = setup.query_qp(from.qp, QpAttrMask::PORT)?.attr;
+    check_eq!("CM-30", attr.port_num, setup.port());
     from.recv(1, 8)?;
     let request = cm_pair.ask_without(&ConnParam::new())?;
     check_eq!(
@@ -107,7 +107,7 @@ fn queue_pair_follows_the_events_of_its_id(bench: &Bench<'_>) -> Result {
     let link = Link {
         cm_pair,
         accepted: request.id,
-        pair: bench.introduce(from, to)?,
+        pair: setup.introduce(from, to)?,
     };
     // The server may send at once: the client takes it when it is ready.
     link.pair.b.send(2, 8).rule("CM-31")?;
@@ -119,14 +119,14 @@ fn queue_pair_follows_the_events_of_its_id(bench: &Bench<'_>) -> Result {
         "the client's when it hears"
     );
     server.expect(Kind::Established, request.id, "CM-31")?;
-    bench.successes(from.recv_cq, 1).rule("CM-31")?;
-    bench.successes(to.send_cq, 1).rule("CM-31")?;
+    setup.successes(from.recv_cq, 1).rule("CM-31")?;
+    setup.successes(to.send_cq, 1).rule("CM-31")?;
     check_eq!("CM-33", link.states()?, [QpState::Rts; 2], "the states");
     link.works("CM-33")
 }
 
 scenario!(queue_pairs_are_set_to_what_was_agreed: "CM-32"; needs CM, MODIFY_CONNECT);
-fn queue_pairs_are_set_to_what_was_agreed(bench: &Bench<'_>) -> Result {
+fn queue_pairs_are_set_to_what_was_agreed(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-32";
     let (asked, answer) = (
         ConnParam {
@@ -140,7 +140,7 @@ fn queue_pairs_are_set_to_what_was_agreed(bench: &Bench<'_>) -> Result {
             ..ConnParam::new()
         },
     );
-    let link = CmPair::new(bench)?.link(&asked, &answer)?;
+    let link = CmPair::new(setup)?.link(&asked, &answer)?;
     let [own, theirs] = link.qps(
         QpAttrMask::DEST_QPN
             | QpAttrMask::RQ_PSN
@@ -174,7 +174,7 @@ fn queue_pairs_are_set_to_what_was_agreed(bench: &Bench<'_>) -> Result {
 /// A queue pair of the program's own on the device of an id.
 fn own_end<'b>(side: &Side<'b>, id: verbs_api::cm::CmId) -> Result<End<'b>> {
     let options = crate::PairOptions::default();
-    let end = side.bench.end(side.verbs, options)?;
+    let end = side.setup.end(side.verbs, options)?;
     set(side, id, end, QpState::Init)?;
     Ok(end)
 }
@@ -182,12 +182,12 @@ fn own_end<'b>(side: &Side<'b>, id: verbs_api::cm::CmId) -> Result<End<'b>> {
 /// Sets a queue pair to what an id says of a state.
 fn set(side: &Side<'_>, id: verbs_api::cm::CmId, end: End<'_>, state: QpState) -> Result {
     let (attr, mask) = side.cm.init_qp_attr(id, state).rule("CM-36")?;
-    side.bench.modify_qp(end.qp, &attr, mask).rule("CM-36")
+    side.setup.modify_qp(end.qp, &attr, mask).rule("CM-36")
 }
 
 scenario!(program_connects_queue_pairs_of_its_own: "CM-34", "CM-36"; needs CM, MODIFY_CONNECT);
-fn program_connects_queue_pairs_of_its_own(bench: &Bench<'_>) -> Result {
-    let cm_pair = CmPair::new(bench)?;
+fn program_connects_queue_pairs_of_its_own(setup: &Setup<'_>) -> Result {
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
@@ -221,13 +221,13 @@ fn program_connects_queue_pairs_of_its_own(bench: &Bench<'_>) -> Result {
     let link = Link {
         cm_pair,
         accepted: request.id,
-        pair: bench.introduce(from, to)?,
+        pair: setup.introduce(from, to)?,
     };
     link.works("CM-36")
 }
 
 scenario!(attributes_of_a_state_are_known_in_time: "CM-36"; needs CM, MODIFY_CONNECT);
-fn attributes_of_a_state_are_known_in_time(bench: &Bench<'_>) -> Result {
+fn attributes_of_a_state_are_known_in_time(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-36";
     const OF_INIT: QpAttrMask = QpAttrMask::STATE
         .union(QpAttrMask::PORT)
@@ -240,7 +240,7 @@ fn attributes_of_a_state_are_known_in_time(bench: &Bench<'_>) -> Result {
         .union(QpAttrMask::RETRY_CNT)
         .union(QpAttrMask::RNR_RETRY)
         .union(QpAttrMask::MAX_QP_RD_ATOMIC);
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
@@ -256,7 +256,7 @@ fn attributes_of_a_state_are_known_in_time(bench: &Bench<'_>) -> Result {
     check_eq!(
         RULE,
         (attr.qp_state, attr.port_num),
-        (QpState::Init, bench.port())
+        (QpState::Init, setup.port())
     );
     let request = cm_pair.ask_without(&ConnParam {
         qp_num: 0x1234,
@@ -283,27 +283,27 @@ fn attributes_of_a_state_are_known_in_time(bench: &Bench<'_>) -> Result {
 
 scenario!(server_that_is_told_of_data_is_connected: "CM-35"; needs CM, LAB);
 /// The last message of the three is lost.
-fn server_that_is_told_of_data_is_connected(bench: &Bench<'_>) -> Result {
+fn server_that_is_told_of_data_is_connected(setup: &Setup<'_>) -> Result {
     use verbs_api::lab::{CmMessage, Fault, FaultGuard, PacketFilter};
     const RULE: &str = "CM-35";
     const COMM_EST: AsyncEventType = AsyncEventType::CommEst;
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
     expect_err(client.cm.notify(id, COMM_EST), ErrorKind::Invalid, RULE)?;
     let lost = Fault::drop(PacketFilter::EVERY.cm(CmMessage::Rtu));
-    let lost = FaultGuard::new(bench.lab(), lost)?;
+    let lost = FaultGuard::new(setup.lab(), lost)?;
     let (from, request) = cm_pair.ask(&ConnParam::new())?;
     let link = cm_pair.accept(from, request.id, &ConnParam::new())?;
     client.expect(Kind::Established, id, RULE)?;
     server.no_event(RULE)?;
-    check!(RULE, lost.struck() > 0, "a message is lost", "none");
+    check!(RULE, lost.fired() > 0, "a message is lost", "none");
     // It is connected: data arrive.
     link.pair.b.recv(1, 8)?;
     link.pair.a.send(2, 8)?;
-    bench.successes(link.pair.b.recv_cq, 1)?;
-    bench.successes(link.pair.a.send_cq, 1)?;
+    setup.successes(link.pair.b.recv_cq, 1)?;
+    setup.successes(link.pair.a.send_cq, 1)?;
     server.cm.notify(request.id, COMM_EST).rule(RULE)?;
     server.expect(Kind::Established, request.id, RULE)?;
     drop(lost);

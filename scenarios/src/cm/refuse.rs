@@ -6,7 +6,7 @@ use verbs_api::{ErrorKind, QpState};
 use super::connect::check_private_data;
 use super::link::{CmPair, Link, sides};
 use crate::failure::{check_eq, in_case};
-use crate::{Bench, Claim, OfRule, Result, expect_err};
+use crate::{Claim, OfRule, Result, Setup, expect_err};
 
 /// Status of a refusal: the consumer does not want it (IBA 12.6.7.2).
 pub(super) const CONSUMER: i32 = 28;
@@ -14,8 +14,8 @@ pub(super) const CONSUMER: i32 = 28;
 pub(super) const NOBODY_LISTENS: i32 = 8;
 
 scenario!(request_where_nobody_listens_is_refused: "CM-25", "CM-64"; needs CM);
-fn request_where_nobody_listens_is_refused(bench: &Bench<'_>) -> Result {
-    let [server, client] = sides(bench)?;
+fn request_where_nobody_listens_is_refused(setup: &Setup<'_>) -> Result {
+    let [server, client] = sides(setup)?;
     let id = client.routed(PortSpace::Tcp, server.at(4711))?;
     let end = client.end(id)?;
     client.cm.connect(id, &ConnParam::new()).rule("CM-25")?;
@@ -23,7 +23,7 @@ fn request_where_nobody_listens_is_refused(bench: &Bench<'_>) -> Result {
     check_eq!("CM-25", event.status, NOBODY_LISTENS, "the status");
     check_eq!(
         "CM-64",
-        bench.state(end.qp)?,
+        setup.state(end.qp)?,
         QpState::Err,
         "the state of the queue pair"
     );
@@ -32,8 +32,8 @@ fn request_where_nobody_listens_is_refused(bench: &Bench<'_>) -> Result {
 
 scenario!(refused_client_hears_why: "CM-63", "CM-64"; needs CM);
 /// Its queue pair is in ERR when the event is read, and not before.
-fn refused_client_hears_why(bench: &Bench<'_>) -> Result {
-    let cm_pair = CmPair::new(bench)?;
+fn refused_client_hears_why(setup: &Setup<'_>) -> Result {
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
@@ -42,7 +42,7 @@ fn refused_client_hears_why(bench: &Bench<'_>) -> Result {
     server.cm.reject(request.id, b"full up").rule("CM-63")?;
     check_eq!(
         "CM-64",
-        bench.state(end.qp)?,
+        setup.state(end.qp)?,
         QpState::Init,
         "the state before it is read"
     );
@@ -57,20 +57,20 @@ fn refused_client_hears_why(bench: &Bench<'_>) -> Result {
     )?;
     check_eq!(
         "CM-64",
-        bench.state(end.qp)?,
+        setup.state(end.qp)?,
         QpState::Err,
         "the state of the queue pair"
     );
-    let flushed = bench.one_with(end.recv_cq, verbs_api::WcStatus::WrFlushErr, "CM-64")?;
+    let flushed = setup.one_with(end.recv_cq, verbs_api::WcStatus::WrFlushErr, "CM-64")?;
     check_eq!("CM-64", flushed.wr_id, 5);
     client.no_event("CM-63")?;
     server.no_event("CM-63")
 }
 
 scenario!(request_that_is_destroyed_is_refused: "CM-48"; needs CM);
-fn request_that_is_destroyed_is_refused(bench: &Bench<'_>) -> Result {
+fn request_that_is_destroyed_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-48";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
@@ -84,9 +84,9 @@ fn request_that_is_destroyed_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(request_of_a_client_that_is_gone_cannot_be_answered: "CM-82"; needs CM, MODIFY_CONNECT);
-fn request_of_a_client_that_is_gone_cannot_be_answered(bench: &Bench<'_>) -> Result {
+fn request_of_a_client_that_is_gone_cannot_be_answered(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-82";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair {
         server, client, id, ..
     } = cm_pair;
@@ -103,9 +103,9 @@ fn request_of_a_client_that_is_gone_cannot_be_answered(bench: &Bench<'_>) -> Res
 }
 
 scenario!(requests_that_nobody_reads_go_with_their_listener: "CM-49"; needs CM);
-fn requests_that_nobody_reads_go_with_their_listener(bench: &Bench<'_>) -> Result {
+fn requests_that_nobody_reads_go_with_their_listener(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-49";
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let CmPair { server, client, .. } = cm_pair;
     let ids = [cm_pair.id, cm_pair.another()?];
     for id in ids {
@@ -122,9 +122,9 @@ fn requests_that_nobody_reads_go_with_their_listener(bench: &Bench<'_>) -> Resul
 }
 
 scenario!(only_a_request_can_be_answered: "CM-65", "CM-10"; needs CM);
-fn only_a_request_can_be_answered(bench: &Bench<'_>) -> Result {
+fn only_a_request_can_be_answered(setup: &Setup<'_>) -> Result {
     const RULE: Claim = Claim::two("CM-65", "CM-10");
-    let link = Link::new(bench)?;
+    let link = Link::new(setup)?;
     let [(client, id), (server, accepted)] = link.ends();
     let cm_pair = link.cm_pair;
     let refused = |what: &str, id: CmId| {

@@ -8,15 +8,15 @@ use verbs_api::cm::{CmEvent, CmEventType as Kind, ConnParam, PortSpace};
 use super::bind::has_gid;
 use super::link::{CmPair, SOON, sides};
 use crate::failure::{check, check_eq};
-use crate::{Bench, OfRule, Result};
+use crate::{OfRule, Result, Setup};
 
 /// `-ETIMEDOUT`
 pub(super) const TIMED_OUT: i32 = -110;
 
 scenario!(resolved_address_tells_the_device_and_both_ends: "CM-11"; needs CM);
-fn resolved_address_tells_the_device_and_both_ends(bench: &Bench<'_>) -> Result {
+fn resolved_address_tells_the_device_and_both_ends(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-11";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let to = server.at(4711);
     let id = client.id(PortSpace::Tcp)?;
     let src = Some(client.at(0));
@@ -29,7 +29,7 @@ fn resolved_address_tells_the_device_and_both_ends(bench: &Bench<'_>) -> Result 
         attr.pd.map(verbs_api::Handle::context),
         Some(client.verbs)
     );
-    check_eq!(RULE, attr.port_num, bench.port());
+    check_eq!(RULE, attr.port_num, setup.port());
     check_eq!(RULE, attr.peer_addr, Some(to));
     let local = client.local(id)?;
     let good = local.ip() == client.ip && local.port() != 0;
@@ -52,9 +52,9 @@ fn resolved_address_tells_the_device_and_both_ends(bench: &Bench<'_>) -> Result 
 }
 
 scenario!(who_names_no_source_gets_one: "CM-12"; needs CM);
-fn who_names_no_source_gets_one(bench: &Bench<'_>) -> Result {
+fn who_names_no_source_gets_one(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-12";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let (listener, to) = server.listener(PortSpace::Tcp)?;
     let id = client.id(PortSpace::Tcp)?;
     client.cm.resolve_addr(id, None, to, SOON).rule(RULE)?;
@@ -91,9 +91,9 @@ fn neighbour(ip: IpAddr) -> IpAddr {
 }
 
 scenario!(address_that_leads_nowhere_is_an_error_when_its_time_is_over: "CM-13"; needs CM, LAB);
-fn address_that_leads_nowhere_is_an_error_when_its_time_is_over(bench: &Bench<'_>) -> Result {
+fn address_that_leads_nowhere_is_an_error_when_its_time_is_over(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-13";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let id = client.id(PortSpace::Tcp)?;
     let nowhere = SocketAddr::new(neighbour(server.ip), 4711);
     let (src, time) = (Some(client.at(0)), Duration::from_millis(100));
@@ -112,9 +112,9 @@ fn address_that_leads_nowhere_is_an_error_when_its_time_is_over(bench: &Bench<'_
 }
 
 scenario!(resolved_route_is_one_path: "CM-15"; needs CM);
-fn resolved_route_is_one_path(bench: &Bench<'_>) -> Result {
+fn resolved_route_is_one_path(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-15";
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let id = client.id(PortSpace::Tcp)?;
     let (src, to) = (Some(client.at(0)), server.at(4711));
     client.cm.resolve_addr(id, src, to, SOON)?;
@@ -127,9 +127,9 @@ fn resolved_route_is_one_path(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(each_step_gives_one_event_of_its_id: "CM-16", "CM-17"; needs CM);
-fn each_step_gives_one_event_of_its_id(bench: &Bench<'_>) -> Result {
+fn each_step_gives_one_event_of_its_id(setup: &Setup<'_>) -> Result {
     let mut heard: Vec<CmEvent> = Vec::new();
-    let [server, client] = sides(bench)?;
+    let [server, client] = sides(setup)?;
     let (listener, to) = server.listener(PortSpace::Tcp)?;
     let id = client.id(PortSpace::Tcp)?;
     client.cm.resolve_addr(id, Some(client.at(0)), to, SOON)?;

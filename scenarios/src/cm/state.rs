@@ -5,7 +5,7 @@ use verbs_api::{AsyncEventType, ErrorKind};
 
 use super::link::{CmPair, SOON, Side, sides};
 use crate::failure::{check_eq, in_case};
-use crate::{Bench, Result, expect_err};
+use crate::{Result, Setup, expect_err};
 
 type Call = fn(&Side<'_>, CmId) -> verbs_api::Result<()>;
 
@@ -68,9 +68,9 @@ enum State {
 }
 
 scenario!(call_in_the_wrong_state_changes_nothing: "CM-10"; needs CM);
-fn call_in_the_wrong_state_changes_nothing(bench: &Bench<'_>) -> Result {
+fn call_in_the_wrong_state_changes_nothing(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CM-10";
-    let [_, side] = sides(bench)?;
+    let [_, side] = sides(setup)?;
     let wrong = |state: State, id: CmId| {
         let before = side.attr(id)?;
         for (name, call, right) in CALLS {
@@ -89,7 +89,7 @@ fn call_in_the_wrong_state_changes_nothing(bench: &Bench<'_>) -> Result {
         side.no_event(RULE)
     };
     // Each works as usual.
-    let cm_pair = CmPair::new(bench)?;
+    let cm_pair = CmPair::new(setup)?;
     let cm: &dyn Cm = side.cm;
     let id = side.id(PortSpace::Tcp)?;
     wrong(State::New, id)?;

@@ -9,151 +9,151 @@ use verbs_api::{Arm, CompChannel, Cq, ErrorKind, QpCap, SendFlags, SendWr, Wait,
 
 use super::{BOTH, PLAIN, deliver, leave, post};
 use crate::failure::{check, check_eq, value_in_case};
-use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
+use crate::{End, OfRule, Pair, PairOptions, Result, Setup, expect_err};
 
 scenario!(one_event_for_many_completions: "CQ-ARM-29", "CQ-ARM-32", "CQ-ARM-53");
-fn one_event_for_many_completions(bench: &Bench<'_>) -> Result {
+fn one_event_for_many_completions(setup: &Setup<'_>) -> Result {
     for poll_first in [false, true] {
-        let pair = bench.rc_pair()?;
+        let pair = setup.rc_pair()?;
         let b = pair.b;
-        bench.arm(b.recv_cq, Arm::NEXT)?;
+        setup.arm(b.recv_cq, Arm::NEXT)?;
         for wr_id in 0..10 {
             post(&pair, wr_id, PLAIN)?;
         }
         if poll_first {
-            take(bench, b.recv_cq, 0..10, "CQ-ARM-32")?;
-            bench.expect_event(b.channel, b.recv_cq, ["CQ-ARM-29", "CQ-ARM-53"])?;
+            take(setup, b.recv_cq, 0..10, "CQ-ARM-32")?;
+            setup.expect_event(b.channel, b.recv_cq, ["CQ-ARM-29", "CQ-ARM-53"])?;
         } else {
-            bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-29")?;
-            take(bench, b.recv_cq, 0..10, "CQ-ARM-29")?;
+            setup.expect_event(b.channel, b.recv_cq, "CQ-ARM-29")?;
+            take(setup, b.recv_cq, 0..10, "CQ-ARM-29")?;
         }
-        bench.no_event(b.channel, "CQ-ARM-29")?;
+        setup.no_event(b.channel, "CQ-ARM-29")?;
     }
     Ok(())
 }
 
 scenario!(request_made_after_the_last_arrival_waits: "CQ-ARM-30", "CQ-ARM-32");
-fn request_made_after_the_last_arrival_waits(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
+fn request_made_after_the_last_arrival_waits(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
     let b = pair.b;
     for wr_id in 0..10 {
-        leave(bench, &pair, wr_id, PLAIN)?;
+        leave(setup, &pair, wr_id, PLAIN)?;
     }
-    take(bench, b.recv_cq, 0..2, "CQ-ARM-32")?;
-    bench.arm(b.recv_cq, Arm::NEXT)?;
-    bench.no_event(b.channel, "CQ-ARM-30")?;
-    take(bench, b.recv_cq, 2..10, "CQ-ARM-32")?;
-    bench.no_event(b.channel, "CQ-ARM-30")?;
-    deliver(bench, &pair, PLAIN)?;
-    bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-30")?;
+    take(setup, b.recv_cq, 0..2, "CQ-ARM-32")?;
+    setup.arm(b.recv_cq, Arm::NEXT)?;
+    setup.no_event(b.channel, "CQ-ARM-30")?;
+    take(setup, b.recv_cq, 2..10, "CQ-ARM-32")?;
+    setup.no_event(b.channel, "CQ-ARM-30")?;
+    deliver(setup, &pair, PLAIN)?;
+    setup.expect_event(b.channel, b.recv_cq, "CQ-ARM-30")?;
     Ok(())
 }
 
 scenario!(event_does_not_oblige_to_poll: "CQ-ARM-33");
-fn event_does_not_oblige_to_poll(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
+fn event_does_not_oblige_to_poll(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
     let b = pair.b;
     for wr_id in 0..4 {
-        bench.arm(b.recv_cq, Arm::NEXT)?;
+        setup.arm(b.recv_cq, Arm::NEXT)?;
         post(&pair, wr_id, PLAIN)?;
-        bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-33")?;
+        setup.expect_event(b.channel, b.recv_cq, "CQ-ARM-33")?;
     }
-    take(bench, b.recv_cq, 0..4, "CQ-ARM-33")?;
-    bench.no_event(b.channel, "CQ-ARM-33")
+    take(setup, b.recv_cq, 0..4, "CQ-ARM-33")?;
+    setup.no_event(b.channel, "CQ-ARM-33")
 }
 
 scenario!(completion_stays_until_it_is_polled: "CQ-ARM-34");
-fn completion_stays_until_it_is_polled(bench: &Bench<'_>) -> Result {
-    stays_until_polled(bench, |_| Ok(()))
+fn completion_stays_until_it_is_polled(setup: &Setup<'_>) -> Result {
+    stays_until_polled(setup, |_| Ok(()))
 }
 
 scenario!(completion_stays_through_resizes: "CQ-ARM-34"; needs RESIZE_CQ);
-fn completion_stays_through_resizes(bench: &Bench<'_>) -> Result {
-    stays_until_polled(bench, |cq| {
+fn completion_stays_through_resizes(setup: &Setup<'_>) -> Result {
+    stays_until_polled(setup, |cq| {
         for cqe in [100, 4] {
-            bench.resize_cq(cq, cqe).rule("CQ-ARM-34")?;
+            setup.resize_cq(cq, cqe).rule("CQ-ARM-34")?;
         }
         Ok(())
     })
 }
 
 /// Events, requests and `disturb` take no completion away; a poll takes each once.
-fn stays_until_polled(bench: &Bench<'_>, disturb: impl Fn(Cq) -> Result) -> Result {
-    let pair = bench.rc_pair()?;
+fn stays_until_polled(setup: &Setup<'_>, disturb: impl Fn(Cq) -> Result) -> Result {
+    let pair = setup.rc_pair()?;
     let b = pair.b;
     for wr_id in 0..3 {
-        leave(bench, &pair, wr_id, PLAIN)?;
+        leave(setup, &pair, wr_id, PLAIN)?;
     }
     for arm in BOTH {
-        bench.arm(b.recv_cq, arm)?;
+        setup.arm(b.recv_cq, arm)?;
         disturb(b.recv_cq)?;
-        check_eq!("CQ-ARM-34", bench.poll_cq(b.recv_cq, &mut [])?, 0);
+        check_eq!("CQ-ARM-34", setup.poll_cq(b.recv_cq, &mut [])?, 0);
     }
     for wr_id in 0..3 {
-        take(bench, b.recv_cq, wr_id..wr_id + 1, "CQ-ARM-34")?;
+        take(setup, b.recv_cq, wr_id..wr_id + 1, "CQ-ARM-34")?;
         disturb(b.recv_cq)?;
     }
-    bench.no_completion(b.recv_cq, "CQ-ARM-34")
+    setup.no_completion(b.recv_cq, "CQ-ARM-34")
 }
 
 scenario!(event_may_come_with_an_empty_cq: "CQ-ARM-38", "CQ-ARM-53");
-fn event_may_come_with_an_empty_cq(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
+fn event_may_come_with_an_empty_cq(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
     let b = pair.b;
     for _ in 0..3 {
-        bench.arm(b.recv_cq, Arm::NEXT)?;
-        deliver(bench, &pair, PLAIN)?;
-        bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-53")?;
-        let present = bench.drain(b.recv_cq).rule("CQ-ARM-38")?;
+        setup.arm(b.recv_cq, Arm::NEXT)?;
+        deliver(setup, &pair, PLAIN)?;
+        setup.expect_event(b.channel, b.recv_cq, "CQ-ARM-53")?;
+        let present = setup.drain(b.recv_cq).rule("CQ-ARM-38")?;
         check_eq!("CQ-ARM-38", present, []);
-        bench.no_event(b.channel, "CQ-ARM-53")?;
+        setup.no_event(b.channel, "CQ-ARM-53")?;
     }
     Ok(())
 }
 
 scenario!(polling_and_reading_neither_arm_nor_disarm: "CQ-ARM-39");
-fn polling_and_reading_neither_arm_nor_disarm(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
+fn polling_and_reading_neither_arm_nor_disarm(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
     let b = pair.b;
     let handle = || -> Result {
         for _ in 0..3 {
-            check_eq!("CQ-ARM-39", bench.drain(b.recv_cq)?, []);
-            let empty = bench.get_cq_event(b.channel, Wait::Poll);
+            check_eq!("CQ-ARM-39", setup.drain(b.recv_cq)?, []);
+            let empty = setup.get_cq_event(b.channel, Wait::Poll);
             expect_err(empty, ErrorKind::WouldBlock, "CQ-ARM-39")?;
-            bench.ack_cq_events(b.recv_cq, 0)?;
+            setup.ack_cq_events(b.recv_cq, 0)?;
         }
         Ok(())
     };
     handle()?;
-    deliver(bench, &pair, PLAIN)?;
-    bench.no_event(b.channel, "CQ-ARM-39")?;
+    deliver(setup, &pair, PLAIN)?;
+    setup.no_event(b.channel, "CQ-ARM-39")?;
 
-    bench.arm(b.recv_cq, Arm::NEXT)?;
+    setup.arm(b.recv_cq, Arm::NEXT)?;
     handle()?;
-    deliver(bench, &pair, PLAIN)?;
-    bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-39")?;
+    deliver(setup, &pair, PLAIN)?;
+    setup.expect_event(b.channel, b.recv_cq, "CQ-ARM-39")?;
     Ok(())
 }
 
 scenario!(unacknowledged_events_do_not_hold_up_requests: "CQ-ARM-39");
-fn unacknowledged_events_do_not_hold_up_requests(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
+fn unacknowledged_events_do_not_hold_up_requests(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
     let b = pair.b;
     for _ in 0..3 {
-        bench.arm(b.recv_cq, Arm::NEXT)?;
-        deliver(bench, &pair, PLAIN)?;
-        let event = bench.take_event(b.channel).rule("CQ-ARM-39")?;
+        setup.arm(b.recv_cq, Arm::NEXT)?;
+        deliver(setup, &pair, PLAIN)?;
+        let event = setup.take_event(b.channel).rule("CQ-ARM-39")?;
         check_eq!("CQ-ARM-39", event.cq, b.recv_cq);
     }
-    bench.ack_cq_events(b.recv_cq, 3)?;
-    deliver(bench, &pair, PLAIN)?;
-    bench.no_event(b.channel, "CQ-ARM-39")
+    setup.ack_cq_events(b.recv_cq, 3)?;
+    deliver(setup, &pair, PLAIN)?;
+    setup.no_event(b.channel, "CQ-ARM-39")
 }
 
 /// The next completions are successes with these wr_ids.
-fn take(bench: &Bench<'_>, cq: Cq, wr_ids: Range<u64>, rule: &'static str) -> Result {
+fn take(setup: &Setup<'_>, cq: Cq, wr_ids: Range<u64>, rule: &'static str) -> Result {
     let count = (wr_ids.end - wr_ids.start) as usize;
-    let got = bench.successes(cq, count).rule(rule)?;
+    let got = setup.successes(cq, count).rule(rule)?;
     let got: Vec<_> = got.iter().map(|wc| wc.wr_id).collect();
     check_eq!(rule, got, wr_ids.collect::<Vec<_>>(), "wr_ids");
     Ok(())
@@ -161,7 +161,7 @@ fn take(bench: &Bench<'_>, cq: Cq, wr_ids: Range<u64>, rule: &'static str) -> Re
 
 /// The safe handler, one call at a time: get event, acknowledge, arm, poll until empty.
 struct Handler<'b> {
-    bench: &'b Bench<'b>,
+    setup: &'b Setup<'b>,
     channel: CompChannel,
     cq: Cq,
     arm: Arm,
@@ -182,10 +182,10 @@ enum Call {
 
 impl<'b> Handler<'b> {
     /// Arms the CQ of receives of `end`.
-    fn start(bench: &'b Bench<'b>, end: &End<'_>, arm: Arm, batch: usize) -> Result<Self> {
-        bench.arm(end.recv_cq, arm)?;
+    fn start(setup: &'b Setup<'b>, end: &End<'_>, arm: Arm, batch: usize) -> Result<Self> {
+        setup.arm(end.recv_cq, arm)?;
         Ok(Self {
-            bench,
+            setup,
             channel: end.channel,
             cq: end.recv_cq,
             arm,
@@ -198,9 +198,9 @@ impl<'b> Handler<'b> {
 
     /// Makes the next call. Without an event, within `wait`, that stays the one to get it.
     fn step(&mut self, wait: Wait) -> Result {
-        let (bench, cq) = (self.bench, self.cq);
+        let (setup, cq) = (self.setup, self.cq);
         self.next = match self.next {
-            Call::GetEvent => match bench.get_cq_event(self.channel, wait) {
+            Call::GetEvent => match setup.get_cq_event(self.channel, wait) {
                 Ok(event) => {
                     check_eq!("CQ-ARM-31", event.cq, cq);
                     self.events += 1;
@@ -210,16 +210,16 @@ impl<'b> Handler<'b> {
                 Err(error) => return Err(error).rule("CQ-ARM-37"),
             },
             Call::Ack => {
-                bench.ack_cq_events(cq, 1)?;
+                setup.ack_cq_events(cq, 1)?;
                 Call::Arm
             }
             Call::Arm => {
-                bench.arm(cq, self.arm)?;
+                setup.arm(cq, self.arm)?;
                 Call::Poll
             }
             Call::Poll => {
                 let mut wc = vec![Wc::default(); self.batch];
-                let polled = bench.poll_cq(cq, &mut wc)?;
+                let polled = setup.poll_cq(cq, &mut wc)?;
                 for wc in &wc[..polled] {
                     check_eq!("CQ-ARM-31", wc.status, WcStatus::Success);
                     self.seen.push(wc.wr_id);
@@ -237,21 +237,21 @@ impl<'b> Handler<'b> {
     /// Continues until it has seen `count` completions.
     fn until_seen(&mut self, count: usize) -> Result {
         while self.seen.len() < count {
-            self.step(self.bench.wait())?;
+            self.step(self.setup.wait())?;
         }
         Ok(())
     }
 }
 
 scenario!(safe_handler_misses_nothing_in_any_order: "CQ-ARM-31", "CQ-ARM-37"; hazards MAY_HANG);
-fn safe_handler_misses_nothing_in_any_order(bench: &Bench<'_>) -> Result {
+fn safe_handler_misses_nothing_in_any_order(setup: &Setup<'_>) -> Result {
     for arm in BOTH {
         for batch in [1, 4] {
-            let pair = bench.rc_pair()?;
-            let mut handler = Handler::start(bench, &pair.b, arm, batch)?;
+            let pair = setup.rc_pair()?;
+            let mut handler = Handler::start(setup, &pair.b, arm, batch)?;
             for arrivals in schedules() {
                 let case = format!("arrivals {arrivals:#b}, {arm}, polls of {batch}");
-                value_in_case(&case, run_schedule(bench, &pair, &mut handler, arrivals))?;
+                value_in_case(&case, run_schedule(setup, &pair, &mut handler, arrivals))?;
             }
         }
     }
@@ -267,7 +267,7 @@ fn schedules() -> impl Iterator<Item = u32> {
 }
 
 fn run_schedule(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     pair: &Pair<'_>,
     handler: &mut Handler<'_>,
     arrivals: u32,
@@ -278,7 +278,7 @@ fn run_schedule(
             handler.step(Wait::Poll)?;
         } else {
             post(pair, arrived, SendFlags::SOLICITED)?;
-            bench.settle()?;
+            setup.settle()?;
             arrived += 1;
         }
     }
@@ -298,7 +298,7 @@ fn run_schedule(
         (0..arrived).collect::<Vec<_>>(),
         "wr_ids"
     );
-    bench.successes(pair.a.send_cq, count)?;
+    setup.successes(pair.a.send_cq, count)?;
     Ok(())
 }
 
@@ -307,9 +307,9 @@ const MESSAGES: u64 = 200;
 
 scenario!(safe_handler_misses_nothing_of_many_senders:
     "CQ-ARM-31", "CQ-ARM-37"; needs THREADS; hazards MAY_HANG);
-fn safe_handler_misses_nothing_of_many_senders(bench: &Bench<'_>) -> Result {
-    let pairs = many_to_one(bench)?;
-    let mut handler = Handler::start(bench, &pairs[0].b, Arm::NEXT, 8)?;
+fn safe_handler_misses_nothing_of_many_senders(setup: &Setup<'_>) -> Result {
+    let pairs = many_to_one(setup)?;
+    let mut handler = Handler::start(setup, &pairs[0].b, Arm::NEXT, 8)?;
     thread::scope(|scope| -> Result {
         let senders: Vec<_> = pairs
             .iter()
@@ -328,7 +328,7 @@ fn safe_handler_misses_nothing_of_many_senders(bench: &Bench<'_>) -> Result {
 }
 
 /// Pairs with their receives on one CQ, all of them posted; the wr_id of each is its own.
-fn many_to_one<'b>(bench: &'b Bench<'_>) -> Result<Vec<Pair<'b>>> {
+fn many_to_one<'b>(setup: &'b Setup<'_>) -> Result<Vec<Pair<'b>>> {
     let options = PairOptions {
         cap: QpCap {
             max_send_wr: MESSAGES as u32,
@@ -339,12 +339,12 @@ fn many_to_one<'b>(bench: &'b Bench<'_>) -> Result<Vec<Pair<'b>>> {
         mem: 4096,
         ..PairOptions::default()
     };
-    let first = bench.pair(options)?;
+    let first = setup.pair(options)?;
     let mut pairs = vec![first];
     while pairs.len() < SENDERS {
-        let a = bench.end(bench.ctx_a(), options)?;
-        let b = bench.end_on(first.b.send_cq, first.b.recv_cq, options)?;
-        pairs.push(bench.connect(a, b, options)?);
+        let a = setup.end(setup.ctx_a(), options)?;
+        let b = setup.end_on(first.b.send_cq, first.b.recv_cq, options)?;
+        pairs.push(setup.connect(a, b, options)?);
     }
     let mut wr_ids = 0..;
     for pair in &pairs {
@@ -367,8 +367,8 @@ fn send_all(a: &End<'_>) -> Result {
 const ROUNDS: u32 = 100;
 
 scenario!(completion_beside_a_request_fires_or_is_seen: "CQ-ARM-37"; needs THREADS);
-fn completion_beside_a_request_fires_or_is_seen(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
+fn completion_beside_a_request_fires_or_is_seen(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
     let b = pair.b;
     for round in 0..ROUNDS {
         let barrier = Barrier::new(2);
@@ -379,13 +379,13 @@ fn completion_beside_a_request_fires_or_is_seen(bench: &Bench<'_>) -> Result {
             });
             barrier.wait();
             (0..round * 20).for_each(|_| spin_loop());
-            let armed = bench.arm(b.recv_cq, Arm::NEXT);
-            let seen = bench.poll_cq(b.recv_cq, &mut [Wc::default()]);
+            let armed = setup.arm(b.recv_cq, Arm::NEXT);
+            let seen = setup.poll_cq(b.recv_cq, &mut [Wc::default()]);
             sender.join().expect("the sender does not panic")?;
             armed?;
             Ok(seen?)
         })?;
-        let fired = bench.cq_events(b.channel)?.len();
+        let fired = setup.cq_events(b.channel)?.len();
         let case = format!("round {round}: seen {seen}, events {fired}");
         check!(
             "CQ-ARM-37",
@@ -394,11 +394,11 @@ fn completion_beside_a_request_fires_or_is_seen(bench: &Bench<'_>) -> Result {
             "{case}"
         );
         check!("CQ-ARM-37", fired <= 1, "at most one event", "{case}");
-        bench.successes(b.recv_cq, 1 - seen)?;
-        bench.successes(pair.a.send_cq, 1)?;
+        setup.successes(b.recv_cq, 1 - seen)?;
+        setup.successes(pair.a.send_cq, 1)?;
         if fired == 0 {
-            deliver(bench, &pair, PLAIN)?;
-            bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-37")?;
+            deliver(setup, &pair, PLAIN)?;
+            setup.expect_event(b.channel, b.recv_cq, "CQ-ARM-37")?;
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use verbs_api::{
 use super::{PLAIN, post};
 use crate::failure::{check, in_case};
 use crate::mw::part_of;
-use crate::{Bench, Claim, End, OfRule, Pair, PairOptions, Result};
+use crate::{Claim, End, OfRule, Pair, PairOptions, Result, Setup};
 
 /// A way to make one completion.
 struct Kind {
@@ -25,7 +25,7 @@ struct Kind {
     make: Make,
 }
 
-type Make = fn(&Bench<'_>, &Pair<'_>, SendFlags) -> Result;
+type Make = fn(&Setup<'_>, &Pair<'_>, SendFlags) -> Result;
 
 impl Kind {
     const fn sent(name: &'static str, rule: &'static str, make: Make) -> Self {
@@ -107,8 +107,8 @@ const ATOMICS: &[Kind] = &[
 ];
 
 const OF_WINDOWS: &[Kind] = &[
-    Kind::sent("solicited bind", "CQ-ARM-43", |bench, pair, flags| {
-        bind(bench, &pair.a, flags, true).map(drop)
+    Kind::sent("solicited bind", "CQ-ARM-43", |setup, pair, flags| {
+        bind(setup, &pair.a, flags, true).map(drop)
     })
     .solicited(),
     Kind::sent("solicited local invalidate", "CQ-ARM-24", local_inv).solicited(),
@@ -177,8 +177,8 @@ const SEND_ERRORS: &[Kind] = &[
     Kind::sent(
         "send to a dead queue pair",
         "CQ-ARM-09",
-        |bench, pair, _| {
-            bench.to_err(pair.b.qp)?;
+        |setup, pair, _| {
+            setup.to_err(pair.b.qp)?;
             pair.a.send(1, 8)
         },
     )
@@ -207,47 +207,47 @@ const RECEIVE_ERRORS: &[Kind] = &[
 ];
 
 const FLUSHES: &[Kind] = &[
-    Kind::sent("flushed send", "CQ-ARM-42", |bench, pair, _| {
-        bench.to_err(pair.a.qp)?;
+    Kind::sent("flushed send", "CQ-ARM-42", |setup, pair, _| {
+        setup.to_err(pair.a.qp)?;
         pair.a.send(1, 8)
     })
     .fails(WcStatus::WrFlushErr),
-    Kind::received("flushed receive", "CQ-ARM-42", |bench, pair, _| {
+    Kind::received("flushed receive", "CQ-ARM-42", |setup, pair, _| {
         pair.b.recv(1, 8)?;
-        bench.to_err(pair.b.qp)
+        setup.to_err(pair.b.qp)
     })
     .fails(WcStatus::WrFlushErr),
 ];
 
-fn send(_: &Bench<'_>, pair: &Pair<'_>, flags: SendFlags) -> Result {
+fn send(_: &Setup<'_>, pair: &Pair<'_>, flags: SendFlags) -> Result {
     post(pair, 1, flags)
 }
 
-fn write(_: &Bench<'_>, Pair { a, .. }: &Pair<'_>, flags: SendFlags) -> Result {
+fn write(_: &Setup<'_>, Pair { a, .. }: &Pair<'_>, flags: SendFlags) -> Result {
     a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.remote()).flags(flags))
 }
 
-fn read(_: &Bench<'_>, Pair { a, .. }: &Pair<'_>, flags: SendFlags) -> Result {
+fn read(_: &Setup<'_>, Pair { a, .. }: &Pair<'_>, flags: SendFlags) -> Result {
     a.post(SendWr::rdma_read(1, &[a.sge(a.landing(), 8)], a.remote()).flags(flags))
 }
 
-fn send_with_imm(_: &Bench<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
+fn send_with_imm(_: &Setup<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
     b.recv(1, 8)?;
     a.post(SendWr::send_with_imm(1, &[a.sge(0, 8)], [1; 4]).flags(flags))
 }
 
-fn write_with_imm(_: &Bench<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
+fn write_with_imm(_: &Setup<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
     b.recv(1, 8)?;
     a.post(SendWr::rdma_write_with_imm(1, &[a.sge(0, 8)], a.remote(), [1; 4]).flags(flags))
 }
 
 /// A message one byte longer than the receive.
-fn too_long(_: &Bench<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
+fn too_long(_: &Setup<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
     b.recv(1, 8)?;
     a.post(SendWr::send(1, &[a.sge(0, 9)]).flags(flags))
 }
 
-fn to_bad_receive(_: &Bench<'_>, Pair { a, b }: &Pair<'_>, _: SendFlags) -> Result {
+fn to_bad_receive(_: &Setup<'_>, Pair { a, b }: &Pair<'_>, _: SendFlags) -> Result {
     b.post_recv(RecvWr::new(1, &[bad_sge(b)]))?;
     a.send(1, 8)
 }
@@ -260,39 +260,39 @@ fn bad_sge(end: &End<'_>) -> Sge {
 }
 
 /// An atomic on memory of B.
-fn atomic(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
+fn atomic(setup: &Setup<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
     let access = Access::LOCAL_WRITE | Access::REMOTE_ATOMIC;
     let allow = QpModify::to(QpState::Rts).set(QpAttrMask::ACCESS_FLAGS, |attr| {
         attr.qp_access_flags = access;
     });
-    bench.modify(b.qp, allow)?;
-    let there = bench.query_mr(bench.alloc_mr(b.pd, 8, access)?)?;
+    setup.modify(b.qp, allow)?;
+    let there = setup.query_mr(setup.alloc_mr(b.pd, 8, access)?)?;
     let into = [a.sge(a.landing(), 8)];
     a.post(SendWr::fetch_and_add(1, &into, there.remote(0), 1).flags(flags))
 }
 
 /// A bind of a window of an end; its key.
-fn bind(bench: &Bench<'_>, end: &End<'_>, flags: SendFlags, signaled: bool) -> Result<u32> {
-    let mr = bench.alloc_mr(end.pd, 8, Access::MW_BIND)?;
-    let mw = bench.alloc_mw(end.pd, MwType::Type2)?;
-    let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
-    let info = part_of(mr, bench.query_mr(mr)?.addr, 8, Access::REMOTE_READ);
+fn bind(setup: &Setup<'_>, end: &End<'_>, flags: SendFlags, signaled: bool) -> Result<u32> {
+    let mr = setup.alloc_mr(end.pd, 8, Access::MW_BIND)?;
+    let mw = setup.alloc_mw(end.pd, MwType::Type2)?;
+    let rkey = inc_rkey(setup.query_mw(mw)?.rkey);
+    let info = part_of(mr, setup.query_mr(mr)?.addr, 8, Access::REMOTE_READ);
     let bind = SendWr::bind_mw(1, mw, rkey, info);
     let bind = if signaled { bind } else { bind.unsignaled() };
-    bench.post_send(end.qp, &[bind.flags(flags)])?;
+    setup.post_send(end.qp, &[bind.flags(flags)])?;
     Ok(rkey)
 }
 
 /// A invalidates its own window.
-fn local_inv(bench: &Bench<'_>, Pair { a, .. }: &Pair<'_>, flags: SendFlags) -> Result {
-    let rkey = bind(bench, a, PLAIN, false)?;
-    Ok(bench.post_send(a.qp, &[SendWr::local_inv(1, rkey).flags(flags)])?)
+fn local_inv(setup: &Setup<'_>, Pair { a, .. }: &Pair<'_>, flags: SendFlags) -> Result {
+    let rkey = bind(setup, a, PLAIN, false)?;
+    Ok(setup.post_send(a.qp, &[SendWr::local_inv(1, rkey).flags(flags)])?)
 }
 
 /// A invalidates a window of B.
-fn send_with_inv(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
-    let rkey = bind(bench, b, PLAIN, true)?;
-    bench.successes(b.send_cq, 1)?;
+fn send_with_inv(setup: &Setup<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
+    let rkey = bind(setup, b, PLAIN, true)?;
+    setup.successes(b.send_cq, 1)?;
     b.recv(1, 8)?;
     a.post(SendWr::send_with_inv(1, &[a.sge(0, 8)], rkey).flags(flags))
 }
@@ -308,7 +308,7 @@ const EVERY: &[&[Arm]] = &[NOT[0], NEXT[0], SOLICITED[0], UPGRADE[0], DOWNGRADE[
 /// Each kind of completion, after each sequence of requests, makes an event as the table says: one
 /// for any request with a next among them, one for a solicited request if the kind satisfies it.
 fn follow_the_table<'k>(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     qp_type: QpType,
     kinds: impl IntoIterator<Item = &'k Kind>,
     columns: &[&[Arm]],
@@ -316,19 +316,19 @@ fn follow_the_table<'k>(
     for kind in kinds {
         for requests in columns {
             let case = format!("{} after {requests:?}", kind.name);
-            in_case(&case, cell(bench, qp_type, kind, requests))?;
+            in_case(&case, cell(setup, qp_type, kind, requests))?;
         }
     }
     Ok(())
 }
 
-fn cell(bench: &Bench<'_>, qp_type: QpType, kind: &Kind, requests: &[Arm]) -> Result {
-    let pair = bench.pair(impatient(qp_type))?;
+fn cell(setup: &Setup<'_>, qp_type: QpType, kind: &Kind, requests: &[Arm]) -> Result {
+    let pair = setup.pair(impatient(qp_type))?;
     let (cq, channel) = kind.watched(&pair);
     for arm in requests {
-        bench.arm(cq, *arm)?;
+        setup.arm(cq, *arm)?;
     }
-    (kind.make)(bench, &pair, kind.flags)?;
+    (kind.make)(setup, &pair, kind.flags)?;
     let flushed = kind.status == WcStatus::WrFlushErr;
     let (rule, fires) = match requests {
         [] => (Claim::one("CQ-ARM-40"), false),
@@ -338,15 +338,15 @@ fn cell(bench: &Bench<'_>, qp_type: QpType, kind: &Kind, requests: &[Arm]) -> Re
         [Arm::SOLICITED, ..] => (Claim::one("CQ-ARM-14"), true),
         _ => (Claim::one("CQ-ARM-15"), true),
     };
-    let wc = bench.one(cq).rule(rule)?;
+    let wc = setup.one(cq).rule(rule)?;
     // Which failure it is is asserted elsewhere, and devices differ.
     let is_failure = |status| !matches!(status, WcStatus::Success | WcStatus::WrFlushErr);
     let as_made = wc.status == kind.status || is_failure(wc.status) && is_failure(kind.status);
     check!(rule, as_made, kind.name, "{wc}");
     if fires {
-        bench.expect_event(channel, cq, rule)?;
+        setup.expect_event(channel, cq, rule)?;
     }
-    bench.no_event(channel, rule)
+    setup.no_event(channel, rule)
 }
 
 /// Sends that cannot be done fail soon.
@@ -370,122 +370,122 @@ fn basic() -> impl Iterator<Item = &'static Kind> {
 }
 
 scenario!(unarmed_cq_makes_no_event: "CQ-ARM-40");
-fn unarmed_cq_makes_no_event(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, basic(), NOT)
+fn unarmed_cq_makes_no_event(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, basic(), NOT)
 }
 
 scenario!(next_fires_for_any_completion: "CQ-ARM-11", "CQ-ARM-42");
-fn next_fires_for_any_completion(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, basic(), NEXT)
+fn next_fires_for_any_completion(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, basic(), NEXT)
 }
 
 scenario!(solicited_is_upgraded_by_next: "CQ-ARM-14");
-fn solicited_is_upgraded_by_next(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, basic(), UPGRADE)
+fn solicited_is_upgraded_by_next(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, basic(), UPGRADE)
 }
 
 scenario!(next_is_not_downgraded_by_solicited: "CQ-ARM-15");
-fn next_is_not_downgraded_by_solicited(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, basic(), DOWNGRADE)
+fn next_is_not_downgraded_by_solicited(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, basic(), DOWNGRADE)
 }
 
 scenario!(receive_fires_solicited_if_its_message_asked_for_it: "CQ-ARM-06", "CQ-ARM-08");
-fn receive_fires_solicited_if_its_message_asked_for_it(bench: &Bench<'_>) -> Result {
+fn receive_fires_solicited_if_its_message_asked_for_it(setup: &Setup<'_>) -> Result {
     let receives = MESSAGES.iter().filter(|kind| !kind.of_send);
-    follow_the_table(bench, QpType::Rc, receives, SOLICITED)
+    follow_the_table(setup, QpType::Rc, receives, SOLICITED)
 }
 
 scenario!(successful_sends_do_not_fire_solicited: "CQ-ARM-24", "CQ-ARM-44", "CQ-ARM-43");
-fn successful_sends_do_not_fire_solicited(bench: &Bench<'_>) -> Result {
+fn successful_sends_do_not_fire_solicited(setup: &Setup<'_>) -> Result {
     let sends = MESSAGES.iter().filter(|kind| kind.of_send);
-    follow_the_table(bench, QpType::Rc, sends.chain(WRITES), SOLICITED)
+    follow_the_table(setup, QpType::Rc, sends.chain(WRITES), SOLICITED)
 }
 
 scenario!(send_errors_fire_solicited: "CQ-ARM-09");
-fn send_errors_fire_solicited(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, SEND_ERRORS, SOLICITED)
+fn send_errors_fire_solicited(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, SEND_ERRORS, SOLICITED)
 }
 
 scenario!(receive_errors_fire_solicited: "CQ-ARM-10");
-fn receive_errors_fire_solicited(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, RECEIVE_ERRORS, SOLICITED)
+fn receive_errors_fire_solicited(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, RECEIVE_ERRORS, SOLICITED)
 }
 
 scenario!(flushes_fire_solicited: "CQ-ARM-42", "CQ-ARM-09", "CQ-ARM-10");
-fn flushes_fire_solicited(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, FLUSHES, SOLICITED)
+fn flushes_fire_solicited(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, FLUSHES, SOLICITED)
 }
 
 scenario!(receiver_not_ready_fires_as_any_error:
     "CQ-ARM-09", "CQ-ARM-11", "CQ-ARM-14", "CQ-ARM-15", "CQ-ARM-40"; needs RNR);
-fn receiver_not_ready_fires_as_any_error(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, RECEIVER_NOT_READY, EVERY)
+fn receiver_not_ready_fires_as_any_error(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, RECEIVER_NOT_READY, EVERY)
 }
 
 scenario!(read_fires_next_only:
     "CQ-ARM-11", "CQ-ARM-24", "CQ-ARM-43", "CQ-ARM-14", "CQ-ARM-15", "CQ-ARM-40"; needs RDMA_READ);
-fn read_fires_next_only(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, READS, EVERY)
+fn read_fires_next_only(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, READS, EVERY)
 }
 
 scenario!(atomic_fires_next_only: "CQ-ARM-11", "CQ-ARM-24", "CQ-ARM-43"; needs ATOMICS);
-fn atomic_fires_next_only(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, ATOMICS, EITHER)
+fn atomic_fires_next_only(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, ATOMICS, EITHER)
 }
 
 scenario!(binds_fire_next_only_and_send_with_invalidate_as_a_send:
     "CQ-ARM-11", "CQ-ARM-06", "CQ-ARM-08", "CQ-ARM-43", "CQ-ARM-24"; needs MW_TYPE_2);
-fn binds_fire_next_only_and_send_with_invalidate_as_a_send(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, OF_WINDOWS, EITHER)
+fn binds_fire_next_only_and_send_with_invalidate_as_a_send(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, OF_WINDOWS, EITHER)
 }
 
 scenario!(send_with_immediate_fires_as_a_send:
     "CQ-ARM-06", "CQ-ARM-08", "CQ-ARM-11", "CQ-ARM-44", "CQ-ARM-14", "CQ-ARM-15", "CQ-ARM-40";
     needs SEND_WITH_IMM);
-fn send_with_immediate_fires_as_a_send(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, SENDS_WITH_IMM, EVERY)
+fn send_with_immediate_fires_as_a_send(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, SENDS_WITH_IMM, EVERY)
 }
 
 scenario!(write_with_immediate_fires_as_a_send:
     "CQ-ARM-07", "CQ-ARM-08", "CQ-ARM-11", "CQ-ARM-44", "CQ-ARM-14", "CQ-ARM-15", "CQ-ARM-40";
     needs WRITE_WITH_IMM);
-fn write_with_immediate_fires_as_a_send(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Rc, WRITES_WITH_IMM, EVERY)
+fn write_with_immediate_fires_as_a_send(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Rc, WRITES_WITH_IMM, EVERY)
 }
 
 scenario!(uc_follows_the_same_table:
     "CQ-ARM-46", "CQ-ARM-06", "CQ-ARM-11", "CQ-ARM-42", "CQ-ARM-08", "CQ-ARM-14", "CQ-ARM-15",
     "CQ-ARM-24", "CQ-ARM-40", "CQ-ARM-43", "CQ-ARM-44";
     needs UC);
-fn uc_follows_the_same_table(bench: &Bench<'_>) -> Result {
+fn uc_follows_the_same_table(setup: &Setup<'_>) -> Result {
     let kinds = [MESSAGES, WRITES, FLUSHES].into_iter().flatten();
-    follow_the_table(bench, QpType::Uc, kinds, EVERY)
+    follow_the_table(setup, QpType::Uc, kinds, EVERY)
 }
 
 scenario!(uc_with_immediate_follows_the_same_table:
     "CQ-ARM-46", "CQ-ARM-06", "CQ-ARM-07", "CQ-ARM-08", "CQ-ARM-11", "CQ-ARM-14", "CQ-ARM-15",
     "CQ-ARM-40", "CQ-ARM-44";
     needs UC, SEND_WITH_IMM, WRITE_WITH_IMM);
-fn uc_with_immediate_follows_the_same_table(bench: &Bench<'_>) -> Result {
+fn uc_with_immediate_follows_the_same_table(setup: &Setup<'_>) -> Result {
     let kinds = SENDS_WITH_IMM.iter().chain(WRITES_WITH_IMM);
-    follow_the_table(bench, QpType::Uc, kinds, EVERY)
+    follow_the_table(setup, QpType::Uc, kinds, EVERY)
 }
 
 scenario!(ud_follows_the_same_table:
     "CQ-ARM-46", "CQ-ARM-06", "CQ-ARM-11", "CQ-ARM-42", "CQ-ARM-08", "CQ-ARM-14", "CQ-ARM-15",
     "CQ-ARM-24", "CQ-ARM-40", "CQ-ARM-44";
     needs UD);
-fn ud_follows_the_same_table(bench: &Bench<'_>) -> Result {
+fn ud_follows_the_same_table(setup: &Setup<'_>) -> Result {
     let kinds = MESSAGES.iter().chain(FLUSHES);
-    follow_the_table(bench, QpType::Ud, kinds, EVERY)
+    follow_the_table(setup, QpType::Ud, kinds, EVERY)
 }
 
 scenario!(ud_with_immediate_follows_the_same_table:
     "CQ-ARM-46", "CQ-ARM-06", "CQ-ARM-08", "CQ-ARM-11", "CQ-ARM-14", "CQ-ARM-15", "CQ-ARM-40",
     "CQ-ARM-44";
     needs UD, SEND_WITH_IMM);
-fn ud_with_immediate_follows_the_same_table(bench: &Bench<'_>) -> Result {
-    follow_the_table(bench, QpType::Ud, SENDS_WITH_IMM, EVERY)
+fn ud_with_immediate_follows_the_same_table(setup: &Setup<'_>) -> Result {
+    follow_the_table(setup, QpType::Ud, SENDS_WITH_IMM, EVERY)
 }
 
 scenario!(xrc_follows_the_same_table:
@@ -493,21 +493,21 @@ scenario!(xrc_follows_the_same_table:
     "CQ-ARM-15", "CQ-ARM-24", "CQ-ARM-40", "CQ-ARM-43", "CQ-ARM-44";
     needs SEND_WITH_IMM, WRITE_WITH_IMM, RNR, XRC);
 /// Receives are those of an SRQ, at its CQ.
-fn xrc_follows_the_same_table(bench: &Bench<'_>) -> Result {
+fn xrc_follows_the_same_table(setup: &Setup<'_>) -> Result {
     let kinds = [MESSAGES, WRITES, SENDS_WITH_IMM, WRITES_WITH_IMM];
     let kinds = kinds.into_iter().chain([SEND_ERRORS, RECEIVER_NOT_READY]);
-    follow_the_table(bench, QpType::XrcSend, kinds.flatten(), EVERY)
+    follow_the_table(setup, QpType::XrcSend, kinds.flatten(), EVERY)
 }
 
 scenario!(every_error_status_fires_solicited: "CQ-ARM-09", "CQ-ARM-10"; needs LAB);
-fn every_error_status_fires_solicited(bench: &Bench<'_>) -> Result {
+fn every_error_status_fires_solicited(setup: &Setup<'_>) -> Result {
     let errors = WcStatus::ALL
         .iter()
         .filter(|status| **status != WcStatus::Success);
     for status in errors {
         let case = format!("{status}");
         for (of_send, rule) in [(true, "CQ-ARM-09"), (false, "CQ-ARM-10")] {
-            in_case(&case, fails_by_fault(bench, *status, of_send, rule))?;
+            in_case(&case, fails_by_fault(setup, *status, of_send, rule))?;
         }
     }
     Ok(())
@@ -524,31 +524,31 @@ fn side<'b>(pair: &Pair<'b>, of_send: bool) -> (End<'b>, Cq) {
 
 /// A fault rule makes one end of a message fail.
 fn fails_by_fault(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     status: WcStatus,
     of_send: bool,
     rule: &'static str,
 ) -> Result {
-    let pair = bench.pair(impatient(QpType::Rc))?;
+    let pair = setup.pair(impatient(QpType::Rc))?;
     let (end, cq) = side(&pair, of_send);
-    let lab = bench.lab();
+    let lab = setup.lab();
     lab.inject(
         Fault::complete(status)
             .node(lab.node(end.qp.context())?)
-            .qpn(bench.verbs().qp_num(end.qp)?)
+            .qpn(setup.verbs().qp_num(end.qp)?)
             .nth(1),
     )?;
-    bench.arm(cq, Arm::SOLICITED)?;
+    setup.arm(cq, Arm::SOLICITED)?;
     post(&pair, 1, PLAIN)?;
-    bench.one_with(cq, status, rule)?;
-    bench.expect_event(end.channel, cq, rule)?;
-    bench.no_event(end.channel, rule)
+    setup.one_with(cq, status, rule)?;
+    setup.expect_event(end.channel, cq, rule)?;
+    setup.no_event(end.channel, rule)
 }
 
 scenario!(failures_fire_solicited_as_declared:
     "CQ-ARM-09", "CQ-ARM-10", "CQ-ARM-42"; needs LAB);
-fn failures_fire_solicited_as_declared(bench: &Bench<'_>) -> Result {
-    let Some(declared) = bench.behavior()?.error_fires_solicited else {
+fn failures_fire_solicited_as_declared(setup: &Setup<'_>) -> Result {
+    let Some(declared) = setup.behavior()?.error_fires_solicited else {
         return Ok(());
     };
     for (of_send, is_flushed) in [(true, false), (true, true), (false, false), (false, true)] {
@@ -563,7 +563,7 @@ fn failures_fire_solicited_as_declared(bench: &Bench<'_>) -> Result {
             (true, _) => "CQ-ARM-09",
             (false, _) => "CQ-ARM-10",
         };
-        let fails = fails_alone(bench, of_send, is_flushed, fires, rule);
+        let fails = fails_alone(setup, of_send, is_flushed, fires, rule);
         in_case(
             &format!("{declared:?}, send {of_send}, flushed {is_flushed}"),
             fails,
@@ -574,34 +574,34 @@ fn failures_fire_solicited_as_declared(bench: &Bench<'_>) -> Result {
 
 /// The only work of an end fails by a fault rule, or is flushed: whether that fires.
 fn fails_alone(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     of_send: bool,
     is_flushed: bool,
     fires: bool,
     rule: &'static str,
 ) -> Result {
-    let pair = bench.pair(impatient(QpType::Rc))?;
+    let pair = setup.pair(impatient(QpType::Rc))?;
     let (end, cq) = side(&pair, of_send);
-    let lab = bench.lab();
+    let lab = setup.lab();
     let failed = Fault::complete(WcStatus::GeneralErr).node(lab.node(end.context)?);
     lab.inject(failed.qpn(end.qp_num))?;
-    bench.arm(cq, Arm::SOLICITED)?;
+    setup.arm(cq, Arm::SOLICITED)?;
     pair.b.recv(1, 8)?;
     if of_send || !is_flushed {
         pair.a.send(1, 8)?;
     }
     if is_flushed {
-        bench.to_err(end.qp)?;
+        setup.to_err(end.qp)?;
     }
     let status = if is_flushed {
         WcStatus::WrFlushErr
     } else {
         WcStatus::GeneralErr
     };
-    bench.one_with(cq, status, Claim::NONE)?;
+    setup.one_with(cq, status, Claim::NONE)?;
     if fires {
-        bench.expect_event(end.channel, cq, rule).map(drop)
+        setup.expect_event(end.channel, cq, rule).map(drop)
     } else {
-        bench.no_event(end.channel, rule)
+        setup.no_event(end.channel, rule)
     }
 }

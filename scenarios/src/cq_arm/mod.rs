@@ -14,7 +14,7 @@ mod request;
 
 use verbs_api::{Arm, SendFlags, SendWr};
 
-use crate::{Bench, Pair, Result, Scenario};
+use crate::{Pair, Result, Scenario, Setup};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     request::any_cq_can_be_armed,
@@ -97,20 +97,20 @@ fn post(pair: &Pair<'_>, wr_id: u64, flags: SendFlags) -> Result {
 }
 
 /// Brings a message from A to B, and polls both completions.
-fn deliver(bench: &Bench<'_>, pair: &Pair<'_>, flags: SendFlags) -> Result {
+fn deliver(setup: &Setup<'_>, pair: &Pair<'_>, flags: SendFlags) -> Result {
     post(pair, 0, flags)?;
-    bench.successes(pair.b.recv_cq, 1)?;
-    bench.successes(pair.a.send_cq, 1)?;
+    setup.successes(pair.b.recv_cq, 1)?;
+    setup.successes(pair.a.send_cq, 1)?;
     Ok(())
 }
 
 /// Leaves the receive of a message unpolled in the CQ, which is unarmed then. Its event says that
 /// it really is there.
-fn leave(bench: &Bench<'_>, pair: &Pair<'_>, wr_id: u64, flags: SendFlags) -> Result {
-    bench.arm(pair.b.recv_cq, Arm::NEXT)?;
+fn leave(setup: &Setup<'_>, pair: &Pair<'_>, wr_id: u64, flags: SendFlags) -> Result {
+    setup.arm(pair.b.recv_cq, Arm::NEXT)?;
     post(pair, wr_id, flags)?;
-    bench.event_and_ack(pair.b.channel)?;
-    bench.successes(pair.a.send_cq, 1)?;
+    setup.event_and_ack(pair.b.channel)?;
+    setup.successes(pair.a.send_cq, 1)?;
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use verbs_api::{
 use crate::cq_ovr::{Queue, SmallCq};
 use crate::failure::{check, check_eq, in_case};
 use crate::{
-    Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
+    Failure, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err, expect_err_among,
     wr_ids,
 };
 
@@ -48,32 +48,32 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 
 /// A pair of which B's receives complete in an extended CQ with a channel.
 fn pair_on<'b>(
-    bench: &'b Bench<'b>,
+    setup: &'b Setup<'b>,
     qp_type: QpType,
     init: &CqInitEx,
 ) -> Result<(Pair<'b>, CompChannel)> {
     let options = PairOptions::of(qp_type);
-    let context = bench.ctx_b();
-    let channel = bench.create_comp_channel(context)?;
+    let context = setup.ctx_b();
+    let channel = setup.create_comp_channel(context)?;
     let init = CqInitEx {
         cq: init.cq.channel(channel),
         ..*init
     };
-    let cq = bench.create_cq_ex(context, &init)?;
-    let sends = bench.create_cq(context, &CqInit::new(options.send_cqe))?;
-    let a = bench.end(bench.ctx_a(), options)?;
-    let b = bench.end_on(sends, cq, options)?;
-    Ok((bench.connect(a, b, options)?, channel))
+    let cq = setup.create_cq_ex(context, &init)?;
+    let sends = setup.create_cq(context, &CqInit::new(options.send_cqe))?;
+    let a = setup.end(setup.ctx_a(), options)?;
+    let b = setup.end_on(sends, cq, options)?;
+    Ok((setup.connect(a, b, options)?, channel))
 }
 
-fn rc_pair<'b>(bench: &'b Bench<'b>) -> Result<Pair<'b>> {
-    Ok(pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?.0)
+fn rc_pair<'b>(setup: &'b Setup<'b>) -> Result<Pair<'b>> {
+    Ok(pair_on(setup, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?.0)
 }
 
 /// Starts an iteration as soon as there is a completion.
-fn start(bench: &Bench<'_>, cq: Cq) -> Result {
-    bench.until("a completion to start an iteration with", || {
-        match bench.start_poll(cq) {
+fn start(setup: &Setup<'_>, cq: Cq) -> Result {
+    setup.until("a completion to start an iteration with", || {
+        match setup.start_poll(cq) {
             Ok(()) => Ok(Some(())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Failure::from(error)),
@@ -82,8 +82,8 @@ fn start(bench: &Bench<'_>, cq: Cq) -> Result {
 }
 
 /// Comes to the next completion, or the end.
-fn next(bench: &Bench<'_>, cq: Cq) -> Result<bool> {
-    match bench.next_poll(cq) {
+fn next(setup: &Setup<'_>, cq: Cq) -> Result<bool> {
+    match setup.next_poll(cq) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error).rule("CQ-CREATE-15"),
@@ -91,37 +91,37 @@ fn next(bench: &Bench<'_>, cq: Cq) -> Result<bool> {
 }
 
 /// Advances to the next completion. If it comes late, the iteration must be started again.
-fn go_on(bench: &Bench<'_>, cq: Cq) -> Result {
-    bench.until("the next completion", || {
-        if next(bench, cq)? {
+fn go_on(setup: &Setup<'_>, cq: Cq) -> Result {
+    setup.until("the next completion", || {
+        if next(setup, cq)? {
             return Ok(Some(()));
         }
-        bench.end_poll(cq)?;
-        start(bench, cq).map(Some)
+        setup.end_poll(cq)?;
+        start(setup, cq).map(Some)
     })
 }
 
 /// Reads `count` completions, with an iteration for each.
-fn read(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
+fn read(setup: &Setup<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
     let one = |_| {
-        start(bench, cq)?;
-        let wc = bench.read_wc(cq)?;
-        bench.end_poll(cq)?;
+        start(setup, cq)?;
+        let wc = setup.read_wc(cq)?;
+        setup.end_poll(cq)?;
         Ok(wc)
     };
     (0..count).map(one).collect()
 }
 
 /// Reads `count` completions, with as many iterations as it takes, each to its end.
-fn iterate(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
+fn iterate(setup: &Setup<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
     let mut all = Vec::new();
     while all.len() < count {
-        start(bench, cq)?;
-        all.push(bench.read_wc(cq)?);
-        while next(bench, cq)? {
-            all.push(bench.read_wc(cq)?);
+        start(setup, cq)?;
+        all.push(setup.read_wc(cq)?);
+        while next(setup, cq)? {
+            all.push(setup.read_wc(cq)?);
         }
-        bench.end_poll(cq)?;
+        setup.end_poll(cq)?;
     }
     Ok(all)
 }
@@ -131,16 +131,16 @@ fn numbers(completions: &[WcEx]) -> Vec<u64> {
 }
 
 scenario!(iteration_gives_each_completion_in_order: "CQ-CREATE-15"; needs CQ_EX);
-fn iteration_gives_each_completion_in_order(bench: &Bench<'_>) -> Result {
+fn iteration_gives_each_completion_in_order(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
-    let (pair, _) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(16)))?;
+    let (pair, _) = pair_on(setup, QpType::Rc, &CqInitEx::new(CqInit::new(16)))?;
     let cq = pair.b.recv_cq;
     let mut first = 0;
     // More than the CQ has places in all: they are released.
     for count in [1, 2, 8, 3, 16, 15, 1] {
         let wr_ids = first..first + count;
         pair.deliver(wr_ids.clone())?;
-        let got = iterate(bench, cq, count as usize).rule(RULE)?;
+        let got = iterate(setup, cq, count as usize).rule(RULE)?;
         check_eq!(RULE, numbers(&got), wr_ids.collect::<Vec<_>>());
         check!(
             RULE,
@@ -151,136 +151,136 @@ fn iteration_gives_each_completion_in_order(bench: &Bench<'_>) -> Result {
         first += count;
         // It can still be polled as any CQ.
         pair.deliver(first..first + 1)?;
-        check_eq!(RULE, wr_ids_of(bench, cq, 1)?, [first]);
-        bench.no_completion(cq, RULE)?;
+        check_eq!(RULE, wr_ids_of(setup, cq, 1)?, [first]);
+        setup.no_completion(cq, RULE)?;
         first += 1;
     }
     Ok(())
 }
 
-fn wr_ids_of(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<u64>> {
-    Ok(wr_ids(&bench.successes(cq, count).rule("CQ-CREATE-15")?))
+fn wr_ids_of(setup: &Setup<'_>, cq: Cq, count: usize) -> Result<Vec<u64>> {
+    Ok(wr_ids(&setup.successes(cq, count).rule("CQ-CREATE-15")?))
 }
 
 scenario!(iteration_may_end_before_the_last_completion: "CQ-CREATE-15"; needs CQ_EX);
-fn iteration_may_end_before_the_last_completion(bench: &Bench<'_>) -> Result {
+fn iteration_may_end_before_the_last_completion(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
-    let pair = rc_pair(bench)?;
+    let pair = rc_pair(setup)?;
     let cq = pair.b.recv_cq;
     let mut first = 0;
     for seen in 1..=4 {
         pair.deliver(first..first + 6)?;
-        bench.settle()?;
-        start(bench, cq)?;
-        let mut got = vec![bench.read_wc(cq)?.wr_id];
+        setup.settle()?;
+        start(setup, cq)?;
+        let mut got = vec![setup.read_wc(cq)?.wr_id];
         while got.len() < seen {
-            go_on(bench, cq)?;
-            got.push(bench.read_wc(cq)?.wr_id);
+            go_on(setup, cq)?;
+            got.push(setup.read_wc(cq)?.wr_id);
         }
-        bench.end_poll(cq).rule(RULE)?;
-        got.extend(wr_ids_of(bench, cq, 6 - seen)?);
+        setup.end_poll(cq).rule(RULE)?;
+        got.extend(wr_ids_of(setup, cq, 6 - seen)?);
         check_eq!(RULE, got, (first..first + 6).collect::<Vec<_>>());
-        bench.no_completion(cq, RULE)?;
+        setup.no_completion(cq, RULE)?;
         first += 6;
     }
     Ok(())
 }
 
 scenario!(no_iteration_starts_over_an_empty_cq: "CQ-CREATE-15"; needs CQ_EX);
-fn no_iteration_starts_over_an_empty_cq(bench: &Bench<'_>) -> Result {
+fn no_iteration_starts_over_an_empty_cq(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
-    let pair = rc_pair(bench)?;
+    let pair = rc_pair(setup)?;
     let cq = pair.b.recv_cq;
     for wr_id in 0..3 {
         for _ in 0..2 {
-            expect_err(bench.start_poll(cq), ErrorKind::NotFound, RULE)?;
+            expect_err(setup.start_poll(cq), ErrorKind::NotFound, RULE)?;
         }
         // No iteration is open that would have to be ended.
-        expect_err(bench.end_poll(cq), ErrorKind::Usage, RULE)?;
+        expect_err(setup.end_poll(cq), ErrorKind::Usage, RULE)?;
         pair.deliver(wr_id..wr_id + 1)?;
-        let got = read(bench, cq, 1).rule(RULE)?;
+        let got = read(setup, cq, 1).rule(RULE)?;
         check_eq!(RULE, numbers(&got), [wr_id]);
     }
     pair.deliver(7..8)?;
-    check_eq!(RULE, wr_ids_of(bench, cq, 1)?, [7]);
+    check_eq!(RULE, wr_ids_of(setup, cq, 1)?, [7]);
     Ok(())
 }
 
 scenario!(iteration_said_wrongly_is_refused: "CQ-CREATE-15"; needs CQ_EX);
-fn iteration_said_wrongly_is_refused(bench: &Bench<'_>) -> Result {
+fn iteration_said_wrongly_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
     let misuse =
         |result: verbs_api::Result<()>| expect_err(result, ErrorKind::Usage, RULE).map(drop);
-    let pair = rc_pair(bench)?;
+    let pair = rc_pair(setup)?;
     let cq = pair.b.recv_cq;
     pair.deliver(0..1)?;
-    let not_open = |bench: &Bench<'_>| {
-        misuse(bench.next_poll(cq))?;
-        misuse(bench.read_wc(cq).map(drop))?;
-        misuse(bench.end_poll(cq))
+    let not_open = |setup: &Setup<'_>| {
+        misuse(setup.next_poll(cq))?;
+        misuse(setup.read_wc(cq).map(drop))?;
+        misuse(setup.end_poll(cq))
     };
-    in_case("before the start", not_open(bench))?;
-    start(bench, cq)?;
-    in_case("a second start", misuse(bench.start_poll(cq)))?;
-    check_eq!(RULE, bench.read_wc(cq)?.wr_id, 0);
-    check!(RULE, !next(bench, cq)?, "the end", "another completion");
-    in_case("next at the end", misuse(bench.next_poll(cq)))?;
-    in_case("read at the end", misuse(bench.read_wc(cq).map(drop)))?;
-    bench.end_poll(cq).rule(RULE)?;
-    in_case("after the end", not_open(bench))?;
+    in_case("before the start", not_open(setup))?;
+    start(setup, cq)?;
+    in_case("a second start", misuse(setup.start_poll(cq)))?;
+    check_eq!(RULE, setup.read_wc(cq)?.wr_id, 0);
+    check!(RULE, !next(setup, cq)?, "the end", "another completion");
+    in_case("next at the end", misuse(setup.next_poll(cq)))?;
+    in_case("read at the end", misuse(setup.read_wc(cq).map(drop)))?;
+    setup.end_poll(cq).rule(RULE)?;
+    in_case("after the end", not_open(setup))?;
     pair.deliver(1..2)?;
-    check_eq!(RULE, numbers(&read(bench, cq, 1)?), [1]);
+    check_eq!(RULE, numbers(&read(setup, cq, 1)?), [1]);
     Ok(())
 }
 
 scenario!(nothing_waits_for_an_open_iteration: "CQ-CREATE-15"; needs CQ_EX);
 /// Calls that would wait are refused; all others work as usual.
-fn nothing_waits_for_an_open_iteration(bench: &Bench<'_>) -> Result {
+fn nothing_waits_for_an_open_iteration(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
-    let (pair, channel) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?;
+    let (pair, channel) = pair_on(setup, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?;
     let (b, cq) = (pair.b, pair.b.recv_cq);
-    let spare = bench.create_cq_ex(cq.context(), &CqInitEx::new(CqInit::new(4)))?;
+    let spare = setup.create_cq_ex(cq.context(), &CqInitEx::new(CqInit::new(4)))?;
     pair.deliver(0..2)?;
-    bench.settle()?;
-    start(bench, cq)?;
+    setup.settle()?;
+    start(setup, cq)?;
     let QpModify { attr, mask } = QpModify::to(QpState::Err);
     let refusals = [
-        ("poll", bench.poll_cq(cq, &mut [Wc::default()]).map(drop)),
-        ("modify", bench.modify_qp(b.qp, &attr, mask)),
-        ("destroy", bench.destroy_qp(b.qp, Wait::Poll)),
+        ("poll", setup.poll_cq(cq, &mut [Wc::default()]).map(drop)),
+        ("modify", setup.modify_qp(b.qp, &attr, mask)),
+        ("destroy", setup.destroy_qp(b.qp, Wait::Poll)),
     ];
     for (what, result) in refusals {
         in_case(what, expect_err(result, ErrorKind::Usage, RULE).map(drop))?;
     }
     let refusals = [ErrorKind::Busy, ErrorKind::Usage];
-    expect_err_among(bench.destroy_cq(cq, Wait::Poll), &refusals, RULE)?;
-    bench.arm(cq, Arm::NEXT).rule(RULE)?;
+    expect_err_among(setup.destroy_cq(cq, Wait::Poll), &refusals, RULE)?;
+    setup.arm(cq, Arm::NEXT).rule(RULE)?;
     b.recv(2, 8)?;
     pair.a.send(2, 8)?;
-    bench.successes(pair.a.send_cq, 1)?;
-    bench.expect_event(channel, cq, RULE)?;
-    bench.destroy_cq(spare, bench.wait()).rule(RULE)?;
-    check_eq!(RULE, bench.read_wc(cq)?.wr_id, 0);
-    bench.end_poll(cq)?;
-    check_eq!(RULE, wr_ids_of(bench, cq, 2)?, [1, 2]);
-    bench.to_err(b.qp)
+    setup.successes(pair.a.send_cq, 1)?;
+    setup.expect_event(channel, cq, RULE)?;
+    setup.destroy_cq(spare, setup.wait()).rule(RULE)?;
+    check_eq!(RULE, setup.read_wc(cq)?.wr_id, 0);
+    setup.end_poll(cq)?;
+    check_eq!(RULE, wr_ids_of(setup, cq, 2)?, [1, 2]);
+    setup.to_err(b.qp)
 }
 
 scenario!(plain_cq_is_not_iterated: "CQ-CREATE-15");
-fn plain_cq_is_not_iterated(bench: &Bench<'_>) -> Result {
+fn plain_cq_is_not_iterated(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
-    let pair = bench.rc_pair()?;
+    let pair = setup.rc_pair()?;
     let cq = pair.b.recv_cq;
     pair.deliver(0..1)?;
     for (what, result) in [
-        ("start", bench.start_poll(cq)),
-        ("next", bench.next_poll(cq)),
-        ("read", bench.read_wc(cq).map(drop)),
-        ("end", bench.end_poll(cq)),
+        ("start", setup.start_poll(cq)),
+        ("next", setup.next_poll(cq)),
+        ("read", setup.read_wc(cq).map(drop)),
+        ("end", setup.end_poll(cq)),
     ] {
         in_case(what, expect_err(result, ErrorKind::Invalid, RULE).map(drop))?;
     }
-    check_eq!(RULE, wr_ids_of(bench, cq, 1)?, [0]);
+    check_eq!(RULE, wr_ids_of(setup, cq, 1)?, [0]);
     Ok(())
 }
 
@@ -326,7 +326,7 @@ fn defined(mut wc: WcEx, qp_type: QpType) -> WcEx {
 
 /// The same traffic, polled both ways.
 fn polled_both_ways(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     qp_type: QpType,
     fields: WcFields,
     count: usize,
@@ -334,20 +334,20 @@ fn polled_both_ways(
 ) -> Result {
     const RULE: &str = "CQ-CREATE-16";
     let init = CqInitEx::new(CqInit::new(64)).wc_flags(fields);
-    let (pair, _) = pair_on(bench, qp_type, &init)?;
+    let (pair, _) = pair_on(setup, qp_type, &init)?;
     let cq = pair.b.recv_cq;
     traffic(&pair)?;
-    let mut got = read(bench, cq, count).rule(RULE)?;
+    let mut got = read(setup, cq, count).rule(RULE)?;
     if got.iter().any(|wc| wc.status != WcStatus::Success) {
-        bench.to_err(pair.a.qp)?;
-        let (again, _) = pair_on(bench, qp_type, &init)?;
+        setup.to_err(pair.a.qp)?;
+        let (again, _) = pair_on(setup, qp_type, &init)?;
         traffic(&again)?;
-        let mut polled = bench.poll(again.b.recv_cq, count)?;
+        let mut polled = setup.poll(again.b.recv_cq, count)?;
         polled.iter_mut().for_each(|wc| wc.qp_num = pair.b.qp_num);
         return same(&mut got, &polled, qp_type, fields);
     }
     traffic(&pair)?;
-    let polled = bench.poll(cq, count)?;
+    let polled = setup.poll(cq, count)?;
     same(&mut got, &polled, qp_type, fields)
 }
 
@@ -362,16 +362,16 @@ fn same(read: &mut [WcEx], polled: &[Wc], qp_type: QpType, fields: WcFields) -> 
 }
 
 scenario!(fields_are_those_of_poll_cq: "CQ-CREATE-16"; needs CQ_EX);
-fn fields_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
-    polled_both_ways(bench, QpType::Rc, WcFields::STANDARD, 3, |pair| {
+fn fields_are_those_of_poll_cq(setup: &Setup<'_>) -> Result {
+    polled_both_ways(setup, QpType::Rc, WcFields::STANDARD, 3, |pair| {
         for (wr_id, length) in [(1, 8), (2, 0), (3, 1000)] {
             pair.b.recv(wr_id, 1000)?;
             pair.a.send(wr_id, length)?;
         }
-        bench.successes(pair.a.send_cq, 3).map(drop)
+        setup.successes(pair.a.send_cq, 3).map(drop)
     })?;
     // A message that is too long, and what is flushed behind it.
-    polled_both_ways(bench, QpType::Rc, WcFields::STANDARD, 2, |pair| {
+    polled_both_ways(setup, QpType::Rc, WcFields::STANDARD, 2, |pair| {
         pair.b.recv(1, 8)?;
         pair.b.recv(2, 8)?;
         pair.a.send(3, 9)
@@ -380,41 +380,41 @@ fn fields_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
 
 scenario!(fields_of_immediate_data_are_those_of_poll_cq:
     "CQ-CREATE-16"; needs SEND_WITH_IMM, WRITE_WITH_IMM, CQ_EX);
-fn fields_of_immediate_data_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
-    polled_both_ways(bench, QpType::Rc, WcFields::STANDARD, 3, |pair| {
+fn fields_of_immediate_data_are_those_of_poll_cq(setup: &Setup<'_>) -> Result {
+    polled_both_ways(setup, QpType::Rc, WcFields::STANDARD, 3, |pair| {
         for wr_id in 1..4 {
             pair.b.recv(wr_id, 64)?;
         }
         pair.a.send_imm(1, 8, [1, 2, 3, 4])?;
         pair.a.write_imm(2, 16, [0xff, 0, 0, 0xfe])?;
         pair.a.send(3, 24)?;
-        bench.successes(pair.a.send_cq, 3).map(drop)
+        setup.successes(pair.a.send_cq, 3).map(drop)
     })
 }
 
 scenario!(fields_of_datagrams_are_those_of_poll_cq:
     "CQ-CREATE-16"; needs UD, SEND_WITH_IMM, WRITE_WITH_IMM, CQ_EX);
-fn fields_of_datagrams_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
-    polled_both_ways(bench, QpType::Ud, WcFields::STANDARD, 2, |pair| {
+fn fields_of_datagrams_are_those_of_poll_cq(setup: &Setup<'_>) -> Result {
+    polled_both_ways(setup, QpType::Ud, WcFields::STANDARD, 2, |pair| {
         for wr_id in 1..3 {
             pair.b.recv(wr_id, 64)?;
         }
         pair.a.send(1, 8)?;
         pair.a.send_imm(2, 16, [4, 3, 2, 1])?;
-        bench.successes(pair.a.send_cq, 2).map(drop)
+        setup.successes(pair.a.send_cq, 2).map(drop)
     })
 }
 
 scenario!(only_fields_that_were_asked_for_are_given: "CQ-CREATE-16"; needs CQ_EX);
-fn only_fields_that_were_asked_for_are_given(bench: &Bench<'_>) -> Result {
+fn only_fields_that_were_asked_for_are_given(setup: &Setup<'_>) -> Result {
     let each = WcFields::STANDARD
         .iter()
         .filter(|field| field.bits().is_power_of_two());
     for fields in each.chain([WcFields::empty(), WcFields::BYTE_LEN | WcFields::QP_NUM]) {
-        let result = polled_both_ways(bench, QpType::Rc, fields, 1, |pair| {
+        let result = polled_both_ways(setup, QpType::Rc, fields, 1, |pair| {
             pair.b.recv(1, 64)?;
             pair.a.send(1, 8)?;
-            bench.successes(pair.a.send_cq, 1).map(drop)
+            setup.successes(pair.a.send_cq, 1).map(drop)
         });
         in_case(&format!("{fields:?}"), result)?;
     }
@@ -423,22 +423,22 @@ fn only_fields_that_were_asked_for_are_given(bench: &Bench<'_>) -> Result {
 
 scenario!(completion_has_the_time_when_it_was_added:
     "CQ-CREATE-16"; needs CQ_EX, LAB, WC_TIMESTAMP);
-fn completion_has_the_time_when_it_was_added(bench: &Bench<'_>) -> Result {
+fn completion_has_the_time_when_it_was_added(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-16";
     const GAP: core::time::Duration = core::time::Duration::from_millis(5);
-    let lab = bench.lab();
+    let lab = setup.lab();
     let init = CqInitEx::new(CqInit::new(8)).wc_flags(WcFields::TIMESTAMPS);
-    let (pair, _) = pair_on(bench, QpType::Rc, &init)?;
+    let (pair, _) = pair_on(setup, QpType::Rc, &init)?;
     let mut bounds = Vec::new();
     for wr_id in 0..3 {
         let before = lab.now();
         pair.deliver(wr_id..wr_id + 1)?;
-        bench.settle()?;
+        setup.settle()?;
         bounds.push(before..=lab.now());
         lab.advance(GAP)?;
     }
-    let got = read(bench, pair.b.recv_cq, 3)?;
-    let clock = bench.query_device_ex(bench.ctx_b())?;
+    let got = read(setup, pair.b.recv_cq, 3)?;
+    let clock = setup.query_device_ex(setup.ctx_b())?;
     for (wc, bounds) in got.iter().zip(&bounds) {
         let (Some(ticks), Some(nanos)) = (wc.completion_ts, wc.completion_wallclock_ns) else {
             let seen = format!("{wc:?}");
@@ -459,34 +459,34 @@ fn completion_has_the_time_when_it_was_added(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(overrun_is_ignored_or_the_flag_refused: "CQ-CREATE-14"; needs CQ_EX);
-fn overrun_is_ignored_or_the_flag_refused(bench: &Bench<'_>) -> Result {
+fn overrun_is_ignored_or_the_flag_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-14";
     for queue in Queue::BOTH {
         let context = match queue {
-            Queue::Send => bench.ctx_a(),
-            Queue::Recv => bench.ctx_b(),
+            Queue::Send => setup.ctx_a(),
+            Queue::Recv => setup.ctx_b(),
         };
         let init = CqInitEx::new(CqInit::new(4)).flags(CqFlags::IGNORE_OVERRUN);
-        let made = bench.create_cq_ex(context, &init);
-        let capabilities = bench.capabilities(context)?;
+        let made = setup.create_cq_ex(context, &init);
+        let capabilities = setup.capabilities(context)?;
         if !capabilities.contains(Capabilities::IGNORE_OVERRUN) {
             expect_err_among(made, &[ErrorKind::NotSupported, ErrorKind::Invalid], RULE)?;
             continue;
         }
-        let small = SmallCq::on(bench, queue, made.rule(RULE)?)?;
+        let small = SmallCq::on(setup, queue, made.rule(RULE)?)?;
         let size = small.cqe()?;
         for beyond in [1, 3, size, 2 * size + 1] {
             small.push_all(0..size + beyond)?;
-            bench.settle()?;
-            bench.no_async_event(context, RULE)?;
-            check_eq!(RULE, bench.state(small.end.qp)?, QpState::Rts);
+            setup.settle()?;
+            setup.no_async_event(context, RULE)?;
+            check_eq!(RULE, setup.state(small.end.qp)?, QpState::Rts);
             // The oldest are lost.
-            let got = wr_ids(&bench.successes(small.cq, size as usize).rule(RULE)?);
+            let got = wr_ids(&setup.successes(small.cq, size as usize).rule(RULE)?);
             check_eq!(RULE, got, (beyond..size + beyond).collect::<Vec<_>>());
-            bench.no_completion(small.cq, RULE)?;
+            setup.no_completion(small.cq, RULE)?;
         }
-        let after = bench.behavior()?.poll_after_overrun;
-        let left = bench.start_poll(small.cq);
+        let after = setup.behavior()?.poll_after_overrun;
+        let left = setup.start_poll(small.cq);
         let what = format!("the empty CQ, with {after:?}: {left:?}");
         in_case(&what, expect_err(left, ErrorKind::NotFound, RULE).map(drop))?;
     }
@@ -494,82 +494,82 @@ fn overrun_is_ignored_or_the_flag_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(fields_that_there_are_not_are_refused: "CQ-CREATE-14"; needs CQ_EX);
-fn fields_that_there_are_not_are_refused(bench: &Bench<'_>) -> Result {
+fn fields_that_there_are_not_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-14";
-    let (context, before) = (bench.ctx_a(), bench.live()?);
+    let (context, before) = (setup.ctx_a(), setup.live()?);
     let kinds = [ErrorKind::NotSupported, ErrorKind::Invalid];
     for bit in [12, 31, 40, 63] {
         let fields = WcFields::STANDARD | WcFields::from_bits_retain(1 << bit);
         let init = CqInitEx::new(CqInit::new(4)).wc_flags(fields);
-        let refused = expect_err_among(bench.create_cq_ex(context, &init), &kinds, RULE);
+        let refused = expect_err_among(setup.create_cq_ex(context, &init), &kinds, RULE);
         in_case(&format!("{fields:?}"), refused.map(drop))?;
     }
-    if !bench
+    if !setup
         .capabilities(context)?
         .contains(Capabilities::WC_TIMESTAMP)
     {
         for field in WcFields::TIMESTAMPS.iter() {
             let init = CqInitEx::new(CqInit::new(4)).wc_flags(field);
-            let refused = expect_err_among(bench.create_cq_ex(context, &init), &kinds, RULE);
+            let refused = expect_err_among(setup.create_cq_ex(context, &init), &kinds, RULE);
             in_case(&format!("{field:?}"), refused.map(drop))?;
         }
     }
-    bench.expect_live(before, RULE)?;
+    setup.expect_live(before, RULE)?;
     Ok(())
 }
 
 scenario!(resize_keeps_completions_and_request:
     "CQ-RESIZE-32", "CQ-CREATE-15"; needs RESIZE_CQ, CQ_EX);
-fn resize_keeps_completions_and_request(bench: &Bench<'_>) -> Result {
+fn resize_keeps_completions_and_request(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-RESIZE-32";
     for flags in [CqFlags::empty(), CqFlags::SINGLE_THREADED] {
         let init = CqInitEx::new(CqInit::new(8)).flags(flags);
-        let made = bench.create_cq_ex(bench.ctx_b(), &init);
+        let made = setup.create_cq_ex(setup.ctx_b(), &init);
         if matches!(&made, Err(error) if error.kind() == ErrorKind::NotSupported) {
             // The flag is the device's to have.
             check!(RULE, !flags.is_empty(), "a CQ", "{made:?}");
             continue;
         }
-        let (pair, channel) = pair_on(bench, QpType::Rc, &init)?;
+        let (pair, channel) = pair_on(setup, QpType::Rc, &init)?;
         let cq = pair.b.recv_cq;
         pair.deliver(0..6)?;
-        bench.settle()?;
+        setup.settle()?;
         // From the middle of the ring.
-        check_eq!(RULE, wr_ids_of(bench, cq, 4)?, [0, 1, 2, 3]);
+        check_eq!(RULE, wr_ids_of(setup, cq, 4)?, [0, 1, 2, 3]);
         pair.deliver(6..10)?;
-        bench.settle()?;
+        setup.settle()?;
         for size in [50, 6, 20] {
-            match bench.resize_cq(cq, size) {
+            match setup.resize_cq(cq, size) {
                 Err(error) if error.kind() == ErrorKind::NotSupported => return Ok(()),
                 result => result.rule(RULE)?,
             }
         }
-        let got = numbers(&read(bench, cq, 6).rule(RULE)?);
+        let got = numbers(&read(setup, cq, 6).rule(RULE)?);
         check_eq!(RULE, got, [4, 5, 6, 7, 8, 9]);
-        bench.arm(cq, Arm::NEXT)?;
-        bench.resize_cq(cq, 50).rule(RULE)?;
-        bench.no_event(channel, RULE)?;
+        setup.arm(cq, Arm::NEXT)?;
+        setup.resize_cq(cq, 50).rule(RULE)?;
+        setup.no_event(channel, RULE)?;
         pair.deliver(10..11)?;
-        bench.expect_event(channel, cq, RULE)?;
-        check_eq!(RULE, numbers(&read(bench, cq, 1)?), [10]);
+        setup.expect_event(channel, cq, RULE)?;
+        check_eq!(RULE, numbers(&read(setup, cq, 1)?), [10]);
     }
     Ok(())
 }
 
 scenario!(is_armed_as_any_cq: "CQ-ARM-18"; needs CQ_EX);
-fn is_armed_as_any_cq(bench: &Bench<'_>) -> Result {
+fn is_armed_as_any_cq(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-ARM-18";
-    let (pair, channel) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?;
+    let (pair, channel) = pair_on(setup, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?;
     let cq = pair.b.recv_cq;
-    bench.arm(cq, Arm::NEXT).rule(RULE)?;
-    bench.no_event(channel, RULE)?;
+    setup.arm(cq, Arm::NEXT).rule(RULE)?;
+    setup.no_event(channel, RULE)?;
     pair.deliver(0..2)?;
-    bench.expect_event(channel, cq, RULE)?;
-    bench.no_event(channel, RULE)?;
-    read(bench, cq, 2)?;
-    bench.arm(cq, Arm::SOLICITED).rule(RULE)?;
+    setup.expect_event(channel, cq, RULE)?;
+    setup.no_event(channel, RULE)?;
+    read(setup, cq, 2)?;
+    setup.arm(cq, Arm::SOLICITED).rule(RULE)?;
     pair.deliver(2..3)?;
-    bench.no_event(channel, RULE)?;
-    check_eq!(RULE, numbers(&read(bench, cq, 1)?), [2]);
+    setup.no_event(channel, RULE)?;
+    check_eq!(RULE, numbers(&read(setup, cq, 1)?), [2]);
     Ok(())
 }

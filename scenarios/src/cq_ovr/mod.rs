@@ -12,7 +12,7 @@ use verbs_api::{
 pub(crate) use small_cq::{Queue, SmallCq, impatient};
 
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, Failure, OfRule, Result, Scenario, expect_err, wr_ids};
+use crate::{Failure, OfRule, Result, Scenario, Setup, expect_err, wr_ids};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     one_completion_too_many_raises_cq_err,
@@ -32,12 +32,12 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 ];
 
 scenario!(one_completion_too_many_raises_cq_err: "CQ-OVR-01");
-fn one_completion_too_many_raises_cq_err(bench: &Bench<'_>) -> Result {
+fn one_completion_too_many_raises_cq_err(setup: &Setup<'_>) -> Result {
     for queue in Queue::BOTH {
-        let small = SmallCq::new(bench, queue, 3)?;
+        let small = SmallCq::new(setup, queue, 3)?;
         let cqe = small.cqe()?;
         small.fill(0..cqe)?;
-        bench.no_async_event(small.end.context, "CQ-OVR-01")?;
+        setup.no_async_event(small.end.context, "CQ-OVR-01")?;
         small.push_all(cqe..small.too_many()?)?;
         small.cq_err("CQ-OVR-01")?;
     }
@@ -45,17 +45,17 @@ fn one_completion_too_many_raises_cq_err(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(overrun_cq_cannot_be_used: "CQ-OVR-02");
-fn overrun_cq_cannot_be_used(bench: &Bench<'_>) -> Result {
+fn overrun_cq_cannot_be_used(setup: &Setup<'_>) -> Result {
     for queue in Queue::BOTH {
-        in_case(&format!("{queue:?}"), check_use_after_overrun(bench, queue))?;
+        in_case(&format!("{queue:?}"), check_use_after_overrun(setup, queue))?;
     }
     Ok(())
 }
 
-fn check_use_after_overrun(bench: &Bench<'_>, queue: Queue) -> Result {
-    let small = SmallCq::new(bench, queue, 4)?;
+fn check_use_after_overrun(setup: &Setup<'_>, queue: Queue) -> Result {
+    let small = SmallCq::new(setup, queue, 4)?;
     // One that has lost no completion: the others may be in error.
-    let healthy = SmallCq::on(bench, queue, small.cq)?;
+    let healthy = SmallCq::on(setup, queue, small.cq)?;
     small.overrun("CQ-OVR-02")?;
     let same = |what, dead| {
         let seen = if dead {
@@ -63,21 +63,21 @@ fn check_use_after_overrun(bench: &Bench<'_>, queue: Queue) -> Result {
         } else {
             Overrun::DropNew
         };
-        in_case(what, expect_overrun(bench, "CQ-OVR-02", seen))
+        in_case(what, expect_overrun(setup, "CQ-OVR-02", seen))
     };
     for arm in [Arm::NEXT, Arm::SOLICITED] {
-        let armed = bench.req_notify_cq(small.cq, arm);
+        let armed = setup.req_notify_cq(small.cq, arm);
         same("arm", armed.is_err())?;
         if armed.is_err() {
             expect_err(armed, ErrorKind::Invalid, "CQ-OVR-02")?;
         }
     }
-    if bench
+    if setup
         .capabilities(small.end.context)?
         .contains(Capabilities::RESIZE_CQ)
     {
         let larger = small.cqe()? as i32 * 2;
-        same("resize", bench.resize_cq(small.cq, larger).is_err())?;
+        same("resize", setup.resize_cq(small.cq, larger).is_err())?;
     }
     small.drained()?;
     healthy.push_all(0..2)?;
@@ -87,8 +87,8 @@ fn check_use_after_overrun(bench: &Bench<'_>, queue: Queue) -> Result {
 }
 
 /// An overrun has the effect that the device declares, or that of the rules if it declares none.
-fn expect_overrun(bench: &Bench<'_>, rule: &'static str, seen: Overrun) -> Result {
-    let declared = bench.behavior()?.overrun.unwrap_or(Overrun::Dead);
+fn expect_overrun(setup: &Setup<'_>, rule: &'static str, seen: Overrun) -> Result {
+    let declared = setup.behavior()?.overrun.unwrap_or(Overrun::Dead);
     check_eq!(
         rule,
         seen.text(),
@@ -99,10 +99,10 @@ fn expect_overrun(bench: &Bench<'_>, rule: &'static str, seen: Overrun) -> Resul
 }
 
 scenario!(older_completions_can_be_polled: "CQ-OVR-03");
-fn older_completions_can_be_polled(bench: &Bench<'_>) -> Result {
-    let declared = bench.behavior()?.overrun.is_some();
+fn older_completions_can_be_polled(setup: &Setup<'_>) -> Result {
+    let declared = setup.behavior()?.overrun.is_some();
     for queue in Queue::BOTH {
-        let small = SmallCq::new(bench, queue, 5)?;
+        let small = SmallCq::new(setup, queue, 5)?;
         let cqe = small.cqe()?;
         let count = small.overrun("CQ-OVR-03")?;
         let got = wr_ids(&small.leftovers()?.0);
@@ -124,35 +124,35 @@ fn older_completions_can_be_polled(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(qps_that_lost_a_completion_fail: "CQ-OVR-04", "ASYNC-07");
-fn qps_that_lost_a_completion_fail(bench: &Bench<'_>) -> Result {
-    those_that_lost_a_completion_fail(bench, QpType::Rc)
+fn qps_that_lost_a_completion_fail(setup: &Setup<'_>) -> Result {
+    those_that_lost_a_completion_fail(setup, QpType::Rc)
 }
 
 scenario!(unreliable_qps_that_lost_a_completion_fail: "CQ-OVR-04", "ASYNC-07"; needs UC);
-fn unreliable_qps_that_lost_a_completion_fail(bench: &Bench<'_>) -> Result {
-    those_that_lost_a_completion_fail(bench, QpType::Uc)
+fn unreliable_qps_that_lost_a_completion_fail(setup: &Setup<'_>) -> Result {
+    those_that_lost_a_completion_fail(setup, QpType::Uc)
 }
 
 scenario!(datagram_qps_that_lost_a_completion_fail: "CQ-OVR-04", "ASYNC-07"; needs UD);
-fn datagram_qps_that_lost_a_completion_fail(bench: &Bench<'_>) -> Result {
-    those_that_lost_a_completion_fail(bench, QpType::Ud)
+fn datagram_qps_that_lost_a_completion_fail(setup: &Setup<'_>) -> Result {
+    those_that_lost_a_completion_fail(setup, QpType::Ud)
 }
 
 /// Each of those that did, and no other that uses the CQ.
-fn those_that_lost_a_completion_fail(bench: &Bench<'_>, qp_type: QpType) -> Result {
+fn those_that_lost_a_completion_fail(setup: &Setup<'_>, qp_type: QpType) -> Result {
     for queue in Queue::BOTH {
         let context = match queue {
-            Queue::Send => bench.ctx_a(),
-            Queue::Recv => bench.ctx_b(),
+            Queue::Send => setup.ctx_a(),
+            Queue::Recv => setup.ctx_b(),
         };
-        let cq = bench.create_cq(context, &CqInit::new(4))?;
-        let qp = || SmallCq::of(bench, queue, cq, qp_type);
+        let cq = setup.create_cq(context, &CqInit::new(4))?;
+        let qp = || SmallCq::of(setup, queue, cq, qp_type);
         let (spared, first, second) = (qp()?, qp()?, qp()?);
         first.overrun("CQ-OVR-04")?;
         second.push_all(0..first.too_many()?)?;
-        let events = bench.async_events(first.end.context)?;
-        let states = [bench.state(first.end.qp)?, bench.state(second.end.qp)?];
-        match (bench.behavior()?.overrun, queue) {
+        let events = setup.async_events(first.end.context)?;
+        let states = [setup.state(first.end.qp)?, setup.state(second.end.qp)?];
+        match (setup.behavior()?.overrun, queue) {
             (Some(Overrun::Dead), _) => {
                 check_eq!("CQ-OVR-04", states, [QpState::Err; 2]);
                 for small in [first, second] {
@@ -176,22 +176,22 @@ fn those_that_lost_a_completion_fail(bench: &Bench<'_>, qp_type: QpType) -> Resu
                 check!("CQ-OVR-04", good, "RTS or ERR", "{states:?}");
             }
         }
-        check_eq!("CQ-OVR-04", bench.state(spared.end.qp)?, QpState::Rts);
+        check_eq!("CQ-OVR-04", setup.state(spared.end.qp)?, QpState::Rts);
     }
     Ok(())
 }
 
 // Where messages are answered.
 scenario!(requester_is_told_of_the_loss_or_not_answered: "CQ-OVR-04"; needs RNR);
-fn requester_is_told_of_the_loss_or_not_answered(bench: &Bench<'_>) -> Result {
-    let expected = match bench.behavior()?.overrun_nak {
+fn requester_is_told_of_the_loss_or_not_answered(setup: &Setup<'_>) -> Result {
+    let expected = match setup.behavior()?.overrun_nak {
         Some(true) => WcStatus::RemOpErr,
         Some(false) => WcStatus::RetryExcErr,
         None => return Ok(()),
     };
-    let small = SmallCq::new(bench, Queue::Recv, 3)?;
+    let small = SmallCq::new(setup, Queue::Recv, 3)?;
     let count = small.overrun("CQ-OVR-04")?;
-    let sends = bench
+    let sends = setup
         .poll(small.pair.a.send_cq, count as usize)
         .rule("CQ-OVR-04")?;
     let failed = sends.iter().find(|wc| wc.status != WcStatus::Success);
@@ -213,45 +213,45 @@ fn no_qp_fatal(events: &[AsyncEvent]) -> Result {
 }
 
 scenario!(event_comes_once_however_many_are_lost: "CQ-OVR-05");
-fn event_comes_once_however_many_are_lost(bench: &Bench<'_>) -> Result {
+fn event_comes_once_however_many_are_lost(setup: &Setup<'_>) -> Result {
     for queue in Queue::BOTH {
-        let first = SmallCq::new(bench, queue, 2)?;
+        let first = SmallCq::new(setup, queue, 2)?;
         let others = [
-            SmallCq::on(bench, queue, first.cq)?,
-            SmallCq::on(bench, queue, first.cq)?,
+            SmallCq::on(setup, queue, first.cq)?,
+            SmallCq::on(setup, queue, first.cq)?,
         ];
         let count = first.overrun("CQ-OVR-05")?;
         first.push_all(count..count + 3)?;
         for other in others {
             other.push_all(0..3)?;
         }
-        let events = bench.async_events(first.end.context)?;
+        let events = setup.async_events(first.end.context)?;
         let seen = if events.contains(&first.cq_err_event()) {
             Overrun::DropNew
         } else {
             Overrun::Dead
         };
-        expect_overrun(bench, "CQ-OVR-05", seen)?;
+        expect_overrun(setup, "CQ-OVR-05", seen)?;
     }
     Ok(())
 }
 
 scenario!(other_cqs_and_qps_go_on: "CQ-OVR-06", "CQ-CREATE-10");
-fn other_cqs_and_qps_go_on(bench: &Bench<'_>) -> Result {
+fn other_cqs_and_qps_go_on(setup: &Setup<'_>) -> Result {
     for queue in Queue::BOTH {
-        let other = bench.rc_pair()?;
-        let small = SmallCq::new(bench, queue, 4)?;
+        let other = setup.rc_pair()?;
+        let small = SmallCq::new(setup, queue, 4)?;
         other.deliver(0..4)?;
-        bench.arm(other.b.recv_cq, Arm::NEXT)?;
+        setup.arm(other.b.recv_cq, Arm::NEXT)?;
         small.overrun("CQ-OVR-06")?;
         other.deliver(4..8).rule("CQ-OVR-06")?;
-        bench.expect_event(other.b.channel, other.b.recv_cq, "CQ-OVR-06")?;
-        let got = bench.successes(other.b.recv_cq, 8).rule("CQ-CREATE-10")?;
+        setup.expect_event(other.b.channel, other.b.recv_cq, "CQ-OVR-06")?;
+        let got = setup.successes(other.b.recv_cq, 8).rule("CQ-CREATE-10")?;
         check_eq!("CQ-CREATE-10", wr_ids(&got), (0..8).collect::<Vec<_>>());
-        let states = [bench.state(other.a.qp)?, bench.state(other.b.qp)?];
+        let states = [setup.state(other.a.qp)?, setup.state(other.b.qp)?];
         check_eq!("CQ-OVR-06", states, [QpState::Rts; 2]);
         let own = [small.cq_err_event(), small.qp_fatal_event()];
-        for event in bench.async_events(small.end.context)? {
+        for event in setup.async_events(small.end.context)? {
             let expected = format!("no event but of {} and {}", small.cq, small.end.qp);
             check!("CQ-OVR-06", own.contains(&event), expected, "{event}");
         }
@@ -260,17 +260,17 @@ fn other_cqs_and_qps_go_on(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(overrun_cq_can_be_destroyed: "CQ-OVR-07");
-fn overrun_cq_can_be_destroyed(bench: &Bench<'_>) -> Result {
+fn overrun_cq_can_be_destroyed(setup: &Setup<'_>) -> Result {
     for queue in Queue::BOTH {
-        let small = SmallCq::new(bench, queue, 4)?;
+        let small = SmallCq::new(setup, queue, 4)?;
         small.overrun("CQ-OVR-07")?;
-        bench.async_events(small.end.context)?;
-        let used = bench.destroy_cq(small.cq, bench.wait());
+        setup.async_events(small.end.context)?;
+        let used = setup.destroy_cq(small.cq, setup.wait());
         expect_err(used, ErrorKind::Busy, "CQ-OVR-07")?;
-        bench.destroy_qp(small.end.qp, bench.wait())?;
-        let destroyed = bench.destroy_cq(small.cq, bench.wait());
+        setup.destroy_qp(small.end.qp, setup.wait())?;
+        let destroyed = setup.destroy_cq(small.cq, setup.wait());
         destroyed.rule("CQ-OVR-07")?;
-        bench
+        setup
             .destroy_comp_channel(small.channel)
             .rule("CQ-OVR-07")?;
     }
@@ -278,10 +278,10 @@ fn overrun_cq_can_be_destroyed(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(memory_and_completions_stay_true: "CQ-OVR-08");
-fn memory_and_completions_stay_true(bench: &Bench<'_>) -> Result {
+fn memory_and_completions_stay_true(setup: &Setup<'_>) -> Result {
     const LEN: u32 = 32;
     const GAP: u8 = 0xee;
-    let small = SmallCq::new(bench, Queue::Recv, 4)?;
+    let small = SmallCq::new(setup, Queue::Recv, 4)?;
     let (a, b) = (small.pair.a, small.pair.b);
     let count = small.too_many()?;
     let source = |i: u64| i * u64::from(LEN);
@@ -292,14 +292,14 @@ fn memory_and_completions_stay_true(bench: &Bench<'_>) -> Result {
         b.fill_at(gap(i), GAP, LEN)?;
     }
     for i in 0..count {
-        bench.post_recv(b.qp, &[RecvWr::new(i, &[b.sge(slot(i), LEN)])])?;
+        setup.post_recv(b.qp, &[RecvWr::new(i, &[b.sge(slot(i), LEN)])])?;
     }
     let messages: Vec<_> = (0..count).map(|i| [a.sge(source(i), LEN)]).collect();
     let list: Vec<_> = (0..)
         .zip(&messages)
         .map(|(i, sges)| SendWr::send(i, sges))
         .collect();
-    bench.post_send(a.qp, &list)?;
+    setup.post_send(a.qp, &list)?;
     small.cq_err("CQ-OVR-08")?;
     let (got, _) = small.leftovers()?;
     let order = wr_ids(&got);

@@ -9,7 +9,7 @@ use verbs_api::{
 };
 
 use crate::failure::check;
-use crate::{Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result};
+use crate::{End, GRH_LEN, OfRule, Pair, PairOptions, Result, Setup};
 
 /// The queue whose completions go to the small CQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Queue {
 /// that one.
 #[derive(Clone, Copy)]
 pub(crate) struct SmallCq<'b> {
-    bench: &'b Bench<'b>,
+    setup: &'b Setup<'b>,
     queue: Queue,
     /// The pair.
     pub(crate) pair: Pair<'b>,
@@ -51,24 +51,24 @@ pub(crate) fn impatient() -> RcParams {
 
 impl<'b> SmallCq<'b> {
     /// A pair with a CQ of at least `cqe` entries.
-    pub(crate) fn new(bench: &'b Bench<'b>, queue: Queue, cqe: i32) -> Result<Self> {
+    pub(crate) fn new(setup: &'b Setup<'b>, queue: Queue, cqe: i32) -> Result<Self> {
         let context = match queue {
-            Queue::Send => bench.ctx_a(),
-            Queue::Recv => bench.ctx_b(),
+            Queue::Send => setup.ctx_a(),
+            Queue::Recv => setup.ctx_b(),
         };
-        let channel = bench.create_comp_channel(context)?;
-        let cq = bench.create_cq(context, &CqInit::new(cqe).channel(channel))?;
-        Self::on(bench, queue, cq)
+        let channel = setup.create_comp_channel(context)?;
+        let cq = setup.create_cq(context, &CqInit::new(cqe).channel(channel))?;
+        Self::on(setup, queue, cq)
     }
 
     /// A connected pair with this CQ.
-    pub(crate) fn on(bench: &'b Bench<'b>, queue: Queue, cq: Cq) -> Result<Self> {
-        Self::of(bench, queue, cq, QpType::Rc)
+    pub(crate) fn on(setup: &'b Setup<'b>, queue: Queue, cq: Cq) -> Result<Self> {
+        Self::of(setup, queue, cq, QpType::Rc)
     }
 
     /// A pair of this transport with this CQ.
-    pub(crate) fn of(bench: &'b Bench<'b>, queue: Queue, cq: Cq, qp_type: QpType) -> Result<Self> {
-        let attr = bench.query_cq(cq)?;
+    pub(crate) fn of(setup: &'b Setup<'b>, queue: Queue, cq: Cq, qp_type: QpType) -> Result<Self> {
+        let attr = setup.query_cq(cq)?;
         let room = 3 * attr.cqe.max(32) + 8;
         let options = PairOptions {
             qp_type,
@@ -82,20 +82,20 @@ impl<'b> SmallCq<'b> {
             rc: impatient(),
             ..PairOptions::default()
         };
-        let roomy = bench.create_cq(cq.context(), &CqInit::new(room as i32))?;
+        let roomy = setup.create_cq(cq.context(), &CqInit::new(room as i32))?;
         let (a, b) = match queue {
             Queue::Send => (
-                bench.end_on(cq, roomy, options)?,
-                bench.end(bench.ctx_b(), options)?,
+                setup.end_on(cq, roomy, options)?,
+                setup.end(setup.ctx_b(), options)?,
             ),
             Queue::Recv => (
-                bench.end(bench.ctx_a(), options)?,
-                bench.end_on(roomy, cq, options)?,
+                setup.end(setup.ctx_a(), options)?,
+                setup.end_on(roomy, cq, options)?,
             ),
         };
-        let pair = bench.connect(a, b, options)?;
+        let pair = setup.connect(a, b, options)?;
         Ok(Self {
-            bench,
+            setup,
             queue,
             pair,
             end: match queue {
@@ -109,7 +109,7 @@ impl<'b> SmallCq<'b> {
 
     /// The size of the CQ.
     pub(crate) fn cqe(&self) -> Result<u64> {
-        Ok(self.bench.query_cq(self.cq)?.cqe.into())
+        Ok(self.setup.query_cq(self.cq)?.cqe.into())
     }
 
     /// Starts work that makes one completion in the CQ.
@@ -131,7 +131,7 @@ impl<'b> SmallCq<'b> {
             wr_ids.clone().try_for_each(|wr_id| b.recv(wr_id, room))?;
         }
         let list: Vec<_> = wr_ids.map(work).collect();
-        Ok(self.bench.post_send(a.qp, &list)?)
+        Ok(self.setup.post_send(a.qp, &list)?)
     }
 
     /// Puts these completions into the CQ, which must have room.
@@ -140,14 +140,14 @@ impl<'b> SmallCq<'b> {
             Queue::Send => self.push_all(wr_ids)?,
             Queue::Recv => self.pair.deliver(wr_ids)?,
         }
-        self.bench.settle()
+        self.setup.settle()
     }
 
     /// The number of completions that are surely too many: one above the size on a simulator, which
     /// is exact; elsewhere an entry may hold several.
     pub(crate) fn too_many(&self) -> Result<u64> {
         let cqe = self.cqe()?;
-        Ok(match self.bench.verbs().lab() {
+        Ok(match self.setup.verbs().lab() {
             Some(_) => cqe + 1,
             None => 3 * cqe + 1,
         })
@@ -165,7 +165,7 @@ impl<'b> SmallCq<'b> {
     /// The CQ raises `CQ_ERR`. Takes it, and events of queue pairs before it.
     pub(crate) fn cq_err(&self, rule: &'static str) -> Result {
         loop {
-            let event = self.bench.async_event(self.end.context).rule(rule)?;
+            let event = self.setup.async_event(self.end.context).rule(rule)?;
             if event == self.cq_err_event() {
                 return Ok(());
             }
@@ -186,18 +186,18 @@ impl<'b> SmallCq<'b> {
     pub(crate) fn drained(&self) -> Result<Vec<Wc>> {
         let (mut got, end) = self.leftovers()?;
         if end == PollAfterOverrun::Empty {
-            got.extend(self.bench.poll_all(self.cq)?);
+            got.extend(self.setup.poll_all(self.cq)?);
         }
         Ok(got)
     }
 
     /// The completions that can be polled at this moment, and how polling then ends.
     pub(crate) fn leftovers(&self) -> Result<(Vec<Wc>, PollAfterOverrun)> {
-        self.bench.settle()?;
+        self.setup.settle()?;
         let mut got = Vec::new();
         loop {
             let mut wc = [Wc::default()];
-            match self.bench.poll_cq(self.cq, &mut wc) {
+            match self.setup.poll_cq(self.cq, &mut wc) {
                 Ok(0) => return Ok((got, PollAfterOverrun::Empty)),
                 Ok(_) => got.extend(wc),
                 Err(_) => return Ok((got, PollAfterOverrun::Error)),

@@ -4,12 +4,12 @@
 use verbs_api::{Cq, CqInit, CqInitEx, ErrorKind, Handle, Wait, Wc};
 
 use crate::failure::{check_eq, in_case};
-use crate::{Bench, OfRule, PairOptions, Result, expect_err, expect_err_among};
+use crate::{OfRule, PairOptions, Result, Setup, expect_err, expect_err_among};
 
 scenario!(no_other_handle_is_taken_for_an_empty_cq: "CQ-DESTROY-05", "CQ-POLL-03"; needs THREADS);
-fn no_other_handle_is_taken_for_an_empty_cq(bench: &Bench<'_>) -> Result {
-    let context = bench.ctx_a();
-    let poll = |cq| bench.poll_cq(cq, &mut [Wc::default()]);
+fn no_other_handle_is_taken_for_an_empty_cq(setup: &Setup<'_>) -> Result {
+    let context = setup.ctx_a();
+    let poll = |cq| setup.poll_cq(cq, &mut [Wc::default()]);
     let refused = |what: &str, cq| {
         let kinds = [ErrorKind::Invalid, ErrorKind::NotFound];
         in_case(
@@ -22,13 +22,13 @@ fn no_other_handle_is_taken_for_an_empty_cq(bench: &Bench<'_>) -> Result {
         Ok(())
     };
     refused("zero", Cq::default())?;
-    let other = bench.open_device(&bench.devices()?[0].name)?;
-    let cq = bench.create_cq(context, &CqInit::new(4))?;
+    let other = setup.open_device(&setup.devices()?[0].name)?;
+    let cq = setup.create_cq(context, &CqInit::new(4))?;
     let (index, generation) = (cq.index(), cq.generation());
     for _ in 0..2 {
         empty(cq)?;
         refused("zero", Cq::default())?;
-        for context in [other, bench.ctx_b()] {
+        for context in [other, setup.ctx_b()] {
             let there = Cq::from_parts(context, index, generation);
             refused("of another context", there)?;
         }
@@ -40,50 +40,50 @@ fn no_other_handle_is_taken_for_an_empty_cq(bench: &Bench<'_>) -> Result {
             refused("of another index", never)?;
         }
     }
-    bench.close_device(other)?;
-    bench.destroy_cq(cq, Wait::Poll)?;
+    setup.close_device(other)?;
+    setup.destroy_cq(cq, Wait::Poll)?;
     refused("destroyed", cq)?;
-    let next = bench.create_cq(context, &CqInit::new(4))?;
+    let next = setup.create_cq(context, &CqInit::new(4))?;
     empty(next)?;
     refused("destroyed", cq)?;
-    bench.destroy_cq(next, Wait::Poll)?;
+    setup.destroy_cq(next, Wait::Poll)?;
     refused("destroyed", next).map(drop)
 }
 
 scenario!(overrun_cq_gives_the_same_whoever_polls: "CQ-POLL-04", "CQ-POLL-06"; needs THREADS);
-fn overrun_cq_gives_the_same_whoever_polls(bench: &Bench<'_>) -> Result {
-    super::gives_a_failure_after_the_last(bench)
+fn overrun_cq_gives_the_same_whoever_polls(setup: &Setup<'_>) -> Result {
+    super::gives_a_failure_after_the_last(setup)
 }
 
 scenario!(dead_device_is_told_by_a_poll_of_an_empty_cq: "ASYNC-10"; needs LAB, THREADS);
-fn dead_device_is_told_by_a_poll_of_an_empty_cq(bench: &Bench<'_>) -> Result {
-    let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(4))?;
-    let poll = || bench.poll_cq(cq, &mut [Wc::default()]);
+fn dead_device_is_told_by_a_poll_of_an_empty_cq(setup: &Setup<'_>) -> Result {
+    let cq = setup.create_cq(setup.ctx_a(), &CqInit::new(4))?;
+    let poll = || setup.poll_cq(cq, &mut [Wc::default()]);
     check_eq!("ASYNC-10", poll()?, 0);
-    bench.lab().kill_device(bench.ctx_a())?;
+    setup.lab().kill_device(setup.ctx_a())?;
     expect_err(poll(), ErrorKind::Io, "ASYNC-10").map(drop)
 }
 
 scenario!(iterated_cq_is_refused_though_it_has_nothing: "CQ-CREATE-15"; needs CQ_EX, THREADS);
-fn iterated_cq_is_refused_though_it_has_nothing(bench: &Bench<'_>) -> Result {
+fn iterated_cq_is_refused_though_it_has_nothing(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
     let options = PairOptions::default();
-    let cq = bench.create_cq_ex(bench.ctx_b(), &CqInitEx::new(CqInit::new(4)))?;
-    let sends = bench.create_cq(bench.ctx_b(), &CqInit::new(4))?;
+    let cq = setup.create_cq_ex(setup.ctx_b(), &CqInitEx::new(CqInit::new(4)))?;
+    let sends = setup.create_cq(setup.ctx_b(), &CqInit::new(4))?;
     let (a, b) = (
-        bench.end(bench.ctx_a(), options)?,
-        bench.end_on(sends, cq, options)?,
+        setup.end(setup.ctx_a(), options)?,
+        setup.end_on(sends, cq, options)?,
     );
-    let pair = bench.connect(a, b, options)?;
-    let poll = || bench.poll_cq(cq, &mut [Wc::default()]);
+    let pair = setup.connect(a, b, options)?;
+    let poll = || setup.poll_cq(cq, &mut [Wc::default()]);
     for wr_id in 0..2 {
         check_eq!(RULE, poll().rule(RULE)?, 0);
         pair.deliver(wr_id..wr_id + 1)?;
-        bench.until("an iteration", || Ok(bench.start_poll(cq).ok()))?;
+        setup.until("an iteration", || Ok(setup.start_poll(cq).ok()))?;
         expect_err(poll(), ErrorKind::Usage, RULE)?;
-        expect_err(bench.next_poll(cq), ErrorKind::NotFound, RULE)?;
+        expect_err(setup.next_poll(cq), ErrorKind::NotFound, RULE)?;
         expect_err(poll(), ErrorKind::Usage, RULE)?;
-        bench.end_poll(cq)?;
+        setup.end_poll(cq)?;
     }
     Ok(())
 }

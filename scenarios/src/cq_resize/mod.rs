@@ -12,7 +12,7 @@ mod size;
 
 use verbs_api::Arm;
 
-use crate::{Bench, Pair, Result, Scenario};
+use crate::{Pair, Result, Scenario, Setup};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     size::empty_cq_takes_any_size,
@@ -45,13 +45,13 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 /// B's CQ of receives is armed so, or not at all: shown by a plain message, then a solicited one,
 /// with `wr_id` and the next.
 fn expect_armed(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     pair: &Pair<'_>,
     arm: Option<Arm>,
     wr_id: u64,
     rule: &'static str,
 ) -> Result {
-    let solicited_fires = bench.behavior()?.recv_se_fires != Some(false);
+    let solicited_fires = setup.behavior()?.recv_se_fires != Some(false);
     for (wr_id, solicited) in [(wr_id, false), (wr_id + 1, true)] {
         pair.b.recv(wr_id, 8)?;
         if solicited {
@@ -59,20 +59,20 @@ fn expect_armed(
         } else {
             pair.a.send(wr_id, 8)?;
         }
-        bench.successes(pair.a.send_cq, 1)?;
+        setup.successes(pair.a.send_cq, 1)?;
         let asked_for = arm.is_some_and(|arm| arm.solicited_only() == solicited);
         if asked_for && (solicited_fires || !solicited) {
-            bench.expect_event(pair.b.channel, pair.b.recv_cq, rule)?;
+            setup.expect_event(pair.b.channel, pair.b.recv_cq, rule)?;
         }
-        bench.no_event(pair.b.channel, rule)?;
+        setup.no_event(pair.b.channel, rule)?;
     }
     Ok(())
 }
 
 /// Requests that can be made while there are completions, without an event for these.
-fn requests_beside_completions(bench: &Bench<'_>) -> Result<Vec<Option<Arm>>> {
+fn requests_beside_completions(setup: &Setup<'_>) -> Result<Vec<Option<Arm>>> {
     let mut requests = vec![None, Some(Arm::SOLICITED)];
-    if bench.behavior()?.arm_sees_unpolled == Some(false) {
+    if setup.behavior()?.arm_sees_unpolled == Some(false) {
         requests.push(Some(Arm::NEXT));
     }
     Ok(requests)

@@ -7,52 +7,52 @@ use verbs_api::{Capabilities, Cq, CqInit, Error, ErrorKind, Handle, QpState, Wai
 use super::{expect_armed, requests_beside_completions};
 use crate::cq_create::sizes_above_the_limit;
 use crate::failure::{check, check_eq, in_case, value_in_case};
-use crate::{Bench, OfRule, Result, expect_err, expect_err_among, wr_ids};
+use crate::{OfRule, Result, Setup, expect_err, expect_err_among, wr_ids};
 
 /// A resize that must fail, with an errno value and without another size.
 pub(super) fn refused(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     cq: Cq,
     size: i32,
     kind: ErrorKind,
     rule: &'static str,
 ) -> Result<Error> {
-    let before = bench.query_cq(cq)?;
-    let result = bench.resize_cq(cq, size);
+    let before = setup.query_cq(cq)?;
+    let result = setup.resize_cq(cq, size);
     let error = value_in_case(&format!("size {size}"), expect_err(result, kind, rule))?;
     let errno = error.raw().unwrap_or(error.errno());
     check!("CQ-RESIZE-13", errno > 0, "an errno value", "{errno}");
-    check_eq!("CQ-RESIZE-26", bench.query_cq(cq)?, before);
+    check_eq!("CQ-RESIZE-26", setup.query_cq(cq)?, before);
     Ok(error)
 }
 
 scenario!(size_below_the_completions_present_is_refused:
     "CQ-RESIZE-06", "CQ-RESIZE-14", "CQ-RESIZE-20"; needs RESIZE_CQ);
-fn size_below_the_completions_present_is_refused(bench: &Bench<'_>) -> Result {
-    let declared = bench.behavior()?.shrink_below;
-    for request in requests_beside_completions(bench)? {
+fn size_below_the_completions_present_is_refused(setup: &Setup<'_>) -> Result {
+    let declared = setup.behavior()?.shrink_below;
+    for request in requests_beside_completions(setup)? {
         for (present, below) in [(2, 1), (8, 7), (8, 1)] {
-            let pair = bench.rc_pair()?;
+            let pair = setup.rc_pair()?;
             let cq = pair.b.recv_cq;
             pair.deliver(0..present)?;
-            bench.settle()?;
+            setup.settle()?;
             if let Some(arm) = request {
-                bench.arm(cq, arm)?;
+                setup.arm(cq, arm)?;
             }
-            let result = bench.resize_cq(cq, below);
+            let result = setup.resize_cq(cq, below);
             let seen = match &result {
                 Ok(()) => Check::Accepted,
                 Err(_) => Check::Refused,
             };
-            bench.as_declared("CQ-RESIZE-06", declared, seen)?;
+            setup.as_declared("CQ-RESIZE-06", declared, seen)?;
             if result.is_err() {
                 expect_err(result, ErrorKind::Invalid, "CQ-RESIZE-14")?;
             }
-            bench.resize_cq(cq, present as i32).rule("CQ-RESIZE-06")?;
-            let got = bench.successes(cq, present as usize);
+            setup.resize_cq(cq, present as i32).rule("CQ-RESIZE-06")?;
+            let got = setup.successes(cq, present as usize);
             let got = wr_ids(&got.rule("CQ-RESIZE-06")?);
             check_eq!("CQ-RESIZE-06", got, (0..present).collect::<Vec<_>>());
-            let armed = expect_armed(bench, &pair, request, present, "CQ-RESIZE-20");
+            let armed = expect_armed(setup, &pair, request, present, "CQ-RESIZE-20");
             in_case(&format!("{request:?}, {present} to {below}"), armed)?;
         }
     }
@@ -60,34 +60,34 @@ fn size_below_the_completions_present_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(failure_changes_nothing: "CQ-RESIZE-26", "CQ-RESIZE-13"; needs RESIZE_CQ);
-fn failure_changes_nothing(bench: &Bench<'_>) -> Result {
-    let mut sizes = sizes_above_the_limit(bench)?;
+fn failure_changes_nothing(setup: &Setup<'_>) -> Result {
+    let mut sizes = sizes_above_the_limit(setup)?;
     sizes.extend([0, -1, i32::MIN]);
-    if bench.behavior()?.shrink_below == Some(Check::Refused) {
+    if setup.behavior()?.shrink_below == Some(Check::Refused) {
         sizes.push(3);
     }
-    unchanged_by(bench, &sizes, ErrorKind::Invalid)
+    unchanged_by(setup, &sizes, ErrorKind::Invalid)
 }
 
 /// Resizes to these sizes fail. A CQ of 64 entries with four completions stays as it is, however
 /// it is armed.
-fn unchanged_by(bench: &Bench<'_>, sizes: &[i32], kind: ErrorKind) -> Result {
-    for request in requests_beside_completions(bench)? {
+fn unchanged_by(setup: &Setup<'_>, sizes: &[i32], kind: ErrorKind) -> Result {
+    for request in requests_beside_completions(setup)? {
         for size in sizes {
-            let pair = bench.rc_pair()?;
+            let pair = setup.rc_pair()?;
             let cq = pair.b.recv_cq;
             pair.deliver(0..4)?;
-            bench.settle()?;
+            setup.settle()?;
             if let Some(arm) = request {
-                bench.arm(cq, arm)?;
+                setup.arm(cq, arm)?;
             }
-            refused(bench, cq, *size, kind, "CQ-RESIZE-26")?;
-            bench.no_event(pair.b.channel, "CQ-RESIZE-26")?;
-            let armed = expect_armed(bench, &pair, request, 4, "CQ-RESIZE-26");
+            refused(setup, cq, *size, kind, "CQ-RESIZE-26")?;
+            setup.no_event(pair.b.channel, "CQ-RESIZE-26")?;
+            let armed = expect_armed(setup, &pair, request, 4, "CQ-RESIZE-26");
             in_case(&format!("{request:?}, to {size}"), armed)?;
-            let got = wr_ids(&bench.successes(cq, 6).rule("CQ-RESIZE-26")?);
+            let got = wr_ids(&setup.successes(cq, 6).rule("CQ-RESIZE-26")?);
             check_eq!("CQ-RESIZE-26", got, [0, 1, 2, 3, 4, 5]);
-            bench.no_completion(cq, "CQ-RESIZE-26")?;
+            setup.no_completion(cq, "CQ-RESIZE-26")?;
         }
     }
     Ok(())
@@ -95,38 +95,38 @@ fn unchanged_by(bench: &Bench<'_>, sizes: &[i32], kind: ErrorKind) -> Result {
 
 scenario!(no_memory_leaves_the_cq_as_it_was:
     "CQ-RESIZE-15", "CQ-RESIZE-26", "CQ-RESIZE-13"; needs RESIZE_CQ, LAB);
-fn no_memory_leaves_the_cq_as_it_was(bench: &Bench<'_>) -> Result {
-    let (lab, context) = (bench.lab(), bench.ctx_b());
-    let cq = bench.create_cq(context, &CqInit::new(16))?;
+fn no_memory_leaves_the_cq_as_it_was(setup: &Setup<'_>) -> Result {
+    let (lab, context) = (setup.lab(), setup.ctx_b());
+    let cq = setup.create_cq(context, &CqInit::new(16))?;
     lab.set_limit(context, Limit::CqEntries, Some(0))?;
     for size in [1000, 17_000] {
-        refused(bench, cq, size, ErrorKind::NoMemory, "CQ-RESIZE-15")?;
+        refused(setup, cq, size, ErrorKind::NoMemory, "CQ-RESIZE-15")?;
     }
     lab.set_limit(context, Limit::CqEntries, None)?;
-    bench.resize_cq(cq, 1000).rule("CQ-RESIZE-15")?;
+    setup.resize_cq(cq, 1000).rule("CQ-RESIZE-15")?;
 
-    let pair = bench.rc_pair()?;
+    let pair = setup.rc_pair()?;
     pair.deliver(0..4)?;
     lab.set_limit(context, Limit::CqEntries, Some(0))?;
     refused(
-        bench,
+        setup,
         pair.b.recv_cq,
         1000,
         ErrorKind::NoMemory,
         "CQ-RESIZE-15",
     )?;
     lab.set_limit(context, Limit::CqEntries, None)?;
-    let got = wr_ids(&bench.successes(pair.b.recv_cq, 4).rule("CQ-RESIZE-26")?);
+    let got = wr_ids(&setup.successes(pair.b.recv_cq, 4).rule("CQ-RESIZE-26")?);
     check_eq!("CQ-RESIZE-26", got, [0, 1, 2, 3]);
-    expect_armed(bench, &pair, None, 4, "CQ-RESIZE-26")
+    expect_armed(setup, &pair, None, 4, "CQ-RESIZE-26")
 }
 
 scenario!(failure_does_not_disturb_traffic:
     "CQ-RESIZE-18", "CQ-RESIZE-13", "CQ-RESIZE-26"; needs RESIZE_CQ);
-fn failure_does_not_disturb_traffic(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
+fn failure_does_not_disturb_traffic(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
     let cqs = [pair.a.send_cq, pair.b.recv_cq];
-    let mut sizes = sizes_above_the_limit(bench)?;
+    let mut sizes = sizes_above_the_limit(setup)?;
     sizes.extend([0, -1]);
     for (round, size) in (0..).zip(sizes) {
         let expected: Vec<u64> = (8 * round..8 * round + 8).collect();
@@ -134,42 +134,42 @@ fn failure_does_not_disturb_traffic(bench: &Bench<'_>) -> Result {
             pair.b.recv(*wr_id, 8)?;
             pair.a.send(*wr_id, 8)?;
             for cq in cqs {
-                refused(bench, cq, size, ErrorKind::Invalid, "CQ-RESIZE-18")?;
+                refused(setup, cq, size, ErrorKind::Invalid, "CQ-RESIZE-18")?;
             }
         }
         for cq in cqs {
-            let got = bench.successes(cq, 8).rule("CQ-RESIZE-18")?;
+            let got = setup.successes(cq, 8).rule("CQ-RESIZE-18")?;
             check_eq!("CQ-RESIZE-18", wr_ids(&got), expected);
         }
     }
     for end in [pair.a, pair.b] {
-        check_eq!("CQ-RESIZE-18", bench.state(end.qp)?, QpState::Rts);
-        bench.no_async_event(end.context, "CQ-RESIZE-18")?;
+        check_eq!("CQ-RESIZE-18", setup.state(end.qp)?, QpState::Rts);
+        setup.no_async_event(end.context, "CQ-RESIZE-18")?;
     }
     Ok(())
 }
 
 scenario!(failure_does_not_tell_the_count:
     "CQ-RESIZE-19", "CQ-RESIZE-13", "CQ-RESIZE-26"; needs RESIZE_CQ);
-fn failure_does_not_tell_the_count(bench: &Bench<'_>) -> Result {
-    let below_is_refused = bench.behavior()?.shrink_below == Some(Check::Refused);
+fn failure_does_not_tell_the_count(setup: &Setup<'_>) -> Result {
+    let below_is_refused = setup.behavior()?.shrink_below == Some(Check::Refused);
     let mut errnos = Vec::new();
     for present in [0, 2, 5, 16] {
-        let pair = bench.rc_pair()?;
+        let pair = setup.rc_pair()?;
         let cq = pair.b.recv_cq;
-        let empty = bench.query_cq(cq)?;
+        let empty = setup.query_cq(cq)?;
         pair.deliver(0..present)?;
-        bench.settle()?;
-        check_eq!("CQ-RESIZE-19", bench.query_cq(cq)?, empty);
+        setup.settle()?;
+        check_eq!("CQ-RESIZE-19", setup.query_cq(cq)?, empty);
         let mut sizes = vec![0, -1];
         if below_is_refused && present > 0 {
             sizes.extend([1, present as i32 - 1]);
         }
         for size in sizes {
-            let error = refused(bench, cq, size, ErrorKind::Invalid, "CQ-RESIZE-19")?;
+            let error = refused(setup, cq, size, ErrorKind::Invalid, "CQ-RESIZE-19")?;
             errnos.push(error.raw().unwrap_or(error.errno()));
         }
-        let polled = bench.poll_all(cq)?.len() as u64;
+        let polled = setup.poll_all(cq)?.len() as u64;
         check_eq!("CQ-RESIZE-19", polled, present, "the number polled");
     }
     let alike = errnos.iter().all(|errno| *errno == errnos[0]);
@@ -178,32 +178,32 @@ fn failure_does_not_tell_the_count(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(what_is_no_cq_is_refused: "CQ-RESIZE-10"; needs RESIZE_CQ);
-fn what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
-    let context = bench.ctx_a();
-    let cq = bench.create_cq(context, &CqInit::new(16))?;
-    let stale = bench.create_cq(context, &CqInit::new(16))?;
-    bench.destroy_cq(stale, Wait::Poll)?;
+fn what_is_no_cq_is_refused(setup: &Setup<'_>) -> Result {
+    let context = setup.ctx_a();
+    let cq = setup.create_cq(context, &CqInit::new(16))?;
+    let stale = setup.create_cq(context, &CqInit::new(16))?;
+    setup.destroy_cq(stale, Wait::Poll)?;
     let never = Cq::from_parts(context, cq.index() + 1000, 1);
     for bad in [Cq::default(), stale, never] {
-        let refused = bench.resize_cq(bad, 32);
+        let refused = setup.resize_cq(bad, 32);
         expect_err(refused, ErrorKind::Invalid, "CQ-RESIZE-10")?;
     }
-    bench.resize_cq(cq, 32).rule("CQ-RESIZE-10")
+    setup.resize_cq(cq, 32).rule("CQ-RESIZE-10")
 }
 
 scenario!(device_without_resize_says_so: "CQ-RESIZE-16");
-fn device_without_resize_says_so(bench: &Bench<'_>) -> Result {
-    let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(16))?;
-    let before = bench.query_cq(cq)?;
-    let result = bench.resize_cq(cq, 32);
-    let can = bench
-        .capabilities(bench.ctx_a())?
+fn device_without_resize_says_so(setup: &Setup<'_>) -> Result {
+    let cq = setup.create_cq(setup.ctx_a(), &CqInit::new(16))?;
+    let before = setup.query_cq(cq)?;
+    let result = setup.resize_cq(cq, 32);
+    let can = setup
+        .capabilities(setup.ctx_a())?
         .contains(Capabilities::RESIZE_CQ);
     check_eq!("CQ-RESIZE-16", result.is_ok(), can, "whether it resizes");
     if result.is_err() {
         let lacking = [ErrorKind::NotImplemented, ErrorKind::NotSupported];
         expect_err_among(result, &lacking, "CQ-RESIZE-16")?;
-        check_eq!("CQ-RESIZE-16", bench.query_cq(cq)?, before);
+        check_eq!("CQ-RESIZE-16", setup.query_cq(cq)?, before);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::{
     write,
 };
 use crate::failure::{check_eq, in_case};
-use crate::{Bench, Claim, OfRule, Pair, Result};
+use crate::{Claim, OfRule, Pair, Result, Setup};
 
 /// What a peer can ask for, by the right it needs.
 fn operation(need: Access, remote: Remote) -> SendOp {
@@ -22,18 +22,18 @@ const RIGHTS: [Access; 3] = [WRITE, Access::REMOTE_READ, Access::REMOTE_ATOMIC];
 
 scenario!(window_gives_rights_that_its_region_does_not:
     "MW-10", "ATOM-05"; needs MW, RDMA_READ, ATOMICS);
-fn window_gives_rights_that_its_region_does_not(bench: &Bench<'_>) -> Result {
+fn window_gives_rights_that_its_region_does_not(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MW-10";
     let cases = BOTH.iter().flat_map(|mw_type| {
         let of_type = |given| RIGHTS.map(|need| (*mw_type, given, need));
         RIGHTS.into_iter().flat_map(of_type)
     });
     for (mw_type, given, need) in cases {
-        let Pair { a, b } = pair(bench)?;
-        let mr = bench.alloc_mr(b.pd, 64, Access::LOCAL_WRITE | Access::MW_BIND)?;
-        let addr = bench.query_mr(mr)?.addr;
-        let mw = bench.alloc_mw(b.pd, mw_type)?;
-        let rkey = bind(bench, &b, mw, part_of(mr, addr, 64, given))?;
+        let Pair { a, b } = pair(setup)?;
+        let mr = setup.alloc_mr(b.pd, 64, Access::LOCAL_WRITE | Access::MW_BIND)?;
+        let addr = setup.query_mr(mr)?.addr;
+        let mw = setup.alloc_mw(b.pd, mw_type)?;
+        let rkey = bind(setup, &b, mw, part_of(mr, addr, 64, given))?;
         let local = [a.sge(a.landing(), LEN)];
         a.fill_at(a.landing(), 3, LEN)?;
         a.post(SendWr::new(
@@ -52,9 +52,9 @@ fn window_gives_rights_that_its_region_does_not(bench: &Bench<'_>) -> Result {
         } else {
             Claim::one(RULE)
         };
-        in_case(&case, bench.one_with(a.send_cq, status, rule).map(drop))?;
+        in_case(&case, setup.one_with(a.send_cq, status, rule).map(drop))?;
         let mut after = [0; LEN as usize];
-        bench.read_mr(mr, 0, &mut after)?;
+        setup.read_mr(mr, 0, &mut after)?;
         let touched = given == need && need != Access::REMOTE_READ;
         check_eq!(
             RULE,
@@ -70,7 +70,7 @@ fn window_gives_rights_that_its_region_does_not(bench: &Bench<'_>) -> Result {
 const WINDOW: (u64, u64) = (1024, 1088);
 
 scenario!(window_ends_where_it_was_bound: "MW-11"; needs MW);
-fn window_ends_where_it_was_bound(bench: &Bench<'_>) -> Result {
+fn window_ends_where_it_was_bound(setup: &Setup<'_>) -> Result {
     let (start, end) = WINDOW;
     let bytes = u64::from(LEN);
     for mw_type in BOTH {
@@ -82,19 +82,19 @@ fn window_ends_where_it_was_bound(bench: &Bench<'_>) -> Result {
             (end - bytes + 1, false),
             (end, false),
         ] {
-            let pair = pair(bench)?;
+            let pair = pair(setup)?;
             let b = pair.b;
-            let mw = bench.alloc_mw(b.pd, mw_type)?;
-            let rkey = bind(bench, &b, mw, part(&b, start, end - start, WRITE))?;
+            let mw = setup.alloc_mw(b.pd, mw_type)?;
+            let rkey = bind(setup, &b, mw, part(&b, start, end - start, WRITE))?;
             let addr = b.mem.addr + offset;
             let case = format!("{mw_type}, at {offset}");
             let result = if inside {
-                write(bench, &pair.a, Remote { addr, rkey }).and_then(|status| {
+                write(setup, &pair.a, Remote { addr, rkey }).and_then(|status| {
                     check_eq!("MW-11", status, WcStatus::Success);
                     Ok(())
                 })
             } else {
-                denies(bench, &pair, Remote { addr, rkey }, "MW-11")
+                denies(setup, &pair, Remote { addr, rkey }, "MW-11")
             };
             in_case(&case, result)?;
         }
@@ -103,18 +103,18 @@ fn window_ends_where_it_was_bound(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(window_of_one_byte_opens_that_byte: "MW-11"; needs MW);
-fn window_of_one_byte_opens_that_byte(bench: &Bench<'_>) -> Result {
+fn window_of_one_byte_opens_that_byte(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MW-11";
     let (start, _) = WINDOW;
     for mw_type in BOTH {
-        let Pair { a, b } = pair(bench)?;
-        let mw = bench.alloc_mw(b.pd, mw_type)?;
-        let rkey = bind(bench, &b, mw, part(&b, start, 1, WRITE))?;
+        let Pair { a, b } = pair(setup)?;
+        let mw = setup.alloc_mw(b.pd, mw_type)?;
+        let rkey = bind(setup, &b, mw, part(&b, start, 1, WRITE))?;
         let addr = b.mem.addr + start;
         a.fill(5, 1)?;
         let one = [a.sge(0, 1)];
         a.post(SendWr::rdma_write(1, &one, Remote { addr, rkey }))?;
-        let written = bench.one_with(a.send_cq, WcStatus::Success, RULE);
+        let written = setup.one_with(a.send_cq, WcStatus::Success, RULE);
         in_case(&mw_type.to_string(), written.map(drop))?;
         b.expect_data_at(start, 5, 1, RULE)?;
     }
@@ -122,16 +122,16 @@ fn window_of_one_byte_opens_that_byte(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(nothing_opens_outside_the_region: "MW-11"; needs MW);
-fn nothing_opens_outside_the_region(bench: &Bench<'_>) -> Result {
+fn nothing_opens_outside_the_region(setup: &Setup<'_>) -> Result {
     for mw_type in BOTH {
         let length = options().mem as u64;
         for offset in [length, length - 7, u64::MAX - 7] {
-            let pair = pair(bench)?;
+            let pair = pair(setup)?;
             let b = pair.b;
-            let mw = bench.alloc_mw(b.pd, mw_type)?;
-            let rkey = bind(bench, &b, mw, part(&b, 0, length, WRITE))?;
+            let mw = setup.alloc_mw(b.pd, mw_type)?;
+            let rkey = bind(setup, &b, mw, part(&b, 0, length, WRITE))?;
             let addr = b.mem.addr.wrapping_add(offset);
-            let denied = denies(bench, &pair, Remote { addr, rkey }, "MW-11");
+            let denied = denies(setup, &pair, Remote { addr, rkey }, "MW-11");
             in_case(&format!("{mw_type}, at {offset:#x}"), denied)?;
         }
     }
@@ -139,43 +139,43 @@ fn nothing_opens_outside_the_region(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(window_of_type_1_opens_for_every_queue_pair_of_its_domain: "MW-12"; needs MW);
-fn window_of_type_1_opens_for_every_queue_pair_of_its_domain(bench: &Bench<'_>) -> Result {
+fn window_of_type_1_opens_for_every_queue_pair_of_its_domain(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MW-12";
-    let first = pair(bench)?;
-    let (_, rkey) = bound(bench, &first.b, MwType::Type1)?;
-    for pair in [first, sibling(bench, &first)?] {
-        opens(bench, &pair, rkey, RULE)?;
+    let first = pair(setup)?;
+    let (_, rkey) = bound(setup, &first.b, MwType::Type1)?;
+    for pair in [first, sibling(setup, &first)?] {
+        opens(setup, &pair, rkey, RULE)?;
     }
     // The queue pair of another domain, which has the memory of the first before its eyes.
-    let stranger = pair(bench)?;
+    let stranger = pair(setup)?;
     let addr = first.b.mem.addr + first.b.landing();
-    let status = write(bench, &stranger.a, Remote { addr, rkey })?;
+    let status = write(setup, &stranger.a, Remote { addr, rkey })?;
     check_eq!(RULE, status, WcStatus::RemAccessErr, "from another domain");
     Ok(())
 }
 
 scenario!(window_of_type_2_opens_for_the_queue_pair_of_its_bind: "MW-12"; needs MW);
-fn window_of_type_2_opens_for_the_queue_pair_of_its_bind(bench: &Bench<'_>) -> Result {
+fn window_of_type_2_opens_for_the_queue_pair_of_its_bind(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MW-12";
-    let first = pair(bench)?;
-    let (_, rkey) = bound(bench, &first.b, MwType::Type2)?;
-    let second = sibling(bench, &first)?;
-    is_shut(bench, &second, rkey, RULE)?;
-    opens(bench, &first, rkey, RULE)
+    let first = pair(setup)?;
+    let (_, rkey) = bound(setup, &first.b, MwType::Type2)?;
+    let second = sibling(setup, &first)?;
+    is_shut(setup, &second, rkey, RULE)?;
+    opens(setup, &first, rkey, RULE)
 }
 
 scenario!(zero_based_window_has_offsets: "MW-20"; needs MW);
-fn zero_based_window_has_offsets(bench: &Bench<'_>) -> Result {
+fn zero_based_window_has_offsets(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MW-20";
     let (start, end) = WINDOW;
     for offset in [0, 1, end - start - u64::from(LEN)] {
-        let pair = pair(bench)?;
+        let pair = pair(setup)?;
         let Pair { a, b } = pair;
-        let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
+        let mw = setup.alloc_mw(b.pd, MwType::Type2)?;
         let info = part(&b, start, end - start, WRITE | Access::ZERO_BASED);
-        let rkey = bind(bench, &b, mw, info).rule(RULE)?;
+        let rkey = bind(setup, &b, mw, info).rule(RULE)?;
         a.fill(8, LEN)?;
-        let status = write(bench, &a, Remote { addr: offset, rkey })?;
+        let status = write(setup, &a, Remote { addr: offset, rkey })?;
         check_eq!(
             RULE,
             status,
@@ -184,17 +184,17 @@ fn zero_based_window_has_offsets(bench: &Bench<'_>) -> Result {
         );
         b.expect_data_at(start + offset, 8, LEN, RULE)?;
         let addr = b.mem.addr + start;
-        denies(bench, &pair, Remote { addr, rkey }, RULE)?;
+        denies(setup, &pair, Remote { addr, rkey }, RULE)?;
     }
     Ok(())
 }
 
 scenario!(access_of_no_bytes_is_not_checked: "MW-29", "RDMA-10"; needs MW, RDMA_READ);
-fn access_of_no_bytes_is_not_checked(bench: &Bench<'_>) -> Result {
+fn access_of_no_bytes_is_not_checked(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MW-29";
-    let Pair { a, b } = pair(bench)?;
-    let (mw, bound_key) = bound(bench, &b, MwType::Type1)?;
-    let unbound = bench.query_mw(bench.alloc_mw(b.pd, MwType::Type2)?)?.rkey;
+    let Pair { a, b } = pair(setup)?;
+    let (mw, bound_key) = bound(setup, &b, MwType::Type1)?;
+    let unbound = setup.query_mw(setup.alloc_mw(b.pd, MwType::Type2)?)?.rkey;
     let outside = b.mem.addr.wrapping_sub(64);
     for rkey in [bound_key, bound_key ^ 1, unbound] {
         let remote = Remote {
@@ -203,9 +203,9 @@ fn access_of_no_bytes_is_not_checked(bench: &Bench<'_>) -> Result {
         };
         for op in [SendOp::RdmaWrite { remote }, SendOp::RdmaRead { remote }] {
             a.post(SendWr::new(1, op, &[])).rule(RULE)?;
-            let done = bench.one_with(a.send_cq, WcStatus::Success, [RULE, "RDMA-10"]);
+            let done = setup.one_with(a.send_cq, WcStatus::Success, [RULE, "RDMA-10"]);
             in_case(&format!("{} with {rkey:#x}", op.name()), done.map(drop))?;
         }
     }
-    bench.dealloc_mw(mw).rule(RULE)
+    setup.dealloc_mw(mw).rule(RULE)
 }

@@ -20,7 +20,7 @@ use verbs_api::{
 };
 
 use crate::failure::check_eq;
-use crate::{Bench, Claim, End, OfRule, Pair, PairOptions, Result, Scenario};
+use crate::{Claim, End, OfRule, Pair, PairOptions, Result, Scenario, Setup};
 
 /// What regions and queue pairs allow here.
 const ALL: Access = Access::ALL_RDMA
@@ -75,8 +75,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 ];
 
 /// A pair whose B has windows.
-fn pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
-    bench.pair(options())
+fn pair<'b>(setup: &'b Setup<'_>) -> Result<Pair<'b>> {
+    setup.pair(options())
 }
 
 fn options() -> PairOptions {
@@ -94,10 +94,10 @@ fn options() -> PairOptions {
 }
 
 /// One more connected pair on the domains, regions and CQs of another.
-fn sibling<'b>(bench: &'b Bench<'_>, pair: &Pair<'_>) -> Result<Pair<'b>> {
-    let a = bench.sibling(&pair.a, options())?;
-    let b = bench.sibling(&pair.b, options())?;
-    bench.connect(a, b, options())
+fn sibling<'b>(setup: &'b Setup<'_>, pair: &Pair<'_>) -> Result<Pair<'b>> {
+    let a = setup.sibling(&pair.a, options())?;
+    let b = setup.sibling(&pair.b, options())?;
+    setup.connect(a, b, options())
 }
 
 /// The bytes of an end's region from an offset on.
@@ -116,51 +116,51 @@ pub(crate) fn part_of(mr: Mr, addr: u64, length: u64, access: Access) -> MwBindI
 
 /// Posts a bind on a queue pair, in the way of the window's type: the new key.
 fn post_bind(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     end: &End<'_>,
     wr_id: u64,
     mw: Mw,
     info: MwBindInfo,
 ) -> Result<u32> {
-    let attr = bench.query_mw(mw)?;
+    let attr = setup.query_mw(mw)?;
     match attr.mw_type {
-        MwType::Type1 => bench.bind_mw(end.qp, mw, &MwBind::new(wr_id, info))?,
+        MwType::Type1 => setup.bind_mw(end.qp, mw, &MwBind::new(wr_id, info))?,
         _ => {
             let bind = SendWr::bind_mw(wr_id, mw, inc_rkey(attr.rkey), info);
-            bench.post_send(end.qp, &[bind])?;
+            setup.post_send(end.qp, &[bind])?;
         }
     }
-    Ok(bench.query_mw(mw)?.rkey)
+    Ok(setup.query_mw(mw)?.rkey)
 }
 
 /// Binds a window on a queue pair: the new key.
-fn bind(bench: &Bench<'_>, end: &End<'_>, mw: Mw, info: MwBindInfo) -> Result<u32> {
-    let rkey = post_bind(bench, end, 50, mw, info)?;
-    let wc = bench.one_with(end.send_cq, WcStatus::Success, Claim::NONE)?;
+fn bind(setup: &Setup<'_>, end: &End<'_>, mw: Mw, info: MwBindInfo) -> Result<u32> {
+    let rkey = post_bind(setup, end, 50, mw, info)?;
+    let wc = setup.one_with(end.send_cq, WcStatus::Success, Claim::NONE)?;
     check_eq!(Claim::NONE, (wc.wr_id, wc.opcode), (50, WcOpcode::BindMw));
     Ok(rkey)
 }
 
 /// A window of B that shows `LEN` bytes at the landing place, for writing: itself and its key.
-fn bound(bench: &Bench<'_>, b: &End<'_>, mw_type: MwType) -> Result<(Mw, u32)> {
-    let mw = bench.alloc_mw(b.pd, mw_type)?;
-    let rkey = bind(bench, b, mw, part(b, b.landing(), LEN.into(), WRITE))?;
+fn bound(setup: &Setup<'_>, b: &End<'_>, mw_type: MwType) -> Result<(Mw, u32)> {
+    let mw = setup.alloc_mw(b.pd, mw_type)?;
+    let rkey = bind(setup, b, mw, part(b, b.landing(), LEN.into(), WRITE))?;
     Ok((mw, rkey))
 }
 
 /// A writes to a place of B: with what it ends.
-fn write(bench: &Bench<'_>, a: &End<'_>, remote: Remote) -> Result<WcStatus> {
+fn write(setup: &Setup<'_>, a: &End<'_>, remote: Remote) -> Result<WcStatus> {
     a.post(SendWr::rdma_write(60, &[a.sge(0, LEN)], remote))?;
-    Ok(bench.one(a.send_cq)?.status)
+    Ok(setup.one(a.send_cq)?.status)
 }
 
 /// The key opens the landing place of B: what A writes is there.
-fn opens(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, rkey: u32, rule: &'static str) -> Result {
+fn opens(setup: &Setup<'_>, Pair { a, b }: &Pair<'_>, rkey: u32, rule: &'static str) -> Result {
     let addr = b.mem.addr + b.landing();
     let tag = (rkey as u8).wrapping_add(77);
     b.fill_at(b.landing(), tag.wrapping_add(1), LEN)?;
     a.fill(tag, LEN)?;
-    let status = write(bench, a, Remote { addr, rkey })?;
+    let status = write(setup, a, Remote { addr, rkey })?;
     check_eq!(
         rule,
         status,
@@ -171,21 +171,21 @@ fn opens(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, rkey: u32, rule: &'static 
 }
 
 /// The key opens nothing there; the connection is at its end then.
-fn is_shut(bench: &Bench<'_>, pair: &Pair<'_>, rkey: u32, rule: &'static str) -> Result {
+fn is_shut(setup: &Setup<'_>, pair: &Pair<'_>, rkey: u32, rule: &'static str) -> Result {
     let addr = pair.b.mem.addr + pair.b.landing();
-    denies(bench, pair, Remote { addr, rkey }, rule)
+    denies(setup, pair, Remote { addr, rkey }, rule)
 }
 
 /// A write to a place is refused; the connection is at its end then.
 fn denies(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     Pair { a, b }: &Pair<'_>,
     remote: Remote,
     rule: &'static str,
 ) -> Result {
     let before = b.bytes(0, b.mem.length as usize).rule(rule)?;
     a.fill(99, LEN)?;
-    let status = write(bench, a, remote)?;
+    let status = write(setup, a, remote)?;
     check_eq!(rule, status, WcStatus::RemAccessErr, "a write");
     let after = b.bytes(0, b.mem.length as usize).rule(rule)?;
     check_eq!(rule, after == before, true, "the memory is as it was");

@@ -6,7 +6,7 @@ use verbs_api::{
 
 use crate::failure::{check_eq, in_case};
 use crate::fresh_qp::{FreshQp, required};
-use crate::{Bench, OfRule, Result};
+use crate::{OfRule, Result, Setup};
 
 const RULE: &str = "QP-STATE-35";
 
@@ -37,21 +37,21 @@ fn nonsense(to: QpState) -> QpAttr {
 }
 
 scenario!(attributes_that_are_not_named_are_not_looked_at: "QP-STATE-35"; needs MODIFY_CONNECT);
-fn attributes_that_are_not_named_are_not_looked_at(bench: &Bench<'_>) -> Result {
-    in_each_state(bench, QpType::Rc)
+fn attributes_that_are_not_named_are_not_looked_at(setup: &Setup<'_>) -> Result {
+    in_each_state(setup, QpType::Rc)
 }
 
 scenario!(datagram_attributes_that_are_not_named_are_not_looked_at:
     "QP-STATE-35"; needs UD, MODIFY_CONNECT);
-fn datagram_attributes_that_are_not_named_are_not_looked_at(bench: &Bench<'_>) -> Result {
-    in_each_state(bench, QpType::Ud)
+fn datagram_attributes_that_are_not_named_are_not_looked_at(setup: &Setup<'_>) -> Result {
+    in_each_state(setup, QpType::Ud)
 }
 
 /// From RESET to RTS and SQD, and back: each state again, with the state alone where that can be.
-fn in_each_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
-    let (a, b) = FreshQp::pair(bench, qp_type)?;
+fn in_each_state(setup: &Setup<'_>, qp_type: QpType) -> Result {
+    let (a, b) = FreshQp::pair(setup, qp_type)?;
     b.reach(QpState::Rts)?;
-    if let Some(lab) = bench.verbs().lab() {
+    if let Some(lab) = setup.verbs().lab() {
         // There are values for which a program needs a privilege.
         lab.set_privileged(a.end.context, false)?;
     }
@@ -68,7 +68,7 @@ fn in_each_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
             continue;
         }
         let before = a.query()?.attr;
-        let changed = bench.modify_qp(a.end.qp, &nonsense(to), M::STATE);
+        let changed = setup.modify_qp(a.end.qp, &nonsense(to), M::STATE);
         let case = format!("{qp_type}, {from} to {to}");
         in_case(&case, changed.rule(RULE))?;
         let after = a.query()?.attr;
@@ -82,26 +82,26 @@ fn in_each_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
         check_eq!(RULE, after, expected, case);
     }
     // In RTS there is no event, unless the device always sends one.
-    if bench.behavior()?.sq_drained_always == Some(false) {
-        bench.no_async_event(a.end.context, RULE)?;
+    if setup.behavior()?.sq_drained_always == Some(false) {
+        setup.no_async_event(a.end.context, RULE)?;
     }
     b.end.recv(1, 8)?;
     a.end.send(2, 8)?;
     for cq in [a.end.send_cq, b.end.recv_cq] {
-        bench.one_with(cq, WcStatus::Success, RULE)?;
+        setup.one_with(cq, WcStatus::Success, RULE)?;
     }
     Ok(())
 }
 
 scenario!(partition_stays_until_another_is_named: "QP-STATE-35", "TMR-15"; needs MODIFY_CONNECT, LAB);
 /// Both sides have another partition at index 1 than at 0, and those at 0 do not match.
-fn partition_stays_until_another_is_named(bench: &Bench<'_>) -> Result {
-    for (context, first) in [(bench.ctx_a(), 0x8001), (bench.ctx_b(), 0x8002)] {
+fn partition_stays_until_another_is_named(setup: &Setup<'_>) -> Result {
+    for (context, first) in [(setup.ctx_a(), 0x8001), (setup.ctx_b(), 0x8002)] {
         for (index, pkey) in [(0, first), (1, 0x8123)] {
-            bench.lab().set_pkey(context, bench.port(), index, pkey)?;
+            setup.lab().set_pkey(context, setup.port(), index, pkey)?;
         }
     }
-    let (mut a, mut b) = FreshQp::pair(bench, QpType::Rc)?;
+    let (mut a, mut b) = FreshQp::pair(setup, QpType::Rc)?;
     for end in [&mut a, &mut b] {
         end.attr.pkey_index = 1;
         end.reach(QpState::Init)?;
@@ -114,15 +114,15 @@ fn partition_stays_until_another_is_named(bench: &Bench<'_>) -> Result {
     b.end.recv(1, 8)?;
     a.end.send(2, 8)?;
     for cq in [a.end.send_cq, b.end.recv_cq] {
-        bench.one_with(cq, WcStatus::Success, "TMR-15")?;
+        setup.one_with(cq, WcStatus::Success, "TMR-15")?;
     }
     Ok(())
 }
 
 scenario!(migration_state_is_told_as_it_was_set: "QP-CREATE-08"; needs MODIFY_CONNECT);
 /// A device without path migration may refuse it.
-fn migration_state_is_told_as_it_was_set(bench: &Bench<'_>) -> Result {
-    let mut qp = FreshQp::new(bench, QpType::Rc)?;
+fn migration_state_is_told_as_it_was_set(setup: &Setup<'_>) -> Result {
+    let mut qp = FreshQp::new(setup, QpType::Rc)?;
     qp.reach(QpState::Rts)?;
     for state in [MigState::Rearm, MigState::Migrated] {
         qp.attr.path_mig_state = state;

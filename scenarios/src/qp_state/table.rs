@@ -4,7 +4,7 @@ use verbs_api::{AsyncEvent, AsyncEventType, Element, QpState, QpType, SendWr, Wc
 
 use crate::failure::{check, check_eq, in_case};
 use crate::fresh_qp::FreshQp;
-use crate::{Bench, OfRule, Result, wr_ids};
+use crate::{OfRule, Result, Setup, wr_ids};
 
 /// A state, whether its send queue runs, and whether its receive queue takes messages (table A3 of
 /// the rules). SQE is apart, since not every device and transport has it.
@@ -20,46 +20,46 @@ const STATES: [(QpState, bool, bool); 6] = [
 scenario!(rc_qp_runs_as_its_state_says:
     "QP-STATE-10", "QP-STATE-13", "QP-STATE-20", "QP-STATE-22", "QP-STATE-23";
     needs MODIFY_CONNECT, RDMA_READ);
-fn rc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
-    table(bench, QpType::Rc)
+fn rc_qp_runs_as_its_state_says(setup: &Setup<'_>) -> Result {
+    table(setup, QpType::Rc)
 }
 
 scenario!(uc_qp_runs_as_its_state_says:
     "QP-STATE-10", "QP-STATE-13", "QP-STATE-20", "QP-STATE-22", "QP-STATE-23";
     needs UC, MODIFY_CONNECT);
-fn uc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
-    table(bench, QpType::Uc)
+fn uc_qp_runs_as_its_state_says(setup: &Setup<'_>) -> Result {
+    table(setup, QpType::Uc)
 }
 
 scenario!(ud_qp_runs_as_its_state_says:
     "QP-STATE-10", "QP-STATE-13", "QP-STATE-20", "QP-STATE-22", "QP-STATE-23";
     needs UD, MODIFY_CONNECT);
-fn ud_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
-    table(bench, QpType::Ud)
+fn ud_qp_runs_as_its_state_says(setup: &Setup<'_>) -> Result {
+    table(setup, QpType::Ud)
 }
 
 scenario!(xrc_qp_runs_as_its_state_says:
     "QP-STATE-10", "QP-STATE-13", "QP-STATE-20", "QP-STATE-22", "QP-STATE-23";
     needs MODIFY_CONNECT, XRC);
 /// The sender, and an SRQ of the receiving end.
-fn xrc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
-    table(bench, QpType::XrcSend)
+fn xrc_qp_runs_as_its_state_says(setup: &Setup<'_>) -> Result {
+    table(setup, QpType::XrcSend)
 }
 
-fn table(bench: &Bench<'_>, qp_type: QpType) -> Result {
+fn table(setup: &Setup<'_>, qp_type: QpType) -> Result {
     for (state, sends, takes) in STATES {
-        let result = sends_in(bench, qp_type, state, sends);
+        let result = sends_in(setup, qp_type, state, sends);
         in_case(&format!("the send queue in {state}"), result)?;
-        let result = takes_in(bench, qp_type, state, takes);
+        let result = takes_in(setup, qp_type, state, takes);
         in_case(&format!("the receive queue in {state}"), result)?;
     }
     Ok(())
 }
 
 /// What is posted in the state is sent, or is not: the peer sees it.
-fn sends_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, sends: bool) -> Result {
+fn sends_in(setup: &Setup<'_>, qp_type: QpType, state: QpState, sends: bool) -> Result {
     const RULE: &str = "QP-STATE-10";
-    let (a, b) = FreshQp::pair(bench, qp_type)?;
+    let (a, b) = FreshQp::pair(setup, qp_type)?;
     b.reach(QpState::Rts)?;
     a.reach(state)?;
     b.end.recv(1, 8)?;
@@ -68,20 +68,20 @@ fn sends_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, sends: bool) -> 
     let _ = a.post(&[SendWr::send(2, &data)]);
     if sends {
         for cq in [a.end.send_cq, b.end.recv_cq] {
-            bench.successes(cq, 1).rule(RULE)?;
+            setup.successes(cq, 1).rule(RULE)?;
         }
         return Ok(());
     }
-    bench.no_completion(b.end.recv_cq, RULE)?;
-    let own = bench.drain(a.end.send_cq)?;
+    setup.no_completion(b.end.recv_cq, RULE)?;
+    let own = setup.drain(a.end.send_cq)?;
     let flushed = own.iter().all(|wc| wc.status == WcStatus::WrFlushErr);
     check!(RULE, flushed, "no completion but a flush", "{own:?}");
     Ok(())
 }
 
 /// A message from the peer is received, or is dropped.
-fn takes_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, takes: bool) -> Result {
-    let (mut a, b) = FreshQp::pair(bench, qp_type)?;
+fn takes_in(setup: &Setup<'_>, qp_type: QpType, state: QpState, takes: bool) -> Result {
+    let (mut a, b) = FreshQp::pair(setup, qp_type)?;
     (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
     a.reach(QpState::Rts)?;
     b.reach(state)?;
@@ -97,11 +97,11 @@ fn takes_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, takes: bool) -> 
             QpState::Rtr => "QP-STATE-22",
             _ => "QP-STATE-20",
         };
-        bench.successes(b.end.recv_cq, 1).rule(rule)?;
-        bench.successes(a.end.send_cq, 1).rule(rule)?;
+        setup.successes(b.end.recv_cq, 1).rule(rule)?;
+        setup.successes(a.end.send_cq, 1).rule(rule)?;
         return b.end.expect_data(3, 8, rule);
     }
-    let sent = bench.one(a.end.send_cq)?;
+    let sent = setup.one(a.end.send_cq)?;
     let lost = [
         WcStatus::RetryExcErr,
         WcStatus::RemOpErr,
@@ -117,17 +117,17 @@ fn takes_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, takes: bool) -> 
         "a message that is dropped",
         "{sent}"
     );
-    let got = bench.drain(b.end.recv_cq)?;
+    let got = setup.drain(b.end.recv_cq)?;
     let flushed = got.iter().all(|wc| wc.status == WcStatus::WrFlushErr);
     check!("QP-STATE-23", flushed, "no message", "{got:?}");
-    check_eq!("QP-STATE-23", bench.state(b.end.qp)?, state);
+    check_eq!("QP-STATE-23", setup.state(b.end.qp)?, state);
     Ok(())
 }
 
 scenario!(receives_posted_in_init_are_used_from_rtr_on: "QP-STATE-20"; needs MODIFY_CONNECT);
-fn receives_posted_in_init_are_used_from_rtr_on(bench: &Bench<'_>) -> Result {
+fn receives_posted_in_init_are_used_from_rtr_on(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-STATE-20";
-    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(setup, QpType::Rc)?;
     a.reach(QpState::Rts)?;
     let mut wr_id = 0;
     for state in [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Sqd] {
@@ -140,15 +140,15 @@ fn receives_posted_in_init_are_used_from_rtr_on(bench: &Bench<'_>) -> Result {
     for i in 0..wr_id {
         a.end.send(i, 8)?;
     }
-    let got = bench.successes(b.end.recv_cq, wr_id as usize).rule(RULE)?;
+    let got = setup.successes(b.end.recv_cq, wr_id as usize).rule(RULE)?;
     check_eq!(RULE, wr_ids(&got), (0..wr_id).collect::<Vec<_>>());
     Ok(())
 }
 
 scenario!(qp_in_rtr_is_read_and_written: "QP-STATE-22"; needs MODIFY_CONNECT, RDMA_READ);
-fn qp_in_rtr_is_read_and_written(bench: &Bench<'_>) -> Result {
+fn qp_in_rtr_is_read_and_written(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-STATE-22";
-    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(setup, QpType::Rc)?;
     a.reach(QpState::Rts)?;
     b.reach(QpState::Rtr)?;
     for (tag, length) in [(1, 8), (2, 4000)] {
@@ -156,32 +156,32 @@ fn qp_in_rtr_is_read_and_written(bench: &Bench<'_>) -> Result {
         b.end.fill(tag + 100, length)?;
         a.end.write(1, length)?;
         a.end.read(2, length)?;
-        let done = bench.successes(a.end.send_cq, 2).rule(RULE)?;
+        let done = setup.successes(a.end.send_cq, 2).rule(RULE)?;
         check_eq!(RULE, wr_ids(&done), [1, 2]);
         b.end.expect_data(tag, length, RULE)?;
         a.end.expect_data(tag + 100, length, RULE)?;
     }
-    check_eq!(RULE, bench.state(b.end.qp)?, QpState::Rtr);
+    check_eq!(RULE, setup.state(b.end.qp)?, QpState::Rtr);
     Ok(())
 }
 
 scenario!(message_that_is_tried_again_finds_the_qp_ready: "QP-STATE-23"; needs MODIFY_CONNECT, LAB);
 /// A retry comes after the responder is ready: what was dropped before is sent again.
-fn message_that_is_tried_again_finds_the_qp_ready(bench: &Bench<'_>) -> Result {
+fn message_that_is_tried_again_finds_the_qp_ready(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-STATE-23";
     for state in [QpState::Reset, QpState::Init] {
-        let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
+        let (a, b) = FreshQp::pair(setup, QpType::Rc)?;
         a.reach(QpState::Rts)?;
         b.reach(state)?;
         a.end.send(1, 8)?;
         // The first try is lost, and the first retry far.
-        bench.lab().advance(std::time::Duration::from_millis(1))?;
-        let early = bench.drain(a.end.send_cq)?;
+        setup.lab().advance(std::time::Duration::from_millis(1))?;
+        let early = setup.drain(a.end.send_cq)?;
         check!(RULE, early.is_empty(), "no completion yet", "{early:?}");
         b.reach(QpState::Rtr)?;
         b.end.recv(2, 8)?;
         for cq in [a.end.send_cq, b.end.recv_cq] {
-            bench.successes(cq, 1).rule(RULE)?;
+            setup.successes(cq, 1).rule(RULE)?;
         }
     }
     Ok(())
@@ -189,66 +189,66 @@ fn message_that_is_tried_again_finds_the_qp_ready(bench: &Bench<'_>) -> Result {
 
 scenario!(message_that_comes_in_init_is_kept_as_declared: "QP-STATE-23"; needs MODIFY_CONNECT, LAB);
 /// It is dropped, and tried again long after; or it is there as soon as the queue pair is ready.
-fn message_that_comes_in_init_is_kept_as_declared(bench: &Bench<'_>) -> Result {
+fn message_that_comes_in_init_is_kept_as_declared(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-STATE-23";
     let moment = std::time::Duration::from_millis(1);
-    let (a, b) = FreshQp::pair(bench, QpType::Rc)?;
+    let (a, b) = FreshQp::pair(setup, QpType::Rc)?;
     a.reach(QpState::Rts)?;
     b.reach(QpState::Init)?;
     b.end.recv(2, 8)?;
     a.end.send(1, 8)?;
-    bench.lab().advance(moment)?;
+    setup.lab().advance(moment)?;
     b.reach(QpState::Rtr)?;
-    bench.lab().advance(moment)?;
-    let early = bench.drain(b.end.recv_cq)?;
+    setup.lab().advance(moment)?;
+    let early = setup.drain(b.end.recv_cq)?;
     let left = 1 - early.len().min(1);
-    bench.successes(b.end.recv_cq, left).rule(RULE)?;
-    bench.successes(a.end.send_cq, 1).rule(RULE)?;
-    let declared = bench.behavior()?.buffer_when_not_ready;
-    bench.as_declared(RULE, declared, !early.is_empty())
+    setup.successes(b.end.recv_cq, left).rule(RULE)?;
+    setup.successes(a.end.send_cq, 1).rule(RULE)?;
+    let declared = setup.behavior()?.buffer_when_not_ready;
+    setup.as_declared(RULE, declared, !early.is_empty())
 }
 
 scenario!(first_message_in_rtr_is_told_as_declared:
     "QP-STATE-24", "ASYNC-08"; needs MODIFY_CONNECT);
-fn first_message_in_rtr_is_told_as_declared(bench: &Bench<'_>) -> Result {
+fn first_message_in_rtr_is_told_as_declared(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-STATE-24";
-    let reported = established(bench, QpType::Rc)?;
+    let reported = established(setup, QpType::Rc)?;
     check!(
         [RULE, "ASYNC-08"],
         reported <= 1,
         "at most one event",
         "{reported}"
     );
-    bench.as_declared(RULE, bench.behavior()?.comm_est, reported == 1)
+    setup.as_declared(RULE, setup.behavior()?.comm_est, reported == 1)
 }
 
 scenario!(first_datagram_in_rtr_is_not_told: "QP-STATE-24"; needs UD, MODIFY_CONNECT);
-fn first_datagram_in_rtr_is_not_told(bench: &Bench<'_>) -> Result {
-    check_eq!("QP-STATE-24", established(bench, QpType::Ud)?, 0, "events");
+fn first_datagram_in_rtr_is_not_told(setup: &Setup<'_>) -> Result {
+    check_eq!("QP-STATE-24", established(setup, QpType::Ud)?, 0, "events");
     Ok(())
 }
 
 /// Messages arrive in RTR: how many events tell it. The state stays.
-fn established(bench: &Bench<'_>, qp_type: QpType) -> Result<usize> {
+fn established(setup: &Setup<'_>, qp_type: QpType) -> Result<usize> {
     const RULE: &str = "QP-STATE-24";
-    let (a, b) = FreshQp::pair(bench, qp_type)?;
+    let (a, b) = FreshQp::pair(setup, qp_type)?;
     a.reach(QpState::Rts)?;
     b.reach(QpState::Rtr)?;
     for wr_id in 0..3 {
         b.end.recv(wr_id, 8)?;
         a.end.send(wr_id, 8)?;
-        bench.successes(b.end.recv_cq, 1)?;
+        setup.successes(b.end.recv_cq, 1)?;
     }
-    let events = bench.async_events(b.end.context)?;
+    let events = setup.async_events(b.end.context)?;
     let expected = AsyncEvent::new(AsyncEventType::CommEst, Element::Qp(b.end.qp));
     for event in &events {
         check_eq!(RULE, *event, expected, "the event");
     }
-    check_eq!(RULE, bench.state(b.end.qp)?, QpState::Rtr);
+    check_eq!(RULE, setup.state(b.end.qp)?, QpState::Rtr);
     b.reach(QpState::Rts)?;
     b.end.recv(9, 8)?;
     a.end.send(9, 8)?;
-    bench.successes(b.end.recv_cq, 1)?;
-    let later = bench.async_events(b.end.context)?;
+    setup.successes(b.end.recv_cq, 1)?;
+    let later = setup.async_events(b.end.context)?;
     Ok(events.len() + later.len())
 }

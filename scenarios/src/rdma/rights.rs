@@ -7,7 +7,7 @@ use verbs_api::{
 };
 
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result};
+use crate::{End, Failure, OfRule, Pair, PairOptions, Result, Setup};
 
 const LOCAL: Access = Access::LOCAL_WRITE;
 const LEN: u32 = 8;
@@ -40,25 +40,25 @@ fn ask(a: &End<'_>, right: Access, remote: Remote, len: u32) -> Result {
 }
 
 scenario!(region_decides_what_a_peer_may_do: "RDMA-03"; needs RDMA_READ);
-fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
+fn region_decides_what_a_peer_may_do(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RDMA-03";
     for rights in RIGHTS {
         for (what, needed) in OPERATIONS {
-            let Pair { a, b } = bench.rc_pair()?;
-            let mr = bench.alloc_mr(b.pd, 64, rights)?;
-            bench.write_mr(mr, 0, &[7; 64])?;
+            let Pair { a, b } = setup.rc_pair()?;
+            let mr = setup.alloc_mr(b.pd, 64, rights)?;
+            setup.write_mr(mr, 0, &[7; 64])?;
             a.fill(1, LEN)?;
-            ask(&a, needed, bench.query_mr(mr)?.remote(0), LEN)?;
+            ask(&a, needed, setup.query_mr(mr)?.remote(0), LEN)?;
             let status = if rights.contains(needed) {
                 WcStatus::Success
             } else {
                 WcStatus::RemAccessErr
             };
             let case = format!("{what} where {rights:?} is allowed");
-            in_case(&case, bench.one_with(a.send_cq, status, RULE).map(drop))?;
+            in_case(&case, setup.one_with(a.send_cq, status, RULE).map(drop))?;
             if !rights.contains(needed) {
                 let mut after = [0; 64];
-                bench.read_mr(mr, 0, &mut after)?;
+                setup.read_mr(mr, 0, &mut after)?;
                 check!(RULE, after == [7; 64], "the memory as it was", "{after:?}");
             }
         }
@@ -67,9 +67,9 @@ fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(queue_pair_decides_what_a_peer_may_do: "RDMA-04"; needs MODIFY_CONNECT, RDMA_READ);
-fn queue_pair_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
+fn queue_pair_decides_what_a_peer_may_do(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RDMA-04";
-    let declared = bench.behavior()?.qp_access_status;
+    let declared = setup.behavior()?.qp_access_status;
     for rights in [
         LOCAL | Access::REMOTE_READ,
         LOCAL | Access::REMOTE_WRITE,
@@ -79,15 +79,15 @@ fn queue_pair_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
         let cases = OPERATIONS.map(|operation| [(operation, LEN), (operation, 0)]);
         for ((what, needed), len) in cases.into_iter().flatten() {
             let options = PairOptions::default();
-            let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
+            let [a, b] = [setup.ctx_a(), setup.ctx_b()].map(|side| setup.end(side, options));
             let of_b = RcParams {
                 access: rights,
                 ..RcParams::default()
             };
-            let Pair { a, b } = bench.connect_each(a?, b?, RcParams::default(), of_b)?;
+            let Pair { a, b } = setup.connect_each(a?, b?, RcParams::default(), of_b)?;
             b.fill_at(b.landing(), 3, LEN)?;
             ask(&a, needed, a.remote(), len)?;
-            let wc = bench.one(a.send_cq)?;
+            let wc = setup.one(a.send_cq)?;
             let case = format!("{what} of {len} bytes where the queue pair allows {rights:?}");
             let seen = match wc.status {
                 WcStatus::RemAccessErr => QpAccessStatus::RemAccessErr,
@@ -104,7 +104,7 @@ fn queue_pair_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
             };
             let allowed = rights.contains(needed);
             check!(RULE, !allowed, "SUCCESS", "{wc} ({case})");
-            in_case(&case, bench.as_declared(RULE, declared, seen))?;
+            in_case(&case, setup.as_declared(RULE, declared, seen))?;
             b.expect_data(3, LEN, RULE)?;
         }
     }
@@ -117,16 +117,16 @@ fn check_success(rule: &'static str, status: WcStatus) -> Result {
 }
 
 scenario!(responder_learns_of_an_access_violation: "RDMA-09", "ASYNC-15");
-fn responder_learns_of_an_access_violation(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = bench.rc_pair()?;
+fn responder_learns_of_an_access_violation(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = setup.rc_pair()?;
     let outside = b.mem.remote(b.mem.length - 1);
     a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], outside))?;
     // With what it ends here is a matter of other rules.
-    bench.one(a.send_cq)?;
+    setup.one(a.send_cq)?;
     let expected = AsyncEvent::new(AsyncEventType::QpAccessErr, Element::Qp(b.qp));
-    let events = match bench.behavior()?.qp_access_event {
-        Some(true) => vec![bench.async_event(b.context).rule("RDMA-09")?],
-        _ => bench.async_events(b.context)?,
+    let events = match setup.behavior()?.qp_access_event {
+        Some(true) => vec![setup.async_event(b.context).rule("RDMA-09")?],
+        _ => setup.async_events(b.context)?,
     };
     let seen = match events[..] {
         [] => false,
@@ -139,21 +139,21 @@ fn responder_learns_of_an_access_violation(bench: &Bench<'_>) -> Result {
             return Err(Failure::assertion("at most one event", seen)).rule("ASYNC-15");
         }
     };
-    bench.as_declared("RDMA-09", bench.behavior()?.qp_access_event, seen)?;
-    bench.no_async_event(a.context, "ASYNC-15")
+    setup.as_declared("RDMA-09", setup.behavior()?.qp_access_event, seen)?;
+    setup.no_async_event(a.context, "ASYNC-15")
 }
 
 scenario!(denied_write_with_immediate_completes_no_receive_with_success:
     "RDMA-13"; needs WRITE_WITH_IMM);
-fn denied_write_with_immediate_completes_no_receive_with_success(bench: &Bench<'_>) -> Result {
+fn denied_write_with_immediate_completes_no_receive_with_success(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RDMA-13";
-    let Pair { a, b } = bench.rc_pair()?;
+    let Pair { a, b } = setup.rc_pair()?;
     b.recv(1, LEN)?;
     let data = [a.sge(0, LEN)];
     let write = SendWr::rdma_write_with_imm(2, &data, a.bad_remote(), [1; 4]);
     a.post(write)?;
-    bench.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
-    let wc = bench.one(b.recv_cq).rule(RULE)?;
+    setup.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
+    let wc = setup.one(b.recv_cq).rule(RULE)?;
     let allowed = [
         WcStatus::LocAccessErr,
         WcStatus::LocProtErr,
@@ -176,32 +176,32 @@ fn bad_key(entry: Sge) -> Sge {
 }
 
 scenario!(write_with_both_keys_bad_is_a_local_error: "RDMA-14");
-fn write_with_both_keys_bad_is_a_local_error(bench: &Bench<'_>) -> Result {
+fn write_with_both_keys_bad_is_a_local_error(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RDMA-14";
-    let Pair { a, b } = bench.rc_pair()?;
+    let Pair { a, b } = setup.rc_pair()?;
     // Outside the region: its status is the same on devices that tell key and range apart.
     let bad = [a.sge(a.mem.length, LEN)];
     a.post(SendWr::rdma_write(1, &bad, a.bad_remote()))?;
-    bench.one_with(a.send_cq, WcStatus::LocProtErr, RULE)?;
-    let Pair { a, .. } = bench.second_pair(&Pair { a, b }, PairOptions::default())?;
+    setup.one_with(a.send_cq, WcStatus::LocProtErr, RULE)?;
+    let Pair { a, .. } = setup.second_pair(&Pair { a, b }, PairOptions::default())?;
     b.fill_at(b.landing(), 9, LEN)?;
     let bad = [bad_key(a.sge(0, LEN))];
     a.post(SendWr::rdma_write(1, &bad, a.bad_remote()))?;
-    let wc = bench.one(a.send_cq)?;
+    let wc = setup.one(a.send_cq)?;
     // SQ-22 says with which status, if there is but this fault.
     let remote = matches!(wc.status, WcStatus::RemAccessErr | WcStatus::Success);
     check!(RULE, !remote, "a local error", "{wc}");
-    bench.no_async_event(b.context, RULE)?;
+    setup.no_async_event(b.context, RULE)?;
     b.expect_data(9, LEN, RULE)
 }
 
 scenario!(read_with_both_keys_bad_is_found_at_one_side: "RDMA-15"; needs RDMA_READ);
-fn read_with_both_keys_bad_is_found_at_one_side(bench: &Bench<'_>) -> Result {
-    let a = bench.rc_pair()?.a;
+fn read_with_both_keys_bad_is_found_at_one_side(setup: &Setup<'_>) -> Result {
+    let a = setup.rc_pair()?.a;
     let into = [bad_key(a.sge(a.landing(), LEN))];
     a.post(SendWr::rdma_read(1, &into, a.bad_remote()))?;
-    let wc = bench.one(a.send_cq).rule("RDMA-15")?;
-    let at_once = bench.verbs().lab().is_none() && wc.status == WcStatus::LocProtErr;
+    let wc = setup.one(a.send_cq).rule("RDMA-15")?;
+    let at_once = setup.verbs().lab().is_none() && wc.status == WcStatus::LocProtErr;
     check!(
         "RDMA-15",
         wc.status == WcStatus::RemAccessErr || at_once,
@@ -212,46 +212,46 @@ fn read_with_both_keys_bad_is_found_at_one_side(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(read_needs_local_write: "RDMA-16"; needs RDMA_READ);
-fn read_needs_local_write(bench: &Bench<'_>) -> Result {
+fn read_needs_local_write(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RDMA-16";
-    let Pair { a, b } = bench.rc_pair()?;
-    let mr = bench.alloc_mr(a.pd, 64, Access::REMOTE_READ)?;
-    let into = [bench.query_mr(mr)?.sge(0, LEN)];
+    let Pair { a, b } = setup.rc_pair()?;
+    let mr = setup.alloc_mr(a.pd, 64, Access::REMOTE_READ)?;
+    let into = [setup.query_mr(mr)?.sge(0, LEN)];
     b.fill(1, LEN)?;
     a.post(SendWr::rdma_read(1, &into, b.mem.remote(0)))?;
-    bench.one_with(a.send_cq, WcStatus::LocProtErr, RULE)?;
+    setup.one_with(a.send_cq, WcStatus::LocProtErr, RULE)?;
     let mut after = [0; 64];
-    bench.read_mr(mr, 0, &mut after)?;
+    setup.read_mr(mr, 0, &mut after)?;
     check!(RULE, after == [0; 64], "the memory as it was", "{after:?}");
     Ok(())
 }
 
 scenario!(memory_without_rights_can_be_sent_from: "RDMA-17", "MR-02");
-fn memory_without_rights_can_be_sent_from(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = bench.rc_pair()?;
-    let mr = bench.alloc_mr(a.pd, LEN as usize, Access::empty())?;
-    let data = [bench.query_mr(mr)?.sge(0, LEN)];
-    bench.write_mr(mr, 0, &crate::pattern(4, LEN))?;
+fn memory_without_rights_can_be_sent_from(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = setup.rc_pair()?;
+    let mr = setup.alloc_mr(a.pd, LEN as usize, Access::empty())?;
+    let data = [setup.query_mr(mr)?.sge(0, LEN)];
+    setup.write_mr(mr, 0, &crate::pattern(4, LEN))?;
     b.recv(1, LEN)?;
     a.post(SendWr::send(2, &data)).rule("MR-02")?;
-    bench.one_with(b.recv_cq, WcStatus::Success, "MR-02")?;
+    setup.one_with(b.recv_cq, WcStatus::Success, "MR-02")?;
     b.expect_data(4, LEN, "MR-02")?;
-    bench.one_with(a.send_cq, WcStatus::Success, "MR-02")?;
-    bench.write_mr(mr, 0, &crate::pattern(6, LEN))?;
+    setup.one_with(a.send_cq, WcStatus::Success, "MR-02")?;
+    setup.write_mr(mr, 0, &crate::pattern(6, LEN))?;
     a.post(SendWr::rdma_write(3, &data, a.remote()))
         .rule("RDMA-17")?;
     b.recv_at(1, 0, LEN)?;
     // Comes behind the write.
     a.send(4, LEN)?;
-    bench.one_with(b.recv_cq, WcStatus::Success, "RDMA-17")?;
-    bench.successes(a.send_cq, 2).rule("RDMA-17")?;
+    setup.one_with(b.recv_cq, WcStatus::Success, "RDMA-17")?;
+    setup.successes(a.send_cq, 2).rule("RDMA-17")?;
     b.expect_data(6, LEN, "RDMA-17")
 }
 
 scenario!(denied_write_with_immediate_needs_no_receive: "RDMA-04", "RDMA-13"; needs WRITE_WITH_IMM);
 /// Without a receive it fails too, or waits for one without result.
-fn denied_write_with_immediate_needs_no_receive(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = bench.pair(PairOptions {
+fn denied_write_with_immediate_needs_no_receive(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = setup.pair(PairOptions {
         rc: RcParams {
             access: Access::REMOTE_READ,
             min_rnr_timer: 1,
@@ -261,13 +261,13 @@ fn denied_write_with_immediate_needs_no_receive(bench: &Bench<'_>) -> Result {
         ..PairOptions::default()
     })?;
     a.write_imm(1, LEN, [1, 2, 3, 4])?;
-    let wc = bench.one(a.send_cq).rule("RDMA-04")?;
+    let wc = setup.one(a.send_cq).rule("RDMA-04")?;
     let denied = [
         WcStatus::RemAccessErr,
         WcStatus::RemInvReqErr,
         WcStatus::RnrRetryExcErr,
     ];
     check!("RDMA-04", denied.contains(&wc.status), "a refusal", "{wc}");
-    check_eq!("RDMA-04", bench.state(a.qp)?, QpState::Err);
-    bench.no_completion(b.recv_cq, "RDMA-13")
+    check_eq!("RDMA-04", setup.state(a.qp)?, QpState::Err);
+    setup.no_completion(b.recv_cq, "RDMA-13")
 }

@@ -9,7 +9,7 @@ use verbs_api::{
 use crate::failure::{check_eq, in_case};
 use crate::kind::Kind;
 use crate::mw::part;
-use crate::{Bench, Claim, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err};
+use crate::{Claim, End, GRH_LEN, OfRule, Pair, PairOptions, Result, Setup, expect_err};
 
 /// The transports that have an operation: RC, UC, UD and XRC_SEND.
 const OPERATIONS: [(Kind, [bool; 4]); 5] = [
@@ -24,43 +24,43 @@ const TRANSPORTS: [QpType; 4] = [QpType::Rc, QpType::Uc, QpType::Ud, QpType::Xrc
 
 scenario!(rc_qp_has_sends_writes_and_reads: "SQ-18"; needs RDMA_READ);
 /// What the transport has, without immediate data.
-fn rc_qp_has_sends_writes_and_reads(bench: &Bench<'_>) -> Result {
+fn rc_qp_has_sends_writes_and_reads(setup: &Setup<'_>) -> Result {
     for (kind, _) in OPERATIONS.iter().filter(|(kind, _)| !kind.has_imm()) {
-        in_case(&format!("{kind:?}"), runs(bench, QpType::Rc, *kind))?;
+        in_case(&format!("{kind:?}"), runs(setup, QpType::Rc, *kind))?;
     }
     Ok(())
 }
 
 scenario!(rc_qp_has_the_operations_of_its_table:
     "SQ-18", "SQ-19"; needs SEND_WITH_IMM, WRITE_WITH_IMM, RDMA_READ);
-fn rc_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
-    table(bench, QpType::Rc)
+fn rc_qp_has_the_operations_of_its_table(setup: &Setup<'_>) -> Result {
+    table(setup, QpType::Rc)
 }
 
 scenario!(uc_qp_has_the_operations_of_its_table:
     "SQ-18", "SQ-19", "SQ-20"; needs UC, SEND_WITH_IMM, WRITE_WITH_IMM);
-fn uc_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
-    table(bench, QpType::Uc)
+fn uc_qp_has_the_operations_of_its_table(setup: &Setup<'_>) -> Result {
+    table(setup, QpType::Uc)
 }
 
 scenario!(ud_qp_has_the_operations_of_its_table:
     "SQ-18", "SQ-19", "SQ-20", "UD-11"; needs UD, SEND_WITH_IMM);
-fn ud_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
-    table(bench, QpType::Ud)
+fn ud_qp_has_the_operations_of_its_table(setup: &Setup<'_>) -> Result {
+    table(setup, QpType::Ud)
 }
 
 scenario!(xrc_sender_has_the_operations_of_its_table:
     "SQ-18", "SQ-19"; needs SEND_WITH_IMM, WRITE_WITH_IMM, RDMA_READ, XRC);
-fn xrc_sender_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
-    table(bench, QpType::XrcSend)
+fn xrc_sender_has_the_operations_of_its_table(setup: &Setup<'_>) -> Result {
+    table(setup, QpType::XrcSend)
 }
 
-fn table(bench: &Bench<'_>, qp_type: QpType) -> Result {
+fn table(setup: &Setup<'_>, qp_type: QpType) -> Result {
     for (kind, had) in OPERATIONS {
         let of = TRANSPORTS.iter().zip(had).find(|(of, _)| **of == qp_type);
         let result = match of {
-            Some((_, true)) => runs(bench, qp_type, kind),
-            _ => is_refused(bench, qp_type, kind),
+            Some((_, true)) => runs(setup, qp_type, kind),
+            _ => is_refused(setup, qp_type, kind),
         };
         in_case(&format!("{kind:?}"), result)?;
     }
@@ -68,9 +68,9 @@ fn table(bench: &Bench<'_>, qp_type: QpType) -> Result {
 }
 
 /// It moves its data, of several lengths, to or from the peer, and its immediate data.
-fn runs(bench: &Bench<'_>, qp_type: QpType, kind: Kind) -> Result {
+fn runs(setup: &Setup<'_>, qp_type: QpType, kind: Kind) -> Result {
     const RULE: &str = "SQ-18";
-    let Pair { a, b } = bench.pair(PairOptions::of(qp_type))?;
+    let Pair { a, b } = setup.pair(PairOptions::of(qp_type))?;
     let grh = if qp_type == QpType::Ud { GRH_LEN } else { 0 };
     for (tag, length) in [(1, 64), (2, 1000), (3, 0)] {
         let (source, sink) = if kind == Kind::Read { (b, a) } else { (a, b) };
@@ -91,13 +91,13 @@ fn runs(bench: &Bench<'_>, qp_type: QpType, kind: Kind) -> Result {
         if marker {
             a.send(9, 0)?;
         }
-        let sent = bench.successes(a.send_cq, 1).rule(RULE)?[0];
+        let sent = setup.successes(a.send_cq, 1).rule(RULE)?[0];
         check_eq!(RULE, sent.wr_id, 7);
         if marker {
-            bench.successes(a.send_cq, 1).rule(RULE)?;
+            setup.successes(a.send_cq, 1).rule(RULE)?;
         }
         if marker || kind.takes_a_receive() {
-            let received = bench.successes(b.recv_cq, 1).rule(RULE)?[0];
+            let received = setup.successes(b.recv_cq, 1).rule(RULE)?[0];
             check_eq!(RULE, received.wr_id, 8);
             if kind.has_imm() {
                 check_eq!("SQ-19", received.imm_data, imm, "the immediate data");
@@ -111,18 +111,18 @@ fn runs(bench: &Bench<'_>, qp_type: QpType, kind: Kind) -> Result {
 }
 
 /// It is refused at once, or fails.
-fn is_refused(bench: &Bench<'_>, qp_type: QpType, kind: Kind) -> Result {
-    let a = bench.pair(PairOptions::of(qp_type))?.a;
+fn is_refused(setup: &Setup<'_>, qp_type: QpType, kind: Kind) -> Result {
+    let a = setup.pair(PairOptions::of(qp_type))?.a;
     let data = [a.sge(a.landing(), 8)];
-    illegal(bench, &a, a.to_peer(kind.work(&a, 1, &data)))
+    illegal(setup, &a, a.to_peer(kind.work(&a, 1, &data)))
 }
 
 scenario!(only_rc_qp_has_atomics: "SQ-18", "SQ-20", "UD-11"; needs UC, UD, ATOMICS);
 /// Atomics, for a queue pair that is not of RC.
-fn only_rc_qp_has_atomics(bench: &Bench<'_>) -> Result {
+fn only_rc_qp_has_atomics(setup: &Setup<'_>) -> Result {
     for qp_type in [QpType::Uc, QpType::Ud] {
         for swap in [false, true] {
-            let a = bench.pair(PairOptions::of(qp_type))?.a;
+            let a = setup.pair(PairOptions::of(qp_type))?.a;
             let into = [a.sge(a.landing(), 8)];
             let remote = Remote {
                 addr: a.mem.addr,
@@ -134,7 +134,7 @@ fn only_rc_qp_has_atomics(bench: &Bench<'_>) -> Result {
                 SendWr::fetch_and_add(1, &into, remote, 1)
             };
             let case = format!("{} on {qp_type}", work.op.name());
-            in_case(&case, illegal(bench, &a, a.to_peer(work)))?;
+            in_case(&case, illegal(setup, &a, a.to_peer(work)))?;
         }
     }
     Ok(())
@@ -142,9 +142,9 @@ fn only_rc_qp_has_atomics(bench: &Bench<'_>) -> Result {
 
 scenario!(xrc_sender_has_atomics: "SQ-18"; needs ATOMICS, XRC);
 /// Both atomics, on XRC.
-fn xrc_sender_has_atomics(bench: &Bench<'_>) -> Result {
+fn xrc_sender_has_atomics(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SQ-18";
-    let Pair { a, b } = bench.pair(PairOptions {
+    let Pair { a, b } = setup.pair(PairOptions {
         access: Access::ALL_RDMA | Access::REMOTE_ATOMIC,
         rc: RcParams {
             access: Access::REMOTE_ATOMIC,
@@ -157,13 +157,13 @@ fn xrc_sender_has_atomics(bench: &Bench<'_>) -> Result {
         rkey: b.mem.rkey,
     };
     let into = [a.sge(a.landing(), 8)];
-    bench.write_mr(b.mr, 0, &5_u64.to_ne_bytes())?;
+    setup.write_mr(b.mr, 0, &5_u64.to_ne_bytes())?;
     for (work, before, after) in [
         (SendWr::fetch_and_add(1, &into, remote, 2), 5_u64, 7_u64),
         (SendWr::compare_and_swap(2, &into, remote, 7, 9), 7, 9),
     ] {
         a.post(work).rule(RULE)?;
-        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
         let name = work.op.name();
         let old = a.bytes(a.landing(), 8)?;
         check_eq!(
@@ -180,22 +180,22 @@ fn xrc_sender_has_atomics(bench: &Bench<'_>) -> Result {
 
 scenario!(xrc_sender_binds_and_invalidates: "SQ-18", "MW-22"; needs MW_TYPE_2, XRC);
 /// A window of the sender's own memory.
-fn xrc_sender_binds_and_invalidates(bench: &Bench<'_>) -> Result {
+fn xrc_sender_binds_and_invalidates(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SQ-18";
-    let Pair { a, .. } = bench.pair(PairOptions {
+    let Pair { a, .. } = setup.pair(PairOptions {
         access: Access::ALL_RDMA | Access::MW_BIND,
         ..PairOptions::of(QpType::XrcSend)
     })?;
-    let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
+    let mw = setup.alloc_mw(a.pd, MwType::Type2)?;
     let info = part(&a, 0, 64, Access::REMOTE_WRITE);
     for _ in 0..2 {
-        let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+        let rkey = inc_rkey(setup.query_mw(mw)?.rkey);
         for (work, opcode) in [
             (SendWr::bind_mw(1, mw, rkey, info), WcOpcode::BindMw),
             (SendWr::local_inv(2, rkey), WcOpcode::LocalInv),
         ] {
-            bench.post_send(a.qp, &[work]).rule(RULE)?;
-            let done = bench.one_with(a.send_cq, WcStatus::Success, [RULE, "MW-22"])?;
+            setup.post_send(a.qp, &[work]).rule(RULE)?;
+            let done = setup.one_with(a.send_cq, WcStatus::Success, [RULE, "MW-22"])?;
             check_eq!(RULE, done.opcode, opcode);
         }
     }
@@ -204,86 +204,86 @@ fn xrc_sender_binds_and_invalidates(bench: &Bench<'_>) -> Result {
 
 scenario!(ud_qp_does_not_invalidate: "SQ-18", "SQ-20", "UD-11"; needs UD, MW_TYPE_2);
 /// Invalidation, for datagrams.
-fn ud_qp_does_not_invalidate(bench: &Bench<'_>) -> Result {
+fn ud_qp_does_not_invalidate(setup: &Setup<'_>) -> Result {
     for local in [false, true] {
-        let a = bench.pair(PairOptions::of(QpType::Ud))?.a;
-        let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
-        let rkey = bench.query_mw(mw)?.rkey;
+        let a = setup.pair(PairOptions::of(QpType::Ud))?.a;
+        let mw = setup.alloc_mw(a.pd, MwType::Type2)?;
+        let rkey = setup.query_mw(mw)?.rkey;
         let work = if local {
             SendWr::local_inv(1, rkey)
         } else {
             SendWr::send_with_inv(1, &[], rkey)
         };
-        in_case(work.op.name(), illegal(bench, &a, a.to_peer(work)))?;
+        in_case(work.op.name(), illegal(setup, &a, a.to_peer(work)))?;
     }
     Ok(())
 }
 
 scenario!(segmented_send_is_refused_on_a_connection: "SQ-18", "SQ-20");
-fn segmented_send_is_refused_on_a_connection(bench: &Bench<'_>) -> Result {
-    segmented_send_is_refused(bench, QpType::Rc)
+fn segmented_send_is_refused_on_a_connection(setup: &Setup<'_>) -> Result {
+    segmented_send_is_refused(setup, QpType::Rc)
 }
 
 scenario!(segmented_send_is_for_datagrams_of_devices_that_have_it: "SQ-18", "SQ-20"; needs UC, UD);
 /// Only they have it on UD, and none has it on UC.
-fn segmented_send_is_for_datagrams_of_devices_that_have_it(bench: &Bench<'_>) -> Result {
-    segmented_send_is_refused(bench, QpType::Uc)?;
-    if bench
-        .capabilities(bench.ctx_a())?
+fn segmented_send_is_for_datagrams_of_devices_that_have_it(setup: &Setup<'_>) -> Result {
+    segmented_send_is_refused(setup, QpType::Uc)?;
+    if setup
+        .capabilities(setup.ctx_a())?
         .contains(Capabilities::TSO)
     {
         Ok(())
     } else {
-        segmented_send_is_refused(bench, QpType::Ud)
+        segmented_send_is_refused(setup, QpType::Ud)
     }
 }
 
-fn segmented_send_is_refused(bench: &Bench<'_>, qp_type: QpType) -> Result {
-    let a = bench.pair(PairOptions::of(qp_type))?.a;
+fn segmented_send_is_refused(setup: &Setup<'_>, qp_type: QpType) -> Result {
+    let a = setup.pair(PairOptions::of(qp_type))?.a;
     let data = [a.sge(0, 64)];
-    let refused = illegal(bench, &a, a.to_peer(SendWr::tso(1, &data, 32)));
+    let refused = illegal(setup, &a, a.to_peer(SendWr::tso(1, &data, 32)));
     in_case(&format!("TSO on {qp_type}"), refused)
 }
 
 scenario!(rc_qp_binds_and_invalidates: "SQ-18"; needs MW_TYPE_2);
-fn rc_qp_binds_and_invalidates(bench: &Bench<'_>) -> Result {
-    binds_and_invalidates(bench, QpType::Rc)
+fn rc_qp_binds_and_invalidates(setup: &Setup<'_>) -> Result {
+    binds_and_invalidates(setup, QpType::Rc)
 }
 
 scenario!(uc_qp_binds_and_invalidates: "SQ-18"; needs UC, MW_TYPE_2);
-fn uc_qp_binds_and_invalidates(bench: &Bench<'_>) -> Result {
-    binds_and_invalidates(bench, QpType::Uc)
+fn uc_qp_binds_and_invalidates(setup: &Setup<'_>) -> Result {
+    binds_and_invalidates(setup, QpType::Uc)
 }
 
 /// B binds a window, which A invalidates, then again, and invalidates it itself.
-fn binds_and_invalidates(bench: &Bench<'_>, qp_type: QpType) -> Result {
+fn binds_and_invalidates(setup: &Setup<'_>, qp_type: QpType) -> Result {
     const RULE: &str = "SQ-18";
-    let Pair { a, b } = bench.pair(PairOptions {
+    let Pair { a, b } = setup.pair(PairOptions {
         access: Access::ALL_RDMA | Access::MW_BIND,
         ..PairOptions::of(qp_type)
     })?;
-    let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
+    let mw = setup.alloc_mw(b.pd, MwType::Type2)?;
     let info = part(&b, 0, 64, Access::REMOTE_WRITE);
     for local in [false, true] {
-        let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
-        bench
+        let rkey = inc_rkey(setup.query_mw(mw)?.rkey);
+        setup
             .post_send(b.qp, &[SendWr::bind_mw(1, mw, rkey, info)])
             .rule(RULE)?;
-        let bound = bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
+        let bound = setup.one_with(b.send_cq, WcStatus::Success, RULE)?;
         check_eq!(RULE, bound.opcode, WcOpcode::BindMw);
         if local {
-            bench
+            setup
                 .post_send(b.qp, &[SendWr::local_inv(2, rkey)])
                 .rule(RULE)?;
-            let done = bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
+            let done = setup.one_with(b.send_cq, WcStatus::Success, RULE)?;
             check_eq!(RULE, done.opcode, WcOpcode::LocalInv);
         } else {
             b.recv(3, 8)?;
             a.fill(5, 8)?;
             a.post(SendWr::send_with_inv(4, &[a.sge(0, 8)], rkey))
                 .rule(RULE)?;
-            bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
-            bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+            setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+            setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
             b.expect_data(5, 8, RULE)?;
         }
     }
@@ -291,21 +291,21 @@ fn binds_and_invalidates(bench: &Bench<'_>, qp_type: QpType) -> Result {
 }
 
 /// Work of an operation that the queue pair does not have is refused, or fails, as declared.
-pub(crate) fn illegal(bench: &Bench<'_>, a: &End<'_>, wr: SendWr<'_>) -> Result {
+pub(crate) fn illegal(setup: &Setup<'_>, a: &End<'_>, wr: SendWr<'_>) -> Result {
     // UD has segmented sends, if the device does.
     let rule = match (a.qp_type, wr.op) {
         (QpType::Ud, op) if !matches!(op, SendOp::Tso { .. }) => Claim::two("SQ-20", "UD-11"),
         _ => Claim::one("SQ-20"),
     };
-    let result = bench.post_send(a.qp, &[wr]);
+    let result = setup.post_send(a.qp, &[wr]);
     let seen = if result.is_ok() {
-        bench.one_with(a.send_cq, WcStatus::LocQpOpErr, rule)?;
+        setup.one_with(a.send_cq, WcStatus::LocQpOpErr, rule)?;
         IllegalOpcode::LocQpOpErr
     } else {
         let error = expect_err(result, ErrorKind::Invalid, rule)?;
         check_eq!("SQ-20", error.bad_wr, 0);
         IllegalOpcode::Einval
     };
-    bench.no_completion(a.send_cq, "SQ-18")?;
-    bench.as_declared("SQ-20", bench.behavior()?.illegal_opcode, seen)
+    setup.no_completion(a.send_cq, "SQ-18")?;
+    setup.as_declared("SQ-20", setup.behavior()?.illegal_opcode, seen)
 }

@@ -6,7 +6,7 @@ use verbs_api::{
 
 use crate::failure::check_eq;
 use crate::failure::in_case;
-use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
+use crate::{End, OfRule, Pair, PairOptions, Result, Setup, expect_err, wr_ids};
 
 const RULE: &str = "SQ-17";
 /// Bytes of a message, each of which has its own.
@@ -30,9 +30,9 @@ fn options() -> PairOptions {
 }
 
 /// These places of a region are the device's.
-fn are_the_devices(bench: &Bench<'_>, end: &End<'_>, offsets: &[u64], case: &str) -> Result {
+fn are_the_devices(setup: &Setup<'_>, end: &End<'_>, offsets: &[u64], case: &str) -> Result {
     for offset in offsets {
-        let written = bench.write_mr(end.mr, *offset as usize, &[1; 4]);
+        let written = setup.write_mr(end.mr, *offset as usize, &[1; 4]);
         let refused = expect_err(written, ErrorKind::Usage, RULE);
         in_case(&format!("{case}, at {offset}"), refused.map(drop))?;
     }
@@ -50,18 +50,18 @@ fn recv(end: &End<'_>, number: u64) -> Result {
 
 scenario!(memory_of_each_receive_and_send_is_the_devices: "SQ-17"; needs LAB);
 /// However many of either kind are posted in the domain.
-fn memory_of_each_receive_and_send_is_the_devices(bench: &Bench<'_>) -> Result {
+fn memory_of_each_receive_and_send_is_the_devices(setup: &Setup<'_>) -> Result {
     for (what, has_sends) in [("receives", false), ("receives and sends", true)] {
-        let a = bench.pair(options())?.a;
+        let a = setup.pair(options())?.a;
         for number in 0..4 {
             recv(&a, number)?;
             let case = format!("{what}, {number}");
             let first_and_last = [0, number].map(|number| a.landing() + place(number));
-            are_the_devices(bench, &a, &first_and_last, &case)?;
+            are_the_devices(setup, &a, &first_and_last, &case)?;
             if has_sends {
                 send(&a, number)?;
                 let first_and_last = [0, number].map(place);
-                are_the_devices(bench, &a, &first_and_last, &case)?;
+                are_the_devices(setup, &a, &first_and_last, &case)?;
             }
         }
     }
@@ -70,27 +70,27 @@ fn memory_of_each_receive_and_send_is_the_devices(bench: &Bench<'_>) -> Result {
 
 scenario!(memory_is_the_devices_whatever_was_done_before: "SQ-17"; needs LAB);
 /// Sends and receives are done and polled one by one, then others are posted.
-fn memory_is_the_devices_whatever_was_done_before(bench: &Bench<'_>) -> Result {
+fn memory_is_the_devices_whatever_was_done_before(setup: &Setup<'_>) -> Result {
     for done in 0..5 {
-        let Pair { a, b } = bench.pair(options())?;
+        let Pair { a, b } = setup.pair(options())?;
         for number in 0..done {
             recv(&b, number)?;
             send(&a, number)?;
-            bench.successes(a.send_cq, 1)?;
-            bench.successes(b.recv_cq, 1)?;
+            setup.successes(a.send_cq, 1)?;
+            setup.successes(b.recv_cq, 1)?;
         }
         let (mut sends, mut receives) = (Vec::new(), Vec::new());
         let case = format!("{done} done before");
         for number in 0..MOST {
             send(&a, number)?;
             sends.push(place(number));
-            are_the_devices(bench, &a, &sends, &case)?;
+            are_the_devices(setup, &a, &sends, &case)?;
         }
-        bench.to_err(a.qp)?;
+        setup.to_err(a.qp)?;
         for number in 0..MOST {
             recv(&b, number)?;
             receives.push(b.landing() + place(number));
-            are_the_devices(bench, &b, &receives[..1], &case)?;
+            are_the_devices(setup, &b, &receives[..1], &case)?;
         }
     }
     Ok(())
@@ -98,38 +98,38 @@ fn memory_is_the_devices_whatever_was_done_before(bench: &Bench<'_>) -> Result {
 
 scenario!(memory_stays_the_devices_when_another_queue_pair_goes: "SQ-17"; needs SRQ, LAB);
 /// One of the same domain, with an SRQ, is reset or destroyed.
-fn memory_stays_the_devices_when_another_queue_pair_goes(bench: &Bench<'_>) -> Result {
+fn memory_stays_the_devices_when_another_queue_pair_goes(setup: &Setup<'_>) -> Result {
     for is_reset in [true, false] {
-        let a = bench.pair(options())?.a;
-        let srq = bench.create_srq(a.pd, &SrqInit::new(4))?;
+        let a = setup.pair(options())?.a;
+        let srq = setup.create_srq(a.pd, &SrqInit::new(4))?;
         let init = QpInit::new(QpType::Rc, a.send_cq, a.recv_cq).srq(srq);
-        let other = bench.create_qp(a.pd, &init)?;
+        let other = setup.create_qp(a.pd, &init)?;
         recv(&a, 0)?;
         if is_reset {
-            bench.modify(other, QpModify::to(QpState::Reset))?;
+            setup.modify(other, QpModify::to(QpState::Reset))?;
         } else {
-            bench.destroy_qp(other, bench.wait())?;
+            setup.destroy_qp(other, setup.wait())?;
         }
         let posted = [a.landing()];
-        are_the_devices(bench, &a, &posted, &format!("reset: {is_reset}"))?;
+        are_the_devices(setup, &a, &posted, &format!("reset: {is_reset}"))?;
     }
     Ok(())
 }
 
 scenario!(batch_that_is_refused_leaves_what_was_posted: "SQ-27", "SQ-17"; needs BATCHES, LAB);
 /// Some is done and polled, some is outstanding, and more is posted behind the batch.
-fn batch_that_is_refused_leaves_what_was_posted(bench: &Bench<'_>) -> Result {
+fn batch_that_is_refused_leaves_what_was_posted(setup: &Setup<'_>) -> Result {
     for done in 0..3 {
         for outstanding in 1..4 {
-            let Pair { a, b } = bench.pair(PairOptions {
+            let Pair { a, b } = setup.pair(PairOptions {
                 send_ops: SendOps::SEND,
                 ..options()
             })?;
             for number in 0..done {
                 recv(&b, number)?;
                 send(&a, number)?;
-                bench.successes(a.send_cq, 1)?;
-                bench.successes(b.recv_cq, 1)?;
+                setup.successes(a.send_cq, 1)?;
+                setup.successes(b.recv_cq, 1)?;
             }
             let mut posted = Vec::new();
             for number in 0..outstanding {
@@ -143,22 +143,22 @@ fn batch_that_is_refused_leaves_what_was_posted(bench: &Bench<'_>) -> Result {
                 SendWr::send(51, &good),
                 SendWr::send(52, &bad),
             ];
-            let refused = bench.post_batch(a.qp, &list, BatchEnd::Complete);
+            let refused = setup.post_batch(a.qp, &list, BatchEnd::Complete);
             let case = format!("{done} done, {outstanding} outstanding");
             check_eq!("SQ-27", refused.is_err(), true, case);
-            are_the_devices(bench, &a, &posted, &case)?;
-            let free = bench.write_mr(a.mr, place(MOST) as usize, &[1; 4]);
+            are_the_devices(setup, &a, &posted, &case)?;
+            let free = setup.write_mr(a.mr, place(MOST) as usize, &[1; 4]);
             free.rule("SQ-27")?;
             for number in outstanding..outstanding + 4 {
                 send(&a, number)?;
                 posted.push(place(number));
-                are_the_devices(bench, &a, &posted, &case)?;
+                are_the_devices(setup, &a, &posted, &case)?;
             }
             let all = outstanding + 4;
             for number in 0..all {
                 recv(&b, number)?;
             }
-            let sent = wr_ids(&bench.successes(a.send_cq, all as usize).rule("SQ-27")?);
+            let sent = wr_ids(&setup.successes(a.send_cq, all as usize).rule("SQ-27")?);
             check_eq!("SQ-27", sent, (0..all).collect::<Vec<_>>(), case);
         }
     }

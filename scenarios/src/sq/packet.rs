@@ -5,30 +5,30 @@ use verbs_api::{Mtu, MwType, QpType, RcParams, SendWr};
 
 use crate::failure::check_eq;
 use crate::mw::part;
-use crate::{Bench, Pair, PairOptions, Result};
+use crate::{Pair, PairOptions, Result, Setup};
 
 /// Bytes of three packets.
 const LEN: u32 = 3 * 256;
 
-fn pair<'b>(bench: &'b Bench<'_>, qp_type: QpType) -> Result<Pair<'b>> {
+fn pair<'b>(setup: &'b Setup<'_>, qp_type: QpType) -> Result<Pair<'b>> {
     let rc = RcParams {
         path_mtu: Mtu::Mtu256,
         ..RcParams::default()
     };
-    bench.pair(PairOptions {
+    setup.pair(PairOptions {
         rc,
         ..PairOptions::of(qp_type)
     })
 }
 
 /// Posts it, and returns the requests that leave.
-fn sent(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, wr: SendWr<'_>) -> Result<Vec<PacketView>> {
+fn sent(setup: &Setup<'_>, Pair { a, b }: &Pair<'_>, wr: SendWr<'_>) -> Result<Vec<PacketView>> {
     b.recv(1, LEN)?;
-    bench.packets();
+    setup.packets();
     a.post(wr)?;
-    bench.successes(a.send_cq, 1)?;
-    bench.settle()?;
-    let mut packets = bench.packets();
+    setup.successes(a.send_cq, 1)?;
+    setup.settle()?;
+    let mut packets = setup.packets();
     packets.retain(|packet| PacketClass::Request.has(packet.opcode));
     Ok(packets)
 }
@@ -44,9 +44,9 @@ fn solicited(packets: &[PacketView]) -> Vec<bool> {
 
 scenario!(last_packet_has_what_the_message_has_once:
     "SQ-31", "CQ-ARM-43"; needs SEND_WITH_IMM, WRITE_WITH_IMM, LAB);
-fn last_packet_has_what_the_message_has_once(bench: &Bench<'_>) -> Result {
-    let pair = pair(bench, QpType::Rc)?;
-    bench.lab().tap();
+fn last_packet_has_what_the_message_has_once(setup: &Setup<'_>) -> Result {
+    let pair = pair(setup, QpType::Rc)?;
+    setup.lab().tap();
     let a = pair.a;
     let data = [a.sge(0, LEN)];
     let to = a.remote();
@@ -65,7 +65,7 @@ fn last_packet_has_what_the_message_has_once(bench: &Bench<'_>) -> Result {
             true,
         ),
     ] {
-        let packets = sent_as(bench, &pair, wr, expected, tells)?;
+        let packets = sent_as(setup, &pair, wr, expected, tells)?;
         let asks: Vec<_> = packets.iter().map(|packet| packet.ack_req).collect();
         check_eq!("SQ-31", asks, [false, false, true], "asks for an answer");
         let lengths: Vec<_> = packets.iter().map(|packet| packet.payload).collect();
@@ -76,13 +76,13 @@ fn last_packet_has_what_the_message_has_once(bench: &Bench<'_>) -> Result {
 
 /// The packets of a solicited message: these, of which the last one alone may be solicited.
 fn sent_as(
-    bench: &Bench<'_>,
+    setup: &Setup<'_>,
     pair: &Pair<'_>,
     wr: SendWr<'_>,
     expected: [Is; 3],
     tells: bool,
 ) -> Result<Vec<PacketView>> {
-    let packets = sent(bench, pair, wr.solicited())?;
+    let packets = sent(setup, pair, wr.solicited())?;
     check_eq!("SQ-31", opcodes(&packets), expected);
     let rule = if tells { "SQ-31" } else { "CQ-ARM-43" };
     check_eq!(rule, solicited(&packets), [false, false, tells]);
@@ -91,9 +91,9 @@ fn sent_as(
 
 scenario!(last_packet_of_uc_has_what_the_message_has_once:
     "SQ-31", "CQ-ARM-43"; needs UC, SEND_WITH_IMM, WRITE_WITH_IMM, LAB);
-fn last_packet_of_uc_has_what_the_message_has_once(bench: &Bench<'_>) -> Result {
-    let pair = pair(bench, QpType::Uc)?;
-    bench.lab().tap();
+fn last_packet_of_uc_has_what_the_message_has_once(setup: &Setup<'_>) -> Result {
+    let pair = pair(setup, QpType::Uc)?;
+    setup.lab().tap();
     let a = pair.a;
     let data = [a.sge(0, LEN)];
     let to = a.remote();
@@ -109,46 +109,46 @@ fn last_packet_of_uc_has_what_the_message_has_once(bench: &Bench<'_>) -> Result 
             true,
         ),
     ] {
-        sent_as(bench, &pair, wr, expected, tells)?;
+        sent_as(setup, &pair, wr, expected, tells)?;
     }
     Ok(())
 }
 
 scenario!(reads_and_atomics_are_not_solicited: "CQ-ARM-43"; needs RDMA_READ, LAB);
-fn reads_and_atomics_are_not_solicited(bench: &Bench<'_>) -> Result {
-    let pair = pair(bench, QpType::Rc)?;
-    bench.lab().tap();
+fn reads_and_atomics_are_not_solicited(setup: &Setup<'_>) -> Result {
+    let pair = pair(setup, QpType::Rc)?;
+    setup.lab().tap();
     let into = [pair.a.sge(pair.a.landing(), LEN)];
     let read = SendWr::rdma_read(1, &into, pair.a.remote());
-    let packets = sent(bench, &pair, read.solicited())?;
+    let packets = sent(setup, &pair, read.solicited())?;
     check_eq!("CQ-ARM-43", opcodes(&packets), [Is::RcReadRequest]);
     check_eq!("CQ-ARM-43", solicited(&packets), [false]);
     Ok(())
 }
 
 scenario!(last_packet_names_the_key_to_invalidate: "SQ-31"; needs MW_TYPE_2, LAB);
-fn last_packet_names_the_key_to_invalidate(bench: &Bench<'_>) -> Result {
+fn last_packet_names_the_key_to_invalidate(setup: &Setup<'_>) -> Result {
     use verbs_api::{Access, inc_rkey};
     let access = Access::ALL_RDMA | Access::MW_BIND;
     let rc = RcParams {
         path_mtu: Mtu::Mtu256,
         ..RcParams::default()
     };
-    let pair = bench.pair(PairOptions {
+    let pair = setup.pair(PairOptions {
         access,
         rc,
         ..PairOptions::default()
     })?;
-    bench.lab().tap();
+    setup.lab().tap();
     let (a, b) = (pair.a, pair.b);
-    let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
-    let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+    let mw = setup.alloc_mw(b.pd, MwType::Type2)?;
+    let rkey = inc_rkey(setup.query_mw(mw)?.rkey);
     let info = part(&b, 0, 64, Access::REMOTE_WRITE);
     b.post(SendWr::bind_mw(1, mw, rkey, info))?;
-    bench.successes(b.send_cq, 1)?;
+    setup.successes(b.send_cq, 1)?;
     let data = [a.sge(0, LEN)];
     let packets = sent(
-        bench,
+        setup,
         &pair,
         SendWr::send_with_inv(1, &data, rkey).solicited(),
     )?;
@@ -161,17 +161,17 @@ fn last_packet_names_the_key_to_invalidate(bench: &Bench<'_>) -> Result {
 scenario!(local_work_waits_for_what_is_not_acknowledged: "SQ-11", "MW-27"; needs MW_TYPE_2, LAB);
 /// The write before an invalidation is lost at first: both are done in order, the write with
 /// its data.
-fn local_work_waits_for_what_is_not_acknowledged(bench: &Bench<'_>) -> Result {
+fn local_work_waits_for_what_is_not_acknowledged(setup: &Setup<'_>) -> Result {
     use verbs_api::{Access, inc_rkey, lab::Fault, lab::PacketFilter};
     let access = Access::ALL_RDMA | Access::MW_BIND;
-    let Pair { a, b } = bench.pair(PairOptions {
+    let Pair { a, b } = setup.pair(PairOptions {
         access,
         ..PairOptions::default()
     })?;
-    let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
-    let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+    let mw = setup.alloc_mw(a.pd, MwType::Type2)?;
+    let rkey = inc_rkey(setup.query_mw(mw)?.rkey);
     let info = part(&a, 0, 64, Access::REMOTE_WRITE);
-    bench
+    setup
         .lab()
         .inject(Fault::drop(PacketFilter::EVERY).nth(1))?;
     a.fill(6, 8)?;
@@ -181,11 +181,11 @@ fn local_work_waits_for_what_is_not_acknowledged(bench: &Bench<'_>) -> Result {
         SendWr::bind_mw(2, mw, rkey, info),
         SendWr::local_inv(3, rkey),
     ];
-    bench.post_send(a.qp, &list)?;
-    bench.lab().advance(std::time::Duration::from_micros(100))?;
-    let early = bench.drain(a.send_cq)?;
+    setup.post_send(a.qp, &list)?;
+    setup.lab().advance(std::time::Duration::from_micros(100))?;
+    let early = setup.drain(a.send_cq)?;
     check_eq!("MW-27", early.len(), 0, "done before the write");
-    let done = crate::wr_ids(&bench.successes(a.send_cq, 3)?);
+    let done = crate::wr_ids(&setup.successes(a.send_cq, 3)?);
     check_eq!("SQ-11", done, [1, 2, 3], "the order of work");
     b.expect_data(6, 8, "SQ-11")
 }

@@ -7,14 +7,14 @@ use crate::failure::{check, check_eq, in_case};
 use crate::fresh_qp::FreshQp;
 use crate::kind::Kind;
 use crate::{
-    Bench, End, Failure, OfRule, Pair, PairOptions, QKEY, Result, expect_err, expect_err_among,
+    End, Failure, OfRule, Pair, PairOptions, QKEY, Result, Setup, expect_err, expect_err_among,
     pattern, wr_ids,
 };
 
 /// Queues of several sizes, with room for their completions, and how many sends each takes.
-fn of_sizes(bench: &Bench<'_>, test: impl Fn(&Pair<'_>, usize) -> Result) -> Result {
+fn of_sizes(setup: &Setup<'_>, test: impl Fn(&Pair<'_>, usize) -> Result) -> Result {
     for max_send_wr in [1, 2, 5, 16, 60] {
-        let pair = bench.pair(PairOptions {
+        let pair = setup.pair(PairOptions {
             send_cqe: 256,
             cap: QpCap {
                 max_send_wr,
@@ -22,7 +22,7 @@ fn of_sizes(bench: &Bench<'_>, test: impl Fn(&Pair<'_>, usize) -> Result) -> Res
             },
             ..PairOptions::default()
         })?;
-        let most = bench.query_qp(pair.a.qp, QpAttrMask::CAP)?.init.cap;
+        let most = setup.query_qp(pair.a.qp, QpAttrMask::CAP)?.init.cap;
         check!(
             "SQ-04",
             most.max_send_wr >= max_send_wr,
@@ -37,46 +37,46 @@ fn of_sizes(bench: &Bench<'_>, test: impl Fn(&Pair<'_>, usize) -> Result) -> Res
 }
 
 scenario!(queue_takes_as_much_at_once_as_it_says: "SQ-04");
-fn queue_takes_as_much_at_once_as_it_says(bench: &Bench<'_>) -> Result {
-    of_sizes(bench, |Pair { a, .. }, most| {
+fn queue_takes_as_much_at_once_as_it_says(setup: &Setup<'_>) -> Result {
+    of_sizes(setup, |Pair { a, .. }, most| {
         let data = [a.sge(0, 8)];
         let work = |wr_id| SendWr::rdma_write(wr_id, &data, a.remote());
         let list: Vec<_> = (0..most as u64).map(work).collect();
-        bench.post_send(a.qp, &list).rule("SQ-04")?;
-        let got = bench.successes(a.send_cq, most).rule("SQ-04")?;
+        setup.post_send(a.qp, &list).rule("SQ-04")?;
+        let got = setup.successes(a.send_cq, most).rule("SQ-04")?;
         check_eq!("SQ-04", wr_ids(&got), (0..most as u64).collect::<Vec<_>>());
         // And again, now that they have been polled.
-        bench.post_send(a.qp, &list).rule("SQ-04")?;
-        bench.successes(a.send_cq, most).rule("SQ-04").map(drop)
+        setup.post_send(a.qp, &list).rule("SQ-04")?;
+        setup.successes(a.send_cq, most).rule("SQ-04").map(drop)
     })
 }
 
 scenario!(waiting_queue_takes_as_much_as_it_says: "SQ-04"; needs RNR);
 /// One by one, while the peer has no receive for the first.
-fn waiting_queue_takes_as_much_as_it_says(bench: &Bench<'_>) -> Result {
-    of_sizes(bench, |Pair { a, b }, most| {
+fn waiting_queue_takes_as_much_as_it_says(setup: &Setup<'_>) -> Result {
+    of_sizes(setup, |Pair { a, b }, most| {
         for wr_id in 0..most as u64 {
             let posted = a.send(wr_id, 8).rule("SQ-04");
             in_case(&format!("number {wr_id}"), posted)?;
         }
         for wr_id in 0..most as u64 {
             b.recv(wr_id, 8)?;
-            bench.successes(b.recv_cq, 1).rule("SQ-04")?;
+            setup.successes(b.recv_cq, 1).rule("SQ-04")?;
         }
-        bench.successes(a.send_cq, most).rule("SQ-04").map(drop)
+        setup.successes(a.send_cq, most).rule("SQ-04").map(drop)
     })
 }
 
 scenario!(number_of_an_error_is_positive: "SQ-02");
 /// Where a C call returned it: the queue pair has room for one entry, the device for fewer than
 /// these.
-fn number_of_an_error_is_positive(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
+fn number_of_an_error_is_positive(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
     let Pair { a, b } = pair;
     let too_many = vec![a.sge(0, 1); 64];
     let posts = [
-        bench.post_send(a.qp, &[SendWr::send(1, &too_many)]),
-        bench.post_recv(b.qp, &[RecvWr::new(1, &too_many)]),
+        setup.post_send(a.qp, &[SendWr::send(1, &too_many)]),
+        setup.post_recv(b.qp, &[RecvWr::new(1, &too_many)]),
     ];
     for posted in posts {
         let kinds = [ErrorKind::Invalid, ErrorKind::NoMemory];
@@ -89,30 +89,30 @@ fn number_of_an_error_is_positive(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(empty_list_is_posted_with_success: "SQ-24");
-fn empty_list_is_posted_with_success(bench: &Bench<'_>) -> Result {
-    let pair = bench.rc_pair()?;
-    bench.post_send(pair.a.qp, &[]).rule("SQ-24")?;
-    bench.post_recv(pair.b.qp, &[]).rule("SQ-24")?;
+fn empty_list_is_posted_with_success(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
+    setup.post_send(pair.a.qp, &[]).rule("SQ-24")?;
+    setup.post_recv(pair.b.qp, &[]).rule("SQ-24")?;
     pair.still_works("SQ-24")
 }
 
 scenario!(message_without_entries_has_no_bytes: "SQ-07"; needs RDMA_READ);
-fn message_without_entries_has_no_bytes(bench: &Bench<'_>) -> Result {
-    without_entries(bench, QpType::Rc, &[Kind::Send, Kind::Write, Kind::Read])
+fn message_without_entries_has_no_bytes(setup: &Setup<'_>) -> Result {
+    without_entries(setup, QpType::Rc, &[Kind::Send, Kind::Write, Kind::Read])
 }
 
 scenario!(message_without_entries_has_no_bytes_on_uc: "SQ-07"; needs UC);
-fn message_without_entries_has_no_bytes_on_uc(bench: &Bench<'_>) -> Result {
-    without_entries(bench, QpType::Uc, &[Kind::Send, Kind::Write])
+fn message_without_entries_has_no_bytes_on_uc(setup: &Setup<'_>) -> Result {
+    without_entries(setup, QpType::Uc, &[Kind::Send, Kind::Write])
 }
 
 scenario!(message_without_entries_has_no_bytes_on_ud: "SQ-07"; needs UD);
-fn message_without_entries_has_no_bytes_on_ud(bench: &Bench<'_>) -> Result {
-    without_entries(bench, QpType::Ud, &[Kind::Send])
+fn message_without_entries_has_no_bytes_on_ud(setup: &Setup<'_>) -> Result {
+    without_entries(setup, QpType::Ud, &[Kind::Send])
 }
 
-fn without_entries(bench: &Bench<'_>, qp_type: QpType, kinds: &[Kind]) -> Result {
-    let pair = bench.pair(PairOptions::of(qp_type))?;
+fn without_entries(setup: &Setup<'_>, qp_type: QpType, kinds: &[Kind]) -> Result {
+    let pair = setup.pair(PairOptions::of(qp_type))?;
     let Pair { a, b } = pair;
     for kind in kinds {
         let run = || -> Result {
@@ -121,10 +121,10 @@ fn without_entries(bench: &Bench<'_>, qp_type: QpType, kinds: &[Kind]) -> Result
                 b.recv(1, 64)?;
             }
             a.post(kind.work(&a, 2, &[])).rule("SQ-07")?;
-            let sent = bench.successes(a.send_cq, 1).rule("SQ-07")?[0];
+            let sent = setup.successes(a.send_cq, 1).rule("SQ-07")?[0];
             check_eq!("SQ-07", sent.wr_id, 2);
             if kind.takes_a_receive() {
-                let wc = bench.successes(b.recv_cq, 1).rule("SQ-07")?[0];
+                let wc = setup.successes(b.recv_cq, 1).rule("SQ-07")?[0];
                 let grh = if qp_type == QpType::Ud { 40 } else { 0 };
                 check_eq!("SQ-07", wc.byte_len, grh);
             }
@@ -140,8 +140,8 @@ fn without_entries(bench: &Bench<'_>, qp_type: QpType, kinds: &[Kind]) -> Result
 
 const INLINE: u32 = 48;
 
-fn inline_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
-    bench.pair(PairOptions {
+fn inline_pair<'b>(setup: &'b Setup<'_>) -> Result<Pair<'b>> {
+    setup.pair(PairOptions {
         cap: QpCap {
             max_inline_data: INLINE,
             ..QpCap::default()
@@ -152,15 +152,15 @@ fn inline_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
 
 scenario!(inline_data_is_taken_at_the_post: "SQ-08");
 /// Each is overwritten right behind its post.
-fn inline_data_is_taken_at_the_post(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = inline_pair(bench)?;
+fn inline_data_is_taken_at_the_post(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = inline_pair(setup)?;
     for tag in 0..8 {
         b.recv(1, INLINE)?;
         a.fill(tag, INLINE)?;
         a.post(SendWr::send(2, &[a.sge(0, INLINE)]).inline())?;
         a.fill(0xee, INLINE).rule("SQ-08")?;
-        bench.successes(b.recv_cq, 1)?;
-        bench.successes(a.send_cq, 1)?;
+        setup.successes(b.recv_cq, 1)?;
+        setup.successes(a.send_cq, 1)?;
         b.expect_data(tag, INLINE, "SQ-08")?;
     }
     Ok(())
@@ -168,8 +168,8 @@ fn inline_data_is_taken_at_the_post(bench: &Bench<'_>) -> Result {
 
 scenario!(inline_data_is_taken_at_the_post_however_long_it_waits: "SQ-08"; needs RNR);
 /// Both a send and the write before it wait until the peer has a receive for another.
-fn inline_data_is_taken_at_the_post_however_long_it_waits(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = inline_pair(bench)?;
+fn inline_data_is_taken_at_the_post_however_long_it_waits(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = inline_pair(setup)?;
     let post = |wr: SendWr<'_>, tag| -> Result {
         a.fill(tag, INLINE)?;
         a.post(wr.inline())?;
@@ -185,8 +185,8 @@ fn inline_data_is_taken_at_the_post_however_long_it_waits(bench: &Bench<'_>) -> 
     b.recv_at(1, 0, INLINE)?;
     b.recv_at(3, 0, INLINE)?;
     b.recv_at(4, 64, INLINE)?;
-    bench.successes(b.recv_cq, 3)?;
-    bench.successes(a.send_cq, 4)?;
+    setup.successes(b.recv_cq, 3)?;
+    setup.successes(a.send_cq, 4)?;
     b.expect_data(5, INLINE, "SQ-08")?;
     b.expect_data_at(0, 6, INLINE, "SQ-08")?;
     b.expect_data_at(64, 7, INLINE, "SQ-08")
@@ -194,9 +194,9 @@ fn inline_data_is_taken_at_the_post_however_long_it_waits(bench: &Bench<'_>) -> 
 
 scenario!(inline_data_is_gathered: "SQ-08");
 /// From several places, for each send of a list.
-fn inline_data_is_gathered(bench: &Bench<'_>) -> Result {
+fn inline_data_is_gathered(setup: &Setup<'_>) -> Result {
     const EACH: u32 = INLINE / 3;
-    let Pair { a, b } = bench.pair(PairOptions {
+    let Pair { a, b } = setup.pair(PairOptions {
         cap: QpCap {
             max_inline_data: INLINE,
             max_send_sge: 3,
@@ -215,10 +215,10 @@ fn inline_data_is_gathered(bench: &Bench<'_>) -> Result {
         }
         sent.push(SendWr::send(n, list).inline());
     }
-    bench.post_send(a.qp, &sent).rule("SQ-08")?;
+    setup.post_send(a.qp, &sent).rule("SQ-08")?;
     a.fill_at(0, 0xee, 1024).rule("SQ-08")?;
-    bench.successes(a.send_cq, 3).rule("SQ-08")?;
-    bench.successes(b.recv_cq, 3).rule("SQ-08")?;
+    setup.successes(a.send_cq, 3).rule("SQ-08")?;
+    setup.successes(b.recv_cq, 3).rule("SQ-08")?;
     for n in 0..3 {
         for part in 0..3 {
             let tag = (10 * n + part) as u8;
@@ -230,8 +230,8 @@ fn inline_data_is_gathered(bench: &Bench<'_>) -> Result {
 
 scenario!(inline_data_needs_no_region: "SQ-08");
 /// Its bytes are anywhere, and no more after the post. A send behind a write says that it is there.
-fn inline_data_needs_no_region(bench: &Bench<'_>) -> Result {
-    let pair = inline_pair(bench)?;
+fn inline_data_needs_no_region(setup: &Setup<'_>) -> Result {
+    let pair = inline_pair(setup)?;
     let Pair { a, b } = pair;
     for kind in [Kind::Send, Kind::Write] {
         for (tag, length) in [0, 1, 7, INLINE].into_iter().enumerate() {
@@ -244,10 +244,10 @@ fn inline_data_needs_no_region(bench: &Bench<'_>) -> Result {
                 drop(bytes);
                 if !kind.takes_a_receive() {
                     a.send(3, 0)?;
-                    bench.successes(a.send_cq, 1).rule("SQ-08")?;
+                    setup.successes(a.send_cq, 1).rule("SQ-08")?;
                 }
-                bench.successes(a.send_cq, 1).rule("SQ-08")?;
-                let wc = bench.successes(b.recv_cq, 1).rule("SQ-08")?[0];
+                setup.successes(a.send_cq, 1).rule("SQ-08")?;
+                let wc = setup.successes(b.recv_cq, 1).rule("SQ-08")?[0];
                 if kind.takes_a_receive() {
                     check_eq!("SQ-08", wc.byte_len, length);
                 }
@@ -269,21 +269,21 @@ fn inline_data_needs_no_region(bench: &Bench<'_>) -> Result {
 
 scenario!(inline_data_is_refused_without_its_flag: "SQ-08");
 /// So the bytes are not taken for none.
-fn inline_data_is_refused_without_its_flag(bench: &Bench<'_>) -> Result {
-    let pair = inline_pair(bench)?;
+fn inline_data_is_refused_without_its_flag(setup: &Setup<'_>) -> Result {
+    let pair = inline_pair(setup)?;
     let mut wr = SendWr::send(1, &[]).inline_data(&[7; 8]);
     wr.flags = SendFlags::SIGNALED;
-    let posted = bench.post_send(pair.a.qp, &[wr]);
+    let posted = setup.post_send(pair.a.qp, &[wr]);
     expect_err(posted, ErrorKind::Invalid, "SQ-08")?;
     pair.still_works("SQ-08")
 }
 
 scenario!(inline_data_needs_no_key: "SQ-08");
 /// Its key is invalid, or of another domain.
-fn inline_data_needs_no_key(bench: &Bench<'_>) -> Result {
-    let pair = inline_pair(bench)?;
+fn inline_data_needs_no_key(setup: &Setup<'_>) -> Result {
+    let pair = inline_pair(setup)?;
     let Pair { a, b } = pair;
-    let other = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let other = setup.end(setup.ctx_a(), PairOptions::default())?;
     let good = a.sge(0, INLINE);
     let keys = [good.lkey ^ 0xa5, 0, other.mem.lkey];
     for (tag, lkey) in keys.into_iter().enumerate() {
@@ -291,8 +291,8 @@ fn inline_data_needs_no_key(bench: &Bench<'_>) -> Result {
         b.recv(1, INLINE)?;
         let data = [Sge { lkey, ..good }];
         a.post(SendWr::send(2, &data).inline()).rule("SQ-08")?;
-        bench.successes(a.send_cq, 1).rule("SQ-08")?;
-        bench.successes(b.recv_cq, 1).rule("SQ-08")?;
+        setup.successes(a.send_cq, 1).rule("SQ-08")?;
+        setup.successes(b.recv_cq, 1).rule("SQ-08")?;
         b.expect_data(tag as u8, INLINE, "SQ-08")?;
     }
     Ok(())
@@ -300,9 +300,9 @@ fn inline_data_needs_no_key(bench: &Bench<'_>) -> Result {
 
 scenario!(memory_of_posted_work_is_the_devices: "SQ-17"; needs RDMA_READ, LAB);
 /// The simulator refuses to touch it until a completion that covers it has been polled.
-fn memory_of_posted_work_is_the_devices(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = bench.rc_pair()?;
-    let write = |end: &End<'_>, offset: u64| bench.write_mr(end.mr, offset as usize, &[1; 4]);
+fn memory_of_posted_work_is_the_devices(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = setup.rc_pair()?;
+    let write = |end: &End<'_>, offset: u64| setup.write_mr(end.mr, offset as usize, &[1; 4]);
     let usage = |result| expect_err(result, ErrorKind::Usage, "SQ-17").map(drop);
     let (inside, last, behind) = (60, 63, 64);
     a.post(SendWr::send(1, &[a.sge(0, 64)]).unsignaled())?;
@@ -314,18 +314,18 @@ fn memory_of_posted_work_is_the_devices(bench: &Bench<'_>) -> Result {
     write(&a, behind).rule("SQ-17")?;
     // Bytes that are only sent may be read, those that are waited for may not.
     let mut byte = [0];
-    bench.read_mr(a.mr, 0, &mut byte).rule("SQ-17")?;
-    usage(bench.read_mr(a.mr, a.landing() as usize, &mut byte))?;
+    setup.read_mr(a.mr, 0, &mut byte).rule("SQ-17")?;
+    usage(setup.read_mr(a.mr, a.landing() as usize, &mut byte))?;
     let room = [b.sge(b.landing(), 64)];
     let receives = [1, 2].map(|wr_id| RecvWr::new(wr_id, &room));
-    bench.post_recv(b.qp, &receives)?;
-    bench.settle()?;
+    setup.post_recv(b.qp, &receives)?;
+    setup.settle()?;
     // All work is done, but no completion is polled yet.
-    if bench.behavior()?.sq_release == Some(SqRelease::Poll) {
+    if setup.behavior()?.sq_release == Some(SqRelease::Poll) {
         usage(write(&a, 0))?;
         usage(write(&a, a.landing()))?;
     }
-    let done = wr_ids(&bench.successes(a.send_cq, 2)?);
+    let done = wr_ids(&setup.successes(a.send_cq, 2)?);
     check_eq!("SQ-17", done, [2, 3]);
     write(&a, 0).rule("SQ-17")?;
     write(&a, a.landing()).rule("SQ-17")
@@ -333,17 +333,17 @@ fn memory_of_posted_work_is_the_devices(bench: &Bench<'_>) -> Result {
 
 scenario!(bytes_of_receives_are_the_devices_up_to_the_last: "SQ-17"; needs LAB);
 /// Whatever their number, whatever was there before.
-fn bytes_of_receives_are_the_devices_up_to_the_last(bench: &Bench<'_>) -> Result {
+fn bytes_of_receives_are_the_devices_up_to_the_last(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SQ-17";
     const SIZES: [u32; 9] = [1, 2, 3, 4, 7, 8, 64, 100, 129];
-    let Pair { a, b } = bench.pair(PairOptions {
+    let Pair { a, b } = setup.pair(PairOptions {
         cap: QpCap {
             max_recv_wr: 2 * SIZES.len() as u32,
             ..QpCap::default()
         },
         ..PairOptions::default()
     })?;
-    let look = |offset: u64| bench.read_mr(b.mr, offset as usize, &mut [0]);
+    let look = |offset: u64| setup.read_mr(b.mr, offset as usize, &mut [0]);
     let free = |offset| {
         in_case(
             &format!("byte {offset}"),
@@ -357,8 +357,8 @@ fn bytes_of_receives_are_the_devices_up_to_the_last(bench: &Bench<'_>) -> Result
     };
     let take = |count: usize| -> Result {
         (0..count).try_for_each(|_| a.send(1, 1))?;
-        bench.successes(a.send_cq, count)?;
-        bench.successes(b.recv_cq, count).map(drop)
+        setup.successes(a.send_cq, count)?;
+        setup.successes(b.recv_cq, count).map(drop)
     };
     let place = |n: usize| 1000 * (n as u64 + 1);
     for round in 0..2 {
@@ -396,11 +396,11 @@ fn bytes_of_receives_are_the_devices_up_to_the_last(bench: &Bench<'_>) -> Result
 
 scenario!(empty_list_is_posted_with_success_before_rts: "SQ-24"; needs MODIFY_CONNECT, LAB);
 /// Where a send is refused. In C an empty list has no first work request, and devices differ.
-fn empty_list_is_posted_with_success_before_rts(bench: &Bench<'_>) -> Result {
-    let qp = FreshQp::new(bench, QpType::Rc)?;
+fn empty_list_is_posted_with_success_before_rts(setup: &Setup<'_>) -> Result {
+    let qp = FreshQp::new(setup, QpType::Rc)?;
     for state in [QpState::Reset, QpState::Init, QpState::Rtr] {
         qp.reach(state)?;
-        let posted = bench.post_send(qp.end.qp, &[]).rule("SQ-24");
+        let posted = setup.post_send(qp.end.qp, &[]).rule("SQ-24");
         in_case(&state.to_string(), posted)?;
     }
     Ok(())
@@ -408,24 +408,24 @@ fn empty_list_is_posted_with_success_before_rts(bench: &Bench<'_>) -> Result {
 
 scenario!(destination_is_for_datagrams: "SQ-32"; needs UC, UD);
 /// Sends of connected queue pairs name a UD queue pair of their peer's device.
-fn destination_is_for_datagrams(bench: &Bench<'_>) -> Result {
+fn destination_is_for_datagrams(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SQ-32";
     for qp_type in [QpType::Rc, QpType::Uc] {
-        let Pair { a, b } = bench.pair(PairOptions::of(qp_type))?;
-        let other = bench.pair(PairOptions::of(QpType::Ud))?.b;
-        let ah = bench.create_ah(a.pd, &bench.route_to(b.context)?)?;
+        let Pair { a, b } = setup.pair(PairOptions::of(qp_type))?;
+        let other = setup.pair(PairOptions::of(QpType::Ud))?.b;
+        let ah = setup.create_ah(a.pd, &setup.route_to(b.context)?)?;
         b.recv(1, 8)?;
         other.recv(2, 8)?;
         a.fill(3, 8)?;
         let data = [a.sge(0, 8)];
         let send = SendWr::send(4, &data).to(ah, other.qp_num, QKEY);
-        bench.post_send(a.qp, &[send])?;
+        setup.post_send(a.qp, &[send])?;
         for cq in [a.send_cq, b.recv_cq] {
-            let done = bench.successes(cq, 1).rule(RULE);
+            let done = setup.successes(cq, 1).rule(RULE);
             in_case(&qp_type.to_string(), done.map(drop))?;
         }
         b.expect_data(3, 8, RULE)?;
-        bench.no_completion(other.recv_cq, RULE)?;
+        setup.no_completion(other.recv_cq, RULE)?;
     }
     Ok(())
 }

@@ -4,16 +4,16 @@ use verbs_api::{AsyncEventType, ErrorKind};
 
 use super::Shared;
 use crate::failure::{check_eq, in_case};
-use crate::{Bench, Claim, OfRule, PairOptions, Result, expect_err};
+use crate::{Claim, OfRule, PairOptions, Result, Setup, expect_err};
 
 const REACHED: AsyncEventType = AsyncEventType::SrqLimitReached;
 
 scenario!(limit_event_comes_once_when_fewer_than_it_are_left: "SRQ-05", "ASYNC-02"; needs SRQ);
 /// For various numbers of receives and limits, the event comes with the receive that leaves one
 /// fewer than the limit.
-fn limit_event_comes_once_when_fewer_than_it_are_left(bench: &Bench<'_>) -> Result {
+fn limit_event_comes_once_when_fewer_than_it_are_left(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SRQ-05";
-    let shared = Shared::new(bench, 8)?;
+    let shared = Shared::new(setup, 8)?;
     let pair = shared.pair(PairOptions::default())?;
     for (posted, limit) in [(1, 1), (4, 3), (6, 2)] {
         shared.post(0..posted)?;
@@ -35,14 +35,14 @@ fn limit_event_comes_once_when_fewer_than_it_are_left(bench: &Bench<'_>) -> Resu
 }
 
 scenario!(limit_is_zero_once_its_event_was_raised: "SRQ-06"; needs SRQ);
-fn limit_is_zero_once_its_event_was_raised(bench: &Bench<'_>) -> Result {
+fn limit_is_zero_once_its_event_was_raised(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SRQ-06";
-    let shared = Shared::new(bench, 8)?;
+    let shared = Shared::new(setup, 8)?;
     let pair = shared.pair(PairOptions::default())?;
     shared.post(0..4)?;
     shared.set_limit(3)?;
     shared.takes(&pair, 1, 0, RULE)?;
-    let limit = || -> Result<u32> { Ok(bench.query_srq(shared.srq).rule(RULE)?.srq_limit) };
+    let limit = || -> Result<u32> { Ok(setup.query_srq(shared.srq).rule(RULE)?.srq_limit) };
     check_eq!(RULE, limit()?, 3, "the limit before");
     shared.takes(&pair, 1, 1, RULE)?;
     shared.event(REACHED, RULE)?;
@@ -51,9 +51,9 @@ fn limit_is_zero_once_its_event_was_raised(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(limit_can_be_set_again_and_lifted: "SRQ-06"; needs SRQ);
-fn limit_can_be_set_again_and_lifted(bench: &Bench<'_>) -> Result {
+fn limit_can_be_set_again_and_lifted(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SRQ-06";
-    let shared = Shared::new(bench, 8)?;
+    let shared = Shared::new(setup, 8)?;
     let pair = shared.pair(PairOptions::default())?;
     shared.tells_limit(0, RULE)?;
     shared.post(0..6)?;
@@ -74,14 +74,14 @@ fn limit_can_be_set_again_and_lifted(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(limit_above_what_is_there_is_told_now_or_with_the_next_receive: "SRQ-07"; needs SRQ);
-fn limit_above_what_is_there_is_told_now_or_with_the_next_receive(bench: &Bench<'_>) -> Result {
+fn limit_above_what_is_there_is_told_now_or_with_the_next_receive(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SRQ-07";
-    let shared = Shared::new(bench, 8)?;
+    let shared = Shared::new(setup, 8)?;
     let pair = shared.pair(PairOptions::default())?;
     shared.post([0, 1])?;
     shared.set_limit(4).rule(RULE)?;
     let at_once = !shared.events()?.is_empty();
-    bench.as_declared(RULE, bench.behavior()?.srq_limit_at_once, at_once)?;
+    setup.as_declared(RULE, setup.behavior()?.srq_limit_at_once, at_once)?;
     shared.takes(&pair, 1, 0, RULE)?;
     let expected = if at_once { vec![] } else { vec![REACHED] };
     check_eq!(RULE, shared.events()?, expected, "the events then");
@@ -91,9 +91,9 @@ fn limit_above_what_is_there_is_told_now_or_with_the_next_receive(bench: &Bench<
 }
 
 scenario!(limit_above_the_size_is_refused: "SRQ-08"; needs SRQ);
-fn limit_above_the_size_is_refused(bench: &Bench<'_>) -> Result {
+fn limit_above_the_size_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SRQ-08";
-    let shared = Shared::new(bench, 8)?;
+    let shared = Shared::new(setup, 8)?;
     let most = shared.max_wr()?;
     for armed in [0, 2, most] {
         shared.set_limit(armed).rule(RULE)?;
@@ -108,16 +108,16 @@ fn limit_above_the_size_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(unread_event_goes_with_its_queue: "ASYNC-06"; needs SRQ; hazards MAY_HANG);
-fn unread_event_goes_with_its_queue(bench: &Bench<'_>) -> Result {
-    let shared = Shared::new(bench, 8)?;
+fn unread_event_goes_with_its_queue(setup: &Setup<'_>) -> Result {
+    let shared = Shared::new(setup, 8)?;
     let pair = shared.pair(PairOptions::default())?;
     shared.post(0..2)?;
     shared.set_limit(2)?;
     shared.takes(&pair, 1, 0, Claim::NONE)?;
-    bench.settle()?;
-    bench.destroy_qp(pair.b.qp, bench.wait())?;
-    bench
-        .destroy_srq(shared.srq, bench.wait())
+    setup.settle()?;
+    setup.destroy_qp(pair.b.qp, setup.wait())?;
+    setup
+        .destroy_srq(shared.srq, setup.wait())
         .rule("ASYNC-06")?;
-    bench.no_async_event(pair.b.context, "ASYNC-06")
+    setup.no_async_event(pair.b.context, "ASYNC-06")
 }

@@ -25,7 +25,7 @@ use verbs_api::{
 
 use crate::failure::{check, check_eq};
 use crate::{
-    Bench, Claim, EndParts, Failure, OfRule, Pair, PairOptions, Result, Scenario, pattern,
+    Claim, EndParts, Failure, OfRule, Pair, PairOptions, Result, Scenario, Setup, pattern,
 };
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -86,7 +86,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 /// An SRQ of side B, and memory for its receives: a place for each number below [`PLACES`].
 #[derive(Clone, Copy)]
 struct Shared<'b> {
-    bench: &'b Bench<'b>,
+    setup: &'b Setup<'b>,
     context: Context,
     pd: Pd,
     mr: Mr,
@@ -102,17 +102,17 @@ const GRH: u64 = 40;
 
 impl<'b> Shared<'b> {
     /// One of `max_wr` receives.
-    fn new(bench: &'b Bench<'_>, max_wr: u32) -> Result<Self> {
-        let context = bench.ctx_b();
-        let pd = bench.alloc_pd(context)?;
-        let mr = bench.alloc_mr(pd, (PLACES * u64::from(ROOM)) as usize, Access::ALL_RDMA)?;
+    fn new(setup: &'b Setup<'_>, max_wr: u32) -> Result<Self> {
+        let context = setup.ctx_b();
+        let pd = setup.alloc_pd(context)?;
+        let mr = setup.alloc_mr(pd, (PLACES * u64::from(ROOM)) as usize, Access::ALL_RDMA)?;
         Ok(Self {
-            bench,
+            setup,
             context,
             pd,
             mr,
-            mem: bench.query_mr(mr)?,
-            srq: bench.create_srq(pd, &SrqInit::new(max_wr))?,
+            mem: setup.query_mr(mr)?,
+            srq: setup.create_srq(pd, &SrqInit::new(max_wr))?,
         })
     }
 
@@ -121,7 +121,7 @@ impl<'b> Shared<'b> {
         for wr_id in wr_ids {
             let room = [self.mem.sge(wr_id * u64::from(ROOM), ROOM)];
             let wr = RecvWr::new(wr_id, &room);
-            self.bench.post_srq_recv(self.srq, &[wr])?;
+            self.setup.post_srq_recv(self.srq, &[wr])?;
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl<'b> Shared<'b> {
     }
 
     fn cq(&self) -> Result<Cq> {
-        Ok(self.bench.create_cq(self.context, &CqInit::new(64))?)
+        Ok(self.setup.create_cq(self.context, &CqInit::new(64))?)
     }
 
     /// What an end is made of that takes receives from it.
@@ -148,20 +148,20 @@ impl<'b> Shared<'b> {
 
     /// A connected pair whose side B takes receives from it, on these CQs of side B.
     fn pair_on(&self, send_cq: Cq, recv_cq: Cq, options: PairOptions) -> Result<Pair<'b>> {
-        let a = self.bench.end(self.bench.ctx_a(), options)?;
-        let b = self.bench.end_of(self.parts(send_cq, recv_cq), options)?;
-        self.bench.connect(a, b, options)
+        let a = self.setup.end(self.setup.ctx_a(), options)?;
+        let b = self.setup.end_of(self.parts(send_cq, recv_cq), options)?;
+        self.setup.connect(a, b, options)
     }
 
     /// The number of receives it has room for: as a query reports, or else as it was created.
     fn max_wr(&self) -> Result<u32> {
-        let made = self.bench.srq_init(self.srq)?.attr;
+        let made = self.setup.srq_init(self.srq)?.attr;
         Ok(self.reported()?.unwrap_or(made).max_wr)
     }
 
     /// What a query tells, on devices that have it.
     fn reported(&self) -> Result<Option<SrqAttr>> {
-        match self.bench.query_srq(self.srq) {
+        match self.setup.query_srq(self.srq) {
             Err(error) if error.kind() == ErrorKind::NotSupported => Ok(None),
             reported => Ok(Some(reported?)),
         }
@@ -188,7 +188,7 @@ impl<'b> Shared<'b> {
             srq_limit,
             ..SrqAttr::default()
         };
-        self.bench.modify_srq(self.srq, &attr, SrqAttrMask::LIMIT)
+        self.setup.modify_srq(self.srq, &attr, SrqAttrMask::LIMIT)
     }
 
     fn resize(&self, max_wr: u32) -> verbs_api::Result<()> {
@@ -196,11 +196,11 @@ impl<'b> Shared<'b> {
             max_wr,
             ..SrqAttr::default()
         };
-        self.bench.modify_srq(self.srq, &attr, SrqAttrMask::MAX_WR)
+        self.setup.modify_srq(self.srq, &attr, SrqAttrMask::MAX_WR)
     }
 
     fn destroy(&self) -> verbs_api::Result<()> {
-        self.bench.destroy_srq(self.srq, self.bench.wait())
+        self.setup.destroy_srq(self.srq, self.setup.wait())
     }
 
     /// A message of `tag` goes over a pair: the completion of its receive, which must be this one,
@@ -211,7 +211,7 @@ impl<'b> Shared<'b> {
         a.fill(tag, 64)?;
         a.send(tag.into(), 64)?;
         let wc = self.taken(pair, tag, wr_id, rule)?;
-        let sent = self.bench.successes(a.send_cq, 1).rule(rule)?[0];
+        let sent = self.setup.successes(a.send_cq, 1).rule(rule)?[0];
         check_eq!(rule, sent.wr_id, u64::from(tag), "the send");
         Ok(wc)
     }
@@ -219,7 +219,7 @@ impl<'b> Shared<'b> {
     /// The next receive completion of a pair is of this receive, which has the 64 bytes of `tag`.
     fn taken(&self, pair: &Pair<'_>, tag: u8, wr_id: u64, rule: impl Into<Claim>) -> Result<Wc> {
         let rule = rule.into();
-        let wc = self.bench.successes(pair.b.recv_cq, 1).rule(rule)?[0];
+        let wc = self.setup.successes(pair.b.recv_cq, 1).rule(rule)?[0];
         check_eq!(rule, wc.wr_id, wr_id, "the receive that was taken");
         let grh = match pair.b.qp_type {
             verbs_api::QpType::Ud => GRH,
@@ -232,7 +232,7 @@ impl<'b> Shared<'b> {
     fn has_data(&self, wr_id: u64, behind: u64, tag: u8, rule: impl Into<Claim>) -> Result {
         let mut seen = [0; 64];
         let at = wr_id * u64::from(ROOM) + behind;
-        self.bench.read_mr(self.mr, at as usize, &mut seen)?;
+        self.setup.read_mr(self.mr, at as usize, &mut seen)?;
         let landed = seen[..] == pattern(tag, 64)[..];
         check!(
             rule,
@@ -245,7 +245,7 @@ impl<'b> Shared<'b> {
 
     /// The events of the SRQ that are there or still come.
     fn events(&self) -> Result<Vec<AsyncEventType>> {
-        let all = self.bench.async_events(self.context)?;
+        let all = self.setup.async_events(self.context)?;
         let own = |event: &&AsyncEvent| event.element == Element::Srq(self.srq);
         Ok(all
             .iter()
@@ -257,7 +257,7 @@ impl<'b> Shared<'b> {
     /// The next event of the context is this one, of the SRQ. It is not acknowledged.
     fn take_event(&self, event_type: AsyncEventType, rule: impl Into<Claim>) -> Result<AsyncEvent> {
         let rule = rule.into();
-        let event = self.bench.take_async_event(self.context).rule(rule)?;
+        let event = self.setup.take_async_event(self.context).rule(rule)?;
         let expected = AsyncEvent::new(event_type, Element::Srq(self.srq));
         check_eq!(rule, event, expected, "the event");
         Ok(event)
@@ -266,7 +266,7 @@ impl<'b> Shared<'b> {
     /// The same, and it is acknowledged.
     fn event(&self, event_type: AsyncEventType, rule: impl Into<Claim>) -> Result {
         let event = self.take_event(event_type, rule)?;
-        Ok(self.bench.ack_async_event(self.context, &event)?)
+        Ok(self.setup.ack_async_event(self.context, &event)?)
     }
 
     /// Posts receives to the last place until it is full: how many there was room for.
@@ -274,7 +274,7 @@ impl<'b> Shared<'b> {
         let last = [self.mem.sge((PLACES - 1) * u64::from(ROOM), 8)];
         let mut posted = 0;
         while self
-            .bench
+            .setup
             .post_srq_recv(self.srq, &[RecvWr::new(0, &last)])
             .is_ok()
         {

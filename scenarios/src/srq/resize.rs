@@ -4,7 +4,7 @@ use verbs_api::{Capabilities, ErrorKind, SrqAttr, SrqAttrMask};
 
 use super::{PLACES, Shared};
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, OfRule, PairOptions, Result, expect_err_among};
+use crate::{OfRule, PairOptions, Result, Setup, expect_err_among};
 
 const RULE: &str = "SRQ-09";
 
@@ -17,15 +17,15 @@ const CANNOT: [ErrorKind; 3] = [
 const BAD: [ErrorKind; 2] = [ErrorKind::Invalid, ErrorKind::NotSupported];
 
 scenario!(size_changes_or_is_refused_as_not_supported: "SRQ-09"; needs SRQ);
-fn size_changes_or_is_refused_as_not_supported(bench: &Bench<'_>) -> Result {
-    let shared = Shared::new(bench, 8)?;
+fn size_changes_or_is_refused_as_not_supported(setup: &Setup<'_>) -> Result {
+    let shared = Shared::new(setup, 8)?;
     let before = shared.reported()?;
-    let capabilities = bench.capabilities(shared.context)?;
+    let capabilities = setup.capabilities(shared.context)?;
     let can = capabilities.contains(Capabilities::SRQ_RESIZE);
     let wanted = shared.max_wr()? + 10;
     if can {
         shared.resize(wanted).rule(RULE)?;
-        let seen = bench.query_srq(shared.srq)?;
+        let seen = setup.query_srq(shared.srq)?;
         check!(
             RULE,
             seen.max_wr >= wanted,
@@ -44,9 +44,9 @@ fn size_changes_or_is_refused_as_not_supported(bench: &Bench<'_>) -> Result {
 scenario!(resize_keeps_receives_and_their_order:
     "SRQ-09"; needs SRQ, SRQ_RESIZE; hazards MAY_CRASH);
 /// Some have been taken before, so that the queue does not begin where its memory does.
-fn resize_keeps_receives_and_their_order(bench: &Bench<'_>) -> Result {
+fn resize_keeps_receives_and_their_order(setup: &Setup<'_>) -> Result {
     for sizes in [[40, 20], [8, 60]] {
-        let shared = Shared::new(bench, 16)?;
+        let shared = Shared::new(setup, 16)?;
         let pair = shared.pair(PairOptions::default())?;
         shared.post(0..10)?;
         for wr_id in 0..9 {
@@ -58,7 +58,7 @@ fn resize_keeps_receives_and_their_order(bench: &Bench<'_>) -> Result {
         for size in sizes {
             let resized = in_case(&format!("to {size}"), shared.resize(size).rule(RULE));
             resized?;
-            let seen = bench.query_srq(shared.srq)?;
+            let seen = setup.query_srq(shared.srq)?;
             check!(
                 RULE,
                 seen.max_wr >= size,
@@ -75,21 +75,21 @@ fn resize_keeps_receives_and_their_order(bench: &Bench<'_>) -> Result {
             }
         }
         // There is room for as many as it says.
-        let room = u64::from(bench.query_srq(shared.srq)?.max_wr) - (17 - next);
+        let room = u64::from(setup.query_srq(shared.srq)?.max_wr) - (17 - next);
         let more = room.min(PLACES - 17);
         shared.post(17..17 + more).rule(RULE)?;
         for wr_id in next..17 + more {
             shared.takes(&pair, 2, wr_id, RULE)?;
         }
-        bench.no_completion(pair.b.recv_cq, RULE)?;
+        setup.no_completion(pair.b.recv_cq, RULE)?;
     }
     Ok(())
 }
 
 scenario!(resize_below_what_is_posted_is_refused:
     "SRQ-09"; needs SRQ, SRQ_RESIZE; hazards MAY_CRASH);
-fn resize_below_what_is_posted_is_refused(bench: &Bench<'_>) -> Result {
-    let shared = Shared::new(bench, 40)?;
+fn resize_below_what_is_posted_is_refused(setup: &Setup<'_>) -> Result {
+    let shared = Shared::new(setup, 40)?;
     let pair = shared.pair(PairOptions::default())?;
     shared.post(0..40)?;
     let before = shared.reported()?;
@@ -109,12 +109,12 @@ fn resize_below_what_is_posted_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(bad_attribute_among_good_ones_changes_none: "SRQ-10"; needs SRQ);
-fn bad_attribute_among_good_ones_changes_none(bench: &Bench<'_>) -> Result {
+fn bad_attribute_among_good_ones_changes_none(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SRQ-10";
-    let shared = Shared::new(bench, 8)?;
+    let shared = Shared::new(setup, 8)?;
     shared.set_limit(2)?;
     let before = shared.reported()?;
-    let most = bench.query_device(shared.context)?.max_srq_wr;
+    let most = setup.query_device(shared.context)?.max_srq_wr;
     for (max_wr, srq_limit) in [(most + 1, 3), (shared.max_wr()?, u32::MAX)] {
         let attr = SrqAttr {
             max_wr,
@@ -122,7 +122,7 @@ fn bad_attribute_among_good_ones_changes_none(bench: &Bench<'_>) -> Result {
             ..SrqAttr::default()
         };
         let both = SrqAttrMask::MAX_WR | SrqAttrMask::LIMIT;
-        let changed = bench.modify_srq(shared.srq, &attr, both);
+        let changed = setup.modify_srq(shared.srq, &attr, both);
         let refused = expect_err_among(changed, &BAD, RULE);
         in_case(&format!("{attr:?}"), refused.map(drop))?;
         check_eq!(RULE, shared.reported()?, before, "what a query tells");

@@ -6,14 +6,14 @@ use verbs_api::{AsyncEventType, Cq, CqFlags, CqInit, CqInitEx, Element, QpCap, W
 use super::Shared;
 use crate::cq_ovr::impatient;
 use crate::failure::{check_eq, in_case};
-use crate::{Bench, OfRule, Pair, PairOptions, Result, wr_ids};
+use crate::{OfRule, Pair, PairOptions, Result, Setup, wr_ids};
 
 const SLOT: &str = "SRQ-19";
 const LOST: &str = "SRQ-20";
 
 /// A pair on an SRQ with receives, and what is known of their slots.
 struct Slots<'b> {
-    bench: &'b Bench<'b>,
+    setup: &'b Setup<'b>,
     shared: Shared<'b>,
     pair: Pair<'b>,
     cq: Cq,
@@ -26,14 +26,14 @@ impl<'b> Slots<'b> {
     /// With `posted` receives, which complete in `cq`; none where the device does not tell when
     /// slots are free.
     fn new(
-        bench: &'b Bench<'_>,
+        setup: &'b Setup<'_>,
         posted: u64,
         cq: impl Fn(&Shared<'b>) -> Result<Cq>,
     ) -> Result<Option<Self>> {
-        let Some(release) = bench.behavior()?.sq_release else {
+        let Some(release) = setup.behavior()?.sq_release else {
             return Ok(None);
         };
-        let shared = Shared::new(bench, 20)?;
+        let shared = Shared::new(setup, 20)?;
         let cq = cq(&shared)?;
         let options = PairOptions {
             rc: impatient(),
@@ -46,12 +46,12 @@ impl<'b> Slots<'b> {
         let pair = shared.pair_on(shared.cq()?, cq, options)?;
         shared.post(0..posted)?;
         Ok(Some(Self {
-            bench,
+            setup,
             shared,
             pair,
             cq,
             // Not all devices report the size of an SRQ.
-            all: Shared::new(bench, 20)?.room()?,
+            all: Shared::new(setup, 20)?.room()?,
             at_completion: release == SqRelease::Completion,
         }))
     }
@@ -61,8 +61,8 @@ impl<'b> Slots<'b> {
         for wr_id in 0..count {
             self.pair.a.send(wr_id, 8)?;
         }
-        self.bench.successes(self.pair.a.send_cq, count as usize)?;
-        self.bench.settle()
+        self.setup.successes(self.pair.a.send_cq, count as usize)?;
+        self.setup.settle()
     }
 
     /// Checks that `free` slots are free at this moment, and takes them.
@@ -83,8 +83,8 @@ impl<'b> Slots<'b> {
 }
 
 scenario!(slot_is_free_when_its_completion_is_polled: "SRQ-19"; needs SRQ);
-fn slot_is_free_when_its_completion_is_polled(bench: &Bench<'_>) -> Result {
-    let Some(slots) = Slots::new(bench, 12, Shared::cq)? else {
+fn slot_is_free_when_its_completion_is_polled(setup: &Setup<'_>) -> Result {
+    let Some(slots) = Slots::new(setup, 12, Shared::cq)? else {
         return Ok(());
     };
     slots.frees(slots.all - 12, SLOT)?;
@@ -92,99 +92,99 @@ fn slot_is_free_when_its_completion_is_polled(bench: &Bench<'_>) -> Result {
     let (now, later) = slots.now_or_later(5);
     slots.frees(now, SLOT)?;
     for polled in [2, 3] {
-        bench.successes(slots.cq, polled).rule(SLOT)?;
+        setup.successes(slots.cq, polled).rule(SLOT)?;
         slots.frees(polled as u64 * later / 5, SLOT)?;
     }
     Ok(())
 }
 
 scenario!(slot_is_free_when_an_iteration_comes_to_its_completion: "SRQ-19"; needs SRQ, CQ_EX);
-fn slot_is_free_when_an_iteration_comes_to_its_completion(bench: &Bench<'_>) -> Result {
+fn slot_is_free_when_an_iteration_comes_to_its_completion(setup: &Setup<'_>) -> Result {
     let extended = |shared: &Shared<'_>| {
         let init = CqInitEx::new(CqInit::new(16));
-        Ok(bench.create_cq_ex(shared.context, &init)?)
+        Ok(setup.create_cq_ex(shared.context, &init)?)
     };
-    let Some(slots) = Slots::new(bench, 12, extended)? else {
+    let Some(slots) = Slots::new(setup, 12, extended)? else {
         return Ok(());
     };
     slots.pass(3)?;
     let (now, later) = slots.now_or_later(3);
     slots.frees(slots.all - 12 + now, SLOT)?;
-    bench.start_poll(slots.cq)?;
+    setup.start_poll(slots.cq)?;
     slots.frees(later / 3, SLOT)?;
-    bench.next_poll(slots.cq)?;
+    setup.next_poll(slots.cq)?;
     slots.frees(later / 3, SLOT)?;
-    bench.end_poll(slots.cq)?;
+    setup.end_poll(slots.cq)?;
     slots.frees(0, SLOT)?;
-    bench.successes(slots.cq, 1)?;
+    setup.successes(slots.cq, 1)?;
     slots.frees(later / 3, SLOT)
 }
 
 scenario!(slots_of_a_qp_that_goes_are_free_with_its_completions: "SRQ-19"; needs SRQ);
-fn slots_of_a_qp_that_goes_are_free_with_its_completions(bench: &Bench<'_>) -> Result {
-    slots_of_a_qp_that(bench, |slots| {
-        Ok(bench.destroy_qp(slots.pair.b.qp, bench.wait())?)
+fn slots_of_a_qp_that_goes_are_free_with_its_completions(setup: &Setup<'_>) -> Result {
+    slots_of_a_qp_that(setup, |slots| {
+        Ok(setup.destroy_qp(slots.pair.b.qp, setup.wait())?)
     })
 }
 
 scenario!(slots_of_a_qp_that_is_reset_are_free_with_its_completions:
     "SRQ-19"; needs SRQ, MODIFY_CONNECT);
-fn slots_of_a_qp_that_is_reset_are_free_with_its_completions(bench: &Bench<'_>) -> Result {
-    slots_of_a_qp_that(bench, |slots| bench.to_reset(slots.pair.b.qp))
+fn slots_of_a_qp_that_is_reset_are_free_with_its_completions(setup: &Setup<'_>) -> Result {
+    slots_of_a_qp_that(setup, |slots| setup.to_reset(slots.pair.b.qp))
 }
 
 /// The completions are removed with the QP, or polled after it.
-fn slots_of_a_qp_that(bench: &Bench<'_>, goes: impl Fn(&Slots<'_>) -> Result) -> Result {
-    let Some(slots) = Slots::new(bench, 12, Shared::cq)? else {
+fn slots_of_a_qp_that(setup: &Setup<'_>, goes: impl Fn(&Slots<'_>) -> Result) -> Result {
+    let Some(slots) = Slots::new(setup, 12, Shared::cq)? else {
         return Ok(());
     };
     slots.pass(5)?;
     let (now, later) = slots.now_or_later(5);
     slots.frees(slots.all - 12 + now, SLOT)?;
     goes(&slots)?;
-    let (removed, left) = match bench.behavior()?.cqe_purge {
+    let (removed, left) = match setup.behavior()?.cqe_purge {
         Some(true) => (later, 0),
         _ => (0, later),
     };
     in_case("when it goes", slots.frees(removed, SLOT))?;
-    bench.poll_all(slots.cq)?;
+    setup.poll_all(slots.cq)?;
     in_case("after a poll", slots.frees(left, SLOT))
 }
 
 scenario!(slots_are_free_when_the_cq_is_destroyed: "SRQ-19"; needs SRQ);
-fn slots_are_free_when_the_cq_is_destroyed(bench: &Bench<'_>) -> Result {
-    let Some(slots) = Slots::new(bench, 12, Shared::cq)? else {
+fn slots_are_free_when_the_cq_is_destroyed(setup: &Setup<'_>) -> Result {
+    let Some(slots) = Slots::new(setup, 12, Shared::cq)? else {
         return Ok(());
     };
     slots.pass(5)?;
-    bench.destroy_qp(slots.pair.b.qp, bench.wait())?;
-    bench.destroy_cq(slots.cq, Wait::Poll)?;
+    setup.destroy_qp(slots.pair.b.qp, setup.wait())?;
+    setup.destroy_cq(slots.cq, Wait::Poll)?;
     slots.frees(slots.all - 12 + 5, SLOT)
 }
 
 scenario!(slot_of_a_completion_lost_to_an_overrun: "SRQ-20", "SRQ-19"; needs SRQ);
 /// The QP takes no receive after the one whose completion is lost.
-fn slot_of_a_completion_lost_to_an_overrun(bench: &Bench<'_>) -> Result {
-    let small = |shared: &Shared<'_>| Ok(bench.create_cq(shared.context, &CqInit::new(3))?);
-    let Some(slots) = Slots::new(bench, 16, small)? else {
+fn slot_of_a_completion_lost_to_an_overrun(setup: &Setup<'_>) -> Result {
+    let small = |shared: &Shared<'_>| Ok(setup.create_cq(shared.context, &CqInit::new(3))?);
+    let Some(slots) = Slots::new(setup, 16, small)? else {
         return Ok(());
     };
-    let Some(kept) = lost_slots_kept(bench)? else {
+    let Some(kept) = lost_slots_kept(setup)? else {
         return Ok(());
     };
     for wr_id in 0..16 {
         slots.pair.a.send(wr_id, 8)?;
     }
     loop {
-        let event = bench.async_event(slots.shared.context).rule(LOST)?;
+        let event = setup.async_event(slots.shared.context).rule(LOST)?;
         if event.event_type == AsyncEventType::CqErr && event.element == Element::Cq(slots.cq) {
             break;
         }
     }
-    bench.settle()?;
+    setup.settle()?;
     let before = slots.shared.room()?;
     let mut got = 0;
-    while bench.poll_cq(slots.cq, &mut [Wc::default()]) == Ok(1) {
+    while setup.poll_cq(slots.cq, &mut [Wc::default()]) == Ok(1) {
         got += 1;
     }
     let after = slots.shared.room()?;
@@ -196,29 +196,29 @@ fn slot_of_a_completion_lost_to_an_overrun(bench: &Bench<'_>) -> Result {
 }
 
 /// Whether the slot of a lost completion stays taken, as a number.
-fn lost_slots_kept(bench: &Bench<'_>) -> Result<Option<u64>> {
-    let frees = bench.behavior()?.lost_frees_srq_slot;
+fn lost_slots_kept(setup: &Setup<'_>) -> Result<Option<u64>> {
+    let frees = setup.behavior()?.lost_frees_srq_slot;
     Ok(frees.map(|frees| u64::from(!frees)))
 }
 
 scenario!(slots_of_completions_that_are_overwritten: "SRQ-20", "SRQ-19"; needs SRQ, CQ_EX, IGNORE_OVERRUN);
-fn slots_of_completions_that_are_overwritten(bench: &Bench<'_>) -> Result {
+fn slots_of_completions_that_are_overwritten(setup: &Setup<'_>) -> Result {
     let overwriting = |shared: &Shared<'_>| {
         let init = CqInitEx::new(CqInit::new(3)).flags(CqFlags::IGNORE_OVERRUN);
-        Ok(bench.create_cq_ex(shared.context, &init)?)
+        Ok(setup.create_cq_ex(shared.context, &init)?)
     };
-    let Some(slots) = Slots::new(bench, 16, overwriting)? else {
+    let Some(slots) = Slots::new(setup, 16, overwriting)? else {
         return Ok(());
     };
-    let Some(kept) = lost_slots_kept(bench)? else {
+    let Some(kept) = lost_slots_kept(setup)? else {
         return Ok(());
     };
-    let cqe = u64::from(bench.query_cq(slots.cq)?.cqe);
+    let cqe = u64::from(setup.query_cq(slots.cq)?.cqe);
     let lost = 9 - cqe;
     slots.pass(9)?;
     let (now, later) = slots.now_or_later(cqe);
     slots.frees(slots.all - 16 + now + lost * (1 - kept), LOST)?;
-    let got = wr_ids(&bench.successes(slots.cq, cqe as usize)?);
+    let got = wr_ids(&setup.successes(slots.cq, cqe as usize)?);
     check_eq!(LOST, got, (lost..9).collect::<Vec<_>>());
     slots.frees(later, SLOT)
 }

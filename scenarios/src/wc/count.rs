@@ -6,7 +6,7 @@ use verbs_api::{QpType, Remote, SendWr, Sge, Wc, WcStatus};
 
 use super::Kind;
 use crate::failure::{check, check_eq};
-use crate::{Bench, End, Pair, PairOptions, Result, wr_ids};
+use crate::{End, Pair, PairOptions, Result, Setup, wr_ids};
 
 /// What makes work fail, and the status that comes of it.
 #[derive(Clone, Copy, Debug)]
@@ -47,44 +47,44 @@ impl Flaw {
 }
 
 scenario!(unsignaled_failure_gives_a_completion: "WC-17");
-fn unsignaled_failure_gives_a_completion(bench: &Bench<'_>) -> Result {
+fn unsignaled_failure_gives_a_completion(setup: &Setup<'_>) -> Result {
     for flaw in Flaw::ALL {
-        let Pair { a, .. } = bench.rc_pair()?;
+        let Pair { a, .. } = setup.rc_pair()?;
         a.post(SendWr::rdma_write(1, &[flaw.sge(&a)], flaw.remote(&a)).unsignaled())?;
-        let wc = bench.one_with(a.send_cq, flaw.status(), "WC-17")?;
+        let wc = setup.one_with(a.send_cq, flaw.status(), "WC-17")?;
         check_eq!("WC-17", wc.wr_id, 1);
         // The queue pair is in error now: this is flushed.
         a.post(SendWr::send(2, &[]).unsignaled())?;
-        let wc = bench.one_with(a.send_cq, WcStatus::WrFlushErr, "WC-17")?;
+        let wc = setup.one_with(a.send_cq, WcStatus::WrFlushErr, "WC-17")?;
         check_eq!("WC-17", wc.wr_id, 2);
     }
     Ok(())
 }
 
 scenario!(unsignaled_success_gives_no_completion: "WC-18"; needs RDMA_READ);
-fn unsignaled_success_gives_no_completion(bench: &Bench<'_>) -> Result {
+fn unsignaled_success_gives_no_completion(setup: &Setup<'_>) -> Result {
     let kinds = [Kind::Send, Kind::Write, Kind::Read];
-    silent(bench, PairOptions::default(), &kinds)
+    silent(setup, PairOptions::default(), &kinds)
 }
 
 scenario!(unsignaled_success_gives_no_completion_on_uc: "WC-18"; needs UC);
-fn unsignaled_success_gives_no_completion_on_uc(bench: &Bench<'_>) -> Result {
+fn unsignaled_success_gives_no_completion_on_uc(setup: &Setup<'_>) -> Result {
     silent(
-        bench,
+        setup,
         PairOptions::of(QpType::Uc),
         &[Kind::Send, Kind::Write],
     )
 }
 
 scenario!(unsignaled_success_gives_no_completion_on_ud: "WC-18"; needs UD);
-fn unsignaled_success_gives_no_completion_on_ud(bench: &Bench<'_>) -> Result {
-    silent(bench, PairOptions::of(QpType::Ud), &[Kind::Send])
+fn unsignaled_success_gives_no_completion_on_ud(setup: &Setup<'_>) -> Result {
+    silent(setup, PairOptions::of(QpType::Ud), &[Kind::Send])
 }
 
 /// Behind unsignaled work of each kind, only the signaled marker completes.
-fn silent(bench: &Bench<'_>, options: PairOptions, kinds: &[Kind]) -> Result {
+fn silent(setup: &Setup<'_>, options: PairOptions, kinds: &[Kind]) -> Result {
     const MARKER: u64 = 99;
-    let Pair { a, b } = bench.pair(options)?;
+    let Pair { a, b } = setup.pair(options)?;
     let mut receives = 0;
     for (wr_id, kind) in (0..).zip(kinds.repeat(3)) {
         if kind.takes_a_receive() {
@@ -96,14 +96,14 @@ fn silent(bench: &Bench<'_>, options: PairOptions, kinds: &[Kind]) -> Result {
     }
     b.recv(MARKER, 8)?;
     a.send(MARKER, 8)?;
-    check_eq!("WC-18", wr_ids(&bench.successes(a.send_cq, 1)?), [MARKER]);
-    bench.successes(b.recv_cq, receives + 1)?;
-    bench.no_completion(a.send_cq, "WC-18")
+    check_eq!("WC-18", wr_ids(&setup.successes(a.send_cq, 1)?), [MARKER]);
+    setup.successes(b.recv_cq, receives + 1)?;
+    setup.no_completion(a.send_cq, "WC-18")
 }
 
 scenario!(every_send_completes_where_all_are_signaled: "WC-19"; needs RDMA_READ);
-fn every_send_completes_where_all_are_signaled(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = bench.pair(PairOptions {
+fn every_send_completes_where_all_are_signaled(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = setup.pair(PairOptions {
         sq_sig_all: true,
         ..PairOptions::default()
     })?;
@@ -113,33 +113,33 @@ fn every_send_completes_where_all_are_signaled(bench: &Bench<'_>) -> Result {
         let work = kind.work(&a, wr_id, &sges);
         a.post(if wr_id < 3 { work.unsignaled() } else { work })?;
     }
-    let seen = wr_ids(&bench.successes(a.send_cq, 6)?);
+    let seen = wr_ids(&setup.successes(a.send_cq, 6)?);
     check_eq!("WC-19", seen, [0, 1, 2, 3, 4, 5]);
-    bench.no_completion(a.send_cq, "WC-19")
+    setup.no_completion(a.send_cq, "WC-19")
 }
 
 scenario!(every_consumed_receive_completes: "WC-20");
-fn every_consumed_receive_completes(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = bench.rc_pair()?;
+fn every_consumed_receive_completes(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = setup.rc_pair()?;
     for wr_id in 0..8 {
         b.recv(wr_id, 64)?;
     }
     for len in [0, 64, 1, 0, 8] {
         a.post(SendWr::send(1, &[a.sge(0, len)]).unsignaled())?;
     }
-    let seen = wr_ids(&bench.successes(b.recv_cq, 5)?);
+    let seen = wr_ids(&setup.successes(b.recv_cq, 5)?);
     check_eq!("WC-20", seen, [0, 1, 2, 3, 4], "consumed receives");
-    bench.no_completion(b.recv_cq, "WC-20")?;
-    bench.to_err(b.qp)?;
-    let seen = wr_ids(&bench.poll(b.recv_cq, 3)?);
+    setup.no_completion(b.recv_cq, "WC-20")?;
+    setup.to_err(b.qp)?;
+    let seen = wr_ids(&setup.poll(b.recv_cq, 3)?);
     check_eq!("WC-20", seen, [5, 6, 7], "flushed receives");
-    bench.no_completion(b.recv_cq, "WC-20")
+    setup.no_completion(b.recv_cq, "WC-20")
 }
 
 scenario!(no_work_request_completes_twice: "WC-21", "WC-17");
 /// Sends 0 to 5 succeed, 6 fails, 7 to 9 are flushed; those with odd numbers are unsignaled.
-fn no_work_request_completes_twice(bench: &Bench<'_>) -> Result {
-    let Pair { a, b } = bench.rc_pair()?;
+fn no_work_request_completes_twice(setup: &Setup<'_>) -> Result {
+    let Pair { a, b } = setup.rc_pair()?;
     let post = |work: SendWr<'_>| match work.wr_id % 2 {
         0 => a.post(work),
         _ => a.post(work.unsignaled()),
@@ -154,19 +154,19 @@ fn no_work_request_completes_twice(bench: &Bench<'_>) -> Result {
     for wr_id in 7..10 {
         post(SendWr::send(wr_id, &[a.sge(0, 8)]))?;
     }
-    let sends = counts(&bench.poll_all(a.send_cq)?);
+    let sends = counts(&setup.poll_all(a.send_cq)?);
     let expected = [0, 2, 4, 6, 7, 8, 9].map(|wr_id| (wr_id, 1));
     let expected = BTreeMap::from(expected);
     check_eq!(["WC-21", "WC-17"], sends, expected, "completed sends");
     // The peer has failed too, but need not have.
-    bench.to_err(b.qp)?;
-    let receives = counts(&bench.poll_all(b.recv_cq)?);
+    setup.to_err(b.qp)?;
+    let receives = counts(&setup.poll_all(b.recv_cq)?);
     let expected = (0..8).map(|wr_id| (wr_id, 1)).collect();
     check_eq!("WC-21", receives, expected, "completed receives");
     for end in [a, b] {
-        bench.to_reset(end.qp)?;
-        bench.no_completion(end.send_cq, "WC-21")?;
-        bench.no_completion(end.recv_cq, "WC-21")?;
+        setup.to_reset(end.qp)?;
+        setup.no_completion(end.send_cq, "WC-21")?;
+        setup.no_completion(end.recv_cq, "WC-21")?;
     }
     Ok(())
 }
@@ -180,14 +180,14 @@ fn counts(list: &[Wc]) -> BTreeMap<u64, u32> {
 }
 
 scenario!(first_failure_has_its_status_and_the_rest_is_flushed: "WC-33");
-fn first_failure_has_its_status_and_the_rest_is_flushed(bench: &Bench<'_>) -> Result {
+fn first_failure_has_its_status_and_the_rest_is_flushed(setup: &Setup<'_>) -> Result {
     for flaw in Flaw::ALL {
-        let Pair { a, b } = bench.rc_pair()?;
+        let Pair { a, b } = setup.rc_pair()?;
         for wr_id in 0..4 {
             b.recv(wr_id, 8)?;
         }
         let (good, bad) = ([a.sge(0, 8)], [flaw.sge(&a)]);
-        bench.post_send(
+        setup.post_send(
             a.qp,
             &[
                 SendWr::send(0, &good),
@@ -199,19 +199,19 @@ fn first_failure_has_its_status_and_the_rest_is_flushed(bench: &Bench<'_>) -> Re
         let up_to_the_failure = [(0, WcStatus::Success), (1, flaw.status())];
         let the_rest = [(2, WcStatus::WrFlushErr), (3, WcStatus::WrFlushErr)];
         for expected in [up_to_the_failure, the_rest] {
-            let seen = bench.poll(a.send_cq, expected.len())?;
+            let seen = setup.poll(a.send_cq, expected.len())?;
             let seen: Vec<_> = seen.iter().map(|wc| (wc.wr_id, wc.status)).collect();
             check_eq!("WC-33", seen, expected, format!("what {flaw:?} leads to"));
         }
-        bench.no_completion(a.send_cq, "WC-33")?;
+        setup.no_completion(a.send_cq, "WC-33")?;
     }
     Ok(())
 }
 
 scenario!(success_stands_for_all_work_before_it: "WC-34");
-fn success_stands_for_all_work_before_it(bench: &Bench<'_>) -> Result {
+fn success_stands_for_all_work_before_it(setup: &Setup<'_>) -> Result {
     const ROOM: u64 = 3072;
-    let Pair { a, b } = bench.rc_pair()?;
+    let Pair { a, b } = setup.rc_pair()?;
     // Odd numbers are sends, the others are writes.
     let lengths: [u32; 8] = [1, 3000, 64, 1024, 8, 2049, 1025, 1];
     for (wr_id, len) in (0..).zip(lengths) {
@@ -226,9 +226,9 @@ fn success_stands_for_all_work_before_it(bench: &Bench<'_>) -> Result {
         };
         a.post(if wr_id == 7 { work } else { work.unsignaled() })?;
     }
-    let seen = wr_ids(&bench.successes(a.send_cq, 1)?);
+    let seen = wr_ids(&setup.successes(a.send_cq, 1)?);
     check_eq!("WC-34", seen, [7], "the signaled send");
-    bench.successes(b.recv_cq, 4)?;
+    setup.successes(b.recv_cq, 4)?;
     for (wr_id, len) in (0..).zip(lengths) {
         let offset = b.landing() + wr_id * ROOM;
         b.expect_data_at(offset, wr_id as u8, len, "WC-34")?;
@@ -237,16 +237,16 @@ fn success_stands_for_all_work_before_it(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(no_success_behind_an_unsignaled_failure: "WC-34", "WC-33");
-fn no_success_behind_an_unsignaled_failure(bench: &Bench<'_>) -> Result {
+fn no_success_behind_an_unsignaled_failure(setup: &Setup<'_>) -> Result {
     for flaw in Flaw::ALL {
-        let Pair { a, b } = bench.rc_pair()?;
+        let Pair { a, b } = setup.rc_pair()?;
         b.recv(1, 8)?;
         let (good, bad) = ([a.sge(0, 8)], [flaw.sge(&a)]);
         let fails = SendWr::rdma_write(1, &bad, flaw.remote(&a)).unsignaled();
-        bench.post_send(a.qp, &[fails, SendWr::send(2, &good)])?;
-        let failed = bench.one(a.send_cq)?;
+        setup.post_send(a.qp, &[fails, SendWr::send(2, &good)])?;
+        let failed = setup.one(a.send_cq)?;
         check_eq!("WC-33", failed.status, flaw.status());
-        let behind = bench.one(a.send_cq)?;
+        let behind = setup.one(a.send_cq)?;
         check!(
             "WC-34",
             behind.wr_id == 2 && behind.status == WcStatus::WrFlushErr,

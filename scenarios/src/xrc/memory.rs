@@ -4,30 +4,30 @@ use verbs_api::behavior::QpAccessStatus;
 use verbs_api::{Access, Capabilities, QpType, RcParams, RecvWr, Remote, SendWr, WcStatus};
 
 use crate::failure::{check, in_case};
-use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, pattern};
+use crate::{Failure, OfRule, Pair, PairOptions, Result, Setup, pattern};
 
 fn options() -> PairOptions {
     PairOptions::of(QpType::XrcSend)
 }
 
 scenario!(receives_are_in_memory_of_their_srqs_domain: "SRQ-12"; needs XRC);
-fn receives_are_in_memory_of_their_srqs_domain(bench: &Bench<'_>) -> Result {
+fn receives_are_in_memory_of_their_srqs_domain(setup: &Setup<'_>) -> Result {
     const RULE: &str = "SRQ-12";
-    let Pair { a, b } = bench.pair(options())?;
-    let pd = bench.alloc_pd(b.context)?;
-    let foreign = bench.query_mr(bench.alloc_mr(pd, 64, Access::ALL_RDMA)?)?;
+    let Pair { a, b } = setup.pair(options())?;
+    let pd = setup.alloc_pd(b.context)?;
+    let foreign = setup.query_mr(setup.alloc_mr(pd, 64, Access::ALL_RDMA)?)?;
     b.recv(1, 64)?;
-    bench.post_srq_recv(b.srq(), &[RecvWr::new(2, &[foreign.sge(0, 64)])])?;
+    setup.post_srq_recv(b.srq(), &[RecvWr::new(2, &[foreign.sge(0, 64)])])?;
     a.fill(3, 64)?;
     a.send(1, 64)?;
     for cq in [a.send_cq, b.recv_cq] {
-        bench.successes(cq, 1).rule(RULE)?;
+        setup.successes(cq, 1).rule(RULE)?;
     }
     b.expect_data(3, 64, RULE)?;
     a.send(2, 64)?;
-    let sent = bench.one(a.send_cq)?;
+    let sent = setup.one(a.send_cq)?;
     check!(RULE, sent.status != WcStatus::Success, "an error", "{sent}");
-    let got = bench.one(b.recv_cq)?;
+    let got = setup.one(b.recv_cq)?;
     check!(RULE, got.status != WcStatus::Success, "an error", "{got}");
     Ok(())
 }
@@ -35,16 +35,16 @@ fn receives_are_in_memory_of_their_srqs_domain(bench: &Bench<'_>) -> Result {
 scenario!(peer_reaches_the_memory_of_the_domain_of_the_srq_it_names:
     "RDMA-07", "PD-02"; needs RDMA_READ, XRC);
 /// The same place, named together with an SRQ of its domain, and with one of another.
-fn peer_reaches_the_memory_of_the_domain_of_the_srq_it_names(bench: &Bench<'_>) -> Result {
+fn peer_reaches_the_memory_of_the_domain_of_the_srq_it_names(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RDMA-07";
-    let xrcd = bench.open_xrcd(bench.ctx_b(), &verbs_api::XrcdInit::private())?;
+    let xrcd = setup.open_xrcd(setup.ctx_b(), &verbs_api::XrcdInit::private())?;
     for read in [false, true] {
-        let a = bench.end(bench.ctx_a(), options())?;
-        let b = bench.xrc_end(xrcd, None, options())?;
-        let other = bench.xrc_end(xrcd, Some(b.qp), options())?;
-        let Pair { a, b } = bench.connect(a, b, options())?;
-        let own = bench.srq_num(b.srq())?;
-        let foreign = bench.srq_num(other.srq())?;
+        let a = setup.end(setup.ctx_a(), options())?;
+        let b = setup.xrc_end(xrcd, None, options())?;
+        let other = setup.xrc_end(xrcd, Some(b.qp), options())?;
+        let Pair { a, b } = setup.connect(a, b, options())?;
+        let own = setup.srq_num(b.srq())?;
+        let foreign = setup.srq_num(other.srq())?;
         let (source, sink) = if read { (&b, &a) } else { (&a, &b) };
         source.fill(5, 64)?;
         let (near, far) = if read {
@@ -63,8 +63,8 @@ fn peer_reaches_the_memory_of_the_domain_of_the_srq_it_names(bench: &Bench<'_>) 
             } else {
                 SendWr::rdma_write(1, &data, remote)
             };
-            bench.post_send(a.qp, &[work.to_srq(number)]).rule(rule)?;
-            let done = bench.one_with(a.send_cq, status, rule);
+            setup.post_send(a.qp, &[work.to_srq(number)]).rule(rule)?;
+            let done = setup.one_with(a.send_cq, status, rule);
             in_case(work.op.name(), done.map(drop))?;
             sink.expect_data(tag, 64, rule)?;
         }
@@ -73,9 +73,9 @@ fn peer_reaches_the_memory_of_the_domain_of_the_srq_it_names(bench: &Bench<'_>) 
 }
 
 scenario!(target_allows_what_its_rights_say: "RDMA-04"; needs RDMA_READ, XRC);
-fn target_allows_what_its_rights_say(bench: &Bench<'_>) -> Result {
+fn target_allows_what_its_rights_say(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RDMA-04";
-    let all = bench.capabilities(bench.ctx_b())?;
+    let all = setup.capabilities(setup.ctx_b())?;
     for (right, other) in [
         (Access::REMOTE_WRITE, Access::REMOTE_READ),
         (Access::REMOTE_READ, Access::REMOTE_WRITE),
@@ -89,12 +89,12 @@ fn target_allows_what_its_rights_say(bench: &Bench<'_>) -> Result {
                 access,
                 ..RcParams::default()
             };
-            let Pair { a, b } = bench.pair(PairOptions {
+            let Pair { a, b } = setup.pair(PairOptions {
                 rc,
                 access: Access::ALL_RDMA | Access::REMOTE_ATOMIC,
                 ..options()
             })?;
-            bench.write_mr(b.mr, 0, &pattern(1, 8))?;
+            setup.write_mr(b.mr, 0, &pattern(1, 8))?;
             let remote: Remote = b.mem.remote(0);
             let data = [a.sge(a.landing(), 8)];
             a.post(match right {
@@ -102,7 +102,7 @@ fn target_allows_what_its_rights_say(bench: &Bench<'_>) -> Result {
                 Access::REMOTE_READ => SendWr::rdma_read(1, &data, remote),
                 _ => SendWr::fetch_and_add(1, &data, remote, 1),
             })?;
-            let wc = bench.one(a.send_cq)?;
+            let wc = setup.one(a.send_cq)?;
             let case = format!("{right:?} with {access:?}: {wc}");
             if access == right {
                 check!(RULE, wc.status == WcStatus::Success, "success", "{case}");
@@ -114,7 +114,7 @@ fn target_allows_what_its_rights_say(bench: &Bench<'_>) -> Result {
                 _ => return Err(Failure::assertion("a refusal", case)).rule(RULE),
             };
             b.expect_data_at(0, 1, 8, RULE)?;
-            bench.as_declared(RULE, bench.behavior()?.qp_access_status, seen)?;
+            setup.as_declared(RULE, setup.behavior()?.qp_access_status, seen)?;
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 use verbs_api::{Context, XrcdInit};
 
-use crate::{Bench, Failure, Result, Scenario};
+use crate::{Failure, Result, Scenario, Setup};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     domain::domain_opens_or_is_refused_as_not_supported,
@@ -90,10 +90,10 @@ impl Drop for Named {
 }
 
 /// The device of side B, opened once more: as another process of the same host.
-fn beside_b(bench: &Bench<'_>) -> Result<Context> {
-    let devices = bench.devices()?;
+fn beside_b(setup: &Setup<'_>) -> Result<Context> {
+    let devices = setup.devices()?;
     match devices.get(1).or(devices.first()) {
-        Some(device) => Ok(bench.open_device(&device.name)?),
+        Some(device) => Ok(setup.open_device(&device.name)?),
         None => Err(Failure::assertion("at least one device", "none")),
     }
 }

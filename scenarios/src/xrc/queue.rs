@@ -6,7 +6,7 @@ use verbs_api::{
 
 use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::fresh_qp::{FreshQp, required};
-use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err_among};
+use crate::{OfRule, Pair, PairOptions, Result, Setup, expect_err_among};
 
 const RULE: &str = "XRC-03";
 
@@ -23,52 +23,52 @@ const STATES: [QpState; 6] = [
 ];
 
 scenario!(sender_takes_no_receives: "XRC-03"; needs XRC);
-fn sender_takes_no_receives(bench: &Bench<'_>) -> Result {
+fn sender_takes_no_receives(setup: &Setup<'_>) -> Result {
     for state in STATES {
-        let (a, _) = FreshQp::pair(bench, QpType::XrcSend)?;
+        let (a, _) = FreshQp::pair(setup, QpType::XrcSend)?;
         a.reach(state)?;
         let room = [a.end.sge(0, 8)];
         for list in [&room[..], &[]] {
-            let posted = bench.post_recv(a.end.qp, &[RecvWr::new(1, list)]);
+            let posted = setup.post_recv(a.end.qp, &[RecvWr::new(1, list)]);
             let refused = expect_err_among(posted, &NO_QUEUE, RULE);
             let error = value_in_case(&state.to_string(), refused)?;
             check_eq!(RULE, error.bad_wr, 0);
         }
-        bench.no_completion(a.end.recv_cq, RULE)?;
+        setup.no_completion(a.end.recv_cq, RULE)?;
     }
     Ok(())
 }
 
 scenario!(target_takes_no_work: "XRC-03"; needs XRC);
-fn target_takes_no_work(bench: &Bench<'_>) -> Result {
+fn target_takes_no_work(setup: &Setup<'_>) -> Result {
     for state in STATES {
-        let (_, b) = FreshQp::pair(bench, QpType::XrcSend)?;
+        let (_, b) = FreshQp::pair(setup, QpType::XrcSend)?;
         b.reach(state)?;
         let data = [b.end.sge(0, 8)];
-        let number = bench.srq_num(b.end.srq())?;
+        let number = setup.srq_num(b.end.srq())?;
         for wr in [
             SendWr::send(1, &data),
             SendWr::send(1, &[]).to_srq(number),
             SendWr::rdma_write(1, &data, b.end.mem.remote(0)).to_srq(number),
         ] {
-            let posted = bench.post_send(b.end.qp, &[wr]);
+            let posted = setup.post_send(b.end.qp, &[wr]);
             let refused = expect_err_among(posted, &NO_QUEUE, RULE).map(drop);
             in_case(&format!("a send in {state}"), refused)?;
         }
-        let posted = bench.post_recv(b.end.qp, &[RecvWr::new(1, &data)]);
+        let posted = setup.post_recv(b.end.qp, &[RecvWr::new(1, &data)]);
         let refused = expect_err_among(posted, &NO_QUEUE, RULE).map(drop);
         in_case(&format!("a receive in {state}"), refused)?;
-        bench.no_completion(b.end.recv_cq, RULE)?;
+        setup.no_completion(b.end.recv_cq, RULE)?;
     }
-    let pair = bench.pair(PairOptions::of(QpType::XrcSend))?;
-    let _ = bench.post_send(pair.b.qp, &[SendWr::send(1, &[])]);
+    let pair = setup.pair(PairOptions::of(QpType::XrcSend))?;
+    let _ = setup.post_send(pair.b.qp, &[SendWr::send(1, &[])]);
     pair.still_works(RULE)
 }
 
 scenario!(queues_that_are_not_there_have_no_sizes: "XRC-09"; needs XRC);
-fn queues_that_are_not_there_have_no_sizes(bench: &Bench<'_>) -> Result {
+fn queues_that_are_not_there_have_no_sizes(setup: &Setup<'_>) -> Result {
     const RULE: &str = "XRC-09";
-    let Pair { a, b } = bench.pair(PairOptions::of(QpType::XrcSend))?;
+    let Pair { a, b } = setup.pair(PairOptions::of(QpType::XrcSend))?;
     let asked = QpCap {
         max_recv_wr: 7,
         max_recv_sge: 2,
@@ -76,14 +76,14 @@ fn queues_that_are_not_there_have_no_sizes(bench: &Bench<'_>) -> Result {
     };
     for recv_cq in [a.recv_cq, Cq::default()] {
         let init = QpInit::new(QpType::XrcSend, a.send_cq, recv_cq).cap(asked);
-        let sender = bench.create_qp(a.pd, &init).rule(RULE)?;
-        let cap = bench.query_qp(sender, QpAttrMask::CAP)?.init.cap;
+        let sender = setup.create_qp(a.pd, &init).rule(RULE)?;
+        let cap = setup.query_qp(sender, QpAttrMask::CAP)?.init.cap;
         let seen = (cap.max_recv_wr, cap.max_recv_sge);
         check_eq!(RULE, seen, (0, 0), "receives and their entries");
         check!(RULE, cap.max_send_wr > 0, "room for sends", "none");
-        bench.destroy_qp(sender, bench.wait()).rule(RULE)?;
+        setup.destroy_qp(sender, setup.wait()).rule(RULE)?;
     }
-    let cap = bench.query_qp(b.qp, QpAttrMask::CAP)?.init.cap;
+    let cap = setup.query_qp(b.qp, QpAttrMask::CAP)?.init.cap;
     let none = QpCap {
         max_send_wr: 0,
         max_recv_wr: 0,
@@ -96,20 +96,20 @@ fn queues_that_are_not_there_have_no_sizes(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(srq_of_a_domain_is_for_no_qp_of_rc: "QP-CREATE-04"; needs XRC);
-fn srq_of_a_domain_is_for_no_qp_of_rc(bench: &Bench<'_>) -> Result {
+fn srq_of_a_domain_is_for_no_qp_of_rc(setup: &Setup<'_>) -> Result {
     const RULE: &str = "QP-CREATE-04";
-    let pair = bench.pair(PairOptions::of(QpType::XrcSend))?;
+    let pair = setup.pair(PairOptions::of(QpType::XrcSend))?;
     let Pair { b, .. } = pair;
     let init = QpInit::new(QpType::Rc, b.send_cq, b.recv_cq).srq(b.srq());
-    expect_err_among(bench.create_qp(b.pd, &init), &[ErrorKind::Invalid], RULE)?;
+    expect_err_among(setup.create_qp(b.pd, &init), &[ErrorKind::Invalid], RULE)?;
     pair.still_works(RULE)
 }
 
 scenario!(attributes_of_the_other_half_are_ignored: "XRC-08"; needs MODIFY_CONNECT, XRC);
 /// With values that nothing could have.
-fn attributes_of_the_other_half_are_ignored(bench: &Bench<'_>) -> Result {
+fn attributes_of_the_other_half_are_ignored(setup: &Setup<'_>) -> Result {
     const RULE: &str = "XRC-08";
-    let (mut a, mut b) = FreshQp::pair(bench, QpType::XrcSend)?;
+    let (mut a, mut b) = FreshQp::pair(setup, QpType::XrcSend)?;
     a.attr = QpAttr {
         max_dest_rd_atomic: 255,
         min_rnr_timer: 255,
@@ -128,14 +128,14 @@ fn attributes_of_the_other_half_are_ignored(bench: &Bench<'_>) -> Result {
         for to in [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Rts] {
             let changed = qp.change(to, required(qp_type, from, to) | ignored);
             in_case(&format!("{qp_type} to {to}"), changed.rule(RULE))?;
-            check_eq!(RULE, bench.state(qp.end.qp)?, to);
+            check_eq!(RULE, setup.state(qp.end.qp)?, to);
             from = to;
         }
     }
     b.end.recv(1, 8)?;
     a.end.send(2, 8)?;
     for cq in [a.end.send_cq, b.end.recv_cq] {
-        bench.successes(cq, 1).rule(RULE)?;
+        setup.successes(cq, 1).rule(RULE)?;
     }
     Ok(())
 }

@@ -103,6 +103,7 @@ impl Channels {
     }
 
     /// Takes the note that something happened that a thread may wait for.
+    #[cfg_attr(any(), mutants::skip)] // cost
     pub(crate) fn take_news(&mut self) -> bool {
         mem::take(&mut self.news)
     }
@@ -126,6 +127,7 @@ impl Channels {
         self.changed.pop()
     }
 
+    #[cfg_attr(any(), mutants::skip)] // cost
     fn note_change(&mut self, index: u32) {
         let channel = self.table.at(index);
         // Several changes in a row need one update.

@@ -62,12 +62,14 @@ impl Ids {
     }
 
     /// The node of an id.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn node_of(&self, id: CmId) -> Option<u32> {
         let found = self.table.get(id.index(), id.generation()).ok()?;
         found.port.map(|local| local.id.node)
     }
 
     /// Events of an id that were read but not acknowledged: their number, and the last one.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn unacknowledged(&self, id: CmId) -> Option<(u32, Option<ReadEvent>)> {
         let index = self.find(id).ok()?;
         let id = self.at(index);

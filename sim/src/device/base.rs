@@ -156,21 +156,25 @@ impl Base {
     }
 
     /// Starts to keep trace records.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn start_trace(&mut self) {
         self.trace = Some(Vec::new());
     }
 
     #[inline]
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn is_traced(&self) -> bool {
         self.trace.is_some()
     }
 
     /// The trace records since the last call.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn take_trace(&mut self) -> Vec<TraceEvent> {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Adds a record to the trace.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn note(&mut self, event: TraceEvent) {
         if let Some(trace) = &mut self.trace {
             trace.push(event);
@@ -178,6 +182,7 @@ impl Base {
     }
 
     /// Records that a packet was dropped.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn note_dropped(&mut self, packet: &Packet, why: DropReason) {
         self.journal.dropped(self.now, packet, why);
         self.note(TraceEvent::Dropped { why: why.text() });
@@ -210,7 +215,7 @@ fn check_without_device(verb: Verb) -> Result<()> {
             | Verb::QueryMw
             | Verb::QueryCq
             | Verb::EndPoll
-            | Verb::Garble
+            | Verb::CorruptHandle
             | Verb::ChannelFd
             | Verb::AsyncFd
             | Verb::Lab

@@ -58,7 +58,7 @@ pub(crate) fn find_unchecked<H: Handle, T: InContext>(table: &Table<T>, handle: 
 /// Whether a handle is valid except for its number, which the program has changed.
 fn is_garbled<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> bool {
     let found = table.get(handle.index(), handle.generation());
-    found.err() == Some(BadHandle::Garbled)
+    found.err() == Some(BadHandle::Corrupt)
         && table.at(handle.index()).context() == handle.context()
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn same_context<H: Handle>(context: Context, handle: H) -> Result<()>
 pub(crate) fn bad_handle(object: Object, problem: BadHandle) -> Refusal {
     let kind = match problem {
         // The kernel does not find the number in its table, whatever the driver.
-        BadHandle::Garbled => ErrorKind::NotFound,
+        BadHandle::Corrupt => ErrorKind::NotFound,
         _ => ErrorKind::Invalid,
     };
     Refusal::new(kind, Cause::Handle { object, problem })

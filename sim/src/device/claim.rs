@@ -83,6 +83,7 @@ impl Claims {
     }
 
     /// Removes finished work, if there may be much of it.
+    #[cfg_attr(any(), mutants::skip)] // cost
     pub(crate) fn throw_out(&mut self, is_present: impl Fn(&Work) -> bool) {
         const FEW: usize = 64;
         if self.count <= self.room {

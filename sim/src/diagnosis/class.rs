@@ -154,7 +154,7 @@ classes! {
         "objects that work together are of one context, and where memory is used of one protection domain";
     EndlessWait = "VS-WAIT-01", Hint, "CHAN-30",
         "see that what the wait is for can still come";
-    PolledInVain = "VS-WAIT-02", Hint, "CQ-POLL-10",
+    BusyPoll = "VS-WAIT-02", Hint, "CQ-POLL-10",
         "see that work is outstanding that completes in the CQ: a signaled send, or a receive that the peer sends to";
     AfterFork = "VS-FORK-01", Certain, "DEV-12",
         "open devices in the process that uses them: objects of RDMA do not survive fork";

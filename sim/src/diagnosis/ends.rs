@@ -103,7 +103,7 @@ fn differences(own: End<'_>, peer: End<'_>, to: QpState) -> Vec<(u32, EndsDiffer
         let (most, taken) = (attr.max_rd_atomic, other.max_dest_rd_atomic);
         [
             (psn != psn_there).then(|| own.differs(peer, D::SqPsn, psn, psn_there)),
-            // Without reads this does no harm, so it counts from the first read on.
+            // Without reads this changes nothing, so it counts from the first read on.
             (is_reliable && most > taken).then(|| own.differs(peer, D::Reads, most, taken)),
             None,
         ]

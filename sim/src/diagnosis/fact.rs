@@ -35,7 +35,7 @@ pub(crate) struct Reached {
     /// Whether it has carried out a request, or may have done so on an earlier connection.
     pub(crate) has_taken: bool,
     /// Whether a fault rule or the test controls have stopped it.
-    pub(crate) is_harmed: bool,
+    pub(crate) is_affected: bool,
 }
 
 displayed! {

@@ -210,9 +210,9 @@ impl Journal {
 
     /// Whether a fault rule or the test controls had stopped the destroyed queue pair with this
     /// number.
-    pub(crate) fn was_harmed(&self, qp_num: u32) -> bool {
+    pub(crate) fn was_affected(&self, qp_num: u32) -> bool {
         self.destroyed_qp(qp_num)
-            .is_some_and(|gone| gone.last.is_harmed)
+            .is_some_and(|gone| gone.last.is_affected)
     }
 
     pub(super) fn destroyed_qp(&self, qp_num: u32) -> Option<&DestroyedQp> {

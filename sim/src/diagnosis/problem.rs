@@ -116,7 +116,7 @@ groups! {
     obj: NotDestroyed;
     packets: Dropped, Garbage, UnownedGid;
     qp: EndsDiffer, PostedInError;
-    wait: PolledInVain, Waits;
+    wait: BusyPoll, Waits;
     work: Failed, RequestRefused;
 }
 

@@ -17,7 +17,7 @@ use crate::device::node_of;
 use crate::fabric::Fabric;
 use crate::node::Node;
 use crate::packet::DropReason;
-use crate::verbs::diagnose::Stuck;
+use crate::verbs::diagnose::BlockedThread;
 
 /// A finding without places inside this crate: Rust knows no other caller of a `dyn Verbs`.
 pub(super) fn finding(node: u32, noted: Noted) -> Finding {
@@ -79,7 +79,7 @@ impl Fabric {
 
     /// The findings: causes first, then consequences, and the waits of threads if the program is
     /// stopped.
-    pub(crate) fn diagnose(&self, stopped: Option<&[Stuck]>) -> Diagnosis {
+    pub(crate) fn diagnose(&self, stopped: Option<&[BlockedThread]>) -> Diagnosis {
         let mut diagnosis = Diagnosis::default();
         let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
             let numbers = 0..self.nodes();

@@ -8,14 +8,14 @@ use verbs_api::{CmChannel, CompChannel, Cq, Handle};
 
 use super::of_node::cq_seen;
 use super::outstanding::Outstanding;
-use super::problem::{Noted, PolledInVain, Problem, Unacknowledged, Waits};
+use super::problem::{BusyPoll, Noted, Problem, Unacknowledged, Waits};
 use super::report::finding;
 use super::{Certainty, Class, Finding, counted};
 use crate::cm;
 use crate::device::node_of;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::time::Time;
-use crate::verbs::diagnose::{Kind, Stuck};
+use crate::verbs::diagnose::{BlockedThread, Kind};
 
 impl Fabric {
     /// Records a wait that nothing in progress can end.
@@ -36,7 +36,7 @@ impl Fabric {
     }
 
     /// The waits and polls in which the program was stopped.
-    pub(super) fn stopped_threads(&self, stuck: &[Stuck]) -> Vec<Finding> {
+    pub(super) fn stopped_threads(&self, stuck: &[BlockedThread]) -> Vec<Finding> {
         let found = stuck.iter().filter_map(|stuck| match stuck.0 {
             Kind::Asleep { call, wait_for, or } => self.sleeping_thread(call, wait_for, or),
             Kind::Polls { cq, times, site } => self.polling_thread(cq, times, site),
@@ -90,7 +90,7 @@ impl Fabric {
         self.slots.get(node as usize)?;
         // The CQ may have been destroyed since it was polled.
         self.node(node).device.query_cq(cq).ok()?;
-        let problem = PolledInVain {
+        let problem = BusyPoll {
             cq,
             times,
             outstanding: self.outstanding_in(node, cq).to_string(),

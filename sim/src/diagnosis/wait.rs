@@ -46,7 +46,7 @@ problems! {
     };
 
     /// The program was stopped after it had polled an empty CQ many times.
-    PolledInVain {
+    BusyPoll {
         /// The CQ.
         cq: Cq,
         /// The number of polls since its last completion.
@@ -54,7 +54,7 @@ problems! {
         /// The work that may still complete in it, as a phrase.
         outstanding: String,
     }
-    is Class::PolledInVain,
+    is Class::BusyPoll,
     |names| {
         let (cq, times) = (names.cq(*cq), counted(*times, "time", "times"));
         format!("{cq} was polled {times} since its last completion: {outstanding}")

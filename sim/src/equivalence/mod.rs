@@ -173,7 +173,7 @@ fn an_observer_sees_each_packet() {
     let plain = Twin::new(Profile::SPEC, false);
     assert_eq!(on_fast_path(&plain), 1);
 
-    // Rules, as long as they are in force, though they strike nothing here.
+    // Rules, as long as they are in force, though they fire on nothing here.
     let far_away = PacketFilter::EVERY.src_qpn(0x00ff_0000);
     let later = Duration::from_secs(3600);
     let rules = [

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use verbs_api::behavior::Check;
 use verbs_api::connect::by_attributes;
-use verbs_api::lab::{Fault, FaultId, Harm, Lab, PacketFilter};
+use verbs_api::lab::{Effect, Fault, FaultId, Lab, PacketFilter};
 use verbs_api::profile::Profile;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, BatchEnd, Capabilities, CompChannel, Context, Cq, CqInit,
@@ -492,8 +492,8 @@ impl Twin {
                 .nth(40 + draw.below(9)),
             5 => Fault::drop(PacketFilter::EVERY).nth(1 + draw.below(5)),
             _ => {
-                let by = Harm::Delay(Duration::from_micros(10));
-                Fault::harm(PacketFilter::EVERY, by).nth(1 + draw.below(3))
+                let by = Effect::Delay(Duration::from_micros(10));
+                Fault::packet(PacketFilter::EVERY, by).nth(1 + draw.below(3))
             }
         };
         match self.sim.inject(fault) {

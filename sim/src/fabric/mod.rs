@@ -6,21 +6,28 @@
 //! reaches them.
 
 mod cm_bridge;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod deadlines;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod delay_queue;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod fates;
 mod faults;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod outage;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod recorder;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod rules;
 mod schedule;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod waits;
 
 use core::time::Duration;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use verbs_api::lab::{FaultId, Harm, TimerReport, TraceEvent};
+use verbs_api::lab::{Effect, FaultId, TimerReport, TraceEvent};
 use verbs_api::site::Site;
 use verbs_api::table::{Id, Table};
 
@@ -337,33 +344,33 @@ impl Fabric {
         match verdict {
             Verdict::Passes => self.schedule.fly(packet),
             Verdict::Lost(why) => self.lose(node, &packet, why),
-            Verdict::Harmed(harm) => self.harm(node, packet, harm),
+            Verdict::Affected(effect) => self.effect(node, packet, effect),
         }
     }
 
-    fn harm(&mut self, index: u32, mut packet: Packet, harm: Harm) {
+    fn effect(&mut self, index: u32, mut packet: Packet, effect: Effect) {
         if self.recorder.is_traced() {
             let packet = packet.view();
-            self.record(index, TraceEvent::Harmed { packet, harm });
+            self.record(index, TraceEvent::Affected { packet, effect });
         }
         // The receiver may give up before a late packet arrives, so its fate counts as a loss until
         // then.
-        if matches!(harm, Harm::Delay(_) | Harm::Reorder(_)) {
+        if matches!(effect, Effect::Delay(_) | Effect::Reorder(_)) {
             fates::note(&mut self.slots, &Fate::of(&packet, DropReason::HeldBack));
         }
-        packet.damaged |= harm == Harm::Corrupt;
-        match harm {
-            Harm::Duplicate(by) if by.is_zero() => {
+        packet.damaged |= effect == Effect::Corrupt;
+        match effect {
+            Effect::Duplicate(by) if by.is_zero() => {
                 *self.schedule.flight.push() = packet.clone();
                 self.schedule.fly(packet);
             }
-            Harm::Duplicate(by) => {
+            Effect::Duplicate(by) => {
                 let copy = packet.clone();
                 self.schedule.fly(packet);
                 self.hold(copy, by, 0);
             }
-            Harm::Delay(by) => self.hold(packet, by, 0),
-            Harm::Reorder(behind) => self.hold(packet, Harm::REORDER_WITHIN, behind),
+            Effect::Delay(by) => self.hold(packet, by, 0),
+            Effect::Reorder(behind) => self.hold(packet, Effect::REORDER_WITHIN, behind),
             // Damage is done already, and losses have a verdict of their own.
             _ => self.schedule.fly(packet),
         }
@@ -385,6 +392,7 @@ impl Fabric {
         self.schedule.deadlines.is_sooner = true;
     }
 
+    #[cfg_attr(any(), mutants::skip)] // texts
     fn lose(&mut self, node: u32, packet: &Packet, why: DropReason) {
         if self.recorder.is_traced() {
             let packet = packet.view();
@@ -443,6 +451,7 @@ impl Fabric {
     }
 
     /// A time before which nothing happens by itself: no packet, no timer, and no change of a port.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn expected(&mut self) -> Option<Time> {
         let slots = &self.slots;
         let of_node = self
@@ -467,6 +476,7 @@ impl Fabric {
 
     /// Makes the next change of a port.
     #[cold]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(super) fn change_port(&mut self) {
         if let Some((port, up)) = self.schedule.outages.take() {
             self.work(port.node, |node| node.device.switch_port(port.port, up));
@@ -520,6 +530,7 @@ impl Fabric {
     }
 
     /// All running timers, in the order of their deadlines.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn timers(&self) -> Vec<TimerReport> {
         let mut timers: Vec<_> = self
             .slots
@@ -547,6 +558,7 @@ impl Fabric {
 
     /// Counts a thread that starts or stops waiting for news of a node, or of the connection
     /// manager if `index` is the number of nodes.
+    #[cfg_attr(any(), mutants::skip)] // cost
     pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {
         let waiting = match self.slots.get_mut(index as usize) {
             Some(slot) => &mut slot.waiting,

@@ -47,9 +47,9 @@ impl Outages {
         let next = self.next?;
         let mut due = self.all.iter_mut().filter(|one| one.next() == Some(next));
         let outage = due.next()?;
-        // Going down and up is one strike.
+        // Going down and up is one firing.
         if outage.down_at.take().is_some() {
-            outage.trigger.strikes(true);
+            outage.trigger.fires(true);
             outage.is_down = true;
         } else {
             outage.up_at = None;

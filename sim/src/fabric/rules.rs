@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use verbs_api::lab::{Fault, FaultId, Harm, PacketView};
+use verbs_api::lab::{Effect, Fault, FaultId, PacketView};
 use verbs_api::{Cause, Verb};
 
 use crate::config::SimConfig;
@@ -11,7 +11,7 @@ use crate::packet::{DropReason, Packet};
 use crate::time::Time;
 use crate::trigger::{Trigger, Triggers};
 
-/// Rules in force, in the order in which they were added. The first that strikes decides.
+/// Rules in force, in the order in which they were added. The first that fires decides.
 pub(crate) struct Rules {
     /// Rules for packets and links.
     packets: Vec<(Fault, Trigger)>,
@@ -29,7 +29,7 @@ type Planted = BTreeSet<(u32, u32, u32)>;
 pub(crate) enum Verdict {
     Passes,
     Lost(DropReason),
-    Harmed(Harm),
+    Affected(Effect),
 }
 
 impl Rules {
@@ -38,7 +38,7 @@ impl Rules {
             packets: Vec::new(),
             calls: Vec::new(),
             planted: config.planted_defect.then(Planted::new),
-            triggers: Triggers::new(config.seed, config.strikes),
+            triggers: Triggers::new(config.seed, config.firings),
         }
     }
 
@@ -64,9 +64,11 @@ impl Rules {
         let mut verdict = Verdict::Passes;
         for (rule, trigger) in &self.packets {
             // Every rule counts its matches, so its ordinals do not depend on other rules.
-            if matches(rule, at, packet, view) && trigger.strikes(verdict == Verdict::Passes) {
+            if matches(rule, at, packet, view) && trigger.fires(verdict == Verdict::Passes) {
                 verdict = match rule {
-                    Fault::Packet { harm, .. } if *harm != Harm::Drop => Verdict::Harmed(*harm),
+                    Fault::Packet { effect, .. } if *effect != Effect::Drop => {
+                        Verdict::Affected(*effect)
+                    }
                     Fault::Packet { .. } => Verdict::Lost(DropReason::FaultRule),
                     _ => Verdict::Lost(DropReason::LinkDown),
                 };
@@ -82,13 +84,13 @@ impl Rules {
         for (rule, trigger) in &self.calls {
             if let Fault::Call {
                 node: of,
-                verb: struck,
+                verb: fired,
                 error,
                 ..
             } = rule
-                && *struck == verb
+                && *fired == verb
                 && of.is_none_or(|of| of == node)
-                && trigger.strikes(result.is_ok())
+                && trigger.fires(result.is_ok())
             {
                 result = Err(Refusal::new(*error, Cause::Injected));
             }

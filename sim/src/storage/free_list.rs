@@ -43,6 +43,7 @@ impl<T: Default> FreeList<T> {
 
     /// Puts a row back.
     #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // cost
     pub(crate) fn put(&mut self, slots: Vec<T>) {
         match slots.len() {
             Self::LEAST if self.least.len() < Self::MOST => self.least.push(slots),
@@ -51,6 +52,7 @@ impl<T: Default> FreeList<T> {
     }
 
     #[inline(never)]
+    #[cfg_attr(any(), mutants::skip)] // cost
     fn put_large(&mut self, slots: Vec<T>) {
         if slots.len() <= Self::LEAST {
             return;

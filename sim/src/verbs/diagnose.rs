@@ -108,7 +108,7 @@ impl Drop for Strict {
 
 /// The state of a thread of a stopped program that the simulator does not know.
 #[derive(Clone, Debug)]
-pub struct Stuck(pub(crate) Kind);
+pub struct BlockedThread(pub(crate) Kind);
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
@@ -124,7 +124,7 @@ pub(crate) enum Kind {
     },
 }
 
-impl Stuck {
+impl BlockedThread {
     /// Like [`Sim::diagnose`], for a program that ends. It includes packets of other processes that
     /// the program never read. `stopped` holds the states of the threads of a program that was
     /// stopped by force, such as by a signal: the diagnosis then explains their waits. Only a layer
@@ -161,12 +161,12 @@ impl Stuck {
 /// A thread that sleeps in a layer over the verbs, such as on a descriptor, until there is an event
 /// on a channel. While the value lives, a diagnosis reports the wait.
 #[derive(Debug)]
-pub struct Sleeping<'s> {
+pub struct WaitGuard<'s> {
     sim: &'s Sim,
     wait: Id,
 }
 
-impl<'s> Sleeping<'s> {
+impl<'s> WaitGuard<'s> {
     /// Registers that the calling thread waits for an event on a channel.
     #[track_caller]
     pub fn on(sim: &'s Sim, channel: CompChannel) -> Self {
@@ -217,7 +217,7 @@ impl<'s> Sleeping<'s> {
     }
 }
 
-impl Drop for Sleeping<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         let wait = self.wait.index;
         self.sim.runtime.with(|fabric| fabric.waits.remove(wait));

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use verbs_api::lab::{Fault, FaultId, Lab, Limit, Live, Stall, Strike, TappedPacket, TraceRecord};
+use verbs_api::lab::{Fault, FaultId, Firing, Lab, Limit, Live, Stall, TappedPacket, TraceRecord};
 use verbs_api::{
     AsyncEventType, Cause, Context, Error, ErrorKind, Gid, Handle, Mtu, Result, Srq, Verb, Verbs,
 };
@@ -84,18 +84,18 @@ impl Lab for Sim {
 
     fn remove(&self, fault: FaultId) -> Result<u64> {
         // The count goes with the rule.
-        let struck = self.struck(fault)?;
+        let fired = self.fired(fault)?;
         self.runtime.with(|fabric| fabric.remove_rule(fault));
-        Ok(struck)
+        Ok(fired)
     }
 
-    fn struck(&self, fault: FaultId) -> Result<u64> {
-        let struck = self.runtime.with(|fabric| fabric.struck(fault));
-        struck.ok_or_else(|| invalid("fault", "is not in force").by(Verb::Lab))
+    fn fired(&self, fault: FaultId) -> Result<u64> {
+        let fired = self.runtime.with(|fabric| fabric.fired(fault));
+        fired.ok_or_else(|| invalid("fault", "is not in force").by(Verb::Lab))
     }
 
-    fn strikes(&self) -> Vec<Strike> {
-        self.runtime.with(|fabric| fabric.rules.triggers.strikes())
+    fn firings(&self) -> Vec<Firing> {
+        self.runtime.with(|fabric| fabric.rules.triggers.firings())
     }
 
     fn unobserved(&self) -> &dyn Verbs {

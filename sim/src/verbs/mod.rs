@@ -3,15 +3,21 @@
 mod call;
 mod caller;
 mod cm;
+#[cfg_attr(any(), mutants::skip)] // texts
 pub(crate) mod diagnose;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod lab;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod layer;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
 mod model;
 mod sim;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod trace_args;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod watch;
 
-pub use diagnose::{Sleeping, Stuck};
+pub use diagnose::{BlockedThread, WaitGuard};
 pub use layer::{Annotation, Misuse};
 pub use model::{Participant, Step, What};
 pub use sim::Sim;

@@ -19,13 +19,13 @@ static FAULTS: PerProcess<Mutex<Injected>> = PerProcess::new();
 #[derive(Default)]
 struct Injected {
     in_force: BTreeMap<i64, Vec<Rule>>,
-    /// How often those have struck that could strike no more and were taken out of force.
+    /// How often those have fired that could fire no more and were taken out of force.
     spent: BTreeMap<i64, u64>,
 }
 
 struct Rule {
     id: FaultId,
-    /// How often it can strike, if there is a limit.
+    /// How often it can fire, if there is a limit.
     most: Option<u64>,
 }
 
@@ -73,65 +73,65 @@ pub(super) fn inject(plan: &Plan) -> Result<i64> {
     Ok(number)
 }
 
-/// How often a fault has struck.
-pub(super) fn struck(number: i64) -> Result<i64> {
+/// How often a fault has fired.
+pub(super) fn fired(number: i64) -> Result<i64> {
     let engine = engine();
     let faults = FAULTS.get_or_default().lock();
-    let struck = match faults.in_force.get(&number) {
-        Some(rules) => rules.iter().map(|rule| rule.struck(engine)).sum(),
+    let fired = match faults.in_force.get(&number) {
+        Some(rules) => rules.iter().map(|rule| rule.fired(engine)).sum(),
         None => faults
             .spent
             .get(&number)
             .copied()
             .ok_or_else(|| unknown(number)),
     };
-    Ok(struck? as i64)
+    Ok(fired? as i64)
 }
 
-/// Removes a fault. Returns how often it has struck.
+/// Removes a fault. Returns how often it has fired.
 pub(super) fn remove(number: i64) -> Result<i64> {
     let engine = engine();
     let faults = &mut *FAULTS.get_or_default().lock();
-    let struck = match faults.in_force.remove(&number) {
+    let fired = match faults.in_force.remove(&number) {
         Some(rules) => take_out(engine, &rules),
         None => faults.spent.remove(&number).ok_or_else(|| unknown(number)),
     };
     let text = format!("verbsim_remove fault {number}");
     Annotation { node: 0, text }.note(&engine.sim);
-    Ok(struck? as i64)
+    Ok(fired? as i64)
 }
 
 impl Injected {
-    /// Takes faults out of force that can strike no more: each packet is compared with each rule in
+    /// Takes faults out of force that can fire no more: each packet is compared with each rule in
     /// force.
     fn take_out_spent(&mut self, engine: &Engine) {
         self.in_force.retain(|number, rules| {
             if !rules.iter().all(|rule| rule.is_spent(engine)) {
                 return true;
             }
-            let struck = take_out(engine, rules);
-            struck
-                .map(|struck| self.spent.insert(*number, struck))
+            let fired = take_out(engine, rules);
+            fired
+                .map(|fired| self.spent.insert(*number, fired))
                 .is_err()
         });
     }
 }
 
 impl Rule {
-    fn struck(&self, engine: &Engine) -> Result<u64> {
-        engine.sim.struck(self.id).map_err(of_engine)
+    fn fired(&self, engine: &Engine) -> Result<u64> {
+        engine.sim.fired(self.id).map_err(of_engine)
     }
 
     fn is_spent(&self, engine: &Engine) -> bool {
-        let struck = self.struck(engine);
-        matches!((struck, self.most), (Ok(struck), Some(most)) if struck >= most)
+        let fired = self.fired(engine);
+        matches!((fired, self.most), (Ok(fired), Some(most)) if fired >= most)
     }
 }
 
-/// Removes rules. Returns how often they have struck together.
+/// Removes rules. Returns how often they have fired together.
 fn take_out(engine: &Engine, rules: &[Rule]) -> Result<u64> {
-    let struck = rules.iter().map(|rule| engine.sim.remove(rule.id));
-    struck.sum::<verbs_api::Result<u64>>().map_err(of_engine)
+    let fired = rules.iter().map(|rule| engine.sim.remove(rule.id));
+    fired.sum::<verbs_api::Result<u64>>().map_err(of_engine)
 }
 
 fn unknown(number: i64) -> Refusal {
@@ -151,15 +151,15 @@ mod tests {
         let engine = engine();
         let once = Plan::new(vec![Fault::fail(Verb::QueryPkey, ErrorKind::Io).first(1)]).unwrap();
         let context = engine.sim.open_device("sim0").unwrap();
-        let inject_and_strike = || {
+        let inject_and_fire = || {
             let number = inject(&once).unwrap();
             engine.sim.query_pkey(context, 1, 0).unwrap_err();
             number
         };
-        let numbers: Vec<_> = (0..100).map(|_| inject_and_strike()).collect();
+        let numbers: Vec<_> = (0..100).map(|_| inject_and_fire()).collect();
         assert_eq!(FAULTS.get_or_default().lock().in_force.len(), 1);
         for number in numbers {
-            assert_eq!(struck(number).unwrap(), 1);
+            assert_eq!(fired(number).unwrap(), 1);
             assert_eq!(remove(number).unwrap(), 1);
         }
         engine.sim.query_pkey(context, 1, 0).unwrap();

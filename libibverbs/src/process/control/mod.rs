@@ -118,12 +118,12 @@ pub(crate) extern "C" fn kill_device(device: *const c_char) -> i64 {
     })
 }
 
-/// The number of times that a fault has struck.
-pub(crate) extern "C" fn struck(fault: i64) -> i64 {
-    answer("verbsim_struck", || faults::struck(fault))
+/// The number of times that a fault has fired.
+pub(crate) extern "C" fn fired(fault: i64) -> i64 {
+    answer("verbsim_fired", || faults::fired(fault))
 }
 
-/// Removes a fault. Returns how often it has struck.
+/// Removes a fault. Returns how often it has fired.
 pub(crate) extern "C" fn remove(fault: i64) -> i64 {
     answer("verbsim_remove", || faults::remove(fault))
 }

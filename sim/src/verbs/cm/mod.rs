@@ -67,6 +67,7 @@ impl Sim {
 
     /// Runs a call of several steps, as librdmacm does. The trace shows one call.
     #[track_caller]
+    #[cfg_attr(any(), mutants::skip)] // texts
     fn in_steps<R: TraceArgs>(
         &self,
         verb: Verb,
@@ -75,7 +76,7 @@ impl Sim {
         run: impl FnOnce(&Self) -> Result<R>,
     ) -> Result<R> {
         self.runtime.check_thread(verb)?;
-        let (node, struck) = self.runtime.with(|fabric| {
+        let (node, fired) = self.runtime.with(|fabric| {
             let node = fabric.node_of_id(Some(id));
             if self.is_traced(fabric) {
                 fabric.record_call(node, verb, arguments);
@@ -83,7 +84,7 @@ impl Sim {
             (node, self.check_faults(fabric, node, verb))
         });
         // The steps take the lock themselves, so it is not held here.
-        let result = struck.by(verb).and_then(|()| run(self));
+        let result = fired.by(verb).and_then(|()| run(self));
         self.runtime.with(|fabric| {
             let result = self.answer(fabric, node, verb, result);
             if self.is_traced(fabric) {

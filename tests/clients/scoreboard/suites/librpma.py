@@ -7,7 +7,7 @@ from client import OWN_ADDRESSES, Skipped, cm, compiled, debian, quietly
 
 NAME, ORIGIN, IS_SHORT = "librpma0", "Debian", True
 PORT = 7204
-LOSS = '[[rule]]\nkind = "packet"\nharm = "drop"\nper_million = 10000\n'
+LOSS = '[[rule]]\nkind = "packet"\neffect = "drop"\nper_million = 10000\n'
 
 
 def prepare(work):

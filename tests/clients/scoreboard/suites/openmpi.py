@@ -8,7 +8,7 @@ from client import compiled, debian, ucx
 NAME, ORIGIN, IS_SHORT = "openmpi-bin", "Debian", True
 # UCX gives its peers up where all is as slow as in the virtual machine.
 KERNELS = ()
-LOSS = '[[rule]]\nkind = "packet"\nharm = "drop"\nper_million = 10000\n'
+LOSS = '[[rule]]\nkind = "packet"\neffect = "drop"\nper_million = 10000\n'
 
 
 def prepare(work):

@@ -10,7 +10,7 @@ NAME, ORIGIN, IS_SHORT = "ucx-utils", "Debian", True
 KERNELS = ()
 PORT = 18516
 TESTS = "tag_lat tag_bw tag_sync_lat ucp_put_lat ucp_put_bw ucp_get ucp_am_lat stream_lat".split()
-LOSS = '[[rule]]\nkind = "packet"\nharm = "drop"\nper_million = 10000\n'
+LOSS = '[[rule]]\nkind = "packet"\neffect = "drop"\nper_million = 10000\n'
 
 
 def prepare(work):

@@ -1,4 +1,4 @@
-//! The bench a scenario works at: two open devices, and ways to wait that suit every backend.
+//! The setup a scenario works at: two open devices, and ways to wait that suit every backend.
 
 use std::ops::Deref;
 use std::panic::resume_unwind;
@@ -22,7 +22,7 @@ use crate::known::unless_known;
 /// dereferences.
 ///
 /// Bodies run unchanged in virtual time, with threads, and on real devices. So they assume nothing
-/// about what has or has not happened right after a post, never sleep, and wait through the bench:
+/// about what has or has not happened right after a post, never sleep, and wait through the setup:
 ///
 /// - *something happens*: [`poll`](Self::poll), [`one`](Self::one), [`drain`](Self::drain),
 ///   [`take_event`](Self::take_event), [`expect_event`](Self::expect_event),
@@ -34,7 +34,7 @@ use crate::known::unless_known;
 ///   wait elsewhere;
 /// - *set up*: [`rc_pair`](Self::rc_pair), [`pair`](Self::pair), [`end`](Self::end);
 /// - *queue pairs*: [`modify`](Self::modify), [`to_err`](Self::to_err), [`state`](Self::state).
-pub struct Bench<'v> {
+pub struct Setup<'v> {
     verbs: &'v dyn Verbs,
     a: Context,
     b: Context,
@@ -44,7 +44,7 @@ pub struct Bench<'v> {
     negative: AtomicU8,
 }
 
-/// The times that the bench waits on a device that cannot report when all is quiet.
+/// The times that the setup waits on a device that cannot report when all is quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// For an expected event. Default: 10 s.
@@ -62,7 +62,7 @@ impl Default for Bounds {
     }
 }
 
-/// The ports that the bench uses, the same on both sides.
+/// The ports that the setup uses, the same on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The port. Default: 1.
@@ -105,7 +105,7 @@ pub enum Negative {
     Waited,
 }
 
-impl<'v> Bench<'v> {
+impl<'v> Setup<'v> {
     /// Opens the first two devices of `verbs` as A and B, or the only one twice. `needs` is what
     /// the scenario declares.
     pub fn new(
@@ -131,7 +131,7 @@ impl<'v> Bench<'v> {
         })
     }
 
-    /// The ports that the bench uses.
+    /// The ports that the setup uses.
     pub fn place(&self) -> Place {
         self.place
     }
@@ -611,7 +611,7 @@ impl<'v> Bench<'v> {
     }
 }
 
-impl<'v> Deref for Bench<'v> {
+impl<'v> Deref for Setup<'v> {
     type Target = dyn Verbs + 'v;
 
     fn deref(&self) -> &Self::Target {

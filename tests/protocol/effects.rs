@@ -6,7 +6,9 @@ use crate::common::{End, property_config, settle};
 use crate::link::{Kind, Link, Work, leaving, run, run_on, statuses, wr_ids};
 use proptest::prelude::*;
 use verbs_api::behavior::{Placement, SendDone};
-use verbs_api::lab::{Fault, FaultGuard, Harm, Lab, PacketClass, PacketFilter, PacketOpcode, When};
+use verbs_api::lab::{
+    Effect, Fault, FaultGuard, Lab, PacketClass, PacketFilter, PacketOpcode, When,
+};
 use verbs_api::profile::Profile;
 use verbs_api::{
     AhAttr, Arm, ErrorKind, Mtu, QpState, QpType, RcParams, SendOp, SendWr, Verb, Verbs, Wait, Wc,
@@ -17,24 +19,24 @@ use verbs_sim::{Mode, Sim, SimConfig};
 const US: Duration = Duration::from_micros(1);
 const MS: Duration = Duration::from_millis(1);
 
-const HARMS: [Harm; 7] = [
-    Harm::Drop,
-    Harm::Corrupt,
-    Harm::Duplicate(Duration::ZERO),
-    Harm::Duplicate(Duration::from_micros(37)),
-    Harm::Delay(Duration::from_micros(37)),
-    Harm::Reorder(1),
-    Harm::Reorder(3),
+const EFFECTS: [Effect; 7] = [
+    Effect::Drop,
+    Effect::Corrupt,
+    Effect::Duplicate(Duration::ZERO),
+    Effect::Duplicate(Duration::from_micros(37)),
+    Effect::Delay(Duration::from_micros(37)),
+    Effect::Reorder(1),
+    Effect::Reorder(3),
 ];
 
-fn every(when: When, harm: Harm) -> Fault {
-    Fault::harm(PacketFilter::EVERY, harm).at(when)
+fn every(when: When, effect: Effect) -> Fault {
+    Fault::packet(PacketFilter::EVERY, effect).at(when)
 }
 
 /// TMR-03, TMR-08, TMR-09, TMR-12: whichever packet gets whichever fault, completions, their order
 /// and all data are as without.
 #[test]
-fn any_single_harm_costs_nothing_but_time() {
+fn any_single_effect_costs_nothing_but_time() {
     let params = RcParams {
         path_mtu: Mtu::Mtu256,
         psn_a: 0xff_fffe,
@@ -42,18 +44,18 @@ fn any_single_harm_costs_nothing_but_time() {
         ..RcParams::default()
     };
     let program = Kind::ALL.map(|kind| Work::new(kind, 600));
-    for harm in HARMS {
+    for effect in EFFECTS {
         let packets = run(&program, &params, &[], 0).packets;
         assert!(packets > 15);
         for n in 1..=packets {
-            let ran = run(&program, &params, &[every(When::Nth(n), harm)], 0);
-            assert_eq!(ran.lost, 1, "packet {n}: {harm}");
-            ran.assert_like(&program, &format!("packet {n}: {harm}"));
+            let ran = run(&program, &params, &[every(When::Nth(n), effect)], 0);
+            assert_eq!(ran.lost, 1, "packet {n}: {effect}");
+            ran.assert_like(&program, &format!("packet {n}: {effect}"));
         }
         // If all of them are lost, nothing gets through.
-        if !matches!(harm, Harm::Drop | Harm::Corrupt) {
-            let ran = run(&program, &params, &[every(When::Always, harm)], 0);
-            ran.assert_like(&program, &format!("every packet: {harm}"));
+        if !matches!(effect, Effect::Drop | Effect::Corrupt) {
+            let ran = run(&program, &params, &[every(When::Always, effect)], 0);
+            ran.assert_like(&program, &format!("every packet: {effect}"));
         }
     }
 }
@@ -70,23 +72,24 @@ fn work() -> impl Strategy<Value = Work> {
     )
 }
 
-fn harm() -> impl Strategy<Value = Harm> {
+fn effect() -> impl Strategy<Value = Effect> {
     let by = (1..200_000_u64).prop_map(Duration::from_micros);
     let soon = (1..50_u64).prop_map(Duration::from_micros);
     prop_oneof![
-        Just(Harm::Drop),
-        Just(Harm::Corrupt),
-        Just(Harm::Duplicate(Duration::ZERO)),
-        soon.clone().prop_map(Harm::Duplicate),
-        by.clone().prop_map(Harm::Duplicate),
-        soon.prop_map(Harm::Delay),
-        by.prop_map(Harm::Delay),
-        (1..8_u32).prop_map(Harm::Reorder),
+        Just(Effect::Drop),
+        Just(Effect::Corrupt),
+        Just(Effect::Duplicate(Duration::ZERO)),
+        soon.clone().prop_map(Effect::Duplicate),
+        by.clone().prop_map(Effect::Duplicate),
+        soon.prop_map(Effect::Delay),
+        by.prop_map(Effect::Delay),
+        (1..8_u32).prop_map(Effect::Reorder),
     ]
 }
 
 fn faults() -> impl Strategy<Value = Vec<Fault>> {
-    let rule = (harm(), 0..80_000_u32).prop_map(|(harm, rate)| every(When::PerMillion(rate), harm));
+    let rule =
+        (effect(), 0..80_000_u32).prop_map(|(effect, rate)| every(When::PerMillion(rate), effect));
     prop::collection::vec(rule, 1..5)
 }
 
@@ -118,10 +121,10 @@ proptest! {
         });
         let failed = ran.sent.iter().position(|wc| wc.status != WcStatus::Success);
         let Some(failed) = failed else {
-            ran.assert_like(&program, "all harms");
+            ran.assert_like(&program, "all effects");
             return Ok(());
         };
-        prop_assert!(ran.lost > params.retry_cnt.into(), "{} struck", ran.lost);
+        prop_assert!(ran.lost > params.retry_cnt.into(), "{} fired", ran.lost);
         prop_assert_eq!(ran.sent[failed].status, WcStatus::RetryExcErr);
         let behind = &ran.sent[failed + 1..];
         prop_assert!(behind.iter().all(|wc| wc.status == WcStatus::WrFlushErr));
@@ -167,9 +170,9 @@ proptest! {
         prop_assert!(ran.arrived[..received] == expected.arrived[..received], "{}", name);
     }
 
-    /// A run with rates, repeated by the ordinals of its strikes, is the same byte for byte.
+    /// A run with rates, repeated by the ordinals of its firings, is the same byte for byte.
     #[test]
-    fn what_struck_can_be_told_again(
+    fn what_fired_can_be_told_again(
         program in prop::collection::vec(work(), 1..12),
         faults in faults(),
         calls in 0..200_000_u32,
@@ -179,19 +182,19 @@ proptest! {
         let mut faults = faults;
         faults.push(Fault::fail(Verb::PollCq, ErrorKind::Io).per_million(calls));
         faults.push(Fault::complete(WcStatus::GeneralErr).per_million(completions));
-        let (trace, struck) = traced(&program, &faults, seed);
-        let reported = faults.iter().zip(&struck);
-        let reported: Vec<_> = reported.map(|(fault, struck)| {
-            fault.clone().at(When::These(struck.iter().copied().collect()))
+        let (trace, fired) = traced(&program, &faults, seed);
+        let reported = faults.iter().zip(&fired);
+        let reported: Vec<_> = reported.map(|(fault, fired)| {
+            fault.clone().at(When::These(fired.iter().copied().collect()))
         }).collect();
         // Nothing is drawn any more, so that the seed does not matter.
-        let (again, struck_again) = traced(&program, &reported, seed ^ 1);
-        prop_assert_eq!(struck, struck_again);
+        let (again, fired_again) = traced(&program, &reported, seed ^ 1);
+        prop_assert_eq!(fired, fired_again);
         prop_assert_eq!(trace, again);
     }
 }
 
-/// Runs a program; the trace, and which ordinals each rule has struck.
+/// Runs a program; the trace, and on which ordinals each rule has fired.
 fn traced(program: &[Work], faults: &[Fault], seed: u64) -> (String, Vec<Vec<u64>>) {
     let sim = Sim::new(SimConfig::new().seed(seed).trace(true));
     let link = Link::new(&sim, QpType::Rc, &RcParams::default());
@@ -209,12 +212,12 @@ fn traced(program: &[Work], faults: &[Fault], seed: u64) -> (String, Vec<Vec<u64
             let _ = sim.poll_cq(cq, &mut [Wc::default(); 4]);
         }
     }
-    let strikes = sim.strikes();
-    let of = |id| strikes.iter().filter(move |strike| strike.fault == id);
-    let ordinals = |id| of(id).map(|strike| strike.ordinal).collect();
-    let struck = ids.iter().map(|id| ordinals(*id)).collect();
+    let fires = sim.firings();
+    let of = |id| fires.iter().filter(move |fire| fire.fault == id);
+    let ordinals = |id| of(id).map(|fire| fire.ordinal).collect();
+    let fired = ids.iter().map(|id| ordinals(*id)).collect();
     let lines = sim.trace().into_iter().map(|record| format!("{record}\n"));
-    (lines.collect(), struck)
+    (lines.collect(), fired)
 }
 
 /// A delayed packet arrives later by the delay, and the clock advances to that time.
@@ -222,7 +225,7 @@ fn traced(program: &[Work], faults: &[Fault], seed: u64) -> (String, Vec<Vec<u64
 fn delayed_packet_arrives_that_much_later() {
     let sim = Sim::new(SimConfig::new());
     let link = Link::new(&sim, QpType::Uc, &RcParams::default());
-    sim.inject(every(When::Nth(1), Harm::Delay(5 * MS)))
+    sim.inject(every(When::Nth(1), Effect::Delay(5 * MS)))
         .unwrap();
     link.far.recv(link.peer, 1, 0, 8);
     link.near.send(link.qp, 1, 0, 8);
@@ -239,7 +242,8 @@ fn waiting_for_a_delayed_packet_ends() {
     for mode in [Mode::Stepped, Mode::RealTime] {
         let sim = Sim::new(SimConfig::new().mode(mode));
         let link = Link::new(&sim, QpType::Rc, &RcParams::default());
-        sim.inject(every(When::First(2), Harm::Delay(MS))).unwrap();
+        sim.inject(every(When::First(2), Effect::Delay(MS)))
+            .unwrap();
         sim.req_notify_cq(link.near.cq, Arm::NEXT).unwrap();
         link.far.recv(link.peer, 1, 0, 8);
         link.near.send(link.qp, 1, 0, 8);
@@ -254,20 +258,24 @@ fn waiting_for_a_delayed_packet_ends() {
 /// Inline, where the clock stands still, a delayed packet waits for it as timers do.
 #[test]
 fn inline_a_delayed_packet_waits_for_the_clock() {
-    for harm in [Harm::Delay(MS), Harm::Reorder(1)] {
+    for effect in [Effect::Delay(MS), Effect::Reorder(1)] {
         let sim = Sim::new(SimConfig::new().mode(Mode::Inline));
         let link = Link::new(&sim, QpType::Rc, &RcParams::default());
-        let guard = FaultGuard::new(&sim, every(When::Nth(1), harm)).unwrap();
+        let guard = FaultGuard::new(&sim, every(When::Nth(1), effect)).unwrap();
         link.far.recv(link.peer, 1, 0, 8);
         link.near.send(link.qp, 1, 0, 8);
-        assert_eq!(guard.struck(), 1);
+        assert_eq!(guard.fired(), 1);
         drop(guard);
-        assert_eq!(link.far.drain(), [], "{harm}");
+        assert_eq!(link.far.drain(), [], "{effect}");
         sim.advance(MS / 20).unwrap();
-        assert_eq!(link.far.drain(), [], "{harm}");
+        assert_eq!(link.far.drain(), [], "{effect}");
         sim.advance(MS).unwrap();
-        assert_eq!(statuses(&link.far.drain()), [WcStatus::Success], "{harm}");
-        assert_eq!(statuses(&link.near.drain()), [WcStatus::Success], "{harm}");
+        assert_eq!(statuses(&link.far.drain()), [WcStatus::Success], "{effect}");
+        assert_eq!(
+            statuses(&link.near.drain()),
+            [WcStatus::Success],
+            "{effect}"
+        );
     }
 }
 
@@ -294,8 +302,8 @@ fn reordered_packet_comes_right_behind_those_that_overtake_it() {
                 ends[1].recv(qps[1], number, number * 64, 64);
             }
             let to_1_only = PacketFilter::EVERY.to(1);
-            let harm = Harm::Reorder(behind as u32);
-            let fault = Fault::harm(to_1_only, harm).nth(2);
+            let effect = Effect::Reorder(behind as u32);
+            let fault = Fault::packet(to_1_only, effect).nth(2);
             sim.inject(fault).unwrap();
             let list = [ends[0].mem.sge(0, 8)];
             for number in 0..6_u32 {
@@ -325,12 +333,12 @@ fn reordered_packet_comes_right_behind_those_that_overtake_it() {
 fn reordered_packet_that_is_the_last_arrives_in_time() {
     let sim = Sim::new(SimConfig::new());
     let link = Link::new(&sim, QpType::Rc, &RcParams::default());
-    sim.inject(every(When::Nth(1), Harm::Reorder(9))).unwrap();
+    sim.inject(every(When::Nth(1), Effect::Reorder(9))).unwrap();
     sim.tap();
     link.far.recv(link.peer, 1, 0, 8);
     link.near.send(link.qp, 1, 0, 8);
     settle(&sim);
-    assert_eq!(sim.now(), Harm::REORDER_WITHIN + 2 * US);
+    assert_eq!(sim.now(), Effect::REORDER_WITHIN + 2 * US);
     assert_eq!(sim.tapped().len(), 2, "the send and its acknowledgement");
     assert_eq!(statuses(&link.near.drain()), [WcStatus::Success]);
 }
@@ -347,7 +355,7 @@ fn delayed_packets_of_a_destroyed_qp_are_nobodys() {
             ..RcParams::default()
         };
         let link = Link::new(&sim, QpType::Rc, &params);
-        sim.inject(every(When::Always, Harm::Delay(MS))).unwrap();
+        sim.inject(every(When::Always, Effect::Delay(MS))).unwrap();
         link.fill(&program);
         link.post_receives(&program);
         link.post(&program);
@@ -381,7 +389,7 @@ fn delayed_packets_of_a_destroyed_qp_are_nobodys() {
 fn delayed_packet_has_the_bytes_it_left_with() {
     let sim = Sim::new(SimConfig::new());
     let link = Link::new(&sim, QpType::Rc, &RcParams::default());
-    sim.inject(every(When::Nth(1), Harm::Delay(MS))).unwrap();
+    sim.inject(every(When::Nth(1), Effect::Delay(MS))).unwrap();
     link.near.write(0, b"before");
     link.far.recv(link.peer, 1, 0, 6);
     link.near.send(link.qp, 1, 0, 6);
@@ -404,7 +412,7 @@ fn filters_pick_packets() {
         ..RcParams::default()
     };
     let every = PacketFilter::EVERY;
-    let struck = |packets: PacketFilter, when: When| {
+    let fired = |packets: PacketFilter, when: When| {
         let sim = Sim::new(SimConfig::new());
         // One QP more at node 1, so that the numbers differ.
         let other = End::open(&sim, "sim1", 4, 16);
@@ -420,7 +428,7 @@ fn filters_pick_packets() {
         let tapped = sim.tapped();
         let lost = tapped.iter().filter(|packet| packet.dropped);
         let lost: Vec<_> = lost.map(|tapped| tapped.packet).collect();
-        assert_eq!(lost.len() as u64, loss.struck());
+        assert_eq!(lost.len() as u64, loss.fired());
         link.results().assert_like(&program, "with a loss");
         lost.iter()
             .map(|packet| (packet.opcode, packet.psn))
@@ -459,14 +467,14 @@ fn filters_pick_packets() {
             (PacketOpcode::RcReadResponseLast, 105),
         ),
     ] {
-        assert_eq!(struck(packets, when), [lost], "{packets:?}");
+        assert_eq!(fired(packets, when), [lost], "{packets:?}");
     }
     for packets in [
         every.from(0).to(0),
         every.from(1).src_qpn(near),
         every.class(PacketClass::Atomic),
     ] {
-        assert_eq!(struck(packets, When::Always), [], "{packets:?}");
+        assert_eq!(fired(packets, When::Always), [], "{packets:?}");
     }
 }
 
@@ -474,18 +482,18 @@ fn filters_pick_packets() {
 #[test]
 fn unreliable_transports_take_what_comes_in_order() {
     let program = [1, 2, 3, 4].map(|_| Work::new(Kind::Send, 8));
-    for (harm, came) in [
-        (Harm::Drop, &[0, 2, 3][..]),
-        (Harm::Corrupt, &[0, 2, 3]),
+    for (effect, came) in [
+        (Effect::Drop, &[0, 2, 3][..]),
+        (Effect::Corrupt, &[0, 2, 3]),
         // A number that was passed is taken for a repetition.
-        (Harm::Delay(MS), &[0, 2, 3]),
-        (Harm::Reorder(1), &[0, 2, 3]),
-        (Harm::Duplicate(Duration::ZERO), &[0, 1, 2, 3]),
-        (Harm::Duplicate(MS), &[0, 1, 2, 3]),
+        (Effect::Delay(MS), &[0, 2, 3]),
+        (Effect::Reorder(1), &[0, 2, 3]),
+        (Effect::Duplicate(Duration::ZERO), &[0, 1, 2, 3]),
+        (Effect::Duplicate(MS), &[0, 1, 2, 3]),
     ] {
         let sim = Sim::new(SimConfig::new());
         let link = Link::new(&sim, QpType::Uc, &RcParams::default());
-        sim.inject(every(When::Nth(2), harm)).unwrap();
+        sim.inject(every(When::Nth(2), effect)).unwrap();
         link.run(&program);
         assert_eq!(statuses(&link.near.drain()), [WcStatus::Success; 4]);
         let received = link.far.drain();
@@ -495,7 +503,7 @@ fn unreliable_transports_take_what_comes_in_order() {
         let bytes = |n: usize| link.far.read(link.layout.receive(n), 8);
         let got: Vec<_> = (0..received.len()).map(bytes).collect();
         let sent = |n: &usize| leaving(0, *n, 8);
-        assert_eq!(got, came.iter().map(sent).collect::<Vec<_>>(), "{harm}");
+        assert_eq!(got, came.iter().map(sent).collect::<Vec<_>>(), "{effect}");
     }
 }
 
@@ -508,17 +516,17 @@ fn rules_that_make_no_sense_are_refused() {
     let port = |port| Fault::port_down(0, port).down_at(MS);
     let these = When::These([1, 0].into());
     let rate = When::PerMillion(1_000_001);
-    let delay = every(When::Always, Harm::Delay(Duration::ZERO));
+    let delay = every(When::Always, Effect::Delay(Duration::ZERO));
     for (fault, problem) in [
-        (every(When::Nth(0), Harm::Drop), "when counts from 1"),
-        (every(these, Harm::Drop), "when counts from 1"),
+        (every(When::Nth(0), Effect::Drop), "when counts from 1"),
+        (every(these, Effect::Drop), "when counts from 1"),
         (
-            every(rate, Harm::Drop),
+            every(rate, Effect::Drop),
             "per_million is 1000001, allowed are 0 to 1000000",
         ),
         (delay, "by is zero: nothing is late"),
         (
-            every(When::Always, Harm::Reorder(0)),
+            every(When::Always, Effect::Reorder(0)),
             "behind is 0: nothing overtakes the packet",
         ),
         (
@@ -551,7 +559,7 @@ fn rules_that_make_no_sense_are_refused() {
         let said = format!("lab: EINVAL: {problem}");
         assert_eq!(error.to_string(), said, "{fault:?}");
     }
-    assert_eq!(sim.strikes(), []);
+    assert_eq!(sim.firings(), []);
 }
 
 /// The rule goes with its guard; each rule counts for itself, and of two the first decides.
@@ -559,8 +567,8 @@ fn rules_that_make_no_sense_are_refused() {
 fn rules_count_for_themselves_and_the_first_decides() {
     let sim = Sim::new(SimConfig::new());
     let link = Link::new(&sim, QpType::Uc, &RcParams::default());
-    let first = FaultGuard::new(&sim, every(When::These([2, 3].into()), Harm::Drop)).unwrap();
-    let second = FaultGuard::new(&sim, every(When::First(2), Harm::Corrupt)).unwrap();
+    let first = FaultGuard::new(&sim, every(When::These([2, 3].into()), Effect::Drop)).unwrap();
+    let second = FaultGuard::new(&sim, every(When::First(2), Effect::Corrupt)).unwrap();
     let (first_id, second_id) = (first.id(), second.id());
     let send = |count| {
         for _ in 0..count {
@@ -569,15 +577,15 @@ fn rules_count_for_themselves_and_the_first_decides() {
         settle(&sim);
     };
     send(4);
-    assert_eq!((first.struck(), second.struck()), (2, 1));
+    assert_eq!((first.fired(), second.fired()), (2, 1));
     drop(first);
     assert!(sim.remove(first_id).is_err(), "it is removed");
     assert_eq!(sim.remove(second_id).unwrap(), 1);
-    assert_eq!(second.struck(), 0);
+    assert_eq!(second.fired(), 0);
     drop(second);
     send(4);
-    let strikes: Vec<_> = sim.strikes().iter().map(|s| (s.fault, s.ordinal)).collect();
-    assert_eq!(strikes, [(second_id, 1), (first_id, 2), (first_id, 3)]);
+    let firings: Vec<_> = sim.firings().iter().map(|s| (s.fault, s.ordinal)).collect();
+    assert_eq!(firings, [(second_id, 1), (first_id, 2), (first_id, 3)]);
     assert_eq!(link.near.state(link.qp), QpState::Rts);
 }
 
@@ -613,21 +621,21 @@ fn rules_for_one_queue_pair_and_for_any_keep_their_order() {
         };
         let got = statuses(&link.near.drain());
         assert_eq!(got, [WcStatus::Success, status]);
-        assert_eq!(ids.map(|id| sim.struck(id).unwrap()), [1, 0, 0]);
+        assert_eq!(ids.map(|id| sim.fired(id).unwrap()), [1, 0, 0]);
     }
 }
 
-/// A simulation that is configured to keep no strikes has no list of them; rules strike and count
+/// A simulation that is configured to keep no firings has no list of them; rules fire and count
 /// as usual.
 #[test]
-fn strikes_are_kept_only_where_somebody_may_ask() {
+fn firings_are_kept_only_where_somebody_may_ask() {
     for kept in [true, false] {
-        let sim = Sim::new(SimConfig::new().strikes(kept));
+        let sim = Sim::new(SimConfig::new().firings(kept));
         let link = Link::new(&sim, QpType::Uc, &RcParams::default());
-        let rule = sim.inject(every(When::Always, Harm::Drop)).unwrap();
+        let rule = sim.inject(every(When::Always, Effect::Drop)).unwrap();
         (0..3).for_each(|wr_id| link.near.send(link.qp, wr_id, 0, 8));
         settle(&sim);
-        assert_eq!(sim.struck(rule).unwrap(), 3);
-        assert_eq!(sim.strikes().len(), if kept { 3 } else { 0 });
+        assert_eq!(sim.fired(rule).unwrap(), 3);
+        assert_eq!(sim.firings().len(), if kept { 3 } else { 0 });
     }
 }

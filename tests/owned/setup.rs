@@ -12,13 +12,13 @@ use verbs_api::{Access, QpType, RcParams, Verbs};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 /// A simulator, and a view of the objects on its devices, without those of the view itself.
-pub(crate) struct Bench {
+pub(crate) struct Setup {
     pub(crate) sim: Arc<Sim>,
     over: AtomicBool,
     looks: [verbs_api::Context; 2],
 }
 
-impl Bench {
+impl Setup {
     pub(crate) fn new(config: SimConfig) -> Self {
         let sim = Arc::new(Sim::new(config));
         let looks = ["sim0", "sim1"].map(|name| sim.open_device(name).unwrap());
@@ -98,8 +98,8 @@ pub(crate) struct End {
 }
 
 impl End {
-    pub(crate) fn open(bench: &Bench, name: &str) -> Self {
-        let context = bench.open(name);
+    pub(crate) fn open(setup: &Setup, name: &str) -> Self {
+        let context = setup.open(name);
         let pd = context.alloc_pd().unwrap();
         let channel = context.create_comp_channel().unwrap();
         Self {
@@ -122,8 +122,8 @@ impl End {
 }
 
 /// Both ends and a queue pair at each, connected with each other.
-pub(crate) fn pair(bench: &Bench) -> ([End; 2], [Qp; 2]) {
-    let ends = [End::open(bench, "sim0"), End::open(bench, "sim1")];
+pub(crate) fn pair(setup: &Setup) -> ([End; 2], [Qp; 2]) {
+    let ends = [End::open(setup, "sim0"), End::open(setup, "sim1")];
     let qps = ends.each_ref().map(|end| end.qp(QpType::Rc));
     qps[0].connect_rc(&qps[1], &RcParams::default()).unwrap();
     (ends, qps)
