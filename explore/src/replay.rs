@@ -28,8 +28,8 @@ pub struct Replay {
     pub seed: u64,
     /// The [digest](Plan::digest) of the fault plan.
     pub plan: u32,
-    /// The parts of the plan that are in force: the number of a rule, and of what it fires on unless
-    /// the whole rule is. `None` is the whole plan, with firings drawn from the seed.
+    /// The parts of the plan that are in force: the number of a rule, and of what it fires on,
+    /// unless the whole rule is. `None` is the whole plan, with firings drawn from the seed.
     pub parts: Option<Vec<Part>>,
 }
 

@@ -10,7 +10,7 @@ use crate::owner::{Kind, Owned};
 /// Kernels give out small numbers, so this one names no object.
 const GARBLED: u32 = 1 << 31;
 
-pub(crate) fn garble_object(hw: &Hw, object: DriverObject, corrupt: bool) -> Result<()> {
+pub(crate) fn corrupt_object(hw: &Hw, object: DriverObject, corrupt: bool) -> Result<()> {
     let verb = Verb::CorruptHandle;
     match object {
         DriverObject::Pd(pd) => set(&hw.pd(verb, pd)?.raw, corrupt),

@@ -585,6 +585,6 @@ impl Verbs for Hw {
     }
 
     fn corrupt_handle(&self, object: DriverObject, corrupt: bool) -> Result<()> {
-        corrupt_handle::garble_object(self, object, corrupt)
+        corrupt_handle::corrupt_object(self, object, corrupt)
     }
 }

@@ -11,8 +11,8 @@ use crate::rng::{Purpose, Random};
 /// The firings of all rules, oldest first, if they are kept.
 type Firings = Option<Arc<Mutex<Vec<Firing>>>>;
 
-/// Counts the matches of a rule, and decides on which it fires. Nodes that share a rule have clones,
-/// which count together.
+/// Counts the matches of a rule, and decides on which it fires. Nodes that share a rule have
+/// clones, which count together.
 #[derive(Clone, Debug)]
 pub(crate) struct Trigger {
     pub(crate) id: FaultId,

@@ -12,8 +12,8 @@ const QKEY: u32 = 0x1111;
 /// Work requests in the queue on whose completion a rule fires.
 const COUNT: usize = 4;
 
-/// WC-25, QP-FLUSH-01, -03, QP-STATE-15, -17: work before the completion that a rule fired on is done, and work
-/// after it is flushed, including work that was done in the same step: sends that are done when
+/// WC-25, QP-FLUSH-01, -03, QP-STATE-15, -17: work before the completion that a rule fired on is
+/// done, and work after it is flushed, including work that was done in the same step: sends that are done when
 /// they leave, and several that one acknowledgement covers. The QP is then in the state after a
 /// real failure.
 #[test]

@@ -542,7 +542,7 @@ pub trait Verbs: Send + Sync {
     ///
     /// # Errors
     /// `NotSupported` without [`Capabilities::CORRUPT_HANDLE`].
-    fn corrupt_handle(&self, _object: DriverObject, _garbled: bool) -> Result<()> {
+    fn corrupt_handle(&self, _object: DriverObject, _corrupt: bool) -> Result<()> {
         Err(unsupported(
             Verb::CorruptHandle,
             "cannot corrupt_handle handles",

@@ -162,12 +162,12 @@ impl<K: Kind> CObject<K> {
 
     #[inline]
     fn is_ordinary(&self) -> bool {
-        !self.is_garbled() && self.state.load(Ordering::Relaxed) == state::GOOD
+        !self.is_corrupt() && self.state.load(Ordering::Relaxed) == state::GOOD
     }
 
     /// Whether the program has changed the field `handle`.
     #[inline]
-    fn is_garbled(&self) -> bool {
+    fn is_corrupt(&self) -> bool {
         K::number(self.raw()).is_some_and(|number| {
             // SAFETY: the object is one of ours, and stays as long as `self`. A program may write
             // the field at any time, as with C.
@@ -195,7 +195,7 @@ impl<K: Kind> CObject<K> {
     #[cold]
     fn look(seen: *mut K::Seen, found: Option<Found<K>>) -> Result<Found<K>> {
         let found = found.ok_or_else(|| Self::unknown(seen))?;
-        let corrupt = found.is_garbled();
+        let corrupt = found.is_corrupt();
         let (now, other) = if corrupt {
             (state::GARBLED, state::GOOD)
         } else {

@@ -48,7 +48,7 @@ pub(crate) fn find_in<H: Handle, T: InContext>(
 /// Like [`find`], for a driver that does not check the number of an object.
 pub(crate) fn find_unchecked<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> Result<u32> {
     // Such a driver uses its own structure, and never looks at the number.
-    if is_garbled(table, handle) {
+    if is_corrupt(table, handle) {
         Ok(handle.index())
     } else {
         find(table, handle)
@@ -56,7 +56,7 @@ pub(crate) fn find_unchecked<H: Handle, T: InContext>(table: &Table<T>, handle: 
 }
 
 /// Whether a handle is valid except for its number, which the program has changed.
-fn is_garbled<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> bool {
+fn is_corrupt<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> bool {
     let found = table.get(handle.index(), handle.generation());
     found.err() == Some(BadHandle::Corrupt)
         && table.at(handle.index()).context() == handle.context()

@@ -482,7 +482,7 @@ fn who_refuses_a_request_of_another_process_says_why() {
 }
 
 /// A QP accepts packets of its peer only. Datagrams that are not packets, or damaged, are counted
-/// and do no effect.
+/// and do no harm.
 #[test]
 fn strangers_and_garbage_are_refused_and_counted() {
     let [a, b] = two("strangers", 4096);
