@@ -13,9 +13,9 @@ const QKEY: u32 = 0x1111;
 const COUNT: usize = 4;
 
 /// WC-25, QP-FLUSH-01, -03, QP-STATE-15, -17: work before the completion that a rule fired on is
-/// done, and work after it is flushed, including work that was done in the same step: sends that are done when
-/// they leave, and several that one acknowledgement covers. The QP is then in the state after a
-/// real failure.
+/// done, and work after it is flushed, including work that was done in the same step: sends that
+/// are done when they leave, and several that one acknowledgement covers. The QP is then in the
+/// state after a real failure.
 #[test]
 fn behind_a_completion_that_a_rule_fires_all_is_flushed() {
     for profile in Profile::ALL {

@@ -2,8 +2,8 @@
 //!
 //! It is a timerfd whose timer never runs. The two calls that change it fail on any other file. So
 //! they need no check, and cannot change a file of the program that got the same number. Some
-//! kernels lack one of the calls (`CONFIG_CHECKPOINT_RESTORE`). There it is an eventfd, which is checked
-//! before each use. An eventfd can also be written, which `POLLOUT` shows.
+//! kernels lack one of the calls (`CONFIG_CHECKPOINT_RESTORE`). There it is an eventfd, which is
+//! checked before each use. An eventfd can also be written, which `POLLOUT` shows.
 
 use std::os::fd::OwnedFd;
 
