@@ -61,7 +61,7 @@ fn assert_same(texts: [&str; 2], when: &str) {
             let bytes = &text.as_bytes()[at.saturating_sub(400)..(at + 200).min(text.len())];
             String::from_utf8_lossy(bytes).into_owned()
         };
-        if let Ok(path) = std::env::var("ALIKE") {
+        if let Ok(path) = std::env::var("EQUIVALENCE") {
             std::fs::write(format!("{path}.a"), a).unwrap();
             std::fs::write(format!("{path}.b"), b).unwrap();
         }
@@ -95,7 +95,7 @@ fn compare(profile: Profile, seeds: core::ops::Range<u64>, steps: u64) -> (u64, 
                     &format!("{when}: {}", said[0]),
                 );
             }
-            if step % 64 == 63 || std::env::var("ALIKE").is_ok() {
+            if step % 64 == 63 || std::env::var("EQUIVALENCE").is_ok() {
                 let [at_once, packets] = sides.each_ref().map(Twin::bytes);
                 assert!(at_once == packets, "bytes differ: {when}: {}", said[0]);
             }
