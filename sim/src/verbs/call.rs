@@ -31,13 +31,24 @@ impl Sim {
         verb: Verb,
         result: Result<R, E>,
     ) -> Result<R, E::Error> {
-        result.map_err(|refusal| {
-            let error = refusal.by(verb);
-            if self.is_observed() {
-                fabric.note_refusal(node, E::plain(&error));
-            }
-            error
-        })
+        result.map_err(|refusal| self.refused(fabric, node, verb, refusal))
+    }
+
+    // Out of line, so that a call that succeeds keeps its arguments in registers.
+    #[cold]
+    #[inline(never)]
+    fn refused<E: Refused>(
+        &self,
+        fabric: &mut Fabric,
+        node: u32,
+        verb: Verb,
+        refusal: E,
+    ) -> E::Error {
+        let error = refusal.by(verb);
+        if self.is_observed() {
+            fabric.note_refusal(node, E::plain(&error));
+        }
+        error
     }
 
     /// The node of a handle.
@@ -144,7 +155,7 @@ impl Sim {
         args: impl FnOnce() -> String,
         work: impl FnOnce(&mut Node) -> Result<R, E>,
     ) -> Result<R, E::Error> {
-        self.call_node(self.node(verb, handle)?, verb, args, |node| {
+        self.call_node(self.node(verb, handle)?, verb, args, move |node| {
             node.device.base.check_context(handle)?;
             work(node)
         })
@@ -158,8 +169,9 @@ impl Sim {
         args: impl FnOnce() -> String,
         work: impl FnOnce(&mut Node) -> Result<R, E>,
     ) -> Result<R, E::Error> {
-        self.runtime.call(verb, |fabric| {
-            self.traced(fabric, node, verb, args, |fabric| {
+        // The closures own what they use, so that the optimizer knows the verb.
+        self.runtime.call(verb, move |fabric| {
+            self.traced(fabric, node, verb, args, move |fabric| {
                 self.check_call(fabric, node, verb)?;
                 if keeps_paths(verb) {
                     fabric.work_quietly(node, work)
