@@ -6,9 +6,8 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
-use verbs_api::profile::DeviceLimits;
 use verbs_api::site::Site;
-use verbs_api::table::{QUARANTINE, Table};
+use verbs_api::table::Table;
 
 use super::region::Mr;
 use super::unmapped::Registered;
@@ -18,28 +17,33 @@ use crate::rng::{Purpose, Random};
 const TAG: u32 = 8;
 /// The number of values that stand for slots in a key.
 const NUMBERS: u32 = 1 << 22;
-/// More slots than any device uses, including those in quarantine.
-const SLOTS: u32 = NUMBERS / 2;
-const _: () = assert!(DeviceLimits::SPEC.max_mr + 2 * QUARANTINE as u32 <= SLOTS);
 
-/// The number that stands for each slot in a key: the slot, with some bits inverted, plus 1. It is
-/// never 0, so no key is small.
+/// The number that stands for each slot in a key. It is never 0, so no key is small.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Keys {
-    /// The bits that are inverted.
+    /// Maps the slot's own number, which counts from 1, to the other number, and back.
     mask: u32,
 }
 
 impl Keys {
+    fn turned(self, number: u32) -> u32 {
+        match number ^ self.mask {
+            // The partner of this number is 0, which does not have a partner either.
+            0 => number,
+            // Slot numbers count from 1, so 0 stands for no slot.
+            _ if number == 0 => 0,
+            other => other,
+        }
+    }
+
     /// The key of a slot.
     pub(crate) fn key(self, slot: u32, tag: u32) -> u32 {
-        ((slot ^ self.mask) + 1) << TAG | tag & ((1 << TAG) - 1)
+        self.turned(slot + 1) << TAG | tag & ((1 << TAG) - 1)
     }
 
     /// The slot that a key belongs to, if the key is valid.
     pub(crate) fn slot(self, key: u32) -> Option<u32> {
-        let slot = ((key >> TAG) % NUMBERS).checked_sub(1)?;
-        Some(slot ^ self.mask)
+        self.turned((key >> TAG) % NUMBERS).checked_sub(1)
     }
 }
 
@@ -89,7 +93,7 @@ impl Regions {
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn scatter_keys(&mut self, seed: u64, node: u32) {
         let drawn = Random::new(seed, Purpose::Keys, node).any();
-        self.keys.mask = drawn as u32 % SLOTS;
+        self.keys.mask = drawn as u32 % NUMBERS;
     }
 
     /// Remembers a region that is deregistered.
@@ -148,9 +152,9 @@ mod tests {
 
     #[test]
     fn each_slot_has_a_key_of_its_own_and_none_is_small() {
-        for mask in [0, 1, 5, 0xa_5a5a, SLOTS - 1] {
+        for mask in [0, 1, 5, 0x2a_5a5a, NUMBERS - 1] {
             let keys = Keys { mask };
-            for slot in (0..0x4000).chain(SLOTS - 0x4000..SLOTS) {
+            for slot in (0..0x4000).chain(NUMBERS - 0x4000..NUMBERS - 1) {
                 let key = keys.key(slot, 0x17);
                 assert_eq!(keys.slot(key), Some(slot));
                 assert!(key >> TAG > 0 && key >> 30 == 0);
