@@ -18,7 +18,7 @@ pub(crate) const EXCEPTIONS: &[(Number, &str, &[&str])] = &[
     // Each scenario is a function of a `Bench`, and each model of a `Harness`.
     (Number::Outside, "", &["Args"]),
     (Number::Outside, "models", &["Harness"]),
-    (Number::Outside, "scenarios", &["Bench", "End"]),
+    (Number::Outside, "scenarios", &["Setup", "End"]),
     // Spans with what they gather: the fast path passes both in registers.
     (Number::Tuples, "sim", &["move_bytes", "move_response"]),
 ];

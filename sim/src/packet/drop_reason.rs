@@ -61,7 +61,7 @@ drop_reasons! {
     OtherVersion = "it is of another version of RoCE: the GID indices of the two ends have other types", OfProgram, Lasting;
     TooLong = "it is too long for an IP packet";
     MemoryGone = "memory that it uses was deregistered on the way";
-    NotRoceDatagram = "no RoCEv2 packet";
+    NotRoceDatagram = "not a RoCEv2 packet";
     NotForDevice = "no packet for this device";
     UnknownSource = "no port has its source address";
     UnownedGid = "no port has this GID";

@@ -211,7 +211,7 @@ fn one(fault: Fault, count: u64) -> Result<i64> {
         count => fault.at(When::First(count)),
     };
     let plan = Plan::new(vec![fault]);
-    faults::inject(&plan.map_err(|error| Refusal::invalid(error.to_string()))?)
+    faults::inject(&plan.map_err(of_engine)?)
 }
 
 /// The engine's error with its text, which `?` leaves out.
