@@ -61,7 +61,6 @@ drop_reasons! {
     OtherVersion = "it is of another version of RoCE: the GID indices of the two ends have other types", OfProgram, Lasting;
     TooLong = "it is too long for an IP packet";
     MemoryGone = "memory that it uses was deregistered on the way";
-    NotRoceDatagram = "not a RoCEv2 packet";
     NotForDevice = "no packet for this device";
     UnknownSource = "no port has its source address";
     UnownedGid = "no port has this GID";
@@ -69,6 +68,7 @@ drop_reasons! {
     NoReceive = "no receive is posted", OfProgram;
     NoQp = "no such qp", OfProgram, Lasting;
     OtherProcess = "no such qp: it is of another process, which a private fabric does not reach", OfProgram, Lasting;
+    NotRoceDatagram = "not a RoCEv2 packet";
     MixedAddresses = "one address is of IPv4, the other of IPv6";
     Pkey = "the P_Key does not match", OfProgram, Lasting;
     Qkey = "the Q_Key does not match", OfProgram;
