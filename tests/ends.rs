@@ -425,3 +425,14 @@ fn a_program_that_hangs_in_the_simulator_ends_too() {
     );
     assert!(begun.elapsed() < Duration::from_secs(30));
 }
+
+/// A handler of the program never runs on the thread that writes the diagnosis after a signal.
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn the_thread_that_waits_for_signals_blocks_them() {
+    let output = exec(DIAGNOSE, "masks").output().unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stdout).unwrap();
+    // The kernel keeps 15 bytes of a name.
+    assert!(!said.contains("verbs-sim signa takes"), "{said}");
+}

@@ -81,9 +81,11 @@ pub(super) fn watch(config: &Config) {
         return;
     };
     let named = thread::Builder::new().name("verbs-sim signals".to_owned());
+    // The thread inherits the mask, so it starts before the mask is restored.
+    let is_started = named.spawn(wait).is_ok();
     let _ = before.thread_set_mask();
     // Without the thread the default actions stay, and nothing is written.
-    if named.spawn(wait).is_ok() {
+    if is_started {
         OWNER.store(own_id(), Ordering::Release);
         SIGNALS.into_iter().for_each(handle);
     }

@@ -108,8 +108,10 @@ impl CObject<Dm> {
         length: usize,
         register: impl FnOnce(*mut u8) -> Result<T>,
     ) -> Result<T> {
-        let made = self.with_part(offset, length, libc::EINVAL, register);
-        made.inspect(|_| self.more.users.add())
+        self.with_part(offset, length, libc::EINVAL, |part| {
+            // Under the lock of the memory, so that `free_dm` sees the new user.
+            register(part).inspect(|_| self.more.users.add())
+        })
     }
 
     /// Calls `work` with the start of a part, which stays for the call. `errno` is the error for a

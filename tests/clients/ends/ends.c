@@ -1,5 +1,6 @@
 /* Programs that end in different ways, for tests/ends.rs: the first argument says which. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
@@ -224,6 +225,33 @@ static int recover(const char *how)
     return end_by(how);
 }
 
+/* Prints each other thread whose mask has room for SIGTERM, and fails if there is no other thread. */
+static void print_open_masks(void)
+{
+    char path[64], line[256], name[256];
+    unsigned long long blocked = 0;
+    int threads = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks);
+    for (struct dirent *task; (task = readdir(tasks));) {
+        if (task->d_name[0] == '.' || atoi(task->d_name) == getpid())
+            continue;
+        snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", task->d_name);
+        FILE *status = fopen(path, "r");
+        CHECK(status);
+        while (fgets(line, sizeof(line), status)) {
+            sscanf(line, "Name: %255[^\n]", name);
+            sscanf(line, "SigBlk: %llx", &blocked);
+        }
+        fclose(status);
+        ++threads;
+        if (!(blocked >> (SIGTERM - 1) & 1))
+            printf("%s takes SIGTERM\n", name);
+    }
+    closedir(tasks);
+    CHECK(threads);
+}
+
 int main(int count, char **arguments)
 {
     const char *way = count > 1 ? arguments[1] : "";
@@ -254,6 +282,8 @@ int main(int count, char **arguments)
     connect_ends(&a, &b);
     if (!strcmp(way, "own-after"))
         CHECK(signal(SIGTERM, exit_3) != SIG_ERR);
+    if (!strcmp(way, "masks"))
+        print_open_masks();
     if (!strcmp(way, "alarm"))
         alarm(1);
     if (!strcmp(way, "unclosed"))
@@ -295,7 +325,7 @@ int main(int count, char **arguments)
         limit(RLIMIT_FSIZE);
         for (int i = 0; i < 1000; ++i)
             exchange();
-    } else if (strcmp(way, "right")) {
+    } else if (strcmp(way, "right") && strcmp(way, "masks")) {
         wait_for_event();
     }
     close_end(&a);
