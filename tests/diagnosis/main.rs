@@ -15,7 +15,9 @@ use cases::CASES;
 use common::{End, pair, settle, take_events};
 use verbs_api::cm::{CmEventType, ConnParam, PortSpace};
 use verbs_api::site::Site;
-use verbs_api::{Arm, CqInit, Mtu, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, connect};
+use verbs_api::{
+    Access, Arm, CqInit, Mtu, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, connect,
+};
 use verbs_scenarios::rules;
 use verbs_sim::{BlockedThread, Certainty, Class, Names, Problem, Sim, SimConfig, WaitGuard};
 
@@ -172,6 +174,12 @@ fn findings_name_lines_of_the_program() {
     sim.post_send(qp_a, &[wr]).unwrap();
     settle(&sim);
     assert_eq!(place(&sim, Class::RemoteAccess), here(line!() - 2));
+
+    let mut bytes = [0; 8];
+    // SAFETY: the memory outlives the call, which is refused.
+    let refused = unsafe { sim.reg_mr(a.pd, bytes.as_mut_ptr(), 8, Access::REMOTE_WRITE) };
+    refused.unwrap_err();
+    assert_eq!(place(&sim, Class::Rights), here(line!() - 2));
 }
 
 /// Owning objects have places too, although their verbs are behind `dyn Verbs`.

@@ -25,6 +25,7 @@ impl Sim {
     ///
     /// # Safety
     /// The promise of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    #[track_caller]
     pub unsafe fn reg_mr_as(
         &self,
         pd: Pd,
@@ -49,6 +50,7 @@ impl Sim {
     ///
     /// # Safety
     /// For a change of the memory, that of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    #[track_caller]
     pub unsafe fn rereg_mr_as(
         &self,
         mr: Mr,
