@@ -58,10 +58,10 @@ fn fire(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usize)
     });
     let number = verbs.qp_num(peer).unwrap();
     let lab = verbs.lab().unwrap();
-    let fired = [qp, peer][node as usize];
+    let failing = [qp, peer][node as usize];
     let rule = Fault::complete(WcStatus::GeneralErr)
         .node(node)
-        .qpn(verbs.qp_num(fired).unwrap())
+        .qpn(verbs.qp_num(failing).unwrap())
         .nth(nth as u64 + 1);
     lab.inject(rule).unwrap();
     if node == 0 {
@@ -97,7 +97,7 @@ fn fire(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usize)
     assert_eq!(seen, expected, "{case}");
     let stays = node == 0 && qp_type != QpType::Rc && profile.behavior.sqe;
     let state = if stays { QpState::Sqe } else { QpState::Err };
-    assert_eq!(end.state(fired), state, "{case}");
+    assert_eq!(end.state(failing), state, "{case}");
     let flushed = (node == 0 && !stays).then_some(WcStatus::WrFlushErr);
     assert_eq!(own_receive, flushed, "{case}");
 }

@@ -384,6 +384,29 @@ impl core::ops::Deref for Ran {
     }
 }
 
+impl Ran {
+    /// TMR-09: all work is as in [`assert_like`](Results::assert_like); or up to some work request,
+    /// which ends with RETRY_EXC_ERR after more than `retry_cnt` losses, and flushes behind it.
+    pub(crate) fn assert_like_or_fails_once(&self, program: &[Work], retry_cnt: u8, when: &str) {
+        let failed = self
+            .sent
+            .iter()
+            .position(|wc| wc.status != WcStatus::Success);
+        let Some(failed) = failed else {
+            return self.assert_like(program, when);
+        };
+        assert!(self.lost > retry_cnt.into(), "{} lost, {when}", self.lost);
+        assert_eq!(self.sent[failed].status, WcStatus::RetryExcErr);
+        let behind = &self.sent[failed + 1..];
+        assert!(behind.iter().all(|wc| wc.status == WcStatus::WrFlushErr));
+        let expected = self.expected(program);
+        assert_eq!(&self.sent[..failed], &expected.sent[..failed]);
+        let received = self.received.len();
+        assert_eq!(&self.received[..], &expected.received[..received]);
+        assert!(self.arrived[..received] == expected.arrived[..received]);
+    }
+}
+
 /// Runs a program in a fresh simulation with these faults.
 pub(crate) fn run(program: &[Work], params: &RcParams, faults: &[Fault], seed: u64) -> Ran {
     let config = SimConfig::new().seed(seed);
