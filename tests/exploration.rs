@@ -246,7 +246,7 @@ fn plan_for_what_is_not_there_is_refused_with_what_is() {
 }
 
 #[test]
-fn fire_that_cannot_be_or_never_comes_is_refused() {
+fn firing_that_cannot_be_or_never_comes_is_refused() {
     let path = file("plan.toml");
     let rules = "[[rule]]\nkind = \"packet\"\neffect = \"drop\"\nnth = 2\n\n\
                  [[rule]]\nkind = \"packet\"\neffect = \"drop\"\n\n\

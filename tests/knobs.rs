@@ -1,5 +1,5 @@
 //! The knobs are the suite's planted defects: a device that declares the behavior of the
-//! specification and has another is found out. And whatever they let through changes nothing.
+//! specification and has another is found out. And whatever they let through breaks nothing.
 
 mod common;
 

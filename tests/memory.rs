@@ -344,7 +344,7 @@ fn completions_go_with_the_queue_pair_that_made_them() {
 
 /// DEV-13: a corrupt window is still one of its context alone.
 #[test]
-fn garbled_window_is_none_of_another_context() {
+fn corrupt_window_is_none_of_another_context() {
     let sim = with(|behavior| behavior.bind_bad_handle = Check::Accepted);
     let [_, far] = ends(&sim);
     let stranger = End::open(&sim, "sim1", 4, 64);

@@ -97,7 +97,7 @@ proptest! {
     /// Rules for calls fire on the calls of the program alone: the same ones whether invariants are
     /// checked or not.
     #[test]
-    fn rules_fire_the_same_calls_under_checked_invariants(
+    fn rules_fire_on_the_same_calls_under_checked_invariants(
         of_program in any::<u64>().no_shrink(),
         of_sim in any::<u64>().no_shrink(),
     ) {

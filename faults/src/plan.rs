@@ -180,10 +180,10 @@ impl InForce<'_> {
     /// The firings of the plan so far, oldest first. Links, ports and limits fire too.
     pub fn fired(&self) -> Vec<Part> {
         let rules: BTreeMap<_, _> = self.guards.iter().map(FaultGuard::id).zip(0..).collect();
-        let part = |fire: Firing| {
+        let part = |firing: Firing| {
             Some(Part {
-                rule: *rules.get(&fire.fault)?,
-                ordinal: Some(fire.ordinal),
+                rule: *rules.get(&firing.fault)?,
+                ordinal: Some(firing.ordinal),
             })
         };
         self.lab.firings().into_iter().filter_map(part).collect()

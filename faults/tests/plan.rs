@@ -596,7 +596,7 @@ fn plan_is_in_force_as_a_whole_or_not_at_all() {
 
 /// Rules never fire on operations that are not verbs, nor on unobserved calls.
 #[test]
-fn rules_for_calls_fire_verbs_that_are_observed() {
+fn rules_for_calls_fire_on_verbs_that_are_observed() {
     let sim = Sim::new(SimConfig::new().trace(true));
     let lab = sim.lab().unwrap();
     let unobserved = lab.unobserved();

@@ -8,7 +8,7 @@ use crate::hw::Hw;
 use crate::owner::{Kind, Owned};
 
 /// Kernels give out small numbers, so this one names no object.
-const GARBLED: u32 = 1 << 31;
+const CORRUPT: u32 = 1 << 31;
 
 pub(crate) fn corrupt_object(hw: &Hw, object: DriverObject, corrupt: bool) -> Result<()> {
     let verb = Verb::CorruptHandle;
@@ -51,7 +51,7 @@ fn set<T: Kind + Numbered>(raw: &Owned<T>, corrupt: bool) -> Result<()> {
     let set = |object: *mut T| {
         // SAFETY: the object is live, and no other call can read the number now.
         let number = unsafe { (*object).number() };
-        *number = *number & !GARBLED | if corrupt { GARBLED } else { 0 };
+        *number = *number & !CORRUPT | if corrupt { CORRUPT } else { 0 };
     };
     raw.alone(Verb::CorruptHandle, set)
 }

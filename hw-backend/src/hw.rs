@@ -95,13 +95,11 @@ impl Hw {
         verb: Verb,
         handle: H,
     ) -> Result<Arc<T>> {
-        let tables = self.tables.lock();
-        let problem = match table(&tables).get(handle.index(), handle.generation()) {
-            Ok(object) if object.context() == handle.context() => return Ok(object.clone()),
-            Ok(_) => BadHandle::Foreign,
-            Err(problem) => problem,
-        };
-        Err(bad_handle(verb, H::OBJECT, problem))
+        let object = look_up(table(&self.tables.lock()), verb, handle)?;
+        if object.context() == handle.context() {
+            return Ok(object);
+        }
+        Err(bad_handle(verb, H::OBJECT, BadHandle::Foreign))
     }
 
     pub(crate) fn pd(&self, verb: Verb, pd: PdHandle) -> Result<Arc<Pd>> {

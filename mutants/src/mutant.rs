@@ -47,8 +47,8 @@ pub(crate) struct Source {
     pub(crate) sites: Vec<Site>,
 }
 
-/// Reads the sources, which are below `root`. Those of modules that are marked with `mutants::skip`
-/// are left out.
+/// Reads the sources, which are below `root`. Those of modules that are not judged are left
+/// out.
 ///
 /// # Errors
 /// If one cannot be read.

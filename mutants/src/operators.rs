@@ -32,7 +32,8 @@ pub(crate) struct Site {
 /// What a source has to say.
 pub(crate) struct Found {
     pub(crate) sites: Vec<Site>,
-    /// The modules in files of their own that are marked with `mutants::skip`.
+    /// The modules in files of their own that are not judged: they are marked, or not in the build
+    /// that is judged.
     pub(crate) skipped: Vec<String>,
 }
 

@@ -36,7 +36,8 @@ pub(crate) struct SetUp {
 
 /// All processes that give no name.
 const DEFAULT: &str = "default";
-/// The name of a device ends within the 64 bytes of its C array. That of a fabric is no longer.
+/// The name of a device ends within the 64 bytes of its C array. That of a fabric has the same
+/// limit.
 const LONGEST_NAME: usize = 63;
 /// What [`is_plain`] asks for, in words.
 pub(crate) const NAME_RULE: &str = "a name is 1 to 63 letters, digits, '_', '-', '.'";

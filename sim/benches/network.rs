@@ -59,11 +59,11 @@ fn how_of(text: &str) -> How {
 }
 
 fn compare(rounds: usize) {
-    println!("| what | figure | floor | | ratio | aim |");
+    println!("| what | figure | floor | | ratio | budget |");
     println!("|---|---|---|---|---|---|");
-    let line = |what: &str, figure: f64, floor: &str, of_floor: f64, aim: f64| {
+    let line = |what: &str, figure: f64, floor: &str, of_floor: f64, budget: f64| {
         println!(
-            "| {what} | {:.2} us | {floor} | {:.2} us | {:.2} | {aim} |",
+            "| {what} | {:.2} us | {floor} | {:.2} us | {:.2} | {budget} |",
             figure * 1e6,
             of_floor * 1e6,
             figure / of_floor

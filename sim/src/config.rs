@@ -35,7 +35,7 @@ pub enum Mode {
 }
 
 /// Says each setting once: its documentation, name, type and default make a field and a setter.
-/// Settings whose setter does more than to set the field come first, without it.
+/// Settings whose setter does more than set the field come first. Their setters are below.
 macro_rules! settings {
     (
         set by hand { $( $own:ident: $own_type:ty = $own_default:expr; )* }

@@ -41,8 +41,9 @@
 //! | `network` | packets to and from other processes, by UDP (feature `network`) |
 //! | `diagnosis` | the mistakes of a program |
 //!
-//! `diagnosis` has two halves. The core writes facts and problems to its journal, and names nothing
-//! else of it. The report reads the journal and the core.
+//! `diagnosis` has two halves. The core writes facts and problems to its journal, and names
+//! nothing else of it, except that `cm` counts with its words and `runtime` passes on its findings.
+//! The report reads the journal and the core.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "network"),

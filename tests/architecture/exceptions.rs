@@ -12,10 +12,10 @@ pub(crate) enum Number {
 
 /// The number, the folder of the crate, and the names of types, functions or folders.
 pub(crate) const EXCEPTIONS: &[(Number, &str, &[&str])] = &[
-    // The specification decides the number of attributes, and the program that of settings.
+    // The specification decides the number of attributes.
     (Number::Fields, "sim", &["Id"]),
     (Number::Fields, "verbs-api", &["DeviceAttr", "QpAttr"]),
-    // Each scenario is a function of a `Bench`, and each model of a `Harness`.
+    // Each scenario is a function of a `Setup`, and each model of a `Harness`.
     (Number::Outside, "", &["Args"]),
     (Number::Outside, "models", &["Harness"]),
     (Number::Outside, "scenarios", &["Setup", "End"]),

@@ -1,4 +1,4 @@
-/* The one may have reads under way, of which the other takes none. Until it reads that changes nothing. */
+/* The one may have reads under way, of which the other takes none. That is not a mistake until it reads. */
 #include "two.h"
 
 int main(int argc, char **argv)

@@ -64,7 +64,7 @@ bitflags! {
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.
         const THREADS = 1 << 33;
-        /// The number by which the driver knows an object can be corrupt
+        /// The number by which the driver knows an object can be corrupted
         /// ([`Verbs::corrupt_handle`](crate::Verbs::corrupt_handle)).
         const CORRUPT_HANDLE = 1 << 34;
         /// Channels and contexts have file descriptors ([`Verbs::channel_fd`](crate::Verbs)).

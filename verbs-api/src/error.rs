@@ -254,7 +254,7 @@ pub enum BadHandle {
     Stale,
     /// The object belongs to another context or another backend.
     Foreign,
-    /// The number by which the driver knows its object has been corrupt.
+    /// The number by which the driver knows its object has been corrupted.
     Corrupt,
 }
 

@@ -41,7 +41,7 @@ use crate::packet::{CmMessage, PacketClass, PacketOpcode};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Effect packets on their way.
+    /// Affect packets on their way.
     #[non_exhaustive]
     Packet {
         /// Which.
@@ -184,7 +184,7 @@ pub enum When {
     Nth(u64),
     /// The first n.
     First(u64),
-    /// Exactly these. None at all is allowed, and firings nothing.
+    /// Exactly these. None at all is allowed, and fires on nothing.
     These(BTreeSet<u64>),
     /// Each with this probability in a million, drawn from the seed.
     PerMillion(u32),
@@ -410,7 +410,7 @@ impl Fault {
         self.at(When::These(ordinals.into_iter().collect()))
     }
 
-    /// Fires each match with this probability in a million.
+    /// Fires on each match with this probability in a million.
     #[must_use]
     pub fn per_million(self, rate: u32) -> Self {
         self.at(When::PerMillion(rate))

@@ -68,8 +68,8 @@ pub trait Lab {
     fn firings(&self) -> Vec<Firing>;
 
     /// A view of the devices for calls that the program under test does not make. Fault rules
-    /// neither count nor fire them, and they are not in the trace. Otherwise they have all their
-    /// effects.
+    /// neither count them nor fire on them, and they are not in the trace. Otherwise they have all
+    /// their effects.
     fn unobserved(&self) -> &dyn Verbs;
 
     /// The number of the node of a context's device, as rules and the trace name it.

@@ -30,10 +30,10 @@ pub struct Id {
 }
 
 /// Set in the generation of a slot whose object is corrupt.
-const GARBLED: u32 = 1 << 31;
+const CORRUPT: u32 = 1 << 31;
 
 /// The last generation of a slot.
-const LAST: u32 = GARBLED - 1;
+const LAST: u32 = CORRUPT - 1;
 
 /// The number of freed slots that rest before the oldest is reused.
 pub const QUARANTINE: usize = 64;
@@ -91,7 +91,7 @@ impl<T> Table<T> {
     fn problem(slot: Option<&Slot<T>>, generation: u32) -> BadHandle {
         match slot {
             _ if generation == 0 => BadHandle::Null,
-            Some(slot) if slot.generation == generation | GARBLED => BadHandle::Corrupt,
+            Some(slot) if slot.generation == generation | CORRUPT => BadHandle::Corrupt,
             Some(slot) if generation < slot.generation => BadHandle::Stale,
             _ => BadHandle::Foreign,
         }
@@ -119,7 +119,7 @@ impl<T> Table<T> {
     #[inline(always)]
     pub fn live_mut(&mut self, index: u32, generation: u32) -> Option<&mut T> {
         let slot = self.slots.get_mut(index as usize)?;
-        let is_it = slot.generation & !GARBLED == generation;
+        let is_it = slot.generation & !CORRUPT == generation;
         slot.value.as_mut().filter(|_| is_it)
     }
 
@@ -158,7 +158,7 @@ impl<T> Table<T> {
     pub fn remove(&mut self, index: u32) -> T {
         let slot = &mut self.slots[index as usize];
         let value = slot.value.take().expect("the index is in use");
-        slot.generation &= !GARBLED;
+        slot.generation &= !CORRUPT;
         // There is no further generation for a slot whose objects have had all of them.
         if slot.generation < LAST {
             self.free.push_back(index);
@@ -176,7 +176,7 @@ impl<T> Table<T> {
             Ok(_) | Err(BadHandle::Corrupt) => {}
             Err(problem) => return Err(problem),
         }
-        let mark = if corrupt { GARBLED } else { 0 };
+        let mark = if corrupt { CORRUPT } else { 0 };
         self.slots[id.index as usize].generation = id.generation | mark;
         Ok(())
     }
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_garbled_object_is_found_only_once_it_is_put_right() {
+    fn a_corrupt_object_is_found_only_once_it_is_put_right() {
         let mut table = Table::default();
         let id = table.insert(|_| 'a');
         table.corrupt_handle(id, true).unwrap();
@@ -285,7 +285,7 @@ mod tests {
 
     /// Even if other objects were in its slot before.
     #[test]
-    fn a_garbled_object_keeps_its_id() {
+    fn a_corrupt_object_keeps_its_id() {
         let mut table = Table::without_quarantine();
         for round in 1..5 {
             let id = table.insert(|_| round);

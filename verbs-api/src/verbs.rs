@@ -533,7 +533,7 @@ pub trait Verbs: Send + Sync {
         Err(unsupported(Verb::AsyncFd, "has no file descriptors"))
     }
 
-    /// Garbles the number by which the driver knows an object (the field `handle` of the C
+    /// Corrupts the number by which the driver knows an object (the field `handle` of the C
     /// structure), or restores it. So a bad handle gets past the checks of this trait to the
     /// driver. Verbs that stay in the process never see the number.
     ///
@@ -543,10 +543,7 @@ pub trait Verbs: Send + Sync {
     /// # Errors
     /// `NotSupported` without [`Capabilities::CORRUPT_HANDLE`].
     fn corrupt_handle(&self, _object: DriverObject, _corrupt: bool) -> Result<()> {
-        Err(unsupported(
-            Verb::CorruptHandle,
-            "cannot corrupt_handle handles",
-        ))
+        Err(unsupported(Verb::CorruptHandle, "cannot corrupt handles"))
     }
 
     /// Connection management, if the backend has it ([`Capabilities::CM`]).

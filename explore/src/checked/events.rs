@@ -102,14 +102,14 @@ impl Events {
 
     /// An asynchronous event was read.
     pub(crate) fn read_async(&mut self, element: Element) {
-        if context(element).is_some() {
+        if context_of(element).is_some() {
             *self.unacknowledged.or_default(element) += 1;
         }
     }
 
     /// Events were acknowledged: what is wrong with that.
     pub(crate) fn acknowledged(&mut self, element: Element, n: u64) -> Result<(), String> {
-        if context(element).is_none() {
+        if context_of(element).is_none() {
             return Ok(());
         }
         let left = self.unacknowledged.or_default(element);
@@ -141,13 +141,13 @@ impl Events {
     pub(crate) fn closed(&mut self, context: Context) {
         self.cqs.retain(|cq, _| cq.context() != context);
         self.unacknowledged
-            .retain(|element, _| self::context(*element) != Some(context));
+            .retain(|element, _| context_of(*element) != Some(context));
     }
 }
 
 /// The context of an object with events of its own. Devices and ports have none that keep it from
 /// being destroyed.
-fn context(element: Element) -> Option<Context> {
+fn context_of(element: Element) -> Option<Context> {
     match element {
         Element::Cq(cq) => Some(cq.context()),
         Element::Qp(qp) => Some(qp.context()),

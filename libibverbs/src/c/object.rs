@@ -37,7 +37,7 @@ mod state {
     /// An ordinary object.
     pub(super) const GOOD: u8 = 0;
     /// The engine knows that the program has changed the field `handle`.
-    pub(super) const GARBLED: u8 = 1;
+    pub(super) const CORRUPT: u8 = 1;
     /// It was given up, which the engine does not know.
     pub(super) const ENDED: u8 = 2;
 }
@@ -197,9 +197,9 @@ impl<K: Kind> CObject<K> {
         let found = found.ok_or_else(|| Self::unknown(seen))?;
         let corrupt = found.is_corrupt();
         let (now, other) = if corrupt {
-            (state::GARBLED, state::GOOD)
+            (state::CORRUPT, state::GOOD)
         } else {
-            (state::GOOD, state::GARBLED)
+            (state::GOOD, state::CORRUPT)
         };
         let order = Ordering::Relaxed;
         let changed = found.state.compare_exchange(other, now, order, order);

@@ -1,5 +1,4 @@
 //! Names of hosts and services: `rdma_getaddrinfo`, on top of the system's `getaddrinfo`.
-
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
@@ -9,9 +8,9 @@ use verbs_abi::{
     RAI_FAMILY, RAI_NUMERICHOST, RAI_PASSIVE, RAI_SA, RDMA_PS_IPOIB, RDMA_PS_TCP, RDMA_PS_UDP,
     rdma_addrinfo,
 };
+use verbs_api::QpType;
 
 use crate::c::{Refusal, Result, or_minus_one, present, silent};
-use verbs_api::QpType;
 
 /// `rdma_getaddrinfo`: the first address of a name. Returns the error of `getaddrinfo` if that
 /// fails.

@@ -1,11 +1,9 @@
 //! Connections.
-
 use std::ffi::{c_int, c_void};
 
 use verbs_abi::{ibv_qp_attr, rdma_cm_id, rdma_conn_param};
 use verbs_api::cm::{Cm, CmId, ConnParam, PortSpace, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES};
 use verbs_api::{AsyncEventType, QpState, Verb};
-
 use verbs_sim::Sim;
 
 use super::id::Id;

@@ -18,6 +18,7 @@ use super::unacknowledged::{acknowledge, keep};
 use crate::c::blocking::{self, Begun, Next};
 use crate::c::{CObject, Held, Refusal, Result, present, zero_or_minus_one};
 use crate::engine::sim;
+use crate::verbs::text::pick;
 
 pub(crate) extern "C-unwind" fn get_cm_event(
     channel: *mut rdma_event_channel,
@@ -137,8 +138,7 @@ pub(crate) extern "C" fn event_str(event: u32) -> *const c_char {
             .filter(|event| **event != CmEventType::User);
         all.map(|event| name(*event).unwrap_or_default()).collect()
     });
-    let name = NAMES.get(event as usize).map(CString::as_c_str);
-    name.unwrap_or(c"UNKNOWN EVENT").as_ptr()
+    pick(&NAMES, event, c"UNKNOWN EVENT")
 }
 
 /// Ids without a channel of the program wait for their events by themselves.

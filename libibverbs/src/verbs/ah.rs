@@ -22,17 +22,17 @@ pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *
     new_object("ibv_create_ah", Later(pd), |()| {
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        create(pd, &unsafe { attr.read() })
+        let attr = unsafe { attr.read() };
+        create(&CObject::<Pd>::find(pd)?, &attr)
     })
 }
 
-fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<Found<Ah>> {
-    let found = CObject::<Pd>::find(pd)?;
-    found.within(|| {
-        let handle = sim().create_ah(found.handle, &ibv_ah_attr::from_c(attr))?;
-        CObject::<Ah>::make(handle, found.hold(), || ibv_ah {
-            context: found.context(),
-            pd,
+fn create(pd: &Found<Pd>, attr: &ibv_ah_attr) -> Result<Found<Ah>> {
+    pd.within(|| {
+        let handle = sim().create_ah(pd.handle, &ibv_ah_attr::from_c(attr))?;
+        CObject::<Ah>::make(handle, pd.hold(), || ibv_ah {
+            context: pd.context(),
+            pd: pd.seen(),
             handle: 0,
         })
     })
@@ -70,8 +70,8 @@ pub(crate) extern "C" fn create_ah_from_wc(
     grh: *mut ibv_grh,
     port: u8,
 ) -> *mut ibv_ah {
-    new_object("ibv_create_ah_from_wc", pd, |found| {
-        create(pd, &back(found.context(), port, wc, grh)?)
+    new_object("ibv_create_ah_from_wc", pd, |pd| {
+        create(&pd, &back(pd.context(), port, wc, grh)?)
     })
 }
 

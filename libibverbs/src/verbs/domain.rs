@@ -3,14 +3,9 @@
 //! The engine knows only protection domains. An object that is made through a parent domain is made
 //! in the protection domain of the parent. This file counts the users of parent domains and of
 //! thread domains. A thread domain has no other effect: all threads can use every object.
-
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use crate::c::{
-    CObject, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
-};
-use crate::engine::sim;
 use verbs_abi::{
     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC,
     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT, ibv_context, ibv_parent_domain_init_attr, ibv_pd,
@@ -18,6 +13,11 @@ use verbs_abi::{
 };
 use verbs_api::{Handle, Verbs};
 use verbs_sim::Class;
+
+use crate::c::{
+    CObject, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
+};
+use crate::engine::sim;
 
 kinds! {
     /// Protection domains and parent domains.

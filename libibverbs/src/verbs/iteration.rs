@@ -2,14 +2,14 @@
 //!
 //! From `ibv_start_poll` to `ibv_end_poll` the queue belongs to the thread that started the
 //! iteration. Calls of other threads wait, as they do under a driver's lock.
-
 use std::cell::Cell;
 
-use crate::c::caller;
-use crate::engine::sim;
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use verbs_api::{Cq, WcEx};
 use verbs_sim::WaitGuard;
+
+use crate::c::caller;
+use crate::engine::sim;
 
 /// The lock of the queue, and the completion that its iteration has reached.
 #[derive(Default)]

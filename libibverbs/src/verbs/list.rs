@@ -4,16 +4,16 @@
 //! longer than the queue: the engine refuses that request, unless the queue has emptied in the
 //! meantime. A part ends before the first request that cannot be converted for the engine; those
 //! before it are posted.
-
 use std::ffi::c_int;
 use std::iter::successors;
 use std::ptr::null_mut;
 use std::slice;
 
-use crate::c::{Refusal, Result, no_values};
 use smallvec::SmallVec;
 use verbs_abi::{ibv_recv_wr, ibv_send_wr, ibv_sge};
 use verbs_api::{PostError, RecvWr, Sge};
+
+use crate::c::{Refusal, Result, no_values};
 
 /// Posts a list of receives to a queue of `max_wr` requests with at most `max_sge` entries each.
 #[inline]

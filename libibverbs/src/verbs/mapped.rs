@@ -1,6 +1,5 @@
 //! Whether the process has the memory that it registers.
 
-use crate::c::Result;
 use std::fmt;
 use std::fs::File;
 use std::io::{Error, Read};

@@ -14,13 +14,17 @@ pub(crate) extern "C" fn wc_status_str(status: u32) -> *const c_char {
         let text = |status: &WcStatus| CString::new(status.describe()).unwrap_or_default();
         WcStatus::ALL.iter().map(text).collect()
     });
-    let text = TEXTS.get(status as usize).map(CString::as_c_str);
-    text.unwrap_or(c"unknown").as_ptr()
+    pick(&TEXTS, status, c"unknown")
 }
 
-/// The text of a number, or `unknown`.
-fn pick(texts: &[&'static CStr], number: u32) -> *const c_char {
-    texts.get(number as usize).unwrap_or(&c"unknown").as_ptr()
+/// The text of a number, or `other`.
+pub(crate) fn pick<T: AsRef<CStr>>(
+    texts: &[T],
+    number: u32,
+    other: &'static CStr,
+) -> *const c_char {
+    let text = texts.get(number as usize).map(AsRef::as_ref);
+    text.unwrap_or(other).as_ptr()
 }
 
 pub(crate) extern "C" fn node_type_str(node_type: u32) -> *const c_char {
@@ -34,7 +38,7 @@ pub(crate) extern "C" fn node_type_str(node_type: u32) -> *const c_char {
         c"usNIC UDP",
         c"unspecified",
     ];
-    pick(&texts, node_type)
+    pick(&texts, node_type, c"unknown")
 }
 
 pub(crate) extern "C" fn port_state_str(state: u32) -> *const c_char {
@@ -46,7 +50,7 @@ pub(crate) extern "C" fn port_state_str(state: u32) -> *const c_char {
         c"active",
         c"active defer",
     ];
-    pick(&texts, state)
+    pick(&texts, state, c"unknown")
 }
 
 pub(crate) extern "C" fn event_type_str(event: u32) -> *const c_char {
@@ -73,7 +77,7 @@ pub(crate) extern "C" fn event_type_str(event: u32) -> *const c_char {
         c"WQ fatal",
         c"Device link speed change",
     ];
-    pick(&texts, event)
+    pick(&texts, event, c"unknown")
 }
 
 /// `enum ibv_rate`, its approximate multiple of 2.5 Gbit/s (0 if libibverbs has none), and Mbit/s.

@@ -66,8 +66,7 @@ fn with(
 extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
     status("ibv_wr_complete", qp, |qp| {
         batch_of(&qp)?.complete(qp.call("ibv_wr_complete"), |building| {
-            let (sim, list) = (sim(), building.list());
-            Ok(sim.post_batch(qp.handle, &list, BatchEnd::Complete)?)
+            Ok(sim().post_batch(qp.handle, &building.list(), BatchEnd::Complete)?)
         })
     })
 }

@@ -1,18 +1,18 @@
 //! XRC domains.
-
 use std::ffi::c_int;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::c::{CObject, Refusal, Result, kinds, known_bits, new_object, passed, status};
-use crate::engine::sim;
 use verbs_abi::{
     IBV_XRCD_INIT_ATTR_FD, IBV_XRCD_INIT_ATTR_OFLAGS, ibv_context, ibv_xrcd, ibv_xrcd_init_attr,
 };
 use verbs_api::sync::Mutex;
 use verbs_api::{ErrorKind, Verbs, XrcdInit};
+
+use crate::c::{CObject, Refusal, Result, kinds, known_bits, new_object, passed, status};
+use crate::engine::sim;
 
 kinds! {
     /// XRC domains, each with the file that names it. While the file is open, its inode is not

@@ -43,7 +43,7 @@ pub(crate) struct End {
 pub(crate) struct Kind {
     pub(crate) qp_type: QpType,
     pub(crate) cap: QpCap,
-    /// The transport of both queue pairs.
+    /// The access that both ends allow to each other.
     pub(crate) access: Access,
     /// Whether the receives of the peer come from an SRQ.
     pub(crate) shares: bool,

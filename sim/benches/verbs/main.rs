@@ -15,7 +15,7 @@
 //! | `owned` | messages of owning objects |
 //! | `scale` | many nodes, queue pairs and completions |
 //! | `stopwatch` | criterion and its measurements |
-//! | `table` | figures, references, aims |
+//! | `table` | figures, references, budgets |
 //! | `threads` | two threads at the same time |
 //! | `time` | processor time of a thread |
 

@@ -183,6 +183,7 @@ impl<'a> Host<'a> {
             None => 0,
         }
     }
+
     /// The path to an address: the local port, and the destination.
     pub(super) fn path(self, bound: Option<Local>, target: IpAddr) -> Option<(Local, Peer)> {
         let own = || self.port_at(target);

@@ -64,8 +64,8 @@ impl Ids {
     /// The node of an id.
     #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn node_of(&self, id: CmId) -> Option<u32> {
-        let found = self.table.get(id.index(), id.generation()).ok()?;
-        found.port.map(|local| local.id.node)
+        let index = self.find(id).ok()?;
+        self.at(index).port.map(|local| local.id.node)
     }
 
     /// Events of an id that were read but not acknowledged: their number, and the last one.

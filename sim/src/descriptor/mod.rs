@@ -80,12 +80,12 @@ impl Descriptors {
     #[inline(never)]
     fn update_changed(&mut self, device: &mut Device) {
         while let Some(of) = device.base.changed_queue() {
-            let queue = device.cqs.event_queue(&device.base, of);
+            let queue = device.cqs.event_queue(&device.base, of).ok();
             let place = self.place(of);
             if let Some(descriptor) = place {
-                descriptor.update(queue.as_ref().ok().copied());
+                descriptor.update(queue);
             }
-            if queue.is_err() {
+            if queue.is_none() {
                 *place = None;
             }
         }

@@ -1,6 +1,7 @@
 //! Completion channels.
 
 use verbs_api::lab::{Limit, TraceEvent};
+use verbs_api::table::Id;
 use verbs_api::{CompChannel as ChannelHandle, Context, CqEvent, Handle, Object};
 
 use super::base::Base;
@@ -34,11 +35,9 @@ impl Cqs {
     ) -> Result<ChannelHandle> {
         self.check_files(base)?;
         base.check_room("completion channels", self.channels.len(), u32::MAX)?;
-        let id = self.channels.insert(|id| {
-            CompChannel::new(ChannelHandle::from_parts(context, id.index, id.generation))
-        });
-        base.add_object(context, Object::CompChannel, id.index);
-        Ok(ChannelHandle::from_parts(context, id.index, id.generation))
+        let handle = |id: Id| ChannelHandle::from_parts(context, id.index, id.generation);
+        let id = self.channels.insert(|id| CompChannel::new(handle(id)));
+        Ok(base.added(context, id, ChannelHandle::from_parts))
     }
 
     /// Refuses another open file, a context or a channel, at the limit.
@@ -109,13 +108,6 @@ impl Cqs {
         let channel = self.channels.remove(index);
         base.remove_object(channel.handle.context(), Object::CompChannel, index);
         base.queue_changed(EventQueue::Channel(channel.handle), channel.events.watched);
-    }
-
-    /// The number of events queued on a channel so far.
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn events_queued(&self, channel: ChannelHandle) -> Result<u64> {
-        let channel = self.channels.at(find(&self.channels, channel)?);
-        Ok(channel.events.queued())
     }
 
     /// The number of unread events in a queue, and the number queued so far.

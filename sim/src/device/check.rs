@@ -4,7 +4,13 @@ use super::refusal::{PostRefusal, Refusal, Result};
 use verbs_api::table::Table;
 use verbs_api::{BadHandle, Cause, Context, ErrorKind, Handle, Object, Sge};
 
-use crate::diagnosis::argument;
+/// The names of arguments whose refusal has a class of its own in a diagnosis.
+pub(crate) mod argument {
+    pub(crate) const INLINE: &str = "INLINE";
+    pub(crate) const INLINE_DATA: &str = "inline data";
+    pub(crate) const MAX_INLINE_DATA: &str = "max_inline_data";
+    pub(crate) const NUM_SGE: &str = "num_sge";
+}
 
 /// An object that belongs to a context.
 pub(crate) trait InContext {
@@ -98,23 +104,22 @@ pub(crate) fn in_range(what: &'static str, value: i64, min: i64, max: i64) -> Re
     if (min..=max).contains(&value) {
         return Ok(());
     }
-    let cause = Cause::OutOfRange {
+    Err(Refusal::out_of_range(
+        ErrorKind::Invalid,
         what,
         value,
         min,
         max,
-    };
-    Err(Refusal::new(ErrorKind::Invalid, cause))
-}
-
-pub(crate) fn in_use(object: Object, by: Object, count: u32) -> Refusal {
-    Refusal::new(ErrorKind::Busy, Cause::InUse { object, by, count })
+    ))
 }
 
 /// Refuses to destroy an object that has users.
 pub(crate) fn check_unused(object: Object, users: &[(Object, u32)]) -> Result<()> {
     match users.iter().find(|(_, count)| *count > 0) {
-        Some((by, count)) => Err(in_use(object, *by, *count)),
+        Some(&(by, count)) => {
+            let cause = Cause::InUse { object, by, count };
+            Err(Refusal::new(ErrorKind::Busy, cause))
+        }
         None => Ok(()),
     }
 }
@@ -136,10 +141,11 @@ pub(crate) fn check_sges(list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> 
         return Ok(());
     }
     let count = list.len() as i64;
-    Err(Refusal::too_many(
+    Err(Refusal::out_of_range(
         kind,
         argument::NUM_SGE,
         count,
+        0,
         max.into(),
     ))
 }

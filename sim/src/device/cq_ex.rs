@@ -100,7 +100,7 @@ impl Device {
         let usage = &mut self.cqs.table.at_mut(index).usage;
         (usage.was_polled, usage.event_was_read) = (true, false);
         let Some(Entry { wc, ticket, at, .. }) = self.cqs.pop(index).copied() else {
-            // The next poll need not take the lock.
+            // The next `ibv_poll_cq` need not take the lock.
             self.cqs.show(index);
             return Err(nothing("the cq is empty"));
         };

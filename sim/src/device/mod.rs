@@ -75,7 +75,7 @@ pub(crate) use access::{check_empty, touch};
 pub(crate) use base::Base;
 use base::device_attr;
 pub(crate) use check::{
-    InContext, bad_handle, check_acknowledged, check_sges, find, find_in, find_unchecked,
+    InContext, argument, bad_handle, check_acknowledged, check_sges, find, find_in, find_unchecked,
     in_context, in_range, invalid, numbered, post_each, same_context,
 };
 pub(crate) use claim::{ClaimedQueue, Claims, Work};

@@ -251,7 +251,11 @@ impl Domains {
                 continue;
             };
             if let Some(mr) = self.regions.live_mut(mr.index(), mr.generation()) {
-                mr.windows = mr.windows.wrapping_add_signed(if is_new { 1 } else { -1 });
+                mr.windows = if is_new {
+                    mr.windows + 1
+                } else {
+                    mr.windows - 1
+                };
             }
             if let Some(qp) = qp {
                 let entry = (qp.index(), index);

@@ -71,10 +71,15 @@ impl Refusal {
         Self::new(kind, Cause::Argument { what, problem })
     }
 
-    /// A number is above the highest, or below 0.
+    /// A number is not from `min` to `max`.
     #[cold]
-    pub(crate) fn too_many(kind: ErrorKind, what: &'static str, value: i64, max: i64) -> Self {
-        let min = 0;
+    pub(crate) fn out_of_range(
+        kind: ErrorKind,
+        what: &'static str,
+        value: i64,
+        min: i64,
+        max: i64,
+    ) -> Self {
         let cause = Cause::OutOfRange {
             what,
             value,

@@ -271,8 +271,7 @@ impl Device {
             }
         });
         domains.pds.at_mut(pd).mrs += 1;
-        base.add_object(context, Object::Mr, id.index);
-        let mr = MrHandle::from_parts(context, id.index, id.generation);
+        let mr = base.added(context, id, MrHandle::from_parts);
         if base.checks_memory {
             domains.regions.registered.add(id.index, mr, base.site);
         }

@@ -160,7 +160,7 @@ impl Device {
         }
     }
 
-    pub(crate) fn check_has_xrc(&self) -> Result<()> {
+    fn check_has_xrc(&self) -> Result<()> {
         self.base.check_has(Capabilities::XRC, "has no XRC")
     }
 
@@ -206,7 +206,7 @@ impl Device {
     // SRQs
 
     /// Checks and returns the additional data of an XRC SRQ.
-    pub(crate) fn check_xrc_srq(
+    pub(super) fn check_xrc_srq(
         &self,
         context: Context,
         init: &SrqInit,
@@ -222,7 +222,7 @@ impl Device {
     }
 
     /// Counts the SRQ as a user of its domain and its CQ.
-    pub(crate) fn enter_xrc_srq(&mut self, part: SrqPart) {
+    pub(super) fn enter_xrc_srq(&mut self, part: SrqPart) {
         self.xrcds.table.at_mut(part.xrcd).srqs += 1;
         self.cqs.table.at_mut(part.cq).srqs += 1;
     }

@@ -8,6 +8,7 @@ use verbs_api::{BadHandle, Cause, Error, ErrorKind, FullQueue, Qp, QpState, Verb
 use super::Class;
 use super::problem::{Describe, problems};
 use super::words::{Names, counted, place_named};
+use crate::device::argument;
 
 problems! {
     /// A call was refused.
@@ -82,14 +83,6 @@ impl Describe for Unposted {
             "a batch of {requests} on qp {qp_num:#x} was begun, and neither completed nor aborted"
         )
     }
-}
-
-/// The arguments whose refusal has a class of its own, as the core names them in an error.
-pub(crate) mod argument {
-    pub(crate) const INLINE: &str = "INLINE";
-    pub(crate) const INLINE_DATA: &str = "inline data";
-    pub(crate) const MAX_INLINE_DATA: &str = "max_inline_data";
-    pub(crate) const NUM_SGE: &str = "num_sge";
 }
 
 impl Class {

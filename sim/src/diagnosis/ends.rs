@@ -30,11 +30,13 @@ impl Fabric {
     /// The mismatches of a queue pair and its peer, each with the node of the end that it is about.
     fn mismatches(&self, node: u32, qp: QpHandle, to: QpState) -> Option<Vec<(u32, EndsDiffer)>> {
         let slot = self.node(node);
-        let qp = slot.qps.at(slot.find_qp(qp).ok()?);
-        let own = End { node, qp };
-        let to_peer = qp.common.route?.to.filter(|to| !to.is_outside())?;
+        let own = End {
+            node,
+            qp: slot.qp(qp)?,
+        };
+        let to_peer = own.qp.common.route?.to.filter(|to| !to.is_outside())?;
         let slot = self.node(to_peer.node);
-        let index = slot.find_by_number(qp.common.attr.dest_qp_num)?;
+        let index = slot.find_by_number(own.qp.common.attr.dest_qp_num)?;
         let peer = End {
             node: to_peer.node,
             qp: slot.qps.at(index),

@@ -43,7 +43,6 @@ mod work;
 
 use verbs_api::site::Site;
 
-pub(crate) use call::argument;
 pub use cause::Why;
 pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, Rights};
 pub use class::{Certainty, Class, UnknownClass};

@@ -187,7 +187,7 @@ impl Node {
     }
 
     /// The queue pair of a handle, if it exists.
-    fn qp(&self, qp: QpHandle) -> Option<&Qp> {
+    pub(super) fn qp(&self, qp: QpHandle) -> Option<&Qp> {
         let index = self.find_qp(qp).ok()?;
         Some(self.qps.at(index))
     }

@@ -43,9 +43,9 @@ impl Outstanding {
     /// Adds the unposted batches of the queue pairs whose sends complete in this CQ.
     pub(crate) fn with_unposted(mut self, node: &Node, cq: u32, batches: &[Unposted]) -> Self {
         let completes_here = |batch: &&Unposted| {
-            let index = node.find_qp(batch.qp);
-            let sends = index.map(|index| node.qps.at(index).unfinished().signaled_sends());
-            sends.is_ok_and(|sends| sends.is_some_and(|(at, _)| at == cq))
+            let qp = node.qp(batch.qp);
+            let sends = qp.and_then(|qp| qp.unfinished().signaled_sends());
+            sends.is_some_and(|(at, _)| at == cq)
         };
         let batches = batches.iter().filter(completes_here);
         self.unposted = batches.map(|batch| batch.requests).sum();

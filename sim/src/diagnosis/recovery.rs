@@ -22,11 +22,10 @@ impl Recovery {
 
 impl Journal {
     /// The program polls a completion with an error. Completions of one queue come in order, so it
-    /// belongs to a recorded failure of that queue.
+    /// has seen all recorded failures of that queue.
     #[cold]
     pub(crate) fn see_failure(&mut self, qp_num: u32, receive: bool) {
         for failure in &mut self.failures {
-            // Completions of one queue come in order, so all its recorded failures were seen.
             if (failure.qp_num, failure.receive) == (qp_num, receive)
                 && failure.standing == Standing::Open
             {

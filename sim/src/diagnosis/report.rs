@@ -145,10 +145,9 @@ impl Fabric {
         };
         // The oldest send is the one whose packets were dropped.
         let sender = || {
-            let mut qps = self.node(from.0?).qps.iter().map(|(_, qp)| qp);
-            qps.find(|qp| qp.common.qp_num == from.1)?
-                .unfinished()
-                .oldest_send_at()
+            let node = self.node(from.0?);
+            let qp = node.qps.at(node.find_by_number(from.1)?);
+            qp.unfinished().oldest_send_at()
         };
         let receiver = || self.node(finding.node).receives_from(qp_num);
         finding.site = finding.site.or_else(sender).or_else(receiver);

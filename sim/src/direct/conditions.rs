@@ -93,7 +93,7 @@ pub(crate) struct PathQuery {
 /// A checked message of the sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PreparedSend {
-    pub(crate) way: CachedPath,
+    pub(crate) path: CachedPath,
     pub(crate) local: Gathered,
     pub(crate) kind: Kinds,
     psn: Psn,
@@ -235,7 +235,7 @@ impl<'a> End<'a> {
     #[inline(always)]
     pub(crate) fn prepare(
         self,
-        way: CachedPath,
+        path: CachedPath,
         wr: &SendWr<'_>,
         parts: &mut Vec<Span>,
     ) -> Result<PreparedSend, SlowPath> {
@@ -256,7 +256,7 @@ impl<'a> End<'a> {
             // Binds and invalidations change keys, which packets handle.
             _ => return Err(SlowPath::Operation),
         };
-        ensure(way.kinds.contains(kind), SlowPath::Kind)?;
+        ensure(path.kinds.contains(kind), SlowPath::Kind)?;
         let reads = kind.intersects(Kinds::READS);
         let is_inline = wr.flags.contains(SendFlags::INLINE);
         let whole = match wr.inline_data {
@@ -276,7 +276,7 @@ impl<'a> End<'a> {
         }
         ensure(!requester.sq.is_full(), SlowPath::SendQueue)?;
         // Both ends may complete to the same CQ.
-        let completions = 1 + usize::from(way.node == device.base.id);
+        let completions = 1 + usize::from(path.node == device.base.id);
         let has_room = device.cqs.has_room(requester.cq, completions);
         ensure(has_room, SlowPath::SendCq)?;
         let need = if reads {
@@ -293,7 +293,7 @@ impl<'a> End<'a> {
             Some(bytes) => Some(Gathered::One(Span::of_shared(bytes))),
         };
         Ok(PreparedSend {
-            way,
+            path,
             local: local.ok_or(SlowPath::LocalMemory)?,
             kind,
             psn: requester.next_psn(),

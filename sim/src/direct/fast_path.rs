@@ -144,15 +144,15 @@ impl FastPath<'_> {
         let own = own.map_err(|_| SlowPath::LocalTransport)?;
         let is_it = own.common.handle.context() == qp.context();
         let requester = own.requester.as_ref().filter(|_| is_it);
-        let way = requester.ok_or(SlowPath::LocalTransport)?.way;
-        if way.epoch != self.direct.epoch {
+        let path = requester.ok_or(SlowPath::LocalTransport)?.path;
+        if path.epoch != self.direct.epoch {
             return self.send_on_new_path(index, qp, wr, of);
         }
         let near = End { qp: own, device };
-        let prepared = near.prepare(way, wr, &mut self.direct.local)?;
-        let far = way.node;
+        let prepared = near.prepare(path, wr, &mut self.direct.local)?;
+        let far = path.node;
         let Node { qps, device, .. } = &self.slots[far as usize].node;
-        let qp_there = qps.at(way.peer);
+        let qp_there = qps.at(path.peer);
         let there = End {
             qp: qp_there,
             device,
@@ -174,11 +174,11 @@ impl FastPath<'_> {
             // SAFETY: the bytes belong to regions that were looked up just now.
             unsafe { move_bytes(local, remote) };
         }
-        let ends_first = prepared.way.ends_first && !prepared.kind.intersects(Kinds::READS);
+        let ends_first = prepared.path.ends_first && !prepared.kind.intersects(Kinds::READS);
         if ends_first {
             self.end(index, qp.index(), &prepared, wr);
         }
-        let mut there = self.at_mut(far, way.peer);
+        let mut there = self.at_mut(far, path.peer);
         there.take(&prepared, wr.flags);
         self.collect(far);
         if !ends_first {
@@ -216,7 +216,7 @@ impl FastPath<'_> {
         let node = asked.to.node;
         let peer = self.find(node, asked.path.dest_qpn)?;
         self.at(node, peer).answer_datagram(&asked)?;
-        let way = CachedPath {
+        let path = CachedPath {
             epoch: self.direct.epoch,
             node,
             peer,
@@ -225,7 +225,7 @@ impl FastPath<'_> {
         };
         let (mut local, mut remote) = self.direct.take_parts();
         let near = self.at(index, qp);
-        let prepared = near.prepare(way, wr, &mut local)?;
+        let prepared = near.prepare(path, wr, &mut local)?;
         let there = self.at(node, peer);
         let (place, header) = there.check_datagram_receive(&prepared, &asked, &mut remote)?;
         // The whole list would be in the queue before any of it is done.
@@ -263,8 +263,8 @@ impl FastPath<'_> {
         is_whole: bool,
         of: usize,
     ) -> Result<(), SlowPath> {
-        let is_for_itself = prepared.way.node == index;
-        let is_taken = prepared.way.ends_first || flags.contains(SendFlags::INLINE);
+        let is_for_itself = prepared.path.node == index;
+        let is_taken = prepared.path.ends_first || flags.contains(SendFlags::INLINE);
         let is_observable = if is_for_itself {
             of > 1 || is_taken && !is_whole
         } else {
@@ -296,7 +296,7 @@ impl FastPath<'_> {
         let node = asked.to.node;
         let peer = self.find(node, asked.dest_qpn)?;
         let kinds = self.at(node, peer).answer_path(&asked)?;
-        let way = CachedPath {
+        let path = CachedPath {
             epoch: self.direct.epoch,
             node,
             peer,
@@ -304,7 +304,7 @@ impl FastPath<'_> {
             ends_first: asked.ends_first,
         };
         if let Some(requester) = &mut self.at_mut(index, qp).qp.requester {
-            requester.way = way;
+            requester.path = path;
         }
         Ok(())
     }

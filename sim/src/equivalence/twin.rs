@@ -643,7 +643,7 @@ fn observable(qp: &DeviceQp) -> DeviceQp {
     // A message of the fast path cannot be requested again, so nothing is kept for that.
     qp.responder.reads.resources.0.clear();
     if let Some(requester) = &mut qp.requester {
-        requester.way = CachedPath::default();
+        requester.path = CachedPath::default();
         let requests = &mut requester.sq.requests;
         for offset in 0..requests.len() {
             let send = requests.at_mut(offset);

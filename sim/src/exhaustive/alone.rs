@@ -56,12 +56,8 @@ impl Alone {
         }
     }
 
-    /// Like [`Verbs::open_device`](verbs_api::Verbs::open_device).
-    pub(super) fn open_device(&mut self) -> Result<Context> {
-        self.0.device.open_device().by(Verb::Lab)
-    }
-
     verbs! { |node|
+        open_device() -> Result<Context>: node.device.open_device();
         query_gid(context: Context, port: u8, index: u32) -> Result<Gid>:
             node.device.base.check_context(context).and_then(|()| node.device.ports.gid(port, index));
         alloc_pd(context: Context) -> Result<Pd>:

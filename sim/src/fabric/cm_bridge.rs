@@ -46,9 +46,9 @@ impl Fabric {
     }
 
     /// The node of an id, for the trace and for fault rules. The first one if the id has none.
-    pub(crate) fn node_of_id(&mut self, id: Option<CmId>) -> u32 {
-        let of = |id| self.manage(|manager, _| manager.ids.node_of(id));
-        id.and_then(of).unwrap_or(0)
+    pub(crate) fn node_of_id(&self, id: Option<CmId>) -> u32 {
+        let node_of = |id| self.cm_bridge.manager.ids.node_of(id);
+        id.and_then(node_of).unwrap_or(0)
     }
 
     /// Passes messages that arrived at QP 1 of a node to the manager.

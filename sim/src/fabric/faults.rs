@@ -27,7 +27,7 @@ impl Fabric {
         let trigger = self.rules.triggers.make(id, when);
         match fault {
             // Completions and limits belong to a node, so each node has the rule. They count
-            // fires together.
+            // firings together.
             Fault::Completion { node, .. } | Fault::Limit { node, .. } => {
                 for index in node.map_or(0..self.nodes(), |node| node..node + 1) {
                     self.work(index, |node| {

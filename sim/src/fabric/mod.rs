@@ -344,11 +344,11 @@ impl Fabric {
         match verdict {
             Verdict::Passes => self.schedule.fly(packet),
             Verdict::Lost(why) => self.lose(node, &packet, why),
-            Verdict::Affected(effect) => self.effect(node, packet, effect),
+            Verdict::Affected(effect) => self.apply_effect(node, packet, effect),
         }
     }
 
-    fn effect(&mut self, index: u32, mut packet: Packet, effect: Effect) {
+    fn apply_effect(&mut self, index: u32, mut packet: Packet, effect: Effect) {
         if self.recorder.is_traced() {
             let packet = packet.view();
             self.record(index, TraceEvent::Affected { packet, effect });
@@ -467,7 +467,7 @@ impl Fabric {
         others.into_iter().fold(of_node, sooner)
     }
 
-    /// When the next packet arrives, queue pair has its turn or timer fires.
+    /// When the next packet arrives, a queue pair has its turn, or a timer fires.
     pub(crate) fn next_work(&mut self) -> Option<Time> {
         let timer = self.next_timer().map(|(at, _)| at);
         let others = [self.schedule.next_turn(), timer];
@@ -477,7 +477,7 @@ impl Fabric {
     /// Makes the next change of a port.
     #[cold]
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(super) fn change_port(&mut self) {
+    fn change_port(&mut self) {
         if let Some((port, up)) = self.schedule.outages.take() {
             self.work(port.node, |node| node.device.switch_port(port.port, up));
         }

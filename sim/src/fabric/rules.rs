@@ -66,10 +66,11 @@ impl Rules {
             // Every rule counts its matches, so its ordinals do not depend on other rules.
             if matches(rule, at, packet, view) && trigger.fires(verdict == Verdict::Passes) {
                 verdict = match rule {
-                    Fault::Packet { effect, .. } if *effect != Effect::Drop => {
-                        Verdict::Affected(*effect)
-                    }
-                    Fault::Packet { .. } => Verdict::Lost(DropReason::FaultRule),
+                    Fault::Packet {
+                        effect: Effect::Drop,
+                        ..
+                    } => Verdict::Lost(DropReason::FaultRule),
+                    Fault::Packet { effect, .. } => Verdict::Affected(*effect),
                     _ => Verdict::Lost(DropReason::LinkDown),
                 };
             }
@@ -84,11 +85,11 @@ impl Rules {
         for (rule, trigger) in &self.calls {
             if let Fault::Call {
                 node: of,
-                verb: fired,
+                verb: of_verb,
                 error,
                 ..
             } = rule
-                && *fired == verb
+                && *of_verb == verb
                 && of.is_none_or(|of| of == node)
                 && trigger.fires(result.is_ok())
             {

@@ -84,7 +84,7 @@ impl Sim {
             return;
         };
         self.count_remote(sockets, self.runtime.config.nodes, |fabric| {
-            fabric.manage(|manager, _| manager.expecting())
+            fabric.cm_bridge.manager.expecting()
         });
     }
 

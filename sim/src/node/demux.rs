@@ -48,7 +48,8 @@ impl Node {
                 self.device.base.note_dropped(packet, why);
                 return Err(why);
             }
-            // The memory of the payload was unmapped. The handler finds that when it copies.
+            // The memory of the payload was deregistered or unmapped. The handler finds that when
+            // it copies.
             Err(_) => return self.handle_packet(packet),
         };
         let received = Frame::read(&bytes).map_err(|_| DropReason::NotRoce);

@@ -9,10 +9,9 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{
-    Outside, PostRefusal, Refusal, Result, check_acknowledged, find, find_in, in_range, invalid,
-    opening, opening_at, same_context,
+    Outside, PostRefusal, Refusal, Result, argument, check_acknowledged, find, find_in, in_range,
+    invalid, opening, opening_at, same_context,
 };
-use crate::diagnosis::argument;
 use crate::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
 
 impl Node {
@@ -73,7 +72,7 @@ impl Node {
             Qp::new(handle, qp_num, init, pd, send_cq, source)
         });
         let device = &mut self.device;
-        device.base.add_object(context, Object::Qp, id.index);
+        let handle = device.base.added(context, id, QpHandle::from_parts);
         device.domains.pds.at_mut(pd).qps += 1;
         for cq in self.qps.at(id.index).cqs() {
             device.cqs.table.at_mut(cq).users += 1;
@@ -81,7 +80,7 @@ impl Node {
         if let Some(srq) = srq {
             device.srqs.at_mut(srq).users += 1;
         }
-        Ok(QpHandle::from_parts(context, id.index, id.generation))
+        Ok(handle)
     }
 
     /// The QP number.

@@ -11,10 +11,9 @@ use super::requester::Requester;
 use super::send::{self, hold_ah, release_each};
 use super::{Qp, atomic, sum};
 use crate::device::{
-    ClaimedQueue, Device, MAX_MSG_SZ, PostRefusal, Refusal, Result, check_sges, find_in, in_range,
-    invalid, post_each,
+    ClaimedQueue, Device, MAX_MSG_SZ, PostRefusal, Refusal, Result, argument, check_sges, find_in,
+    in_range, invalid, post_each,
 };
-use crate::diagnosis::argument;
 
 impl Qp {
     /// `ibv_post_send`, without starting anything yet.
@@ -291,10 +290,11 @@ pub(crate) fn check_data(
     }
     if length > u64::from(cap.max_inline_data) {
         let (kind, max) = (sge_errno(behavior), cap.max_inline_data.into());
-        return Err(Refusal::too_many(
+        return Err(Refusal::out_of_range(
             kind,
             argument::INLINE_DATA,
             length as i64,
+            0,
             max,
         ));
     }

@@ -270,7 +270,7 @@ impl Receives {
     }
 
     /// Drops the receives of its own queue without completions. Returns their number, and the
-    /// receive taken from an SRQ, which goes back there.
+    /// receive taken from an SRQ, whose slot the caller frees.
     pub(super) fn clear(&mut self, device: &mut Device) -> (u32, Option<Taken>) {
         let spare = &mut device.places.recvs;
         let dropped = self.rq_mut().map_or(0, |rq| rq.clear(spare, |_| ()));

@@ -54,7 +54,7 @@ pub(crate) struct Requester {
     next: Psn,
     /// The oldest number that is not acknowledged.
     pub(super) una: Psn,
-    pub(crate) way: CachedPath,
+    pub(crate) path: CachedPath,
     /// The send to transmit next, and its next packet.
     pub(super) at: u64,
     pub(super) at_packet: u32,
@@ -686,8 +686,8 @@ impl Requester {
             return self.fail(qp, device, fault);
         };
         if let Err(gone) = packet.payload.copy_to(&device.domains.memory, &target) {
-            // If the memory was unmapped while the packet was on its way, the packet counts as
-            // lost.
+            // If the memory was deregistered while the packet was on its way, the packet counts
+            // as lost.
             return if device.note_unmapped(gone) {
                 self.fail(qp, device, fault)
             } else {

@@ -43,7 +43,7 @@ impl Stop {
 pub(super) enum Refusal {
     /// No receive is posted.
     NotReady,
-    /// Its memory was unmapped on the way. The packet counts as lost.
+    /// Its memory was deregistered on the way. The packet counts as lost.
     Lost,
     /// It cannot be carried out. The receive it would have consumed completes with `recv`, if there
     /// is one.

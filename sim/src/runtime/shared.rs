@@ -398,9 +398,8 @@ impl Runtime {
                     });
                 }
                 WaitFor::CmEvent(channel) => {
-                    fabric.manage(|manager, _| {
-                        count_waiter(&mut manager.channels.table, channel, starts);
-                    });
+                    let channels = &mut fabric.cm_bridge.manager.channels;
+                    count_waiter(&mut channels.table, channel, starts);
                 }
                 _ => {}
             }

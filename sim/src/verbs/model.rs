@@ -6,7 +6,7 @@ use verbs_api::lab::{Lab, TraceRecord};
 use verbs_api::{Cause, CompChannel, ErrorKind, Result, Verb, Wait};
 
 use super::sim::Sim;
-use crate::device::Refusal;
+use crate::device::{EventQueue, Refusal};
 use crate::fabric::WaitFor;
 use crate::runtime::Runtime;
 
@@ -75,7 +75,8 @@ impl Sim {
             wait_for,
             args,
             |node| {
-                let queued = node.device.cqs.events_queued(channel)?;
+                let of = EventQueue::Channel(channel);
+                let (_, queued) = node.device.cqs.event_queue(&node.device.base, of)?;
                 if queued > seen {
                     return Ok(queued);
                 }

@@ -372,6 +372,10 @@ impl Verbs for Sim {
         fn qp_num(qp: Qp) -> u32 = QueryQp |node| node.qp_num(qp);
         fn srq_init(srq: Srq) -> SrqInit = QuerySrq |node| node.device.srq_init(srq);
     }
+    verbs! { call
+        fn create_xrc_recv_qp(xrcd: Xrcd) -> Result<Qp>
+            = CreateQp ("{xrcd}, {}", QpType::XrcRecv) |node| node.create_xrc_recv_qp(xrcd);
+    }
 
     verbs! { call
         fn alloc_pd(context: Context) -> Result<Pd>
@@ -431,8 +435,6 @@ impl Verbs for Sim {
             = OpenXrcd ("{context}, {init:?}") |node| node.device.open_xrcd(context, init);
         fn close_xrcd(xrcd: Xrcd) -> Result<()>
             = CloseXrcd ("{xrcd}") |node| node.device.close_xrcd(xrcd);
-        fn create_xrc_recv_qp(xrcd: Xrcd) -> Result<Qp>
-            = CreateQp ("{xrcd}, {}", QpType::XrcRecv) |node| node.create_xrc_recv_qp(xrcd);
         fn open_qp(xrcd: Xrcd, qp_num: u32) -> Result<Qp>
             = OpenQp ("{xrcd}, {qp_num:#x}") |node| node.open_qp(xrcd, qp_num);
         fn ack_async_event(context: Context, event: &AsyncEvent) -> Result<()>

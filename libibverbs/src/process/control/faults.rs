@@ -11,7 +11,7 @@ use verbs_sim::Annotation;
 use super::of_engine;
 use crate::base::per_process::PerProcess;
 use crate::c::{Refusal, Result};
-use crate::engine::{Engine, engine};
+use crate::engine::sim;
 
 static FAULTS: PerProcess<Mutex<Injected>> = PerProcess::new();
 
@@ -44,10 +44,9 @@ pub(super) fn inject(plan: &Plan) -> Result<i64> {
     let text = plan.to_string();
     let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
     let text = format!("verbsim_inject fault {number}: {}", lines.join(" "));
-    let engine = engine();
-    Annotation { node: 0, text }.note(&engine.sim);
+    Annotation { node: 0, text }.note(sim());
     let faults = &mut *FAULTS.get_or_default().lock();
-    faults.take_out_spent(engine);
+    faults.take_out_spent();
     let mut rules = Vec::new();
     for rule in plan.rules() {
         let most = match rule.when() {
@@ -56,11 +55,11 @@ pub(super) fn inject(plan: &Plan) -> Result<i64> {
             Some(When::These(all)) => Some(all.len() as u64),
             _ => None,
         };
-        match engine.sim.inject(rule.clone()) {
+        match sim().inject(rule.clone()) {
             Ok(id) => rules.push(Rule { id, most }),
             Err(error) => {
                 // All rules of a plan are in force, or none.
-                take_out(engine, &rules)?;
+                take_out(&rules)?;
                 let what = match plan.rules().len() {
                     1 => error.cause().to_string(),
                     _ => format!("rule {}: {}", rules.len() + 1, error.cause()),
@@ -75,10 +74,9 @@ pub(super) fn inject(plan: &Plan) -> Result<i64> {
 
 /// How often a fault has fired.
 pub(super) fn fired(number: i64) -> Result<i64> {
-    let engine = engine();
     let faults = FAULTS.get_or_default().lock();
     let fired = match faults.in_force.get(&number) {
-        Some(rules) => rules.iter().map(|rule| rule.fired(engine)).sum(),
+        Some(rules) => rules.iter().map(|rule| rule.fired()).sum(),
         None => faults
             .spent
             .get(&number)
@@ -90,26 +88,25 @@ pub(super) fn fired(number: i64) -> Result<i64> {
 
 /// Removes a fault. Returns how often it has fired.
 pub(super) fn remove(number: i64) -> Result<i64> {
-    let engine = engine();
     let faults = &mut *FAULTS.get_or_default().lock();
     let fired = match faults.in_force.remove(&number) {
-        Some(rules) => take_out(engine, &rules),
+        Some(rules) => take_out(&rules),
         None => faults.spent.remove(&number).ok_or_else(|| unknown(number)),
     };
     let text = format!("verbsim_remove fault {number}");
-    Annotation { node: 0, text }.note(&engine.sim);
+    Annotation { node: 0, text }.note(sim());
     Ok(fired? as i64)
 }
 
 impl Injected {
     /// Takes faults out of force that can fire no more: each packet is compared with each rule in
     /// force.
-    fn take_out_spent(&mut self, engine: &Engine) {
+    fn take_out_spent(&mut self) {
         self.in_force.retain(|number, rules| {
-            if !rules.iter().all(|rule| rule.is_spent(engine)) {
+            if !rules.iter().all(Rule::is_spent) {
                 return true;
             }
-            let fired = take_out(engine, rules);
+            let fired = take_out(rules);
             fired
                 .map(|fired| self.spent.insert(*number, fired))
                 .is_err()
@@ -118,19 +115,19 @@ impl Injected {
 }
 
 impl Rule {
-    fn fired(&self, engine: &Engine) -> Result<u64> {
-        engine.sim.fired(self.id).map_err(of_engine)
+    fn fired(&self) -> Result<u64> {
+        sim().fired(self.id).map_err(of_engine)
     }
 
-    fn is_spent(&self, engine: &Engine) -> bool {
-        let fired = self.fired(engine);
+    fn is_spent(&self) -> bool {
+        let fired = self.fired();
         matches!((fired, self.most), (Ok(fired), Some(most)) if fired >= most)
     }
 }
 
 /// Removes rules. Returns how often they have fired together.
-fn take_out(engine: &Engine, rules: &[Rule]) -> Result<u64> {
-    let fired = rules.iter().map(|rule| engine.sim.remove(rule.id));
+fn take_out(rules: &[Rule]) -> Result<u64> {
+    let fired = rules.iter().map(|rule| sim().remove(rule.id));
     fired.sum::<verbs_api::Result<u64>>().map_err(of_engine)
 }
 
@@ -148,12 +145,11 @@ mod tests {
     /// Each packet and call is compared with each rule in force.
     #[test]
     fn faults_that_are_over_do_not_stay_in_force() {
-        let engine = engine();
         let once = Plan::new(vec![Fault::fail(Verb::QueryPkey, ErrorKind::Io).first(1)]).unwrap();
-        let context = engine.sim.open_device("sim0").unwrap();
+        let context = sim().open_device("sim0").unwrap();
         let inject_and_fire = || {
             let number = inject(&once).unwrap();
-            engine.sim.query_pkey(context, 1, 0).unwrap_err();
+            sim().query_pkey(context, 1, 0).unwrap_err();
             number
         };
         let numbers: Vec<_> = (0..100).map(|_| inject_and_fire()).collect();
@@ -162,7 +158,7 @@ mod tests {
             assert_eq!(fired(number).unwrap(), 1);
             assert_eq!(remove(number).unwrap(), 1);
         }
-        engine.sim.query_pkey(context, 1, 0).unwrap();
-        engine.sim.close_device(context).unwrap();
+        sim().query_pkey(context, 1, 0).unwrap();
+        sim().close_device(context).unwrap();
     }
 }
