@@ -26,6 +26,10 @@ class Failed(Exception):
     """A case went wrong. The text says how."""
 
 
+class TimedOut(Failed):
+    """A program did not end in time."""
+
+
 class Device:
     """Where programs run: on simulated devices, or on one of a kernel."""
 
@@ -89,9 +93,11 @@ class Device:
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            status = f"none after {seconds} s"
+            status = None
         if status not in statuses:
             said = process.tail() + (f"; the server: {other.tail()}" if other else "")
+            if status is None:
+                raise TimedOut(f"no status after {seconds} s: {said}")
             raise Failed(f"status {status}: {said}")
 
 

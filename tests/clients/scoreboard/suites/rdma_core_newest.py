@@ -3,7 +3,7 @@ libraries have to find all names that they import."""
 
 from functools import partial
 
-from client import foreign
+from client import TimedOut, foreign
 from suites import pingpong, rdmacm_utils
 
 NAME, ORIGIN, IS_SHORT = "rdma-core programs", "Debian sid", True
@@ -38,7 +38,18 @@ def cases(device):
             env = {"VENDOR": vendor, "LD_BIND_NOW": "1"}
             yield f"ibv_devices with lib{vendor}.so.1", partial(devices, device, "ibv_devices", device.name, env)
     yield from pingpong.cases(device)
-    yield from rdmacm_utils.examples(device)
+    for name, case in rdmacm_utils.examples(device):
+        yield name, partial(once_more, case) if name.startswith("rping") else case
+
+
+def once_more(case):
+    """Runs a case of rping, which can hang on any device. Its thread for events polls the channel and
+    then calls rdma_get_cm_event. If rdma_destroy_id in the main thread removes the DISCONNECTED event
+    between the two, the call waits for ever."""
+    try:
+        return case()
+    except TimedOut:
+        return case()
 
 
 def devices(device, program, wanted, env=None):
