@@ -45,7 +45,7 @@ def cases(device):
 def once_more(case):
     """Runs a case of rping, which can hang on any device. Its thread for events polls the channel and
     then calls rdma_get_cm_event. If rdma_destroy_id in the main thread removes the DISCONNECTED event
-    between the two, the call waits for ever."""
+    between the two, the call never returns."""
     try:
         return case()
     except TimedOut:
