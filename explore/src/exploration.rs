@@ -18,8 +18,13 @@ use crate::replay::{Replay, ReplayError};
 use crate::seeds::{Searched, Seeds, Shard};
 use crate::shrink::shrink;
 
-/// Runs a test in many fresh simulations, with a seed each, until one run fails. Then looks for the
-/// smallest set of faults with which it still fails.
+/// Runs a test in many fresh simulations, each with a seed of its own, until one run fails. Then
+/// looks for the smallest set of faults with which it still fails.
+///
+/// A failure can be repeated if all that the test does follows from its seed. So the test uses one
+/// thread and [`Mode::Stepped`](verbs_sim::Mode::Stepped), the default. It does not depend on a
+/// clock, on the order of a `HashMap`, or on random numbers other than those made from
+/// [`World::seed`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,16 +58,18 @@ pub struct World {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Trial {
-    /// The failure: the test's error, its panic, or the invariant that the device broke.
+    /// The failure: the invariant that the device broke, the test's error or panic, or a mistake
+    /// that [`strict`](Exploration::strict) does not allow.
     pub failure: Option<String>,
     /// A plan that repeats exactly the faults that fired.
     pub fired: Plan,
-    /// The number of firings of each rule.
+    /// The number of firings of each rule of the plan.
     pub firings: Vec<u64>,
-    /// The trace up to the failure, oldest record first. Empty unless it was asked for.
+    /// The trace up to the failure, or of the whole run if it passed, oldest record first. Empty
+    /// unless it was asked for.
     pub trace: Vec<TraceRecord>,
     /// The program's mistakes before the failure, and the objects alive at that point. Empty unless
-    /// the trace was asked for.
+    /// the test failed and the trace was asked for.
     pub diagnosis: Diagnosis,
 }
 
@@ -77,7 +84,7 @@ pub struct Explored {
     pub fired: Vec<u64>,
     /// The failure of the lowest seed that fails, with the smallest set of faults.
     pub failure: Option<Found>,
-    /// The seeds that remain if the search was interrupted: the same shard of them continues it.
+    /// If the search was interrupted, the seeds with which to continue it, in the same shard.
     pub rest: Option<Range<u64>>,
 }
 
@@ -87,9 +94,11 @@ pub struct Explored {
 pub struct Found {
     /// The seed.
     pub seed: u64,
-    /// The failure.
+    /// The failure, as in [`Trial::failure`]; or a note that the run did not fail again with the
+    /// same seed and faults.
     pub failure: String,
-    /// The faults with which it fails. All of them are needed.
+    /// The smallest set of faults that was found with which the test fails. Without any one of them
+    /// it passes, except if 1,000 runs were not enough to find that set.
     pub faults: Plan,
     /// Replays the failure: the same trace, byte for byte.
     pub replay: Replay,
@@ -108,8 +117,8 @@ pub struct Found {
 
 impl Exploration {
     /// A new exploration. `name` is part of its replays: letters, digits and `_`, `-`, `.`, `/`;
-    /// any other character becomes `_`. Defaults: seeds 0 to 999, two nodes, the standard plan of
-    /// faults, one job.
+    /// any other character becomes `_`. Defaults: seeds 0 to 999, two devices, the
+    /// [standard plan](Plan::standard) of faults, one run at a time.
     pub fn new(name: &str) -> Self {
         Self {
             name: word(name),
@@ -121,21 +130,21 @@ impl Exploration {
         }
     }
 
-    /// Sets the seeds.
+    /// Sets the range of seeds.
     #[must_use]
     pub fn seeds(mut self, range: Range<u64>) -> Self {
         self.seeds = self.seeds.range(range);
         self
     }
 
-    /// Runs only the seeds of a shard.
+    /// Runs only the seeds of a shard, so that several machines can share an exploration.
     #[must_use]
     pub fn shard(mut self, shard: Shard) -> Self {
         self.seeds = self.seeds.shard(shard);
         self
     }
 
-    /// Sets the number of runs at the same time.
+    /// Sets the largest number of runs at the same time.
     #[must_use]
     pub fn jobs(mut self, jobs: NonZero<usize>) -> Self {
         self.seeds = self.seeds.jobs(jobs);
@@ -150,30 +159,32 @@ impl Exploration {
     }
 
     /// Sets the configuration of the simulations. Its seed is ignored, because each run has its
-    /// own. Only in [`Mode::Stepped`](verbs_sim::Mode::Stepped), the default, does the seed decide
-    /// a run.
+    /// own. In another mode than [`Mode::Stepped`](verbs_sim::Mode::Stepped), the default, the seed
+    /// does not decide all of a run, so a failure may not come back.
     #[must_use]
     pub fn config(mut self, config: SimConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Lets a run fail if its program has made definite mistakes ([`Sim::strict`]), except for
-    /// those that are `allowed`. Failures that the faults of the plan cause are not mistakes.
+    /// Makes a run fail if the test passes but has made definite mistakes ([`Sim::strict`]), except
+    /// for those that are `allowed`. Failures that the faults of the plan cause are not mistakes.
     #[must_use]
     pub fn strict(mut self, allowed: Suppressions) -> Self {
         self.strict = Some(allowed);
         self
     }
 
-    /// Writes the packets of the failed run, with the smallest set of faults, or of a replay.
+    /// Writes the packets of a run to a capture file: of the failed run with the smallest set of
+    /// faults, or of a replay. Other runs write nothing.
     #[must_use]
     pub fn pcap(mut self, pcap: Pcap) -> Self {
         self.pcap = Some(pcap);
         self
     }
 
-    /// The seeds, for another search than [`run`](Self::run).
+    /// The seeds to try, with their shard and jobs, for a search of your own
+    /// ([`trial`](Self::trial)).
     pub fn all_seeds(&self) -> &Seeds {
         &self.seeds
     }
@@ -181,13 +192,16 @@ impl Exploration {
     /// Runs the test under each seed, and returns the number of runs. Prints nothing. A panic of
     /// the test is a failure, like an error.
     ///
-    /// If the environment variable [`REPLAY`] holds a replay of this name, runs only that.
+    /// If the environment variable [`REPLAY`] holds a replay of an exploration of this name, runs
+    /// only that.
     ///
     /// # Errors
-    /// The failure of the lowest seed that fails, with the smallest set of faults.
+    /// The failure of the lowest seed that fails, with the smallest set of faults; or the failure
+    /// of the replay.
     ///
     /// # Panics
-    /// For a replay that is refused, or a plan that the simulation refuses.
+    /// If [`REPLAY`] holds no replay, or one that [`replay`](Self::replay) refuses. If the
+    /// simulation refuses the plan ([`check`](Self::check)).
     pub fn run<E: fmt::Display>(
         &self,
         test: impl Fn(&World) -> Result<(), E> + Sync,
@@ -203,10 +217,10 @@ impl Exploration {
     }
 
     /// Runs the test like [`run`](Self::run), but ignores the environment, and calls `tried` after
-    /// each seed, which may interrupt the search.
+    /// each seed, from any of the threads. If `tried` returns `Break`, no other seed begins.
     ///
     /// # Panics
-    /// For a plan that the simulation refuses ([`check`](Self::check)).
+    /// If the simulation refuses the plan ([`check`](Self::check)).
     pub fn search<E: fmt::Display>(
         &self,
         test: impl Fn(&World) -> Result<(), E> + Sync,
@@ -234,7 +248,8 @@ impl Exploration {
         }
     }
 
-    /// Checks that the simulation accepts the plan, which was read from `file`.
+    /// Checks that the simulation accepts the plan. `file` is the name that an error has for the
+    /// plan.
     ///
     /// # Errors
     /// The first rule that it refuses, for a node or port that does not exist.
@@ -243,14 +258,14 @@ impl Exploration {
         self.plan.check(file, &sim)
     }
 
-    /// Runs the test as a replay describes, and returns its failure, if it fails.
+    /// Runs the test as a replay describes, and returns its failure, or `None` if it passes.
     ///
     /// # Errors
     /// If the replay is of another version, name or plan, or if the test passes and a fault that
     /// the replay names did not fire.
     ///
     /// # Panics
-    /// For a plan that the simulation refuses ([`check`](Self::check)).
+    /// If the simulation refuses the plan ([`check`](Self::check)).
     pub fn replay<E: fmt::Display>(
         &self,
         replay: &Replay,
@@ -271,10 +286,11 @@ impl Exploration {
         }))
     }
 
-    /// Runs the test once, under these faults.
+    /// Runs the test once, with this seed and under these faults. With `trace`, which takes longer,
+    /// the result has the trace and the diagnosis, and [`pcap`](Self::pcap) is written.
     ///
     /// # Panics
-    /// For faults that the simulation refuses.
+    /// If the simulation refuses the faults.
     pub fn trial<E: fmt::Display>(
         &self,
         seed: u64,
@@ -283,7 +299,7 @@ impl Exploration {
         test: impl FnOnce(&World) -> Result<(), E>,
     ) -> Trial {
         let config = self.config.clone().seed(seed).trace(trace);
-        // Whose turn it was is for models, and would fill the trace with polls.
+        // Records of which thread ran are for models, and would fill the trace with polls.
         let config = config.trace_threads(false);
         let config = match self.pcap.filter(|_| trace) {
             Some(pcap) => config.pcap(pcap),
@@ -291,7 +307,7 @@ impl Exploration {
         };
         let sim = Arc::new(Sim::new(config));
         let in_force = faults.inject(&*sim).expect("the simulation takes the plan");
-        // Seeds that pass cost nothing: how one fails is looked at only when it is shown.
+        // Only a run that is shown pays for the snapshot of its failure.
         let witness = trace.then(|| Arc::new(Witness::new(sim.clone())));
         let checked = Checked::new(sim.clone() as Arc<dyn Verbs>);
         let checked = match &witness {
@@ -311,8 +327,7 @@ impl Exploration {
             firings[part.rule] += 1;
         }
         let mistakes = || sim.diagnose().check(self.strict.as_ref()?).err();
-        // What the device did wrong comes before what the test makes of it, and that before what it
-        // did wrong.
+        // A device that breaks an invariant may make the test fail, so it comes first.
         let failure = broken.or_else(|| result.and_then(|result| result).err());
         let failure = failure.or_else(mistakes);
         let (diagnosis, trace) = match (&failure, &witness) {
@@ -363,7 +378,8 @@ impl Exploration {
     }
 }
 
-/// The environment variable that makes an exploration run only one replay.
+/// The environment variable that makes an exploration run only one replay
+/// ([`Exploration::run`]).
 pub const REPLAY: &str = "VERBSIM_REPLAY";
 
 /// The largest number of runs of a search for the smallest set of faults.
@@ -378,7 +394,7 @@ impl World {
         self.verbs.clone()
     }
 
-    /// The test controls around them.
+    /// The test controls of the simulation.
     pub fn lab(&self) -> &dyn Lab {
         self.verbs.lab().expect("a simulation has test controls")
     }
@@ -402,7 +418,7 @@ impl Trial {
     }
 }
 
-/// One word for a shell and for a replay.
+/// A name without characters that a shell or the text of a replay would split.
 fn word(name: &str) -> String {
     let plain = |c: char| {
         if c.is_alphanumeric() || "_-./".contains(c) {
@@ -414,8 +430,8 @@ fn word(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// The failure, the faults as a plan, how to replay it (not with `{:#}`), the diagnosis, and the
-/// end of the trace.
+/// Prints the failure, the faults as a plan, the command that replays it (not with `{:#}`), the
+/// diagnosis, and the last 40 records of the trace.
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.failure)?;
@@ -445,7 +461,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// Findings below a heading, if there are any.
+/// Writes the findings below a heading, if there are any.
 fn write_findings(f: &mut fmt::Formatter<'_>, heading: &str, findings: &[Finding]) -> fmt::Result {
     let mut some = Diagnosis::default();
     some.mistakes = findings.to_vec();
@@ -458,7 +474,7 @@ fn write_findings(f: &mut fmt::Formatter<'_>, heading: &str, findings: &[Finding
     Ok(())
 }
 
-/// Like `Display`, because `unwrap` shows it.
+/// Prints the same as `Display`, so that `unwrap` shows the report.
 impl fmt::Debug for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

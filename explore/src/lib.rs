@@ -1,10 +1,12 @@
-//! Making rare failures happen, and happen again.
+//! Runs a test under many seeds and injected faults, and repeats a failure exactly.
 //!
-//! An [`Exploration`] runs a test in many simulations, a seed each, under a
-//! [`Plan`](verbs_faults::Plan) of what goes wrong on purpose. Where it fails, it finds the fewest
-//! faults with which it does, and gives a [`Replay`] that brings the failure back. [`Checked`]
-//! finds what is wrong with a device by invariants alone, whatever the program does; `program`
-//! makes random ones (feature `programs`).
+//! An [`Exploration`] runs a test in many simulations, each with a seed of its own, under a
+//! [`Plan`](verbs_faults::Plan) of faults. If a run fails, the exploration looks for the smallest
+//! set of faults that makes it fail, and returns a [`Replay`] that repeats the failure. [`Checked`]
+//! is a device around another one, and checks invariants on each call. Module `program` (feature
+//! `programs`) generates random programs, which explore the device itself.
+//!
+//! `docs/exploration.md` is the guide.
 #![deny(unsafe_code)]
 
 mod checked;

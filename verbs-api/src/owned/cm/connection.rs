@@ -7,15 +7,21 @@ use crate::error::{Result, Verb};
 use crate::sync::Mutex;
 use crate::verbs::Wait;
 
-/// A connection, or one that is coming about: of a client by
-/// [`Route::connect`](super::Route::connect), of a server by
-/// [`Request::accept`](super::Request::accept).
+/// A connection of rdma_cm, established or about to be. A client gets it from
+/// [`Route::connect`](super::Route::connect), a server from
+/// [`Request::accept`](super::Request::accept). [`established`](Self::established) waits until it
+/// can be used.
 ///
-/// Only one thread waits for it at a time: a second thread would wait for an event that the first
-/// has read. Dropping it disconnects once its queue pair is dropped too.
+/// With [`PortSpace::Udp`](crate::cm::PortSpace::Udp) it is only a request: the client asks for the
+/// queue pair that its datagrams go to, and the server answers.
+///
+/// Only one thread may wait at a time: a second one could wait for an event that the first has
+/// read. Dropping the connection and its queue pair disconnects; dropping one of them does not.
+///
+/// [`Cm`](super::Cm) has an example of both sides.
 pub struct Connection {
     id: CmId,
-    /// The verb that began it.
+    /// The verb that errors name: `CmConnect` or `CmAccept`.
     verb: Verb,
     known: Mutex<Known>,
 }
@@ -23,9 +29,9 @@ pub struct Connection {
 /// The facts from its events.
 #[derive(Default)]
 struct Known {
-    /// The connection is established; the peer's parameters.
+    /// The peer's parameters, once the connection is established.
     established: Option<CmParam>,
-    /// It does not come about, or is over.
+    /// The event by which the connection failed or ended.
     ended: Option<CmEvent>,
 }
 
@@ -35,25 +41,30 @@ impl Connection {
     pub(super) fn new(id: CmId, verb: Verb) -> Result<Self> {
         let mut known = Known::default();
         if verb == Verb::CmAccept && id.attr()?.ps.is_datagram() {
-            // The answer to a request for datagrams is not answered.
+            // The client does not confirm the answer to a request for datagrams, so no event comes.
             known.established = Some(CmParam::None);
         }
         let known = Mutex::new(known);
         Ok(Self { id, verb, known })
     }
 
-    /// Waits until the connection is established and returns the peer's parameters, for datagrams
-    /// the address of the peer's queue pair; `None` on time-out. A server that has accepted a
-    /// request for datagrams does not wait. Later calls return the same.
+    /// Waits until the connection is established; `None` on time-out. Later calls return the same
+    /// value or error without waiting.
     ///
-    /// A client whose id has no queue pair gets the answer of the server here. It sets its own
-    /// queue pair as [`cm::Cm::init_qp_attr`](crate::cm::Cm::init_qp_attr) says, and calls
-    /// [`establish`](crate::cm::Cm::establish).
+    /// A client gets the server's parameters, with its private data. For datagrams they have the
+    /// address of the server's queue pair ([`CmParam::Ud`]). A server gets no private data here
+    /// (CM-39): it has the client's parameters from [`Request::param`](super::Request::param). A
+    /// server that has accepted a request for datagrams does not wait.
+    ///
+    /// A client whose id has no queue pair gets the parameters before the connection is
+    /// established. It then brings its own queue pair to RTR and RTS with the attributes from
+    /// [`cm::Cm::init_qp_attr`](crate::cm::Cm::init_qp_attr), and calls
+    /// [`cm::Cm::establish`](crate::cm::Cm::establish).
     ///
     /// # Errors
     /// `ConnectionRefused` if the peer has refused, `TimedOut` if it does not answer, and others.
-    /// The cause has the event ([`Cause::CmEvent`](crate::Cause::CmEvent)), with the peer's private
-    /// data.
+    /// The error's cause is the event ([`Cause::CmEvent`](crate::Cause::CmEvent)), with the peer's
+    /// private data. In the simulator `Stalled` if no event can come any more.
     pub fn established(&self, wait: Wait) -> Result<Option<CmParam>> {
         self.until(wait, |known| {
             let ended = known.ended.clone();
@@ -65,8 +76,9 @@ impl Connection {
         })
     }
 
-    /// Disconnects ([`cm::Cm::disconnect`](crate::cm::Cm::disconnect)). Outstanding work on this
-    /// queue pair fails; the peer's is untouched until it disconnects too (CM-40).
+    /// Disconnects ([`cm::Cm::disconnect`](crate::cm::Cm::disconnect)). This queue pair goes to
+    /// ERR, and its outstanding work is flushed. The peer's queue pair stays in RTS until the peer
+    /// disconnects too (CM-40).
     ///
     /// # Errors
     /// `Invalid` if the connection was never established, or is for datagrams.
@@ -74,17 +86,21 @@ impl Connection {
         self.cm().raw().disconnect(self.handle())
     }
 
-    /// Waits until the connection ends, and returns the event that reports it, `DISCONNECTED` for
-    /// an established one; `None` on time-out. The side that disconnects first is notified when its
-    /// peer has disconnected too.
+    /// Waits until the connection ends, and returns the event that reports the end; `None` on
+    /// time-out. Later calls return the same event without waiting.
+    ///
+    /// An established connection ends with `DISCONNECTED`, or with `DEVICE_REMOVAL`. The side that
+    /// disconnects first gets its event when the peer has disconnected too, or does not answer. If
+    /// the connection could not be established, the event is the cause of the error that
+    /// [`established`](Self::established) returns.
     ///
     /// # Errors
-    /// In the simulator `Stalled` if nothing can end it any more.
+    /// In the simulator `Stalled` if no event can come any more.
     pub fn disconnected(&self, wait: Wait) -> Result<Option<CmEvent>> {
         self.until(wait, |known| known.ended.clone().map(Ok))
     }
 
-    /// Takes events until they tell what is looked for.
+    /// Takes events until `look` finds an answer in the facts.
     fn until<T>(
         &self,
         wait: Wait,
