@@ -158,7 +158,7 @@ impl Descriptor {
         let flags = fcntl(&fd, FcntlArg::F_GETFL).map(OFlag::from_bits_retain);
         let set = flags.and_then(|flags| fcntl(&fd, FcntlArg::F_SETFL(flags - OFlag::O_NONBLOCK)));
         set.map_err(|_| Refusal::by_system("fcntl"))?;
-        Ok(Self(Mutex::new(Some(fd))))
+        Ok(fd.into())
     }
 
     /// Its number, until it is closed.
@@ -173,6 +173,17 @@ impl Descriptor {
         destroy()?;
         drop(fd.take());
         Ok(())
+    }
+
+    pub(crate) fn close(&self) {
+        drop(self.0.lock().take());
+    }
+}
+
+/// A descriptor that keeps its flags.
+impl From<OwnedFd> for Descriptor {
+    fn from(fd: OwnedFd) -> Self {
+        Self(Mutex::new(Some(fd)))
     }
 }
 

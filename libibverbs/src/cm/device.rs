@@ -12,6 +12,7 @@ use verbs_api::{Context, Pd as PdHandle};
 use crate::base::per_process::PerProcess;
 use crate::c::{CObject, Refusal, Result, pointer};
 use crate::engine::unobserved;
+use crate::verbs::context;
 use crate::verbs::device::{self, null_terminated};
 use crate::verbs::domain::{self, Pd};
 use crate::verbs::open::{self, command_fd};
@@ -52,7 +53,7 @@ pub(super) fn context_of_ids(handle: Context) -> Result<*mut ibv_context> {
     let number = handles.iter().position(|of| *of == handle);
     let device = number.and_then(|number| device::devices().nth(number));
     let device = device.ok_or(Refusal::expected(libc::ENODEV))?;
-    let context = open::make(device, handle, command_fd)?;
+    let context = open::make(&mut context::open().lock(), device, handle, command_fd)?;
     let pd = null_mut();
     devices.insert(handle, OfIds { context, pd });
     Ok(context)
