@@ -17,8 +17,9 @@ use crate::engine::sim;
 pub(crate) struct CObject<K: Kind> {
     raw: UnsafeCell<K::Raw>,
     pub(crate) handle: K::Handle,
-    /// The low half is in the field `handle` of the structure.
-    number: u64,
+    /// It shares the number only with objects that were made as this one. The low half is in the
+    /// field `handle` of the structure.
+    pub(crate) number: u64,
     /// The object that this one was made as.
     first: Option<Held<K>>,
     /// One of [`state`].
@@ -292,11 +293,6 @@ impl<K: Kind> CObject<K> {
 
     pub(crate) fn is_first(&self) -> bool {
         self.first.is_none()
-    }
-
-    /// The number, which it shares only with objects that were made as this one.
-    pub(crate) fn id(&self) -> u64 {
-        self.number
     }
 
     /// Gives up an object that the engine does not know. Lookups refuse it from then on.

@@ -38,11 +38,6 @@ pub(crate) extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context
     })
 }
 
-pub(crate) extern "C" fn free_devices(list: *mut *mut ibv_context) {
-    // SAFETY: a list of `get_devices`, or null (C's contract).
-    unsafe { libc::free(list.cast()) }
-}
-
 /// The structure of a context of `cm_devices`.
 pub(super) fn context_of_ids(handle: Context) -> Result<*mut ibv_context> {
     let mut devices = DEVICES.get_or_default().lock();
