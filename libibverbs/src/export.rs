@@ -120,7 +120,7 @@ named! { "IBVERBS_1.1", "ibv_";
     absent { resolve_eth_l2_from_gid }
 }
 export! { "IBVERBS_1.1";
-    // Lists are of `calloc`.
+    // `calloc` allocates the lists.
     ibv_free_device_list = libc::free;
     ibv_dontfork_range = text::fork_range;
     ibv_dofork_range = text::fork_range;

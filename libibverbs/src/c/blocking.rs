@@ -175,6 +175,7 @@ impl Descriptor {
         Ok(())
     }
 
+    /// Closes it now.
     pub(crate) fn close(&self) {
         drop(self.0.lock().take());
     }

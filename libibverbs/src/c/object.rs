@@ -49,8 +49,8 @@ unsafe impl<K: Kind> Sync for CObject<K> {}
 // SAFETY: as above.
 unsafe impl<K: Kind> Send for CObject<K> {}
 
-/// All objects of a kind.
-pub(crate) type ArenaOf<K> = Arena<CObject<K>>;
+/// All objects of a kind. Each process has its own.
+pub(crate) type Objects<K> = PerProcess<Arena<CObject<K>>>;
 
 /// A kind of object.
 pub(crate) trait Kind: Sized + 'static {
@@ -68,9 +68,9 @@ pub(crate) trait Kind: Sized + 'static {
     const OFFSET: usize;
 
     /// The objects of the process.
-    fn arenas() -> &'static PerProcess<ArenaOf<Self>>;
+    fn arenas() -> &'static Objects<Self>;
 
-    fn arena() -> &'static ArenaOf<Self> {
+    fn arena() -> &'static Arena<CObject<Self>> {
         Self::arenas().get_or_default()
     }
 
@@ -372,11 +372,9 @@ macro_rules! kinds {
             const NAME: &'static str = concat!("struct ", stringify!($seen));
             const OFFSET: usize = 0 $(+ $offset)?;
 
-            fn arenas()
-            -> &'static $crate::base::per_process::PerProcess<$crate::c::object::ArenaOf<Self>> {
-                static OBJECTS: $crate::base::per_process::PerProcess<
-                    $crate::c::object::ArenaOf<$kind>,
-                > = $crate::base::per_process::PerProcess::new();
+            fn arenas() -> &'static $crate::c::object::Objects<Self> {
+                static OBJECTS: $crate::c::object::Objects<$kind> =
+                    $crate::c::object::Objects::new();
                 &OBJECTS
             }
 
