@@ -106,7 +106,7 @@ export! { "IBVERBS_1.0";
     ibv_copy_qp_attr_from_kern = nothing;
 }
 named! { "IBVERBS_1.1", "ibv_";
-    device { get_device_list free_device_list get_device_name get_device_guid }
+    device { get_device_list get_device_name get_device_guid }
     open { open_device close_device }
     query { query_device query_port query_gid query_pkey }
     domain { alloc_pd dealloc_pd }
@@ -120,6 +120,8 @@ named! { "IBVERBS_1.1", "ibv_";
     absent { resolve_eth_l2_from_gid }
 }
 export! { "IBVERBS_1.1";
+    // `calloc` allocates the lists.
+    ibv_free_device_list = libc::free;
     ibv_dontfork_range = text::fork_range;
     ibv_dofork_range = text::fork_range;
     mbps_to_ibv_rate = text::mbps_to_rate;
@@ -131,9 +133,7 @@ named! { "IBVERBS_1.5", "ibv_";
 named! { "IBVERBS_1.6", "ibv_";
     wr { qp_to_qp_ex }
 }
-named! { "IBVERBS_1.7", "ibv_";
-    region { reg_mr_iova }
-}
+export! { "IBVERBS_1.7"; ibv_reg_mr_iova = region::reg_mr_iova2; }
 named! { "IBVERBS_1.8", "ibv_";
     region { reg_mr_iova2 }
 }
@@ -190,11 +190,12 @@ named! { "RDMACM_1.0", "rdma_";
     channel { create_event_channel destroy_event_channel }
     id { create_id destroy_id migrate_id }
     cm_qp { create_qp create_qp_ex create_srq create_srq_ex destroy_qp destroy_srq }
-    cm_device { free_devices get_devices }
+    cm_device { get_devices }
     addrinfo { freeaddrinfo getaddrinfo }
     group { join_multicast leave_multicast }
 }
 export! { "RDMACM_1.0";
+    rdma_free_devices = libc::free;
     rclose = rsocket::close;
     // No descriptor is a socket over RDMA.
     rpoll = libc::poll;
@@ -207,8 +208,9 @@ named! { "RDMACM_1.2", "rdma_";
     connect { establish init_qp_attr }
 }
 named! { "RDMACM_1.3", "rdma_";
-    connect { get_remote_ece reject_ece set_local_ece }
+    connect { get_remote_ece set_local_ece }
 }
+export! { "RDMACM_1.3"; rdma_reject_ece = connect::reject; }
 named! { "RDMACM_1.4", "rdma_";
     resolved { query_addrinfo resolve_addrinfo }
     cm_event { write_cm_event }

@@ -20,7 +20,10 @@ use std::ptr::{NonNull, null, null_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
+use nix::errno::Errno;
 use nix::sys::prctl;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 
 use super::output::say;
 
@@ -234,17 +237,10 @@ impl Record {
     }
 
     fn counter(&self, which: usize) -> &AtomicU64 {
+        let at = self.size - COUNTERS + which * size_of::<u64>();
         // SAFETY: it is within the memory, which stays. Its address is a multiple of 8, since pages
         // begin and end at such addresses.
-        unsafe {
-            AtomicU64::from_ptr(
-                self.memory
-                    .as_ptr()
-                    .add(self.size - COUNTERS)
-                    .cast::<u64>()
-                    .add(which),
-            )
-        }
+        unsafe { AtomicU64::from_ptr(self.memory.as_ptr().add(at).cast()) }
     }
 }
 
@@ -360,8 +356,6 @@ impl Address {
     }
 
     fn is_gone(&self) -> bool {
-        // SAFETY: sends no signal.
-        let answer = unsafe { libc::kill(self.process, 0) };
-        answer != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+        kill(Pid::from_raw(self.process), None) == Err(Errno::ESRCH)
     }
 }

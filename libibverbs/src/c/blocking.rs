@@ -15,7 +15,7 @@ use verbs_api::ErrorKind;
 use verbs_api::sync::Mutex;
 use verbs_sim::WaitGuard;
 
-use super::object::{CObject, Found, Kind};
+use super::object::{CObject, Structure};
 use super::result::{Later, Object, Refusal, Result, guarded, last_errno, set_errno};
 use crate::engine::{engine, sim};
 
@@ -42,21 +42,13 @@ const NEVER_READABLE: RawFd = -1;
 
 impl<T> Next<T> {
     /// Another thread has destroyed the object.
-    pub(crate) const GONE: Self = Self::Sleep(NEVER_READABLE);
-}
+    const GONE: Self = Self::Sleep(NEVER_READABLE);
 
-/// Whether a call has slept.
-#[derive(Clone, Copy)]
-pub(crate) struct Begun(bool);
-
-impl Begun {
-    /// The object that a program points to. `None` if it was destroyed while the call slept.
-    pub(crate) fn find<K: Kind>(self, seen: *mut K::Seen) -> Result<Option<Found<K>>> {
-        match CObject::<K>::find(seen) {
-            // Another thread has destroyed the object in the meantime, which is not a mistake of
-            // this call.
-            Err(_) if self.0 => Ok(None),
-            found => found.map(Some),
+    /// Gives an event that was taken to the program.
+    pub(crate) fn give(self, give: impl FnOnce(T) -> Result<()>) -> Result<Next<()>> {
+        match self {
+            Self::Taken(event) => give(event).map(Next::Taken),
+            Self::Sleep(fd) => Ok(Next::Sleep(fd)),
         }
     }
 }
@@ -64,28 +56,35 @@ impl Begun {
 /// Calls `attempt` until it has taken an event, and sleeps in between. Returns 0, or -1 and
 /// `errno`. No value here may need to be dropped.
 #[inline(always)]
-pub(crate) fn call(
+pub(crate) fn call<S: Structure>(
     name: &'static str,
-    object: impl Object,
-    attempt: impl Fn(Begun) -> Result<Next<()>> + Copy,
-    sleeping: impl Fn() -> Option<WaitGuard<'static>> + Copy,
+    seen: *mut S,
+    attempt: impl Fn(&CObject<S::Kind>) -> Result<Next<()>> + Copy,
+    sleeping: impl Fn(&CObject<S::Kind>) -> Option<WaitGuard<'static>> + Copy,
 ) -> c_int {
     // An attempt looks the object up, because another thread may destroy it between two of them.
-    let object = Later(object);
-    let mut begun = Begun(false);
+    let object = Later(seen);
+    let mut has_slept = false;
     loop {
-        let fd = match guarded(name, object, |()| attempt(begun)) {
+        let attempted = guarded(name, object, |()| match seen.found() {
+            // Another thread has destroyed the object in the meantime, which is not a mistake of
+            // this call.
+            Err(_) if has_slept => Ok(Next::GONE),
+            found => attempt(&*found?),
+        });
+        let fd = match attempted {
             Ok(Next::Taken(())) => return 0,
             Ok(Next::Sleep(fd)) => fd,
             Err(_) => return -1,
         };
         // A diagnosis shows the threads that wait.
         let _ = guarded(name, object, |()| {
-            SLEEPS.set(sleeping());
+            let found = seen.found().ok().filter(|_| is_diagnosed());
+            SLEEPS.set(found.and_then(|found| sleeping(&found)));
             Ok(())
         });
         let woken = until_readable(fd);
-        begun = Begun(true);
+        has_slept = true;
         let error = last_errno();
         let _ = guarded(name, object, |()| {
             SLEEPS.take();
@@ -159,7 +158,7 @@ impl Descriptor {
         let flags = fcntl(&fd, FcntlArg::F_GETFL).map(OFlag::from_bits_retain);
         let set = flags.and_then(|flags| fcntl(&fd, FcntlArg::F_SETFL(flags - OFlag::O_NONBLOCK)));
         set.map_err(|_| Refusal::by_system("fcntl"))?;
-        Ok(Self(Mutex::new(Some(fd))))
+        Ok(fd.into())
     }
 
     /// Its number, until it is closed.
@@ -175,10 +174,22 @@ impl Descriptor {
         drop(fd.take());
         Ok(())
     }
+
+    /// Closes it now.
+    pub(crate) fn close(&self) {
+        drop(self.0.lock().take());
+    }
+}
+
+/// A descriptor that keeps its flags.
+impl From<OwnedFd> for Descriptor {
+    fn from(fd: OwnedFd) -> Self {
+        Self(Mutex::new(Some(fd)))
+    }
 }
 
 /// Whether a diagnosis will show which threads wait.
-pub(crate) fn is_diagnosed() -> bool {
+fn is_diagnosed() -> bool {
     engine().config.diagnose().is_some()
 }
 

@@ -17,8 +17,9 @@ use crate::engine::sim;
 pub(crate) struct CObject<K: Kind> {
     raw: UnsafeCell<K::Raw>,
     pub(crate) handle: K::Handle,
-    /// The low half is in the field `handle` of the structure.
-    number: u64,
+    /// It shares the number only with objects that were made as this one. The low half is in the
+    /// field `handle` of the structure.
+    pub(crate) number: u64,
     /// The object that this one was made as.
     first: Option<Held<K>>,
     /// One of [`state`].
@@ -48,8 +49,8 @@ unsafe impl<K: Kind> Sync for CObject<K> {}
 // SAFETY: as above.
 unsafe impl<K: Kind> Send for CObject<K> {}
 
-/// All objects of a kind.
-pub(crate) type ArenaOf<K> = Arena<CObject<K>>;
+/// All objects of a kind. Each process has its own.
+pub(crate) type Objects<K> = PerProcess<Arena<CObject<K>>>;
 
 /// A kind of object.
 pub(crate) trait Kind: Sized + 'static {
@@ -67,9 +68,9 @@ pub(crate) trait Kind: Sized + 'static {
     const OFFSET: usize;
 
     /// The objects of the process.
-    fn arenas() -> &'static PerProcess<ArenaOf<Self>>;
+    fn arenas() -> &'static Objects<Self>;
 
-    fn arena() -> &'static ArenaOf<Self> {
+    fn arena() -> &'static Arena<CObject<Self>> {
         Self::arenas().get_or_default()
     }
 
@@ -294,11 +295,6 @@ impl<K: Kind> CObject<K> {
         self.first.is_none()
     }
 
-    /// The number, which it shares only with objects that were made as this one.
-    pub(crate) fn id(&self) -> u64 {
-        self.number
-    }
-
     /// Gives up an object that the engine does not know. Lookups refuse it from then on.
     pub(crate) fn end(&self) -> Result<()> {
         // If two threads end the object, one succeeds.
@@ -376,11 +372,9 @@ macro_rules! kinds {
             const NAME: &'static str = concat!("struct ", stringify!($seen));
             const OFFSET: usize = 0 $(+ $offset)?;
 
-            fn arenas()
-            -> &'static $crate::base::per_process::PerProcess<$crate::c::object::ArenaOf<Self>> {
-                static OBJECTS: $crate::base::per_process::PerProcess<
-                    $crate::c::object::ArenaOf<$kind>,
-                > = $crate::base::per_process::PerProcess::new();
+            fn arenas() -> &'static $crate::c::object::Objects<Self> {
+                static OBJECTS: $crate::c::object::Objects<$kind> =
+                    $crate::c::object::Objects::new();
                 &OBJECTS
             }
 

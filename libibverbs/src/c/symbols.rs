@@ -224,7 +224,7 @@ pub(crate) fn exported(address: usize) -> Option<String> {
 }
 
 /// The entry of the loader for an address.
-fn loaded(address: usize) -> Option<libc::Dl_info> {
+pub(crate) fn loaded(address: usize) -> Option<libc::Dl_info> {
     // SAFETY: zero bytes are null pointers.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: the call looks up the address and fills the structure.

@@ -173,13 +173,11 @@ fn asked(hints: Option<&rdma_addrinfo>) -> addrinfo {
     // Otherwise the system returns each address once for each type of socket.
     asked.ai_socktype = libc::SOCK_STREAM;
     if let Some(hints) = hints {
-        for (ours, theirs) in [
-            (RAI_PASSIVE, libc::AI_PASSIVE),
-            (RAI_NUMERICHOST, libc::AI_NUMERICHOST),
-        ] {
-            if hints.ai_flags & ours != 0 {
-                asked.ai_flags |= theirs;
-            }
+        if hints.ai_flags & RAI_PASSIVE != 0 {
+            asked.ai_flags |= libc::AI_PASSIVE;
+        }
+        if hints.ai_flags & RAI_NUMERICHOST != 0 {
+            asked.ai_flags |= libc::AI_NUMERICHOST;
         }
         if hints.ai_flags & RAI_FAMILY != 0 || hints.ai_family != 0 {
             asked.ai_family = hints.ai_family;

@@ -56,6 +56,7 @@ fn with(
     Ok(call(sim(), id.handle, &param)?)
 }
 
+/// `rdma_reject`, and `rdma_reject_ece`.
 pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
     // SAFETY: the program's, valid for the call, of this length (C's contract). A null pointer
     // means no data, as in librdmacm.
@@ -131,10 +132,6 @@ pub(crate) extern "C" fn get_remote_ece(id: *mut rdma_cm_id, ece: *mut [u32; 3])
         unsafe { ece.write([0; 3]) };
         Ok(())
     })
-}
-
-pub(crate) extern "C" fn reject_ece(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
-    reject(id, data, length)
 }
 
 impl CObject<Id> {

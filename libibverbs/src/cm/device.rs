@@ -12,6 +12,7 @@ use verbs_api::{Context, Pd as PdHandle};
 use crate::base::per_process::PerProcess;
 use crate::c::{CObject, Refusal, Result, pointer};
 use crate::engine::unobserved;
+use crate::verbs::context;
 use crate::verbs::device::{self, null_terminated};
 use crate::verbs::domain::{self, Pd};
 use crate::verbs::open::{self, command_fd};
@@ -37,11 +38,6 @@ pub(crate) extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context
     })
 }
 
-pub(crate) extern "C" fn free_devices(list: *mut *mut ibv_context) {
-    // SAFETY: a list of `get_devices`, or null (C's contract).
-    unsafe { libc::free(list.cast()) }
-}
-
 /// The structure of a context of `cm_devices`.
 pub(super) fn context_of_ids(handle: Context) -> Result<*mut ibv_context> {
     let mut devices = DEVICES.get_or_default().lock();
@@ -52,7 +48,7 @@ pub(super) fn context_of_ids(handle: Context) -> Result<*mut ibv_context> {
     let number = handles.iter().position(|of| *of == handle);
     let device = number.and_then(|number| device::devices().nth(number));
     let device = device.ok_or(Refusal::expected(libc::ENODEV))?;
-    let context = open::make(device, handle, command_fd)?;
+    let context = open::make(&mut context::open().lock(), device, handle, command_fd)?;
     let pd = null_mut();
     devices.insert(handle, OfIds { context, pd });
     Ok(context)

@@ -15,7 +15,7 @@ use verbs_sim::WaitGuard;
 use super::channel::EventChannel;
 use super::id::{self, Id};
 use super::unacknowledged::{acknowledge, keep};
-use crate::c::blocking::{self, Begun, Next};
+use crate::c::blocking;
 use crate::c::{CObject, Held, Refusal, Result, present, zero_or_minus_one};
 use crate::engine::sim;
 use crate::verbs::text::pick;
@@ -24,25 +24,19 @@ pub(crate) extern "C-unwind" fn get_cm_event(
     channel: *mut rdma_event_channel,
     event: *mut *mut rdma_cm_event,
 ) -> c_int {
-    let attempt = |begun: Begun| {
-        let Some(channel) = begun.find::<EventChannel>(channel)? else {
-            return Ok(Next::GONE);
-        };
+    let attempt = |channel: &CObject<EventChannel>| {
         present(event)?;
         let take = || sim().get_cm_event(channel.handle, Wait::Poll);
-        let taken = match blocking::look(&channel.more, take)? {
-            Next::Taken(taken) => taken,
-            Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
-        };
-        let read = read(taken)?;
-        // SAFETY: the program's, to be written (C's contract).
-        unsafe { event.write(read) };
-        Ok(Next::Taken(()))
+        blocking::look(&channel.more, take)?.give(|taken| {
+            let read = read(taken)?;
+            // SAFETY: the program's, to be written (C's contract).
+            unsafe { event.write(read) };
+            Ok(())
+        })
     };
-    let sleeping = || {
-        let channel = CObject::<EventChannel>::find(channel).ok()?;
+    let sleeping = |channel: &CObject<EventChannel>| {
         let call = Verb::CmGetEvent.name();
-        blocking::is_diagnosed().then(|| WaitGuard::on_cm(sim(), call, channel.handle))
+        Some(WaitGuard::on_cm(sim(), call, channel.handle))
     };
     blocking::call("rdma_get_cm_event", channel, attempt, sleeping)
 }

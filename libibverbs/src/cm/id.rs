@@ -214,18 +214,15 @@ impl CObject<Id> {
                 (*id).route.path_rec = path;
             }
         }
-        own.qp.as_deref().map_or(Ok(()), refresh_state)
+        // The program may have destroyed the queue pair.
+        if let Some(qp) = &own.qp
+            && let Ok(now) = unobserved().query_qp(qp.handle, QpAttrMask::STATE)
+        {
+            // SAFETY: one of ours, which stays for the call.
+            unsafe { (*qp.raw()).qp_base.state = now.attr.qp_state.into() };
+        }
+        Ok(())
     }
-}
-
-/// Brings the state in the structure of a queue pair up to date, unless the program has destroyed
-/// it.
-fn refresh_state(qp: &CObject<Qp>) -> Result<()> {
-    if let Ok(now) = unobserved().query_qp(qp.handle, QpAttrMask::STATE) {
-        // SAFETY: one of ours, which stays for the call.
-        unsafe { (*qp.raw()).qp_base.state = now.attr.qp_state.into() };
-    }
-    Ok(())
 }
 
 /// The path of an id, as the subnet administration would report it.

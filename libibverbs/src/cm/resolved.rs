@@ -21,11 +21,14 @@ pub(crate) extern "C" fn resolve_addrinfo(
 ) -> c_int {
     zero_or_minus_one("rdma_resolve_addrinfo", id, |id| {
         let id = id.held();
+        let mut resolving = id.more.resolving.lock();
         // The id has room for one result.
-        if !id.begin_to_resolve() {
+        if !matches!(*resolving, Resolving::Nothing) {
             let what = "it resolves names already, or the result was not queried";
             return Err(Refusal::new(libc::EBUSY, what));
         }
+        *resolving = Resolving::Begun;
+        drop(resolving);
         id.resolve(node, service, hints).inspect_err(|_| {
             *id.more.resolving.lock() = Resolving::Nothing;
         })?;
@@ -56,16 +59,6 @@ pub(crate) extern "C" fn query_addrinfo(
 }
 
 impl CObject<Id> {
-    /// Begins to resolve names, unless another call does or a result waits to be queried.
-    fn begin_to_resolve(&self) -> bool {
-        let mut resolving = self.more.resolving.lock();
-        let is_idle = matches!(*resolving, Resolving::Nothing);
-        if is_idle {
-            *resolving = Resolving::Begun;
-        }
-        is_idle
-    }
-
     /// Resolves names, and queues the event.
     fn resolve(
         &self,

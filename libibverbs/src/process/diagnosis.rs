@@ -1,8 +1,8 @@
 //! Writing the trace and the diagnosis, once, when the process ends. Nothing is written after
 //! `_exit`: `verbsim exec` then has the facts that were recorded before (`record`).
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Once, OnceLock};
 
 use verbs_api::lab::Lab;
 use verbs_settings::{Config, DiagnoseFormat};
@@ -24,19 +24,13 @@ struct Outputs {
 }
 
 /// How far the process has written.
+#[derive(Default)]
 struct Writing {
     has_begun: AtomicBool,
-    all: Once,
+    all: OnceLock<()>,
 }
 
 static WRITING: PerProcess<Writing> = PerProcess::new();
-
-fn writing() -> &'static Writing {
-    WRITING.get_or_make(|| Writing {
-        has_begun: AtomicBool::new(false),
-        all: Once::new(),
-    })
-}
 
 /// Opens the files. By the end the process may not be able to.
 pub(super) fn open(config: &Config) {
@@ -64,13 +58,14 @@ pub(super) enum End {
 
 /// Writes everything, unless that was done. Waits for another thread that does.
 pub(super) fn write_once(engine: &Engine, end: End) {
-    writing().has_begun.store(true, Ordering::Relaxed);
-    writing().all.call_once(|| write_all(engine, end));
+    let writing = WRITING.get_or_default();
+    writing.has_begun.store(true, Ordering::Relaxed);
+    writing.all.get_or_init(|| write_all(engine, end));
 }
 
 /// Whether the process has begun to write.
 pub(super) fn is_written() -> bool {
-    writing().has_begun.load(Ordering::Relaxed)
+    WRITING.get_or_default().has_begun.load(Ordering::Relaxed)
 }
 
 fn write_all(engine: &Engine, end: End) {

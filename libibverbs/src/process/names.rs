@@ -1,8 +1,6 @@
 //! Names in findings: devices as the program opens them, places by line, queues and channels by
 //! pointer.
 
-use std::fmt::Display;
-
 use verbs_api::site::Site;
 use verbs_api::{CompChannel, Cq};
 use verbs_sim::Names;
@@ -22,21 +20,17 @@ impl Names for Engine {
     }
 
     fn cq(&self, cq: Cq) -> String {
-        let mut all = cq::Cq::arena().iter();
-        let pointer = all.find(|of| of.handle == cq).map(|of| of.seen());
-        with_pointer(cq, pointer)
+        with_pointer::<cq::Cq>(cq)
     }
 
     fn channel(&self, channel: CompChannel) -> String {
-        let mut all = cq::Channel::arena().iter();
-        let pointer = all.find(|of| of.handle == channel).map(|of| of.seen());
-        with_pointer(channel, pointer)
+        with_pointer::<cq::Channel>(channel)
     }
 }
 
-fn with_pointer<T>(name: impl Display, pointer: Option<*mut T>) -> String {
-    match pointer {
-        Some(pointer) => format!("{name} ({pointer:p})"),
-        None => name.to_string(),
+fn with_pointer<K: Kind<Handle: PartialEq>>(handle: K::Handle) -> String {
+    match K::arena().iter().find(|of| of.handle == handle) {
+        Some(of) => format!("{handle} ({:p})", of.seen()),
+        None => handle.to_string(),
     }
 }

@@ -39,19 +39,6 @@ struct Recorded {
 
 static RECORDED: PerProcess<Recorded> = PerProcess::new();
 
-impl Recorded {
-    /// Whether a mistake is the first of its kind at its place.
-    fn is_new(&self, finding: &Finding) -> bool {
-        let place = (finding.class(), finding.site, finding.may_be_handled());
-        self.places.lock().insert(place)
-    }
-
-    /// Whether the help of this class is not in the record yet.
-    fn lacks_help(&self, class: Class) -> bool {
-        self.helped.lock().insert(class)
-    }
-}
-
 /// Asks the engine to report mistakes from now on, if the program is diagnosed.
 pub(super) fn watch(engine: &Engine) {
     if engine.config.diagnose().is_some() {
@@ -69,7 +56,9 @@ fn noted(finding: &Finding) {
     }
     let is_certain = finding.certainty == Certainty::Certain;
     let halts = engine.config.halts_on_error() && is_certain;
-    let is_new = is_certain && record::is_read() && RECORDED.get_or_default().is_new(finding);
+    let place = (finding.class(), finding.site, finding.may_be_handled());
+    let is_first = || RECORDED.get_or_default().places.lock().insert(place);
+    let is_new = is_certain && record::is_read() && is_first();
     // Finding the name of a place, for suppressions, takes time. So that comes last.
     let is_traced = is_traced();
     if !(is_new || halts || is_traced) || diagnosis::is_suppressed(finding) {
@@ -106,7 +95,7 @@ fn record_lines(finding: &Finding) {
     let (class, certainty) = (finding.class(), finding.certainty);
     diagnosis.mistakes.push(finding);
     let lines = diagnosis::lines(&diagnosis);
-    let last = if RECORDED.get_or_default().lacks_help(class) {
+    let last = if RECORDED.get_or_default().helped.lock().insert(class) {
         usize::MAX
     } else {
         1

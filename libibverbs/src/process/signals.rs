@@ -13,9 +13,9 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
+use std::{process, thread};
 
 use libc::siginfo_t;
 use nix::errno::Errno;
@@ -51,7 +51,7 @@ const HOLD_MS: c_int = 500;
 const HOLD_ABORT_MS: c_int = 3000;
 
 /// The process that has the thread. A child after `fork` has none until its engine starts.
-static OWNER: AtomicI32 = AtomicI32::new(0);
+static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// The first signal that came to that process.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -86,7 +86,7 @@ pub(super) fn watch(config: &Config) {
     let _ = before.thread_set_mask();
     // Without the thread the default actions stay, and nothing is written.
     if is_started {
-        OWNER.store(own_id(), Ordering::Release);
+        OWNER.store(process::id(), Ordering::Release);
         SIGNALS.into_iter().for_each(handle);
     }
 }
@@ -94,16 +94,11 @@ pub(super) fn watch(config: &Config) {
 /// Waits forever if a signal ends the process. Otherwise a call that the signal interrupted might
 /// let the program end it in another way first.
 pub(super) fn wait_if_ending() {
-    if SIGNAL.load(Ordering::Acquire) != 0 && OWNER.load(Ordering::Relaxed) == own_id() {
+    if SIGNAL.load(Ordering::Acquire) != 0 && OWNER.load(Ordering::Relaxed) == process::id() {
         loop {
             thread::park();
         }
     }
-}
-
-fn own_id() -> i32 {
-    // SAFETY: the call has no preconditions.
-    unsafe { libc::getpid() }
 }
 
 /// Handles a signal whose action is the default one. Calls that it interrupts continue.
@@ -124,7 +119,7 @@ fn handle(signal: Signal) {
 /// May interrupt anything, in any thread, and in a child after `fork`.
 extern "C" fn on_signal(number: c_int, _: *mut siginfo_t, context: *mut c_void) {
     let errno = Errno::last_raw();
-    if OWNER.load(Ordering::Acquire) == own_id() {
+    if OWNER.load(Ordering::Acquire) == process::id() {
         // `timeout` and a terminal may send a signal more than once. The first one counts.
         let first = SIGNAL.compare_exchange(0, number, Ordering::Release, Ordering::Relaxed);
         if first.is_ok() {

@@ -26,10 +26,9 @@ pub(super) fn now() -> Vec<BlockedThread> {
         let (count, site) = cq.more.empty_polls.get();
         (count >= MANY).then(|| BlockedThread::polls(cq.handle, count, site))
     });
-    let sleeps = sleeps();
-    polls
-        .chain(sleeps.iter().flat_map(Sleep::of_channels))
-        .collect()
+    let sleeps = sleeps().into_iter();
+    let sleeps = sleeps.flat_map(|(call, arguments)| call.on_channels(arguments));
+    polls.chain(sleeps).collect()
 }
 
 /// A call that sleeps until a descriptor has something.
@@ -132,6 +131,32 @@ impl Call {
             }
         }
     }
+
+    /// The waits of a thread in the call for channels of CQs and of rdma_cm.
+    fn on_channels(self, arguments: Arguments) -> Vec<BlockedThread> {
+        let Some((descriptors, for_others)) = self.descriptors(arguments) else {
+            return Vec::new();
+        };
+        let of_cqs = with_one_of::<Channel>(&descriptors);
+        let of_cm = with_one_of::<EventChannel>(&descriptors);
+        // A thread that waits for other descriptors too is not certain to be stuck.
+        let others = descriptors.len() - of_cqs.len() - of_cm.len();
+        let or = if others > 0 || for_others {
+            Some("for other descriptors")
+        } else if self.has_limit(arguments) {
+            Some("until its time is over")
+        } else {
+            None
+        };
+        let call = self.name();
+        let of_cqs = of_cqs
+            .into_iter()
+            .map(|of| BlockedThread::asleep(call, of, or));
+        let of_cm = of_cm
+            .into_iter()
+            .map(|of| BlockedThread::asleep_cm(call, of, or));
+        of_cqs.chain(of_cm).collect()
+    }
 }
 
 /// Bytes of this process. Other threads may unmap them at any time, so the kernel copies them.
@@ -144,62 +169,25 @@ fn memory(address: usize, length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A thread that sleeps.
-#[derive(Debug)]
-struct Sleep {
-    call: Call,
-    arguments: Arguments,
+/// The channels of a kind that have one of these descriptors.
+fn with_one_of<K: Kind<More = Descriptor>>(descriptors: &[RawFd]) -> Vec<K::Handle> {
+    let is_one = |fd: RawFd| descriptors.contains(&fd);
+    let all = K::arena().iter();
+    let found = all.filter(|of| of.more.number().is_some_and(is_one));
+    found.map(|of| of.handle).collect()
 }
 
-impl Sleep {
-    /// The channels of CQs and of rdma_cm that the thread waits for.
-    fn of_channels(&self) -> Vec<BlockedThread> {
-        let Some((descriptors, for_others)) = self.call.descriptors(self.arguments) else {
-            return Vec::new();
-        };
-        let is_here = |fd: &Descriptor| fd.number().is_some_and(|fd| descriptors.contains(&fd));
-        let of_cqs = Channel::arena().iter();
-        let of_cqs: Vec<_> = of_cqs
-            .filter(|of| is_here(&of.more))
-            .map(|of| of.handle)
-            .collect();
-        let of_cm = EventChannel::arena().iter();
-        let of_cm: Vec<_> = of_cm
-            .filter(|of| is_here(&of.more))
-            .map(|of| of.handle)
-            .collect();
-        // A thread that waits for other descriptors too is not certain to be stuck.
-        let others = descriptors.len() - of_cqs.len() - of_cm.len();
-        let or = if others > 0 || for_others {
-            Some("for other descriptors")
-        } else if self.call.has_limit(self.arguments) {
-            Some("until its time is over")
-        } else {
-            None
-        };
-        let call = self.call.name();
-        let of_cqs = of_cqs
-            .into_iter()
-            .map(|of| BlockedThread::asleep(call, of, or));
-        let of_cm = of_cm
-            .into_iter()
-            .map(|of| BlockedThread::asleep_cm(call, of, or));
-        of_cqs.chain(of_cm).collect()
-    }
-}
-
-/// The threads that sleep in these calls. Empty where the kernel does not report them.
-fn sleeps() -> Vec<Sleep> {
+/// The calls of the threads that sleep in one. Empty where the kernel does not report them.
+fn sleeps() -> Vec<(Call, Arguments)> {
     let Ok(threads) = fs::read_dir("/proc/self/task") else {
         return Vec::new();
     };
     let sleep = |thread: fs::DirEntry| {
         let number: c_int = thread.file_name().to_str()?.parse().ok()?;
-        let (call, arguments) = match INTERRUPTED.of(number) {
-            Some((at, arguments)) => (Call::of_function(&symbols::exported(at)?)?, arguments),
-            None => running(&fs::read_to_string(thread.path().join("syscall")).ok()?)?,
-        };
-        Some(Sleep { call, arguments })
+        match INTERRUPTED.of(number) {
+            Some((at, arguments)) => Some((Call::of_function(&symbols::exported(at)?)?, arguments)),
+            None => running(&fs::read_to_string(thread.path().join("syscall")).ok()?),
+        }
     };
     threads.flatten().filter_map(sleep).collect()
 }

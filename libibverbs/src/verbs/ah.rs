@@ -117,26 +117,21 @@ fn own_gid(context: Context, port: u8, grh: &Grh) -> Result<u8> {
     };
     let attr = unobserved().query_port(context, port);
     let gids = attr.map_err(Refusal::unobserved)?.gid_tbl_len;
-    for index in 0..gids {
-        let entry = unobserved().query_gid_ex(context, port, index);
-        let is_own =
-            entry.is_ok_and(|entry| entry.gid == grh.dgid && gid_types.contains(&entry.gid_type));
-        if is_own {
-            return u8::try_from(index).map_err(|_| not_own(port, grh));
-        }
-    }
-    Err(not_own(port, grh))
+    let is_own = |index: &u32| {
+        let entry = unobserved().query_gid_ex(context, port, *index);
+        entry.is_ok_and(|entry| entry.gid == grh.dgid && gid_types.contains(&entry.gid_type))
+    };
+    let own = (0..gids).find(is_own);
+    own.and_then(|index| u8::try_from(index).ok())
+        .ok_or_else(|| {
+            let gid = grh.dgid;
+            Refusal::invalid(format!(
+                "the datagram came to {gid}, which is not a GID of port {port}"
+            ))
+        })
 }
 
 fn no_grh() -> Refusal {
     let what = "the GRH is neither of RoCE nor of InfiniBand";
     Refusal::new(libc::EPROTONOSUPPORT, what)
-}
-
-fn not_own(port: u8, grh: &Grh) -> Refusal {
-    let what = format!(
-        "the datagram came to {}, which is not a GID of port {port}",
-        grh.dgid
-    );
-    Refusal::invalid(what)
 }

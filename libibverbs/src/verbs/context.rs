@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use verbs_abi::{ibv_context, verbs_context};
 use verbs_api::Context;
@@ -22,7 +21,7 @@ kinds! {
 
 /// The open contexts, by the files of their command descriptors. Contexts of one file are one
 /// context for the engine.
-pub(super) type Open = BTreeMap<FileId, Vec<Held<OpenDevice>>>;
+pub(crate) type Open = BTreeMap<FileId, Vec<Held<OpenDevice>>>;
 
 static OPEN: PerProcess<Mutex<Open>> = PerProcess::new();
 
@@ -31,20 +30,13 @@ pub(crate) struct More {
     /// The descriptor of its asynchronous events, until it is closed.
     pub(super) async_fd: Descriptor,
     /// The command descriptor, until it is closed. Programs duplicate it, and import the duplicate.
-    pub(super) cmd_fd: Mutex<Option<OwnedFd>>,
+    pub(super) cmd_fd: Descriptor,
     /// The file of that descriptor.
     pub(super) file: FileId,
 }
 
-impl CObject<OpenDevice> {
-    /// The number of the command descriptor, until it is closed.
-    pub(super) fn cmd_fd(&self) -> Option<RawFd> {
-        self.more.cmd_fd.lock().as_ref().map(AsRawFd::as_raw_fd)
-    }
-}
-
 /// The open contexts of the process.
-pub(super) fn open() -> &'static Mutex<Open> {
+pub(crate) fn open() -> &'static Mutex<Open> {
     OPEN.get_or_default()
 }
 

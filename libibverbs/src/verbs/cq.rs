@@ -4,15 +4,17 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use verbs_abi::{ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_wc, int};
+use verbs_abi::{
+    ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_wc, int,
+};
 use verbs_api::site::Site;
-use verbs_api::{Arm, Context, CqInit, ErrorKind, Verb, Verbs, Wait, Wc};
+use verbs_api::{Arm, Context, CqInitEx, ErrorKind, Verb, Verbs, Wait, Wc};
 use verbs_sim::WaitGuard;
 
 use super::context::context_of;
 use super::domain::Pd;
 use super::iteration::Iteration;
-use crate::c::blocking::{self, Begun, Descriptor, Next};
+use crate::c::blocking::{self, Descriptor};
 use crate::c::{
     CObject, Found, Held, Later, Refusal, Result, caller, count, kinds, new_object, not_null,
     quick_status, silent, status,
@@ -145,31 +147,23 @@ pub(crate) extern "C-unwind" fn get_cq_event(
     cq: *mut *mut ibv_cq,
     cq_context: *mut *mut c_void,
 ) -> c_int {
-    let attempt = |begun: Begun| {
-        let Some(channel) = begun.find::<Channel>(channel)? else {
-            return Ok(Next::GONE);
-        };
+    let attempt = |channel: &CObject<Channel>| {
         let take = || sim().get_cq_event(channel.handle, Wait::Poll);
-        let event = match blocking::look(&channel.more, take)? {
-            Next::Taken(event) => event,
-            Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
-        };
-        let found = CObject::<Cq>::numbered(event.cq_context)?;
-        // SAFETY: the program's, to be written (C's contract); the CQ is one of ours.
-        unsafe {
-            if !cq.is_null() {
-                cq.write_unaligned(found.seen());
+        blocking::look(&channel.more, take)?.give(|event| {
+            let found = CObject::<Cq>::numbered(event.cq_context)?;
+            // SAFETY: the program's, to be written (C's contract); the CQ is one of ours.
+            unsafe {
+                if !cq.is_null() {
+                    cq.write_unaligned(found.seen());
+                }
+                if !cq_context.is_null() {
+                    cq_context.write_unaligned((*found.raw()).cq_base.cq_context);
+                }
             }
-            if !cq_context.is_null() {
-                cq_context.write_unaligned((*found.raw()).cq_base.cq_context);
-            }
-        }
-        Ok(Next::Taken(()))
+            Ok(())
+        })
     };
-    let sleeping = || {
-        let channel = CObject::<Channel>::find(channel).ok()?;
-        blocking::is_diagnosed().then(|| WaitGuard::on(sim(), channel.handle))
-    };
+    let sleeping = |channel: &CObject<Channel>| Some(WaitGuard::on(sim(), channel.handle));
     blocking::call("ibv_get_cq_event", channel, attempt, sleeping)
 }
 
@@ -181,63 +175,43 @@ pub(crate) extern "C" fn create_cq(
     comp_vector: c_int,
 ) -> *mut ibv_cq {
     new_object("ibv_create_cq", Later(context), |()| {
-        let wanted = Wanted {
-            cqe,
+        let asked = ibv_cq_init_attr_ex {
+            cqe: cqe as u32,
             cq_context,
             channel,
-            comp_vector,
-            parent: None,
+            comp_vector: comp_vector as u32,
+            ..ibv_cq_init_attr_ex::default()
         };
-        let create = |of, init: &CqInit| {
-            let handle = sim().create_cq(of, init)?;
+        make(context, &asked, None, |of, init| {
+            let handle = sim().create_cq(of, &init.cq)?;
             Ok((handle, ibv_cq_ex::default(), None))
-        };
-        make(context, wanted, create)
+        })
     })
-}
-
-/// The attributes of a queue as programs pass them.
-pub(super) struct Wanted {
-    pub(super) cqe: c_int,
-    pub(super) cq_context: *mut c_void,
-    pub(super) channel: *mut ibv_comp_channel,
-    pub(super) comp_vector: c_int,
-    /// The parent domain that the queue is in.
-    pub(super) parent: Option<Found<Pd>>,
 }
 
 /// The engine's part of a queue: its handle, the structure without its plain part, and the
 /// iteration of an extended one.
 pub(super) type Created = (verbs_api::Cq, ibv_cq_ex, Option<Iteration>);
 
-/// Makes a queue. `create` makes it in the engine.
+/// Makes a queue, in the parent domain if there is one. `create` makes it in the engine.
 pub(super) fn make(
     context: *mut ibv_context,
-    wanted: Wanted,
-    create: impl FnOnce(Context, &CqInit) -> Result<Created>,
+    asked: &ibv_cq_init_attr_ex,
+    parent: Option<Found<Pd>>,
+    create: impl FnOnce(Context, &CqInitEx) -> Result<Created>,
 ) -> Result<Found<Cq>> {
     let of = context_of(context)?;
-    let Wanted {
-        cqe,
-        cq_context,
-        channel,
-        comp_vector,
-        parent,
-    } = wanted;
-    let found = CObject::<Channel>::find_some(channel)?;
+    let channel = CObject::<Channel>::find_some(asked.channel)?;
+    let channel = channel.map(|channel| channel.handle);
+    let mut init = ibv_cq_init_attr_ex::from_c(asked, channel);
     let make = |number| {
-        let init = CqInit {
-            cqe,
-            // Events name the object by this number.
-            cq_context: number,
-            channel: found.as_ref().map(|channel| channel.handle),
-            comp_vector,
-        };
+        // Events name the object by this number.
+        init.cq.cq_context = number;
         let (handle, mut raw, iteration) = create(of, &init)?;
         raw.cq_base = ibv_cq {
             context,
-            channel,
-            cq_context,
+            channel: asked.channel,
+            cq_context: asked.cq_context,
             // A device may give more entries than were asked for.
             cqe: int(unobserved().query_cq(handle)?.cqe),
             ..ibv_cq::default()

@@ -11,11 +11,11 @@ use verbs_abi::{
     IBV_CQ_ATTR_MODERATE, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CQ_INIT_ATTR_MASK_PD, ibv_context,
     ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_moderate_cq, ibv_modify_cq_attr, ibv_poll_cq_attr,
 };
-use verbs_api::{CqInit, CqInitEx, Handle, Verb, Verbs, WcEx, WcStatus};
+use verbs_api::{Handle, Verb, Verbs, WcEx, WcStatus};
 use verbs_sim::{Class, Misuse};
 
 use super::context::context_of;
-use super::cq::{self, Cq, Wanted};
+use super::cq::{self, Cq};
 use super::domain::Pd;
 use super::iteration::Iteration;
 use crate::base::thread::entries;
@@ -33,12 +33,12 @@ pub(crate) extern "C" fn create_cq_ex(
         present(init)?;
         // SAFETY: the program's, valid for the call. It has the fields that the mask names (C's
         // contract).
-        let raw = unsafe { ibv_cq_init_attr_ex::read(init) };
+        let asked = unsafe { ibv_cq_init_attr_ex::read(init) };
         let known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
-        known_bits("comp_mask", raw.comp_mask, known)?;
-        let parent = match raw.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD {
+        known_bits("comp_mask", asked.comp_mask, known)?;
+        let parent = match asked.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD {
             0 => None,
-            _ => Some(CObject::<Pd>::find(raw.parent_domain)?),
+            _ => Some(CObject::<Pd>::find(asked.parent_domain)?),
         };
         if let Some(pd) = &parent {
             same_context(pd.handle, context_of(context)?)?;
@@ -50,23 +50,11 @@ pub(crate) extern "C" fn create_cq_ex(
                 )));
             }
         }
-        let asked = ibv_cq_init_attr_ex::from_c(&raw, None);
-        let wanted = Wanted {
-            cqe: asked.cq.cqe,
-            cq_context: raw.cq_context,
-            channel: raw.channel,
-            comp_vector: asked.cq.comp_vector,
-            parent,
-        };
-        let create = |of, plain: &CqInit| {
-            let init = CqInitEx {
-                cq: *plain,
-                ..asked
-            };
-            let handle = sim().create_cq_ex(of, &init)?;
+        let made = cq::make(context, &asked, parent, |of, init| {
+            let handle = sim().create_cq_ex(of, init)?;
             Ok((handle, functions(), Some(Iteration::default())))
-        };
-        Ok(cq::make(context, wanted, create)?.raw())
+        })?;
+        Ok(made.raw())
     })
 }
 

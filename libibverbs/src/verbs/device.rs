@@ -100,11 +100,6 @@ pub(crate) extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_dev
     })
 }
 
-pub(crate) extern "C" fn free_device_list(list: *mut *mut ibv_device) {
-    // SAFETY: a list of `get_device_list`, or null (C's contract).
-    unsafe { libc::free(list.cast()) }
-}
-
 pub(crate) extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
     pointer("ibv_get_device_name", (), |()| {
         not_null(device)?;

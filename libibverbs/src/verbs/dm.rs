@@ -42,7 +42,7 @@ pub(crate) struct More {
     /// Its bytes, until it is freed.
     memory: Mutex<Option<Memory>>,
     /// Its regions.
-    users: Users,
+    pub(super) users: Users,
 }
 
 /// Bytes that the engine, and copies of the program, read and write.
@@ -160,11 +160,6 @@ impl CObject<Dm> {
                 Ok(())
             })
     }
-
-    /// A region of it is deregistered.
-    pub(super) fn deregistered(&self) {
-        self.more.users.remove();
-    }
 }
 
 /// The size of the device memory: 0 for devices whose regions cannot have offsets for addresses.
@@ -207,7 +202,9 @@ pub(crate) extern "C" fn alloc_dm(
         };
         let dm = CObject::<Dm>::make(of.handle, more, || raw(context))?;
         let mut all = ALL.get_or_default().lock();
-        all.entry(of.handle).or_default().insert(dm.id(), dm.hold());
+        all.entry(of.handle)
+            .or_default()
+            .insert(dm.number, dm.hold());
         Ok(dm)
     })
 }
@@ -230,7 +227,7 @@ pub(crate) extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
         drop(memory.take().ok_or_else(freed)?);
         drop(memory);
         if let Some(all) = ALL.get_or_default().lock().get_mut(&first.handle) {
-            all.remove(&first.id());
+            all.remove(&first.number);
         }
         first.retire();
         dm.retire();

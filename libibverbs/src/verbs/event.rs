@@ -3,44 +3,36 @@
 use std::ffi::c_int;
 
 use verbs_abi::{ElementType, ibv_async_event, ibv_context};
-use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, QpType, Verbs, Wait};
+use verbs_api::{
+    AsyncEvent, AsyncEventType, Context, Element, Handle, QpAttrMask, QpType, Verbs, Wait,
+};
 
 use super::context::OpenDevice;
 use super::cq::Cq;
 use super::qp::{self, Qp};
 use super::srq::Srq;
-use crate::c::blocking::{self, Begun, Next};
-use crate::c::{CObject, Held, Kind, Refusal, Result, passed, present, silent};
+use crate::c::blocking;
+use crate::c::{CObject, Kind, Refusal, Result, passed, present, silent};
 use crate::engine::{sim, unobserved};
 
 pub(crate) extern "C-unwind" fn get_async_event(
     context: *mut ibv_context,
     event: *mut ibv_async_event,
 ) -> c_int {
-    let attempt = |begun: Begun| {
-        let Some(context) = begun.find::<OpenDevice>(context)? else {
-            return Ok(Next::GONE);
-        };
+    let attempt = |context: &CObject<OpenDevice>| {
         present(event)?;
         let take = || sim().get_async_event(context.handle, Wait::Poll);
-        let taken = match blocking::look(&context.more.async_fd, take)? {
-            Next::Taken(taken) => taken,
-            Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
-        };
-        let AsyncEvent {
-            event_type,
-            element: of,
-            ..
-        } = taken;
-        let taken = ibv_async_event {
-            element: element(of)?,
-            event_type: event_type.into(),
-        };
-        // SAFETY: the program's, to be written (C's contract).
-        unsafe { event.write(taken) };
-        Ok(Next::Taken(()))
+        blocking::look(&context.more.async_fd, take)?.give(|taken| {
+            let taken = ibv_async_event {
+                element: element(taken.element)?,
+                event_type: taken.event_type.into(),
+            };
+            // SAFETY: the program's, to be written (C's contract).
+            unsafe { event.write(taken) };
+            Ok(())
+        })
     };
-    blocking::call("ibv_get_async_event", context, attempt, || None)
+    blocking::call("ibv_get_async_event", context, attempt, |_| None)
 }
 
 /// The pointer of an object, or the number of a port, as C has both in one field.
@@ -53,7 +45,11 @@ fn element(element: Element) -> Result<usize> {
             let found = unobserved().query_qp(qp, QpAttrMask::empty())?;
             match found.init.qp_type {
                 // The engine keeps no number for these.
-                QpType::XrcRecv => target(qp)?.seen() as usize,
+                QpType::XrcRecv => {
+                    let targets = qp::TARGETS.get_or_default().lock();
+                    let found = targets.get(&qp).ok_or(Refusal::expected(libc::EIO))?;
+                    found.seen() as usize
+                }
                 _ => CObject::<Qp>::numbered(found.init.qp_context)?.seen() as usize,
             }
         }
@@ -63,11 +59,6 @@ fn element(element: Element) -> Result<usize> {
         Element::Port(port) => port.into(),
         _ => 0,
     })
-}
-
-fn target(qp: verbs_api::Qp) -> Result<Held<Qp>> {
-    let found = qp::targets().lock().get(&qp).cloned();
-    found.ok_or(Refusal::expected(libc::EIO))
 }
 
 /// `ibv_ack_async_event`. Events of a device or a port need no acknowledgement: nothing waits for
@@ -80,9 +71,9 @@ pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
         let pointer = event.element;
         let (context, element) = match ElementType::of(event_type) {
             // The type of the event decides what its element points to.
-            ElementType::Cq => of::<Cq, _>(pointer, Element::Cq)?,
-            ElementType::Qp => of::<Qp, _>(pointer, Element::Qp)?,
-            ElementType::Srq => of::<Srq, _>(pointer, Element::Srq)?,
+            ElementType::Cq => of::<Cq>(pointer, Element::Cq)?,
+            ElementType::Qp => of::<Qp>(pointer, Element::Qp)?,
+            ElementType::Srq => of::<Srq>(pointer, Element::Srq)?,
             _ => return Ok(()),
         };
         let event = AsyncEvent::new(event_type, element);
@@ -91,14 +82,7 @@ pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
 }
 
 /// The context of an object, and the object as the element of an event.
-fn of<K, H>(
-    pointer: usize,
-    element: impl FnOnce(H) -> Element,
-) -> Result<(verbs_api::Context, Element)>
-where
-    K: Kind<Handle = H>,
-    H: verbs_api::Handle + Send + Sync,
-{
+fn of<K: Kind>(pointer: usize, element: fn(K::Handle) -> Element) -> Result<(Context, Element)> {
     let handle = CObject::<K>::find(pointer as *mut K::Seen)?.handle;
     Ok((handle.context(), element(handle)))
 }

@@ -14,27 +14,22 @@ struct Mapping {
     writable: bool,
 }
 
-/// Memory that the process does not have, or may not use as it asks.
+/// The first address that the process does not have, or may not use as it asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Missing {
-    addr: u64,
-    why: Why,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
-    NotMapped,
-    NotReadable,
-    ReadOnly,
+pub(crate) enum Missing {
+    NotMapped(u64),
+    NotReadable(u64),
+    ReadOnly(u64),
 }
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let addr = self.addr;
-        match self.why {
-            Why::NotMapped => write!(f, "the memory at {addr:#x} is not mapped"),
-            Why::NotReadable => write!(f, "the memory at {addr:#x} cannot be read (PROT_NONE)"),
-            Why::ReadOnly => write!(
+        match self {
+            Self::NotMapped(addr) => write!(f, "the memory at {addr:#x} is not mapped"),
+            Self::NotReadable(addr) => {
+                write!(f, "the memory at {addr:#x} cannot be read (PROT_NONE)")
+            }
+            Self::ReadOnly(addr) => write!(
                 f,
                 "the memory at {addr:#x} is read-only, and IBV_ACCESS_LOCAL_WRITE asks to write it"
             ),
@@ -63,16 +58,12 @@ fn missing_in(
 ) -> Option<Missing> {
     let mut addr = memory.start;
     while addr < memory.end {
-        let why = match at(addr) {
-            None => Why::NotMapped,
-            Some(found) if !found.readable => Why::NotReadable,
-            Some(found) if !found.writable && for_writing => Why::ReadOnly,
-            Some(found) => {
-                addr = found.range.end;
-                continue;
-            }
-        };
-        return Some(Missing { addr, why });
+        match at(addr) {
+            None => return Some(Missing::NotMapped(addr)),
+            Some(found) if !found.readable => return Some(Missing::NotReadable(addr)),
+            Some(found) if !found.writable && for_writing => return Some(Missing::ReadOnly(addr)),
+            Some(found) => addr = found.range.end,
+        }
     }
     None
 }
@@ -171,10 +162,10 @@ mod tests {
                             3000-4000 ---p 00000000 00:00 0\n\
                             5000-6000 rw-p 00000000 00:00 0";
         let all: Vec<_> = MAPS.lines().filter_map(parse).collect();
-        let nothing = |addr| Some((addr, Why::NotMapped));
-        let no_rights = Some((0x3000, Why::NotReadable));
+        let nothing = |addr| Some(Missing::NotMapped(addr));
+        let no_rights = Some(Missing::NotReadable(0x3000));
         for (memory, read, write) in [
-            (0x1000..0x3000, None, Some((0x1000, Why::ReadOnly))),
+            (0x1000..0x3000, None, Some(Missing::ReadOnly(0x1000))),
             (0x2000..0x3000, None, None),
             (0x2fff..0x3001, no_rights, no_rights),
             (0x4800..0x5800, nothing(0x4800), nothing(0x4800)),
@@ -185,7 +176,6 @@ mod tests {
         ] {
             for (for_writing, expected) in [(false, read), (true, write)] {
                 let found = missing_in(memory.clone(), for_writing, |addr| find(&all, addr));
-                let expected = expected.map(|(addr, why)| Missing { addr, why });
                 assert_eq!(found, expected, "{memory:x?}");
             }
         }

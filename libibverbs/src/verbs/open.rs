@@ -10,7 +10,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use verbs_abi::{EXTENDED, ibv_context, ibv_context_ops, ibv_device, int, verbs_context};
-use verbs_api::sync::Mutex;
 use verbs_api::{Cause, Context, Verbs};
 
 use super::context::{More, Open, OpenDevice, open};
@@ -42,7 +41,8 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
                 say(error);
             }
         })?;
-        let context = make(device, handle, command_fd).inspect_err(|_| {
+        let context = make(&mut open().lock(), device, handle, command_fd);
+        let context = context.inspect_err(|_| {
             let _ = sim().close_device(handle);
         })?;
         // The files show the addresses, which the device has from now on.
@@ -51,18 +51,9 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
     })
 }
 
-/// Makes the structure of a context of the engine. `cmd_fd` gives its command descriptor.
+/// Makes the structure of a context of the engine, among those that are `open`. `cmd_fd` gives its
+/// command descriptor. It is called last, since a program keeps a descriptor whose import fails.
 pub(crate) fn make(
-    device: *mut ibv_device,
-    handle: Context,
-    cmd_fd: impl FnOnce() -> Result<OwnedFd>,
-) -> Result<*mut ibv_context> {
-    make_among(&mut open().lock(), device, handle, cmd_fd)
-}
-
-/// Makes a context among those that are `open`. `cmd_fd` is called last, since a program keeps a
-/// descriptor whose import fails.
-fn make_among(
     open: &mut Open,
     device: *mut ibv_device,
     handle: Context,
@@ -83,7 +74,7 @@ fn make_among(
     };
     let more = More {
         async_fd,
-        cmd_fd: Mutex::new(Some(cmd_fd)),
+        cmd_fd: cmd_fd.into(),
         file,
     };
     let context = CObject::<OpenDevice>::make(handle, more, || filled(plain))?;
@@ -110,8 +101,8 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
                 context.retire();
             }
         }
-        context.more.async_fd.close_after(|| Ok(()))?;
-        drop(context.more.cmd_fd.lock().take());
+        context.more.async_fd.close();
+        context.more.cmd_fd.close();
         Ok(())
     })
 }
@@ -123,7 +114,10 @@ pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
             .ok_or_else(|| Refusal::invalid(format!("{cmd_fd} is not a descriptor")))?;
         let open = &mut *open().lock();
         let same = open.get(&file).map_or(&[][..], Vec::as_slice);
-        if same.iter().any(|of| of.cmd_fd() == Some(cmd_fd)) {
+        if same
+            .iter()
+            .any(|of| of.more.cmd_fd.number() == Some(cmd_fd))
+        {
             // Both contexts would close it.
             return Err(Refusal::invalid(format!(
                 "descriptor {cmd_fd} is that of an open context, and no duplicate of it"
@@ -132,7 +126,7 @@ pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
         if let Some(context) = same.first().cloned() {
             // SAFETY: one of ours, and held.
             let device = unsafe { (*context.seen()).device };
-            return make_among(open, device, context.handle, || {
+            return make(open, device, context.handle, || {
                 // SAFETY: the program gives it away (C's contract).
                 Ok(unsafe { OwnedFd::from_raw_fd(cmd_fd) })
             });

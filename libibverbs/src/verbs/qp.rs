@@ -67,11 +67,7 @@ pub(crate) struct Operations {
 }
 
 /// Queue pairs of XRC_RECV by their handles, for events: the engine keeps no number for these.
-static TARGETS: PerProcess<Mutex<BTreeMap<verbs_api::Qp, Held<Qp>>>> = PerProcess::new();
-
-pub(super) fn targets() -> &'static Mutex<BTreeMap<verbs_api::Qp, Held<Qp>>> {
-    TARGETS.get_or_default()
-}
+pub(super) static TARGETS: PerProcess<Mutex<BTreeMap<verbs_api::Qp, Held<Qp>>>> = PerProcess::new();
 
 /// Batches with requests that are not posted.
 pub(crate) fn unposted() -> Vec<Unposted> {
@@ -264,7 +260,7 @@ pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
     match &qp.more.pd {
         // A queue pair of XRC_RECV has no domain.
         Some(pd) => pd.left(),
-        None => drop(targets().lock().remove(&qp.handle)),
+        None => drop(TARGETS.get_or_default().lock().remove(&qp.handle)),
     }
     qp.retire();
     Ok(())

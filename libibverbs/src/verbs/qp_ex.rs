@@ -141,6 +141,7 @@ fn target(
     };
     let more = qp::More::without_queues(got.init.cap);
     let qp = CObject::<Qp>::make(handle, more, raw)?;
-    qp::targets().lock().insert(handle, qp.hold());
+    let targets = qp::TARGETS.get_or_default();
+    targets.lock().insert(handle, qp.hold());
     Ok(qp)
 }

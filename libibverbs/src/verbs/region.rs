@@ -53,22 +53,11 @@ pub(crate) extern "C" fn reg_mr(
     length: usize,
     access: c_int,
 ) -> *mut ibv_mr {
-    new_object("ibv_reg_mr", pd, |pd| {
-        register(&pd, addr, length, None, access as c_uint)
-    })
+    reg_mr_iova2(pd, addr, length, addr as u64, access as c_uint)
 }
 
-pub(crate) extern "C" fn reg_mr_iova(
-    pd: *mut ibv_pd,
-    addr: *mut c_void,
-    length: usize,
-    iova: u64,
-    access: c_int,
-) -> *mut ibv_mr {
-    reg_mr_iova2(pd, addr, length, iova, access as c_uint)
-}
-
-/// `ibv_reg_mr_iova2`. The macro `ibv_reg_mr` calls it too, with the memory's address as `iova`.
+/// `ibv_reg_mr_iova`, and `ibv_reg_mr_iova2`, whose rights are unsigned. The macro `ibv_reg_mr`
+/// calls the latter, with the memory's address as `iova`.
 pub(crate) extern "C" fn reg_mr_iova2(
     pd: *mut ibv_pd,
     addr: *mut c_void,
@@ -77,8 +66,7 @@ pub(crate) extern "C" fn reg_mr_iova2(
     access: c_uint,
 ) -> *mut ibv_mr {
     new_object("ibv_reg_mr", pd, |pd| {
-        let own = iova == addr as u64;
-        register(&pd, addr, length, (!own).then_some(iova), access)
+        register(&pd, addr, length, iova, access)
     })
 }
 
@@ -116,7 +104,7 @@ pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr)
         }
         // SAFETY: the mask names it.
         let iova = has(IBV_REG_MR_MASK_IOVA).then(|| unsafe { (*attr).iova });
-        let iova = iova.filter(|iova| *iova != addr as u64);
+        let iova = iova.unwrap_or(addr as u64);
         register(&pd, addr, length, iova, access as c_uint)
     })
 }
@@ -125,10 +113,12 @@ fn register(
     pd: &Found<Pd>,
     addr: *mut c_void,
     length: usize,
-    iova: Option<u64>,
+    iova: u64,
     access: c_uint,
 ) -> Result<Found<Mr>> {
     let access = Access::from_bits_retain(access);
+    // A region has the addresses of its memory, unless the program chooses others.
+    let iova = Some(iova).filter(|iova| *iova != addr as u64);
     // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
     let handle = unsafe { sim().reg_mr_as(pd.handle, addr.cast(), length, iova, access) }?;
     // The kernel checks the arguments before it pins pages, so their errors come first.
@@ -294,7 +284,7 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
             mr.more.pd.lock().left();
         }
         if let Some(dm) = &first.more.dm {
-            dm.deregistered();
+            dm.more.users.remove();
         }
         first.retire();
         Ok(())
@@ -339,7 +329,7 @@ pub(crate) extern "C" fn reg_buf_mr(
 ) -> *mut ibv_mr {
     new_object("ibv_reg_buf_mr", pd, |pd| {
         buffer::check_part(&pd, buf, addr, length)?;
-        register(&pd, addr, length, None, access as c_uint)
+        register(&pd, addr, length, addr as u64, access as c_uint)
     })
 }
 

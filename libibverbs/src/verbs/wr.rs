@@ -203,15 +203,12 @@ fn change(
 
 extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {
     change(qp, "ibv_wr_set_ud_addr", |found, last, _, _| {
-        let (remote_qpn, remote_qkey) = (qpn, qkey);
-        last.dest = destination(
-            found,
-            ud_t {
-                ah,
-                remote_qpn,
-                remote_qkey,
-            },
-        )?;
+        let to = ud_t {
+            ah,
+            remote_qpn: qpn,
+            remote_qkey: qkey,
+        };
+        last.dest = destination(found, to)?;
         Ok(())
     });
 }

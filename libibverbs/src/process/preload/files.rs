@@ -7,6 +7,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::transmute;
+use std::os::unix::ffi::OsStrExt;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
@@ -52,7 +53,7 @@ fn with_tree<R>(path: *const c_char, call: impl FnOnce(*const c_char) -> R) -> R
     let Some(root) = sysfs::root() else {
         return call(path);
     };
-    let root = root.to_bytes();
+    let root = root.as_os_str().as_bytes();
     // SAFETY: a path ends with 0 (C's contract).
     let rest = unsafe { CStr::from_ptr(path) }.to_bytes_with_nul();
     let mut place = [0; LONGEST_PATH];
@@ -93,13 +94,6 @@ trait Attributes {
 const MODE: u32 = libc::S_IFCHR | 0o666;
 
 impl Attributes for libc::stat {
-    fn mark(&mut self, major: c_uint, minor: c_uint) {
-        self.st_mode = MODE;
-        self.st_rdev = libc::makedev(major, minor);
-    }
-}
-
-impl Attributes for libc::stat64 {
     fn mark(&mut self, major: c_uint, minor: c_uint) {
         self.st_mode = MODE;
         self.st_rdev = libc::makedev(major, minor);
@@ -182,8 +176,8 @@ macro_rules! functions {
 }
 
 type Path = *const c_char;
+/// `struct stat64` is the same on machines of 64 bits.
 type Stat = *mut libc::stat;
-type Stat64 = *mut libc::stat64;
 type Filter = *const c_void;
 
 functions! {
@@ -211,18 +205,18 @@ functions! {
     fn readlinkat(dir: c_int, path: Path, to: *mut c_char, size: usize) -> isize, of path;
     fn stat(path: Path, to: Stat) -> c_int, of path, marks to;
     fn lstat(path: Path, to: Stat) -> c_int, of path, marks to;
-    fn stat64(path: Path, to: Stat64) -> c_int, of path, marks to;
-    fn lstat64(path: Path, to: Stat64) -> c_int, of path, marks to;
+    fn stat64(path: Path, to: Stat) -> c_int, of path, marks to;
+    fn lstat64(path: Path, to: Stat) -> c_int, of path, marks to;
     fn fstatat(dir: c_int, path: Path, to: Stat, flags: c_int) -> c_int, of path, marks to;
-    fn fstatat64(dir: c_int, path: Path, to: Stat64, flags: c_int) -> c_int, of path, marks to;
+    fn fstatat64(dir: c_int, path: Path, to: Stat, flags: c_int) -> c_int, of path, marks to;
     fn statx(dir: c_int, path: Path, flags: c_int, mask: c_uint, to: *mut libc::statx) -> c_int, of path, marks to;
     // Programs that were linked with glibc before 2.33 call these.
     fn __xstat(version: c_int, path: Path, to: Stat) -> c_int, of path, marks to;
     fn __lxstat(version: c_int, path: Path, to: Stat) -> c_int, of path, marks to;
-    fn __xstat64(version: c_int, path: Path, to: Stat64) -> c_int, of path, marks to;
-    fn __lxstat64(version: c_int, path: Path, to: Stat64) -> c_int, of path, marks to;
+    fn __xstat64(version: c_int, path: Path, to: Stat) -> c_int, of path, marks to;
+    fn __lxstat64(version: c_int, path: Path, to: Stat) -> c_int, of path, marks to;
     fn __fxstatat(version: c_int, dir: c_int, path: Path, to: Stat, flags: c_int) -> c_int, of path, marks to;
-    fn __fxstatat64(version: c_int, dir: c_int, path: Path, to: Stat64, flags: c_int) -> c_int, of path, marks to;
+    fn __fxstatat64(version: c_int, dir: c_int, path: Path, to: Stat, flags: c_int) -> c_int, of path, marks to;
     // Programs that were compiled with _FORTIFY_SOURCE call these.
     fn __open_2(path: Path, flags: c_int) -> c_int, of path;
     fn __open64_2(path: Path, flags: c_int) -> c_int, of path;

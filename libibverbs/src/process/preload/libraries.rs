@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::ptr::null_mut;
 
 use libc::dl_phdr_info;
 
@@ -29,7 +30,17 @@ pub(crate) fn is_verbs(path: &[u8]) -> bool {
 /// Whether the program, or a library that was loaded with it, is linked with libibverbs or
 /// librdmacm.
 pub(crate) fn need_verbs() -> bool {
-    any(needs_verbs)
+    /// Ends the walk over the objects at the first that needs them.
+    unsafe extern "C" fn visit(
+        object: *mut dl_phdr_info,
+        _size: usize,
+        _data: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader gives an object that lasts for the call.
+        needs_verbs(unsafe { &*object }).into()
+    }
+    // SAFETY: the function is of the right type, and uses nothing of this call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), null_mut()) != 0 }
 }
 
 /// The path of a mapped libibverbs or librdmacm other than this library. It may be in another
@@ -57,30 +68,6 @@ fn foreign_in(maps: &str, own: usize) -> Option<PathBuf> {
     found.map(|(.., path)| PathBuf::from(path))
 }
 
-/// Calls `ask` for each object until it returns true. Returns whether it did.
-fn any(mut ask: impl FnMut(&dl_phdr_info) -> bool) -> bool {
-    /// Calls the function that `data` points to.
-    unsafe extern "C" fn visit<F: FnMut(&dl_phdr_info) -> bool>(
-        object: *mut dl_phdr_info,
-        _size: usize,
-        data: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader gives an object that lasts for the call; `data` is the function of
-        // `of_type`, which nothing else uses now.
-        unsafe { c_int::from((*data.cast::<F>())(&*object)) }
-    }
-    fn of_type<F: FnMut(&dl_phdr_info) -> bool>(ask: &mut F) -> c_int {
-        // SAFETY: the function is called before this returns.
-        unsafe { libc::dl_iterate_phdr(Some(visit::<F>), (&raw mut *ask).cast()) }
-    }
-    of_type(&mut ask) != 0
-}
-
-fn headers(object: &dl_phdr_info) -> &[libc::Elf64_Phdr] {
-    // SAFETY: the loader's own list, of this length.
-    unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) }
-}
-
 /// Whether its dynamic section names libibverbs or librdmacm.
 fn needs_verbs(object: &dl_phdr_info) -> bool {
     /// `Elf64_Dyn`
@@ -90,10 +77,10 @@ fn needs_verbs(object: &dl_phdr_info) -> bool {
         tag: i64,
         value: u64,
     }
-    let mut dynamic = headers(object)
-        .iter()
-        .filter(|header| header.p_type == libc::PT_DYNAMIC);
-    let Some(dynamic) = dynamic.next() else {
+    // SAFETY: the loader's own list, of this length.
+    let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
+    let is_dynamic = |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_DYNAMIC;
+    let Some(dynamic) = headers.iter().find(is_dynamic) else {
         return false;
     };
     let first = (object.dlpi_addr + dynamic.p_vaddr) as *const Entry;

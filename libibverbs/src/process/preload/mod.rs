@@ -8,7 +8,7 @@
 //! it reads no setting, opens no file and starts no thread until the program first calls a verb,
 //! opens libibverbs or librdmacm, or looks for the files of a device.
 //!
-//! This folder names the engine, the record for `exec`, and `sysfs`.
+//! This folder names the engine, the record for `exec`, `symbols`, and `sysfs`.
 
 mod files;
 mod libraries;
@@ -17,11 +17,12 @@ mod next;
 use std::env;
 use std::ffi::{CStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use self::next::{IS_ACTIVE, Next};
 use crate::base::record;
+use crate::c::symbols;
 use crate::engine;
 
 /// The path of this library, for `dlopen`.
@@ -35,16 +36,10 @@ pub(super) fn at_load() -> bool {
     if !names_this(preloads.as_bytes()) {
         return false;
     }
-    let mut found = libc::Dl_info {
-        dli_fname: std::ptr::null(),
-        dli_fbase: null_mut(),
-        dli_sname: std::ptr::null(),
-        dli_saddr: null_mut(),
-    };
-    // SAFETY: the address is in this library, and the structure has room for the answer. The path
-    // lasts as long as the library, which is never unloaded.
-    unsafe { libc::dladdr(at_load as *const c_void, &mut found) };
-    OWN_PATH.store(found.dli_fname.cast_mut(), Ordering::Relaxed);
+    // The path lasts as long as the library, which is never unloaded.
+    let own = symbols::loaded((at_load as *const ()).addr());
+    let own = own.map_or(null(), |found| found.dli_fname);
+    OWN_PATH.store(own.cast_mut(), Ordering::Relaxed);
     files::find_all();
     // A function that the C library lacks must not show as an error of the program.
     // SAFETY: the call only clears an error of this thread.

@@ -52,10 +52,8 @@ pub(super) fn write_device(
     });
     let path = device(config, number);
     let pci = root.join(&path);
-    let (infiniband, verbs) = (
-        pci.join("infiniband").join(name),
-        pci.join(format!("infiniband_verbs/uverbs{number}")),
-    );
+    let infiniband = pci.join("infiniband").join(name);
+    let verbs = pci.join(format!("infiniband_verbs/uverbs{number}"));
     fs::create_dir_all(&infiniband)?;
     fs::create_dir_all(&verbs)?;
 
@@ -112,11 +110,7 @@ pub(super) fn write_device(
 }
 
 fn write_port(dir: &Path, port: u8, source: &Source<'_>) -> io::Result<()> {
-    let Source {
-        sim,
-        context,
-        has_gids,
-    } = *source;
+    let Source { sim, context, .. } = *source;
     let found = sim.query_port(context, port).map_err(io::Error::other)?;
     let attr = query::port_attr(&found);
     for below in ["gids", "gid_attrs/types", "gid_attrs/ndevs", "pkeys"] {
@@ -151,7 +145,7 @@ fn write_port(dir: &Path, port: u8, source: &Source<'_>) -> io::Result<()> {
         let entry = sim
             .query_gid_ex(context, port, index)
             .ok()
-            .filter(|_| has_gids);
+            .filter(|_| source.has_gids);
         let Gid(bytes) = entry.as_ref().map_or(Gid([0; 16]), |entry| entry.gid);
         put(dir, &format!("gids/{index}"), groups(&bytes))?;
         // In Linux, reading the type of an entry without a GID fails. Here the file is missing.

@@ -11,25 +11,23 @@
 mod files;
 pub(crate) mod paths;
 
-use std::ffi::{CStr, CString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::{io, process};
+use std::process;
 
 use nix::sys::resource::{Resource, getrlimit};
 use verbs_api::sync::Mutex;
 use verbs_api::{Context, Verbs};
-use verbs_settings::{Config, Fabric, trees};
+use verbs_settings::{Fabric, trees};
 use verbs_sim::Mode;
 
-use self::files::Source;
+use self::files::{Source, write_device};
 use crate::base::per_process::PerProcess;
 use crate::engine::{engine, unobserved};
 
 /// The tree of a process.
 struct Tree {
     process: u32,
-    root: CString,
+    root: PathBuf,
     devices: Mutex<Vec<Device>>,
 }
 
@@ -45,7 +43,7 @@ enum Device {
 static TREE: PerProcess<Tree> = PerProcess::new();
 
 /// The tree, with files of all devices. `None` if it cannot be made.
-pub(crate) fn root() -> Option<&'static CStr> {
+pub(crate) fn root() -> Option<&'static Path> {
     let tree = tree()?;
     let mut devices = tree.devices.lock();
     if devices.contains(&Device::Absent) {
@@ -62,7 +60,7 @@ pub(crate) fn root() -> Option<&'static CStr> {
                     context,
                     has_gids: config.fabric().is_private(),
                 };
-                tree.write(config, number, &source).ok()?;
+                write_device(&tree.root, config, number, &source).ok()?;
                 devices[number] = Device::Closed;
             }
         }
@@ -81,7 +79,7 @@ pub(crate) fn opened(number: usize, context: Context) {
             context,
             has_gids: true,
         };
-        if tree.write(engine().config, number, &source).is_ok() {
+        if write_device(&tree.root, engine().config, number, &source).is_ok() {
             devices[number] = Device::Opened;
         }
     }
@@ -112,7 +110,7 @@ fn tree() -> Option<&'static Tree> {
     files::write_common(&root).ok()?;
     let tree = Tree {
         process: process::id(),
-        root: CString::new(root.as_os_str().as_bytes()).ok()?,
+        root,
         devices: Mutex::new(vec![Device::Absent; config.names().len()]),
     };
     match TREE.store(tree) {
@@ -131,18 +129,6 @@ fn tree() -> Option<&'static Tree> {
 extern "C" fn at_exit() {
     // A child that was forked without handlers has the tree of its parent.
     if let Some(tree) = TREE.get().filter(|tree| tree.process == process::id()) {
-        trees::remove(&tree.root());
-    }
-}
-
-impl Tree {
-    fn root(&self) -> PathBuf {
-        PathBuf::from(std::ffi::OsStr::from_bytes(self.root.to_bytes()))
-    }
-
-    /// # Errors
-    /// A file cannot be written.
-    fn write(&self, config: &Config, number: usize, source: &Source<'_>) -> io::Result<()> {
-        files::write_device(&self.root(), config, number, source)
+        trees::remove(&tree.root);
     }
 }
