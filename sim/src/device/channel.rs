@@ -97,7 +97,7 @@ impl Cqs {
         cq.usage.event_read_at = base.site;
         let (handle, event) = (cq.handle, CqEvent::new(cq.handle, cq.init.cq_context));
         // The program now has to poll, so its next poll must reach the CQ and be recorded.
-        if let Some(shown) = &self.shown.0 {
+        if let Some(shown) = &self.shown {
             shown.set(handle, false);
         }
         base.queue_changed(EventQueue::Channel(channel), watched);

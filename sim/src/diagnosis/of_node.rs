@@ -227,7 +227,7 @@ impl Node {
         // Events of the channel have no type.
         let last = base.last_read(context, element).filter(|_| of_async > 0);
         let read_at = match (cq, last) {
-            (Some(cq), _) if of_cq > 0 => cq.event_read_at(),
+            (Some(cq), _) if of_cq > 0 => cq.usage.event_read_at,
             (_, last) => last.and_then(|(_, site)| site),
         };
         let events = of_cq + of_async;

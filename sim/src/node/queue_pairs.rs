@@ -212,7 +212,8 @@ impl Node {
             .journal
             .gone(qp.common.qp_num, qp.reached(), made_at, site);
         for (cq, site) in qp.unfinished().unpolled() {
-            device.cqs.table.at_mut(cq).note_unpolled(site);
+            let usage = &mut device.cqs.table.at_mut(cq).usage;
+            usage.unpolled_at.get_or_insert(site);
         }
         qp.clear(device);
         qp.common.count_listener(device, false);

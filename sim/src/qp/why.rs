@@ -250,9 +250,9 @@ pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: 
 
 /// Why a message cannot be put into the receive that it consumes.
 fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
-    let cq = responder.receives.cq();
-    if let Some(cq) = cq.and_then(|cq| device.cqs.overrun_at(cq)) {
-        return FailureCause::Overrun { cq }.into();
+    let cq = responder.receives.cq().map(|cq| device.cqs.table.at(cq));
+    if let Some(cq) = cq.filter(|cq| cq.dead) {
+        return FailureCause::Overrun { cq: cq.handle }.into();
     }
     if let Some((pd, recv)) = responder.receives.present(device) {
         let bytes = u64::from(responder.got() + packet.payload.len());
