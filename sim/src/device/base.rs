@@ -50,7 +50,7 @@ pub(crate) struct Base {
     /// Whether something happened that a waiting thread may wait for.
     pub(crate) news: bool,
     /// Event queues that are watched and have changed.
-    pub(super) changed_queues: Vec<EventQueue>,
+    pub(crate) changed_queues: Vec<EventQueue>,
     pub(crate) journal: Journal,
     /// Where the program called the current verb.
     pub(crate) site: Option<Site>,

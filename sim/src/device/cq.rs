@@ -274,7 +274,7 @@ impl Device {
         let users = [(Object::Qp, found.users), (Object::Srq, found.srqs)];
         check_unused(Object::Cq, &users)?;
         self.cqs.check_no_iteration(index)?;
-        let of_async = self.base.unacked(cq.context(), Element::Cq(cq));
+        let of_async = self.base.unacked(Element::Cq(cq));
         check_acknowledged(Object::Cq, found.events_unacked + of_async)?;
         Ok(self.remove_cq(index))
     }
@@ -295,8 +295,7 @@ impl Device {
         if let Some(channel) = cq.channel {
             cqs.detach(base, channel, &cq.events_unread);
         }
-        let (context, element) = (cq.handle.context(), Element::Cq(cq.handle));
-        base.discard_async(context, element);
+        base.discard_async(Element::Cq(cq.handle));
         cq.ring.iter().map(|entry| entry.ticket).collect()
     }
 }
@@ -443,8 +442,7 @@ impl Cqs {
         }
         // The event is raised once, although further completions are lost, too.
         if !was_dead {
-            let (context, element) = (handle.context(), Element::Cq(handle));
-            base.raise(context, AsyncEventType::CqErr, element);
+            base.raise(AsyncEventType::CqErr, Element::Cq(handle));
         }
         (delivery, Some(ticket))
     }

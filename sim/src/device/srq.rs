@@ -227,7 +227,7 @@ impl Device {
         let own = self.srqs.at(index);
         // Messages for its queue pairs need the receives.
         check_unused(Object::Srq, &[(Object::Qp, own.users)])?;
-        let unacked = self.base.unacked(srq.context(), Element::Srq(srq));
+        let unacked = self.base.unacked(Element::Srq(srq));
         check_acknowledged(Object::Srq, unacked)?;
         self.remove_srq(index);
         Ok(())
@@ -243,8 +243,7 @@ impl Device {
         let pd = self.domains.pds.at_mut(srq.pd);
         pd.srqs -= 1;
         pd.posted -= srq.recvs.len() as u32;
-        self.base
-            .discard_async(srq.handle.context(), Element::Srq(srq.handle));
+        self.base.discard_async(Element::Srq(srq.handle));
         self.flush_deferred_writes();
         // A thread may wait for events of this SRQ, which are discarded.
         self.base.news = true;
@@ -313,10 +312,8 @@ impl Device {
         if readback == LimitReadback::Zero {
             srq.attr.srq_limit = 0;
         }
-        let srq = srq.handle;
-        let (context, element) = (srq.context(), Element::Srq(srq));
-        self.base
-            .raise(context, AsyncEventType::SrqLimitReached, element);
+        let element = Element::Srq(srq.handle);
+        self.base.raise(AsyncEventType::SrqLimitReached, element);
     }
 
     /// The SRQ of a receive that was taken, if it still exists.

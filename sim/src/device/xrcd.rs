@@ -197,7 +197,7 @@ impl Device {
         let context = handle.context();
         self.base.remove_object(context, Object::Qp, handle.index());
         self.xrcds.table.at_mut(xrcd).qps -= 1;
-        self.base.discard_async(context, Element::Qp(handle));
+        self.base.discard_async(Element::Qp(handle));
         // A thread may wait for events of this handle, which are discarded.
         self.base.news = true;
         qp

@@ -2,7 +2,7 @@
 //! open.
 
 use verbs_api::{
-    Context, Element, Handle, Object, Qp as QpHandle, QpCap, QpInit, QpType, Xrcd as XrcdHandle,
+    Context, Element, Object, Qp as QpHandle, QpCap, QpInit, QpType, Xrcd as XrcdHandle,
 };
 
 use super::Node;
@@ -62,7 +62,7 @@ impl Node {
     /// `ibv_destroy_qp` of an opening. The last one destroys the queue pair.
     pub(super) fn destroy_opening(&mut self, qp: QpHandle, opening: QpHandle) -> Result<()> {
         let index = find(&self.device.xrcds.openings, opening)?;
-        let unacked = self.device.base.unacked(qp.context(), Element::Qp(qp));
+        let unacked = self.device.base.unacked(Element::Qp(qp));
         check_acknowledged(Object::Qp, unacked)?;
         self.close_opening(index);
         Ok(())
