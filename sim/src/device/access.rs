@@ -57,7 +57,7 @@ impl Domains {
             let part = |mr: &Mr| mr.part(sge.addr, sge.length.into()).ok();
             // The region of the lkey is preferred, since regions may overlap.
             let by_key = self.regions.of_key(sge.lkey).and_then(part);
-            let any = || self.regions.iter().find_map(|(_, mr)| part(mr));
+            let any = || self.regions.table.iter().find_map(|(_, mr)| part(mr));
             let Slice { region, offset, .. } = by_key.or_else(any).ok_or(ProtectionFault::Range)?;
             // The simulator has no other memory to read the bytes from.
             let copied = self.memory.lock().read(region, offset, now);
@@ -86,7 +86,7 @@ impl Regions {
         if of.only_domain().is_some() {
             return SmallVec::from_iter([of.place(bytes)]);
         }
-        let all = self.iter().map(|(_, mr)| mr);
+        let all = self.table.iter().map(|(_, mr)| mr);
         let same = all.filter(|mr| mr.shares_memory(of));
         same.map(|mr| mr.place(bytes)).collect()
     }

@@ -124,8 +124,13 @@ impl Base {
     }
 
     /// Refuses another object where a limit of the test controls or the device is reached.
-    pub(crate) fn check_room(&self, what: &'static str, count: u32, max: u32) -> Result<()> {
-        if count >= max {
+    pub(crate) fn check_room<T>(
+        &self,
+        what: &'static str,
+        present: &Table<T>,
+        max: u32,
+    ) -> Result<()> {
+        if present.len() >= max {
             let limit = max.into();
             let cause = Cause::Limit { what, limit };
             return Err(Refusal::new(ErrorKind::NoMemory, cause));

@@ -35,7 +35,7 @@ impl Cqs {
         context: Context,
     ) -> Result<ChannelHandle> {
         self.check_files(base)?;
-        base.check_room("completion channels", self.channels.len(), u32::MAX)?;
+        base.check_room("completion channels", &self.channels, u32::MAX)?;
         let handle = |id: Id| ChannelHandle::from_parts(context, id.index, id.generation);
         let id = self.channels.insert(|id| CompChannel::new(handle(id)));
         Ok(base.added(context, id, ChannelHandle::from_parts))

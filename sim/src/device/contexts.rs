@@ -83,7 +83,7 @@ impl Base {
     }
 
     pub(super) fn add_context(&mut self) -> Result<Context> {
-        self.check_room("contexts", self.contexts.len(), MAX_CONTEXTS)?;
+        self.check_room("contexts", &self.contexts, MAX_CONTEXTS)?;
         let node = self.id;
         let id = self.contexts.insert(|id| OpenDevice {
             handle: context_of(node, id),

@@ -121,7 +121,7 @@ impl Device {
         in_range("comp_vector", i64::from(init.comp_vector), 0, vectors - 1)?;
         let find = |channel| find_in(&cqs.channels, context, channel);
         let channel = init.channel.map(find).transpose()?;
-        base.check_room("completion queues", cqs.table.len(), base.attr.max_cq)?;
+        base.check_room("completion queues", &cqs.table, base.attr.max_cq)?;
         let cqe = base.behavior.cqe_rounding.up(init.cqe as u32);
         base.rules
             .check(Limit::CqEntries, "CQ entries", cqs.entries + u64::from(cqe))?;

@@ -181,7 +181,7 @@ impl Device {
         let mut live = Live::default();
         live.contexts = self.base.open_contexts();
         live.pds = self.domains.pds.len();
-        live.mrs = self.domains.regions.len();
+        live.mrs = self.domains.regions.table.len();
         live.mws = self.domains.windows.table.len();
         live.channels = self.cqs.channels.len();
         live.cqs = self.cqs.table.len();

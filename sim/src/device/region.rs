@@ -114,7 +114,7 @@ impl Device {
         check_iova(init.iova, memory, init.length)?;
         let backing = match shared {
             Some((of, part)) => {
-                self.domains.regions.at_mut(of).backing.kind = Kind::Shared;
+                self.domains.regions.table.at_mut(of).backing.kind = Kind::Shared;
                 self.domains.memory.lock().share(part.region);
                 part
             }
@@ -133,8 +133,8 @@ impl Device {
 
     /// A part of a region's memory for another region, and the index of the first region.
     fn part_of(&self, of: MrHandle, offset: usize, length: usize) -> Result<(u32, Backing)> {
-        let index = find(&self.domains.regions, of)?;
-        let Mr { backing, attr, .. } = self.domains.regions.at(index);
+        let index = find(&self.domains.regions.table, of)?;
+        let Mr { backing, attr, .. } = self.domains.regions.table.at(index);
         // Only the simulator's own writable memory can be shared.
         if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
             return Err(invalid("memory", "cannot be shared"));
@@ -221,7 +221,7 @@ impl Device {
         let Self { base, domains, .. } = self;
         find(&domains.pds, pd)?;
         check_mr(base, length, access)?;
-        base.check_room("memory regions", domains.regions.len(), base.attr.max_mr)
+        base.check_room("memory regions", &domains.regions.table, base.attr.max_mr)
     }
 
     /// Refuses to exceed the limit of registered bytes. `fewer` bytes are deregistered at the same
@@ -233,9 +233,9 @@ impl Device {
             return Ok(());
         }
         // Null regions have no bytes.
-        let of_null = |mr: &Mr| mr.backing.kind == Kind::Null;
-        let regions = self.domains.regions.iter().filter(|(_, mr)| !of_null(mr));
-        let present: u64 = regions.map(|(_, mr)| mr.attr.length).sum();
+        let has_bytes = |mr: &&Mr| mr.backing.kind != Kind::Null;
+        let all = self.domains.regions.table.iter().map(|(_, mr)| mr);
+        let present: u64 = all.filter(has_bytes).map(|mr| mr.attr.length).sum();
         let bytes = (present - fewer).saturating_add(length as u64);
         self.base
             .rules
@@ -253,8 +253,8 @@ impl Device {
         let Self { base, domains, .. } = self;
         let (context, pd) = (pd.context(), pd.index());
         let behavior = base.behavior;
-        let of_slots = domains.regions.keys();
-        let id = domains.regions.insert(|id| {
+        let of_slots = domains.regions.keys;
+        let id = domains.regions.table.insert(|id| {
             let (lkey, rkey) = keys(of_slots, id, &behavior, access);
             let mut attr = MrAttr::default();
             (attr.addr, attr.length, attr.lkey) = (addr, length, lkey);
@@ -311,7 +311,7 @@ impl Device {
         change: &MrChange,
         new_memory: impl FnOnce(&mut Self, usize) -> Result<Backing>,
     ) -> Result<()> {
-        let index = find(&self.domains.regions, mr)?;
+        let index = find(&self.domains.regions.table, mr)?;
         self.base
             .check_has(Capabilities::REREG_MR, "changes no regions")?;
         if *change == MrChange::default() {
@@ -321,7 +321,7 @@ impl Device {
         self.check_unbound(index)?;
         let of_pd = |pd| find_in(&self.domains.pds, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
-        let old = self.domains.regions.at(index);
+        let old = self.domains.regions.table.at(index);
         // A null region has no memory to change.
         if old.backing.kind == Kind::Null {
             return Err(invalid("mr", "is a null region"));
@@ -342,7 +342,7 @@ impl Device {
             Some(length) => Some(new_memory(self, length)?),
             None => None,
         };
-        let own = self.domains.regions.at_mut(index);
+        let own = self.domains.regions.table.at_mut(index);
         if let Some(backing) = memory {
             own.attr.addr = backing.addr;
             own.attr.length = length as u64;
@@ -363,14 +363,14 @@ impl Device {
 
     /// `ibv_dereg_mr`
     pub(crate) fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
-        let index = find(&self.domains.regions, mr)?;
+        let index = find(&self.domains.regions.table, mr)?;
         self.check_unbound(index)?;
         self.remove_region(index);
         Ok(())
     }
 
     pub(super) fn remove_region(&mut self, index: u32) {
-        let mr = self.domains.regions.remove(index);
+        let mr = self.domains.regions.table.remove(index);
         // A diagnosis explains later uses of the key.
         self.domains.regions.remember(&mr, index, self.base.site);
         self.domains.regions.registered.remove(index);
@@ -387,7 +387,7 @@ impl Device {
             DeregBound::Orphan => return Ok(()),
             DeregBound::Ebusy | _ => ErrorKind::Busy,
         };
-        let count = self.domains.regions.at(mr).windows;
+        let count = self.domains.regions.table.at(mr).windows;
         if count == 0 {
             return Ok(());
         }
@@ -401,8 +401,8 @@ impl Device {
 
     /// The fields of `struct ibv_mr`.
     pub(crate) fn query_mr(&self, mr: MrHandle) -> Result<MrAttr> {
-        let index = find(&self.domains.regions, mr)?;
-        Ok(self.domains.regions.at(index).attr)
+        let index = find(&self.domains.regions.table, mr)?;
+        Ok(self.domains.regions.table.at(index).attr)
     }
 
     /// The position of a range of an owned region in its memory, for `read_mr` or `write_mr`.
@@ -413,8 +413,8 @@ impl Device {
         length: usize,
         writes: bool,
     ) -> Result<(u32, Range<u64>)> {
-        let index = find(&self.domains.regions, mr)?;
-        let found = self.domains.regions.at(index);
+        let index = find(&self.domains.regions.table, mr)?;
+        let found = self.domains.regions.table.at(index);
         // The simulator reads and writes only memory that it owns.
         let problem = match found.backing.kind {
             Kind::Caller => Some("is the caller's own memory"),
@@ -432,7 +432,7 @@ impl Device {
 
     /// Copies bytes out of an owned region, from a position in its memory on.
     pub(crate) fn read_mr(&self, index: u32, start: u64, bytes: &mut [u8]) -> Result<()> {
-        let region = self.domains.regions.at(index).backing.region;
+        let region = self.domains.regions.table.at(index).backing.region;
         let copied = self
             .domains
             .memory
@@ -443,7 +443,7 @@ impl Device {
 
     /// Copies bytes into an owned region, from a position in its memory on.
     pub(crate) fn write_mr(&self, index: u32, start: u64, bytes: &[u8]) -> Result<()> {
-        let region = self.domains.regions.at(index).backing.region;
+        let region = self.domains.regions.table.at(index).backing.region;
         let copied = self
             .domains
             .memory

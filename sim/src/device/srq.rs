@@ -123,8 +123,9 @@ impl Device {
         in_range("max_wr", init.attr.max_wr.into(), 1, max)?;
         let max = i64::from(self.base.attr.max_srq_sge);
         in_range("max_sge", init.attr.max_sge.into(), 0, max)?;
-        let (count, max) = (self.srqs.len(), self.base.attr.max_srq);
-        self.base.check_room("shared receive queues", count, max)?;
+        let max = self.base.attr.max_srq;
+        self.base
+            .check_room("shared receive queues", &self.srqs, max)?;
         let context = pd.context();
         let xrc = self.check_xrc_srq(context, init)?;
         // The manual says that the limit is ignored at creation, but some drivers set it.

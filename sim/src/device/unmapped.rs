@@ -53,7 +53,7 @@ impl Device {
         let regions = &mut self.domains.regions;
         let found = |(index, mr): (u32, &Mr)| Some((index, mr.offset_of(&bytes)?));
         // The region may have been deregistered since.
-        let Some((index, offset)) = regions.iter().find_map(found) else {
+        let Some((index, offset)) = regions.table.iter().find_map(found) else {
             return true;
         };
         let length = bytes.length as u64;

@@ -75,7 +75,7 @@ impl Regions {
     }
 
     fn slot_of_key(&self, key: u32) -> u32 {
-        self.keys().slot(key).unwrap_or_default()
+        self.keys.slot(key).unwrap_or_default()
     }
 
     fn why_not_in(

@@ -113,9 +113,9 @@ impl Device {
             let (kind, what) = (ErrorKind::NotFound, "the domain of the file");
             return Err(Refusal::argument(kind, what, "is not there"));
         }
-        let count = self.xrcds.table.len();
+        let max = self.base.attr.max_pd;
         self.base
-            .check_room("XRC domains", count, self.base.attr.max_pd)?;
+            .check_room("XRC domains", &self.xrcds.table, max)?;
         // Without a file each call creates a private domain.
         let domain = found.unwrap_or_else(|| {
             let file = init.file.map(PathBuf::from);

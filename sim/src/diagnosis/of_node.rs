@@ -254,7 +254,7 @@ impl Node {
             }),
             self.named(of, Object::Mw, &domains.windows.table, numbered("mw")),
             self.named(of, Object::Ah, &domains.ahs, numbered("ah")),
-            self.named(of, Object::Mr, &domains.regions, |at, mr| {
+            self.named(of, Object::Mr, &domains.regions.table, |at, mr| {
                 let (lkey, length) = (mr.attr.lkey, mr.attr.length);
                 Some(format!("mr#{at} (lkey {lkey:#x}, {length} bytes)"))
             }),

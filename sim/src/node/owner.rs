@@ -57,7 +57,7 @@ impl Node {
         for_write: bool,
     ) -> Option<Owner> {
         let device = &self.device;
-        let mr = device.domains.regions.at(index);
+        let mr = device.domains.regions.table.at(index);
         // Some devices check receives of an SRQ against the domain of the QP that takes them.
         let only = mr
             .only_domain()
@@ -70,7 +70,7 @@ impl Node {
         let mut claims = std::mem::take(&mut self.device.claims);
         self.sort_in(&mut claims);
         let regions = &self.device.domains.regions;
-        let mr = regions.at(index);
+        let mr = regions.table.at(index);
         let is_owner = |request: &Request<'_>| {
             only.is_none_or(|pd| request.pd == pd) && regions.names(request.list, mr, &bytes)
         };
@@ -240,8 +240,8 @@ impl Node {
     pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<()> {
         // Rights and domain can change while work is posted, the memory cannot.
         if change.length.is_some() {
-            let index = find(&self.device.domains.regions, mr)?;
-            let own = self.device.domains.regions.at(index);
+            let index = find(&self.device.domains.regions.table, mr)?;
+            let own = self.device.domains.regions.table.at(index);
             let all = own.bytes(0..own.attr.length);
             if let Some(owner) = self.owner_of(index, all, true) {
                 let text = format!("{owner} uses {mr}");
@@ -255,8 +255,8 @@ impl Node {
     /// Work that names a region and whose completion has not been polled.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn deregistered_early(&mut self, mr: MrHandle) -> Result<Option<DeregisteredEarly>> {
-        let index = find(&self.device.domains.regions, mr)?;
-        let own = self.device.domains.regions.at(index);
+        let index = find(&self.device.domains.regions.table, mr)?;
+        let own = self.device.domains.regions.table.at(index);
         let all = own.bytes(0..own.attr.length);
         let Some(owner) = self.owner_of(index, all, true) else {
             return Ok(None);

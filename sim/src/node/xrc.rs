@@ -6,7 +6,7 @@ use verbs_api::{
 };
 
 use super::Node;
-use crate::device::{Result, check_acknowledged, find, invalid};
+use crate::device::{Device, Result, check_acknowledged, find, invalid};
 use crate::qp::Qp;
 
 /// The context of queue pairs without one. It is on no node, in a slot that no context has.
@@ -45,9 +45,8 @@ impl Node {
         let Some(qp) = self.find_by_number(qp_num).filter(is_of_domain) else {
             return Err(invalid("qp_num", "is of no target in the domain"));
         };
-        let base = &self.device.base;
-        let count = self.device.xrcds.openings.len();
-        base.check_room("open queue pairs", count, base.attr.max_qp)?;
+        let Device { base, xrcds, .. } = &self.device;
+        base.check_room("open queue pairs", &xrcds.openings, base.attr.max_qp)?;
         Ok(self.open(xrcd, qp))
     }
 
