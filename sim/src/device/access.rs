@@ -58,9 +58,9 @@ impl Domains {
             // The region of the lkey is preferred, since regions may overlap.
             let by_key = self.regions.of_key(sge.lkey).and_then(part);
             let any = || self.regions.table.iter().find_map(|(_, mr)| part(mr));
-            let Slice { region, offset, .. } = by_key.or_else(any).ok_or(ProtectionFault::Range)?;
+            let from = by_key.or_else(any).ok_or(ProtectionFault::Range)?;
             // The simulator has no other memory to read the bytes from.
-            let copied = self.memory.lock().read(region, offset, now);
+            let copied = self.memory.lock().read(&from, now);
             copied.map_err(|_| ProtectionFault::Range)?;
             rest = later;
         }
@@ -124,7 +124,7 @@ impl Domains {
             return mr.span(peer.pd?, addr, length, need);
         }
         let slice = self.touch_remote(base, peer, rkey, addr, length.into(), need);
-        self.memory.lock().span_of(&slice.ok()?)
+        self.memory.lock().span(&slice.ok()?).ok()?
     }
 }
 

@@ -13,11 +13,11 @@ use verbs_api::{
 use super::Device;
 use super::access::KNOWN;
 use super::base::Base;
-use super::check::{bad_handle, find, find_in, in_context, in_range, invalid};
+use super::check::{find, find_in, in_context, in_range, invalid};
 use super::domain::Domains;
 use super::key::Keys;
 use super::refusal::{Refusal, Result};
-use crate::memory::{RegionId, Slice, Span, Unmapped};
+use crate::memory::{RegionId, Slice, Span};
 
 /// A memory region.
 #[derive(Clone, Debug)]
@@ -405,14 +405,14 @@ impl Device {
         Ok(self.domains.regions.table.at(index).attr)
     }
 
-    /// The position of a range of an owned region in its memory, for `read_mr` or `write_mr`.
+    /// The index of an owned region, and a range of it, for `read_mr` or `write_mr`.
     pub(crate) fn own_bytes(
         &self,
         mr: MrHandle,
         offset: usize,
         length: usize,
         writes: bool,
-    ) -> Result<(u32, Range<u64>)> {
+    ) -> Result<(u32, Slice)> {
         let index = find(&self.domains.regions.table, mr)?;
         let found = self.domains.regions.table.at(index);
         // The simulator reads and writes only memory that it owns.
@@ -426,30 +426,14 @@ impl Device {
             return Err(invalid("mr", problem));
         }
         check_part(&found.attr, offset, length)?;
-        let end = (offset + length) as u64;
-        Ok((index, found.bytes(offset as u64..end)))
-    }
-
-    /// Copies bytes out of an owned region, from a position in its memory on.
-    pub(crate) fn read_mr(&self, index: u32, start: u64, bytes: &mut [u8]) -> Result<()> {
-        let region = self.domains.regions.table.at(index).backing.region;
-        let copied = self
-            .domains
-            .memory
-            .lock()
-            .peek(region, start as usize, bytes);
-        copied.map_err(|_| stale())
-    }
-
-    /// Copies bytes into an owned region, from a position in its memory on.
-    pub(crate) fn write_mr(&self, index: u32, start: u64, bytes: &[u8]) -> Result<()> {
-        let region = self.domains.regions.table.at(index).backing.region;
-        let copied = self
-            .domains
-            .memory
-            .lock()
-            .write(region, start as usize, bytes);
-        copied.map_err(|_| stale())
+        let Backing { region, start, .. } = found.backing;
+        let offset = start + offset;
+        let slice = Slice {
+            region,
+            offset,
+            length,
+        };
+        Ok((index, slice))
     }
 }
 
@@ -493,7 +477,7 @@ impl Mr {
 
     /// The offset in the region of bytes of its memory. None if they belong to another region.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(super) fn offset_of(&self, bytes: &Unmapped) -> Option<u64> {
+    pub(super) fn offset_of(&self, bytes: &Slice) -> Option<u64> {
         let offset = bytes.offset.checked_sub(self.backing.start)?;
         (bytes.region == self.backing.region).then_some(offset as u64)
     }
@@ -547,7 +531,7 @@ impl Mr {
         Ok(Slice {
             region: self.backing.region,
             offset,
-            length: length as u32,
+            length: length as usize,
         })
     }
 }
@@ -607,10 +591,6 @@ fn check_iova(iova: Option<u64>, memory: u64, length: usize) -> Result<()> {
 
 fn not_mapped() -> Refusal {
     Refusal::argument(ErrorKind::Fault, "addr", "is not mapped")
-}
-
-fn stale() -> Refusal {
-    bad_handle(Object::Mr, verbs_api::BadHandle::Stale)
 }
 
 /// Checks that these bytes are in the region.

@@ -92,9 +92,7 @@ impl Fabric {
         );
         let (nodes, ports) = (config.nodes, config.ports);
         let mut memory = Memory::new(config.behavior.placement);
-        if config.check_memory {
-            memory.check_mapping();
-        }
+        memory.checks_mapping = config.check_memory;
         let memory = Arc::new(Mutex::new(memory));
         let subnet = config.subnet();
         // On a network no port has an address yet.

@@ -6,13 +6,14 @@ use std::ops::Range;
 
 use verbs_api::site::Site;
 use verbs_api::{
-    Cause, ErrorKind, Handle, Mr as MrHandle, MrChange, Qp as QpHandle, QpState, SendFlags, Sge,
-    Srq as SrqHandle,
+    BadHandle, Cause, ErrorKind, Handle, Mr as MrHandle, MrChange, Object, Qp as QpHandle, QpState,
+    SendFlags, Sge, Srq as SrqHandle,
 };
 
 use super::Node;
-use crate::device::{ClaimedQueue, Claims, Refusal, Result, Work, find};
+use crate::device::{ClaimedQueue, Claims, Refusal, Result, Work, bad_handle, find};
 use crate::diagnosis::problem::{DeregisteredEarly, PostedTo};
+use crate::memory::Slice;
 use crate::qp::WorkQueue;
 
 /// A work request in its queue.
@@ -189,30 +190,31 @@ impl Node {
 
     /// Copies bytes out of an owned region.
     pub(crate) fn read_mr(&mut self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
-        let (index, start) = self.own_bytes(mr, offset, bytes.len(), false)?;
-        self.device.read_mr(index, start, bytes)
+        let from = self.own_bytes(mr, offset, bytes.len(), false)?;
+        let copied = self.device.domains.memory.lock().peek(&from, bytes);
+        copied.map_err(|_| bad_handle(Object::Mr, BadHandle::Stale))
     }
 
     /// Copies bytes into an owned region.
     pub(crate) fn write_mr(&mut self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
-        let (index, start) = self.own_bytes(mr, offset, bytes.len(), true)?;
-        self.device.write_mr(index, start, bytes)
+        let into = self.own_bytes(mr, offset, bytes.len(), true)?;
+        let copied = self.device.domains.memory.lock().write(&into, bytes);
+        copied.map_err(|_| bad_handle(Object::Mr, BadHandle::Stale))
     }
 
-    /// The slot of an owned region, and where a range of it starts in its memory. Refuses a range
-    /// with a byte that posted work owns.
+    /// A range of an owned region. Refuses a range with a byte that posted work owns.
     fn own_bytes(
         &mut self,
         mr: MrHandle,
         offset: usize,
         length: usize,
         writes: bool,
-    ) -> Result<(u32, u64)> {
-        let (index, range) = self.device.own_bytes(mr, offset, length, writes)?;
-        let start = range.start;
+    ) -> Result<Slice> {
+        let (index, slice) = self.device.own_bytes(mr, offset, length, writes)?;
+        let Range { start, end } = slice.range();
         // Only unowned bytes are accessed, since the device may use the others at any time (SQ-17).
-        let Some(owner) = self.owner_of(index, range, writes) else {
-            return Ok((index, start));
+        let Some(owner) = self.owner_of(index, start as u64..end as u64, writes) else {
+            return Ok(slice);
         };
         let text = format!(
             "{mr}+{offset:#x}, {length} bytes, belongs to {owner} until its completion has \
