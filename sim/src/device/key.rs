@@ -9,7 +9,6 @@ use verbs_api::site::Site;
 use verbs_api::table::Table;
 
 use super::region::Mr;
-use super::unmapped::Registered;
 use crate::rng::{Purpose, Random};
 
 /// The number of bits of the tag.
@@ -55,7 +54,6 @@ pub(crate) struct Regions {
     pub(super) next_addr: u64,
     /// The newest deregistered regions.
     gone: VecDeque<Gone>,
-    pub(super) registered: Registered,
 }
 
 /// A region that was deregistered.
@@ -84,7 +82,6 @@ impl Regions {
             keys: Keys::default(),
             next_addr: first_addr(node),
             gone: VecDeque::new(),
-            registered: Registered::default(),
         }
     }
 

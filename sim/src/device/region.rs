@@ -6,8 +6,8 @@ use verbs_api::behavior::{Behavior, DeregBound, MrKeys, ZeroLength};
 use verbs_api::lab::Limit;
 use verbs_api::table::Id;
 use verbs_api::{
-    Access, Capabilities, Cause, Context, ErrorKind, Handle, Mr as MrHandle, MrAttr, MrChange,
-    MrInit, MrMemory, Object, Pd as PdHandle,
+    Access, Capabilities, Cause, ErrorKind, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit,
+    MrMemory, Object, Pd as PdHandle,
 };
 
 use super::Device;
@@ -22,7 +22,7 @@ use crate::memory::{RegionId, Slice, Span};
 /// A memory region.
 #[derive(Clone, Debug)]
 pub(crate) struct Mr {
-    context: Context,
+    pub(super) handle: MrHandle,
     pub(crate) pd: u32,
     backing: Backing,
     pub(crate) attr: MrAttr,
@@ -31,6 +31,8 @@ pub(crate) struct Mr {
     pub(super) windows: u32,
     /// Whether the memory was registered for writing.
     writable: bool,
+    /// The last bytes that were found unmapped, where memory is checked: their offset and number.
+    pub(super) unmapped: Option<(u64, u64)>,
 }
 
 /// The memory of a region.
@@ -60,7 +62,7 @@ enum Kind {
     Null,
 }
 
-in_context!(Mr, context);
+in_context!(Mr, handle.context());
 
 /// Why the memory that a work request names is not valid for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,21 +263,18 @@ impl Device {
             // A null region cannot be named by a peer.
             attr.rkey = if backing.kind == Kind::Null { 0 } else { rkey };
             Mr {
-                context,
+                handle: MrHandle::from_parts(context, id.index, id.generation),
                 pd,
                 backing,
                 attr,
                 access,
                 windows: 0,
                 writable: access.contains(Access::LOCAL_WRITE),
+                unmapped: None,
             }
         });
         domains.pds.at_mut(pd).mrs += 1;
-        let mr = base.added(context, id, MrHandle::from_parts);
-        if base.checks_memory {
-            domains.regions.registered.add(id.index, mr, base.site);
-        }
-        mr
+        base.added(context, id, MrHandle::from_parts)
     }
 
     /// `ibv_rereg_mr` for a region that no posted work names. Everything is checked before anything
@@ -373,10 +372,10 @@ impl Device {
         let mr = self.domains.regions.table.remove(index);
         // A diagnosis explains later uses of the key.
         self.domains.regions.remember(&mr, index, self.base.site);
-        self.domains.regions.registered.remove(index);
         self.domains.memory.lock().remove(mr.backing.region);
         self.domains.pds.at_mut(mr.pd).mrs -= 1;
-        self.base.remove_object(mr.context, Object::Mr, index);
+        let context = mr.handle.context();
+        self.base.remove_object(context, Object::Mr, index);
     }
 
     /// Refuses to deregister or change a region to which windows are bound (MR-07).
