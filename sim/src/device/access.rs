@@ -66,6 +66,26 @@ impl Domains {
         }
         Ok(())
     }
+
+    /// The bytes that the peer of a queue pair names, like [`touch_remote`](Self::touch_remote).
+    #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+    pub(crate) fn remote_span(
+        &self,
+        base: &Base,
+        peer: Peer,
+        place: Remote,
+        length: u32,
+        need: Access,
+    ) -> Option<Span> {
+        let Remote { addr, rkey } = place;
+        // Regions come first: windows need more checks and are rarer.
+        if let Some(mr) = self.regions.of_rkey(rkey) {
+            return mr.span(peer.pd?, addr, length, need);
+        }
+        let slice = self.touch_remote(base, peer, rkey, addr, length.into(), need);
+        self.memory.lock().span(&slice.ok()?).ok()?
+    }
 }
 
 impl Regions {
@@ -106,31 +126,9 @@ impl Regions {
     }
 }
 
-impl Domains {
-    /// The bytes that the peer of a queue pair names, like [`touch_remote`](Self::touch_remote).
-    #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn remote_span(
-        &self,
-        base: &Base,
-        peer: Peer,
-        place: Remote,
-        length: u32,
-        need: Access,
-    ) -> Option<Span> {
-        let Remote { addr, rkey } = place;
-        // Regions come first: windows need more checks and are rarer.
-        if let Some(mr) = self.regions.of_rkey(rkey) {
-            return mr.span(peer.pd?, addr, length, need);
-        }
-        let slice = self.touch_remote(base, peer, rkey, addr, length.into(), need);
-        self.memory.lock().span(&slice.ok()?).ok()?
-    }
-}
-
+#[cfg_attr(any(), mutants::skip)] // the suite does not reach it
 impl Regions {
     #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn span(&self, as_of: Option<(u32, Access)>, sge: &Sge, length: u32) -> Option<Span> {
         let mr = self.of_key(sge.lkey)?;
         match as_of {
@@ -143,7 +141,6 @@ impl Regions {
     /// in a null region. `as_of` is the protection domain and the access of the work. It is `None`
     /// for inline data, which needs no rights (SQ-08).
     #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn spans(
         &self,
         as_of: Option<(u32, Access)>,

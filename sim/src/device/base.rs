@@ -54,7 +54,8 @@ pub(crate) struct Base {
     pub(crate) journal: Journal,
     /// Where the program called the current verb.
     pub(crate) site: Option<Site>,
-    trace: Option<Vec<TraceEvent>>,
+    /// The trace records since they were last taken. `None` if none are kept.
+    pub(crate) trace: Option<Vec<TraceEvent>>,
 }
 
 impl Base {
@@ -160,22 +161,10 @@ impl Base {
         }
     }
 
-    /// Starts to keep trace records.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn start_trace(&mut self) {
-        self.trace = Some(Vec::new());
-    }
-
     #[inline]
     #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn is_traced(&self) -> bool {
         self.trace.is_some()
-    }
-
-    /// The trace records since the last call.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn take_trace(&mut self) -> Vec<TraceEvent> {
-        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Adds a record to the trace.

@@ -76,7 +76,7 @@ impl Cq {
     pub(crate) fn report(&self) -> CqReport {
         let mut report = CqReport::default();
         report.cq = self.handle;
-        report.armed = self.notify.state();
+        report.armed = self.notify.state;
         report.unpolled = self.ring.len() as u32;
         report.cqe = self.cqe;
         report.overrun = self.dead;
@@ -211,10 +211,10 @@ impl Device {
         if found.channel.is_none() && base.behavior.arm_no_channel == Check::Refused {
             return Err(invalid("cq", "has no completion channel"));
         }
-        let before = found.notify.state();
+        let before = found.notify.state;
         found.notify.arm(arm, &base.behavior);
         found.note_armed(base);
-        let armed = found.notify.state();
+        let armed = found.notify.state;
         let unpolled = if arm.solicited_only() {
             found.ring.has_solicited()
         } else {
@@ -404,15 +404,6 @@ impl Cqs {
         Some(ticket)
     }
 
-    #[cfg_attr(any(), mutants::skip)] // texts
-    fn note_lost(&mut self, base: &mut Base, index: u32, wc: Wc) {
-        let found = self.table.at(index);
-        let (cq, cqe) = (found.handle, found.cqe);
-        let made_at = base.made_at(cq.context(), Object::Cq, index);
-        base.journal.lost(cq, cqe, wc.qp_num, made_at);
-        base.note(TraceEvent::Overrun { cq, wc });
-    }
-
     #[cold]
     fn overrun(
         &mut self,
@@ -445,69 +436,6 @@ impl Cqs {
             base.raise(AsyncEventType::CqErr, Element::Cq(handle));
         }
         (delivery, Some(ticket))
-    }
-
-    /// The state of a channel: the number of queued events, and the CQs attached to it.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
-        // The channel may have been destroyed.
-        let Ok(index) = find(&self.channels, channel) else {
-            return (0, Vec::new());
-        };
-        let attached = self.table.iter();
-        let attached = attached.filter(|(_, cq)| cq.channel == Some(index));
-        let queued = self.channels.at(index).events.len() as u32;
-        (queued, attached.map(|(_, cq)| cq.report()).collect())
-    }
-}
-
-impl Cqs {
-    /// Takes the oldest completion of a CQ.
-    #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn pop(&mut self, index: u32) -> Option<&Entry> {
-        let cq = self.table.at_mut(index);
-        let entry = cq.ring.pop()?;
-        cq.usage.failure_was_seen |= entry.wc.status != WcStatus::Success;
-        Some(entry)
-    }
-
-    /// Records the end of a poll. `is_filled` is whether it returned as many completions as it
-    /// asked for.
-    #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn polled(&mut self, index: u32, is_filled: bool) {
-        let cq = self.table.at_mut(index);
-        let is_empty = cq.ring.is_empty();
-        cq.usage.was_polled = true;
-        // An empty CQ cannot hide completions from a program that arms next.
-        cq.usage.is_partly_polled = is_filled && !is_empty;
-        cq.usage.event_was_read = false;
-        if is_empty {
-            cq.usage.unpolled_at = None;
-            self.show(index);
-        }
-    }
-
-    /// The facts about a CQ that a diagnosis uses.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn seen(&self, base: &Base, index: u32) -> CqSeen {
-        let cq = self.table.at(index);
-        let is_success = |entry: &&Entry| entry.wc.status == WcStatus::Success;
-        CqSeen {
-            cq: cq.handle,
-            cqe: cq.cqe,
-            armed: cq.notify.state(),
-            usage: cq.usage.clone(),
-            unpolled: cq.ring.len() as u32,
-            successes: cq.ring.iter().filter(is_success).count() as u32,
-            has_solicited: cq.ring.has_solicited(),
-            are_of_sends: cq.ring.iter().all(|entry| !entry.ticket.is_recv()),
-            channel: cq.channel.map(|channel| self.channels.at(channel).seen()),
-            events_unread: cq.events_unread.len() as u32,
-            has_late_event: self.moderated.get(index).is_some(),
-            made_at: base.made_at(cq.handle.context(), Object::Cq, index),
-        }
     }
 
     /// Whether `count` more completions fit in a CQ, and none needs moderation.
@@ -571,6 +499,74 @@ impl Cqs {
             Some((of, count)) if *of == generation => *count,
             _ => 0,
         }
+    }
+}
+
+#[cfg_attr(any(), mutants::skip)] // texts
+impl Cqs {
+    /// Takes the oldest completion of a CQ.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, index: u32) -> Option<&Entry> {
+        let cq = self.table.at_mut(index);
+        let entry = cq.ring.pop()?;
+        cq.usage.failure_was_seen |= entry.wc.status != WcStatus::Success;
+        Some(entry)
+    }
+
+    /// Records the end of a poll. `is_filled` is whether it returned as many completions as it
+    /// asked for.
+    #[inline(always)]
+    pub(crate) fn polled(&mut self, index: u32, is_filled: bool) {
+        let cq = self.table.at_mut(index);
+        let is_empty = cq.ring.is_empty();
+        cq.usage.was_polled = true;
+        // An empty CQ cannot hide completions from a program that arms next.
+        cq.usage.is_partly_polled = is_filled && !is_empty;
+        cq.usage.event_was_read = false;
+        if is_empty {
+            cq.usage.unpolled_at = None;
+            self.show(index);
+        }
+    }
+
+    /// The facts about a CQ that a diagnosis uses.
+    pub(crate) fn seen(&self, base: &Base, index: u32) -> CqSeen {
+        let cq = self.table.at(index);
+        let is_success = |entry: &&Entry| entry.wc.status == WcStatus::Success;
+        CqSeen {
+            cq: cq.handle,
+            cqe: cq.cqe,
+            armed: cq.notify.state,
+            usage: cq.usage.clone(),
+            unpolled: cq.ring.len() as u32,
+            successes: cq.ring.iter().filter(is_success).count() as u32,
+            has_solicited: cq.ring.has_solicited(),
+            are_of_sends: cq.ring.iter().all(|entry| !entry.ticket.is_recv()),
+            channel: cq.channel.map(|channel| self.channels.at(channel).seen()),
+            events_unread: cq.events_unread.len() as u32,
+            has_late_event: self.moderated.get(index).is_some(),
+            made_at: base.made_at(cq.handle.context(), Object::Cq, index),
+        }
+    }
+
+    fn note_lost(&mut self, base: &mut Base, index: u32, wc: Wc) {
+        let found = self.table.at(index);
+        let (cq, cqe) = (found.handle, found.cqe);
+        let made_at = base.made_at(cq.context(), Object::Cq, index);
+        base.journal.lost(cq, cqe, wc.qp_num, made_at);
+        base.note(TraceEvent::Overrun { cq, wc });
+    }
+
+    /// The state of a channel: the number of queued events, and the CQs attached to it.
+    pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
+        // The channel may have been destroyed.
+        let Ok(index) = find(&self.channels, channel) else {
+            return (0, Vec::new());
+        };
+        let attached = self.table.iter();
+        let attached = attached.filter(|(_, cq)| cq.channel == Some(index));
+        let queued = self.channels.at(index).events.len() as u32;
+        (queued, attached.map(|(_, cq)| cq.report()).collect())
     }
 }
 

@@ -109,15 +109,12 @@ impl Device {
         attr: &AhAttr,
         outside: Outside,
     ) -> Result<AhHandle> {
-        let Self {
-            base,
-            domains,
-            ports,
-            ..
-        } = self;
+        let Self { base, domains, .. } = self;
         let index = find(&domains.pds, pd)?;
         // The route is found once, when the handle is created (AH-07).
-        let route = ports.resolve(attr, base.behavior.unowned_gid, outside)?;
+        let route = self
+            .ports
+            .resolve(attr, base.behavior.unowned_gid, outside)?;
         base.check_room("address handles", &domains.ahs, base.attr.max_ah)?;
         let context = pd.context();
         let id = domains.ahs.insert(|_| Ah {

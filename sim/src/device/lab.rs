@@ -5,6 +5,7 @@ use std::sync::Arc;
 use verbs_api::{AsyncEventType, Element, Gid, Mtu, Srq as SrqHandle};
 
 use super::check::{find, in_range, invalid};
+use super::egress::Egress;
 use super::ports::PORT_MTU;
 use super::refusal::Result;
 use super::{Device, Gids};
@@ -55,7 +56,7 @@ impl Device {
 
     /// Adopts the new table of all GIDs of the fabric.
     pub(crate) fn adopt_gids(&mut self, gids: Arc<Gids>) {
-        self.ports.adopt_gids(gids);
+        self.ports.gids = gids;
         // Address handles hold a route, which may lead to another port now.
         for index in self.domains.ahs.indices(|_| true) {
             let ah = self.domains.ahs.at_mut(index);
@@ -95,7 +96,7 @@ impl Device {
     /// Makes an SRQ fail, and raises `SRQ_ERR` (SRQ-17).
     pub(crate) fn fail_srq(&mut self, srq: SrqHandle) -> Result<()> {
         let index = find(&self.srqs, srq)?;
-        if self.srqs.at_mut(index).fail() {
+        if !std::mem::replace(&mut self.srqs.at_mut(index).failed, true) {
             self.base.raise(AsyncEventType::SrqErr, Element::Srq(srq));
         }
         Ok(())
@@ -108,7 +109,7 @@ impl Device {
             return false;
         }
         // A dead device sends nothing more.
-        self.egress.clear();
+        self.egress = Egress::default();
         self.flush_deferred_writes();
         for cq in self.cqs.table.indices(|_| true) {
             self.cqs.forget_moderation(cq);

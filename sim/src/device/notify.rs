@@ -48,15 +48,10 @@ pub(crate) fn is_solicited(
 /// The arm state of one CQ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notify {
-    state: ArmState,
+    pub(super) state: ArmState,
 }
 
 impl Notify {
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn state(self) -> ArmState {
-        self.state
-    }
-
     /// `ibv_req_notify_cq`.
     pub(crate) fn arm(&mut self, arm: Arm, behavior: &Behavior) {
         self.state = match (self.state, arm.solicited_only()) {

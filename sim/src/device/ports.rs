@@ -26,15 +26,15 @@ pub(crate) type Outside = Option<ErrorKind>;
 pub(crate) struct Ports {
     node: u32,
     ports: Vec<Port>,
-    gids: Arc<Gids>,
+    pub(super) gids: Arc<Gids>,
     /// The LIDs, on InfiniBand.
-    subnet: Option<Subnet>,
+    pub(crate) subnet: Option<Subnet>,
     /// Whether each GID is in the tables twice, first for RoCE version 1.
     roce_v1: bool,
     /// Whether addresses that no port here has belong to other processes.
-    network: bool,
+    pub(crate) network: bool,
     /// The number of this process among those that share its addresses.
-    tenant: Option<u8>,
+    pub(crate) tenant: Option<u8>,
 }
 
 /// A port of the device.
@@ -128,16 +128,6 @@ impl Ports {
         }
     }
 
-    /// The process shares its addresses, as the tenant with this number.
-    pub(crate) fn become_tenant(&mut self, number: u8) {
-        self.tenant = Some(number);
-    }
-
-    /// Whether other processes may share its addresses.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.tenant.is_some()
-    }
-
     /// Whether a QP number belongs to a process that shares an address with this one.
     pub(crate) fn is_of_other_tenant(&self, qp_num: u32) -> bool {
         let of_number = self.tenant.zip(tenant_of(qp_num));
@@ -152,7 +142,6 @@ impl Ports {
         if to.is_some() && self.is_of_other_tenant(qp_num) {
             return Some(PortId::OUTSIDE);
         }
-        let _ = qp_num;
         to
     }
 
@@ -181,15 +170,6 @@ impl Ports {
         port.mtu = all.into_iter().find(fits).unwrap_or(Mtu::Mtu256);
         port.gids = own;
         Arc::new(gids)
-    }
-
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn has_network(&self) -> bool {
-        self.network
-    }
-
-    pub(crate) fn subnet(&self) -> Option<Subnet> {
-        self.subnet
     }
 
     /// Refuses the number of a port that does not exist.
@@ -294,16 +274,6 @@ impl Ports {
         };
         self.at_mut(port).gids[entries].fill(gid);
         Ok(Arc::new(gids))
-    }
-
-    /// Adopts the new table of all GIDs of the fabric.
-    pub(super) fn adopt_gids(&mut self, gids: Arc<Gids>) {
-        self.gids = gids;
-    }
-
-    /// The table of all GIDs of the fabric.
-    pub(super) fn gids(&self) -> &Gids {
-        &self.gids
     }
 
     /// The port that has a GID.

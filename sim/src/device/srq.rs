@@ -37,9 +37,9 @@ pub(crate) struct Srq {
     attr: SrqAttr,
     /// Whether the event of the limit is still to be raised.
     armed: bool,
-    /// The receives by their numbers, which follow the order of posting. Receives whose completions
+    /// The receives whose slots are in use, by their numbers, which follow the order of posting. Receives whose completions
     /// were polled are removed.
-    recvs: BTreeMap<u64, Recv>,
+    pub(crate) recvs: BTreeMap<u64, Recv>,
     next: u64,
     end: u64,
     /// The number after the last one that `fresh` returned.
@@ -48,7 +48,8 @@ pub(crate) struct Srq {
     pub(crate) xrc: Option<SrqPart>,
     /// The number of QPs that use it.
     pub(crate) users: u32,
-    failed: bool,
+    /// Whether the test controls have made it fail (SRQ-17).
+    pub(crate) failed: bool,
 }
 
 /// A receive that a QP has taken for an arriving message.
@@ -72,16 +73,6 @@ impl Srq {
         self.end - self.next
     }
 
-    /// Makes it fail (SRQ-17). Returns whether it had not failed before.
-    pub(super) fn fail(&mut self) -> bool {
-        !std::mem::replace(&mut self.failed, true)
-    }
-
-    /// Whether the test controls have made it fail.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.failed
-    }
-
     /// The oldest receive that waits.
     pub(crate) fn first_waiting(&self) -> Result<&Recv, NoReceive> {
         match self.recvs.get(&self.next) {
@@ -89,22 +80,6 @@ impl Srq {
             _ if self.failed => Err(NoReceive::Failed),
             recv => recv.ok_or(NoReceive::Empty),
         }
-    }
-
-    /// A receive whose slot is in use.
-    pub(crate) fn get(&self, seq: u64) -> &Recv {
-        &self.recvs[&seq]
-    }
-
-    /// The number of slots in use.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn taken(&self) -> usize {
-        self.recvs.len()
-    }
-
-    /// The receive with this number, if its slot is still in use.
-    pub(crate) fn find(&self, seq: u64) -> Option<&Recv> {
-        self.recvs.get(&seq)
     }
 
     /// The receives that it has not returned yet, with their numbers.

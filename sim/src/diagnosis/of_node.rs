@@ -249,7 +249,7 @@ impl Node {
         let all = [
             self.named(of, Object::Qp, &self.qps, |_, qp| Some(standing(qp))),
             self.named(of, Object::Srq, srqs, |_, srq| {
-                let receives = counted(srq.taken(), "receive", "receives");
+                let receives = counted(srq.recvs.len(), "receive", "receives");
                 Some(format!("{} ({receives} outstanding)", srq.handle))
             }),
             self.named(of, Object::Mw, &domains.windows.table, numbered("mw")),

@@ -63,7 +63,7 @@ impl End<'_> {
         let device = self.device;
         let whole = prepared.length + grh::BYTES;
         let place = self.check_receive_bytes(whole, parts)?;
-        let header = grh::bytes(&head(prepared, asked), device.ports.subnet());
+        let header = grh::bytes(&head(prepared, asked), device.ports.subnet);
         Ok((place, header))
     }
 }
@@ -77,7 +77,7 @@ impl EndMut<'_> {
         flags: SendFlags,
     ) {
         let device = &*self.device;
-        let subnet = device.ports.subnet();
+        let subnet = device.ports.subnet;
         let sl = device.base.behavior.ud_sl;
         let wc = datagram::completion(&head(prepared, asked), subnet, sl);
         self.complete_receive(wc, flags);

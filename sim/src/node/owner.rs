@@ -133,7 +133,7 @@ impl Node {
             }
             ClaimedQueue::Shared(index) => {
                 let srq = self.device.srqs.peek(index)?;
-                let recv = srq.find(work.seq)?;
+                let recv = srq.recvs.get(&work.seq)?;
                 let queue = OwnersQueue::Shared(srq.handle);
                 let is_it = srq.handle.generation() == generation;
                 is_it.then_some((queue, srq.pd, recv.label, recv.site, &recv.list[..]))?

@@ -189,7 +189,7 @@ impl Common {
     /// What the test controls did, if a request is refused because of that.
     fn refused_by_lab(&self, responder: &Responder, device: &Device) -> Option<LabCause> {
         let srq = responder.receives.made_with();
-        if srq.is_some_and(|srq| device.srqs.at(srq).has_failed()) {
+        if srq.is_some_and(|srq| device.srqs.at(srq).failed) {
             Some(LabCause::Srq)
         } else {
             self.is_affected.then_some(LabCause::Injected)
