@@ -114,6 +114,11 @@ impl Ports {
         }
     }
 
+    fn id(&self, port: u8) -> PortId {
+        let node = self.node;
+        PortId { node, port }
+    }
+
     /// Whether an index is that of an entry of RoCE version 1.
     fn is_v1(&self, index: usize) -> bool {
         self.roce_v1 && index.is_multiple_of(2)
@@ -152,14 +157,11 @@ impl Ports {
         const HEADERS: usize = 88;
         let mut own = vec![gid_of(address), local_gid_of(address)];
         let mut gids = Gids::clone(&self.gids);
-        let node = self.node;
-        gids.extend(own.iter().map(|gid| (*gid, PortId { node, port })));
+        gids.extend(own.iter().map(|gid| (*gid, self.id(port))));
         // An empty entry belongs to no port.
         gids.remove(&Gid::default());
-        let fits = |of: &Mtu| {
-            of.bytes()
-                .is_some_and(|bytes| bytes as usize + HEADERS <= mtu)
-        };
+        let has_room = |bytes| bytes as usize + HEADERS <= mtu;
+        let fits = |of: &Mtu| of.bytes().is_some_and(has_room);
         if self.roce_v1 {
             // Link-local addresses come first, if there are some.
             own.sort_by_key(|gid| (*gid == Gid::default(), gid.ipv4().is_some()));
@@ -199,8 +201,7 @@ impl Ports {
     /// The result of `ibv_query_port`.
     pub(crate) fn query(&self, port: u8) -> Result<PortAttr> {
         let found = self.check(port)?;
-        let node = self.node;
-        let lid = |subnet: Subnet| subnet.lid(PortId { node, port });
+        let lid = |subnet: Subnet| subnet.lid(self.id(port));
         let mut attr = PortAttr::default();
         attr.state = if found.up {
             PortState::Active
@@ -262,8 +263,7 @@ impl Ports {
         let mut gids = Gids::clone(&self.gids);
         gids.remove(&old);
         if gid != Gid::default() {
-            let node = self.node;
-            gids.insert(gid, PortId { node, port });
+            gids.insert(gid, self.id(port));
         }
         let index = index as usize;
         // Both versions of a GID are neighbors in the table.
@@ -285,11 +285,7 @@ impl Ports {
     pub(crate) fn route(&self, attr: &AhAttr) -> Result<Route> {
         let port = self.check(attr.port_num)?;
         in_range("sl", i64::from(attr.sl), 0, 15)?;
-        let from = PortId {
-            node: self.node,
-            port: attr.port_num,
-        };
-        let to = self.destination(attr);
+        let (from, to) = (self.id(attr.port_num), self.destination(attr));
         // Only InfiniBand can address without a GRH.
         let Some(grh) = attr.grh else {
             if self.subnet.is_none() {

@@ -231,7 +231,8 @@ impl Device {
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn check_bytes(&self, length: usize, fewer: u64) -> Result<()> {
         // Without a limit the sum over all regions is not needed.
-        if self.base.rules.limit(Limit::Bytes).is_none() {
+        let rules = &self.base.rules;
+        if rules.limit(Limit::Bytes).is_none() {
             return Ok(());
         }
         // Null regions have no bytes.
@@ -239,9 +240,7 @@ impl Device {
         let all = self.domains.regions.table.iter().map(|(_, mr)| mr);
         let present: u64 = all.filter(has_bytes).map(|mr| mr.attr.length).sum();
         let bytes = (present - fewer).saturating_add(length as u64);
-        self.base
-            .rules
-            .check(Limit::Bytes, "registered bytes", bytes)
+        rules.check(Limit::Bytes, "registered bytes", bytes)
     }
 
     fn insert_mr(
