@@ -114,7 +114,7 @@ impl Channels {
 
     /// The number of unread events of a channel, and of all events that were ever queued.
     pub(crate) fn queue(&self, channel: CmChannel) -> Result<(usize, u64)> {
-        Ok(self.table.at(self.find(channel)?).queue())
+        Ok(self.table.at(self.find(channel)?).events.counts())
     }
 
     /// Lets changes of a channel be noted from now on. The channel must exist.

@@ -94,14 +94,14 @@ impl<'a> Host<'a> {
             id,
             gid,
             gid_index: gid_index as u8,
-            lid: ports.subnet().map_or(0, |subnet| subnet.lid(id)),
+            lid: ports.subnet.map_or(0, |subnet| subnet.lid(id)),
         })
     }
 
     /// The port that has an address, and the GID that leads to it.
     fn place(self, address: IpAddr) -> Option<(PortId, Gid)> {
         let ports = &self.slots[0].node.device.ports;
-        if ports.subnet().is_none() {
+        if ports.subnet.is_none() {
             let gid = gid_of(address);
             return Some((ports.port_of(&gid)?, gid));
         }
@@ -139,7 +139,7 @@ impl<'a> Host<'a> {
             return None;
         }
         let (gid, lid) = match self.place(address) {
-            Some((id, gid)) => (gid, ports.subnet().map_or(0, |subnet| subnet.lid(id))),
+            Some((id, gid)) => (gid, ports.subnet.map_or(0, |subnet| subnet.lid(id))),
             None if self.config.reaches(address) => (gid_of(address), 0),
             None => return None,
         };
@@ -178,7 +178,7 @@ impl<'a> Host<'a> {
     /// The LID of a group, on InfiniBand.
     pub(crate) fn group_lid(self, group: Gid) -> u16 {
         const FIRST: u16 = 0xc000;
-        match self.slots[0].node.device.ports.subnet() {
+        match self.slots[0].node.device.ports.subnet {
             Some(_) => FIRST | (fnv(&group.0) as u16 & 0x1fff),
             None => 0,
         }

@@ -72,14 +72,14 @@ impl Descriptors {
     /// queues are closed; a duplicate of one is never readable again.
     #[inline(always)]
     pub(crate) fn update(&mut self, device: &mut Device) {
-        if device.base.has_changed_queue() {
+        if !device.base.changed_queues.is_empty() {
             self.update_changed(device);
         }
     }
 
     #[inline(never)]
     fn update_changed(&mut self, device: &mut Device) {
-        while let Some(of) = device.base.changed_queue() {
+        while let Some(of) = device.base.changed_queues.pop() {
             let queue = device.cqs.event_queue(&device.base, of).ok();
             let place = self.place(of);
             if let Some(descriptor) = place {

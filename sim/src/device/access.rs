@@ -57,14 +57,34 @@ impl Domains {
             let part = |mr: &Mr| mr.part(sge.addr, sge.length.into()).ok();
             // The region of the lkey is preferred, since regions may overlap.
             let by_key = self.regions.of_key(sge.lkey).and_then(part);
-            let any = || self.regions.iter().find_map(|(_, mr)| part(mr));
-            let Slice { region, offset, .. } = by_key.or_else(any).ok_or(ProtectionFault::Range)?;
+            let any = || self.regions.table.iter().find_map(|(_, mr)| part(mr));
+            let from = by_key.or_else(any).ok_or(ProtectionFault::Range)?;
             // The simulator has no other memory to read the bytes from.
-            let copied = self.memory.lock().read(region, offset, now);
+            let copied = self.memory.lock().read(&from, now);
             copied.map_err(|_| ProtectionFault::Range)?;
             rest = later;
         }
         Ok(())
+    }
+
+    /// The bytes that the peer of a queue pair names, like [`touch_remote`](Self::touch_remote).
+    #[inline(always)]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+    pub(crate) fn remote_span(
+        &self,
+        base: &Base,
+        peer: Peer,
+        place: Remote,
+        length: u32,
+        need: Access,
+    ) -> Option<Span> {
+        let Remote { addr, rkey } = place;
+        // Regions come first: windows need more checks and are rarer.
+        if let Some(mr) = self.regions.of_rkey(rkey) {
+            return mr.span(peer.pd?, addr, length, need);
+        }
+        let slice = self.touch_remote(base, peer, rkey, addr, length.into(), need);
+        self.memory.lock().span(&slice.ok()?).ok()?
     }
 }
 
@@ -86,7 +106,7 @@ impl Regions {
         if of.only_domain().is_some() {
             return SmallVec::from_iter([of.place(bytes)]);
         }
-        let all = self.iter().map(|(_, mr)| mr);
+        let all = self.table.iter().map(|(_, mr)| mr);
         let same = all.filter(|mr| mr.shares_memory(of));
         same.map(|mr| mr.place(bytes)).collect()
     }
@@ -106,31 +126,9 @@ impl Regions {
     }
 }
 
-impl Domains {
-    /// The bytes that the peer of a queue pair names, like [`touch_remote`](Self::touch_remote).
-    #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn remote_span(
-        &self,
-        base: &Base,
-        peer: Peer,
-        place: Remote,
-        length: u32,
-        need: Access,
-    ) -> Option<Span> {
-        let Remote { addr, rkey } = place;
-        // Regions come first: windows need more checks and are rarer.
-        if let Some(mr) = self.regions.of_rkey(rkey) {
-            return mr.span(peer.pd?, addr, length, need);
-        }
-        let slice = self.touch_remote(base, peer, rkey, addr, length.into(), need);
-        self.memory.lock().span_of(&slice.ok()?)
-    }
-}
-
+#[cfg_attr(any(), mutants::skip)] // the suite does not reach it
 impl Regions {
     #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn span(&self, as_of: Option<(u32, Access)>, sge: &Sge, length: u32) -> Option<Span> {
         let mr = self.of_key(sge.lkey)?;
         match as_of {
@@ -143,7 +141,6 @@ impl Regions {
     /// in a null region. `as_of` is the protection domain and the access of the work. It is `None`
     /// for inline data, which needs no rights (SQ-08).
     #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn spans(
         &self,
         as_of: Option<(u32, Access)>,

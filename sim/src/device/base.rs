@@ -50,11 +50,12 @@ pub(crate) struct Base {
     /// Whether something happened that a waiting thread may wait for.
     pub(crate) news: bool,
     /// Event queues that are watched and have changed.
-    pub(super) changed_queues: Vec<EventQueue>,
+    pub(crate) changed_queues: Vec<EventQueue>,
     pub(crate) journal: Journal,
     /// Where the program called the current verb.
     pub(crate) site: Option<Site>,
-    trace: Option<Vec<TraceEvent>>,
+    /// The trace records since they were last taken. `None` if none are kept.
+    pub(crate) trace: Option<Vec<TraceEvent>>,
 }
 
 impl Base {
@@ -124,8 +125,13 @@ impl Base {
     }
 
     /// Refuses another object where a limit of the test controls or the device is reached.
-    pub(crate) fn check_room(&self, what: &'static str, count: u32, max: u32) -> Result<()> {
-        if count >= max {
+    pub(crate) fn check_room<T>(
+        &self,
+        what: &'static str,
+        present: &Table<T>,
+        max: u32,
+    ) -> Result<()> {
+        if present.len() >= max {
             let limit = max.into();
             let cause = Cause::Limit { what, limit };
             return Err(Refusal::new(ErrorKind::NoMemory, cause));
@@ -155,22 +161,10 @@ impl Base {
         }
     }
 
-    /// Starts to keep trace records.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn start_trace(&mut self) {
-        self.trace = Some(Vec::new());
-    }
-
     #[inline]
     #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn is_traced(&self) -> bool {
         self.trace.is_some()
-    }
-
-    /// The trace records since the last call.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn take_trace(&mut self) -> Vec<TraceEvent> {
-        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Adds a record to the trace.

@@ -6,6 +6,7 @@ use verbs_api::{CompChannel as ChannelHandle, Context, CqEvent, Handle, Object};
 
 use super::base::Base;
 use super::check::find;
+use super::contexts::slot_of;
 use super::cq::Cqs;
 use super::event_queue::{Channel, EventQueue};
 use super::refusal::Result;
@@ -34,7 +35,7 @@ impl Cqs {
         context: Context,
     ) -> Result<ChannelHandle> {
         self.check_files(base)?;
-        base.check_room("completion channels", self.channels.len(), u32::MAX)?;
+        base.check_room("completion channels", &self.channels, u32::MAX)?;
         let handle = |id: Id| ChannelHandle::from_parts(context, id.index, id.generation);
         let id = self.channels.insert(|id| CompChannel::new(handle(id)));
         Ok(base.added(context, id, ChannelHandle::from_parts))
@@ -97,7 +98,7 @@ impl Cqs {
         cq.usage.event_read_at = base.site;
         let (handle, event) = (cq.handle, CqEvent::new(cq.handle, cq.init.cq_context));
         // The program now has to poll, so its next poll must reach the CQ and be recorded.
-        if let Some(shown) = &self.shown.0 {
+        if let Some(shown) = &self.shown {
             shown.set(handle, false);
         }
         base.queue_changed(EventQueue::Channel(channel), watched);
@@ -112,22 +113,25 @@ impl Cqs {
 
     /// The number of unread events in a queue, and the number queued so far.
     pub(crate) fn event_queue(&self, base: &Base, of: EventQueue) -> Result<(usize, u64)> {
-        match of {
+        Ok(match of {
             EventQueue::Channel(channel) => {
-                Ok(self.channels.at(find(&self.channels, channel)?).queue())
+                let index = find(&self.channels, channel)?;
+                self.channels.at(index).events.counts()
             }
-            EventQueue::Async(context) => base.async_events(context),
-        }
+            EventQueue::Async(context) => {
+                let index = base.find_context(context)?;
+                base.contexts.at(index).events.counts()
+            }
+        })
     }
 
     /// From now on changes of this queue are recorded.
     pub(crate) fn watch(&mut self, base: &mut Base, of: EventQueue) {
-        match of {
-            EventQueue::Channel(channel) => {
-                self.channels.at_mut(channel.index()).events.watched = true;
-            }
-            EventQueue::Async(context) => base.watch_async(context),
-        }
+        let watched = match of {
+            EventQueue::Channel(of) => &mut self.channels.at_mut(of.index()).events.watched,
+            EventQueue::Async(of) => &mut base.contexts.at_mut(slot_of(of)).events.watched,
+        };
+        *watched = true;
     }
 
     /// Discards the unread events of a CQ that is being destroyed (CHAN-36), and detaches it from

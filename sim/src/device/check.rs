@@ -53,19 +53,12 @@ pub(crate) fn find_in<H: Handle, T: InContext>(
 
 /// Like [`find`], for a driver that does not check the number of an object.
 pub(crate) fn find_unchecked<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> Result<u32> {
-    // Such a driver uses its own structure, and never looks at the number.
-    if is_corrupt(table, handle) {
-        Ok(handle.index())
-    } else {
-        find(table, handle)
+    let index = handle.index();
+    match table.get(index, handle.generation()) {
+        // Such a driver uses its own structure, and never looks at the number.
+        Err(BadHandle::Corrupt) if table.at(index).context() == handle.context() => Ok(index),
+        _ => find(table, handle),
     }
-}
-
-/// Whether a handle is valid except for its number, which the program has changed.
-fn is_corrupt<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> bool {
-    let found = table.get(handle.index(), handle.generation());
-    found.err() == Some(BadHandle::Corrupt)
-        && table.at(handle.index()).context() == handle.context()
 }
 
 /// Refuses an object of another context.
@@ -115,24 +108,20 @@ pub(crate) fn in_range(what: &'static str, value: i64, min: i64, max: i64) -> Re
 
 /// Refuses to destroy an object that has users.
 pub(crate) fn check_unused(object: Object, users: &[(Object, u32)]) -> Result<()> {
-    match users.iter().find(|(_, count)| *count > 0) {
-        Some(&(by, count)) => {
-            let cause = Cause::InUse { object, by, count };
-            Err(Refusal::new(ErrorKind::Busy, cause))
-        }
-        None => Ok(()),
-    }
+    let Some(&(by, count)) = users.iter().find(|(_, count)| *count > 0) else {
+        return Ok(());
+    };
+    let cause = Cause::InUse { object, by, count };
+    Err(Refusal::new(ErrorKind::Busy, cause))
 }
 
 /// Refuses to destroy an object with events that were read and not acknowledged.
 pub(crate) fn check_acknowledged(object: Object, events: u32) -> Result<()> {
-    match events {
-        0 => Ok(()),
-        _ => {
-            let cause = Cause::Unacknowledged { object, events };
-            Err(Refusal::new(ErrorKind::WouldBlock, cause))
-        }
+    if events == 0 {
+        return Ok(());
     }
+    let cause = Cause::Unacknowledged { object, events };
+    Err(Refusal::new(ErrorKind::WouldBlock, cause))
 }
 
 /// Refuses a scatter/gather list that is too long.

@@ -72,7 +72,7 @@ impl CompletionRing {
 pub(crate) struct Entry {
     pub(crate) wc: Wc,
     pub(crate) ticket: Ticket,
-    /// Whether it would satisfy a solicited request.
+    /// Whether it satisfies a solicited-only request.
     pub(super) solicited: bool,
     /// When it was added.
     pub(crate) at: Time,

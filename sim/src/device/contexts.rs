@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
 use verbs_api::table::Id;
-use verbs_api::{AsyncEvent, AsyncEventType, Cause, Context, Element, ErrorKind, Handle, Object};
+use verbs_api::{AsyncEvent, AsyncEventType, Context, Element, Handle, Object};
 
 use super::base::Base;
 use super::check::bad_handle;
@@ -53,18 +53,24 @@ fn context_of(node: u32, id: Id) -> Context {
     Context::from_parts(node << 16 | id.index, id.generation)
 }
 
-/// Whether an event is about an object, and not about the device or a port.
-fn is_about_object(element: Element) -> bool {
-    !matches!(element, Element::Device | Element::Port(_))
+/// The slot of the context of the object that an event is about. `None` if it is about the device
+/// or a port.
+fn home_of(element: Element) -> Option<u32> {
+    let context = match element {
+        Element::Cq(cq) => cq.context(),
+        Element::Qp(qp) => qp.context(),
+        Element::Srq(srq) => srq.context(),
+        _ => return None,
+    };
+    Some(slot_of(context))
 }
 
 impl Base {
-    fn find_context(&self, context: Context) -> Result<u32> {
+    pub(super) fn find_context(&self, context: Context) -> Result<u32> {
         let index = slot_of(context);
-        match self.contexts.get(index, context.generation()) {
-            Ok(_) => Ok(index),
-            Err(problem) => Err(bad_handle(Object::Context, problem)),
-        }
+        let found = self.contexts.get(index, context.generation());
+        found.map_err(|problem| bad_handle(Object::Context, problem))?;
+        Ok(index)
     }
 
     /// Refuses a handle of a context that does not exist.
@@ -77,7 +83,7 @@ impl Base {
     }
 
     pub(super) fn add_context(&mut self) -> Result<Context> {
-        self.check_room("contexts", self.contexts.len(), MAX_CONTEXTS)?;
+        self.check_room("contexts", &self.contexts, MAX_CONTEXTS)?;
         let node = self.id;
         let id = self.contexts.insert(|id| OpenDevice {
             handle: context_of(node, id),
@@ -145,40 +151,32 @@ impl Base {
         open.objects.get(&(object, index)).copied().flatten()
     }
 
-    /// Raises an event of the device or a port in every context (ASYNC-13).
-    pub(crate) fn tell_all(&mut self, event_type: AsyncEventType, element: Element) {
-        for index in self.contexts.indices(|_| true) {
-            self.queue_async(index, event_type, element);
-        }
-    }
-
-    /// Raises an event about an object of a context.
-    pub(crate) fn raise(&mut self, context: Context, event_type: AsyncEventType, element: Element) {
-        self.queue_async(slot_of(context), event_type, element);
-    }
-
-    fn queue_async(&mut self, index: u32, event_type: AsyncEventType, element: Element) {
+    /// Raises an event: about an object in its context, about the device or a port in every context
+    /// (ASYNC-13).
+    pub(crate) fn raise(&mut self, event_type: AsyncEventType, element: Element) {
         let event = AsyncEvent::new(event_type, element);
-        let open = self.contexts.at_mut(index);
-        let number = open.events.push(event);
-        // Only objects can be destroyed while events about them are unread.
-        if is_about_object(element) {
-            let of = open.events_of.entry(element).or_default();
-            of.unread.push(number);
+        let home = home_of(element);
+        let all = || self.contexts.indices(|_| true);
+        for index in home.map_or_else(all, |home| vec![home]) {
+            let open = self.contexts.at_mut(index);
+            let number = open.events.push(event);
+            // Only objects can be destroyed while events about them are unread.
+            if home.is_some() {
+                let of = open.events_of.entry(element).or_default();
+                of.unread.push(number);
+            }
+            self.async_changed(index);
+            self.news = true;
+            self.note(TraceEvent::Async(event));
         }
-        self.async_changed(index);
-        self.news = true;
-        self.note(TraceEvent::Async(event));
     }
 
     /// `ibv_get_async_event` without waiting.
     pub(crate) fn get_async_event(&mut self, context: Context) -> Result<AsyncEvent> {
         let index = self.find_context(context)?;
         let open = self.contexts.at_mut(index);
-        let Some(event) = open.events.pop() else {
-            return Err(Refusal::new(ErrorKind::WouldBlock, Cause::NoEvent));
-        };
-        if is_about_object(event.element) {
+        let event = open.events.pop()?;
+        if home_of(event.element).is_some() {
             let of = open.events_of.entry(event.element).or_default();
             // Events of one object are read in order, so its oldest one is this.
             of.unread.remove(0);
@@ -209,26 +207,26 @@ impl Base {
     }
 
     /// The number of events about an object that were read and not acknowledged.
-    pub(crate) fn unacked(&self, context: Context, element: Element) -> u32 {
-        let open = self.contexts.peek(slot_of(context));
-        let of = open.and_then(|open| open.events_of.get(&element));
-        of.map_or(0, |of| of.unacked)
+    pub(crate) fn unacked(&self, element: Element) -> u32 {
+        self.pending(element).map_or(0, |of| of.unacked)
     }
 
     /// The last event about an object that was read, and where.
     #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn last_read(
-        &self,
-        context: Context,
-        element: Element,
-    ) -> Option<(AsyncEventType, Option<Site>)> {
-        let open = self.contexts.peek(slot_of(context))?;
-        open.events_of.get(&element)?.last_read
+    pub(crate) fn last_read(&self, element: Element) -> Option<(AsyncEventType, Option<Site>)> {
+        self.pending(element)?.last_read
+    }
+
+    fn pending(&self, element: Element) -> Option<&Pending> {
+        let open = self.contexts.peek(home_of(element)?)?;
+        open.events_of.get(&element)
     }
 
     /// Discards the unread events of an object that is being destroyed (ASYNC-06).
-    pub(crate) fn discard_async(&mut self, context: Context, element: Element) {
-        let index = slot_of(context);
+    pub(crate) fn discard_async(&mut self, element: Element) {
+        let Some(index) = home_of(element) else {
+            return;
+        };
         let open = self.contexts.at_mut(index);
         let Some(of) = open.events_of.remove(&element) else {
             return;
@@ -244,34 +242,9 @@ impl Base {
     /// The unread events of one context or of all.
     #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn unread_async(&self, of: Option<Context>) -> impl Iterator<Item = &AsyncEvent> {
-        let is_meant = move |index| of.is_none_or(|of| slot_of(of) == index);
-        let contexts = self
-            .contexts
-            .iter()
-            .filter(move |(index, _)| is_meant(*index));
-        contexts.flat_map(|(_, open)| open.events.iter())
-    }
-
-    /// The number of unread events of a context, and the number queued so far.
-    pub(super) fn async_events(&self, context: Context) -> Result<(usize, u64)> {
-        let open = self.contexts.at(self.find_context(context)?);
-        Ok((open.events.len(), open.events.queued()))
-    }
-
-    /// From now on changes of the events of a context are recorded.
-    pub(super) fn watch_async(&mut self, context: Context) {
-        self.contexts.at_mut(slot_of(context)).events.watched = true;
-    }
-
-    /// Takes a watched queue that has changed.
-    #[inline]
-    pub(crate) fn changed_queue(&mut self) -> Option<EventQueue> {
-        self.changed_queues.pop()
-    }
-
-    #[inline]
-    pub(crate) fn has_changed_queue(&self) -> bool {
-        !self.changed_queues.is_empty()
+        let contexts = self.contexts.iter().map(|(_, open)| open);
+        let meant = contexts.filter(move |open| of.is_none_or(|of| of == open.handle));
+        meant.flat_map(|open| open.events.iter())
     }
 
     /// Records that a queue has changed or was destroyed.

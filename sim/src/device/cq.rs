@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use verbs_api::behavior::{Check, Overrun, PollAfterOverrun, UndefinedFields};
 use verbs_api::lab::{CqReport, Limit, TraceEvent};
-use verbs_api::site::Site;
 use verbs_api::table::Table;
 use verbs_api::{
     Arm, AsyncEventType, Capabilities, Cause, CompChannel as ChannelHandle, Context,
@@ -22,7 +21,7 @@ use super::cq_ex::Extended;
 use super::empty::EmptyCqs;
 use super::event_queue::Numbers;
 use super::moderate::Moderation;
-use super::notify::{Added, Notify};
+use super::notify::{Notify, is_solicited};
 use super::refusal::{Refusal, Result};
 use super::undefined::undefine;
 use crate::diagnosis::problem::ArmedWithoutChannel;
@@ -42,7 +41,7 @@ pub(crate) struct Cq {
     pub(crate) notify: Notify,
     pub(crate) moderation: Moderation,
     /// Whether it has overrun and can no longer be used.
-    dead: bool,
+    pub(crate) dead: bool,
     /// The number of QPs that use it.
     pub(crate) users: u32,
     /// The number of XRC SRQs that use it.
@@ -51,7 +50,7 @@ pub(crate) struct Cq {
     pub(crate) events_unread: Numbers,
     /// The number of events that were read and not acknowledged.
     pub(crate) events_unacked: u32,
-    pub(super) usage: CqUse,
+    pub(crate) usage: CqUse,
 }
 
 /// The CQs of a device.
@@ -66,31 +65,8 @@ pub(crate) struct Cqs {
     /// Unpolled completions by the slot of their queue pair, with its generation. Kept on a device
     /// that removes them when the queue pair is destroyed.
     unpolled: Vec<(u32, u32)>,
-    pub(super) shown: Shown,
-}
-
-/// Where the device shows which CQs are empty. A clone of it shows nothing.
-#[derive(Debug, Default)]
-pub(super) struct Shown(pub(super) Option<Arc<EmptyCqs>>);
-
-impl Clone for Shown {
-    fn clone(&self) -> Self {
-        Self(None)
-    }
-}
-
-/// The result of adding a completion.
-pub(super) struct Outcome {
-    pub(super) delivery: Delivery,
-    /// A completion that is lost. No other completion covers its work.
-    pub(super) lost: Option<Ticket>,
-}
-
-/// Whether a full CQ has room for another completion.
-enum Room {
-    None,
-    /// There is room now. Holds the completion that was lost for it, if that was unpolled.
-    Made(Option<Ticket>),
+    /// Where the device shows which CQs are empty, if it does.
+    pub(crate) shown: Option<Arc<EmptyCqs>>,
 }
 
 in_context!(Cq, handle.context());
@@ -100,17 +76,11 @@ impl Cq {
     pub(crate) fn report(&self) -> CqReport {
         let mut report = CqReport::default();
         report.cq = self.handle;
-        report.armed = self.notify.state();
+        report.armed = self.notify.state;
         report.unpolled = self.ring.len() as u32;
         report.cqe = self.cqe;
         report.overrun = self.dead;
         report
-    }
-
-    /// Where an event of it was last read.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn event_read_at(&self) -> Option<Site> {
-        self.usage.event_read_at
     }
 
     /// Records that it was armed.
@@ -126,23 +96,9 @@ impl Cq {
         }
     }
 
-    /// Records that a queue pair is destroyed while its completions are unpolled.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn note_unpolled(&mut self, posted_at: Site) {
-        self.usage.unpolled_at.get_or_insert(posted_at);
-    }
-
     /// Whether it has overrun and all its completions were polled.
     pub(crate) fn has_died_empty(&self) -> bool {
         self.dead && self.ring.is_empty()
-    }
-
-    /// Whether `count` more completions fit and none needs moderation.
-    #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    fn has_room(&self, count: usize) -> bool {
-        // The fast path leaves overruns and moderation to packets.
-        !self.dead && self.used() + count <= self.cqe as usize && !self.moderation.is_on()
     }
 
     /// The number of entries in use.
@@ -163,11 +119,9 @@ impl Device {
         in_range("cqe", i64::from(init.cqe), 1, i64::from(base.attr.max_cqe))?;
         let vectors = i64::from(base.attr.num_comp_vectors);
         in_range("comp_vector", i64::from(init.comp_vector), 0, vectors - 1)?;
-        let channel = match init.channel {
-            Some(channel) => Some(find_in(&cqs.channels, context, channel)?),
-            None => None,
-        };
-        base.check_room("completion queues", cqs.table.len(), base.attr.max_cq)?;
+        let find = |channel| find_in(&cqs.channels, context, channel);
+        let channel = init.channel.map(find).transpose()?;
+        base.check_room("completion queues", &cqs.table, base.attr.max_cq)?;
         let cqe = base.behavior.cqe_rounding.up(init.cqe as u32);
         base.rules
             .check(Limit::CqEntries, "CQ entries", cqs.entries + u64::from(cqe))?;
@@ -257,10 +211,10 @@ impl Device {
         if found.channel.is_none() && base.behavior.arm_no_channel == Check::Refused {
             return Err(invalid("cq", "has no completion channel"));
         }
-        let before = found.notify.state();
+        let before = found.notify.state;
         found.notify.arm(arm, &base.behavior);
         found.note_armed(base);
-        let armed = found.notify.state();
+        let armed = found.notify.state;
         let unpolled = if arm.solicited_only() {
             found.ring.has_solicited()
         } else {
@@ -320,7 +274,7 @@ impl Device {
         let users = [(Object::Qp, found.users), (Object::Srq, found.srqs)];
         check_unused(Object::Cq, &users)?;
         self.cqs.check_no_iteration(index)?;
-        let of_async = self.base.unacked(cq.context(), Element::Cq(cq));
+        let of_async = self.base.unacked(Element::Cq(cq));
         check_acknowledged(Object::Cq, found.events_unacked + of_async)?;
         Ok(self.remove_cq(index))
     }
@@ -334,34 +288,29 @@ impl Device {
         cqs.forget_moderation(index);
         let cq = cqs.table.remove(index);
         base.remove_object(cq.handle.context(), Object::Cq, index);
-        if let Some(shown) = &cqs.shown.0 {
+        if let Some(shown) = &cqs.shown {
             shown.set(cq.handle, false);
         }
         cqs.entries -= u64::from(cq.cqe);
         if let Some(channel) = cq.channel {
             cqs.detach(base, channel, &cq.events_unread);
         }
-        let (context, element) = (cq.handle.context(), Element::Cq(cq.handle));
-        base.discard_async(context, element);
+        base.discard_async(Element::Cq(cq.handle));
         cq.ring.iter().map(|entry| entry.ticket).collect()
     }
 }
 
 impl Cqs {
-    /// Adds a completion. The queue pair acts on the result.
+    /// Adds a completion. The queue pair acts on the first part of the result. The second is a
+    /// completion that is lost. No other completion covers its work.
     #[inline(always)]
     pub(super) fn complete(
         &mut self,
         base: &mut Base,
         index: u32,
         completion: Completion,
-    ) -> Outcome {
-        let Completion {
-            mut wc,
-            ticket,
-            solicited,
-            of_datagram,
-        } = completion;
+    ) -> (Delivery, Option<Ticket>) {
+        let (mut wc, ticket) = (completion.wc, completion.ticket);
         let (mut delivery, mut lost) = (Delivery::Made, None);
         // A rule only changes successes, since an error already stops the queue.
         if wc.status == WcStatus::Success
@@ -373,35 +322,31 @@ impl Cqs {
         }
         let has_garbage = base.behavior.undefined_wc_fields == UndefinedFields::Garbage;
         if wc.status != WcStatus::Success || has_garbage {
-            let of_datagram = of_datagram && ticket.is_recv();
-            wc = undefine(base, wc, of_datagram);
+            wc = undefine(base, wc, completion.of_datagram && ticket.is_recv());
         }
-        let added = Added {
-            recv: ticket.is_recv(),
-            success: wc.status == WcStatus::Success,
-            flushed: wc.status == WcStatus::WrFlushErr,
-            solicited,
-        };
-        let cq = self.table.at_mut(index);
+        let (recv, marked) = (ticket.is_recv(), completion.solicited);
+        let solicited = is_solicited(&base.behavior, recv, wc.status, marked);
+        let cq = self.table.at(index);
         if cq.dead || cq.used() >= cq.cqe as usize {
-            match self.overwrite(base, index) {
-                Room::None => return self.overrun(base, index, wc, ticket, added),
-                Room::Made(overwritten) => lost = overwritten,
+            // Such a CQ keeps its newest completions.
+            if !cq.extended.is_some_and(|extended| extended.overwrites()) {
+                return self.overrun(base, index, wc, ticket, solicited);
             }
+            lost = self.overwrite(base, index);
         }
         // The trace shows the completion before its event.
         let event = base.is_traced().then(|| TraceEvent::Completion {
             cq: self.table.at(index).handle,
             wc: shown(wc, &ticket),
         });
-        let fires = self.add(base, index, wc, ticket, added);
+        let fires = self.add(base, index, wc, ticket, solicited);
         if let Some(event) = event {
             base.note(event);
         }
         if fires {
             self.queue_event(base, index);
         }
-        Outcome { delivery, lost }
+        (delivery, lost)
     }
 
     /// Adds the completion of work that the fast path carried out. The CQ has room and is not
@@ -414,31 +359,27 @@ impl Cqs {
         index: u32,
         wc: Wc,
         ticket: Ticket,
-        solicited: bool,
+        marked: bool,
     ) {
-        let added = Added {
-            recv: ticket.is_recv(),
-            success: true,
-            flushed: false,
-            solicited,
-        };
-        if self.add(base, index, wc, ticket, added) {
+        let recv = ticket.is_recv();
+        let solicited = is_solicited(&base.behavior, recv, WcStatus::Success, marked);
+        if self.add(base, index, wc, ticket, solicited) {
             self.queue_event(base, index);
         }
     }
 
     /// Writes a completion into the ring. Returns whether that makes an event.
     #[inline(always)]
-    fn add(&mut self, base: &Base, index: u32, wc: Wc, ticket: Ticket, added: Added) -> bool {
+    fn add(&mut self, base: &Base, index: u32, wc: Wc, ticket: Ticket, solicited: bool) -> bool {
         let cq = self.table.at_mut(index);
         // Written in place, because moving an entry costs more than writing it.
-        let entry = cq.ring.push(added.is_solicited(&base.behavior));
+        let entry = cq.ring.push(solicited);
         (entry.wc, entry.ticket, entry.at) = (wc, ticket, base.now);
         let is_first = cq.ring.len() == 1;
         let fires = if cq.moderation.is_on() {
-            self.moderate(base, index, added)
+            self.moderate(base, index, solicited)
         } else {
-            cq.notify.added(added, &base.behavior)
+            cq.notify.added(solicited)
         };
         if is_first {
             // Threads that poll without the lock must see that the CQ is no longer empty.
@@ -448,36 +389,19 @@ impl Cqs {
         fires
     }
 
-    /// Makes room in a full CQ that may overrun: its oldest completion is lost, if it is unpolled.
+    /// Makes room in a full CQ. Returns its oldest completion, if that was unpolled and so is lost.
     #[cold]
-    fn overwrite(&mut self, base: &mut Base, index: u32) -> Room {
+    fn overwrite(&mut self, base: &mut Base, index: u32) -> Option<Ticket> {
         let cq = self.table.at_mut(index);
-        let extended = cq.extended.as_mut();
-        let Some(extended) = extended.filter(|extended| extended.overwrites()) else {
-            return Room::None;
-        };
         // An iteration may hold the oldest entry, which the program has seen already.
-        let lost = if extended.lose_held() {
-            None
-        } else {
-            cq.ring.pop().copied()
-        };
-        let Some(Entry { wc, ticket, .. }) = lost else {
-            return Room::Made(None);
-        };
+        if cq.extended.as_mut().is_some_and(Extended::lose_held) {
+            return None;
+        }
+        let Entry { wc, ticket, .. } = *cq.ring.pop()?;
         self.count(base, &ticket, false);
         // The completion was not seen by the program, so the overrun is reported.
         self.note_lost(base, index, shown(wc, &ticket));
-        Room::Made(Some(ticket))
-    }
-
-    #[cfg_attr(any(), mutants::skip)] // texts
-    fn note_lost(&mut self, base: &mut Base, index: u32, wc: Wc) {
-        let found = self.table.at(index);
-        let (cq, cqe) = (found.handle, found.cqe);
-        let made_at = base.made_at(cq.context(), Object::Cq, index);
-        base.journal.lost(cq, cqe, wc.qp_num, made_at);
-        base.note(TraceEvent::Overrun { cq, wc });
+        Some(ticket)
     }
 
     #[cold]
@@ -487,15 +411,16 @@ impl Cqs {
         index: u32,
         wc: Wc,
         ticket: Ticket,
-        added: Added,
-    ) -> Outcome {
+        solicited: bool,
+    ) -> (Delivery, Option<Ticket>) {
         let behavior = &base.behavior;
         let cq = self.table.at_mut(index);
         let handle = cq.handle;
         let was_dead = cq.dead;
-        let fires = behavior.spurious_events && cq.notify.added(added, behavior);
-        let kills = behavior.overrun == Overrun::Dead;
-        if kills {
+        let fires = behavior.spurious_events && cq.notify.added(solicited);
+        let mut delivery = Delivery::Dropped;
+        if behavior.overrun == Overrun::Dead {
+            delivery = Delivery::Fatal;
             cq.dead = true;
             // No further event will come.
             cq.notify = Notify::default();
@@ -508,107 +433,25 @@ impl Cqs {
         }
         // The event is raised once, although further completions are lost, too.
         if !was_dead {
-            let (context, element) = (handle.context(), Element::Cq(handle));
-            base.raise(context, AsyncEventType::CqErr, element);
+            base.raise(AsyncEventType::CqErr, Element::Cq(handle));
         }
-        Outcome {
-            delivery: if kills {
-                Delivery::Fatal
-            } else {
-                Delivery::Dropped
-            },
-            lost: Some(ticket),
-        }
-    }
-
-    /// The state of a channel: the number of queued events, and the CQs attached to it.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
-        // The channel may have been destroyed.
-        let Ok(index) = find(&self.channels, channel) else {
-            return (0, Vec::new());
-        };
-        let attached = self.table.iter();
-        let attached = attached.filter(|(_, cq)| cq.channel == Some(index));
-        let queued = self.channels.at(index).events.len() as u32;
-        (queued, attached.map(|(_, cq)| cq.report()).collect())
-    }
-}
-
-impl Cqs {
-    /// Takes the oldest completion of a CQ.
-    #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn pop(&mut self, index: u32) -> Option<&Entry> {
-        let cq = self.table.at_mut(index);
-        let entry = cq.ring.pop()?;
-        cq.usage.failure_was_seen |= entry.wc.status != WcStatus::Success;
-        Some(entry)
-    }
-
-    /// Records the end of a poll. `is_filled` is whether it returned as many completions as it
-    /// asked for.
-    #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn polled(&mut self, index: u32, is_filled: bool) {
-        let cq = self.table.at_mut(index);
-        let is_empty = cq.ring.is_empty();
-        cq.usage.was_polled = true;
-        // An empty CQ cannot hide completions from a program that arms next.
-        cq.usage.is_partly_polled = is_filled && !is_empty;
-        cq.usage.event_was_read = false;
-        if is_empty {
-            cq.usage.unpolled_at = None;
-            self.show(index);
-        }
-    }
-
-    /// The facts about a CQ that a diagnosis uses.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn seen(&self, base: &Base, index: u32) -> CqSeen {
-        let cq = self.table.at(index);
-        let is_success = |entry: &&Entry| entry.wc.status == WcStatus::Success;
-        CqSeen {
-            cq: cq.handle,
-            cqe: cq.cqe,
-            armed: cq.notify.state(),
-            usage: cq.usage.clone(),
-            unpolled: cq.ring.len() as u32,
-            successes: cq.ring.iter().filter(is_success).count() as u32,
-            has_solicited: cq.ring.has_solicited(),
-            are_of_sends: cq.ring.iter().all(|entry| !entry.ticket.is_recv()),
-            channel: cq.channel.map(|channel| self.channels.at(channel).seen()),
-            events_unread: cq.events_unread.len() as u32,
-            has_late_event: self.moderated.get(index).is_some(),
-            made_at: base.made_at(cq.handle.context(), Object::Cq, index),
-        }
-    }
-
-    /// From now on shows empty CQs here, or nowhere.
-    #[cfg_attr(any(), mutants::skip)] // cost
-    pub(crate) fn show_empty(&mut self, to: Option<Arc<EmptyCqs>>) {
-        self.shown = Shown(to);
+        (delivery, Some(ticket))
     }
 
     /// Whether `count` more completions fit in a CQ, and none needs moderation.
     #[inline(always)]
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn has_room(&self, cq: u32, count: usize) -> bool {
-        self.table.at(cq).has_room(count)
-    }
-
-    /// The CQ, if it has overrun and can no longer be used.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn overrun_at(&self, cq: u32) -> Option<CqHandle> {
         let cq = self.table.at(cq);
-        cq.dead.then_some(cq.handle)
+        // The fast path leaves overruns and moderation to packets.
+        !cq.dead && cq.used() + count <= cq.cqe as usize && !cq.moderation.is_on()
     }
 
     /// Shows whether a CQ is empty. A poll of one that has overrun, or is iterated over, must reach
     /// the CQ.
     #[inline]
     pub(crate) fn show(&self, index: u32) {
-        if let Some(shown) = &self.shown.0 {
+        if let Some(shown) = &self.shown {
             let cq = self.table.at(index);
             // Otherwise a poll fails, or has to be refused.
             let nothing_to_say = cq.ring.is_empty() && !cq.dead && !cq.is_iterated();
@@ -618,7 +461,7 @@ impl Cqs {
 
     /// Shows no CQ as empty any more, so that all polls reach the device and fail.
     pub(super) fn hide_empty(&mut self) {
-        if let Some(shown) = std::mem::take(&mut self.shown).0 {
+        if let Some(shown) = self.shown.take() {
             for (_, cq) in self.table.iter() {
                 shown.set(cq.handle, false);
             }
@@ -656,6 +499,74 @@ impl Cqs {
             Some((of, count)) if *of == generation => *count,
             _ => 0,
         }
+    }
+}
+
+#[cfg_attr(any(), mutants::skip)] // texts
+impl Cqs {
+    /// Takes the oldest completion of a CQ.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, index: u32) -> Option<&Entry> {
+        let cq = self.table.at_mut(index);
+        let entry = cq.ring.pop()?;
+        cq.usage.failure_was_seen |= entry.wc.status != WcStatus::Success;
+        Some(entry)
+    }
+
+    /// Records the end of a poll. `is_filled` is whether it returned as many completions as it
+    /// asked for.
+    #[inline(always)]
+    pub(crate) fn polled(&mut self, index: u32, is_filled: bool) {
+        let cq = self.table.at_mut(index);
+        let is_empty = cq.ring.is_empty();
+        cq.usage.was_polled = true;
+        // An empty CQ cannot hide completions from a program that arms next.
+        cq.usage.is_partly_polled = is_filled && !is_empty;
+        cq.usage.event_was_read = false;
+        if is_empty {
+            cq.usage.unpolled_at = None;
+            self.show(index);
+        }
+    }
+
+    /// The facts about a CQ that a diagnosis uses.
+    pub(crate) fn seen(&self, base: &Base, index: u32) -> CqSeen {
+        let cq = self.table.at(index);
+        let is_success = |entry: &&Entry| entry.wc.status == WcStatus::Success;
+        CqSeen {
+            cq: cq.handle,
+            cqe: cq.cqe,
+            armed: cq.notify.state,
+            usage: cq.usage.clone(),
+            unpolled: cq.ring.len() as u32,
+            successes: cq.ring.iter().filter(is_success).count() as u32,
+            has_solicited: cq.ring.has_solicited(),
+            are_of_sends: cq.ring.iter().all(|entry| !entry.ticket.is_recv()),
+            channel: cq.channel.map(|channel| self.channels.at(channel).seen()),
+            events_unread: cq.events_unread.len() as u32,
+            has_late_event: self.moderated.get(index).is_some(),
+            made_at: base.made_at(cq.handle.context(), Object::Cq, index),
+        }
+    }
+
+    fn note_lost(&mut self, base: &mut Base, index: u32, wc: Wc) {
+        let found = self.table.at(index);
+        let (cq, cqe) = (found.handle, found.cqe);
+        let made_at = base.made_at(cq.context(), Object::Cq, index);
+        base.journal.lost(cq, cqe, wc.qp_num, made_at);
+        base.note(TraceEvent::Overrun { cq, wc });
+    }
+
+    /// The state of a channel: the number of queued events, and the CQs attached to it.
+    pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
+        // The channel may have been destroyed.
+        let Ok(index) = find(&self.channels, channel) else {
+            return (0, Vec::new());
+        };
+        let attached = self.table.iter();
+        let attached = attached.filter(|(_, cq)| cq.channel == Some(index));
+        let queued = self.channels.at(index).events.len() as u32;
+        (queued, attached.map(|(_, cq)| cq.report()).collect())
     }
 }
 

@@ -166,9 +166,7 @@ impl Cqs {
         let iteration = self.table.at(index).extended?.iteration?;
         iteration.begun_at
     }
-}
 
-impl Cqs {
     /// Refuses an operation that would wait for the end of an iteration.
     pub(crate) fn check_no_iteration(&self, index: u32) -> Result<()> {
         let cq = self.table.at(index);

@@ -4,14 +4,13 @@ use verbs_api::{Handle, Qp as QpHandle};
 
 use super::Device;
 use super::completion::{Completion, Delivery, Queue, Ticket};
-use super::cq::Outcome;
 use super::srq::Taken;
 
 impl Device {
     /// Adds a completion to a CQ. The queue pair acts on the result.
     #[inline(always)]
     pub(crate) fn complete(&mut self, cq: u32, completion: Completion) -> Delivery {
-        let Outcome { delivery, lost } = self.cqs.complete(&mut self.base, cq, completion);
+        let (delivery, lost) = self.cqs.complete(&mut self.base, cq, completion);
         // The slot of an SRQ's receive would otherwise stay in use, as on drivers that leak it.
         if let Some(ticket) = lost
             && self.base.behavior.lost_frees_srq_slot

@@ -72,7 +72,7 @@ impl Device {
     /// `ibv_alloc_pd`
     pub(crate) fn alloc_pd(&mut self, context: Context) -> Result<PdHandle> {
         let Self { base, domains, .. } = self;
-        base.check_room("protection domains", domains.pds.len(), base.attr.max_pd)?;
+        base.check_room("protection domains", &domains.pds, base.attr.max_pd)?;
         let id = domains.pds.insert(|_| Pd {
             context,
             ..Pd::default()
@@ -109,16 +109,13 @@ impl Device {
         attr: &AhAttr,
         outside: Outside,
     ) -> Result<AhHandle> {
-        let Self {
-            base,
-            domains,
-            ports,
-            ..
-        } = self;
+        let Self { base, domains, .. } = self;
         let index = find(&domains.pds, pd)?;
         // The route is found once, when the handle is created (AH-07).
-        let route = ports.resolve(attr, base.behavior.unowned_gid, outside)?;
-        base.check_room("address handles", domains.ahs.len(), base.attr.max_ah)?;
+        let route = self
+            .ports
+            .resolve(attr, base.behavior.unowned_gid, outside)?;
+        base.check_room("address handles", &domains.ahs, base.attr.max_ah)?;
         let context = pd.context();
         let id = domains.ahs.insert(|_| Ah {
             context,

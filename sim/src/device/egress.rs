@@ -101,8 +101,8 @@ impl Device {
     /// Sends a packet to a group. As in a switch, each port of the fabric gets a copy. Other
     /// processes get one.
     pub(crate) fn send_to_group(&mut self, to: Address<'_>, packet: OutPacket, payload: Payload) {
-        let mut all: BTreeSet<PortId> = self.ports.gids().values().copied().collect();
-        if self.ports.has_network() {
+        let mut all: BTreeSet<PortId> = self.ports.gids.values().copied().collect();
+        if self.ports.network {
             // The network delivers its copy to all other processes.
             all.insert(PortId::OUTSIDE);
         }
@@ -137,11 +137,6 @@ impl Egress {
             let why = DropReason::PortDown.text();
             base.note(TraceEvent::Lost { packet, why });
         }
-    }
-
-    /// Drops the waiting packets.
-    pub(super) fn clear(&mut self) {
-        while self.packets.pop().is_some() {}
     }
 
     /// The next packet to send, oldest first.

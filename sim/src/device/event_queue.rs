@@ -76,9 +76,9 @@ impl<T> Events<T> {
         self.len() == 0
     }
 
-    /// The number of events queued so far.
-    pub(crate) fn queued(&self) -> u64 {
-        self.queued
+    /// The number of unread events, and the number queued so far.
+    pub(crate) fn counts(&self) -> (usize, u64) {
+        (self.len(), self.queued)
     }
 
     /// Adds an event at the end. Returns its number.
@@ -89,14 +89,14 @@ impl<T> Events<T> {
     }
 
     /// Removes the oldest event.
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        loop {
-            let (_, event) = self.places.pop_front()?;
-            if event.is_some() {
-                return event;
+    pub(crate) fn pop(&mut self) -> Result<T> {
+        while let Some((_, event)) = self.places.pop_front() {
+            if let Some(event) = event {
+                return Ok(event);
             }
             self.gaps -= 1;
         }
+        Err(Refusal::new(ErrorKind::WouldBlock, Cause::NoEvent))
     }
 
     /// Removes an event, if it is in the queue. There are never more empty places than others.
@@ -149,17 +149,10 @@ impl<H: Handle, E> Channel<H, E> {
 
     /// Removes the oldest event, for a program that reads it at `site`.
     pub(crate) fn read(&mut self, site: Option<Site>) -> Result<E> {
-        let Some(event) = self.events.pop() else {
-            return Err(Refusal::new(ErrorKind::WouldBlock, Cause::NoEvent));
-        };
+        let event = self.events.pop()?;
         // A program that stops reading here may wait for an edge that never comes.
         (self.was_left, self.read_at) = (!self.events.is_empty(), site);
         Ok(event)
-    }
-
-    /// The number of unread events, and the number queued so far.
-    pub(crate) fn queue(&self) -> (usize, u64) {
-        (self.events.len(), self.events.queued())
     }
 }
 
@@ -199,14 +192,14 @@ mod tests {
         let left: Vec<_> = (0..100).filter(|event| event % 3 != 1).collect();
         assert!(events.iter().eq(&left));
         assert_eq!(events.len(), left.len());
-        let read: Vec<_> = (0..10).filter_map(|_| events.pop()).collect();
+        let read: Vec<_> = (0..10).filter_map(|_| events.pop().ok()).collect();
         assert_eq!(read, left[..10]);
         numbers[..99]
             .iter()
             .for_each(|number| assert!(events.take_out(*number).is_none_or(|event| event != 99)));
         assert_eq!((events.len(), events.places.len()), (1, 1));
-        assert_eq!((events.pop(), events.pop()), (Some(99), None));
+        assert_eq!((events.pop().ok(), events.pop().ok()), (Some(99), None));
         assert!(events.is_empty());
-        assert_eq!(events.queued(), 100);
+        assert_eq!(events.counts(), (0, 100));
     }
 }

@@ -1,6 +1,5 @@
 //! QP 1 of a device, which exchanges management messages (IBA 13.5).
 
-use std::mem;
 use std::sync::Arc;
 
 use verbs_api::QpType;
@@ -21,8 +20,8 @@ const HOP_LIMIT: u8 = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gsi {
     psn: Psn,
-    /// Messages that were received and not taken yet.
-    received: Vec<(Route, Payload)>,
+    /// Messages that were received and not taken yet, oldest first, with their routes.
+    pub(crate) received: Vec<(Route, Payload)>,
 }
 
 impl Device {
@@ -61,16 +60,5 @@ impl Gsi {
             // Only management messages may use QP 1.
             _ => Err(DropReason::NotForGsi),
         }
-    }
-
-    /// Whether it has received messages.
-    #[inline(always)]
-    pub(crate) fn has_received(&self) -> bool {
-        !self.received.is_empty()
-    }
-
-    /// Takes the received messages, oldest first, with their routes.
-    pub(crate) fn take(&mut self) -> Vec<(Route, Payload)> {
-        mem::take(&mut self.received)
     }
 }

@@ -4,13 +4,11 @@
 //! caller's. The two highest bits identify the kind of object.
 
 use std::collections::VecDeque;
-use std::ops::{Deref, DerefMut};
 
 use verbs_api::site::Site;
 use verbs_api::table::Table;
 
 use super::region::Mr;
-use super::unmapped::Registered;
 use crate::rng::{Purpose, Random};
 
 /// The number of bits of the tag.
@@ -50,13 +48,12 @@ impl Keys {
 /// The regions of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Regions {
-    table: Table<Mr>,
-    keys: Keys,
+    pub(crate) table: Table<Mr>,
+    pub(super) keys: Keys,
     /// The address of the next region of the simulator's own memory.
     pub(super) next_addr: u64,
     /// The newest deregistered regions.
     gone: VecDeque<Gone>,
-    pub(super) registered: Registered,
 }
 
 /// A region that was deregistered.
@@ -85,7 +82,6 @@ impl Regions {
             keys: Keys::default(),
             next_addr: first_addr(node),
             gone: VecDeque::new(),
-            registered: Registered::default(),
         }
     }
 
@@ -119,30 +115,12 @@ impl Regions {
         self.gone.iter().rev().find(had)
     }
 
-    pub(crate) fn keys(&self) -> Keys {
-        self.keys
-    }
-
     /// The region of an lkey.
     #[inline(always)]
     pub(crate) fn of_key(&self, lkey: u32) -> Option<&Mr> {
         let mr = self.table.peek(self.keys.slot(lkey)?);
         // The tag may be that of an earlier region in this slot.
         mr.filter(|mr| mr.attr.lkey == lkey)
-    }
-}
-
-impl Deref for Regions {
-    type Target = Table<Mr>;
-
-    fn deref(&self) -> &Table<Mr> {
-        &self.table
-    }
-}
-
-impl DerefMut for Regions {
-    fn deref_mut(&mut self) -> &mut Table<Mr> {
-        &mut self.table
     }
 }
 

@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use verbs_api::{AsyncEventType, Element, Gid, Handle, Mtu, Srq as SrqHandle};
+use verbs_api::{AsyncEventType, Element, Gid, Mtu, Srq as SrqHandle};
 
 use super::check::{find, in_range, invalid};
+use super::egress::Egress;
 use super::ports::PORT_MTU;
 use super::refusal::Result;
 use super::{Device, Gids};
 
 impl Device {
-    /// Raises an event of a port in every context (ASYNC-13).
-    fn tell_of_port(&mut self, port: u8, event_type: AsyncEventType) {
-        self.base.tell_all(event_type, Element::Port(port));
-    }
-
     /// Brings a port up or down, which every context is notified of (ASYNC-09, ASYNC-13).
     pub(crate) fn set_port(&mut self, port: u8, up: bool) -> Result<()> {
         self.ports.check(port)?;
@@ -34,7 +30,7 @@ impl Device {
             } else {
                 AsyncEventType::PortErr
             };
-            self.tell_of_port(port, event_type);
+            self.base.raise(event_type, Element::Port(port));
         }
     }
 
@@ -53,13 +49,14 @@ impl Device {
     /// fabric.
     pub(crate) fn set_gid(&mut self, port: u8, index: u32, gid: Gid) -> Result<Arc<Gids>> {
         let gids = self.ports.set_gid(port, index, gid)?;
-        self.tell_of_port(port, AsyncEventType::GidChange);
+        self.base
+            .raise(AsyncEventType::GidChange, Element::Port(port));
         Ok(gids)
     }
 
     /// Adopts the new table of all GIDs of the fabric.
     pub(crate) fn adopt_gids(&mut self, gids: Arc<Gids>) {
-        self.ports.adopt_gids(gids);
+        self.ports.gids = gids;
         // Address handles hold a route, which may lead to another port now.
         for index in self.domains.ahs.indices(|_| true) {
             let ah = self.domains.ahs.at_mut(index);
@@ -74,7 +71,8 @@ impl Device {
         let pkeys = &mut self.ports.at_mut(port).pkeys;
         in_range("index", index.into(), 0, pkeys.len() as i64 - 1)?;
         pkeys[usize::from(index)] = pkey;
-        self.tell_of_port(port, AsyncEventType::PkeyChange);
+        self.base
+            .raise(AsyncEventType::PkeyChange, Element::Port(port));
         Ok(())
     }
 
@@ -87,7 +85,7 @@ impl Device {
             | AsyncEventType::SmChange
             | AsyncEventType::ClientReregister
             | AsyncEventType::DeviceSpeedChange => {
-                self.tell_of_port(port, kind);
+                self.base.raise(kind, Element::Port(port));
                 Ok(())
             }
             // These events follow from other calls, which also change the port.
@@ -98,9 +96,8 @@ impl Device {
     /// Makes an SRQ fail, and raises `SRQ_ERR` (SRQ-17).
     pub(crate) fn fail_srq(&mut self, srq: SrqHandle) -> Result<()> {
         let index = find(&self.srqs, srq)?;
-        if self.srqs.at_mut(index).fail() {
-            let (context, element) = (srq.context(), Element::Srq(srq));
-            self.base.raise(context, AsyncEventType::SrqErr, element);
+        if !std::mem::replace(&mut self.srqs.at_mut(index).failed, true) {
+            self.base.raise(AsyncEventType::SrqErr, Element::Srq(srq));
         }
         Ok(())
     }
@@ -112,7 +109,7 @@ impl Device {
             return false;
         }
         // A dead device sends nothing more.
-        self.egress.clear();
+        self.egress = Egress::default();
         self.flush_deferred_writes();
         for cq in self.cqs.table.indices(|_| true) {
             self.cqs.forget_moderation(cq);
@@ -120,7 +117,7 @@ impl Device {
         // Polls must fail, and not report an empty CQ.
         self.cqs.hide_empty();
         self.base
-            .tell_all(AsyncEventType::DeviceFatal, Element::Device);
+            .raise(AsyncEventType::DeviceFatal, Element::Device);
         true
     }
 }

@@ -21,7 +21,6 @@
 //! | `notify`, `moderate` | arming; one event for several completions |
 //! | `srq`, `xrcd` | shared receive queues; XRC domains |
 //! | `limits` | fault rules for completions and resources |
-//! | `unmapped` | memory of regions that is no longer mapped |
 
 mod access;
 mod base;
@@ -53,8 +52,6 @@ mod region;
 mod srq;
 mod turns;
 mod undefined;
-#[cfg_attr(any(), mutants::skip)] // controls of tests
-mod unmapped;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod why;
 mod work;
@@ -181,7 +178,7 @@ impl Device {
         let mut live = Live::default();
         live.contexts = self.base.open_contexts();
         live.pds = self.domains.pds.len();
-        live.mrs = self.domains.regions.len();
+        live.mrs = self.domains.regions.table.len();
         live.mws = self.domains.windows.table.len();
         live.channels = self.cqs.channels.len();
         live.cqs = self.cqs.table.len();

@@ -8,7 +8,7 @@ use super::Device;
 use super::base::Base;
 use super::check::find;
 use super::cq::Cqs;
-use super::notify::{Added, Notify};
+use super::notify::Notify;
 use super::refusal::Result;
 use crate::time::Time;
 
@@ -71,15 +71,13 @@ impl Cqs {
         self.table.at_mut(index).notify = Notify::default();
         self.queue_event(base, index);
     }
-}
 
-impl Cqs {
     /// Counts a completion that was added to a moderated CQ. Returns whether it makes an event now.
     #[cold]
-    pub(super) fn moderate(&mut self, base: &Base, index: u32, added: Added) -> bool {
+    pub(super) fn moderate(&mut self, base: &Base, index: u32, solicited: bool) -> bool {
         let cq = self.table.at_mut(index);
         // Without a request there is no event to delay.
-        if !cq.notify.is_asked(added, &base.behavior) {
+        if !cq.notify.is_asked(solicited) {
             return false;
         }
         let moderation = &mut cq.moderation;
@@ -92,7 +90,7 @@ impl Cqs {
             return false;
         }
         self.forget_moderation(index);
-        self.table.at_mut(index).notify.added(added, &base.behavior)
+        self.table.at_mut(index).notify.added(solicited)
     }
 
     /// Drops the delayed event.

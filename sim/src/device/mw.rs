@@ -74,13 +74,9 @@ impl Device {
             _ => return Err(invalid("type", "is not a window type")),
         };
         base.check_has(needed, problem)?;
-        base.check_room(
-            "memory windows",
-            domains.windows.table.len(),
-            base.attr.max_mw,
-        )?;
+        base.check_room("memory windows", &domains.windows.table, base.attr.max_mw)?;
         let context = pd.context();
-        let keys = domains.regions.keys();
+        let keys = domains.regions.keys;
         let id = domains.windows.table.insert(|id| Mw {
             context,
             pd: index,
@@ -129,7 +125,7 @@ impl Device {
             return Err(invalid("mw", "is not of type 1"));
         }
         // Otherwise a window would open memory of another domain.
-        if self.domains.regions.at(region).pd != window.pd {
+        if self.domains.regions.table.at(region).pd != window.pd {
             let cause = Cause::Mismatch {
                 object: Object::Mr,
                 must_share: "pd",
@@ -171,7 +167,7 @@ impl Device {
     fn bind_parts(&self, context: Context, mw: MwHandle, info: &MwBindInfo) -> Result<(u32, u32)> {
         let window = self.find_bound(&self.domains.windows.table, mw)?;
         same_context(context, mw)?;
-        let region = self.find_bound(&self.domains.regions, info.mr)?;
+        let region = self.find_bound(&self.domains.regions.table, info.mr)?;
         same_context(context, info.mr)?;
         Ok((window, region))
     }
@@ -213,8 +209,8 @@ impl Device {
         }
         // A bind of no bytes unbinds a window of type 1.
         if info.length > 0 {
-            let region = self.find_bound(&self.domains.regions, info.mr).ok()?;
-            let region = self.domains.regions.at(region);
+            let region = self.find_bound(&self.domains.regions.table, info.mr).ok()?;
+            let region = self.domains.regions.table.at(region);
             let writes = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
             // A window cannot open more than its region allows locally.
             let may_write = region.access.contains(Access::LOCAL_WRITE);
@@ -243,27 +239,19 @@ impl Domains {
     fn set_bound(&mut self, index: u32, bound: Option<Bound>) {
         let before = std::mem::replace(&mut self.windows.table.at_mut(index).bound, bound);
         for (bound, is_new) in [(before, false), (bound, true)] {
-            let Some(Bound {
-                info: MwBindInfo { mr, .. },
-                qp,
-            }) = bound
-            else {
+            let Some(Bound { info, qp }) = bound else {
                 continue;
             };
-            if let Some(mr) = self.regions.live_mut(mr.index(), mr.generation()) {
-                mr.windows = if is_new {
-                    mr.windows + 1
-                } else {
-                    mr.windows - 1
-                };
+            let (mr, regions) = (info.mr, &mut self.regions.table);
+            if let Some(mr) = regions.live_mut(mr.index(), mr.generation()) {
+                mr.windows += u32::from(is_new);
+                mr.windows -= u32::from(!is_new);
             }
-            if let Some(qp) = qp {
-                let entry = (qp.index(), index);
-                if is_new {
-                    self.windows.of_qps.insert(entry)
-                } else {
-                    self.windows.of_qps.remove(&entry)
-                };
+            let entry = qp.map(|qp| (qp.index(), index));
+            if is_new {
+                self.windows.of_qps.extend(entry);
+            } else if let Some(entry) = entry {
+                self.windows.of_qps.remove(&entry);
             }
         }
     }
@@ -299,8 +287,8 @@ impl Domains {
             return Err(key);
         }
         // The region may have been deregistered, on a device that allows that for bound ones.
-        let region = self.regions.get(info.mr.index(), info.mr.generation());
-        let region = region.map_err(|_| key)?;
+        let (mr, regions) = (info.mr, &self.regions.table);
+        let region = regions.get(mr.index(), mr.generation()).map_err(|_| key)?;
         let range = ProtectionFault::Range;
         // Zero-based windows are addressed from their start.
         let addr = if info.access.contains(Access::ZERO_BASED) {
@@ -320,7 +308,7 @@ impl Domains {
     }
 
     fn window_of_key(&self, rkey: u32) -> Option<u32> {
-        let index = self.regions.keys().slot(rkey)?;
+        let index = self.regions.keys.slot(rkey)?;
         let found = self.windows.table.peek(index)?;
         (found.rkey == rkey).then_some(index)
     }

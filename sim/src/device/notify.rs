@@ -16,56 +16,42 @@
 //!                        +------> off <--------+
 //! ```
 
-use verbs_api::Arm;
 use verbs_api::behavior::{Behavior, ErrorFires};
 use verbs_api::lab::ArmState;
+use verbs_api::{Arm, WcStatus};
 
-/// The properties of an added completion that matter to arming.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Added {
-    /// Whether it is of a receive, not of a send.
-    pub(crate) recv: bool,
-    /// Whether its status is success.
-    pub(crate) success: bool,
-    /// Whether its status is that of flushed work.
-    pub(crate) flushed: bool,
-    /// Whether the sender set the solicited bit, or for a send, the work request did.
-    pub(crate) solicited: bool,
-}
-
-impl Added {
-    /// Whether it satisfies a solicited-only request.
-    pub(crate) fn is_solicited(self, behavior: &Behavior) -> bool {
-        // Drivers differ in whether a send can be solicited.
-        let marked = self.solicited
-            && if self.recv {
-                behavior.recv_se_fires
-            } else {
-                behavior.send_se_fires_local
-            };
-        let failed = !self.success
-            && match behavior.error_fires_solicited {
-                ErrorFires::Receives => self.recv,
-                ErrorFires::FlushedReceives => self.recv && self.flushed,
-                ErrorFires::None => false,
-                ErrorFires::All | _ => true,
-            };
-        failed || marked
-    }
+/// Whether a completion satisfies a solicited-only request. `recv` is whether it is of a receive,
+/// and `marked` whether the sender set the solicited bit, or for a send, the work request did.
+pub(crate) fn is_solicited(
+    behavior: &Behavior,
+    recv: bool,
+    status: WcStatus,
+    marked: bool,
+) -> bool {
+    // Drivers differ in whether a send can be solicited.
+    let is_marked = marked
+        && if recv {
+            behavior.recv_se_fires
+        } else {
+            behavior.send_se_fires_local
+        };
+    let has_failed = status != WcStatus::Success
+        && match behavior.error_fires_solicited {
+            ErrorFires::Receives => recv,
+            ErrorFires::FlushedReceives => recv && status == WcStatus::WrFlushErr,
+            ErrorFires::None => false,
+            ErrorFires::All | _ => true,
+        };
+    has_failed || is_marked
 }
 
 /// The arm state of one CQ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notify {
-    state: ArmState,
+    pub(super) state: ArmState,
 }
 
 impl Notify {
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn state(self) -> ArmState {
-        self.state
-    }
-
     /// `ibv_req_notify_cq`.
     pub(crate) fn arm(&mut self, arm: Arm, behavior: &Behavior) {
         self.state = match (self.state, arm.solicited_only()) {
@@ -76,18 +62,18 @@ impl Notify {
         };
     }
 
-    /// Whether an event was requested for this completion.
-    pub(crate) fn is_asked(self, added: Added, behavior: &Behavior) -> bool {
+    /// Whether an event was requested for a completion, which may be solicited.
+    pub(crate) fn is_asked(self, solicited: bool) -> bool {
         match self.state {
             ArmState::Off => false,
             ArmState::Next => true,
-            ArmState::Solicited => added.is_solicited(behavior),
+            ArmState::Solicited => solicited,
         }
     }
 
     /// Handles an added completion. Returns whether it makes an event, which unarms the CQ.
-    pub(crate) fn added(&mut self, added: Added, behavior: &Behavior) -> bool {
-        let fires = self.is_asked(added, behavior);
+    pub(crate) fn added(&mut self, solicited: bool) -> bool {
+        let fires = self.is_asked(solicited);
         if fires {
             self.state = ArmState::Off;
         }

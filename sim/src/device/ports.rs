@@ -26,15 +26,15 @@ pub(crate) type Outside = Option<ErrorKind>;
 pub(crate) struct Ports {
     node: u32,
     ports: Vec<Port>,
-    gids: Arc<Gids>,
+    pub(super) gids: Arc<Gids>,
     /// The LIDs, on InfiniBand.
-    subnet: Option<Subnet>,
+    pub(crate) subnet: Option<Subnet>,
     /// Whether each GID is in the tables twice, first for RoCE version 1.
     roce_v1: bool,
     /// Whether addresses that no port here has belong to other processes.
-    network: bool,
+    pub(crate) network: bool,
     /// The number of this process among those that share its addresses.
-    tenant: Option<u8>,
+    pub(crate) tenant: Option<u8>,
 }
 
 /// A port of the device.
@@ -114,6 +114,11 @@ impl Ports {
         }
     }
 
+    fn id(&self, port: u8) -> PortId {
+        let node = self.node;
+        PortId { node, port }
+    }
+
     /// Whether an index is that of an entry of RoCE version 1.
     fn is_v1(&self, index: usize) -> bool {
         self.roce_v1 && index.is_multiple_of(2)
@@ -126,16 +131,6 @@ impl Ports {
         for port in &mut self.ports {
             port.gids.fill(Gid::default());
         }
-    }
-
-    /// The process shares its addresses, as the tenant with this number.
-    pub(crate) fn become_tenant(&mut self, number: u8) {
-        self.tenant = Some(number);
-    }
-
-    /// Whether other processes may share its addresses.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.tenant.is_some()
     }
 
     /// Whether a QP number belongs to a process that shares an address with this one.
@@ -152,7 +147,6 @@ impl Ports {
         if to.is_some() && self.is_of_other_tenant(qp_num) {
             return Some(PortId::OUTSIDE);
         }
-        let _ = qp_num;
         to
     }
 
@@ -163,14 +157,11 @@ impl Ports {
         const HEADERS: usize = 88;
         let mut own = vec![gid_of(address), local_gid_of(address)];
         let mut gids = Gids::clone(&self.gids);
-        let node = self.node;
-        gids.extend(own.iter().map(|gid| (*gid, PortId { node, port })));
+        gids.extend(own.iter().map(|gid| (*gid, self.id(port))));
         // An empty entry belongs to no port.
         gids.remove(&Gid::default());
-        let fits = |of: &Mtu| {
-            of.bytes()
-                .is_some_and(|bytes| bytes as usize + HEADERS <= mtu)
-        };
+        let has_room = |bytes| bytes as usize + HEADERS <= mtu;
+        let fits = |of: &Mtu| of.bytes().is_some_and(has_room);
         if self.roce_v1 {
             // Link-local addresses come first, if there are some.
             own.sort_by_key(|gid| (*gid == Gid::default(), gid.ipv4().is_some()));
@@ -181,15 +172,6 @@ impl Ports {
         port.mtu = all.into_iter().find(fits).unwrap_or(Mtu::Mtu256);
         port.gids = own;
         Arc::new(gids)
-    }
-
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn has_network(&self) -> bool {
-        self.network
-    }
-
-    pub(crate) fn subnet(&self) -> Option<Subnet> {
-        self.subnet
     }
 
     /// Refuses the number of a port that does not exist.
@@ -219,8 +201,7 @@ impl Ports {
     /// The result of `ibv_query_port`.
     pub(crate) fn query(&self, port: u8) -> Result<PortAttr> {
         let found = self.check(port)?;
-        let node = self.node;
-        let lid = |subnet: Subnet| subnet.lid(PortId { node, port });
+        let lid = |subnet: Subnet| subnet.lid(self.id(port));
         let mut attr = PortAttr::default();
         attr.state = if found.up {
             PortState::Active
@@ -282,8 +263,7 @@ impl Ports {
         let mut gids = Gids::clone(&self.gids);
         gids.remove(&old);
         if gid != Gid::default() {
-            let node = self.node;
-            gids.insert(gid, PortId { node, port });
+            gids.insert(gid, self.id(port));
         }
         let index = index as usize;
         // Both versions of a GID are neighbors in the table.
@@ -296,16 +276,6 @@ impl Ports {
         Ok(Arc::new(gids))
     }
 
-    /// Adopts the new table of all GIDs of the fabric.
-    pub(super) fn adopt_gids(&mut self, gids: Arc<Gids>) {
-        self.gids = gids;
-    }
-
-    /// The table of all GIDs of the fabric.
-    pub(super) fn gids(&self) -> &Gids {
-        &self.gids
-    }
-
     /// The port that has a GID.
     pub(crate) fn port_of(&self, gid: &Gid) -> Option<PortId> {
         self.gids.get(gid).copied()
@@ -315,11 +285,7 @@ impl Ports {
     pub(crate) fn route(&self, attr: &AhAttr) -> Result<Route> {
         let port = self.check(attr.port_num)?;
         in_range("sl", i64::from(attr.sl), 0, 15)?;
-        let from = PortId {
-            node: self.node,
-            port: attr.port_num,
-        };
-        let to = self.destination(attr);
+        let (from, to) = (self.id(attr.port_num), self.destination(attr));
         // Only InfiniBand can address without a GRH.
         let Some(grh) = attr.grh else {
             if self.subnet.is_none() {

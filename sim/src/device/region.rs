@@ -6,23 +6,23 @@ use verbs_api::behavior::{Behavior, DeregBound, MrKeys, ZeroLength};
 use verbs_api::lab::Limit;
 use verbs_api::table::Id;
 use verbs_api::{
-    Access, Capabilities, Cause, Context, ErrorKind, Handle, Mr as MrHandle, MrAttr, MrChange,
-    MrInit, MrMemory, Object, Pd as PdHandle,
+    Access, Capabilities, Cause, ErrorKind, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit,
+    MrMemory, Object, Pd as PdHandle,
 };
 
 use super::Device;
 use super::access::KNOWN;
 use super::base::Base;
-use super::check::{bad_handle, find, find_in, in_context, in_range, invalid};
+use super::check::{find, find_in, in_context, in_range, invalid};
 use super::domain::Domains;
 use super::key::Keys;
 use super::refusal::{Refusal, Result};
-use crate::memory::{RegionId, Slice, Span, Unmapped};
+use crate::memory::{RegionId, Slice, Span};
 
 /// A memory region.
 #[derive(Clone, Debug)]
 pub(crate) struct Mr {
-    context: Context,
+    pub(super) handle: MrHandle,
     pub(crate) pd: u32,
     backing: Backing,
     pub(crate) attr: MrAttr,
@@ -31,6 +31,8 @@ pub(crate) struct Mr {
     pub(super) windows: u32,
     /// Whether the memory was registered for writing.
     writable: bool,
+    /// The last bytes that were found unmapped, where memory is checked: their offset and number.
+    pub(super) unmapped: Option<(u64, u64)>,
 }
 
 /// The memory of a region.
@@ -60,7 +62,7 @@ enum Kind {
     Null,
 }
 
-in_context!(Mr, context);
+in_context!(Mr, handle.context());
 
 /// Why the memory that a work request names is not valid for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +116,7 @@ impl Device {
         check_iova(init.iova, memory, init.length)?;
         let backing = match shared {
             Some((of, part)) => {
-                self.domains.regions.at_mut(of).backing.kind = Kind::Shared;
+                self.domains.regions.table.at_mut(of).backing.kind = Kind::Shared;
                 self.domains.memory.lock().share(part.region);
                 part
             }
@@ -133,8 +135,8 @@ impl Device {
 
     /// A part of a region's memory for another region, and the index of the first region.
     fn part_of(&self, of: MrHandle, offset: usize, length: usize) -> Result<(u32, Backing)> {
-        let index = find(&self.domains.regions, of)?;
-        let Mr { backing, attr, .. } = self.domains.regions.at(index);
+        let index = find(&self.domains.regions.table, of)?;
+        let Mr { backing, attr, .. } = self.domains.regions.table.at(index);
         // Only the simulator's own writable memory can be shared.
         if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
             return Err(invalid("memory", "cannot be shared"));
@@ -221,7 +223,7 @@ impl Device {
         let Self { base, domains, .. } = self;
         find(&domains.pds, pd)?;
         check_mr(base, length, access)?;
-        base.check_room("memory regions", domains.regions.len(), base.attr.max_mr)
+        base.check_room("memory regions", &domains.regions.table, base.attr.max_mr)
     }
 
     /// Refuses to exceed the limit of registered bytes. `fewer` bytes are deregistered at the same
@@ -229,17 +231,16 @@ impl Device {
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn check_bytes(&self, length: usize, fewer: u64) -> Result<()> {
         // Without a limit the sum over all regions is not needed.
-        if self.base.rules.limit(Limit::Bytes).is_none() {
+        let rules = &self.base.rules;
+        if rules.limit(Limit::Bytes).is_none() {
             return Ok(());
         }
         // Null regions have no bytes.
-        let of_null = |mr: &Mr| mr.backing.kind == Kind::Null;
-        let regions = self.domains.regions.iter().filter(|(_, mr)| !of_null(mr));
-        let present: u64 = regions.map(|(_, mr)| mr.attr.length).sum();
+        let has_bytes = |mr: &&Mr| mr.backing.kind != Kind::Null;
+        let all = self.domains.regions.table.iter().map(|(_, mr)| mr);
+        let present: u64 = all.filter(has_bytes).map(|mr| mr.attr.length).sum();
         let bytes = (present - fewer).saturating_add(length as u64);
-        self.base
-            .rules
-            .check(Limit::Bytes, "registered bytes", bytes)
+        rules.check(Limit::Bytes, "registered bytes", bytes)
     }
 
     fn insert_mr(
@@ -253,29 +254,26 @@ impl Device {
         let Self { base, domains, .. } = self;
         let (context, pd) = (pd.context(), pd.index());
         let behavior = base.behavior;
-        let of_slots = domains.regions.keys();
-        let id = domains.regions.insert(|id| {
+        let of_slots = domains.regions.keys;
+        let id = domains.regions.table.insert(|id| {
             let (lkey, rkey) = keys(of_slots, id, &behavior, access);
             let mut attr = MrAttr::default();
             (attr.addr, attr.length, attr.lkey) = (addr, length, lkey);
             // A null region cannot be named by a peer.
             attr.rkey = if backing.kind == Kind::Null { 0 } else { rkey };
             Mr {
-                context,
+                handle: MrHandle::from_parts(context, id.index, id.generation),
                 pd,
                 backing,
                 attr,
                 access,
                 windows: 0,
                 writable: access.contains(Access::LOCAL_WRITE),
+                unmapped: None,
             }
         });
         domains.pds.at_mut(pd).mrs += 1;
-        let mr = base.added(context, id, MrHandle::from_parts);
-        if base.checks_memory {
-            domains.regions.registered.add(id.index, mr, base.site);
-        }
-        mr
+        base.added(context, id, MrHandle::from_parts)
     }
 
     /// `ibv_rereg_mr` for a region that no posted work names. Everything is checked before anything
@@ -311,7 +309,7 @@ impl Device {
         change: &MrChange,
         new_memory: impl FnOnce(&mut Self, usize) -> Result<Backing>,
     ) -> Result<()> {
-        let index = find(&self.domains.regions, mr)?;
+        let index = find(&self.domains.regions.table, mr)?;
         self.base
             .check_has(Capabilities::REREG_MR, "changes no regions")?;
         if *change == MrChange::default() {
@@ -321,7 +319,7 @@ impl Device {
         self.check_unbound(index)?;
         let of_pd = |pd| find_in(&self.domains.pds, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
-        let old = self.domains.regions.at(index);
+        let old = self.domains.regions.table.at(index);
         // A null region has no memory to change.
         if old.backing.kind == Kind::Null {
             return Err(invalid("mr", "is a null region"));
@@ -342,7 +340,7 @@ impl Device {
             Some(length) => Some(new_memory(self, length)?),
             None => None,
         };
-        let own = self.domains.regions.at_mut(index);
+        let own = self.domains.regions.table.at_mut(index);
         if let Some(backing) = memory {
             own.attr.addr = backing.addr;
             own.attr.length = length as u64;
@@ -363,20 +361,20 @@ impl Device {
 
     /// `ibv_dereg_mr`
     pub(crate) fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
-        let index = find(&self.domains.regions, mr)?;
+        let index = find(&self.domains.regions.table, mr)?;
         self.check_unbound(index)?;
         self.remove_region(index);
         Ok(())
     }
 
     pub(super) fn remove_region(&mut self, index: u32) {
-        let mr = self.domains.regions.remove(index);
+        let mr = self.domains.regions.table.remove(index);
         // A diagnosis explains later uses of the key.
         self.domains.regions.remember(&mr, index, self.base.site);
-        self.domains.regions.registered.remove(index);
         self.domains.memory.lock().remove(mr.backing.region);
         self.domains.pds.at_mut(mr.pd).mrs -= 1;
-        self.base.remove_object(mr.context, Object::Mr, index);
+        let context = mr.handle.context();
+        self.base.remove_object(context, Object::Mr, index);
     }
 
     /// Refuses to deregister or change a region to which windows are bound (MR-07).
@@ -387,7 +385,7 @@ impl Device {
             DeregBound::Orphan => return Ok(()),
             DeregBound::Ebusy | _ => ErrorKind::Busy,
         };
-        let count = self.domains.regions.at(mr).windows;
+        let count = self.domains.regions.table.at(mr).windows;
         if count == 0 {
             return Ok(());
         }
@@ -401,20 +399,20 @@ impl Device {
 
     /// The fields of `struct ibv_mr`.
     pub(crate) fn query_mr(&self, mr: MrHandle) -> Result<MrAttr> {
-        let index = find(&self.domains.regions, mr)?;
-        Ok(self.domains.regions.at(index).attr)
+        let index = find(&self.domains.regions.table, mr)?;
+        Ok(self.domains.regions.table.at(index).attr)
     }
 
-    /// The position of a range of an owned region in its memory, for `read_mr` or `write_mr`.
+    /// The index of an owned region, and a range of it, for `read_mr` or `write_mr`.
     pub(crate) fn own_bytes(
         &self,
         mr: MrHandle,
         offset: usize,
         length: usize,
         writes: bool,
-    ) -> Result<(u32, Range<u64>)> {
-        let index = find(&self.domains.regions, mr)?;
-        let found = self.domains.regions.at(index);
+    ) -> Result<(u32, Slice)> {
+        let index = find(&self.domains.regions.table, mr)?;
+        let found = self.domains.regions.table.at(index);
         // The simulator reads and writes only memory that it owns.
         let problem = match found.backing.kind {
             Kind::Caller => Some("is the caller's own memory"),
@@ -426,30 +424,14 @@ impl Device {
             return Err(invalid("mr", problem));
         }
         check_part(&found.attr, offset, length)?;
-        let end = (offset + length) as u64;
-        Ok((index, found.bytes(offset as u64..end)))
-    }
-
-    /// Copies bytes out of an owned region, from a position in its memory on.
-    pub(crate) fn read_mr(&self, index: u32, start: u64, bytes: &mut [u8]) -> Result<()> {
-        let region = self.domains.regions.at(index).backing.region;
-        let copied = self
-            .domains
-            .memory
-            .lock()
-            .peek(region, start as usize, bytes);
-        copied.map_err(|_| stale())
-    }
-
-    /// Copies bytes into an owned region, from a position in its memory on.
-    pub(crate) fn write_mr(&self, index: u32, start: u64, bytes: &[u8]) -> Result<()> {
-        let region = self.domains.regions.at(index).backing.region;
-        let copied = self
-            .domains
-            .memory
-            .lock()
-            .write(region, start as usize, bytes);
-        copied.map_err(|_| stale())
+        let Backing { region, start, .. } = found.backing;
+        let offset = start + offset;
+        let slice = Slice {
+            region,
+            offset,
+            length,
+        };
+        Ok((index, slice))
     }
 }
 
@@ -493,7 +475,7 @@ impl Mr {
 
     /// The offset in the region of bytes of its memory. None if they belong to another region.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(super) fn offset_of(&self, bytes: &Unmapped) -> Option<u64> {
+    pub(super) fn offset_of(&self, bytes: &Slice) -> Option<u64> {
         let offset = bytes.offset.checked_sub(self.backing.start)?;
         (bytes.region == self.backing.region).then_some(offset as u64)
     }
@@ -547,7 +529,7 @@ impl Mr {
         Ok(Slice {
             region: self.backing.region,
             offset,
-            length: length as u32,
+            length: length as usize,
         })
     }
 }
@@ -607,10 +589,6 @@ fn check_iova(iova: Option<u64>, memory: u64, length: usize) -> Result<()> {
 
 fn not_mapped() -> Refusal {
     Refusal::argument(ErrorKind::Fault, "addr", "is not mapped")
-}
-
-fn stale() -> Refusal {
-    bad_handle(Object::Mr, verbs_api::BadHandle::Stale)
 }
 
 /// Checks that these bytes are in the region.

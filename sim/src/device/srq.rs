@@ -37,9 +37,9 @@ pub(crate) struct Srq {
     attr: SrqAttr,
     /// Whether the event of the limit is still to be raised.
     armed: bool,
-    /// The receives by their numbers, which follow the order of posting. Receives whose completions
+    /// The receives whose slots are in use, by their numbers, which follow the order of posting. Receives whose completions
     /// were polled are removed.
-    recvs: BTreeMap<u64, Recv>,
+    pub(crate) recvs: BTreeMap<u64, Recv>,
     next: u64,
     end: u64,
     /// The number after the last one that `fresh` returned.
@@ -48,7 +48,8 @@ pub(crate) struct Srq {
     pub(crate) xrc: Option<SrqPart>,
     /// The number of QPs that use it.
     pub(crate) users: u32,
-    failed: bool,
+    /// Whether the test controls have made it fail (SRQ-17).
+    pub(crate) failed: bool,
 }
 
 /// A receive that a QP has taken for an arriving message.
@@ -72,16 +73,6 @@ impl Srq {
         self.end - self.next
     }
 
-    /// Makes it fail (SRQ-17). Returns whether it had not failed before.
-    pub(super) fn fail(&mut self) -> bool {
-        !std::mem::replace(&mut self.failed, true)
-    }
-
-    /// Whether the test controls have made it fail.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.failed
-    }
-
     /// The oldest receive that waits.
     pub(crate) fn first_waiting(&self) -> Result<&Recv, NoReceive> {
         match self.recvs.get(&self.next) {
@@ -89,22 +80,6 @@ impl Srq {
             _ if self.failed => Err(NoReceive::Failed),
             recv => recv.ok_or(NoReceive::Empty),
         }
-    }
-
-    /// A receive whose slot is in use.
-    pub(crate) fn get(&self, seq: u64) -> &Recv {
-        &self.recvs[&seq]
-    }
-
-    /// The number of slots in use.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn taken(&self) -> usize {
-        self.recvs.len()
-    }
-
-    /// The receive with this number, if its slot is still in use.
-    pub(crate) fn find(&self, seq: u64) -> Option<&Recv> {
-        self.recvs.get(&seq)
     }
 
     /// The receives that it has not returned yet, with their numbers.
@@ -123,8 +98,9 @@ impl Device {
         in_range("max_wr", init.attr.max_wr.into(), 1, max)?;
         let max = i64::from(self.base.attr.max_srq_sge);
         in_range("max_sge", init.attr.max_sge.into(), 0, max)?;
-        let (count, max) = (self.srqs.len(), self.base.attr.max_srq);
-        self.base.check_room("shared receive queues", count, max)?;
+        let max = self.base.attr.max_srq;
+        self.base
+            .check_room("shared receive queues", &self.srqs, max)?;
         let context = pd.context();
         let xrc = self.check_xrc_srq(context, init)?;
         // The manual says that the limit is ignored at creation, but some drivers set it.
@@ -227,7 +203,7 @@ impl Device {
         let own = self.srqs.at(index);
         // Messages for its queue pairs need the receives.
         check_unused(Object::Srq, &[(Object::Qp, own.users)])?;
-        let unacked = self.base.unacked(srq.context(), Element::Srq(srq));
+        let unacked = self.base.unacked(Element::Srq(srq));
         check_acknowledged(Object::Srq, unacked)?;
         self.remove_srq(index);
         Ok(())
@@ -243,8 +219,7 @@ impl Device {
         let pd = self.domains.pds.at_mut(srq.pd);
         pd.srqs -= 1;
         pd.posted -= srq.recvs.len() as u32;
-        self.base
-            .discard_async(srq.handle.context(), Element::Srq(srq.handle));
+        self.base.discard_async(Element::Srq(srq.handle));
         self.flush_deferred_writes();
         // A thread may wait for events of this SRQ, which are discarded.
         self.base.news = true;
@@ -313,10 +288,8 @@ impl Device {
         if readback == LimitReadback::Zero {
             srq.attr.srq_limit = 0;
         }
-        let srq = srq.handle;
-        let (context, element) = (srq.context(), Element::Srq(srq));
-        self.base
-            .raise(context, AsyncEventType::SrqLimitReached, element);
+        let element = Element::Srq(srq.handle);
+        self.base.raise(AsyncEventType::SrqLimitReached, element);
     }
 
     /// The SRQ of a receive that was taken, if it still exists.

@@ -1,8 +1,6 @@
 //! Turns: a queue pair sends the answer to a long read in several turns, so that it does not delay
 //! other work.
 
-use std::mem;
-
 use verbs_api::table::Id;
 use verbs_api::{Handle, Qp as QpHandle};
 
@@ -15,7 +13,7 @@ pub(crate) struct Turns {
     /// The number of packets of reads that may still leave in the current turn.
     left: u32,
     /// Queue pairs that have more to send, by slot and generation, in the order of their requests.
-    waiting: Vec<Id>,
+    pub(crate) waiting: Vec<Id>,
 }
 
 impl Turns {
@@ -43,17 +41,5 @@ impl Turns {
             index: qp.index(),
             generation: qp.generation(),
         });
-    }
-
-    /// Whether a queue pair has requested a turn since the last
-    /// [`take_waiting`](Self::take_waiting).
-    #[inline]
-    pub(crate) fn are_wanted(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// The queue pairs that have requested a turn since the last call.
-    pub(crate) fn take_waiting(&mut self) -> Vec<Id> {
-        mem::take(&mut self.waiting)
     }
 }

@@ -1,13 +1,16 @@
-//! Why a work request or a peer cannot use memory.
+//! Why a work request or a peer cannot use memory, also if that is no longer mapped.
 
-use verbs_api::{Access, Object, Sge};
+use verbs_api::{Access, Handle, Object, Sge};
 
+use super::Device;
 use super::base::Base;
 use super::check::InContext;
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, RKEY};
+use crate::diagnosis::problem::Unmapped;
 use crate::diagnosis::{FailureCause, KeyKind, Rights, Why};
+use crate::memory::Gone;
 
 /// The largest offset from a region that is reported. Larger offsets depend on where the machine
 /// has allocated memory.
@@ -75,7 +78,7 @@ impl Regions {
     }
 
     fn slot_of_key(&self, key: u32) -> u32 {
-        self.keys().slot(key).unwrap_or_default()
+        self.keys.slot(key).unwrap_or_default()
     }
 
     fn why_not_in(
@@ -97,7 +100,8 @@ impl Regions {
             FailureCause::Missing { region, rights }
         } else if mr.part(addr, length).is_ok() {
             // The bytes are in the region. Then only its memory can be missing.
-            return self.registered.why(region).map(Why::from);
+            let ((offset, length), mr) = (mr.unmapped?, mr.handle);
+            return Some(FailureCause::NotMapped { mr, offset, length }.into());
         } else {
             match addr.checked_sub(start) {
                 Some(offset) if offset <= bytes + NEAR => FailureCause::OutOf {
@@ -111,5 +115,29 @@ impl Regions {
         };
         let registered = base.made_at(mr.context(), Object::Mr, region);
         Some(Why::from(cause).at("registered at", registered))
+    }
+}
+
+impl Device {
+    /// Handles bytes that could not be copied. If they are not mapped, records a finding and
+    /// returns true. Otherwise they were deregistered with their region.
+    #[cold]
+    pub(crate) fn note_unmapped(&mut self, gone: Gone) -> bool {
+        let Gone::Unmapped(bytes) = gone else {
+            return false;
+        };
+        let regions = &mut self.domains.regions.table;
+        let found = |(index, mr): (u32, &Mr)| Some((index, mr.offset_of(&bytes)?));
+        // The region may have been deregistered since.
+        let Some((index, offset)) = regions.iter().find_map(found) else {
+            return true;
+        };
+        let region = regions.at_mut(index);
+        let (mr, length) = (region.handle, bytes.length as u64);
+        region.unmapped = Some((offset, length));
+        let registered = self.base.made_at(mr.context(), Object::Mr, index);
+        let problem = Unmapped { mr, offset, length };
+        self.base.journal.note(problem, registered);
+        true
     }
 }

@@ -63,7 +63,6 @@ pub(crate) struct Opening {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SrqPart {
     xrcd: u32,
-    domain: u32,
     /// The CQ in which its receives complete.
     pub(crate) cq: u32,
 }
@@ -102,9 +101,8 @@ impl Device {
         init: &XrcdInit<'_>,
     ) -> Result<XrcdHandle> {
         self.check_has_xrc()?;
-        let found = init
-            .file
-            .and_then(|file| self.xrcds.files.get(file).copied());
+        let of_file = |file| self.xrcds.files.get(file).copied();
+        let found = init.file.and_then(of_file);
         // The flags have the meaning of `open` (XRC-01).
         if found.is_some() && init.exclusive {
             return Err(invalid("the domain of the file", "is there already"));
@@ -113,16 +111,17 @@ impl Device {
             let (kind, what) = (ErrorKind::NotFound, "the domain of the file");
             return Err(Refusal::argument(kind, what, "is not there"));
         }
-        let count = self.xrcds.table.len();
+        let max = self.base.attr.max_pd;
         self.base
-            .check_room("XRC domains", count, self.base.attr.max_pd)?;
+            .check_room("XRC domains", &self.xrcds.table, max)?;
         // Without a file each call creates a private domain.
         let domain = found.unwrap_or_else(|| {
             let file = init.file.map(PathBuf::from);
-            let of_file = file.clone();
+            let of_file = file.clone().into_iter();
             let domain = self.xrcds.domains.insert(|_| Domain { file, xrcds: 0 });
-            let entry = of_file.map(|file| (file, domain.index));
-            self.xrcds.files.extend(entry);
+            self.xrcds
+                .files
+                .extend(of_file.map(|file| (file, domain.index)));
             domain.index
         });
         self.xrcds.domains.at_mut(domain).xrcds += 1;
@@ -146,15 +145,13 @@ impl Device {
     }
 
     pub(super) fn remove_xrcd(&mut self, index: u32) {
-        let Xrcd {
-            context, domain, ..
-        } = self.xrcds.table.remove(index);
-        self.base.remove_object(context, Object::Xrcd, index);
-        let own = self.xrcds.domains.at_mut(domain);
+        let xrcd = self.xrcds.table.remove(index);
+        self.base.remove_object(xrcd.context, Object::Xrcd, index);
+        let own = self.xrcds.domains.at_mut(xrcd.domain);
         own.xrcds -= 1;
         // The domain lives as long as one of its handles.
         if own.xrcds == 0
-            && let Some(file) = self.xrcds.domains.remove(domain).file
+            && let Some(file) = self.xrcds.domains.remove(xrcd.domain).file
         {
             self.xrcds.files.remove(&file);
         }
@@ -197,7 +194,7 @@ impl Device {
         let context = handle.context();
         self.base.remove_object(context, Object::Qp, handle.index());
         self.xrcds.table.at_mut(xrcd).qps -= 1;
-        self.base.discard_async(context, Element::Qp(handle));
+        self.base.discard_async(Element::Qp(handle));
         // A thread may wait for events of this handle, which are discarded.
         self.base.news = true;
         qp
@@ -217,8 +214,7 @@ impl Device {
         self.check_has_xrc()?;
         let xrcd = find_in(&self.xrcds.table, context, xrc.xrcd)?;
         let cq = find_in(&self.cqs.table, context, xrc.cq)?;
-        let domain = self.xrcds.table.at(xrcd).domain;
-        Ok(Some(SrqPart { xrcd, domain, cq }))
+        Ok(Some(SrqPart { xrcd, cq }))
     }
 
     /// Counts the SRQ as a user of its domain and its CQ.
@@ -245,7 +241,8 @@ impl Device {
     pub(crate) fn srq_of_number(&self, number: u32, domain: u32) -> Option<(u32, u32)> {
         let slot = (number & ((1 << INDEX_BITS) - 1)).checked_sub(1)?;
         let srq = self.srqs.peek(slot)?;
+        let own = self.xrcds.table.at(srq.xrc?.xrcd).domain;
         // The slot may belong to an SRQ of another domain, or to a newer one.
-        (srq.xrc?.domain == domain && srq_num(srq.handle) == number).then_some((slot, srq.pd))
+        (own == domain && srq_num(srq.handle) == number).then_some((slot, srq.pd))
     }
 }

@@ -213,21 +213,16 @@ impl Node {
     /// Events about an object that were read and not acknowledged.
     pub(super) fn unacknowledged_of(&self, element: Element) -> Option<Noted> {
         let Device { base, cqs, .. } = &self.device;
-        let (context, cq) = match element {
-            Element::Cq(cq) => {
-                let own = cqs.table.get(cq.index(), cq.generation()).ok();
-                (cq.context(), own)
-            }
-            Element::Qp(qp) => (qp.context(), None),
-            Element::Srq(srq) => (srq.context(), None),
-            _ => return None,
+        let cq = match element {
+            Element::Cq(cq) => cqs.table.get(cq.index(), cq.generation()).ok(),
+            _ => None,
         };
-        let of_async = base.unacked(context, element);
+        let of_async = base.unacked(element);
         let of_cq = cq.map_or(0, |cq| cq.events_unacked);
         // Events of the channel have no type.
-        let last = base.last_read(context, element).filter(|_| of_async > 0);
+        let last = base.last_read(element).filter(|_| of_async > 0);
         let read_at = match (cq, last) {
-            (Some(cq), _) if of_cq > 0 => cq.event_read_at(),
+            (Some(cq), _) if of_cq > 0 => cq.usage.event_read_at,
             (_, last) => last.and_then(|(_, site)| site),
         };
         let events = of_cq + of_async;
@@ -254,12 +249,12 @@ impl Node {
         let all = [
             self.named(of, Object::Qp, &self.qps, |_, qp| Some(standing(qp))),
             self.named(of, Object::Srq, srqs, |_, srq| {
-                let receives = counted(srq.taken(), "receive", "receives");
+                let receives = counted(srq.recvs.len(), "receive", "receives");
                 Some(format!("{} ({receives} outstanding)", srq.handle))
             }),
             self.named(of, Object::Mw, &domains.windows.table, numbered("mw")),
             self.named(of, Object::Ah, &domains.ahs, numbered("ah")),
-            self.named(of, Object::Mr, &domains.regions, |at, mr| {
+            self.named(of, Object::Mr, &domains.regions.table, |at, mr| {
                 let (lkey, length) = (mr.attr.lkey, mr.attr.length);
                 Some(format!("mr#{at} (lkey {lkey:#x}, {length} bytes)"))
             }),

@@ -35,7 +35,7 @@ impl Outstanding {
             // Several queue pairs may share an SRQ, whose receives count once.
             srqs.extend(work.srq_into(cq));
         }
-        let taken = |srq: u32| node.device.srqs.at(srq).taken() as u64;
+        let taken = |srq: u32| node.device.srqs.at(srq).recvs.len() as u64;
         found.receives += srqs.into_iter().map(taken).sum::<u64>();
         found
     }

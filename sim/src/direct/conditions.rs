@@ -99,7 +99,7 @@ pub(crate) struct PreparedSend {
     psn: Psn,
     span: u32,
     pub(crate) length: u32,
-    pub(crate) imm: [u8; 4],
+    pub(crate) imm: Option<[u8; 4]>,
     /// The memory of the peer that it names.
     place: Remote,
 }
@@ -213,10 +213,8 @@ impl<'a> End<'a> {
                     || route.from == asked.to && qp.attr.dest_qp_num == asked.qp_num)
         };
         ensure(qp.route.as_ref().is_some_and(answers), SlowPath::RemotePeer)?;
-        ensure(
-            self.qp.responder.is_between_messages(),
-            SlowPath::RemoteBusy,
-        )?;
+        let rests = self.qp.responder.is_between_messages();
+        ensure(rests, SlowPath::RemoteBusy)?;
         Ok(self.kinds_to_receive())
     }
 
@@ -243,15 +241,15 @@ impl<'a> End<'a> {
         let requester = self.qp.requester.as_ref().ok_or(SlowPath::LocalTransport)?;
         let nowhere = Remote { addr: 0, rkey: 0 };
         let (kind, imm, place) = match wr.op {
-            SendOp::Send => (Kinds::SEND, [0; 4], nowhere),
-            SendOp::RdmaWrite { remote } => (Kinds::WRITE, [0; 4], remote),
-            SendOp::SendWithImm { imm_data } => (Kinds::SEND_WITH_IMM, imm_data, nowhere),
+            SendOp::Send => (Kinds::SEND, None, nowhere),
+            SendOp::RdmaWrite { remote } => (Kinds::WRITE, None, remote),
+            SendOp::SendWithImm { imm_data } => (Kinds::SEND_WITH_IMM, Some(imm_data), nowhere),
             SendOp::RdmaWriteWithImm { remote, imm_data } => {
-                (Kinds::WRITE_WITH_IMM, imm_data, remote)
+                (Kinds::WRITE_WITH_IMM, Some(imm_data), remote)
             }
-            SendOp::RdmaRead { remote } => (Kinds::READ, [0; 4], remote),
+            SendOp::RdmaRead { remote } => (Kinds::READ, None, remote),
             SendOp::CompareAndSwap { remote, .. } | SendOp::FetchAndAdd { remote, .. } => {
-                (Kinds::ATOMIC, [0; 4], remote)
+                (Kinds::ATOMIC, None, remote)
             }
             // Binds and invalidations change keys, which packets handle.
             _ => return Err(SlowPath::Operation),
@@ -285,11 +283,9 @@ impl<'a> End<'a> {
             Access::empty()
         };
         let as_of = (!is_inline).then_some((requester.pd, need));
+        let regions = &device.domains.regions;
         let local = match wr.inline_data {
-            None => device
-                .domains
-                .regions
-                .spans(as_of, wr.sg_list, length, parts),
+            None => regions.spans(as_of, wr.sg_list, length, parts),
             Some(bytes) => Some(Gathered::One(Span::of_shared(bytes))),
         };
         Ok(PreparedSend {
@@ -349,14 +345,10 @@ impl<'a> End<'a> {
     /// The receive that a message consumes, and the domain of its memory.
     #[inline(always)]
     fn find_receive(self) -> Result<(u32, &'a Recv), SlowPath> {
-        let receives = self.qp.receives();
-        let found = receives
-            .next(self.device)
-            .map_err(|_| SlowPath::NoReceive)?;
-        let has_room = receives
-            .cq()
-            .is_some_and(|cq| self.device.cqs.has_room(cq, 1));
-        ensure(has_room, SlowPath::ReceiveCq)?;
+        let (receives, device) = (self.qp.receives(), self.device);
+        let found = receives.next(device).map_err(|_| SlowPath::NoReceive)?;
+        let has_room = |cq| device.cqs.has_room(cq, 1);
+        ensure(receives.cq().is_some_and(has_room), SlowPath::ReceiveCq)?;
         Ok(found)
     }
 
@@ -369,10 +361,8 @@ impl<'a> End<'a> {
     ) -> Result<Gathered, SlowPath> {
         let (pd, recv) = self.find_receive()?;
         ensure(u64::from(length) <= recv.length(), SlowPath::ReceiveLength)?;
-        let (regions, as_of) = (
-            &self.device.domains.regions,
-            Some((pd, Access::LOCAL_WRITE)),
-        );
+        let as_of = Some((pd, Access::LOCAL_WRITE));
+        let regions = &self.device.domains.regions;
         let found = regions.spans(as_of, &recv.list, length, parts);
         found.ok_or(SlowPath::ReceiveMemory)
     }
@@ -389,13 +379,11 @@ impl EndMut<'_> {
                 Kinds::WRITE_WITH_IMM => WcOpcode::RecvRdmaWithImm,
                 _ => WcOpcode::Recv,
             };
-            let imm = kind.intersects(Kinds::WITH_IMM).then_some(prepared.imm);
-            let wc = completion(self.device, imm, None, opcode, length);
+            let wc = completion(self.device, prepared.imm, None, opcode, length);
             self.complete_receive(wc, flags);
         }
-        self.qp
-            .responder
-            .advance_rq_psn(prepared.psn, prepared.span);
+        let PreparedSend { psn, span, .. } = *prepared;
+        self.qp.responder.advance_rq_psn(psn, span);
     }
 
     /// Completes the receive of a message that was checked.
@@ -421,9 +409,4 @@ impl EndMut<'_> {
             requester.record_sent(&qp.common, device, wr, span, length);
         }
     }
-}
-
-/// The result of an atomic on its original value.
-pub(crate) fn atomic_result(op: &SendOp, original: u64) -> Option<u64> {
-    Some(atomic::header(op)?.op.applied_to(original))
 }

@@ -47,10 +47,8 @@ impl End<'_> {
     /// Whether this queue pair receives datagrams like this one.
     pub(crate) fn answer_datagram(self, asked: &DatagramQuery) -> Result<(), SlowPath> {
         self.check_takes(QpType::Ud, asked.to.port, asked.pkey)?;
-        ensure(
-            asked.path.deth.qkey == self.qp.common.attr.qkey,
-            SlowPath::RemoteQkey,
-        )
+        let has_qkey = asked.path.deth.qkey == self.qp.common.attr.qkey;
+        ensure(has_qkey, SlowPath::RemoteQkey)
     }
 
     /// Where a datagram goes, and the header before its bytes.
@@ -63,7 +61,7 @@ impl End<'_> {
         let device = self.device;
         let whole = prepared.length + grh::BYTES;
         let place = self.check_receive_bytes(whole, parts)?;
-        let header = grh::bytes(&head(prepared, asked), device.ports.subnet());
+        let header = grh::bytes(&head(prepared, asked), device.ports.subnet);
         Ok((place, header))
     }
 }
@@ -77,7 +75,7 @@ impl EndMut<'_> {
         flags: SendFlags,
     ) {
         let device = &*self.device;
-        let subnet = device.ports.subnet();
+        let subnet = device.ports.subnet;
         let sl = device.base.behavior.ud_sl;
         let wc = datagram::completion(&head(prepared, asked), subnet, sl);
         self.complete_receive(wc, flags);
@@ -88,10 +86,7 @@ fn head<'a>(prepared: &PreparedSend, asked: &'a DatagramQuery) -> Head<'a> {
     Head {
         route: &asked.path.route,
         deth: asked.path.deth,
-        imm: prepared
-            .kind
-            .intersects(Kinds::WITH_IMM)
-            .then_some(prepared.imm),
+        imm: prepared.imm,
         length: prepared.length,
     }
 }

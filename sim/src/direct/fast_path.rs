@@ -8,12 +8,12 @@ use verbs_api::{
     BatchEnd, Handle, Qp as QpHandle, QpType, SendFlags, SendOp, SendOps, SendWr, Verb,
 };
 
-use super::conditions::{End, EndMut, PreparedSend, SlowPath, atomic_result, ensure};
+use super::conditions::{End, EndMut, PreparedSend, SlowPath, ensure};
 #[cfg(test)]
 use super::tally::Tally;
 use crate::memory::{Gathered, Span, move_bytes};
 use crate::node::{Node, NodeSlot};
-use crate::qp::{CachedPath, Kinds};
+use crate::qp::{CachedPath, Kinds, atomic};
 use crate::time::Time;
 
 /// State of the fast path.
@@ -30,13 +30,6 @@ pub(crate) struct Direct {
     bytes: Vec<u8>,
     #[cfg(test)]
     pub(crate) tally: Tally,
-}
-
-impl Direct {
-    /// Takes the lists of memory. The caller puts them back.
-    fn take_parts(&mut self) -> (Vec<Span>, Vec<Span>) {
-        (mem::take(&mut self.local), mem::take(&mut self.remote))
-    }
 }
 
 /// The fast path, for one call.
@@ -223,7 +216,9 @@ impl FastPath<'_> {
             kinds: asked.kinds,
             ends_first: true,
         };
-        let (mut local, mut remote) = self.direct.take_parts();
+        // The lists are put back when the bytes have moved.
+        let mut local = mem::take(&mut self.direct.local);
+        let mut remote = mem::take(&mut self.direct.remote);
         let near = self.at(index, qp);
         let prepared = near.prepare(path, wr, &mut local)?;
         let there = self.at(node, peer);
@@ -345,9 +340,8 @@ fn move_response(op: &SendOp, remote: (Gathered, &[Span]), local: (Gathered, &[S
     // SAFETY: the source is a region that `send_one` has just looked up; the target is a local.
     unsafe { move_bytes(remote, (Gathered::One(Span::of(&mut bytes)), &[])) };
     let original = u64::from_ne_bytes(bytes);
-    let result = atomic_result(op, original)
-        .unwrap_or(original)
-        .to_ne_bytes();
+    let applied = atomic::header(op).map(|header| header.op.applied_to(original));
+    let result = applied.unwrap_or(original).to_ne_bytes();
     for (bytes, into) in [(&result, remote), (&bytes, local)] {
         // SAFETY: the source is a local; the target is a region that `send_one` has just looked up.
         unsafe { move_bytes((Gathered::One(Span::of_shared(bytes)), &[]), into) };

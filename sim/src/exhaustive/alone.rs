@@ -47,10 +47,10 @@ impl Alone {
                     _ = self.0.handle_packet(&packet);
                 }
             }
-            if !self.0.device.turns.are_wanted() {
+            if self.0.device.turns.waiting.is_empty() {
                 return;
             }
-            for qp in self.0.device.turns.take_waiting() {
+            for qp in std::mem::take(&mut self.0.device.turns.waiting) {
                 self.0.give_turn(qp);
             }
         }

@@ -54,7 +54,8 @@ impl Fabric {
     /// Passes messages that arrived at QP 1 of a node to the manager.
     #[cold]
     pub(super) fn receive_mads(&mut self, node: u32) {
-        for (route, payload) in self.slots[node as usize].node.device.gsi.take() {
+        let received = &mut self.slots[node as usize].node.device.gsi.received;
+        for (route, payload) in mem::take(received) {
             let Some((arrival, mad)) = self.read_mad(node, &route, &payload) else {
                 continue;
             };
@@ -69,7 +70,7 @@ impl Fabric {
     fn read_mad(&self, node: u32, route: &Route, payload: &Payload) -> Option<(Exchange, CmMad)> {
         let bytes = payload.bytes(&mut self.memory.lock()).ok()?;
         let mad = CmMad::read(&bytes).ok()?;
-        let subnet = self.slots[node as usize].node.device.ports.subnet();
+        let subnet = self.slots[node as usize].node.device.ports.subnet;
         let arrival = Exchange {
             local: Host::new(&self.slots, &self.config).local(route.to?, route.dgid)?,
             peer: Peer {
@@ -124,7 +125,7 @@ impl Fabric {
         let route = {
             let Manager { numbers, ids, .. } = &self.cm_bridge.manager;
             // Numbers in the message, not its route, distinguish processes that share an address.
-            if device.ports.is_shared() && numbers.is_for_other(ids, &message) {
+            if device.ports.tenant.is_some() && numbers.is_for_other(ids, &message) {
                 Route {
                     to: Some(PortId::OUTSIDE),
                     ..route

@@ -109,10 +109,7 @@ impl Fabric {
         for slot in &mut self.slots {
             slot.node.device.base.whole_messages = whole_messages;
             let shows = quiet_polls && !slot.node.device.base.dead;
-            slot.node
-                .device
-                .cqs
-                .show_empty(self.empty.clone().filter(|_| shows));
+            slot.node.device.cqs.shown = self.empty.clone().filter(|_| shows);
         }
     }
 }

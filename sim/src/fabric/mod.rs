@@ -24,6 +24,7 @@ mod schedule;
 mod waits;
 
 use core::time::Duration;
+use std::mem;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -92,9 +93,7 @@ impl Fabric {
         );
         let (nodes, ports) = (config.nodes, config.ports);
         let mut memory = Memory::new(config.behavior.placement);
-        if config.check_memory {
-            memory.check_mapping();
-        }
+        memory.checks_mapping = config.check_memory;
         let memory = Arc::new(Mutex::new(memory));
         let subnet = config.subnet();
         // On a network no port has an address yet.
@@ -115,9 +114,7 @@ impl Fabric {
             if config.network.is_some() {
                 node.device.ports.join_network();
             }
-            if config.trace {
-                node.device.base.start_trace();
-            }
+            node.device.base.trace = config.trace.then(Vec::new);
             NodeSlot::new(node)
         };
         let mut fabric = Self {
@@ -218,7 +215,7 @@ impl Fabric {
     /// Grants the turns that queue pairs of a node have asked for. Returns whether there were any.
     #[inline]
     fn grant_turns(&mut self, index: u32) -> bool {
-        let are_wanted = self.node(index).device.turns.are_wanted();
+        let are_wanted = !self.node(index).device.turns.waiting.is_empty();
         if are_wanted {
             self.put_in_line(index);
         }
@@ -230,7 +227,7 @@ impl Fabric {
     #[cold]
     fn put_in_line(&mut self, index: u32) {
         let node = &mut self.slots[index as usize].node;
-        for qp in node.device.turns.take_waiting() {
+        for qp in mem::take(&mut node.device.turns.waiting) {
             if let Some(gateway) = &mut self.gateway
                 && let Some(asks) = node.qps.peek(qp.index)
                 // In this process packets are delivered before the next turn, so none can pile up.
@@ -285,7 +282,7 @@ impl Fabric {
         if let Some(to) = to {
             self.collect(to.node);
             self.grant_turns(to.node);
-            if self.node(to.node).device.gsi.has_received() {
+            if !self.node(to.node).device.gsi.received.is_empty() {
                 self.receive_mads(to.node);
             }
         }
@@ -313,7 +310,8 @@ impl Fabric {
     fn collect_seen(&mut self, index: u32) {
         if self.recorder.is_traced() {
             let base = &mut self.slots[index as usize].node.device.base;
-            let events = base.take_trace().into_iter().map(|event| (index, event));
+            let events = base.trace.iter_mut().flat_map(mem::take);
+            let events = events.map(|event| (index, event));
             self.recorder.record(self.schedule.now, events);
         }
         let arrives = self.schedule.now.after(self.config.latency);
@@ -513,7 +511,7 @@ impl Fabric {
         if let Err(why) = taken {
             fates::note(&mut self.slots, &Fate::of(&packet, why));
         }
-        if self.node(to.node).device.gsi.has_received() {
+        if !self.node(to.node).device.gsi.received.is_empty() {
             self.receive_mads(to.node);
         }
     }

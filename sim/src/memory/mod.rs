@@ -37,7 +37,7 @@ pub(crate) struct Memory {
     /// Data that is not placed yet, oldest first. `None` if nothing is ever late.
     late: Option<Vec<Late>>,
     /// Whether unmapped memory of the caller is detected, by copies through the kernel.
-    checks_mapping: bool,
+    pub(crate) checks_mapping: bool,
 }
 
 /// Bytes that are not placed yet.
@@ -51,19 +51,14 @@ struct Late {
 struct Region {
     /// The number of users.
     users: u32,
-    bytes: Bytes,
+    /// Its bytes. `None` for endless zeros, where writes are discarded.
+    span: Option<Span>,
+    /// Its memory, if that is the simulator's.
+    own: Option<Block>,
 }
 
 /// Names a region. A removed region is never confused with a later one.
 pub(crate) type RegionId = Id;
-
-#[derive(Debug)]
-enum Bytes {
-    /// Memory of the caller or of the simulator.
-    At { span: Span, own: Option<Block> },
-    /// Endless zeros. Writes are discarded.
-    Null,
-}
 
 /// Memory of the allocator.
 #[derive(Debug)]
@@ -90,15 +85,7 @@ pub(crate) enum Gone {
     Deregistered,
     /// The caller has unmapped some of them, or removed the permission. Detected only where mapping
     /// is checked.
-    Unmapped(Unmapped),
-}
-
-/// Bytes of a region that were to be copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unmapped {
-    pub(crate) region: RegionId,
-    pub(crate) offset: usize,
-    pub(crate) length: usize,
+    Unmapped(Slice),
 }
 
 /// Owned regions start on a cache line. Some machines copy many times slower if the target's offset
@@ -116,12 +103,6 @@ impl Memory {
         }
     }
 
-    /// Turns on the detection of unmapped memory of the caller.
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn check_mapping(&mut self) {
-        self.checks_mapping = true;
-    }
-
     /// Adds a region of zeros, owned by the simulator. `None` if there is no memory. The system
     /// provides the memory on first use, so a large region costs nothing until then.
     pub(crate) fn add_owned(&mut self, length: usize) -> Option<RegionId> {
@@ -132,12 +113,10 @@ impl Memory {
         if first.is_null() {
             return None;
         }
-        let own = Block { first, layout };
+        let own = Some(Block { first, layout });
         let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
         let start = first.wrapping_add(before);
-        let span = Span { start, length };
-        let own = Some(own);
-        Some(self.add(Bytes::At { span, own }))
+        Some(self.add(Some(Span { start, length }), own))
     }
 
     /// Adds a region of the caller's memory.
@@ -147,16 +126,13 @@ impl Memory {
     /// writes if anything is copied to this region. Nothing else may write to bytes that are being
     /// copied.
     pub(crate) unsafe fn add_of_caller(&mut self, addr: *mut u8, length: usize) -> RegionId {
-        let span = Span {
-            start: addr,
-            length,
-        };
-        self.add(Bytes::At { span, own: None })
+        let start = addr;
+        self.add(Some(Span { start, length }), None)
     }
 
     /// Adds a null region.
     pub(crate) fn add_null(&mut self) -> RegionId {
-        self.add(Bytes::Null)
+        self.add(None, None)
     }
 
     /// Adds a user to a region, which stays until all users have removed it.
@@ -166,8 +142,9 @@ impl Memory {
         }
     }
 
-    fn add(&mut self, bytes: Bytes) -> RegionId {
-        self.regions.insert(|_| Region { users: 1, bytes })
+    fn add(&mut self, span: Option<Span>, own: Option<Block>) -> RegionId {
+        let users = 1;
+        self.regions.insert(|_| Region { users, span, own })
     }
 
     /// Removes a user from a region. After the last removal no copy touches its bytes.
@@ -181,66 +158,40 @@ impl Memory {
         }
     }
 
-    /// Copies bytes out of a region, without placing late data. The range must be within it.
-    pub(crate) fn peek(
-        &self,
-        region: RegionId,
-        offset: usize,
-        into: &mut [u8],
-    ) -> Result<(), Gone> {
-        match self.span(region, offset, into.len())? {
-            Some(from) if self.checks(region) => {
-                let length = into.len();
-                let unmapped = Unmapped {
-                    region,
-                    offset,
-                    length,
-                };
-                process::read(from, into).map_err(|_| Gone::Unmapped(unmapped))?;
+    /// Copies a part of a region to a buffer of its length, without placing late data.
+    pub(crate) fn peek(&self, from: &Slice, into: &mut [u8]) -> Result<(), Gone> {
+        match self.span(from)? {
+            Some(source) if self.checks(from.region) => {
+                process::read(source, into).map_err(|_| Gone::Unmapped(*from))?;
             }
             // SAFETY: the span belongs to a region that exists.
-            Some(from) => unsafe { from.copy_to(Span::of(into)) },
+            Some(source) => unsafe { source.copy_to(Span::of(into)) },
             None => into.fill(0),
         }
         Ok(())
     }
 
-    /// Copies bytes out of a region. The range must be within it.
-    pub(crate) fn read(
-        &mut self,
-        region: RegionId,
-        offset: usize,
-        into: &mut [u8],
-    ) -> Result<(), Gone> {
-        self.settle_if(|late| late.region == region);
-        self.peek(region, offset, into)
+    /// Copies a part of a region to a buffer of its length.
+    pub(crate) fn read(&mut self, from: &Slice, into: &mut [u8]) -> Result<(), Gone> {
+        self.settle_if(|late| late.region == from.region);
+        self.peek(from, into)
     }
 
-    /// Copies bytes into a region. The range must be within it.
-    pub(crate) fn write(
-        &mut self,
-        region: RegionId,
-        offset: usize,
-        from: &[u8],
-    ) -> Result<(), Gone> {
-        self.settle_if(|late| late.region == region);
-        self.put(region, offset, from)
+    /// Copies bytes to a part of a region, which has their length.
+    pub(crate) fn write(&mut self, into: &Slice, from: &[u8]) -> Result<(), Gone> {
+        self.settle_if(|late| late.region == into.region);
+        self.put(into, from)
     }
 
-    /// Copies bytes into a region, without placing late data first.
-    fn put(&mut self, region: RegionId, offset: usize, from: &[u8]) -> Result<(), Gone> {
-        if let Some(into) = self.span(region, offset, from.len())? {
-            if self.checks(region) {
-                let unmapped = Unmapped {
-                    region,
-                    offset,
-                    length: from.len(),
-                };
-                return process::write(from, into).map_err(|_| Gone::Unmapped(unmapped));
+    /// Copies bytes to a part of a region, without placing late data first.
+    fn put(&mut self, into: &Slice, from: &[u8]) -> Result<(), Gone> {
+        if let Some(target) = self.span(into)? {
+            if self.checks(into.region) {
+                return process::write(from, target).map_err(|_| Gone::Unmapped(*into));
             }
             let from = Span::of_shared(from);
             // SAFETY: the span belongs to a region that exists; the source is only read.
-            unsafe { from.copy_to(into) };
+            unsafe { from.copy_to(target) };
         }
         Ok(())
     }
@@ -250,7 +201,7 @@ impl Memory {
         let Some(late) = &mut self.late else { return };
         for Late { bytes, into } in std::mem::take(late) {
             // Data for a removed region is discarded.
-            let _ = self.put(into.region, into.offset, &bytes);
+            let _ = self.put(&into, &bytes);
         }
     }
 
@@ -278,14 +229,12 @@ impl Memory {
         for into in target {
             // The later one of two messages for the same bytes must win.
             self.settle_if(|late| late.overlaps(into));
-            let (bytes, behind) = rest.split_at(into.length as usize);
+            let (bytes, behind) = rest.split_at(into.length);
             rest = behind;
             let (first, last) = bytes.split_at(bytes.len() / 2);
-            self.put(into.region, into.offset + first.len(), last)?;
-            beginnings.push(Late {
-                bytes: first.to_vec(),
-                into: into.part(0, first.len() as u32),
-            });
+            self.put(&into.part(first.len(), last.len()), last)?;
+            let (bytes, into) = (first.to_vec(), into.part(0, first.len()));
+            beginnings.push(Late { bytes, into });
         }
         if let Some(late) = &mut self.late {
             late.append(&mut beginnings);
@@ -297,18 +246,14 @@ impl Memory {
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
         if self.checks_mapping {
-            let mut bytes = vec![0; from.length as usize];
-            self.peek(from.region, from.offset, &mut bytes)?;
-            return self.put(into.region, into.offset, &bytes);
+            let mut bytes = vec![0; from.length];
+            self.peek(from, &mut bytes)?;
+            return self.put(into, &bytes);
         }
-        let source = self.span(from.region, from.offset, from.length as usize)?;
-        let target = self.span(into.region, into.offset, into.length as usize)?;
-        match (source, target) {
+        match (self.span(from)?, self.span(into)?) {
             // SAFETY: both spans belong to regions that exist.
             (Some(source), Some(target)) => unsafe { source.copy_to(target) },
-            (None, Some(_)) => {
-                self.put(into.region, into.offset, &vec![0; into.length as usize])?
-            }
+            (None, Some(_)) => self.put(into, &vec![0; into.length])?,
             (_, None) => {}
         }
         Ok(())
@@ -317,24 +262,14 @@ impl Memory {
     /// Whether the kernel copies the bytes of a region: those of the caller, if mapping is checked.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn checks(&self, region: RegionId) -> bool {
-        let is_of_caller = |found: &Region| matches!(found.bytes, Bytes::At { own: None, .. });
+        let is_of_caller = |found: &Region| found.span.is_some() && found.own.is_none();
         self.checks_mapping && self.regions.peek(region.index).is_some_and(is_of_caller)
     }
 
     /// All bytes of a region. `None` for a null region. They are valid while the region exists.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn whole(&self, region: RegionId) -> Option<Span> {
-        match &self.regions.peek(region.index)?.bytes {
-            Bytes::At { span, .. } => Some(*span),
-            Bytes::Null => None,
-        }
-    }
-
-    /// The bytes of a slice. `None` for a null region or a removed one.
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn span_of(&self, slice: &Slice) -> Option<Span> {
-        self.span(slice.region, slice.offset, slice.length as usize)
-            .ok()?
+        self.regions.peek(region.index)?.span
     }
 
     /// Copies slices, in order, to others of the same total length.
@@ -343,8 +278,11 @@ impl Memory {
         if let ([from], [into]) = (from, into) {
             return self.copy(from, into);
         }
+        let Some(first) = into.first() else {
+            return Ok(());
+        };
         let mut targets = into.iter();
-        let mut into = Slice::NOWHERE;
+        let mut into = first.part(0, 0);
         for from in from {
             let mut done = 0;
             while done < from.length {
@@ -365,73 +303,35 @@ impl Memory {
     pub(crate) fn write_all(&mut self, bytes: &[u8], into: &[Slice]) -> Result<(), Gone> {
         let mut rest = bytes;
         for into in into {
-            let (now, later) = rest.split_at(into.length as usize);
-            self.write(into.region, into.offset, now)?;
+            let (now, later) = rest.split_at(into.length);
+            self.write(into, now)?;
             rest = later;
         }
         Ok(())
     }
 
-    /// The first bytes of all regions.
-    #[cfg(test)]
-    pub(crate) fn all_bytes(&self) -> Vec<u8> {
-        const MOST: usize = 4096;
-        let mut all = Vec::new();
-        for (_, region) in self.regions.iter() {
-            if let Bytes::At { span, .. } = &region.bytes {
-                let length = span.length.min(MOST);
-                let mut bytes = vec![0; length];
-                let start = span.start;
-                // SAFETY: the region exists and has at least this length.
-                unsafe { Span { start, length }.copy_to(Span::of(&mut bytes)) };
-                all.extend(bytes);
-            }
-        }
-        all
-    }
-
-    /// Bytes of a region. `None` for a null region. This is the only place where a range is checked
-    /// before an access.
+    /// The bytes of a slice. `None` for a null region. This is the only place where a range is
+    /// checked before an access.
     #[inline]
-    fn span(&self, region: RegionId, offset: usize, length: usize) -> Result<Option<Span>, Gone> {
+    pub(crate) fn span(&self, slice: &Slice) -> Result<Option<Span>, Gone> {
+        let Slice { region, offset, .. } = *slice;
         let found = self.regions.get(region.index, region.generation);
-        let span = match &found.map_err(|_| Gone::Deregistered)?.bytes {
-            Bytes::At { span, .. } => span,
-            Bytes::Null => return Ok(None),
-        };
-        let end = offset.checked_add(length);
-        assert!(
-            end.is_some_and(|end| end <= span.length),
-            "bytes {offset}..+{length} of a region of {}",
-            span.length
-        );
-        Ok(Some(Span {
-            start: span.start.wrapping_add(offset),
-            length,
-        }))
+        let whole = found.map_err(|_| Gone::Deregistered)?.span;
+        Ok(whole.map(|whole| whole.part(offset, slice.length)))
     }
 }
 
 /// A part of a region.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slice {
     pub(crate) region: RegionId,
     pub(crate) offset: usize,
-    pub(crate) length: u32,
+    pub(crate) length: usize,
 }
 
 impl Slice {
-    const NOWHERE: Self = Self {
-        region: RegionId {
-            index: 0,
-            generation: 0,
-        },
-        offset: 0,
-        length: 0,
-    };
-
-    fn range(&self) -> Range<usize> {
-        self.offset..self.offset + self.length as usize
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.length
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -439,11 +339,12 @@ impl Slice {
         self.region == other.region && own.start < other_range.end && other_range.start < own.end
     }
 
-    pub(crate) fn part(&self, start: u32, length: u32) -> Self {
+    pub(crate) fn part(&self, start: usize, length: usize) -> Self {
+        let offset = self.offset + start;
         Self {
-            region: self.region,
-            offset: self.offset + start as usize,
+            offset,
             length,
+            ..*self
         }
     }
 }
@@ -453,7 +354,23 @@ mod tests {
     use super::*;
     use crate::packet::payload::{Payload, Scatter};
 
-    fn slice(region: RegionId, offset: usize, length: u32) -> Slice {
+    impl Memory {
+        /// The first bytes of all regions.
+        pub(crate) fn all_bytes(&self) -> Vec<u8> {
+            const MOST: usize = 4096;
+            let mut all = Vec::new();
+            for span in self.regions.iter().filter_map(|(_, region)| region.span) {
+                let length = span.length.min(MOST);
+                let mut bytes = vec![0; length];
+                // SAFETY: the region exists and has at least this length.
+                unsafe { span.part(0, length).copy_to(Span::of(&mut bytes)) };
+                all.extend(bytes);
+            }
+            all
+        }
+    }
+
+    fn slice(region: RegionId, offset: usize, length: usize) -> Slice {
         Slice {
             region,
             offset,
@@ -476,22 +393,23 @@ mod tests {
         let from = memory.add_owned(100).unwrap();
         let into = memory.add_owned(100).unwrap();
         let bytes: Vec<u8> = (0..100).collect();
-        memory.write(from, 0, &bytes).unwrap();
+        memory.write(&slice(from, 0, 100), &bytes).unwrap();
         let memory = shared(memory);
         let gathered = payload(&[slice(from, 50, 7), slice(from, 0, 20), slice(from, 90, 3)]);
         let sent: Vec<u8> = (50..57).chain(0..20).chain(90..93).collect();
         let target = [slice(into, 1, 2), slice(into, 10, 26), slice(into, 80, 2)];
         for payload in [gathered, Payload::inline(sent.clone().into())] {
-            memory.lock().write(into, 0, &[0; 100]).unwrap();
+            let all = slice(into, 0, 100);
+            memory.lock().write(&all, &[0; 100]).unwrap();
             payload.copy_to(&memory, &target).unwrap();
             let mut seen = vec![0; 100];
-            memory.lock().read(into, 0, &mut seen).unwrap();
+            memory.lock().read(&all, &mut seen).unwrap();
             let got: Vec<u8> = [&seen[1..3], &seen[10..36], &seen[80..82]].concat();
             assert_eq!(got, sent);
             let part = payload.part(5, 10);
             assert_eq!(part.len(), 10);
             part.copy_to(&memory, &[slice(into, 0, 10)]).unwrap();
-            memory.lock().read(into, 0, &mut seen).unwrap();
+            memory.lock().read(&all, &mut seen).unwrap();
             assert_eq!(seen[..10], sent[5..15]);
         }
     }
@@ -501,13 +419,14 @@ mod tests {
         let mut memory = Memory::new(Placement::Arrival);
         let region = memory.add_owned(10).unwrap();
         let bytes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
-        memory.write(region, 0, &bytes).unwrap();
+        memory.write(&slice(region, 0, 10), &bytes).unwrap();
         let memory = shared(memory);
         payload(&[slice(region, 0, 8)])
             .copy_to(&memory, &[slice(region, 2, 8)])
             .unwrap();
         let mut seen = [0; 10];
-        memory.lock().read(region, 0, &mut seen).unwrap();
+        let all = slice(region, 0, 10);
+        memory.lock().read(&all, &mut seen).unwrap();
         assert_eq!(seen, [0, 1, 0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
@@ -521,12 +440,15 @@ mod tests {
             assert!(memory.add_owned(1 << 62).is_none());
         }
         let region = memory.add_owned(8 << 30).unwrap();
-        memory.write(region, (8 << 30) - 1, &[7]).unwrap();
+        memory
+            .write(&slice(region, (8 << 30) - 1, 1), &[7])
+            .unwrap();
         let mut seen = [0; 2];
-        memory.read(region, (8 << 30) - 2, &mut seen).unwrap();
+        let last = slice(region, (8 << 30) - 2, 2);
+        memory.read(&last, &mut seen).unwrap();
         assert_eq!(seen, [0, 7]);
         let none = memory.add_owned(0).unwrap();
-        assert_eq!(memory.read(none, 0, &mut []), Ok(()));
+        assert_eq!(memory.read(&slice(none, 0, 0), &mut []), Ok(()));
     }
 
     #[test]
@@ -558,12 +480,12 @@ mod tests {
                 Err(Gone::Deregistered)
             );
             assert_eq!(
-                memory.lock().write(region, 0, &[0]),
+                memory.lock().write(&there.part(0, 1), &[0]),
                 Err(Gone::Deregistered)
             );
         }
         let mut seen = [0];
-        memory.lock().read(owned, 3, &mut seen).unwrap();
+        memory.lock().read(&here.part(3, 1), &mut seen).unwrap();
         assert_eq!(seen, [7]);
     }
 }

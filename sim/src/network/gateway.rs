@@ -263,7 +263,7 @@ impl Fabric {
     /// yet.
     pub(crate) fn become_tenant(&mut self, node: u32, number: u8) {
         self.work(node, |node| {
-            node.device.ports.become_tenant(number);
+            node.device.ports.tenant = Some(number);
             node.numbers.become_tenant(number);
         });
         self.manage(|manager, _| manager.numbers.become_tenant(number));

@@ -12,7 +12,7 @@ impl Node {
         let device = &mut self.device;
         match object {
             DriverObject::Pd(pd) => mark(&mut device.domains.pds, pd, corrupt),
-            DriverObject::Mr(mr) => mark(&mut device.domains.regions, mr, corrupt),
+            DriverObject::Mr(mr) => mark(&mut device.domains.regions.table, mr, corrupt),
             DriverObject::Mw(mw) => mark(&mut device.domains.windows.table, mw, corrupt),
             DriverObject::Cq(cq) => mark(&mut device.cqs.table, cq, corrupt),
             DriverObject::Qp(qp) => match opening(qp) {

@@ -145,7 +145,7 @@ impl Node {
         };
         // If numbers are scattered, a number outside the table most likely belongs to another
         // process.
-        if self.numbers.are_scattered() && !self.device.ports.has_network() && is_stranger() {
+        if self.numbers.are_scattered() && !self.device.ports.network && is_stranger() {
             DropReason::OtherProcess
         } else {
             DropReason::NoQp

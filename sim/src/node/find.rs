@@ -50,10 +50,10 @@ impl Node {
 
     /// Refuses another queue pair at the limit.
     pub(super) fn check_qp_room(&self) -> Result<()> {
-        let (base, count) = (&self.device.base, self.qps.len());
-        base.check_room("queue pairs", count, base.attr.max_qp)?;
+        let base = &self.device.base;
+        base.check_room("queue pairs", &self.qps, base.attr.max_qp)?;
         // Test controls may allow fewer queue pairs than the device.
-        let count = u64::from(count) + 1;
+        let count = u64::from(self.qps.len()) + 1;
         base.rules.check(Limit::QueuePairs, "queue pairs", count)
     }
 }

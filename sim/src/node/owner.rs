@@ -6,13 +6,14 @@ use std::ops::Range;
 
 use verbs_api::site::Site;
 use verbs_api::{
-    Cause, ErrorKind, Handle, Mr as MrHandle, MrChange, Qp as QpHandle, QpState, SendFlags, Sge,
-    Srq as SrqHandle,
+    BadHandle, Cause, ErrorKind, Handle, Mr as MrHandle, MrChange, Object, Qp as QpHandle, QpState,
+    SendFlags, Sge, Srq as SrqHandle,
 };
 
 use super::Node;
-use crate::device::{ClaimedQueue, Claims, Refusal, Result, Work, find};
+use crate::device::{ClaimedQueue, Claims, Refusal, Result, Work, bad_handle, find};
 use crate::diagnosis::problem::{DeregisteredEarly, PostedTo};
+use crate::memory::Slice;
 use crate::qp::WorkQueue;
 
 /// A work request in its queue.
@@ -57,7 +58,7 @@ impl Node {
         for_write: bool,
     ) -> Option<Owner> {
         let device = &self.device;
-        let mr = device.domains.regions.at(index);
+        let mr = device.domains.regions.table.at(index);
         // Some devices check receives of an SRQ against the domain of the QP that takes them.
         let only = mr
             .only_domain()
@@ -70,7 +71,7 @@ impl Node {
         let mut claims = std::mem::take(&mut self.device.claims);
         self.sort_in(&mut claims);
         let regions = &self.device.domains.regions;
-        let mr = regions.at(index);
+        let mr = regions.table.at(index);
         let is_owner = |request: &Request<'_>| {
             only.is_none_or(|pd| request.pd == pd) && regions.names(request.list, mr, &bytes)
         };
@@ -132,7 +133,7 @@ impl Node {
             }
             ClaimedQueue::Shared(index) => {
                 let srq = self.device.srqs.peek(index)?;
-                let recv = srq.find(work.seq)?;
+                let recv = srq.recvs.get(&work.seq)?;
                 let queue = OwnersQueue::Shared(srq.handle);
                 let is_it = srq.handle.generation() == generation;
                 is_it.then_some((queue, srq.pd, recv.label, recv.site, &recv.list[..]))?
@@ -189,30 +190,31 @@ impl Node {
 
     /// Copies bytes out of an owned region.
     pub(crate) fn read_mr(&mut self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
-        let (index, start) = self.own_bytes(mr, offset, bytes.len(), false)?;
-        self.device.read_mr(index, start, bytes)
+        let from = self.own_bytes(mr, offset, bytes.len(), false)?;
+        let copied = self.device.domains.memory.lock().peek(&from, bytes);
+        copied.map_err(|_| bad_handle(Object::Mr, BadHandle::Stale))
     }
 
     /// Copies bytes into an owned region.
     pub(crate) fn write_mr(&mut self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
-        let (index, start) = self.own_bytes(mr, offset, bytes.len(), true)?;
-        self.device.write_mr(index, start, bytes)
+        let into = self.own_bytes(mr, offset, bytes.len(), true)?;
+        let copied = self.device.domains.memory.lock().write(&into, bytes);
+        copied.map_err(|_| bad_handle(Object::Mr, BadHandle::Stale))
     }
 
-    /// The slot of an owned region, and where a range of it starts in its memory. Refuses a range
-    /// with a byte that posted work owns.
+    /// A range of an owned region. Refuses a range with a byte that posted work owns.
     fn own_bytes(
         &mut self,
         mr: MrHandle,
         offset: usize,
         length: usize,
         writes: bool,
-    ) -> Result<(u32, u64)> {
-        let (index, range) = self.device.own_bytes(mr, offset, length, writes)?;
-        let start = range.start;
+    ) -> Result<Slice> {
+        let (index, slice) = self.device.own_bytes(mr, offset, length, writes)?;
+        let Range { start, end } = slice.range();
         // Only unowned bytes are accessed, since the device may use the others at any time (SQ-17).
-        let Some(owner) = self.owner_of(index, range, writes) else {
-            return Ok((index, start));
+        let Some(owner) = self.owner_of(index, start as u64..end as u64, writes) else {
+            return Ok(slice);
         };
         let text = format!(
             "{mr}+{offset:#x}, {length} bytes, belongs to {owner} until its completion has \
@@ -240,8 +242,8 @@ impl Node {
     pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<()> {
         // Rights and domain can change while work is posted, the memory cannot.
         if change.length.is_some() {
-            let index = find(&self.device.domains.regions, mr)?;
-            let own = self.device.domains.regions.at(index);
+            let index = find(&self.device.domains.regions.table, mr)?;
+            let own = self.device.domains.regions.table.at(index);
             let all = own.bytes(0..own.attr.length);
             if let Some(owner) = self.owner_of(index, all, true) {
                 let text = format!("{owner} uses {mr}");
@@ -255,8 +257,8 @@ impl Node {
     /// Work that names a region and whose completion has not been polled.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn deregistered_early(&mut self, mr: MrHandle) -> Result<Option<DeregisteredEarly>> {
-        let index = find(&self.device.domains.regions, mr)?;
-        let own = self.device.domains.regions.at(index);
+        let index = find(&self.device.domains.regions.table, mr)?;
+        let own = self.device.domains.regions.table.at(index);
         let all = own.bytes(0..own.attr.length);
         let Some(owner) = self.owner_of(index, all, true) else {
             return Ok(None);

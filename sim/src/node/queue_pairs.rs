@@ -188,7 +188,7 @@ impl Node {
         self.qps.at(index).check_no_iterations(&self.device)?;
         // The order of these checks decides the error of a program with several mistakes.
         self.check_detached(index)?;
-        let unacked = self.device.base.unacked(qp.context(), Element::Qp(qp));
+        let unacked = self.device.base.unacked(Element::Qp(qp));
         check_acknowledged(Object::Qp, unacked)?;
         self.remove_qp(index);
         Ok(())
@@ -212,7 +212,8 @@ impl Node {
             .journal
             .gone(qp.common.qp_num, qp.reached(), made_at, site);
         for (cq, site) in qp.unfinished().unpolled() {
-            device.cqs.table.at_mut(cq).note_unpolled(site);
+            let usage = &mut device.cqs.table.at_mut(cq).usage;
+            usage.unpolled_at.get_or_insert(site);
         }
         qp.clear(device);
         qp.common.count_listener(device, false);
@@ -227,8 +228,7 @@ impl Node {
         }
         // Bound windows would expose memory to a queue pair that reuses the slot.
         device.domains.free_windows(index);
-        let element = Element::Qp(handle);
-        device.base.discard_async(handle.context(), element);
+        device.base.discard_async(Element::Qp(handle));
         device.flush_deferred_writes();
         device.base.news = true;
     }

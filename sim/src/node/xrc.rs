@@ -2,11 +2,11 @@
 //! open.
 
 use verbs_api::{
-    Context, Element, Handle, Object, Qp as QpHandle, QpCap, QpInit, QpType, Xrcd as XrcdHandle,
+    Context, Element, Object, Qp as QpHandle, QpCap, QpInit, QpType, Xrcd as XrcdHandle,
 };
 
 use super::Node;
-use crate::device::{Result, check_acknowledged, find, invalid};
+use crate::device::{Device, Result, check_acknowledged, find, invalid};
 use crate::qp::Qp;
 
 /// The context of queue pairs without one. It is on no node, in a slot that no context has.
@@ -45,9 +45,8 @@ impl Node {
         let Some(qp) = self.find_by_number(qp_num).filter(is_of_domain) else {
             return Err(invalid("qp_num", "is of no target in the domain"));
         };
-        let base = &self.device.base;
-        let count = self.device.xrcds.openings.len();
-        base.check_room("open queue pairs", count, base.attr.max_qp)?;
+        let Device { base, xrcds, .. } = &self.device;
+        base.check_room("open queue pairs", &xrcds.openings, base.attr.max_qp)?;
         Ok(self.open(xrcd, qp))
     }
 
@@ -62,7 +61,7 @@ impl Node {
     /// `ibv_destroy_qp` of an opening. The last one destroys the queue pair.
     pub(super) fn destroy_opening(&mut self, qp: QpHandle, opening: QpHandle) -> Result<()> {
         let index = find(&self.device.xrcds.openings, opening)?;
-        let unacked = self.device.base.unacked(qp.context(), Element::Qp(qp));
+        let unacked = self.device.base.unacked(Element::Qp(qp));
         check_acknowledged(Object::Qp, unacked)?;
         self.close_opening(index);
         Ok(())

@@ -34,7 +34,7 @@ impl Scatter {
     #[cfg_attr(any(), mutants::skip)] // cost
     fn part(&self, first: u32, count: u32) -> Self {
         match self {
-            Self::One(slice) => Self::One(slice.part(first, count)),
+            Self::One(slice) => Self::One(slice.part(first as usize, count as usize)),
             slices => Self::Many(cut(slices, first, count).into()),
         }
     }
@@ -156,15 +156,15 @@ impl Payload {
 }
 
 fn length_of(slices: &[Slice]) -> u32 {
-    slices.iter().map(|slice| slice.length).sum()
+    slices.iter().map(|slice| slice.length as u32).sum()
 }
 
 /// Copies the current bytes of parts of regions to a buffer of the same length.
 fn gather(memory: &mut Memory, slices: &[Slice], into: &mut [u8]) -> Result<(), Gone> {
     let mut rest = into;
     for slice in slices {
-        let (now, later) = rest.split_at_mut(slice.length as usize);
-        memory.read(slice.region, slice.offset, now)?;
+        let (now, later) = rest.split_at_mut(slice.length);
+        memory.read(slice, now)?;
         rest = later;
     }
     Ok(())
@@ -173,7 +173,7 @@ fn gather(memory: &mut Memory, slices: &[Slice], into: &mut [u8]) -> Result<(), 
 /// `count` bytes from `first` on, which must be within the list.
 fn cut(slices: &[Slice], first: u32, count: u32) -> Vec<Slice> {
     let mut parts = Vec::new();
-    let (mut skip, mut left) = (first, count);
+    let (mut skip, mut left) = (first as usize, count as usize);
     for slice in slices {
         if left == 0 {
             break;

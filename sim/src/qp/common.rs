@@ -125,7 +125,7 @@ impl Common {
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn listens(&self, device: &Device) -> bool {
         let from_outside = match self.init.qp_type {
-            QpType::Ud => device.ports.has_network(),
+            QpType::Ud => device.ports.network,
             _ => self.is_connected_outside(),
         };
         self.takes_packets() && from_outside

@@ -117,7 +117,7 @@ pub(super) fn send(
     }
     // In one process the address belongs to no port, so the datagram can only be lost. On a
     // network, or with LIDs, the peer may exist.
-    if path.route.to.is_none() && !path.to_group && device.ports.subnet().is_none() {
+    if path.route.to.is_none() && !path.to_group && device.ports.subnet.is_none() {
         let (qp_num, gid) = (qp.qp_num, path.route.dgid);
         // It is lost without an error, so the program cannot notice.
         device.base.journal.note(UnownedGid { qp_num, gid }, site);

@@ -233,7 +233,7 @@ impl Qp {
 
     /// Raises an event about the queue pair, in every context that has it open.
     fn raise(&self, device: &mut Device, event: AsyncEventType) {
-        let mut raise = |qp: QpHandle| device.base.raise(qp.context(), event, Element::Qp(qp));
+        let mut raise = |qp: QpHandle| device.base.raise(event, Element::Qp(qp));
         match self.target() {
             // An XRC_RECV queue pair belongs to all programs that have it open.
             Some(target) => target.openings.values().copied().for_each(raise),

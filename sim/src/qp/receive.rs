@@ -335,7 +335,7 @@ impl Qp {
                 }
             },
             (Ok(grh), Ok(data)) => {
-                let subnet = device.ports.subnet();
+                let subnet = device.ports.subnet;
                 let head = Head::of(packet, deth);
                 let header = (packet.route.global).then(|| grh::bytes(&head, subnet));
                 let placed = datagram::place(&device.domains.memory, packet, header, &grh, &data);

@@ -170,7 +170,7 @@ impl Receives {
         match self.taken {
             Some(taken) => {
                 let srq = device.srq_of(taken)?;
-                Some((self.pd_of(device, srq)?, srq.get(taken.seq)))
+                Some((self.pd_of(device, srq)?, &srq.recvs[&taken.seq]))
             }
             None => {
                 let rq = self.rq().filter(|rq| rq.has_undone())?;
@@ -208,7 +208,7 @@ impl Receives {
         match (self.taken.take(), &mut self.source) {
             (Some(taken), source) => {
                 let srq = device.srq_of(taken)?;
-                let (wr_id, label) = srq.get(taken.seq).numbers();
+                let (wr_id, label) = srq.recvs[&taken.seq].numbers();
                 // Receives of an XRC SRQ complete in the CQ of the SRQ, others in that of the queue
                 // pair.
                 let cq = srq.xrc.map(|xrc| xrc.cq).or(source.cq())?;

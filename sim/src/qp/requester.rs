@@ -733,10 +733,8 @@ impl Requester {
         if qp.state() == QpState::Sqd && self.notifies_drained && !self.is_busy() {
             // The event is raised once for each transition to SQD.
             self.notifies_drained = false;
-            let (context, element) = (qp.context(), Element::Qp(qp.handle));
-            device
-                .base
-                .raise(context, AsyncEventType::SqDrained, element);
+            let element = Element::Qp(qp.handle);
+            device.base.raise(AsyncEventType::SqDrained, element);
         }
     }
 }

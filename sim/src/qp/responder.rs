@@ -459,7 +459,7 @@ impl Responder {
                 )
                 .map_err(|_| denied())?;
             // The check covers the rest of the message, the copy only this packet.
-            target.length = length;
+            target.length = length as usize;
             let copied = packet.payload.copy_to(&device.domains.memory, &[target]);
             copied.map_err(|gone| Refusal::lost(device, gone, recv))?;
         }
@@ -528,12 +528,11 @@ impl Responder {
             )
             .map_err(|_| Refusal::access_fault(device, None))?;
         let mut bytes = [0; atomic::BYTES as usize];
-        let (region, offset) = (place.region, place.offset);
         // One lock for reading and writing makes the operation atomic among all devices.
         let mut memory = device.domains.memory.lock();
-        let done = memory.read(region, offset, &mut bytes).and_then(|()| {
+        let done = memory.read(&place, &mut bytes).and_then(|()| {
             let value = eth.op.applied_to(u64::from_ne_bytes(bytes)).to_ne_bytes();
-            memory.write(region, offset, &value)
+            memory.write(&place, &value)
         });
         drop(memory);
         done.map_err(|gone| Refusal::lost(device, gone, None))?;

@@ -14,7 +14,7 @@ use crate::memory::Gone;
 use crate::packet::{Op, Packet};
 
 /// The number of bytes that are read at a time.
-const PART: u32 = 64 << 10;
+const PART: usize = 64 << 10;
 
 /// A send was posted. A fenced send is not summed yet: a read before it may still write its bytes.
 pub(super) fn note_posted(domains: &Domains, pd: u32, send: &mut Send) {
@@ -47,13 +47,13 @@ fn sum_of(domains: &Domains, pd: u32, send: &Send) -> Result<Option<NonZeroU64>,
     let Ok(slices) = named else { return Ok(None) };
     let mut sum = Crc32::new();
     // The memory lock is held for one part at a time.
-    let mut bytes = vec![0; PART.min(send.length) as usize];
+    let mut bytes = vec![0; PART.min(send.length as usize)];
     for slice in &*slices {
         let mut done = 0;
         while done < slice.length {
             let now = PART.min(slice.length - done);
-            let (part, into) = (slice.part(done, now), &mut bytes[..now as usize]);
-            domains.memory.lock().read(part.region, part.offset, into)?;
+            let (part, into) = (slice.part(done, now), &mut bytes[..now]);
+            domains.memory.lock().read(&part, into)?;
             sum.update(into);
             done += now;
         }

@@ -189,7 +189,7 @@ impl Common {
     /// What the test controls did, if a request is refused because of that.
     fn refused_by_lab(&self, responder: &Responder, device: &Device) -> Option<LabCause> {
         let srq = responder.receives.made_with();
-        if srq.is_some_and(|srq| device.srqs.at(srq).has_failed()) {
+        if srq.is_some_and(|srq| device.srqs.at(srq).failed) {
             Some(LabCause::Srq)
         } else {
             self.is_affected.then_some(LabCause::Injected)
@@ -250,9 +250,9 @@ pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: 
 
 /// Why a message cannot be put into the receive that it consumes.
 fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
-    let cq = responder.receives.cq();
-    if let Some(cq) = cq.and_then(|cq| device.cqs.overrun_at(cq)) {
-        return FailureCause::Overrun { cq }.into();
+    let cq = responder.receives.cq().map(|cq| device.cqs.table.at(cq));
+    if let Some(cq) = cq.filter(|cq| cq.dead) {
+        return FailureCause::Overrun { cq: cq.handle }.into();
     }
     if let Some((pd, recv)) = responder.receives.present(device) {
         let bytes = u64::from(responder.got() + packet.payload.len());
