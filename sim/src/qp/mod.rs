@@ -205,7 +205,7 @@ impl Qp {
     #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn timer_name(&self) -> &'static str {
         match &self.requester {
-            Some(requester) if requester.waits_for_receiver() => "RNR timer",
+            Some(requester) if requester.phase.waits => "RNR timer",
             _ => "ack timeout",
         }
     }

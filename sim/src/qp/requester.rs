@@ -64,7 +64,7 @@ pub(crate) struct Requester {
     pub(super) reads: u8,
     retries: u8,
     rnr_retries: u8,
-    phase: Phase,
+    pub(super) phase: Phase,
     /// In SQD: `SQ_DRAINED` is to be raised once.
     notifies_drained: bool,
     pub(super) known: Known,
@@ -140,7 +140,7 @@ impl Requester {
             // UC and UD have no acknowledgements, so `una` does not follow.
             && (self.una == self.next || !qp.is_reliable())
             && self.reads == 0
-            && self.phase == Phase::Sending
+            && self.phase == Phase::default()
     }
 
     /// The sequence number of the next send.
@@ -216,10 +216,6 @@ impl Requester {
             .add_success(&mut device.base, self.cq, wc, ticket, solicited);
     }
 
-    pub(super) fn waits_for_receiver(&self) -> bool {
-        self.phase.waits()
-    }
-
     /// The sequence number of the packet to transmit next.
     pub(super) fn at_psn(&self) -> Psn {
         if self.at == self.fresh {
@@ -257,7 +253,7 @@ impl Requester {
             _ => return Ok(()),
         };
         let mut transmits = false;
-        while !self.waits_for_receiver() && self.at != self.sq.end() {
+        while !self.phase.waits && self.at != self.sq.end() {
             // An acknowledgement continues this loop.
             if self.is_window_full(qp, device) {
                 break;
@@ -449,7 +445,7 @@ impl Requester {
     /// `restart` is for progress.
     fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
         // While the peer is not ready, the timer measures the wait that it asked for.
-        if !qp.is_reliable() || self.waits_for_receiver() {
+        if !qp.is_reliable() || self.phase.waits {
             return;
         }
         let timeout = ack_timeout(qp.attr.timeout).filter(|_| self.is_busy());
