@@ -42,7 +42,6 @@ use crate::packet::payload::Payload;
 use crate::packet::{DropReason, Packet};
 use crate::time::{Time, sooner};
 use cm_bridge::CmBridge;
-use fates::Fate;
 use recorder::Recorder;
 use rules::{Rules, Verdict};
 use schedule::{Due, Schedule};
@@ -264,7 +263,6 @@ impl Fabric {
         {
             gateway.leave(packet, &self.memory);
         }
-        let mut fate = None;
         // A packet without a receiver is lost.
         if let Some(to) = to {
             let node = &mut self.slots[to.node as usize].node;
@@ -274,13 +272,12 @@ impl Fabric {
             } else {
                 node.handle_packet(packet)
             };
-            fate = taken.err().map(|why| Fate::of(packet, why));
+            if let Err(why) = taken {
+                fates::note(&mut self.slots, packet, why);
+            }
         }
         if let Some(delivered) = self.schedule.flight.pop() {
             delivered.payload = Payload::default();
-        }
-        if let Some(fate) = fate {
-            fates::note(&mut self.slots, &fate);
         }
         if let Some(to) = to {
             self.collect(to.node);
@@ -356,7 +353,7 @@ impl Fabric {
         // The receiver may give up before a late packet arrives, so its fate counts as a loss until
         // then.
         if matches!(effect, Effect::Delay(_) | Effect::Reorder(_)) {
-            fates::note(&mut self.slots, &Fate::of(&packet, DropReason::HeldBack));
+            fates::note(&mut self.slots, &packet, DropReason::HeldBack);
         }
         packet.damaged |= effect == Effect::Corrupt;
         match effect {
@@ -399,7 +396,7 @@ impl Fabric {
             let why = why.text();
             self.record(node, TraceEvent::Lost { packet, why });
         }
-        fates::note(&mut self.slots, &Fate::of(packet, why));
+        fates::note(&mut self.slots, packet, why);
     }
 
     /// Gives all nodes the table of where GIDs are.
@@ -511,7 +508,7 @@ impl Fabric {
         };
         let taken = self.work(to.node, |node| node.handle_packet(&packet));
         if let Err(why) = taken {
-            fates::note(&mut self.slots, &Fate::of(&packet, why));
+            fates::note(&mut self.slots, &packet, why);
         }
         if self.node(to.node).device.gsi.has_received() {
             self.receive_mads(to.node);
