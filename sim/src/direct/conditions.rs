@@ -393,9 +393,7 @@ impl EndMut<'_> {
             let wc = completion(self.device, imm, None, opcode, length);
             self.complete_receive(wc, flags);
         }
-        self.qp
-            .responder
-            .advance_rq_psn(prepared.psn, prepared.span);
+        self.qp.responder.advance(prepared.psn, prepared.span, true);
     }
 
     /// Completes the receive of a message that was checked.

@@ -4,7 +4,7 @@ use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpState, QpType, WcStatus};
 
 use super::datagram::Head;
-use super::responder::{Executed, Order};
+use super::responder::Order;
 use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, sum, why};
 use crate::device::{Delivery, Device, NoReceive, pkeys_match, touch};
@@ -175,25 +175,17 @@ impl Qp {
         packet: &Packet,
         refusal: Refusal,
     ) -> Result<(), DropReason> {
-        match refusal {
-            Refusal::Lost => Err(DropReason::MemoryGone),
+        let (why, syndrome, recv, event) = match refusal {
+            Refusal::Lost => return Err(DropReason::MemoryGone),
             // The requester will try again, so nothing changes here.
             Refusal::NotReady if device.base.behavior.rnr => {
                 let (qp, responder) = (&self.common, &mut self.responder);
                 responder.send_rnr_nak(qp, device, packet.psn);
-                Err(DropReason::NoReceive)
+                return Err(DropReason::NoReceive);
             }
             Refusal::NotReady => {
-                let syndrome = Syndrome::NakRemoteOperation;
                 let why = FailureCause::NoReceive.into();
-                let base = &mut device.base;
-                base.journal
-                    .refused(base.now, packet, why, Some(syndrome), None);
-                self.responder
-                    .answer(&self.common, device, packet.psn, syndrome);
-                // The answer leaves before the flush, as the peer must learn the cause.
-                self.enter_error(device);
-                Ok(())
+                (why, Some(Syndrome::NakRemoteOperation), None, None)
             }
             Refusal::Fault {
                 syndrome,
@@ -201,39 +193,39 @@ impl Qp {
                 event,
             } => {
                 let why = self.common.refused(&self.responder, device, packet);
-                // A failure that a fault rule caused is not a mistake of the program.
-                self.common.is_affected |= matches!(why.cause, FailureCause::Lab(_));
-                let base = &mut device.base;
-                base.journal.refused(base.now, packet, why, syndrome, recv);
-                let delivery = recv.map_or(Delivery::Made, |status| {
-                    self.fail_recv(device, status, packet.solicited)
-                });
-                // A queue pair whose completion was lost may stop without an answer.
-                if let Some(syndrome) = syndrome
-                    && !is_silent_about(device, delivery)
-                {
-                    self.responder
-                        .answer(&self.common, device, packet.psn, syndrome);
-                }
-                // Only an invalid request without a receive raises the event; other causes have
-                // their own.
-                let is_invalid = syndrome == Some(Syndrome::NakInvalidRequest) && recv.is_none();
-                let invalid = is_invalid && device.base.behavior.qp_req_event;
-                let event = event.or(invalid.then_some(AsyncEventType::QpReqErr));
-                if let Some(event) = event {
-                    self.raise(device, event);
-                }
-                self.enter_error(device);
-                Ok(())
+                (why, syndrome, recv, event)
             }
+        };
+        // A failure that a fault rule caused is not a mistake of the program.
+        self.common.is_affected |= matches!(why.cause, FailureCause::Lab(_));
+        let base = &mut device.base;
+        base.journal.refused(base.now, packet, why, syndrome, recv);
+        let delivery = recv.map_or(Delivery::Made, |status| {
+            self.fail_recv(device, status, packet.solicited)
+        });
+        // A queue pair whose completion was lost may stop without an answer.
+        if let Some(syndrome) = syndrome
+            && !is_silent_about(device, delivery)
+        {
+            self.responder
+                .answer(&self.common, device, packet.psn, syndrome);
         }
+        // Only an invalid request without a receive raises the event; other causes have their own.
+        let is_invalid = syndrome == Some(Syndrome::NakInvalidRequest) && recv.is_none();
+        let invalid = is_invalid && device.base.behavior.qp_req_event;
+        let event = event.or(invalid.then_some(AsyncEventType::QpReqErr));
+        if let Some(event) = event {
+            self.raise(device, event);
+        }
+        // The answer has left before the flush, as the peer must learn the cause.
+        self.enter_error(device);
+        Ok(())
     }
 
     /// Carries out the expected request, and completes its receive.
     fn execute(&mut self, device: &mut Device, packet: &Packet) -> Result<(), Refusal> {
         let (qp, responder) = (&self.common, &mut self.responder);
-        let Executed { span, completes } = responder.execute(qp, device, packet)?;
-        if let Some(wc) = completes {
+        if let Some(wc) = responder.execute(qp, device, packet)? {
             // The receive completes before the request is acknowledged.
             let delivery = self.complete_recv(device, wc, packet.solicited);
             if delivery != Delivery::Made {
@@ -245,7 +237,8 @@ impl Qp {
                 });
             }
         }
-        self.responder.advance(packet, span);
+        let span = self.common.span_of(device, packet);
+        self.responder.advance(packet.psn, span, packet.last);
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! The responder side of connected QPs: what a request does to memory and receives, and its answer.
 
+use std::mem;
+
 use verbs_api::behavior::{Check, QpAccessStatus, SendInvalAnswer, ShortStatus, UnknownSrq};
 use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpType, Wc, WcFlags, WcOpcode, WcStatus};
@@ -33,26 +35,11 @@ struct Sequence {
     taken: u32,
     /// The number of completed requests (MSN), modulo 2^24.
     completed: Psn,
-    answers: Answers,
+    /// Whether a NAK was sent for the expected request. Requests out of order are ignored until that
+    /// one arrives.
+    nak_is_out: bool,
     /// The message that is arriving.
     message: Option<Message>,
-}
-
-/// How requests out of order are answered.
-///
-/// ```text
-///                 the expected one   one that is ahead     no receive for it
-///     Open        Open               NakIsOut, answered    NakIsOut, answered
-///     NakIsOut    Open               NakIsOut, ignored     -
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Answers {
-    /// The next one is answered with a NAK.
-    #[default]
-    Open,
-    /// A NAK was sent for the expected request. Requests out of order are ignored until that one
-    /// arrives.
-    NakIsOut,
 }
 
 /// A message of several packets that is arriving.
@@ -70,21 +57,6 @@ pub(super) enum Order {
     /// It was carried out before: an acknowledgement or a response was lost.
     Duplicate,
     NeverExpected,
-}
-
-/// The result of a request that was carried out.
-pub(super) struct Executed {
-    /// The number of sequence numbers it takes.
-    pub(super) span: u32,
-    /// The completion of a receive, if the message is whole and consumes one.
-    pub(super) completes: Option<Wc>,
-}
-
-impl Executed {
-    fn part(span: u32) -> Self {
-        let completes = None;
-        Self { span, completes }
-    }
 }
 
 impl Responder {
@@ -134,7 +106,7 @@ impl Responder {
     pub(super) fn order(&mut self, psn: Psn) -> Order {
         match psn.after(self.sequence.expected) {
             0 => {
-                self.sequence.answers = Answers::Open;
+                self.sequence.nak_is_out = false;
                 Order::Expected
             }
             1.. => Order::Ahead,
@@ -146,16 +118,15 @@ impl Responder {
 
     /// A request is missing: only the first request ahead of it is answered.
     pub(super) fn send_seq_nak(&mut self, qp: &Common, device: &mut Device) {
-        if self.sequence.answers == Answers::Open {
-            // The requester goes back once, and a second NAK would only repeat the loss.
-            self.sequence.answers = Answers::NakIsOut;
+        // The requester goes back once, and a second NAK would only repeat the loss.
+        if !mem::replace(&mut self.sequence.nak_is_out, true) {
             self.answer(qp, device, self.sequence.expected, Syndrome::NakPsnSequence);
         }
     }
 
     /// There is no receive for the expected request (RNR-01).
     pub(super) fn send_rnr_nak(&mut self, qp: &Common, device: &mut Device, psn: Psn) {
-        self.sequence.answers = Answers::NakIsOut;
+        self.sequence.nak_is_out = true;
         self.answer(qp, device, psn, Syndrome::rnr(qp.attr.min_rnr_timer));
     }
 
@@ -175,13 +146,16 @@ impl Responder {
         true
     }
 
-    /// Advances past the expected request, which has been carried out.
-    pub(super) fn advance(&mut self, packet: &Packet, span: u32) {
+    /// Advances past the expected request, which has been carried out and takes `span` sequence
+    /// numbers.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, psn: Psn, span: u32, is_last: bool) {
         let sequence = &mut self.sequence;
-        sequence.expected = packet.psn.plus(span);
+        sequence.nak_is_out = false;
+        sequence.expected = psn.plus(span);
         // Half the range of numbers is enough to identify duplicates.
         sequence.taken = (sequence.taken + span).min(Psn::WINDOW);
-        sequence.completed = sequence.completed.plus(packet.last.into());
+        sequence.completed = sequence.completed.plus(is_last.into());
     }
 
     /// Whether nothing of the next message has arrived.
@@ -201,18 +175,6 @@ impl Responder {
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn expects(&self, psn: Psn) -> bool {
         self.sequence.expected == psn
-    }
-
-    /// Advances past a message that the fast path has carried out, and that takes `span` sequence
-    /// numbers.
-    #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn advance_rq_psn(&mut self, psn: Psn, span: u32) {
-        let sequence = &mut self.sequence;
-        sequence.answers = Answers::Open;
-        sequence.expected = psn.plus(span);
-        sequence.taken = (sequence.taken + span).min(Psn::WINDOW);
-        sequence.completed = sequence.completed.plus(1);
     }
 
     /// Answers a request of a reliable connection.
@@ -256,13 +218,14 @@ impl Responder {
         Err(DropReason::Duplicate)
     }
 
-    /// Carries out the expected request.
+    /// Carries out the expected request. Returns the completion of a receive, if the message is
+    /// whole and consumes one.
     pub(super) fn execute(
         &mut self,
         qp: &Common,
         device: &mut Device,
         packet: &Packet,
-    ) -> Result<Executed, Refusal> {
+    ) -> Result<Option<Wc>, Refusal> {
         self.steer(device, packet)?;
         let message = self.sequence.message;
         // A message is whole, without gaps or other requests in it.
@@ -290,11 +253,10 @@ impl Responder {
                 let reading = Reading::new(packet.psn, reth, completed);
                 let peer = self.peer(qp);
                 self.reads.answer(qp, device, peer, packet, reading)?;
-                let span = packets(reth.length, qp.mtu(device));
-                let resource = Resource::read(packet.psn, span, reth);
+                let resource = Resource::read(packet.psn, qp.span_of(device, packet), reth);
                 // The peer may ask again for any part of the answer.
                 self.keep(qp, resource);
-                Ok(Executed::part(span))
+                Ok(None)
             }
             (Op::AtomicRequest(eth), None) => {
                 self.execute_atomic(qp, device, packet.psn, completed, eth)
@@ -330,7 +292,7 @@ impl Responder {
         device: &mut Device,
         packet: &Packet,
         got: u32,
-    ) -> Result<Executed, Refusal> {
+    ) -> Result<Option<Wc>, Refusal> {
         self.need_receive(device)?;
         // Each packet checks the receive, since its region may be deregistered in between.
         let target = self.receive_target(qp, device, packet, got)?;
@@ -345,7 +307,7 @@ impl Responder {
         let got = got + packet.payload.len();
         if !packet.last {
             self.sequence.message = Some(Message::Send { got });
-            return Ok(Executed::part(packet.span));
+            return Ok(None);
         }
         // The message is complete, so its receive completes, even if the key is not invalidated.
         self.sequence.message = None;
@@ -357,10 +319,8 @@ impl Responder {
             let done = device.domains.invalidate(&device.base, qp.handle, rkey);
             done.ok_or_else(|| self.bad_invalidation(qp, device, packet))?;
         }
-        Ok(Executed {
-            span: packet.span,
-            completes: Some(completion(device, packet.imm, key, WcOpcode::Recv, got)),
-        })
+        let wc = completion(device, packet.imm, key, WcOpcode::Recv, got);
+        Ok(Some(wc))
     }
 
     /// Refuses a Send that arrived whole but names a key that it cannot invalidate (MW-18).
@@ -377,11 +337,7 @@ impl Responder {
             }
             SendInvalAnswer::Nothing | _ => None,
         };
-        Refusal::Fault {
-            syndrome,
-            recv: Some(WcStatus::LocAccessErr),
-            event: None,
-        }
+        Refusal::fault(syndrome, Some(WcStatus::LocAccessErr))
     }
 
     fn receive_target(
@@ -398,15 +354,15 @@ impl Responder {
             // UC does not answer: the message is dropped, or its receive fails.
             if qp.init.qp_type == QpType::Uc {
                 let status = behavior.ud_short_recv.status();
-                let fault = |status| Refusal::with_receive(Syndrome::Ack, status);
-                return Err(status.map_or(Refusal::INVALID, fault));
+                let failed = Refusal::fault(Some(Syndrome::Ack), status);
+                return Err(status.map_or(Refusal::INVALID, |_| failed));
             }
             // Drivers differ in which side is at fault for a receive that is too short.
             let (syndrome, status) = match behavior.recv_short_status {
                 ShortStatus::LocQpOpErr => (Syndrome::NakRemoteOperation, WcStatus::LocQpOpErr),
                 ShortStatus::LocLenErr | _ => (Syndrome::NakInvalidRequest, WcStatus::LocLenErr),
             };
-            return Err(Refusal::with_receive(syndrome, status));
+            return Err(Refusal::fault(Some(syndrome), Some(status)));
         }
         let writes = Access::LOCAL_WRITE;
         // Some drivers check the whole receive, and some only the bytes that the message writes.
@@ -427,7 +383,7 @@ impl Responder {
         packet: &Packet,
         reth: Reth,
         got: u32,
-    ) -> Result<Executed, Refusal> {
+    ) -> Result<Option<Wc>, Refusal> {
         let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
         // The rights of the queue pair are checked first, and even for writes of no bytes
         // (RDMA-04).
@@ -466,20 +422,15 @@ impl Responder {
         let got = got + length;
         if !packet.last {
             self.sequence.message = Some(Message::Write { reth, got });
-            return Ok(Executed::part(packet.span));
+            return Ok(None);
         }
         self.sequence.message = None;
         // The packets bring fewer bytes than the first one announced.
         if got != reth.length {
             return Err(Refusal::INVALID);
         }
-        let completes = packet
-            .imm
-            .map(|imm| completion(device, Some(imm), None, WcOpcode::RecvRdmaWithImm, got));
-        Ok(Executed {
-            span: packet.span,
-            completes,
-        })
+        let wc = |imm| completion(device, Some(imm), None, WcOpcode::RecvRdmaWithImm, got);
+        Ok(packet.imm.map(wc))
     }
 
     /// The queue pair and domain for which the peer accesses memory.
@@ -509,7 +460,7 @@ impl Responder {
         psn: Psn,
         completed: Psn,
         eth: AtomicEth,
-    ) -> Result<Executed, Refusal> {
+    ) -> Result<Option<Wc>, Refusal> {
         // The alignment is checked before the key (ATOM-04).
         if !eth.is_aligned() {
             return Err(Refusal::INVALID);
@@ -541,11 +492,19 @@ impl Responder {
         // Kept before it is answered, since the answer may be lost.
         self.keep(qp, Resource::atomic(psn, original));
         qp.answer_atomic(device, psn, completed, original);
-        Ok(Executed::part(1))
+        Ok(None)
     }
 }
 
 impl Common {
+    /// The number of sequence numbers that a request takes. A read takes those of its answer.
+    pub(super) fn span_of(&self, device: &Device, packet: &Packet) -> u32 {
+        match packet.op {
+            Op::ReadRequest(reth) => packets(reth.length, self.mtu(device)),
+            _ => packet.span,
+        }
+    }
+
     fn acknowledge(&self, device: &mut Device, psn: Psn, syndrome: Syndrome, completed: Psn) {
         let packet = OutPacket::answer(Op::Acknowledge(syndrome), psn, completed.value());
         self.send_to_peer(device, packet, Payload::default());
@@ -607,7 +566,7 @@ impl Refusal {
     /// The refusal of a request whose receive names memory that cannot be used.
     fn bad_receive(device: &Device) -> Self {
         let status = device.base.behavior.recv_fault_status.status();
-        Self::with_receive(Syndrome::NakRemoteOperation, status)
+        Self::fault(Some(Syndrome::NakRemoteOperation), Some(status))
     }
 }
 
