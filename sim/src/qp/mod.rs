@@ -364,14 +364,10 @@ impl Qp {
 
     /// Removes all work from its queues, and its completions from its CQs where the device does so.
     pub(crate) fn clear(&mut self, device: &mut Device) {
-        let sends = self.requester.as_mut();
-        if let Some((pd, dropped)) = sends.map(|own| (own.pd, own.reset(device))) {
-            device.domains.pds.at_mut(pd).posted -= dropped;
+        if let Some(requester) = &mut self.requester {
+            requester.reset(device);
         }
-        let (dropped, taken) = self.responder.receives.clear(device);
-        if let Some(pd) = self.receives().pd().filter(|_| dropped > 0) {
-            device.domains.pds.at_mut(pd).posted -= dropped;
-        }
+        let taken = self.responder.receives.clear(device);
         for cq in self.cqs() {
             // Some drivers remove completions of a destroyed queue pair, others leave them
             // (CQ-DESTROY-08).

@@ -258,7 +258,7 @@ impl Qp {
                 requester.start_at(Psn::new(qp.attr.sq_psn), &qp.attr);
             }
             // The sends of SQE were flushed, so the queue begins after them.
-            (QpState::Sqe, QpState::Rts, Some(requester)) => requester.skip_to_end(),
+            (QpState::Sqe, QpState::Rts, Some(requester)) => requester.skip_to(requester.sq.end()),
             (QpState::Rts, QpState::Sqd, requester) => {
                 let always = device.base.behavior.sq_drained_always;
                 let tells = qp.attr.en_sqd_async_notify || always;
@@ -273,7 +273,7 @@ impl Qp {
             (QpState::Sqd, QpState::Rts, requester) => {
                 qp.attr.en_sqd_async_notify = false;
                 if let Some(requester) = requester {
-                    requester.resume();
+                    requester.notifies_drained = false;
                 }
                 // Some devices leave the queue stopped until the next post.
                 if device.base.behavior.sqd_resumes {

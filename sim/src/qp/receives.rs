@@ -269,11 +269,13 @@ impl Receives {
         }
     }
 
-    /// Drops the receives of its own queue without completions. Returns their number, and the
-    /// receive taken from an SRQ, whose slot the caller frees.
-    pub(super) fn clear(&mut self, device: &mut Device) -> (u32, Option<Taken>) {
-        let spare = &mut device.places.recvs;
-        let dropped = self.rq_mut().map_or(0, |rq| rq.clear(spare, |_| ()));
-        (dropped, self.taken.take())
+    /// Drops the receives of its own queue without completions. Returns the receive taken from an
+    /// SRQ, whose slot the caller frees.
+    pub(super) fn clear(&mut self, device: &mut Device) -> Option<Taken> {
+        if let Source::Own { pd, rq, .. } = &mut self.source {
+            let dropped = rq.clear(&mut device.places.recvs, |_| ());
+            device.domains.pds.at_mut(*pd).posted -= dropped;
+        }
+        self.taken.take()
     }
 }
