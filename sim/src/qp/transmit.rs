@@ -9,7 +9,7 @@ use super::verdict::Stop;
 use super::{atomic, datagram};
 use crate::device::{Device, OutPacket, Send};
 use crate::packet::payload::Payload;
-use crate::packet::{Op, Psn, Reth};
+use crate::packet::{Op, Reth};
 
 /// The most unacknowledged packets of a reliable connection to another process, or with packets of
 /// the MTU: what the socket buffer of a peer holds. A message that travels as one packet is
@@ -146,14 +146,10 @@ fn out_packet(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> OutP
         _ => None,
     };
     let is_read = send.is_read();
-    let (psn, span, op) = if is_read {
-        (
-            send.first.plus(packet),
-            1,
-            request(send, packet, span, mtu, last),
-        )
+    let (span, op) = if is_read {
+        (1, request(send, packet, span, mtu, last))
     } else {
-        operation(send, packet, span, last)
+        (span, operation(send, packet, last))
     };
     // Only messages that consume a receive can request an event there.
     let tells = imm.is_some() || matches!(op, Op::Send | Op::SendWithInv(_));
@@ -161,7 +157,7 @@ fn out_packet(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> OutP
         op,
         first: packet == 0 || is_read,
         last: last || is_read,
-        psn,
+        psn: send.first.plus(packet),
         span,
         ack_req: last || is_read || (packet + 1).is_multiple_of(ACK_EVERY),
         solicited: send.flags.contains(SendFlags::SOLICITED) && last && !is_read && tells,
@@ -197,10 +193,9 @@ fn request(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> Op {
     })
 }
 
-/// The first sequence number, the number of sequence numbers, and the operation.
+/// The operation of a packet that brings data.
 #[inline(always)]
-fn operation(send: &Send, packet: u32, span: u32, last: bool) -> (Psn, u32, Op) {
-    let psn = send.first.plus(packet);
+fn operation(send: &Send, packet: u32, last: bool) -> Op {
     match send.op {
         SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. } => {
             let reth = Reth {
@@ -208,10 +203,9 @@ fn operation(send: &Send, packet: u32, span: u32, last: bool) -> (Psn, u32, Op) 
                 rkey: remote.rkey,
                 length: send.length,
             };
-            let reth = (packet == 0).then_some(reth);
-            (psn, span, Op::Write(reth))
+            Op::Write((packet == 0).then_some(reth))
         }
-        SendOp::SendWithInv { rkey } if last => (psn, span, Op::SendWithInv(rkey)),
-        _ => (psn, span, Op::Send),
+        SendOp::SendWithInv { rkey } if last => Op::SendWithInv(rkey),
+        _ => Op::Send,
     }
 }
