@@ -40,7 +40,7 @@ use crate::network::Gateway;
 use crate::node::{Node, NodeSlot};
 use crate::packet::payload::Payload;
 use crate::packet::{DropReason, Packet};
-use crate::time::{Time, sooner};
+use crate::time::Time;
 use cm_bridge::CmBridge;
 use recorder::Recorder;
 use rules::{Rules, Verdict};
@@ -455,20 +455,22 @@ impl Fabric {
             .schedule
             .deadlines
             .earliest(|index| &slots[index as usize].node.device);
-        let others = [
+        let times = [
+            of_node,
             self.cm_bridge.manager.next_deadline(),
             self.schedule.next_packet(),
             self.schedule.next_turn(),
             self.schedule.outages.next,
         ];
-        others.into_iter().fold(of_node, sooner)
+        times.into_iter().flatten().min()
     }
 
     /// When the next packet arrives, a queue pair has its turn, or a timer fires.
     pub(crate) fn next_work(&mut self) -> Option<Time> {
         let timer = self.next_timer().map(|(at, _)| at);
-        let others = [self.schedule.next_turn(), timer];
-        others.into_iter().fold(self.schedule.next_packet(), sooner)
+        let schedule = &self.schedule;
+        let times = [schedule.next_packet(), schedule.next_turn(), timer];
+        times.into_iter().flatten().min()
     }
 
     /// Makes the next change of a port.
