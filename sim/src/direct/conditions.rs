@@ -354,6 +354,7 @@ impl<'a> End<'a> {
             .next(self.device)
             .map_err(|_| SlowPath::NoReceive)?;
         let has_room = receives
+            .source
             .cq()
             .is_some_and(|cq| self.device.cqs.has_room(cq, 1));
         ensure(has_room, SlowPath::ReceiveCq)?;

@@ -195,7 +195,7 @@ impl Node {
     }
 
     fn remove_qp(&mut self, index: u32) {
-        self.groups.leave(index);
+        self.leave_groups(index, |_| true);
         // The facts for later findings are taken before the queue pair is removed.
         let made_at = self.receiver_made_at(index);
         let mut qp = self.qps.remove(index);
@@ -203,15 +203,11 @@ impl Node {
         let device = &mut self.device;
         note_given_up(&qp, device);
         device.timers.set(index, None);
-        device
-            .base
-            .remove_object(handle.context(), Object::Qp, index);
-        let site = device.base.site;
-        device
-            .base
-            .journal
-            .gone(qp.common.qp_num, qp.reached(), made_at, site);
-        for (cq, site) in qp.unfinished().unpolled() {
+        let base = &mut device.base;
+        base.remove_object(handle.context(), Object::Qp, index);
+        let (qp_num, site) = (qp.common.qp_num, base.site);
+        base.journal.gone(qp_num, qp.reached(), made_at, site);
+        for (cq, site) in qp.unpolled() {
             device.cqs.table.at_mut(cq).note_unpolled(site);
         }
         qp.clear(device);

@@ -72,7 +72,6 @@ pub(crate) use receives::{Receives, Source, Target};
 pub(crate) use recovery::{note_given_up, note_success};
 use requester::Requester;
 use responder::Responder;
-use unfinished::Unfinished;
 use verdict::Stop;
 
 /// A queue pair.
@@ -177,7 +176,10 @@ impl Qp {
     #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn cqs(&self) -> SmallVec<[u32; 2]> {
         let send = self.requester.as_ref().map(|requester| requester.cq);
-        let mut cqs: SmallVec<[u32; 2]> = send.into_iter().chain(self.receives().cq()).collect();
+        let mut cqs: SmallVec<[u32; 2]> = send
+            .into_iter()
+            .chain(self.receives().source.cq())
+            .collect();
         // Both queues may complete in one CQ.
         cqs.dedup();
         cqs
@@ -401,11 +403,6 @@ impl Qp {
                 base.journal.note(PostedInError { qp_num }, base.site);
             }
         }
-    }
-
-    /// The work that has not completed, or whose completions the program has not polled.
-    pub(crate) fn unfinished(&self) -> Unfinished<'_> {
-        Unfinished(self)
     }
 
     /// The label of a send that holds a slot and uses this address handle.

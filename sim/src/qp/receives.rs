@@ -64,7 +64,8 @@ impl Target {
 }
 
 impl Source {
-    fn cq(&self) -> Option<u32> {
+    /// The CQ it was created with.
+    pub(crate) fn cq(&self) -> Option<u32> {
         match self {
             Self::Own { cq, .. } | Self::Shared { cq, .. } => Some(*cq),
             Self::Named(_) => None,
@@ -86,11 +87,6 @@ impl Receives {
             Source::Own { pd, .. } | Source::Shared { pd, .. } => Some(*pd),
             Source::Named(target) => target.present.map(|(_, pd)| pd),
         }
-    }
-
-    /// The CQ it was created with.
-    pub(crate) fn cq(&self) -> Option<u32> {
-        self.source.cq()
     }
 
     /// Its own queue.

@@ -251,7 +251,7 @@ pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: 
 
 /// Why a message cannot be put into the receive that it consumes.
 fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
-    let cq = responder.receives.cq();
+    let cq = responder.receives.source.cq();
     if let Some(cq) = cq.and_then(|cq| device.cqs.overrun_at(cq)) {
         return FailureCause::Overrun { cq }.into();
     }
