@@ -296,7 +296,7 @@ impl<'a> End<'a> {
             path,
             local: local.ok_or(SlowPath::LocalMemory)?,
             kind,
-            psn: requester.next_psn(),
+            psn: requester.next,
             span: packets(length, qp.mtu),
             length,
             imm,
@@ -333,7 +333,7 @@ impl<'a> End<'a> {
         }
         let peer = Peer {
             qp: self.qp.common.handle,
-            pd: self.qp.receives().pd(),
+            pd: self.qp.responder.receives.pd(),
         };
         let (domains, base) = (&self.device.domains, &self.device.base);
         let found = domains.remote_span(base, peer, place, length, need);
@@ -343,13 +343,13 @@ impl<'a> End<'a> {
     /// The capacity of the send queue.
     pub(crate) fn send_capacity(self) -> usize {
         let requester = self.qp.requester.as_ref();
-        requester.map_or(0, |own| own.sq.capacity() as usize)
+        requester.map_or(0, |own| own.sq.capacity as usize)
     }
 
     /// The receive that a message consumes, and the domain of its memory.
     #[inline(always)]
     fn find_receive(self) -> Result<(u32, &'a Recv), SlowPath> {
-        let receives = self.qp.receives();
+        let receives = &self.qp.responder.receives;
         let found = receives
             .next(self.device)
             .map_err(|_| SlowPath::NoReceive)?;

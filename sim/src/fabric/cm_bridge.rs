@@ -111,8 +111,8 @@ impl Fabric {
     fn send_mad(&mut self, exchange: Exchange, message: CmMessage) {
         let (local, transaction) = (&exchange.local, exchange.transaction);
         let slot = &mut self.slots[local.id.node as usize];
-        slot.node.set_now(self.schedule.now);
         let device = &mut slot.node.device;
+        device.base.now = self.schedule.now;
         // A port whose address was removed sends nothing.
         let Ok(mut route) = device.ports.route(&local.ah_attr(exchange.peer)) else {
             return;

@@ -32,6 +32,7 @@ use verbs_api::site::Site;
 use verbs_api::table::{Id, Table};
 
 use crate::config::{Mode, SimConfig};
+use crate::descriptor::Descriptors;
 use crate::device::{EmptyCqs, Gids, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::{Direct, FastPath};
@@ -117,7 +118,11 @@ impl Fabric {
             if config.trace {
                 node.device.base.start_trace();
             }
-            NodeSlot::new(node)
+            NodeSlot {
+                node,
+                waiting: 0,
+                descriptors: Descriptors::default(),
+            }
         };
         let mut fabric = Self {
             slots: (0..nodes).map(slot).collect(),
@@ -184,7 +189,7 @@ impl Fabric {
     #[inline]
     pub(crate) fn work_quietly<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         let node = &mut self.slots[index as usize].node;
-        node.set_now(self.schedule.now);
+        node.device.base.now = self.schedule.now;
         node.device.base.site = self.site;
         let result = work(node);
         self.collect(index);
@@ -199,7 +204,7 @@ impl Fabric {
     pub(crate) fn give_turn(&mut self, index: u32, qp: Id) {
         self.direct.epoch += 1;
         let node = &mut self.slots[index as usize].node;
-        node.set_now(self.schedule.now);
+        node.device.base.now = self.schedule.now;
         node.give_turn(qp);
         self.collect(index);
         self.grant_turns(index);
@@ -266,7 +271,7 @@ impl Fabric {
         // A packet without a receiver is lost.
         if let Some(to) = to {
             let node = &mut self.slots[to.node as usize].node;
-            node.set_now(self.schedule.now);
+            node.device.base.now = self.schedule.now;
             let taken = if self.config.wire {
                 node.handle_as_bytes(packet, &self.memory)
             } else {

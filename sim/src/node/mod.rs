@@ -4,7 +4,7 @@
 //! clock and no I/O here. A node is `Clone`, so a search can try out what would happen.
 //!
 //! Verbs that do not concern a queue pair are methods of the [`Device`]. Those that do are methods
-//! here, with the names of libibverbs. The caller sets the time of a node and then gives it work:
+//! here, with the names of libibverbs. The caller sets the time of a device and then gives it work:
 //! [`handle_packet`](Node::handle_packet), [`handle_timeout`](Node::handle_timeout), and
 //! [`give_turn`](Node::give_turn) for each queue pair that has asked for a turn.
 //!
@@ -58,16 +58,6 @@ pub(crate) struct NodeSlot {
     pub(crate) descriptors: Descriptors,
 }
 
-impl NodeSlot {
-    pub(crate) fn new(node: Node) -> Self {
-        Self {
-            node,
-            waiting: 0,
-            descriptors: Descriptors::default(),
-        }
-    }
-}
-
 /// The name of the timer of a CQ.
 const MODERATION: &str = "moderation";
 
@@ -93,12 +83,6 @@ impl Node {
             numbers: scatter.map_or_else(Numbers::default, |seed| Numbers::scattered(seed, id)),
             groups: groups::Groups::default(),
         }
-    }
-
-    /// Sets the time of the following calls.
-    #[inline]
-    pub(crate) fn set_now(&mut self, now: Time) {
-        self.device.base.now = now;
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do. `None` if no timer runs.

@@ -125,7 +125,7 @@ impl Node {
             }
             ClaimedQueue::Recv(index) => {
                 let qp = qp(index)?;
-                let receives = qp.receives();
+                let receives = &qp.responder.receives;
                 let recv = receives.rq()?.find(work.seq)?;
                 let queue = OwnersQueue::Recv(qp.common.handle);
                 (queue, receives.pd()?, recv.label, recv.site, &recv.list[..])
@@ -171,7 +171,7 @@ impl Node {
             ClaimedQueue::Recv(index) if self.qps.peek(index).is_some() => {
                 let qp = self.qps.at_mut(index);
                 let generation = qp.common.handle.generation();
-                let rq = qp.receives_mut().rq_mut();
+                let rq = qp.responder.receives.rq_mut();
                 for (seq, recv) in rq.into_iter().flat_map(WorkQueue::fresh) {
                     claims.add(true, &recv.list, work(generation, seq));
                 }

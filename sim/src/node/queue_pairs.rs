@@ -215,7 +215,7 @@ impl Node {
         for cq in qp.cqs() {
             device.cqs.table.at_mut(cq).users -= 1;
         }
-        if let Some(srq) = qp.srq() {
+        if let Some(srq) = qp.responder.receives.made_with() {
             device.srqs.at_mut(srq).users -= 1;
         }
         if let Some(requester) = &qp.requester {

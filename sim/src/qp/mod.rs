@@ -52,6 +52,8 @@ mod wait;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod why;
 
+use std::collections::BTreeMap;
+
 use smallvec::SmallVec;
 use verbs_api::{
     Ah as AhHandle, AsyncEventType, Dest, Element, Handle, Qp as QpHandle, QpAttr, QpInit, QpQuery,
@@ -68,7 +70,7 @@ pub(crate) use common::Common;
 pub(crate) use number::Numbers;
 pub(crate) use post::{check_batches, check_data};
 pub(crate) use queue::WorkQueue;
-pub(crate) use receives::{Receives, Source, Target};
+pub(crate) use receives::{Receives, Source};
 pub(crate) use recovery::{note_given_up, note_success};
 use requester::Requester;
 use responder::Responder;
@@ -81,6 +83,9 @@ pub(crate) struct Qp {
     /// None for XRC_RECV.
     pub(crate) requester: Option<Requester>,
     pub(crate) responder: Responder,
+    /// The handles by which programs know an XRC_RECV queue pair, by the index of the opening. It
+    /// has at least one, and other queue pairs none.
+    pub(crate) openings: BTreeMap<u32, QpHandle>,
     /// Whether `COMM_EST` has been raised for this connection.
     pub(crate) comm_est: bool,
     /// Packets that arrived before RTR, on a device that keeps them.
@@ -115,7 +120,8 @@ impl Qp {
 
     /// Creates an XRC_RECV queue pair, which has a domain and no context.
     pub(crate) fn of_domain(handle: QpHandle, qp_num: u32, init: QpInit, domain: u32) -> Self {
-        let source = Source::Named(Target::new(domain));
+        let present = None;
+        let source = Source::Named { domain, present };
         Self::receiving(handle, qp_num, init, source)
     }
 
@@ -124,6 +130,7 @@ impl Qp {
             common: Common::new(handle, qp_num, init),
             requester: None,
             responder: Responder::new(Receives::new(source)),
+            openings: BTreeMap::new(),
             comm_est: false,
             early: Vec::new(),
             fatal: false,
@@ -149,45 +156,17 @@ impl Qp {
         self.requester.as_ref().is_some_and(|own| own.has_read)
     }
 
-    pub(crate) fn receives(&self) -> &Receives {
-        &self.responder.receives
-    }
-
-    pub(crate) fn receives_mut(&mut self) -> &mut Receives {
-        &mut self.responder.receives
-    }
-
-    /// The target of an XRC_RECV queue pair.
-    pub(crate) fn target(&self) -> Option<&Target> {
-        match &self.receives().source {
-            Source::Named(target) => Some(target),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn target_mut(&mut self) -> Option<&mut Target> {
-        match &mut self.receives_mut().source {
-            Source::Named(target) => Some(target),
-            _ => None,
-        }
-    }
-
     /// The CQs it uses: one or two, or none for XRC_RECV.
     #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn cqs(&self) -> SmallVec<[u32; 2]> {
         let send = self.requester.as_ref().map(|requester| requester.cq);
         let mut cqs: SmallVec<[u32; 2]> = send
             .into_iter()
-            .chain(self.receives().source.cq())
+            .chain(self.responder.receives.source.cq())
             .collect();
         // Both queues may complete in one CQ.
         cqs.dedup();
         cqs
-    }
-
-    /// The SRQ it was created with.
-    pub(crate) fn srq(&self) -> Option<u32> {
-        self.receives().made_with()
     }
 
     /// `ibv_query_qp`, with all attributes.
@@ -236,10 +215,11 @@ impl Qp {
     /// Raises an event about the queue pair, in every context that has it open.
     fn raise(&self, device: &mut Device, event: AsyncEventType) {
         let mut raise = |qp: QpHandle| device.base.raise(qp.context(), event, Element::Qp(qp));
-        match self.target() {
+        if self.openings.is_empty() {
+            raise(self.common.handle);
+        } else {
             // An XRC_RECV queue pair belongs to all programs that have it open.
-            Some(target) => target.openings.values().copied().for_each(raise),
-            None => raise(self.common.handle),
+            self.openings.values().copied().for_each(raise);
         }
     }
 
@@ -290,7 +270,10 @@ impl Qp {
         self.flush_sends(device);
         self.flush_recvs(device);
         // Only the transition counts: a queue pair that is in the error state has sent its event.
-        if self.srq().is_some() && !was_in_error && device.base.behavior.last_wqe {
+        if self.responder.receives.made_with().is_some()
+            && !was_in_error
+            && device.base.behavior.last_wqe
+        {
             self.raise(device, AsyncEventType::QpLastWqeReached);
         }
     }
@@ -307,7 +290,7 @@ impl Qp {
 
     fn flush_recvs(&mut self, device: &mut Device) {
         let wc = failed_receive(WcStatus::WrFlushErr);
-        while self.receives().has_one() {
+        while self.responder.receives.has_one() {
             self.complete_recv(device, wc, false);
         }
     }
@@ -317,7 +300,7 @@ impl Qp {
     fn complete_recv(&mut self, device: &mut Device, wc: Wc, solicited: bool) -> Delivery {
         if wc.status != WcStatus::Success {
             self.common
-                .note_failed_recv(self.receives(), device, wc.status);
+                .note_failed_recv(&self.responder.receives, device, wc.status);
         }
         let receives = &mut self.responder.receives;
         let delivery = receives.complete(&self.common, device, wc, solicited);

@@ -221,7 +221,7 @@ impl Qp {
         }
         // As in drivers: a receive checks the queue first, a send the work request.
         if rq.is_full() {
-            return Err(Refusal::full(FullQueue::Receive, rq.capacity()));
+            return Err(Refusal::full(FullQueue::Receive, rq.capacity));
         }
         let max = qp.init.cap.max_recv_sge;
         check_sges(wr.sg_list, max, ErrorKind::Invalid)?;
@@ -363,5 +363,5 @@ fn full(qp: &Common, requester: &Requester) -> Refusal {
     } else {
         FullQueue::UnsignaledSend
     };
-    Refusal::full(queue, requester.sq.capacity())
+    Refusal::full(queue, requester.sq.capacity)
 }

@@ -108,7 +108,7 @@ impl Qp {
     fn respond(&mut self, device: &mut Device, packet: &Packet) -> Result<(), DropReason> {
         // Answers leave in the order of the requests, so this one waits behind the read.
         if !self.responder.reads.are_answered() {
-            let completed = self.responder.completed();
+            let completed = self.responder.sequence.completed;
             let reads = &mut self.responder.reads;
             return reads.wait(&self.common, device, packet, completed);
         }
@@ -244,7 +244,7 @@ impl Qp {
 
     /// Fails the receive that a message would have consumed, if there is one.
     fn fail_recv(&mut self, device: &mut Device, status: WcStatus, solicited: bool) -> Delivery {
-        if !self.receives().has_one() {
+        if !self.responder.receives.has_one() {
             return Delivery::Made;
         }
         self.complete_recv(device, failed_receive(status), solicited)
@@ -299,7 +299,7 @@ impl Qp {
             self.common.note_other_qkey(device, packet, deth.qkey);
             return Err(DropReason::Qkey);
         }
-        let (pd, recv) = match self.receives().next(device) {
+        let (pd, recv) = match self.responder.receives.next(device) {
             Ok(found) => found,
             Err(NoReceive::Empty) => return Err(DropReason::NoReceive),
             Err(NoReceive::Failed) => {
@@ -342,7 +342,7 @@ impl Qp {
             _ => failed_receive(behavior.recv_fault_status.status()),
         };
         // The receive exists, since `next` has found it.
-        let _ = self.receives_mut().need(device);
+        let _ = self.responder.receives.need(device);
         self.complete_recv(device, wc, packet.solicited);
         // A receive that fails stops the queue pair (UD-09).
         if wc.status != WcStatus::Success {

@@ -1,9 +1,7 @@
 //! The receives into which messages go: those of the queue pair, of its SRQ, or of the SRQ that an
 //! XRC request names.
 
-use std::collections::BTreeMap;
-
-use verbs_api::{Qp as QpHandle, QpType, Wc};
+use verbs_api::{QpType, Wc};
 
 use super::common::Common;
 use super::queue::WorkQueue;
@@ -29,19 +27,13 @@ pub(crate) enum Source {
     /// The SRQ it was created with.
     Shared { pd: u32, cq: u32, srq: u32 },
     /// The SRQ that the current request names, for an XRC_RECV queue pair.
-    Named(Target),
-}
-
-/// What an XRC_RECV queue pair has instead of a protection domain and a CQ.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    /// The XRC domain.
-    pub(crate) domain: u32,
-    /// The handles by which programs know it, by the index of the opening. There is at least one.
-    pub(crate) openings: BTreeMap<u32, QpHandle>,
-    /// The SRQ that the last request named, which may have been destroyed since, and its protection
-    /// domain.
-    present: Option<(u32, u32)>,
+    Named {
+        /// The XRC domain, which it has in the place of a protection domain and a CQ.
+        domain: u32,
+        /// The SRQ that the last request named, which may have been destroyed since, and its
+        /// protection domain.
+        present: Option<(u32, u32)>,
+    },
 }
 
 /// A receive that is done.
@@ -52,23 +44,12 @@ pub(crate) struct Done {
     pub(crate) ticket: Ticket,
 }
 
-impl Target {
-    /// A target that no program has open yet.
-    pub(super) fn new(domain: u32) -> Self {
-        Self {
-            domain,
-            openings: BTreeMap::new(),
-            present: None,
-        }
-    }
-}
-
 impl Source {
     /// The CQ it was created with.
     pub(crate) fn cq(&self) -> Option<u32> {
         match self {
             Self::Own { cq, .. } | Self::Shared { cq, .. } => Some(*cq),
-            Self::Named(_) => None,
+            Self::Named { .. } => None,
         }
     }
 }
@@ -85,7 +66,7 @@ impl Receives {
     pub(crate) fn pd(&self) -> Option<u32> {
         match &self.source {
             Source::Own { pd, .. } | Source::Shared { pd, .. } => Some(*pd),
-            Source::Named(target) => target.present.map(|(_, pd)| pd),
+            Source::Named { present, .. } => present.map(|(_, pd)| pd),
         }
     }
 
@@ -105,7 +86,7 @@ impl Receives {
     }
 
     /// The SRQ it was created with.
-    pub(super) fn made_with(&self) -> Option<u32> {
+    pub(crate) fn made_with(&self) -> Option<u32> {
         match &self.source {
             Source::Shared { srq, .. } => Some(*srq),
             _ => None,
@@ -117,17 +98,17 @@ impl Receives {
         match &self.source {
             Source::Own { .. } => None,
             Source::Shared { srq, .. } => Some(*srq),
-            Source::Named(target) => target.present.map(|(srq, _)| srq),
+            Source::Named { present, .. } => present.map(|(srq, _)| srq),
         }
     }
 
     /// Selects the SRQ for the current request: its receives, and the memory of its domain
     /// (XRC-04). Returns false if the XRC domain has no such SRQ.
     pub(super) fn steer(&mut self, device: &Device, srq_num: u32) -> bool {
-        let Source::Named(target) = &mut self.source else {
+        let Source::Named { domain, present } = &mut self.source else {
             return false;
         };
-        target.present = match device.srq_of_number(srq_num, target.domain) {
+        *present = match device.srq_of_number(srq_num, *domain) {
             None => return false,
             found => found,
         };

@@ -51,7 +51,7 @@ pub(crate) struct Requester {
     pub(crate) cq: u32,
     pub(crate) sq: WorkQueue<Send>,
     /// The sequence number of the next send to start.
-    next: Psn,
+    pub(crate) next: Psn,
     /// The oldest number that is not acknowledged.
     pub(super) una: Psn,
     pub(crate) path: CachedPath,
@@ -119,13 +119,6 @@ impl Requester {
             && (self.una == self.next || !qp.is_reliable())
             && self.reads == 0
             && self.phase == Phase::default()
-    }
-
-    /// The sequence number of the next send.
-    #[inline]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn next_psn(&self) -> Psn {
-        self.next
     }
 
     /// Records that a read or an atomic is posted. From the first one on it matters how many the

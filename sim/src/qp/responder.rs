@@ -21,20 +21,20 @@ use crate::packet::{AtomicEth, DropReason, Op, Packet, Psn, Reth, packets};
 #[derive(Clone, Debug)]
 pub(crate) struct Responder {
     pub(crate) receives: Receives,
-    sequence: Sequence,
+    pub(super) sequence: Sequence,
     pub(crate) reads: Reads,
 }
 
 /// What arrived in order.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sequence {
+pub(super) struct Sequence {
     /// The sequence number of the next request.
-    expected: Psn,
+    pub(super) expected: Psn,
     /// The number of sequence numbers it has accepted. A request further back is not a duplicate,
     /// but was never expected.
     taken: u32,
     /// The number of completed requests (MSN), modulo 2^24.
-    completed: Psn,
+    pub(super) completed: Psn,
     /// Whether a NAK was sent for the expected request. Requests out of order are ignored until that
     /// one arrives.
     nak_is_out: bool,
@@ -164,12 +164,6 @@ impl Responder {
         self.sequence.message.is_none() && !self.receives.has_taken()
     }
 
-    /// The sequence number of the next request.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(super) fn waits_for(&self) -> Psn {
-        self.sequence.expected
-    }
-
     /// Whether this is the sequence number of the next request.
     #[inline]
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
@@ -255,7 +249,9 @@ impl Responder {
                 self.reads.answer(qp, device, peer, packet, reading)?;
                 let resource = Resource::read(packet.psn, qp.span_of(device, packet), reth);
                 // The peer may ask again for any part of the answer.
-                self.keep(qp, resource);
+                self.reads
+                    .resources
+                    .keep(resource, qp.attr.max_dest_rd_atomic);
                 Ok(None)
             }
             (Op::AtomicRequest(eth), None) => {
@@ -441,17 +437,6 @@ impl Responder {
         }
     }
 
-    /// Keeps the answer, for which the peer may ask again.
-    fn keep(&mut self, qp: &Common, resource: Resource) {
-        let most = qp.attr.max_dest_rd_atomic;
-        self.reads.resources.keep(resource, most);
-    }
-
-    /// The number of completed requests (MSN).
-    pub(super) fn completed(&self) -> Psn {
-        self.sequence.completed
-    }
-
     /// Carries out an atomic, and answers with the value that was there.
     fn execute_atomic(
         &mut self,
@@ -490,7 +475,10 @@ impl Responder {
         done.map_err(|gone| Refusal::lost(device, gone, None))?;
         let original = u64::from_ne_bytes(bytes);
         // Kept before it is answered, since the answer may be lost.
-        self.keep(qp, Resource::atomic(psn, original));
+        let resource = Resource::atomic(psn, original);
+        self.reads
+            .resources
+            .keep(resource, qp.attr.max_dest_rd_atomic);
         qp.answer_atomic(device, psn, completed, original);
         Ok(None)
     }

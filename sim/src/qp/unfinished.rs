@@ -7,7 +7,7 @@ impl Qp {
     /// The numbers of outstanding sends, and of outstanding receives of its own queue.
     pub(crate) fn unfinished(&self) -> (u64, u64) {
         let sends = self.requester.as_ref().map_or(0, |own| own.sq.undone());
-        let receives = self.receives().rq().map_or(0, |rq| rq.undone());
+        let receives = self.responder.receives.rq().map_or(0, |rq| rq.undone());
         (sends, receives)
     }
 
@@ -19,7 +19,7 @@ impl Qp {
             let send = sends.find(|send| self.common.signals(send.flags))?;
             Some((own.cq, send.site?))
         });
-        let receives = self.receives();
+        let receives = &self.responder.receives;
         let place = |cq| Some((cq, receives.rq()?.unpolled().next()?.site?));
         send.into_iter().chain(receives.source.cq().and_then(place))
     }
@@ -49,13 +49,13 @@ impl Qp {
 
     /// The CQ of the receives, and the number of outstanding receives of its own queue.
     pub(crate) fn own_receives(&self) -> Option<(u32, u64)> {
-        let receives = self.receives();
+        let receives = &self.responder.receives;
         Some((receives.source.cq()?, receives.rq()?.undone()))
     }
 
     /// The SRQ whose receives complete in this CQ when messages arrive at the queue pair.
     pub(crate) fn srq_into(&self, cq: u32) -> Option<u32> {
-        let receives = self.receives();
+        let receives = &self.responder.receives;
         let is_its = receives.source.cq() == Some(cq);
         receives.made_with().filter(|_| is_its)
     }

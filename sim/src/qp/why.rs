@@ -229,7 +229,7 @@ fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<Why> {
 pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet: &Packet) {
     if packet.route.from.is_outside() && !responder.has_taken() {
         let (now, why) = (device.base.now, DropReason::FirstPsn);
-        let (waits_for, psn) = (responder.waits_for().value(), packet.psn.value());
+        let (waits_for, psn) = (responder.sequence.expected.value(), packet.psn.value());
         let journal = &mut device.base.journal;
         journal.drops(packet, why, DropDetails::Psn { psn, waits_for });
         journal.dropped(now, packet, why);
