@@ -193,11 +193,8 @@ impl Requester {
             return self.next;
         }
         let send = self.sq.get(self.at);
-        if send.is_read() {
-            send.first.plus(self.at_packet.max(send.answered))
-        } else {
-            send.first.plus(self.at_packet)
-        }
+        // Only reads have answers, which continue with the first missing one.
+        send.first.plus(self.at_packet.max(send.answered))
     }
 
     /// Whether started work is not done.

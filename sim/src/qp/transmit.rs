@@ -71,11 +71,7 @@ impl Requester {
         let send = self.sq.get(seq);
         let is_read = send.is_read();
         // A read continues with the first missing response.
-        let packet = if is_read {
-            self.at_packet.max(send.answered)
-        } else {
-            self.at_packet
-        };
+        let packet = self.at_packet.max(send.answered);
         let left = send.span - packet;
         let span = if qp.is_connected_outside() {
             part(is_read, packet, left)
@@ -89,12 +85,8 @@ impl Requester {
             Payload::default()
         } else {
             let start = packet * mtu;
-            let length = if last {
-                send.length - start
-            } else {
-                span * mtu
-            };
-            send.payload.part(start, length)
+            send.payload
+                .part(start, (send.length - start).min(span * mtu))
         };
         let (out, dest) = (out_packet(send, packet, span, mtu, last), send.dest);
         let site = send.site;
@@ -110,12 +102,8 @@ impl Requester {
             _ => qp.send_to_peer(device, out, payload),
         }
         // UC and UD have no acknowledgement: a send is done when it has left.
-        let is_done = if qp.is_reliable() {
-            let early = device.base.behavior.send_done == SendDone::Sent && !is_read;
-            early && self.sq.oldest() == seq
-        } else {
-            true
-        };
+        let is_early = device.base.behavior.send_done == SendDone::Sent && !is_read;
+        let is_done = !qp.is_reliable() || is_early && self.sq.oldest() == seq;
         if last && is_done {
             self.finish(qp, device, WcStatus::Success)
         } else {
@@ -147,7 +135,7 @@ fn out_packet(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> OutP
     };
     let is_read = send.is_read();
     let (span, op) = if is_read {
-        (1, request(send, packet, span, mtu, last))
+        (1, request(send, packet, span, mtu))
     } else {
         (span, operation(send, packet, last))
     };
@@ -173,7 +161,7 @@ fn out_packet(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> OutP
 /// The request of a read or an atomic, from this packet of the answer on.
 #[inline(always)]
 #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-fn request(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> Op {
+fn request(send: &Send, packet: u32, span: u32, mtu: u32) -> Op {
     if let Some(eth) = atomic::header(&send.op) {
         return Op::AtomicRequest(eth);
     }
@@ -185,11 +173,7 @@ fn request(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> Op {
     Op::ReadRequest(Reth {
         va: remote.addr.wrapping_add(start.into()),
         rkey: remote.rkey,
-        length: if last {
-            send.length - start
-        } else {
-            span * mtu
-        },
+        length: (send.length - start).min(span * mtu),
     })
 }
 
