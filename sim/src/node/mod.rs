@@ -65,14 +65,8 @@ impl Node {
     /// Creates a node on a fabric with these GIDs and this memory. If the configuration scatters
     /// its keys and QP numbers, they are unpredictable.
     pub(crate) fn new(id: u32, config: &SimConfig, gids: Arc<Gids>, memory: SharedMemory) -> Self {
-        let SimConfig {
-            ports,
-            behavior,
-            seed,
-            scatter,
-            ..
-        } = *config;
-        let mut device = Device::new(id, ports, behavior, gids, memory, seed);
+        let (behavior, scatter) = (config.behavior, config.scatter);
+        let mut device = Device::new(id, config.ports, behavior, gids, memory, config.seed);
         // Numbers that no other process has let packets be recognized as another's.
         if let Some(seed) = scatter {
             device.domains.regions.scatter_keys(seed, id);

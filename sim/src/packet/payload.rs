@@ -131,9 +131,8 @@ impl Payload {
 
     /// The current bytes.
     pub(crate) fn bytes(&self, memory: &mut Memory) -> Result<Vec<u8>, Gone> {
-        let slices = match self {
-            Self::Slices(slices) => slices,
-            Self::Inline { .. } => return Ok(self.own().unwrap_or_default().to_vec()),
+        let Self::Slices(slices) = self else {
+            return Ok(self.own().unwrap_or_default().to_vec());
         };
         let mut bytes = vec![0; self.len() as usize];
         gather(memory, slices, &mut bytes)?;
