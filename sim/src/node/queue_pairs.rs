@@ -12,7 +12,7 @@ use crate::device::{
     Outside, PostRefusal, Refusal, Result, argument, check_acknowledged, find, find_in, in_range,
     invalid, opening, opening_at, same_context,
 };
-use crate::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
+use crate::qp::{Qp, Source, WorkQueue, check_batches};
 
 impl Node {
     /// `ibv_create_qp`
@@ -201,7 +201,7 @@ impl Node {
         let mut qp = self.qps.remove(index);
         let handle = qp.common.handle;
         let device = &mut self.device;
-        note_given_up(&qp, device);
+        qp.note_given_up(device);
         device.timers.set(index, None);
         let base = &mut device.base;
         base.remove_object(handle.context(), Object::Qp, index);

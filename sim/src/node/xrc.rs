@@ -30,7 +30,8 @@ impl Node {
         let id = self.qps.insert(|id| {
             let handle = QpHandle::from_parts(NO_CONTEXT, id.index, id.generation);
             let qp_num = self.numbers.number(id, number_reuse);
-            Qp::of_domain(handle, qp_num, init, domain)
+            let present = None;
+            Qp::receiving(handle, qp_num, init, Source::Named { domain, present })
         });
         Ok(self.open(xrcd, id.index))
     }

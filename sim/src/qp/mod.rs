@@ -56,13 +56,11 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    Ah as AhHandle, AsyncEventType, Dest, Element, Handle, Qp as QpHandle, QpAttr, QpInit, QpQuery,
-    QpState, QpType, Wc, WcOpcode, WcStatus,
+    AsyncEventType, Element, Handle, Qp as QpHandle, QpAttr, QpInit, QpQuery, QpState, QpType, Wc,
+    WcOpcode, WcStatus,
 };
 
-use crate::device::{Delivery, Device, Queue, Send, Ticket, in_context};
-use crate::diagnosis::Reached;
-use crate::diagnosis::problem::PostedInError;
+use crate::device::{Delivery, Device, Queue, Ticket, in_context};
 use crate::packet::Packet;
 
 pub(crate) use cached_path::{CachedPath, Kinds};
@@ -71,7 +69,6 @@ pub(crate) use number::Numbers;
 pub(crate) use post::{check_batches, check_data};
 pub(crate) use queue::WorkQueue;
 pub(crate) use receives::{Receives, Source};
-pub(crate) use recovery::{note_given_up, note_success};
 use requester::Requester;
 use responder::Responder;
 use verdict::Stop;
@@ -118,14 +115,8 @@ impl Qp {
         }
     }
 
-    /// Creates an XRC_RECV queue pair, which has a domain and no context.
-    pub(crate) fn of_domain(handle: QpHandle, qp_num: u32, init: QpInit, domain: u32) -> Self {
-        let present = None;
-        let source = Source::Named { domain, present };
-        Self::receiving(handle, qp_num, init, source)
-    }
-
-    fn receiving(handle: QpHandle, qp_num: u32, init: QpInit, source: Source) -> Self {
+    /// Creates a queue pair in RESET that has no send queue, as those of XRC_RECV.
+    pub(crate) fn receiving(handle: QpHandle, qp_num: u32, init: QpInit, source: Source) -> Self {
         Self {
             common: Common::new(handle, qp_num, init),
             requester: None,
@@ -136,18 +127,6 @@ impl Qp {
             fatal: false,
             posts_in_error: None,
             was_reset: false,
-        }
-    }
-
-    /// Its progress, for a diagnosis.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn reached(&self) -> Reached {
-        // After a reset its peer may know an earlier connection.
-        let has_taken = self.was_reset || self.responder.has_taken();
-        Reached {
-            state: self.common.state(),
-            has_taken,
-            is_affected: self.is_affected(),
         }
     }
 
@@ -361,39 +340,6 @@ impl Qp {
         if let Some(taken) = taken {
             device.release_shared(taken);
         }
-    }
-
-    /// The program has polled a completion with an error.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn has_seen_failure(&mut self) {
-        if self.common.state() == QpState::Err {
-            self.posts_in_error.get_or_insert(0);
-        }
-    }
-
-    /// A send is posted in the error state. Programs post one to find the end of the flushed work
-    /// (QP-FLUSH-08).
-    #[cfg_attr(any(), mutants::skip)] // texts
-    fn note_post_in_error(&mut self, device: &mut Device) {
-        if let Some(posts) = &mut self.posts_in_error
-            && self.common.attr.qp_state == QpState::Err
-        {
-            *posts += 1;
-            // One send is allowed as the end mark of the flush.
-            if *posts > 1 {
-                let base = &mut device.base;
-                let qp_num = self.common.qp_num;
-                base.journal.note(PostedInError { qp_num }, base.site);
-            }
-        }
-    }
-
-    /// The label of a send that holds a slot and uses this address handle.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn user_of_ah(&self, ah: AhHandle) -> Option<u64> {
-        let uses = |send: &&Send| matches!(send.dest, Dest::Ud { ah: of, .. } if of == ah);
-        let requester = self.requester.as_ref()?;
-        requester.sq.iter().find(uses).map(|send| send.label)
     }
 
     pub(crate) fn qp_type(&self) -> QpType {

@@ -4,7 +4,6 @@ use verbs_api::behavior::{Check, WideValues};
 use verbs_api::{AsyncEventType, Cause, ErrorKind, QpAttr, QpAttrMask as M, QpState, transition};
 
 use super::Qp;
-use super::recovery::note_given_up;
 use super::requester::Requester;
 use crate::device::{
     Device, Outside, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, Refusal, Result, in_range, invalid,
@@ -66,7 +65,7 @@ impl Qp {
         };
         // RESET and ERR give up what failed, which a diagnosis counts as handling it.
         if mask.contains(M::STATE) && matches!(to, QpState::Reset | QpState::Err) {
-            note_given_up(self, device);
+            self.note_given_up(device);
         }
         match device.base.behavior.wide_values {
             WideValues::Truncated => self.apply(&truncated(attr), mask, route),

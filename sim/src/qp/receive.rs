@@ -1,5 +1,7 @@
 //! A packet for a queue pair: which side handles it, and with what result.
 
+use std::sync::Arc;
+
 use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpState, QpType, WcStatus};
 
@@ -9,7 +11,8 @@ use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, sum, why};
 use crate::device::{Delivery, Device, NoReceive, pkeys_match, touch};
 use crate::diagnosis::FailureCause;
-use crate::packet::{Deth, DropReason, Op, Packet, Route};
+use crate::packet::payload::Payload;
+use crate::packet::{Deth, DropReason, Op, Packet};
 
 /// The most packets of other processes that are kept if they arrive too early.
 const EARLY: usize = 64;
@@ -56,17 +59,15 @@ impl Qp {
             device.ports.at_mut(port).bad_pkeys += 1;
             return Err(DropReason::Pkey);
         }
-        let is_from_peer = || {
-            qp.route
-                .is_some_and(|route| route.is_back_along(&packet.route))
-        };
-        if qp_type != QpType::Ud && !is_from_peer() {
-            return Err(DropReason::OtherPeer);
-        }
-        // Both versions of RoCE are different protocols for the network.
-        let has_version = |route: &Route| route.roce_v1 == packet.route.roce_v1;
-        if qp_type != QpType::Ud && !qp.route.as_ref().is_some_and(has_version) {
-            return Err(DropReason::OtherVersion);
+        if qp_type != QpType::Ud {
+            let route = qp.route.as_ref();
+            let Some(route) = route.filter(|route| route.is_back_along(&packet.route)) else {
+                return Err(DropReason::OtherPeer);
+            };
+            // Both versions of RoCE are different protocols for the network.
+            if route.roce_v1 != packet.route.roce_v1 {
+                return Err(DropReason::OtherVersion);
+            }
         }
         if device.base.behavior.comm_est {
             self.establish(device);
@@ -329,9 +330,18 @@ impl Qp {
             },
             (Ok(grh), Ok(data)) => {
                 let subnet = device.ports.subnet();
-                let head = Head::of(packet, deth);
+                let head = Head {
+                    route: &packet.route,
+                    deth,
+                    imm: packet.imm,
+                    length: packet.payload.len(),
+                };
                 let header = (packet.route.global).then(|| grh::bytes(&head, subnet));
-                let placed = datagram::place(&device.domains.memory, packet, header, &grh, &data);
+                let memory = &device.domains.memory;
+                let placed = header.map_or(Ok(()), |header| {
+                    Payload::inline(Arc::new(header)).copy_to(memory, &grh)
+                });
+                let placed = placed.and_then(|()| packet.payload.copy_to(memory, &data));
                 let (sl, fault) = (behavior.ud_sl, behavior.recv_fault_status);
                 match placed {
                     Ok(()) => datagram::completion(&head, subnet, sl),

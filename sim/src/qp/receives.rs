@@ -12,7 +12,7 @@ use crate::device::{Completion, Delivery, Device, NoReceive, Queue, Recv, Srq, T
 pub(crate) struct Receives {
     pub(crate) source: Source,
     /// The receive of an SRQ into which the current message goes.
-    taken: Option<Taken>,
+    pub(super) taken: Option<Taken>,
 }
 
 /// Where receives come from.
@@ -119,12 +119,6 @@ impl Receives {
     pub(super) fn has_one(&self) -> bool {
         // Receives in an SRQ do not count: they belong to no queue pair until they are taken.
         self.taken.is_some() || self.rq().is_some_and(WorkQueue::has_undone)
-    }
-
-    /// Whether the current message has a receive of an SRQ.
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(super) fn has_taken(&self) -> bool {
-        self.taken.is_some()
     }
 
     /// Makes sure that there is a receive for the message. A receive of an SRQ is taken now, unless

@@ -161,7 +161,7 @@ impl Responder {
     /// Whether nothing of the next message has arrived.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn is_between_messages(&self) -> bool {
-        self.sequence.message.is_none() && !self.receives.has_taken()
+        self.sequence.message.is_none() && self.receives.taken.is_none()
     }
 
     /// Whether this is the sequence number of the next request.

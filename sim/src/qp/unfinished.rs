@@ -1,7 +1,11 @@
 //! Work that a queue pair has not finished, which a diagnosis counts and names.
 
-use super::Qp;
 use verbs_api::site::Site;
+use verbs_api::{Ah as AhHandle, Dest};
+
+use super::Qp;
+use crate::device::Send;
+use crate::diagnosis::Reached;
 
 impl Qp {
     /// The numbers of outstanding sends, and of outstanding receives of its own queue.
@@ -58,5 +62,23 @@ impl Qp {
         let receives = &self.responder.receives;
         let is_its = receives.source.cq() == Some(cq);
         receives.made_with().filter(|_| is_its)
+    }
+
+    /// The label of a send that holds a slot and uses this address handle.
+    pub(crate) fn user_of_ah(&self, ah: AhHandle) -> Option<u64> {
+        let uses = |send: &&Send| matches!(send.dest, Dest::Ud { ah: of, .. } if of == ah);
+        let requester = self.requester.as_ref()?;
+        requester.sq.iter().find(uses).map(|send| send.label)
+    }
+
+    /// Its progress, for a diagnosis.
+    pub(crate) fn reached(&self) -> Reached {
+        // After a reset its peer may know an earlier connection.
+        let has_taken = self.was_reset || self.responder.has_taken();
+        Reached {
+            state: self.common.state(),
+            has_taken,
+            is_affected: self.is_affected(),
+        }
     }
 }
