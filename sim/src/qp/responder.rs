@@ -35,8 +35,8 @@ pub(super) struct Sequence {
     taken: u32,
     /// The number of completed requests (MSN), modulo 2^24.
     pub(super) completed: Psn,
-    /// Whether a NAK was sent for the expected request. Requests out of order are ignored until that
-    /// one arrives.
+    /// Whether a NAK was sent for the expected request. Requests out of order are ignored until
+    /// that one arrives.
     nak_is_out: bool,
     /// The message that is arriving.
     message: Option<Message>,
