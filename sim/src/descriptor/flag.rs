@@ -18,7 +18,8 @@ use super::guarded::{Guarded, raised};
 
 /// A flag, initially down.
 pub(crate) struct Flag {
-    fd: Guarded<OwnedFd>,
+    /// Its owner is `None` if the program has closed the descriptor.
+    pub(crate) fd: Guarded<OwnedFd>,
     is_timer: bool,
 }
 
@@ -44,7 +45,7 @@ impl Flag {
 
     /// Duplicates the descriptor. `EBADF` if the program has closed it.
     pub(crate) fn duplicate(&self) -> Result<OwnedFd> {
-        fcntl_dupfd_cloexec(self.own().ok_or(Errno::BADF)?, 0)
+        fcntl_dupfd_cloexec(self.fd.own().ok_or(Errno::BADF)?, 0)
     }
 
     /// Makes it readable, and wakes its waiters even if it was readable before.
@@ -53,7 +54,7 @@ impl Flag {
         let _ = if self.is_timer {
             self.fd.of.as_ref().map(set_ticks)
         } else {
-            (self.own()).map(|fd| write(fd, &1u64.to_ne_bytes()).map(drop))
+            (self.fd.own()).map(|fd| write(fd, &1u64.to_ne_bytes()).map(drop))
         };
     }
 
@@ -63,13 +64,8 @@ impl Flag {
         let _ = if self.is_timer {
             self.fd.of.as_ref().map(stop)
         } else {
-            (self.own().filter(|fd| is_readable(fd))).map(|fd| read(fd, &mut [0; 8]).map(drop))
+            (self.fd.own().filter(|fd| is_readable(fd))).map(|fd| read(fd, &mut [0; 8]).map(drop))
         };
-    }
-
-    /// The descriptor, unless the program has closed it.
-    pub(crate) fn own(&self) -> Option<&OwnedFd> {
-        self.fd.own()
     }
 }
 

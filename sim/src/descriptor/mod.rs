@@ -12,19 +12,18 @@ pub use guarded::Guarded;
 #[cfg(feature = "network")]
 pub(crate) use guarded::raised;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use verbs_api::{Error, Handle, Result, Verb};
+use verbs_api::{Error, Result, Verb};
 
-use crate::device::{Answer, Device, EventQueue, slot_of};
+use crate::device::{Answer, Device, EventQueue};
 
-/// The descriptors of a node that were asked for, each at the index of its queue.
+/// The descriptors of a node that were asked for.
 #[derive(Default)]
-pub(crate) struct Descriptors {
-    channels: Vec<Option<Descriptor>>,
-    contexts: Vec<Option<Descriptor>>,
-}
+pub(crate) struct Descriptors(BTreeMap<EventQueue, Descriptor>);
 
 /// One descriptor.
 pub(crate) struct Descriptor {
@@ -43,10 +42,9 @@ impl Descriptors {
         device: &mut Device,
     ) -> Result<OwnedFd> {
         let queue = device.cqs.event_queue(&device.base, of).by(verb)?;
-        let place = self.place(of);
-        let descriptor = match place {
-            Some(known) => known,
-            None => {
+        let descriptor = match self.0.entry(of) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
                 let descriptor = place.insert(Descriptor::new(verb)?);
                 device.cqs.watch(&mut device.base, of);
                 descriptor.update(Some(queue));
@@ -54,18 +52,6 @@ impl Descriptors {
             }
         };
         descriptor.duplicate(verb)
-    }
-
-    fn place(&mut self, of: EventQueue) -> &mut Option<Descriptor> {
-        let (places, index) = match of {
-            EventQueue::Channel(channel) => (&mut self.channels, channel.index()),
-            EventQueue::Async(context) => (&mut self.contexts, slot_of(context)),
-        };
-        let index = index as usize;
-        if index >= places.len() {
-            places.resize_with(index + 1, || None);
-        }
-        &mut places[index]
     }
 
     /// Updates the descriptors of changed queues to be readable or not. Descriptors of destroyed
@@ -81,12 +67,11 @@ impl Descriptors {
     fn update_changed(&mut self, device: &mut Device) {
         while let Some(of) = device.base.changed_queues.pop() {
             let queue = device.cqs.event_queue(&device.base, of).ok();
-            let place = self.place(of);
-            if let Some(descriptor) = place {
+            if let Some(descriptor) = self.0.get_mut(&of) {
                 descriptor.update(queue);
             }
             if queue.is_none() {
-                *place = None;
+                self.0.remove(&of);
             }
         }
     }

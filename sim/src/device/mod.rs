@@ -77,7 +77,7 @@ pub(crate) use check::{
 };
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
-pub(crate) use contexts::{node_of, slot_of};
+pub(crate) use contexts::node_of;
 pub(crate) use cq::Cqs;
 pub(crate) use domain::{Ah, Domains, Peer};
 use egress::Egress;

@@ -119,11 +119,10 @@ impl Node {
         let mut outstanding = vec![0; device.cqs.table.slots() as usize];
         let mut unpolled = BTreeMap::new();
         for (_, qp) in self.qps.iter() {
-            let work = qp.unfinished();
-            for (cq, count) in work.signaled_sends().into_iter().chain(work.own_receives()) {
+            for (cq, count) in qp.signaled_sends().into_iter().chain(qp.own_receives()) {
                 outstanding[cq as usize] += count;
             }
-            for (cq, posted_at) in work.unpolled() {
+            for (cq, posted_at) in qp.unpolled() {
                 unpolled.entry(cq).or_insert(posted_at);
             }
         }
@@ -310,7 +309,7 @@ fn standing(qp: &Qp) -> String {
     if state != QpState::Reset {
         text += &format!(" in {state}");
     }
-    let (sends, receives) = qp.unfinished().counts();
+    let (sends, receives) = qp.unfinished();
     let outstanding = [(sends, "send", "sends"), (receives, "receive", "receives")];
     let waiting = outstanding.into_iter().filter(|(count, ..)| *count > 0);
     let waiting: Vec<_> = waiting

@@ -28,12 +28,11 @@ impl Outstanding {
         let mut srqs: BTreeSet<u32> = of_xrc.map(|(index, _)| index).collect();
         for (_, qp) in node.qps.iter() {
             let here = |of: Option<(u32, u64)>| of.filter(|(at, _)| *at == cq).map_or(0, |of| of.1);
-            let work = qp.unfinished();
-            found.sends += here(work.signaled_sends());
-            found.receives += here(work.own_receives());
-            found.unsignaled += here(work.unsignaled_sends());
+            found.sends += here(qp.signaled_sends());
+            found.receives += here(qp.own_receives());
+            found.unsignaled += here(qp.unsignaled_sends());
             // Several queue pairs may share an SRQ, whose receives count once.
-            srqs.extend(work.srq_into(cq));
+            srqs.extend(qp.srq_into(cq));
         }
         let taken = |srq: u32| node.device.srqs.at(srq).recvs.len() as u64;
         found.receives += srqs.into_iter().map(taken).sum::<u64>();
@@ -44,7 +43,7 @@ impl Outstanding {
     pub(crate) fn with_unposted(mut self, node: &Node, cq: u32, batches: &[Unposted]) -> Self {
         let completes_here = |batch: &&Unposted| {
             let qp = node.qp(batch.qp);
-            let sends = qp.and_then(|qp| qp.unfinished().signaled_sends());
+            let sends = qp.and_then(|qp| qp.signaled_sends());
             sends.is_some_and(|(at, _)| at == cq)
         };
         let batches = batches.iter().filter(completes_here);

@@ -147,7 +147,7 @@ impl Fabric {
         let sender = || {
             let node = self.node(from.0?);
             let qp = node.qps.at(node.find_by_number(from.1)?);
-            qp.unfinished().oldest_send_at()
+            qp.oldest_send_at()
         };
         let receiver = || self.node(finding.node).receives_from(qp_num);
         finding.site = finding.site.or_else(sender).or_else(receiver);

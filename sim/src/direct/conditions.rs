@@ -292,7 +292,7 @@ impl<'a> End<'a> {
             path,
             local: local.ok_or(SlowPath::LocalMemory)?,
             kind,
-            psn: requester.next_psn(),
+            psn: requester.next,
             span: packets(length, qp.mtu),
             length,
             imm,
@@ -329,7 +329,7 @@ impl<'a> End<'a> {
         }
         let peer = Peer {
             qp: self.qp.common.handle,
-            pd: self.qp.receives().pd(),
+            pd: self.qp.responder.receives.pd(),
         };
         let (domains, base) = (&self.device.domains, &self.device.base);
         let found = domains.remote_span(base, peer, place, length, need);
@@ -339,16 +339,19 @@ impl<'a> End<'a> {
     /// The capacity of the send queue.
     pub(crate) fn send_capacity(self) -> usize {
         let requester = self.qp.requester.as_ref();
-        requester.map_or(0, |own| own.sq.capacity() as usize)
+        requester.map_or(0, |own| own.sq.capacity as usize)
     }
 
     /// The receive that a message consumes, and the domain of its memory.
     #[inline(always)]
     fn find_receive(self) -> Result<(u32, &'a Recv), SlowPath> {
-        let (receives, device) = (self.qp.receives(), self.device);
+        let (receives, device) = (&self.qp.responder.receives, self.device);
         let found = receives.next(device).map_err(|_| SlowPath::NoReceive)?;
         let has_room = |cq| device.cqs.has_room(cq, 1);
-        ensure(receives.cq().is_some_and(has_room), SlowPath::ReceiveCq)?;
+        ensure(
+            receives.source.cq().is_some_and(has_room),
+            SlowPath::ReceiveCq,
+        )?;
         Ok(found)
     }
 
@@ -382,8 +385,7 @@ impl EndMut<'_> {
             let wc = completion(self.device, prepared.imm, None, opcode, length);
             self.complete_receive(wc, flags);
         }
-        let PreparedSend { psn, span, .. } = *prepared;
-        self.qp.responder.advance_rq_psn(psn, span);
+        self.qp.responder.advance(prepared.psn, prepared.span, true);
     }
 
     /// Completes the receive of a message that was checked.

@@ -85,7 +85,7 @@ impl FastPath<'_> {
     #[inline(always)]
     fn at_mut(&mut self, node: u32, qp: u32) -> EndMut<'_> {
         let node = &mut self.slots[node as usize].node;
-        node.set_now(self.now);
+        node.device.base.now = self.now;
         node.device.base.site = self.site;
         let qp = node.qps.at_mut(qp);
         let device = &mut node.device;

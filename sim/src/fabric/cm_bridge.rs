@@ -110,38 +110,28 @@ impl Fabric {
 
     /// Sends a message through QP 1 of a node.
     fn send_mad(&mut self, exchange: Exchange, message: CmMessage) {
-        let Exchange {
-            local,
-            peer,
-            transaction,
-        } = exchange;
+        let (local, transaction) = (&exchange.local, exchange.transaction);
         let slot = &mut self.slots[local.id.node as usize];
-        slot.node.set_now(self.schedule.now);
         let device = &mut slot.node.device;
+        device.base.now = self.schedule.now;
         // A port whose address was removed sends nothing.
-        let Ok(route) = device.ports.route(&local.ah_attr(peer)) else {
+        let Ok(mut route) = device.ports.route(&local.ah_attr(exchange.peer)) else {
             return;
         };
-        let route = {
-            let Manager { numbers, ids, .. } = &self.cm_bridge.manager;
-            // Numbers in the message, not its route, distinguish processes that share an address.
-            if device.ports.tenant.is_some() && numbers.is_for_other(ids, &message) {
-                Route {
-                    to: Some(PortId::OUTSIDE),
-                    ..route
-                }
-            } else {
-                route
-            }
-        };
+        let Manager { numbers, ids, .. } = &self.cm_bridge.manager;
+        // Numbers in the message, not its route, distinguish processes that share an address.
+        if device.ports.tenant.is_some() && numbers.is_for_other(ids, &message) {
+            route.to = Some(PortId::OUTSIDE);
+        }
         if device.base.dead {
             return;
         }
         let mad = CmMad {
             transaction,
             message,
-        };
-        device.send_mad(&route, &mad.write());
+        }
+        .write();
+        device.send_mad(&route, &mad);
         self.collect(local.id.node);
     }
 }

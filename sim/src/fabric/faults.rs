@@ -47,7 +47,6 @@ impl Fabric {
                     port: PortId { node, port },
                     down_at: Some(at(down_at)),
                     up_at: up_at.map(at),
-                    is_down: false,
                     trigger,
                 });
                 self.schedule.deadlines.is_sooner = true;

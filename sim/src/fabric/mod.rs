@@ -33,6 +33,7 @@ use verbs_api::site::Site;
 use verbs_api::table::{Id, Table};
 
 use crate::config::{Mode, SimConfig};
+use crate::descriptor::Descriptors;
 use crate::device::{EmptyCqs, Gids, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::{Direct, FastPath};
@@ -41,9 +42,8 @@ use crate::network::Gateway;
 use crate::node::{Node, NodeSlot};
 use crate::packet::payload::Payload;
 use crate::packet::{DropReason, Packet};
-use crate::time::{Time, sooner};
+use crate::time::Time;
 use cm_bridge::CmBridge;
-use fates::Fate;
 use recorder::Recorder;
 use rules::{Rules, Verdict};
 use schedule::{Due, Schedule};
@@ -115,7 +115,11 @@ impl Fabric {
                 node.device.ports.join_network();
             }
             node.device.base.trace = config.trace.then(Vec::new);
-            NodeSlot::new(node)
+            NodeSlot {
+                node,
+                waiting: 0,
+                descriptors: Descriptors::default(),
+            }
         };
         let mut fabric = Self {
             slots: (0..nodes).map(slot).collect(),
@@ -182,7 +186,7 @@ impl Fabric {
     #[inline]
     pub(crate) fn work_quietly<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         let node = &mut self.slots[index as usize].node;
-        node.set_now(self.schedule.now);
+        node.device.base.now = self.schedule.now;
         node.device.base.site = self.site;
         let result = work(node);
         self.collect(index);
@@ -197,7 +201,7 @@ impl Fabric {
     pub(crate) fn give_turn(&mut self, index: u32, qp: Id) {
         self.direct.epoch += 1;
         let node = &mut self.slots[index as usize].node;
-        node.set_now(self.schedule.now);
+        node.device.base.now = self.schedule.now;
         node.give_turn(qp);
         self.collect(index);
         self.grant_turns(index);
@@ -261,23 +265,21 @@ impl Fabric {
         {
             gateway.leave(packet, &self.memory);
         }
-        let mut fate = None;
         // A packet without a receiver is lost.
         if let Some(to) = to {
             let node = &mut self.slots[to.node as usize].node;
-            node.set_now(self.schedule.now);
+            node.device.base.now = self.schedule.now;
             let taken = if self.config.wire {
                 node.handle_as_bytes(packet, &self.memory)
             } else {
                 node.handle_packet(packet)
             };
-            fate = taken.err().map(|why| Fate::of(packet, why));
+            if let Err(why) = taken {
+                fates::note(&mut self.slots, packet, why);
+            }
         }
         if let Some(delivered) = self.schedule.flight.pop() {
             delivered.payload = Payload::default();
-        }
-        if let Some(fate) = fate {
-            fates::note(&mut self.slots, &fate);
         }
         if let Some(to) = to {
             self.collect(to.node);
@@ -354,7 +356,7 @@ impl Fabric {
         // The receiver may give up before a late packet arrives, so its fate counts as a loss until
         // then.
         if matches!(effect, Effect::Delay(_) | Effect::Reorder(_)) {
-            fates::note(&mut self.slots, &Fate::of(&packet, DropReason::HeldBack));
+            fates::note(&mut self.slots, &packet, DropReason::HeldBack);
         }
         packet.damaged |= effect == Effect::Corrupt;
         match effect {
@@ -397,7 +399,7 @@ impl Fabric {
             let why = why.text();
             self.record(node, TraceEvent::Lost { packet, why });
         }
-        fates::note(&mut self.slots, &Fate::of(packet, why));
+        fates::note(&mut self.slots, packet, why);
     }
 
     /// Gives all nodes the table of where GIDs are.
@@ -456,20 +458,22 @@ impl Fabric {
             .schedule
             .deadlines
             .earliest(|index| &slots[index as usize].node.device);
-        let others = [
+        let times = [
+            of_node,
             self.cm_bridge.manager.next_deadline(),
             self.schedule.next_packet(),
             self.schedule.next_turn(),
             self.schedule.outages.next,
         ];
-        others.into_iter().fold(of_node, sooner)
+        times.into_iter().flatten().min()
     }
 
     /// When the next packet arrives, a queue pair has its turn, or a timer fires.
     pub(crate) fn next_work(&mut self) -> Option<Time> {
         let timer = self.next_timer().map(|(at, _)| at);
-        let others = [self.schedule.next_turn(), timer];
-        others.into_iter().fold(self.schedule.next_packet(), sooner)
+        let schedule = &self.schedule;
+        let times = [schedule.next_packet(), schedule.next_turn(), timer];
+        times.into_iter().flatten().min()
     }
 
     /// Makes the next change of a port.
@@ -509,7 +513,7 @@ impl Fabric {
         };
         let taken = self.work(to.node, |node| node.handle_packet(&packet));
         if let Err(why) = taken {
-            fates::note(&mut self.slots, &Fate::of(&packet, why));
+            fates::note(&mut self.slots, &packet, why);
         }
         if !self.node(to.node).device.gsi.received.is_empty() {
             self.receive_mads(to.node);

@@ -20,9 +20,8 @@ pub(super) struct Outage {
     pub(super) port: PortId,
     /// When the port goes down. `None` once it has.
     pub(super) down_at: Option<Time>,
-    /// When the port comes up. `None` if it never does, or once it has.
+    /// When the port comes up, which ends the outage. `None` if it never does.
     pub(super) up_at: Option<Time>,
-    pub(super) is_down: bool,
     pub(super) trigger: Trigger,
 }
 
@@ -45,19 +44,18 @@ impl Outages {
     /// Takes the next change: the port, and whether it comes up.
     pub(super) fn take(&mut self) -> Option<(PortId, bool)> {
         let next = self.next?;
-        let mut due = self.all.iter_mut().filter(|one| one.next() == Some(next));
-        let outage = due.next()?;
-        // Going down and up is one firing.
-        if outage.down_at.take().is_some() {
-            outage.trigger.fires(true);
-            outage.is_down = true;
+        let mut all = self.all.iter();
+        let index = all.position(|one| one.next() == Some(next))?;
+        let outage = &mut self.all[index];
+        let (port, comes_up) = (outage.port, outage.down_at.take().is_none());
+        if comes_up {
+            self.all.remove(index);
         } else {
-            outage.up_at = None;
-            outage.is_down = false;
+            // Going down and up is one firing.
+            outage.trigger.fires(true);
         }
-        let change = (outage.port, !outage.is_down);
         self.find_next();
-        Some(change)
+        Some((port, comes_up))
     }
 
     /// Removes a rule, if it is here. Returns the port if the rule currently holds it down.
@@ -65,6 +63,6 @@ impl Outages {
         let position = self.all.iter().position(|one| one.trigger.id == id)?;
         let outage = self.all.remove(position);
         self.find_next();
-        outage.is_down.then_some(outage.port)
+        outage.down_at.is_none().then_some(outage.port)
     }
 }

@@ -7,7 +7,7 @@ use super::delay_queue::DelayQueue;
 use super::outage::Outages;
 use crate::packet::Packet;
 use crate::storage::Ring;
-use crate::time::{Time, sooner};
+use crate::time::Time;
 use verbs_api::table::Id;
 
 /// The current time, and what is due later.
@@ -76,7 +76,7 @@ impl Schedule {
     /// When the next packet arrives.
     pub(super) fn next_packet(&self) -> Option<Time> {
         let packet = self.flight.front().map(|packet| packet.arrives);
-        sooner(packet, self.delayed.next_at())
+        packet.into_iter().chain(self.delayed.next_at()).min()
     }
 
     /// When a queue pair has its turn: now, if one waits for it.

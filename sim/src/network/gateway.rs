@@ -205,14 +205,14 @@ impl Fabric {
 
     /// Groups that have members here.
     pub(super) fn groups(&self) -> BTreeSet<Gid> {
-        let of_node = |node| self.node(node).groups.iter().copied();
+        let of_node = |node| self.node(node).groups.keys().copied();
         (0..self.nodes()).flat_map(of_node).collect()
     }
 
     /// All ports of nodes that have members of a group.
     fn ports_of_members(&self, group: &Gid) -> Vec<PortId> {
         let ports = 1..=self.config.ports;
-        let has_members = |node: &u32| self.node(*node).groups.iter().any(|of| of == group);
+        let has_members = |node: &u32| self.node(*node).groups.contains_key(group);
         let nodes = (0..self.nodes()).filter(has_members);
         let of_node = |node| ports.clone().map(move |port| PortId { node, port });
         nodes.flat_map(of_node).collect()

@@ -314,7 +314,7 @@ impl Sockets {
         loop {
             // A thread that reads now leaves nothing to read, and may open sockets.
             drop(self.reader.lock());
-            let (Some(waker), Some(epoll)) = (self.waker.own(), self.epoll.own()) else {
+            let (Some(waker), Some(epoll)) = (self.waker.fd.own(), self.epoll.own()) else {
                 return false;
             };
             let fds = [waker.as_fd(), epoll.as_fd()].into_iter();

@@ -123,7 +123,7 @@ impl Node {
         if packet.dest_qpn != MULTICAST_QPN {
             return Err(DropReason::NotTheGroups);
         }
-        let members = self.groups.members(&packet.route.dgid);
+        let members = self.groups.get(&packet.route.dgid);
         let members = members.cloned().ok_or(DropReason::NoMember)?;
         // A message for a group has no single receiver to report to.
         for index in members {

@@ -39,7 +39,7 @@ impl Node {
     /// Where the SRQ of a queue pair was created, or else the queue pair itself.
     pub(crate) fn receiver_made_at(&self, index: u32) -> Option<Site> {
         let (base, qp) = (&self.device.base, self.qps.at(index));
-        match qp.srq() {
+        match qp.responder.receives.made_with() {
             Some(srq) => {
                 let context = self.device.srqs.at(srq).handle.context();
                 base.made_at(context, Object::Srq, srq)

@@ -13,8 +13,7 @@ use super::Node;
 use crate::device::{Refusal, Result, invalid};
 
 /// The queue pairs attached to each group, in the order of attachment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Groups(BTreeMap<Gid, Vec<u32>>);
+pub(crate) type Groups = BTreeMap<Gid, Vec<u32>>;
 
 impl Node {
     /// `ibv_attach_mcast`
@@ -29,7 +28,7 @@ impl Node {
             return Err(invalid("gid", "names no multicast group"));
         }
         self.device.ports.check_group_lid(lid)?;
-        let groups = &mut self.groups.0;
+        let groups = &mut self.groups;
         let (what, count, limit) = match groups.get_mut(&group) {
             // Attaching twice has no further effect.
             Some(members) if members.contains(&index) => return Ok(()),
@@ -52,17 +51,17 @@ impl Node {
     pub(crate) fn detach_mcast(&mut self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
         let index = self.find_qp(qp)?;
         self.device.ports.check_group_lid(lid)?;
-        let members = self.groups.members(&group);
+        let members = self.groups.get(&group);
         if !members.is_some_and(|members| members.contains(&index)) {
             return Err(invalid("qp", "is not attached to the group"));
         }
-        self.groups.remove(index, |of| *of == group);
+        self.leave_groups(index, |of| *of == group);
         Ok(())
     }
 
     /// Refuses to destroy a QP that is attached to a group (QP-DESTROY-02).
     pub(super) fn check_detached(&self, index: u32) -> Result<()> {
-        let mut groups = self.groups.0.iter();
+        let mut groups = self.groups.iter();
         let Some((group, _)) = groups.find(|(_, members)| members.contains(&index)) else {
             return Ok(());
         };
@@ -70,26 +69,9 @@ impl Node {
         let text = format!("{qp} is attached to the group {group}");
         Err(Refusal::new(ErrorKind::Busy, Cause::Text(text.into())))
     }
-}
-
-impl Groups {
-    /// The groups with an attached QP.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Gid> {
-        self.0.keys()
-    }
-
-    pub(super) fn members(&self, group: &Gid) -> Option<&Vec<u32>> {
-        self.0.get(group)
-    }
-
-    /// Removes a destroyed QP from all groups.
-    pub(super) fn leave(&mut self, index: u32) {
-        self.remove(index, |_| true);
-    }
-
-    /// Removes a QP from the groups that `from` selects.
-    fn remove(&mut self, index: u32, from: impl Fn(&Gid) -> bool) {
-        self.0.retain(|group, members| {
+    /// Removes a queue pair from the groups that `from` selects.
+    pub(super) fn leave_groups(&mut self, index: u32, from: impl Fn(&Gid) -> bool) {
+        self.groups.retain(|group, members| {
             if from(group) {
                 members.retain(|member| *member != index);
             }

@@ -4,7 +4,7 @@
 //! clock and no I/O here. A node is `Clone`, so a search can try out what would happen.
 //!
 //! Verbs that do not concern a queue pair are methods of the [`Device`]. Those that do are methods
-//! here, with the names of libibverbs. The caller sets the time of a node and then gives it work:
+//! here, with the names of libibverbs. The caller sets the time of a device and then gives it work:
 //! [`handle_packet`](Node::handle_packet), [`handle_timeout`](Node::handle_timeout), and
 //! [`give_turn`](Node::give_turn) for each queue pair that has asked for a turn.
 //!
@@ -58,16 +58,6 @@ pub(crate) struct NodeSlot {
     pub(crate) descriptors: Descriptors,
 }
 
-impl NodeSlot {
-    pub(crate) fn new(node: Node) -> Self {
-        Self {
-            node,
-            waiting: 0,
-            descriptors: Descriptors::default(),
-        }
-    }
-}
-
 /// The name of the timer of a CQ.
 const MODERATION: &str = "moderation";
 
@@ -75,14 +65,8 @@ impl Node {
     /// Creates a node on a fabric with these GIDs and this memory. If the configuration scatters
     /// its keys and QP numbers, they are unpredictable.
     pub(crate) fn new(id: u32, config: &SimConfig, gids: Arc<Gids>, memory: SharedMemory) -> Self {
-        let SimConfig {
-            ports,
-            behavior,
-            seed,
-            scatter,
-            ..
-        } = *config;
-        let mut device = Device::new(id, ports, behavior, gids, memory, seed);
+        let (behavior, scatter) = (config.behavior, config.scatter);
+        let mut device = Device::new(id, config.ports, behavior, gids, memory, config.seed);
         // Numbers that no other process has let packets be recognized as another's.
         if let Some(seed) = scatter {
             device.domains.regions.scatter_keys(seed, id);
@@ -93,12 +77,6 @@ impl Node {
             numbers: scatter.map_or_else(Numbers::default, |seed| Numbers::scattered(seed, id)),
             groups: groups::Groups::default(),
         }
-    }
-
-    /// Sets the time of the following calls.
-    #[inline]
-    pub(crate) fn set_now(&mut self, now: Time) {
-        self.device.base.now = now;
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do. `None` if no timer runs.

@@ -126,7 +126,7 @@ impl Node {
             }
             ClaimedQueue::Recv(index) => {
                 let qp = qp(index)?;
-                let receives = qp.receives();
+                let receives = &qp.responder.receives;
                 let recv = receives.rq()?.find(work.seq)?;
                 let queue = OwnersQueue::Recv(qp.common.handle);
                 (queue, receives.pd()?, recv.label, recv.site, &recv.list[..])
@@ -172,7 +172,7 @@ impl Node {
             ClaimedQueue::Recv(index) if self.qps.peek(index).is_some() => {
                 let qp = self.qps.at_mut(index);
                 let generation = qp.common.handle.generation();
-                let rq = qp.receives_mut().rq_mut();
+                let rq = qp.responder.receives.rq_mut();
                 for (seq, recv) in rq.into_iter().flat_map(WorkQueue::fresh) {
                     claims.add(true, &recv.list, work(generation, seq));
                 }
@@ -241,26 +241,28 @@ impl Node {
     /// `ibv_rereg_mr`, which is refused if posted work names the memory.
     pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<()> {
         // Rights and domain can change while work is posted, the memory cannot.
-        if change.length.is_some() {
-            let index = find(&self.device.domains.regions.table, mr)?;
-            let own = self.device.domains.regions.table.at(index);
-            let all = own.bytes(0..own.attr.length);
-            if let Some(owner) = self.owner_of(index, all, true) {
-                let text = format!("{owner} uses {mr}");
-                let cause = Cause::Text(text.into());
-                return Err(Refusal::new(ErrorKind::Busy, cause));
-            }
+        if change.length.is_some()
+            && let Some(owner) = self.user_of(mr)?
+        {
+            let text = format!("{owner} uses {mr}");
+            let cause = Cause::Text(text.into());
+            return Err(Refusal::new(ErrorKind::Busy, cause));
         }
         self.device.rereg_mr(mr, change)
+    }
+
+    /// The posted work that owns some bytes of a region.
+    fn user_of(&mut self, mr: MrHandle) -> Result<Option<Owner>> {
+        let index = find(&self.device.domains.regions.table, mr)?;
+        let own = self.device.domains.regions.table.at(index);
+        let all = own.bytes(0..own.attr.length);
+        Ok(self.owner_of(index, all, true))
     }
 
     /// Work that names a region and whose completion has not been polled.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn deregistered_early(&mut self, mr: MrHandle) -> Result<Option<DeregisteredEarly>> {
-        let index = find(&self.device.domains.regions.table, mr)?;
-        let own = self.device.domains.regions.table.at(index);
-        let all = own.bytes(0..own.attr.length);
-        let Some(owner) = self.owner_of(index, all, true) else {
+        let Some(owner) = self.user_of(mr)? else {
             return Ok(None);
         };
         // Flushed work no longer accesses memory.

@@ -4,7 +4,6 @@ use verbs_api::{Cq as CqHandle, Wc, WcStatus};
 
 use super::Node;
 use crate::device::{Result, Ticket};
-use crate::qp::note_success;
 
 impl Node {
     /// `ibv_poll_cq`
@@ -92,7 +91,7 @@ impl Node {
                     journal.see_failure(qp_num, ticket.is_recv());
                 }
             } else {
-                note_success(qp, &mut self.device, ticket);
+                qp.note_success(&mut self.device, ticket);
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::device::{
     Outside, PostRefusal, Refusal, Result, argument, check_acknowledged, find, find_in, in_range,
     invalid, opening, opening_at, same_context,
 };
-use crate::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
+use crate::qp::{Qp, Source, WorkQueue, check_batches};
 
 impl Node {
     /// `ibv_create_qp`
@@ -195,23 +195,19 @@ impl Node {
     }
 
     fn remove_qp(&mut self, index: u32) {
-        self.groups.leave(index);
+        self.leave_groups(index, |_| true);
         // The facts for later findings are taken before the queue pair is removed.
         let made_at = self.receiver_made_at(index);
         let mut qp = self.qps.remove(index);
         let handle = qp.common.handle;
         let device = &mut self.device;
-        note_given_up(&qp, device);
+        qp.note_given_up(device);
         device.timers.set(index, None);
-        device
-            .base
-            .remove_object(handle.context(), Object::Qp, index);
-        let site = device.base.site;
-        device
-            .base
-            .journal
-            .gone(qp.common.qp_num, qp.reached(), made_at, site);
-        for (cq, site) in qp.unfinished().unpolled() {
+        let base = &mut device.base;
+        base.remove_object(handle.context(), Object::Qp, index);
+        let (qp_num, site) = (qp.common.qp_num, base.site);
+        base.journal.gone(qp_num, qp.reached(), made_at, site);
+        for (cq, site) in qp.unpolled() {
             let usage = &mut device.cqs.table.at_mut(cq).usage;
             usage.unpolled_at.get_or_insert(site);
         }
@@ -220,7 +216,7 @@ impl Node {
         for cq in qp.cqs() {
             device.cqs.table.at_mut(cq).users -= 1;
         }
-        if let Some(srq) = qp.srq() {
+        if let Some(srq) = qp.responder.receives.made_with() {
             device.srqs.at_mut(srq).users -= 1;
         }
         if let Some(requester) = &qp.requester {

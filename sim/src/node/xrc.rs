@@ -7,7 +7,7 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{Device, Result, check_acknowledged, find, invalid};
-use crate::qp::Qp;
+use crate::qp::{Qp, Source};
 
 /// The context of queue pairs without one. It is on no node, in a slot that no context has.
 const NO_CONTEXT: Context = Context::from_parts(u32::MAX, 1);
@@ -30,7 +30,8 @@ impl Node {
         let id = self.qps.insert(|id| {
             let handle = QpHandle::from_parts(NO_CONTEXT, id.index, id.generation);
             let qp_num = self.numbers.number(id, number_reuse);
-            Qp::of_domain(handle, qp_num, init, domain)
+            let present = None;
+            Qp::receiving(handle, qp_num, init, Source::Named { domain, present })
         });
         Ok(self.open(xrcd, id.index))
     }
@@ -39,8 +40,8 @@ impl Node {
     pub(crate) fn open_qp(&mut self, xrcd: XrcdHandle, qp_num: u32) -> Result<QpHandle> {
         let domain = self.device.domain_of(xrcd)?;
         let is_of_domain = |qp: &u32| {
-            let target = self.qps.at(*qp).target();
-            target.is_some_and(|target| target.domain == domain)
+            let source = &self.qps.at(*qp).responder.receives.source;
+            matches!(source, Source::Named { domain: of, .. } if *of == domain)
         };
         let Some(qp) = self.find_by_number(qp_num).filter(is_of_domain) else {
             return Err(invalid("qp_num", "is of no target in the domain"));
@@ -52,9 +53,7 @@ impl Node {
 
     fn open(&mut self, xrcd: XrcdHandle, qp: u32) -> QpHandle {
         let (opening, handle) = self.device.add_opening(xrcd, qp);
-        let target = self.qps.at_mut(qp).target_mut();
-        let openings = &mut target.expect("it is a target").openings;
-        openings.insert(opening, handle);
+        self.qps.at_mut(qp).openings.insert(opening, handle);
         handle
     }
 
@@ -69,8 +68,7 @@ impl Node {
 
     pub(super) fn close_opening(&mut self, opening: u32) {
         let qp = self.device.remove_opening(opening);
-        let target = self.qps.at_mut(qp).target_mut();
-        let openings = &mut target.expect("it is a target").openings;
+        let openings = &mut self.qps.at_mut(qp).openings;
         openings.remove(&opening);
         // No program can reach the queue pair any more.
         if openings.is_empty() {

@@ -182,10 +182,8 @@ pub(crate) fn read(
 const OPERATION: u32 = 0x1f;
 
 fn extended(packet: &Packet, original: &[u8]) -> Extended {
-    let aeth = |syndrome| Aeth {
-        syndrome,
-        msn: packet.msn,
-    };
+    let msn = packet.msn;
+    let aeth = |syndrome| Aeth { syndrome, msn };
     let operation = match packet.op {
         Op::Write(Some(reth)) | Op::ReadRequest(reth) => Operation::Reth(reth),
         Op::AtomicRequest(eth) => {
@@ -228,18 +226,12 @@ fn extended(packet: &Packet, original: &[u8]) -> Extended {
 
 /// The operation of a frame, and its MSN.
 fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
-    let Extended {
-        transport,
-        operation,
-        data,
-    } = frame.extended;
-    if let Transport::Deth(deth) = transport {
+    let extended = &frame.extended;
+    if let Transport::Deth(deth) = extended.transport {
         return Some((Op::Datagram(datagram(frame.ip, deth)), 0));
     }
-    let operation = match (
-        PacketOpcode::from(u32::from(frame.bth.opcode) & OPERATION),
-        operation,
-    ) {
+    let opcode = PacketOpcode::from(u32::from(frame.bth.opcode) & OPERATION);
+    let operation = match (opcode, extended.operation) {
         (PacketOpcode::RcAcknowledge, Operation::Aeth(aeth)) => {
             return Some((Op::Acknowledge(aeth.syndrome), aeth.msn));
         }
@@ -266,7 +258,7 @@ fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
             PacketOpcode::RcWriteMiddle | PacketOpcode::RcWriteLast | PacketOpcode::RcWriteLastImm,
             Operation::None,
         ) => Op::Write(None),
-        (_, Operation::None) => match data {
+        (_, Operation::None) => match extended.data {
             Data::Ieth(rkey) => Op::SendWithInv(rkey),
             _ => Op::Send,
         },

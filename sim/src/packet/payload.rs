@@ -35,7 +35,7 @@ impl Scatter {
     fn part(&self, first: u32, count: u32) -> Self {
         match self {
             Self::One(slice) => Self::One(slice.part(first as usize, count as usize)),
-            slices => Self::Many(cut(slices, first, count).into()),
+            slices => Self::Many(cut(slices, first, count)),
         }
     }
 }
@@ -131,9 +131,8 @@ impl Payload {
 
     /// The current bytes.
     pub(crate) fn bytes(&self, memory: &mut Memory) -> Result<Vec<u8>, Gone> {
-        let slices = match self {
-            Self::Slices(slices) => slices,
-            Self::Inline { .. } => return Ok(self.own().unwrap_or_default().to_vec()),
+        let Self::Slices(slices) = self else {
+            return Ok(self.own().unwrap_or_default().to_vec());
         };
         let mut bytes = vec![0; self.len() as usize];
         gather(memory, slices, &mut bytes)?;
@@ -171,21 +170,13 @@ fn gather(memory: &mut Memory, slices: &[Slice], into: &mut [u8]) -> Result<(), 
 }
 
 /// `count` bytes from `first` on, which must be within the list.
-fn cut(slices: &[Slice], first: u32, count: u32) -> Vec<Slice> {
-    let mut parts = Vec::new();
+fn cut(slices: &[Slice], first: u32, count: u32) -> Arc<[Slice]> {
     let (mut skip, mut left) = (first as usize, count as usize);
-    for slice in slices {
-        if left == 0 {
-            break;
-        }
-        if skip >= slice.length {
-            skip -= slice.length;
-            continue;
-        }
-        let take = left.min(slice.length - skip);
-        parts.push(slice.part(skip, take));
-        skip = 0;
-        left -= take;
-    }
-    parts
+    let parts = slices.iter().map(|slice| {
+        let start = skip.min(slice.length);
+        let take = left.min(slice.length - start);
+        (skip, left) = (skip - start, left - take);
+        slice.part(start, take)
+    });
+    parts.filter(|part| part.length > 0).collect()
 }

@@ -29,11 +29,6 @@ pub(crate) struct Common {
     pub(super) is_affected: bool,
 }
 
-/// Whether a transport acknowledges and retries.
-pub(super) fn is_reliable(qp_type: QpType) -> bool {
-    matches!(qp_type, QpType::Rc | QpType::XrcSend | QpType::XrcRecv)
-}
-
 impl Common {
     /// The data of a queue pair in RESET.
     pub(super) fn new(handle: QpHandle, qp_num: u32, init: QpInit) -> Self {
@@ -69,8 +64,10 @@ impl Common {
         self.init.sq_sig_all || flags.contains(SendFlags::SIGNALED)
     }
 
+    /// Whether its transport acknowledges and retries.
     pub(crate) fn is_reliable(&self) -> bool {
-        is_reliable(self.init.qp_type)
+        let qp_type = self.init.qp_type;
+        matches!(qp_type, QpType::Rc | QpType::XrcSend | QpType::XrcRecv)
     }
 
     pub(crate) fn state(&self) -> QpState {

@@ -1,18 +1,15 @@
 //! Unreliable datagrams.
 
-use std::sync::Arc;
-
 use verbs_api::behavior::{Check, RouteFields, UdSl};
 use verbs_api::site::Site;
-use verbs_api::{AhAttr, Dest, Grh, QpType, Wc, WcFlags, WcOpcode, WcStatus};
+use verbs_api::{AhAttr, Dest, QpType, Wc, WcFlags, WcOpcode, WcStatus};
 
 use super::common::Common;
 use super::grh;
 use crate::device::{Address, Device, OutPacket, QKEY_OF_QP, find};
 use crate::diagnosis::problem::UnownedGid;
-use crate::memory::{Gone, SharedMemory};
-use crate::packet::payload::{Payload, Scatter};
-use crate::packet::{Deth, Op, Packet, Route};
+use crate::packet::payload::Payload;
+use crate::packet::{Deth, Op, Route};
 use crate::subnet::Subnet;
 
 /// Checks what makes a datagram fail at the sender (UD-10, UD-12).
@@ -57,17 +54,6 @@ pub(crate) struct Head<'a> {
     pub(crate) imm: Option<[u8; 4]>,
     /// The length of the payload in bytes.
     pub(crate) length: u32,
-}
-
-impl<'a> Head<'a> {
-    pub(super) fn of(packet: &'a Packet, deth: Deth) -> Self {
-        Self {
-            route: &packet.route,
-            deth,
-            imm: packet.imm,
-            length: packet.payload.len(),
-        }
-    }
 }
 
 /// The path to a destination, if its address handle exists.
@@ -189,18 +175,4 @@ fn service_level(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> u8 {
         UdSl::PacketType => UDP_IPV6,
         UdSl::Zero | _ => 0,
     }
-}
-
-/// Puts a datagram into a receive, after the network header.
-pub(super) fn place(
-    memory: &SharedMemory,
-    packet: &Packet,
-    header: Option<[u8; Grh::BYTES]>,
-    grh: &Scatter,
-    data: &Scatter,
-) -> Result<(), Gone> {
-    if let Some(header) = header {
-        Payload::inline(Arc::new(header)).copy_to(memory, grh)?;
-    }
-    packet.payload.copy_to(memory, data)
 }

@@ -31,13 +31,6 @@ struct Loss {
     why: LossCause,
 }
 
-/// The oldest request that is not answered, when its send fails.
-pub(super) struct Unanswered {
-    pub(super) psn: Psn,
-    /// Why it or a newer request was lost.
-    pub(super) why: Option<LossCause>,
-}
-
 impl Requester {
     /// Completes the oldest send that is not done. A failure stops the queue: RC and XRC go to ERR,
     /// UC and UD to SQE if the device has it (QP-STATE-15, -17).
@@ -51,13 +44,8 @@ impl Requester {
             // A loss before `una` was repaired by a retry, and does not explain this failure.
             let is_answered = |loss: &Loss| loss.last.after(self.una) < 0;
             let loss = self.known.loss.filter(|loss| !is_answered(loss));
-            let unanswered = Unanswered {
-                psn: self.una,
-                why: loss.map(|loss| loss.why),
-            };
-            let send = self.sq.get(self.sq.oldest());
-            self.known.is_affected |=
-                qp.note_failed_send(self.pd, send, unanswered, device, status);
+            let loss = loss.map(|loss| loss.why);
+            self.known.is_affected |= qp.note_failed_send(self, loss, device, status);
         }
         let delivery = self.complete(qp, device, status);
         self.known.is_affected |= delivery == Delivery::Failed;

@@ -52,15 +52,15 @@ mod wait;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod why;
 
+use std::collections::BTreeMap;
+
 use smallvec::SmallVec;
 use verbs_api::{
-    Ah as AhHandle, AsyncEventType, Dest, Element, Handle, Qp as QpHandle, QpAttr, QpInit, QpQuery,
-    QpState, QpType, Wc, WcOpcode, WcStatus,
+    AsyncEventType, Element, Handle, Qp as QpHandle, QpAttr, QpInit, QpQuery, QpState, QpType, Wc,
+    WcOpcode, WcStatus,
 };
 
-use crate::device::{Delivery, Device, Queue, Send, Ticket, in_context};
-use crate::diagnosis::Reached;
-use crate::diagnosis::problem::PostedInError;
+use crate::device::{Delivery, Device, Queue, Ticket, in_context};
 use crate::packet::Packet;
 
 pub(crate) use cached_path::{CachedPath, Kinds};
@@ -68,11 +68,9 @@ pub(crate) use common::Common;
 pub(crate) use number::Numbers;
 pub(crate) use post::{check_batches, check_data};
 pub(crate) use queue::WorkQueue;
-pub(crate) use receives::{Receives, Source, Target};
-pub(crate) use recovery::{note_given_up, note_success};
+pub(crate) use receives::{Receives, Source};
 use requester::Requester;
 use responder::Responder;
-use unfinished::Unfinished;
 use verdict::Stop;
 
 /// A queue pair.
@@ -82,6 +80,9 @@ pub(crate) struct Qp {
     /// None for XRC_RECV.
     pub(crate) requester: Option<Requester>,
     pub(crate) responder: Responder,
+    /// The handles by which programs know an XRC_RECV queue pair, by the index of the opening. It
+    /// has at least one, and other queue pairs none.
+    pub(crate) openings: BTreeMap<u32, QpHandle>,
     /// Whether `COMM_EST` has been raised for this connection.
     pub(crate) comm_est: bool,
     /// Packets that arrived before RTR, on a device that keeps them.
@@ -114,17 +115,13 @@ impl Qp {
         }
     }
 
-    /// Creates an XRC_RECV queue pair, which has a domain and no context.
-    pub(crate) fn of_domain(handle: QpHandle, qp_num: u32, init: QpInit, domain: u32) -> Self {
-        let source = Source::Named(Target::new(domain));
-        Self::receiving(handle, qp_num, init, source)
-    }
-
-    fn receiving(handle: QpHandle, qp_num: u32, init: QpInit, source: Source) -> Self {
+    /// Creates a queue pair in RESET that has no send queue, as those of XRC_RECV.
+    pub(crate) fn receiving(handle: QpHandle, qp_num: u32, init: QpInit, source: Source) -> Self {
         Self {
             common: Common::new(handle, qp_num, init),
             requester: None,
             responder: Responder::new(Receives::new(source)),
+            openings: BTreeMap::new(),
             comm_est: false,
             early: Vec::new(),
             fatal: false,
@@ -133,59 +130,22 @@ impl Qp {
         }
     }
 
-    /// Its progress, for a diagnosis.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn reached(&self) -> Reached {
-        // After a reset its peer may know an earlier connection.
-        let has_taken = self.was_reset || self.responder.has_taken();
-        Reached {
-            state: self.common.state(),
-            has_taken,
-            is_affected: self.is_affected(),
-        }
-    }
-
     /// Whether it has posted a read or an atomic since it was in RESET.
     pub(crate) fn has_read(&self) -> bool {
         self.requester.as_ref().is_some_and(|own| own.has_read)
-    }
-
-    pub(crate) fn receives(&self) -> &Receives {
-        &self.responder.receives
-    }
-
-    pub(crate) fn receives_mut(&mut self) -> &mut Receives {
-        &mut self.responder.receives
-    }
-
-    /// The target of an XRC_RECV queue pair.
-    pub(crate) fn target(&self) -> Option<&Target> {
-        match &self.receives().source {
-            Source::Named(target) => Some(target),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn target_mut(&mut self) -> Option<&mut Target> {
-        match &mut self.receives_mut().source {
-            Source::Named(target) => Some(target),
-            _ => None,
-        }
     }
 
     /// The CQs it uses: one or two, or none for XRC_RECV.
     #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn cqs(&self) -> SmallVec<[u32; 2]> {
         let send = self.requester.as_ref().map(|requester| requester.cq);
-        let mut cqs: SmallVec<[u32; 2]> = send.into_iter().chain(self.receives().cq()).collect();
+        let mut cqs: SmallVec<[u32; 2]> = send
+            .into_iter()
+            .chain(self.responder.receives.source.cq())
+            .collect();
         // Both queues may complete in one CQ.
         cqs.dedup();
         cqs
-    }
-
-    /// The SRQ it was created with.
-    pub(crate) fn srq(&self) -> Option<u32> {
-        self.receives().made_with()
     }
 
     /// `ibv_query_qp`, with all attributes.
@@ -205,7 +165,7 @@ impl Qp {
     #[cfg_attr(any(), mutants::skip)] // texts
     pub(crate) fn timer_name(&self) -> &'static str {
         match &self.requester {
-            Some(requester) if requester.waits_for_receiver() => "RNR timer",
+            Some(requester) if requester.phase.waits => "RNR timer",
             _ => "ack timeout",
         }
     }
@@ -234,10 +194,11 @@ impl Qp {
     /// Raises an event about the queue pair, in every context that has it open.
     fn raise(&self, device: &mut Device, event: AsyncEventType) {
         let mut raise = |qp: QpHandle| device.base.raise(event, Element::Qp(qp));
-        match self.target() {
+        if self.openings.is_empty() {
+            raise(self.common.handle);
+        } else {
             // An XRC_RECV queue pair belongs to all programs that have it open.
-            Some(target) => target.openings.values().copied().for_each(raise),
-            None => raise(self.common.handle),
+            self.openings.values().copied().for_each(raise);
         }
     }
 
@@ -288,7 +249,10 @@ impl Qp {
         self.flush_sends(device);
         self.flush_recvs(device);
         // Only the transition counts: a queue pair that is in the error state has sent its event.
-        if self.srq().is_some() && !was_in_error && device.base.behavior.last_wqe {
+        if self.responder.receives.made_with().is_some()
+            && !was_in_error
+            && device.base.behavior.last_wqe
+        {
             self.raise(device, AsyncEventType::QpLastWqeReached);
         }
     }
@@ -305,7 +269,7 @@ impl Qp {
 
     fn flush_recvs(&mut self, device: &mut Device) {
         let wc = failed_receive(WcStatus::WrFlushErr);
-        while self.receives().has_one() {
+        while self.responder.receives.has_one() {
             self.complete_recv(device, wc, false);
         }
     }
@@ -315,7 +279,7 @@ impl Qp {
     fn complete_recv(&mut self, device: &mut Device, wc: Wc, solicited: bool) -> Delivery {
         if wc.status != WcStatus::Success {
             self.common
-                .note_failed_recv(self.receives(), device, wc.status);
+                .note_failed_recv(&self.responder.receives, device, wc.status);
         }
         let receives = &mut self.responder.receives;
         let delivery = receives.complete(&self.common, device, wc, solicited);
@@ -364,14 +328,10 @@ impl Qp {
 
     /// Removes all work from its queues, and its completions from its CQs where the device does so.
     pub(crate) fn clear(&mut self, device: &mut Device) {
-        let sends = self.requester.as_mut();
-        if let Some((pd, dropped)) = sends.map(|own| (own.pd, own.reset(device))) {
-            device.domains.pds.at_mut(pd).posted -= dropped;
+        if let Some(requester) = &mut self.requester {
+            requester.reset(device);
         }
-        let (dropped, taken) = self.responder.receives.clear(device);
-        if let Some(pd) = self.receives().pd().filter(|_| dropped > 0) {
-            device.domains.pds.at_mut(pd).posted -= dropped;
-        }
+        let taken = self.responder.receives.clear(device);
         for cq in self.cqs() {
             // Some drivers remove completions of a destroyed queue pair, others leave them
             // (CQ-DESTROY-08).
@@ -380,44 +340,6 @@ impl Qp {
         if let Some(taken) = taken {
             device.release_shared(taken);
         }
-    }
-
-    /// The program has polled a completion with an error.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn has_seen_failure(&mut self) {
-        if self.common.state() == QpState::Err {
-            self.posts_in_error.get_or_insert(0);
-        }
-    }
-
-    /// A send is posted in the error state. Programs post one to find the end of the flushed work
-    /// (QP-FLUSH-08).
-    #[cfg_attr(any(), mutants::skip)] // texts
-    fn note_post_in_error(&mut self, device: &mut Device) {
-        if let Some(posts) = &mut self.posts_in_error
-            && self.common.attr.qp_state == QpState::Err
-        {
-            *posts += 1;
-            // One send is allowed as the end mark of the flush.
-            if *posts > 1 {
-                let base = &mut device.base;
-                let qp_num = self.common.qp_num;
-                base.journal.note(PostedInError { qp_num }, base.site);
-            }
-        }
-    }
-
-    /// The work that has not completed, or whose completions the program has not polled.
-    pub(crate) fn unfinished(&self) -> Unfinished<'_> {
-        Unfinished(self)
-    }
-
-    /// The label of a send that holds a slot and uses this address handle.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn user_of_ah(&self, ah: AhHandle) -> Option<u64> {
-        let uses = |send: &&Send| matches!(send.dest, Dest::Ud { ah: of, .. } if of == ah);
-        let requester = self.requester.as_ref()?;
-        requester.sq.iter().find(uses).map(|send| send.label)
     }
 
     pub(crate) fn qp_type(&self) -> QpType {

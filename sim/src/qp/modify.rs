@@ -4,7 +4,6 @@ use verbs_api::behavior::{Check, WideValues};
 use verbs_api::{AsyncEventType, Cause, ErrorKind, QpAttr, QpAttrMask as M, QpState, transition};
 
 use super::Qp;
-use super::recovery::note_given_up;
 use super::requester::Requester;
 use crate::device::{
     Device, Outside, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, Refusal, Result, in_range, invalid,
@@ -66,7 +65,7 @@ impl Qp {
         };
         // RESET and ERR give up what failed, which a diagnosis counts as handling it.
         if mask.contains(M::STATE) && matches!(to, QpState::Reset | QpState::Err) {
-            note_given_up(self, device);
+            self.note_given_up(device);
         }
         match device.base.behavior.wide_values {
             WideValues::Truncated => self.apply(&truncated(attr), mask, route),
@@ -258,7 +257,7 @@ impl Qp {
                 requester.start_at(Psn::new(qp.attr.sq_psn), &qp.attr);
             }
             // The sends of SQE were flushed, so the queue begins after them.
-            (QpState::Sqe, QpState::Rts, Some(requester)) => requester.skip_to_end(),
+            (QpState::Sqe, QpState::Rts, Some(requester)) => requester.skip_to(requester.sq.end()),
             (QpState::Rts, QpState::Sqd, requester) => {
                 let always = device.base.behavior.sq_drained_always;
                 let tells = qp.attr.en_sqd_async_notify || always;
@@ -273,7 +272,7 @@ impl Qp {
             (QpState::Sqd, QpState::Rts, requester) => {
                 qp.attr.en_sqd_async_notify = false;
                 if let Some(requester) = requester {
-                    requester.resume();
+                    requester.notifies_drained = false;
                 }
                 // Some devices leave the queue stopped until the next post.
                 if device.base.behavior.sqd_resumes {

@@ -10,69 +10,55 @@
 //!
 //! *Again*: what may be lost is transmitted once more, which costs a retry (TMR-03).
 
-use Phase::{Recovering, Sending, Waiting, WaitingToRecover};
+use std::mem;
 
-/// The state of a requester towards its peer.
+/// The state of a requester towards its peer. In `Sending` it neither waits nor recovers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// It transmits pending sends.
-    #[default]
-    Sending,
+pub(super) struct Phase {
+    /// The peer had no receive (RNR-01). Nothing is transmitted until the timer fires.
+    pub(super) waits: bool,
     /// A read is retried, and no response of the new try has arrived. Other missing answers are due
     /// to the same loss.
-    Recovering,
-    /// The peer had no receive (RNR-01). Nothing is transmitted until the timer fires.
-    Waiting,
-    /// Like `Waiting`. After that the read is retried.
-    WaitingToRecover,
+    recovers: bool,
 }
 
 impl Phase {
-    /// Whether transmission is paused until the peer has a receive.
-    pub(super) fn waits(self) -> bool {
-        matches!(self, Waiting | WaitingToRecover)
-    }
-
     /// Something was acknowledged.
     pub(super) fn progress(&mut self) {
-        *self = match self {
-            Sending | Recovering => Sending,
-            Waiting | WaitingToRecover => Waiting,
-        };
+        self.recovers = false;
     }
 
     /// A later answer shows that a response is lost. Returns whether this was not known.
     pub(super) fn response_lost(&mut self) -> bool {
-        let is_news = matches!(self, Sending | Waiting);
-        *self = match self {
-            Sending | Recovering => Recovering,
-            Waiting | WaitingToRecover => WaitingToRecover,
-        };
-        is_news
+        !mem::replace(&mut self.recovers, true)
     }
 
     /// The peer asks to wait.
     pub(super) fn wait(&mut self) {
-        *self = match self {
-            Sending | Waiting => Waiting,
-            Recovering | WaitingToRecover => WaitingToRecover,
-        };
+        self.waits = true;
     }
 
     /// The timer fired. Returns whether something may be lost.
     pub(super) fn timer_fired(&mut self) -> bool {
-        let may_be_lost = !self.waits();
-        *self = match self {
-            Sending | Recovering | Waiting => Sending,
-            WaitingToRecover => Recovering,
-        };
-        may_be_lost
+        let waited = mem::take(&mut self.waits);
+        // After a wait the read is still to be recovered.
+        self.recovers &= waited;
+        !waited
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const fn phase(waits: bool, recovers: bool) -> Phase {
+        Phase { waits, recovers }
+    }
+
+    const SENDING: Phase = phase(false, false);
+    const RECOVERING: Phase = phase(false, true);
+    const WAITING: Phase = phase(true, false);
+    const WAITING_TO_RECOVER: Phase = phase(true, true);
 
     /// TMR-03, RNR-01: the table in the module's documentation, with the result of each event.
     #[test]
@@ -89,33 +75,33 @@ mod tests {
         let events: [Event<'_>; 4] = [&progress, &Phase::response_lost, &wait, &Phase::timer_fired];
         let again = |phase| (phase, true);
         let only = |phase| (phase, false);
-        let waits = only(WaitingToRecover);
+        let waits = only(WAITING_TO_RECOVER);
         let table = [
             (
-                Sending,
+                SENDING,
                 [
-                    only(Sending),
-                    again(Recovering),
-                    only(Waiting),
-                    again(Sending),
+                    only(SENDING),
+                    again(RECOVERING),
+                    only(WAITING),
+                    again(SENDING),
                 ],
             ),
             (
-                Recovering,
-                [only(Sending), only(Recovering), waits, again(Sending)],
+                RECOVERING,
+                [only(SENDING), only(RECOVERING), waits, again(SENDING)],
             ),
             (
-                Waiting,
+                WAITING,
                 [
-                    only(Waiting),
-                    again(WaitingToRecover),
-                    only(Waiting),
-                    only(Sending),
+                    only(WAITING),
+                    again(WAITING_TO_RECOVER),
+                    only(WAITING),
+                    only(SENDING),
                 ],
             ),
             (
-                WaitingToRecover,
-                [only(Waiting), waits, waits, only(Recovering)],
+                WAITING_TO_RECOVER,
+                [only(WAITING), waits, waits, only(RECOVERING)],
             ),
         ];
         for (from, row) in table {

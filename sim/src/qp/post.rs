@@ -3,7 +3,7 @@
 use verbs_api::behavior::{Behavior, Check, Errno, FlushPostInErr, IllegalOpcode, PostWrongState};
 use verbs_api::{
     BatchEnd, Capabilities, Cause, Dest, ErrorKind, FullQueue, Mw, MwBind, QpCap, QpInit, QpState,
-    QpType, RecvWr, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
+    QpType, RecvWr, SendFlags, SendOps, SendWr, Verb, WcStatus,
 };
 
 use super::common::Common;
@@ -142,7 +142,8 @@ impl Qp {
             return Err(too_early(state));
         }
         // A wrong operation fails when it is posted or when it is carried out, as drivers differ.
-        let failed = if has_operation(device.base.lacks, qp_type, &wr.op) {
+        let has = operations(qp_type, device.base.lacks);
+        let failed = if has.contains(SendOps::of(&wr.op)) {
             None
         } else if behavior.illegal_opcode == IllegalOpcode::LocQpOpErr {
             Some(WcStatus::LocQpOpErr)
@@ -174,16 +175,10 @@ impl Qp {
                 .take_inline(wr.sg_list, &mut send.inline)
                 .is_err()
         {
-            let end = requester.sq.end() - 1;
-            requester
-                .sq
-                .take_back(end, &mut device.places.sends, |_| ());
-            let problem = "is in no memory region";
-            return Err(Refusal::argument(
-                ErrorKind::Fault,
-                argument::INLINE_DATA,
-                problem,
-            ));
+            let (sq, spare) = (&mut requester.sq, &mut device.places.sends);
+            sq.take_back(sq.end() - 1, spare, |_| ());
+            let (kind, what) = (ErrorKind::Fault, argument::INLINE_DATA);
+            return Err(Refusal::argument(kind, what, "is in no memory region"));
         }
         send.put(wr, length as u32, failed);
         send.site = device.base.site;
@@ -226,7 +221,7 @@ impl Qp {
         }
         // As in drivers: a receive checks the queue first, a send the work request.
         if rq.is_full() {
-            return Err(Refusal::full(FullQueue::Receive, rq.capacity()));
+            return Err(Refusal::full(FullQueue::Receive, rq.capacity));
         }
         let max = qp.init.cap.max_recv_sge;
         check_sges(wr.sg_list, max, ErrorKind::Invalid)?;
@@ -289,14 +284,9 @@ pub(crate) fn check_data(
         return Err(invalid(argument::INLINE, "is for Send and RDMA Write"));
     }
     if length > u64::from(cap.max_inline_data) {
-        let (kind, max) = (sge_errno(behavior), cap.max_inline_data.into());
-        return Err(Refusal::out_of_range(
-            kind,
-            argument::INLINE_DATA,
-            length as i64,
-            0,
-            max,
-        ));
+        let (kind, what) = (sge_errno(behavior), argument::INLINE_DATA);
+        let (length, max) = (length as i64, cap.max_inline_data.into());
+        return Err(Refusal::out_of_range(kind, what, length, 0, max));
     }
     Ok(())
 }
@@ -322,70 +312,44 @@ fn no_send_queue() -> Refusal {
     invalid("qp", "is of XRC_RECV, and has no send queue")
 }
 
-/// Whether a queue pair of this transport, on this device, supports the operation (SQ-18, ATOM-10).
-fn has_operation(lacks: Capabilities, qp_type: QpType, op: &SendOp) -> bool {
-    let needs = match op {
-        SendOp::SendWithImm { .. } => Capabilities::SEND_WITH_IMM,
-        SendOp::RdmaWriteWithImm { .. } => Capabilities::WRITE_WITH_IMM,
-        SendOp::RdmaRead { .. } => Capabilities::RDMA_READ,
-        op if is_of_windows(op) => Capabilities::MW,
-        op if atomic::header(op).is_some() => Capabilities::ATOMICS,
-        _ => return legal(qp_type, op),
-    };
-    legal(qp_type, op) && !lacks.contains(needs)
-}
-
-/// Whether a transport has the operation (SQ-18).
-fn legal(qp_type: QpType, op: &SendOp) -> bool {
-    match op {
-        SendOp::Send | SendOp::SendWithImm { .. } => true,
-        SendOp::RdmaWrite { .. } | SendOp::RdmaWriteWithImm { .. } => qp_type != QpType::Ud,
-        op if is_of_windows(op) => qp_type != QpType::Ud,
-        SendOp::RdmaRead { .. } | SendOp::CompareAndSwap { .. } | SendOp::FetchAndAdd { .. } => {
-            matches!(qp_type, QpType::Rc | QpType::XrcSend)
-        }
-        _ => false,
-    }
-}
-
-fn is_of_windows(op: &SendOp) -> bool {
-    matches!(
-        op,
-        SendOp::SendWithInv { .. } | SendOp::LocalInv { .. } | SendOp::BindMw { .. }
-    )
-}
-
-/// Checks that transport and device have the operations requested for batches (SQ-28).
-pub(crate) fn check_batches(init: &QpInit, lacks: Capabilities) -> Result<()> {
+/// The operations of a transport (SQ-18), without those for which the device lacks a capability
+/// (ATOM-10).
+fn operations(qp_type: QpType, lacks: Capabilities) -> SendOps {
     let datagrams = SendOps::SEND | SendOps::SEND_WITH_IMM;
     let writes = SendOps::RDMA_WRITE | SendOps::RDMA_WRITE_WITH_IMM;
     let windows = SendOps::BIND_MW | SendOps::LOCAL_INV | SendOps::SEND_WITH_INV;
     let atomics = SendOps::ATOMIC_CMP_AND_SWP | SendOps::ATOMIC_FETCH_AND_ADD;
-    let without = |capability, ops| {
-        if lacks.contains(capability) {
-            SendOps::empty()
-        } else {
-            ops
-        }
-    };
-    let windows = without(Capabilities::MW, windows);
-    let atomics = without(Capabilities::ATOMICS, atomics);
-    // The operations that the transport supports at all.
-    let has = match init.qp_type {
+    let all = match qp_type {
         QpType::Rc | QpType::XrcSend => datagrams | writes | windows | atomics | SendOps::RDMA_READ,
         QpType::Uc => datagrams | writes | windows,
         _ => datagrams,
     };
-    let has = without(Capabilities::BATCHES, has);
+    let needs = [
+        (Capabilities::SEND_WITH_IMM, SendOps::SEND_WITH_IMM),
+        (Capabilities::WRITE_WITH_IMM, SendOps::RDMA_WRITE_WITH_IMM),
+        (Capabilities::RDMA_READ, SendOps::RDMA_READ),
+        (Capabilities::MW, windows),
+        (Capabilities::ATOMICS, atomics),
+    ];
+    let lacking = needs.into_iter().filter(|(need, _)| lacks.contains(*need));
+    lacking.fold(all, |has, (_, ops)| has - ops)
+}
+
+/// Checks that transport and device have the operations requested for batches (SQ-28).
+pub(crate) fn check_batches(init: &QpInit, lacks: Capabilities) -> Result<()> {
+    // Posts refuse the other operations that the device lacks.
+    let checked = lacks & (Capabilities::MW | Capabilities::ATOMICS);
+    let has = if lacks.contains(Capabilities::BATCHES) {
+        SendOps::empty()
+    } else {
+        operations(init.qp_type, checked)
+    };
     if has.contains(init.send_ops) {
         return Ok(());
     }
     let problem = "has some that the transport or the device has not";
-    Err(Refusal::argument(
-        ErrorKind::NotSupported,
-        "send_ops",
-        problem,
-    ))
+    let kind = ErrorKind::NotSupported;
+    Err(Refusal::argument(kind, "send_ops", problem))
 }
 
 /// The error for a send queue that is full.
@@ -399,5 +363,5 @@ fn full(qp: &Common, requester: &Requester) -> Refusal {
     } else {
         FullQueue::UnsignaledSend
     };
-    Refusal::full(queue, requester.sq.capacity())
+    Refusal::full(queue, requester.sq.capacity)
 }

@@ -19,7 +19,7 @@ pub(crate) struct WorkQueue<W: Default> {
     done: u64,
     /// The number after the last one that `fresh` returned.
     given: u64,
-    capacity: u32,
+    pub(crate) capacity: u32,
 }
 
 impl<W: Default> WorkQueue<W> {
@@ -33,11 +33,6 @@ impl<W: Default> WorkQueue<W> {
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.requests.len() >= self.capacity as usize
-    }
-
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(crate) fn capacity(&self) -> u32 {
-        self.capacity
     }
 
     /// The requests that it has not returned yet, with their numbers.

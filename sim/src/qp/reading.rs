@@ -203,12 +203,7 @@ impl Reading {
         } else {
             1
         };
-        // A whole message is one packet, which one turn can carry.
-        let now = if step == span {
-            device.turns.take(1) * step
-        } else {
-            device.turns.take(span)
-        };
+        let now = device.turns.take(span / step) * step;
         let is_all = now == span;
         // The rest of a read begins at a packet boundary.
         let bytes = if is_all { length } else { now * mtu };

@@ -1,15 +1,18 @@
 //! A packet for a queue pair: which side handles it, and with what result.
 
+use std::sync::Arc;
+
 use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpState, QpType, WcStatus};
 
 use super::datagram::Head;
-use super::responder::{Executed, Order};
+use super::responder::Order;
 use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, sum, why};
 use crate::device::{Delivery, Device, NoReceive, pkeys_match, touch};
 use crate::diagnosis::FailureCause;
-use crate::packet::{Deth, DropReason, Op, Packet, Route};
+use crate::packet::payload::Payload;
+use crate::packet::{Deth, DropReason, Op, Packet};
 
 /// The most packets of other processes that are kept if they arrive too early.
 const EARLY: usize = 64;
@@ -56,17 +59,15 @@ impl Qp {
             device.ports.at_mut(port).bad_pkeys += 1;
             return Err(DropReason::Pkey);
         }
-        let is_from_peer = || {
-            qp.route
-                .is_some_and(|route| route.is_back_along(&packet.route))
-        };
-        if qp_type != QpType::Ud && !is_from_peer() {
-            return Err(DropReason::OtherPeer);
-        }
-        // Both versions of RoCE are different protocols for the network.
-        let has_version = |route: &Route| route.roce_v1 == packet.route.roce_v1;
-        if qp_type != QpType::Ud && !qp.route.as_ref().is_some_and(has_version) {
-            return Err(DropReason::OtherVersion);
+        if qp_type != QpType::Ud {
+            let route = qp.route.as_ref();
+            let Some(route) = route.filter(|route| route.is_back_along(&packet.route)) else {
+                return Err(DropReason::OtherPeer);
+            };
+            // Both versions of RoCE are different protocols for the network.
+            if route.roce_v1 != packet.route.roce_v1 {
+                return Err(DropReason::OtherVersion);
+            }
         }
         if device.base.behavior.comm_est {
             self.establish(device);
@@ -108,7 +109,7 @@ impl Qp {
     fn respond(&mut self, device: &mut Device, packet: &Packet) -> Result<(), DropReason> {
         // Answers leave in the order of the requests, so this one waits behind the read.
         if !self.responder.reads.are_answered() {
-            let completed = self.responder.completed();
+            let completed = self.responder.sequence.completed;
             let reads = &mut self.responder.reads;
             return reads.wait(&self.common, device, packet, completed);
         }
@@ -175,25 +176,17 @@ impl Qp {
         packet: &Packet,
         refusal: Refusal,
     ) -> Result<(), DropReason> {
-        match refusal {
-            Refusal::Lost => Err(DropReason::MemoryGone),
+        let (why, syndrome, recv, event) = match refusal {
+            Refusal::Lost => return Err(DropReason::MemoryGone),
             // The requester will try again, so nothing changes here.
             Refusal::NotReady if device.base.behavior.rnr => {
                 let (qp, responder) = (&self.common, &mut self.responder);
                 responder.send_rnr_nak(qp, device, packet.psn);
-                Err(DropReason::NoReceive)
+                return Err(DropReason::NoReceive);
             }
             Refusal::NotReady => {
-                let syndrome = Syndrome::NakRemoteOperation;
                 let why = FailureCause::NoReceive.into();
-                let base = &mut device.base;
-                base.journal
-                    .refused(base.now, packet, why, Some(syndrome), None);
-                self.responder
-                    .answer(&self.common, device, packet.psn, syndrome);
-                // The answer leaves before the flush, as the peer must learn the cause.
-                self.enter_error(device);
-                Ok(())
+                (why, Some(Syndrome::NakRemoteOperation), None, None)
             }
             Refusal::Fault {
                 syndrome,
@@ -201,39 +194,39 @@ impl Qp {
                 event,
             } => {
                 let why = self.common.refused(&self.responder, device, packet);
-                // A failure that a fault rule caused is not a mistake of the program.
-                self.common.is_affected |= matches!(why.cause, FailureCause::Lab(_));
-                let base = &mut device.base;
-                base.journal.refused(base.now, packet, why, syndrome, recv);
-                let delivery = recv.map_or(Delivery::Made, |status| {
-                    self.fail_recv(device, status, packet.solicited)
-                });
-                // A queue pair whose completion was lost may stop without an answer.
-                if let Some(syndrome) = syndrome
-                    && !is_silent_about(device, delivery)
-                {
-                    self.responder
-                        .answer(&self.common, device, packet.psn, syndrome);
-                }
-                // Only an invalid request without a receive raises the event; other causes have
-                // their own.
-                let is_invalid = syndrome == Some(Syndrome::NakInvalidRequest) && recv.is_none();
-                let invalid = is_invalid && device.base.behavior.qp_req_event;
-                let event = event.or(invalid.then_some(AsyncEventType::QpReqErr));
-                if let Some(event) = event {
-                    self.raise(device, event);
-                }
-                self.enter_error(device);
-                Ok(())
+                (why, syndrome, recv, event)
             }
+        };
+        // A failure that a fault rule caused is not a mistake of the program.
+        self.common.is_affected |= matches!(why.cause, FailureCause::Lab(_));
+        let base = &mut device.base;
+        base.journal.refused(base.now, packet, why, syndrome, recv);
+        let delivery = recv.map_or(Delivery::Made, |status| {
+            self.fail_recv(device, status, packet.solicited)
+        });
+        // A queue pair whose completion was lost may stop without an answer.
+        if let Some(syndrome) = syndrome
+            && !is_silent_about(device, delivery)
+        {
+            self.responder
+                .answer(&self.common, device, packet.psn, syndrome);
         }
+        // Only an invalid request without a receive raises the event; other causes have their own.
+        let is_invalid = syndrome == Some(Syndrome::NakInvalidRequest) && recv.is_none();
+        let invalid = is_invalid && device.base.behavior.qp_req_event;
+        let event = event.or(invalid.then_some(AsyncEventType::QpReqErr));
+        if let Some(event) = event {
+            self.raise(device, event);
+        }
+        // The answer has left before the flush, as the peer must learn the cause.
+        self.enter_error(device);
+        Ok(())
     }
 
     /// Carries out the expected request, and completes its receive.
     fn execute(&mut self, device: &mut Device, packet: &Packet) -> Result<(), Refusal> {
         let (qp, responder) = (&self.common, &mut self.responder);
-        let Executed { span, completes } = responder.execute(qp, device, packet)?;
-        if let Some(wc) = completes {
+        if let Some(wc) = responder.execute(qp, device, packet)? {
             // The receive completes before the request is acknowledged.
             let delivery = self.complete_recv(device, wc, packet.solicited);
             if delivery != Delivery::Made {
@@ -245,13 +238,14 @@ impl Qp {
                 });
             }
         }
-        self.responder.advance(packet, span);
+        let span = self.common.span_of(device, packet);
+        self.responder.advance(packet.psn, span, packet.last);
         Ok(())
     }
 
     /// Fails the receive that a message would have consumed, if there is one.
     fn fail_recv(&mut self, device: &mut Device, status: WcStatus, solicited: bool) -> Delivery {
-        if !self.receives().has_one() {
+        if !self.responder.receives.has_one() {
             return Delivery::Made;
         }
         self.complete_recv(device, failed_receive(status), solicited)
@@ -306,7 +300,7 @@ impl Qp {
             self.common.note_other_qkey(device, packet, deth.qkey);
             return Err(DropReason::Qkey);
         }
-        let (pd, recv) = match self.receives().next(device) {
+        let (pd, recv) = match self.responder.receives.next(device) {
             Ok(found) => found,
             Err(NoReceive::Empty) => return Err(DropReason::NoReceive),
             Err(NoReceive::Failed) => {
@@ -336,9 +330,18 @@ impl Qp {
             },
             (Ok(grh), Ok(data)) => {
                 let subnet = device.ports.subnet;
-                let head = Head::of(packet, deth);
+                let head = Head {
+                    route: &packet.route,
+                    deth,
+                    imm: packet.imm,
+                    length: packet.payload.len(),
+                };
                 let header = (packet.route.global).then(|| grh::bytes(&head, subnet));
-                let placed = datagram::place(&device.domains.memory, packet, header, &grh, &data);
+                let memory = &device.domains.memory;
+                let placed = header.map_or(Ok(()), |header| {
+                    Payload::inline(Arc::new(header)).copy_to(memory, &grh)
+                });
+                let placed = placed.and_then(|()| packet.payload.copy_to(memory, &data));
                 let (sl, fault) = (behavior.ud_sl, behavior.recv_fault_status);
                 match placed {
                     Ok(()) => datagram::completion(&head, subnet, sl),
@@ -349,7 +352,7 @@ impl Qp {
             _ => failed_receive(behavior.recv_fault_status.status()),
         };
         // The receive exists, since `next` has found it.
-        let _ = self.receives_mut().need(device);
+        let _ = self.responder.receives.need(device);
         self.complete_recv(device, wc, packet.solicited);
         // A receive that fails stops the queue pair (UD-09).
         if wc.status != WcStatus::Success {

@@ -1,9 +1,7 @@
 //! The receives into which messages go: those of the queue pair, of its SRQ, or of the SRQ that an
 //! XRC request names.
 
-use std::collections::BTreeMap;
-
-use verbs_api::{Qp as QpHandle, QpType, Wc};
+use verbs_api::{QpType, Wc};
 
 use super::common::Common;
 use super::queue::WorkQueue;
@@ -14,7 +12,7 @@ use crate::device::{Completion, Delivery, Device, NoReceive, Queue, Recv, Srq, T
 pub(crate) struct Receives {
     pub(crate) source: Source,
     /// The receive of an SRQ into which the current message goes.
-    taken: Option<Taken>,
+    pub(super) taken: Option<Taken>,
 }
 
 /// Where receives come from.
@@ -29,19 +27,13 @@ pub(crate) enum Source {
     /// The SRQ it was created with.
     Shared { pd: u32, cq: u32, srq: u32 },
     /// The SRQ that the current request names, for an XRC_RECV queue pair.
-    Named(Target),
-}
-
-/// What an XRC_RECV queue pair has instead of a protection domain and a CQ.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    /// The XRC domain.
-    pub(crate) domain: u32,
-    /// The handles by which programs know it, by the index of the opening. There is at least one.
-    pub(crate) openings: BTreeMap<u32, QpHandle>,
-    /// The SRQ that the last request named, which may have been destroyed since, and its protection
-    /// domain.
-    present: Option<(u32, u32)>,
+    Named {
+        /// The XRC domain, which it has in the place of a protection domain and a CQ.
+        domain: u32,
+        /// The SRQ that the last request named, which may have been destroyed since, and its
+        /// protection domain.
+        present: Option<(u32, u32)>,
+    },
 }
 
 /// A receive that is done.
@@ -52,22 +44,12 @@ pub(crate) struct Done {
     pub(crate) ticket: Ticket,
 }
 
-impl Target {
-    /// A target that no program has open yet.
-    pub(super) fn new(domain: u32) -> Self {
-        Self {
-            domain,
-            openings: BTreeMap::new(),
-            present: None,
-        }
-    }
-}
-
 impl Source {
-    fn cq(&self) -> Option<u32> {
+    /// The CQ it was created with.
+    pub(crate) fn cq(&self) -> Option<u32> {
         match self {
             Self::Own { cq, .. } | Self::Shared { cq, .. } => Some(*cq),
-            Self::Named(_) => None,
+            Self::Named { .. } => None,
         }
     }
 }
@@ -84,13 +66,8 @@ impl Receives {
     pub(crate) fn pd(&self) -> Option<u32> {
         match &self.source {
             Source::Own { pd, .. } | Source::Shared { pd, .. } => Some(*pd),
-            Source::Named(target) => target.present.map(|(_, pd)| pd),
+            Source::Named { present, .. } => present.map(|(_, pd)| pd),
         }
-    }
-
-    /// The CQ it was created with.
-    pub(crate) fn cq(&self) -> Option<u32> {
-        self.source.cq()
     }
 
     /// Its own queue.
@@ -109,7 +86,7 @@ impl Receives {
     }
 
     /// The SRQ it was created with.
-    pub(super) fn made_with(&self) -> Option<u32> {
+    pub(crate) fn made_with(&self) -> Option<u32> {
         match &self.source {
             Source::Shared { srq, .. } => Some(*srq),
             _ => None,
@@ -121,17 +98,17 @@ impl Receives {
         match &self.source {
             Source::Own { .. } => None,
             Source::Shared { srq, .. } => Some(*srq),
-            Source::Named(target) => target.present.map(|(srq, _)| srq),
+            Source::Named { present, .. } => present.map(|(srq, _)| srq),
         }
     }
 
     /// Selects the SRQ for the current request: its receives, and the memory of its domain
     /// (XRC-04). Returns false if the XRC domain has no such SRQ.
     pub(super) fn steer(&mut self, device: &Device, srq_num: u32) -> bool {
-        let Source::Named(target) = &mut self.source else {
+        let Source::Named { domain, present } = &mut self.source else {
             return false;
         };
-        target.present = match device.srq_of_number(srq_num, target.domain) {
+        *present = match device.srq_of_number(srq_num, *domain) {
             None => return false,
             found => found,
         };
@@ -142,12 +119,6 @@ impl Receives {
     pub(super) fn has_one(&self) -> bool {
         // Receives in an SRQ do not count: they belong to no queue pair until they are taken.
         self.taken.is_some() || self.rq().is_some_and(WorkQueue::has_undone)
-    }
-
-    /// Whether the current message has a receive of an SRQ.
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(super) fn has_taken(&self) -> bool {
-        self.taken.is_some()
     }
 
     /// Makes sure that there is a receive for the message. A receive of an SRQ is taken now, unless
@@ -269,11 +240,13 @@ impl Receives {
         }
     }
 
-    /// Drops the receives of its own queue without completions. Returns their number, and the
-    /// receive taken from an SRQ, whose slot the caller frees.
-    pub(super) fn clear(&mut self, device: &mut Device) -> (u32, Option<Taken>) {
-        let spare = &mut device.places.recvs;
-        let dropped = self.rq_mut().map_or(0, |rq| rq.clear(spare, |_| ()));
-        (dropped, self.taken.take())
+    /// Drops the receives of its own queue without completions. Returns the receive taken from an
+    /// SRQ, whose slot the caller frees.
+    pub(super) fn clear(&mut self, device: &mut Device) -> Option<Taken> {
+        if let Source::Own { pd, rq, .. } = &mut self.source {
+            let dropped = rq.clear(&mut device.places.recvs, |_| ());
+            device.domains.pds.at_mut(*pd).posted -= dropped;
+        }
+        self.taken.take()
     }
 }

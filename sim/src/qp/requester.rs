@@ -51,7 +51,7 @@ pub(crate) struct Requester {
     pub(crate) cq: u32,
     pub(crate) sq: WorkQueue<Send>,
     /// The sequence number of the next send to start.
-    next: Psn,
+    pub(crate) next: Psn,
     /// The oldest number that is not acknowledged.
     pub(super) una: Psn,
     pub(crate) path: CachedPath,
@@ -64,32 +64,15 @@ pub(crate) struct Requester {
     pub(super) reads: u8,
     retries: u8,
     rnr_retries: u8,
-    phase: Phase,
+    pub(super) phase: Phase,
     /// In SQD: `SQ_DRAINED` is to be raised once.
-    notifies_drained: bool,
+    pub(super) notifies_drained: bool,
     pub(super) known: Known,
     /// Whether a read or an atomic was posted.
     pub(super) has_read: bool,
     /// The peer may have answered the sends posted before this number. Kept only where memory is
     /// checked.
     pub(super) answered: u64,
-}
-
-/// Whether the next send could be started.
-enum Start {
-    Started,
-    /// Earlier work must be done first.
-    Blocked,
-    Failed(WcStatus),
-}
-
-/// What an answer acknowledged.
-#[derive(PartialEq, Eq)]
-enum Progress {
-    /// Nothing is missing.
-    Whole,
-    /// Everything before a read whose response is missing. The read is retried.
-    ResponseLost,
 }
 
 impl Requester {
@@ -111,24 +94,19 @@ impl Requester {
         (self.retries, self.rnr_retries) = (attr.retry_cnt, attr.rnr_retry);
     }
 
-    /// Skips the sends that were flushed.
-    pub(super) fn skip_to_end(&mut self) {
-        self.skip_to(self.sq.end());
-    }
-
-    fn skip_to(&mut self, seq: u64) {
+    /// Skips the sends before this one, which are done.
+    pub(super) fn skip_to(&mut self, seq: u64) {
         (self.at, self.at_packet) = (seq, 0);
         self.fresh = seq;
     }
 
-    /// The transition to RESET clears the queue without completions. Returns the number of sends it
-    /// had.
-    pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
+    /// The transition to RESET clears the queue without completions.
+    pub(super) fn reset(&mut self, device: &mut Device) {
         let free = release_each(&mut device.domains.ahs);
         let dropped = self.sq.clear(&mut device.places.sends, free);
-        let sq = std::mem::replace(&mut self.sq, WorkQueue::new(0));
+        let sq = std::mem::take(&mut self.sq);
         *self = Self::new(self.pd, self.cq, sq);
-        dropped
+        device.domains.pds.at_mut(self.pd).posted -= dropped;
     }
 
     /// Whether nothing is in progress, so that the next send may start.
@@ -140,14 +118,7 @@ impl Requester {
             // UC and UD have no acknowledgements, so `una` does not follow.
             && (self.una == self.next || !qp.is_reliable())
             && self.reads == 0
-            && self.phase == Phase::Sending
-    }
-
-    /// The sequence number of the next send.
-    #[inline]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn next_psn(&self) -> Psn {
-        self.next
+            && self.phase == Phase::default()
     }
 
     /// Records that a read or an atomic is posted. From the first one on it matters how many the
@@ -216,21 +187,14 @@ impl Requester {
             .add_success(&mut device.base, self.cq, wc, ticket, solicited);
     }
 
-    pub(super) fn waits_for_receiver(&self) -> bool {
-        self.phase.waits()
-    }
-
     /// The sequence number of the packet to transmit next.
     pub(super) fn at_psn(&self) -> Psn {
         if self.at == self.fresh {
             return self.next;
         }
         let send = self.sq.get(self.at);
-        if send.is_read() {
-            send.first.plus(self.at_packet.max(send.answered))
-        } else {
-            send.first.plus(self.at_packet)
-        }
+        // Only reads have answers, which continue with the first missing one.
+        send.first.plus(self.at_packet.max(send.answered))
     }
 
     /// Whether started work is not done.
@@ -257,7 +221,7 @@ impl Requester {
             _ => return Ok(()),
         };
         let mut transmits = false;
-        while !self.waits_for_receiver() && self.at != self.sq.end() {
+        while !self.phase.waits && self.at != self.sq.end() {
             // An acknowledgement continues this loop.
             if self.is_window_full(qp, device) {
                 break;
@@ -278,12 +242,13 @@ impl Requester {
                     continue;
                 }
                 match self.start(qp, device, seq) {
-                    Start::Started => {}
-                    Start::Blocked => break,
+                    Ok(true) => {}
+                    // Earlier work must be done first.
+                    Ok(false) => break,
                     // Sends complete in order, so this failure waits until the earlier sends are
                     // done.
-                    Start::Failed(_) if self.sq.oldest() < seq => break,
-                    Start::Failed(status) => return self.finish(qp, device, status),
+                    Err(_) if self.sq.oldest() < seq => break,
+                    Err(status) => return self.finish(qp, device, status),
                 }
             }
             // Sends one packet if the window counts packets, so that it is checked again.
@@ -315,8 +280,9 @@ impl Requester {
         self.finish(qp, device, done.map_or(failure, |()| WcStatus::Success))
     }
 
-    /// Assigns the next send its sequence numbers and its payload.
-    fn start(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Start {
+    /// Assigns the next send its sequence numbers and its payload. Returns whether it could be
+    /// started now. The error is the status it fails with.
+    fn start(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Result<bool, WcStatus> {
         let mtu = qp.mtu(device);
         // The check needs the queue, which is borrowed mutably below.
         let datagram = match qp.init.qp_type {
@@ -330,29 +296,26 @@ impl Requester {
         let (reads, under_way) = (self.reads, self.reads_under_way(qp));
         let send = self.sq.get_mut(seq);
         if let Some(status) = send.failed {
-            return Start::Failed(status);
+            return Err(status);
         }
         // A fenced send may take bytes that an earlier read still writes.
         if send.flags.contains(SendFlags::FENCE) && reads > 0 {
-            return Start::Blocked;
+            return Ok(false);
         }
         let behavior = &device.base.behavior;
         if send.is_read() {
             // Without a depth at the peer no read may be sent, on devices that check it.
             match qp.attr.max_rd_atomic {
                 0 if behavior.read_without_depth == Check::Refused => {
-                    return Start::Failed(WcStatus::LocQpOpErr);
+                    return Err(WcStatus::LocQpOpErr);
                 }
-                most if under_way >= most.into() => return Start::Blocked,
+                most if under_way >= most.into() => return Ok(false),
                 _ => {}
             }
         }
         let mut length = send.length;
         if atomic::header(&send.op).is_some() {
-            match atomic::length(behavior.atomic_check, length) {
-                Ok(taken) => length = taken,
-                Err(status) => return Start::Failed(status),
-            }
+            length = atomic::length(behavior.atomic_check, length)?;
         }
         // The local memory of a read is checked when the response arrives (RDMA-15).
         if send.flags.contains(SendFlags::INLINE) {
@@ -363,20 +326,15 @@ impl Requester {
             let stays = behavior.send_done == SendDone::Acknowledged
                 && qp.is_reliable()
                 && !device.base.checks_memory;
-            match taken(device, self.pd, send, stays) {
-                Ok(payload) => send.payload = payload,
-                Err(status) => return Start::Failed(status),
-            }
+            send.payload = taken(device, self.pd, send, stays)?;
         }
         // The memory of a datagram is checked before its destination.
-        if let Err(status) = datagram {
-            return Start::Failed(status);
-        }
+        datagram?;
         let span = packets(length, mtu);
         // Beyond half the range, new numbers could not be distinguished from old ones.
         let reach = self.next.distance(self.una) + span;
         if reach > Psn::WINDOW && is_busy {
-            return Start::Blocked;
+            return Ok(false);
         }
         send.length = length;
         send.first = self.next;
@@ -384,7 +342,7 @@ impl Requester {
         self.next = send.end();
         self.fresh = seq + 1;
         self.reads += u8::from(send.is_read());
-        Start::Started
+        Ok(true)
     }
 
     /// Completes the oldest send that is not done. The queue goes on.
@@ -449,7 +407,7 @@ impl Requester {
     /// `restart` is for progress.
     fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
         // While the peer is not ready, the timer measures the wait that it asked for.
-        if !qp.is_reliable() || self.waits_for_receiver() {
+        if !qp.is_reliable() || self.phase.waits {
             return;
         }
         let timeout = ack_timeout(qp.attr.timeout).filter(|_| self.is_busy());
@@ -481,7 +439,7 @@ impl Requester {
             return self.pump(qp, device);
         }
         // A NAK acknowledges everything before its number.
-        if self.progress(qp, device, psn)? == Progress::ResponseLost {
+        if !self.progress(qp, device, psn)? {
             return self.pump(qp, device);
         }
         // The request was not carried out for want of a receive, so it is sent again later.
@@ -506,8 +464,9 @@ impl Requester {
             && psn.distance(self.una) < self.next.distance(self.una)
     }
 
-    /// Everything before `upto` is acknowledged: completes these sends.
-    fn progress(&mut self, qp: &Common, device: &mut Device, upto: Psn) -> Result<Progress, Stop> {
+    /// Everything before `upto` is acknowledged: completes these sends. Returns false if the
+    /// response of a read before it is missing. The read is retried.
+    fn progress(&mut self, qp: &Common, device: &mut Device, upto: Psn) -> Result<bool, Stop> {
         let una = self.una;
         let mut reached = upto;
         let mut lost_response = None;
@@ -532,13 +491,13 @@ impl Requester {
             self.reach(qp, device, reached);
         }
         let Some(missing) = lost_response else {
-            return Ok(Progress::Whole);
+            return Ok(true);
         };
         // Several later answers may report the same loss, which costs one retry.
         if self.phase.response_lost() {
             self.retry(qp, device, missing)?;
         }
-        Ok(Progress::ResponseLost)
+        Ok(false)
     }
 
     /// Moves on the oldest number that is not acknowledged. Progress restores all retries.
@@ -650,7 +609,7 @@ impl Requester {
             return self.pump(qp, device);
         }
         // A response acknowledges everything before it.
-        if self.progress(qp, device, packet.psn)? == Progress::ResponseLost {
+        if !self.progress(qp, device, packet.psn)? {
             return self.pump(qp, device);
         }
         // The response of an earlier try completed the read.
@@ -721,11 +680,6 @@ impl Requester {
     pub(super) fn drain(&mut self, qp: &Common, device: &mut Device, tells: bool) {
         self.notifies_drained = tells;
         self.check_drained(qp, device);
-    }
-
-    /// The queue leaves SQD.
-    pub(super) fn resume(&mut self) {
-        self.notifies_drained = false;
     }
 
     /// Raises `SQ_DRAINED` once when a queue in SQD that asked for it has drained (QP-STATE-11).

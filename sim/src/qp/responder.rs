@@ -1,5 +1,7 @@
 //! The responder side of connected QPs: what a request does to memory and receives, and its answer.
 
+use std::mem;
+
 use verbs_api::behavior::{Check, QpAccessStatus, SendInvalAnswer, ShortStatus, UnknownSrq};
 use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpType, Wc, WcFlags, WcOpcode, WcStatus};
@@ -19,40 +21,25 @@ use crate::packet::{AtomicEth, DropReason, Op, Packet, Psn, Reth, packets};
 #[derive(Clone, Debug)]
 pub(crate) struct Responder {
     pub(crate) receives: Receives,
-    sequence: Sequence,
+    pub(super) sequence: Sequence,
     pub(crate) reads: Reads,
 }
 
 /// What arrived in order.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sequence {
+pub(super) struct Sequence {
     /// The sequence number of the next request.
-    expected: Psn,
+    pub(super) expected: Psn,
     /// The number of sequence numbers it has accepted. A request further back is not a duplicate,
     /// but was never expected.
     taken: u32,
     /// The number of completed requests (MSN), modulo 2^24.
-    completed: Psn,
-    answers: Answers,
+    pub(super) completed: Psn,
+    /// Whether a NAK was sent for the expected request. Requests out of order are ignored until
+    /// that one arrives.
+    nak_is_out: bool,
     /// The message that is arriving.
     message: Option<Message>,
-}
-
-/// How requests out of order are answered.
-///
-/// ```text
-///                 the expected one   one that is ahead     no receive for it
-///     Open        Open               NakIsOut, answered    NakIsOut, answered
-///     NakIsOut    Open               NakIsOut, ignored     -
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Answers {
-    /// The next one is answered with a NAK.
-    #[default]
-    Open,
-    /// A NAK was sent for the expected request. Requests out of order are ignored until that one
-    /// arrives.
-    NakIsOut,
 }
 
 /// A message of several packets that is arriving.
@@ -70,21 +57,6 @@ pub(super) enum Order {
     /// It was carried out before: an acknowledgement or a response was lost.
     Duplicate,
     NeverExpected,
-}
-
-/// The result of a request that was carried out.
-pub(super) struct Executed {
-    /// The number of sequence numbers it takes.
-    pub(super) span: u32,
-    /// The completion of a receive, if the message is whole and consumes one.
-    pub(super) completes: Option<Wc>,
-}
-
-impl Executed {
-    fn part(span: u32) -> Self {
-        let completes = None;
-        Self { span, completes }
-    }
 }
 
 impl Responder {
@@ -134,7 +106,7 @@ impl Responder {
     pub(super) fn order(&mut self, psn: Psn) -> Order {
         match psn.after(self.sequence.expected) {
             0 => {
-                self.sequence.answers = Answers::Open;
+                self.sequence.nak_is_out = false;
                 Order::Expected
             }
             1.. => Order::Ahead,
@@ -146,16 +118,15 @@ impl Responder {
 
     /// A request is missing: only the first request ahead of it is answered.
     pub(super) fn send_seq_nak(&mut self, qp: &Common, device: &mut Device) {
-        if self.sequence.answers == Answers::Open {
-            // The requester goes back once, and a second NAK would only repeat the loss.
-            self.sequence.answers = Answers::NakIsOut;
+        // The requester goes back once, and a second NAK would only repeat the loss.
+        if !mem::replace(&mut self.sequence.nak_is_out, true) {
             self.answer(qp, device, self.sequence.expected, Syndrome::NakPsnSequence);
         }
     }
 
     /// There is no receive for the expected request (RNR-01).
     pub(super) fn send_rnr_nak(&mut self, qp: &Common, device: &mut Device, psn: Psn) {
-        self.sequence.answers = Answers::NakIsOut;
+        self.sequence.nak_is_out = true;
         self.answer(qp, device, psn, Syndrome::rnr(qp.attr.min_rnr_timer));
     }
 
@@ -175,25 +146,22 @@ impl Responder {
         true
     }
 
-    /// Advances past the expected request, which has been carried out.
-    pub(super) fn advance(&mut self, packet: &Packet, span: u32) {
+    /// Advances past the expected request, which has been carried out and takes `span` sequence
+    /// numbers.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, psn: Psn, span: u32, is_last: bool) {
         let sequence = &mut self.sequence;
-        sequence.expected = packet.psn.plus(span);
+        sequence.nak_is_out = false;
+        sequence.expected = psn.plus(span);
         // Half the range of numbers is enough to identify duplicates.
         sequence.taken = (sequence.taken + span).min(Psn::WINDOW);
-        sequence.completed = sequence.completed.plus(packet.last.into());
+        sequence.completed = sequence.completed.plus(is_last.into());
     }
 
     /// Whether nothing of the next message has arrived.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn is_between_messages(&self) -> bool {
-        self.sequence.message.is_none() && !self.receives.has_taken()
-    }
-
-    /// The sequence number of the next request.
-    #[cfg_attr(any(), mutants::skip)] // texts
-    pub(super) fn waits_for(&self) -> Psn {
-        self.sequence.expected
+        self.sequence.message.is_none() && self.receives.taken.is_none()
     }
 
     /// Whether this is the sequence number of the next request.
@@ -201,18 +169,6 @@ impl Responder {
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn expects(&self, psn: Psn) -> bool {
         self.sequence.expected == psn
-    }
-
-    /// Advances past a message that the fast path has carried out, and that takes `span` sequence
-    /// numbers.
-    #[inline(always)]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn advance_rq_psn(&mut self, psn: Psn, span: u32) {
-        let sequence = &mut self.sequence;
-        sequence.answers = Answers::Open;
-        sequence.expected = psn.plus(span);
-        sequence.taken = (sequence.taken + span).min(Psn::WINDOW);
-        sequence.completed = sequence.completed.plus(1);
     }
 
     /// Answers a request of a reliable connection.
@@ -256,13 +212,14 @@ impl Responder {
         Err(DropReason::Duplicate)
     }
 
-    /// Carries out the expected request.
+    /// Carries out the expected request. Returns the completion of a receive, if the message is
+    /// whole and consumes one.
     pub(super) fn execute(
         &mut self,
         qp: &Common,
         device: &mut Device,
         packet: &Packet,
-    ) -> Result<Executed, Refusal> {
+    ) -> Result<Option<Wc>, Refusal> {
         self.steer(device, packet)?;
         let message = self.sequence.message;
         // A message is whole, without gaps or other requests in it.
@@ -290,11 +247,12 @@ impl Responder {
                 let reading = Reading::new(packet.psn, reth, completed);
                 let peer = self.peer(qp);
                 self.reads.answer(qp, device, peer, packet, reading)?;
-                let span = packets(reth.length, qp.mtu(device));
-                let resource = Resource::read(packet.psn, span, reth);
+                let resource = Resource::read(packet.psn, qp.span_of(device, packet), reth);
                 // The peer may ask again for any part of the answer.
-                self.keep(qp, resource);
-                Ok(Executed::part(span))
+                self.reads
+                    .resources
+                    .keep(resource, qp.attr.max_dest_rd_atomic);
+                Ok(None)
             }
             (Op::AtomicRequest(eth), None) => {
                 self.execute_atomic(qp, device, packet.psn, completed, eth)
@@ -330,7 +288,7 @@ impl Responder {
         device: &mut Device,
         packet: &Packet,
         got: u32,
-    ) -> Result<Executed, Refusal> {
+    ) -> Result<Option<Wc>, Refusal> {
         self.need_receive(device)?;
         // Each packet checks the receive, since its region may be deregistered in between.
         let target = self.receive_target(qp, device, packet, got)?;
@@ -345,7 +303,7 @@ impl Responder {
         let got = got + packet.payload.len();
         if !packet.last {
             self.sequence.message = Some(Message::Send { got });
-            return Ok(Executed::part(packet.span));
+            return Ok(None);
         }
         // The message is complete, so its receive completes, even if the key is not invalidated.
         self.sequence.message = None;
@@ -357,10 +315,8 @@ impl Responder {
             let done = device.domains.invalidate(&device.base, qp.handle, rkey);
             done.ok_or_else(|| self.bad_invalidation(qp, device, packet))?;
         }
-        Ok(Executed {
-            span: packet.span,
-            completes: Some(completion(device, packet.imm, key, WcOpcode::Recv, got)),
-        })
+        let wc = completion(device, packet.imm, key, WcOpcode::Recv, got);
+        Ok(Some(wc))
     }
 
     /// Refuses a Send that arrived whole but names a key that it cannot invalidate (MW-18).
@@ -377,11 +333,7 @@ impl Responder {
             }
             SendInvalAnswer::Nothing | _ => None,
         };
-        Refusal::Fault {
-            syndrome,
-            recv: Some(WcStatus::LocAccessErr),
-            event: None,
-        }
+        Refusal::fault(syndrome, Some(WcStatus::LocAccessErr))
     }
 
     fn receive_target(
@@ -398,15 +350,15 @@ impl Responder {
             // UC does not answer: the message is dropped, or its receive fails.
             if qp.init.qp_type == QpType::Uc {
                 let status = behavior.ud_short_recv.status();
-                let fault = |status| Refusal::with_receive(Syndrome::Ack, status);
-                return Err(status.map_or(Refusal::INVALID, fault));
+                let failed = Refusal::fault(Some(Syndrome::Ack), status);
+                return Err(status.map_or(Refusal::INVALID, |_| failed));
             }
             // Drivers differ in which side is at fault for a receive that is too short.
             let (syndrome, status) = match behavior.recv_short_status {
                 ShortStatus::LocQpOpErr => (Syndrome::NakRemoteOperation, WcStatus::LocQpOpErr),
                 ShortStatus::LocLenErr | _ => (Syndrome::NakInvalidRequest, WcStatus::LocLenErr),
             };
-            return Err(Refusal::with_receive(syndrome, status));
+            return Err(Refusal::fault(Some(syndrome), Some(status)));
         }
         let writes = Access::LOCAL_WRITE;
         // Some drivers check the whole receive, and some only the bytes that the message writes.
@@ -427,7 +379,7 @@ impl Responder {
         packet: &Packet,
         reth: Reth,
         got: u32,
-    ) -> Result<Executed, Refusal> {
+    ) -> Result<Option<Wc>, Refusal> {
         let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
         // The rights of the queue pair are checked first, and even for writes of no bytes
         // (RDMA-04).
@@ -466,20 +418,15 @@ impl Responder {
         let got = got + length;
         if !packet.last {
             self.sequence.message = Some(Message::Write { reth, got });
-            return Ok(Executed::part(packet.span));
+            return Ok(None);
         }
         self.sequence.message = None;
         // The packets bring fewer bytes than the first one announced.
         if got != reth.length {
             return Err(Refusal::INVALID);
         }
-        let completes = packet
-            .imm
-            .map(|imm| completion(device, Some(imm), None, WcOpcode::RecvRdmaWithImm, got));
-        Ok(Executed {
-            span: packet.span,
-            completes,
-        })
+        let wc = |imm| completion(device, Some(imm), None, WcOpcode::RecvRdmaWithImm, got);
+        Ok(packet.imm.map(wc))
     }
 
     /// The queue pair and domain for which the peer accesses memory.
@@ -490,17 +437,6 @@ impl Responder {
         }
     }
 
-    /// Keeps the answer, for which the peer may ask again.
-    fn keep(&mut self, qp: &Common, resource: Resource) {
-        let most = qp.attr.max_dest_rd_atomic;
-        self.reads.resources.keep(resource, most);
-    }
-
-    /// The number of completed requests (MSN).
-    pub(super) fn completed(&self) -> Psn {
-        self.sequence.completed
-    }
-
     /// Carries out an atomic, and answers with the value that was there.
     fn execute_atomic(
         &mut self,
@@ -509,7 +445,7 @@ impl Responder {
         psn: Psn,
         completed: Psn,
         eth: AtomicEth,
-    ) -> Result<Executed, Refusal> {
+    ) -> Result<Option<Wc>, Refusal> {
         // The alignment is checked before the key (ATOM-04).
         if !eth.is_aligned() {
             return Err(Refusal::INVALID);
@@ -538,13 +474,24 @@ impl Responder {
         done.map_err(|gone| Refusal::lost(device, gone, None))?;
         let original = u64::from_ne_bytes(bytes);
         // Kept before it is answered, since the answer may be lost.
-        self.keep(qp, Resource::atomic(psn, original));
+        let resource = Resource::atomic(psn, original);
+        self.reads
+            .resources
+            .keep(resource, qp.attr.max_dest_rd_atomic);
         qp.answer_atomic(device, psn, completed, original);
-        Ok(Executed::part(1))
+        Ok(None)
     }
 }
 
 impl Common {
+    /// The number of sequence numbers that a request takes. A read takes those of its answer.
+    pub(super) fn span_of(&self, device: &Device, packet: &Packet) -> u32 {
+        match packet.op {
+            Op::ReadRequest(reth) => packets(reth.length, self.mtu(device)),
+            _ => packet.span,
+        }
+    }
+
     fn acknowledge(&self, device: &mut Device, psn: Psn, syndrome: Syndrome, completed: Psn) {
         let packet = OutPacket::answer(Op::Acknowledge(syndrome), psn, completed.value());
         self.send_to_peer(device, packet, Payload::default());
@@ -606,7 +553,7 @@ impl Refusal {
     /// The refusal of a request whose receive names memory that cannot be used.
     fn bad_receive(device: &Device) -> Self {
         let status = device.base.behavior.recv_fault_status.status();
-        Self::with_receive(Syndrome::NakRemoteOperation, status)
+        Self::fault(Some(Syndrome::NakRemoteOperation), Some(status))
     }
 }
 

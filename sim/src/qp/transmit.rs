@@ -9,7 +9,7 @@ use super::verdict::Stop;
 use super::{atomic, datagram};
 use crate::device::{Device, OutPacket, Send};
 use crate::packet::payload::Payload;
-use crate::packet::{Op, Psn, Reth};
+use crate::packet::{Op, Reth};
 
 /// The most unacknowledged packets of a reliable connection to another process, or with packets of
 /// the MTU: what the socket buffer of a peer holds. A message that travels as one packet is
@@ -71,11 +71,7 @@ impl Requester {
         let send = self.sq.get(seq);
         let is_read = send.is_read();
         // A read continues with the first missing response.
-        let packet = if is_read {
-            self.at_packet.max(send.answered)
-        } else {
-            self.at_packet
-        };
+        let packet = self.at_packet.max(send.answered);
         let left = send.span - packet;
         let span = if qp.is_connected_outside() {
             part(is_read, packet, left)
@@ -89,12 +85,8 @@ impl Requester {
             Payload::default()
         } else {
             let start = packet * mtu;
-            let length = if last {
-                send.length - start
-            } else {
-                span * mtu
-            };
-            send.payload.part(start, length)
+            send.payload
+                .part(start, (send.length - start).min(span * mtu))
         };
         let (out, dest) = (out_packet(send, packet, span, mtu, last), send.dest);
         let site = send.site;
@@ -110,12 +102,8 @@ impl Requester {
             _ => qp.send_to_peer(device, out, payload),
         }
         // UC and UD have no acknowledgement: a send is done when it has left.
-        let is_done = if qp.is_reliable() {
-            let early = device.base.behavior.send_done == SendDone::Sent && !is_read;
-            early && self.sq.oldest() == seq
-        } else {
-            true
-        };
+        let is_early = device.base.behavior.send_done == SendDone::Sent && !is_read;
+        let is_done = !qp.is_reliable() || is_early && self.sq.oldest() == seq;
         if last && is_done {
             self.finish(qp, device, WcStatus::Success)
         } else {
@@ -146,14 +134,10 @@ fn out_packet(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> OutP
         _ => None,
     };
     let is_read = send.is_read();
-    let (psn, span, op) = if is_read {
-        (
-            send.first.plus(packet),
-            1,
-            request(send, packet, span, mtu, last),
-        )
+    let (span, op) = if is_read {
+        (1, request(send, packet, span, mtu))
     } else {
-        operation(send, packet, span, last)
+        (span, operation(send, packet, last))
     };
     // Only messages that consume a receive can request an event there.
     let tells = imm.is_some() || matches!(op, Op::Send | Op::SendWithInv(_));
@@ -161,7 +145,7 @@ fn out_packet(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> OutP
         op,
         first: packet == 0 || is_read,
         last: last || is_read,
-        psn,
+        psn: send.first.plus(packet),
         span,
         ack_req: last || is_read || (packet + 1).is_multiple_of(ACK_EVERY),
         solicited: send.flags.contains(SendFlags::SOLICITED) && last && !is_read && tells,
@@ -177,7 +161,7 @@ fn out_packet(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> OutP
 /// The request of a read or an atomic, from this packet of the answer on.
 #[inline(always)]
 #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-fn request(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> Op {
+fn request(send: &Send, packet: u32, span: u32, mtu: u32) -> Op {
     if let Some(eth) = atomic::header(&send.op) {
         return Op::AtomicRequest(eth);
     }
@@ -189,18 +173,13 @@ fn request(send: &Send, packet: u32, span: u32, mtu: u32, last: bool) -> Op {
     Op::ReadRequest(Reth {
         va: remote.addr.wrapping_add(start.into()),
         rkey: remote.rkey,
-        length: if last {
-            send.length - start
-        } else {
-            span * mtu
-        },
+        length: (send.length - start).min(span * mtu),
     })
 }
 
-/// The first sequence number, the number of sequence numbers, and the operation.
+/// The operation of a packet that brings data.
 #[inline(always)]
-fn operation(send: &Send, packet: u32, span: u32, last: bool) -> (Psn, u32, Op) {
-    let psn = send.first.plus(packet);
+fn operation(send: &Send, packet: u32, last: bool) -> Op {
     match send.op {
         SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. } => {
             let reth = Reth {
@@ -208,10 +187,9 @@ fn operation(send: &Send, packet: u32, span: u32, last: bool) -> (Psn, u32, Op) 
                 rkey: remote.rkey,
                 length: send.length,
             };
-            let reth = (packet == 0).then_some(reth);
-            (psn, span, Op::Write(reth))
+            Op::Write((packet == 0).then_some(reth))
         }
-        SendOp::SendWithInv { rkey } if last => (psn, span, Op::SendWithInv(rkey)),
-        _ => (psn, span, Op::Send),
+        SendOp::SendWithInv { rkey } if last => Op::SendWithInv(rkey),
+        _ => Op::Send,
     }
 }

@@ -1,67 +1,84 @@
 //! Work that a queue pair has not finished, which a diagnosis counts and names.
 
-use super::Qp;
 use verbs_api::site::Site;
+use verbs_api::{Ah as AhHandle, Dest};
 
-/// The unfinished work of a queue pair.
-#[derive(Clone, Copy)]
-pub(crate) struct Unfinished<'a>(pub(super) &'a Qp);
+use super::Qp;
+use crate::device::Send;
+use crate::diagnosis::Reached;
 
-impl<'a> Unfinished<'a> {
+impl Qp {
     /// The numbers of outstanding sends, and of outstanding receives of its own queue.
-    pub(crate) fn counts(self) -> (u64, u64) {
-        let sends = self.0.requester.as_ref().map_or(0, |own| own.sq.undone());
-        let receives = self.0.receives().rq().map_or(0, |rq| rq.undone());
+    pub(crate) fn unfinished(&self) -> (u64, u64) {
+        let sends = self.requester.as_ref().map_or(0, |own| own.sq.undone());
+        let receives = self.responder.receives.rq().map_or(0, |rq| rq.undone());
         (sends, receives)
     }
 
     /// For each of the two queues, its CQ, and where the oldest work with an unpolled completion
     /// was posted.
-    pub(crate) fn unpolled(self) -> impl Iterator<Item = (u32, Site)> + 'a {
-        let Self(qp) = self;
-        let send = qp.requester.as_ref().and_then(|own| {
+    pub(crate) fn unpolled(&self) -> impl Iterator<Item = (u32, Site)> + '_ {
+        let send = self.requester.as_ref().and_then(|own| {
             let mut sends = own.sq.unpolled();
-            let send = sends.find(|send| qp.common.signals(send.flags))?;
+            let send = sends.find(|send| self.common.signals(send.flags))?;
             Some((own.cq, send.site?))
         });
-        let receives = qp.receives();
+        let receives = &self.responder.receives;
         let place = |cq| Some((cq, receives.rq()?.unpolled().next()?.site?));
-        send.into_iter().chain(receives.cq().and_then(place))
+        send.into_iter().chain(receives.source.cq().and_then(place))
     }
 
     /// Where the oldest outstanding send was posted.
-    pub(crate) fn oldest_send_at(self) -> Option<Site> {
-        let sq = &self.0.requester.as_ref()?.sq;
+    pub(crate) fn oldest_send_at(&self) -> Option<Site> {
+        let sq = &self.requester.as_ref()?.sq;
         sq.find(sq.oldest())?.site
     }
 
     /// The CQ of the sends, and the number of outstanding sends that will complete there.
-    pub(crate) fn signaled_sends(self) -> Option<(u32, u64)> {
-        let own = self.0.requester.as_ref()?;
+    pub(crate) fn signaled_sends(&self) -> Option<(u32, u64)> {
+        let own = self.requester.as_ref()?;
         let undone = (own.sq.oldest()..own.sq.end()).filter_map(|seq| own.sq.find(seq));
-        let signaled = undone.filter(|send| self.0.common.signals(send.flags));
+        let signaled = undone.filter(|send| self.common.signals(send.flags));
         Some((own.cq, signaled.count() as u64))
     }
 
     /// The CQ of the sends, and the number of sends that hold a slot but complete there only if
     /// they fail.
-    pub(crate) fn unsignaled_sends(self) -> Option<(u32, u64)> {
-        let own = self.0.requester.as_ref()?;
+    pub(crate) fn unsignaled_sends(&self) -> Option<(u32, u64)> {
+        let own = self.requester.as_ref()?;
         let sends = own.sq.iter();
-        let unsignaled = sends.filter(|send| !self.0.common.signals(send.flags));
+        let unsignaled = sends.filter(|send| !self.common.signals(send.flags));
         Some((own.cq, unsignaled.count() as u64))
     }
 
     /// The CQ of the receives, and the number of outstanding receives of its own queue.
-    pub(crate) fn own_receives(self) -> Option<(u32, u64)> {
-        let receives = self.0.receives();
-        Some((receives.cq()?, receives.rq()?.undone()))
+    pub(crate) fn own_receives(&self) -> Option<(u32, u64)> {
+        let receives = &self.responder.receives;
+        Some((receives.source.cq()?, receives.rq()?.undone()))
     }
 
     /// The SRQ whose receives complete in this CQ when messages arrive at the queue pair.
-    pub(crate) fn srq_into(self, cq: u32) -> Option<u32> {
-        let receives = self.0.receives();
-        let is_its = receives.cq() == Some(cq);
+    pub(crate) fn srq_into(&self, cq: u32) -> Option<u32> {
+        let receives = &self.responder.receives;
+        let is_its = receives.source.cq() == Some(cq);
         receives.made_with().filter(|_| is_its)
+    }
+
+    /// The label of a send that holds a slot and uses this address handle.
+    pub(crate) fn user_of_ah(&self, ah: AhHandle) -> Option<u64> {
+        let uses = |send: &&Send| matches!(send.dest, Dest::Ud { ah: of, .. } if of == ah);
+        let requester = self.requester.as_ref()?;
+        requester.sq.iter().find(uses).map(|send| send.label)
+    }
+
+    /// Its progress, for a diagnosis.
+    pub(crate) fn reached(&self) -> Reached {
+        // After a reset its peer may know an earlier connection.
+        let has_taken = self.was_reset || self.responder.has_taken();
+        Reached {
+            state: self.common.state(),
+            has_taken,
+            is_affected: self.is_affected(),
+        }
     }
 }

@@ -57,29 +57,17 @@ pub(super) enum Refusal {
 
 impl Refusal {
     /// The requester gets no answer.
-    pub(super) const SILENT: Self = Self::Fault {
-        syndrome: None,
-        recv: None,
-        event: None,
-    };
+    pub(super) const SILENT: Self = Self::fault(None, None);
     /// A fault on the responder's side.
-    pub(super) const CANNOT: Self = Self::answered(Syndrome::NakRemoteOperation);
+    pub(super) const CANNOT: Self = Self::fault(Some(Syndrome::NakRemoteOperation), None);
     /// The request is not valid here.
-    pub(super) const INVALID: Self = Self::answered(Syndrome::NakInvalidRequest);
+    pub(super) const INVALID: Self = Self::fault(Some(Syndrome::NakInvalidRequest), None);
 
-    const fn answered(syndrome: Syndrome) -> Self {
+    /// A fault without an event of its own.
+    pub(super) const fn fault(syndrome: Option<Syndrome>, recv: Option<WcStatus>) -> Self {
         Self::Fault {
-            syndrome: Some(syndrome),
-            recv: None,
-            event: None,
-        }
-    }
-
-    /// The requester gets this answer, and the receive fails.
-    pub(super) const fn with_receive(syndrome: Syndrome, status: WcStatus) -> Self {
-        Self::Fault {
-            syndrome: Some(syndrome),
-            recv: Some(status),
+            syndrome,
+            recv,
             event: None,
         }
     }

@@ -4,8 +4,8 @@ use verbs_api::site::Site;
 use verbs_api::{Access, Dest, Handle, QpType, SendOp, WcStatus};
 
 use super::common::Common;
-use super::loss::Unanswered;
 use super::receives::Receives;
+use super::requester::Requester;
 use super::responder::Responder;
 use super::{atomic, grh};
 use crate::device::{Device, Recv, Send};
@@ -15,17 +15,17 @@ use crate::diagnosis::{
 use crate::packet::{DropReason, Op, Packet, Reth};
 
 impl Common {
-    /// Records a send that is about to fail. The first unanswered request identifies what the peer
-    /// was asked. Returns whether a fault rule or the test controls made it fail.
+    /// Records that the oldest send is about to fail. `loss` is why the first unanswered request,
+    /// or a newer one, was lost. Returns whether a fault rule or the test controls made it fail.
     #[cold]
     pub(super) fn note_failed_send(
         &self,
-        pd: u32,
-        send: &Send,
-        unanswered: Unanswered,
+        requester: &Requester,
+        loss: Option<LossCause>,
         device: &mut Device,
         status: WcStatus,
     ) -> bool {
+        let (pd, send) = (requester.pd, requester.sq.get(requester.sq.oldest()));
         let peer = self.route.and_then(|route| route.to);
         let asked = peer.filter(|to| !to.is_outside());
         let is_silent = status == WcStatus::RetryExcErr;
@@ -34,7 +34,7 @@ impl Common {
         let own = is_silent.then(|| not_there(pd, send, device)).flatten();
         // The program's own mistake is the better reason, if there is one.
         let by_lab = match own {
-            None if is_silent => self.lost_by_lab(unanswered.why, device),
+            None if is_silent => self.lost_by_lab(loss, device),
             _ => None,
         };
         let why = own.or(by_lab.map(Why::from)).or_else(|| match status {
@@ -57,7 +57,8 @@ impl Common {
             label: send.label,
             status,
             why,
-            asked: asked.map(|to| (to.node, unanswered.psn.value())),
+            // The first unanswered request identifies what the peer was asked.
+            asked: asked.map(|to| (to.node, requester.una.value())),
             at: device.base.now,
             site: send.site,
             standing: Standing::Open,
@@ -228,7 +229,7 @@ fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<Why> {
 pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet: &Packet) {
     if packet.route.from.is_outside() && !responder.has_taken() {
         let (now, why) = (device.base.now, DropReason::FirstPsn);
-        let (waits_for, psn) = (responder.waits_for().value(), packet.psn.value());
+        let (waits_for, psn) = (responder.sequence.expected.value(), packet.psn.value());
         let journal = &mut device.base.journal;
         journal.drops(packet, why, DropDetails::Psn { psn, waits_for });
         journal.dropped(now, packet, why);
@@ -250,7 +251,11 @@ pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: 
 
 /// Why a message cannot be put into the receive that it consumes.
 fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Why {
-    let cq = responder.receives.cq().map(|cq| device.cqs.table.at(cq));
+    let cq = responder
+        .receives
+        .source
+        .cq()
+        .map(|cq| device.cqs.table.at(cq));
     if let Some(cq) = cq.filter(|cq| cq.dead) {
         return FailureCause::Overrun { cq: cq.handle }.into();
     }

@@ -28,10 +28,8 @@ impl<T: Default> FreeList<T> {
     /// Takes a row of the smallest size. Its slots have the contents that their last users left.
     #[inline(always)]
     pub(crate) fn take_least(&mut self) -> Vec<T> {
-        match self.least.pop() {
-            Some(slots) => slots,
-            None => Self::make(Self::LEAST),
-        }
+        let kept = self.least.pop();
+        kept.unwrap_or_else(|| Self::make(Self::LEAST))
     }
 
     /// Takes a row of `count` slots: a power of two times the smallest size.

@@ -32,17 +32,7 @@ impl Time {
     /// The time `by` later, or the end of time if that is too far.
     #[must_use]
     pub(crate) fn after(self, by: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)),
-        )
-    }
-}
-
-/// The sooner of two optional times.
-pub(crate) fn sooner(a: Option<Time>, b: Option<Time>) -> Option<Time> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (only, None) | (None, only) => only,
+        let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(by))
     }
 }
