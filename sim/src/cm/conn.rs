@@ -12,6 +12,7 @@ use super::event_channel::status_of;
 use super::host::Exchange;
 use super::id::State;
 use super::message::MAX_RETRIES;
+use crate::displayed::displayed;
 
 /// After this time no packet of an ended connection is in flight, as in Linux.
 const TIMEWAIT: Duration = Duration::from_millis(1600);
@@ -54,23 +55,25 @@ pub(super) struct Waiting {
     pub(super) retries_left: u8,
 }
 
-/// The phase of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// No messages yet, or no further messages.
-    #[default]
-    Idle,
-    ReqSent,
-    ReqReceived,
-    RepSent,
-    RepReceived,
-    Established,
-    DreqSent,
-    DreqReceived,
-    /// No further messages, but packets may be in flight.
-    Timewait,
-    SidrReqSent,
-    SidrReqReceived,
+displayed! {
+    /// The phase of a connection. Its text is the step that is outstanding.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(super) enum Phase {
+        /// No messages yet, or no further messages.
+        #[default]
+        Idle = "its connection is over";
+        ReqSent = "the other side has not answered the request for a connection";
+        ReqReceived = "the request was read, and is neither accepted nor rejected";
+        RepSent = "the other side has not confirmed that its request was accepted";
+        RepReceived = "the request was accepted, and rdma_establish was not called";
+        Established = "it is connected, and no side disconnects";
+        DreqSent = "the other side has not answered rdma_disconnect";
+        DreqReceived = "the other side has disconnected, and rdma_disconnect was not called";
+        /// No further messages, but packets may be in flight.
+        Timewait = "its connection is over";
+        SidrReqSent = "the other side has not answered the request for a connection";
+        SidrReqReceived = "the request was read, and is neither accepted nor rejected";
+    }
 }
 
 impl Manager {
