@@ -57,11 +57,12 @@ impl fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    pub(crate) fn new(config: SimConfig) -> Self {
+    pub(crate) fn new(mut config: SimConfig) -> Self {
         assert!(
             !(CHECKED && config.mode == Mode::RealTime),
             "Mode::RealTime is by the clock of the machine, which a model checker does not have: use Mode::Inline"
         );
+        config.trace |= config.trace_threads;
         let sockets = Sockets::of(&config);
         let fabric = Fabric::new(config.clone());
         Self {
