@@ -266,7 +266,7 @@ impl Fabric {
             node.device.ports.become_tenant(number);
             node.numbers.become_tenant(number);
         });
-        self.manage(|manager, _| manager.numbers.become_tenant(number));
+        self.manage(|manager, _| manager.numbers.tenant = Some(number));
     }
 
     /// Takes in packets of another process.
