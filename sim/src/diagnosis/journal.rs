@@ -181,13 +181,9 @@ impl Journal {
         } else if self.noted.len() < MOST {
             self.places.insert(place, self.noted.len());
             self.news.add(Fresh::Noted(self.noted.len()));
-            let more = 0;
-            self.noted.push(Noted {
-                problem,
-                // The stack is only walked for new findings, since that takes time.
-                site: site.map(Site::with_calls),
-                more,
-            });
+            // The stack is only walked for new findings, since that takes time.
+            let site = site.map(Site::with_calls);
+            self.noted.push(Noted::at(problem, site));
         }
     }
 

@@ -21,22 +21,17 @@ use crate::verbs::diagnose::BlockedThread;
 
 /// A finding without places inside this crate: Rust knows no other caller of a `dyn Verbs`.
 pub(super) fn finding(node: u32, noted: Noted) -> Finding {
-    let own = file!().strip_suffix("diagnosis/report.rs");
+    let own = file!().trim_end_matches("diagnosis/report.rs");
     let is_own = |site: &Site| match site {
-        Site::Source(location) => location.file().starts_with(own.unwrap_or(file!())),
+        Site::Source(location) => location.file().starts_with(own),
         _ => false,
     };
-    let Noted {
-        problem,
-        site,
-        more,
-    } = noted;
     let mut finding = Finding {
         node,
-        certainty: problem.described().certainty(),
-        problem,
-        site: site.filter(|site| !is_own(site)),
-        more,
+        certainty: noted.problem.described().certainty(),
+        problem: noted.problem,
+        site: noted.site.filter(|site| !is_own(site)),
+        more: noted.more,
     };
     // Places inside a problem are of this crate, too, if the call came through `dyn Verbs`.
     match &mut finding.problem {
