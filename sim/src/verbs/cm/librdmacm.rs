@@ -5,12 +5,12 @@ use core::net::SocketAddr;
 
 use verbs_api::cm::{Cm, CmEvent, CmEventType, CmId, CmParam, ConnParam};
 use verbs_api::{
-    Cause, Context, Error, ErrorKind, Handle, Object, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
-    QpType, Result, Verb, Verbs, Wait,
+    Cause, Context, Error, ErrorKind, Handle, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType,
+    Result, Verb, Verbs, Wait,
 };
 
 use crate::cm::OwnQp;
-use crate::device::{Answer, Refusal};
+use crate::device::{Answer, Refusal, same_context};
 use crate::verbs::Sim;
 
 impl Sim {
@@ -62,13 +62,7 @@ impl Sim {
             return Err(refused(verb, format!("{id} has {qp} already")));
         }
         let pd = pd.unwrap_or(own_pd);
-        if pd.context() != verbs {
-            let cause = Cause::Mismatch {
-                object: Object::Pd,
-                must_share: "context",
-            };
-            return Err(Error::new(verb, ErrorKind::Invalid, cause));
-        }
+        same_context(verbs, pd).by(verb)?;
         let plain = self.unobserved();
         let qp = plain.create_qp(pd, init)?;
         let kept = match init.qp_type {
@@ -192,20 +186,15 @@ impl Sim {
 
     /// Moves a queue pair to RTS.
     fn ready_qp(&self, id: CmId, qp: Qp) -> Result<()> {
-        let states = [QpState::Init, QpState::Rtr, QpState::Rts];
-        let mut states = states.into_iter();
+        let mut states = [QpState::Init, QpState::Rtr, QpState::Rts].into_iter();
         states.try_for_each(|state| self.set_qp_state(id, qp, state))
     }
 
     /// Moves a datagram queue pair to RTS.
     fn ready_datagrams(&self, id: CmId, qp: Qp) -> Result<()> {
         self.set_qp_state(id, qp, QpState::Init)?;
-        let states = [
-            (QpState::Rtr, QpAttrMask::STATE),
-            (QpState::Rts, QpAttrMask::STATE | QpAttrMask::SQ_PSN),
-        ];
-        let mut states = states.into_iter();
-        states.try_for_each(|(state, mask)| self.move_qp(qp, state, mask))
+        self.move_qp(qp, QpState::Rtr, QpAttrMask::STATE)?;
+        self.move_qp(qp, QpState::Rts, QpAttrMask::STATE | QpAttrMask::SQ_PSN)
     }
 
     fn set_qp_state(&self, id: CmId, qp: Qp, state: QpState) -> Result<()> {

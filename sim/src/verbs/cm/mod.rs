@@ -11,13 +11,13 @@ use verbs_api::cm::{
     Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmOption, ConnParam, PortSpace,
 };
 use verbs_api::{
-    AsyncEventType, Context, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
+    AsyncEventType, Capabilities, Cause, Context, Error, ErrorKind, Pd, Qp, QpAttr, QpAttrMask,
+    QpInit, QpState, Result, Verb, Wait,
 };
 
 use super::sim::Sim;
 use super::trace_args::{self, TraceArgs};
 use crate::cm::{Destination, Host, Manager};
-#[cfg(feature = "fd")]
 use crate::descriptor::Descriptor;
 use crate::device::{Answer, Refusal};
 use crate::fabric::WaitFor;
@@ -294,15 +294,9 @@ impl Cm for Sim {
         let verb = Verb::CmChannelFd;
         self.runtime.check_thread(verb)?;
         // The manager's channels belong to no device, so the set-up decides.
-        if self
-            .runtime
-            .config
-            .lacks
-            .contains(verbs_api::Capabilities::FD)
-        {
-            let cause = verbs_api::Cause::Text("the devices have no file descriptors".into());
-            let kind = verbs_api::ErrorKind::NotSupported;
-            return Err(verbs_api::Error::new(verb, kind, cause));
+        if self.runtime.config.lacks.contains(Capabilities::FD) {
+            let cause = Cause::Text("the devices have no file descriptors".into());
+            return Err(Error::new(verb, ErrorKind::NotSupported, cause));
         }
         self.runtime.with(|fabric| {
             let queue = fabric
