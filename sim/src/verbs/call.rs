@@ -12,9 +12,7 @@ use verbs_api::{
 use super::sim::Sim;
 use super::trace_args::{self, TraceArgs};
 use crate::config::Mode;
-#[cfg(feature = "fd")]
-use crate::device::EventQueue;
-use crate::device::{self, Answer, Refusal, Refused};
+use crate::device::{self, Answer, EventQueue, Refusal, Refused};
 use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor};
 use crate::node::Node;
@@ -90,7 +88,6 @@ impl Sim {
     }
 
     /// Reads from a node without calling a verb.
-    #[track_caller]
     pub(crate) fn look<R>(&self, context: Context, look: impl FnOnce(&Node) -> R) -> Result<R> {
         let verb = Verb::QueryDevice;
         let node = self.node(verb, context)?;
