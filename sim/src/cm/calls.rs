@@ -295,7 +295,7 @@ impl Manager {
             Some(Phase::Established) => self.ask_to_end(index),
             Some(Phase::DreqReceived) => {
                 self.agree_to_end(index);
-                self.enter_timewait(index);
+                self.enter_timewait(index, 0);
             }
             _ => {}
         }
@@ -325,7 +325,7 @@ impl Manager {
 
     /// Ends the connections of all ids before their process ends.
     pub(crate) fn end_all(&mut self) {
-        for index in self.ids.indices(|id| id.conn.is_some()) {
+        for index in self.ids.table.indices(|id| id.conn.is_some()) {
             self.end(index);
         }
     }

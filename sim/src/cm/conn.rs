@@ -112,10 +112,7 @@ impl Manager {
                 self.raise(index, CmEventType::Unreachable, timed_out);
             }
             // The connection ends even without an answer.
-            Phase::DreqSent => {
-                self.enter_timewait(index);
-                self.disconnected(index, timed_out);
-            }
+            Phase::DreqSent => self.enter_timewait(index, timed_out),
             Phase::Timewait => {
                 self.close(index);
                 self.raise(index, CmEventType::TimewaitExit, 0);
@@ -124,7 +121,7 @@ impl Manager {
         }
     }
 
-    /// Ends a connection. The program gets one event, even if both sides disconnect.
+    /// Tells the program that a connection ends. It gets one event, even if both sides disconnect.
     pub(super) fn disconnected(&mut self, index: u32, status: i32) {
         let id = self.ids.at_mut(index);
         if id.state == State::Connected {
@@ -140,10 +137,12 @@ impl Manager {
         self.raise(index, CmEventType::Established, 0);
     }
 
-    pub(super) fn enter_timewait(&mut self, index: u32) {
+    /// Ends a connection whose packets may still be in flight.
+    pub(super) fn enter_timewait(&mut self, index: u32, status: i32) {
         self.stop_waiting(index);
         self.timers.set(index, Some(self.now.after(TIMEWAIT)));
         self.set_phase(index, Phase::Timewait);
+        self.disconnected(index, status);
     }
 
     /// Ends the messages of a connection: later ones no longer find it.

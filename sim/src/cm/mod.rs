@@ -118,7 +118,7 @@ impl Manager {
 
     fn add(&mut self, channel: u32, context: u64, ps: PortSpace) -> CmId {
         self.channels.count_id(channel, true);
-        let id = self.ids.insert(|id| Id {
+        let id = self.ids.table.insert(|id| Id {
             handle: CmId::from_parts(id.index, id.generation),
             channel,
             context,
@@ -158,7 +158,7 @@ impl Manager {
         self.ids.unbind(index);
         self.timers.set(index, None);
         self.ids.set_state(index, State::Removed);
-        let id = self.ids.remove(index);
+        let id = self.ids.table.remove(index);
         self.channels.count_id(id.channel, false);
         // Another thread may wait to destroy the same id.
         self.channels.news = true;
@@ -190,7 +190,7 @@ impl Manager {
     /// Notifies the ids of a device that was removed.
     pub(crate) fn device_gone(&mut self, node: u32) {
         let is_of = |id: &Id| id.port.is_some_and(|local| local.id.node == node);
-        for index in self.ids.indices(is_of) {
+        for index in self.ids.table.indices(is_of) {
             // A removed device sends nothing, so peers notice by their timeouts.
             self.forget_conn(index);
             self.timers.set(index, None);

@@ -58,7 +58,7 @@ pub(crate) fn is_idle(manager: &Manager, channel: CmChannel) -> bool {
 }
 
 fn ids_of(manager: &Manager, channel: u32) -> impl Iterator<Item = &Id> {
-    let ids = manager.ids.iter().map(|(_, id)| id);
+    let ids = manager.ids.table.iter().map(|(_, id)| id);
     ids.filter(move |id| id.channel == channel)
 }
 
