@@ -19,10 +19,8 @@ use crate::config::{Mode, SimConfig};
 use crate::device::{
     Answer, EmptyCqs, Refusal, Refused, bad_handle, count_waiter, node_of, waited_for_and_queued,
 };
-use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::network::Sockets;
-use crate::node::Node;
 use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard, ThreadId, this_thread};
 use crate::time::Time;
 
@@ -151,28 +149,9 @@ impl Runtime {
         self.news[node].notify_all();
     }
 
-    /// Repeats `attempt` on a node until it succeeds, fails, or the wait is over.
-    pub(crate) fn wait<R>(
-        &self,
-        fabric: &mut MutexGuard<'_, Fabric>,
-        node: u32,
-        verb: Verb,
-        wait: Wait,
-        wait_for: WaitFor,
-        mut attempt: impl FnMut(&mut Node) -> Result<R, Refusal>,
-    ) -> Result<R> {
-        self.wait_for(fabric, node, verb, wait, wait_for, |fabric| {
-            if keeps_paths(verb) {
-                fabric.work_quietly(node, &mut attempt)
-            } else {
-                fabric.work(node, &mut attempt)
-            }
-        })
-    }
-
     /// Repeats `attempt` until it succeeds, fails, or the wait is over. `place` is the node whose
     /// news wake the thread, or the number of nodes for the connection manager.
-    pub(crate) fn wait_for<R>(
+    pub(crate) fn wait<R>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         place: u32,

@@ -112,7 +112,7 @@ impl Sim {
                 self.check_faults(fabric, node, verb).by(verb)?;
                 let place = self.runtime.config.nodes;
                 self.runtime
-                    .wait_for(fabric, place, verb, wait, wait_for, |fabric| {
+                    .wait(fabric, place, verb, wait, wait_for, |fabric| {
                         fabric.manage(|manager, _| attempt(manager))
                     })
             })
