@@ -265,26 +265,18 @@ pub(crate) enum Fresh {
 /// The new entries of the journal of a node. Not kept unless they are reported.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct News {
-    /// Whether a node has some: one flag for all nodes, written under the simulator's lock.
-    is_any: Option<Arc<AtomicBool>>,
-    fresh: Vec<Fresh>,
+    /// Whether a node has some: one flag for all nodes, written under the simulator's lock. `None`
+    /// if they are not kept.
+    pub(super) is_any: Option<Arc<AtomicBool>>,
+    pub(super) fresh: Vec<Fresh>,
 }
 
 impl News {
-    /// From now on keeps new entries. `is_any` is set when a node has some.
-    pub(crate) fn keep(&mut self, is_any: Arc<AtomicBool>) {
-        self.is_any = Some(is_any);
-    }
-
     pub(crate) fn add(&mut self, fresh: Fresh) {
         if let Some(is_any) = &self.is_any {
             self.fresh.push(fresh);
             // The flag is read without the lock, after each call.
             is_any.store(true, Ordering::Relaxed);
         }
-    }
-
-    pub(crate) fn take(&mut self) -> Vec<Fresh> {
-        std::mem::take(&mut self.fresh)
     }
 }

@@ -159,7 +159,7 @@ impl Fabric {
     pub(crate) fn keep_fresh(&mut self, is_any: &Arc<AtomicBool>) {
         for number in 0..self.nodes() {
             let journal = &mut self.node_mut(number).device.base.journal;
-            journal.news.keep(is_any.clone());
+            journal.news.is_any = Some(is_any.clone());
         }
     }
 
@@ -167,7 +167,8 @@ impl Fabric {
     pub(crate) fn take_fresh(&mut self) -> Vec<Finding> {
         let mut found = Vec::new();
         for number in 0..self.nodes() {
-            let fresh = self.node_mut(number).device.base.journal.news.take();
+            let news = &mut self.node_mut(number).device.base.journal.news;
+            let fresh = std::mem::take(&mut news.fresh);
             let of_node = |fresh| {
                 let noted = self.new_entry(self.node(number), fresh)?;
                 Some(finding(number, noted))
