@@ -269,20 +269,14 @@ impl Fabric {
         self.manage(|manager, _| manager.numbers.tenant = Some(number));
     }
 
-    /// Takes in packets of another process.
-    pub(crate) fn arrive(&mut self, source: RxSource, address: IpAddr, received: &Received<'_>) {
-        self.let_arrive(source, |fabric| {
-            fabric.take_in(source, address, received);
-        });
-    }
-
     fn set_arriving(&mut self, is_arriving: bool) {
         if let Some(gateway) = &mut self.gateway {
             gateway.is_arriving = is_arriving;
         }
     }
 
-    fn take_in(&mut self, source: RxSource, address: IpAddr, received: &Received<'_>) {
+    /// Takes in packets of another process.
+    pub(super) fn take_in(&mut self, source: RxSource, address: IpAddr, received: &Received<'_>) {
         let Some(gateway) = &self.gateway else { return };
         let is_own = gateway.addresses.contains(&received.from);
         let is_stranger = !gateway.network.has(received.from);

@@ -76,7 +76,8 @@ impl Runtime {
         let mut has_arrived = false;
         sockets.read(|source, address, received| {
             has_arrived = true;
-            self.with(|fabric| fabric.arrive(source, address, received));
+            let take_in = |fabric: &mut Fabric| fabric.take_in(source, address, received);
+            self.with(|fabric| fabric.let_arrive(source, take_in));
         });
         has_arrived
     }
