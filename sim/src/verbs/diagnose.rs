@@ -41,10 +41,8 @@ impl Sim {
     /// ```
     #[must_use]
     pub fn strict(mut self) -> Self {
-        self.strict = Some(Strict {
-            runtime: self.runtime.clone(),
-            allowed: Suppressions::default(),
-        });
+        let (runtime, allowed) = (self.runtime.clone(), Suppressions::default());
+        self.strict = Some(Strict { runtime, allowed });
         self
     }
 

@@ -29,19 +29,15 @@ impl Sim {
         let opened: Result<Vec<_>> = (0..self.runtime.config.nodes).map(open).collect();
         let opened = opened?;
         let first = self.runtime.with(|fabric| {
-            let (first, is_new) = fabric.manage(|manager, _| {
-                let is_new = manager.contexts.is_empty();
-                if is_new {
-                    manager.contexts.clone_from(&opened);
+            if fabric.cm_bridge.manager.contexts.is_empty() {
+                fabric.cm_bridge.manager.contexts.clone_from(&opened);
+                for (node, (context, pd)) in (0..).zip(&opened) {
+                    fabric.work(node, |node| {
+                        node.device.base.of_ids = Some((*context, pd.index()));
+                    });
                 }
-                (manager.contexts.clone(), is_new)
-            });
-            for (node, (context, pd)) in (0..).zip(&first).filter(|_| is_new) {
-                fabric.work(node, |node| {
-                    node.device.base.of_ids = Some((*context, pd.index()));
-                });
             }
-            first
+            fabric.cm_bridge.manager.contexts.clone()
         });
         // Another thread may have opened them first.
         if first != opened {
@@ -153,20 +149,15 @@ impl Sim {
         let Ok(Some(own)) = own else { return event };
         match (event.event, &event.param) {
             (CmEventType::ConnectResponse, _) => {
-                let established = self.ready_qp(id, own.qp).and_then(|()| {
-                    self.look_at(|manager, _| manager.establish(id))
-                        .by(Verb::CmEstablish)
-                });
-                event.event = match established {
-                    Ok(()) => CmEventType::Established,
-                    Err(_) => {
-                        event.status = FAILED;
-                        self.stop_qp(Some(own));
-                        // A rejection is not possible if the other side has given up.
-                        let _ = self.look_at(|manager, _| manager.reject(id, &[]));
-                        CmEventType::ConnectError
-                    }
-                };
+                let establish = || self.look_at(|manager, _| manager.establish(id));
+                if self.ready_qp(id, own.qp).is_ok() && establish().is_ok() {
+                    event.event = CmEventType::Established;
+                } else {
+                    (event.event, event.status) = (CmEventType::ConnectError, FAILED);
+                    self.stop_qp(Some(own));
+                    // A rejection is not possible if the other side has given up.
+                    let _ = self.look_at(|manager, _| manager.reject(id, &[]));
+                }
             }
             (CmEventType::Rejected, _) => self.stop_qp(Some(own)),
             (CmEventType::MulticastJoin, CmParam::Ud(data)) => {
@@ -175,8 +166,7 @@ impl Sim {
                     .unobserved()
                     .attach_mcast(own.qp, group, data.ah_attr.dlid);
                 if attached.is_err() {
-                    event.event = CmEventType::MulticastError;
-                    event.status = FAILED;
+                    (event.event, event.status) = (CmEventType::MulticastError, FAILED);
                 }
             }
             _ => {}

@@ -30,7 +30,6 @@ impl Sim {
     ///
     /// # Errors
     /// Those of any verb for a handle of an id or a queue pair that does not exist.
-    #[track_caller]
     pub fn set_cm_qp(&self, id: CmId, qp: Option<Qp>) -> Result<()> {
         let verb = Verb::CmCreateQp;
         self.runtime.check_thread(verb)?;
@@ -60,7 +59,6 @@ impl Sim {
     }
 
     /// Runs a call that changes nothing, or a part of another call.
-    #[track_caller]
     pub(crate) fn look_at<R>(&self, work: impl FnOnce(&mut Manager, Host<'_>) -> R) -> R {
         self.runtime.with(|fabric| fabric.manage(work))
     }
@@ -171,7 +169,6 @@ impl Cm for Sim {
             ("{id}, {}", group.ip()) |sim| sim.leave_group(id, group);
     }
 
-    #[track_caller]
     fn cm_devices(&self) -> Result<Vec<Context>> {
         let contexts = self.cm_contexts(Verb::CmGetDevices)?;
         Ok(contexts.into_iter().map(|(context, _)| context).collect())
@@ -187,7 +184,6 @@ impl Cm for Sim {
         })
     }
 
-    #[track_caller]
     fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
         self.runtime.check_thread(Verb::CmQueryId)?;
         self.look_at(|manager, _| manager.query_id(id))
@@ -247,7 +243,6 @@ impl Cm for Sim {
         })
     }
 
-    #[track_caller]
     fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
         self.runtime.check_thread(Verb::CmInitQpAttr)?;
         self.look_at(|manager, _| manager.ids.init_qp_attr(id, state))
