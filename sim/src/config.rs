@@ -34,13 +34,26 @@ pub enum Mode {
     RealTime,
 }
 
-/// Says each setting once: its documentation, name, type and default make a field and a setter.
-/// Settings whose setter does more than set the field come first. Their setters are below.
+/// Says each setting once: its documentation, name, type and default make a field and a setter. A
+/// setter that does not set the field to its argument says its own name, its argument, and the value
+/// of the field.
 macro_rules! settings {
-    (
-        set by hand { $( $own:ident: $own_type:ty = $own_default:expr; )* }
-        $( $(#[$meta:meta])* $name:ident: $type:ty = $default:expr; )*
-    ) => {
+    (@setter $(#[$meta:meta])* $name:ident: $type:ty) => {
+        settings! { @setter $(#[$meta])* $name: $type, by $name($name: $type) { $name } }
+    };
+    (@setter $(#[$meta:meta])* $name:ident: $type:ty,
+        by $setter:ident($arg:ident: $of:ty) $value:block) => {
+        $(#[$meta])*
+        #[must_use]
+        pub const fn $setter(self, $arg: $of) -> Self {
+            let $name: $type = $value;
+            Self { $name, ..self }
+        }
+    };
+    ($(
+        $(#[$meta:meta])*
+        $name:ident: $type:ty = $default:expr $(, by $setter:ident($arg:ident: $of:ty) $value:block)?;
+    )*) => {
         /// The configuration of a [`Sim`](crate::Sim).
         ///
         /// ```
@@ -50,7 +63,6 @@ macro_rules! settings {
         /// ```
         #[derive(Clone, Debug)]
         pub struct SimConfig {
-            $( pub(crate) $own: $own_type, )*
             $( pub(crate) $name: $type, )*
         }
 
@@ -59,40 +71,94 @@ macro_rules! settings {
             /// mode, seed 0, the behavior of the specification, no trace, 1 us from port to port,
             /// and a horizon of 120 s, which is more than rdma_cm needs to give up a peer.
             pub const fn new() -> Self {
-                Self { $( $own: $own_default, )* $( $name: $default, )* }
+                Self { $( $name: $default, )* }
             }
 
-            $(
-                $(#[$meta])*
-                #[must_use]
-                pub const fn $name(self, $name: $type) -> Self {
-                    Self { $name, ..self }
-                }
-            )*
+            $( settings! { @setter $(#[$meta])* $name: $type $(, by $setter($arg: $of) $value)? } )*
         }
     };
 }
 
 settings! {
-    set by hand {
-        nodes: u32 = 2;
-        ports: u8 = 1;
-        scatter: Option<u64> = None;
-        declared: Option<Behavior> = None;
-        link_layer: LinkLayer = LinkLayer::Ethernet;
-        trace_threads: bool = false;
-        pcap: Option<Pcap> = None;
-        network: Option<Network> = None;
-    }
+    /// The number of nodes, 1 to 65,535: devices `sim0`, `sim1`, and so on. Default: 2.
+    ///
+    /// # Panics
+    /// If the number is outside that range.
+    nodes: u32 = 2, by nodes(nodes: u32) {
+        assert!(nodes >= 1 && nodes <= 0xffff, "1 to 65,535 nodes");
+        nodes
+    };
+
+    /// The number of ports of each node, 1 to 250. Every port reaches every other. Default: 1.
+    ///
+    /// # Panics
+    /// If the number is outside that range.
+    ports: u8 = 1, by ports(ports: u8) {
+        assert!(ports >= 1 && ports <= 250, "1 to 250 ports");
+        ports
+    };
+
+    /// The network between the ports. `Ethernet`, the default, is RoCE version 2: each port has a
+    /// link-local GID and one of IPv4, and packets need a GID. With `InfiniBand` each port has one
+    /// GID, and a LID from 1 on in the order of nodes and ports. The LID leads, with or without a
+    /// GID.
+    ///
+    /// # Panics
+    /// With any other link layer. [`Sim::new`](crate::Sim::new) panics with more than 49,151
+    /// InfiniBand ports, because there are no more LIDs.
+    link_layer: LinkLayer = LinkLayer::Ethernet, by link_layer(link_layer: LinkLayer) {
+        let is_known = matches!(link_layer, LinkLayer::Ethernet | LinkLayer::InfiniBand);
+        assert!(is_known, "Ethernet or InfiniBand");
+        link_layer
+    };
+
+    /// Connects the devices to those of other processes, to soft-RoCE and to hardware. Packets for
+    /// addresses that no local port has leave by UDP. Default: there are no other processes.
+    ///
+    /// A port gets its address when its device is first opened. GID 0 is that address. If it is of
+    /// IPv4, GID 1 is a link-local one that leads to the same port. Keys and QP numbers should be
+    /// scattered ([`scatter`](Self::scatter)). Messages between queue pairs of this process never
+    /// leave it. The first queue pair with a peer in another process starts a thread.
+    ///
+    /// # Panics
+    /// [`Sim::new`](crate::Sim::new) panics in any mode except [`Mode::RealTime`], on InfiniBand,
+    /// with iWARP devices, if the number of addresses is not the number of ports, and if the system
+    /// has no more descriptors.
+    #[cfg(feature = "network")]
+    network: Option<Network> = None, by network(network: Network) { Some(network) };
 
     /// The seed of all random choices. Default: 0.
     seed: u64 = 0;
+
+    /// Draws QP numbers and keys of regions and windows from this seed, so that processes with
+    /// different seeds have different ones. Default: they are small, and the same in each run.
+    ///
+    /// ```
+    /// use verbs_api::{Access, Verbs};
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let first_rkey = |config| {
+    ///     let sim = Sim::new(config);
+    ///     let pd = sim.alloc_pd(sim.open_device("sim0")?)?;
+    ///     let mr = sim.alloc_mr(pd, 8, Access::REMOTE_READ)?;
+    ///     Ok::<_, verbs_api::Error>(sim.query_mr(mr)?.rkey)
+    /// };
+    /// let scattered = |seed| first_rkey(SimConfig::new().scatter(seed));
+    /// assert_eq!(scattered(1)?, scattered(1)?);
+    /// assert_ne!(scattered(1)?, scattered(2)?);
+    /// assert_ne!(scattered(1)?, first_rkey(SimConfig::new())?);
+    /// # Ok::<(), verbs_api::Error>(())
+    /// ```
+    scatter: Option<u64> = None, by scatter(seed: u64) { Some(seed) };
 
     /// How posted work is executed. Default: [`Mode::Stepped`].
     mode: Mode = Mode::Stepped;
 
     /// The behavior of the devices where they have a choice. Default: that of the specification.
     behavior: Behavior = Behavior::SPEC;
+
+    /// The behavior that the devices report, if it is not the real one: a planted defect.
+    declared: Option<Behavior> = None, by declare(declared: Behavior) { Some(declared) };
 
     /// A defect for tests that must find one: a message that is sent again arrives without its
     /// immediate data, and looks correct otherwise.
@@ -139,6 +205,19 @@ settings! {
 
     /// Whether to keep a trace ([`Lab::trace`](verbs_api::lab::Lab::trace)). Default: no.
     trace: bool = false;
+
+    /// Whether to keep a trace that also shows threads
+    /// ([`Sim::thread_trace`](crate::Sim::thread_trace)) and empty polls. It is for models: the
+    /// trace is no longer the same for the same seed and calls. Default: no.
+    trace_threads: bool = false;
+
+    /// Writes every packet to a file, including those that stay on their node. Messages of several
+    /// packets are sent as such in each mode.
+    ///
+    /// # Panics
+    /// [`Sim::new`](crate::Sim::new) panics on InfiniBand and with iWARP devices, whose packets
+    /// differ.
+    pcap: Option<Pcap> = None, by pcap(pcap: Pcap) { Some(pcap) };
 
     /// Whether to keep the firings of fault rules ([`Lab::firings`](verbs_api::lab::Lab::firings)).
     /// Each takes 16 bytes until the end, so a long-running process with rules that never asks for
@@ -190,53 +269,6 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
-    /// The number of nodes, 1 to 65,535: devices `sim0`, `sim1`, and so on. Default: 2.
-    ///
-    /// # Panics
-    /// If the number is outside that range.
-    #[must_use]
-    pub const fn nodes(self, nodes: u32) -> Self {
-        assert!(nodes >= 1 && nodes <= 0xffff, "1 to 65,535 nodes");
-        Self { nodes, ..self }
-    }
-
-    /// The number of ports of each node, 1 to 250. Every port reaches every other. Default: 1.
-    ///
-    /// # Panics
-    /// If the number is outside that range.
-    #[must_use]
-    pub const fn ports(self, ports: u8) -> Self {
-        assert!(ports >= 1 && ports <= 250, "1 to 250 ports");
-        Self { ports, ..self }
-    }
-
-    /// Draws QP numbers and keys of regions and windows from this seed, so that processes with
-    /// different seeds have different ones. Default: they are small, and the same in each run.
-    ///
-    /// ```
-    /// use verbs_api::{Access, Verbs};
-    /// use verbs_sim::{Sim, SimConfig};
-    ///
-    /// let first_rkey = |config| {
-    ///     let sim = Sim::new(config);
-    ///     let pd = sim.alloc_pd(sim.open_device("sim0")?)?;
-    ///     let mr = sim.alloc_mr(pd, 8, Access::REMOTE_READ)?;
-    ///     Ok::<_, verbs_api::Error>(sim.query_mr(mr)?.rkey)
-    /// };
-    /// let scattered = |seed| first_rkey(SimConfig::new().scatter(seed));
-    /// assert_eq!(scattered(1)?, scattered(1)?);
-    /// assert_ne!(scattered(1)?, scattered(2)?);
-    /// assert_ne!(scattered(1)?, first_rkey(SimConfig::new())?);
-    /// # Ok::<(), verbs_api::Error>(())
-    /// ```
-    #[must_use]
-    pub const fn scatter(self, seed: u64) -> Self {
-        Self {
-            scatter: Some(seed),
-            ..self
-        }
-    }
-
     /// The kind of the devices: their behavior where they have a choice, the capabilities that they
     /// lack, and their limits. Default: those of the specification.
     ///
@@ -253,32 +285,6 @@ impl SimConfig {
             .limits(profile.limits)
     }
 
-    /// The behavior that the devices report, if it is not the real one: a planted defect.
-    #[must_use]
-    pub const fn declare(self, declared: Behavior) -> Self {
-        Self {
-            declared: Some(declared),
-            ..self
-        }
-    }
-
-    /// The network between the ports. `Ethernet`, the default, is RoCE version 2: each port has a
-    /// link-local GID and one of IPv4, and packets need a GID. With `InfiniBand` each port has one
-    /// GID, and a LID from 1 on in the order of nodes and ports. The LID leads, with or without a
-    /// GID.
-    ///
-    /// # Panics
-    /// With any other link layer. [`Sim::new`](crate::Sim::new) panics with more than 49,151
-    /// InfiniBand ports, because there are no more LIDs.
-    #[must_use]
-    pub const fn link_layer(self, link_layer: LinkLayer) -> Self {
-        assert!(
-            matches!(link_layer, LinkLayer::Ethernet | LinkLayer::InfiniBand),
-            "Ethernet or InfiniBand"
-        );
-        Self { link_layer, ..self }
-    }
-
     /// The LIDs, on InfiniBand.
     pub(crate) fn subnet(&self) -> Option<Subnet> {
         let Self { nodes, ports, .. } = *self;
@@ -290,56 +296,9 @@ impl SimConfig {
         Some(Subnet { nodes, ports })
     }
 
-    /// Whether to keep a trace that also shows threads
-    /// ([`Sim::thread_trace`](crate::Sim::thread_trace)) and empty polls. It is for models: the
-    /// trace is no longer the same for the same seed and calls. Default: no.
-    #[must_use]
-    pub const fn trace_threads(self, trace_threads: bool) -> Self {
-        Self {
-            trace: self.trace || trace_threads,
-            trace_threads,
-            ..self
-        }
-    }
-
-    /// Writes every packet to a file, including those that stay on their node. Messages of several
-    /// packets are sent as such in each mode.
-    ///
-    /// # Panics
-    /// [`Sim::new`](crate::Sim::new) panics on InfiniBand and with iWARP devices, whose packets
-    /// differ.
-    #[must_use]
-    pub const fn pcap(self, pcap: Pcap) -> Self {
-        Self {
-            pcap: Some(pcap),
-            ..self
-        }
-    }
-
     /// Whether the system can report unmapped memory. It may forbid the call.
     pub fn can_check_mapping() -> bool {
         crate::memory::is_permitted()
-    }
-
-    /// Connects the devices to those of other processes, to soft-RoCE and to hardware. Packets for
-    /// addresses that no local port has leave by UDP. Default: there are no other processes.
-    ///
-    /// A port gets its address when its device is first opened. GID 0 is that address. If it is of
-    /// IPv4, GID 1 is a link-local one that leads to the same port. Keys and QP numbers should be
-    /// scattered ([`scatter`](Self::scatter)). Messages between queue pairs of this process never
-    /// leave it. The first queue pair with a peer in another process starts a thread.
-    ///
-    /// # Panics
-    /// [`Sim::new`](crate::Sim::new) panics in any mode except [`Mode::RealTime`], on InfiniBand,
-    /// with iWARP devices, if the number of addresses is not the number of ports, and if the system
-    /// has no more descriptors.
-    #[cfg(feature = "network")]
-    #[must_use]
-    pub const fn network(self, network: Network) -> Self {
-        Self {
-            network: Some(network),
-            ..self
-        }
     }
 
     /// Whether packets to an address may arrive at another process.

@@ -32,8 +32,7 @@ impl Manager {
             CmMessage::Drep(drep) => {
                 let conn = self.conn_of(arrival, drep.remote_comm_id);
                 if let Some((index, Phase::DreqSent | Phase::DreqReceived)) = conn {
-                    self.enter_timewait(index);
-                    self.disconnected(index, 0);
+                    self.enter_timewait(index, 0);
                 }
             }
             CmMessage::SidrReq(req) => self.on_sidr_req(arrival, req),
@@ -183,10 +182,7 @@ impl Manager {
                 let status = i32::from(rej.reason);
                 self.raise_with(index, CmEventType::Rejected, status, CmParam::Conn(data));
             }
-            Phase::DreqSent => {
-                self.enter_timewait(index);
-                self.disconnected(index, 0);
-            }
+            Phase::DreqSent => self.enter_timewait(index, 0),
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The attributes to which a connection sets its queue pair.
 
 use verbs_api::cm::{CmId, RDMA_UDP_QKEY};
-use verbs_api::{Access, GlobalRoute, Mtu, QpAttr, QpAttrMask, QpState};
+use verbs_api::{Access, Mtu, QpAttr, QpAttrMask, QpState};
 
 use super::conn::{Conn, Phase};
 use super::id::{Id, State, wrong_state};
@@ -82,10 +82,7 @@ fn knows_peer(conn: &Conn) -> bool {
 fn set_rtr(attr: &mut QpAttr, id: &Id, conn: &Conn) {
     let mut av = conn.exchange.local.ah_attr(conn.exchange.peer);
     if let Some(grh) = &mut av.grh {
-        *grh = GlobalRoute {
-            traffic_class: id.tos,
-            ..*grh
-        };
+        grh.traffic_class = id.tos;
     }
     attr.ah_attr = Some(av);
     attr.path_mtu = Mtu::from(u32::from(conn.path_mtu));

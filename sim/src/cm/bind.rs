@@ -59,20 +59,19 @@ impl Ids {
         &mut self,
         host: Host<'_>,
         index: u32,
-        addr: SocketAddr,
+        mut addr: SocketAddr,
         is_of_machine: bool,
     ) -> Result<()> {
         let local = local_port(host, addr.ip(), is_of_machine)?;
         let ps = self.at(index).ps;
-        let port = match addr.port() {
-            0 => self.free_port(ps)?,
-            port => self
-                .check_port(self.at(index), addr, false)
-                .map(|()| port)?,
-        };
-        self.bindings.add(ps, port, index);
+        if addr.port() == 0 {
+            addr.set_port(self.free_port(ps)?);
+        } else {
+            self.check_port(self.at(index), addr, false)?;
+        }
+        self.bindings.add(ps, addr.port(), index);
         let id = self.at_mut(index);
-        id.local = Some(with_port(addr, port));
+        id.local = Some(addr);
         id.port = local;
         id.state = State::Bound;
         Ok(())
@@ -114,10 +113,9 @@ impl Ids {
         // A random start makes collisions with other processes rare.
         let numbers = (0..count).map(|n| EPHEMERAL.start() + ((start + n) % count) as u16);
         let mut free = numbers.filter(|port| self.bindings.at(ps, *port).is_empty());
-        free.next().ok_or_else(|| {
-            let text = "no port is free";
-            Refusal::new(ErrorKind::AddressNotAvailable, Cause::Text(text.into()))
-        })
+        let none = || Cause::Text("no port is free".into());
+        free.next()
+            .ok_or_else(|| Refusal::new(ErrorKind::AddressNotAvailable, none()))
     }
 
     /// Removes the binding of an id.
@@ -171,14 +169,4 @@ pub(super) fn unspecified(like: SocketAddr) -> SocketAddr {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (core::net::Ipv6Addr::UNSPECIFIED, 0).into(),
     }
-}
-
-pub(super) fn with_port(mut addr: SocketAddr, port: u16) -> SocketAddr {
-    addr.set_port(port);
-    addr
-}
-
-pub(super) fn with_ip(mut addr: SocketAddr, ip: IpAddr) -> SocketAddr {
-    addr.set_ip(ip);
-    addr
 }

@@ -148,16 +148,10 @@ impl Manager {
             RDMA_MAX_RESP_RES => asked.min(most),
             given => given,
         };
-        conn.responder_resources = settle(
-            param.responder_resources,
-            conn.responder_resources,
-            limits.responder,
-        );
-        conn.initiator_depth = settle(
-            param.initiator_depth,
-            conn.initiator_depth,
-            limits.initiator,
-        );
+        let (given, asked) = (param.responder_resources, conn.responder_resources);
+        conn.responder_resources = settle(given, asked, limits.responder);
+        let (given, asked) = (param.initiator_depth, conn.initiator_depth);
+        conn.initiator_depth = settle(given, asked, limits.initiator);
     }
 
     /// `rdma_accept`, once the queue pair is ready.
@@ -301,7 +295,7 @@ impl Manager {
             Some(Phase::Established) => self.ask_to_end(index),
             Some(Phase::DreqReceived) => {
                 self.agree_to_end(index);
-                self.enter_timewait(index);
+                self.enter_timewait(index, 0);
             }
             _ => {}
         }
@@ -331,7 +325,7 @@ impl Manager {
 
     /// Ends the connections of all ids before their process ends.
     pub(crate) fn end_all(&mut self) {
-        for index in self.ids.indices(|id| id.conn.is_some()) {
+        for index in self.ids.table.indices(|id| id.conn.is_some()) {
             self.end(index);
         }
     }
@@ -373,14 +367,9 @@ fn check_length(private_data: &[u8], room: usize) -> Result<()> {
 
 /// Refuses more reads than the device supports.
 fn check_reads(param: &ConnParam<'_>, limits: Reads) -> Result<()> {
-    for (what, given, most) in [
-        (
-            "responder_resources",
-            param.responder_resources,
-            limits.responder,
-        ),
-        ("initiator_depth", param.initiator_depth, limits.initiator),
-    ] {
+    let responder = ("responder_resources", param.responder_resources);
+    let initiator = ("initiator_depth", param.initiator_depth);
+    for ((what, given), most) in [(responder, limits.responder), (initiator, limits.initiator)] {
         if given != RDMA_MAX_RESP_RES {
             in_range(what, given.into(), 0, most.into())?;
         }

@@ -12,6 +12,7 @@ use super::event_channel::status_of;
 use super::host::Exchange;
 use super::id::State;
 use super::message::MAX_RETRIES;
+use crate::displayed::displayed;
 
 /// After this time no packet of an ended connection is in flight, as in Linux.
 const TIMEWAIT: Duration = Duration::from_millis(1600);
@@ -54,23 +55,25 @@ pub(super) struct Waiting {
     pub(super) retries_left: u8,
 }
 
-/// The phase of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// No messages yet, or no further messages.
-    #[default]
-    Idle,
-    ReqSent,
-    ReqReceived,
-    RepSent,
-    RepReceived,
-    Established,
-    DreqSent,
-    DreqReceived,
-    /// No further messages, but packets may be in flight.
-    Timewait,
-    SidrReqSent,
-    SidrReqReceived,
+displayed! {
+    /// The phase of a connection. Its text is the step that is outstanding.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(super) enum Phase {
+        /// No messages yet, or no further messages.
+        #[default]
+        Idle = "its connection is over";
+        ReqSent = "the other side has not answered the request for a connection";
+        ReqReceived = "the request was read, and is neither accepted nor rejected";
+        RepSent = "the other side has not confirmed that its request was accepted";
+        RepReceived = "the request was accepted, and rdma_establish was not called";
+        Established = "it is connected, and no side disconnects";
+        DreqSent = "the other side has not answered rdma_disconnect";
+        DreqReceived = "the other side has disconnected, and rdma_disconnect was not called";
+        /// No further messages, but packets may be in flight.
+        Timewait = "its connection is over";
+        SidrReqSent = "the other side has not answered the request for a connection";
+        SidrReqReceived = "the request was read, and is neither accepted nor rejected";
+    }
 }
 
 impl Manager {
@@ -109,10 +112,7 @@ impl Manager {
                 self.raise(index, CmEventType::Unreachable, timed_out);
             }
             // The connection ends even without an answer.
-            Phase::DreqSent => {
-                self.enter_timewait(index);
-                self.disconnected(index, timed_out);
-            }
+            Phase::DreqSent => self.enter_timewait(index, timed_out),
             Phase::Timewait => {
                 self.close(index);
                 self.raise(index, CmEventType::TimewaitExit, 0);
@@ -121,7 +121,7 @@ impl Manager {
         }
     }
 
-    /// Ends a connection. The program gets one event, even if both sides disconnect.
+    /// Tells the program that a connection ends. It gets one event, even if both sides disconnect.
     pub(super) fn disconnected(&mut self, index: u32, status: i32) {
         let id = self.ids.at_mut(index);
         if id.state == State::Connected {
@@ -137,10 +137,12 @@ impl Manager {
         self.raise(index, CmEventType::Established, 0);
     }
 
-    pub(super) fn enter_timewait(&mut self, index: u32) {
+    /// Ends a connection whose packets may still be in flight.
+    pub(super) fn enter_timewait(&mut self, index: u32, status: i32) {
         self.stop_waiting(index);
         self.timers.set(index, Some(self.now.after(TIMEWAIT)));
         self.set_phase(index, Phase::Timewait);
+        self.disconnected(index, status);
     }
 
     /// Ends the messages of a connection: later ones no longer find it.

@@ -108,10 +108,6 @@ impl Channels {
         mem::take(&mut self.news)
     }
 
-    pub(super) fn has_event(&self, index: u32) -> bool {
-        !self.table.at(index).events.is_empty()
-    }
-
     /// The number of unread events of a channel, and of all events that were ever queued.
     pub(crate) fn queue(&self, channel: CmChannel) -> Result<(usize, u64)> {
         Ok(self.table.at(self.find(channel)?).events.counts())

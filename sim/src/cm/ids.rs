@@ -2,7 +2,6 @@
 
 use core::mem;
 use core::net::IpAddr;
-use core::ops::{Deref, DerefMut};
 
 use verbs_api::Handle;
 use verbs_api::cm::{CmId, CmOption, PortSpace};
@@ -19,25 +18,11 @@ in_context!(Id, handle.context());
 /// The ids.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
-    table: Table<Id>,
+    pub(super) table: Table<Id>,
     pub(super) bindings: Bindings,
     /// The number of listeners.
     pub(super) listening: u32,
     pub(super) random: Random,
-}
-
-impl Deref for Ids {
-    type Target = Table<Id>;
-
-    fn deref(&self) -> &Table<Id> {
-        &self.table
-    }
-}
-
-impl DerefMut for Ids {
-    fn deref_mut(&mut self) -> &mut Table<Id> {
-        &mut self.table
-    }
 }
 
 impl Ids {
@@ -48,6 +33,14 @@ impl Ids {
             listening: 0,
             random,
         }
+    }
+
+    pub(super) fn at(&self, index: u32) -> &Id {
+        self.table.at(index)
+    }
+
+    pub(super) fn at_mut(&mut self, index: u32) -> &mut Id {
+        self.table.at_mut(index)
     }
 
     pub(super) fn find(&self, id: CmId) -> Result<u32> {

@@ -40,11 +40,11 @@ use verbs_roce::mad::CmMessage;
 
 use crate::device::{Result, check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
-use crate::time::Time;
-use crate::time::Timers;
+use crate::time::{Time, Timers};
 
 use conn::Conn;
 use event_channel::Channels;
+use host::Local;
 pub(crate) use host::{Exchange, Host, Peer};
 pub(crate) use id::OwnQp;
 use id::{Id, State};
@@ -118,7 +118,7 @@ impl Manager {
 
     fn add(&mut self, channel: u32, context: u64, ps: PortSpace) -> CmId {
         self.channels.count_id(channel, true);
-        let id = self.ids.insert(|id| Id {
+        let id = self.ids.table.insert(|id| Id {
             handle: CmId::from_parts(id.index, id.generation),
             channel,
             context,
@@ -133,17 +133,15 @@ impl Manager {
         let id = self.ids.at(self.ids.find(id)?);
         let mut attr = id.attr();
         attr.channel = self.channels.handle(id.channel);
-        let of_node = id
-            .port
-            .and_then(|local| self.contexts.get(local.id.node as usize));
-        (attr.verbs, attr.pd) = of_node.copied().unzip();
+        let of_node = |local: Local| self.contexts.get(local.id.node as usize);
+        (attr.verbs, attr.pd) = id.port.and_then(of_node).copied().unzip();
         Ok(attr)
     }
 
     /// `rdma_destroy_id`. Returns `WouldBlock` while events are not acknowledged.
     pub(crate) fn destroy_id(&mut self, id: CmId) -> Result<()> {
         let index = self.ids.find(id)?;
-        self.ids.at(index).check_acknowledged()?;
+        check_acknowledged(Object::CmId, self.ids.at(index).unacked)?;
         self.remove(index);
         Ok(())
     }
@@ -160,7 +158,7 @@ impl Manager {
         self.ids.unbind(index);
         self.timers.set(index, None);
         self.ids.set_state(index, State::Removed);
-        let id = self.ids.remove(index);
+        let id = self.ids.table.remove(index);
         self.channels.count_id(id.channel, false);
         // Another thread may wait to destroy the same id.
         self.channels.news = true;
@@ -170,7 +168,7 @@ impl Manager {
     pub(crate) fn migrate_id(&mut self, id: CmId, channel: CmChannel) -> Result<()> {
         let index = self.ids.find(id)?;
         let to = self.channels.find(channel)?;
-        self.ids.at(index).check_acknowledged()?;
+        check_acknowledged(Object::CmId, self.ids.at(index).unacked)?;
         let events = self.take_unread(index);
         // The ids of unread requests are on the listener's channel.
         let requests = events
@@ -192,7 +190,7 @@ impl Manager {
     /// Notifies the ids of a device that was removed.
     pub(crate) fn device_gone(&mut self, node: u32) {
         let is_of = |id: &Id| id.port.is_some_and(|local| local.id.node == node);
-        for index in self.ids.indices(is_of) {
+        for index in self.ids.table.indices(is_of) {
             // A removed device sends nothing, so peers notice by their timeouts.
             self.forget_conn(index);
             self.timers.set(index, None);
@@ -299,12 +297,5 @@ impl Manager {
         let numbers = numbers.into_iter();
         let events = numbers.filter_map(|number| self.channels.take_out(channel, number));
         events.collect()
-    }
-}
-
-impl Id {
-    /// Checks that all events of an id that were read are acknowledged.
-    fn check_acknowledged(&self) -> Result<()> {
-        check_acknowledged(Object::CmId, self.unacked)
     }
 }

@@ -46,11 +46,8 @@ impl Manager {
         }
         let gid = gid_of(group.ip());
         let lid = host.group_lid(gid);
-        of.groups.push(Joined {
-            address: group.ip(),
-            gid,
-            lid,
-        });
+        let address = group.ip();
+        of.groups.push(Joined { address, gid, lid });
         let mut data = UdData::default();
         data.context = context;
         data.ah_attr = local.ah_attr(Peer { gid, lid });
@@ -63,13 +60,12 @@ impl Manager {
     pub(crate) fn leave_multicast(&mut self, id: CmId, group: SocketAddr) -> Result<(Gid, u16)> {
         let index = self.ids.find(id)?;
         let groups = &mut self.ids.at_mut(index).groups;
-        let joined = groups.iter().position(|of| of.address == group.ip());
-        let Some(joined) = joined else {
+        let Some(place) = groups.iter().position(|of| of.address == group.ip()) else {
             let text = format!("{id} has not joined {}", group.ip());
             let kind = ErrorKind::AddressNotAvailable;
             return Err(Refusal::new(kind, Cause::Text(text.into())));
         };
-        let joined = groups.remove(joined);
+        let joined = groups.remove(place);
         Ok((joined.gid, joined.lid))
     }
 }

@@ -12,7 +12,7 @@ use crate::address::{gid_of, ip_of};
 use crate::rng::Random;
 
 /// The ids of connections, by the numbers in their messages.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
     /// By the local communication id, or the id of a request for datagrams.
     pub(super) ours: BTreeMap<u32, u32>,
@@ -21,24 +21,17 @@ pub(crate) struct Numbers {
     /// By the port of the other side and its queue pair.
     qps: BTreeMap<(Peer, u32), u32>,
     last: u32,
-    /// The number of this process among those that share an address.
-    tenant: Option<u8>,
+    /// The number of this process among those that share an address. All numbers that are made
+    /// from now on contain it.
+    pub(crate) tenant: Option<u8>,
 }
 
 impl Numbers {
     pub(super) fn new(random: &mut Random) -> Self {
         Self {
-            ours: BTreeMap::new(),
-            theirs: BTreeMap::new(),
-            qps: BTreeMap::new(),
             last: random.any() as u32,
-            tenant: None,
+            ..Self::default()
         }
-    }
-
-    /// Makes all further numbers contain the number of this process.
-    pub(crate) fn become_tenant(&mut self, number: u8) {
-        self.tenant = Some(number);
     }
 
     /// The local communication id of a new connection.
@@ -60,18 +53,15 @@ impl Numbers {
     pub(crate) fn is_for_other(&self, ids: &Ids, message: &CmMessage) -> bool {
         match address_of(message) {
             None => false,
-            Some(Address::Connection(number)) => self.is_of_other(number),
+            // Another process with the same address may have chosen the number.
+            Some(Address::Connection(number)) => {
+                self.tenant.is_some_and(|own| own != tenant_of(number))
+            }
             Some(Address::Service(service_id)) => {
                 let of = verbs_roce::mad::service_port(service_id);
                 !of.is_some_and(|(ps, port)| ids.listens(PortSpace::from(u32::from(ps)), port))
             }
         }
-    }
-
-    /// Whether another process with the same address may have chosen the number of a connection.
-    pub(super) fn is_of_other(&self, number: u32) -> bool {
-        let own = self.tenant.zip(tenant_of(number));
-        own.is_some_and(|(own, of)| own != of)
     }
 
     pub(super) fn by_ours(&self, ours: u32) -> Option<u32> {
@@ -141,8 +131,8 @@ pub(crate) fn address_of(message: &CmMessage) -> Option<Address> {
 }
 
 /// The process, among those that share an address, that chose a communication id.
-pub(crate) fn tenant_of(ours: u32) -> Option<u8> {
-    Some((ours >> TENANT) as u8)
+pub(crate) fn tenant_of(ours: u32) -> u8 {
+    (ours >> TENANT) as u8
 }
 
 /// The lowest bit of the number of a process.

@@ -7,7 +7,7 @@ use verbs_api::cm::{CmEventType, CmId};
 use verbs_api::{Cause, ErrorKind};
 
 use super::Manager;
-use super::bind::{unspecified, with_ip};
+use super::bind::unspecified;
 use super::host::Host;
 use super::id::{State, wrong_state};
 use crate::device::{Refusal, Result, invalid};
@@ -31,10 +31,7 @@ impl Manager {
         dst: Destination,
         timeout: Duration,
     ) -> Result<()> {
-        let Destination {
-            addr: dst,
-            leads_to,
-        } = dst;
+        let (dst, leads_to) = (dst.addr, dst.leads_to);
         let index = self.ids.find(id)?;
         let state = self.ids.at(index).state;
         match state {
@@ -69,8 +66,11 @@ impl Manager {
                     local.address()
                 };
                 // Only a wildcard is replaced: a given address stays.
-                let bound = id.local.filter(|bound| bound.ip().is_unspecified());
-                id.local = bound.map(|bound| with_ip(bound, own)).or(id.local);
+                if let Some(bound) = &mut id.local
+                    && bound.ip().is_unspecified()
+                {
+                    bound.set_ip(own);
+                }
                 id.state = State::AddrResolved;
                 self.raise(index, CmEventType::AddrResolved, 0);
             }

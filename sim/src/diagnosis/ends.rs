@@ -57,22 +57,25 @@ struct End<'f> {
 }
 
 impl End<'_> {
-    /// A mismatch that is about this end.
+    /// A mismatch that is about this end, if the values do not match.
     fn differs(
         self,
         peer: Self,
         what: Difference,
         own: impl Into<u64>,
         others: impl Into<u64>,
-    ) -> (u32, EndsDiffer) {
+    ) -> Option<(u32, EndsDiffer)> {
+        let (own, others) = (own.into(), others.into());
         let problem = EndsDiffer {
             qp_num: self.qp.common.qp_num,
             peer: (peer.node, peer.qp.common.qp_num),
             what,
-            own: own.into(),
-            others: others.into(),
+            own,
+            others,
         };
-        (self.node, problem)
+        // An end may accept more reads than the other starts.
+        let is_wrong = own > others || own < others && what != Difference::Reads;
+        is_wrong.then_some((self.node, problem))
     }
 }
 
@@ -86,27 +89,22 @@ fn differences(own: End<'_>, peer: End<'_>, to: QpState) -> Vec<(u32, EndsDiffer
     let is_reliable = own.qp.qp_type() == QpType::Rc;
     // RTR sets the attributes of the receiver, RTS those of the sender.
     let found = if to == QpState::Rtr {
-        let bytes = |mtu: Mtu| mtu.bytes().unwrap_or_default();
+        let mtu = |mtu: Mtu| mtu.bytes().unwrap_or_default();
         // Before RTS the first sequence number of the peer is not known.
         let sends = other.qp_state == QpState::Rts;
-        let (psn, psn_there) = (attr.rq_psn, other.sq_psn);
-        let (most, taken) = (other.max_rd_atomic, attr.max_dest_rd_atomic);
         [
-            (attr.path_mtu != other.path_mtu).then(|| {
-                let (mtu, mtu_there) = (bytes(attr.path_mtu), bytes(other.path_mtu));
-                own.differs(peer, D::PathMtu, mtu, mtu_there)
-            }),
-            (sends && psn != psn_there).then(|| own.differs(peer, D::RqPsn, psn, psn_there)),
-            (sends && is_reliable && most > taken)
-                .then(|| peer.differs(own, D::Reads, most, taken)),
+            own.differs(peer, D::PathMtu, mtu(attr.path_mtu), mtu(other.path_mtu)),
+            own.differs(peer, D::RqPsn, attr.rq_psn, other.sq_psn)
+                .filter(|_| sends),
+            peer.differs(own, D::Reads, other.max_rd_atomic, attr.max_dest_rd_atomic)
+                .filter(|_| sends && is_reliable),
         ]
     } else {
-        let (psn, psn_there) = (attr.sq_psn, other.rq_psn);
-        let (most, taken) = (attr.max_rd_atomic, other.max_dest_rd_atomic);
         [
-            (psn != psn_there).then(|| own.differs(peer, D::SqPsn, psn, psn_there)),
+            own.differs(peer, D::SqPsn, attr.sq_psn, other.rq_psn),
             // Without reads this changes nothing, so it counts from the first read on.
-            (is_reliable && most > taken).then(|| own.differs(peer, D::Reads, most, taken)),
+            own.differs(peer, D::Reads, attr.max_rd_atomic, other.max_dest_rd_atomic)
+                .filter(|_| is_reliable),
             None,
         ]
     };

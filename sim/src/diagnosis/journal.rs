@@ -181,13 +181,9 @@ impl Journal {
         } else if self.noted.len() < MOST {
             self.places.insert(place, self.noted.len());
             self.news.add(Fresh::Noted(self.noted.len()));
-            let more = 0;
-            self.noted.push(Noted {
-                problem,
-                // The stack is only walked for new findings, since that takes time.
-                site: site.map(Site::with_calls),
-                more,
-            });
+            // The stack is only walked for new findings, since that takes time.
+            let site = site.map(Site::with_calls);
+            self.noted.push(Noted::at(problem, site));
         }
     }
 
@@ -269,26 +265,18 @@ pub(crate) enum Fresh {
 /// The new entries of the journal of a node. Not kept unless they are reported.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct News {
-    /// Whether a node has some: one flag for all nodes, written under the simulator's lock.
-    is_any: Option<Arc<AtomicBool>>,
-    fresh: Vec<Fresh>,
+    /// Whether a node has some: one flag for all nodes, written under the simulator's lock. `None`
+    /// if they are not kept.
+    pub(super) is_any: Option<Arc<AtomicBool>>,
+    pub(super) fresh: Vec<Fresh>,
 }
 
 impl News {
-    /// From now on keeps new entries. `is_any` is set when a node has some.
-    pub(crate) fn keep(&mut self, is_any: Arc<AtomicBool>) {
-        self.is_any = Some(is_any);
-    }
-
     pub(crate) fn add(&mut self, fresh: Fresh) {
         if let Some(is_any) = &self.is_any {
             self.fresh.push(fresh);
             // The flag is read without the lock, after each call.
             is_any.store(true, Ordering::Relaxed);
         }
-    }
-
-    pub(crate) fn take(&mut self) -> Vec<Fresh> {
-        std::mem::take(&mut self.fresh)
     }
 }

@@ -23,10 +23,8 @@ pub(super) fn cq_seen(device: &Device, index: u32) -> Option<CqSeen> {
 impl Node {
     /// Records the objects of a context that is about to be closed (DEV-03).
     pub(crate) fn note_closing(&mut self, context: Context) {
-        let (unread, names) = (
-            self.unread_async(Some(context)),
-            self.objects(Some(context)),
-        );
+        let unread = self.unread_async(Some(context));
+        let names = self.objects(Some(context));
         let base = &mut self.device.base;
         for problem in unread {
             base.journal.note(problem, base.site);
@@ -236,18 +234,12 @@ impl Node {
     /// All objects, or those of a context that is being closed. Users come before the objects they
     /// use.
     fn objects(&self, of: Option<Context>) -> Vec<(String, Option<Site>)> {
-        let Device {
-            base,
-            domains,
-            cqs,
-            srqs,
-            xrcds,
-            ..
-        } = &self.device;
-        let is_of_ids = |pd: u32| base.of_ids.is_some_and(|(_, of_ids)| of_ids == pd);
+        let device = &self.device;
+        let of_ids = device.base.of_ids.map(|(_, pd)| pd);
+        let (domains, cqs) = (&device.domains, &device.cqs);
         let all = [
             self.named(of, Object::Qp, &self.qps, |_, qp| Some(standing(qp))),
-            self.named(of, Object::Srq, srqs, |_, srq| {
+            self.named(of, Object::Srq, &device.srqs, |_, srq| {
                 let receives = counted(srq.recvs.len(), "receive", "receives");
                 Some(format!("{} ({receives} outstanding)", srq.handle))
             }),
@@ -261,9 +253,10 @@ impl Node {
                 Some(cq.handle.to_string())
             }),
             self.named(of, Object::CompChannel, &cqs.channels, numbered("channel")),
-            self.named(of, Object::Xrcd, &xrcds.table, numbered("xrcd")),
+            self.named(of, Object::Xrcd, &device.xrcds.table, numbered("xrcd")),
+            // The domain of rdma_cm ids belongs to no program.
             self.named(of, Object::Pd, &domains.pds, |at, _| {
-                (!is_of_ids(at)).then(|| format!("pd#{at}"))
+                (of_ids != Some(at)).then(|| format!("pd#{at}"))
             }),
         ];
         all.into_iter().flatten().collect()

@@ -59,18 +59,14 @@ impl Outstanding {
 
 impl fmt::Display for Outstanding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sends = counted(self.sends, "send", "sends");
+        let receives = counted(self.receives, "receive", "receives");
+        let are = |count| if count == 1 { "is" } else { "are" };
         match (self.sends, self.receives) {
-            (0, 0) => f.write_str("no work is outstanding that would complete in it"),
-            (sends, 0) => write!(f, "{} outstanding", counted(sends, "send is", "sends are")),
-            (0, receives) => {
-                let receives = counted(receives, "receive is", "receives are");
-                write!(f, "{receives} outstanding")
-            }
-            (sends, receives) => {
-                let sends = counted(sends, "send", "sends");
-                let receives = counted(receives, "receive", "receives");
-                write!(f, "{sends} and {receives} are outstanding")
-            }
+            (0, 0) => write!(f, "no work is outstanding that would complete in it"),
+            (count, 0) => write!(f, "{sends} {} outstanding", are(count)),
+            (0, count) => write!(f, "{receives} {} outstanding", are(count)),
+            _ => write!(f, "{sends} and {receives} are outstanding"),
         }?;
         if self.sends + self.receives == 0 && self.unsignaled > 0 {
             let sends = counted(self.unsignaled, "send was", "sends were");
@@ -78,10 +74,8 @@ impl fmt::Display for Outstanding {
         }
         if self.unposted > 0 {
             let requests = counted(self.unposted, "work request is", "work requests are");
-            write!(
-                f,
-                "; {requests} in a batch that is not completed (ibv_wr_complete)"
-            )?;
+            let batch = "a batch that is not completed (ibv_wr_complete)";
+            write!(f, "; {requests} in {batch}")?;
         }
         Ok(())
     }

@@ -30,11 +30,12 @@ pub(super) trait Describe {
 }
 
 /// Problems as rows: the fields, the class, and the sentence. Some have a certainty or a key of
-/// their own. The expressions refer to the fields by name, as references.
+/// their own. The expressions refer to the fields by name, as references, and to the whole by the
+/// name after `as`.
 macro_rules! problems {
     ($(
         $(#[$meta:meta])*
-        $name:ident { $( $(#[$doc:meta])* $field:ident: $type:ty, )* }
+        $name:ident $( as $this:ident )? { $( $(#[$doc:meta])* $field:ident: $type:ty, )* }
         is $class:expr,
         $( certainty $certainty:expr, )?
         $( key $key:expr, )?
@@ -57,6 +58,7 @@ macro_rules! problems {
 
             fn certainty(&self) -> $crate::diagnosis::Certainty {
                 let Self { $($field),* } = self;
+                $( let $this = self; )?
                 $( return $certainty; )?
                 self.class().certainty()
             }
@@ -69,6 +71,7 @@ macro_rules! problems {
 
             fn sentence(&self, $names: &dyn $crate::diagnosis::Names) -> String {
                 let Self { $($field),* } = self;
+                $( let $this = self; )?
                 $sentence
             }
         }

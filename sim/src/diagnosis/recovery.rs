@@ -50,11 +50,8 @@ impl Journal {
     /// Work has succeeded that was posted after this number of queue pairs were given up.
     #[cold]
     pub(crate) fn go_on(&mut self, given_up: u32) {
-        if self
-            .recovery
-            .first_awaited
-            .is_none_or(|first| first > given_up)
-        {
+        let awaited = self.recovery.first_awaited;
+        if awaited.is_none_or(|first| first > given_up) {
             return;
         }
         // Later failures may still wait for a success.

@@ -21,22 +21,17 @@ use crate::verbs::diagnose::BlockedThread;
 
 /// A finding without places inside this crate: Rust knows no other caller of a `dyn Verbs`.
 pub(super) fn finding(node: u32, noted: Noted) -> Finding {
-    let own = file!().strip_suffix("diagnosis/report.rs");
+    let own = file!().trim_end_matches("diagnosis/report.rs");
     let is_own = |site: &Site| match site {
-        Site::Source(location) => location.file().starts_with(own.unwrap_or(file!())),
+        Site::Source(location) => location.file().starts_with(own),
         _ => false,
     };
-    let Noted {
-        problem,
-        site,
-        more,
-    } = noted;
     let mut finding = Finding {
         node,
-        certainty: problem.described().certainty(),
-        problem,
-        site: site.filter(|site| !is_own(site)),
-        more,
+        certainty: noted.problem.described().certainty(),
+        problem: noted.problem,
+        site: noted.site.filter(|site| !is_own(site)),
+        more: noted.more,
     };
     // Places inside a problem are of this crate, too, if the call came through `dyn Verbs`.
     match &mut finding.problem {
@@ -164,7 +159,7 @@ impl Fabric {
     pub(crate) fn keep_fresh(&mut self, is_any: &Arc<AtomicBool>) {
         for number in 0..self.nodes() {
             let journal = &mut self.node_mut(number).device.base.journal;
-            journal.news.keep(is_any.clone());
+            journal.news.is_any = Some(is_any.clone());
         }
     }
 
@@ -172,7 +167,8 @@ impl Fabric {
     pub(crate) fn take_fresh(&mut self) -> Vec<Finding> {
         let mut found = Vec::new();
         for number in 0..self.nodes() {
-            let fresh = self.node_mut(number).device.base.journal.news.take();
+            let news = &mut self.node_mut(number).device.base.journal.news;
+            let fresh = std::mem::take(&mut news.fresh);
             let of_node = |fresh| {
                 let noted = self.new_entry(self.node(number), fresh)?;
                 Some(finding(number, noted))

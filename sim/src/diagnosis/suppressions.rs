@@ -1,5 +1,7 @@
 //! Known findings that are not reported again.
 
+use core::cell::LazyCell;
+
 use super::class::{Class, UnknownClass};
 
 /// A list of known findings. Each entry is a class, such as `VS-CQ-04`, or a class and a place,
@@ -56,21 +58,11 @@ impl Suppressions {
 
     /// Whether the list covers a finding of this class at the place that `place` returns.
     pub fn cover(&self, class: Class, place: impl FnOnce() -> Option<String>) -> bool {
-        let mut of_class = self
-            .0
-            .iter()
-            .filter(|entry| entry.class == class)
-            .peekable();
-        // Most findings are not suppressed.
-        if of_class.peek().is_none() {
-            return false;
-        }
-        // Finding the name of a place takes time.
-        let place = place().unwrap_or_default();
-        of_class.any(|entry| {
-            let pattern = entry.place.as_deref();
-            pattern.is_none_or(|pattern| matches(pattern, &place))
-        })
+        // Finding the name of a place takes time, and most findings are not suppressed.
+        let place = LazyCell::new(|| place().unwrap_or_default());
+        let covers = |pattern: &String| matches(pattern, &place);
+        let mut of_class = self.0.iter().filter(|entry| entry.class == class);
+        of_class.any(|entry| entry.place.as_ref().is_none_or(covers))
     }
 }
 

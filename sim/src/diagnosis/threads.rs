@@ -123,11 +123,10 @@ impl Fabric {
         cm::is_idle(&self.cm_bridge.manager, channel)
     }
 
+    /// The node of a wait. A wait for the connection manager belongs to the first one.
     fn node_of_wait(&self, waiting: &Waiting) -> u32 {
-        match self.slots.get(waiting.place as usize) {
-            Some(_) => waiting.place,
-            None => 0,
-        }
+        let is_node = waiting.place < self.nodes();
+        if is_node { waiting.place } else { 0 }
     }
 
     /// The finding of a waiting thread. `stalled` is whether nothing is in progress, so that it
@@ -180,7 +179,7 @@ impl Fabric {
             // A thread that only handles these events may wait forever.
             WaitFor::AsyncEvent(_) => return None,
             WaitFor::CmEvent(channel) => {
-                let why = cm::no_event(&self.cm_bridge.manager, channel)?.to_string();
+                let why = cm::no_event(&self.cm_bridge.manager, channel)?;
                 Silence::new(Class::EndlessWait, why)
             }
             WaitFor::CmAcknowledgement(id) => {

@@ -6,59 +6,36 @@ use verbs_api::lab::Syndrome;
 use super::cause::{FailureCause, Why};
 use super::journal::Journal;
 use super::problem::{Describe, problems};
-use super::words::Names;
 use super::{Certainty, Class};
 use crate::packet::{Op, Packet};
 use crate::time::Time;
 
-/// A work request failed and was not only flushed.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Failed {
-    /// The number of its QP.
-    pub qp_num: u32,
-    /// Whether it is a receive.
-    pub receive: bool,
-    /// The program's number for it ([`SendWr::label`](verbs_api::SendWr::label)).
-    pub wr_id: u64,
-    /// The status of its completion.
-    pub status: WcStatus,
-    /// The cause, if it is known.
-    pub why: Option<Why>,
-    /// Whether the program has polled the failure, has destroyed or reset the queue pair, and has
-    /// posted later work that succeeded.
-    pub handled: bool,
-}
-
-impl Describe for Failed {
-    fn class(&self) -> Class {
-        let cause = self.why.as_ref().map(|why| &why.cause);
-        class_of(self.receive, self.status, cause)
-    }
-
-    fn certainty(&self) -> Certainty {
-        if self.is_excused() {
-            Certainty::Hint
-        } else {
-            self.class().certainty()
-        }
-    }
-
-    fn sentence(&self, names: &dyn Names) -> String {
-        let (qp_num, wr_id, status) = (self.qp_num, self.wr_id, self.status);
-        let kind = if self.receive { "receive" } else { "send" };
-        let why = self.why.as_ref().map(|why| why.in_words(names));
-        let why = why.unwrap_or_default();
-        let handled = if self.is_excused() {
-            "; the program went on"
-        } else {
-            ""
-        };
-        format!("{kind} {wr_id:#x} of qp {qp_num:#x} failed with {status}{why}{handled}")
-    }
-}
-
 problems! {
+    /// A work request failed and was not only flushed.
+    Failed as failed {
+        /// The number of its QP.
+        qp_num: u32,
+        /// Whether it is a receive.
+        receive: bool,
+        /// The program's number for it ([`SendWr::label`](verbs_api::SendWr::label)).
+        wr_id: u64,
+        /// The status of its completion.
+        status: WcStatus,
+        /// The cause, if it is known.
+        why: Option<Why>,
+        /// Whether the program has polled the failure, has destroyed or reset the queue pair, and
+        /// has posted later work that succeeded.
+        handled: bool,
+    }
+    is class_of(*receive, *status, why.as_ref().map(|why| &why.cause)),
+    certainty if failed.is_excused() { Certainty::Hint } else { failed.class().certainty() },
+    |names| {
+        let kind = if *receive { "receive" } else { "send" };
+        let why = why.as_ref().map(|why| why.in_words(names)).unwrap_or_default();
+        let handled = if failed.is_excused() { "; the program went on" } else { "" };
+        format!("{kind} {wr_id:#x} of qp {qp_num:#x} failed with {status}{why}{handled}")
+    };
+
     /// A request of a peer in another process was refused. For a peer in this process, `Failed`
     /// reports it. The place is where the region was registered or deregistered, if that is the
     /// cause.

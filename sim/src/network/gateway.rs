@@ -266,14 +266,7 @@ impl Fabric {
             node.device.ports.tenant = Some(number);
             node.numbers.become_tenant(number);
         });
-        self.manage(|manager, _| manager.numbers.become_tenant(number));
-    }
-
-    /// Takes in packets of another process.
-    pub(crate) fn arrive(&mut self, source: RxSource, address: IpAddr, received: &Received<'_>) {
-        self.let_arrive(source, |fabric| {
-            fabric.take_in(source, address, received);
-        });
+        self.manage(|manager, _| manager.numbers.tenant = Some(number));
     }
 
     fn set_arriving(&mut self, is_arriving: bool) {
@@ -282,7 +275,8 @@ impl Fabric {
         }
     }
 
-    fn take_in(&mut self, source: RxSource, address: IpAddr, received: &Received<'_>) {
+    /// Takes in packets of another process.
+    pub(super) fn take_in(&mut self, source: RxSource, address: IpAddr, received: &Received<'_>) {
         let Some(gateway) = &self.gateway else { return };
         let is_own = gateway.addresses.contains(&received.from);
         let is_stranger = !gateway.network.has(received.from);

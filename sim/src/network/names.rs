@@ -74,9 +74,6 @@ impl Sim {
         }
         let names = network.services(dst.ip(), ps.into(), dst.port());
         let answer = names.iter().find_map(|name| Service::ask(name));
-        let answer = answer
-            .as_deref()
-            .and_then(|answer| str::from_utf8(answer).ok());
         let other = answer.and_then(|answer| answer.split_whitespace().next()?.parse().ok());
         Some((own, other))
     }
@@ -179,7 +176,7 @@ impl Sim {
                 return Ok(service.clone());
             }
             let answer = format!("{address}{}", tenant.as_deref().unwrap_or_default());
-            Service::start(name, answer.into_bytes()).map(Arc::new)
+            Service::start(name, answer).map(Arc::new)
         };
         names.iter().zip(addresses).map(take).collect()
     }

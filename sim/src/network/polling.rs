@@ -3,6 +3,7 @@
 //! No system call is made with the fabric's lock held.
 
 use core::time::Duration;
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use verbs_api::AhAttr;
@@ -60,7 +61,7 @@ impl Runtime {
         let Some(sockets) = self.sockets.as_ref().filter(|of| of.has_remote_qps()) else {
             return false;
         };
-        sockets.count_look();
+        sockets.looks.fetch_add(1, Ordering::SeqCst);
         self.send_more();
         let has_arrived = self.read_sockets(sockets);
         if has_arrived {
@@ -75,7 +76,8 @@ impl Runtime {
         let mut has_arrived = false;
         sockets.read(|source, address, received| {
             has_arrived = true;
-            self.with(|fabric| fabric.arrive(source, address, received));
+            let take_in = |fabric: &mut Fabric| fabric.take_in(source, address, received);
+            self.with(|fabric| fabric.let_arrive(source, take_in));
         });
         has_arrived
     }

@@ -6,6 +6,7 @@
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ fn run(runtime: &Runtime, sockets: &Sockets) {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let _ = sockets.receiver.set(thread::current());
     loop {
-        sockets.set_waiting(true);
+        sockets.is_waiting.store(true, Ordering::SeqCst);
         // From now on a thread that has read wakes this one. Work that it left before that is done
         // here.
         let mut is_behind = runtime.send_more();
@@ -76,7 +77,7 @@ fn run(runtime: &Runtime, sockets: &Sockets) {
             runtime.send_more();
             return;
         }
-        sockets.set_waiting(false);
+        sockets.is_waiting.store(false, Ordering::SeqCst);
         let (mut empty_reads, mut rest) = (0, FIRST_REST);
         while empty_reads < LOOKS && !sockets.is_stopped() {
             // Other threads also give turns, but only as often as they read.

@@ -38,7 +38,7 @@ impl Service {
     /// # Errors
     /// `AddrInUse` if another process has the name, and any error of the system in making sockets
     /// or threads.
-    pub(crate) fn start(name: &str, answer: Vec<u8>) -> io::Result<Self> {
+    pub(crate) fn start(name: &str, answer: String) -> io::Result<Self> {
         let address = SocketAddr::from_abstract_name(name)?;
         let listener = UnixListener::bind_addr(&address)?;
         let listener = Arc::new(Guarded::raise(listener)?);
@@ -54,7 +54,7 @@ impl Service {
                     }
                     if open.load(Ordering::SeqCst) {
                         // A client that has closed its end needs no answer.
-                        let _ = asking.write_all(&answer);
+                        let _ = asking.write_all(answer.as_bytes());
                     }
                 }
             })?;
@@ -75,12 +75,12 @@ impl Service {
 
     /// Asks the process that has a name. `None` if no process has it, or it does not answer within
     /// a second.
-    pub(crate) fn ask(name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn ask(name: &str) -> Option<String> {
         let address = SocketAddr::from_abstract_name(name).ok()?;
         let stream = UnixStream::connect_addr(&address).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        let mut answer = Vec::new();
-        stream.take(MOST).read_to_end(&mut answer).ok()?;
+        let mut answer = String::new();
+        stream.take(MOST).read_to_string(&mut answer).ok()?;
         Some(answer)
     }
 
@@ -121,12 +121,12 @@ mod tests {
         assert_eq!(Service::ask(&name), None);
         for answer in ["here", "here again"] {
             let service = Service::start(&name, answer.into()).unwrap();
-            let taken = Service::start(&name, Vec::new()).unwrap_err();
+            let taken = Service::start(&name, String::new()).unwrap_err();
             assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-            assert_eq!(Service::ask(&name).as_deref(), Some(&[][..]), "not open");
+            assert_eq!(Service::ask(&name).as_deref(), Some(""), "not open");
             service.open();
             for _ in 0..3 {
-                assert_eq!(Service::ask(&name).as_deref(), Some(answer.as_bytes()));
+                assert_eq!(Service::ask(&name).as_deref(), Some(answer));
             }
             drop(service);
             assert_eq!(Service::ask(&name), None);

@@ -47,9 +47,9 @@ pub(crate) struct Sockets {
     waker: Flag,
     is_stopped: AtomicBool,
     /// Whether packets of other processes may be addressed to an object here.
-    has_remote_qps: AtomicBool,
+    pub(super) has_remote_qps: AtomicBool,
     /// The number of times that polling threads have read the sockets.
-    looks: AtomicU32,
+    pub(super) looks: AtomicU32,
     /// The value of `looks` when the receiver thread last asked, or when a polling thread went to
     /// sleep.
     seen: AtomicU32,
@@ -60,7 +60,7 @@ pub(crate) struct Sockets {
     pub(super) receiver: OnceLock<Thread>,
     /// Whether the receiver thread waits for a readable source. Otherwise it soon reads, and sends
     /// delayed acknowledgements, unless other threads read.
-    is_waiting: AtomicBool,
+    pub(super) is_waiting: AtomicBool,
 }
 
 struct Reader {
@@ -95,27 +95,22 @@ impl Sockets {
             config.mode == Mode::RealTime && config.is_roce() && !config.wire,
             "on a network devices are of RoCE, in Mode::RealTime, and without SimConfig::wire"
         );
-        network.check_ports(config.nodes as usize * usize::from(config.ports));
-        let sockets = Self::new(network, config.nodes, config.ports);
-        Some(sockets.expect("the system has descriptors"))
-    }
-
-    fn new(network: Network, nodes: u32, ports: u8) -> io::Result<Self> {
-        let epoll = raised(epoll::create(epoll::CreateFlags::CLOEXEC)?);
-        Ok(Self {
+        let ports = config.nodes as usize * usize::from(config.ports);
+        network.check_ports(ports);
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
+        let epoll = epoll.and_then(|epoll| Guarded::new(raised(epoll)));
+        Some(Self {
             network,
-            ports,
-            senders: (0..nodes as usize * usize::from(ports))
-                .map(|_| OnceLock::new())
-                .collect(),
+            ports: config.ports,
+            senders: (0..ports).map(|_| OnceLock::new()).collect(),
             reader: Mutex::new(Reader {
                 ports: Vec::new(),
                 others: Vec::new(),
                 buffer: vec![0; Socket::MOST],
                 tenants: Vec::new(),
             }),
-            epoll: Guarded::new(epoll)?,
-            waker: Flag::new()?,
+            epoll: epoll.expect("the system has descriptors"),
+            waker: Flag::new().expect("the system has descriptors"),
             is_stopped: AtomicBool::new(false),
             has_remote_qps: AtomicBool::new(false),
             looks: AtomicU32::new(0),
@@ -359,11 +354,6 @@ impl Sockets {
         self.wake_receiver();
     }
 
-    /// Notes whether the receiver waits for a readable source.
-    pub(crate) fn set_waiting(&self, is_waiting: bool) {
-        self.is_waiting.store(is_waiting, Ordering::SeqCst);
-    }
-
     /// Wakes the receiver, because a polling thread may leave work that the receiver is to do once
     /// that thread no longer polls.
     pub(crate) fn call_receiver(&self) {
@@ -391,15 +381,6 @@ impl Sockets {
 
     pub(crate) fn has_remote_qps(&self) -> bool {
         self.has_remote_qps.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_remote_qps(&self, has: bool) {
-        self.has_remote_qps.store(has, Ordering::Relaxed);
-    }
-
-    /// Counts a read by a polling thread.
-    pub(crate) fn count_look(&self) {
-        self.looks.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -478,13 +459,12 @@ fn tenant_of(network: Network, address: IpAddr, datagram: &[u8]) -> Option<u8> {
     }
     let mad = datagram.get(BTH_AND_DETH..BTH_AND_DETH + MAD)?;
     match numbers::address_of(&CmMad::read(mad).ok()?.message)? {
-        numbers::Address::Connection(number) => numbers::tenant_of(number),
+        numbers::Address::Connection(number) => Some(numbers::tenant_of(number)),
         numbers::Address::Service(service_id) => {
             let (ps, port) = service_port(service_id)?;
             let names = network.services(address, ps.into(), port);
             let answer = Service::ask(names.first()?)?;
-            let mut words = str::from_utf8(&answer).ok()?.split_whitespace();
-            words.nth(1)?.parse().ok()
+            answer.split_whitespace().nth(1)?.parse().ok()
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
 
 use verbs_api::{Context, Error, ErrorKind, Gid, Handle, Qp, Result, Verb};
 
-use super::sockets::Sockets;
 use crate::device::node_of;
 use crate::fabric::Fabric;
 use crate::runtime::Runtime;
@@ -62,17 +62,12 @@ impl Sim {
     /// Updates the receiver after an object that packets of other processes may be addressed to was
     /// created or destroyed, possibly a member of a group.
     pub(crate) fn update_receiver(&self, context: Context, may_leave_groups: bool) {
-        let Some(sockets) = &self.runtime.sockets else {
-            return;
-        };
         let node = node_of(context);
         if node >= self.runtime.config.nodes {
             return;
         }
-        self.count_remote(sockets, node, |fabric| {
-            fabric.node(node).device.base.remote_qps
-        });
-        if may_leave_groups {
+        self.count_remote(node, |fabric| fabric.node(node).device.base.remote_qps);
+        if let Some(sockets) = self.runtime.sockets.as_ref().filter(|_| may_leave_groups) {
             sockets.leave_all_but(|| self.runtime.with(|fabric| fabric.groups()));
         }
     }
@@ -80,22 +75,22 @@ impl Sim {
     /// Updates the receiver after ids of rdma_cm that packets of other processes may be addressed
     /// to were created or destroyed.
     pub(crate) fn update_managed(&self) {
-        let Some(sockets) = &self.runtime.sockets else {
-            return;
-        };
-        self.count_remote(sockets, self.runtime.config.nodes, |fabric| {
+        self.count_remote(self.runtime.config.nodes, |fabric| {
             fabric.cm_bridge.manager.expecting()
         });
     }
 
     /// Counts the objects of a place that packets of other processes may be addressed to: those of
     /// a node, or of the connection manager after the last node. The first one starts the receiver.
-    fn count_remote(&self, sockets: &Sockets, place: u32, count: impl FnOnce(&mut Fabric) -> u32) {
+    fn count_remote(&self, place: u32, count: impl FnOnce(&mut Fabric) -> u32) {
+        let Some(sockets) = &self.runtime.sockets else {
+            return;
+        };
         let remote_qps = self.runtime.with(|fabric| {
             let now = count(fabric);
             let gateway = fabric.gateway.as_mut();
             let all = gateway.map_or(0, |gateway| gateway.count_remote_qps(place, now));
-            sockets.set_remote_qps(all > 0);
+            sockets.has_remote_qps.store(all > 0, Ordering::Relaxed);
             all
         });
         if let Some(receiver) = self.receiver.as_ref().filter(|_| remote_qps > 0) {

@@ -19,10 +19,8 @@ use crate::config::{Mode, SimConfig};
 use crate::device::{
     Answer, EmptyCqs, Refusal, Refused, bad_handle, count_waiter, node_of, waited_for_and_queued,
 };
-use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::network::Sockets;
-use crate::node::Node;
 use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard, ThreadId, this_thread};
 use crate::time::Time;
 
@@ -57,11 +55,12 @@ impl fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    pub(crate) fn new(config: SimConfig) -> Self {
+    pub(crate) fn new(mut config: SimConfig) -> Self {
         assert!(
             !(CHECKED && config.mode == Mode::RealTime),
             "Mode::RealTime is by the clock of the machine, which a model checker does not have: use Mode::Inline"
         );
+        config.trace |= config.trace_threads;
         let sockets = Sockets::of(&config);
         let fabric = Fabric::new(config.clone());
         Self {
@@ -96,11 +95,7 @@ impl Runtime {
         let text = "this is a second thread, and Mode::Stepped, the default, is for one, whose waits move the clock: \
                     choose Mode::Inline for a program with threads, or Mode::RealTime if it also relies on timers \
                     (SimConfig::mode)";
-        Err(Error::new(
-            verb,
-            ErrorKind::Usage,
-            Cause::Usage(text.into()),
-        ))
+        Err(Refusal::usage(text.to_owned()).by(verb))
     }
 
     /// Whether a poll of the CQ would only find that it is empty. Takes no lock.
@@ -119,70 +114,9 @@ impl Runtime {
         Err(bad_handle(object, BadHandle::Foreign).by(verb))
     }
 
-    /// Works on the fabric, and wakes the threads that wait for its effects. With the guard, `run`
-    /// may [`wait`](Self::wait).
-    #[track_caller]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn with<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
-        self.with_time(true, run)
-    }
-
-    /// Works on the fabric for a verb, and wakes the threads that wait for its effects. It does not
-    /// read the clock if only the trace depends on the time.
-    #[inline(always)]
-    #[track_caller]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn call<R>(
-        &self,
-        verb: Verb,
-        run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R,
-    ) -> R {
-        let is_timeless = matches!(
-            verb,
-            Verb::PollCq | Verb::ReqNotifyCq | Verb::GetCqEvent | Verb::AckCqEvents
-        );
-        self.with_time(!is_timeless, run)
-    }
-
-    #[inline(always)]
-    #[track_caller]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    fn with_time<R>(
-        &self,
-        needs_time: bool,
-        run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R,
-    ) -> R {
-        // Finding the call site may take long, so it happens without the lock.
-        let site = Site::of_program();
-        let mut fabric = self.fabric.lock();
-        if needs_time || fabric.recorder.is_traced() {
-            self.tell_time(&mut fabric);
-        }
-        self.note_turn(&fabric);
-        fabric.site = Some(site);
-        let result = run(&mut fabric);
-        self.wake(&mut fabric);
-        // The callback may use the simulator, so it runs without the lock.
-        if let Some(watch) = self.watch.get() {
-            let fresh = watch.take(&mut fabric);
-            self.unlock(fabric);
-            watch.tell(&fresh);
-            return result;
-        }
-        self.unlock(fabric);
-        result
-    }
-
     pub(crate) fn tell_time(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock {
             fabric.schedule.set_now(clock.now());
-        }
-    }
-
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    fn note_turn(&self, fabric: &Fabric) {
-        if let Some(turns) = &self.turns {
-            turns.push(fabric.recorder.trace_len(), None);
         }
     }
 
@@ -206,73 +140,6 @@ impl Runtime {
         }
     }
 
-    /// Counts an empty poll. In real time, other threads get a turn from time to time.
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn count_empty_poll(&self) {
-        if self.clock.is_some() {
-            match idle::count_empty_poll() {
-                Turn::Own => {}
-                turn => self.yield_or_poll(turn),
-            }
-        }
-    }
-
-    /// Reads the packets of other processes, if any can arrive. Otherwise it may yield to other
-    /// threads.
-    #[cold]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn yield_or_poll(&self, turn: Turn) {
-        if self.poll_sockets() {
-            return;
-        }
-        if turn == Turn::Others {
-            std::thread::yield_now();
-        }
-    }
-
-    /// Works on the fabric and wakes every waiting thread: see [`with`](Self::with).
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
-        self.with(|fabric| {
-            let result = run(fabric);
-            for node in 0..self.news.len() {
-                self.notify(node);
-            }
-            result
-        })
-    }
-
-    /// Closes a simulation in which every thread sleeps.
-    ///
-    /// # Panics
-    /// If one of the threads should have been woken. Closing would hide this defect of the
-    /// simulator.
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
-        for node in 0..self.config.nodes {
-            let missed = waited_for_and_queued(&fabric.node(node).device.cqs.channels);
-            assert!(
-                missed.is_none(),
-                "no thread was woken for an event on {missed:?}"
-            );
-        }
-        let missed = waited_for_and_queued(&fabric.cm_bridge.manager.channels.table);
-        assert!(
-            missed.is_none(),
-            "no thread was woken for an event on {missed:?}"
-        );
-        self.close(fabric);
-    }
-
-    /// Closes the simulation: no more work will come, and every wait returns.
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn close(&self, fabric: &mut Fabric) {
-        fabric.closed = true;
-        for node in 0..self.news.len() {
-            self.notify(node);
-        }
-    }
-
     fn notify(&self, node: usize) {
         // The only thread does not sleep, and waking others takes a system call.
         if self.config.mode == Mode::Stepped {
@@ -282,48 +149,9 @@ impl Runtime {
         self.news[node].notify_all();
     }
 
-    /// Runs until nothing is in flight and no timer runs. Returns false at the horizon.
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn settle(&self) -> bool {
-        let Some(clock) = &self.clock else {
-            return self.with_all(Fabric::settle);
-        };
-        let limit = clock.now().after(self.config.horizon);
-        loop {
-            let due = self.with(|fabric| {
-                fabric.catch_up();
-                fabric.next_work()
-            });
-            match due {
-                None => return true,
-                Some(due) if due > limit => return false,
-                Some(due) => clock.wait_until(due),
-            }
-        }
-    }
-
-    /// Repeats `attempt` on a node until it succeeds, fails, or the wait is over.
-    pub(crate) fn wait<R>(
-        &self,
-        fabric: &mut MutexGuard<'_, Fabric>,
-        node: u32,
-        verb: Verb,
-        wait: Wait,
-        wait_for: WaitFor,
-        mut attempt: impl FnMut(&mut Node) -> Result<R, Refusal>,
-    ) -> Result<R> {
-        self.wait_for(fabric, node, verb, wait, wait_for, |fabric| {
-            if keeps_paths(verb) {
-                fabric.work_quietly(node, &mut attempt)
-            } else {
-                fabric.work(node, &mut attempt)
-            }
-        })
-    }
-
     /// Repeats `attempt` until it succeeds, fails, or the wait is over. `place` is the node whose
     /// news wake the thread, or the number of nodes for the connection manager.
-    pub(crate) fn wait_for<R>(
+    pub(crate) fn wait<R>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         place: u32,
@@ -444,6 +272,144 @@ impl Runtime {
             }
         };
         Error::new(verb, ErrorKind::Stalled, cause)
+    }
+}
+
+#[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+impl Runtime {
+    /// Works on the fabric, and wakes the threads that wait for its effects. With the guard, `run`
+    /// may [`wait`](Self::wait).
+    #[track_caller]
+    pub(crate) fn with<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
+        self.with_time(true, run)
+    }
+
+    /// Works on the fabric for a verb, and wakes the threads that wait for its effects. It does not
+    /// read the clock if only the trace depends on the time.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn call<R>(
+        &self,
+        verb: Verb,
+        run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R,
+    ) -> R {
+        let is_timeless = matches!(
+            verb,
+            Verb::PollCq | Verb::ReqNotifyCq | Verb::GetCqEvent | Verb::AckCqEvents
+        );
+        self.with_time(!is_timeless, run)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn with_time<R>(
+        &self,
+        needs_time: bool,
+        run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R,
+    ) -> R {
+        // Finding the call site may take long, so it happens without the lock.
+        let site = Site::of_program();
+        let mut fabric = self.fabric.lock();
+        if needs_time || fabric.recorder.is_traced() {
+            self.tell_time(&mut fabric);
+        }
+        self.note_turn(&fabric);
+        fabric.site = Some(site);
+        let result = run(&mut fabric);
+        self.wake(&mut fabric);
+        // The callback may use the simulator, so it runs without the lock.
+        if let Some(watch) = self.watch.get() {
+            let fresh = watch.take(&mut fabric);
+            self.unlock(fabric);
+            watch.tell(&fresh);
+            return result;
+        }
+        self.unlock(fabric);
+        result
+    }
+
+    fn note_turn(&self, fabric: &Fabric) {
+        if let Some(turns) = &self.turns {
+            turns.push(fabric.recorder.trace_len(), None);
+        }
+    }
+
+    /// Counts an empty poll. In real time, other threads get a turn from time to time.
+    pub(crate) fn count_empty_poll(&self) {
+        if self.clock.is_some() {
+            match idle::count_empty_poll() {
+                Turn::Own => {}
+                turn => self.yield_or_poll(turn),
+            }
+        }
+    }
+
+    /// Reads the packets of other processes, if any can arrive. Otherwise it may yield to other
+    /// threads.
+    #[cold]
+    pub(crate) fn yield_or_poll(&self, turn: Turn) {
+        if !self.poll_sockets() && turn == Turn::Others {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Works on the fabric and wakes every waiting thread: see [`with`](Self::with).
+    pub(crate) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
+        self.with(|fabric| {
+            let result = run(fabric);
+            for node in 0..self.news.len() {
+                self.notify(node);
+            }
+            result
+        })
+    }
+
+    /// Closes a simulation in which every thread sleeps.
+    ///
+    /// # Panics
+    /// If one of the threads should have been woken. Closing would hide this defect of the
+    /// simulator.
+    pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
+        for node in 0..self.config.nodes {
+            let missed = waited_for_and_queued(&fabric.node(node).device.cqs.channels);
+            assert!(
+                missed.is_none(),
+                "no thread was woken for an event on {missed:?}"
+            );
+        }
+        let missed = waited_for_and_queued(&fabric.cm_bridge.manager.channels.table);
+        assert!(
+            missed.is_none(),
+            "no thread was woken for an event on {missed:?}"
+        );
+        self.close(fabric);
+    }
+
+    /// Closes the simulation: no more work will come, and every wait returns.
+    pub(crate) fn close(&self, fabric: &mut Fabric) {
+        fabric.closed = true;
+        for node in 0..self.news.len() {
+            self.notify(node);
+        }
+    }
+
+    /// Runs until nothing is in flight and no timer runs. Returns false at the horizon.
+    pub(crate) fn settle(&self) -> bool {
+        let Some(clock) = &self.clock else {
+            return self.with_all(Fabric::settle);
+        };
+        let limit = clock.now().after(self.config.horizon);
+        loop {
+            let due = self.with(|fabric| {
+                fabric.catch_up();
+                fabric.next_work()
+            });
+            match due {
+                None => return true,
+                Some(due) if due > limit => return false,
+                Some(due) => clock.wait_until(due),
+            }
+        }
     }
 }
 

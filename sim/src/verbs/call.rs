@@ -12,9 +12,7 @@ use verbs_api::{
 use super::sim::Sim;
 use super::trace_args::{self, TraceArgs};
 use crate::config::Mode;
-#[cfg(feature = "fd")]
-use crate::device::EventQueue;
-use crate::device::{self, Answer, Refusal, Refused};
+use crate::device::{self, Answer, EventQueue, Refusal, Refused};
 use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor};
 use crate::node::Node;
@@ -90,7 +88,6 @@ impl Sim {
     }
 
     /// Reads from a node without calling a verb.
-    #[track_caller]
     pub(crate) fn look<R>(&self, context: Context, look: impl FnOnce(&Node) -> R) -> Result<R> {
         let verb = Verb::QueryDevice;
         let node = self.node(verb, context)?;
@@ -173,35 +170,15 @@ impl Sim {
         self.runtime.call(verb, move |fabric| {
             self.traced(fabric, node, verb, args, move |fabric| {
                 self.check_call(fabric, node, verb)?;
-                if keeps_paths(verb) {
-                    fabric.work_quietly(node, work)
-                } else {
-                    fabric.work(node, work)
-                }
+                fabric.work_for(verb, node, work)
             })
-        })
-    }
-
-    /// `ibv_post_send`. The first work requests take the fast path, as far as possible.
-    #[inline(always)]
-    #[track_caller]
-    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn post_sends(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let node = self.node(Verb::PostSend, qp)?;
-        self.runtime.with(|fabric| {
-            let done = fabric.fast_path().send(node, qp, list);
-            if done == list.len() && done > 0 {
-                Ok(())
-            } else {
-                self.post_packets(fabric, node, qp, list, done)
-            }
         })
     }
 
     /// Posts the work requests after the first `done`, which took the fast path.
     #[inline(never)]
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    fn post_packets(
+    pub(crate) fn post_packets(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         node: u32,
@@ -229,14 +206,16 @@ impl Sim {
         wait: Wait,
         wait_for: WaitFor,
         args: impl FnOnce() -> String,
-        attempt: impl FnMut(&mut Node) -> device::Result<R>,
+        mut attempt: impl FnMut(&mut Node) -> device::Result<R>,
     ) -> Result<R> {
         let node = self.node(verb, handle)?;
         self.runtime.call(verb, |fabric| {
             self.traced(fabric, node, verb, args, |fabric| {
                 self.check_call(fabric, node, verb).by(verb)?;
                 self.runtime
-                    .wait(fabric, node, verb, wait, wait_for, attempt)
+                    .wait(fabric, node, verb, wait, wait_for, |fabric| {
+                        fabric.work_for(verb, node, &mut attempt)
+                    })
             })
         })
     }
@@ -344,6 +323,16 @@ impl Sim {
 }
 
 impl Fabric {
+    /// Works on a node for a verb, and lets the effects happen.
+    #[inline]
+    fn work_for<R>(&mut self, verb: Verb, node: u32, work: impl FnOnce(&mut Node) -> R) -> R {
+        if keeps_paths(verb) {
+            self.work_quietly(node, work)
+        } else {
+            self.work(node, work)
+        }
+    }
+
     /// Posts sends: `push` adds them to the queue of the slot that it returns.
     pub(super) fn post<R, E>(
         &mut self,

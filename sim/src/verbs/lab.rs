@@ -42,11 +42,8 @@ impl Lab for Sim {
         (stall.now, stall.timers) = self
             .runtime
             .with(|fabric| (fabric.now().since_start(), fabric.timers()));
-        Err(Error::new(
-            Verb::Lab,
-            ErrorKind::Stalled,
-            Cause::Stall(Box::new(stall)),
-        ))
+        let cause = Cause::Stall(Box::new(stall));
+        Err(Error::new(Verb::Lab, ErrorKind::Stalled, cause))
     }
 
     fn close(&self) {

@@ -7,8 +7,6 @@ mod cm;
 pub(crate) mod diagnose;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod lab;
-#[cfg_attr(any(), mutants::skip)] // texts
-mod layer;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod model;
 mod sim;
@@ -17,7 +15,6 @@ mod trace_args;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod watch;
 
-pub use diagnose::{BlockedThread, WaitGuard};
-pub use layer::{Annotation, Misuse};
+pub use diagnose::{Annotation, BlockedThread, Misuse, WaitGuard};
 pub use model::{Participant, Step, What};
 pub use sim::Sim;

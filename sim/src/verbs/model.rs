@@ -67,22 +67,15 @@ impl Sim {
     /// `Invalid` for a stale handle; `Stalled` if nothing can bring an event any more.
     pub fn wait_for_edge(&self, channel: CompChannel, seen: u64) -> Result<u64> {
         let args = || format!("{channel}, edge after {seen} events");
-        let wait_for = WaitFor::Edge(channel);
-        self.wait(
-            Verb::ChannelFd,
-            channel,
-            Wait::Forever,
-            wait_for,
-            args,
-            |node| {
-                let of = EventQueue::Channel(channel);
-                let (_, queued) = node.device.cqs.event_queue(&node.device.base, of)?;
-                if queued > seen {
-                    return Ok(queued);
-                }
-                Err(Refusal::new(ErrorKind::WouldBlock, Cause::Unspecified))
-            },
-        )
+        let (verb, wait, wait_for) = (Verb::ChannelFd, Wait::Forever, WaitFor::Edge(channel));
+        self.wait(verb, channel, wait, wait_for, args, |node| {
+            let of = EventQueue::Channel(channel);
+            let (_, queued) = node.device.cqs.event_queue(&node.device.base, of)?;
+            if queued > seen {
+                return Ok(queued);
+            }
+            Err(Refusal::new(ErrorKind::WouldBlock, Cause::Unspecified))
+        })
     }
 }
 

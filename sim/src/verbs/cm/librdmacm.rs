@@ -5,12 +5,12 @@ use core::net::SocketAddr;
 
 use verbs_api::cm::{Cm, CmEvent, CmEventType, CmId, CmParam, ConnParam};
 use verbs_api::{
-    Cause, Context, Error, ErrorKind, Handle, Object, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
-    QpType, Result, Verb, Verbs, Wait,
+    Cause, Context, Error, ErrorKind, Handle, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType,
+    Result, Verb, Verbs, Wait,
 };
 
 use crate::cm::OwnQp;
-use crate::device::{Answer, Refusal};
+use crate::device::{Answer, Refusal, same_context};
 use crate::verbs::Sim;
 
 impl Sim {
@@ -29,19 +29,15 @@ impl Sim {
         let opened: Result<Vec<_>> = (0..self.runtime.config.nodes).map(open).collect();
         let opened = opened?;
         let first = self.runtime.with(|fabric| {
-            let (first, is_new) = fabric.manage(|manager, _| {
-                let is_new = manager.contexts.is_empty();
-                if is_new {
-                    manager.contexts.clone_from(&opened);
+            if fabric.cm_bridge.manager.contexts.is_empty() {
+                fabric.cm_bridge.manager.contexts.clone_from(&opened);
+                for (node, (context, pd)) in (0..).zip(&opened) {
+                    fabric.work(node, |node| {
+                        node.device.base.of_ids = Some((*context, pd.index()));
+                    });
                 }
-                (manager.contexts.clone(), is_new)
-            });
-            for (node, (context, pd)) in (0..).zip(&first).filter(|_| is_new) {
-                fabric.work(node, |node| {
-                    node.device.base.of_ids = Some((*context, pd.index()));
-                });
             }
-            first
+            fabric.cm_bridge.manager.contexts.clone()
         });
         // Another thread may have opened them first.
         if first != opened {
@@ -62,13 +58,7 @@ impl Sim {
             return Err(refused(verb, format!("{id} has {qp} already")));
         }
         let pd = pd.unwrap_or(own_pd);
-        if pd.context() != verbs {
-            let cause = Cause::Mismatch {
-                object: Object::Pd,
-                must_share: "context",
-            };
-            return Err(Error::new(verb, ErrorKind::Invalid, cause));
-        }
+        same_context(verbs, pd).by(verb)?;
         let plain = self.unobserved();
         let qp = plain.create_qp(pd, init)?;
         let kept = match init.qp_type {
@@ -159,20 +149,15 @@ impl Sim {
         let Ok(Some(own)) = own else { return event };
         match (event.event, &event.param) {
             (CmEventType::ConnectResponse, _) => {
-                let established = self.ready_qp(id, own.qp).and_then(|()| {
-                    self.look_at(|manager, _| manager.establish(id))
-                        .by(Verb::CmEstablish)
-                });
-                event.event = match established {
-                    Ok(()) => CmEventType::Established,
-                    Err(_) => {
-                        event.status = FAILED;
-                        self.stop_qp(Some(own));
-                        // A rejection is not possible if the other side has given up.
-                        let _ = self.look_at(|manager, _| manager.reject(id, &[]));
-                        CmEventType::ConnectError
-                    }
-                };
+                let establish = || self.look_at(|manager, _| manager.establish(id));
+                if self.ready_qp(id, own.qp).is_ok() && establish().is_ok() {
+                    event.event = CmEventType::Established;
+                } else {
+                    (event.event, event.status) = (CmEventType::ConnectError, FAILED);
+                    self.stop_qp(Some(own));
+                    // A rejection is not possible if the other side has given up.
+                    let _ = self.look_at(|manager, _| manager.reject(id, &[]));
+                }
             }
             (CmEventType::Rejected, _) => self.stop_qp(Some(own)),
             (CmEventType::MulticastJoin, CmParam::Ud(data)) => {
@@ -181,8 +166,7 @@ impl Sim {
                     .unobserved()
                     .attach_mcast(own.qp, group, data.ah_attr.dlid);
                 if attached.is_err() {
-                    event.event = CmEventType::MulticastError;
-                    event.status = FAILED;
+                    (event.event, event.status) = (CmEventType::MulticastError, FAILED);
                 }
             }
             _ => {}
@@ -192,20 +176,15 @@ impl Sim {
 
     /// Moves a queue pair to RTS.
     fn ready_qp(&self, id: CmId, qp: Qp) -> Result<()> {
-        let states = [QpState::Init, QpState::Rtr, QpState::Rts];
-        let mut states = states.into_iter();
+        let mut states = [QpState::Init, QpState::Rtr, QpState::Rts].into_iter();
         states.try_for_each(|state| self.set_qp_state(id, qp, state))
     }
 
     /// Moves a datagram queue pair to RTS.
     fn ready_datagrams(&self, id: CmId, qp: Qp) -> Result<()> {
         self.set_qp_state(id, qp, QpState::Init)?;
-        let states = [
-            (QpState::Rtr, QpAttrMask::STATE),
-            (QpState::Rts, QpAttrMask::STATE | QpAttrMask::SQ_PSN),
-        ];
-        let mut states = states.into_iter();
-        states.try_for_each(|(state, mask)| self.move_qp(qp, state, mask))
+        self.move_qp(qp, QpState::Rtr, QpAttrMask::STATE)?;
+        self.move_qp(qp, QpState::Rts, QpAttrMask::STATE | QpAttrMask::SQ_PSN)
     }
 
     fn set_qp_state(&self, id: CmId, qp: Qp, state: QpState) -> Result<()> {

@@ -11,13 +11,13 @@ use verbs_api::cm::{
     Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmOption, ConnParam, PortSpace,
 };
 use verbs_api::{
-    AsyncEventType, Context, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
+    AsyncEventType, Capabilities, Cause, Context, Error, ErrorKind, Pd, Qp, QpAttr, QpAttrMask,
+    QpInit, QpState, Result, Verb, Wait,
 };
 
 use super::sim::Sim;
 use super::trace_args::{self, TraceArgs};
 use crate::cm::{Destination, Host, Manager};
-#[cfg(feature = "fd")]
 use crate::descriptor::Descriptor;
 use crate::device::{Answer, Refusal};
 use crate::fabric::WaitFor;
@@ -30,7 +30,6 @@ impl Sim {
     ///
     /// # Errors
     /// Those of any verb for a handle of an id or a queue pair that does not exist.
-    #[track_caller]
     pub fn set_cm_qp(&self, id: CmId, qp: Option<Qp>) -> Result<()> {
         let verb = Verb::CmCreateQp;
         self.runtime.check_thread(verb)?;
@@ -60,7 +59,6 @@ impl Sim {
     }
 
     /// Runs a call that changes nothing, or a part of another call.
-    #[track_caller]
     pub(crate) fn look_at<R>(&self, work: impl FnOnce(&mut Manager, Host<'_>) -> R) -> R {
         self.runtime.with(|fabric| fabric.manage(work))
     }
@@ -112,7 +110,7 @@ impl Sim {
                 self.check_faults(fabric, node, verb).by(verb)?;
                 let place = self.runtime.config.nodes;
                 self.runtime
-                    .wait_for(fabric, place, verb, wait, wait_for, |fabric| {
+                    .wait(fabric, place, verb, wait, wait_for, |fabric| {
                         fabric.manage(|manager, _| attempt(manager))
                     })
             })
@@ -171,7 +169,6 @@ impl Cm for Sim {
             ("{id}, {}", group.ip()) |sim| sim.leave_group(id, group);
     }
 
-    #[track_caller]
     fn cm_devices(&self) -> Result<Vec<Context>> {
         let contexts = self.cm_contexts(Verb::CmGetDevices)?;
         Ok(contexts.into_iter().map(|(context, _)| context).collect())
@@ -187,7 +184,6 @@ impl Cm for Sim {
         })
     }
 
-    #[track_caller]
     fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
         self.runtime.check_thread(Verb::CmQueryId)?;
         self.look_at(|manager, _| manager.query_id(id))
@@ -247,7 +243,6 @@ impl Cm for Sim {
         })
     }
 
-    #[track_caller]
     fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
         self.runtime.check_thread(Verb::CmInitQpAttr)?;
         self.look_at(|manager, _| manager.ids.init_qp_attr(id, state))
@@ -294,15 +289,9 @@ impl Cm for Sim {
         let verb = Verb::CmChannelFd;
         self.runtime.check_thread(verb)?;
         // The manager's channels belong to no device, so the set-up decides.
-        if self
-            .runtime
-            .config
-            .lacks
-            .contains(verbs_api::Capabilities::FD)
-        {
-            let cause = verbs_api::Cause::Text("the devices have no file descriptors".into());
-            let kind = verbs_api::ErrorKind::NotSupported;
-            return Err(verbs_api::Error::new(verb, kind, cause));
+        if self.runtime.config.lacks.contains(Capabilities::FD) {
+            let cause = Cause::Text("the devices have no file descriptors".into());
+            return Err(Error::new(verb, ErrorKind::NotSupported, cause));
         }
         self.runtime.with(|fabric| {
             let queue = fabric
