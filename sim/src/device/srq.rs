@@ -37,8 +37,8 @@ pub(crate) struct Srq {
     attr: SrqAttr,
     /// Whether the event of the limit is still to be raised.
     armed: bool,
-    /// The receives whose slots are in use, by their numbers, which follow the order of posting. Receives whose completions
-    /// were polled are removed.
+    /// The receives whose slots are in use, by their numbers, which follow the order of posting.
+    /// Receives whose completions were polled are removed.
     pub(crate) recvs: BTreeMap<u64, Recv>,
     next: u64,
     end: u64,

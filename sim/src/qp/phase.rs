@@ -12,7 +12,8 @@
 
 use std::mem;
 
-/// The state of a requester towards its peer. In `Sending` it neither waits nor recovers.
+/// The state of a requester towards its peer. In `Sending` of the table it neither waits nor
+/// recovers, in `WaitingToRecover` both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Phase {
     /// The peer had no receive (RNR-01). Nothing is transmitted until the timer fires.
