@@ -3,7 +3,7 @@
 use verbs_api::behavior::PollAfterOverrun;
 use verbs_api::site::Site;
 use verbs_api::{
-    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, ErrorKind, Wc, WcEx, WcFields,
+    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, ErrorKind, WcEx, WcFields,
     WcStatus,
 };
 
@@ -12,7 +12,6 @@ use super::check::{find, invalid};
 use super::completion::{Entry, Ticket};
 use super::cq::{Cq, Cqs};
 use super::refusal::{Refusal, Result};
-use crate::time::Time;
 
 /// The additional state of an extended CQ.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +24,8 @@ pub(crate) struct Extended {
 /// An open iteration.
 #[derive(Clone, Copy, Debug)]
 struct Iteration {
-    /// The current completion and when it was added. None at the end.
-    current: Option<(Wc, Time)>,
+    /// The current completion. None at the end.
+    current: Option<Entry>,
     /// The number of completions it has passed. They keep their entries until the iteration ends.
     held: u32,
     /// Where it was started.
@@ -99,20 +98,19 @@ impl Device {
         }
         let usage = &mut self.cqs.table.at_mut(index).usage;
         (usage.was_polled, usage.event_was_read) = (true, false);
-        let Some(Entry { wc, ticket, at, .. }) = self.cqs.pop(index).copied() else {
+        let Some(entry) = self.cqs.pop(index).copied() else {
             // The next `ibv_poll_cq` need not take the lock.
             self.cqs.show(index);
             return Err(nothing("the cq is empty"));
         };
-        let current = Some((wc, at));
         let iteration = Iteration {
-            current,
+            current: Some(entry),
             // An entry keeps its place until `ibv_end_poll`, even if it was read.
             held: 1,
             begun_at: self.base.site,
         };
         self.cqs.set_iteration(index, Some(iteration));
-        Ok((wc.status, ticket))
+        Ok((entry.wc.status, entry.ticket))
     }
 
     /// `ibv_next_poll`: moves to the next completion. Returns its status and its work.
@@ -120,13 +118,10 @@ impl Device {
         let index = find(&self.cqs.table, cq)?;
         let (before, _) = self.cqs.iteration(index)?;
         // C gives no meaning to a call after the end.
-        if before.current.is_none() {
-            let text = format!("the iteration over {cq} is at its end");
-            return Err(Refusal::usage(text));
-        }
+        before.current.ok_or_else(|| at_end(cq))?;
         let next = self.cqs.pop(index).copied();
         let iteration = Iteration {
-            current: next.map(|entry| (entry.wc, entry.at)),
+            current: next,
             held: before.held + u32::from(next.is_some()),
             ..before
         };
@@ -142,11 +137,8 @@ impl Device {
         let index = find(&self.cqs.table, cq)?;
         let (iteration, fields) = self.cqs.iteration(index)?;
         // After the end there is no current completion to read.
-        let Some((wc, at)) = iteration.current else {
-            let text = format!("the iteration over {cq} is at its end");
-            return Err(Refusal::usage(text));
-        };
-        Ok(read(&wc, at, fields))
+        let current = iteration.current.ok_or_else(|| at_end(cq))?;
+        Ok(read(&current, fields))
     }
 
     /// `ibv_end_poll`
@@ -207,7 +199,11 @@ impl Cq {
     }
 }
 
-fn read(wc: &Wc, at: Time, fields: WcFields) -> WcEx {
+fn at_end(cq: CqHandle) -> Refusal {
+    Refusal::usage(format!("the iteration over {cq} is at its end"))
+}
+
+fn read(Entry { wc, at, .. }: &Entry, fields: WcFields) -> WcEx {
     fn asked<T>(fields: WcFields, field: WcFields, value: T) -> Option<T> {
         fields.contains(field).then_some(value)
     }
