@@ -1,6 +1,8 @@
 //! XRC_RECV queue pairs, which belong to a domain and are shared by the programs that have them
 //! open.
 
+use std::collections::BTreeMap;
+
 use verbs_api::{
     Context, Element, Object, Qp as QpHandle, QpCap, QpInit, QpType, Xrcd as XrcdHandle,
 };
@@ -30,8 +32,12 @@ impl Node {
         let id = self.qps.insert(|id| {
             let handle = QpHandle::from_parts(NO_CONTEXT, id.index, id.generation);
             let qp_num = self.numbers.number(id, number_reuse);
-            let present = None;
-            Qp::receiving(handle, qp_num, init, Source::Named { domain, present })
+            let source = Source::Named {
+                domain,
+                openings: BTreeMap::new(),
+                present: None,
+            };
+            Qp::receiving(handle, qp_num, init, source)
         });
         Ok(self.open(xrcd, id.index))
     }
@@ -53,7 +59,9 @@ impl Node {
 
     fn open(&mut self, xrcd: XrcdHandle, qp: u32) -> QpHandle {
         let (opening, handle) = self.device.add_opening(xrcd, qp);
-        self.qps.at_mut(qp).openings.insert(opening, handle);
+        if let Source::Named { openings, .. } = &mut self.qps.at_mut(qp).responder.receives.source {
+            openings.insert(opening, handle);
+        }
         handle
     }
 
@@ -68,7 +76,11 @@ impl Node {
 
     pub(super) fn close_opening(&mut self, opening: u32) {
         let qp = self.device.remove_opening(opening);
-        let openings = &mut self.qps.at_mut(qp).openings;
+        // No other queue pair has an opening.
+        let source = &mut self.qps.at_mut(qp).responder.receives.source;
+        let Source::Named { openings, .. } = source else {
+            return;
+        };
         openings.remove(&opening);
         // No program can reach the queue pair any more.
         if openings.is_empty() {

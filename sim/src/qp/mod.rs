@@ -52,8 +52,6 @@ mod wait;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod why;
 
-use std::collections::BTreeMap;
-
 use smallvec::SmallVec;
 use verbs_api::{
     AsyncEventType, Element, Handle, Qp as QpHandle, QpAttr, QpInit, QpQuery, QpState, QpType, Wc,
@@ -80,9 +78,6 @@ pub(crate) struct Qp {
     /// None for XRC_RECV.
     pub(crate) requester: Option<Requester>,
     pub(crate) responder: Responder,
-    /// The handles by which programs know an XRC_RECV queue pair, by the index of the opening. It
-    /// has at least one, and other queue pairs none.
-    pub(crate) openings: BTreeMap<u32, QpHandle>,
     /// Whether `COMM_EST` has been raised for this connection.
     pub(crate) comm_est: bool,
     /// Packets that arrived before RTR, on a device that keeps them.
@@ -121,7 +116,6 @@ impl Qp {
             common: Common::new(handle, qp_num, init),
             requester: None,
             responder: Responder::new(Receives::new(source)),
-            openings: BTreeMap::new(),
             comm_est: false,
             early: Vec::new(),
             fatal: false,
@@ -194,11 +188,10 @@ impl Qp {
     /// Raises an event about the queue pair, in every context that has it open.
     fn raise(&self, device: &mut Device, event: AsyncEventType) {
         let mut raise = |qp: QpHandle| device.base.raise(event, Element::Qp(qp));
-        if self.openings.is_empty() {
-            raise(self.common.handle);
-        } else {
+        match &self.responder.receives.source {
             // An XRC_RECV queue pair belongs to all programs that have it open.
-            self.openings.values().copied().for_each(raise);
+            Source::Named { openings, .. } => openings.values().copied().for_each(raise),
+            _ => raise(self.common.handle),
         }
     }
 

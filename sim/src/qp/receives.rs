@@ -1,7 +1,9 @@
 //! The receives into which messages go: those of the queue pair, of its SRQ, or of the SRQ that an
 //! XRC request names.
 
-use verbs_api::{QpType, Wc};
+use std::collections::BTreeMap;
+
+use verbs_api::{Qp as QpHandle, QpType, Wc};
 
 use super::common::Common;
 use super::queue::WorkQueue;
@@ -30,6 +32,9 @@ pub(crate) enum Source {
     Named {
         /// The XRC domain, which it has in the place of a protection domain and a CQ.
         domain: u32,
+        /// The handles by which programs know it, by the index of the opening. There is at least
+        /// one.
+        openings: BTreeMap<u32, QpHandle>,
         /// The SRQ that the last request named, which may have been destroyed since, and its
         /// protection domain.
         present: Option<(u32, u32)>,
@@ -105,7 +110,10 @@ impl Receives {
     /// Selects the SRQ for the current request: its receives, and the memory of its domain
     /// (XRC-04). Returns false if the XRC domain has no such SRQ.
     pub(super) fn steer(&mut self, device: &Device, srq_num: u32) -> bool {
-        let Source::Named { domain, present } = &mut self.source else {
+        let Source::Named {
+            domain, present, ..
+        } = &mut self.source
+        else {
             return false;
         };
         *present = match device.srq_of_number(srq_num, *domain) {
