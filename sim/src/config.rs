@@ -35,8 +35,8 @@ pub enum Mode {
 }
 
 /// Says each setting once: its documentation, name, type and default make a field and a setter. A
-/// setter that does not set the field to its argument says its own name, its argument, and the
-/// value of the field.
+/// setter that does not set the field to its argument says its own name, its argument, and what
+/// the field is set to.
 macro_rules! settings {
     (@setter $(#[$meta:meta])* $name:ident: $type:ty) => {
         settings! { @setter $(#[$meta])* $name: $type, by $name($name: $type) { $name } }

@@ -222,7 +222,6 @@ impl Sim {
 
     /// Duplicates the descriptor of a queue of events.
     #[cfg(feature = "fd")]
-    #[track_caller]
     pub(crate) fn descriptor(
         &self,
         verb: Verb,

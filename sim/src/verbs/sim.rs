@@ -454,13 +454,11 @@ impl Verbs for Sim {
     }
 
     #[cfg(feature = "fd")]
-    #[track_caller]
     fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd> {
         self.descriptor(Verb::ChannelFd, channel, EventQueue::Channel(channel))
     }
 
     #[cfg(feature = "fd")]
-    #[track_caller]
     fn async_fd(&self, context: Context) -> Result<OwnedFd> {
         self.descriptor(Verb::AsyncFd, context, EventQueue::Async(context))
     }

@@ -284,7 +284,6 @@ impl Cm for Sim {
     }
 
     #[cfg(feature = "fd")]
-    #[track_caller]
     fn event_channel_fd(&self, channel: CmChannel) -> Result<OwnedFd> {
         let verb = Verb::CmChannelFd;
         self.runtime.check_thread(verb)?;
