@@ -54,7 +54,6 @@ const UNJUDGED: &[(&str, &[&str])] = &[
             "sum::",
         ],
     ),
-    ("sim/src/memory/mod.rs", &["length: ", "offset: "]),
     // The next poll takes the lock although the CQ is empty.
     ("", &["without self.show(index);", "cqs.polled("]),
     // The cached paths of the fast path are valid for an epoch.

@@ -79,7 +79,7 @@ pub(crate) fn call<S: Structure>(
         };
         // A diagnosis shows the threads that wait.
         let _ = guarded(name, object, |()| {
-            let found = seen.found().ok().filter(|_| is_diagnosed());
+            let found = is_diagnosed().then(|| seen.found().ok()).flatten();
             SLEEPS.set(found.and_then(|found| sleeping(&found)));
             Ok(())
         });
@@ -148,8 +148,8 @@ pub(crate) fn look<T>(fd: &Descriptor, take: impl Fn() -> verbs_api::Result<T>) 
     }
 }
 
-/// The descriptor by which a program waits for the events of an object, until the object is
-/// destroyed.
+/// A descriptor of an object, until the object is destroyed: the one by which a program waits for
+/// its events, or the command descriptor of a context.
 pub(crate) struct Descriptor(Mutex<Option<OwnedFd>>);
 
 impl Descriptor {

@@ -1,8 +1,8 @@
 //! Writing the trace and the diagnosis, once, when the process ends. Nothing is written after
 //! `_exit`: `verbsim exec` then has the facts that were recorded before (`record`).
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
 
 use verbs_api::lab::Lab;
 use verbs_settings::{Config, DiagnoseFormat};
@@ -24,10 +24,19 @@ struct Outputs {
 }
 
 /// How far the process has written.
-#[derive(Default)]
 struct Writing {
     has_begun: AtomicBool,
-    all: OnceLock<()>,
+    /// Is poisoned by a panic, so that no second attempt appends to the files.
+    all: Once,
+}
+
+impl Default for Writing {
+    fn default() -> Self {
+        Self {
+            has_begun: AtomicBool::new(false),
+            all: Once::new(),
+        }
+    }
 }
 
 static WRITING: PerProcess<Writing> = PerProcess::new();
@@ -60,7 +69,7 @@ pub(super) enum End {
 pub(super) fn write_once(engine: &Engine, end: End) {
     let writing = WRITING.get_or_default();
     writing.has_begun.store(true, Ordering::Relaxed);
-    writing.all.get_or_init(|| write_all(engine, end));
+    writing.all.call_once(|| write_all(engine, end));
 }
 
 /// Whether the process has begun to write.

@@ -113,9 +113,10 @@ impl Ids {
         // A random start makes collisions with other processes rare.
         let numbers = (0..count).map(|n| EPHEMERAL.start() + ((start + n) % count) as u16);
         let mut free = numbers.filter(|port| self.bindings.at(ps, *port).is_empty());
-        let none = || Cause::Text("no port is free".into());
-        free.next()
-            .ok_or_else(|| Refusal::new(ErrorKind::AddressNotAvailable, none()))
+        free.next().ok_or_else(|| {
+            let cause = Cause::Text("no port is free".into());
+            Refusal::new(ErrorKind::AddressNotAvailable, cause)
+        })
     }
 
     /// Removes the binding of an id.

@@ -132,7 +132,7 @@ impl<'a> Host<'a> {
     }
 
     /// Where an address leads, from a port.
-    pub(crate) fn peer_at(self, from: &Local, address: IpAddr) -> Option<Peer> {
+    fn peer_at(self, from: &Local, address: IpAddr) -> Option<Peer> {
         let ports = &self.device(from.id.node)?.ports;
         // A path starts at an active port.
         if !ports.at(from.id.port).up {

@@ -65,7 +65,8 @@ pub(crate) struct Cqs {
     /// Unpolled completions by the slot of their queue pair, with its generation. Kept on a device
     /// that removes them when the queue pair is destroyed.
     unpolled: Vec<(u32, u32)>,
-    /// Where the device shows which CQs are empty, if it does.
+    /// Where the device shows which CQs are empty, if it does. A clone shows them there, too, so
+    /// nodes of a fabric are not cloned.
     pub(crate) shown: Option<Arc<EmptyCqs>>,
 }
 

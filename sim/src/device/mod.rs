@@ -12,7 +12,7 @@
 //! | `ports`, `egress`, `gsi` | tables and addresses; outgoing packets; QP 1 |
 //! | `domain` | protection domains, address handles |
 //! | `region`, `key`, `access`, `why` | memory regions; their keys; access checks; reasons of
-//! refusals |
+//! refusals, and bytes that are not mapped |
 //! | `mw` | memory windows: binding, invalidation, access through them |
 //! | `work`, `claim` | posted work; which of it names which bytes |
 //! | `channel`, `cq`, `cq_ex`, `completion` | completion channels and queues, and their entries |
@@ -52,7 +52,7 @@ mod region;
 mod srq;
 mod turns;
 mod undefined;
-#[cfg_attr(any(), mutants::skip)] // texts
+#[cfg_attr(any(), mutants::skip)] // texts, and unmapped memory, which only an option notices
 mod why;
 mod work;
 mod xrcd;

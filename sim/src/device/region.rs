@@ -32,7 +32,7 @@ pub(crate) struct Mr {
     /// Whether the memory was registered for writing.
     writable: bool,
     /// The last bytes that were found unmapped, where memory is checked: their offset and number.
-    pub(super) unmapped: Option<(u64, u64)>,
+    pub(super) unmapped: Option<Box<(u64, u64)>>,
 }
 
 /// The memory of a region.

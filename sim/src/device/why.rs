@@ -100,7 +100,7 @@ impl Regions {
             FailureCause::Missing { region, rights }
         } else if mr.part(addr, length).is_ok() {
             // The bytes are in the region. Then only its memory can be missing.
-            let ((offset, length), mr) = (mr.unmapped?, mr.handle);
+            let ((offset, length), mr) = (**mr.unmapped.as_ref()?, mr.handle);
             return Some(FailureCause::NotMapped { mr, offset, length }.into());
         } else {
             match addr.checked_sub(start) {
@@ -134,7 +134,7 @@ impl Device {
         };
         let region = regions.at_mut(index);
         let (mr, length) = (region.handle, bytes.length as u64);
-        region.unmapped = Some((offset, length));
+        region.unmapped = Some(Box::new((offset, length)));
         let registered = self.base.made_at(mr.context(), Object::Mr, index);
         let problem = Unmapped { mr, offset, length };
         self.base.journal.note(problem, registered);

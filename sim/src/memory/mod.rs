@@ -310,8 +310,8 @@ impl Memory {
         Ok(())
     }
 
-    /// The bytes of a slice. `None` for a null region. This is the only place where a range is
-    /// checked before an access.
+    /// The bytes of a slice. `None` for a null region. Each access goes
+    /// through a span, and [`Span::part`] checks the range.
     #[inline]
     pub(crate) fn span(&self, slice: &Slice) -> Result<Option<Span>, Gone> {
         let Slice { region, offset, .. } = *slice;

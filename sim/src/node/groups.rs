@@ -69,6 +69,7 @@ impl Node {
         let text = format!("{qp} is attached to the group {group}");
         Err(Refusal::new(ErrorKind::Busy, Cause::Text(text.into())))
     }
+
     /// Removes a queue pair from the groups that `from` selects.
     pub(super) fn leave_groups(&mut self, index: u32, from: impl Fn(&Gid) -> bool) {
         self.groups.retain(|group, members| {

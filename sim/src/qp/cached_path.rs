@@ -26,7 +26,6 @@ bitflags! {
         const READ = 1 << 4;
         const ATOMIC = 1 << 5;
 
-        const WITH_IMM = Self::SEND_WITH_IMM.bits() | Self::WRITE_WITH_IMM.bits();
         const SENDS = Self::SEND.bits() | Self::SEND_WITH_IMM.bits();
         const WRITES = Self::WRITE.bits() | Self::WRITE_WITH_IMM.bits();
         /// The kinds that return data.

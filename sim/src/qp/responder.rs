@@ -350,8 +350,8 @@ impl Responder {
             // UC does not answer: the message is dropped, or its receive fails.
             if qp.init.qp_type == QpType::Uc {
                 let status = behavior.ud_short_recv.status();
-                let failed = Refusal::fault(Some(Syndrome::Ack), status);
-                return Err(status.map_or(Refusal::INVALID, |_| failed));
+                let fault = |status| Refusal::fault(Some(Syndrome::Ack), Some(status));
+                return Err(status.map_or(Refusal::INVALID, fault));
             }
             // Drivers differ in which side is at fault for a receive that is too short.
             let (syndrome, status) = match behavior.recv_short_status {

@@ -173,7 +173,13 @@ fn request(send: &Send, packet: u32, span: u32, mtu: u32) -> Op {
     Op::ReadRequest(Reth {
         va: remote.addr.wrapping_add(start.into()),
         rkey: remote.rkey,
-        length: (send.length - start).min(span * mtu),
+        // The last request asks for all that is missing, because a peer with another path MTU may
+        // have brought more or less with each packet.
+        length: if packet + span == send.span {
+            send.length - start
+        } else {
+            span * mtu
+        },
     })
 }
 
