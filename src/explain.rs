@@ -139,6 +139,7 @@ fn explain_rule(rule: &'static Rule, style: Style) -> String {
     let fields = [
         ("level", format!("{}: {level}", rule.level.letter())),
         ("source", rule.source.clone()),
+        ("unverified", rule.unverified.clone().unwrap_or_default()),
         ("observe", rule.observe.clone()),
         ("differs", rule.divergence.clone().unwrap_or_default()),
         ("same as", rule.same_as.join(", ")),

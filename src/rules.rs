@@ -24,6 +24,8 @@ struct Covered {
     group: &'static str,
     level: Level,
     rule: &'static str,
+    source: &'static str,
+    unverified: Option<&'static str>,
     scenarios: Vec<&'static str>,
     reason: Option<&'static str>,
 }
@@ -53,6 +55,8 @@ impl Covered {
             group: &rule.group,
             level: rule.level,
             rule: &rule.rule,
+            source: &rule.source,
+            unverified: rule.unverified.as_deref(),
             scenarios,
             reason,
         }
@@ -77,14 +81,24 @@ fn table(listed: &[Covered], style: Style) -> String {
             style.cell(Look::Plain, ""),
             style.cell(look, by),
         ]);
+        if let Some(looked_for) = covered.unverified {
+            table.row([
+                style.cell(Look::Plain, ""),
+                style.cell(Look::Plain, ""),
+                style.cell(Look::Yellow, format!("unverified: {looked_for}")),
+            ]);
+        }
     }
     let checked = listed.iter().filter(|c| !c.scenarios.is_empty()).count();
     let open = listed
         .iter()
         .filter(|c| c.scenarios.is_empty() && c.reason.is_none())
         .count();
+    let unverified = listed.iter().filter(|c| c.unverified.is_some()).count();
     let total = listed.len();
-    let count =
-        format!("{total} rules: {checked} with scenarios, {open} without scenario or reason");
+    let count = format!(
+        "{total} rules: {checked} with scenarios, {open} without scenario or reason; \
+         {unverified} unverified"
+    );
     format!("{}\n{}\n", table.text(), style.paint(Look::Bold, &count))
 }
