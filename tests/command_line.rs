@@ -218,6 +218,29 @@ fn rules_fit_on_a_page_where_there_is_no_terminal() {
 }
 
 #[test]
+fn an_unverified_rule_says_what_was_looked_for() {
+    let rules = verbs_scenarios::rules();
+    let unverified = || rules.iter().filter(|rule| rule.unverified.is_some());
+    let table = said(&verbsim("rules"));
+    let count = unverified().count();
+    assert_eq!(table.matches("unverified: ").count(), count);
+    assert!(
+        table.ends_with(&format!("; {count} unverified\n")),
+        "{table}"
+    );
+    let rule = unverified().next().expect("there is one");
+    let looked_for = rule.unverified.as_deref().unwrap();
+    let explained = said(&verbsim(&format!("explain {}", rule.id)));
+    assert!(explained.contains(looked_for), "{explained}");
+    let listed = said(&verbsim("rules --format json"));
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let listed = listed.as_array().unwrap();
+    let found = listed.iter().find(|entry| entry["id"] == rule.id).unwrap();
+    assert_eq!(found["source"], rule.source);
+    assert_eq!(found["unverified"], looked_for);
+}
+
+#[test]
 fn one_thing_is_no_plural() {
     let output = said(&verbsim("explore --seeds 7"));
     assert!(

@@ -316,6 +316,16 @@ fn pages() -> Vec<(PathBuf, String)> {
     pages
 }
 
+#[test]
+fn the_readme_says_how_many_rules_are_unverified() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let rules = verbs_scenarios::rules().iter();
+    let count = rules.filter(|rule| rule.unverified.is_some()).count();
+    let says = format!("({count} of them unverified)");
+    assert!(readme.contains(&says), "README.md does not say {says}");
+}
+
 /// rustdoc leaves out a line that begins with `# `. GitHub and the registries of packages show it.
 #[test]
 fn no_page_shows_a_line_that_rustdoc_hides() {

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// In `source` and `divergence`, `man` is a man page of rdma-core, `lib:`, `providers/` and
 /// `verbs.h` are its files, `k:` is a file of Linux, `pyv:` one of rdma-core's Python tests,
-/// `mojo:` and `rdmamojo` are pages of that site, `IBA` is the InfiniBand Architecture
-/// Specification, volume 1. That specification is not public, so a public text or source accompanies
-/// it, or the rule is [`unverified`](Self::unverified).
+/// `mojo:` and `rdmamojo` are pages of that site, `RDMA Aware manual` is NVIDIA's RDMA Aware
+/// Networks Programming User Manual, `Shanley` is the book InfiniBand Network Architecture, and
+/// `IBA` is the InfiniBand Architecture Specification, volume 1.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Rule {
