@@ -407,3 +407,34 @@ fn devices_are_a_short_page_that_has_the_choices_only_where_asked() {
     assert!(!page.contains("arm_sees_unpolled="), "{page}");
     assert!(verbose.contains("arm_sees_unpolled=no"), "{verbose}");
 }
+
+/// `exec --help` and the guide name the same statuses.
+#[test]
+fn the_exit_statuses_of_exec_are_in_its_help_and_in_the_guide() {
+    let help = said(&verbsim("exec --help"));
+    let (_, statuses) = help.split_once("Exit status:\n").expect(&help);
+    let lines = statuses.lines().filter_map(|line| line.strip_prefix("  "));
+    let of_help = lines.filter(|line| line.starts_with(char::is_alphanumeric));
+    let guide = include_str!("../docs/drop-in.md");
+    let (_, table) = guide
+        .split_once("| exit status | meaning |\n|---|---|\n")
+        .unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let of_guide = rows.map(|row| row.trim_start_matches("| "));
+    let number = |line: &str| {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        first.trim_matches(',').to_owned()
+    };
+    let of_help: Vec<_> = of_help.map(number).collect();
+    let of_guide: Vec<_> = of_guide.map(number).collect();
+    assert_eq!(of_help, of_guide);
+    assert_eq!(of_help, ["the", "128", "99", "124", "126", "127", "2"]);
+}
+
+#[test]
+fn each_command_with_statuses_of_its_own_names_them() {
+    for command in ["run", "explore", "replay", "compare", "exec", "doctor"] {
+        let help = said(&verbsim(&format!("{command} --help")));
+        assert!(help.contains("Exit status:"), "{command}: {help}");
+    }
+}
