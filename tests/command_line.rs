@@ -46,6 +46,10 @@ fn wrong_values_are_refused_in_words() {
         ("explore --jobs 0", "the number of jobs is 1 or more"),
         ("explore --jobs x", "the number of jobs is 1 or more"),
         ("explore --seeds 5..5", "5..5 has no seed"),
+        (
+            "explore --faults nofile",
+            "--faults nofile: No such file or directory (os error 2); a plan is a file, `standard` or `none`",
+        ),
         ("exec --timeout 0 -- true", "a time is a number above 0"),
         ("exec --timeout 5d -- true", "a time is a number above 0"),
     ] {
