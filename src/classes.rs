@@ -7,6 +7,7 @@ use serde::Serialize;
 use verbs_scenarios::rule;
 use verbs_sim::{Certainty, Class};
 
+use crate::explain::{fields_of, title};
 use crate::output::{Format, Stop, json, print};
 use crate::style::{Look, Style};
 use crate::table::Plain;
@@ -112,27 +113,24 @@ pub(crate) fn explain(id: &str, format: Format, style: Style) -> Option<String> 
 
 fn explain_class(class: Class, style: Style) -> String {
     let level = match class.certainty() {
-        Certainty::Certain => "error: it is wrong",
-        _ => "warning: it may be right",
+        Certainty::Certain => "error: a definite mistake",
+        _ => "warning: the program may be right",
     };
-    let mut text = style.paint(Look::Bold, class.name()) + "\n";
-    for (name, value) in [
-        ("level", level),
-        ("rule", &format!("{} {}", class.rule(), says(class))),
-        ("remedy", class.remedy()),
-        ("unseen", unseen(class)),
-    ] {
-        text += &style.field(name, value);
-    }
-    text
+    let fields = [
+        ("level", level.to_owned()),
+        ("rule", format!("{} {}", class.rule(), says(class))),
+        ("remedy", class.remedy().to_owned()),
+        ("unseen", unseen(class).to_owned()),
+    ];
+    title(class.name(), "", style) + &fields_of(fields, style)
 }
 
 /// Each class in a paragraph.
 fn explain_group(classes: &[Class], style: Style) -> String {
     let mut text = String::new();
     for class in classes {
-        let name = style.paint(Look::Bold, class.name());
-        text += &format!("{name} {}: {}\n", level(*class), class.remedy());
+        let sentence = format!("{}: {}", level(*class), class.remedy());
+        text += &title(class.name(), &sentence, style);
     }
     text + "\n`verbsim explain CLASS` says which rule it breaks and what is not seen.\n"
 }

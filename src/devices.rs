@@ -1,14 +1,13 @@
 //! `verbsim devices`: devices, their ports, what they can do and how they behave.
 
-use std::fmt::Write;
-
 use serde::Serialize;
-use verbs_api::behavior::Knob;
+use verbs_api::behavior::{Behavior, Knob};
 use verbs_api::{Context, Gid, Verbs};
 use verbsim::backend::Kind;
 
 use crate::output::{Format, Stop, json, note, print};
 use crate::style::{Look, Style};
+use crate::table::Plain;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -18,6 +17,9 @@ pub(crate) struct Args {
     /// How to show them
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Show all choices of the behavior, not only those that differ from profile spec
+    #[arg(long)]
+    verbose: bool,
 }
 
 #[derive(Serialize)]
@@ -55,7 +57,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     }
     print(&match args.format {
         Format::Json => json(&devices),
-        Format::Table => table(&devices, Style::of_stdout()),
+        Format::Table => table(&devices, args.verbose, Style::of_stdout()),
     })?;
     for obstacle in kinds.iter().flat_map(|kind| kind.obstacles()) {
         note(format_args!("note: {obstacle}"));
@@ -131,46 +133,62 @@ fn gids(verbs: &dyn Verbs, context: Context, port: u8, len: u32) -> verbs_api::R
     Ok(gids[..set].iter().map(Gid::to_string).collect())
 }
 
-fn table(devices: &[Device], style: Style) -> String {
-    let mut text = String::new();
-    for device in devices {
-        let title = style.paint(Look::Bold, &device.name);
-        writeln!(
-            text,
-            "{title}  {}, driver {}, {}",
-            device.backend, device.driver, device.transport
-        )
-        .expect("a string");
-        if let Some(error) = &device.error {
-            writeln!(text, "  {}", style.paint(Look::Red, error)).expect("a string");
-            continue;
-        }
-        for port in &device.ports {
-            let Port {
-                port: number,
-                state,
-                link_layer,
-                active_mtu,
-                gids,
-            } = port;
-            let mtu = active_mtu.map_or_else(|| "unknown".to_owned(), |bytes| bytes.to_string());
-            writeln!(text, "  port {number}  {state}, {link_layer}, MTU {mtu}").expect("a string");
-            for (index, gid) in gids.iter().enumerate() {
-                writeln!(text, "    GID {index}  {gid}").expect("a string");
-            }
-        }
-        writeln!(text, "  can       {}", device.capabilities.join(" ")).expect("a string");
-        let known = device
-            .behavior
-            .iter()
-            .filter_map(|(knob, value)| value.map(|value| format!("{knob}={value}")));
-        let known: Vec<_> = known.collect();
-        let behavior = if known.is_empty() {
-            "not described".into()
-        } else {
-            known.join(" ")
-        };
-        writeln!(text, "  behavior  {behavior}").expect("a string");
+fn table(devices: &[Device], verbose: bool, style: Style) -> String {
+    let shown = devices.iter().map(|device| shown(device, verbose, style));
+    shown.collect()
+}
+
+fn shown(device: &Device, verbose: bool, style: Style) -> String {
+    let Device {
+        backend,
+        driver,
+        transport,
+        ..
+    } = device;
+    let title = style.paint(Look::Bold, &device.name);
+    let title = format!("{title}  {backend}, driver {driver}, {transport}\n");
+    if let Some(error) = &device.error {
+        return format!("{title}  {}\n", style.paint(Look::Red, error));
     }
-    text
+    let mut table = Plain::narrow(style);
+    let mut row = |name: String, value: &str| {
+        table.row([
+            style.cell(Look::Plain, format!("{name:<9}")),
+            style.cell(Look::Plain, value),
+        ]);
+    };
+    for port in &device.ports {
+        let mtu = port.active_mtu.map(|bytes| bytes.to_string());
+        let mtu = mtu.as_deref().unwrap_or("unknown");
+        let about = format!("{}, {}, MTU {mtu}", port.state, port.link_layer);
+        row(format!("port {}", port.port), &about);
+        for (index, gid) in port.gids.iter().enumerate() {
+            row(format!("  GID {index}"), gid);
+        }
+    }
+    row("can".to_owned(), &device.capabilities.join(" "));
+    row("behavior".to_owned(), &behavior(device, verbose));
+    title + &table.text_at(2)
+}
+
+/// The choices of a device: those that are not `spec`'s, or all.
+fn behavior(device: &Device, all: bool) -> String {
+    let known = device
+        .behavior
+        .iter()
+        .filter_map(|(knob, value)| Some((*knob, (*value)?)));
+    let known: Vec<_> = known.collect();
+    let differs = |(knob, value): &&(&str, &str)| all || Behavior::SPEC.get(knob) != Some(value);
+    let shown = known.iter().filter(differs);
+    let shown: Vec<_> = shown
+        .map(|(knob, value)| format!("{knob}={value}"))
+        .collect();
+    let shown = shown.join(" ");
+    let count = known.len();
+    match (count, all) {
+        (0, _) => "not described".to_owned(),
+        (_, true) => shown,
+        _ if shown.is_empty() => format!("as spec (--verbose shows its {count} choices)"),
+        _ => format!("as spec, except {shown} (--verbose shows all {count} choices)"),
+    }
 }

@@ -8,6 +8,7 @@ use crate::list::Listed;
 use crate::output::{Format, Stop, json, print};
 use crate::rules::coverage;
 use crate::style::{Look, Style};
+use crate::table::Plain;
 use crate::words::meant;
 
 #[derive(clap::Args)]
@@ -118,7 +119,7 @@ impl ScenarioJson {
 fn explain_group(group: &[&'static Rule], style: Style) -> String {
     let mut text = String::new();
     for rule in group {
-        text += &format!("{} {}\n", style.paint(Look::Bold, &rule.id), rule.rule);
+        text += &title(&rule.id, &rule.rule, style);
     }
     text + "\n`verbsim explain ID` says where a rule is stated and what checks it.\n"
 }
@@ -135,7 +136,6 @@ fn explain_rule(rule: &'static Rule, style: Style) -> String {
         Some(reason) => format!("by no scenario: {reason}"),
         None => "by no scenario".to_string(),
     };
-    let mut text = format!("{} {}\n", style.paint(Look::Bold, &rule.id), rule.rule);
     let fields = [
         ("level", format!("{}: {level}", rule.level.letter())),
         ("source", rule.source.clone()),
@@ -145,26 +145,46 @@ fn explain_rule(rule: &'static Rule, style: Style) -> String {
         ("same as", rule.same_as.join(", ")),
         ("checked", checked),
     ];
-    for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
-        text += &style.field(name, value);
-    }
-    text
+    title(&rule.id, &rule.rule, style) + &fields_of(fields, style)
 }
 
 fn explain_scenario(scenario: &Scenario, style: Style) -> String {
     let listed = Listed::new(scenario);
-    let mut text = style.paint(Look::Bold, scenario.id) + "\n";
-    let lists = [
-        ("needs", listed.needs),
-        ("lacks", listed.lacks),
-        ("hazards", listed.hazards),
+    let needs = [
+        ("needs", listed.needs.join(", ")),
+        ("lacks", listed.lacks.join(", ")),
+        ("hazards", listed.hazards.join(", ")),
     ];
-    for (name, values) in lists.iter().filter(|(_, values)| !values.is_empty()) {
-        text += &style.field(name, values.join(", "));
-    }
-    for id in scenario.rules {
+    let rules = scenario.rules.iter().map(|id| {
         let sentence = rule(id).map_or("", |rule| &rule.rule);
-        text += &style.field("rule", format!("{id} {sentence}"));
+        ("rule", format!("{id} {sentence}"))
+    });
+    let run = ("run", format!("verbsim run --filter {}", scenario.id));
+    let fields = needs.into_iter().chain(rules).chain([run]);
+    title(scenario.id, "", style) + &fields_of(fields, style)
+}
+
+/// The name of a thing, and a sentence about it. On a terminal it wraps.
+pub(crate) fn title(name: &str, sentence: &str, style: Style) -> String {
+    let mut table = Plain::new(style);
+    table.row([
+        style.cell(Look::Bold, name),
+        style.cell(Look::Plain, sentence),
+    ]);
+    table.text_at(0)
+}
+
+/// The fields of a thing that have a value, each a name and the value. On a terminal they wrap.
+pub(crate) fn fields_of<'a>(
+    fields: impl IntoIterator<Item = (&'a str, String)>,
+    style: Style,
+) -> String {
+    let mut table = Plain::new(style);
+    for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {
+        table.row([
+            style.cell(Look::Dim, format!("{name:<8}")),
+            style.cell(Look::Plain, value),
+        ]);
     }
-    text + &style.field("run", format!("verbsim run --filter {}", scenario.id))
+    table.text_at(2)
 }

@@ -63,7 +63,15 @@ pub(crate) struct Faults {
 impl Faults {
     /// The selected plan.
     pub(crate) fn plan(&self, otherwise: &str) -> Result<Plan, Stop> {
-        Plan::named(self.name(otherwise)).map_err(|error| Stop::usage(error.to_string()))
+        Plan::named(self.name(otherwise)).map_err(|error| {
+            let unread = error.line.is_none();
+            let names = if unread {
+                "; a plan is a file, `standard` or `none`"
+            } else {
+                ""
+            };
+            Stop::usage(format!("--faults {error}{names}"))
+        })
     }
 
     /// The name of the plan.

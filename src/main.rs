@@ -58,6 +58,7 @@ enum Command {
     #[command(after_help = EXIT_STATUS_OF_SEARCH)]
     Replay(replay::Args),
     /// Run random programs on a device and on the simulator, and report where they differ
+    #[command(after_help = EXIT_STATUS_OF_COMPARE)]
     Compare(compare::Args),
     /// List the scenarios
     List(list::Args),
@@ -70,6 +71,7 @@ enum Command {
     /// Explain a rule, a class of mistakes, a group of these, or a scenario
     Explain(explain::Args),
     /// Run a program that uses libibverbs on simulated devices
+    #[command(after_help = EXIT_STATUS_OF_EXEC)]
     Exec(exec::Args),
     /// Check whether `exec` can give a program simulated devices, and report any obstacles
     #[command(after_help = EXIT_STATUS_OF_DOCTOR)]
@@ -119,6 +121,25 @@ Exit status:
      scenario was skipped
   2  the command line is wrong, or a file could not be read or written
   130  Ctrl-C ended the run; it showed what it had done";
+
+const EXIT_STATUS_OF_EXEC: &str = "\
+Exit status:
+  the program's, if it exited
+  128 + N  signal N ended the program; 134 also with --halt-on-error
+  99   the program exited, and --fail-on matched a finding; or it exited with 0, --diagnose was given,
+       and no process used a device (--allow-unused permits that); or a process could not write its
+       diagnosis
+  124  the program ran longer than --timeout, and was killed
+  126  the program cannot be run
+  127  the program does not exist
+  2    an option, a variable or the settings file is wrong, or the library is missing; the program was
+       not started";
+
+const EXIT_STATUS_OF_COMPARE: &str = "\
+Exit status:
+  0  each difference is a known one
+  1  a program differs in an unknown way
+  2  the command line is wrong, or the device cannot be used";
 
 const EXIT_STATUS_OF_DOCTOR: &str = "\
 Exit status:

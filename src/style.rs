@@ -1,7 +1,6 @@
 //! Colour, where it is wanted.
 
 use std::env;
-use std::fmt::Display;
 use std::io::{self, IsTerminal};
 
 use comfy_table::{Attribute, Cell, Color};
@@ -62,12 +61,6 @@ impl Style {
         } else {
             text.to_string()
         }
-    }
-
-    /// A line of an explanation.
-    pub(crate) fn field(self, name: &str, value: impl Display) -> String {
-        let name = self.paint(Look::Dim, &format!("{name:<8}"));
-        format!("  {name} {value}\n")
     }
 
     pub(crate) fn cell(self, look: Look, text: impl ToString) -> Cell {

@@ -18,6 +18,10 @@ impl Plain {
         table.load_style(presets::NOTHING);
         if style.wraps() {
             table.set_content_arrangement(ContentArrangement::Dynamic);
+            // Terminals of CI, `expect` and serial lines may have a width of zero: it is unknown.
+            if table.width() == Some(0) {
+                table.set_width(PAGE);
+            }
         } else {
             table.force_no_tty();
         }
@@ -42,6 +46,14 @@ impl Plain {
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.table.add_row(cells.into_iter().collect::<Vec<_>>());
+    }
+
+    /// The lines, with `indent` blanks before the first column and one blank between columns.
+    pub(crate) fn text_at(mut self, indent: u16) -> String {
+        for (place, column) in self.table.column_iter_mut().enumerate() {
+            column.set_padding((if place == 0 { indent } else { 0 }, 1));
+        }
+        self.text()
     }
 
     /// The lines, without blanks at their ends.

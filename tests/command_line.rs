@@ -46,6 +46,10 @@ fn wrong_values_are_refused_in_words() {
         ("explore --jobs 0", "the number of jobs is 1 or more"),
         ("explore --jobs x", "the number of jobs is 1 or more"),
         ("explore --seeds 5..5", "5..5 has no seed"),
+        (
+            "explore --faults nofile",
+            "--faults nofile: No such file or directory (os error 2); a plan is a file, `standard` or `none`",
+        ),
         ("exec --timeout 0 -- true", "a time is a number above 0"),
         ("exec --timeout 5d -- true", "a time is a number above 0"),
     ] {
@@ -158,7 +162,7 @@ fn a_class_of_mistakes_is_explained() {
     let output = said(&verbsim("explain vs-arm-01"));
     for part in [
         "VS-ARM-01\n",
-        "error: it is wrong",
+        "error: a definite mistake",
         "CQ-ARM-30 ",
         "poll once more",
         "a model checker tries every order",
@@ -338,4 +342,126 @@ fn ctrl_c_in_an_exploration_says_how_to_go_on() {
         said.contains(&format!("program/spec: {done} seed")),
         "{said}"
     );
+}
+
+/// Runs a command on a terminal of this width, and returns the lines that it writes there.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(columns: u16, arguments: &str) -> Vec<String> {
+    use std::fs::File;
+    use std::io::Read;
+
+    use nix::pty::{Winsize, openpty};
+
+    let size = Winsize {
+        ws_row: 50,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let pty = openpty(Some(&size), None).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbsim"));
+    command
+        .args(arguments.split_whitespace())
+        .env("NO_COLOR", "1")
+        .stdin(pty.slave.try_clone().unwrap())
+        .stdout(pty.slave);
+    let mut child = command.spawn().unwrap();
+    // It has the other end of the terminal.
+    drop(command);
+    let mut bytes = Vec::new();
+    // A terminal without an other end is an error.
+    let end = File::from(pty.master).read_to_end(&mut bytes);
+    assert!(end.is_ok() || end.is_err_and(|error| error.raw_os_error() == Some(5)));
+    assert!(child.wait().unwrap().success(), "{arguments}");
+    let text = String::from_utf8(bytes).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_terminal_whose_width_is_unknown_is_as_wide_as_a_page() {
+    for arguments in ["run --filter CQ-ARM-17", "rules", "devices --backend sim"] {
+        let unknown = on_a_terminal(0, arguments);
+        assert_eq!(unknown, on_a_terminal(100, arguments), "{arguments}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn text_wraps_between_words_on_a_terminal() {
+    for arguments in [
+        "explain CQ-ARM-17",
+        "explain CQ-ARM",
+        "explain VS-ARM-01",
+        "explain VS-ARM",
+        "devices --backend sim --verbose",
+    ] {
+        let wide = said(&verbsim(arguments));
+        let words: Vec<_> = wide.split_whitespace().collect();
+        let narrow = on_a_terminal(72, arguments);
+        for line in &narrow {
+            assert!(line.chars().count() <= 72, "{arguments}: {line}");
+        }
+        let wrapped: Vec<_> = narrow
+            .iter()
+            .flat_map(|line| line.split_whitespace())
+            .collect();
+        assert_eq!(wrapped, words, "{arguments}");
+    }
+}
+
+/// The page that people read, whatever the driver chooses.
+#[test]
+fn devices_are_a_short_page_that_has_the_choices_only_where_asked() {
+    let page = said(&verbsim("devices --backend sim"));
+    let lines: Vec<_> = page.lines().collect();
+    assert!(lines.len() <= 20, "{page}");
+    for line in &lines {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    for part in [
+        "sim0  sim, driver sim, ib\n",
+        "  port 1    ACTIVE",
+        "    GID 0   fe80::",
+    ] {
+        assert!(page.contains(part), "{page}");
+    }
+    assert!(
+        page.contains("behavior  as spec (--verbose shows its "),
+        "{page}"
+    );
+    let verbose = said(&verbsim("devices --backend sim --verbose"));
+    assert!(!page.contains("arm_sees_unpolled="), "{page}");
+    assert!(verbose.contains("arm_sees_unpolled=no"), "{verbose}");
+}
+
+/// `exec --help` and the guide name the same statuses.
+#[test]
+fn the_exit_statuses_of_exec_are_in_its_help_and_in_the_guide() {
+    let help = said(&verbsim("exec --help"));
+    let (_, statuses) = help.split_once("Exit status:\n").expect(&help);
+    let lines = statuses.lines().filter_map(|line| line.strip_prefix("  "));
+    let of_help = lines.filter(|line| line.starts_with(char::is_alphanumeric));
+    let guide = include_str!("../docs/drop-in.md");
+    let (_, table) = guide
+        .split_once("| exit status | meaning |\n|---|---|\n")
+        .unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let of_guide = rows.map(|row| row.trim_start_matches("| "));
+    let number = |line: &str| {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        first.trim_matches(',').to_owned()
+    };
+    let of_help: Vec<_> = of_help.map(number).collect();
+    let of_guide: Vec<_> = of_guide.map(number).collect();
+    assert_eq!(of_help, of_guide);
+    assert_eq!(of_help, ["the", "128", "99", "124", "126", "127", "2"]);
+}
+
+#[test]
+fn each_command_with_statuses_of_its_own_names_them() {
+    for command in ["run", "explore", "replay", "compare", "exec", "doctor"] {
+        let help = said(&verbsim(&format!("{command} --help")));
+        assert!(help.contains("Exit status:"), "{command}: {help}");
+    }
 }

@@ -430,7 +430,7 @@ mod on_the_drop_in {
         let (status, _, said) = junit(&["--timeout", "1s"], &["wait"]);
         assert_eq!(status, 124, "{said}");
         assert!(
-            said.contains("<failure message=\"the program took too long, "),
+            said.contains("<failure message=\"the program ran longer than --timeout, "),
             "{said}"
         );
         assert!(said.contains("<skipped message=\"warning: "), "{said}");

@@ -18,7 +18,7 @@ const NOT_GOOD: u8 = 99;
 const NONE_IN_TIME: &str = "no mistakes were found; to wait for an asynchronous event, for a connection request, \
                             or for something other than RDMA is not a mistake";
 
-const TOO_LONG: &str = "the program took too long, and was ended";
+const TOO_LONG: &str = "the program ran longer than --timeout, and was killed";
 
 /// How a run is judged.
 pub(super) struct Judge<'a> {
