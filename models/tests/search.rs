@@ -134,7 +134,7 @@ fn wait_that_nothing_can_end_is_told_so_whatever_ends_first() {
         Ok(())
     });
     let found = report.counterexample.expect("it fails");
-    assert!(found.to_string().contains("lost wake-up"), "{found}");
+    assert!(found.to_string().contains("deadlock"), "{found}");
 }
 
 /// The guide shows this counterexample.

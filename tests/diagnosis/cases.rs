@@ -183,7 +183,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-QP-04: the path MTUs differ: 256 at qp 0x2, and 1024 at its peer, qp 0x2 of sim0",
+            "sim1: VS-QP-04: the path MTUs differ: 256 at qp 0x2, and 1024 at its peer, qp 0x2 of sim0 (here)",
             "sim0: VS-QP-04: send 0x4 of qp 0x2 failed with REM_INV_REQ_ERR: at sim1, the message was cut for another path MTU than 256 bytes",
             "sim1: VS-EVT-05: hint: 1 event QP_REQ_ERR of qp 0x2 not read",
         ],
@@ -199,7 +199,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-QP-04: the path MTUs differ: 256 at qp 0x2, and 1024 at its peer, qp 0x2 of sim0",
+            "sim1: VS-QP-04: the path MTUs differ: 256 at qp 0x2, and 1024 at its peer, qp 0x2 of sim0 (here)",
             "sim0: VS-QP-04: send 0x4 of qp 0x2 failed with LOC_LEN_ERR: the data were cut for another path MTU than 1024 bytes",
         ],
     ),
@@ -213,7 +213,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-QP-04: the path MTUs differ: 256 at qp 0x2, and 1024 at its peer, qp 0x2 of sim0",
+            "sim1: VS-QP-04: the path MTUs differ: 256 at qp 0x2, and 1024 at its peer, qp 0x2 of sim0 (here)",
         ],
     ),
     (
@@ -557,7 +557,7 @@ pub(super) const CASES: &[Case] = &[
             }
         },
         &[
-            "sim1: VS-QP-04: the PSN that comes is not the one that is waited for: 0 at qp 0x2, and 7 at its peer, qp 0x2 of sim0",
+            "sim1: VS-QP-04: the PSN that comes is not the one that is waited for: 0 at qp 0x2, and 7 at its peer, qp 0x2 of sim0 (here)",
         ],
     ),
     (
@@ -622,7 +622,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim0: VS-QP-04: more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic): 4 at qp 0x2, and 1 at its peer, qp 0x2 of sim1",
+            "sim0: VS-QP-04: more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic): 4 at qp 0x2, and 1 at its peer, qp 0x2 of sim1 (here)",
         ],
     ),
     (
@@ -638,7 +638,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim0: VS-QP-04: more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic): 4 at qp 0x2, and 1 at its peer, qp 0x2 of sim1",
+            "sim0: VS-QP-04: more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic): 4 at qp 0x2, and 1 at its peer, qp 0x2 of sim1 (here)",
         ],
     ),
     (

@@ -7,6 +7,7 @@ mod iterating;
 mod ledger;
 mod life;
 mod making;
+mod places;
 mod raw;
 mod setup;
 mod shared;

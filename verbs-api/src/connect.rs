@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::handle::{Handle, Qp};
 use crate::qp::{QpAttr, QpAttrMask as M, QpModify, QpState, QpType};
 use crate::rc::RcParams;
+use crate::site::{Site, Standing};
 use crate::verbs::Verbs;
 
 /// The facts that a peer needs to connect with a QP: its address, its number, and its first PSN.
@@ -51,7 +52,9 @@ impl Endpoint {
 }
 
 /// The endpoint of a QP, with port, GID index and PSN (`psn_a`) of `params`.
+#[track_caller]
 pub fn endpoint(verbs: &dyn Verbs, qp: Qp, params: &RcParams) -> Result<Endpoint> {
+    let _standing = Standing::at(Site::here());
     let (context, port) = (qp.context(), params.port_num);
     Ok(Endpoint {
         gid: verbs.query_gid(context, port, u32::from(params.sgid_index))?,
@@ -64,11 +67,13 @@ pub fn endpoint(verbs: &dyn Verbs, qp: Qp, params: &RcParams) -> Result<Endpoint
 /// Brings an RC, UC or XRC QP from RESET to RTS, connected with `peer`. Its own first PSN is
 /// `psn_a` of `params`; `psn_b` is not used, as the peer's is in its endpoint. Not on iWARP, which
 /// connects by rdma_cm.
+#[track_caller]
 pub fn to_endpoint(verbs: &dyn Verbs, qp: Qp, peer: &Endpoint, params: &RcParams) -> Result<()> {
     to_state(verbs, qp, peer, params, QpState::Rts)
 }
 
 /// Connects like [`to_endpoint`], but only as far as `state`: INIT, RTR or RTS.
+#[track_caller]
 pub fn to_state(
     verbs: &dyn Verbs,
     qp: Qp,
@@ -76,6 +81,7 @@ pub fn to_state(
     params: &RcParams,
     state: QpState,
 ) -> Result<()> {
+    let _standing = Standing::at(Site::here());
     let qp_type = verbs.query_qp(qp, M::STATE)?.init.qp_type;
     let attr = attributes(peer, params.psn_a, params);
     for step_to in [QpState::Init, QpState::Rtr, QpState::Rts] {
@@ -91,7 +97,9 @@ pub fn to_state(
 /// to INIT to RTR to RTS on both.
 ///
 /// What [`Verbs::connect_rc`] does on transports that need no connection manager.
+#[track_caller]
 pub fn by_attributes(verbs: &dyn Verbs, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
+    let _standing = Standing::at(Site::here());
     let of_b = RcParams {
         psn_a: params.psn_b,
         ..*params
@@ -144,7 +152,9 @@ fn step(verbs: &dyn Verbs, qp: Qp, qp_type: QpType, attr: &QpAttr, state: QpStat
 }
 
 /// Brings a UD QP from RESET to RTS on this port with P_Key index 0 and this Q_Key.
+#[track_caller]
 pub fn ud_to_rts(verbs: &dyn Verbs, qp: Qp, port_num: u8, qkey: u32) -> Result<()> {
+    let _standing = Standing::at(Site::here());
     let to_init = QpModify::to(QpState::Init)
         .set(M::PKEY_INDEX, |attr| attr.pkey_index = 0)
         .set(M::PORT, |attr| attr.port_num = port_num)

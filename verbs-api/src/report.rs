@@ -145,14 +145,46 @@ impl LostWakeup {
 
 impl fmt::Display for LostWakeup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without a completion to wake it for, the thread waits for work that is missing.
+        let what = if self.cqs.iter().any(|cq| cq.unpolled > 0) {
+            "lost wake-up"
+        } else {
+            "deadlock"
+        };
         write!(
             f,
-            "lost wake-up: a thread waits on {} and no more work will come",
+            "{what}: a thread waits on {} and no more work will come",
             self.channel
         )?;
         for cq in &self.cqs {
             write!(f, "; {cq}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_on_empty_queues_is_a_deadlock_not_a_lost_wake_up() {
+        let said = |unpolled| {
+            let cq = CqReport {
+                unpolled,
+                ..CqReport::default()
+            };
+            LostWakeup::new(CompChannel::default(), vec![cq]).to_string()
+        };
+        assert!(
+            said(0).starts_with("deadlock: a thread waits on "),
+            "{}",
+            said(0)
+        );
+        assert!(
+            said(1).starts_with("lost wake-up: a thread waits on "),
+            "{}",
+            said(1)
+        );
     }
 }

@@ -7,6 +7,7 @@ use super::{Context, Pd};
 use crate::ah::AhAttr;
 use crate::error::{Result, Verb};
 use crate::handle;
+use crate::site::{Site, Standing};
 
 /// An address handle: where a send of a UD queue pair goes. Posted work holds it.
 #[derive(Clone)]
@@ -42,7 +43,9 @@ impl Pd {
     ///
     /// # Errors
     /// `Invalid` for a port or GID index that does not exist, or a missing global route.
+    #[track_caller]
     pub fn create_ah(&self, attr: &AhAttr) -> Result<Ah> {
+        let _standing = Standing::at(Site::here());
         let handle = self.context().verbs().create_ah(self.handle(), attr)?;
         let pd = self.clone();
         Ok(Ah(Owner::new(Parts { handle, pd })))

@@ -7,6 +7,7 @@ use super::life::{self, Owner, object};
 use super::{Context, Cq, cq};
 use crate::error::{Result, Verb};
 use crate::handle;
+use crate::site::{Site, Standing};
 use crate::sync::Mutex;
 
 /// A completion channel.
@@ -59,7 +60,9 @@ impl Context {
     ///
     /// # Errors
     /// `TooManyFiles`, `NoMemory`.
+    #[track_caller]
     pub fn create_comp_channel(&self) -> Result<CompChannel> {
+        let _standing = Standing::at(Site::here());
         let handle = self.verbs().create_comp_channel(self.handle())?;
         let context = self.clone();
         let state = Mutex::default();

@@ -11,6 +11,7 @@ use crate::capability::Capabilities;
 use crate::device::{DeviceAttr, Gid, PortAttr};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle::{self, Handle, Object};
+use crate::site::{Site, Standing};
 use crate::sync::Mutex;
 use crate::verbs::Verbs;
 
@@ -46,7 +47,9 @@ impl Context {
     ///
     /// # Errors
     /// `NoDevice` if there is none of that name; `TooManyFiles`.
+    #[track_caller]
     pub fn open(verbs: Arc<dyn Verbs>, name: &str) -> Result<Self> {
+        let _standing = Standing::at(Site::here());
         let handle = verbs.open_device(name)?;
         Ok(Self::new(verbs, handle, false))
     }
@@ -74,17 +77,23 @@ impl Context {
     }
 
     /// State of a port, from 1 ([`Verbs::query_port`]).
+    #[track_caller]
     pub fn query_port(&self, port: u8) -> Result<PortAttr> {
+        let _standing = Standing::at(Site::here());
         self.verbs().query_port(self.handle(), port)
     }
 
     /// An entry of a port's GID table ([`Verbs::query_gid`]).
+    #[track_caller]
     pub fn query_gid(&self, port: u8, index: u32) -> Result<Gid> {
+        let _standing = Standing::at(Site::here());
         self.verbs().query_gid(self.handle(), port, index)
     }
 
     /// An entry of a port's P_Key table ([`Verbs::query_pkey`]).
+    #[track_caller]
     pub fn query_pkey(&self, port: u8, index: u16) -> Result<u16> {
+        let _standing = Standing::at(Site::here());
         self.verbs().query_pkey(self.handle(), port, index)
     }
 
@@ -108,7 +117,9 @@ impl Context {
     /// # Errors
     /// `Busy` while a clone or an object of it exists, and for a context of [`Cm`](super::Cm),
     /// which stays open; the errors of the verb. The error returns the context.
+    #[track_caller]
     pub fn close(self) -> Result<(), DestroyError<Self>> {
+        let _standing = Standing::at(Site::here());
         let closed = match Arc::strong_count(&self.0) {
             1 if self.0.of_ids => {
                 let cause = Cause::Text(format!("{self:?} is that of all ids of rdma_cm").into());

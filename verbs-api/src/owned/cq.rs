@@ -136,7 +136,9 @@ impl<'a> CqBuilder<'a> {
     /// `Invalid` for a size below 1 or above `max_cqe`, for a completion vector that does not
     /// exist, for a channel of another context; `NoMemory`; `NotSupported` for an extended CQ with
     /// what the device lacks.
+    #[track_caller]
     pub fn create(self) -> Result<Cq> {
+        let _standing = Standing::at(Site::here());
         if let Some(channel) = self.channel {
             let of = channel.context();
             self.context
@@ -205,7 +207,9 @@ impl Cq {
     }
 
     /// Changes the size to at least `cqe` ([`Verbs::resize_cq`](crate::Verbs::resize_cq)).
+    #[track_caller]
     pub fn resize(&self, cqe: u32) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let cqe = int(Verb::ResizeCq, "cqe", cqe, 1)?;
         self.context().verbs().resize_cq(self.handle(), cqe)
     }
@@ -220,7 +224,9 @@ impl Cq {
 
     /// Sets how many completions, or how long, an event waits for
     /// ([`Verbs::modify_cq`](crate::Verbs::modify_cq)).
+    #[track_caller]
     pub fn moderate(&self, moderation: &CqModeration) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         self.context().verbs().modify_cq(self.handle(), moderation)
     }
 

@@ -157,7 +157,9 @@ macro_rules! object {
             /// # Errors
             /// `Busy` if a clone, an object made from it, posted work or an event holds it; those
             /// of the verb. The object comes back with the error.
+            #[track_caller]
             pub fn destroy(self) -> Result<(), $crate::owned::DestroyError<Self>> {
+                let _standing = $crate::site::Standing::at($crate::site::Site::here());
                 match super::life::destroy(&self.0) {
                     Ok(()) => Ok(()),
                     Err(error) => Err($crate::owned::DestroyError {

@@ -11,6 +11,7 @@ use super::{Context, Pd};
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::handle;
 use crate::mr::{Access, MrAttr, MrInit};
+use crate::site::{Site, Standing};
 use crate::wr::Remote;
 
 /// A memory region. Its bytes are copied in and out; nothing refers into it.
@@ -59,7 +60,9 @@ impl Pd {
     /// # Errors
     /// `Invalid` for access bits that do not go together or a length above `max_mr_size`;
     /// `NoMemory`.
+    #[track_caller]
     pub fn alloc_mr(&self, length: usize, access: Access) -> Result<Mr> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.context().verbs();
         Mr::new(self, verbs.alloc_mr(self.handle(), length, access)?)
     }
@@ -71,7 +74,9 @@ impl Pd {
     /// # Errors
     /// As for [`alloc_mr`](Self::alloc_mr); `Invalid` for an address or a part that does not fit;
     /// `Fault` for memory that is not mapped, or that is not writable and has to be.
+    #[track_caller]
     pub fn alloc_mr_as(&self, init: &MrInit) -> Result<Mr> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.context().verbs();
         Mr::new(self, verbs.alloc_mr_as(self.handle(), init)?)
     }
@@ -81,7 +86,9 @@ impl Pd {
     ///
     /// # Errors
     /// `NotSupported` without [`Capabilities::NULL_MR`](crate::Capabilities::NULL_MR); `NoMemory`.
+    #[track_caller]
     pub fn alloc_null_mr(&self) -> Result<Mr> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.context().verbs();
         Mr::new(self, verbs.alloc_null_mr(self.handle())?)
     }
@@ -107,7 +114,9 @@ impl Pd {
     /// that can be known for sure: dropping the last handle leaves it registered as long as posted
     /// work uses it, and a region that was forgotten, or whose deregistration failed, stays.
     #[allow(unsafe_code, reason = "passes on the promise of the trait's method")]
+    #[track_caller]
     pub unsafe fn reg_mr(&self, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.context().verbs();
         // SAFETY: the caller promises what `Verbs::reg_mr` asks for.
         let mr = unsafe { verbs.reg_mr(self.handle(), addr, length, access)? };
@@ -191,13 +200,16 @@ impl Mr {
     /// # Errors
     /// `Invalid` outside the region, or for the caller's own memory; `Usage` (simulator) if posted
     /// work may still write these bytes: its completion has not been polled.
+    #[track_caller]
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.0.context().verbs();
         verbs.read_mr(self.handle(), offset, bytes)
     }
 
     /// Copies `length` bytes out, from `offset`, to a new vector. Errors as for
     /// [`read`](Self::read).
+    #[track_caller]
     pub fn read_vec(&self, offset: usize, length: usize) -> Result<Vec<u8>> {
         // Not more memory than there are bytes, whatever length the caller gave.
         let mut bytes = vec![0; length.min(self.length().saturating_add(1))];
@@ -207,7 +219,9 @@ impl Mr {
 
     /// Copies bytes in, at `offset`. Errors as for [`read`](Self::read); `Usage` also if posted
     /// work may still read these bytes.
+    #[track_caller]
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.0.context().verbs();
         verbs.write_mr(self.handle(), offset, bytes)
     }

@@ -9,6 +9,7 @@ use crate::error::{Result, Verb};
 use crate::handle::{self, Object};
 use crate::mr::Access;
 use crate::mw::MwType;
+use crate::site::{Site, Standing};
 use crate::wr::SendFlags;
 
 /// A memory window. [`Qp::bind_mw`](super::Qp::bind_mw) binds one of type 1,
@@ -62,7 +63,9 @@ impl Pd {
     ///
     /// # Errors
     /// `Invalid` or `NotSupported` for a type the device does not have; `NoMemory`.
+    #[track_caller]
     pub fn alloc_mw(&self, mw_type: MwType) -> Result<Mw> {
+        let _standing = Standing::at(Site::here());
         let handle = self.context().verbs().alloc_mw(self.handle(), mw_type)?;
         let pd = self.clone();
         Ok(Mw(Owner::new(Parts {

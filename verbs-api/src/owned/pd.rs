@@ -6,6 +6,7 @@ use super::Context;
 use super::life::{self, Owner, object};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle::{self, Object};
+use crate::site::{Site, Standing};
 
 /// A protection domain: regions, queue pairs and address handles work together within one.
 #[derive(Clone)]
@@ -37,7 +38,9 @@ impl life::Parts for Parts {
 
 impl Context {
     /// Creates a protection domain ([`Verbs::alloc_pd`](crate::Verbs::alloc_pd)).
+    #[track_caller]
     pub fn alloc_pd(&self) -> Result<Pd> {
+        let _standing = Standing::at(Site::here());
         let handle = self.verbs().alloc_pd(self.handle())?;
         let context = self.clone();
         Ok(Pd(Owner::new(Parts { handle, context })))

@@ -220,7 +220,9 @@ impl<'a> QpBuilder<'a> {
     /// # Errors
     /// `Invalid` for sizes above the device's, a CQ or an SRQ of another context, or an SRQ where
     /// the transport has none; `NotSupported` for a transport the device does not have; `NoMemory`.
+    #[track_caller]
     pub fn create(self) -> Result<Qp> {
+        let _standing = Standing::at(Site::here());
         self.make(Verb::CreateQp, None)
     }
 
@@ -231,7 +233,9 @@ impl<'a> QpBuilder<'a> {
     /// # Errors
     /// As for [`create`](Self::create); `Invalid` also for an id of another context, and one that
     /// has a queue pair.
+    #[track_caller]
     pub fn create_for(self, id: &CmId) -> Result<Qp> {
+        let _standing = Standing::at(Site::here());
         self.make(Verb::CmCreateQp, Some(id))
     }
 
@@ -327,7 +331,9 @@ impl Qp {
     }
 
     /// Attributes ([`Verbs::query_qp`](crate::Verbs::query_qp)).
+    #[track_caller]
     pub fn query(&self, mask: QpAttrMask) -> Result<QpQuery> {
+        let _standing = Standing::at(Site::here());
         self.0.context().verbs().query_qp(self.handle(), mask)
     }
 
@@ -342,7 +348,9 @@ impl Qp {
     /// # Errors
     /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out
     /// of range.
+    #[track_caller]
     pub fn modify(&self, modify: &QpModify) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.0.context().verbs();
         let change = || verbs.modify_qp(self.handle(), &modify.attr, modify.mask);
         let resets =
@@ -367,7 +375,9 @@ impl Qp {
     ///
     /// # Errors
     /// `Invalid` in another state, for a value out of range, or for a QP of another backend.
+    #[track_caller]
     pub fn connect_rc(&self, peer: &Self, params: &RcParams) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.0.context().verbs();
         // The backends themselves, not their tables of methods, of which there may be several.
         let address = |of: &Self| Arc::as_ptr(of.0.context().verbs()).cast::<()>();
@@ -382,7 +392,9 @@ impl Qp {
     }
 
     /// The facts that a peer in another process needs to [`connect`](Self::connect) with this QP.
+    #[track_caller]
     pub fn endpoint(&self, params: &RcParams) -> Result<Endpoint> {
+        let _standing = Standing::at(Site::here());
         connect::endpoint(&**self.0.context().verbs(), self.handle(), params)
     }
 
@@ -406,13 +418,17 @@ impl Qp {
     ///
     /// Post receives for the first messages before the peer learns that this QP is ready; INIT and
     /// later states allow it.
+    #[track_caller]
     pub fn connect(&self, peer: &Endpoint, params: &RcParams) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         connect::to_endpoint(&**self.0.context().verbs(), self.handle(), peer, params)
     }
 
     /// Brings a UD QP from RESET to RTS on this port, with P_Key index 0 and this Q_Key
     /// ([`connect::ud_to_rts`]).
+    #[track_caller]
     pub fn activate(&self, port_num: u8, qkey: u32) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         connect::ud_to_rts(&**self.0.context().verbs(), self.handle(), port_num, qkey)
     }
 
@@ -434,7 +450,9 @@ impl Qp {
     ///
     /// # Errors
     /// `Invalid` for another transport or a GID that names no group; `NoMemory`; `NotSupported`.
+    #[track_caller]
     pub fn attach_mcast(&self, group: Gid, lid: u16) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let mut groups = self.0.groups.lock();
         let verbs = self.0.context().verbs();
         verbs.attach_mcast(self.handle(), group, lid)?;
@@ -446,7 +464,9 @@ impl Qp {
     ///
     /// # Errors
     /// `Invalid` if it is not attached.
+    #[track_caller]
     pub fn detach_mcast(&self, group: Gid, lid: u16) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let mut groups = self.0.groups.lock();
         let verbs = self.0.context().verbs();
         verbs.detach_mcast(self.handle(), group, lid)?;

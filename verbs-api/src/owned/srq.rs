@@ -87,7 +87,9 @@ impl Pd {
     ///
     /// # Errors
     /// `Invalid` for sizes above the device's, or a size of 0; `NoMemory`.
+    #[track_caller]
     pub fn create_srq(&self, init: &SrqInit) -> Result<Srq> {
+        let _standing = Standing::at(Site::here());
         Srq::create(self, init, None)
     }
 
@@ -97,7 +99,9 @@ impl Pd {
     /// # Errors
     /// As for [`create_srq`](Self::create_srq); `Invalid` for a domain or a CQ of another context;
     /// `NotSupported`.
+    #[track_caller]
     pub fn create_xrc_srq(&self, init: &SrqInit, xrcd: &Xrcd, cq: &Cq) -> Result<Srq> {
+        let _standing = Standing::at(Site::here());
         Srq::create(self, init, Some((xrcd, cq)))
     }
 }
@@ -162,7 +166,9 @@ impl Srq {
     /// # Errors
     /// `Invalid` for a limit above the size, a size above the device's or below what is posted;
     /// `NotSupported` for a size on a device that cannot change it; `NoMemory`.
+    #[track_caller]
     pub fn modify(&self, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.0.context().verbs();
         verbs.modify_srq(self.handle(), attr, mask)
     }
@@ -172,6 +178,7 @@ impl Srq {
     ///
     /// # Errors
     /// `Invalid` for a limit above the size.
+    #[track_caller]
     pub fn set_limit(&self, srq_limit: u32) -> Result<()> {
         let attr = SrqAttr {
             srq_limit,

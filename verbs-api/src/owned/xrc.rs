@@ -9,6 +9,7 @@ use crate::error::{Result, Verb};
 use crate::handle;
 use crate::qp::{QpAttrMask, QpModify, QpQuery, QpState};
 use crate::rc::RcParams;
+use crate::site::{Site, Standing};
 use crate::verbs::Wait;
 use crate::xrc::XrcdInit;
 
@@ -66,7 +67,9 @@ impl Context {
     /// `NotFound` if the file, or the domain that it names, does not exist and creating was not
     /// asked for; `Invalid` if the domain has to be new and exists; `NotSupported` on a device
     /// without XRC; `NoMemory`.
+    #[track_caller]
     pub fn open_xrcd(&self, init: &XrcdInit<'_>) -> Result<Xrcd> {
+        let _standing = Standing::at(Site::here());
         let handle = self.verbs().open_xrcd(self.handle(), init)?;
         let context = self.clone();
         Ok(Xrcd(Owner::new(Parts { handle, context })))
@@ -84,7 +87,9 @@ impl Xrcd {
     ///
     /// # Errors
     /// `NoMemory`.
+    #[track_caller]
     pub fn create_recv_qp(&self) -> Result<XrcRecvQp> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.context().verbs();
         XrcRecvQp::new(self, verbs.create_xrc_recv_qp(self.handle())?)
     }
@@ -94,7 +99,9 @@ impl Xrcd {
     ///
     /// # Errors
     /// `Invalid` or `NotFound` if the domain has no such queue pair; `NoMemory`.
+    #[track_caller]
     pub fn open_qp(&self, qp_num: u32) -> Result<XrcRecvQp> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.context().verbs();
         XrcRecvQp::new(self, verbs.open_qp(self.handle(), qp_num)?)
     }
@@ -162,7 +169,9 @@ impl XrcRecvQp {
     }
 
     /// Attributes ([`Verbs::query_qp`](crate::Verbs::query_qp)).
+    #[track_caller]
     pub fn query(&self, mask: QpAttrMask) -> Result<QpQuery> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.xrcd().context().verbs();
         verbs.query_qp(self.handle(), mask)
     }
@@ -178,20 +187,26 @@ impl XrcRecvQp {
     /// # Errors
     /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out
     /// of range.
+    #[track_caller]
     pub fn modify(&self, modify: &QpModify) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.xrcd().context().verbs();
         verbs.modify_qp(self.handle(), &modify.attr, modify.mask)
     }
 
     /// The facts that a sender needs to connect with it ([`Qp::connect`](super::Qp::connect)).
+    #[track_caller]
     pub fn endpoint(&self, params: &RcParams) -> Result<Endpoint> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.xrcd().context().verbs();
         connect::endpoint(&**verbs, self.handle(), params)
     }
 
     /// Connects it, in RESET, with an XRC_SEND queue pair, and brings it to RTS; the sender does
     /// the same with this one's endpoint.
+    #[track_caller]
     pub fn connect(&self, peer: &Endpoint, params: &RcParams) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let verbs = self.xrcd().context().verbs();
         connect::to_endpoint(&**verbs, self.handle(), peer, params)
     }

@@ -7,6 +7,7 @@ use super::id::is_id;
 use super::{Cm, CmId, Connection, failed};
 use crate::cm::{CmEventType, ConnParam, PortSpace};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
+use crate::site::{Site, Standing};
 use crate::verbs::Wait;
 
 impl Cm {
@@ -50,7 +51,9 @@ impl RouteBuilder<'_> {
     /// # Errors
     /// `NetworkUnreachable` if no network leads there; for the local address, the errors of
     /// [`Listener::bind`](super::Listener::bind).
+    #[track_caller]
     pub fn resolve(self) -> Result<Resolving> {
+        let _standing = Standing::at(Site::here());
         let id = CmId::create(self.cm, self.ps)?;
         let raw = self.cm.raw();
         raw.resolve_addr(id.handle(), self.src, self.dst, self.timeout)?;
@@ -129,7 +132,9 @@ impl Route {
     ///
     /// # Errors
     /// `Invalid` for too much private data, or for more resources than the device has.
+    #[track_caller]
     pub fn connect(self, param: &ConnParam<'_>) -> Result<Connection> {
+        let _standing = Standing::at(Site::here());
         self.cm().raw().connect(self.handle(), param)?;
         Connection::new(self.id, Verb::CmConnect)
     }

@@ -4,6 +4,7 @@ use super::id::is_id;
 use super::{CmId, failed};
 use crate::cm::{CmEvent, CmEventType, CmParam};
 use crate::error::{Result, Verb};
+use crate::site::{Site, Standing};
 use crate::sync::Mutex;
 use crate::verbs::Wait;
 
@@ -82,7 +83,9 @@ impl Connection {
     ///
     /// # Errors
     /// `Invalid` if the connection was never established, or is for datagrams.
+    #[track_caller]
     pub fn disconnect(&self) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         self.cm().raw().disconnect(self.handle())
     }
 

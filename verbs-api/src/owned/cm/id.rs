@@ -11,6 +11,7 @@ use super::{Cm, Context, failed};
 use crate::cm::{CmEvent, CmEventType, CmIdAttr, CmOption, CmParam, PortSpace, UdData};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle;
+use crate::site::{Site, Standing};
 use crate::verbs::Wait;
 
 /// An id of rdma_cm, with an event channel of its own. What [`Listener`](super::Listener),
@@ -36,7 +37,9 @@ impl CmId {
     /// # Errors
     /// `AddressNotAvailable` for an address that no device here has; `AddressInUse`;
     /// `TooManyFiles`.
+    #[track_caller]
     pub fn bind(cm: &Cm, ps: PortSpace, addr: SocketAddr) -> Result<Self> {
+        let _standing = Standing::at(Site::here());
         let id = Self::create(cm, ps)?;
         cm.raw().bind_addr(id.handle(), addr)?;
         Ok(id)
@@ -127,7 +130,9 @@ impl CmId {
     ///
     /// # Errors
     /// `Invalid` in a state in which it can no longer take effect.
+    #[track_caller]
     pub fn set_option(&self, option: CmOption) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         self.cm().raw().set_option(self.handle(), option)
     }
 
@@ -136,7 +141,9 @@ impl CmId {
     ///
     /// # Errors
     /// `Invalid` if the id is bound to no device, or has a route (CM-79).
+    #[track_caller]
     pub fn join_multicast(&self, group: SocketAddr) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         self.cm().raw().join_multicast(self.handle(), group, 0)
     }
 
@@ -162,7 +169,9 @@ impl CmId {
     ///
     /// # Errors
     /// `AddressNotAvailable` if it was not joined.
+    #[track_caller]
     pub fn leave_multicast(&self, group: SocketAddr) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         self.cm().raw().leave_multicast(self.handle(), group)
     }
 

@@ -6,6 +6,7 @@ use super::id::is_id;
 use super::{Cm, CmId, Connection, failed};
 use crate::cm::{CmEventType, CmParam, ConnParam, PortSpace};
 use crate::error::{Result, Verb};
+use crate::site::{Site, Standing};
 use crate::verbs::Wait;
 
 /// Takes requests for connections ([`PortSpace::Tcp`]), or for the queue pair that datagrams go to
@@ -26,7 +27,9 @@ impl Listener {
     /// # Errors
     /// `AddressNotAvailable` for an address that no device here has, or where another listens on
     /// all addresses with this port; `AddressInUse`; `TooManyFiles`.
+    #[track_caller]
     pub fn bind(cm: &Cm, ps: PortSpace, addr: SocketAddr) -> Result<Self> {
+        let _standing = Standing::at(Site::here());
         let id = CmId::bind(cm, ps, addr)?;
         cm.raw().listen(id.handle(), 0)?;
         Ok(Self { id })
@@ -84,7 +87,9 @@ impl Request {
     /// # Errors
     /// `Invalid` without a queue pair that iWARP or the queue pair's transport needs, for too much
     /// private data, or if the client has ended. The client is refused then.
+    #[track_caller]
     pub fn accept(self, param: &ConnParam<'_>) -> Result<Connection> {
+        let _standing = Standing::at(Site::here());
         self.cm().raw().accept(self.handle(), param)?;
         Connection::new(self.id, Verb::CmAccept)
     }
@@ -93,7 +98,9 @@ impl Request {
     ///
     /// # Errors
     /// `Invalid` for too much private data, or if the client has ended.
+    #[track_caller]
     pub fn reject(self, private_data: &[u8]) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         self.cm().raw().reject(self.handle(), private_data)
     }
 }
