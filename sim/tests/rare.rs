@@ -289,18 +289,3 @@ fn inline_bytes_that_are_nowhere_take_no_place_in_the_queue() {
     assert_eq!(sim.poll_cq(cq, &mut done).unwrap(), 1);
     assert_eq!((done[0].wr_id, done[0].status), (2, WcStatus::Success));
 }
-
-/// A program needs no feature of this package to wait by `poll` or `epoll`.
-#[test]
-#[cfg(target_os = "linux")]
-fn channels_have_descriptors_with_default_features() {
-    let sim = Sim::new(SimConfig::new().mode(Mode::Inline));
-    let context = sim.open_device("sim0").unwrap();
-    let channel = sim.create_comp_channel(context).unwrap();
-    assert!(
-        sim.capabilities(context)
-            .unwrap()
-            .contains(verbs_api::Capabilities::FD)
-    );
-    assert!(sim.channel_fd(channel).is_ok());
-}

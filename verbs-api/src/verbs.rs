@@ -523,14 +523,14 @@ pub trait Verbs: Send + Sync {
     /// `NotSupported` without [`Capabilities::FD`]; `TooManyFiles`.
     #[cfg(unix)]
     fn channel_fd(&self, _channel: CompChannel) -> Result<OwnedFd> {
-        Err(unsupported(Verb::ChannelFd, NO_DESCRIPTORS))
+        Err(unsupported(Verb::ChannelFd, "has no file descriptors"))
     }
 
     /// The file descriptor of a context's asynchronous events (the field `async_fd` of
     /// `struct ibv_context`), as [`channel_fd`](Self::channel_fd).
     #[cfg(unix)]
     fn async_fd(&self, _context: Context) -> Result<OwnedFd> {
-        Err(unsupported(Verb::AsyncFd, NO_DESCRIPTORS))
+        Err(unsupported(Verb::AsyncFd, "has no file descriptors"))
     }
 
     /// Corrupts the number by which the driver knows an object (the field `handle` of the C
@@ -556,10 +556,6 @@ pub trait Verbs: Send + Sync {
         None
     }
 }
-
-/// The simulator of another system than Linux is the usual backend without them.
-#[cfg(unix)]
-pub(crate) const NO_DESCRIPTORS: &str = "has no file descriptors; the simulator has them on Linux";
 
 pub(crate) fn unsupported(verb: Verb, lacks: &str) -> Error {
     let cause = Cause::Text(format!("the backend {lacks}").into());

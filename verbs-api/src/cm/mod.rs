@@ -27,8 +27,6 @@ use crate::error::Verb;
 use crate::event::AsyncEventType;
 use crate::handle::{Context, Pd, Qp};
 use crate::qp::{QpAttr, QpAttrMask, QpInit, QpState};
-#[cfg(unix)]
-use crate::verbs::NO_DESCRIPTORS;
 use crate::verbs::Wait;
 #[cfg(unix)]
 use crate::verbs::unsupported;
@@ -243,6 +241,6 @@ pub trait Cm: Send + Sync {
     /// `NotSupported` without [`Capabilities::FD`](crate::Capabilities::FD); `TooManyFiles`.
     #[cfg(unix)]
     fn event_channel_fd(&self, _channel: CmChannel) -> Result<OwnedFd> {
-        Err(unsupported(Verb::CmChannelFd, NO_DESCRIPTORS))
+        Err(unsupported(Verb::CmChannelFd, "has no file descriptors"))
     }
 }
