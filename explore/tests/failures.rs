@@ -47,7 +47,10 @@ fn shows_the_wait(found: &Found) {
     let left = found.diagnosis.leftovers.iter().map(ToString::to_string);
     assert_eq!(
         left.collect::<Vec<_>>(),
-        ["sim0: VS-OBJ-03: hint: not destroyed: cq#0, channel#0; 1 context not closed"]
+        [
+            "sim0: VS-OBJ-03: hint: not destroyed: cq#0 (explore/tests/failures.rs:26), \
+             channel#0 (explore/tests/failures.rs:25); 1 context not closed"
+        ]
     );
     let [call, returned] = &last(found, 2)[..] else {
         panic!("{found}")
