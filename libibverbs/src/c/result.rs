@@ -29,6 +29,11 @@ pub(crate) trait Object: Copy {
 
     /// Looks the object up. Refuses a pointer that does not name one.
     fn found(self) -> Result<Self::Found>;
+
+    /// Looks the object up as the kernel does, in the context that its structure names.
+    fn found_in_context(self) -> Result<Self::Found> {
+        self.found()
+    }
 }
 
 /// A call that has no object.
@@ -226,7 +231,7 @@ pub(crate) fn guarded<O: Object, R>(
     verb: impl FnOnce(O::Found) -> Result<R>,
 ) -> Result<R, c_int> {
     let _uncancelled = Uncancelled::new();
-    quickly(call, object, verb)
+    run(call, object, || verb(object.found_in_context()?))
 }
 
 /// Runs a verb that calls no cancellation point of the system. See [`guarded`].
@@ -236,8 +241,17 @@ fn quickly<O: Object, R>(
     object: O,
     verb: impl FnOnce(O::Found) -> Result<R>,
 ) -> Result<R, c_int> {
+    run(call, object, || verb(object.found()?))
+}
+
+#[inline(always)]
+fn run<R>(
+    call: &'static str,
+    object: impl Object,
+    verb: impl FnOnce() -> Result<R>,
+) -> Result<R, c_int> {
     caller::settle();
-    match catch_unwind(AssertUnwindSafe(|| verb(object.found()?))) {
+    match catch_unwind(AssertUnwindSafe(verb)) {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(refusal)) => Err(refused(call, object, refusal)),
         Err(_) => Err(refused(call, (), Refusal::expected(libc::EIO))),
