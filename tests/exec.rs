@@ -608,8 +608,13 @@ fn a_document_is_of_one_run_and_says_what_cannot_be_read() {
 #[test]
 fn a_standard_error_that_is_closed_or_full_changes_no_status() {
     let slow = ["--timeout", "0.5", "sleep", "100"];
+    let of = |facts| format!("{SAY} say \"{}\"", entries(facts));
+    let (right, mistaken) = (of(RIGHT), of(MISTAKEN));
     for (arguments, status) in [
         (&["--diagnose", "true"][..], 99),
+        // Only the line that no mistakes were found is lost.
+        (&["--fail-on", "warning", "sh", "-c", &right], 0),
+        (&["--fail-on", "error", "sh", "-c", &mistaken], 99),
         (&["--diagnose", "--allow-unused", "sh", "-c", "exit 3"], 3),
         (&slow, 124),
         (&["--ports", "0", "true"], 2),

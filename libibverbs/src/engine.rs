@@ -1,7 +1,12 @@
 //! The engine of a process: the simulator in real time, and its configuration.
 
+use std::fmt::{self, Display};
+use std::panic::resume_unwind;
 use std::sync::OnceLock;
+use std::{io, thread};
 
+use nix::sys::epoll::{Epoll, EpollCreateFlags};
+use nix::sys::signal::{SigSet, SigmaskHow};
 use verbs_settings::{Config, Fabric};
 use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
@@ -42,6 +47,9 @@ pub(crate) fn config() -> &'static Config {
 }
 
 /// The engine. It starts, with its thread for timers, when a program first uses the library.
+///
+/// If it cannot start, the call unwinds with [`NotStarted`], and returns the errno value. The next
+/// call tries again.
 #[inline]
 pub(crate) fn engine() -> &'static Engine {
     running().unwrap_or_else(start)
@@ -70,8 +78,43 @@ pub(crate) fn unobserved() -> &'static Sim {
     sim().unobserved()
 }
 
+/// The reason why the engine cannot start: the process may not have a further thread or descriptor.
+#[derive(Debug)]
+pub(crate) struct NotStarted {
+    missing: &'static str,
+    pub(crate) error: io::Error,
+}
+
+impl Display for NotStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { missing, error } = self;
+        write!(f, "the devices need {missing}: {error}")
+    }
+}
+
+/// Takes what the simulator takes when it starts, and gives it back: the simulator panics without
+/// it.
+fn can_start(fabric: &Fabric) -> Result<(), NotStarted> {
+    let missing = |missing| move |error| NotStarted { missing, error };
+    // Signals are for the program's own threads.
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let thread = thread::Builder::new().spawn(|| ());
+    let _ = before.and_then(|before| before.thread_set_mask());
+    let _ = thread.map_err(missing("a thread"))?.join();
+    if !fabric.is_private() {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from);
+        let both = epoll.and_then(|epoll| epoll.0.try_clone());
+        drop(both.map_err(missing("two descriptors"))?);
+    }
+    Ok(())
+}
+
 #[cold]
 fn start() -> &'static Engine {
+    if let Err(why) = can_start(config().fabric()) {
+        // No message of a panic is printed.
+        resume_unwind(Box::new(why));
+    }
     match ENGINE.store(Engine::new(config())) {
         Ok(engine) => {
             (at_start().started)(engine);

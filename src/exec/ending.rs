@@ -14,6 +14,8 @@ use crate::output::{self, Stop};
 /// The program ran, and is not good.
 const NOT_GOOD: u8 = 99;
 
+const NONE: &str = "no mistakes were found";
+
 /// A hang may have a cause other than RDMA, and a program may wait without end on purpose.
 const NONE_IN_TIME: &str = "no mistakes were found; to wait for an asynchronous event, for a connection request, \
                             or for something other than RDMA is not a mistake";
@@ -61,7 +63,8 @@ impl Judge<'_> {
         // What is not recorded or not written is lost.
         let mut is_told = !facts.is_full && facts.failed_to_write().next().is_none();
         for remark in &remarks {
-            is_told &= self.say(remark);
+            // Without mistakes nothing is lost.
+            is_told &= self.say(remark) || remark.name == NONE;
         }
         let unused = facts.unused().filter(|_| !self.allow_unused);
         if let Some(report) = &self.report {
@@ -149,12 +152,11 @@ impl Judge<'_> {
             (how, None)
                 if self.diagnosis == "-" && facts.unused().is_none() && facts.found() == (0, 0) =>
             {
-                let name = "no mistakes were found";
                 let text = match how {
                     End::TimedOut => NONE_IN_TIME,
-                    _ => name,
+                    _ => NONE,
                 };
-                remarks.push(Remark::new(name, text, false));
+                remarks.push(Remark::new(NONE, text, false));
             }
             _ => {}
         }

@@ -49,6 +49,25 @@ int main(void)
     CHECK(ibv_dereg_mr(a.mr) == ENOENT);
     a.mr->handle = own;
 
+    /* A context that is not the object's: the kernel does not find the number there. */
+    struct ibv_context *others[] = {b.context, NULL};
+    for (int i = 0; i < 2; i++) {
+        pd = ibv_alloc_pd(a.context);
+        CHECK(pd);
+        pd->context = others[i];
+        CHECK(ibv_dealloc_pd(pd) == ENOENT);
+        struct ibv_srq_init_attr shared = {.attr = {.max_wr = 1, .max_sge = 1}};
+        if (pd->context) /* The headers themselves look into it. */
+            CHECK(!ibv_create_srq(pd, &shared) && errno == ENOENT);
+        pd->context = a.context;
+        CHECK(!ibv_dealloc_pd(pd));
+        a.mr->context = a.cq->context = a.qp->context = others[i];
+        CHECK(ibv_dereg_mr(a.mr) == ENOENT && ibv_destroy_cq(a.cq) == ENOENT);
+        CHECK(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE) == ENOENT);
+        CHECK(ibv_destroy_qp(a.qp) == ENOENT);
+        a.mr->context = a.cq->context = a.qp->context = a.context;
+    }
+
     CHECK(ibv_query_gid_ex(a.context, 1, 0, NULL, 0));
     CHECK(!ibv_reg_dmabuf_mr(a.pd, 0, 4096, 0, -1, 0) && errno == EOPNOTSUPP);
     struct ibv_ah_attr back;

@@ -79,6 +79,12 @@ pub(crate) trait Kind: Sized + 'static {
         None
     }
 
+    /// Whether the field `context` of the structure names the context of the object. The kernel
+    /// looks there for the number in the field `handle`.
+    fn is_in_context(_object: &CObject<Self>) -> bool {
+        true
+    }
+
     /// The object whose handle a driver would read from that field.
     fn driver_object(_handle: Self::Handle) -> Option<DriverObject> {
         None
@@ -155,8 +161,9 @@ impl<K: Kind> CObject<K> {
         }
     }
 
+    /// The object at a pointer, which may be destroyed.
     #[inline(never)]
-    fn at(seen: *mut K::Seen) -> Option<Found<K>> {
+    pub(crate) fn at(seen: *mut K::Seen) -> Option<Found<K>> {
         let address = (seen as usize).wrapping_sub(K::OFFSET);
         K::arenas().get()?.find(address)
     }
@@ -174,6 +181,27 @@ impl<K: Kind> CObject<K> {
             // the field at any time, as with C.
             unsafe { number.read_volatile() != self.number as u32 }
         })
+    }
+
+    /// The object that a program points to, for a verb that is a call of the kernel: the kernel
+    /// looks in the context that the structure names. Verbs for each message do not.
+    pub(crate) fn find_in_context(seen: *mut K::Seen) -> Result<Found<K>> {
+        let found = Self::find(seen)?;
+        if K::is_in_context(&found) {
+            Ok(found)
+        } else {
+            Err(Self::changed("context"))
+        }
+    }
+
+    /// The program has changed a field by which the kernel finds the object.
+    #[cold]
+    fn changed(field: &str) -> Refusal {
+        let what = format!(
+            "the program has changed the field {field} of the {}",
+            K::NAME
+        );
+        Refusal::new(libc::ENOENT, what)
     }
 
     /// The object that a program points to, or `None` for a null pointer.
@@ -217,13 +245,7 @@ impl<K: Kind> CObject<K> {
                 }
                 Ok(found)
             }
-            None if corrupt => {
-                let what = format!(
-                    "the program has changed the field handle of the {}",
-                    K::NAME
-                );
-                Err(Refusal::new(libc::ENOENT, what))
-            }
+            None if corrupt => Err(Self::changed("handle")),
             None => Ok(found),
         }
     }
@@ -342,6 +364,11 @@ impl<S: Structure> Object for *mut S {
     fn found(self) -> Result<Self::Found> {
         CObject::<S::Kind>::find(self.cast())
     }
+
+    #[inline]
+    fn found_in_context(self) -> Result<Self::Found> {
+        CObject::<S::Kind>::find_in_context(self.cast())
+    }
 }
 
 /// Declares kinds of objects, a row for each:
@@ -351,8 +378,8 @@ impl<S: Structure> Object for *mut S {
 /// ```
 ///
 /// Pointers of each of these types name objects of the kind. The clauses are `at OFFSET` (of the
-/// pointer in the structure), `numbered` (the structure has a field `handle`), `numbered Object`
-/// (and it is that of a driver's object), and `named |object| EXPRESSION` (in findings).
+/// pointer in the structure), `numbered` (the structure has the fields `handle` and `context`, which
+/// `is_context` of the scope compares), `numbered Object` (and they are those of a driver's object), and `named |object| EXPRESSION` (in findings).
 macro_rules! kinds {
     ($(
         $(#[$meta:meta])*
@@ -383,6 +410,14 @@ macro_rules! kinds {
                     let seen = raw.cast::<Self::Seen>();
                     // SAFETY: the field is within the structure, which is not read.
                     Some(unsafe { &raw mut (*seen).handle })
+                }
+
+                fn is_in_context(object: &$crate::c::object::CObject<Self>) -> bool {
+                    let seen = object.raw().cast::<Self::Seen>();
+                    // SAFETY: the object is one of ours, and stays as long as the reference. A
+                    // program may write the field at any time, as with C.
+                    let context = unsafe { (&raw const (*seen).context).read_volatile() };
+                    is_context(context, verbs_api::Handle::context(object.handle))
                 }
 
                 $(

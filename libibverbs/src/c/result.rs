@@ -3,6 +3,7 @@
 //! A verb that fails returns a [`Refusal`]: the errno value, and the text for the diagnosis. The
 //! functions here are the only way out of the library, and add the text to the diagnosis.
 
+use std::any::Any;
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::num::NonZero;
@@ -14,7 +15,8 @@ use verbs_sim::{Class, Misuse};
 
 use super::caller;
 use super::object::{Found, Kind};
-use crate::engine::sim;
+use crate::base::output::say;
+use crate::engine::{NotStarted, sim};
 
 pub(crate) type Result<T, E = Refusal> = std::result::Result<T, E>;
 
@@ -29,6 +31,11 @@ pub(crate) trait Object: Copy {
 
     /// Looks the object up. Refuses a pointer that does not name one.
     fn found(self) -> Result<Self::Found>;
+
+    /// Looks the object up as the kernel does, in the context that its structure names.
+    fn found_in_context(self) -> Result<Self::Found> {
+        self.found()
+    }
 }
 
 /// A call that has no object.
@@ -218,7 +225,8 @@ impl From<ReregError> for Refusal {
 
 /// Runs a verb of the name `call` on `object`. The error is the errno value, which is in `errno`
 /// too. A panic can only be a mistake of the simulator. It has been printed, and becomes `EIO`: it
-/// must not continue through C. The unwinding of a cancelled thread must not come here either.
+/// must not continue through C. An engine that could not start has unwound without a panic. The
+/// unwinding of a cancelled thread must not come here.
 #[inline]
 pub(crate) fn guarded<O: Object, R>(
     call: &'static str,
@@ -226,7 +234,7 @@ pub(crate) fn guarded<O: Object, R>(
     verb: impl FnOnce(O::Found) -> Result<R>,
 ) -> Result<R, c_int> {
     let _uncancelled = Uncancelled::new();
-    quickly(call, object, verb)
+    run(call, object, || verb(object.found_in_context()?))
 }
 
 /// Runs a verb that calls no cancellation point of the system. See [`guarded`].
@@ -236,12 +244,31 @@ fn quickly<O: Object, R>(
     object: O,
     verb: impl FnOnce(O::Found) -> Result<R>,
 ) -> Result<R, c_int> {
+    run(call, object, || verb(object.found()?))
+}
+
+#[inline(always)]
+fn run<R>(
+    call: &'static str,
+    object: impl Object,
+    verb: impl FnOnce() -> Result<R>,
+) -> Result<R, c_int> {
     caller::settle();
-    match catch_unwind(AssertUnwindSafe(|| verb(object.found()?))) {
+    match catch_unwind(AssertUnwindSafe(verb)) {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(refusal)) => Err(refused(call, object, refusal)),
-        Err(_) => Err(refused(call, (), Refusal::expected(libc::EIO))),
+        Err(payload) => Err(unwound(call, payload)),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn unwound(call: &'static str, payload: Box<dyn Any + Send>) -> c_int {
+    let errno = payload.downcast::<NotStarted>().ok().and_then(|why| {
+        say(format_args!("{call}: {why}"));
+        why.error.raw_os_error()
+    });
+    refused(call, (), Refusal::expected(errno.unwrap_or(libc::EIO)))
 }
 
 /// Notes the refusal, and sets `errno`.

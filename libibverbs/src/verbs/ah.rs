@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use verbs_abi::{ibv_ah, ibv_ah_attr, ibv_context, ibv_grh, ibv_pd, ibv_wc};
 use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 
-use super::context::context_of;
+use super::context::{context_of, is_context};
 use super::domain::Pd;
 use crate::c::{
     CObject, Found, Held, Later, Refusal, Result, kinds, new_object, not_null, passed, present,
@@ -23,7 +23,7 @@ pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
-        create(&CObject::<Pd>::find(pd)?, &attr)
+        create(&CObject::<Pd>::find_in_context(pd)?, &attr)
     })
 }
 

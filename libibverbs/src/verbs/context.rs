@@ -44,3 +44,8 @@ pub(crate) fn open() -> &'static Mutex<Open> {
 pub(crate) fn context_of(context: *mut ibv_context) -> Result<Context> {
     CObject::<OpenDevice>::find(context).map(|context| context.handle)
 }
+
+/// Whether a pointer names a context of the engine, which may be closed by now.
+pub(crate) fn is_context(pointer: *mut ibv_context, of: Context) -> bool {
+    CObject::<OpenDevice>::at(pointer).is_some_and(|found| found.handle == of)
+}

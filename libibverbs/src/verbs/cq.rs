@@ -11,7 +11,7 @@ use verbs_api::site::Site;
 use verbs_api::{Arm, Context, CqInitEx, ErrorKind, Verb, Verbs, Wait, Wc};
 use verbs_sim::WaitGuard;
 
-use super::context::context_of;
+use super::context::{context_of, is_context};
 use super::domain::Pd;
 use super::iteration::Iteration;
 use crate::c::blocking::{self, Descriptor};

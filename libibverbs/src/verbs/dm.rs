@@ -13,6 +13,7 @@ use verbs_api::Context;
 use verbs_api::sync::Mutex;
 use verbs_sim::Class;
 
+use super::context::is_context;
 use super::device::number_of;
 use super::domain::Users;
 use crate::base::per_process::PerProcess;

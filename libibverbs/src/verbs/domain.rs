@@ -14,6 +14,7 @@ use verbs_abi::{
 use verbs_api::{Handle, Verbs};
 use verbs_sim::Class;
 
+use super::context::is_context;
 use crate::c::{
     CObject, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
 };

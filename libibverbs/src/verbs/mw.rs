@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use verbs_abi::{ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_pd, ibv_qp};
 use verbs_api::{MwBindInfo, Verbs};
 
+use super::context::is_context;
 use super::domain::Pd;
 use super::region::Mr;
 use crate::c::{CObject, Held, Result, kinds, new_object, passed, status};

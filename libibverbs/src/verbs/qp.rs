@@ -14,6 +14,7 @@ use verbs_api::{Gid, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verb, Verbs, Wa
 use verbs_sim::Unposted;
 
 use super::batch::{Batch, Call};
+use super::context::is_context;
 use super::cq::{self, Cq};
 use super::domain::Pd;
 use super::srq::Srq;
@@ -138,7 +139,7 @@ pub(crate) fn create(
     operations: Operations,
     maker: Maker,
 ) -> Result<Found<Qp>> {
-    let pd = CObject::<Pd>::find(pd)?;
+    let pd = CObject::<Pd>::find_in_context(pd)?;
     let context = pd.context();
     let qp_type = QpType::from(asked.qp_type);
     let send_cq = CObject::<Cq>::find(asked.send_cq)?;

@@ -14,6 +14,7 @@ use verbs_api::sync::Mutex;
 use verbs_api::{Access, Capabilities, Handle, MrChange, Verbs};
 
 use super::buffer;
+use super::context::is_context;
 use super::dm::Dm;
 use super::domain::Pd;
 use super::mapped::missing;

@@ -10,13 +10,14 @@ use verbs_abi::{
 };
 use verbs_api::{RecvWr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
 
-use super::context::context_of;
+use super::context::{context_of, is_context};
 use super::cq::Cq;
 use super::domain::Pd;
 use super::list;
 use super::xrc::Xrcd;
 use crate::c::{
-    CObject, Found, Held, Later, Refusal, Result, kinds, new_object, present, same_context, status,
+    CObject, Found, Held, Later, Refusal, Result, kinds, new_object, present, quick_status,
+    same_context, status,
 };
 use crate::engine::{sim, unobserved};
 
@@ -111,7 +112,7 @@ unsafe fn create(
     init: *mut ibv_srq_init_attr,
     xrc: Option<XrcSrq>,
 ) -> Result<Found<Srq>> {
-    let pd = CObject::<Pd>::find(pd)?;
+    let pd = CObject::<Pd>::find_in_context(pd)?;
     // SAFETY: the caller's promise.
     let asked = unsafe { init.read() };
     let make = |number| {
@@ -198,7 +199,7 @@ pub(crate) extern "C" fn post_srq_recv(
     wr: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    status("ibv_post_srq_recv", srq, |srq| {
+    quick_status("ibv_post_srq_recv", srq, |srq| {
         let post = |list: &[RecvWr<'_>]| sim().post_srq_recv(srq.handle, list);
         let max_wr = srq.more.max_wr.load(Ordering::Relaxed);
         list::receives(wr, bad_wr, max_wr, srq.more.max_sge, post)

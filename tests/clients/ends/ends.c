@@ -92,10 +92,15 @@ static void close_all(void)
     close_from(3, 4096);
 }
 
+static void limit_to(int which, rlim_t most)
+{
+    struct rlimit limit = {most, most};
+    CHECK(!setrlimit(which, &limit));
+}
+
 static void limit(int which)
 {
-    struct rlimit none = {0, 0};
-    CHECK(!setrlimit(which, &none));
+    limit_to(which, 0);
 }
 
 /* What daemons, sandboxes and leaks do to their process. */
@@ -126,6 +131,24 @@ static void change(const char *how)
         limit(RLIMIT_FSIZE);
         become_nobody();
     }
+}
+
+/* Opens a device in a process that may not have more of something, and prints what failed. */
+static int begin_without(const char *what)
+{
+    struct ibv_device **list;
+    int count;
+    if (!strcmp(what, "threads")) {
+        /* The limit does not hold for root. */
+        limit_to(RLIMIT_NPROC, 1);
+        CHECK(!setgroups(0, NULL) && !setgid(65531) && !setuid(65531));
+    } else {
+        limit_to(RLIMIT_NOFILE, !strcmp(what, "descriptors") ? 3 : 4);
+    }
+    errno = 0;
+    CHECK(!(list = ibv_get_device_list(&count)));
+    printf("%s\n", strerrorname_np(errno));
+    return 0;
 }
 
 /* A mistake that is certain when it is made. */
@@ -257,6 +280,8 @@ int main(int count, char **arguments)
     const char *way = count > 1 ? arguments[1] : "";
     if (!strcmp(way, "mistake"))
         return make_mistake(arguments[2], count > 3 ? arguments[3] : "");
+    if (!strcmp(way, "without"))
+        return begin_without(arguments[2]);
     if (!strcmp(way, "recovers"))
         return recover(arguments[2]);
     if (!strcmp(way, "daemon"))

@@ -22,7 +22,7 @@ use verbs_sim::Mode;
 
 use self::files::{Source, write_device};
 use crate::base::per_process::PerProcess;
-use crate::engine::{engine, unobserved};
+use crate::engine::{config, unobserved};
 
 /// The tree of a process.
 struct Tree {
@@ -49,7 +49,7 @@ pub(crate) fn root() -> Option<&'static Path> {
     if devices.contains(&Device::Absent) {
         // A device that is not open has no address, and opening it would take one. So another
         // simulator, which no process can reach, has the attributes.
-        let config = engine().config;
+        let config = config();
         let private = config.simulation(Mode::Stepped, &Fabric::PRIVATE, 0, None);
         let sim = private.expect("one could be made when the library was loaded");
         for number in 0..config.names().len() {
@@ -79,7 +79,7 @@ pub(crate) fn opened(number: usize, context: Context) {
             context,
             has_gids: true,
         };
-        if write_device(&tree.root, engine().config, number, &source).is_ok() {
+        if write_device(&tree.root, config(), number, &source).is_ok() {
             devices[number] = Device::Opened;
         }
     }
@@ -97,7 +97,6 @@ pub(crate) fn prepare(path: &Path) {
 fn tree() -> Option<&'static Tree> {
     /// No file of the tree is longer.
     const LONGEST_FILE: u64 = 4096;
-    let config = engine().config;
     let (limit, _) = getrlimit(Resource::RLIMIT_FSIZE).ok()?;
     if limit < LONGEST_FILE {
         return None;
@@ -111,7 +110,7 @@ fn tree() -> Option<&'static Tree> {
     let tree = Tree {
         process: process::id(),
         root,
-        devices: Mutex::new(vec![Device::Absent; config.names().len()]),
+        devices: Mutex::new(vec![Device::Absent; config().names().len()]),
     };
     match TREE.store(tree) {
         Ok(tree) => {
