@@ -111,11 +111,13 @@ fn can_start(fabric: &Fabric) -> Result<(), NotStarted> {
 
 #[cold]
 fn start() -> &'static Engine {
-    if let Err(why) = can_start(config().fabric()) {
+    let config = config();
+    let fabric = usable(config.fabric());
+    if let Err(why) = can_start(fabric) {
         // No message of a panic is printed.
         resume_unwind(Box::new(why));
     }
-    match ENGINE.store(Engine::new(config())) {
+    match ENGINE.store(Engine::new(config, fabric)) {
         Ok(engine) => {
             (at_start().started)(engine);
             engine
@@ -125,13 +127,13 @@ fn start() -> &'static Engine {
 }
 
 impl Engine {
-    fn new(config: &'static Config) -> Self {
+    fn new(config: &'static Config, fabric: &Fabric) -> Self {
         // The file has had its header since the library was loaded.
         let packets = config
             .pcap()
             .map(|path| Output::open(&path.to_string_lossy()));
         let pcap = packets.map(Pcap::resume);
-        let sim = config.simulation(Mode::RealTime, usable(config.fabric()), drawn(), pcap);
+        let sim = config.simulation(Mode::RealTime, fabric, drawn(), pcap);
         let sim = sim.expect("one could be made when the library was loaded");
         if config.memory() && !SimConfig::can_check_mapping() {
             say(

@@ -378,8 +378,9 @@ impl<S: Structure> Object for *mut S {
 /// ```
 ///
 /// Pointers of each of these types name objects of the kind. The clauses are `at OFFSET` (of the
-/// pointer in the structure), `numbered` (the structure has the fields `handle` and `context`, which
-/// `is_context` of the scope compares), `numbered Object` (and they are those of a driver's object), and `named |object| EXPRESSION` (in findings).
+/// pointer in the structure), `numbered` (the structure has the fields `handle` and `context`;
+/// `is_context` of the scope compares the latter), `numbered Object` (and they are those of a
+/// driver's object), and `named |object| EXPRESSION` (in findings).
 macro_rules! kinds {
     ($(
         $(#[$meta:meta])*
