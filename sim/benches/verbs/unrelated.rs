@@ -1,6 +1,7 @@
 //! The cost of verbs with many unrelated objects, compared with few.
 
 use std::sync::Arc;
+use std::thread;
 
 use verbs_api::connect::by_attributes;
 use verbs_api::lab::{Fault, Lab, PacketFilter};
@@ -92,6 +93,14 @@ pub(crate) fn lines(scale: f64) -> Vec<Line> {
             desk.sim.inject(fault).unwrap();
         }
     };
+    let sleepers = |desk: &Desk, count| {
+        for _ in 0..count {
+            let channel = desk.sim.create_comp_channel(desk.context).unwrap();
+            let sim = desk.sim.clone();
+            // The end of the desk ends the wait.
+            thread::spawn(move || sim.get_cq_event(channel, Wait::Forever));
+        }
+    };
     let held = |desk: &Desk, count: u32| {
         let fault = Fault::reorder(PacketFilter::EVERY, u32::MAX).first(count.into());
         desk.sim.inject(fault).unwrap();
@@ -109,6 +118,7 @@ pub(crate) fn lines(scale: f64) -> Vec<Line> {
         line("rule put in force and taken out", "CQs", many(60_000), cqs, inject).more(MISS),
         line("CQ with an event, made and destroyed", "unread events", many(60_000), unread, make_cq).more(2.0 * MISS),
         line("queue pair made and destroyed", "unread async events", many(1_000_000), unread_async, make_qp).more(MISS),
+        line("CQ with an event, made and destroyed", "sleeping threads", many(500), sleepers, make_cq).more(MISS),
         line("write of 64 B", "rules for other queue pairs", many(10_000), rules, write).more(NOTHING),
         line("write of 64 B", "packets held back", many(20_000), held, write).more(NOTHING),
     ];
@@ -200,7 +210,7 @@ fn to_error() -> [QpModify; 2] {
 /// A device on which queue pairs are connected with each other, one object of each kind, and a
 /// link.
 struct Desk {
-    sim: Sim,
+    sim: Arc<Sim>,
     context: Context,
     pd: Pd,
     channel: CompChannel,
@@ -210,11 +220,17 @@ struct Desk {
     link_cq: Cq,
 }
 
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.sim.close();
+    }
+}
+
 impl Desk {
     fn new() -> Self {
         // This device merges events and purges CQs, where others do less.
         let config = SimConfig::new().mode(Mode::Inline).profile(Profile::MLX5);
-        let sim = Sim::new(config);
+        let sim = Arc::new(Sim::new(config));
         let context = sim.open_device("sim0").unwrap();
         let channel = sim.create_comp_channel(context).unwrap();
         let cq = |entries| sim.create_cq(context, &CqInit::new(entries).channel(channel));
@@ -272,7 +288,7 @@ impl Desk {
         };
         let init = QpInit::new(qp_type, cq, cq).cap(cap);
         let [qp, peer] = [0, 1].map(|_| self.sim.create_qp(self.pd, &init).unwrap());
-        by_attributes(&self.sim, qp, peer, &RcParams::default()).unwrap();
+        by_attributes(&*self.sim, qp, peer, &RcParams::default()).unwrap();
         qp
     }
 

@@ -8,7 +8,7 @@ use verbs_api::site::Site;
 use verbs_api::table::{Id, Table};
 use verbs_api::{ErrorKind, Handle, Object};
 
-use crate::device::{Channel, Refusal, Result, find};
+use crate::device::{Channel, Refusal, Result, Wakeup, Wakeups, find};
 
 /// The event channels.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +19,7 @@ pub(crate) struct Channels {
     last_token: u64,
     /// Watched channels that have changed.
     changed: Vec<CmChannel>,
-    /// Something happened that a thread may wait for.
-    pub(super) news: bool,
+    pub(crate) wakeups: Wakeups,
 }
 
 /// The status of an event for a failure.
@@ -65,8 +64,9 @@ impl Channels {
 
     /// Queues an event. Returns its number.
     pub(super) fn push(&mut self, index: u32, event: CmEvent) -> u64 {
-        let number = self.table.at_mut(index).events.push(event);
-        self.news = true;
+        let channel = self.table.at_mut(index);
+        let number = channel.events.push(event);
+        self.wakeups.add(Wakeup::CmEvent(channel.handle));
         self.note_change(index);
         number
     }
@@ -98,14 +98,8 @@ impl Channels {
             return Err(Refusal::usage(text));
         }
         self.unacked.remove(&event.token);
-        self.news = true;
+        self.wakeups.add(Wakeup::CmAcknowledged(owner));
         Ok(owner)
-    }
-
-    /// Takes the note that something happened that a thread may wait for.
-    #[cfg_attr(any(), mutants::skip)] // cost
-    pub(crate) fn take_news(&mut self) -> bool {
-        mem::take(&mut self.news)
     }
 
     /// The number of unread events of a channel, and of all events that were ever queued.

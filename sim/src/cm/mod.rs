@@ -38,7 +38,7 @@ use verbs_api::site::Site;
 use verbs_api::{Context, Handle, Object, Pd};
 use verbs_roce::mad::CmMessage;
 
-use crate::device::{Result, check_acknowledged, invalid};
+use crate::device::{Result, Wakeup, check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
 use crate::time::{Time, Timers};
 
@@ -161,7 +161,7 @@ impl Manager {
         let id = self.ids.table.remove(index);
         self.channels.count_id(id.channel, false);
         // Another thread may wait to destroy the same id.
-        self.channels.news = true;
+        self.channels.wakeups.add(Wakeup::CmAcknowledged(id.handle));
     }
 
     /// `rdma_migrate_id`. Returns `WouldBlock` while events are not acknowledged.

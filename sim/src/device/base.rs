@@ -13,6 +13,7 @@ use super::contexts::OpenDevice;
 use super::event_queue::EventQueue;
 use super::limits::Rules;
 use super::refusal::{PostRefusal, Refusal, Result};
+use super::wakeup::Wakeups;
 use crate::diagnosis::Journal;
 use crate::packet::{DropReason, Packet};
 use crate::rng::{Purpose, Random};
@@ -47,8 +48,7 @@ pub(crate) struct Base {
     /// The context and the protection domain (its index) that all rdma_cm ids share. No program has
     /// created them.
     pub(crate) of_ids: Option<(Context, u32)>,
-    /// Whether something happened that a waiting thread may wait for.
-    pub(crate) news: bool,
+    pub(crate) wakeups: Wakeups,
     /// Event queues that are watched and have changed.
     pub(crate) changed_queues: Vec<EventQueue>,
     pub(crate) journal: Journal,
@@ -76,7 +76,7 @@ impl Base {
             contexts: Table::default(),
             objects: 0,
             of_ids: None,
-            news: false,
+            wakeups: Wakeups::default(),
             changed_queues: Vec::new(),
             journal: Journal::default(),
             site: None,

@@ -10,6 +10,7 @@ use super::contexts::slot_of;
 use super::cq::Cqs;
 use super::event_queue::{Channel, EventQueue};
 use super::refusal::Result;
+use super::wakeup::Wakeup;
 use crate::diagnosis::ChannelSeen;
 
 /// A completion channel. Its events are those of CQs, by their index.
@@ -74,7 +75,7 @@ impl Cqs {
         let channel = self.channels.at_mut(channel);
         found.events_unread.push(channel.events.push(index));
         let (cq, channel, watched) = (found.handle, channel.handle, channel.events.watched);
-        base.news = true;
+        base.wakeups.add(Wakeup::Event(channel));
         base.queue_changed(EventQueue::Channel(channel), watched);
         base.note(TraceEvent::CqEvent { channel, cq });
     }

@@ -11,6 +11,7 @@ use super::base::Base;
 use super::check::bad_handle;
 use super::event_queue::{EventQueue, Events, Numbers};
 use super::refusal::{Refusal, Result};
+use super::wakeup::Wakeup;
 
 /// An open context.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +97,7 @@ impl Base {
     pub(crate) fn remove_context(&mut self, context: Context) {
         let open = self.contexts.remove(slot_of(context));
         self.queue_changed(EventQueue::Async(context), open.events.watched);
-        self.news = true;
+        self.wakeups.add(Wakeup::Anything);
     }
 
     pub(crate) fn open_contexts(&self) -> u32 {
@@ -165,8 +166,9 @@ impl Base {
                 let of = open.events_of.entry(element).or_default();
                 of.unread.push(number);
             }
+            let context = open.handle;
             self.async_changed(index);
-            self.news = true;
+            self.wakeups.add(Wakeup::AsyncEvent(context));
             self.note(TraceEvent::Async(event));
         }
     }
@@ -202,7 +204,7 @@ impl Base {
         };
         *unacked -= 1;
         // A destroy may wait for this acknowledgement.
-        self.news = true;
+        self.wakeups.add(Wakeup::Acknowledged(event.element));
         Ok(())
     }
 

@@ -24,6 +24,7 @@ use super::moderate::Moderation;
 use super::notify::{Notify, is_solicited};
 use super::refusal::{Refusal, Result};
 use super::undefined::undefine;
+use super::wakeup::Wakeup;
 use crate::diagnosis::problem::ArmedWithoutChannel;
 use crate::diagnosis::{CqSeen, CqUse, FailedWork, LabCause, Standing};
 use crate::time::Timers;
@@ -263,7 +264,7 @@ impl Device {
         }
         *unacked -= nevents;
         // A thread may wait in the destroy of the CQ.
-        self.base.news = true;
+        self.base.wakeups.add(Wakeup::Acknowledged(Element::Cq(cq)));
         Ok(())
     }
 

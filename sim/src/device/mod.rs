@@ -52,6 +52,7 @@ mod region;
 mod srq;
 mod turns;
 mod undefined;
+mod wakeup;
 #[cfg_attr(any(), mutants::skip)] // texts, and unmapped memory, which only an option notices
 mod why;
 mod work;
@@ -92,6 +93,7 @@ pub(crate) use refusal::{Answer, PostRefusal, Refusal, Refused, Result};
 pub(crate) use region::ProtectionFault;
 pub(crate) use srq::{NoReceive, Srq, Taken};
 use turns::Turns;
+pub(crate) use wakeup::{Wakeup, Wakeups};
 use work::Places;
 pub(crate) use work::{Recv, Send, length_of};
 pub(crate) use xrcd::{Xrcds, opening, opening_at};

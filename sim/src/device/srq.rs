@@ -25,6 +25,7 @@ use super::check::{
 };
 use super::claim::ClaimedQueue;
 use super::refusal::{PostRefusal, Refusal, Result};
+use super::wakeup::Wakeup;
 use super::work::Recv;
 use super::xrcd::SrqPart;
 
@@ -219,10 +220,11 @@ impl Device {
         let pd = self.domains.pds.at_mut(srq.pd);
         pd.srqs -= 1;
         pd.posted -= srq.recvs.len() as u32;
-        self.base.discard_async(Element::Srq(srq.handle));
+        let element = Element::Srq(srq.handle);
+        self.base.discard_async(element);
         self.flush_deferred_writes();
         // A thread may wait for events of this SRQ, which are discarded.
-        self.base.news = true;
+        self.base.wakeups.add(Wakeup::Acknowledged(element));
     }
 
     /// `ibv_post_srq_recv`

@@ -23,6 +23,7 @@ use verbs_api::{
 use super::Device;
 use super::check::{check_unused, find, find_in, in_context, invalid};
 use super::refusal::{Refusal, Result};
+use super::wakeup::Wakeup;
 
 /// The XRC objects of a device.
 #[derive(Clone, Debug, Default)]
@@ -196,7 +197,9 @@ impl Device {
         self.xrcds.table.at_mut(xrcd).qps -= 1;
         self.base.discard_async(Element::Qp(handle));
         // A thread may wait for events of this handle, which are discarded.
-        self.base.news = true;
+        self.base
+            .wakeups
+            .add(Wakeup::Acknowledged(Element::Qp(handle)));
         qp
     }
 

@@ -11,6 +11,7 @@ use verbs_api::{
 use super::conditions::{End, EndMut, PreparedSend, SlowPath, ensure};
 #[cfg(test)]
 use super::tally::Tally;
+use crate::device::Wakeup;
 use crate::memory::{Gathered, Span, move_bytes};
 use crate::node::{Node, NodeSlot};
 use crate::qp::{CachedPath, Kinds, atomic};
@@ -36,7 +37,7 @@ pub(crate) struct Direct {
 pub(crate) struct FastPath<'f> {
     pub(crate) slots: &'f mut [NodeSlot],
     pub(crate) direct: &'f mut Direct,
-    pub(crate) news: &'f mut Vec<u32>,
+    pub(crate) wakeups: &'f mut Vec<Wakeup>,
     pub(crate) now: Time,
     pub(crate) site: Option<Site>,
 }
@@ -278,9 +279,7 @@ impl FastPath<'_> {
     #[inline(always)]
     fn collect(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        if slot.waiting > 0 && slot.node.take_news() {
-            self.news.push(index);
-        }
+        slot.node.device.base.wakeups.move_to(self.wakeups);
         slot.descriptors.update(&mut slot.node.device);
     }
 

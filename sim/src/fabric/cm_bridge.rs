@@ -13,11 +13,9 @@ use crate::descriptor::Descriptor;
 use crate::packet::payload::Payload;
 use crate::packet::{PortId, Route};
 
-/// The connection manager with the threads and descriptors that wait for it.
+/// The connection manager with the descriptors of its channels.
 pub(crate) struct CmBridge {
     pub(crate) manager: Manager,
-    /// Threads that wait for its news.
-    pub(super) waiting: u32,
     pub(crate) descriptors: BTreeMap<CmChannel, Descriptor>,
 }
 
@@ -26,7 +24,6 @@ impl CmBridge {
         let seed = config.scatter.unwrap_or(config.seed);
         Self {
             manager: Manager::new(seed, config.cm_timeout, config.trace),
-            waiting: 0,
             descriptors: BTreeMap::new(),
         }
     }
@@ -91,9 +88,11 @@ impl Fabric {
         // The manager may have set a timer.
         self.schedule.deadlines.is_sooner = true;
         let cm_bridge = &mut self.cm_bridge;
-        if cm_bridge.waiting > 0 && cm_bridge.manager.channels.take_news() {
-            self.news.push(self.slots.len() as u32);
-        }
+        cm_bridge
+            .manager
+            .channels
+            .wakeups
+            .move_to(&mut self.wakeups);
         while let Some(channel) = cm_bridge.manager.channels.changed() {
             let queue = cm_bridge.manager.channels.queue(channel);
             if let Some(descriptor) = cm_bridge.descriptors.get_mut(&channel) {

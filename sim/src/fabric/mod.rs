@@ -34,7 +34,7 @@ use verbs_api::table::{Id, Table};
 
 use crate::config::{Mode, SimConfig};
 use crate::descriptor::Descriptors;
-use crate::device::{EmptyCqs, Gids, gids};
+use crate::device::{EmptyCqs, Gids, Wakeup, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::{Direct, FastPath};
 use crate::memory::{Memory, SharedMemory};
@@ -47,6 +47,7 @@ use cm_bridge::CmBridge;
 use recorder::Recorder;
 use rules::{Rules, Verdict};
 use schedule::{Due, Schedule};
+use waits::Waits;
 pub(crate) use waits::{WaitFor, Waiting};
 
 /// The nodes of a simulation and what is between them.
@@ -57,8 +58,8 @@ pub(crate) struct Fabric {
     pub(crate) schedule: Schedule,
     pub(crate) rules: Rules,
     pub(crate) recorder: Recorder,
-    /// Nodes with news that a waiting thread may wait for.
-    pub(crate) news: Vec<u32>,
+    /// What happened that threads wait for.
+    pub(crate) wakeups: Vec<Wakeup>,
     /// CQs that are known to be empty without the lock. Not in stepped mode, where each poll moves
     /// the clock.
     pub(crate) empty: Option<Arc<EmptyCqs>>,
@@ -73,7 +74,7 @@ pub(crate) struct Fabric {
     /// The call site of the current verb.
     pub(crate) site: Option<Site>,
     /// The threads that wait in a verb.
-    pub(crate) waits: Table<Waiting>,
+    pub(crate) waits: Waits,
     /// Batches of a layer over the verbs that were not posted when the program ends.
     pub(crate) unposted: Vec<Unposted>,
     /// The connection manager.
@@ -117,7 +118,6 @@ impl Fabric {
             node.device.base.trace = config.trace.then(Vec::new);
             NodeSlot {
                 node,
-                waiting: 0,
                 descriptors: Descriptors::default(),
             }
         };
@@ -127,14 +127,14 @@ impl Fabric {
             schedule: Schedule::default(),
             rules: Rules::new(&config),
             recorder: Recorder::new(&config),
-            news: Vec::new(),
+            wakeups: Vec::new(),
             empty: (config.mode != Mode::Stepped).then(EmptyCqs::new),
             unseen: false,
             direct: Direct::default(),
             informed: None,
             closed: false,
             site: None,
-            waits: Table::default(),
+            waits: Waits::default(),
             unposted: Vec::new(),
             cm_bridge: CmBridge::new(&config),
             gateway: Gateway::of(&config),
@@ -150,7 +150,7 @@ impl Fabric {
         FastPath {
             slots: &mut self.slots,
             direct: &mut self.direct,
-            news: &mut self.news,
+            wakeups: &mut self.wakeups,
             now: self.schedule.now,
             site: self.site,
         }
@@ -291,15 +291,12 @@ impl Fabric {
         true
     }
 
-    /// Collects the effects of work on a node: its trace, then its packets. Notes its news.
+    /// Collects the effects of work on a node: its trace, then its packets. Passes its wakeups on.
     #[inline(always)]
     fn collect(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         self.schedule.deadlines.update(index, &mut slot.node.device);
-        // Waking threads takes system calls, so only nodes with waiting threads count.
-        if slot.waiting > 0 && slot.node.take_news() {
-            self.news.push(index);
-        }
+        slot.node.device.base.wakeups.move_to(&mut self.wakeups);
         slot.descriptors.update(&mut slot.node.device);
         if self.unseen {
             return slot.node.device.egress.move_to(&mut self.schedule.flight);
@@ -550,7 +547,7 @@ impl Fabric {
 
     /// The threads that wait in a verb.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &Waiting> {
-        self.waits.iter().map(|(_, waiting)| waiting)
+        self.waits.iter()
     }
 
     /// The number of nodes.
@@ -562,10 +559,10 @@ impl Fabric {
     /// manager if `index` is the number of nodes.
     #[cfg_attr(any(), mutants::skip)] // cost
     pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {
-        let waiting = match self.slots.get_mut(index as usize) {
-            Some(slot) => &mut slot.waiting,
-            None => &mut self.cm_bridge.waiting,
+        let wakeups = match self.slots.get_mut(index as usize) {
+            Some(slot) => &mut slot.node.device.base.wakeups,
+            None => &mut self.cm_bridge.manager.channels.wakeups,
         };
-        *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
+        wakeups.count_waiting(starts);
     }
 }

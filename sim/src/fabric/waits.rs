@@ -1,9 +1,18 @@
 //! The threads that wait in verbs, and the condition of each wait.
+//!
+//! A thread that sleeps has a condition variable of its own, so that a wakeup reaches the threads
+//! that wait for it and no others, however many there are.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use verbs_api::site::Site;
+use verbs_api::table::{Id, Table};
 use verbs_api::{CmChannel, CmId, CompChannel, Context, Cq, Element};
 
+use crate::device::Wakeup;
 use crate::displayed::displayed;
+use crate::sync::{CHECKED, Condvar};
 use crate::time::Time;
 
 displayed! {
@@ -35,6 +44,19 @@ impl WaitFor {
     pub(crate) fn needs_other_thread(self) -> bool {
         matches!(self, Self::Acknowledgement(_) | Self::CmAcknowledgement(_))
     }
+
+    /// What ends the wait, apart from [`Wakeup::Anything`].
+    pub(crate) fn ended_by(self) -> Wakeup {
+        match self {
+            Self::Event(channel) => Wakeup::Event(channel),
+            Self::Edge(channel) => Wakeup::Edge(channel),
+            Self::AsyncEvent(context) => Wakeup::AsyncEvent(context),
+            Self::CmEvent(channel) => Wakeup::CmEvent(channel),
+            Self::Acknowledgement(element) => Wakeup::Acknowledged(element),
+            Self::CmAcknowledgement(id) => Wakeup::CmAcknowledged(id),
+            Self::Batch { .. } | Self::Iteration(_) => Wakeup::Anything,
+        }
+    }
 }
 
 /// A thread that waits.
@@ -47,4 +69,151 @@ pub(crate) struct Waiting {
     pub(crate) place: u32,
     pub(crate) since: Time,
     pub(crate) site: Option<Site>,
+}
+
+/// All threads that wait.
+#[derive(Default)]
+pub(crate) struct Waits {
+    table: Table<Wait>,
+    /// Those that sleep and were not woken, by what wakes them, the first to sleep first.
+    asleep: BTreeMap<Wakeup, VecDeque<u32>>,
+}
+
+struct Wait {
+    waiting: Waiting,
+    sleeper: Option<Sleeper>,
+}
+
+struct Sleeper {
+    wakeup: Arc<Condvar>,
+    /// Whether only other threads can end the sleep.
+    needs_others: bool,
+}
+
+impl Waits {
+    /// Adds a thread that waits in a layer over the verbs.
+    pub(crate) fn insert(&mut self, waiting: Waiting) -> Id {
+        let sleeper = None;
+        self.table.insert(|_| Wait { waiting, sleeper })
+    }
+
+    /// Adds a thread that sleeps. Returns what it must wait on, without releasing the lock before.
+    pub(crate) fn sleep(&mut self, waiting: Waiting, needs_others: bool) -> (Id, Arc<Condvar>) {
+        let wakeup = Arc::new(Condvar::new());
+        let sleeper = Some(Sleeper {
+            wakeup: wakeup.clone(),
+            needs_others,
+        });
+        let wait = self.table.insert(|_| Wait { waiting, sleeper });
+        let asleep = self.asleep.entry(waiting.wait_for.ended_by()).or_default();
+        asleep.push_back(wait.index);
+        (wait, wakeup)
+    }
+
+    /// Removes a thread. Returns whether it was counted as one that needs others, and still is.
+    pub(crate) fn remove(&mut self, wait: Id) -> bool {
+        let Wait { waiting, sleeper } = self.table.remove(wait.index);
+        let Some(sleeper) = sleeper else { return false };
+        let wakeup = waiting.wait_for.ended_by();
+        let Some(asleep) = self.asleep.get_mut(&wakeup) else {
+            return false;
+        };
+        let place = asleep.iter().position(|index| *index == wait.index);
+        let was_asleep = place.and_then(|place| asleep.remove(place)).is_some();
+        if asleep.is_empty() {
+            self.asleep.remove(&wakeup);
+        }
+        was_asleep && sleeper.needs_others
+    }
+
+    /// Wakes the threads that wait for this. Returns how many of them needed others.
+    pub(crate) fn wake(&mut self, wakeup: Wakeup) -> u32 {
+        match wakeup {
+            Wakeup::Event(channel) => self.wake_one(wakeup) + self.wake_all(Wakeup::Edge(channel)),
+            Wakeup::AsyncEvent(_) | Wakeup::CmEvent(_) => self.wake_one(wakeup),
+            Wakeup::Edge(_) | Wakeup::Acknowledged(_) | Wakeup::CmAcknowledged(_) => {
+                self.wake_all(wakeup)
+            }
+            Wakeup::Anything => {
+                let mut woken = 0;
+                while let Some((wakeup, _)) = self.asleep.first_key_value() {
+                    woken += self.wake_all(*wakeup);
+                }
+                woken
+            }
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting> {
+        self.table.iter().map(|(_, wait)| &wait.waiting)
+    }
+
+    /// Wakes the thread that sleeps longest. A checker chooses which thread reads an event.
+    fn wake_one(&mut self, wakeup: Wakeup) -> u32 {
+        if CHECKED {
+            return self.wake_all(wakeup);
+        }
+        let Some(asleep) = self.asleep.get_mut(&wakeup) else {
+            return 0;
+        };
+        let first = asleep.pop_front();
+        if asleep.is_empty() {
+            self.asleep.remove(&wakeup);
+        }
+        first.map_or(0, |index| self.notify(index))
+    }
+
+    fn wake_all(&mut self, wakeup: Wakeup) -> u32 {
+        let asleep = self.asleep.remove(&wakeup).unwrap_or_default();
+        asleep.into_iter().map(|index| self.notify(index)).sum()
+    }
+
+    fn notify(&self, index: u32) -> u32 {
+        let sleeper = self.table.at(index).sleeper.as_ref();
+        sleeper.map_or(0, |sleeper| {
+            sleeper.wakeup.notify_all();
+            sleeper.needs_others.into()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that sleeps until `wait_for`.
+    fn sleep(waits: &mut Waits, wait_for: WaitFor) -> Id {
+        let waiting = Waiting {
+            call: "a call",
+            wait_for,
+            place: 0,
+            since: Time::ZERO,
+            site: None,
+        };
+        waits.sleep(waiting, true).0
+    }
+
+    /// An event wakes one of the threads that can read it; what all of them can see wakes all. No
+    /// other thread is woken (CHAN-33).
+    #[test]
+    fn a_wakeup_reaches_only_threads_that_wait_for_it() {
+        let channel = |index| CompChannel::from_parts(Context::default(), index, 0);
+        let mut waits = Waits::default();
+        for index in 0..64 {
+            sleep(&mut waits, WaitFor::Event(channel(index)));
+        }
+        let more = [
+            WaitFor::Event(channel(7)),
+            WaitFor::Edge(channel(7)),
+            WaitFor::Edge(channel(7)),
+        ];
+        let [_, edge, _] = more.map(|wait_for| sleep(&mut waits, wait_for));
+        let counts = [7, 7, 7, 64].map(|index| waits.wake(Wakeup::Event(channel(index))));
+        assert_eq!(counts, [3, 1, 0, 0]);
+        assert!(!waits.remove(edge), "woken already");
+        let late = sleep(&mut waits, WaitFor::Event(channel(8)));
+        assert!(waits.remove(late), "not woken");
+        assert_eq!(waits.wake(Wakeup::Anything), 63);
+        assert_eq!(waits.wake(Wakeup::Anything), 0);
+    }
 }

@@ -50,11 +50,9 @@ pub(crate) struct Node {
     pub(crate) groups: groups::Groups,
 }
 
-/// A node, the number of threads that wait for it, and the file descriptors of its event queues.
+/// A node, and the file descriptors of its event queues.
 pub(crate) struct NodeSlot {
     pub(crate) node: Node,
-    /// The number of threads that wait for news of the node.
-    pub(crate) waiting: u32,
     pub(crate) descriptors: Descriptors,
 }
 
@@ -127,12 +125,6 @@ impl Node {
             device.base.note(TraceEvent::Timer { of, what });
             device.cqs.end_moderation(&mut device.base, index);
         }
-    }
-
-    /// Whether something happened since the last call that a waiting thread may wait for.
-    #[cfg_attr(any(), mutants::skip)] // cost
-    pub(crate) fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.device.base.news)
     }
 
     /// `ibv_close_device`: removes all remaining objects of the context, like the kernel when a

@@ -9,8 +9,8 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{
-    Outside, PostRefusal, Refusal, Result, argument, check_acknowledged, find, find_in, in_range,
-    invalid, opening, opening_at, same_context,
+    Outside, PostRefusal, Refusal, Result, Wakeup, argument, check_acknowledged, find, find_in,
+    in_range, invalid, opening, opening_at, same_context,
 };
 use crate::qp::{Qp, Source, WorkQueue, check_batches};
 
@@ -226,7 +226,8 @@ impl Node {
         device.domains.free_windows(index);
         device.base.discard_async(Element::Qp(handle));
         device.flush_deferred_writes();
-        device.base.news = true;
+        let gone = Wakeup::Acknowledged(Element::Qp(handle));
+        device.base.wakeups.add(gone);
     }
 
     /// Removes the queue pairs of a context, and closes its openings of XRC_RECV queue pairs.

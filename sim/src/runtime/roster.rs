@@ -8,44 +8,33 @@ use crate::sync::thread;
 ///
 /// The lock is not of the facade, so that a model checker does not see it as a step.
 /// Whichever of the last two threads stops first, the other one closes the simulation.
+#[derive(Default)]
 pub(crate) struct Roster(Mutex<Counts>);
 
+#[derive(Default)]
 struct Counts {
     threads: u32,
-    /// Threads that sleep and have not been woken: for each node, and in all.
-    asleep: Vec<u32>,
-    all_asleep: u32,
+    /// Threads that sleep and have not been woken.
+    asleep: u32,
 }
 
 impl Counts {
     fn all_sleep(&self) -> bool {
-        self.all_asleep > 0 && self.all_asleep == self.threads
+        self.asleep > 0 && self.asleep == self.threads
     }
 }
 
 impl Roster {
-    pub(crate) fn new(nodes: u32) -> Self {
-        let asleep = vec![0; nodes as usize];
-        Self(Mutex::new(Counts {
-            threads: 0,
-            asleep,
-            all_asleep: 0,
-        }))
-    }
-
-    /// Notes that a thread sleeps until there is news of this node. Returns whether no thread is
-    /// awake.
-    pub(crate) fn sleeps(&self, node: usize) -> bool {
+    /// Notes that a thread sleeps. Returns whether no thread is awake.
+    pub(crate) fn sleeps(&self) -> bool {
         let mut counts = self.0.lock();
-        counts.asleep[node] += 1;
-        counts.all_asleep += 1;
+        counts.asleep += 1;
         counts.all_sleep()
     }
 
-    /// Notes that the threads that sleep until there is news of this node are woken.
-    pub(crate) fn woken(&self, node: usize) {
-        let mut counts = self.0.lock();
-        counts.all_asleep -= std::mem::take(&mut counts.asleep[node]);
+    /// Notes that threads are woken.
+    pub(crate) fn woken(&self, threads: u32) {
+        self.0.lock().asleep -= threads;
     }
 
     /// Adds a thread.

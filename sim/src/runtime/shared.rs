@@ -17,21 +17,18 @@ use super::roster::{Roster, Turns};
 use super::watch::Watch;
 use crate::config::{Mode, SimConfig};
 use crate::device::{
-    Answer, EmptyCqs, Refusal, Refused, bad_handle, count_waiter, node_of, waited_for_and_queued,
+    Answer, EmptyCqs, Refusal, Refused, Wakeup, bad_handle, count_waiter, node_of,
+    waited_for_and_queued,
 };
 use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::network::Sockets;
-use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard, ThreadId, this_thread};
+use crate::sync::{CHECKED, Mutex, MutexGuard, ThreadId, this_thread};
 use crate::time::Time;
 
 /// A fabric that threads share.
 pub(crate) struct Runtime {
     pub(crate) config: SimConfig,
     pub(crate) fabric: Mutex<Fabric>,
-    /// One for each node and one for the connection manager, for threads that wait for news there.
-    /// They are notified with the lock held, so no thread misses news between its check and its
-    /// wait.
-    news: Vec<Condvar>,
     /// The CQs that polling finds empty, if polls need not be observed.
     empty: Option<Arc<EmptyCqs>>,
     /// The threads that take part, if the program registers them.
@@ -66,8 +63,7 @@ impl Runtime {
         Self {
             empty: fabric.empty.clone(),
             fabric: Mutex::new(fabric),
-            news: (0..=config.nodes).map(|_| Condvar::new()).collect(),
-            roster: Roster::new(config.nodes + 1),
+            roster: Roster::default(),
             turns: config.trace_threads.then(Turns::default),
             owner: OnceLock::new(),
             watch: OnceLock::new(),
@@ -128,29 +124,21 @@ impl Runtime {
         {
             clock.expect(time);
         }
-        if !fabric.news.is_empty() {
-            self.spread_news(fabric);
+        if !fabric.wakeups.is_empty() {
+            self.pass_on_wakeups(fabric);
         }
     }
 
     #[cold]
-    fn spread_news(&self, fabric: &mut Fabric) {
-        for node in fabric.news.drain(..) {
-            self.notify(node as usize);
+    fn pass_on_wakeups(&self, fabric: &mut Fabric) {
+        let Fabric { wakeups, waits, .. } = fabric;
+        for wakeup in wakeups.drain(..) {
+            self.roster.woken(waits.wake(wakeup));
         }
     }
 
-    fn notify(&self, node: usize) {
-        // The only thread does not sleep, and waking others takes a system call.
-        if self.config.mode == Mode::Stepped {
-            return;
-        }
-        self.roster.woken(node);
-        self.news[node].notify_all();
-    }
-
-    /// Repeats `attempt` until it succeeds, fails, or the wait is over. `place` is the node whose
-    /// news wake the thread, or the number of nodes for the connection manager.
+    /// Repeats `attempt` until it succeeds, fails, or the wait is over. `place` is the node of the
+    /// object that the thread waits for, or the number of nodes for the connection manager.
     pub(crate) fn wait<R>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
@@ -173,7 +161,12 @@ impl Runtime {
         loop {
             let result = attempt(fabric).by(verb);
             let Err(error) = result else { return result };
-            if error.kind() != ErrorKind::WouldBlock || wait == Wait::Poll {
+            if wait == Wait::Poll {
+                return Err(error);
+            }
+            if error.kind() != ErrorKind::WouldBlock {
+                // Another thread can read the event that this one was woken for.
+                fabric.wakeups.push(wait_for.ended_by());
                 return Err(error);
             }
             let timed_out = || Error::new(verb, ErrorKind::TimedOut, error.cause().clone());
@@ -214,7 +207,7 @@ impl Runtime {
         }
     }
 
-    /// Sleeps until there is news of the node, or the wait is over.
+    /// Sleeps until a wakeup of the wait, or its end.
     fn sleep(&self, fabric: &mut MutexGuard<'_, Fabric>, waiting: Waiting, deadline: Deadline) {
         let index = waiting.place;
         let count = |fabric: &mut Fabric, starts| {
@@ -232,21 +225,23 @@ impl Runtime {
                 _ => {}
             }
         };
-        count(fabric, true);
-        let wait = fabric.waits.insert(|_| waiting);
         self.wake(fabric);
-        let news = &self.news[index as usize];
+        count(fabric, true);
         let needs_others = self.config.mode == Mode::Inline && !deadline.comes_alone();
-        if needs_others && self.roster.sleeps(index as usize) {
+        // Wakeups come with the lock held, so the thread misses none between its check and its sleep.
+        let (wait, wakeup) = fabric.waits.sleep(waiting, needs_others);
+        if needs_others && self.roster.sleeps() {
             // This was the last thread that could have made progress.
             self.close_idle(fabric);
         } else {
-            deadline.wait(news, fabric);
+            deadline.wait(&wakeup, fabric);
         }
         self.tell_time(fabric);
         self.note_turn(fabric);
         fabric.site = waiting.site;
-        fabric.waits.remove(wait.index);
+        if fabric.waits.remove(wait) {
+            self.roster.woken(1);
+        }
         count(fabric, false);
     }
 
@@ -357,9 +352,7 @@ impl Runtime {
     pub(crate) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
         self.with(|fabric| {
             let result = run(fabric);
-            for node in 0..self.news.len() {
-                self.notify(node);
-            }
+            fabric.wakeups.push(Wakeup::Anything);
             result
         })
     }
@@ -388,9 +381,8 @@ impl Runtime {
     /// Closes the simulation: no more work will come, and every wait returns.
     pub(crate) fn close(&self, fabric: &mut Fabric) {
         fabric.closed = true;
-        for node in 0..self.news.len() {
-            self.notify(node);
-        }
+        fabric.wakeups.push(Wakeup::Anything);
+        self.pass_on_wakeups(fabric);
     }
 
     /// Runs until nothing is in flight and no timer runs. Returns false at the horizon.

@@ -211,7 +211,7 @@ impl<'s> WaitGuard<'s> {
                 since: fabric.now(),
                 site: fabric.site,
             };
-            fabric.waits.insert(|_| waiting)
+            fabric.waits.insert(waiting)
         });
         Self { sim, wait }
     }
@@ -219,7 +219,7 @@ impl<'s> WaitGuard<'s> {
 
 impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
-        let wait = self.wait.index;
+        let wait = self.wait;
         self.sim.runtime.with(|fabric| fabric.waits.remove(wait));
     }
 }
