@@ -541,11 +541,21 @@ fn a_process_that_was_not_diagnosed_is_not_one_without_mistakes() {
 /// The signal that has ended the program has reached them too.
 #[test]
 fn processes_that_outlive_the_program_are_heard_if_a_signal_ends_it() {
-    let waits = "while kill -0 $$ 2>/dev/null; do :; done";
-    let late = entries(&[CUT_SHORT, &["1 ended 0 1"]].concat());
-    let end = format!("(trap '' TERM; {waits}; say \"{late}\") & kill $$");
-    let (code, said) = judged(&["--diagnose"], CUT_SHORT, &end);
-    assert_eq!((code, &*said), (Some(128 + 15), ""));
+    let directory = directory("late");
+    let late = |facts: &[&str]| entries(facts).replace('1', "2");
+    let [loaded, ended] = [late(CUT_SHORT), late(&["1 ended 0 0"])];
+    let child = format!(
+        "trap '' TERM; {SAY} say \"{loaded}\"; echo >fifo\n\
+         while kill -0 $1 2>/dev/null; do :; done; say \"{ended}\""
+    );
+    fs::write(directory.join("child"), child).unwrap();
+    let first = entries(RIGHT);
+    let end = "mkfifo fifo; sh child $$ & read -r line <fifo; kill $$";
+    let program = format!("{SAY} say \"{first}\"; {end}");
+    let mut command = exec(&["--diagnose", "sh", "-c", &program]);
+    command.current_dir(&directory);
+    let (code, said) = refused(command);
+    assert_eq!((code, &*said), (Some(128 + 15), NONE_FOUND));
 }
 
 #[test]

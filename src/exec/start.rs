@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use nix::libc;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use verbs_settings::{Config, Setting, Variables, trees};
 use verbs_sim::Pcap;
 
 use super::ending::{self, Judge};
 use super::parent::End;
 use super::report::Report;
-use super::verdict::{self, Facts, Verdict};
+use super::verdict::{self, Facts, Process, Verdict};
 use super::{Args, Options, library, parent, preload};
 use crate::output::Stop;
 
@@ -157,7 +159,7 @@ fn stay(
 /// What the processes say at last. A signal such as that of Ctrl-C reaches them all, and the
 /// program may have ended before a process that it has started is diagnosed.
 fn settled(verdict: &Verdict, end: End) -> io::Result<Facts> {
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const PATIENCE: Duration = Duration::from_secs(5);
     const STEP: Duration = Duration::from_millis(10);
     let until = Instant::now() + PATIENCE;
     let may_come = matches!(
@@ -166,7 +168,8 @@ fn settled(verdict: &Verdict, end: End) -> io::Result<Facts> {
     );
     loop {
         let facts = verdict.facts()?;
-        let is_settled = facts.undiagnosed().next().is_none();
+        let lives = |process: &Process| kill(Pid::from_raw(process.id), None).is_ok();
+        let is_settled = !facts.undiagnosed().any(lives);
         if !may_come || is_settled || Instant::now() >= until {
             return Ok(facts);
         }

@@ -1,6 +1,5 @@
 //! Channels and their events.
 
-use core::mem;
 use std::collections::BTreeMap;
 
 use verbs_api::cm::{CmChannel, CmEvent, CmId};

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use verbs_api::lab::{Effect, FaultId, TimerReport, TraceEvent};
 use verbs_api::site::Site;
-use verbs_api::table::{Id, Table};
+use verbs_api::table::Id;
 
 use crate::config::{Mode, SimConfig};
 use crate::descriptor::Descriptors;

@@ -19,12 +19,17 @@ fn long_reads_of_several_connections_survive_loss() {
     const ROUNDS: u64 = 4;
     const LONG: u64 = 1 << 20;
     const SHORT: u64 = 1000;
+    // A busy machine does not use up the retries: 0.5 s each.
+    let patient = RcParams {
+        timeout: 17,
+        ..params()
+    };
     // The data that are read; then, for each connection, the data that are written, and a number.
     let (written_at, numbers_at) = (LONG, 2 * LONG);
     let [a, b] = two("long_reads", (LINKS + 1) as usize * LONG as usize);
     b.fill(0, &pattern(LONG as usize));
     let links: Vec<_> = (0..LINKS)
-        .map(|_| connected([&a, &b], QpType::Rc, &params()))
+        .map(|_| connected([&a, &b], QpType::Rc, &patient))
         .collect();
     for process in [&a, &b] {
         for fault in [
