@@ -463,7 +463,7 @@ fn tenant_of(network: Network, address: IpAddr, datagram: &[u8]) -> Option<u8> {
         numbers::Address::Service(service_id) => {
             let (ps, port) = service_port(service_id)?;
             let names = network.services(address, ps.into(), port);
-            let answer = Service::ask(names.first()?)?;
+            let answer = Service::ask(names.first()?, |user| network.trusts(user))?;
             answer.split_whitespace().nth(1)?.parse().ok()
         }
     }
