@@ -334,7 +334,7 @@ fn ctrl_c_in_an_exploration_says_how_to_go_on() {
     assert_eq!(output.status.code(), Some(130));
     let said = said(&output);
     let (_, rest) = said
-        .split_once("interrupted in program/spec; resume with --seeds ")
+        .split_once("\ninterrupted in program/spec; resume with --seeds ")
         .unwrap();
     let (next, _) = rest.split_once("..1000000000").unwrap();
     let done = next.parse::<u64>().unwrap() - 5;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
 
-use nix::unistd::getuid;
+use nix::unistd::{Gid, Group, User, getuid};
 use object::{Object, ObjectSymbol, ReadCache};
 
 use crate::output::Stop;
@@ -91,12 +91,13 @@ fn named(library: &Path) -> Result<PathBuf, String> {
             found.is_ok_and(|found| found == *library)
         })
     };
-    if has_names(own) {
+    if has_names(own) && check_private(own).is_ok() {
         return Ok(own.to_owned());
     }
     let names = library.with_extension("names");
-    // Where it cannot be written, or leads elsewhere, there is the copy.
-    if link(&names, &Path::new("..").join(file)).is_ok() && has_names(&names) {
+    // Where it cannot be written, leads elsewhere, or is not the user's alone, there is the copy.
+    let linked = link(&names, &Path::new("..").join(file));
+    if linked.and_then(|()| check_private(&names)).is_ok() && has_names(&names) {
         return Ok(names);
     }
     cached(&fs::read(library).map_err(in_words)?)
@@ -118,7 +119,7 @@ fn check(library: &Path) -> Result<(), String> {
 
 /// Makes a directory with the names, if they are not there yet.
 fn link(dir: &Path, target: &Path) -> io::Result<()> {
-    if let Err(error) = fs::create_dir(dir)
+    if let Err(error) = fs::DirBuilder::new().mode(0o755).create(dir)
         && error.kind() != io::ErrorKind::AlreadyExists
     {
         return Err(error);
@@ -154,7 +155,11 @@ fn cached(bytes: &[u8]) -> Result<PathBuf, String> {
 }
 
 fn copied(place: &Path, key: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-    private(place)?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(place)?;
+    check_private(place)?;
     let dir = place.join(key);
     let is_whole = || {
         let copy = fs::metadata(dir.join(NAMES[0]));
@@ -163,7 +168,7 @@ fn copied(place: &Path, key: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     if !is_whole() {
         let made = place.join(format!("{key}.{}", process::id()));
         let make = || {
-            fs::create_dir(&made)?;
+            fs::DirBuilder::new().mode(0o755).create(&made)?;
             fs::write(made.join(NAMES[0]), bytes)?;
             for other in &NAMES[1..] {
                 symlink(NAMES[0], made.join(other))?;
@@ -181,18 +186,35 @@ fn copied(place: &Path, key: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(dir)
 }
 
-/// Makes a directory in which no other user can put a library.
-fn private(dir: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)?;
+/// Checks that no other user can put a library into a directory, or another directory in its place.
+/// Root may do everything anyway.
+fn check_private(dir: &Path) -> io::Result<()> {
+    const STICKY: u32 = 0o1000;
+    let is_own = |found: &fs::Metadata| [0, getuid().as_raw()].contains(&found.uid());
+    let others_write = |found: &fs::Metadata| {
+        let by_group = found.mode() & 0o020 != 0 && !is_of_user_alone(found.gid());
+        by_group || found.mode() & 0o002 != 0
+    };
     let found = fs::symlink_metadata(dir)?;
-    if found.uid() == getuid().as_raw() && found.mode() & 0o022 == 0 {
+    let parent = fs::metadata(dir.parent().unwrap_or(dir))?;
+    // What is in a sticky directory can be replaced by its owner alone.
+    let is_kept = parent.mode() & STICKY != 0 || !others_write(&parent);
+    if is_own(&found) && !others_write(&found) && is_own(&parent) && is_kept {
         Ok(())
     } else {
-        Err(io::Error::other("others can write it"))
+        Err(io::Error::other("another user can change it"))
     }
+}
+
+/// Whether a group has no other user. Some systems give each user such a group, which may write
+/// what the user makes.
+fn is_of_user_alone(group: u32) -> bool {
+    let user = User::from_uid(getuid()).ok().flatten();
+    let group = Group::from_gid(Gid::from_raw(group)).ok().flatten();
+    user.zip(group).is_some_and(|(user, group)| {
+        let has_others = group.mem.iter().any(|member| *member != user.name);
+        user.gid == group.gid && user.name == group.name && !has_others
+    })
 }
 
 fn in_words(error: io::Error) -> String {

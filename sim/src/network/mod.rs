@@ -20,6 +20,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
+use rustix::process::{Uid, geteuid};
 use verbs_api::ErrorKind;
 use verbs_udp::{PORT, Socket, Tenant, holder};
 
@@ -191,6 +192,13 @@ impl Network {
         }
     }
 
+    /// Whether the answers of a user's processes are believed. Given addresses belong to one user:
+    /// the kernel lets no other share them. A loopback network is for all users. Root may do
+    /// everything anyway.
+    pub(crate) fn trusts(self, user: Uid) -> bool {
+        self.given().is_none() || user.is_root() || user == geteuid()
+    }
+
     /// Whether an address belongs to this machine but not to a loopback network's own addresses.
     pub(crate) fn is_of_machine(self, address: IpAddr) -> bool {
         let is_in_particular = self.given().is_none() && self.has(address);
@@ -296,6 +304,17 @@ mod tests {
         let of_ipv6 = Ipv6Addr::new(0xfe80, 0, 0, 0, 0x0bad, 0, 0, 77).into();
         let unreachable = Some(ErrorKind::NetworkUnreachable);
         assert_eq!(given.unreachable(of_ipv6), unreachable);
+    }
+
+    #[test]
+    fn only_a_loopback_network_has_several_users() {
+        let another = Uid::from_raw(geteuid().as_raw() ^ 0x4000);
+        let loopback = Network::loopback("only_a_loopback_network");
+        let given = Network::addresses(&[Ipv4Addr::LOCALHOST.into()]);
+        for (network, trusts) in [(loopback, true), (given, false)] {
+            assert_eq!(network.trusts(another), trusts);
+            assert!(network.trusts(geteuid()) && network.trusts(Uid::ROOT));
+        }
     }
 
     #[test]

@@ -73,7 +73,9 @@ impl Sim {
             return Some((own, own));
         }
         let names = network.services(dst.ip(), ps.into(), dst.port());
-        let answer = names.iter().find_map(|name| Service::ask(name));
+        let answer = names
+            .iter()
+            .find_map(|name| Service::ask(name, |user| network.trusts(user)));
         let other = answer.and_then(|answer| answer.split_whitespace().next()?.parse().ok());
         Some((own, other))
     }

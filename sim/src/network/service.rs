@@ -3,7 +3,7 @@
 //! A name is that of an abstract socket (unix(7)). No two processes have the same one, and it
 //! becomes free when its process ends in any way. A thread answers while the service exists.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -11,7 +11,11 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::Uid;
 
 use crate::descriptor::Guarded;
 
@@ -27,10 +31,10 @@ pub(crate) struct Service {
     process: u32,
 }
 
-/// The time that a client waits for an answer. The thread that answers does nothing else.
+/// The time that a client waits for a whole answer. The thread that answers does nothing else.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of an answer, at most.
-const MOST: u64 = 256;
+const MOST: usize = 256;
 
 impl Service {
     /// Takes a name. The answer, of at most 256 bytes, is empty until the service is opened.
@@ -73,15 +77,35 @@ impl Service {
         self.is_open.store(true, Ordering::SeqCst);
     }
 
-    /// Asks the process that has a name. `None` if no process has it, or it does not answer within
-    /// a second.
-    pub(crate) fn ask(name: &str) -> Option<String> {
-        let address = SocketAddr::from_abstract_name(name).ok()?;
-        let stream = UnixStream::connect_addr(&address).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        let mut answer = String::new();
-        stream.take(MOST).read_to_string(&mut answer).ok()?;
-        Some(answer)
+    /// Asks the process that has a name. `None` if no process has it, its user is not trusted, or
+    /// it has not answered in full after a second.
+    pub(crate) fn ask(name: &str, trusts: impl FnOnce(Uid) -> bool) -> Option<String> {
+        let end = Instant::now() + PATIENCE;
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()?;
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
+        // If the process accepts no client, this waits as long as a send.
+        within(end, |left| {
+            set_socket_timeout(&socket, Timeout::Send, Some(left))?;
+            Ok(connect(&socket, &address)?)
+        })?;
+        if !trusts(socket_peercred(&socket).ok()?.uid) {
+            return None;
+        }
+        let mut stream = UnixStream::from(socket);
+        let mut answer = Vec::new();
+        while answer.len() < MOST {
+            let mut piece = [0; MOST];
+            let length = within(end, |left| {
+                stream.set_read_timeout(Some(left))?;
+                stream.read(&mut piece)
+            })?;
+            if length == 0 {
+                return String::from_utf8(answer).ok();
+            }
+            answer.extend_from_slice(&piece[..length]);
+        }
+        None
     }
 
     /// Whether this is its name.
@@ -111,25 +135,116 @@ impl Drop for Service {
     }
 }
 
+/// The result of a call that gets the time until `end`, again after a signal has interrupted it.
+/// `None` if it fails, or the time is over.
+fn within<R>(end: Instant, mut call: impl FnMut(Duration) -> io::Result<R>) -> Option<R> {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        // A socket without a time waits forever.
+        if left.is_zero() {
+            return None;
+        }
+        match call(left) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return done.ok(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use rustix::net::{bind, listen};
+    use rustix::process::geteuid;
+    use rustix::thread::set_thread_res_uid;
+
     use super::*;
+
+    fn ask(name: &str) -> Option<String> {
+        Service::ask(name, |user| user == geteuid())
+    }
+
+    fn name(test: &str) -> String {
+        format!("verbs-sim test {test} {}", process::id())
+    }
 
     #[test]
     fn a_name_is_of_one_service_at_a_time_which_answers() {
-        let name = format!("verbs-sim test {}", process::id());
-        assert_eq!(Service::ask(&name), None);
+        let name = name("one");
+        assert_eq!(ask(&name), None);
         for answer in ["here", "here again"] {
             let service = Service::start(&name, answer.into()).unwrap();
             let taken = Service::start(&name, String::new()).unwrap_err();
             assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-            assert_eq!(Service::ask(&name).as_deref(), Some(""), "not open");
+            assert_eq!(ask(&name).as_deref(), Some(""), "not open");
             service.open();
             for _ in 0..3 {
-                assert_eq!(Service::ask(&name).as_deref(), Some(answer));
+                assert_eq!(ask(&name).as_deref(), Some(answer));
             }
             drop(service);
-            assert_eq!(Service::ask(&name), None);
+            assert_eq!(ask(&name), None);
         }
+    }
+
+    /// A process that has taken a name could otherwise hold its clients for minutes.
+    #[test]
+    fn an_answer_that_never_ends_is_given_up() {
+        const PAUSE: Duration = Duration::from_millis(10);
+        let name = name("endless");
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        let squatter = thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            client.set_read_timeout(Some(PAUSE)).unwrap();
+            // A byte at each pause, until the client closes its end.
+            while client.write_all(b"1").is_ok() && !matches!(client.read(&mut [0]), Ok(0)) {}
+        });
+        assert_eq!(ask(&name), None);
+        squatter.join().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_accepts_no_client_is_given_up() {
+        let name = name("full");
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+        let socket = || {
+            socket_with(
+                AddressFamily::UNIX,
+                SocketType::STREAM,
+                SocketFlags::empty(),
+                None,
+            )
+        };
+        let listener = socket().unwrap();
+        bind(&listener, &address).unwrap();
+        listen(&listener, 0).unwrap();
+        // It has room for one.
+        let first = socket().unwrap();
+        connect(&first, &address).unwrap();
+        assert_eq!(ask(&name), None);
+    }
+
+    #[test]
+    fn the_answer_of_an_untrusted_user_is_not_read() {
+        let name = name("foreign");
+        let other = Uid::from_raw(65534);
+        let of_other = {
+            let name = name.clone();
+            // The user of a thread. The socket keeps it.
+            thread::spawn(move || {
+                set_thread_res_uid(None, other, None)?;
+                Service::start(&name, "here".into())
+            })
+        };
+        let service = match of_other.join().unwrap() {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                eprintln!("skipped: only root can be another user");
+                return;
+            }
+            service => service.unwrap(),
+        };
+        service.open();
+        assert_eq!(ask(&name), None);
+        let answer = Service::ask(&name, |user| user == other);
+        assert_eq!(answer.as_deref(), Some("here"));
     }
 }

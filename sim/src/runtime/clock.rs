@@ -1,7 +1,7 @@
 //! The clock of the machine, and the deadlines of threads that wait.
 //!
-//! This is the only file of the simulator that reads that clock: in
-//! [`Mode::RealTime`](crate::Mode::RealTime), and for waits in
+//! This is the only file of the simulator that reads that clock, except for questions to other
+//! processes (`network/service.rs`): in [`Mode::RealTime`](crate::Mode::RealTime), and for waits in
 //! [`Mode::Inline`](crate::Mode::Inline). In all other cases time is virtual.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! The simulator as a backend: every verb of the trait runs on the node of its handle.
 
-#[cfg(feature = "fd")]
+#[cfg(unix)]
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -27,7 +27,9 @@ use crate::runtime::timer_thread::TimerThread;
 use crate::runtime::{Runtime, idle};
 use crate::sync::CHECKED;
 
-/// A fabric of simulated RDMA devices. It implements [`Verbs`], and [`Lab`] for test controls.
+/// A fabric of simulated RDMA devices.
+///
+/// It implements [`Verbs`], and [`Lab`] for test controls.
 ///
 /// ```
 /// use verbs_api::{Arm, CqInit, Verbs};
@@ -46,28 +48,32 @@ pub struct Sim {
     pub(crate) runtime: Arc<Runtime>,
     /// A view that neither fault rules nor the trace observe. `None` if this is that view.
     unobserved: Option<Box<Sim>>,
-    _timers: Option<TimerThread>,
+    timers: Option<Arc<TimerThread>>,
     pub(crate) receiver: Option<Arc<Receiver>>,
 }
 
 impl Sim {
     /// Starts a simulation.
+    ///
+    /// It takes nothing from the system but memory. What else it needs, such as a thread in
+    /// [`Mode::RealTime`], [`open_device`](Verbs::open_device) takes, and fails without it.
     pub fn new(config: SimConfig) -> Self {
         let runtime = Arc::new(Runtime::new(config));
+        let timers = TimerThread::of(&runtime);
         let receiver = Receiver::of(&runtime);
         // Layers over the verbs make calls that the program did not make.
         let unobserved = Self {
             strict: None,
             runtime: runtime.clone(),
             unobserved: None,
-            _timers: None,
+            timers: timers.clone(),
             receiver: receiver.clone(),
         };
         Self {
             strict: None,
-            receiver,
-            _timers: TimerThread::start(&runtime),
             runtime,
+            timers,
+            receiver,
             unobserved: Some(Box::new(unobserved)),
         }
     }
@@ -135,6 +141,9 @@ impl Verbs for Sim {
         };
         // Its error precedes those of the call, because an address may take system calls.
         self.runtime.check_thread(verb)?;
+        if let Some(timers) = &self.timers {
+            timers.start(verb)?;
+        }
         self.take_addresses(verb, node)?;
         let args = || name.to_owned();
         self.call_node(node, verb, args, |node| node.device.open_device())
@@ -154,7 +163,7 @@ impl Verbs for Sim {
         self.look(context, |_| ())?;
         let mut capabilities = Capabilities::all() - self.runtime.config.lacks;
         capabilities.remove(Capabilities::PATH_MIG | Capabilities::TSO);
-        if !cfg!(feature = "fd") {
+        if !cfg!(all(feature = "fd", target_os = "linux")) {
             capabilities.remove(Capabilities::FD);
         }
         // Calls of a second thread are refused.
@@ -453,12 +462,12 @@ impl Verbs for Sim {
             |node| node.device.base.get_async_event(context);
     }
 
-    #[cfg(feature = "fd")]
+    #[cfg(unix)]
     fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd> {
         self.descriptor(Verb::ChannelFd, channel, EventQueue::Channel(channel))
     }
 
-    #[cfg(feature = "fd")]
+    #[cfg(unix)]
     fn async_fd(&self, context: Context) -> Result<OwnedFd> {
         self.descriptor(Verb::AsyncFd, context, EventQueue::Async(context))
     }

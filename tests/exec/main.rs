@@ -5,6 +5,8 @@
 //! Rust.
 #![cfg(target_os = "linux")]
 
+mod library;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -25,7 +27,7 @@ fn directory(test: &str) -> PathBuf {
 }
 
 /// A library of one symbol.
-fn library(path: &Path, symbol: &str) {
+fn build(path: &Path, symbol: &str) {
     let source = path.with_extension("rs");
     let text = format!("#[unsafe(no_mangle)] pub static {symbol}: u8 = 1;");
     fs::write(&source, text).unwrap();
@@ -41,7 +43,7 @@ fn drop_in() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let path = directory("library").join("libstand_in.so");
-        library(&path, "VERBSIM_DROP_IN");
+        build(&path, "VERBSIM_DROP_IN");
         path
     })
 }
@@ -168,24 +170,6 @@ fn nonsense_is_refused_before_the_program_starts() {
     }
 }
 
-/// Never a run on the library of the system.
-#[test]
-fn what_is_no_drop_in_is_refused() {
-    let dir = directory("no-drop-in");
-    let path = |name: &str| dir.join(name);
-    fs::write(path("empty.so"), "").unwrap();
-    fs::write(path("text.so"), "no library").unwrap();
-    library(&path("other.so"), "ibv_open_device");
-    for name in ["empty.so", "text.so", "other.so", "missing.so", "."] {
-        let (status, said) = refused(exec_on(&path(name), &["true"]));
-        assert_eq!(status, Some(2), "{name}: {said}");
-        assert!(
-            said.contains("the drop-in for libibverbs"),
-            "{name}: {said}"
-        );
-    }
-}
-
 #[test]
 fn signals_are_passed_on() {
     const PROGRAM: &str = "trap 'echo term; exit 3' TERM; trap 'echo usr1' USR1; echo ready; \
@@ -286,24 +270,6 @@ fn pipe() -> (impl Write, Stdio) {
     (writer, reader.into())
 }
 
-/// The loader finds the library under all names as long as anybody runs that was started with it.
-#[test]
-fn the_library_is_there_for_daemons_that_outlive_the_program() {
-    const PROGRAM: &str = "exec 3<&0; { read line <&3; ls ${LD_LIBRARY_PATH%%:*}; } & echo started";
-    for options in BOTH_WAYS {
-        let (mut child, mut lines, _) = started(&[options, &["sh", "-c", PROGRAM]].concat());
-        let mut stdin = child.stdin.take().unwrap();
-        assert!(child.wait().unwrap().success());
-        stdin.write_all(b"go on\n").unwrap();
-        let mut seen = String::new();
-        lines.read_to_string(&mut seen).unwrap();
-        assert_eq!(
-            seen,
-            "libibverbs.so\nlibibverbs.so.1\nlibrdmacm.so\nlibrdmacm.so.1\n"
-        );
-    }
-}
-
 #[test]
 fn nothing_is_left_behind() {
     let dir = directory("left");
@@ -315,29 +281,6 @@ fn nothing_is_left_behind() {
         assert!(run(command).status.success());
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
     }
-}
-
-/// A library in a directory without write permission is copied into the cache, once.
-#[test]
-fn a_library_without_room_for_its_names_is_copied_once() {
-    let dir = directory("copied");
-    let [library, cache] = ["lib.so", "cache"].map(|name| dir.join(name));
-    fs::copy(drop_in(), &library).unwrap();
-    fs::write(dir.join("lib.names"), "no directory").unwrap();
-    let place = || {
-        let mut command = exec_on(&library, &["sh", "-c", "echo ${LD_LIBRARY_PATH%%:*}"]);
-        command.env("XDG_CACHE_HOME", &cache);
-        let output = run(command);
-        PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
-    };
-    let first = place();
-    assert!(first.starts_with(&cache), "{first:?}");
-    let copy = first.join("libibverbs.so.1");
-    assert_eq!(fs::read(&copy).unwrap(), fs::read(&library).unwrap());
-    let made = || fs::metadata(&copy).unwrap().modified().unwrap();
-    let before = made();
-    assert_eq!((place(), made()), (first, before));
-    assert_eq!(fs::read_dir(cache.join("verbsim")).unwrap().count(), 1);
 }
 
 #[test]
