@@ -340,11 +340,12 @@ impl Sockets {
         }
     }
 
-    /// Whether polling threads have read the sockets since this was last asked, and none has gone
-    /// to sleep since.
+    /// Whether polling threads have read the sockets at least twice since this was last asked, and
+    /// none has gone to sleep since. A thread that polls seldom reads once at most, and packets
+    /// would wait for it.
     pub(crate) fn do_others_look(&self) -> bool {
         let looks = self.looks.load(Ordering::SeqCst);
-        self.seen.swap(looks, Ordering::SeqCst) != looks
+        looks.wrapping_sub(self.seen.swap(looks, Ordering::SeqCst)) >= 2
     }
 
     /// A polling thread goes to sleep: the receiver must not rely on it.
@@ -482,4 +483,22 @@ fn readable<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>, time: Duration) -> Ve
     // An interrupted wait counts as over: callers ask again.
     let _ = poll(&mut fds, time.as_ref());
     fds.iter().map(|fd| !fd.revents().is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_look_only_if_they_do_so_more_than_once_in_a_rest() {
+        let config = SimConfig::new().mode(Mode::RealTime).nodes(1);
+        let sockets = Sockets::of(&config.network(Network::loopback("looks"))).unwrap();
+        for (looks, expected) in [(0, false), (1, false), (2, true), (1, false), (3, true)] {
+            sockets.looks.fetch_add(looks, Ordering::SeqCst);
+            assert_eq!(sockets.do_others_look(), expected, "{looks} looks");
+        }
+        sockets.looks.fetch_add(5, Ordering::SeqCst);
+        sockets.stop_looking();
+        assert!(!sockets.do_others_look(), "the thread has gone to sleep");
+    }
 }
