@@ -100,7 +100,11 @@ impl Sim {
         None
     }
 
-    pub(crate) fn follow_name(&self, _: CmId) {}
+    pub(crate) fn follow_name(&self, _: CmId) -> bool {
+        false
+    }
+
+    pub(crate) fn await_listener(&self, _: CmId) {}
 
     pub(crate) fn with_name(
         &self,

@@ -27,6 +27,17 @@ pub(crate) struct Service {
     process: u32,
 }
 
+/// The reply to a client that asks by a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// No process has the name.
+    Absent,
+    /// A process has the name, and does not answer: it may be stopped.
+    Silent,
+    /// The answer, which is empty until the service is opened.
+    Answer(String),
+}
+
 /// The time that a client waits for an answer. The thread that answers does nothing else.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of an answer, at most.
@@ -73,15 +84,22 @@ impl Service {
         self.is_open.store(true, Ordering::SeqCst);
     }
 
-    /// Asks the process that has a name. `None` if no process has it, or it does not answer within
-    /// a second.
-    pub(crate) fn ask(name: &str) -> Option<String> {
-        let address = SocketAddr::from_abstract_name(name).ok()?;
-        let stream = UnixStream::connect_addr(&address).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    /// Asks the process that has a name. A process that does not answer within a second is silent.
+    pub(crate) fn ask(name: &str) -> Reply {
+        let address = SocketAddr::from_abstract_name(name);
+        let stream = address.and_then(|address| UnixStream::connect_addr(&address));
+        let Ok(stream) = stream else {
+            return Reply::Absent;
+        };
         let mut answer = String::new();
-        stream.take(MOST).read_to_string(&mut answer).ok()?;
-        Some(answer)
+        let read = stream
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| stream.take(MOST).read_to_string(&mut answer));
+        match read {
+            Ok(_) => Reply::Answer(answer),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Reply::Silent,
+            Err(_) => Reply::Absent,
+        }
     }
 
     /// Whether this is its name.
@@ -118,18 +136,32 @@ mod tests {
     #[test]
     fn a_name_is_of_one_service_at_a_time_which_answers() {
         let name = format!("verbs-sim test {}", process::id());
-        assert_eq!(Service::ask(&name), None);
+        assert_eq!(Service::ask(&name), Reply::Absent);
         for answer in ["here", "here again"] {
             let service = Service::start(&name, answer.into()).unwrap();
             let taken = Service::start(&name, String::new()).unwrap_err();
             assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-            assert_eq!(Service::ask(&name).as_deref(), Some(""), "not open");
+            assert_eq!(
+                Service::ask(&name),
+                Reply::Answer(String::new()),
+                "not open"
+            );
             service.open();
             for _ in 0..3 {
-                assert_eq!(Service::ask(&name).as_deref(), Some(answer));
+                assert_eq!(Service::ask(&name), Reply::Answer(answer.into()));
             }
             drop(service);
-            assert_eq!(Service::ask(&name), None);
+            assert_eq!(Service::ask(&name), Reply::Absent);
         }
+    }
+
+    #[test]
+    fn a_process_that_has_a_name_and_says_nothing_is_silent() {
+        let name = format!("verbs-sim silent {}", process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let silent = UnixListener::bind_addr(&address).unwrap();
+        assert_eq!(Service::ask(&name), Reply::Silent);
+        drop(silent);
+        assert_eq!(Service::ask(&name), Reply::Absent);
     }
 }

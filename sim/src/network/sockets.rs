@@ -23,7 +23,7 @@ use verbs_udp::{Received, Socket, Tenant};
 use super::Network;
 use super::gateway::RxSource;
 use super::outgoing::Outgoing;
-use super::service::Service;
+use super::service::{Reply, Service};
 use crate::address::group_of;
 use crate::cm::numbers;
 use crate::config::{Mode, SimConfig};
@@ -464,7 +464,9 @@ fn tenant_of(network: Network, address: IpAddr, datagram: &[u8]) -> Option<u8> {
         numbers::Address::Service(service_id) => {
             let (ps, port) = service_port(service_id)?;
             let names = network.services(address, ps.into(), port);
-            let answer = Service::ask(names.first()?)?;
+            let Reply::Answer(answer) = Service::ask(names.first()?) else {
+                return None;
+            };
             answer.split_whitespace().nth(1)?.parse().ok()
         }
     }
