@@ -2,12 +2,14 @@
 //! test has its own network.
 #![cfg(feature = "network")]
 
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{self, UnixStream};
+use std::os::unix::net::{self, UnixListener, UnixStream};
 use std::time::Duration;
-use std::{fs, io};
+use std::{fs, io, thread};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmOption, ConnParam, PortSpace};
 use verbs_api::profile::Profile;
 use verbs_api::{
@@ -15,6 +17,7 @@ use verbs_api::{
     Wc, WcStatus,
 };
 use verbs_sim::{Mode, Network, Sim, SimConfig};
+use verbs_udp::Socket;
 
 /// The time after which a test reports a hang.
 const WATCH: Wait = Wait::For(Duration::from_secs(60));
@@ -245,16 +248,56 @@ fn a_port_that_is_only_bound_leads_nobody_to_it() {
     assert!(address.is_loopback());
 }
 
+/// A listener that exists and does not answer, as one that a debugger has stopped, is waited for.
+/// The request is refused when its process ends, and leaves when it answers.
+#[test]
+fn a_listener_that_does_not_answer_is_waited_for() {
+    let network = Network::loopback("cm_waited_for");
+    let [other, client] = two(network);
+    let device = other.sim.cm_devices().unwrap()[0];
+    let own = other.sim.query_gid(device, 1, 0).unwrap().ipv4().unwrap();
+    let named = other.listen(any(7482));
+    let name = name_of(7482).replace("7482", "7481");
+    other.sim.destroy_id(named, WATCH).unwrap();
+    drop(other);
+    let connect = || {
+        let address = net::SocketAddr::from_abstract_name(&name).unwrap();
+        let silent = UnixListener::bind_addr(&address).unwrap();
+        let id = client.resolve(([127, 0, 0, 1], 7481).into());
+        client.sim.connect(id, &ConnParam::new()).unwrap();
+        let early = client.sim.get_cm_event(client.channel, Wait::Poll);
+        assert_eq!(early.unwrap_err().kind(), ErrorKind::WouldBlock);
+        silent
+    };
+    drop(connect());
+    assert_eq!(client.expect(CmEventType::Rejected).status, 8);
+    let (slow, port) = (connect(), Socket::bind(own.into()).unwrap());
+    // The thread ends with the process.
+    thread::spawn(move || {
+        for mut asking in slow.incoming().flatten() {
+            // The first questions were given up.
+            let _ = asking.write_all(own.to_string().as_bytes());
+        }
+    });
+    let limit = Timespec::try_from(Duration::from_secs(60)).unwrap();
+    let requests = poll(&mut [PollFd::new(&port, PollFlags::IN)], Some(&limit));
+    assert_eq!(requests, Ok(1), "no request comes");
+}
+
 /// The output of a process that asks for a port of the machine.
 fn answer_of(port: u16) -> String {
+    let address = net::SocketAddr::from_abstract_name(name_of(port)).unwrap();
+    io::read_to_string(UnixStream::connect_addr(&address).unwrap()).unwrap()
+}
+
+/// The name by which a process with a port of the machine is found.
+fn name_of(port: u16) -> String {
     let names = fs::read_to_string("/proc/net/unix").unwrap();
     let is_of_port = |name: &&str| name.ends_with(&format!(" {port}"));
     let mut names = names
         .lines()
         .filter_map(|line| Some(line.split_once('@')?.1));
-    let name = names.find(is_of_port).unwrap();
-    let address = net::SocketAddr::from_abstract_name(name).unwrap();
-    io::read_to_string(UnixStream::connect_addr(&address).unwrap()).unwrap()
+    names.find(is_of_port).unwrap().to_owned()
 }
 
 /// Messages to QP 1 do not name a queue pair that would identify their process.

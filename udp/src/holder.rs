@@ -4,50 +4,20 @@ use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 
-use crate::PORT;
+use crate::table::rows;
 
-/// How often the kernel's table is read until it names a holder. It is read in pieces, and lacks a
-/// line where a socket before it has gone between two pieces.
+/// How often the kernel's table is read until it names a holder, because it may lack a line.
 const READINGS: usize = 8;
 
 /// The holder of the port on an address, in words, as far as this process can find out.
 pub fn holder(address: IpAddr) -> String {
-    let mut readings = (0..READINGS).filter_map(|_| holders(address));
-    let holders = readings.find(|holders| !holders.is_empty());
-    let names = holders.unwrap_or_default().into_iter().map(named);
+    let mut readings = (0..READINGS).filter_map(|_| rows(address));
+    let rows = readings.find(|rows| !rows.is_empty()).unwrap_or_default();
+    let names = rows.into_iter().map(|row| named(row.inode));
     match names.collect::<Vec<_>>() {
         names if names.is_empty() => "another socket".to_owned(),
         names => names.join(", "),
     }
-}
-
-/// The inodes of sockets with the port on this address, or on every address; 0 if it is the
-/// kernel's own, as that of soft-RoCE.
-fn holders(address: IpAddr) -> Option<Vec<u64>> {
-    let (file, own) = match address {
-        IpAddr::V4(address) => ("/proc/net/udp", hex(&address.octets())),
-        IpAddr::V6(address) => ("/proc/net/udp6", hex(&address.octets())),
-    };
-    let text = fs::read_to_string(file).ok()?;
-    let of_line = |line: &str| {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        let (place, port) = fields.get(1)?.split_once(':')?;
-        let is_there = place == own || place.bytes().all(|digit| digit == b'0');
-        let inode = fields.get(9)?.parse().ok()?;
-        (is_there && u16::from_str_radix(port, 16) == Ok(PORT)).then_some(inode)
-    };
-    Some(text.lines().filter_map(of_line).collect())
-}
-
-/// An address as the kernel prints it: in words of the machine's byte order.
-fn hex(octets: &[u8]) -> String {
-    let word = |word: &[u8]| {
-        format!(
-            "{:08X}",
-            u32::from_ne_bytes(word.try_into().unwrap_or_default())
-        )
-    };
-    octets.chunks(4).map(word).collect()
 }
 
 fn named(inode: u64) -> String {

@@ -16,10 +16,12 @@ mod holder;
 mod socket;
 #[expect(unsafe_code, reason = "system calls that no safe interface has")]
 mod sys;
+mod table;
 mod tenant;
 
 pub use holder::holder;
 pub use socket::{Datagrams, Received, Socket, Train};
+pub use table::has_unread;
 pub use tenant::Tenant;
 
 /// The UDP port of RoCEv2, at both ends.

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use verbs_udp::{PORT, Received, Socket, Tenant, Train};
+use verbs_udp::{PORT, Received, Socket, Tenant, Train, has_unread};
 
 /// Tests that take the loopback address of IPv6, of which there is one.
 static V6: Mutex<()> = Mutex::new(());
@@ -217,4 +217,26 @@ fn what_came_at_once_is_apart_by_tenant() {
     let there = first.receive(&mut buffer).unwrap().unwrap();
     assert_eq!(datagrams_of(there), datagrams[..2]);
     assert!(first.receive(&mut buffer).unwrap().is_none());
+}
+
+#[test]
+fn datagrams_are_unread_from_when_they_were_sent_until_they_are_read() {
+    let (one, other) = (
+        Socket::bind(address(60)).unwrap(),
+        Socket::bind(address(61)).unwrap(),
+    );
+    assert!(!has_unread(other.address()));
+    one.send(&Train::new(other.address(), b"some")).unwrap();
+    one.send(&Train::new(other.address(), b"more")).unwrap();
+    for _ in 0..2 {
+        assert!(has_unread(other.address()));
+        next(&other);
+    }
+    assert!(!has_unread(other.address()));
+    // A socket on every address is not the one that a peer has.
+    assert!(!has_unread(one.address()));
+    one.send(&Train::new(other.address(), b"lost")).unwrap();
+    let to = other.address();
+    drop(other);
+    assert!(!has_unread(to));
 }

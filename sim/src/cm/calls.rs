@@ -1,6 +1,6 @@
 //! The calls of a program on connections.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use verbs_api::cm::{CmId, ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, private_data};
 use verbs_api::{AsyncEventType, Cause, ErrorKind};
@@ -8,7 +8,7 @@ use verbs_roce::mad::{CmMessage, Dreq, IpCm, Rejected, Rtu, service_id};
 
 use super::Manager;
 use super::bind::unspecified;
-use super::conn::{Conn, Phase};
+use super::conn::{Conn, Phase, Waiting};
 use super::host::{Exchange, Host, Reads};
 use super::id::{State, wrong_state};
 use super::message::{self, reason, sidr};
@@ -49,12 +49,13 @@ impl Manager {
         Ok(())
     }
 
-    /// `rdma_connect`
+    /// `rdma_connect`. If the request `is_held`, it leaves with [`release`](Self::release).
     pub(crate) fn connect(
         &mut self,
         host: Host<'_>,
         id: CmId,
         param: &ConnParam<'_>,
+        is_held: bool,
     ) -> Result<()> {
         let index = self.ids.find(id)?;
         let of = self.ids.at(index);
@@ -92,6 +93,7 @@ impl Manager {
             rnr_retry_count: param.rnr_retry_count & 7,
             path_mtu: u32::from(host.mtu(local.id)) as u8,
             ack_timeout: ack_timeout.unwrap_or(ACK_TIMEOUT),
+            is_held,
             ..Conn::default()
         };
         let ends = IpCm {
@@ -111,6 +113,39 @@ impl Manager {
         self.ids.at_mut(index).state = State::Connected;
         self.send_and_wait(index, message);
         Ok(())
+    }
+
+    /// Whether the request of an id is held.
+    pub(crate) fn is_held(&self, id: CmId) -> bool {
+        let index = self.ids.find(id).ok();
+        let conn = index.and_then(|index| self.ids.at(index).conn.as_ref());
+        conn.is_some_and(|conn| conn.is_held && conn.waiting.is_some())
+    }
+
+    /// Sends a request that is held: to this address, where the listener is, or where the id's
+    /// address leads.
+    pub(crate) fn release(&mut self, host: Host<'_>, id: CmId, target: Option<IpAddr>) {
+        let Ok(index) = self.ids.find(id) else { return };
+        let of = self.ids.at_mut(index);
+        let path = target.and_then(|target| host.path(of.port, target));
+        let Some(conn) = of.conn.as_mut().filter(|conn| conn.is_held) else {
+            return;
+        };
+        conn.is_held = false;
+        if let Some((_, to)) = path {
+            of.to = Some(to);
+            conn.exchange.peer = to;
+            if let Some(Waiting {
+                message: CmMessage::Req(req),
+                ..
+            }) = &mut conn.waiting
+            {
+                req.primary.remote_gid = to.gid.0;
+            }
+        }
+        if let Some(waiting) = conn.waiting.clone() {
+            self.send(index, waiting.message);
+        }
     }
 
     /// The checks of `rdma_accept`. Returns the room for private data.

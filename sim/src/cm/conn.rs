@@ -43,6 +43,8 @@ pub(super) struct Conn {
     pub(super) path_mtu: u8,
     /// Code of the queue pair's timeout.
     pub(super) ack_timeout: u8,
+    /// Its messages do not leave, because the listener exists and has not said its address.
+    pub(super) is_held: bool,
     /// The message that is repeated until it is answered.
     pub(super) waiting: Option<Waiting>,
 }
@@ -157,9 +159,11 @@ impl Manager {
         }
     }
 
-    /// Sends a message of an id's connection.
+    /// Sends a message of an id's connection, unless they are held.
     pub(super) fn send(&mut self, index: u32, message: CmMessage) {
-        if let Some(conn) = &self.ids.at(index).conn {
+        if let Some(conn) = &self.ids.at(index).conn
+            && !conn.is_held
+        {
             self.egress.push((conn.exchange, message));
         }
     }

@@ -6,6 +6,7 @@ mod outgoing;
 mod polling;
 mod receiver;
 mod service;
+mod slow;
 mod sockets;
 #[cfg(test)]
 mod turns;
@@ -197,6 +198,11 @@ impl Network {
     /// everything anyway.
     pub(crate) fn trusts(self, user: Uid) -> bool {
         self.given().is_none() || user.is_root() || user == geteuid()
+    }
+
+    /// Whether all its processes are on this machine, each with addresses of its own.
+    pub(crate) fn is_within_machine(self) -> bool {
+        self.given().is_none()
     }
 
     /// Whether an address belongs to this machine but not to a loopback network's own addresses.

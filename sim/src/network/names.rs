@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::{io, thread};
 
+use rustix::process::Uid;
 use verbs_api::cm::{Cm, CmId};
 use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
 
-use super::service::Service;
+use super::service::{Reply, Service};
 use super::sockets::Sockets;
 use super::verbs::refused;
 use crate::config::Mode;
@@ -22,6 +23,15 @@ const TRIES: u32 = 16;
 /// Attempts of a client to find a listener before the connection is refused.
 const LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// The process that listens at a port.
+enum Listener {
+    /// There is none, or it has not said its address yet.
+    Absent,
+    /// It does not answer: it may be stopped.
+    Silent,
+    At(IpAddr),
+}
 
 /// The names of each id.
 type Services = BTreeMap<CmId, Vec<Arc<Service>>>;
@@ -43,13 +53,15 @@ impl Sim {
             let first = self.look_at(|_, host| host.loopback())?;
             return self.is_of_machine(dst.ip()).then_some(first.address());
         }
-        let (own, listening) = self.who_listens(id, dst)?;
-        listening.or(own)
+        match self.who_listens(id, dst)? {
+            (_, Listener::At(address)) => Some(address),
+            (own, _) => own,
+        }
     }
 
-    /// The local address that an address of the machine leads to, and the address at which a
-    /// process listens at the port, if any.
-    fn who_listens(&self, id: CmId, dst: SocketAddr) -> Option<(Option<IpAddr>, Option<IpAddr>)> {
+    /// The local address that an address of the machine leads to, and the listener at the port.
+    /// `None` if the address leads to one process, which needs no name.
+    fn who_listens(&self, id: CmId, dst: SocketAddr) -> Option<(Option<IpAddr>, Listener)> {
         let network = self.runtime.sockets.as_ref()?.network;
         let is_own = self.look_at(|_, host| host.port_at(dst.ip()).is_some());
         let is_shared = is_own && network.given().is_some();
@@ -70,33 +82,72 @@ impl Sim {
             )
         });
         if listens {
-            return Some((own, own));
+            return Some((own, own.map_or(Listener::Absent, Listener::At)));
         }
         let names = network.services(dst.ip(), ps.into(), dst.port());
-        let answer = names
-            .iter()
-            .find_map(|name| Service::ask(name, |user| network.trusts(user)));
-        let other = answer.and_then(|answer| answer.split_whitespace().next()?.parse().ok());
-        Some((own, other))
+        let trusts = |user| network.trusts(user);
+        Some((own, Listener::called(&names, trusts)))
     }
 
     /// Updates the address that an id has resolved, because the listener may have started since or
     /// be about to. Two local processes that agree on a port connect sooner here than over a
-    /// network.
-    pub(crate) fn follow_name(&self, id: CmId) {
+    /// network. Returns whether the listener exists and does not answer.
+    pub(crate) fn follow_name(&self, id: CmId) -> bool {
         let peer = self.query_id(id).ok().and_then(|id| id.peer_addr);
-        let Some(peer) = peer else { return };
+        let Some(peer) = peer else { return false };
         for _ in 0..LOOKS {
             match self.who_listens(id, peer) {
-                None => return,
-                Some((_, Some(target))) => {
+                None => return false,
+                Some((_, Listener::Silent)) => return true,
+                Some((_, Listener::At(target))) => {
                     // If the id was destroyed in the meantime, the next call on it fails.
                     let _ = self.look_at(|manager, host| manager.lead_to(host, id, target));
-                    return;
+                    return false;
                 }
-                Some((_, None)) => thread::sleep(BETWEEN_LOOKS),
+                Some((_, Listener::Absent)) => thread::sleep(BETWEEN_LOOKS),
             }
         }
+        false
+    }
+
+    /// Asks for the listener of an id until it answers or ends, or the id no longer connects. Then
+    /// its request leaves. A thread asks, because the call returns at once on Linux.
+    pub(crate) fn await_listener(&self, id: CmId) {
+        let Some(network) = self.runtime.sockets.as_ref().map(|of| of.network) else {
+            return;
+        };
+        let attr = self.query_id(id).ok();
+        let Some((ps, dst)) = attr.and_then(|attr| Some((attr.ps, attr.peer_addr?))) else {
+            return;
+        };
+        let names = network.services(dst.ip(), ps.into(), dst.port());
+        let runtime = Arc::downgrade(&self.runtime);
+        let ask = move || {
+            loop {
+                let listener = Listener::called(&names, |user| network.trusts(user));
+                // The simulation may have ended.
+                let Some(runtime) = runtime.upgrade() else {
+                    return;
+                };
+                let is_held = runtime.with(|fabric| {
+                    fabric.manage(|manager, host| {
+                        let target = match listener {
+                            Listener::Silent => return manager.is_held(id),
+                            Listener::At(target) => Some(target),
+                            Listener::Absent => None,
+                        };
+                        manager.release(host, id, target);
+                        false
+                    })
+                });
+                if !is_held {
+                    return;
+                }
+            }
+        };
+        let named = thread::Builder::new().name("verbs-sim names".to_owned());
+        // Without a thread, the request fails as one that is never answered.
+        let _ = named.spawn(ask);
     }
 
     /// Binds an id with `bind` to `port`, or to a chosen port if it is 0. Then publishes the id's
@@ -202,6 +253,26 @@ impl Sim {
         // Dropping a name waits for a thread, so it happens without the lock.
         let names = sockets.services.lock().remove(&id);
         drop(names);
+    }
+}
+
+impl Listener {
+    /// The process that has one of these names.
+    fn called(names: &[String], trusts: impl Fn(Uid) -> bool) -> Self {
+        let mut found = Self::Absent;
+        for name in names {
+            match Service::ask(name, &trusts) {
+                Reply::Answer(answer) => {
+                    let address = answer.split_whitespace().next();
+                    if let Some(address) = address.and_then(|address| address.parse().ok()) {
+                        return Self::At(address);
+                    }
+                }
+                Reply::Silent => found = Self::Silent,
+                Reply::Absent => {}
+            }
+        }
+        found
     }
 }
 

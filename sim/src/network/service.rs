@@ -31,6 +31,17 @@ pub(crate) struct Service {
     process: u32,
 }
 
+/// The reply to a client that asks by a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// No process has the name.
+    Absent,
+    /// A process has the name, and does not answer: it may be stopped.
+    Silent,
+    /// The answer, which is empty until the service is opened.
+    Answer(String),
+}
+
 /// The time that a client waits for a whole answer. The thread that answers does nothing else.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of an answer, at most.
@@ -77,35 +88,16 @@ impl Service {
         self.is_open.store(true, Ordering::SeqCst);
     }
 
-    /// Asks the process that has a name. `None` if no process has it, its user is not trusted, or
-    /// it has not answered in full after a second.
-    pub(crate) fn ask(name: &str, trusts: impl FnOnce(Uid) -> bool) -> Option<String> {
-        let end = Instant::now() + PATIENCE;
-        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()?;
-        let flags = SocketFlags::CLOEXEC;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
-        // If the process accepts no client, this waits as long as a send.
-        within(end, |left| {
-            set_socket_timeout(&socket, Timeout::Send, Some(left))?;
-            Ok(connect(&socket, &address)?)
-        })?;
-        if !trusts(socket_peercred(&socket).ok()?.uid) {
-            return None;
-        }
-        let mut stream = UnixStream::from(socket);
-        let mut answer = Vec::new();
-        while answer.len() < MOST {
-            let mut piece = [0; MOST];
-            let length = within(end, |left| {
-                stream.set_read_timeout(Some(left))?;
-                stream.read(&mut piece)
-            })?;
-            if length == 0 {
-                return String::from_utf8(answer).ok();
+    /// Asks the process that has a name. A process whose user is not trusted counts as absent, and
+    /// one that has not answered in full after a second as silent.
+    pub(crate) fn ask(name: &str, trusts: impl Fn(Uid) -> bool) -> Reply {
+        match answer_of(name, trusts) {
+            Ok(Some(answer)) => Reply::Answer(answer),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Reply::Silent
             }
-            answer.extend_from_slice(&piece[..length]);
+            Ok(None) | Err(_) => Reply::Absent,
         }
-        None
     }
 
     /// Whether this is its name.
@@ -135,18 +127,47 @@ impl Drop for Service {
     }
 }
 
+/// The whole answer of the process that has a name. `None` if it is not to be believed.
+fn answer_of(name: &str, trusts: impl Fn(Uid) -> bool) -> io::Result<Option<String>> {
+    let end = Instant::now() + PATIENCE;
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // If the process accepts no client, this waits as long as a send.
+    within(end, |left| {
+        set_socket_timeout(&socket, Timeout::Send, Some(left))?;
+        Ok(connect(&socket, &address)?)
+    })?;
+    if !trusts(socket_peercred(&socket)?.uid) {
+        return Ok(None);
+    }
+    let mut stream = UnixStream::from(socket);
+    let mut answer = Vec::new();
+    while answer.len() < MOST {
+        let mut piece = [0; MOST];
+        let length = within(end, |left| {
+            stream.set_read_timeout(Some(left))?;
+            stream.read(&mut piece)
+        })?;
+        if length == 0 {
+            return Ok(String::from_utf8(answer).ok());
+        }
+        answer.extend_from_slice(&piece[..length]);
+    }
+    Ok(None)
+}
+
 /// The result of a call that gets the time until `end`, again after a signal has interrupted it.
-/// `None` if it fails, or the time is over.
-fn within<R>(end: Instant, mut call: impl FnMut(Duration) -> io::Result<R>) -> Option<R> {
+fn within<R>(end: Instant, mut call: impl FnMut(Duration) -> io::Result<R>) -> io::Result<R> {
     loop {
         let left = end.saturating_duration_since(Instant::now());
         // A socket without a time waits forever.
         if left.is_zero() {
-            return None;
+            return Err(ErrorKind::TimedOut.into());
         }
         match call(left) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            done => return done.ok(),
+            done => return done,
         }
     }
 }
@@ -159,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    fn ask(name: &str) -> Option<String> {
+    fn ask(name: &str) -> Reply {
         Service::ask(name, |user| user == geteuid())
     }
 
@@ -170,18 +191,18 @@ mod tests {
     #[test]
     fn a_name_is_of_one_service_at_a_time_which_answers() {
         let name = name("one");
-        assert_eq!(ask(&name), None);
+        assert_eq!(ask(&name), Reply::Absent);
         for answer in ["here", "here again"] {
             let service = Service::start(&name, answer.into()).unwrap();
             let taken = Service::start(&name, String::new()).unwrap_err();
             assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-            assert_eq!(ask(&name).as_deref(), Some(""), "not open");
+            assert_eq!(ask(&name), Reply::Answer(String::new()), "not open");
             service.open();
             for _ in 0..3 {
-                assert_eq!(ask(&name).as_deref(), Some(answer));
+                assert_eq!(ask(&name), Reply::Answer(answer.into()));
             }
             drop(service);
-            assert_eq!(ask(&name), None);
+            assert_eq!(ask(&name), Reply::Absent);
         }
     }
 
@@ -198,7 +219,7 @@ mod tests {
             // A byte at each pause, until the client closes its end.
             while client.write_all(b"1").is_ok() && !matches!(client.read(&mut [0]), Ok(0)) {}
         });
-        assert_eq!(ask(&name), None);
+        assert_eq!(ask(&name), Reply::Silent);
         squatter.join().unwrap();
     }
 
@@ -220,7 +241,7 @@ mod tests {
         // It has room for one.
         let first = socket().unwrap();
         connect(&first, &address).unwrap();
-        assert_eq!(ask(&name), None);
+        assert_eq!(ask(&name), Reply::Silent);
     }
 
     #[test]
@@ -243,8 +264,8 @@ mod tests {
             service => service.unwrap(),
         };
         service.open();
-        assert_eq!(ask(&name), None);
+        assert_eq!(ask(&name), Reply::Absent);
         let answer = Service::ask(&name, |user| user == other);
-        assert_eq!(answer.as_deref(), Some("here"));
+        assert_eq!(answer, Reply::Answer("here".into()));
     }
 }

@@ -23,7 +23,7 @@ use verbs_udp::{Received, Socket, Tenant};
 use super::Network;
 use super::gateway::RxSource;
 use super::outgoing::Outgoing;
-use super::service::Service;
+use super::service::{Reply, Service};
 use crate::address::group_of;
 use crate::cm::numbers;
 use crate::config::{Mode, SimConfig};
@@ -316,6 +316,11 @@ impl Sockets {
         events.iter().map(place).collect()
     }
 
+    /// Waits for the thread that reads, if there is one.
+    pub(crate) fn await_reader(&self) {
+        drop(self.reader.lock());
+    }
+
     /// Waits until a source is readable. Returns false if reading has stopped, or the program has
     /// closed the descriptors that would wake it.
     pub(crate) fn wait_readable(&self) -> bool {
@@ -323,7 +328,7 @@ impl Sockets {
         const LONGEST: Duration = Duration::from_secs(1);
         loop {
             // A thread that reads now leaves nothing to read, and may open sockets.
-            drop(self.reader.lock());
+            self.await_reader();
             let Some(wakers) = self.wakers.get() else {
                 return false;
             };
@@ -358,11 +363,12 @@ impl Sockets {
         }
     }
 
-    /// Whether polling threads have read the sockets since this was last asked, and none has gone
-    /// to sleep since.
+    /// Whether polling threads have read the sockets at least twice since this was last asked, and
+    /// none has gone to sleep since. A thread that polls seldom reads once at most, and packets
+    /// would wait for it.
     pub(crate) fn do_others_look(&self) -> bool {
         let looks = self.looks.load(Ordering::SeqCst);
-        self.seen.swap(looks, Ordering::SeqCst) != looks
+        looks.wrapping_sub(self.seen.swap(looks, Ordering::SeqCst)) >= 2
     }
 
     /// A polling thread goes to sleep: the receiver must not rely on it.
@@ -496,7 +502,10 @@ fn tenant_of(network: Network, address: IpAddr, datagram: &[u8]) -> Option<u8> {
         numbers::Address::Service(service_id) => {
             let (ps, port) = service_port(service_id)?;
             let names = network.services(address, ps.into(), port);
-            let answer = Service::ask(names.first()?, |user| network.trusts(user))?;
+            let trusts = |user| network.trusts(user);
+            let Reply::Answer(answer) = Service::ask(names.first()?, trusts) else {
+                return None;
+            };
             answer.split_whitespace().nth(1)?.parse().ok()
         }
     }
@@ -515,4 +524,22 @@ fn readable<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>, time: Duration) -> Ve
     // An interrupted wait counts as over: callers ask again.
     let _ = poll(&mut fds, time.as_ref());
     fds.iter().map(|fd| !fd.revents().is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_look_only_if_they_do_so_more_than_once_in_a_rest() {
+        let config = SimConfig::new().mode(Mode::RealTime).nodes(1);
+        let sockets = Sockets::of(&config.network(Network::loopback("looks"))).unwrap();
+        for (looks, expected) in [(0, false), (1, false), (2, true), (1, false), (3, true)] {
+            sockets.looks.fetch_add(looks, Ordering::SeqCst);
+            assert_eq!(sockets.do_others_look(), expected, "{looks} looks");
+        }
+        sockets.looks.fetch_add(5, Ordering::SeqCst);
+        sockets.stop_looking();
+        assert!(!sockets.do_others_look(), "the thread has gone to sleep");
+    }
 }

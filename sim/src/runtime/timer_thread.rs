@@ -38,10 +38,8 @@ impl TimerThread {
             let run = move || {
                 if let Some(clock) = &runtime.clock {
                     clock.run(|| {
-                        runtime.with(|fabric| {
-                            fabric.catch_up();
-                            fabric.expected()
-                        })
+                        runtime.catch_up();
+                        runtime.with(|fabric| fabric.expected())
                     });
                 }
             };

@@ -266,10 +266,14 @@ impl Cm for Sim {
     fn connect(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
         let args = || format!("{id}, {} B", param.private_data.len());
         // The listener may have started after the address was resolved.
-        self.follow_name(id);
+        let is_silent = self.follow_name(id);
         self.managed(Verb::CmConnect, Some(id), args, |manager, host| {
-            manager.connect(host, id, param)
-        })
+            manager.connect(host, id, param, is_silent)
+        })?;
+        if is_silent {
+            self.await_listener(id);
+        }
+        Ok(())
     }
 
     #[track_caller]
