@@ -25,6 +25,7 @@ const UNJUDGED: &[(&str, &[&str])] = &[
             "note_refus",
             "note_other_",
             "note_short",
+            "taken_late",
             "call: verb",
             "note_seen",
             "note_armed",

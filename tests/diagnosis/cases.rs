@@ -655,6 +655,21 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     (
+        "polls the success of a queue pair that it has destroyed (CQ-DESTROY-08)",
+        |sim| {
+            let (a, b, qp_a, qp_b) = connected(sim);
+            b.recv(qp_b, 2, 0, 64);
+            a.send(qp_a, 2, 0, 64);
+            settle(sim);
+            sim.destroy_qp(qp_a, Wait::Poll).unwrap();
+            a.drain();
+            b.drain();
+        },
+        &[
+            "sim0: VS-CQ-07: hint: the success of send 0x2 of qp 0x2 was polled after that qp was destroyed, at here",
+        ],
+    ),
+    (
         "waits for solicited completions of sends, which are never solicited (CQ-ARM-08)",
         |sim| {
             let (a, b, qp_a, qp_b) = connected(sim);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use verbs_api::site::Site;
-use verbs_api::{Cq as CqHandle, QpState, WcStatus};
+use verbs_api::{Cq as CqHandle, Handle, Qp as QpHandle, QpState, WcStatus};
 
 use super::fact::{DropDetails, FailedWork, QpAt, Reached};
 use super::problem::{NotDestroyed, Noted, Overrun, Problem};
@@ -58,13 +58,14 @@ pub(super) struct Refusal {
 
 /// A QP that was destroyed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DestroyedQp {
-    pub(super) qp_num: u32,
-    pub(super) last: Reached,
+pub(crate) struct DestroyedQp {
+    pub(crate) handle: QpHandle,
+    pub(crate) qp_num: u32,
+    pub(crate) last: Reached,
     /// Where it was destroyed.
-    pub(super) site: Option<Site>,
+    pub(crate) site: Option<Site>,
     /// Where the queue was created from which it took receives.
-    pub(super) made_at: Option<Site>,
+    pub(crate) made_at: Option<Site>,
 }
 
 /// The most destroyed queue pairs that are remembered. Their peers may retry for some time.
@@ -145,24 +146,13 @@ impl Journal {
     }
 
     /// Records that a queue pair is destroyed.
-    pub(crate) fn gone(
-        &mut self,
-        qp_num: u32,
-        last: Reached,
-        made_at: Option<Site>,
-        site: Option<Site>,
-    ) {
+    pub(crate) fn gone(&mut self, qp: DestroyedQp) {
         // A destroyed queue pair cannot read any more.
-        self.forget_reads(qp_num);
+        self.forget_reads(qp.qp_num);
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
-        self.gone.push_back(DestroyedQp {
-            qp_num,
-            last,
-            site,
-            made_at,
-        });
+        self.gone.push_back(qp);
     }
 
     /// Counts a datagram of the network that was dropped.
@@ -213,6 +203,13 @@ impl Journal {
 
     pub(super) fn destroyed_qp(&self, qp_num: u32) -> Option<&DestroyedQp> {
         self.gone.iter().rev().find(|gone| gone.qp_num == qp_num)
+    }
+
+    /// The destroyed queue pair that had this slot.
+    pub(super) fn destroyed(&self, index: u32, generation: u32) -> Option<&DestroyedQp> {
+        let slot = |qp: QpHandle| (qp.index(), qp.generation());
+        let mut gone = self.gone.iter().rev();
+        gone.find(|gone| slot(gone.handle) == (index, generation))
     }
 
     /// Whether the queue pair that has or had this number was never ready to receive.

@@ -49,7 +49,7 @@ pub use class::{Certainty, Class, UnknownClass};
 pub(crate) use fact::{
     ChannelSeen, CqSeen, CqUse, DropDetails, FailedWork, QpAt, Reached, Standing,
 };
-pub(crate) use journal::Journal;
+pub(crate) use journal::{DestroyedQp, Journal};
 
 pub use problem::{Problem, Unposted};
 pub use suppressions::Suppressions;
