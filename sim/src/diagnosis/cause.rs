@@ -18,6 +18,8 @@ pub struct Why {
     pub(crate) cause: FailureCause,
     /// The label of the receive that the message takes, if the cause is about the receive.
     pub(super) receive: Option<u64>,
+    /// The node that has what the cause is about, if it is a third one.
+    pub(super) owner: Option<u32>,
     /// A place that the cause refers to, with the words that introduce it, if it is known.
     pub place: Option<(&'static str, Site)>,
 }
@@ -28,6 +30,7 @@ impl From<FailureCause> for Why {
             node: None,
             cause,
             receive: None,
+            owner: None,
             place: None,
         }
     }
@@ -115,6 +118,8 @@ displayed! {
         NoRegion { kind: KeyKind, key: u32 } = "no region has the {kind} {key:#x}";
         Deregistered { region: u32, kind: KeyKind, key: u32 }
             = "mr#{region}, of the {kind} {key:#x}, was deregistered";
+        OfOtherDevice { region: u32, kind: KeyKind, key: u32 }
+            = "{key:#x} is the {kind} of mr#{region} of another device";
         IsLkey { region: u32, key: u32 } = "{key:#x} is the lkey of mr#{region}, not its rkey";
         IsRkey { region: u32, key: u32 } = "{key:#x} is the rkey of mr#{region}, not its lkey";
         OtherPd { region: u32 } = "mr#{region} is of another protection domain";

@@ -82,6 +82,8 @@ pub(super) struct Dropped {
     pub(super) last: Time,
     /// Details of the first one.
     pub(super) details: Option<DropDetails>,
+    /// Where one of them was posted, if its sender is in this process.
+    pub(super) sent_at: Option<Site>,
 }
 
 impl Dropped {
@@ -133,16 +135,29 @@ impl Journal {
         }
     }
 
+    /// Records where a dropped packet was posted, unless that of an earlier one is known.
+    #[cold]
+    pub(crate) fn posted(&mut self, packet: &Packet, why: DropReason, site: Option<Site>) {
+        if let Some(dropped) = self.dropped.get_mut(&Self::place_of(packet, why)) {
+            dropped.sent_at = dropped.sent_at.or(site);
+        }
+    }
+
     fn dropped_for(&mut self, packet: &Packet, why: DropReason) -> Option<&mut Dropped> {
+        let place = Self::place_of(packet, why);
+        // Entries that exist are still counted at the limit.
+        (self.dropped.len() < MOST || self.dropped.contains_key(&place))
+            .then(|| self.dropped.entry(place).or_default())
+    }
+
+    /// The entry of a dropped packet.
+    fn place_of(packet: &Packet, why: DropReason) -> (QpAt, u32, DropReason) {
         // Connected packets of another process carry no source QP number, and their receiver knows
         // only its own peer.
         let is_unknown = why == DropReason::OtherPeer && packet.route.from.is_outside();
         let src_qpn = if is_unknown { 0 } else { packet.src_qpn };
         let from = (packet.route.from.node, src_qpn);
-        let place = (from, packet.dest_qpn, why);
-        // Entries that exist are still counted at the limit.
-        (self.dropped.len() < MOST || self.dropped.contains_key(&place))
-            .then(|| self.dropped.entry(place).or_default())
+        (from, packet.dest_qpn, why)
     }
 
     /// Records that a queue pair is destroyed.

@@ -101,7 +101,13 @@ impl Why {
     pub(super) fn in_words(&self, names: &dyn Names) -> String {
         let at = self.node.map(|node| format!("at {}, ", names.device(node)));
         let (at, place) = (at.unwrap_or_default(), place_named(self.place, names));
-        format!(": {at}{}{place}", self.text())
+        format!(": {at}{}{place}", self.named(names))
+    }
+
+    /// The cause, with the name of the node that it is about.
+    pub(super) fn named(&self, names: &dyn Names) -> String {
+        let owner = self.owner.map(|node| format!(", {}", names.device(node)));
+        self.text() + &owner.unwrap_or_default()
     }
 }
 

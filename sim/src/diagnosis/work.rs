@@ -52,9 +52,9 @@ problems! {
         why: Why,
     }
     is class_of(false, *status, Some(&why.cause)),
-    |_| {
+    |names| {
         let from = format!("qp {from:#x} of another process");
-        format!("{operation} from {from} was refused by qp {qp_num:#x}: {}", why.text())
+        format!("{operation} from {from} was refused by qp {qp_num:#x}: {}", why.named(names))
     };
 }
 

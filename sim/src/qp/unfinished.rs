@@ -6,6 +6,7 @@ use verbs_api::{Ah as AhHandle, Dest};
 use super::Qp;
 use crate::device::Send;
 use crate::diagnosis::Reached;
+use crate::packet::Psn;
 
 impl Qp {
     /// The numbers of outstanding sends, and of outstanding receives of its own queue.
@@ -28,10 +29,11 @@ impl Qp {
         send.into_iter().chain(receives.source.cq().and_then(place))
     }
 
-    /// Where the oldest outstanding send was posted.
-    pub(crate) fn oldest_send_at(&self) -> Option<Site> {
-        let sq = &self.requester.as_ref()?.sq;
-        sq.find(sq.oldest())?.site
+    /// Where the send with this sequence number was posted, if it holds a slot.
+    pub(crate) fn posted_at(&self, psn: Psn) -> Option<Site> {
+        let sends = &self.requester.as_ref()?.sq;
+        let carries = |send: &&Send| psn.distance(send.first) < send.span;
+        sends.iter().find(carries)?.site
     }
 
     /// The CQ of the sends, and the number of outstanding sends that will complete there.
