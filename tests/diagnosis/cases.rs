@@ -655,6 +655,20 @@ pub(super) const CASES: &[Case] = &[
         ],
     ),
     (
+        "uses an atomic on an address that is not a multiple of 8 (ATOM-04)",
+        |sim| {
+            let (a, b, qp_a, _) = connected(sim);
+            let list = [a.mem.sge(0, 8)];
+            a.post(qp_a, SendWr::fetch_and_add(2, &list, b.mem.remote(4), 1));
+            settle(sim);
+            a.drain();
+        },
+        &[
+            "sim0: VS-ATOM-01: send 0x2 of qp 0x2 failed with REM_INV_REQ_ERR: at sim1, the address is not a multiple of 8",
+            "sim1: VS-EVT-05: hint: 1 event QP_REQ_ERR of qp 0x2 not read",
+        ],
+    ),
+    (
         "gives the rkey of another device (RDMA-05)",
         |sim| {
             let (a, b, qp_a, _) = connected(sim);

@@ -167,6 +167,7 @@ impl FailureCause {
             Self::AnswerCut { .. } | Self::MessageCut { .. } | Self::NoBeginning => {
                 Some(Class::EndsDiffer)
             }
+            Self::Misaligned | Self::AtomicLength { .. } => Some(Class::Atomic),
             Self::Dropped { why, .. } => match why {
                 DropReason::MemoryGone => Some(Class::Deregistered),
                 DropReason::PathMtu => Some(Class::EndsDiffer),

@@ -126,6 +126,8 @@ classes! {
         "give the peer the address and the rkey of a region that lasts, and the rights that its work needs";
     LocalAccess = "VS-KEY-02", Certain, "SQ-22",
         "name registered memory, with the lkey of its region, of the QP's protection domain";
+    Atomic = "VS-ATOM-01", Certain, "ATOM-04",
+        "give an atomic a remote address that is a multiple of 8, and 8 bytes of local memory";
     UndefinedField = "VS-WC-01", Certain, "WC-01",
         "look at the status first: if it is not success, only wr_id, status, qp_num and vendor_err are valid";
     FieldNotAsked = "VS-WC-02", Certain, "CQ-CREATE-16",

@@ -93,7 +93,6 @@ fn class_of(receive: bool, status: WcStatus, cause: Option<&FailureCause>) -> Cl
         (_, WcStatus::RemAccessErr) => Class::RemoteAccess,
         (_, WcStatus::LocLenErr) if receive => Class::ShortReceive,
         (Some(F::LongerThan { .. }), WcStatus::RemInvReqErr) => Class::ShortReceive,
-        (Some(F::Misaligned), WcStatus::RemInvReqErr) => Class::RemoteAccess,
         (_, WcStatus::LocProtErr) => Class::LocalAccess,
         _ => Class::FailedWork,
     }
