@@ -26,6 +26,7 @@ const UNJUDGED: &[(&str, &[&str])] = &[
             "note_other_",
             "note_short",
             "taken_late",
+            "was_unowned",
             "call: verb",
             "note_seen",
             "note_armed",

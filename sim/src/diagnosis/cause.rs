@@ -88,6 +88,7 @@ displayed! {
         Lab(cause: LabCause) = "{cause}";
         PeerNotReady = "its peer had no receive posted";
         UnownedGid { gid: Gid } = "no device has the address {gid}";
+        WasUnowned { gid: Gid } = "no device had the address {gid} when the qp was connected with it";
         UnownedLid = "no port has the address it is connected with";
         NoAnswer = "its peer, in another process, did not answer";
         RefusedElsewhere = "its peer, in another process, refused it";

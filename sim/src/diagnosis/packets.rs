@@ -56,9 +56,18 @@ problems! {
         qp_num: u32,
         /// The destination GID.
         gid: Gid,
+        /// Whether it is certainly lost. On a network a device may have got the address since the
+        /// address handle was made.
+        is_lost: bool,
     }
     is Class::UnownedGid,
-    |_| format!("a datagram of qp {qp_num:#x} is lost: no device has the address {gid}");
+    |_| if *is_lost {
+        format!("a datagram of qp {qp_num:#x} is lost: no device has the address {gid}")
+    } else {
+        format!(
+            "a datagram of qp {qp_num:#x} was sent to {gid}: no device had that address when the address handle was made"
+        )
+    };
 
     /// Datagrams arrived from the network that are not packets for this device.
     Garbage {

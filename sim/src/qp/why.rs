@@ -44,7 +44,7 @@ impl Common {
                 _ => FailureCause::UnownedLid.into(),
             }),
             // The journal of a peer in another process cannot be read.
-            WcStatus::RetryExcErr => asked.is_none().then(|| FailureCause::NoAnswer.into()),
+            WcStatus::RetryExcErr => asked.is_none().then(|| self.not_answered().into()),
             WcStatus::RemInvReqErr | WcStatus::RemAccessErr | WcStatus::RemOpErr => {
                 let is_elsewhere = asked.is_none();
                 is_elsewhere.then(|| FailureCause::RefusedElsewhere.into())
@@ -64,6 +64,15 @@ impl Common {
             standing: Standing::Open,
         });
         by_lab.is_some()
+    }
+
+    /// Why a peer in another process does not answer, if there is one.
+    fn not_answered(&self) -> FailureCause {
+        let unowned = self.route.filter(|route| route.was_unowned);
+        unowned.map_or(FailureCause::NoAnswer, |route| {
+            let gid = route.dgid;
+            FailureCause::WasUnowned { gid }
+        })
     }
 
     /// What the test controls did to a request that is not answered, or to its answer, if that is
