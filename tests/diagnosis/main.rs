@@ -182,6 +182,29 @@ fn findings_name_lines_of_the_program() {
     assert_eq!(place(&sim, Class::Rights), here(line!() - 2));
 }
 
+/// TMR-01: no retry and no failure will end the wait.
+#[test]
+fn a_send_that_is_never_given_up_is_named_with_its_timeout() {
+    for (timeout, is_named) in [(0, true), (14, false)] {
+        let sim = Sim::new(SimConfig::new());
+        let (a, b) = ends(&sim);
+        let params = RcParams {
+            timeout,
+            ..RcParams::default()
+        };
+        let (qp_a, qp_b) = pair((&a, &b), QpType::Rc, 4, &params);
+        sim.destroy_qp(qp_b, Wait::Poll).unwrap();
+        a.send(qp_a, 2, 0, 64);
+        let polls = [BlockedThread::polls(a.cq, 20, None)];
+        let found = BlockedThread::diagnose(&sim, Vec::new(), Some(&polls)).to_string();
+        assert_eq!(
+            found.contains("the timeout of qp 0x2 is 0"),
+            is_named,
+            "{found}"
+        );
+    }
+}
+
 /// UD-08: who has lost a datagram learns which one it was, also if the send has completed.
 #[test]
 fn a_datagram_that_is_dropped_is_named_with_its_post() {

@@ -71,6 +71,27 @@ displayed! {
     }
 }
 
+displayed! {
+    /// The argument of rdma_cm that an attribute of a queue pair has its value from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum CmArgument {
+        Depth = "initiator_depth in rdma_connect";
+        DepthOfServer = "initiator_depth in rdma_accept";
+        ResourcesOfPeer = "responder_resources in its peer's rdma_accept";
+        RnrRetryOfServer = "rnr_retry_count in its peer's rdma_accept";
+        RnrRetryOfClient = "rnr_retry_count in its peer's rdma_connect";
+    }
+}
+
+/// The arguments of rdma_cm that attributes of a queue pair have their values from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CmOrigin {
+    /// The argument that `max_rd_atomic` is from.
+    pub(crate) depth: CmArgument,
+    /// The argument that `rnr_retry` is from.
+    pub(crate) rnr_retry: CmArgument,
+}
+
 /// Why a request gets no answer, as far as the fabric knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LossCause {
@@ -87,6 +108,8 @@ displayed! {
         // Where the work was posted.
         Lab(cause: LabCause) = "{cause}";
         PeerNotReady = "its peer had no receive posted";
+        TriesByCm { tries: u8, of: CmArgument }
+            = "its peer had no receive posted, and rnr_retry is {tries}: that is {of}";
         UnownedGid { gid: Gid } = "no device has the address {gid}";
         WasUnowned { gid: Gid } = "no device had the address {gid} when the qp was connected with it";
         UnownedLid = "no port has the address it is connected with";
@@ -99,6 +122,7 @@ displayed! {
         OverMtu { length: u32, mtu: u32 } = "{length} bytes are more than the MTU, {mtu}";
         AnswerCut { mtu: u32 } = "the data were cut for another path MTU than {mtu} bytes";
         NoReads = "max_rd_atomic is 0";
+        NoReadsByCm { of: CmArgument } = "max_rd_atomic is 0: that is {of}";
         AtomicLength { length: u32 } = "an atomic takes 8 bytes, and not {length}";
 
         // Where a request of a peer was refused.
@@ -166,6 +190,9 @@ impl FailureCause {
             Self::Deregistered { .. } => Some(Class::Deregistered),
             Self::NotMapped { .. } => Some(Class::Unmapped),
             Self::AnswerCut { .. } | Self::MessageCut { .. } | Self::NoBeginning => {
+                Some(Class::EndsDiffer)
+            }
+            Self::NoReads | Self::NoReadsByCm { .. } | Self::NoReadsThere => {
                 Some(Class::EndsDiffer)
             }
             Self::Misaligned | Self::AtomicLength { .. } => Some(Class::Atomic),

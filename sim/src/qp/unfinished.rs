@@ -4,6 +4,7 @@ use verbs_api::site::Site;
 use verbs_api::{Ah as AhHandle, Dest};
 
 use super::Qp;
+use super::wait::ack_timeout;
 use crate::device::Send;
 use crate::diagnosis::Reached;
 use crate::packet::Psn;
@@ -51,6 +52,13 @@ impl Qp {
         let sends = own.sq.iter();
         let unsignaled = sends.filter(|send| !self.common.signals(send.flags));
         Some((own.cq, unsignaled.count() as u64))
+    }
+
+    /// Whether sends are under way that never time out: the timeout is 0 (TMR-01).
+    pub(crate) fn waits_without_limit(&self) -> bool {
+        let is_busy = self.requester.as_ref().is_some_and(|own| own.is_busy());
+        let has_timeout = ack_timeout(self.common.attr.timeout).is_some();
+        is_busy && self.common.is_reliable() && !has_timeout
     }
 
     /// The CQ of the receives, and the number of outstanding receives of its own queue.
