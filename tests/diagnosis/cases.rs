@@ -151,7 +151,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-QP-06: hint: 1 packet from qp 0x2 of sim0 for qp 0x2 not taken: the Q_Key does not match: 0x1111 in the packet, and 0x1112 at the qp (here)",
+            "sim1: VS-QP-06: hint: 1 packet from qp 0x2 of sim0 for qp 0x2 not taken: the Q_Key does not match: 0x1111 in the packet, and 0x1112 at the qp",
         ],
     ),
     (
@@ -604,7 +604,7 @@ pub(super) const CASES: &[Case] = &[
             b.drain();
         },
         &[
-            "sim1: VS-RNR-02: hint: 1 packet from qp 0x2 of sim0 for qp 0x2 not taken, in 2 tries: no receive is posted (here)",
+            "sim1: VS-RNR-02: hint: 1 packet from qp 0x2 of sim0 for qp 0x2 not taken, in 2 tries: no receive is posted",
         ],
     ),
     (
@@ -654,6 +654,51 @@ pub(super) const CASES: &[Case] = &[
         },
         &[
             "sim0: VS-QP-03: send 0x2 of qp 0x2 failed with RETRY_EXC_ERR: at sim1, for qp 0x2, the qp was destroyed, at here",
+        ],
+    ),
+    (
+        "uses an atomic on an address that is not a multiple of 8 (ATOM-04)",
+        |sim| {
+            let (a, b, qp_a, _) = connected(sim);
+            let list = [a.mem.sge(0, 8)];
+            a.post(qp_a, SendWr::fetch_and_add(2, &list, b.mem.remote(4), 1));
+            settle(sim);
+            a.drain();
+        },
+        &[
+            "sim0: VS-ATOM-01: send 0x2 of qp 0x2 failed with REM_INV_REQ_ERR: at sim1, the address is not a multiple of 8",
+            "sim1: VS-EVT-05: hint: 1 event QP_REQ_ERR of qp 0x2 not read",
+        ],
+    ),
+    (
+        "gives the rkey of another device (RDMA-05)",
+        |sim| {
+            let (a, b, qp_a, _) = connected(sim);
+            let other = sim.alloc_mr(a.pd, 64, Access::REMOTE_WRITE | Access::LOCAL_WRITE);
+            let rkey = sim.query_mr(other.unwrap()).unwrap().rkey;
+            let (list, addr) = ([a.mem.sge(0, 8)], b.mem.remote(0).addr);
+            a.post(qp_a, SendWr::rdma_write(2, &list, Remote { addr, rkey }));
+            settle(sim);
+            a.drain();
+        },
+        &[
+            "sim0: VS-KEY-01: send 0x2 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, 0x80000201 is the rkey of mr#1 of another device, sim0, registered at here",
+            "sim1: VS-EVT-05: hint: 1 event QP_ACCESS_ERR of qp 0x2 not read",
+        ],
+    ),
+    (
+        "polls the success of a queue pair that it has destroyed (CQ-DESTROY-08)",
+        |sim| {
+            let (a, b, qp_a, qp_b) = connected(sim);
+            b.recv(qp_b, 2, 0, 64);
+            a.send(qp_a, 2, 0, 64);
+            settle(sim);
+            sim.destroy_qp(qp_a, Wait::Poll).unwrap();
+            a.drain();
+            b.drain();
+        },
+        &[
+            "sim0: VS-CQ-07: hint: the success of send 0x2 of qp 0x2 was polled after that qp was destroyed, at here",
         ],
     ),
     (

@@ -16,7 +16,7 @@ use common::{End, pair, settle, take_events};
 use verbs_api::cm::{CmEventType, ConnParam, PortSpace};
 use verbs_api::site::Site;
 use verbs_api::{
-    Access, Arm, CqInit, Mtu, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, connect,
+    Access, AhAttr, Arm, CqInit, Mtu, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, connect,
 };
 use verbs_scenarios::rules;
 use verbs_sim::{BlockedThread, Certainty, Class, Names, Problem, Sim, SimConfig, WaitGuard};
@@ -180,6 +180,48 @@ fn findings_name_lines_of_the_program() {
     let refused = unsafe { sim.reg_mr(a.pd, bytes.as_mut_ptr(), 8, Access::REMOTE_WRITE) };
     refused.unwrap_err();
     assert_eq!(place(&sim, Class::Rights), here(line!() - 2));
+}
+
+/// TMR-01: no retry and no failure will end the wait.
+#[test]
+fn a_send_that_is_never_given_up_is_named_with_its_timeout() {
+    for (timeout, is_named) in [(0, true), (14, false)] {
+        let sim = Sim::new(SimConfig::new());
+        let (a, b) = ends(&sim);
+        let params = RcParams {
+            timeout,
+            ..RcParams::default()
+        };
+        let (qp_a, qp_b) = pair((&a, &b), QpType::Rc, 4, &params);
+        sim.destroy_qp(qp_b, Wait::Poll).unwrap();
+        a.send(qp_a, 2, 0, 64);
+        let polls = [BlockedThread::polls(a.cq, 20, None)];
+        let found = BlockedThread::diagnose(&sim, Vec::new(), Some(&polls)).to_string();
+        assert_eq!(
+            found.contains("the timeout of qp 0x2 is 0"),
+            is_named,
+            "{found}"
+        );
+    }
+}
+
+/// UD-08: who has lost a datagram learns which one it was, also if the send has completed.
+#[test]
+fn a_datagram_that_is_dropped_is_named_with_its_post() {
+    let sim = Sim::new(SimConfig::new());
+    let (a, b) = ends(&sim);
+    let (from, to) = (a.qp(QpType::Ud, 4), b.qp(QpType::Ud, 4));
+    connect::ud_to_rts(&sim, from, 1, QKEY).unwrap();
+    connect::ud_to_rts(&sim, to, 1, QKEY).unwrap();
+    let gid = sim.query_gid(b.context, 1, 0).unwrap();
+    let ah = sim.create_ah(a.pd, &AhAttr::global(1, 0, gid)).unwrap();
+    let (list, qp_num) = ([a.mem.sge(0, 8)], sim.qp_num(to).unwrap());
+    let wr = SendWr::send(1, &list).to(ah, qp_num, QKEY);
+    sim.post_send(from, &[wr]).unwrap();
+    let here = format!("{}:{}", file!(), line!() - 1);
+    settle(&sim);
+    assert_eq!(a.drain().len(), 1);
+    assert_eq!(place(&sim, Class::LateReceive), here);
 }
 
 /// Owning objects have places too, although their verbs are behind `dyn Verbs`.

@@ -12,6 +12,7 @@ use std::slice;
 use smallvec::SmallVec;
 use verbs_abi::{ibv_recv_wr, ibv_send_wr, ibv_sge};
 use verbs_api::{PostError, RecvWr, Sge};
+use verbs_sim::Class;
 
 use crate::c::{Refusal, Result, no_values};
 
@@ -175,7 +176,7 @@ impl<W: Linked> Part<W> {
 }
 
 /// A scatter/gather list of at most `max` entries. For a longer one, any list of its length: the
-/// engine refuses it for that.
+/// engine refuses it for that. What is not the length of a list is refused here.
 #[inline]
 pub(super) fn sge_list<'a>(first: *const ibv_sge, count: c_int, max: u32) -> Result<&'a [Sge]> {
     match u32::try_from(count) {
@@ -184,16 +185,27 @@ pub(super) fn sge_list<'a>(first: *const ibv_sge, count: c_int, max: u32) -> Res
             let list = unsafe { ibv_sge::list(first, count as usize) };
             list.ok_or_else(|| no_values(first, count as usize))
         }
-        Ok(count) => Ok(TOO_MANY.get(..count as usize).unwrap_or(&TOO_MANY)),
-        Err(_) => Ok(&TOO_MANY),
+        _ => {
+            let length = usize::try_from(count).ok();
+            let list = length.and_then(|length| TOO_MANY.get(..length));
+            list.ok_or_else(|| no_length(count, max))
+        }
     }
 }
 
-/// More entries than a device accepts. It also represents lists that are longer.
-static TOO_MANY: [Sge; 256] = [const {
+#[cold]
+fn no_length(count: c_int, max: u32) -> Refusal {
+    let what = format!("num_sge is {count}, allowed are 0 to {max}");
+    Refusal::of(Class::LongList, libc::EINVAL, what)
+}
+
+/// More entries than a device accepts, for their number: they are never read.
+static TOO_MANY: [Sge; MANY] = [const {
     Sge {
         addr: 0,
         length: 0,
         lkey: 0,
     }
-}; 256];
+}; MANY];
+
+const MANY: usize = 1 << 16;

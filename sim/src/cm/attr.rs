@@ -7,6 +7,7 @@ use super::conn::{Conn, Phase};
 use super::id::{Id, State, wrong_state};
 use super::ids::Ids;
 use crate::device::Result;
+use crate::diagnosis::{CmArgument, CmOrigin};
 
 impl Ids {
     /// `rdma_init_qp_attr`
@@ -60,6 +61,18 @@ impl Ids {
             _ => return Err(wrong_state(id, of.state)),
         };
         Ok((attr, mask))
+    }
+
+    /// What the attributes of a connection are from.
+    #[cfg_attr(any(), mutants::skip)] // texts
+    pub(crate) fn origin(&self, id: CmId) -> Option<CmOrigin> {
+        let conn = self.at(self.find(id).ok()?).conn.as_ref()?;
+        let (depth, rnr_retry) = match conn.asked_depth {
+            Some(0) => (CmArgument::Depth, CmArgument::RnrRetryOfServer),
+            Some(_) => (CmArgument::ResourcesOfPeer, CmArgument::RnrRetryOfServer),
+            None => (CmArgument::DepthOfServer, CmArgument::RnrRetryOfClient),
+        };
+        Some(CmOrigin { depth, rnr_retry })
     }
 }
 

@@ -76,6 +76,7 @@ impl Manager {
             check_reads(param, limits)?;
         }
         let (ps, own_qp, tos, ack_timeout) = (of.ps, of.qp, of.tos, of.ack_timeout);
+        let initiator_depth = or_most(param.initiator_depth, limits.initiator);
         let conn = Conn {
             phase,
             ours: self.numbers.next(),
@@ -88,7 +89,8 @@ impl Manager {
             qpn: own_qp.map_or(param.qp_num, |own| own.qp_num),
             rq_psn: self.ids.random.any() as u32 & 0x00ff_ffff,
             responder_resources: or_most(param.responder_resources, limits.responder),
-            initiator_depth: or_most(param.initiator_depth, limits.initiator),
+            initiator_depth,
+            asked_depth: Some(initiator_depth),
             retry_count: param.retry_count & 7,
             rnr_retry_count: param.rnr_retry_count & 7,
             path_mtu: u32::from(host.mtu(local.id)) as u8,

@@ -37,6 +37,8 @@ pub(super) struct Conn {
     pub(super) sq_psn: u32,
     pub(super) responder_resources: u8,
     pub(super) initiator_depth: u8,
+    /// The `initiator_depth` that this side has asked for, if it is the client.
+    pub(super) asked_depth: Option<u8>,
     pub(super) retry_count: u8,
     pub(super) rnr_retry_count: u8,
     /// Code of the path MTU.

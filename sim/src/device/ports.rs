@@ -312,6 +312,7 @@ impl Ports {
             dgid: grh.dgid,
             global: true,
             roce_v1: self.is_v1(grh.sgid_index.into()),
+            was_unowned: false,
         })
     }
 
@@ -335,12 +336,15 @@ impl Ports {
             Some(to) if to.is_outside() => outside,
             Some(_) => None,
         };
-        match unreachable {
-            Some(kind) if is_resolved && unowned_gid == Check::Refused => {
+        match unreachable.filter(|_| is_resolved) {
+            Some(kind) if unowned_gid == Check::Refused => {
                 let cause = Cause::UnownedGid { gid: route.dgid };
                 Err(Refusal::new(kind, cause))
             }
-            _ => Ok(route),
+            unreachable => Ok(Route {
+                was_unowned: unreachable.is_some(),
+                ..route
+            }),
         }
     }
 

@@ -78,6 +78,26 @@ impl Regions {
         }
     }
 
+    /// Whose key it is, for work of another device. The region may have been deregistered since.
+    pub(crate) fn why_not_elsewhere(&self, base: &Base, kind: KeyKind, key: u32) -> Option<Why> {
+        let has_key = |mr: &&Mr| match kind {
+            KeyKind::Lkey => mr.attr.lkey == key,
+            KeyKind::Rkey => mr.attr.rkey == key,
+        };
+        let present = self.of_key(key & !RKEY).filter(has_key);
+        let (region, what, site) = match (present, self.gone(key)) {
+            (Some(mr), _) => {
+                let region = self.slot_of_key(mr.attr.lkey);
+                let site = base.made_at(mr.context(), Object::Mr, region);
+                (region, "registered at", site)
+            }
+            (None, Some(gone)) => (gone.region, "deregistered at", gone.site),
+            (None, None) => return None,
+        };
+        let cause = FailureCause::OfOtherDevice { region, kind, key };
+        Some(Why::from(cause).at(what, site))
+    }
+
     fn slot_of_key(&self, key: u32) -> u32 {
         self.keys.slot(key).unwrap_or_default()
     }

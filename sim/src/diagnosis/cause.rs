@@ -18,6 +18,8 @@ pub struct Why {
     pub(crate) cause: FailureCause,
     /// The label of the receive that the message takes, if the cause is about the receive.
     pub(super) receive: Option<u64>,
+    /// The node that has what the cause is about, if it is a third one.
+    pub(super) owner: Option<u32>,
     /// A place that the cause refers to, with the words that introduce it, if it is known.
     pub place: Option<(&'static str, Site)>,
     /// Where the region that the cause is about was registered, if it was deregistered since and
@@ -31,6 +33,7 @@ impl From<FailureCause> for Why {
             node: None,
             cause,
             receive: None,
+            owner: None,
             place: None,
             registered: None,
         }
@@ -77,6 +80,27 @@ displayed! {
     }
 }
 
+displayed! {
+    /// The argument of rdma_cm that an attribute of a queue pair has its value from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum CmArgument {
+        Depth = "initiator_depth in rdma_connect";
+        DepthOfServer = "initiator_depth in rdma_accept";
+        ResourcesOfPeer = "responder_resources in its peer's rdma_accept";
+        RnrRetryOfServer = "rnr_retry_count in its peer's rdma_accept";
+        RnrRetryOfClient = "rnr_retry_count in its peer's rdma_connect";
+    }
+}
+
+/// The arguments of rdma_cm that attributes of a queue pair have their values from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CmOrigin {
+    /// The argument that `max_rd_atomic` is from.
+    pub(crate) depth: CmArgument,
+    /// The argument that `rnr_retry` is from.
+    pub(crate) rnr_retry: CmArgument,
+}
+
 /// Why a request gets no answer, as far as the fabric knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LossCause {
@@ -93,7 +117,10 @@ displayed! {
         // Where the work was posted.
         Lab(cause: LabCause) = "{cause}";
         PeerNotReady = "its peer had no receive posted";
+        TriesByCm { tries: u8, of: CmArgument }
+            = "its peer had no receive posted, and rnr_retry is {tries}: that is {of}";
         UnownedGid { gid: Gid } = "no device has the address {gid}";
+        WasUnowned { gid: Gid } = "no device had the address {gid} when the qp was connected with it";
         UnownedLid = "no port has the address it is connected with";
         NoAnswer = "its peer, in another process, did not answer";
         RefusedElsewhere = "its peer, in another process, refused it";
@@ -104,6 +131,7 @@ displayed! {
         OverMtu { length: u32, mtu: u32 } = "{length} bytes are more than the MTU, {mtu}";
         AnswerCut { mtu: u32 } = "the data were cut for another path MTU than {mtu} bytes";
         NoReads = "max_rd_atomic is 0";
+        NoReadsByCm { of: CmArgument } = "max_rd_atomic is 0: that is {of}";
         AtomicLength { length: u32 } = "an atomic takes 8 bytes, and not {length}";
 
         // Where a request of a peer was refused.
@@ -124,6 +152,8 @@ displayed! {
         NoRegion { kind: KeyKind, key: u32 } = "no region has the {kind} {key:#x}";
         Deregistered { region: u32, kind: KeyKind, key: u32 }
             = "mr#{region}, of the {kind} {key:#x}, was deregistered";
+        OfOtherDevice { region: u32, kind: KeyKind, key: u32 }
+            = "{key:#x} is the {kind} of mr#{region} of another device";
         IsLkey { region: u32, key: u32 } = "{key:#x} is the lkey of mr#{region}, not its rkey";
         IsRkey { region: u32, key: u32 } = "{key:#x} is the rkey of mr#{region}, not its lkey";
         OtherPd { region: u32 } = "mr#{region} is of another protection domain";
@@ -171,6 +201,10 @@ impl FailureCause {
             Self::AnswerCut { .. } | Self::MessageCut { .. } | Self::NoBeginning => {
                 Some(Class::EndsDiffer)
             }
+            Self::NoReads | Self::NoReadsByCm { .. } | Self::NoReadsThere => {
+                Some(Class::EndsDiffer)
+            }
+            Self::Misaligned | Self::AtomicLength { .. } => Some(Class::Atomic),
             Self::Dropped { why, .. } => match why {
                 DropReason::MemoryGone => Some(Class::Deregistered),
                 DropReason::PathMtu => Some(Class::EndsDiffer),

@@ -98,6 +98,8 @@ classes! {
         "poll first, or keep at least as many entries as there are completions";
     Iterated = "VS-CQ-06", Certain, "CQ-CREATE-15",
         "after ENOENT of ibv_start_poll no other call of the iteration follows; else ibv_end_poll ends it";
+    TakenLate = "VS-CQ-07", Hint, "CQ-DESTROY-08",
+        "poll the completions of a queue pair before it is destroyed: some devices remove the rest";
     SendQueueFull = "VS-SQ-01", Certain, "SQ-03",
         "signal at least one send in each queue's length, and poll its completion before posting more";
     Inline = "VS-SQ-02", Certain, "SQ-09",
@@ -124,6 +126,8 @@ classes! {
         "give the peer the address and the rkey of a region that lasts, and the rights that its work needs";
     LocalAccess = "VS-KEY-02", Certain, "SQ-22",
         "name registered memory, with the lkey of its region, of the QP's protection domain";
+    Atomic = "VS-ATOM-01", Certain, "ATOM-04",
+        "give an atomic a remote address that is a multiple of 8, and 8 bytes of local memory";
     UndefinedField = "VS-WC-01", Certain, "WC-01",
         "look at the status first: if it is not success, only wr_id, status, qp_num and vendor_err are valid";
     FieldNotAsked = "VS-WC-02", Certain, "CQ-CREATE-16",

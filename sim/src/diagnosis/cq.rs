@@ -6,8 +6,9 @@ use verbs_api::site::Site;
 use super::fact::CqSeen;
 use super::journal::{Fresh, Journal, MOST};
 use super::problem::{Noted, problems};
-use super::words::{counted, waiting};
+use super::words::{counted, place_named, waiting};
 use super::{Class, words};
+use crate::device::Ticket;
 
 problems! {
     /// Completions were lost because a CQ was full.
@@ -63,6 +64,26 @@ problems! {
     is Class::NeverPolled,
     |names| format!("{} was never polled: {} in it", names.cq(*cq), waiting(*unpolled));
 
+    /// A success was polled whose QP was destroyed before.
+    TakenLate {
+        /// The number of the QP.
+        qp_num: u32,
+        /// Whether it is of a receive.
+        receive: bool,
+        /// The program's number for the work ([`SendWr::label`](verbs_api::SendWr::label)).
+        wr_id: u64,
+        /// Where the QP was destroyed, if that is known.
+        destroyed_at: Option<Site>,
+    }
+    is Class::TakenLate,
+    |names| {
+        let kind = if *receive { "receive" } else { "send" };
+        let at = place_named(destroyed_at.map(|site| ("at", site)), names);
+        format!(
+            "the success of {kind} {wr_id:#x} of qp {qp_num:#x} was polled after that qp was destroyed{at}"
+        )
+    };
+
     /// Completions wait in a CQ.
     Unpolled {
         /// The CQ.
@@ -90,6 +111,21 @@ impl Journal {
         let found = found.or_else(|| seen.never_polled(None));
         for Noted { problem, site, .. } in seen.unread().into_iter().chain(found) {
             self.note(problem, site);
+        }
+    }
+
+    /// Records that the program has polled a success of a queue pair that does not exist any more.
+    #[cold]
+    pub(crate) fn taken_late(&mut self, ticket: Ticket, site: Option<Site>) {
+        // Only the newest destroyed queue pairs are remembered.
+        if let Some(gone) = self.destroyed(ticket.qp, ticket.qp_generation) {
+            let late = TakenLate {
+                qp_num: gone.qp_num,
+                receive: ticket.is_recv(),
+                wr_id: ticket.label,
+                destroyed_at: gone.site,
+            };
+            self.note(late, site);
         }
     }
 

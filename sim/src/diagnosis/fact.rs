@@ -46,6 +46,10 @@ displayed! {
         Psn { psn: u32, waits_for: u32 } = "{psn} comes, and {waits_for} is waited for";
         /// Its Q_Key, and that of the queue pair.
         Qkey { qkey: u32, own: u32 } = "{qkey:#x} in the packet, and {own:#x} at the qp";
+        /// How long its sender waits for a receive before it tries again, in milliseconds. The
+        /// code of that time is 0, the longest.
+        Longest { wait: f64 }
+            = "the sender waits {wait} ms before each try, since min_rnr_timer is 0, which stands for the longest time";
         /// The sizes of its message, of the header before it, and of the receive, and where the
         /// receive was posted.
         Short { length: u32, grh: u32, room: u64, posted_at: Option<Site> }

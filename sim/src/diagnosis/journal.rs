@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use verbs_api::site::Site;
-use verbs_api::{Cq as CqHandle, QpState, WcStatus};
+use verbs_api::{Cq as CqHandle, Handle, Qp as QpHandle, QpState, WcStatus};
 
 use super::fact::{DropDetails, FailedWork, QpAt, Reached};
 use super::problem::{NotDestroyed, Noted, Overrun, Problem};
@@ -58,13 +58,14 @@ pub(super) struct Refusal {
 
 /// A QP that was destroyed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DestroyedQp {
-    pub(super) qp_num: u32,
-    pub(super) last: Reached,
+pub(crate) struct DestroyedQp {
+    pub(crate) handle: QpHandle,
+    pub(crate) qp_num: u32,
+    pub(crate) last: Reached,
     /// Where it was destroyed.
-    pub(super) site: Option<Site>,
+    pub(crate) site: Option<Site>,
     /// Where the queue was created from which it took receives.
-    pub(super) made_at: Option<Site>,
+    pub(crate) made_at: Option<Site>,
 }
 
 /// The most destroyed queue pairs that are remembered. Their peers may retry for some time.
@@ -81,6 +82,8 @@ pub(super) struct Dropped {
     pub(super) last: Time,
     /// Details of the first one.
     pub(super) details: Option<DropDetails>,
+    /// Where one of them was posted, if its sender is in this process.
+    pub(super) sent_at: Option<Site>,
 }
 
 impl Dropped {
@@ -132,37 +135,39 @@ impl Journal {
         }
     }
 
+    /// Records where a dropped packet was posted, unless that of an earlier one is known.
+    #[cold]
+    pub(crate) fn posted(&mut self, packet: &Packet, why: DropReason, site: Option<Site>) {
+        if let Some(dropped) = self.dropped.get_mut(&Self::place_of(packet, why)) {
+            dropped.sent_at = dropped.sent_at.or(site);
+        }
+    }
+
     fn dropped_for(&mut self, packet: &Packet, why: DropReason) -> Option<&mut Dropped> {
-        // Connected packets of another process carry no source QP number, and their receiver knows
-        // only its own peer.
-        let is_unknown = why == DropReason::OtherPeer && packet.route.from.is_outside();
-        let src_qpn = if is_unknown { 0 } else { packet.src_qpn };
-        let from = (packet.route.from.node, src_qpn);
-        let place = (from, packet.dest_qpn, why);
+        let place = Self::place_of(packet, why);
         // Entries that exist are still counted at the limit.
         (self.dropped.len() < MOST || self.dropped.contains_key(&place))
             .then(|| self.dropped.entry(place).or_default())
     }
 
+    /// The entry of a dropped packet.
+    fn place_of(packet: &Packet, why: DropReason) -> (QpAt, u32, DropReason) {
+        // Connected packets of another process carry no source QP number, and their receiver knows
+        // only its own peer.
+        let is_unknown = why == DropReason::OtherPeer && packet.route.from.is_outside();
+        let src_qpn = if is_unknown { 0 } else { packet.src_qpn };
+        let from = (packet.route.from.node, src_qpn);
+        (from, packet.dest_qpn, why)
+    }
+
     /// Records that a queue pair is destroyed.
-    pub(crate) fn gone(
-        &mut self,
-        qp_num: u32,
-        last: Reached,
-        made_at: Option<Site>,
-        site: Option<Site>,
-    ) {
+    pub(crate) fn gone(&mut self, qp: DestroyedQp) {
         // A destroyed queue pair cannot read any more.
-        self.forget_reads(qp_num);
+        self.forget_reads(qp.qp_num);
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
-        self.gone.push_back(DestroyedQp {
-            qp_num,
-            last,
-            site,
-            made_at,
-        });
+        self.gone.push_back(qp);
     }
 
     /// Counts a datagram of the network that was dropped.
@@ -213,6 +218,13 @@ impl Journal {
 
     pub(super) fn destroyed_qp(&self, qp_num: u32) -> Option<&DestroyedQp> {
         self.gone.iter().rev().find(|gone| gone.qp_num == qp_num)
+    }
+
+    /// The destroyed queue pair that had this slot.
+    pub(super) fn destroyed(&self, index: u32, generation: u32) -> Option<&DestroyedQp> {
+        let slot = |qp: QpHandle| (qp.index(), qp.generation());
+        let mut gone = self.gone.iter().rev();
+        gone.find(|gone| slot(gone.handle) == (index, generation))
     }
 
     /// Whether the queue pair that has or had this number was never ready to receive.

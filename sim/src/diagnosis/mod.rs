@@ -44,12 +44,12 @@ mod work;
 use verbs_api::site::Site;
 
 pub use cause::Why;
-pub(crate) use cause::{FailureCause, KeyKind, LabCause, LossCause, Rights};
+pub(crate) use cause::{CmArgument, CmOrigin, FailureCause, KeyKind, LabCause, LossCause, Rights};
 pub use class::{Certainty, Class, UnknownClass};
 pub(crate) use fact::{
     ChannelSeen, CqSeen, CqUse, DropDetails, FailedWork, QpAt, Reached, Standing,
 };
-pub(crate) use journal::Journal;
+pub(crate) use journal::{DestroyedQp, Journal};
 
 pub use problem::{Problem, Unposted};
 pub use suppressions::Suppressions;

@@ -17,6 +17,8 @@ pub(crate) struct Outstanding {
     unsignaled: u64,
     /// Work requests of batches that are not posted.
     unposted: usize,
+    /// The number of the first QP whose unanswered sends are never given up.
+    patient: Option<u32>,
 }
 
 impl Outstanding {
@@ -31,6 +33,9 @@ impl Outstanding {
             found.sends += here(qp.signaled_sends());
             found.receives += here(qp.own_receives());
             found.unsignaled += here(qp.unsignaled_sends());
+            if qp.signaled_sends().is_some_and(|(at, _)| at == cq) && qp.waits_without_limit() {
+                found.patient.get_or_insert(qp.common.qp_num);
+            }
             // Several queue pairs may share an SRQ, whose receives count once.
             srqs.extend(qp.srq_into(cq));
         }
@@ -71,6 +76,13 @@ impl fmt::Display for Outstanding {
         if self.sends + self.receives == 0 && self.unsignaled > 0 {
             let sends = counted(self.unsignaled, "send was", "sends were");
             write!(f, "; {sends} not signaled")?;
+        }
+        if let Some(qp_num) = self.patient {
+            write!(
+                f,
+                "; the timeout of qp {qp_num:#x} is 0, so a send that gets no answer is neither \
+                 repeated nor given up"
+            )?;
         }
         if self.unposted > 0 {
             let requests = counted(self.unposted, "work request is", "work requests are");

@@ -7,7 +7,7 @@ use super::Class;
 use super::fact::{DropDetails, Reached};
 use super::journal::{self, Journal, Refusal};
 use super::problem::{Noted, problems};
-use super::words::counted;
+use super::words::{counted, place_named};
 use crate::packet::{DropReason, Nature, PortId};
 
 problems! {
@@ -22,6 +22,8 @@ problems! {
         why: DropReason,
         /// The reason with the numbers of the first packet, as a sentence.
         details: Option<String>,
+        /// Where one of them was posted, if that is known and not the place of the finding.
+        sent_at: Option<Site>,
         /// The number of packets without retries.
         count: u64,
         /// The number of packets with retries.
@@ -44,7 +46,8 @@ problems! {
         let tries = if tries == count { String::new() } else { format!(", in {tries} tries") };
         let details = details.as_ref().map(|details| format!(": {details}"));
         let (packets, details) = (counted(*count, "packet", "packets"), details.unwrap_or_default());
-        format!("{packets} from {from} for qp {qp_num:#x} not taken{tries}: {why}{details}")
+        let sent_at = place_named(sent_at.map(|site| ("sent at", site)), names);
+        format!("{packets} from {from} for qp {qp_num:#x} not taken{tries}: {why}{details}{sent_at}")
     };
 
     /// A datagram was sent to an address that no device has. The place is where it was posted.
@@ -53,9 +56,18 @@ problems! {
         qp_num: u32,
         /// The destination GID.
         gid: Gid,
+        /// Whether it is certainly lost. On a network a device may have got the address since the
+        /// address handle was made.
+        is_lost: bool,
     }
     is Class::UnownedGid,
-    |_| format!("a datagram of qp {qp_num:#x} is lost: no device has the address {gid}");
+    |_| if *is_lost {
+        format!("a datagram of qp {qp_num:#x} is lost: no device has the address {gid}")
+    } else {
+        format!(
+            "a datagram of qp {qp_num:#x} was sent to {gid}: no device had that address when the address handle was made"
+        )
+    };
 
     /// Datagrams arrived from the network that are not packets for this device.
     Garbage {
@@ -87,6 +99,7 @@ impl Journal {
                 qp_num: *qp_num,
                 why,
                 details: dropped.details.as_ref().map(ToString::to_string),
+                sent_at: dropped.sent_at,
                 count: dropped.count,
                 tries: dropped.tries,
             };

@@ -9,23 +9,27 @@ use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 
 use super::journal::Fresh;
 use super::problem::{
-    DeregisteredEarly, Dropped, Failed, LostWakeup, Misused, NotArmedAgain, NotDestroyed, Noted,
-    Problem, Refused, SolicitedOnly, Unacknowledged, Waits,
+    DeregisteredEarly, Failed, LostWakeup, Misused, NotArmedAgain, NotDestroyed, Noted, Problem,
+    Refused, SolicitedOnly, TakenLate, Unacknowledged, Waits,
 };
-use super::{Certainty, Class, Diagnosis, FailureCause, Finding, QpAt, Unposted};
+use super::{Certainty, Class, Diagnosis, FailureCause, Finding, QpAt, Unposted, Why};
 use crate::device::node_of;
 use crate::fabric::Fabric;
 use crate::node::Node;
 use crate::packet::DropReason;
 use crate::verbs::diagnose::BlockedThread;
 
-/// A finding without places inside this crate: Rust knows no other caller of a `dyn Verbs`.
-pub(super) fn finding(node: u32, noted: Noted) -> Finding {
+/// Whether a place is inside this crate: Rust knows no other caller of a `dyn Verbs`.
+fn is_own(site: &Site) -> bool {
     let own = file!().trim_end_matches("diagnosis/report.rs");
-    let is_own = |site: &Site| match site {
+    match site {
         Site::Source(location) => location.file().starts_with(own),
         _ => false,
-    };
+    }
+}
+
+/// A finding without places inside this crate.
+pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     let mut finding = Finding {
         node,
         certainty: noted.problem.described().certainty(),
@@ -47,9 +51,11 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
         Problem::Misused(Misused { place, .. }) | Problem::Waits(Waits { place, .. }) => {
             *place = place.filter(|(_, site)| !is_own(site));
         }
-        Problem::DeregisteredEarly(DeregisteredEarly { posted, .. }) => {
-            *posted = posted.filter(|site| !is_own(site));
-        }
+        Problem::DeregisteredEarly(DeregisteredEarly { posted: other, .. })
+        | Problem::TakenLate(TakenLate {
+            destroyed_at: other,
+            ..
+        }) => *other = other.filter(|site| !is_own(site)),
         _ => {}
     }
     finding
@@ -81,7 +87,7 @@ impl Fabric {
             let numbers = 0..self.nodes();
             let findings = numbers.flat_map(|number| {
                 let found = found(self.node(number)).into_iter();
-                found.map(move |noted| finding(number, noted))
+                found.map(move |noted| self.found(number, noted))
             });
             findings.collect::<Vec<_>>()
         };
@@ -91,11 +97,7 @@ impl Fabric {
         // A failed receive explains the failed send of its peer, so it comes first.
         failed.sort_by_key(|finding| is_of_receive_there(&finding.problem));
         mistakes.extend(failed);
-        // The sender's place is known only when all nodes are read.
         let mut signs = of_nodes(&Node::signs);
-        for finding in &mut signs {
-            self.place_dropped(finding);
-        }
         let mut waits = self.waiting_threads();
         if let Some(stuck) = stopped {
             waits.extend(self.stopped_threads(stuck));
@@ -133,20 +135,49 @@ impl Fabric {
         diagnosis
     }
 
-    /// Sets the place of dropped packets: where their oldest send was posted, if it is outstanding,
-    /// or else where their receiver was created.
-    fn place_dropped(&self, finding: &mut Finding) {
-        let Problem::Dropped(Dropped { from, qp_num, .. }) = finding.problem else {
+    /// A finding of a node, with what only other nodes know.
+    fn found(&self, number: u32, mut noted: Noted) -> Finding {
+        match &mut noted.problem {
+            Problem::Failed(Failed { why: Some(why), .. }) => {
+                self.name_owner(why.node.unwrap_or(number), why);
+            }
+            Problem::RequestRefused(refused) => {
+                self.name_owner(number, &mut refused.why);
+                noted.site = noted.site.or(refused.why.place.map(|(_, site)| site));
+            }
+            Problem::Dropped(dropped) => {
+                // The post is named once, and is the best place if there is no other.
+                let (other, sent_at) = (noted.site, &mut dropped.sent_at);
+                *sent_at = sent_at.filter(|site| !is_own(site));
+                let receiver = || self.node(number).receives_from(dropped.qp_num);
+                noted.site = other.or_else(|| sent_at.take()).or_else(receiver);
+            }
+            _ => {}
+        }
+        finding(number, noted)
+    }
+
+    /// Names the device of the process whose key it is, if no region of a node has a key.
+    fn name_owner(&self, number: u32, why: &mut Why) {
+        let FailureCause::NoRegion { kind, key } = why.cause else {
             return;
         };
-        // The oldest send is the one whose packets were dropped.
-        let sender = || {
-            let node = self.node(from.0?);
-            let qp = node.qps.at(node.find_by_number(from.1)?);
-            qp.oldest_send_at()
-        };
-        let receiver = || self.node(finding.node).receives_from(qp_num);
-        finding.site = finding.site.or_else(sender).or_else(receiver);
+        let mut others = (0..self.nodes()).filter(|other| *other != number);
+        let found = others.find_map(|other| {
+            let device = &self.node(other).device;
+            let regions = &device.domains.regions;
+            let found = regions.why_not_elsewhere(&device.base, kind, key)?;
+            Some((other, found))
+        });
+        if let Some((owner, Why { cause, place, .. })) = found {
+            let owner = Some(owner);
+            *why = Why {
+                cause,
+                place,
+                owner,
+                ..*why
+            };
+        }
     }
 
     fn failures(&self, node: &Node) -> Vec<Noted> {
@@ -172,7 +203,7 @@ impl Fabric {
             let fresh = std::mem::take(&mut news.fresh);
             let of_node = |fresh| {
                 let noted = self.new_entry(self.node(number), fresh)?;
-                Some(finding(number, noted))
+                Some(self.found(number, noted))
             };
             found.extend(fresh.into_iter().filter_map(of_node));
         }

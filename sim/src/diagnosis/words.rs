@@ -103,7 +103,13 @@ impl Why {
         let (at, place) = (at.unwrap_or_default(), place_named(self.place, names));
         let registered = self.registered.map(|site| ("and registered at", site));
         let registered = place_named(registered, names);
-        format!(": {at}{}{place}{registered}", self.text())
+        format!(": {at}{}{place}{registered}", self.named(names))
+    }
+
+    /// The cause, with the name of the node that it is about.
+    pub(super) fn named(&self, names: &dyn Names) -> String {
+        let owner = self.owner.map(|node| format!(", {}", names.device(node)));
+        self.text() + &owner.unwrap_or_default()
     }
 }
 

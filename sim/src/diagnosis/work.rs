@@ -52,9 +52,9 @@ problems! {
         why: Why,
     }
     is class_of(false, *status, Some(&why.cause)),
-    |_| {
+    |names| {
         let from = format!("qp {from:#x} of another process");
-        format!("{operation} from {from} was refused by qp {qp_num:#x}: {}", why.text())
+        format!("{operation} from {from} was refused by qp {qp_num:#x}: {}", why.named(names))
     };
 }
 
@@ -93,7 +93,6 @@ fn class_of(receive: bool, status: WcStatus, cause: Option<&FailureCause>) -> Cl
         (_, WcStatus::RemAccessErr) => Class::RemoteAccess,
         (_, WcStatus::LocLenErr) if receive => Class::ShortReceive,
         (Some(F::LongerThan { .. }), WcStatus::RemInvReqErr) => Class::ShortReceive,
-        (Some(F::Misaligned), WcStatus::RemInvReqErr) => Class::RemoteAccess,
         (_, WcStatus::LocProtErr) => Class::LocalAccess,
         _ => Class::FailedWork,
     }

@@ -17,6 +17,7 @@ pub(super) fn note(slots: &mut [NodeSlot], packet: &Packet, what: DropReason) {
     let to = packet.route.to.filter(|to| !to.is_outside());
     let sender = from.map(|from| (from.node, packet.src_qpn));
     let receiver = to.map(|to| (to.node, packet.dest_qpn));
+    note_post(slots, packet, [sender, receiver], what);
     let why = why(slots, [sender, receiver], what);
     // A lost answer fails the work of its receiver.
     let requester = if packet.op.is_answer() {
@@ -31,6 +32,22 @@ pub(super) fn note(slots: &mut [NodeSlot], packet: &Packet, what: DropReason) {
         // The last sequence number that it carries or answers.
         let last = packet.psn.plus(packet.span.saturating_sub(1));
         node.qps.at_mut(index).note_unanswered(last, why);
+    }
+}
+
+/// Notes at the receiver of a request where it was posted, which only its sender knows. A datagram
+/// has completed there already, but its slot is not free before its completion is polled.
+fn note_post(slots: &mut [NodeSlot], packet: &Packet, ends: Ends, what: DropReason) {
+    if let [Some(from), Some(to)] = ends
+        && !packet.op.is_answer()
+    {
+        let sender = &slots[from.0 as usize].node;
+        let qp = sender
+            .find_by_number(from.1)
+            .map(|index| sender.qps.at(index));
+        let site = qp.and_then(|qp| qp.posted_at(packet.psn));
+        let journal = &mut slots[to.0 as usize].node.device.base.journal;
+        journal.posted(packet, what, site);
     }
 }
 

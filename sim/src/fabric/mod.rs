@@ -31,10 +31,11 @@ use parking_lot::Mutex;
 use verbs_api::lab::{Effect, FaultId, TimerReport, TraceEvent};
 use verbs_api::site::Site;
 use verbs_api::table::Id;
+use verbs_api::{Cq, Wc};
 
 use crate::config::{Mode, SimConfig};
 use crate::descriptor::Descriptors;
-use crate::device::{EmptyCqs, Gids, Wakeup, gids};
+use crate::device::{EmptyCqs, Gids, Result, Wakeup, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::{Direct, FastPath};
 use crate::memory::{Memory, SharedMemory};
@@ -169,6 +170,15 @@ impl Fabric {
     /// A node, for work without effects on other nodes and on cached paths.
     pub(crate) fn node_mut(&mut self, index: u32) -> &mut Node {
         &mut self.slots[index as usize].node
+    }
+
+    /// `ibv_poll_cq` on a node.
+    #[inline(always)]
+    pub(crate) fn poll_cq(&mut self, index: u32, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+        let site = self.site;
+        let node = self.node_mut(index);
+        node.device.base.site = site;
+        node.poll_cq(cq, wc)
     }
 
     /// Works on a node, and lets the effects happen.

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use verbs_api::AhAttr;
-use verbs_api::behavior::Check;
 
 use super::outgoing::Outgoing;
 use super::sockets::Sockets;
@@ -32,7 +31,7 @@ impl Runtime {
         let network = self.config.network?;
         let grh = attr.grh?;
         // Without a grh there is no address to look up, and a group has no owner.
-        if self.config.behavior.unowned_gid != Check::Refused || grh.dgid.is_multicast() {
+        if grh.dgid.is_multicast() {
             return None;
         }
         network.unreachable(ip_of(grh.dgid))

@@ -102,6 +102,7 @@ impl Answerer {
                 dgid: self.gid,
                 global: true,
                 roce_v1: false,
+                was_unowned: false,
             },
         }
     }

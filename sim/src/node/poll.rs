@@ -61,17 +61,24 @@ impl Node {
     #[inline(always)]
     fn seen(&mut self, status: WcStatus, ticket: Ticket) {
         self.note_seen(status, ticket);
-        self.release(ticket);
+        if !self.release(ticket) && status == WcStatus::Success {
+            let base = &mut self.device.base;
+            base.journal.taken_late(ticket, base.site);
+        }
     }
 
     /// A completion has left its CQ: frees its slot, and in a queue of the QP those before it.
+    /// Returns whether the queue pair exists: it may be destroyed, and its completion still be
+    /// here.
     #[inline(always)]
-    pub(super) fn release(&mut self, ticket: Ticket) {
+    pub(super) fn release(&mut self, ticket: Ticket) -> bool {
         self.device.forget_completion(&ticket);
-        // The queue pair may be destroyed, and its completion still be here.
-        if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {
+        let qp = self.qps.live_mut(ticket.qp, ticket.qp_generation);
+        let exists = qp.is_some();
+        if let Some(qp) = qp {
             qp.release(&mut self.device, ticket);
         }
+        exists
     }
 
     /// Records that the program has seen the status of its work.

@@ -12,6 +12,7 @@ use crate::device::{
     Outside, PostRefusal, Refusal, Result, Wakeup, argument, check_acknowledged, find, find_in,
     in_range, invalid, opening, opening_at, same_context,
 };
+use crate::diagnosis::DestroyedQp;
 use crate::qp::{Qp, Source, WorkQueue, check_batches};
 
 impl Node {
@@ -205,8 +206,13 @@ impl Node {
         device.timers.set(index, None);
         let base = &mut device.base;
         base.remove_object(handle.context(), Object::Qp, index);
-        let (qp_num, site) = (qp.common.qp_num, base.site);
-        base.journal.gone(qp_num, qp.reached(), made_at, site);
+        base.journal.gone(DestroyedQp {
+            handle,
+            qp_num: qp.common.qp_num,
+            last: qp.reached(),
+            site: base.site,
+            made_at,
+        });
         for (cq, site) in qp.unpolled() {
             let usage = &mut device.cqs.table.at_mut(cq).usage;
             usage.unpolled_at.get_or_insert(site);

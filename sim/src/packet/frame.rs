@@ -125,6 +125,7 @@ pub(crate) fn route(received: &Received<'_>, from: PortId, to: PortId) -> Route 
         dgid: gid_of(ip.destination()),
         global: true,
         roce_v1: received.frame().reserved.bth8() & ROCE_V1 != 0,
+        was_unowned: false,
     }
 }
 

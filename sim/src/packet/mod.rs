@@ -38,6 +38,8 @@ pub(crate) struct Route {
     pub(crate) global: bool,
     /// Whether it is RoCE version 1: a GRH instead of UDP over IP.
     pub(crate) roce_v1: bool,
+    /// Whether no device had the destination when the route was found.
+    pub(crate) was_unowned: bool,
 }
 
 impl PortId {

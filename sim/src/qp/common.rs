@@ -4,6 +4,7 @@ use verbs_api::lab::TraceEvent;
 use verbs_api::{Context, Handle, Qp as QpHandle, QpAttr, QpInit, QpState, QpType, SendFlags};
 
 use crate::device::{Address, Device, OutPacket, PORT_MTU_BYTES, Queue, Ticket};
+use crate::diagnosis::CmOrigin;
 use crate::packet::Route;
 use crate::packet::payload::Payload;
 
@@ -23,6 +24,8 @@ pub(crate) struct Common {
     /// The number of queue pairs with failed work that the program had given up when this one was
     /// connected.
     pub(super) connected_after: u32,
+    /// What its attributes are from, if rdma_cm has connected it.
+    pub(crate) by_cm: Option<CmOrigin>,
     /// Whether the test controls have changed a GID or a P_Key since it was connected.
     pub(crate) is_moved: bool,
     /// Whether a fault rule or the test controls have made some of its work fail.
@@ -44,6 +47,7 @@ impl Common {
             route: None,
             is_listener: false,
             connected_after: 0,
+            by_cm: None,
             is_moved: false,
             is_affected: false,
         }

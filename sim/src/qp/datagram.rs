@@ -102,11 +102,16 @@ pub(super) fn send(
         return;
     }
     // In one process the address belongs to no port, so the datagram can only be lost. On a
-    // network, or with LIDs, the peer may exist.
-    if path.route.to.is_none() && !path.to_group && device.ports.subnet.is_none() {
-        let (qp_num, gid) = (qp.qp_num, path.route.dgid);
+    // network the peer may exist since, and with LIDs it may exist anyway.
+    let is_lost = path.route.to.is_none() && !path.to_group && device.ports.subnet.is_none();
+    if is_lost || path.route.was_unowned {
+        let unowned = UnownedGid {
+            qp_num: qp.qp_num,
+            gid: path.route.dgid,
+            is_lost,
+        };
         // It is lost without an error, so the program cannot notice.
-        device.base.journal.note(UnownedGid { qp_num, gid }, site);
+        device.base.journal.note(unowned, site);
     }
     let packet = OutPacket {
         op: Op::Datagram(path.deth),

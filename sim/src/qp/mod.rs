@@ -300,7 +300,7 @@ impl Qp {
             cap: self.common.init.cap,
             ..QpAttr::default()
         };
-        self.common.route = None;
+        (self.common.route, self.common.by_cm) = (None, None);
         (self.common.is_moved, self.common.is_affected) = (false, false);
         self.responder.reset();
         self.comm_est = false;

@@ -182,6 +182,7 @@ impl Qp {
             Refusal::NotReady if device.base.behavior.rnr => {
                 let (qp, responder) = (&self.common, &mut self.responder);
                 responder.send_rnr_nak(qp, device, packet.psn);
+                qp.note_long_wait(device, packet);
                 return Err(DropReason::NoReceive);
             }
             Refusal::NotReady => {

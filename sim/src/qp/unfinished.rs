@@ -4,8 +4,10 @@ use verbs_api::site::Site;
 use verbs_api::{Ah as AhHandle, Dest};
 
 use super::Qp;
+use super::wait::ack_timeout;
 use crate::device::Send;
 use crate::diagnosis::Reached;
+use crate::packet::Psn;
 
 impl Qp {
     /// The numbers of outstanding sends, and of outstanding receives of its own queue.
@@ -28,10 +30,11 @@ impl Qp {
         send.into_iter().chain(receives.source.cq().and_then(place))
     }
 
-    /// Where the oldest outstanding send was posted.
-    pub(crate) fn oldest_send_at(&self) -> Option<Site> {
-        let sq = &self.requester.as_ref()?.sq;
-        sq.find(sq.oldest())?.site
+    /// Where the send with this sequence number was posted, if it holds a slot.
+    pub(crate) fn posted_at(&self, psn: Psn) -> Option<Site> {
+        let sends = &self.requester.as_ref()?.sq;
+        let carries = |send: &&Send| psn.distance(send.first) < send.span;
+        sends.iter().find(carries)?.site
     }
 
     /// The CQ of the sends, and the number of outstanding sends that will complete there.
@@ -49,6 +52,13 @@ impl Qp {
         let sends = own.sq.iter();
         let unsignaled = sends.filter(|send| !self.common.signals(send.flags));
         Some((own.cq, unsignaled.count() as u64))
+    }
+
+    /// Whether sends are under way that never time out: the timeout is 0 (TMR-01).
+    pub(crate) fn waits_without_limit(&self) -> bool {
+        let is_busy = self.requester.as_ref().is_some_and(|own| own.is_busy());
+        let has_timeout = ack_timeout(self.common.attr.timeout).is_some();
+        is_busy && self.common.is_reliable() && !has_timeout
     }
 
     /// The CQ of the receives, and the number of outstanding receives of its own queue.

@@ -7,6 +7,7 @@ use super::common::Common;
 use super::receives::Receives;
 use super::requester::Requester;
 use super::responder::Responder;
+use super::wait::rnr_wait;
 use super::{atomic, grh};
 use crate::device::{Device, Recv, Send};
 use crate::diagnosis::{
@@ -38,13 +39,13 @@ impl Common {
             _ => None,
         };
         let why = own.or(by_lab.map(Why::from)).or_else(|| match status {
-            WcStatus::RnrRetryExcErr => Some(FailureCause::PeerNotReady.into()),
+            WcStatus::RnrRetryExcErr => Some(self.not_ready().into()),
             WcStatus::RetryExcErr if peer.is_none() => Some(match self.route {
                 Some(route) if route.global => FailureCause::UnownedGid { gid: route.dgid }.into(),
                 _ => FailureCause::UnownedLid.into(),
             }),
             // The journal of a peer in another process cannot be read.
-            WcStatus::RetryExcErr => asked.is_none().then(|| FailureCause::NoAnswer.into()),
+            WcStatus::RetryExcErr => asked.is_none().then(|| self.not_answered().into()),
             WcStatus::RemInvReqErr | WcStatus::RemAccessErr | WcStatus::RemOpErr => {
                 let is_elsewhere = asked.is_none();
                 is_elsewhere.then(|| FailureCause::RefusedElsewhere.into())
@@ -64,6 +65,24 @@ impl Common {
             standing: Standing::Open,
         });
         by_lab.is_some()
+    }
+
+    /// Why a peer in another process does not answer, if there is one.
+    fn not_answered(&self) -> FailureCause {
+        let unowned = self.route.filter(|route| route.was_unowned);
+        unowned.map_or(FailureCause::NoAnswer, |route| {
+            let gid = route.dgid;
+            FailureCause::WasUnowned { gid }
+        })
+    }
+
+    /// Why a send has no tries left although its peer may yet post a receive.
+    fn not_ready(&self) -> FailureCause {
+        let (tries, of) = (self.attr.rnr_retry, self.by_cm.map(|by_cm| by_cm.rnr_retry));
+        of.map_or(FailureCause::PeerNotReady, |of| FailureCause::TriesByCm {
+            tries,
+            of,
+        })
     }
 
     /// What the test controls did to a request that is not answered, or to its answer, if that is
@@ -140,7 +159,9 @@ impl Common {
             return Some(FailureCause::AnswerCut { mtu }.into());
         }
         if send.is_read() && self.attr.max_rd_atomic == 0 {
-            return Some(FailureCause::NoReads.into());
+            let by_cm = self.by_cm.map(|by_cm| by_cm.depth);
+            let why = by_cm.map_or(FailureCause::NoReads, |of| FailureCause::NoReadsByCm { of });
+            return Some(why.into());
         }
         if atomic::header(&send.op).is_some() && length != atomic::BYTES {
             return Some(FailureCause::AtomicLength { length }.into());
@@ -194,6 +215,16 @@ impl Common {
             Some(LabCause::Srq)
         } else {
             self.is_affected.then_some(LabCause::Injected)
+        }
+    }
+
+    /// Records that the sender of a request without a receive has to wait for the longest time,
+    /// whose code looks like that of the shortest (TMR-06).
+    pub(super) fn note_long_wait(&self, device: &mut Device, packet: &Packet) {
+        if self.attr.min_rnr_timer == 0 {
+            let wait = rnr_wait(self.attr.min_rnr_timer).as_secs_f64() * 1e3;
+            let (why, details) = (DropReason::NoReceive, DropDetails::Longest { wait });
+            device.base.journal.drops(packet, why, details);
         }
     }
 

@@ -256,11 +256,11 @@ impl Sim {
         let count = self.runtime.call(verb, |fabric| {
             // No fault rule and no trace observes the call.
             if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
-                let count = fabric.node_mut(node).poll_cq(cq, wc);
+                let count = fabric.poll_cq(node, cq, wc);
                 return self.answer(fabric, node, verb, count);
             }
             self.check_call(fabric, node, verb).by(verb)?;
-            let count = fabric.node_mut(node).poll_cq(cq, wc);
+            let count = fabric.poll_cq(node, cq, wc);
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
                 return self.answer(fabric, node, verb, count);
             }

@@ -10,7 +10,7 @@ use verbs_api::{
 };
 
 use crate::cm::OwnQp;
-use crate::device::{Answer, Refusal, same_context};
+use crate::device::{Answer, Refusal, node_of, same_context};
 use crate::verbs::Sim;
 
 impl Sim {
@@ -177,7 +177,15 @@ impl Sim {
     /// Moves a queue pair to RTS.
     fn ready_qp(&self, id: CmId, qp: Qp) -> Result<()> {
         let mut states = [QpState::Init, QpState::Rtr, QpState::Rts].into_iter();
-        states.try_for_each(|state| self.set_qp_state(id, qp, state))
+        states.try_for_each(|state| self.set_qp_state(id, qp, state))?;
+        self.runtime.with(|fabric| {
+            let origin = fabric.cm_bridge.manager.ids.origin(id);
+            let node = fabric.node_mut(node_of(qp.context()));
+            if let Ok(index) = node.find_qp(qp) {
+                node.qps.at_mut(index).common.by_cm = origin;
+            }
+        });
+        Ok(())
     }
 
     /// Moves a datagram queue pair to RTS.
