@@ -22,6 +22,7 @@ pub(crate) extern "C" fn post_send(
 ) -> c_int {
     quick_status("ibv_post_send", Later(qp), |()| {
         let qp = CObject::<Qp>::find(qp)?;
+        let _in_use = qp.in_use("ibv_post_send");
         if let Some(batch) = &qp.more.batch {
             batch.passed_over(qp.call("ibv_post_send"));
         }
@@ -48,6 +49,7 @@ pub(crate) extern "C" fn post_recv(
 ) -> c_int {
     quick_status("ibv_post_recv", Later(qp), |()| {
         let qp = CObject::<Qp>::find(qp)?;
+        let _in_use = qp.in_use("ibv_post_recv");
         let cap = &qp.more.cap;
         let post = |list: &[RecvWr<'_>]| sim().post_recv(qp.handle, list);
         receives(first, bad_wr, cap.max_recv_wr, cap.max_recv_sge, post)
@@ -72,8 +74,6 @@ fn send<'a>(qp: &CObject<Qp>, wr: &'a ibv_send_wr, room: &mut &'a mut [u8]) -> R
             [sge] => bytes(sge)?,
             _ => gather(list, room)?,
         });
-        // The engine takes inline data instead of the list.
-        made.sg_list = &[];
     }
     Ok(made)
 }

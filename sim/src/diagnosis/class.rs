@@ -98,8 +98,8 @@ classes! {
         "poll first, or keep at least as many entries as there are completions";
     Iterated = "VS-CQ-06", Certain, "CQ-CREATE-15",
         "after ENOENT of ibv_start_poll no other call of the iteration follows; else ibv_end_poll ends it";
-    TakenLate = "VS-CQ-07", Hint, "CQ-DESTROY-08",
-        "poll the completions of a queue pair before it is destroyed: some devices remove the rest";
+    Outlived = "VS-CQ-07", Hint, "CQ-DESTROY-08",
+        "poll the CQ until it is empty before a queue pair is destroyed, or used again after its RESET: some devices leave its completions there";
     SendQueueFull = "VS-SQ-01", Certain, "SQ-03",
         "signal at least one send in each queue's length, and poll its completion before posting more";
     Inline = "VS-SQ-02", Certain, "SQ-09",
@@ -110,6 +110,8 @@ classes! {
         "poll completions before posting more";
     Batched = "VS-SQ-05", Certain, "SQ-26",
         "build each batch in one thread, from ibv_wr_start to ibv_wr_complete or ibv_wr_abort, and post nothing else there in between";
+    Unfenced = "VS-SQ-06", Certain, "SQ-13",
+        "set IBV_SEND_FENCE, or poll the completion of the read first, as inline data needs";
     ReceiveQueueFull = "VS-RQ-01", Hint, "RQ-02",
         "poll the completions of receives before posting more";
     ShortReceive = "VS-RQ-02", Certain, "RQ-05",
@@ -162,6 +164,8 @@ classes! {
         "see that work is outstanding that completes in the CQ: a signaled send, or a receive that the peer sends to";
     AfterFork = "VS-FORK-01", Certain, "DEV-12",
         "open devices in the process that uses them: objects of RDMA do not survive fork";
+    Concurrent = "VS-THREAD-01", Certain, "CQ-POLL-05",
+        "use a single-threaded CQ, or an object of a thread domain, in one thread at a time: drivers take no lock for it";
     CmUnacknowledged = "VS-CM-01", Certain, "CM-56",
         "acknowledge each event of rdma_cm (rdma_ack_cm_event) before its id is destroyed";
     Refused = "VS-CALL-01", Hint, "SQ-02",
@@ -176,6 +180,8 @@ classes! {
         "keep memory mapped until its region is deregistered, and deregister it when no work uses it";
     DeregisteredEarly = "VS-MEM-03", Hint, "MR-06",
         "deregister a region when the completion of all work that names it has been polled";
+    Overlaid = "VS-MEM-04", Hint, "SQ-17",
+        "post the memory of a receive again when its completion has been polled";
 }
 
 /// There is no class with this name.

@@ -113,9 +113,9 @@ macro_rules! groups {
 groups! {
     arm: ArmedWithoutChannel, LostWakeup, NotArmedAgain, SolicitedOnly;
     call: Misused, Refused, Unposted;
-    cq: NeverPolled, Overrun, SmallCq, TakenLate, Unpolled;
+    cq: NeverPolled, Outlived, Overrun, SmallCq, TakenLate, Unpolled;
     evt: OtherPolled, Unacknowledged, Unread, UnreadAsync;
-    mem: Changed, DeregisteredEarly, Unmapped;
+    mem: Changed, DeregisteredEarly, Overlaid, Unfenced, Unmapped;
     obj: NotDestroyed;
     packets: Dropped, Garbage, UnownedGid;
     qp: EndsDiffer, PostedInError;

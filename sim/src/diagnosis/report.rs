@@ -9,8 +9,8 @@ use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 
 use super::journal::Fresh;
 use super::problem::{
-    DeregisteredEarly, Failed, LostWakeup, Misused, NotArmedAgain, NotDestroyed, Noted, Problem,
-    Refused, SolicitedOnly, TakenLate, Unacknowledged, Waits,
+    DeregisteredEarly, Failed, LostWakeup, Misused, NotArmedAgain, NotDestroyed, Noted, Outlived,
+    Overlaid, Problem, Refused, SolicitedOnly, TakenLate, Unacknowledged, Unfenced, Waits,
 };
 use super::{Certainty, Class, Diagnosis, FailureCause, Finding, QpAt, Unposted, Why};
 use crate::device::node_of;
@@ -51,11 +51,18 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
         Problem::Misused(Misused { place, .. }) | Problem::Waits(Waits { place, .. }) => {
             *place = place.filter(|(_, site)| !is_own(site));
         }
-        Problem::DeregisteredEarly(DeregisteredEarly { posted: other, .. })
+        Problem::DeregisteredEarly(DeregisteredEarly { posted: place, .. })
+        | Problem::Outlived(Outlived {
+            reset_at: place, ..
+        })
+        | Problem::Overlaid(Overlaid { posted: place, .. })
         | Problem::TakenLate(TakenLate {
-            destroyed_at: other,
+            destroyed_at: place,
             ..
-        }) => *other = other.filter(|site| !is_own(site)),
+        })
+        | Problem::Unfenced(Unfenced { posted: place, .. }) => {
+            *place = place.filter(|site| !is_own(site));
+        }
         _ => {}
     }
     finding

@@ -13,7 +13,9 @@
 //! | `receive` | a packet for a queue pair: which side handles it, and with what result |
 //! | `cached_path` | the path to the peer, as the fast path keeps it |
 //! | `datagram`, `grh`, `atomic` | what is specific to UD and to atomics |
-//! | `queue`, `send`, `sum` | a work queue; a send in it; whether its bytes have changed |
+//! | `queue`, `send` | a work queue; a send in it |
+//! | `sum`, `fence`, `placed` | whether the bytes of a send have changed; whether it waits for those of a read; whether a message is placed over another |
+//! | `outlived` | completions that outlive a RESET |
 //! | `post`, `modify` | `ibv_post_send` and similar calls; `ibv_modify_qp` |
 //! | `timeout`, `wait` | what happens when its timer fires; how long a requester waits |
 //! | `verdict` | what a side returns: stop, or refuse a request |
@@ -25,12 +27,18 @@ pub(crate) mod atomic;
 mod cached_path;
 mod common;
 pub(crate) mod datagram;
+#[cfg_attr(any(), mutants::skip)] // texts
+mod fence;
 pub(crate) mod grh;
 mod loss;
 mod modify;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod number;
+#[cfg_attr(any(), mutants::skip)] // texts
+mod outlived;
 mod phase;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
+mod placed;
 mod post;
 mod queue;
 mod reading;
@@ -54,6 +62,7 @@ mod wait;
 mod why;
 
 use smallvec::SmallVec;
+use verbs_api::site::Site;
 use verbs_api::{
     AsyncEventType, Element, Handle, Qp as QpHandle, QpAttr, QpInit, QpQuery, QpState, QpType, Wc,
     WcOpcode, WcStatus,
@@ -90,6 +99,8 @@ pub(crate) struct Qp {
     posts_in_error: Option<u32>,
     /// Whether it has been back in RESET: its peer may have state of the earlier connection.
     pub(crate) was_reset: bool,
+    /// Where it was moved to RESET last.
+    reset_at: Option<Site>,
 }
 
 in_context!(Qp, common.handle.context());
@@ -122,12 +133,13 @@ impl Qp {
             fatal: false,
             posts_in_error: None,
             was_reset: false,
+            reset_at: None,
         }
     }
 
     /// Whether it has posted a read or an atomic since it was in RESET.
     pub(crate) fn has_read(&self) -> bool {
-        self.requester.as_ref().is_some_and(|own| own.has_read)
+        self.requester.as_ref().is_some_and(|own| own.reads_end > 0)
     }
 
     /// The CQs it uses: one or two, or none for XRC_RECV.
@@ -311,6 +323,7 @@ impl Qp {
         self.was_reset = true;
         device.base.journal.forget_reads(self.common.qp_num);
         self.clear(device);
+        self.note_outliving(device);
     }
 
     /// Removes all work from its queues, and its completions from its CQs where the device does so.
