@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `common` | what both sides know: number, attributes, the route to the peer |
 //! | `requester`, `phase`, `transmit` | the side that sends; its state; the packets of a send |
+//! | `held_ack` | an acknowledgement that counts later than it arrives |
 //! | `responder`, `receives` | the side that answers; where its receives come from |
 //! | `reading`, `resources` | reads that are being answered; those that may be asked for again |
 //! | `receive` | a packet for a queue pair: which side handles it, and with what result |
@@ -26,6 +27,7 @@ mod cached_path;
 mod common;
 pub(crate) mod datagram;
 pub(crate) mod grh;
+mod held_ack;
 mod loss;
 mod modify;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
@@ -160,6 +162,7 @@ impl Qp {
     pub(crate) fn timer_name(&self) -> &'static str {
         match &self.requester {
             Some(requester) if requester.phase.waits => "RNR timer",
+            Some(requester) if requester.held_ack.is_some() => "held acknowledgement",
             _ => "ack timeout",
         }
     }
@@ -167,6 +170,9 @@ impl Qp {
     /// Handles its timer.
     pub(crate) fn timeout(&mut self, device: &mut Device) {
         self.request(device, |requester, qp, device| {
+            if requester.held_ack.is_some() {
+                return requester.take_held_ack(qp, device);
+            }
             requester.timeout(qp, device)
         });
     }

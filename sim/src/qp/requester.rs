@@ -65,6 +65,8 @@ pub(crate) struct Requester {
     retries: u8,
     rnr_retries: u8,
     pub(super) phase: Phase,
+    /// The number of an acknowledgement that has arrived and does not count yet.
+    pub(super) held_ack: Option<Psn>,
     /// In SQD: `SQ_DRAINED` is to be raised once.
     pub(super) notifies_drained: bool,
     pub(super) known: Known,
@@ -406,8 +408,8 @@ impl Requester {
     /// Sets or stops the ack timer, which runs while started work of an RC QP is not done.
     /// `restart` is for progress.
     fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
-        // While the peer is not ready, the timer measures the wait that it asked for.
-        if !qp.is_reliable() || self.phase.waits {
+        // While the peer is not ready, or an acknowledgement waits, the timer measures that wait.
+        if !qp.is_reliable() || self.phase.waits || self.held_ack.is_some() {
             return;
         }
         let timeout = ack_timeout(qp.attr.timeout).filter(|_| self.is_busy());
@@ -423,7 +425,7 @@ impl Requester {
         }
     }
 
-    /// Handles an acknowledgement for an RC QP.
+    /// Handles an acknowledgement for an RC QP, which counts now.
     pub(super) fn acknowledge(
         &mut self,
         qp: &Common,
@@ -458,7 +460,7 @@ impl Requester {
     }
 
     /// Whether an answer with this number can be for something in progress.
-    fn expects(&self, qp: &Common, psn: Psn) -> bool {
+    pub(super) fn expects(&self, qp: &Common, psn: Psn) -> bool {
         // Sequence numbers wrap, so their distance from `una` is compared.
         matches!(qp.state(), QpState::Rts | QpState::Sqd)
             && psn.distance(self.una) < self.next.distance(self.una)
