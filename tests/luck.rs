@@ -5,7 +5,7 @@ mod common;
 
 use common::{End, drain, pair, settle, take_events};
 use verbs_api::profile::Profile;
-use verbs_api::{Access, Arm, QpType, RcParams, RecvWr, SendWr, Verbs, WcOpcode, WcStatus};
+use verbs_api::{Access, Arm, QpType, RcParams, RecvWr, SendWr, Verbs, Wc, WcOpcode, WcStatus};
 use verbs_sim::{Sim, SimConfig};
 
 /// A program that is run; whether it got what it expects.
@@ -89,4 +89,45 @@ fn who_takes_as_many_completions_as_there_are_events_leaves_some_behind() {
         }
         take_events(verbs, b.channel).len() == drain(verbs, b.cq).len()
     });
+}
+
+/// CQ-POLL-13: the answer of the peer may complete before the send that it answers.
+#[test]
+fn who_takes_the_next_completion_for_that_of_the_send_may_have_the_answer() {
+    leans_on_luck(|verbs| {
+        let [a, b] = ["sim0", "sim1"].map(|name| End::open(verbs, name, 16, 64));
+        let (to, from) = pair((&a, &b), QpType::Rc, 4, &RcParams::default());
+        (0..16).all(|_| {
+            a.recv(to, 2, 0, 8);
+            b.recv(from, 3, 0, 8);
+            a.send(to, 1, 8, 8);
+            next(&b);
+            b.send(from, 4, 8, 8);
+            let opcodes = [&a, &a, &b].map(|end| next(end).opcode);
+            opcodes == [WcOpcode::Send, WcOpcode::Recv, WcOpcode::Send]
+        })
+    });
+}
+
+/// CQ-POLL-13: sends of two queue pairs have no order between them.
+#[test]
+fn who_expects_two_queue_pairs_to_complete_as_posted_takes_one_for_the_other() {
+    leans_on_luck(|verbs| {
+        let [a, b] = ["sim0", "sim1"].map(|name| End::open(verbs, name, 16, 64));
+        let qps = [1, 2].map(|_| pair((&a, &b), QpType::Rc, 4, &RcParams::default()).0);
+        let list = [a.mem.sge(0, 8)];
+        (0..16).all(|_| {
+            for (wr_id, qp) in (0..).zip(qps) {
+                a.post(qp, SendWr::rdma_write(wr_id, &list, b.mem.remote(0)));
+            }
+            [next(&a), next(&a)].map(|wc| wc.wr_id) == [0, 1]
+        })
+    });
+}
+
+/// The next completion of an end.
+fn next(end: &End<'_>) -> Wc {
+    let mut one = [Wc::default()];
+    while end.verbs.poll_cq(end.cq, &mut one).unwrap() == 0 {}
+    one[0]
 }

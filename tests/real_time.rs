@@ -6,7 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{End, pair};
-use verbs_api::{ErrorKind, QpType, RcParams, Verbs, Wait, Wc, WcStatus};
+use verbs_api::profile::Profile;
+use verbs_api::{Arm, ErrorKind, QpType, RcParams, SendWr, Verbs, Wait, Wc, WcStatus};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 /// How long a test waits before it says that something hangs.
@@ -68,6 +69,29 @@ fn peer_that_is_gone_is_noticed_in_its_time() {
     // The first try and three more.
     let least = 4 * Duration::from_nanos(4096 << 8);
     assert!(start.elapsed() >= least, "{:?}", start.elapsed());
+}
+
+/// CQ-POLL-13: an acknowledgement that counts late wakes the thread that waits for it.
+#[test]
+fn late_acknowledgement_ends_a_wait() {
+    let config = SimConfig::new().profile(Profile::ADVERSARIAL);
+    let sim = Sim::new(config.mode(Mode::RealTime));
+    let near = End::open(&sim, "sim0", 16, 64);
+    let far = End::open(&sim, "sim1", 16, 64);
+    let (qp, _) = pair((&near, &far), QpType::Rc, 4, &RcParams::default());
+    let list = [near.mem.sge(0, 8)];
+    for wr_id in 0..64 {
+        sim.req_notify_cq(near.cq, Arm::NEXT).unwrap();
+        near.post(qp, SendWr::rdma_write(wr_id, &list, far.mem.remote(0)));
+        let event = sim.get_cq_event(near.channel, Wait::For(WATCH)).unwrap();
+        sim.ack_cq_events(event.cq, 1).unwrap();
+        let sent: Vec<_> = near
+            .drain()
+            .iter()
+            .map(|wc| (wc.wr_id, wc.status))
+            .collect();
+        assert_eq!(sent, [(wr_id, WcStatus::Success)]);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Polling: how many, in which order, once each.
 
+mod between;
 mod threads;
 
 use std::sync::Mutex;
@@ -27,6 +28,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     only_polling_makes_room,
     full_cq_raises_an_error_or_loses_nothing,
     data_is_there_with_its_completion,
+    between::answer_may_complete_before_the_send_it_answers,
+    between::sends_of_two_qps_may_complete_in_another_order_than_posted,
     threads::no_other_handle_is_taken_for_an_empty_cq,
     threads::overrun_cq_gives_the_same_whoever_polls,
     threads::dead_device_is_told_by_a_poll_of_an_empty_cq,

@@ -92,7 +92,7 @@ fn each_single_loss(program: &[Work], params: &RcParams) -> u64 {
     unreachable!("some packet is the last")
 }
 
-fn program() -> impl Strategy<Value = (Mtu, Vec<Work>)> {
+pub(crate) fn program() -> impl Strategy<Value = (Mtu, Vec<Work>)> {
     let mtu = prop_oneof![
         Just((Mtu::Mtu256, 256_u32)),
         Just((Mtu::Mtu512, 512)),

@@ -7,6 +7,7 @@ mod atomic;
 mod common;
 mod completion;
 mod effects;
+mod late_ack;
 mod link;
 mod loss;
 mod moderation;

@@ -376,6 +376,15 @@ knob_values! {
         /// When all of it is on its way.
         Sent = "sent";
     }
+    /// When an acknowledgement counts.
+    AckEffect {
+        /// At its arrival.
+        Arrival = "arrival";
+        /// At its arrival or up to 8 us later, but before the time-out of the send: drawn from the
+        /// seed, for each queue pair by itself. The sends of a queue pair keep their order. Where
+        /// only the program moves the clock (`Mode::Inline` of the simulator), at its arrival.
+        Late = "late";
+    }
     /// When the data of a message is in its place.
     Placement {
         /// At its arrival.
@@ -632,6 +641,8 @@ knobs! {
     spurious_events: bool = false, ["CQ-ARM-51"];
     /// When the data of a message is in its place.
     placement: Placement = Placement::Arrival, ["RDMA-26"];
+    /// When the acknowledgement of a Send or RDMA Write counts.
+    ack_effect: AckEffect = AckEffect::Arrival, ["CQ-POLL-08", "CQ-POLL-13"];
 }
 
 #[cfg(test)]

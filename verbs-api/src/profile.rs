@@ -4,10 +4,11 @@
 use core::fmt;
 
 use crate::behavior::{
-    AtomicCheck, Behavior, Check, DeregBound, Errno, ErrorFires, FaultStatus, FlushPostInErr,
-    IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement, PollAfterOverrun, PostWrongState,
-    QpAccessStatus, Retry7, Rounding, RouteFields, SendByteLen, SendInvalAnswer, ShortDatagram,
-    ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, WideValues, ZeroLength,
+    AckEffect, AtomicCheck, Behavior, Check, DeregBound, Errno, ErrorFires, FaultStatus,
+    FlushPostInErr, IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement, PollAfterOverrun,
+    PostWrongState, QpAccessStatus, Retry7, Rounding, RouteFields, SendByteLen, SendInvalAnswer,
+    ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, WideValues,
+    ZeroLength,
 };
 use crate::shown::debug_is_display;
 use crate::{Capabilities, LinkLayer};
@@ -263,6 +264,7 @@ const ADVERSARIAL: Behavior = Behavior {
     zero_len_sge_check: Check::Refused,
     spurious_events: true,
     placement: Placement::Late,
+    ack_effect: AckEffect::Late,
     ..Behavior::SPEC
 };
 

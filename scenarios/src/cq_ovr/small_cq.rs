@@ -1,11 +1,12 @@
 //! A pair of which one CQ is small, to be filled and overrun.
 
 use std::ops::Range;
+use std::thread;
 
 use verbs_api::behavior::PollAfterOverrun;
 use verbs_api::{
     AsyncEvent, AsyncEventType, CompChannel, Cq, CqInit, Element, Handle, QpCap, QpType, RcParams,
-    SendWr, Wc,
+    SendWr, Wait, Wc,
 };
 
 use crate::failure::check;
@@ -136,11 +137,16 @@ impl<'b> SmallCq<'b> {
 
     /// Puts these completions into the CQ, which must have room.
     pub(crate) fn fill(&self, wr_ids: Range<u64>) -> Result {
-        match self.queue {
-            Queue::Send => self.push_all(wr_ids)?,
-            Queue::Recv => self.pair.deliver(wr_ids)?,
+        if self.queue == Queue::Recv {
+            self.pair.deliver(wr_ids)?;
+            return self.setup.settle();
         }
-        self.setup.settle()
+        self.push_all(wr_ids)?;
+        // A poll would take the completions of sends, so a device gets time for them.
+        if let Wait::For(time) = self.setup.quiet()? {
+            thread::sleep(time);
+        }
+        Ok(())
     }
 
     /// The number of completions that are surely too many: one above the size on a simulator, which

@@ -1,6 +1,8 @@
 //! What all parts of a device share: its abilities and behavior, the time, and the record of
 //! events.
 
+use core::time::Duration;
+
 use verbs_api::behavior::Behavior;
 use verbs_api::lab::{Limit, TraceEvent};
 use verbs_api::profile::DeviceLimits;
@@ -159,6 +161,12 @@ impl Base {
         } else {
             refusal
         }
+    }
+
+    /// Draws a wait of whole microseconds up to `longest`, or none, half of the time.
+    pub(crate) fn draw_wait(&mut self, longest: u64) -> Option<Duration> {
+        let drawn = self.random.any();
+        (drawn & 1 == 1).then(|| Duration::from_micros(1 + (drawn >> 1) % longest))
     }
 
     #[inline]

@@ -19,7 +19,7 @@
 //! once found, is valid for an epoch of the fabric. Within an epoch only these happen: messages on
 //! the fast path, posted receives, polls, and verbs for events.
 
-use verbs_api::behavior::{Check, Placement, SendDone, UndefinedFields};
+use verbs_api::behavior::{AckEffect, Check, Placement, SendDone, UndefinedFields};
 use verbs_api::{
     Access, Capabilities, Dest, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Wc, WcOpcode,
 };
@@ -111,6 +111,7 @@ impl Device {
         !self.base.dead
             && self.base.rules.spares_completions()
             && behavior.placement == Placement::Arrival
+            && behavior.ack_effect == AckEffect::Arrival
             && behavior.undefined_wc_fields == UndefinedFields::Zero
             && behavior.zero_len_sge_check != Check::Refused
             && behavior.recv_sgl_overhang != Check::Refused

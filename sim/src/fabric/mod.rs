@@ -28,6 +28,7 @@ use std::mem;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use verbs_api::behavior::AckEffect;
 use verbs_api::lab::{Effect, FaultId, TimerReport, TraceEvent};
 use verbs_api::site::Site;
 use verbs_api::table::Id;
@@ -88,11 +89,15 @@ pub(crate) struct Fabric {
 const MANAGER: u32 = u32::MAX;
 
 impl Fabric {
-    pub(crate) fn new(config: SimConfig) -> Self {
+    pub(crate) fn new(mut config: SimConfig) -> Self {
         assert!(
             config.is_roce() || !(config.wire || config.pcap.is_some()),
             "bytes of packets are those of RoCEv2"
         );
+        if config.mode == Mode::Inline {
+            // No timer would fire.
+            config.behavior.ack_effect = AckEffect::Arrival;
+        }
         let (nodes, ports) = (config.nodes, config.ports);
         let mut memory = Memory::new(config.behavior.placement);
         memory.checks_mapping = config.check_memory;

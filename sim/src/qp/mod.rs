@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `common` | what both sides know: number, attributes, the route to the peer |
 //! | `requester`, `phase`, `transmit` | the side that sends; its state; the packets of a send |
+//! | `held_ack` | an acknowledgement that counts later than it arrives |
 //! | `responder`, `receives` | the side that answers; where its receives come from |
 //! | `reading`, `resources` | reads that are being answered; those that may be asked for again |
 //! | `receive` | a packet for a queue pair: which side handles it, and with what result |
@@ -30,6 +31,7 @@ pub(crate) mod datagram;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod fence;
 pub(crate) mod grh;
+mod held_ack;
 mod loss;
 mod modify;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
@@ -173,6 +175,7 @@ impl Qp {
     pub(crate) fn timer_name(&self) -> &'static str {
         match &self.requester {
             Some(requester) if requester.phase.waits => "RNR timer",
+            Some(requester) if requester.held_ack.is_some() => "held acknowledgement",
             _ => "ack timeout",
         }
     }

@@ -78,12 +78,13 @@ impl Qp {
             // Responses go to the requester, and all other packets to the responder.
             (QpType::Rc | QpType::XrcSend, Op::Acknowledge(syndrome)) => {
                 self.request(device, |requester, qp, device| {
-                    requester.acknowledge(qp, device, packet.psn, syndrome)
+                    requester.receive_ack(qp, device, packet.psn, syndrome)
                 });
                 Ok(())
             }
             (QpType::Rc | QpType::XrcSend, Op::ReadResponse | Op::AtomicResponse) => {
                 self.request(device, |requester, qp, device| {
+                    requester.take_held_ack(qp, device)?;
                     requester.take_response(qp, device, packet)
                 });
                 Ok(())

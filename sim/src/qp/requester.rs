@@ -67,6 +67,8 @@ pub(crate) struct Requester {
     /// How long it has waited for a slow peer since the last progress, in nanoseconds.
     pub(super) waited: u64,
     pub(super) phase: Phase,
+    /// The number of an acknowledgement that has arrived and does not count yet.
+    pub(super) held_ack: Option<Psn>,
     /// In SQD: `SQ_DRAINED` is to be raised once.
     pub(super) notifies_drained: bool,
     pub(super) known: Known,
@@ -399,8 +401,8 @@ impl Requester {
     /// Sets or stops the ack timer, which runs while started work of an RC QP is not done.
     /// `restart` is for progress.
     pub(super) fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
-        // While the peer is not ready, the timer measures the wait that it asked for.
-        if !qp.is_reliable() || self.phase.waits {
+        // While the peer is not ready, or an acknowledgement waits, the timer measures that wait.
+        if !qp.is_reliable() || self.phase.waits || self.held_ack.is_some() {
             return;
         }
         let timeout = ack_timeout(qp.attr.timeout).filter(|_| self.is_busy());
@@ -416,7 +418,7 @@ impl Requester {
         }
     }
 
-    /// Handles an acknowledgement for an RC QP.
+    /// Handles an acknowledgement for an RC QP, which counts now.
     pub(super) fn acknowledge(
         &mut self,
         qp: &Common,

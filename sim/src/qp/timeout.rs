@@ -14,6 +14,9 @@ use crate::device::{Device, Doubt};
 impl Requester {
     /// Handles the timer of an RC QP.
     fn timeout(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
+        if self.held_ack.is_some() {
+            return self.take_held_ack(qp, device);
+        }
         if self.doubts(qp, device) {
             return Ok(());
         }
@@ -56,7 +59,7 @@ impl Requester {
         is_slow: bool,
     ) -> Result<(), Stop> {
         let is_open = doubt.una == self.una && self.expects(qp, self.una) && self.is_busy();
-        if !is_open || self.phase.waits {
+        if !is_open || self.phase.waits || self.held_ack.is_some() {
             return Ok(());
         }
         if is_slow {
