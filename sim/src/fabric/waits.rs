@@ -15,7 +15,7 @@ displayed! {
         /// An edge of a channel's descriptor: an event after those already seen.
         Edge(channel: CompChannel) = "an edge of {channel}";
         /// An asynchronous event.
-        AsyncEvent(context: Context) = "an asynchronous event of {context}";
+        AsyncEvent(context: Context) = "an asynchronous event";
         /// An event of rdma_cm.
         CmEvent(channel: CmChannel) = "an event on {channel}";
         /// The acknowledgement of events about an object.
@@ -47,4 +47,7 @@ pub(crate) struct Waiting {
     pub(crate) place: u32,
     pub(crate) since: Time,
     pub(crate) site: Option<Site>,
+    /// Whether it is known to be the program's main thread. Other threads may wait for events that
+    /// need not come.
+    pub(crate) is_main: bool,
 }
