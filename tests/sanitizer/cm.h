@@ -15,6 +15,9 @@ struct connection {
 
 static const struct sockaddr_in ANY = {.sin_family = AF_INET};
 
+/* The code of 67 ms. */
+static uint8_t TIMEOUT = 14;
+
 static inline struct rdma_cm_id *expect_event(struct rdma_event_channel *channel,
                                               enum rdma_cm_event_type kind)
 {
@@ -57,6 +60,7 @@ static inline void start_client(struct connection *of)
     expect_event(of->clients, RDMA_CM_EVENT_ADDR_RESOLVED);
     CHECK(!rdma_resolve_route(of->client, 2000));
     expect_event(of->clients, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    CHECK(!rdma_set_option(of->client, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &TIMEOUT, 1));
     make_qp(of->client);
     CHECK(!rdma_connect(of->client, &param));
 }

@@ -47,18 +47,20 @@ impl Fabric {
         let Some(own) = cm::ended_by_peer(manager, id) else {
             return;
         };
-        let is_end =
-            |unread: &CmUnread| unread.id == id && unread.event == CmEventType::Disconnected;
-        let end = cm::unread(manager).find(is_end);
-        let node = self.node_of_id(Some(id));
-        let journal = &mut self.node_mut(node).device.base.journal;
+        let node = node_of(own.qp.context());
         let is_unanswered = |failure: &FailedWork| {
             failure.qp_num == own.qp_num && failure.status == WcStatus::RetryExcErr
         };
-        if let Some(end) = end
-            && journal.failures.iter().any(is_unanswered)
-        {
+        let journal = &self.node(node).device.base.journal;
+        if !journal.failures.iter().any(is_unanswered) {
+            return;
+        }
+        let is_end =
+            |unread: &CmUnread| unread.id == id && unread.event == CmEventType::Disconnected;
+        let end = cm::unread(manager).find(is_end);
+        if let Some(end) = end {
             let noted = end.noted();
+            let journal = &mut self.node_mut(node).device.base.journal;
             journal.note(noted.problem, noted.site);
         }
     }
