@@ -89,8 +89,10 @@ impl Mistake {
         let found = |program: &&String| !self.said(program).is_empty();
         let programs: Vec<_> = self.programs.iter().filter(found).collect();
         let has_place = |program: &&String| {
-            let place = format!("({program}.c:");
-            self.said(program).iter().any(|line| line.contains(&place))
+            let place = format!("{program}.c:");
+            let said = self.said(program);
+            let mut places = said.iter().filter_map(|line| line.rsplit_once('('));
+            places.any(|(_, places)| places.contains(&place))
         };
         let yes = |is_so: bool| if is_so { "yes" } else { "no" };
         let in_c = listed(programs.iter().map(|program| format!("`{program}.c`")));
@@ -111,7 +113,11 @@ fn listed(texts: impl Iterator<Item = String>) -> String {
 }
 
 fn table() -> String {
-    let cases = fs::read_to_string(root().join("tests/diagnosis/cases.rs")).unwrap();
+    let cases = ["cases", "events"].map(|name| {
+        let file = format!("tests/diagnosis/{name}.rs");
+        fs::read_to_string(root().join(file)).unwrap()
+    });
+    let cases = cases.concat();
     let rows = mistakes()
         .into_iter()
         .map(|mistake| mistake.row(&cases))

@@ -5,6 +5,7 @@ mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 mod doubtful;
+mod events;
 mod explored;
 mod failures;
 mod turns;
@@ -118,7 +119,10 @@ fn lonely(end: &End<'_>, cqe: i32) -> verbs_api::Cq {
 /// What is found in each program; what is merely still there is left out.
 #[test]
 fn mistakes_are_named_with_their_cause() {
-    for (what, program, expected) in CASES.iter().chain(doubtful::CASES) {
+    for (what, program, expected) in [CASES, doubtful::CASES, events::CASES]
+        .into_iter()
+        .flatten()
+    {
         let sim = Sim::new(SimConfig::new());
         program(&sim);
         let mut diagnosis = sim.diagnose();

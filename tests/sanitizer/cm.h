@@ -1,109 +1,101 @@
-/* Two ends that rdma_cm connects: a thread serves one client. */
+/* Shared by programs of rdma_cm: a connection of two ids of one process, each with a channel. */
 #ifndef CM_H
 #define CM_H
 
 #include <arpa/inet.h>
-#include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
 
 #include "two.h"
 
-/* A side: its id, with a queue pair whose sends are all signaled, and its memory. */
-struct side {
-    struct rdma_cm_id *id;
-    struct ibv_mr *mr;
-    char *memory;
+struct connection {
+    struct rdma_event_channel *servers, *clients;
+    struct rdma_cm_id *listener, *server, *client;
 };
 
-/* The server, and what it accepts with. */
-struct server {
-    struct side side;
-    struct rdma_cm_id *listener;
-    struct rdma_conn_param param;
-    pthread_t thread;
-};
+static const struct sockaddr_in ANY = {.sin_family = AF_INET};
 
-static inline struct rdma_cm_id *cm_id(void)
+/* The code of 67 ms. */
+static uint8_t TIMEOUT = 14;
+
+static inline struct rdma_cm_id *expect_event(struct rdma_event_channel *channel,
+                                              enum rdma_cm_event_type kind)
 {
-    struct rdma_cm_id *id;
-    /* Without a channel of its own each call waits itself. */
-    CHECK(!rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
+    struct rdma_cm_event *event;
+    CHECK(!rdma_get_cm_event(channel, &event) && event->event == kind);
+    struct rdma_cm_id *id = event->id;
+    CHECK(!rdma_ack_cm_event(event));
     return id;
 }
 
-static inline void equip(struct side *side)
+static inline void make_qp(struct rdma_cm_id *id)
 {
-    struct ibv_qp_init_attr init = {
-        .cap = {4, 4, 1, 1, 0}, .qp_type = IBV_QPT_RC, .sq_sig_all = 1};
-    CHECK(!rdma_create_qp(side->id, NULL, &init));
-    CHECK((side->memory = calloc(1, LENGTH)));
-    CHECK((side->mr = ibv_reg_mr(side->id->pd, side->memory, LENGTH, ALL_RIGHTS)));
+    struct ibv_qp_init_attr init = {.cap = {4, 4, 1, 1, 0}, .qp_type = IBV_QPT_RC};
+    CHECK(!rdma_create_qp(id, NULL, &init));
 }
 
-static inline void *serve(void *arg)
+/* The address of a listener on this machine. */
+static inline struct sockaddr_in loopback(uint16_t port)
 {
-    struct server *server = arg;
-    CHECK(!rdma_get_request(server->listener, &server->side.id));
-    equip(&server->side);
-    CHECK(!rdma_accept(server->side.id, &server->param));
-    return NULL;
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = port,
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
-/* Connects with these arguments of rdma_connect. */
-static inline void connect_sides(struct side *client, struct server *server,
-                                 struct rdma_conn_param param)
+static inline void start_listener(struct connection *of)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons(7474),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    server->listener = cm_id();
-    CHECK(!rdma_bind_addr(server->listener, (struct sockaddr *)&at));
-    CHECK(!rdma_listen(server->listener, 1));
-    CHECK(!pthread_create(&server->thread, NULL, serve, server));
-    client->id = cm_id();
-    CHECK(!rdma_resolve_addr(client->id, NULL, (struct sockaddr *)&at, 2000));
-    CHECK(!rdma_resolve_route(client->id, 2000));
-    equip(client);
-    CHECK(!rdma_connect(client->id, &param));
-    CHECK(!pthread_join(server->thread, NULL));
+    CHECK((of->servers = rdma_create_event_channel()));
+    CHECK(!rdma_create_id(of->servers, &of->listener, NULL, RDMA_PS_TCP));
+    CHECK(!rdma_bind_addr(of->listener, (struct sockaddr *)&ANY) && !rdma_listen(of->listener, 1));
 }
 
-static inline void *disconnect(void *arg)
+/* The client has asked for the connection, and the server has not read that yet. */
+static inline void start_client(struct connection *of)
 {
-    struct side *side = arg;
-    CHECK(!rdma_disconnect(side->id));
-    CHECK(!ibv_dereg_mr(side->mr));
-    free(side->memory);
-    rdma_destroy_qp(side->id);
-    CHECK(!rdma_destroy_id(side->id));
-    return NULL;
+    struct sockaddr_in to = loopback(rdma_get_src_port(of->listener));
+    struct rdma_conn_param param = {.retry_count = 7, .rnr_retry_count = 7};
+    CHECK((of->clients = rdma_create_event_channel()));
+    CHECK(!rdma_create_id(of->clients, &of->client, NULL, RDMA_PS_TCP));
+    CHECK(!rdma_resolve_addr(of->client, NULL, (struct sockaddr *)&to, 2000));
+    expect_event(of->clients, RDMA_CM_EVENT_ADDR_RESOLVED);
+    CHECK(!rdma_resolve_route(of->client, 2000));
+    expect_event(of->clients, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    CHECK(!rdma_set_option(of->client, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &TIMEOUT, 1));
+    make_qp(of->client);
+    CHECK(!rdma_connect(of->client, &param));
 }
 
-/* Both at once, since each call waits for the other side. */
-static inline void disconnect_sides(struct side *client, struct server *server)
+static inline void accept_client(struct connection *of)
 {
-    CHECK(!pthread_create(&server->thread, NULL, disconnect, &server->side));
-    disconnect(client);
-    CHECK(!pthread_join(server->thread, NULL));
-    CHECK(!rdma_destroy_id(server->listener));
+    struct rdma_conn_param param = {.rnr_retry_count = 7};
+    of->server = expect_event(of->servers, RDMA_CM_EVENT_CONNECT_REQUEST);
+    make_qp(of->server);
+    CHECK(!rdma_accept(of->server, &param));
+    expect_event(of->clients, RDMA_CM_EVENT_ESTABLISHED);
+    expect_event(of->servers, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-static inline enum ibv_wc_status next_status(struct ibv_cq *cq)
+static inline void connect_cm(struct connection *of)
 {
-    struct ibv_wc wc;
-    while (!ibv_poll_cq(cq, 1, &wc))
-        ;
-    return wc.status;
+    start_listener(of);
+    start_client(of);
+    accept_client(of);
 }
 
-/* Work of a side on its own memory. */
-#define POST(side, code, there)                                                                    \
-    ibv_post_send((side)->id->qp,                                                                  \
-                  &(struct ibv_send_wr){.wr_id = 1,                                                \
-                                        .sg_list = SGE(side, MESSAGE),                             \
-                                        .num_sge = 1,                                              \
-                                        .opcode = (code),                                          \
-                                        .wr.rdma = {(uintptr_t)(there)->memory, (there)->mr->rkey}}, \
-                  &(struct ibv_send_wr *){NULL})
+static inline void end_id(struct rdma_cm_id *id)
+{
+    rdma_destroy_qp(id);
+    CHECK(!rdma_destroy_id(id));
+}
+
+/* Both sides have disconnected. */
+static inline void close_cm(struct connection *of)
+{
+    end_id(of->client);
+    end_id(of->server);
+    CHECK(!rdma_destroy_id(of->listener));
+    rdma_destroy_event_channel(of->clients);
+    rdma_destroy_event_channel(of->servers);
+}
 
 #endif

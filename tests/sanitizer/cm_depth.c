@@ -1,5 +1,5 @@
 /* A read on a connection that was made without reads: initiator_depth was left 0. */
-#include "cm.h"
+#include "cm_sync.h"
 
 int main(int argc, char **argv)
 {

@@ -1,5 +1,5 @@
 /* A server allows its client no retries: rnr_retry_count was left 0 in rdma_accept. */
-#include "cm.h"
+#include "cm_sync.h"
 
 int main(int argc, char **argv)
 {

@@ -80,7 +80,14 @@ pub(crate) fn call<S: Structure>(
         // A diagnosis shows the threads that wait.
         let _ = guarded(name, object, |()| {
             let found = is_diagnosed().then(|| seen.found().ok()).flatten();
-            SLEEPS.set(found.and_then(|found| sleeping(&found)));
+            let sleeps = found.and_then(|found| sleeping(&found));
+            SLEEPS.set(sleeps.map(|sleeps| {
+                if is_main_thread() {
+                    sleeps.in_main_thread()
+                } else {
+                    sleeps
+                }
+            }));
             Ok(())
         });
         let woken = until_readable(fd);
@@ -191,6 +198,10 @@ impl From<OwnedFd> for Descriptor {
 /// Whether a diagnosis will show which threads wait.
 fn is_diagnosed() -> bool {
     engine().config.diagnose().is_some()
+}
+
+fn is_main_thread() -> bool {
+    nix::unistd::gettid() == nix::unistd::getpid()
 }
 
 /// Waits. False, with `errno`, if a signal came.

@@ -7,6 +7,8 @@ use verbs_api::{
     AsyncEvent, AsyncEventType, Context, Element, Handle, QpAttrMask, QpType, Verbs, Wait,
 };
 
+use verbs_sim::WaitGuard;
+
 use super::context::OpenDevice;
 use super::cq::Cq;
 use super::qp::{self, Qp};
@@ -32,7 +34,8 @@ pub(crate) extern "C-unwind" fn get_async_event(
             Ok(())
         })
     };
-    blocking::call("ibv_get_async_event", context, attempt, |_| None)
+    let sleeping = |context: &CObject<OpenDevice>| Some(WaitGuard::on_async(sim(), context.handle));
+    blocking::call("ibv_get_async_event", context, attempt, sleeping)
 }
 
 /// The pointer of an object, or the number of a port, as C has both in one field.

@@ -16,6 +16,8 @@ pub(crate) struct Channels {
     /// Events that were read but not acknowledged, with the ids that count them.
     unacked: BTreeMap<u64, CmId>,
     last_token: u64,
+    /// The channel that was to be destroyed last although ids have it.
+    pub(super) busy: Option<CmChannel>,
     /// Watched channels that have changed.
     changed: Vec<CmChannel>,
     pub(crate) wakeups: Wakeups,
@@ -41,7 +43,9 @@ impl Channels {
     /// `rdma_destroy_event_channel`
     pub(crate) fn destroy(&mut self, channel: CmChannel) -> Result<()> {
         let index = self.find(channel)?;
-        self.table.at(index).check_unused(Object::CmId)?;
+        let unused = self.table.at(index).check_unused(Object::CmId);
+        self.busy = unused.is_err().then_some(channel);
+        unused?;
         self.note_change(index);
         self.table.remove(index);
         Ok(())

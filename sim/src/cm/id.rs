@@ -20,6 +20,10 @@ pub(crate) type ReadEvent = (CmEventType, Option<Site>);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Id {
     pub(super) handle: CmId,
+    /// Where the program created it, or read its request.
+    pub(super) made_at: Option<Site>,
+    /// The listener to which its request came.
+    pub(super) listener: Option<CmId>,
     /// Index of its channel.
     pub(super) channel: u32,
     pub(super) context: u64,

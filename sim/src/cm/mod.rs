@@ -11,7 +11,7 @@
 //! | `event_channel` | channels and their events |
 //! | `attr` | attributes of a connection's queue pair |
 //! | `multicast` | multicast |
-//! | `pending` | outstanding steps, for a diagnosis |
+//! | `pending` | outstanding steps and unread events, for a diagnosis |
 //! | `host` | its view of the machine |
 
 mod arrival;
@@ -50,7 +50,7 @@ pub(crate) use id::OwnQp;
 use id::{Id, State};
 use ids::Ids;
 use numbers::Numbers;
-pub(crate) use pending::{is_idle, no_event};
+pub(crate) use pending::{ended_by_peer, is_connected, is_idle, no_event, unread, users_of_busy};
 pub(crate) use resolve::Destination;
 
 /// The connection manager of a machine.
@@ -113,7 +113,9 @@ impl Manager {
         if let PortSpace::Unknown(_) = ps {
             return Err(invalid("ps", "is not a port space"));
         }
-        Ok(self.add(channel, context, ps))
+        let id = self.add(channel, context, ps);
+        self.ids.at_mut(id.index()).made_at = self.site;
+        Ok(id)
     }
 
     fn add(&mut self, channel: u32, context: u64, ps: PortSpace) -> CmId {
@@ -264,6 +266,11 @@ impl Manager {
         id.unread.pop_front();
         id.unacked += 1;
         id.last_read = Some((event.event, self.site));
+        if event.event == CmEventType::ConnectRequest
+            && let Ok(child) = self.ids.find(event.id)
+        {
+            self.ids.at_mut(child).made_at = self.site;
+        }
         Ok(event)
     }
 

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use verbs_api::behavior::LimitReadback;
+use verbs_api::site::Site;
 use verbs_api::table::Id;
 use verbs_api::{
     AsyncEventType, Capabilities, Element, ErrorKind, FullQueue, Handle, Object, Pd as PdHandle,
@@ -38,6 +39,10 @@ pub(crate) struct Srq {
     attr: SrqAttr,
     /// Whether the event of the limit is still to be raised.
     armed: bool,
+    /// Where the limit was set.
+    pub(crate) limit_site: Option<Site>,
+    /// Whether a message has found no receive since the limit was set.
+    pub(crate) is_dry: bool,
     /// The receives whose slots are in use, by their numbers, which follow the order of posting.
     /// Receives whose completions were polled are removed.
     pub(crate) recvs: BTreeMap<u64, Recv>,
@@ -72,6 +77,12 @@ in_context!(Srq, handle.context());
 impl Srq {
     fn waiting(&self) -> u64 {
         self.end - self.next
+    }
+
+    /// Whether the event of its limit is still to come.
+    #[cfg_attr(any(), mutants::skip)] // texts
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed
     }
 
     /// The oldest receive that waits.
@@ -121,6 +132,8 @@ impl Device {
                 ..init.attr
             },
             armed: limit > 0,
+            limit_site: self.base.site,
+            is_dry: false,
             recvs: BTreeMap::new(),
             next: 0,
             end: 0,
@@ -190,7 +203,8 @@ impl Device {
         let own = self.srqs.at_mut(index);
         own.attr = new;
         if sets_limit {
-            own.armed = new.srq_limit > 0;
+            (own.armed, own.is_dry) = (new.srq_limit > 0, false);
+            own.limit_site = self.base.site;
             if self.base.behavior.srq_limit_at_once {
                 self.check_srq_limit(index);
             }
@@ -264,7 +278,10 @@ impl Device {
     /// Takes the oldest receive of an SRQ for a message.
     pub(crate) fn take_shared(&mut self, index: u32) -> Result<Taken, NoReceive> {
         let own = self.srqs.at_mut(index);
-        own.first_waiting()?;
+        if let Some(why) = own.first_waiting().err() {
+            own.is_dry |= why == NoReceive::Empty;
+            return Err(why);
+        }
         let taken = Taken {
             srq: Id {
                 index,

@@ -7,7 +7,7 @@ use verbs_api::{BadHandle, Cause, Error, ErrorKind, FullQueue, Qp, QpState, Verb
 
 use super::Class;
 use super::problem::{Describe, problems};
-use super::words::{Names, counted, place_named};
+use super::words::{Names, counted, listed, place_named};
 use crate::device::argument;
 
 problems! {
@@ -17,6 +17,9 @@ problems! {
         class: Class,
         /// The error: verb, errno value and facts.
         error: Error,
+        /// The objects that use the one that was to be destroyed, where they are named: ids of
+        /// rdma_cm. Each with where the program created it, or read its request.
+        users: Vec<(String, Option<Site>)>,
     }
     is *class,
     key {
@@ -27,7 +30,8 @@ problems! {
         };
         [error.verb().name(), reason]
     },
-    |_| match error.cause() {
+    |names| match error.cause() {
+        _ if !users.is_empty() => format!("{error}: {}", listed(users, names)),
         Cause::QueueFull { queue: FullQueue::UnsignaledSend, .. } => {
             format!("{error}: no slot is ever free again")
         }

@@ -112,6 +112,8 @@ classes! {
         "build each batch in one thread, from ibv_wr_start to ibv_wr_complete or ibv_wr_abort, and post nothing else there in between";
     Unfenced = "VS-SQ-06", Certain, "SQ-13",
         "set IBV_SEND_FENCE, or poll the completion of the read first, as inline data needs";
+    CutOff = "VS-SQ-07", Hint, "QP-FLUSH-06",
+        "poll the completion of the last send before disconnecting, destroying the QP or moving it to RESET";
     ReceiveQueueFull = "VS-RQ-01", Hint, "RQ-02",
         "poll the completions of receives before posting more";
     ShortReceive = "VS-RQ-02", Certain, "RQ-05",
@@ -168,6 +170,8 @@ classes! {
         "use a single-threaded CQ, or an object of a thread domain, in one thread at a time: drivers take no lock for it";
     CmUnacknowledged = "VS-CM-01", Certain, "CM-56",
         "acknowledge each event of rdma_cm (rdma_ack_cm_event) before its id is destroyed";
+    UnreadCm = "VS-CM-02", Hint, "CM-40",
+        "read the events of rdma_cm for as long as an id exists: its peer may disconnect at any time";
     Refused = "VS-CALL-01", Hint, "SQ-02",
         "look at what the call returns";
     Injected = "VS-LAB-01", Hint, "WC-21",

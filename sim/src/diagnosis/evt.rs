@@ -1,8 +1,9 @@
 //! Events that were not read, not acknowledged, or read for another CQ than was polled.
 
+use verbs_api::cm::{CmEventType, CmId};
 use verbs_api::{AsyncEventType, CompChannel, Cq};
 
-use super::fact::{ChannelSeen, CqSeen};
+use super::fact::{ChannelSeen, CmUnread, CqSeen};
 use super::problem::{Noted, problems};
 use super::words::{counted, waiting};
 use super::{Certainty, Class};
@@ -37,7 +38,21 @@ problems! {
         format!("{events} of {} not read", names.channel(*channel))
     };
 
-    /// Asynchronous events that report an error were not read.
+    /// Events of rdma_cm were not read, and the program hangs, or work has failed for the reason
+    /// that they report.
+    UnreadCm {
+        /// The id that they are about: the listener, for requests.
+        id: CmId,
+        /// The type of the events, as a program reads them.
+        event: CmEventType,
+        /// The number of unread events.
+        events: u32,
+    }
+    is Class::UnreadCm,
+    |_| format!("{} {event} of {id} not read", counted(*events, "event", "events"));
+
+    /// Asynchronous events were not read that report an error, or a state that the program did not
+    /// act on and that has consequences.
     UnreadAsync {
         /// The type of the events.
         event_type: AsyncEventType,
@@ -74,6 +89,14 @@ pub(super) fn events_of(events: u32, of: &str, last: Option<&str>) -> String {
         Some(last) => format!(", the last {last},"),
     };
     format!("{} of {of}{last}", counted(events, "event", "events"))
+}
+
+impl CmUnread {
+    /// The unread events, at the place of their id.
+    pub(super) fn noted(self) -> Noted {
+        let (id, event, events) = (self.id, self.event, self.events);
+        Noted::at(UnreadCm { id, event, events }, self.made_at)
+    }
 }
 
 impl ChannelSeen {

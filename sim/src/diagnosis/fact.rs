@@ -1,5 +1,6 @@
 //! Facts that the core records when something goes wrong: data, without sentences or judgment.
 
+use verbs_api::cm::{CmEventType, CmId};
 use verbs_api::lab::ArmState;
 use verbs_api::site::Site;
 use verbs_api::{CompChannel, Cq, QpState, WcStatus};
@@ -128,4 +129,14 @@ pub(crate) struct ChannelSeen {
     pub(crate) was_left: bool,
     /// Where the last event was read.
     pub(crate) read_at: Option<Site>,
+}
+
+/// Unread events of one type about an id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CmUnread {
+    pub(crate) id: CmId,
+    pub(crate) event: CmEventType,
+    pub(crate) events: u32,
+    /// Where the program created the id, or read its request.
+    pub(crate) made_at: Option<Site>,
 }

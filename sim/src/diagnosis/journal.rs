@@ -218,6 +218,11 @@ impl Journal {
             .is_some_and(|gone| gone.last.is_affected)
     }
 
+    /// Whether a queue pair with this number was destroyed.
+    pub(crate) fn is_destroyed(&self, qp_num: u32) -> bool {
+        self.destroyed_qp(qp_num).is_some()
+    }
+
     pub(super) fn destroyed_qp(&self, qp_num: u32) -> Option<&DestroyedQp> {
         self.gone.iter().rev().find(|gone| gone.qp_num == qp_num)
     }

@@ -7,7 +7,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `report` | the findings of all nodes: their order, and which explain others |
-//! | `of_node`, `threads`, `ends` | findings of a node; of waiting threads; of connections |
+//! | `of_node`, `of_cm` | findings of a node; of rdma_cm |
+//! | `threads`, `ends` | findings of waiting threads; of connections |
 //! | `outstanding` | work that may still complete in a CQ |
 //! | `suppressions` | known findings |
 //! | `problem` | the kinds of problems, by their groups, and what they have in common |
@@ -28,6 +29,7 @@ mod fact;
 mod journal;
 mod mem;
 mod obj;
+mod of_cm;
 mod of_node;
 mod outstanding;
 mod packets;
@@ -47,7 +49,7 @@ pub use cause::Why;
 pub(crate) use cause::{CmArgument, CmOrigin, FailureCause, KeyKind, LabCause, LossCause, Rights};
 pub use class::{Certainty, Class, UnknownClass};
 pub(crate) use fact::{
-    ChannelSeen, CqSeen, CqUse, DropDetails, FailedWork, QpAt, Reached, Standing,
+    ChannelSeen, CmUnread, CqSeen, CqUse, DropDetails, FailedWork, QpAt, Reached, Standing,
 };
 pub(crate) use journal::{DestroyedQp, Journal};
 

@@ -4,7 +4,7 @@ use verbs_api::site::Site;
 
 use super::Class;
 use super::problem::problems;
-use super::words::{MOST, counted};
+use super::words::{counted, listed};
 
 problems! {
     /// Objects that still exist.
@@ -23,16 +23,7 @@ problems! {
         let mut parts = Vec::new();
         if !names.is_empty() {
             let before = if *closed { " before the context was closed" } else { "" };
-            let place = |site| format!(" ({})", places.place(site));
-            let shown = names.iter().take(MOST);
-            let shown = shown.map(|(name, site)| name.clone() + &site.map(place).unwrap_or_default());
-            let shown = shown.collect::<Vec<_>>().join(", ");
-            // A long list of objects would hide the other findings.
-            let more = match names.len().saturating_sub(MOST) {
-                0 => String::new(),
-                more => format!(", and {more} more"),
-            };
-            parts.push(format!("not destroyed{before}: {shown}{more}"));
+            parts.push(format!("not destroyed{before}: {}", listed(names, places)));
         }
         if *contexts > 0 {
             parts.push(counted(*contexts, "context", "contexts") + " not closed");

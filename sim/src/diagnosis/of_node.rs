@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use verbs_api::site::Site;
 use verbs_api::table::Table;
-use verbs_api::{AsyncEventType, Context, Element, Handle, Object, Qp as QpHandle, QpState};
+use verbs_api::{
+    AsyncEvent, AsyncEventType, Context, Element, Handle, Object, Qp as QpHandle, QpState,
+    Srq as SrqHandle,
+};
 
 use super::fact::{CqSeen, FailedWork, Reached, Standing};
 use super::problem::{Failed, NotDestroyed, Noted, Unacknowledged, UnreadAsync};
@@ -23,11 +26,12 @@ pub(super) fn cq_seen(device: &Device, index: u32) -> Option<CqSeen> {
 impl Node {
     /// Records the objects of a context that is about to be closed (DEV-03).
     pub(crate) fn note_closing(&mut self, context: Context) {
-        let unread = self.unread_async(Some(context));
+        let of_context = self.device.base.unread_async(Some(context));
+        let unread = self.unread(of_context.filter(|event| self.is_missed(event)));
         let names = self.objects(Some(context));
         let base = &mut self.device.base;
-        for problem in unread {
-            base.journal.note(problem, base.site);
+        for noted in unread {
+            base.journal.note(noted.problem, noted.site.or(base.site));
         }
         // The context itself is closed, so only its objects count.
         if !names.is_empty() {
@@ -133,9 +137,29 @@ impl Node {
         let channels = device.cqs.channels.iter();
         signs.extend(channels.filter_map(|(_, channel)| channel.seen().unread()));
         signs.extend(self.unacknowledged());
-        let unread = self.unread_async(None).into_iter();
-        signs.extend(unread.map(|problem| Noted::at(problem, None)));
+        let all = device.base.unread_async(None);
+        signs.extend(self.unread(all.filter(|event| self.is_missed(event))));
         signs
+    }
+
+    /// Unread asynchronous events that may be what a program that hangs waits for, in addition to
+    /// those that are mistakes in any program.
+    pub(super) fn unread_in_a_hang(&self) -> Vec<Noted> {
+        let all = self.device.base.unread_async(None);
+        self.unread(all.filter(|event| !self.is_missed(event) && self.is_due(event)))
+    }
+
+    /// The program destroys an SRQ: records that it ran dry while the event of its limit was
+    /// unread.
+    #[cold]
+    pub(crate) fn note_dry(&mut self, srq: SrqHandle) {
+        let of_context = self.device.base.unread_async(Some(srq.context()));
+        let of_srq = of_context.filter(|event| event.element == Element::Srq(srq));
+        for noted in self.unread(of_srq.filter(|event| self.is_missed(event))) {
+            self.device.base.journal.note(noted.problem, noted.site);
+            // A destroy that waits or is refused is called again.
+            self.device.srqs.at_mut(srq.index()).is_dry = false;
+        }
     }
 
     /// The objects that still exist, and those of contexts that were closed before.
@@ -154,33 +178,95 @@ impl Node {
         all.map(|problem| Noted::at(problem, None)).collect()
     }
 
-    /// Unread events about errors, of one context or of all.
-    fn unread_async(&self, of: Option<Context>) -> Vec<UnreadAsync> {
-        let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
-        let Device { base, .. } = &self.device;
-        let errors = base.unread_async(of);
-        for event in errors.filter(|event| is_error(event.event_type)) {
-            // A finding reports the overrun already.
-            let is_reported = match event.element {
-                Element::Cq(cq) => base.journal.has_overrun(cq),
-                Element::Qp(qp) if event.event_type == AsyncEventType::QpFatal => {
-                    let found = self.qp(qp);
-                    found.is_some_and(|qp| base.journal.has_lost(qp.common.qp_num))
-                }
-                _ => false,
-            };
-            if !is_reported {
-                let place = (self.name_of(event.element), event.event_type.into());
-                // Equal events of an object are one finding with a count.
-                *counts.entry(place).or_default() += 1;
-            }
-        }
-        let problem = |((of, event_type), events): ((String, u32), u32)| UnreadAsync {
-            event_type: event_type.into(),
-            of,
-            events,
+    /// Which events of its objects a context cannot get. `None` if it has no objects that raise
+    /// events that a program asks for, as that of a program that watches the ports.
+    pub(super) fn no_async_event(&self, context: Context) -> Option<String> {
+        let qps = || {
+            let qps = self.qps.iter().map(|(_, qp)| qp);
+            qps.filter(|qp| qp.common.handle.context() == context)
         };
-        counts.into_iter().map(problem).collect()
+        let srqs = self.device.srqs.iter().map(|(_, srq)| srq);
+        let mut srqs = srqs.filter(|srq| srq.handle.context() == context);
+        qps().next()?;
+        let has_srq = |qp: &Qp| qp.responder.receives.made_with().is_some();
+        let last = match qps().filter(|qp| has_srq(qp)).count() {
+            0 => "no qp has an SRQ, so LAST_WQE_REACHED does not come",
+            _ => "a qp with an SRQ raises LAST_WQE_REACHED once, after it has entered ERR",
+        };
+        let mut why = vec![last];
+        if !qps().any(|qp| qp.common.attr.en_sqd_async_notify) {
+            why.push("no qp was asked for SQ_DRAINED (en_sqd_async_notify)");
+        }
+        if !srqs.any(|srq| srq.is_armed()) {
+            why.push("no SRQ has a limit, so SRQ_LIMIT_REACHED does not come");
+        }
+        Some(why.join("; "))
+    }
+
+    /// Unread asynchronous events as problems, at the places of their objects.
+    fn unread<'e>(&self, events: impl Iterator<Item = &'e AsyncEvent>) -> Vec<Noted> {
+        let mut counts: BTreeMap<(String, u32), (u32, Element)> = BTreeMap::new();
+        for event in events {
+            let place = (self.name_of(event.element), event.event_type.into());
+            // Equal events of an object are one finding with a count.
+            counts.entry(place).or_insert((0, event.element)).0 += 1;
+        }
+        let noted = |((of, event_type), (events, element)): ((String, u32), (u32, Element))| {
+            let event_type = event_type.into();
+            let problem = UnreadAsync {
+                event_type,
+                of,
+                events,
+            };
+            Noted::at(problem, self.place_of(element, event_type))
+        };
+        counts.into_iter().map(noted).collect()
+    }
+
+    /// Whether it is a mistake not to read an event, however the program ends: it reports an error
+    /// that no finding reports, or asked for receives before an SRQ ran dry.
+    fn is_missed(&self, event: &AsyncEvent) -> bool {
+        let journal = &self.device.base.journal;
+        match event.element {
+            Element::Cq(cq) if journal.has_overrun(cq) => false,
+            Element::Qp(qp) if event.event_type == AsyncEventType::QpFatal => {
+                let found = self.qp(qp);
+                !found.is_some_and(|qp| journal.has_lost(qp.common.qp_num))
+            }
+            Element::Srq(srq) if event.event_type == AsyncEventType::SrqLimitReached => {
+                self.device.srqs.at(srq.index()).is_dry
+            }
+            _ => is_error(event.event_type),
+        }
+    }
+
+    /// Whether an event asks for a step that the program has not taken.
+    fn is_due(&self, event: &AsyncEvent) -> bool {
+        let is_in = |state| match event.element {
+            Element::Qp(qp) => self.qp(qp).is_some_and(|qp| qp.common.state() == state),
+            _ => false,
+        };
+        match event.event_type {
+            AsyncEventType::CommEst => is_in(QpState::Rtr),
+            AsyncEventType::SqDrained => is_in(QpState::Sqd),
+            // The SRQ has receives.
+            AsyncEventType::SrqLimitReached => false,
+            event_type => !is_error(event_type),
+        }
+    }
+
+    /// Where the object of an event was created, or the event was asked for.
+    fn place_of(&self, element: Element, event: AsyncEventType) -> Option<Site> {
+        let (context, object, index) = match element {
+            Element::Srq(srq) if event == AsyncEventType::SrqLimitReached => {
+                return self.device.srqs.at(srq.index()).limit_site;
+            }
+            Element::Cq(cq) => (cq.context(), Object::Cq, cq.index()),
+            Element::Qp(qp) => (qp.context(), Object::Qp, qp.index()),
+            Element::Srq(srq) => (srq.context(), Object::Srq, srq.index()),
+            _ => return None,
+        };
+        self.device.base.made_at(context, object, index)
     }
 
     /// The queue pair of a handle, if it exists.

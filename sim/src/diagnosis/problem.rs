@@ -8,6 +8,7 @@ use super::{Certainty, Class};
 
 pub use super::mem::PostedTo;
 pub use super::qp::Difference;
+pub use super::work::Ending;
 
 /// A problem, as its group describes it.
 pub(super) trait Describe {
@@ -114,13 +115,13 @@ groups! {
     arm: ArmedWithoutChannel, LostWakeup, NotArmedAgain, SolicitedOnly;
     call: Misused, Refused, Unposted;
     cq: NeverPolled, Outlived, Overrun, SmallCq, TakenLate, Unpolled;
-    evt: OtherPolled, Unacknowledged, Unread, UnreadAsync;
+    evt: OtherPolled, Unacknowledged, Unread, UnreadAsync, UnreadCm;
     mem: Changed, DeregisteredEarly, Overlaid, Unfenced, Unmapped;
     obj: NotDestroyed;
     packets: Dropped, Garbage, UnownedGid;
     qp: EndsDiffer, PostedInError;
     wait: BusyPoll, Waits;
-    work: Failed, RequestRefused;
+    work: CutOff, Failed, RequestRefused;
 }
 
 impl Problem {

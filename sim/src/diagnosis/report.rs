@@ -9,10 +9,12 @@ use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 
 use super::journal::Fresh;
 use super::problem::{
-    DeregisteredEarly, Failed, LostWakeup, Misused, NotArmedAgain, NotDestroyed, Noted, Outlived,
-    Overlaid, Problem, Refused, SolicitedOnly, TakenLate, Unacknowledged, Unfenced, Waits,
+    CutOff, DeregisteredEarly, Failed, LostWakeup, Misused, NotArmedAgain, NotDestroyed, Noted,
+    Outlived, Overlaid, Problem, Refused, SolicitedOnly, TakenLate, Unacknowledged, Unfenced,
+    Waits,
 };
 use super::{Certainty, Class, Diagnosis, FailureCause, Finding, QpAt, Unposted, Why};
+use crate::cm;
 use crate::device::node_of;
 use crate::fabric::Fabric;
 use crate::node::Node;
@@ -43,12 +45,15 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
             why.place = why.place.filter(|(_, site)| !is_own(site));
             why.registered = why.registered.filter(|site| !is_own(site));
         }
-        Problem::NotDestroyed(NotDestroyed { names, .. }) => {
+        Problem::NotDestroyed(NotDestroyed { names, .. })
+        | Problem::Refused(Refused { users: names, .. }) => {
             for (_, made_at) in names {
                 *made_at = made_at.filter(|site| !is_own(site));
             }
         }
-        Problem::Misused(Misused { place, .. }) | Problem::Waits(Waits { place, .. }) => {
+        Problem::CutOff(CutOff { place, .. })
+        | Problem::Misused(Misused { place, .. })
+        | Problem::Waits(Waits { place, .. }) => {
             *place = place.filter(|(_, site)| !is_own(site));
         }
         Problem::DeregisteredEarly(DeregisteredEarly { posted: place, .. })
@@ -81,8 +86,19 @@ impl Fabric {
     pub(crate) fn note_refusal(&mut self, node: u32, error: &Error) {
         // Some refusals are normal in correct programs.
         if let Some(class) = Class::of_refusal(error) {
+            let users = match error.verb() {
+                Verb::CmDestroyEventChannel => cm::users_of_busy(&self.cm_bridge.manager),
+                _ => Vec::new(),
+            };
             let error = error.clone();
-            self.note_mistake(node, Refused { class, error });
+            self.note_mistake(
+                node,
+                Refused {
+                    class,
+                    error,
+                    users,
+                },
+            );
         }
     }
 
@@ -129,6 +145,12 @@ impl Fabric {
         let never_posted = |batch| never_posted(batch, stopped.is_some());
         mistakes.extend(self.unposted.iter().map(never_posted));
         mistakes.extend(signs);
+        // Threads of a program that ends by itself may wait for more work.
+        let hung = waits.iter().filter(|_| stopped.is_some());
+        if hung.chain(&*mistakes).any(is_wait) {
+            mistakes.extend(of_nodes(&Node::unread_in_a_hang));
+            mistakes.extend(self.unread_of_cm());
+        }
         mistakes.extend(waits);
         drop_consequences(mistakes);
         // Unpolled completions may be a consequence of any other mistake.
@@ -242,6 +264,11 @@ fn never_posted(batch: &Unposted, is_stopped: bool) -> Finding {
         found.certainty = Certainty::Hint;
     }
     found
+}
+
+/// Whether a thread waits or polls for nothing that comes.
+fn is_wait(finding: &Finding) -> bool {
+    matches!(finding.problem, Problem::Waits(_) | Problem::BusyPoll(_))
 }
 
 fn is_left(problem: &Problem) -> bool {

@@ -41,7 +41,7 @@ impl Fabric {
             Kind::Asleep { call, wait_for, or } => self.sleeping_thread(call, wait_for, or),
             Kind::Polls { cq, times, site } => self.polling_thread(cq, times, site),
         });
-        found.chain(self.waits_for_cm_events()).collect()
+        found.chain(self.waits_for_handled_events()).collect()
     }
 
     fn waiting_thread(&self, waiting: &Waiting, stalled: bool) -> Option<Finding> {
@@ -77,7 +77,9 @@ impl Fabric {
             place: None,
             of: silence.of,
         };
-        let mut found = finding(node, Noted::at(problem, silence.at));
+        // For rdma_cm the place is that of an event that was read before.
+        let site = silence.at.filter(|_| matches!(wait_for, WaitFor::Event(_)));
+        let mut found = finding(node, Noted::at(problem, site));
         // Something else may end the wait.
         if or.is_some() {
             found.certainty = Certainty::Hint;
@@ -104,17 +106,22 @@ impl Fabric {
         Outstanding::of(node, cq).with_unposted(node, cq, &self.unposted)
     }
 
-    /// The threads that wait for events of rdma_cm. In a program that ends by itself such threads
-    /// may be correct.
-    fn waits_for_cm_events(&self) -> Vec<Finding> {
+    /// The threads that wait for events of rdma_cm, and the main thread if it waits for events that
+    /// other threads may only handle. In a program that ends by itself such threads may be correct.
+    fn waits_for_handled_events(&self) -> Vec<Finding> {
+        let manager = &self.cm_bridge.manager;
         let waits = self.waiting();
         let waits = waits.filter_map(|waiting| match waiting.wait_for {
-            WaitFor::CmEvent(channel) if !self.is_idle(channel) => Some((channel.index(), waiting)),
+            WaitFor::CmEvent(channel) => {
+                let is_stuck = waiting.is_main && cm::is_connected(manager, channel);
+                (is_stuck || !self.is_idle(channel)).then_some((channel.index(), waiting))
+            }
+            WaitFor::AsyncEvent(context) if waiting.is_main => Some((context.index(), waiting)),
             _ => None,
         });
         let mut waits: Vec<_> = waits.collect();
         // The order of waiting threads depends on the machine, that of channels does not.
-        waits.sort_by_key(|(channel, _)| *channel);
+        waits.sort_by_key(|(index, waiting)| (waiting.place, *index));
         let found = |(_, waiting)| self.waiting_thread(waiting, true);
         waits.into_iter().filter_map(found).collect()
     }
@@ -145,6 +152,10 @@ impl Fabric {
         // The place is that of the destroy, or else where the CQ was armed.
         let (site, place) = match silence.of.as_deref() {
             None if is_for_a_turn => (waiting.site, silence.at.map(|site| ("at", site))),
+            None if matches!(wait_for, WaitFor::CmEvent(_)) => {
+                let place = silence.at.map(|site| ("ESTABLISHED was read at", site));
+                (waiting.site, place)
+            }
             None => (waiting.site, None),
             Some(Problem::Unacknowledged(_)) => {
                 (waiting.site, silence.at.map(|site| ("read at", site)))
@@ -177,10 +188,17 @@ impl Fabric {
                 return self.no_event(place, channel, stalled);
             }
             // A thread that only handles these events may wait forever.
-            WaitFor::AsyncEvent(_) => return None,
-            WaitFor::CmEvent(channel) => {
-                let why = cm::no_event(&self.cm_bridge.manager, channel)?;
+            WaitFor::AsyncEvent(_) if !stalled => return None,
+            WaitFor::AsyncEvent(context) => {
+                let why = self.node(place).no_async_event(context)?;
                 Silence::new(Class::EndlessWait, why)
+            }
+            WaitFor::CmEvent(channel) => {
+                let (why, at) = cm::no_event(&self.cm_bridge.manager, channel)?;
+                Silence {
+                    at,
+                    ..Silence::new(Class::EndlessWait, why)
+                }
             }
             WaitFor::CmAcknowledgement(id) => {
                 let (events, last) = self.cm_bridge.manager.ids.unacknowledged(id)?;
@@ -264,7 +282,8 @@ struct Silence {
     why: String,
     /// The problem of an object, if that is the reason.
     of: Option<Box<Problem>>,
-    /// Where the CQ was armed, the events were read, or another thread started.
+    /// Where the CQ was armed, the events were read, another thread started, or ESTABLISHED was
+    /// read.
     at: Option<Site>,
 }
 

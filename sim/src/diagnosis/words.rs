@@ -119,6 +119,19 @@ pub(super) fn place_named(place: Option<(&'static str, Site)>, names: &dyn Names
     place.unwrap_or_default()
 }
 
+/// The names of objects, each with its place.
+pub(super) fn listed(objects: &[(String, Option<Site>)], names: &dyn Names) -> String {
+    let place = |site| format!(" ({})", names.place(site));
+    let shown = objects.iter().take(MOST);
+    let shown = shown.map(|(name, site)| name.clone() + &site.map(place).unwrap_or_default());
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    // A long list of objects would hide the other findings.
+    match objects.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown}, and {more} more"),
+    }
+}
+
 /// The number of waiting completions, as a phrase.
 pub(super) fn waiting(unpolled: u32) -> String {
     counted(unpolled, "completion waits", "completions wait")

@@ -1,11 +1,13 @@
-//! Work that failed, and requests of peers that were refused.
+//! Work that failed or was given up, and requests of peers that were refused.
 
 use verbs_api::WcStatus;
 use verbs_api::lab::Syndrome;
+use verbs_api::site::Site;
 
 use super::cause::{FailureCause, Why};
 use super::journal::Journal;
 use super::problem::{Describe, problems};
+use super::words::{counted, place_named};
 use super::{Certainty, Class};
 use crate::packet::{Op, Packet};
 use crate::time::Time;
@@ -36,6 +38,34 @@ problems! {
         format!("{kind} {wr_id:#x} of qp {qp_num:#x} failed with {status}{why}{handled}")
     };
 
+    /// The program has given sends up before they were acknowledged, so their data may be lost. The
+    /// place is where the oldest of them was posted.
+    CutOff {
+        /// The number of their QP.
+        qp_num: u32,
+        /// The program's number for the oldest one.
+        wr_id: u64,
+        /// The number of sends.
+        sends: u64,
+        /// What the program did.
+        how: Ending,
+        /// Where, if it is known.
+        place: Option<(&'static str, Site)>,
+    }
+    is Class::CutOff,
+    key [how.text(), ""],
+    |names| {
+        let (how, place) = (how.text(), place_named(*place, names));
+        let sends = match sends - 1 {
+            0 => format!("send {wr_id:#x} of qp {qp_num:#x} was"),
+            more => {
+                let more = counted(more, "more send", "more sends");
+                format!("send {wr_id:#x} and {more} of qp {qp_num:#x} were")
+            }
+        };
+        format!("{sends} under way when the program {how}{place}: data may be lost")
+    };
+
     /// A request of a peer in another process was refused. For a peer in this process, `Failed`
     /// reports it. The place is where the region was registered or deregistered, if that is the
     /// cause.
@@ -56,6 +86,28 @@ problems! {
         let from = format!("qp {from:#x} of another process");
         format!("{operation} from {from} was refused by qp {qp_num:#x}: {}", why.named(names))
     };
+}
+
+/// How a program ends the work of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// It disconnects an id of rdma_cm.
+    Disconnected,
+    /// It destroys the queue pair.
+    Destroyed,
+    /// It moves the queue pair to RESET.
+    Reset,
+}
+
+impl Ending {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Disconnected => "disconnected",
+            Self::Destroyed => "destroyed the qp",
+            Self::Reset => "moved the qp to RESET",
+        }
+    }
 }
 
 impl Failed {

@@ -73,7 +73,9 @@ fn why(slots: &[NodeSlot], ends: Ends, what: DropReason) -> Option<LossCause> {
         DropReason::UnownedGid | DropReason::Pkey | DropReason::OtherPeer if is_moved() => {
             Some(LossCause::Lab(LabCause::Tables))
         }
-        DropReason::NoQp | DropReason::NotReady if receiver.is_some_and(was_affected) => {
+        DropReason::NoQp | DropReason::NotReady | DropReason::LateAnswer
+            if receiver.is_some_and(was_affected) =>
+        {
             Some(LossCause::Lab(LabCause::Peer))
         }
         what if what.is(Nature::Lasting) => sender.map(|_| LossCause::Lasting),

@@ -24,7 +24,7 @@ displayed! {
         /// An edge of a channel's descriptor: an event after those already seen.
         Edge(channel: CompChannel) = "an edge of {channel}";
         /// An asynchronous event.
-        AsyncEvent(context: Context) = "an asynchronous event of {context}";
+        AsyncEvent(context: Context) = "an asynchronous event";
         /// An event of rdma_cm.
         CmEvent(channel: CmChannel) = "an event on {channel}";
         /// The acknowledgement of events about an object.
@@ -69,6 +69,9 @@ pub(crate) struct Waiting {
     pub(crate) place: u32,
     pub(crate) since: Time,
     pub(crate) site: Option<Site>,
+    /// Whether it is known to be the program's main thread. Other threads may wait for events that
+    /// need not come.
+    pub(crate) is_main: bool,
 }
 
 /// All threads that wait.
@@ -95,6 +98,10 @@ impl Waits {
     pub(crate) fn insert(&mut self, waiting: Waiting) -> Id {
         let sleeper = None;
         self.table.insert(|_| Wait { waiting, sleeper })
+    }
+
+    pub(crate) fn waiting_mut(&mut self, wait: Id) -> &mut Waiting {
+        &mut self.table.at_mut(wait.index).waiting
     }
 
     /// Adds a thread that sleeps. Returns what it must wait on, without releasing the lock before.
@@ -189,6 +196,7 @@ mod tests {
             place: 0,
             since: Time::ZERO,
             site: None,
+            is_main: false,
         };
         waits.sleep(waiting, true).0
     }

@@ -111,7 +111,7 @@ impl Node {
             if packet.dest_qpn == GSI_QPN {
                 return self.device.gsi.receive(packet);
             }
-            return Err(self.missing(packet.dest_qpn));
+            return Err(self.missing(packet));
         };
         let qp = self.qps.at_mut(index);
         qp.receive(&mut self.device, to.port, packet)
@@ -137,8 +137,12 @@ impl Node {
         Ok(())
     }
 
-    /// Why there is no QP with this number.
-    fn missing(&self, qp_num: u32) -> DropReason {
+    /// Why there is no QP for a packet.
+    fn missing(&self, packet: &Packet) -> DropReason {
+        let qp_num = packet.dest_qpn;
+        if packet.op.is_answer() && self.device.base.journal.is_destroyed(qp_num) {
+            return DropReason::LateAnswer;
+        }
         let is_stranger = || {
             let slot = self.numbers.slot(qp_num);
             slot.is_none_or(|slot| slot >= self.qps.slots())

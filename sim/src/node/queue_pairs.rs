@@ -13,6 +13,7 @@ use crate::device::{
     in_range, invalid, opening, opening_at, same_context,
 };
 use crate::diagnosis::DestroyedQp;
+use crate::diagnosis::problem::Ending;
 use crate::qp::{Qp, Source, WorkQueue, check_batches};
 
 impl Node {
@@ -191,6 +192,9 @@ impl Node {
         self.check_detached(index)?;
         let unacked = self.device.base.unacked(Element::Qp(qp));
         check_acknowledged(Object::Qp, unacked)?;
+        self.qps
+            .at(index)
+            .note_cut_off(&mut self.device, Ending::Destroyed);
         self.remove_qp(index);
         Ok(())
     }

@@ -54,6 +54,7 @@ drop_reasons! {
     HeldBack = "a fault rule holds it back";
     NotTheGroups = "a group has another QP number";
     WrongIcrc = "a wrong ICRC";
+    LateAnswer = "an answer to work that the program has given up";
     OtherFabric = "from another fabric";
     NotRoce = "it is not a RoCEv2 packet";
     NotForGsi = "it is not a message for QP 1";

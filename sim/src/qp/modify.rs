@@ -8,6 +8,7 @@ use super::requester::Requester;
 use crate::device::{
     Device, Outside, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, Refusal, Result, in_range, invalid,
 };
+use crate::diagnosis::problem::Ending;
 use crate::packet::{Packet, Psn, Route};
 
 const FIVE_BITS: u8 = 31;
@@ -66,6 +67,9 @@ impl Qp {
         // RESET and ERR give up what failed, which a diagnosis counts as handling it.
         if mask.contains(M::STATE) && matches!(to, QpState::Reset | QpState::Err) {
             self.note_given_up(device);
+        }
+        if mask.contains(M::STATE) && to == QpState::Reset {
+            self.note_cut_off(device, Ending::Reset);
         }
         match device.base.behavior.wide_values {
             WideValues::Truncated => self.apply(&truncated(attr), mask, route),

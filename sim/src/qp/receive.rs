@@ -49,7 +49,13 @@ impl Qp {
             return Err(DropReason::Kept);
         }
         if !qp.takes_packets() {
-            return Err(DropReason::NotReady);
+            // Only a queue pair that has sent gets answers.
+            let is_late = packet.op.is_answer() && (qp.state() == QpState::Err || self.was_reset);
+            return Err(if is_late {
+                DropReason::LateAnswer
+            } else {
+                DropReason::NotReady
+            });
         }
         if qp.attr.port_num != port {
             return Err(DropReason::OtherPort);
@@ -304,7 +310,12 @@ impl Qp {
         }
         let (pd, recv) = match self.responder.receives.next(device) {
             Ok(found) => found,
-            Err(NoReceive::Empty) => return Err(DropReason::NoReceive),
+            Err(NoReceive::Empty) => {
+                if let Some(srq) = self.responder.receives.made_with() {
+                    device.srqs.at_mut(srq).is_dry = true;
+                }
+                return Err(DropReason::NoReceive);
+            }
             Err(NoReceive::Failed) => {
                 self.enter_error(device);
                 return Err(DropReason::FailedSrq);

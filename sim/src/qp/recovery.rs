@@ -1,11 +1,11 @@
 //! Whether the program continues after a failure: it gives the queue pair up, and work that it
-//! posts later succeeds.
+//! posts later succeeds. What it gives up without a failure may be lost.
 
 use verbs_api::QpState;
 
 use super::Qp;
 use crate::device::{Device, Ticket};
-use crate::diagnosis::problem::PostedInError;
+use crate::diagnosis::problem::{CutOff, Ending, PostedInError};
 
 impl Qp {
     /// The program has polled a completion with an error.
@@ -36,6 +36,26 @@ impl Qp {
     pub(crate) fn note_given_up(&self, device: &mut Device) {
         if self.posts_in_error.is_some() {
             device.base.journal.give_up(self.common.qp_num);
+        }
+    }
+
+    /// The program stops the queue pair: records the sends that are under way.
+    pub(crate) fn note_cut_off(&self, device: &mut Device, how: Ending) {
+        let Some(sq) = self.requester.as_ref().map(|own| &own.sq) else {
+            return;
+        };
+        // After a failure the rest is flushed, and the failure is the finding.
+        let is_live = matches!(self.common.state(), QpState::Rts | QpState::Sqd);
+        if is_live && self.common.is_reliable() && sq.has_undone() {
+            let (oldest, base) = (sq.get(sq.oldest()), &mut device.base);
+            let problem = CutOff {
+                qp_num: self.common.qp_num,
+                wr_id: oldest.label,
+                sends: sq.undone(),
+                how,
+                place: base.site.map(|site| ("at", site.with_calls())),
+            };
+            base.journal.note(problem, oldest.site);
         }
     }
 

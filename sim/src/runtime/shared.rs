@@ -155,6 +155,7 @@ impl Runtime {
             place,
             since: start,
             site: fabric.site,
+            is_main: false,
         };
         let mut deadline = None;
         let mut polls = 0;

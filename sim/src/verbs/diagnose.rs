@@ -12,7 +12,7 @@ use super::sim::Sim;
 use crate::device::node_of;
 use crate::diagnosis::problem::Misused;
 use crate::diagnosis::{Class, Diagnosis, Suppressions, Unposted};
-use crate::fabric::{WaitFor, Waiting};
+use crate::fabric::{Fabric, WaitFor, Waiting};
 use crate::runtime::Runtime;
 
 impl Sim {
@@ -181,6 +181,23 @@ impl<'s> WaitGuard<'s> {
         Self::for_what(sim, call, WaitFor::CmEvent(channel), manager)
     }
 
+    /// Registers that the calling thread waits for an asynchronous event of a context.
+    #[track_caller]
+    pub fn on_async(sim: &'s Sim, context: Context) -> Self {
+        let (call, wait_for) = (Verb::GetAsyncEvent.name(), WaitFor::AsyncEvent(context));
+        Self::for_what(sim, call, wait_for, node_of(context))
+    }
+
+    /// Registers that it is the main thread of the program. Other threads may wait for events that
+    /// need not come, so a diagnosis does not report them.
+    #[must_use]
+    pub fn in_main_thread(self) -> Self {
+        let wait = self.wait;
+        let waits = |fabric: &mut Fabric| fabric.waits.waiting_mut(wait).is_main = true;
+        self.sim.runtime.with(|fabric| waits(fabric));
+        self
+    }
+
     /// Registers that the calling thread waits until another one ends a batch, which it began at
     /// `begun_at` on a queue pair with number `qp_num`.
     #[track_caller]
@@ -210,6 +227,7 @@ impl<'s> WaitGuard<'s> {
                 place,
                 since: fabric.now(),
                 site: fabric.site,
+                is_main: false,
             };
             fabric.waits.insert(waiting)
         });

@@ -456,7 +456,10 @@ impl Verbs for Sim {
             = DestroyCq for WaitFor::Acknowledgement(Element::Cq(cq)), |node| node.destroy_cq(cq);
         fn destroy_srq(srq: Srq) -> ()
             = DestroySrq for WaitFor::Acknowledgement(Element::Srq(srq)),
-            |node| node.device.destroy_srq(srq);
+            |node| {
+                node.note_dry(srq);
+                node.device.destroy_srq(srq)
+            };
         fn get_async_event(context: Context) -> AsyncEvent
             = GetAsyncEvent for WaitFor::AsyncEvent(context),
             |node| node.device.base.get_async_event(context);

@@ -121,6 +121,7 @@ impl Sim {
 
     pub(crate) fn end_connection(&self, id: CmId) -> Result<()> {
         let verb = Verb::CmDisconnect;
+        self.runtime.with(|fabric| fabric.note_disconnect(id));
         let own = self.look_at(|manager, _| {
             manager.check_connected(id)?;
             manager.ids.qp_of(id)

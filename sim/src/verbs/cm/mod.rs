@@ -194,6 +194,7 @@ impl Cm for Sim {
     fn destroy_id(&self, id: CmId, wait: Wait) -> Result<()> {
         let args = || format!("{id}, {wait:?}");
         let (verb, wait_for) = (Verb::CmDestroyId, WaitFor::CmAcknowledgement(id));
+        self.runtime.with(|fabric| fabric.note_unread_end(id));
         let destroyed = self.wait_managed(verb, Some(id), wait, wait_for, args, |manager| {
             manager.destroy_id(id)
         });
