@@ -6,6 +6,7 @@ use std::fs;
 use std::fs::OpenOptions;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use verbs_api::lab::{Fault, Lab};
 use verbs_api::profile::{DeviceLimits, Profile};
@@ -26,6 +27,7 @@ pub struct Config {
     link_layer: LinkLayer,
     gids: Vec<GidEntry>,
     fabric: Fabric,
+    patience: Duration,
     profile: Profile,
     limits: DeviceLimits,
     /// The seed, if it was given.
@@ -116,6 +118,7 @@ impl Config {
         let backtraces = from.get("backtrace")?.is_some_and(|given| given.value);
         let config = Self {
             fabric: Fabric::read(fabric, &set_up)?,
+            patience: Duration::from_secs(from.get("patience")?.map_or(30, |given| given.value)),
             names,
             ports,
             link_layer,
@@ -228,7 +231,7 @@ impl Config {
         }
         #[cfg(target_os = "linux")]
         if let Some(network) = fabric.network() {
-            sim = sim.network(network);
+            sim = sim.network(network).patience(self.patience);
         }
         let sim = Sim::new(sim);
         for GidEntry {

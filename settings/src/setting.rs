@@ -66,6 +66,13 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Plain,
     },
     Setting {
+        name: "patience",
+        value: "SECONDS",
+        help: "How long a queue pair waits for a process of this machine that is stopped or has no processor; 0: only \
+               as long as its own timeout and retries take [default: 30]",
+        kind: Kind::Plain,
+    },
+    Setting {
         name: "gids",
         value: "PLACE=GID,...",
         help: "Entries of GID tables, such as sim0/1/0=fe80::1: device, port from 1, index from 0",

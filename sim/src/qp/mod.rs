@@ -15,7 +15,7 @@
 //! | `datagram`, `grh`, `atomic` | what is specific to UD and to atomics |
 //! | `queue`, `send`, `sum` | a work queue; a send in it; whether its bytes have changed |
 //! | `post`, `modify` | `ibv_post_send` and similar calls; `ibv_modify_qp` |
-//! | `wait` | how long a requester waits |
+//! | `timeout`, `wait` | what happens when its timer fires; how long a requester waits |
 //! | `verdict` | what a side returns: stop, or refuse a request |
 //! | `loss` | why a request was not answered, as far as the fabric knows |
 //! | `recovery` | whether the program continues after a failure |
@@ -44,6 +44,7 @@ pub(crate) mod responder;
 mod send;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod sum;
+mod timeout;
 mod transmit;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod unfinished;
@@ -162,13 +163,6 @@ impl Qp {
             Some(requester) if requester.phase.waits => "RNR timer",
             _ => "ack timeout",
         }
-    }
-
-    /// Handles its timer.
-    pub(crate) fn timeout(&mut self, device: &mut Device) {
-        self.request(device, |requester, qp, device| {
-            requester.timeout(qp, device)
-        });
     }
 
     /// Lets the requester work, and stops what its result says.

@@ -64,6 +64,8 @@ pub(crate) struct Requester {
     pub(super) reads: u8,
     retries: u8,
     rnr_retries: u8,
+    /// How long it has waited for a slow peer since the last progress, in nanoseconds.
+    pub(super) waited: u64,
     pub(super) phase: Phase,
     /// In SQD: `SQ_DRAINED` is to be raised once.
     pub(super) notifies_drained: bool,
@@ -405,7 +407,7 @@ impl Requester {
 
     /// Sets or stops the ack timer, which runs while started work of an RC QP is not done.
     /// `restart` is for progress.
-    fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
+    pub(super) fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
         // While the peer is not ready, the timer measures the wait that it asked for.
         if !qp.is_reliable() || self.phase.waits {
             return;
@@ -458,7 +460,7 @@ impl Requester {
     }
 
     /// Whether an answer with this number can be for something in progress.
-    fn expects(&self, qp: &Common, psn: Psn) -> bool {
+    pub(super) fn expects(&self, qp: &Common, psn: Psn) -> bool {
         // Sequence numbers wrap, so their distance from `una` is compared.
         matches!(qp.state(), QpState::Rts | QpState::Sqd)
             && psn.distance(self.una) < self.next.distance(self.una)
@@ -504,6 +506,7 @@ impl Requester {
     fn reach(&mut self, qp: &Common, device: &mut Device, una: Psn) {
         self.una = una;
         (self.retries, self.rnr_retries) = (qp.attr.retry_cnt, qp.attr.rnr_retry);
+        self.waited = 0;
         self.phase.progress();
         self.catch_up();
         self.keep_timer(qp, device, true);
@@ -543,7 +546,7 @@ impl Requester {
     }
 
     /// Retries from `psn` (TMR-03), after a timeout or an answer that reports a loss.
-    fn retry(&mut self, qp: &Common, device: &mut Device, psn: Psn) -> Result<(), Stop> {
+    pub(super) fn retry(&mut self, qp: &Common, device: &mut Device, psn: Psn) -> Result<(), Stop> {
         let behavior = &device.base.behavior;
         // A device that completes sends when they leave does not keep their bytes, so it cannot
         // send them again.
@@ -662,17 +665,6 @@ impl Requester {
         }
         self.reach(qp, device, packet.psn.plus(packet.span));
         self.pump(qp, device)
-    }
-
-    /// Handles the timer of an RC QP.
-    pub(super) fn timeout(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
-        if self.phase.timer_fired() {
-            return self.retry(qp, device, self.una);
-        }
-        self.pump(qp, device)?;
-        // An answer may be missing although there is nothing to transmit again.
-        self.keep_timer(qp, device, false);
-        Ok(())
     }
 
     /// The queue has entered SQD. `tells` is whether the program asked for an event when it has

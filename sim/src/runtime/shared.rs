@@ -393,6 +393,12 @@ impl Runtime {
         }
     }
 
+    /// Does everything that is due by now, in real time.
+    pub(crate) fn catch_up(&self) {
+        self.with(|fabric| fabric.catch_up());
+        self.settle_doubts();
+    }
+
     /// Runs until nothing is in flight and no timer runs. Returns false at the horizon.
     pub(crate) fn settle(&self) -> bool {
         let Some(clock) = &self.clock else {
@@ -400,11 +406,8 @@ impl Runtime {
         };
         let limit = clock.now().after(self.config.horizon);
         loop {
-            let due = self.with(|fabric| {
-                fabric.catch_up();
-                fabric.next_work()
-            });
-            match due {
+            self.catch_up();
+            match self.with(|fabric| fabric.next_work()) {
                 None => return true,
                 Some(due) if due > limit => return false,
                 Some(due) => clock.wait_until(due),

@@ -23,10 +23,8 @@ impl TimerThread {
         let run = move || {
             if let Some(clock) = &of_thread.clock {
                 clock.run(|| {
-                    of_thread.with(|fabric| {
-                        fabric.catch_up();
-                        fabric.expected()
-                    })
+                    of_thread.catch_up();
+                    of_thread.with(|fabric| fabric.expected())
                 });
             }
         };

@@ -4,6 +4,7 @@
 
 mod long_reads;
 mod resolution;
+mod slow_peers;
 mod versions;
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
