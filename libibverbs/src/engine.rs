@@ -1,12 +1,7 @@
 //! The engine of a process: the simulator in real time, and its configuration.
 
-use std::fmt::{self, Display};
-use std::panic::resume_unwind;
 use std::sync::OnceLock;
-use std::{io, thread};
 
-use nix::sys::epoll::{Epoll, EpollCreateFlags};
-use nix::sys::signal::{SigSet, SigmaskHow};
 use verbs_settings::{Config, Fabric};
 use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
@@ -46,10 +41,8 @@ pub(crate) fn config() -> &'static Config {
     CONFIG.get_or_init(at_start().load)
 }
 
-/// The engine. It starts, with its thread for timers, when a program first uses the library.
-///
-/// If it cannot start, the call unwinds with [`NotStarted`], and returns the errno value. The next
-/// call tries again.
+/// The engine. It starts when a program first uses the library, and its thread for timers when a
+/// device is first opened.
 #[inline]
 pub(crate) fn engine() -> &'static Engine {
     running().unwrap_or_else(start)
@@ -78,46 +71,9 @@ pub(crate) fn unobserved() -> &'static Sim {
     sim().unobserved()
 }
 
-/// The reason why the engine cannot start: the process may not have a further thread or descriptor.
-#[derive(Debug)]
-pub(crate) struct NotStarted {
-    missing: &'static str,
-    pub(crate) error: io::Error,
-}
-
-impl Display for NotStarted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { missing, error } = self;
-        write!(f, "the devices need {missing}: {error}")
-    }
-}
-
-/// Takes what the simulator takes when it starts, and gives it back: the simulator panics without
-/// it.
-fn can_start(fabric: &Fabric) -> Result<(), NotStarted> {
-    let missing = |missing| move |error| NotStarted { missing, error };
-    // Signals are for the program's own threads.
-    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
-    let thread = thread::Builder::new().spawn(|| ());
-    let _ = before.and_then(|before| before.thread_set_mask());
-    let _ = thread.map_err(missing("a thread"))?.join();
-    if !fabric.is_private() {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from);
-        let both = epoll.and_then(|epoll| epoll.0.try_clone());
-        drop(both.map_err(missing("two descriptors"))?);
-    }
-    Ok(())
-}
-
 #[cold]
 fn start() -> &'static Engine {
-    let config = config();
-    let fabric = usable(config.fabric());
-    if let Err(why) = can_start(fabric) {
-        // No message of a panic is printed.
-        resume_unwind(Box::new(why));
-    }
-    match ENGINE.store(Engine::new(config, fabric)) {
+    match ENGINE.store(Engine::new(config())) {
         Ok(engine) => {
             (at_start().started)(engine);
             engine
@@ -127,13 +83,13 @@ fn start() -> &'static Engine {
 }
 
 impl Engine {
-    fn new(config: &'static Config, fabric: &Fabric) -> Self {
+    fn new(config: &'static Config) -> Self {
         // The file has had its header since the library was loaded.
         let packets = config
             .pcap()
             .map(|path| Output::open(&path.to_string_lossy()));
         let pcap = packets.map(Pcap::resume);
-        let sim = config.simulation(Mode::RealTime, fabric, drawn(), pcap);
+        let sim = config.simulation(Mode::RealTime, usable(config.fabric()), drawn(), pcap);
         let sim = sim.expect("one could be made when the library was loaded");
         if config.memory() && !SimConfig::can_check_mapping() {
             say(

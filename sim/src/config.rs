@@ -14,8 +14,9 @@ use crate::subnet::{self, Subnet};
 /// How the simulator executes posted work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Packets and timers wait in one queue ordered by time. A step, an empty poll, a blocking wait
-    /// or [`Lab::settle`](verbs_api::lab::Lab::settle) moves the clock. For one thread: calls of a
+    /// Packets and timers wait in one queue ordered by time. A step takes the first of them and
+    /// moves the clock to its time. An empty poll takes a step, and a blocking wait or
+    /// [`Lab::settle`](verbs_api::lab::Lab::settle) as many as it needs. For one thread: calls of a
     /// second one fail with a usage error. [`Wait::For`](verbs_api::Wait::For) is in virtual time.
     /// Fully deterministic. The default.
     #[default]
@@ -28,7 +29,8 @@ pub enum Mode {
     /// the clock that far.
     Inline,
     /// Like [`Inline`](Self::Inline), but with the time of the machine. Timers fire on their own,
-    /// in a thread that ends with the simulation, and a bounded wait takes real time. For programs
+    /// in a thread that starts with the first opened device and ends with the simulation, and a
+    /// bounded wait takes real time. For programs
     /// with threads that rely on timers, such as a retry after RNR. `advance` is refused, and
     /// `settle` waits.
     RealTime,
@@ -122,8 +124,7 @@ settings! {
     ///
     /// # Panics
     /// [`Sim::new`](crate::Sim::new) panics in any mode except [`Mode::RealTime`], on InfiniBand,
-    /// with iWARP devices, if the number of addresses is not the number of ports, and if the system
-    /// has no more descriptors.
+    /// with iWARP devices, and if the number of addresses is not the number of ports.
     #[cfg(feature = "network")]
     network: Option<Network> = None, by network(network: Network) { Some(network) };
 

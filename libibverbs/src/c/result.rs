@@ -3,7 +3,6 @@
 //! A verb that fails returns a [`Refusal`]: the errno value, and the text for the diagnosis. The
 //! functions here are the only way out of the library, and add the text to the diagnosis.
 
-use std::any::Any;
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::num::NonZero;
@@ -15,8 +14,7 @@ use verbs_sim::{Class, Misuse};
 
 use super::caller;
 use super::object::{Found, Kind};
-use crate::base::output::say;
-use crate::engine::{NotStarted, sim};
+use crate::engine::sim;
 
 pub(crate) type Result<T, E = Refusal> = std::result::Result<T, E>;
 
@@ -225,8 +223,7 @@ impl From<ReregError> for Refusal {
 
 /// Runs a verb of the name `call` on `object`. The error is the errno value, which is in `errno`
 /// too. A panic can only be a mistake of the simulator. It has been printed, and becomes `EIO`: it
-/// must not continue through C. An engine that could not start has unwound without a panic. The
-/// unwinding of a cancelled thread must not come here.
+/// must not continue through C. The unwinding of a cancelled thread must not come here either.
 #[inline]
 pub(crate) fn guarded<O: Object, R>(
     call: &'static str,
@@ -257,18 +254,8 @@ fn run<R>(
     match catch_unwind(AssertUnwindSafe(verb)) {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(refusal)) => Err(refused(call, object, refusal)),
-        Err(payload) => Err(unwound(call, payload)),
+        Err(_) => Err(refused(call, (), Refusal::expected(libc::EIO))),
     }
-}
-
-#[cold]
-#[inline(never)]
-fn unwound(call: &'static str, payload: Box<dyn Any + Send>) -> c_int {
-    let errno = payload.downcast::<NotStarted>().ok().and_then(|why| {
-        say(format_args!("{call}: {why}"));
-        why.error.raw_os_error()
-    });
-    refused(call, (), Refusal::expected(errno.unwrap_or(libc::EIO)))
 }
 
 /// Notes the refusal, and sets `errno`.

@@ -8,6 +8,7 @@ use verbs_api::cm::Cm;
 use crate::c::blocking::Descriptor;
 use crate::c::{CObject, Found, Result, kinds, new_object, silent};
 use crate::engine::sim;
+use crate::verbs::open::say_reason;
 
 kinds! {
     /// Event channels, each with its descriptor until it is destroyed.
@@ -19,7 +20,8 @@ pub(crate) extern "C" fn create_event_channel() -> *mut rdma_event_channel {
 }
 
 pub(super) fn create() -> Result<Found<EventChannel>> {
-    let handle = sim().create_event_channel()?;
+    // The first channel opens the devices.
+    let handle = sim().create_event_channel().inspect_err(say_reason)?;
     // Without a descriptor the program could not wait, so the channel is not kept.
     let fd = sim().event_channel_fd(handle).inspect_err(|_| {
         let _ = sim().destroy_event_channel(handle);

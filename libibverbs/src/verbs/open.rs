@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use verbs_abi::{EXTENDED, ibv_context, ibv_context_ops, ibv_device, int, verbs_context};
-use verbs_api::{Cause, Context, Verbs};
+use verbs_api::{Cause, Context, Error, Verbs};
 
 use super::context::{More, Open, OpenDevice, open};
 use super::device::number_of;
@@ -35,12 +35,7 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
     pointer("ibv_open_device", (), |()| {
         let number = number_of(device)?;
         let handle = sim().open_device(&format!("sim{number}"));
-        let handle = handle.inspect_err(|error| {
-            // The text explains why the device has no address, which no errno value can.
-            if matches!(error.cause(), Cause::Text(_)) {
-                say(error);
-            }
-        })?;
+        let handle = handle.inspect_err(say_reason)?;
         let context = make(&mut open().lock(), device, handle, command_fd);
         let context = context.inspect_err(|_| {
             let _ = sim().close_device(handle);
@@ -49,6 +44,13 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
         sysfs::opened(number, handle);
         Ok(context)
     })
+}
+
+/// Says why a device cannot be opened. No errno value can explain why it has no address.
+pub(crate) fn say_reason(error: &Error) {
+    if matches!(error.cause(), Cause::Text(_)) {
+        say(error);
+    }
 }
 
 /// Makes the structure of a context of the engine, among those that are `open`. `cmd_fd` gives its

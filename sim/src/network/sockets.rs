@@ -41,10 +41,8 @@ pub(crate) struct Sockets {
     /// Sockets of ports, from which they send. A port has none before its device is opened.
     senders: Vec<OnceLock<Shared<Socket>>>,
     reader: Mutex<Reader>,
-    /// Reports which of the other sources are readable.
-    epoll: Guarded<OwnedFd>,
-    /// Wakes the thread that waits for readable sources.
-    waker: Flag,
+    /// Present once a device is opened.
+    wakers: OnceLock<Wakers>,
     is_stopped: AtomicBool,
     /// Whether packets of other processes may be addressed to an object here.
     pub(super) has_remote_qps: AtomicBool,
@@ -61,6 +59,14 @@ pub(crate) struct Sockets {
     /// Whether the receiver thread waits for a readable source. Otherwise it soon reads, and sends
     /// delayed acknowledgements, unless other threads read.
     pub(super) is_waiting: AtomicBool,
+}
+
+/// The descriptors that wake the thread that waits for readable sources, besides those of ports.
+struct Wakers {
+    /// Reports which of the other sources are readable.
+    epoll: Guarded<OwnedFd>,
+    /// For other threads of the process.
+    flag: Flag,
 }
 
 struct Reader {
@@ -88,7 +94,7 @@ impl Sockets {
     /// The sockets of a simulation that is on a network. No port has one yet.
     ///
     /// # Panics
-    /// If the simulation cannot be on a network, or the system has no descriptors.
+    /// If the simulation cannot be on a network.
     pub(crate) fn of(config: &SimConfig) -> Option<Self> {
         let network = config.network?;
         assert!(
@@ -97,8 +103,6 @@ impl Sockets {
         );
         let ports = config.nodes as usize * usize::from(config.ports);
         network.check_ports(ports);
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
-        let epoll = epoll.and_then(|epoll| Guarded::new(raised(epoll)));
         Some(Self {
             network,
             ports: config.ports,
@@ -109,8 +113,7 @@ impl Sockets {
                 buffer: vec![0; Socket::MOST],
                 tenants: Vec::new(),
             }),
-            epoll: epoll.expect("the system has descriptors"),
-            waker: Flag::new().expect("the system has descriptors"),
+            wakers: OnceLock::new(),
             is_stopped: AtomicBool::new(false),
             has_remote_qps: AtomicBool::new(false),
             looks: AtomicU32::new(0),
@@ -130,6 +133,13 @@ impl Sockets {
         mut tell: impl FnMut(PortId, &Socket, Option<u8>),
     ) -> io::Result<()> {
         let mut reader = self.reader.lock();
+        let wakers = match self.wakers.get() {
+            Some(wakers) => wakers,
+            None => {
+                let wakers = Wakers::new()?;
+                self.wakers.get_or_init(|| wakers)
+            }
+        };
         if reader.tenants.is_empty() {
             let shared =
                 |tenant: Tenant| Guarded::new(tenant.with_descriptor(raised)).map(Arc::new);
@@ -150,13 +160,18 @@ impl Sockets {
                 tell(id, own, number.map(Tenant::number));
             }
             if let Some(tenant) = tenant.clone() {
-                reader.add(&self.epoll, Source::Tenant(id, tenant))?;
+                reader.add(self.epoll(), Source::Tenant(id, tenant))?;
             }
             let socket = sender.get_or_init(|| socket).clone();
             reader.ports.push(Source::Port(id, socket, tenant));
         }
-        self.waker.raise();
+        wakers.flag.raise();
         Ok(())
+    }
+
+    /// What reports the other sources, unless the program has closed it.
+    fn epoll(&self) -> Option<&OwnedFd> {
+        self.wakers.get()?.epoll.own()
     }
 
     fn place(&self, PortId { node, port }: PortId) -> usize {
@@ -183,7 +198,7 @@ impl Sockets {
                 continue;
             }
             let socket = shared(Socket::join(address, interface)?)?;
-            reader.add(&self.epoll, Source::Group(group, socket))?;
+            reader.add(self.epoll(), Source::Group(group, socket))?;
         }
         Ok(())
     }
@@ -197,7 +212,7 @@ impl Sockets {
         let groups = groups();
         reader.others.retain(|source| {
             let stays = source.group().is_none_or(|group| groups.contains(&group));
-            if !stays && let (Some(epoll), Some(fd)) = (self.epoll.own(), source.fd()) {
+            if !stays && let (Some(epoll), Some(fd)) = (self.epoll(), source.fd()) {
                 // A child after `fork` may have the socket too, and epoll would report it until the
                 // child ends.
                 let _ = epoll::delete(epoll, fd);
@@ -206,7 +221,7 @@ impl Sockets {
         });
         // The index of each remaining source may have changed.
         for (number, source) in (0..).zip(&reader.others) {
-            if let (Some(epoll), Some(fd)) = (self.epoll.own(), source.fd()) {
+            if let (Some(epoll), Some(fd)) = (self.epoll(), source.fd()) {
                 let data = epoll::EventData::new_u64(number);
                 let _ = epoll::modify(epoll, fd, data, epoll::EventFlags::IN);
             }
@@ -287,7 +302,7 @@ impl Sockets {
 
     /// The indices of the other sources that are readable.
     fn ready_others(&self, most: usize) -> Vec<usize> {
-        let Some(epoll) = self.epoll.own() else {
+        let Some(epoll) = self.epoll() else {
             return Vec::new();
         };
         let mut events: Vec<epoll::Event> = Vec::with_capacity(most);
@@ -309,16 +324,19 @@ impl Sockets {
         loop {
             // A thread that reads now leaves nothing to read, and may open sockets.
             drop(self.reader.lock());
-            let (Some(waker), Some(epoll)) = (self.waker.fd.own(), self.epoll.own()) else {
+            let Some(wakers) = self.wakers.get() else {
                 return false;
             };
-            let fds = [waker.as_fd(), epoll.as_fd()].into_iter();
+            let (Some(flag), Some(epoll)) = (wakers.flag.fd.own(), wakers.epoll.own()) else {
+                return false;
+            };
+            let fds = [flag.as_fd(), epoll.as_fd()].into_iter();
             let ready = readable(fds.chain(self.senders().map(Socket::as_fd)), LONGEST);
             if self.is_stopped() {
                 return false;
             }
             if ready.first() == Some(&true) {
-                self.waker.lower();
+                wakers.flag.lower();
             }
             if ready.contains(&true) {
                 return true;
@@ -358,7 +376,14 @@ impl Sockets {
     /// that thread no longer polls.
     pub(crate) fn call_receiver(&self) {
         if self.is_waiting.load(Ordering::SeqCst) {
-            self.waker.raise();
+            self.wake_waiting();
+        }
+    }
+
+    /// Wakes the thread that waits for readable sources.
+    fn wake_waiting(&self) {
+        if let Some(wakers) = self.wakers.get() {
+            wakers.flag.raise();
         }
     }
 
@@ -375,7 +400,7 @@ impl Sockets {
     /// Stops reading.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
-        self.waker.raise();
+        self.wake_waiting();
         self.wake_receiver();
     }
 
@@ -384,11 +409,19 @@ impl Sockets {
     }
 }
 
+impl Wakers {
+    fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let (epoll, flag) = (Guarded::new(raised(epoll))?, Flag::new()?);
+        Ok(Self { epoll, flag })
+    }
+}
+
 impl Reader {
     /// Adds a source to the others.
-    fn add(&mut self, epoll: &Guarded<OwnedFd>, source: Source) -> io::Result<()> {
+    fn add(&mut self, epoll: Option<&OwnedFd>, source: Source) -> io::Result<()> {
         let place = self.others.len() as u64;
-        if let (Some(epoll), Some(fd)) = (epoll.own(), source.fd()) {
+        if let (Some(epoll), Some(fd)) = (epoll, source.fd()) {
             let data = epoll::EventData::new_u64(place);
             epoll::add(epoll, fd, data, epoll::EventFlags::IN)?;
         }

@@ -1,41 +1,54 @@
 //! The timer thread: it fires timers, if time is that of the machine.
 
+use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
+
 use super::shared::Runtime;
+use crate::sync::Mutex;
 
 /// The timer thread. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TimerThread {
     runtime: Arc<Runtime>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl TimerThread {
-    /// Starts the thread, in real time.
-    ///
-    /// # Panics
-    /// If the system cannot start a thread.
-    pub(crate) fn start(runtime: &Arc<Runtime>) -> Option<Self> {
-        runtime.clock.as_ref()?;
-        let of_thread = runtime.clone();
-        let run = move || {
-            if let Some(clock) = &of_thread.clock {
-                clock.run(|| {
-                    of_thread.with(|fabric| {
-                        fabric.catch_up();
-                        fabric.expected()
-                    })
-                });
-            }
-        };
-        let thread = thread::Builder::new().name("verbs-sim timers".to_owned());
-        let thread = thread.spawn(run).expect("the system can start a thread");
-        Some(Self {
-            runtime: runtime.clone(),
-            thread: Some(thread),
+    /// The timer thread of a simulation in real time. It has not started.
+    pub(crate) fn of(runtime: &Arc<Runtime>) -> Option<Arc<Self>> {
+        runtime.clock.as_ref().map(|_| {
+            Arc::new(Self {
+                runtime: runtime.clone(),
+                thread: Mutex::default(),
+            })
         })
+    }
+
+    /// Starts the thread for a verb, unless it runs.
+    ///
+    /// # Errors
+    /// If the system cannot start a thread.
+    pub(crate) fn start(&self, verb: Verb) -> Result<()> {
+        let mut started = self.thread.lock();
+        if started.is_none() {
+            let runtime = self.runtime.clone();
+            let run = move || {
+                if let Some(clock) = &runtime.clock {
+                    clock.run(|| {
+                        runtime.with(|fabric| {
+                            fabric.catch_up();
+                            fabric.expected()
+                        })
+                    });
+                }
+            };
+            let named = thread::Builder::new().name("verbs-sim timers".to_owned());
+            *started = Some(named.spawn(run).map_err(|error| no_thread(verb, &error))?);
+        }
+        Ok(())
     }
 }
 
@@ -44,9 +57,18 @@ impl Drop for TimerThread {
         if let Some(clock) = &self.runtime.clock {
             clock.end();
         }
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = self.thread.lock().take() {
             // The thread has already reported its panic.
             let _ = thread.join();
         }
     }
+}
+
+fn no_thread(verb: Verb, error: &io::Error) -> Error {
+    let kind = match error.raw_os_error() {
+        Some(raw) => Error::from_raw(verb, raw).kind(),
+        None => ErrorKind::Io,
+    };
+    let text = format!("no thread for timers can start: {error}");
+    Error::new(verb, kind, Cause::Text(text.into()))
 }

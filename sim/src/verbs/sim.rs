@@ -46,28 +46,32 @@ pub struct Sim {
     pub(crate) runtime: Arc<Runtime>,
     /// A view that neither fault rules nor the trace observe. `None` if this is that view.
     unobserved: Option<Box<Sim>>,
-    _timers: Option<TimerThread>,
+    timers: Option<Arc<TimerThread>>,
     pub(crate) receiver: Option<Arc<Receiver>>,
 }
 
 impl Sim {
     /// Starts a simulation.
+    ///
+    /// It takes nothing from the system but memory. What else it needs, such as a thread in
+    /// [`Mode::RealTime`], [`open_device`](Verbs::open_device) takes, and fails without it.
     pub fn new(config: SimConfig) -> Self {
         let runtime = Arc::new(Runtime::new(config));
+        let timers = TimerThread::of(&runtime);
         let receiver = Receiver::of(&runtime);
         // Layers over the verbs make calls that the program did not make.
         let unobserved = Self {
             strict: None,
             runtime: runtime.clone(),
             unobserved: None,
-            _timers: None,
+            timers: timers.clone(),
             receiver: receiver.clone(),
         };
         Self {
             strict: None,
-            receiver,
-            _timers: TimerThread::start(&runtime),
             runtime,
+            timers,
+            receiver,
             unobserved: Some(Box::new(unobserved)),
         }
     }
@@ -135,6 +139,9 @@ impl Verbs for Sim {
         };
         // Its error precedes those of the call, because an address may take system calls.
         self.runtime.check_thread(verb)?;
+        if let Some(timers) = &self.timers {
+            timers.start(verb)?;
+        }
         self.take_addresses(verb, node)?;
         let args = || name.to_owned();
         self.call_node(node, verb, args, |node| node.device.open_device())
