@@ -216,12 +216,9 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     }
     match (failed, rest) {
         (true, _) => Err(Stop::NotGood),
-        (false, Some((subject, rest))) => Err(Stop::Status {
-            status: interrupt::STATUS,
-            message: Some(format!(
-                "interrupted in {subject}; resume with --seeds {rest}"
-            )),
-        }),
+        (false, Some((subject, rest))) => Err(Stop::Interrupted(format!(
+            "interrupted in {subject}; resume with --seeds {rest}"
+        ))),
         (false, None) => Ok(()),
     }
 }

@@ -79,6 +79,7 @@ enum Command {
     /// Show the help of a command, or a document: faults, json, modes, ...
     Help(help::Args),
     /// Write completions for a shell, or man pages
+    #[command(alias = "completions")]
     Generate(help::Generate),
 }
 
@@ -107,7 +108,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(stop) => {
             if let Some(message) = stop.message() {
-                output::note(format_args!("error: {message}"));
+                output::note(message);
             }
             stop.exit_code()
         }

@@ -9,6 +9,8 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::interrupt;
+
 /// The format of a command's output.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -25,7 +27,10 @@ pub(crate) enum Stop {
     /// The command could not run.
     Usage(String),
     /// The program that the command started ended with this status, or could not start.
+    #[cfg(target_os = "linux")]
     Status { status: u8, message: Option<String> },
+    /// Ctrl-C ended the command, which is not an error: the text says what remains.
+    Interrupted(String),
 }
 
 impl Stop {
@@ -34,11 +39,13 @@ impl Stop {
     }
 
     /// The text to print.
-    pub(crate) fn message(&self) -> Option<&str> {
+    pub(crate) fn message(&self) -> Option<String> {
         match self {
             Self::NotGood => None,
-            Self::Usage(message) => Some(message),
-            Self::Status { message, .. } => message.as_deref(),
+            Self::Usage(message) => Some(format!("error: {message}")),
+            #[cfg(target_os = "linux")]
+            Self::Status { message, .. } => Some(format!("error: {}", message.as_ref()?)),
+            Self::Interrupted(text) => Some(text.clone()),
         }
     }
 
@@ -46,7 +53,9 @@ impl Stop {
         match self {
             Self::NotGood => ExitCode::from(1),
             Self::Usage(_) => ExitCode::from(2),
+            #[cfg(target_os = "linux")]
             Self::Status { status, .. } => ExitCode::from(*status),
+            Self::Interrupted(_) => ExitCode::from(interrupt::STATUS),
         }
     }
 }

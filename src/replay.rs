@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// Write every packet to this file, for Wireshark
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Write the trace to this file instead of the standard output
+    /// Write the trace of the failure to this file instead of the standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         .map_err(|error| Stop::usage(error.to_string()))?;
     capture::end(args.pcap.as_deref(), pcap)?;
     let Some(found) = found else {
-        return print(&format!("{subject}: no failure\n"));
+        return print(&format!("{subject}: no failure, so there is no trace\n"));
     };
     let trace = trace(&found);
     match &args.out {

@@ -75,10 +75,9 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     end?;
     match (report.is_good(), interrupt::go_on().is_break()) {
         (false, _) => Err(Stop::NotGood),
-        (true, true) => Err(Stop::Status {
-            status: interrupt::STATUS,
-            message: Some("interrupted; the remaining scenarios did not run".to_owned()),
-        }),
+        (true, true) => Err(Stop::Interrupted(
+            "interrupted; the remaining scenarios did not run".to_owned(),
+        )),
         (true, false) => Ok(()),
     }
 }

@@ -285,6 +285,9 @@ fn completions_and_man_pages_are_made() {
             "{shell}"
         );
     }
+    // Other programs have them at the top.
+    let elsewhere = said(&verbsim("completions bash"));
+    assert!(elsewhere.contains("verbsim generate"), "{elsewhere}");
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/man");
     assert!(verbsim(&format!("generate man {folder}")).status.success());
     let page = std::fs::read_to_string(format!("{folder}/verbsim-explore.1")).unwrap();
@@ -334,7 +337,7 @@ fn ctrl_c_in_an_exploration_says_how_to_go_on() {
     assert_eq!(output.status.code(), Some(130));
     let said = said(&output);
     let (_, rest) = said
-        .split_once("interrupted in program/spec; resume with --seeds ")
+        .split_once("\ninterrupted in program/spec; resume with --seeds ")
         .unwrap();
     let (next, _) = rest.split_once("..1000000000").unwrap();
     let done = next.parse::<u64>().unwrap() - 5;
