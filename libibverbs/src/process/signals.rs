@@ -13,7 +13,8 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 use std::{process, thread};
 
@@ -155,13 +156,12 @@ fn wait() {
 
 /// Writes, unless the simulator's lock cannot be had in time.
 fn write_in_time(signal: Signal) {
-    static IS_FREE: AtomicBool = AtomicBool::new(false);
     let Some(engine) = running() else { return };
+    let (free, is_free) = mpsc::sync_channel(1);
     let give_up = move || {
-        thread::sleep(PATIENCE);
-        if IS_FREE.load(Ordering::Relaxed) {
+        if is_free.recv_timeout(PATIENCE).is_ok() {
             // The simulator answers, but writing may block: a pipe may have no reader.
-            thread::sleep(LAST_PATIENCE);
+            let _ = is_free.recv_timeout(LAST_PATIENCE);
         } else {
             say("the simulator was busy: no diagnosis");
         }
@@ -170,7 +170,8 @@ fn write_in_time(signal: Signal) {
     // If the thread cannot be made, only SIGKILL may end a process that hangs.
     let _ = thread::Builder::new().spawn(give_up);
     engine.sim.unobserved().now();
-    IS_FREE.store(true, Ordering::Relaxed);
+    // The thread is there, or could not be made.
+    let _ = free.send(());
     write_once(engine, End::BySignal);
 }
 
