@@ -129,7 +129,7 @@ classes! {
     FieldNotAsked = "VS-WC-02", Certain, "CQ-CREATE-16",
         "name each field that is read in wc_flags of ibv_create_cq_ex: a real driver has no function for another";
     Transition = "VS-QP-01", Certain, "QP-STATE-03",
-        "give the attributes that the transition requires, in range, and no others";
+        "give the attributes that the transition requires, in range, and no others; a connected QP goes to RESET before it is connected again";
     WrongState = "VS-QP-02", Certain, "SQ-01",
         "bring the QP to RTS before sends are posted, and to INIT before receives are";
     NoAnswer = "VS-QP-03", Certain, "WC-30",
@@ -153,7 +153,7 @@ classes! {
     OtherParent = "VS-OBJ-04", Certain, "DEV-13",
         "objects that work together are of one context, and where memory is used of one protection domain";
     EndlessWait = "VS-WAIT-01", Hint, "CHAN-30",
-        "see that what the wait is for can still come";
+        "do first what the finding says is missing, or limit the time of the wait";
     BusyPoll = "VS-WAIT-02", Hint, "CQ-POLL-10",
         "see that work is outstanding that completes in the CQ: a signaled send, or a receive that the peer sends to";
     AfterFork = "VS-FORK-01", Certain, "DEV-12",
