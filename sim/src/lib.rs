@@ -30,7 +30,7 @@
 //! |---|---|
 //! | `memory`, `packet`, `storage`, `time` | bytes of regions, packets, containers, deadlines |
 //! | `device` | what queue pairs need: CQs, memory regions, events, ports, timers |
-//! | `descriptor` | file descriptors that are readable while an event is queued (feature `fd`) |
+//! | `descriptor` | file descriptors that are readable while an event is queued (feature `fd`, on Linux) |
 //! | `qp` | one queue pair: requester and responder |
 //! | `node` | a device with its queue pairs |
 //! | `direct` | the fast path: messages that move without packets |
@@ -54,14 +54,17 @@
     )
 )]
 
-#[cfg(all(feature = "fd", not(target_os = "linux")))]
-compile_error!("feature `fd` is for Linux");
+#[cfg(all(feature = "network", not(target_os = "linux")))]
+compile_error!("feature `network` is for Linux");
 
 mod address;
 mod cm;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod config;
-#[cfg_attr(not(feature = "fd"), path = "descriptor/none.rs")]
+#[cfg_attr(
+    not(all(feature = "fd", target_os = "linux")),
+    path = "descriptor/none.rs"
+)]
 mod descriptor;
 mod device;
 #[cfg_attr(any(), mutants::skip)] // texts
@@ -92,7 +95,7 @@ mod trigger;
 mod verbs;
 
 pub use config::{Mode, SimConfig};
-#[cfg(feature = "fd")]
+#[cfg(all(feature = "fd", target_os = "linux"))]
 pub use descriptor::Guarded;
 pub use diagnosis::problem;
 pub use diagnosis::{

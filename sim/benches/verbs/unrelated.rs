@@ -67,7 +67,7 @@ pub(crate) fn lines(scale: f64) -> Vec<Line> {
             desk.cq_on_channel(1);
         }
     };
-    #[cfg(feature = "fd")]
+    #[cfg(all(feature = "fd", target_os = "linux"))]
     let descriptors = |desk: &Desk, count| {
         for _ in 0..count {
             let channel = desk.sim.create_comp_channel(desk.context).unwrap();
@@ -112,7 +112,7 @@ pub(crate) fn lines(scale: f64) -> Vec<Line> {
         line("write of 64 B", "rules for other queue pairs", many(10_000), rules, write).more(NOTHING),
         line("write of 64 B", "packets held back", many(20_000), held, write).more(NOTHING),
     ];
-    #[cfg(feature = "fd")]
+    #[cfg(all(feature = "fd", target_os = "linux"))]
     lines.push(
         line(
             "write of 64 B",

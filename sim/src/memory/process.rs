@@ -67,7 +67,7 @@ fn copy(own: Span, others: Span, way: Way) -> Result<(), NotMapped> {
 const EFAULT: i32 = 14;
 
 /// Lets the kernel copy. Returns the number of bytes copied, from the first on.
-#[cfg(feature = "fd")]
+#[cfg(all(feature = "fd", target_os = "linux"))]
 fn ask_kernel(own: Span, others: Span, way: Way) -> Result<usize, Error> {
     use libc::{getpid, iovec, process_vm_readv, process_vm_writev};
 
@@ -91,7 +91,7 @@ fn ask_kernel(own: Span, others: Span, way: Way) -> Result<usize, Error> {
 }
 
 /// The length of the last aligned word of some bytes, or of the bytes after it.
-#[cfg(feature = "fd")]
+#[cfg(all(feature = "fd", target_os = "linux"))]
 fn last_word(of: Span) -> usize {
     const WORD: usize = size_of::<u64>();
     let last = match of.start.addr().wrapping_add(of.length) % WORD {
@@ -101,12 +101,12 @@ fn last_word(of: Span) -> usize {
     last.min(of.length)
 }
 
-#[cfg(not(feature = "fd"))]
+#[cfg(not(all(feature = "fd", target_os = "linux")))]
 fn ask_kernel(_: Span, _: Span, _: Way) -> Result<usize, Error> {
     Err(ErrorKind::Unsupported.into())
 }
 
-#[cfg(all(test, feature = "fd", not(miri)))]
+#[cfg(all(test, feature = "fd", target_os = "linux", not(miri)))]
 mod tests {
     use std::ptr::null_mut;
 

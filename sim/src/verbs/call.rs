@@ -1,7 +1,7 @@
 //! How a call of a verb runs: on the node of its handle, under the lock, with fault rules and the
 //! trace.
 
-#[cfg(feature = "fd")]
+#[cfg(unix)]
 use std::os::fd::OwnedFd;
 
 use verbs_api::lab::TraceEvent;
@@ -221,7 +221,7 @@ impl Sim {
     }
 
     /// Duplicates the descriptor of a queue of events.
-    #[cfg(feature = "fd")]
+    #[cfg(unix)]
     pub(crate) fn descriptor(
         &self,
         verb: Verb,

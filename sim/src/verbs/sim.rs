@@ -1,6 +1,6 @@
 //! The simulator as a backend: every verb of the trait runs on the node of its handle.
 
-#[cfg(feature = "fd")]
+#[cfg(unix)]
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -27,7 +27,9 @@ use crate::runtime::timer_thread::TimerThread;
 use crate::runtime::{Runtime, idle};
 use crate::sync::CHECKED;
 
-/// A fabric of simulated RDMA devices. It implements [`Verbs`], and [`Lab`] for test controls.
+/// A fabric of simulated RDMA devices.
+///
+/// It implements [`Verbs`], and [`Lab`] for test controls.
 ///
 /// ```
 /// use verbs_api::{Arm, CqInit, Verbs};
@@ -161,7 +163,7 @@ impl Verbs for Sim {
         self.look(context, |_| ())?;
         let mut capabilities = Capabilities::all() - self.runtime.config.lacks;
         capabilities.remove(Capabilities::PATH_MIG | Capabilities::TSO);
-        if !cfg!(feature = "fd") {
+        if !cfg!(all(feature = "fd", target_os = "linux")) {
             capabilities.remove(Capabilities::FD);
         }
         // Calls of a second thread are refused.
@@ -460,12 +462,12 @@ impl Verbs for Sim {
             |node| node.device.base.get_async_event(context);
     }
 
-    #[cfg(feature = "fd")]
+    #[cfg(unix)]
     fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd> {
         self.descriptor(Verb::ChannelFd, channel, EventQueue::Channel(channel))
     }
 
-    #[cfg(feature = "fd")]
+    #[cfg(unix)]
     fn async_fd(&self, context: Context) -> Result<OwnedFd> {
         self.descriptor(Verb::AsyncFd, context, EventQueue::Async(context))
     }

@@ -4,7 +4,7 @@ mod librdmacm;
 
 use core::net::SocketAddr;
 use core::time::Duration;
-#[cfg(feature = "fd")]
+#[cfg(unix)]
 use std::os::fd::OwnedFd;
 
 use verbs_api::cm::{
@@ -283,7 +283,7 @@ impl Cm for Sim {
         Ok(self.process_event(event))
     }
 
-    #[cfg(feature = "fd")]
+    #[cfg(unix)]
     fn event_channel_fd(&self, channel: CmChannel) -> Result<OwnedFd> {
         let verb = Verb::CmChannelFd;
         self.runtime.check_thread(verb)?;
