@@ -447,13 +447,15 @@ pub(super) const CASES: &[Case] = &[
         |sim| {
             let (a, b, qp_a, _) = connected(sim);
             let list = [a.mem.sge(0, 8)];
-            sim.dereg_mr(b.mr).unwrap();
-            a.post(qp_a, SendWr::rdma_write(1, &list, b.mem.remote(0)));
+            let mr = sim.alloc_mr(b.pd, 64, Access::ALL_RDMA).unwrap();
+            let target = sim.query_mr(mr).unwrap();
+            sim.dereg_mr(mr).unwrap();
+            a.post(qp_a, SendWr::rdma_write(1, &list, target.remote(0)));
             settle(sim);
             a.drain();
         },
         &[
-            "sim0: VS-MR-02: send 0x1 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, mr#0, of the rkey 0x80000101, was deregistered, at here",
+            "sim0: VS-MR-02: send 0x1 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, mr#1, of the rkey 0x80000201, was deregistered, at here, and registered at here",
             "sim1: VS-EVT-05: hint: 1 event QP_ACCESS_ERR of qp 0x2 not read",
         ],
     ),

@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 
 use verbs_api::site::Site;
 use verbs_api::table::Table;
+use verbs_api::{Handle, Object};
 
+use super::base::Base;
 use super::region::Mr;
 use crate::rng::{Purpose, Random};
 
@@ -62,6 +64,8 @@ pub(super) struct Gone {
     lkey: u32,
     rkey: u32,
     pub(super) region: u32,
+    /// Where it was registered.
+    pub(super) registered: Option<Site>,
     /// Where it was deregistered.
     pub(super) site: Option<Site>,
 }
@@ -92,9 +96,9 @@ impl Regions {
         self.keys.mask = drawn as u32 % NUMBERS;
     }
 
-    /// Remembers a region that is deregistered.
+    /// Remembers a region that is deregistered in the current call.
     #[cfg_attr(any(), mutants::skip)] // texts
-    pub(super) fn remember(&mut self, mr: &Mr, index: u32, site: Option<Site>) {
+    pub(super) fn remember(&mut self, base: &Base, mr: &Mr, region: u32) {
         // Old regions are forgotten, so that memory does not grow with the life of a program.
         if self.gone.len() == GONE {
             self.gone.pop_front();
@@ -102,8 +106,9 @@ impl Regions {
         self.gone.push_back(Gone {
             lkey: mr.attr.lkey,
             rkey: mr.attr.rkey,
-            region: index,
-            site,
+            region,
+            registered: base.made_at(mr.handle.context(), Object::Mr, region),
+            site: base.site,
         });
     }
 

@@ -370,7 +370,7 @@ impl Device {
     pub(super) fn remove_region(&mut self, index: u32) {
         let mr = self.domains.regions.table.remove(index);
         // A diagnosis explains later uses of the key.
-        self.domains.regions.remember(&mr, index, self.base.site);
+        self.domains.regions.remember(&self.base, &mr, index);
         self.domains.memory.lock().remove(mr.backing.region);
         self.domains.pds.at_mut(mr.pd).mrs -= 1;
         let context = mr.handle.context();

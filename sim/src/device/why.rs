@@ -71,7 +71,8 @@ impl Regions {
         match self.gone(key) {
             Some(gone) => {
                 let region = gone.region;
-                Why::from(FailureCause::Deregistered { region, kind, key }).at("at", gone.site)
+                let why = Why::from(FailureCause::Deregistered { region, kind, key });
+                why.at("at", gone.site).registered_at(gone.registered)
             }
             None => FailureCause::NoRegion { kind, key }.into(),
         }

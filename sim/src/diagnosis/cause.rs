@@ -20,6 +20,9 @@ pub struct Why {
     pub(super) receive: Option<u64>,
     /// A place that the cause refers to, with the words that introduce it, if it is known.
     pub place: Option<(&'static str, Site)>,
+    /// Where the region that the cause is about was registered, if it was deregistered since and
+    /// the place is known.
+    pub registered: Option<Site>,
 }
 
 impl From<FailureCause> for Why {
@@ -29,6 +32,7 @@ impl From<FailureCause> for Why {
             cause,
             receive: None,
             place: None,
+            registered: None,
         }
     }
 }
@@ -46,6 +50,11 @@ impl Why {
     pub(crate) fn at(self, what: &'static str, site: Option<Site>) -> Self {
         let place = site.map(|site| (what, site));
         Self { place, ..self }
+    }
+
+    /// Adds where a region that was deregistered had been registered, if that is known.
+    pub(crate) fn registered_at(self, registered: Option<Site>) -> Self {
+        Self { registered, ..self }
     }
 
     /// The same cause, for the receive that a message takes.

@@ -37,6 +37,7 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     match &mut finding.problem {
         Problem::Failed(Failed { why: Some(why), .. }) => {
             why.place = why.place.filter(|(_, site)| !is_own(site));
+            why.registered = why.registered.filter(|site| !is_own(site));
         }
         Problem::NotDestroyed(NotDestroyed { names, .. }) => {
             for (_, made_at) in names {

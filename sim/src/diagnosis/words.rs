@@ -101,7 +101,9 @@ impl Why {
     pub(super) fn in_words(&self, names: &dyn Names) -> String {
         let at = self.node.map(|node| format!("at {}, ", names.device(node)));
         let (at, place) = (at.unwrap_or_default(), place_named(self.place, names));
-        format!(": {at}{}{place}", self.text())
+        let registered = self.registered.map(|site| ("and registered at", site));
+        let registered = place_named(registered, names);
+        format!(": {at}{}{place}{registered}", self.text())
     }
 }
 
