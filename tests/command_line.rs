@@ -285,6 +285,9 @@ fn completions_and_man_pages_are_made() {
             "{shell}"
         );
     }
+    // Other programs have them at the top.
+    let elsewhere = said(&verbsim("completions bash"));
+    assert!(elsewhere.contains("verbsim generate"), "{elsewhere}");
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/man");
     assert!(verbsim(&format!("generate man {folder}")).status.success());
     let page = std::fs::read_to_string(format!("{folder}/verbsim-explore.1")).unwrap();

@@ -203,6 +203,15 @@ fn word(plan: &Plan, faults: &str) -> String {
 }
 
 #[test]
+fn replay_that_passes_says_that_there_is_no_trace() {
+    let word = word(&Plan::parse("", "").unwrap(), "*");
+    let ended = verbsim(&["replay", &word, "--faults", "none"]);
+    assert_eq!(ended.status, 0, "{}", ended.output);
+    let text = "program/spec: no failure, so there is no trace\n";
+    assert_eq!(ended.output, text);
+}
+
+#[test]
 fn plan_for_what_is_not_there_is_refused_with_what_is() {
     let path = file("plan.toml");
     let name = path.to_str().unwrap();

@@ -76,6 +76,8 @@ const UNJUDGED: &[(&str, &[&str])] = &[
     ),
     // The next poll takes the lock although the CQ is empty.
     ("", &["without self.show(index);", "cqs.polled("]),
+    // No scenario runs in real time; tests/real_time.rs does.
+    ("sim/src/verbs/sim.rs", &["timers"]),
     // The cached paths of the fast path are valid for an epoch.
     ("", &["self.direct."]),
 ];
