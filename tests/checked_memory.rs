@@ -53,7 +53,12 @@ impl Own {
 
 /// The findings about memory, without the remedies.
 fn said(sim: &Sim) -> Vec<String> {
-    let of_memory = [Class::Changed, Class::Unmapped, Class::DeregisteredEarly];
+    let of_memory = [
+        Class::Changed,
+        Class::Unmapped,
+        Class::DeregisteredEarly,
+        Class::Overlaid,
+    ];
     let diagnosis = sim.diagnose();
     let all = diagnosis.mistakes.iter();
     let all = all.filter(|finding| of_memory.contains(&finding.class()));
@@ -202,6 +207,54 @@ fn regions_that_are_deregistered_too_early_are_found() {
     let sim = Sim::new(SimConfig::new());
     program(&sim);
     assert!(self::said(&sim).is_empty());
+}
+
+/// SQ-17: by the bytes that both messages have, until the first one is polled.
+#[test]
+fn messages_that_are_placed_over_unpolled_ones_are_found() {
+    // The place of the second receive, what is sent, and whether the first one is polled before.
+    let cases = [
+        (7, Some(8), false, true),
+        (8, Some(8), false, false),
+        (4, Some(4), false, false),
+        (0, Some(0), false, false),
+        // A write with immediate data places nothing in a receive.
+        (0, None, false, false),
+        (0, Some(8), true, false),
+    ];
+    for (offset, length, is_polled, is_found) in cases {
+        let sim = Sim::new(SimConfig::new().check_memory(true));
+        let (a, b) = ends(&sim);
+        let params = RcParams {
+            access: Access::ALL_RDMA,
+            ..RcParams::default()
+        };
+        let (qp, to) = pair((&a, &b), QpType::Rc, 8, &params);
+        for (wr_id, offset) in [(1, 0), (2, offset)] {
+            let list = [b.mem.sge(offset, 8)];
+            sim.post_recv(to, &[RecvWr::new(wr_id, &list)]).unwrap();
+            match length {
+                Some(length) => a.send(qp, wr_id, 0, length),
+                None => {
+                    let list = [a.mem.sge(0, 8)];
+                    let wr = SendWr::rdma_write_with_imm(wr_id, &list, b.mem.remote(64), [0; 4]);
+                    sim.post_send(qp, &[wr]).unwrap();
+                }
+            }
+            settle(&sim);
+            if is_polled {
+                b.drain();
+            }
+        }
+        let expected = "sim1: VS-MEM-04: hint: the message of receive 0x2 of qp 0x2 was placed over that of receive 0x1, whose completion was not polled, posted at ";
+        let said = said(&sim);
+        let case = (offset, length, is_polled);
+        assert_eq!(said.len(), usize::from(is_found), "{case:?}: {said:?}");
+        assert!(
+            said.iter().all(|line| line.starts_with(expected)),
+            "{said:?}"
+        );
+    }
 }
 
 /// QP-FLUSH-01: what was flushed touches no memory, whether or not the program has polled that.

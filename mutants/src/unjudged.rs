@@ -30,8 +30,8 @@ const UNJUDGED: &[(&str, &[&str])] = &[
             "note_armed",
             "note_endless",
             "note_post",
-            "note_read",
             "has_read",
+            "reads_end",
             "has_seen_failure",
             "is_observed()",
             "let Err(error) = &",
@@ -49,6 +49,8 @@ const UNJUDGED: &[(&str, &[&str])] = &[
         &[
             "check_memory",
             "checks_m",
+            "note_placed",
+            "self.placed",
             "unmapped",
             "self.checks(",
             "sum::",

@@ -236,10 +236,10 @@ settings! {
     wire: bool = false;
 
     /// Whether a diagnosis also finds misuse of memory that the device owns: sends whose bytes
-    /// change before their completion is polled, regions whose memory is no longer mapped, and
-    /// regions that are deregistered while work names them. Work on unmapped memory then fails,
-    /// instead of ending the process. Messages do not take the fast path, and bytes are read three
-    /// times. Default: no.
+    /// change before their completion is polled, regions whose memory is no longer mapped, regions
+    /// that are deregistered while work names them, and receives whose memory is posted again
+    /// before their completion is polled. Work on unmapped memory then fails, instead of ending the
+    /// process. Messages do not take the fast path, and bytes are read three times. Default: no.
     ///
     /// Unmapped memory is found with feature `fd`, if
     /// [`can_check_mapping`](Self::can_check_mapping) returns true.

@@ -689,4 +689,37 @@ pub(super) const CASES: &[Case] = &[
             "sim1: VS-ARM-03: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 was not armed again since its last event was read, and 1 completion waits in it: no event reports that, the wait is at here",
         ],
     ),
+    (
+        "sends bytes that a read of its queue brings, without a fence or inline (SQ-13)",
+        |sim| {
+            let (a, b) = ends(sim);
+            let params = RcParams {
+                access: Access::ALL_RDMA,
+                ..RcParams::default()
+            };
+            let (qp_a, qp_b) = pair((&a, &b), QpType::Rc, 4, &params);
+            for wr_id in 1..=4 {
+                b.recv(qp_b, wr_id, 1024, 64);
+            }
+            let list = [a.mem.sge(0, 64)];
+            let read = |wr_id| SendWr::rdma_read(wr_id, &list, b.mem.remote(0));
+            let part = [a.mem.sge(63, 1)];
+            let (before, after) = ([a.mem.sge(64, 8)], SendWr::send(6, &list));
+            let post = |wr| sim.post_send(qp_a, &[wr]).unwrap();
+            post(read(2));
+            settle(sim);
+            post(SendWr::send(3, &before).unsignaled());
+            post(SendWr::send(4, &part).unsignaled().fence());
+            post(SendWr::send(5, &part).unsignaled());
+            settle(sim);
+            a.drain();
+            post(after);
+            settle(sim);
+            a.drain();
+            b.drain();
+        },
+        &[
+            "sim0: VS-SQ-06: send 0x5 of qp 0x2 is not fenced, and takes bytes that RDMA_READ 0x2 brings, whose completion was not polled, posted at here (here)",
+        ],
+    ),
 ];

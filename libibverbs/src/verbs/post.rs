@@ -72,8 +72,6 @@ fn send<'a>(qp: &CObject<Qp>, wr: &'a ibv_send_wr, room: &mut &'a mut [u8]) -> R
             [sge] => bytes(sge)?,
             _ => gather(list, room)?,
         });
-        // The engine takes inline data instead of the list.
-        made.sg_list = &[];
     }
     Ok(made)
 }

@@ -22,6 +22,20 @@ pub(super) const KNOWN: Access = Access::ALL_RDMA
     .union(Access::ZERO_BASED)
     .union(Access::HUGETLB);
 
+/// The first bytes of a scatter/gather list.
+#[derive(Clone, Copy)]
+pub(crate) struct FirstBytes<'a> {
+    list: &'a [Sge],
+    length: u64,
+}
+
+impl<'a> FirstBytes<'a> {
+    pub(crate) fn new(list: &'a [Sge], length: impl Into<u64>) -> Self {
+        let length = length.into();
+        Self { list, length }
+    }
+}
+
 impl Domains {
     /// The part of a region that the peer of a queue pair names (RDMA-03, -05, -06, -07).
     pub(crate) fn touch_remote(
@@ -123,6 +137,33 @@ impl Regions {
             let named = mr.bytes(start..start.saturating_add(sge.length.into()));
             named.start < bytes.end && bytes.start < named.end
         })
+    }
+}
+
+#[cfg_attr(any(), mutants::skip)] // texts
+impl Regions {
+    /// Whether two lists name a common byte. Several regions may have the same memory.
+    pub(crate) fn overlap(&self, one: FirstBytes<'_>, other: FirstBytes<'_>) -> bool {
+        self.memory_of(one).any(|bytes| {
+            let mut others = self.memory_of(other);
+            others.any(|other| bytes.start < other.end && other.start < bytes.end)
+        })
+    }
+
+    /// The addresses of the memory that a list names.
+    fn memory_of<'a>(&'a self, named: FirstBytes<'a>) -> impl Iterator<Item = Range<u64>> + 'a {
+        let mut left = named.length;
+        let bytes = named.list.iter().filter_map(move |sge| {
+            let length = left.min(sge.length.into());
+            left -= length;
+            let start = match self.of_key(sge.lkey) {
+                Some(mr) if mr.range(sge.addr, length).is_some() => mr.memory_at(sge.addr)?,
+                // Inline data needs no key, and its address is that of the memory.
+                _ => sge.addr,
+            };
+            Some(start..start.saturating_add(length))
+        });
+        bytes.filter(|bytes| !bytes.is_empty())
     }
 }
 

@@ -68,7 +68,7 @@ use verbs_api::{Context, Object};
 use crate::memory::SharedMemory;
 use crate::time::Timers;
 
-pub(crate) use access::{check_empty, touch};
+pub(crate) use access::{FirstBytes, check_empty, touch};
 pub(crate) use base::Base;
 use base::device_attr;
 pub(crate) use check::{

@@ -456,6 +456,13 @@ impl Mr {
         (end <= self.attr.length).then_some(self.backing.start + offset as usize)
     }
 
+    /// The address in its memory of an address in the region. None for a null region.
+    #[cfg_attr(any(), mutants::skip)] // texts
+    pub(super) fn memory_at(&self, addr: u64) -> Option<u64> {
+        let offset = addr - self.attr.addr;
+        (self.backing.kind != Kind::Null).then_some(self.backing.addr + offset)
+    }
+
     /// The position of bytes of the region in its memory.
     pub(crate) fn bytes(&self, offsets: Range<u64>) -> Range<u64> {
         let start = self.backing.start as u64;

@@ -48,6 +48,8 @@ pub(crate) struct Recv {
     pub(crate) list: SmallVec<[Sge; 1]>,
     /// Where it was posted.
     pub(crate) site: Option<Site>,
+    /// The bytes of the message that was placed in it, where memory is checked.
+    pub(crate) placed: u32,
 }
 
 /// Slots for work, which all queues of a device share.
@@ -115,6 +117,7 @@ impl Recv {
         self.wr_id = wr.wr_id;
         self.label = wr.label();
         put_list(&mut self.list, wr.sg_list);
+        self.placed = 0;
     }
 
     /// Its `wr_id` and its label.

@@ -108,6 +108,8 @@ classes! {
         "poll completions before posting more";
     Batched = "VS-SQ-05", Certain, "SQ-26",
         "build each batch in one thread, from ibv_wr_start to ibv_wr_complete or ibv_wr_abort, and post nothing else there in between";
+    Unfenced = "VS-SQ-06", Certain, "SQ-13",
+        "set IBV_SEND_FENCE, or poll the completion of the read first, as inline data needs";
     ReceiveQueueFull = "VS-RQ-01", Hint, "RQ-02",
         "poll the completions of receives before posting more";
     ShortReceive = "VS-RQ-02", Certain, "RQ-05",
@@ -172,6 +174,8 @@ classes! {
         "keep memory mapped until its region is deregistered, and deregister it when no work uses it";
     DeregisteredEarly = "VS-MEM-03", Hint, "MR-06",
         "deregister a region when the completion of all work that names it has been polled";
+    Overlaid = "VS-MEM-04", Hint, "SQ-17",
+        "post the memory of a receive again when its completion has been polled";
 }
 
 /// There is no class with this name.

@@ -115,7 +115,7 @@ groups! {
     call: Misused, Refused, Unposted;
     cq: NeverPolled, Overrun, SmallCq, Unpolled;
     evt: OtherPolled, Unacknowledged, Unread, UnreadAsync;
-    mem: Changed, DeregisteredEarly, Unmapped;
+    mem: Changed, DeregisteredEarly, Overlaid, Unfenced, Unmapped;
     obj: NotDestroyed;
     packets: Dropped, Garbage, UnownedGid;
     qp: EndsDiffer, PostedInError;

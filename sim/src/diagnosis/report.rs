@@ -10,7 +10,7 @@ use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 use super::journal::Fresh;
 use super::problem::{
     DeregisteredEarly, Dropped, Failed, LostWakeup, Misused, NotArmedAgain, NotDestroyed, Noted,
-    Problem, Refused, SolicitedOnly, Unacknowledged, Waits,
+    Overlaid, Problem, Refused, SolicitedOnly, Unacknowledged, Unfenced, Waits,
 };
 use super::{Certainty, Class, Diagnosis, FailureCause, Finding, QpAt, Unposted};
 use crate::device::node_of;
@@ -46,8 +46,10 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
         Problem::Misused(Misused { place, .. }) | Problem::Waits(Waits { place, .. }) => {
             *place = place.filter(|(_, site)| !is_own(site));
         }
-        Problem::DeregisteredEarly(DeregisteredEarly { posted, .. }) => {
-            *posted = posted.filter(|site| !is_own(site));
+        Problem::DeregisteredEarly(DeregisteredEarly { posted: place, .. })
+        | Problem::Overlaid(Overlaid { posted: place, .. })
+        | Problem::Unfenced(Unfenced { posted: place, .. }) => {
+            *place = place.filter(|site| !is_own(site));
         }
         _ => {}
     }

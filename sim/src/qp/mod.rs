@@ -13,7 +13,8 @@
 //! | `receive` | a packet for a queue pair: which side handles it, and with what result |
 //! | `cached_path` | the path to the peer, as the fast path keeps it |
 //! | `datagram`, `grh`, `atomic` | what is specific to UD and to atomics |
-//! | `queue`, `send`, `sum` | a work queue; a send in it; whether its bytes have changed |
+//! | `queue`, `send` | a work queue; a send in it |
+//! | `sum`, `fence`, `placed` | whether the bytes of a send have changed; whether it waits for those of a read; whether a message is placed over another |
 //! | `post`, `modify` | `ibv_post_send` and similar calls; `ibv_modify_qp` |
 //! | `wait` | how long a requester waits |
 //! | `verdict` | what a side returns: stop, or refuse a request |
@@ -25,12 +26,16 @@ pub(crate) mod atomic;
 mod cached_path;
 mod common;
 pub(crate) mod datagram;
+#[cfg_attr(any(), mutants::skip)] // texts
+mod fence;
 pub(crate) mod grh;
 mod loss;
 mod modify;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod number;
 mod phase;
+#[cfg_attr(any(), mutants::skip)] // controls of tests
+mod placed;
 mod post;
 mod queue;
 mod reading;
@@ -126,7 +131,7 @@ impl Qp {
 
     /// Whether it has posted a read or an atomic since it was in RESET.
     pub(crate) fn has_read(&self) -> bool {
-        self.requester.as_ref().is_some_and(|own| own.has_read)
+        self.requester.as_ref().is_some_and(|own| own.reads_end > 0)
     }
 
     /// The CQs it uses: one or two, or none for XRC_RECV.

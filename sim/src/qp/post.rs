@@ -189,9 +189,7 @@ impl Qp {
         if is_first {
             device.claims.mark_unsorted(ClaimedQueue::Send(qp.index()));
         }
-        if wr.op.reads() {
-            requester.note_read(qp, device);
-        }
+        requester.note_posted(qp, device, wr);
         // A batch announces its binds after all of it was accepted.
         if verb != Verb::PostBatch {
             device.note_bind(&wr.op);

@@ -48,6 +48,12 @@ impl<W: Default> WorkQueue<W> {
         self.requests.get(seq.checked_sub(self.base)? as usize)
     }
 
+    /// The number of the oldest request whose slot is in use, or [`end`](Self::end) if none is.
+    #[inline]
+    pub(super) fn first(&self) -> u64 {
+        self.base
+    }
+
     /// The number after the last request.
     #[inline]
     pub(crate) fn end(&self) -> u64 {

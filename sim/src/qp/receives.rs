@@ -224,6 +224,7 @@ impl Receives {
         mut wc: Wc,
         solicited: bool,
     ) -> Delivery {
+        self.note_placed(qp, device, &wc);
         let Some(Done { cq, wr_id, ticket }) = self.finish(qp, device) else {
             return Delivery::Made;
         };

@@ -68,8 +68,8 @@ pub(crate) struct Requester {
     /// In SQD: `SQ_DRAINED` is to be raised once.
     pub(super) notifies_drained: bool,
     pub(super) known: Known,
-    /// Whether a read or an atomic was posted.
-    pub(super) has_read: bool,
+    /// The number after the last read or atomic that was posted. 0 if there was none.
+    pub(super) reads_end: u64,
     /// The peer may have answered the sends posted before this number. Kept only where memory is
     /// checked.
     pub(super) answered: u64,
@@ -121,15 +121,6 @@ impl Requester {
             && self.phase == Phase::default()
     }
 
-    /// Records that a read or an atomic is posted. From the first one on it matters how many the
-    /// peer accepts.
-    #[inline(always)]
-    pub(super) fn note_read(&mut self, qp: &Common, device: &mut Device) {
-        if !std::mem::replace(&mut self.has_read, true) {
-            device.base.journal.first_read(qp.qp_num);
-        }
-    }
-
     /// Records a send that the fast path has carried out: it enters the queue as done, with `span`
     /// sequence numbers and `length` bytes.
     #[inline(always)]
@@ -150,8 +141,8 @@ impl Requester {
         // The fast path moves the data of a read before it records it, so all of it is answered.
         if is_read {
             (send.got, send.answered) = (length, span);
-            self.note_read(qp, device);
         }
+        self.note_posted(qp, device, wr);
         if is_first {
             device.claims.mark_unsorted(ClaimedQueue::Send(qp.index()));
         }
