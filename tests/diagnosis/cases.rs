@@ -722,4 +722,29 @@ pub(super) const CASES: &[Case] = &[
             "sim0: VS-SQ-06: send 0x5 of qp 0x2 is not fenced, and takes bytes that RDMA_READ 0x2 brings, whose completion was not polled, posted at here (here)",
         ],
     ),
+    (
+        "polls completions from before a RESET after it has posted new work (CQ-DESTROY-08)",
+        |sim| {
+            let (a, b, qp_a, qp_b) = connected(sim);
+            b.recv(qp_b, 2, 0, 64);
+            a.send(qp_a, 2, 0, 64);
+            settle(sim);
+            for qp in [qp_a, qp_b] {
+                let reset = QpModify::to(QpState::Reset);
+                sim.modify_qp(qp, &reset.attr, reset.mask).unwrap();
+            }
+            // This end polls in time.
+            assert_eq!(b.drain().len(), 1);
+            connect::by_attributes(sim, qp_a, qp_b, &RcParams::default()).unwrap();
+            b.recv(qp_b, 3, 0, 64);
+            a.send(qp_a, 3, 0, 64);
+            settle(sim);
+            let mut wc = [verbs_api::Wc::default(); 2];
+            assert_eq!(sim.poll_cq(a.cq, &mut wc).unwrap(), 2);
+            b.drain();
+        },
+        &[
+            "sim0: VS-CQ-07: hint: the completion of send 0x2 (SUCCESS) was polled after new work was posted, and is from before the RESET of qp 0x2, at here (here)",
+        ],
+    ),
 ];

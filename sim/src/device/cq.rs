@@ -7,7 +7,7 @@ use verbs_api::lab::{CqReport, Limit, TraceEvent};
 use verbs_api::table::Table;
 use verbs_api::{
     Arm, AsyncEventType, Capabilities, Cause, CompChannel as ChannelHandle, Context,
-    Cq as CqHandle, CqAttr, CqInit, Element, ErrorKind, Handle, Object, Wc, WcStatus,
+    Cq as CqHandle, CqAttr, CqInit, Element, ErrorKind, Handle, Object, Qp, Wc, WcStatus,
 };
 
 use super::Device;
@@ -548,6 +548,13 @@ impl Cqs {
             has_late_event: self.moderated.get(index).is_some(),
             made_at: base.made_at(cq.handle.context(), Object::Cq, index),
         }
+    }
+
+    /// Whether a CQ has completions of a queue pair.
+    pub(crate) fn has_some_of(&self, cq: u32, qp: Qp) -> bool {
+        let (index, generation) = (qp.index(), qp.generation());
+        let mut tickets = self.table.at(cq).ring.iter().map(|entry| entry.ticket);
+        tickets.any(|ticket| (ticket.qp, ticket.qp_generation) == (index, generation))
     }
 
     fn note_lost(&mut self, base: &mut Base, index: u32, wc: Wc) {

@@ -98,6 +98,8 @@ classes! {
         "poll first, or keep at least as many entries as there are completions";
     Iterated = "VS-CQ-06", Certain, "CQ-CREATE-15",
         "after ENOENT of ibv_start_poll no other call of the iteration follows; else ibv_end_poll ends it";
+    Outlived = "VS-CQ-07", Hint, "CQ-DESTROY-08",
+        "poll the CQ until it is empty before a QP is used again after its RESET: some devices leave its old completions there";
     SendQueueFull = "VS-SQ-01", Certain, "SQ-03",
         "signal at least one send in each queue's length, and poll its completion before posting more";
     Inline = "VS-SQ-02", Certain, "SQ-09",

@@ -1,12 +1,12 @@
 //! CQs that have overrun or may overrun, and unpolled completions.
 
-use verbs_api::Cq;
 use verbs_api::site::Site;
+use verbs_api::{Cq, WcStatus};
 
 use super::fact::CqSeen;
 use super::journal::{Fresh, Journal, MOST};
 use super::problem::{Noted, problems};
-use super::words::{counted, waiting};
+use super::words::{counted, place_named, waiting};
 use super::{Class, words};
 
 problems! {
@@ -74,6 +74,29 @@ problems! {
     |names| {
         let completions = counted(*unpolled, "completion", "completions");
         format!("{completions} of {} not polled", names.cq(*cq))
+    };
+
+    /// A completion from before the RESET of a queue pair was polled after new work was posted.
+    /// The place is that of the poll.
+    Outlived {
+        /// Number of the QP.
+        qp_num: u32,
+        /// The program's number for the completed work.
+        wr_id: u64,
+        /// Whether it is a receive.
+        is_receive: bool,
+        /// The status of the completion.
+        status: WcStatus,
+        /// Where the queue pair was moved to RESET, if that is known.
+        reset_at: Option<Site>,
+    }
+    is Class::Outlived,
+    |names| {
+        let kind = if *is_receive { "receive" } else { "send" };
+        let reset_at = place_named(reset_at.map(|site| ("at", site)), names);
+        format!(
+            "the completion of {kind} {wr_id:#x} ({status}) was polled after new work was posted, and is from before the RESET of qp {qp_num:#x}{reset_at}"
+        )
     };
 }
 

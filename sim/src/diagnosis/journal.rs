@@ -20,6 +20,8 @@ pub(crate) struct Journal {
     /// The failed work requests, oldest first.
     pub(super) failures: Vec<FailedWork>,
     pub(crate) recovery: Recovery,
+    /// Whether completions of a queue pair have stayed in a CQ after its RESET.
+    pub(crate) has_outlived: bool,
     /// Mistakes that were recorded when they happened, in that order.
     pub(super) noted: Vec<Noted>,
     /// The positions of these mistakes, by class, key and place.

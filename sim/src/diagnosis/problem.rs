@@ -113,7 +113,7 @@ macro_rules! groups {
 groups! {
     arm: ArmedWithoutChannel, LostWakeup, NotArmedAgain, SolicitedOnly;
     call: Misused, Refused, Unposted;
-    cq: NeverPolled, Overrun, SmallCq, Unpolled;
+    cq: NeverPolled, Outlived, Overrun, SmallCq, Unpolled;
     evt: OtherPolled, Unacknowledged, Unread, UnreadAsync;
     mem: Changed, DeregisteredEarly, Overlaid, Unfenced, Unmapped;
     obj: NotDestroyed;

@@ -10,7 +10,7 @@ use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 use super::journal::Fresh;
 use super::problem::{
     DeregisteredEarly, Dropped, Failed, LostWakeup, Misused, NotArmedAgain, NotDestroyed, Noted,
-    Overlaid, Problem, Refused, SolicitedOnly, Unacknowledged, Unfenced, Waits,
+    Outlived, Overlaid, Problem, Refused, SolicitedOnly, Unacknowledged, Unfenced, Waits,
 };
 use super::{Certainty, Class, Diagnosis, FailureCause, Finding, QpAt, Unposted};
 use crate::device::node_of;
@@ -47,6 +47,9 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
             *place = place.filter(|(_, site)| !is_own(site));
         }
         Problem::DeregisteredEarly(DeregisteredEarly { posted: place, .. })
+        | Problem::Outlived(Outlived {
+            reset_at: place, ..
+        })
         | Problem::Overlaid(Overlaid { posted: place, .. })
         | Problem::Unfenced(Unfenced { posted: place, .. }) => {
             *place = place.filter(|site| !is_own(site));

@@ -74,11 +74,23 @@ impl Node {
         }
     }
 
+    /// Records that a completion was polled, where some are from before a RESET.
+    #[cold]
+    #[cfg_attr(any(), mutants::skip)] // texts
+    fn note_polled(&mut self, status: WcStatus, ticket: Ticket) {
+        if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {
+            qp.note_polled(&mut self.device, status, ticket);
+        }
+    }
+
     /// Records that the program has seen the status of its work.
     #[inline(always)]
     #[cfg_attr(any(), mutants::skip)] // texts
     fn note_seen(&mut self, status: WcStatus, ticket: Ticket) {
         let is_failure = status != WcStatus::Success;
+        if self.device.base.journal.has_outlived {
+            self.note_polled(status, ticket);
+        }
         // A success only matters after a failure that the program may have handled.
         if (is_failure || self.device.base.journal.recovery.is_awaited())
             && let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation)

@@ -15,6 +15,7 @@
 //! | `datagram`, `grh`, `atomic` | what is specific to UD and to atomics |
 //! | `queue`, `send` | a work queue; a send in it |
 //! | `sum`, `fence`, `placed` | whether the bytes of a send have changed; whether it waits for those of a read; whether a message is placed over another |
+//! | `outlived` | completions that outlive a RESET |
 //! | `post`, `modify` | `ibv_post_send` and similar calls; `ibv_modify_qp` |
 //! | `wait` | how long a requester waits |
 //! | `verdict` | what a side returns: stop, or refuse a request |
@@ -33,6 +34,8 @@ mod loss;
 mod modify;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod number;
+#[cfg_attr(any(), mutants::skip)] // texts
+mod outlived;
 mod phase;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod placed;
@@ -58,6 +61,7 @@ mod wait;
 mod why;
 
 use smallvec::SmallVec;
+use verbs_api::site::Site;
 use verbs_api::{
     AsyncEventType, Element, Handle, Qp as QpHandle, QpAttr, QpInit, QpQuery, QpState, QpType, Wc,
     WcOpcode, WcStatus,
@@ -94,6 +98,8 @@ pub(crate) struct Qp {
     posts_in_error: Option<u32>,
     /// Whether it has been back in RESET: its peer may have state of the earlier connection.
     pub(crate) was_reset: bool,
+    /// Where it was moved to RESET last.
+    reset_at: Option<Site>,
 }
 
 in_context!(Qp, common.handle.context());
@@ -126,6 +132,7 @@ impl Qp {
             fatal: false,
             posts_in_error: None,
             was_reset: false,
+            reset_at: None,
         }
     }
 
@@ -322,6 +329,7 @@ impl Qp {
         self.was_reset = true;
         device.base.journal.forget_reads(self.common.qp_num);
         self.clear(device);
+        self.note_outliving(device);
     }
 
     /// Removes all work from its queues, and its completions from its CQs where the device does so.

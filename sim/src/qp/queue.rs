@@ -19,6 +19,8 @@ pub(crate) struct WorkQueue<W: Default> {
     done: u64,
     /// The number after the last one that `fresh` returned.
     given: u64,
+    /// The number after the last request that `clear` dropped.
+    cleared: u64,
     pub(crate) capacity: u32,
 }
 
@@ -52,6 +54,12 @@ impl<W: Default> WorkQueue<W> {
     #[inline]
     pub(super) fn first(&self) -> u64 {
         self.base
+    }
+
+    /// Whether a request is from before the queue was cleared, and others were posted since.
+    #[cfg_attr(any(), mutants::skip)] // texts
+    pub(super) fn has_outlived(&self, seq: u64) -> bool {
+        seq < self.cleared && self.cleared < self.end()
     }
 
     /// The number after the last request.
@@ -173,6 +181,7 @@ impl<W: Default> WorkQueue<W> {
         self.requests.release(spare);
         // Numbers never repeat in the life of a queue pair, so old tickets match nothing.
         (self.base, self.done) = (end, end);
+        self.cleared = end;
         dropped as u32
     }
 }

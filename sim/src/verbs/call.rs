@@ -256,11 +256,11 @@ impl Sim {
         let count = self.runtime.call(verb, |fabric| {
             // No fault rule and no trace observes the call.
             if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
-                let count = fabric.node_mut(node).poll_cq(cq, wc);
+                let count = fabric.poll(node, cq, wc);
                 return self.answer(fabric, node, verb, count);
             }
             self.check_call(fabric, node, verb).by(verb)?;
-            let count = fabric.node_mut(node).poll_cq(cq, wc);
+            let count = fabric.poll(node, cq, wc);
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
                 return self.answer(fabric, node, verb, count);
             }
@@ -330,6 +330,15 @@ impl Fabric {
         } else {
             self.work(node, work)
         }
+    }
+
+    /// Polls a CQ of a node.
+    #[inline]
+    fn poll(&mut self, index: u32, cq: Cq, wc: &mut [Wc]) -> device::Result<usize> {
+        let site = self.site;
+        let node = self.node_mut(index);
+        node.device.base.site = site;
+        node.poll_cq(cq, wc)
     }
 
     /// Posts sends: `push` adds them to the queue of the slot that it returns.
