@@ -8,11 +8,12 @@ use verbs_abi::{
     ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_wc, int,
 };
 use verbs_api::site::Site;
-use verbs_api::{Arm, Context, CqInitEx, ErrorKind, Verb, Verbs, Wait, Wc};
+use verbs_api::{Arm, Context, CqFlags, CqInitEx, ErrorKind, Handle, Verb, Verbs, Wait, Wc};
 use verbs_sim::WaitGuard;
 
 use super::context::{context_of, is_context};
 use super::domain::Pd;
+use super::exclusive::{Exclusive, InUse};
 use super::iteration::Iteration;
 use crate::c::blocking::{self, Descriptor};
 use crate::c::{
@@ -34,6 +35,8 @@ pub(crate) struct More {
     pub(super) iteration: Option<Iteration>,
     /// The parent domain that it was made with.
     parent: Option<Held<Pd>>,
+    /// Its use, if it is for one thread at a time.
+    pub(super) exclusive: Option<Exclusive>,
     pub(crate) empty_polls: EmptyPolls,
 }
 
@@ -81,6 +84,13 @@ impl CObject<Cq> {
         let others = !iteration.0.is_owned_by_current_thread();
         drop(iteration.turn(self.handle, verb.name()));
         others
+    }
+
+    /// A call polls it.
+    #[inline]
+    pub(super) fn in_use(&self, verb: Verb) -> Option<InUse<'_>> {
+        let exclusive = self.more.exclusive.as_ref()?;
+        exclusive.enter(verb.name(), self.handle.context(), self.handle)
     }
 
     /// Calls a verb that the engine refuses during an iteration: between the iterations of other
@@ -216,9 +226,12 @@ pub(super) fn make(
             cqe: int(unobserved().query_cq(handle)?.cqe),
             ..ibv_cq::default()
         };
+        let by_flag = init.flags.contains(CqFlags::SINGLE_THREADED);
+        let by_flag = by_flag.then(|| Exclusive::new("IBV_CREATE_CQ_ATTR_SINGLE_THREADED"));
         let more = More {
             iteration,
             parent: parent.as_ref().map(Found::hold),
+            exclusive: by_flag.or_else(|| parent.as_ref()?.exclusive()),
             empty_polls: EmptyPolls::default(),
         };
         Ok((handle, more, raw))
@@ -277,6 +290,7 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
             // Without room for completions the pointer is not used.
             not_null(wc)?;
         }
+        let _in_use = cq.in_use(Verb::PollCq);
         let taken = match entries {
             // Most programs poll for one completion, which needs little room on the stack.
             0 | 1 => take::<1>(&cq, entries, wc),

@@ -101,20 +101,23 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
         if !attr.is_null() && unsafe { attr.read_unaligned() }.comp_mask != 0 {
             return Err(Refusal::invalid("comp_mask is not 0"));
         }
+        let in_use = cq.in_use(Verb::StartPoll);
         let turn = iteration.turn(cq.handle, Verb::StartPoll.name());
         let started = sim().start_poll(cq.handle);
         cq.more.empty_polls.note(started.is_ok().into());
         started?;
         show(&cq, &turn)?;
-        // The turn lasts until `end_poll`.
-        mem::forget(turn);
+        // The turn and the use last until `end_poll`.
+        mem::forget((turn, in_use));
         Ok(())
     })
 }
 
 extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
     status("ibv_next_poll", cq, |cq| {
-        let turn = cq.iteration()?.turn(cq.handle, Verb::NextPoll.name());
+        let iteration = cq.iteration()?;
+        let _in_use = cq.in_use(Verb::NextPoll);
+        let turn = iteration.turn(cq.handle, Verb::NextPoll.name());
         sim().next_poll(cq.handle)?;
         show(&cq, &turn)
     })
@@ -123,6 +126,7 @@ extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
 extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     silent("ibv_end_poll", cq, |cq| {
         let iteration = cq.iteration()?;
+        let _in_use = cq.in_use(Verb::EndPoll);
         let turn = iteration.turn(cq.handle, Verb::EndPoll.name());
         sim().end_poll(cq.handle)?;
         turn.set(None);
@@ -130,6 +134,9 @@ extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
         // SAFETY: an iteration was open, and only this thread could have started it: `start_poll`
         // has forgotten the guard.
         unsafe { iteration.end() };
+        if let Some(exclusive) = &cq.more.exclusive {
+            exclusive.leave();
+        }
         Ok(())
     });
 }

@@ -2,7 +2,10 @@
 //!
 //! The engine knows only protection domains. An object that is made through a parent domain is made
 //! in the protection domain of the parent. This file counts the users of parent domains and of
-//! thread domains. A thread domain has no other effect: all threads can use every object.
+//! thread domains. A thread domain has no other effect than findings ([`exclusive`]): all threads
+//! can use every object.
+//!
+//! [`exclusive`]: super::exclusive
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -15,6 +18,7 @@ use verbs_api::{Handle, Verbs};
 use verbs_sim::Class;
 
 use super::context::is_context;
+use super::exclusive::Exclusive;
 use crate::c::{
     CObject, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
 };
@@ -89,6 +93,15 @@ impl CObject<Pd> {
 
     pub(crate) fn is_parent(&self) -> bool {
         self.more.stands_for.is_some()
+    }
+
+    /// The use of an object that is made in this domain, if it has a thread domain.
+    pub(super) fn exclusive(&self) -> Option<Exclusive> {
+        let parent = self.more.stands_for.as_ref()?;
+        parent
+            .td
+            .is_some()
+            .then(|| Exclusive::new("its thread domain"))
     }
 
     /// The domain that counts the users: a protection domain and its imports are one.

@@ -6,6 +6,7 @@
 //! | `device`, `context`, `open` | the list of devices; contexts, and opening them |
 //! | `query`, `sysfs` | attributes of devices and ports, by verbs and as files of Linux |
 //! | `domain`, `xrc` | protection, parent, thread and XRC domains |
+//! | `exclusive` | objects for one thread at a time |
 //! | `region`, `mapped`, `mw`, `buffer`, `dm` | memory: regions, windows, buffers, device memory |
 //! | `cq`, `iteration`, `cq_ex` | completion queues; extended ones |
 //! | `srq`, `ah` | shared receive queues; address handles |
@@ -27,6 +28,7 @@ pub(crate) mod device;
 pub(crate) mod dm;
 pub(crate) mod domain;
 pub(crate) mod event;
+pub(crate) mod exclusive;
 pub(crate) mod iteration;
 pub(crate) mod list;
 pub(crate) mod mapped;

@@ -22,6 +22,7 @@ pub(crate) extern "C" fn post_send(
 ) -> c_int {
     quick_status("ibv_post_send", Later(qp), |()| {
         let qp = CObject::<Qp>::find(qp)?;
+        let _in_use = qp.in_use("ibv_post_send");
         if let Some(batch) = &qp.more.batch {
             batch.passed_over(qp.call("ibv_post_send"));
         }
@@ -48,6 +49,7 @@ pub(crate) extern "C" fn post_recv(
 ) -> c_int {
     quick_status("ibv_post_recv", Later(qp), |()| {
         let qp = CObject::<Qp>::find(qp)?;
+        let _in_use = qp.in_use("ibv_post_recv");
         let cap = &qp.more.cap;
         let post = |list: &[RecvWr<'_>]| sim().post_recv(qp.handle, list);
         receives(first, bad_wr, cap.max_recv_wr, cap.max_recv_sge, post)

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use verbs_abi::{ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr};
 use verbs_api::cm::{Cm, CmId};
 use verbs_api::sync::Mutex;
-use verbs_api::{Gid, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verb, Verbs, Wait};
+use verbs_api::{Gid, Handle, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verb, Verbs, Wait};
 
 use verbs_sim::Unposted;
 
@@ -17,6 +17,7 @@ use super::batch::{Batch, Call};
 use super::context::is_context;
 use super::cq::{self, Cq};
 use super::domain::Pd;
+use super::exclusive::{Exclusive, InUse};
 use super::srq::Srq;
 use crate::base::per_process::PerProcess;
 use crate::base::record;
@@ -43,6 +44,8 @@ pub(crate) struct More {
     pub(crate) cqs: SmallVec<[Held<Cq>; 2]>,
     /// The batch of one that was made for batches.
     pub(super) batch: Option<Batch>,
+    /// Its use, if it is for one thread at a time.
+    pub(super) exclusive: Option<Exclusive>,
 }
 
 impl More {
@@ -54,6 +57,7 @@ impl More {
             cap,
             cqs: SmallVec::new(),
             batch: None,
+            exclusive: None,
         }
     }
 }
@@ -93,6 +97,14 @@ impl CObject<Qp> {
     fn qp_num(&self) -> u32 {
         // SAFETY: one of ours, which stays for the call. Only calls set the number.
         unsafe { (*self.raw()).qp_base.qp_num }
+    }
+
+    /// A call posts to it.
+    #[inline]
+    pub(super) fn in_use(&self, call: &'static str) -> Option<InUse<'_>> {
+        let exclusive = self.more.exclusive.as_ref()?;
+        let qp = format_args!("qp {:#x}", self.qp_num());
+        exclusive.enter(call, self.handle.context(), qp)
     }
 
     /// A call on it.
@@ -181,6 +193,7 @@ pub(crate) fn create(
                 .map(Found::hold)
                 .collect(),
             batch: (!send_ops.is_empty()).then(|| Batch::new(send_ops)),
+            exclusive: pd.exclusive(),
         };
         Ok((handle, more, raw))
     };

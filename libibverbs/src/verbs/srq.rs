@@ -8,11 +8,12 @@ use verbs_abi::{
     IBV_SRQ_INIT_ATTR_XRCD, IBV_SRQT_BASIC, IBV_SRQT_TM, IBV_SRQT_XRC, ibv_context, ibv_pd,
     ibv_recv_wr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr, ibv_srq_init_attr_ex,
 };
-use verbs_api::{RecvWr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
+use verbs_api::{Handle, RecvWr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
 
 use super::context::{context_of, is_context};
 use super::cq::Cq;
 use super::domain::Pd;
+use super::exclusive::Exclusive;
 use super::list;
 use super::xrc::Xrcd;
 use crate::c::{
@@ -33,6 +34,8 @@ pub(crate) struct More {
     /// Scatter/gather entries of a receive.
     max_sge: u32,
     pd: Held<Pd>,
+    /// Its use, if it is for one thread at a time.
+    exclusive: Option<Exclusive>,
 }
 
 /// `ibv_create_srq`. Writes the sizes of the queue to `init`.
@@ -138,6 +141,7 @@ unsafe fn create(
             max_wr: got.max_wr.into(),
             max_sge: got.max_sge,
             pd: pd.hold(),
+            exclusive: pd.exclusive(),
         };
         Ok((handle, more, raw))
     };
@@ -200,6 +204,9 @@ pub(crate) extern "C" fn post_srq_recv(
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
     quick_status("ibv_post_srq_recv", srq, |srq| {
+        let _in_use = srq.more.exclusive.as_ref().and_then(|exclusive| {
+            exclusive.enter("ibv_post_srq_recv", srq.handle.context(), srq.handle)
+        });
         let post = |list: &[RecvWr<'_>]| sim().post_srq_recv(srq.handle, list);
         let max_wr = srq.more.max_wr.load(Ordering::Relaxed);
         list::receives(wr, bad_wr, max_wr, srq.more.max_sge, post)

@@ -1,6 +1,7 @@
 //! `ibv_wr_*`: the requests of a batch, each by a function of the extended queue pair.
 
 use std::ffi::{c_int, c_void};
+use std::mem;
 use std::ops::Range;
 
 use verbs_abi::{ibv_ah, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp, ibv_qp_ex, ibv_sge, ud_t};
@@ -48,7 +49,12 @@ fn batch_of(qp: &CObject<Qp>) -> Result<&Batch> {
 
 extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
     silent("ibv_wr_start", qp, |qp| {
-        batch_of(&qp)?.start(qp.call("ibv_wr_start"))
+        let batch = batch_of(&qp)?;
+        let in_use = qp.in_use("ibv_wr_start");
+        batch.start(qp.call("ibv_wr_start"))?;
+        // The use lasts until the batch ends.
+        mem::forget(in_use);
+        Ok(())
     });
 }
 
@@ -65,7 +71,7 @@ fn with(
 
 extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
     status("ibv_wr_complete", qp, |qp| {
-        batch_of(&qp)?.complete(qp.call("ibv_wr_complete"), |building| {
+        end(&qp, "ibv_wr_complete", |building| {
             Ok(sim().post_batch(qp.handle, &building.list(), BatchEnd::Complete)?)
         })
     })
@@ -73,8 +79,21 @@ extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
 
 extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
     silent("ibv_wr_abort", qp, |qp| {
-        batch_of(&qp)?.complete(qp.call("ibv_wr_abort"), |_| Ok(()))
+        end(&qp, "ibv_wr_abort", |_| Ok(()))
     });
+}
+
+/// Ends the batch that this thread has started.
+fn end(
+    qp: &CObject<Qp>,
+    name: &'static str,
+    post: impl FnOnce(&Building) -> Result<()>,
+) -> Result<()> {
+    let ended = batch_of(qp)?.complete(qp.call(name), post);
+    if let Some(exclusive) = &qp.more.exclusive {
+        exclusive.leave();
+    }
+    ended
 }
 
 /// Appends elements. Returns their places.

@@ -162,6 +162,8 @@ classes! {
         "see that work is outstanding that completes in the CQ: a signaled send, or a receive that the peer sends to";
     AfterFork = "VS-FORK-01", Certain, "DEV-12",
         "open devices in the process that uses them: objects of RDMA do not survive fork";
+    Concurrent = "VS-THREAD-01", Certain, "CQ-POLL-05",
+        "use a single-threaded CQ, or an object of a thread domain, in one thread at a time: drivers take no lock for it";
     CmUnacknowledged = "VS-CM-01", Certain, "CM-56",
         "acknowledge each event of rdma_cm (rdma_ack_cm_event) before its id is destroyed";
     Refused = "VS-CALL-01", Hint, "SQ-02",
