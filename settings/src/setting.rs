@@ -151,8 +151,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "memory",
         value: "on|off",
-        help: "Also report where the program changes, unmaps or deregisters memory while the device uses it; the \
-               program runs slower [default: off]",
+        help: "Also report where the program changes, unmaps, deregisters or posts again memory that the device \
+               uses; the program runs slower [default: off]",
         kind: Kind::Switch,
     },
     Setting {

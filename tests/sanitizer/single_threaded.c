@@ -4,14 +4,16 @@
 
 #include "two.h"
 
-enum { TIMES = 20 };
+enum { TIMES = 40 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int takes_lock;
+static pthread_barrier_t start;
 
 static void *poll_it(void *cq)
 {
     struct ibv_wc wc;
+    pthread_barrier_wait(&start);
     for (int i = 0; i < TIMES; i++) {
         if (takes_lock)
             pthread_mutex_lock(&lock);
@@ -36,6 +38,7 @@ int main(int argc, char **argv)
     struct ibv_cq_ex *cq = ibv_create_cq_ex(a.context, &attr);
     CHECK(cq);
     pthread_t threads[2];
+    CHECK(!pthread_barrier_init(&start, NULL, 2));
     for (int i = 0; i < 2; i++)
         CHECK(!pthread_create(&threads[i], NULL, poll_it, ibv_cq_ex_to_cq(cq)));
     for (int i = 0; i < 2; i++)

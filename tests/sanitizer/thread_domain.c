@@ -4,15 +4,17 @@
 
 #include "two.h"
 
-enum { TIMES = 20 };
+enum { TIMES = 40 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int takes_lock;
+static pthread_barrier_t start;
 
 /* Empty lists are accepted in every state. */
 static void *post(void *qp)
 {
     struct ibv_send_wr *bad;
+    pthread_barrier_wait(&start);
     for (int i = 0; i < TIMES; i++) {
         if (takes_lock)
             pthread_mutex_lock(&lock);
@@ -40,6 +42,7 @@ int main(int argc, char **argv)
     struct ibv_qp *qp = ibv_create_qp(pd, &init);
     CHECK(qp);
     pthread_t threads[2];
+    CHECK(!pthread_barrier_init(&start, NULL, 2));
     for (int i = 0; i < 2; i++)
         CHECK(!pthread_create(&threads[i], NULL, post, qp));
     for (int i = 0; i < 2; i++)
