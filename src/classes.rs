@@ -211,6 +211,10 @@ const UNSEEN: &[(&str, &str)] = &[
         "a wrong address or key that names memory which may be used: the work succeeds there",
     ),
     (
+        "VS-ATOM",
+        "a wrong address that is aligned and may be used: the atomic succeeds there",
+    ),
+    (
         "VS-QP",
         "why a peer in another process refuses something or does not answer; attributes that fit by chance",
     ),
@@ -226,9 +230,10 @@ const UNSEEN: &[(&str, &str)] = &[
         "VS-FORK",
         "children of `clone` or `_Fork`, which a library does not notice; memory that parent and child share",
     ),
+    ("VS-THREAD", "calls that did not overlap in this run"),
     (
         "VS-CM",
-        "events of rdma_cm that were not acknowledged, as long as no destroy waits for that",
+        "events of rdma_cm that were not acknowledged, as long as no destroy waits for that; those that were not read, if nothing failed or hung",
     ),
     ("VS-CALL", "what the program does with the error"),
     (
