@@ -7,15 +7,15 @@ use verbs_api::{CmChannel, CmId, CompChannel, Context, Element};
 pub(crate) enum Wakeup {
     /// One more event on a channel. One thread reads it.
     Event(CompChannel),
-    /// The same, for threads that watch the descriptor of the channel for edges.
+    /// One more event on a channel. All threads that watch its descriptor for edges see it.
     Edge(CompChannel),
     /// One more asynchronous event of a context. One thread reads it.
     AsyncEvent(Context),
     /// One more event of rdma_cm on a channel. One thread reads it.
     CmEvent(CmChannel),
-    /// An event about an object was acknowledged, or the object is gone.
+    /// An event about an object was acknowledged, or the object was destroyed.
     Acknowledged(Element),
-    /// The same for an id of rdma_cm.
+    /// An event of an rdma_cm id was acknowledged, or the id was destroyed.
     CmAcknowledged(CmId),
     /// Anything: a context was closed, for example.
     Anything,

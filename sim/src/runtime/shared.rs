@@ -229,7 +229,7 @@ impl Runtime {
         self.wake(fabric);
         count(fabric, true);
         let needs_others = self.config.mode == Mode::Inline && !deadline.comes_alone();
-        // Wakeups come with the lock held, so the thread misses none between its check and its sleep.
+        // Wakeups come with the lock held: none is missed between the check and the sleep.
         let (wait, wakeup) = fabric.waits.sleep(waiting, needs_others);
         if needs_others && self.roster.sleeps() {
             // This was the last thread that could have made progress.
