@@ -37,6 +37,13 @@ int main(int argc, char **argv)
     CHECK(!POST(&a, 6, IBV_WR_SEND, 68, wrong ? 0 : IBV_SEND_FENCE, &b)); /* HERE */
     finish(&a, &b, 2);
 
+    /* A send behind a fenced one starts later still. */
+    CHECK(!POST_RECV(&b, 10, MESSAGE));
+    CHECK(!POST(&a, 11, IBV_WR_RDMA_READ, 64, 0, &b));
+    CHECK(!POST(&a, 12, IBV_WR_RDMA_WRITE, 64, IBV_SEND_FENCE, &b));
+    CHECK(!POST(&a, 13, IBV_WR_SEND, 64, 0, &b));
+    finish(&a, &b, 3);
+
     /* A fence does not help inline data, which is taken at the post. */
     CHECK(!POST_RECV(&b, 7, MESSAGE));
     CHECK(!POST(&a, 8, IBV_WR_RDMA_READ, 64, 0, &b));

@@ -231,7 +231,7 @@ pub(super) fn make(
         let more = More {
             iteration,
             parent: parent.as_ref().map(Found::hold),
-            exclusive: by_flag.or_else(|| parent.as_ref()?.exclusive()),
+            exclusive: by_flag,
             empty_polls: EmptyPolls::default(),
         };
         Ok((handle, more, raw))

@@ -42,6 +42,7 @@ impl Channels {
 
     /// `rdma_destroy_event_channel`
     pub(crate) fn destroy(&mut self, channel: CmChannel) -> Result<()> {
+        self.busy = None;
         let index = self.find(channel)?;
         let unused = self.table.at(index).check_unused(Object::CmId);
         self.busy = unused.is_err().then_some(channel);

@@ -137,11 +137,17 @@ impl Journal {
         }
     }
 
-    /// Records where a dropped packet was posted, unless that of an earlier one is known.
+    /// Whether a dropped packet is recorded, and not where it or an earlier one was posted.
+    pub(crate) fn lacks_post(&self, packet: &Packet, why: DropReason) -> bool {
+        let dropped = self.dropped.get(&Self::place_of(packet, why));
+        dropped.is_some_and(|dropped| dropped.sent_at.is_none())
+    }
+
+    /// Records where a dropped packet was posted.
     #[cold]
     pub(crate) fn posted(&mut self, packet: &Packet, why: DropReason, site: Option<Site>) {
         if let Some(dropped) = self.dropped.get_mut(&Self::place_of(packet, why)) {
-            dropped.sent_at = dropped.sent_at.or(site);
+            dropped.sent_at = site;
         }
     }
 

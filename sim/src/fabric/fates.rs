@@ -38,8 +38,10 @@ pub(super) fn note(slots: &mut [NodeSlot], packet: &Packet, what: DropReason) {
 /// Notes at the receiver of a request where it was posted, which only its sender knows. A datagram
 /// has completed there already, but its slot is not free before its completion is polled.
 fn note_post(slots: &mut [NodeSlot], packet: &Packet, ends: Ends, what: DropReason) {
+    let journal_of = |to: QpAt| &slots[to.0 as usize].node.device.base.journal;
     if let [Some(from), Some(to)] = ends
         && !packet.op.is_answer()
+        && journal_of(to).lacks_post(packet, what)
     {
         let sender = &slots[from.0 as usize].node;
         let qp = sender

@@ -571,7 +571,7 @@ impl Fabric {
         self.slots.len() as u32
     }
 
-    /// Counts a thread that starts or stops waiting for news of a node, or of the connection
+    /// Counts a thread that starts or stops waiting for a node, or for the connection
     /// manager if `index` is the number of nodes.
     #[cfg_attr(any(), mutants::skip)] // cost
     pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {

@@ -72,13 +72,18 @@ impl Runtime {
 
     /// Reads the sockets. Delayed acknowledgements stay until an answer carries them along.
     pub(super) fn read_sockets(&self, sockets: &Sockets) -> bool {
+        self.try_read(sockets) == Some(true)
+    }
+
+    /// Reads the sockets, and returns whether packets have arrived. `None` if another thread reads.
+    pub(super) fn try_read(&self, sockets: &Sockets) -> Option<bool> {
         let mut has_arrived = false;
-        sockets.read(|source, address, received| {
+        let has_read = sockets.read(|source, address, received| {
             has_arrived = true;
             let take_in = |fabric: &mut Fabric| fabric.take_in(source, address, received);
             self.with(|fabric| fabric.let_arrive(source, take_in));
         });
-        has_arrived
+        has_read.then_some(has_arrived)
     }
 
     /// Before a thread sleeps: sends pending output, or polls the sockets once more. Returns

@@ -3,7 +3,7 @@
 //! A name is that of an abstract socket (unix(7)). No two processes have the same one, and it
 //! becomes free when its process ends in any way. A thread answers while the service exists.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -14,7 +14,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{
+    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket_with,
+};
 use rustix::process::Uid;
 
 use crate::descriptor::Guarded;
@@ -63,13 +65,13 @@ impl Service {
         let thread = thread::Builder::new()
             .name("verbs-sim service".to_owned())
             .spawn(move || {
-                while let Some(Ok((mut asking, _))) = answering.own().map(UnixListener::accept) {
+                while let Some(Ok((asking, _))) = answering.own().map(UnixListener::accept) {
                     if end.load(Ordering::SeqCst) {
                         break;
                     }
                     if open.load(Ordering::SeqCst) {
                         // A client that has closed its end needs no answer.
-                        let _ = asking.write_all(answer.as_bytes());
+                        let _ = send(&asking, answer.as_bytes(), SendFlags::NOSIGNAL);
                     }
                 }
             })?;
@@ -174,6 +176,8 @@ fn within<R>(end: Instant, mut call: impl FnMut(Duration) -> io::Result<R>) -> i
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use rustix::net::{bind, listen};
     use rustix::process::geteuid;
     use rustix::thread::set_thread_res_uid;

@@ -41,7 +41,7 @@ impl Runtime {
     /// all.
     fn read_all(&self, sockets: &Sockets) -> bool {
         sockets.await_reader();
-        (0..MOST).any(|_| !self.read_sockets(sockets))
+        (0..MOST).any(|_| self.try_read(sockets) == Some(false))
     }
 }
 

@@ -265,10 +265,10 @@ impl Sockets {
     }
 
     /// Reads once from each readable socket, unless another thread is reading. `take` gets the
-    /// received packets, and the address on which they arrived.
-    pub(crate) fn read(&self, mut take: impl FnMut(RxSource, IpAddr, &Received<'_>)) {
+    /// received packets, and the address on which they arrived. Returns whether it has read.
+    pub(crate) fn read(&self, mut take: impl FnMut(RxSource, IpAddr, &Received<'_>)) -> bool {
         let Some(mut reader) = self.reader.try_lock() else {
-            return;
+            return false;
         };
         let Reader {
             ports,
@@ -298,6 +298,7 @@ impl Sockets {
                 }
             }
         }
+        true
     }
 
     /// The indices of the other sources that are readable.

@@ -9,19 +9,25 @@ use super::{atomic, send};
 use crate::device::{Device, FirstBytes, Send};
 use crate::diagnosis::problem::Unfenced;
 
+/// The number of requests up to the last read that are compared with a send.
+const MOST: u64 = 64;
+
 impl Requester {
     /// Records that a request was posted, as the last one in the queue. From the first read on it
     /// matters how many the peer accepts.
     #[inline(always)]
     pub(super) fn note_posted(&mut self, qp: &Common, device: &mut Device, wr: &SendWr<'_>) {
+        let end = self.sq.end();
         if wr.op.reads() {
-            let before = std::mem::replace(&mut self.reads_end, self.sq.end());
-            if before == 0 {
+            if std::mem::replace(&mut self.reads_end, end) == 0 {
                 device.base.journal.first_read(qp.qp_num);
             }
         // Most queues have no read whose completion is unpolled.
         } else if self.reads_end > self.sq.first() {
             self.note_unfenced(qp, device, wr);
+        }
+        if wr.flags.contains(SendFlags::FENCE) {
+            self.fenced = end - 1;
         }
     }
 
@@ -41,7 +47,14 @@ impl Requester {
         let taken = FirstBytes::new(wr.sg_list, wr.length());
         let brings =
             |earlier: &&Send| earlier.is_read() && regions.overlap(brought(earlier), taken);
-        let mut unpolled = self.sq.between(0, self.reads_end - 1);
+        // Sends start in order, so those behind a fenced one wait for the same reads.
+        let ordered = if is_inline { 0 } else { self.fenced };
+        let last = self.reads_end - 1;
+        let first = ordered.max(last.saturating_sub(MOST));
+        if first > last {
+            return;
+        }
+        let mut unpolled = self.sq.between(first, last);
         let Some(earlier) = unpolled.find(brings) else {
             return;
         };

@@ -64,16 +64,19 @@ pub(crate) struct Requester {
     pub(super) reads: u8,
     retries: u8,
     rnr_retries: u8,
-    /// How long it has waited for a slow peer since the last progress, in nanoseconds.
-    pub(super) waited: u64,
+    /// When the wait for a slow peer began, if there was no progress since.
+    pub(super) slow_since: Option<Time>,
     pub(super) phase: Phase,
     /// The number of an acknowledgement that has arrived and does not count yet.
     pub(super) held_ack: Option<Psn>,
     /// In SQD: `SQ_DRAINED` is to be raised once.
     pub(super) notifies_drained: bool,
     pub(super) known: Known,
-    /// The number after the last read or atomic that was posted. 0 if there was none.
+    /// The number after the last read or atomic that was posted, or given to a batch that was
+    /// refused. 0 before the first one.
     pub(super) reads_end: u64,
+    /// The number of the last fenced send: it and all later ones start after the reads before it.
+    pub(super) fenced: u64,
     /// The peer may have answered the sends posted before this number. Kept only where memory is
     /// checked.
     pub(super) answered: u64,
@@ -499,7 +502,7 @@ impl Requester {
     fn reach(&mut self, qp: &Common, device: &mut Device, una: Psn) {
         self.una = una;
         (self.retries, self.rnr_retries) = (qp.attr.retry_cnt, qp.attr.rnr_retry);
-        self.waited = 0;
+        self.slow_since = None;
         self.phase.progress();
         self.catch_up();
         self.keep_timer(qp, device, true);
@@ -516,7 +519,7 @@ impl Requester {
     }
 
     /// Continues transmitting at `psn`, only forward unless `back`.
-    fn rewind(&mut self, psn: Psn, back: bool) {
+    pub(super) fn rewind(&mut self, psn: Psn, back: bool) {
         let mut seq = self.sq.oldest();
         let una = self.una;
         let is_before = |send: &Send| send.end().distance(una) <= psn.distance(una);

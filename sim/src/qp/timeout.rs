@@ -3,13 +3,18 @@
 //! The peer may be another process of this machine, and only be slow: stopped by a debugger, or
 //! without a processor. A retry would not make it answer sooner, so none is used up.
 
+use core::time::Duration;
+
 use super::Qp;
 use super::common::Common;
 use super::requester::Requester;
 use super::verdict::Stop;
-use super::wait::ack_timeout;
 use crate::address::ip_of;
 use crate::device::{Device, Doubt};
+use crate::time::Time;
+
+/// The least time between two looks at a slow peer, which take system calls.
+const LEAST: Duration = Duration::from_millis(10);
 
 impl Requester {
     /// Handles the timer of an RC QP.
@@ -38,8 +43,10 @@ impl Requester {
     /// answer has to come before anything else happens.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn doubts(&self, qp: &Common, device: &mut Device) -> bool {
+        let since = |since: Time| device.base.now.as_nanos() - since.as_nanos();
+        let waited = self.slow_since.map_or(0, since);
         // A peer that asked to wait has read what was sent to it.
-        if self.phase.waits || self.waited >= device.doubts.patience {
+        if self.phase.waits || waited >= device.doubts.patience {
             return false;
         }
         let Some(route) = qp.route.filter(|route| route.leads_outside()) else {
@@ -63,9 +70,16 @@ impl Requester {
             return Ok(());
         }
         if is_slow {
-            let timeout = ack_timeout(qp.attr.timeout).unwrap_or_default();
-            self.waited = self.waited.saturating_add(timeout);
+            let now = device.base.now;
+            self.slow_since.get_or_insert(now);
+            // What the peer has not read may be of others, and this have found no room.
+            self.rewind(self.una, true);
+            self.pump(qp, device)?;
             self.keep_timer(qp, device, true);
+            let least = now.after(LEAST);
+            if device.timers.get(qp.index()).is_some_and(|at| at < least) {
+                device.timers.set(qp.index(), Some(least));
+            }
             return Ok(());
         }
         self.repeat(qp, device)

@@ -126,13 +126,13 @@ impl Deadline {
         matches!(self, Self::Machine(_))
     }
 
-    /// Waits for news, until the deadline at most.
-    pub(crate) fn wait<T>(self, news: &Condvar, guard: &mut MutexGuard<'_, T>) {
+    /// Waits for a wakeup, until the deadline at most.
+    pub(crate) fn wait<T>(self, wakeup: &Condvar, guard: &mut MutexGuard<'_, T>) {
         match self {
             Self::Machine(end) => {
-                news.wait_until(guard, end);
+                wakeup.wait_until(guard, end);
             }
-            Self::Never | Self::Simulation(_) => news.wait(guard),
+            Self::Never | Self::Simulation(_) => wakeup.wait(guard),
         }
     }
 }

@@ -121,12 +121,13 @@ impl Sim {
 
     pub(crate) fn end_connection(&self, id: CmId) -> Result<()> {
         let verb = Verb::CmDisconnect;
-        self.runtime.with(|fabric| fabric.note_disconnect(id));
         let own = self.look_at(|manager, _| {
             manager.check_connected(id)?;
             manager.ids.qp_of(id)
         });
-        self.stop_qp(own.by(verb)?);
+        let own = own.by(verb)?;
+        self.runtime.with(|fabric| fabric.note_disconnect(id));
+        self.stop_qp(own);
         self.look_at(|manager, _| manager.disconnect(id)).by(verb)
     }
 
