@@ -103,8 +103,8 @@ impl CObject<Qp> {
     #[inline]
     pub(super) fn in_use(&self, call: &'static str) -> Option<InUse<'_>> {
         let exclusive = self.more.exclusive.as_ref()?;
-        let qp = format_args!("qp {:#x}", self.qp_num());
-        exclusive.enter(call, self.handle.context(), qp)
+        let (context, number) = (self.handle.context(), self.qp_num());
+        exclusive.enter(call, context, format_args!("qp {number:#x}"))
     }
 
     /// A call on it.
