@@ -756,8 +756,9 @@ pub(super) const CASES: &[Case] = &[
             post(read(2));
             settle(sim);
             post(SendWr::send(3, &before).unsignaled());
-            post(SendWr::send(4, &part).unsignaled().fence());
             post(SendWr::send(5, &part).unsignaled());
+            // A fence orders this send and those behind it.
+            post(SendWr::send(4, &part).unsignaled().fence());
             settle(sim);
             a.drain();
             post(after);
