@@ -14,6 +14,7 @@ use verbs_api::sync::{Condvar, Mutex};
 use verbs_api::{Dest, Handle, SendFlags, SendOp, SendOps, SendWr, Sge};
 use verbs_sim::{Class, Misuse, Unposted, WaitGuard};
 
+use super::exclusive::this_thread;
 use crate::c::{Refusal, Result, caller};
 use crate::engine::sim;
 
@@ -273,7 +274,6 @@ impl Call {
 
 impl Turn {
     fn this_thread() -> Self {
-        // SAFETY: the call has no preconditions.
-        Self::Thread(unsafe { libc::pthread_self() })
+        Self::Thread(this_thread())
     }
 }

@@ -1,7 +1,7 @@
 //! Objects that a program has declared for one thread at a time: CQs with
-//! `IBV_CREATE_CQ_ATTR_SINGLE_THREADED`, and what is made in a thread domain. Drivers take no lock
-//! for them. Here all threads can use each object; where places are named, overlapping calls are
-//! noted.
+//! `IBV_CREATE_CQ_ATTR_SINGLE_THREADED`, and queue pairs and SRQs of a thread domain. Drivers take
+//! no lock for them. Here all threads can use each object; where places are named, overlapping
+//! calls are noted.
 
 use std::fmt;
 use std::thread;
@@ -111,7 +111,8 @@ impl Drop for InUse<'_> {
     }
 }
 
-fn this_thread() -> libc::pthread_t {
+/// The calling thread.
+pub(super) fn this_thread() -> libc::pthread_t {
     // SAFETY: the call has no preconditions.
     unsafe { libc::pthread_self() }
 }
