@@ -107,10 +107,11 @@ impl Config {
             None => Vec::new(),
         };
         let profile = profile(from.get("profile")?)?;
-        let is_roce =
-            link_layer == LinkLayer::Ethernet && !profile.lacks.contains(Capabilities::IWARP_LACKS);
+        let is_iwarp = profile.lacks.contains(Capabilities::IWARP_LACKS);
+        let is_roce = link_layer == LinkLayer::Ethernet && !is_iwarp;
         let set_up = SetUp {
-            is_roce,
+            is_iwarp,
+            link_layer,
             has_gids: !gids.is_empty(),
             ports: names.len() * usize::from(ports),
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
+use verbs_api::LinkLayer;
 #[cfg(target_os = "linux")]
 use verbs_sim::Network;
 
@@ -13,6 +14,7 @@ use crate::setting::Given;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fabric {
     which: Which,
+    link_layer: LinkLayer,
     /// Where it was set, if it was.
     place: Option<String>,
 }
@@ -26,8 +28,8 @@ enum Which {
 
 /// What a fabric depends on.
 pub(crate) struct SetUp {
-    /// Packets are those of RoCEv2.
-    pub(crate) is_roce: bool,
+    pub(crate) is_iwarp: bool,
+    pub(crate) link_layer: LinkLayer,
     /// Some GIDs were set.
     pub(crate) has_gids: bool,
     /// Ports of all devices together.
@@ -65,18 +67,23 @@ impl Fabric {
     /// Without other processes.
     pub const PRIVATE: Self = Self {
         which: Which::Private,
+        link_layer: LinkLayer::Ethernet,
         place: None,
     };
 
     pub(crate) fn read(given: Option<Given<String>>, set_up: &SetUp) -> Result<Self, String> {
         let Some(given) = given else {
-            let is_private = !set_up.is_roce || set_up.has_gids || !cfg!(target_os = "linux");
+            let is_private = set_up.is_iwarp || set_up.has_gids || !cfg!(target_os = "linux");
             let which = if is_private {
                 Which::Private
             } else {
                 Which::Named(DEFAULT.to_owned())
             };
-            return Ok(Self { which, place: None });
+            return Ok(Self {
+                which,
+                link_layer: set_up.link_layer,
+                place: None,
+            });
         };
         let text = &given.value;
         let which = match addresses(text) {
@@ -90,10 +97,8 @@ impl Fabric {
             _ if !cfg!(target_os = "linux") => {
                 return refuse("other processes are reached on Linux alone".to_owned());
             }
-            _ if !set_up.is_roce => {
-                let why =
-                    "other processes are reached by RoCE, which neither siw nor InfiniBand is";
-                return refuse(why.to_owned());
+            _ if set_up.is_iwarp => {
+                return refuse("devices of siw reach no other process".to_owned());
             }
             _ if set_up.has_gids => {
                 return refuse("its GIDs are its addresses, and gids are set".to_owned());
@@ -101,6 +106,11 @@ impl Fabric {
             Which::Named(name) if !is_plain(name) => {
                 let others = "else allowed are addresses, and private";
                 return refuse(format!("{NAME_RULE}; {others}"));
+            }
+            Which::Addresses(_) if set_up.link_layer == LinkLayer::InfiniBand => {
+                let why =
+                    "InfiniBand has LIDs for the processes of this machine alone: give a name";
+                return refuse(why.to_owned());
             }
             Which::Addresses(all) if all.len() != set_up.ports => {
                 let (have, need) = (all.len(), set_up.ports);
@@ -125,6 +135,7 @@ impl Fabric {
         }
         Ok(Self {
             which,
+            link_layer: set_up.link_layer,
             place: Some(given.place),
         })
     }
@@ -157,11 +168,14 @@ impl Fabric {
             .map_err(|error| format!("{}{error}", place.unwrap_or_default()))
     }
 
-    /// The network that a simulation is on, if it is not private.
+    /// The network that a simulation is on, if it is not private. Each link layer has its own.
     #[cfg(target_os = "linux")]
     pub(crate) fn network(&self) -> Option<Network> {
         match &self.which {
             Which::Private => None,
+            Which::Named(name) if self.link_layer == LinkLayer::InfiniBand => {
+                Some(Network::loopback(&format!("{name} of InfiniBand")))
+            }
             Which::Named(name) => Some(Network::loopback(name)),
             Which::Addresses(addresses) => Some(Network::addresses(addresses)),
         }

@@ -102,8 +102,8 @@ settings! {
 
     /// The network between the ports. `Ethernet`, the default, is RoCE version 2: each port has a
     /// link-local GID and one of IPv4, and packets need a GID. With `InfiniBand` each port has one
-    /// GID, and a LID from 1 on in the order of nodes and ports. The LID leads, with or without a
-    /// GID.
+    /// GID, and a LID from 1 on in the order of nodes and ports, or on a [`network`](Self::network)
+    /// one that no port of another process has. The LID leads, with or without a GID.
     ///
     /// # Panics
     /// With any other link layer. [`Sim::new`](crate::Sim::new) panics with more than 49,151
@@ -118,13 +118,15 @@ settings! {
     /// addresses that no local port has leave by UDP. Default: there are no other processes.
     ///
     /// A port gets its address when its device is first opened. GID 0 is that address. If it is of
-    /// IPv4, GID 1 is a link-local one that leads to the same port. Keys and QP numbers should be
-    /// scattered ([`scatter`](Self::scatter)). Messages between queue pairs of this process never
-    /// leave it. The first queue pair with a peer in another process starts a thread.
+    /// IPv4, GID 1 is a link-local one that leads to the same port. On InfiniBand the last bits of
+    /// the address are the LID, and the link-local GID is the only one. Keys and QP numbers should
+    /// be scattered ([`scatter`](Self::scatter)). Messages between queue pairs of this process
+    /// never leave it. The first queue pair with a peer in another process starts a thread.
     ///
     /// # Panics
-    /// [`Sim::new`](crate::Sim::new) panics in any mode except [`Mode::RealTime`], on InfiniBand,
-    /// with iWARP devices, and if the number of addresses is not the number of ports.
+    /// [`Sim::new`](crate::Sim::new) panics in any mode except [`Mode::RealTime`], with iWARP
+    /// devices, on InfiniBand if the network is not a [`Network::loopback`] one, and if the number
+    /// of addresses is not the number of ports.
     #[cfg(feature = "network")]
     network: Option<Network> = None, by network(network: Network) { Some(network) };
 
@@ -303,7 +305,13 @@ impl SimConfig {
         }
         let all = nodes * u32::from(ports);
         assert!(all <= subnet::MAX_PORTS, "49,151 ports of InfiniBand");
-        Some(Subnet { nodes, ports })
+        Some(match self.network {
+            Some(network) => {
+                let first = network.first();
+                Subnet::Addressed(first.expect("only a loopback network has LIDs"))
+            }
+            None => Subnet::Counted { nodes, ports },
+        })
     }
 
     /// Whether the system can report unmapped memory. It may forbid the call.
@@ -324,9 +332,12 @@ impl SimConfig {
         if is_near { patience } else { 0 }
     }
 
+    pub(crate) fn is_iwarp(&self) -> bool {
+        self.lacks.contains(Capabilities::IWARP_LACKS)
+    }
+
     /// Whether packets are RoCEv2. On InfiniBand, and with iWARP devices, they are not.
     pub(crate) fn is_roce(&self) -> bool {
-        let is_iwarp = self.lacks.contains(Capabilities::IWARP_LACKS);
-        self.link_layer == LinkLayer::Ethernet && !is_iwarp
+        self.link_layer == LinkLayer::Ethernet && !self.is_iwarp()
     }
 }

@@ -32,7 +32,11 @@ struct Process {
 impl Process {
     fn start(network: Network, seed: u64) -> Self {
         let config = SimConfig::new().nodes(1).mode(Mode::RealTime).scatter(seed);
-        let sim = Sim::new(config.network(network));
+        Self::of(config.network(network))
+    }
+
+    fn of(config: SimConfig) -> Self {
+        let sim = Sim::new(config);
         let channel = sim.create_event_channel().unwrap();
         Self { sim, channel }
     }
@@ -200,6 +204,37 @@ fn a_port_belongs_to_its_process_until_the_last_id_is_gone() {
     second.sim.bind_addr(id, any(7473)).unwrap();
 }
 
+/// CM-02, LID-01: on InfiniBand too, any address of the machine leads to the process that listens.
+/// The path has the LIDs of both ports.
+#[test]
+fn processes_on_infiniband_meet() {
+    let network = Network::loopback("cm_infiniband");
+    let [server, client] = [1, 2].map(|seed| {
+        let config = SimConfig::new().nodes(1).mode(Mode::RealTime).scatter(seed);
+        Process::of(config.link_layer(LinkLayer::InfiniBand).network(network))
+    });
+    server.listen(any(7474));
+    meet(&server, &client, ([127, 0, 0, 1], 7474).into());
+    let own = server.listen(any(7475));
+    let context = server.sim.open_device("sim0").unwrap();
+    let lid = server.sim.query_port(context, 1).unwrap().lid;
+    let id = client.resolve(([127, 0, 0, 1], 7475).into());
+    client.qp(id);
+    client.sim.connect(id, &ConnParam::new()).unwrap();
+    let request = server.expect(CmEventType::ConnectRequest);
+    assert_ne!(request.id, own);
+    let server_qp = server.qp(request.id);
+    server.sim.accept(request.id, &ConnParam::new()).unwrap();
+    client.expect(CmEventType::Established);
+    let path = |process: &Process, qp| {
+        let query = process.sim.query_qp(qp, verbs_api::QpAttrMask::AV);
+        query.unwrap().attr.ah_attr.unwrap()
+    };
+    let of_client = client.sim.query_id(id).unwrap().qp.unwrap();
+    assert_eq!(path(&client, of_client).dlid, lid);
+    assert_ne!(path(&server, server_qp).dlid, lid);
+}
+
 /// CM-02, CM-11: a program on a private fabric may use the addresses of its machine.
 #[test]
 fn a_private_fabric_has_the_addresses_of_the_machine() {
@@ -213,9 +248,7 @@ fn a_private_fabric_has_the_addresses_of_the_machine() {
         config.clone().profile(Profile::SIW),
         config.link_layer(LinkLayer::InfiniBand),
     ] {
-        let sim = Sim::new(config);
-        let channel = sim.create_event_channel().unwrap();
-        let process = Process { sim, channel };
+        let process = Process::of(config);
         process.listen(SocketAddr::new(own, 7471));
         let client = process.resolve(SocketAddr::new(own, 7471));
         process.sim.connect(client, &ConnParam::new()).unwrap();

@@ -38,11 +38,7 @@ fn variables_win_over_the_file_and_the_file_over_the_defaults() {
     let gids = config("", &[("VERBSIM_GIDS", gids)]);
     assert_eq!(gids.unwrap().gids[0].device, 1);
     let fabric = |file: &str| config(file, &[]).unwrap().fabric.to_string();
-    for private in [
-        "profile = \"siw\"",
-        "link_layer = \"infiniband\"",
-        "fabric = \"private\"",
-    ] {
+    for private in ["profile = \"siw\"", "fabric = \"private\""] {
         assert_eq!(fabric(private), "private");
     }
     assert_eq!(fabric("fabric = \"job1\""), "job1");
@@ -155,11 +151,11 @@ fn what_makes_no_sense_is_named() {
         ),
         (
             "fabric = \"job\"\nprofile = \"siw\"",
-            &["fabric in its file is job", "neither siw nor InfiniBand"],
+            &["fabric in its file is job", "siw reach no other process"],
         ),
         (
-            "fabric = \"job\"\nlink_layer = \"infiniband\"",
-            &["fabric in its file is job", "neither siw nor InfiniBand"],
+            "fabric = \"10.0.0.1,10.0.0.2\"\nlink_layer = \"infiniband\"",
+            &["fabric in its file is 10.0.0.1,10.0.0.2", "give a name"],
         ),
         (
             "fabric = \"job\"\ngids = [\"sim0/1/0=fe80::1\"]",

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use verbs_api::{AhAttr, Gid, Mtu};
 
-use crate::address::{fnv, gid_of, ip_of};
+use crate::address::{fnv, gid_of, ip_of, local_gid_of};
 use crate::config::SimConfig;
 use crate::device::Device;
 use crate::node::NodeSlot;
@@ -47,9 +47,9 @@ pub(crate) struct Reads {
 
 impl Local {
     pub(crate) fn address(&self) -> IpAddr {
-        match self.lid {
-            0 => ip_of(self.gid),
-            _ => ipoib(self.id),
+        match ip_of(self.gid) {
+            IpAddr::V6(_) if self.lid != 0 => ipoib(self.id),
+            address => address,
         }
     }
 
@@ -62,7 +62,7 @@ impl Local {
     }
 }
 
-/// The IPoIB address of an InfiniBand port.
+/// The IPoIB address of an InfiniBand port that is not on a network.
 fn ipoib(PortId { node, port }: PortId) -> IpAddr {
     let [high, low] = (node as u16).to_be_bytes();
     IpAddr::from([10, high, low, port])
@@ -94,7 +94,7 @@ impl<'a> Host<'a> {
             id,
             gid,
             gid_index: gid_index as u8,
-            lid: ports.subnet.map_or(0, |subnet| subnet.lid(id)),
+            lid: ports.lid(id.port),
         })
     }
 
@@ -103,6 +103,10 @@ impl<'a> Host<'a> {
         let ports = &self.slots[0].node.device.ports;
         if ports.subnet.is_none() {
             let gid = gid_of(address);
+            return Some((ports.port_of(&gid)?, gid));
+        }
+        if self.config.network.is_some() {
+            let gid = local_gid_of(address);
             return Some((ports.port_of(&gid)?, gid));
         }
         let IpAddr::V4(v4) = address else {
@@ -138,9 +142,16 @@ impl<'a> Host<'a> {
         if !ports.at(from.id.port).up {
             return None;
         }
+        let lid = |id, gid| ports.subnet.map_or(0, |subnet| subnet.lid(id, gid));
         let (gid, lid) = match self.place(address) {
-            Some((id, gid)) => (gid, ports.subnet.map_or(0, |subnet| subnet.lid(id))),
-            None if self.config.reaches(address) => (gid_of(address), 0),
+            Some((id, gid)) => (gid, lid(id, gid)),
+            None if self.config.reaches(address) => {
+                let gid = match ports.subnet {
+                    Some(_) => local_gid_of(address),
+                    None => gid_of(address),
+                };
+                (gid, lid(PortId::OUTSIDE, gid))
+            }
             None => return None,
         };
         let same_family = ip_of(gid).is_ipv4() == ip_of(from.gid).is_ipv4();

@@ -12,7 +12,7 @@ use verbs_api::{
 use super::check::{in_range, invalid};
 use super::refusal::{Refusal, Result};
 use crate::address::{gid_of, local_gid_of};
-use crate::packet::{PortId, Route};
+use crate::packet::{NetworkType, PortId, Route};
 use crate::subnet::{self, Subnet};
 
 /// The GIDs of a fabric and the ports that have them.
@@ -119,9 +119,13 @@ impl Ports {
         PortId { node, port }
     }
 
-    /// Whether an index is that of an entry of RoCE version 1.
-    fn is_v1(&self, index: usize) -> bool {
-        self.roce_v1 && index.is_multiple_of(2)
+    /// The network of the GID at an index.
+    fn network_type(&self, index: usize) -> NetworkType {
+        match self.subnet {
+            Some(_) => NetworkType::InfiniBand,
+            None if self.roce_v1 && index.is_multiple_of(2) => NetworkType::RoceV1,
+            None => NetworkType::RoceV2,
+        }
     }
 
     /// Puts the device on a network. Its ports have no addresses yet.
@@ -155,7 +159,11 @@ impl Ports {
     pub(crate) fn set_address(&mut self, port: u8, address: IpAddr, mtu: usize) -> Arc<Gids> {
         /// The bytes of all headers that a packet may have.
         const HEADERS: usize = 88;
-        let mut own = vec![gid_of(address), local_gid_of(address)];
+        let mut own = match self.subnet {
+            // InfiniBand has no IP address, and its GID is a link-local one.
+            Some(_) => vec![local_gid_of(address), Gid::default()],
+            None => vec![gid_of(address), local_gid_of(address)],
+        };
         let mut gids = Gids::clone(&self.gids);
         gids.extend(own.iter().map(|gid| (*gid, self.id(port))));
         // An empty entry belongs to no port.
@@ -201,7 +209,6 @@ impl Ports {
     /// The result of `ibv_query_port`.
     pub(crate) fn query(&self, port: u8) -> Result<PortAttr> {
         let found = self.check(port)?;
-        let lid = |subnet: Subnet| subnet.lid(self.id(port));
         let mut attr = PortAttr::default();
         attr.state = if found.up {
             PortState::Active
@@ -212,7 +219,7 @@ impl Ports {
         attr.gid_tbl_len = found.gids.len() as u32;
         attr.pkey_tbl_len = found.pkeys.len() as u16;
         attr.max_msg_sz = MAX_MSG_SZ;
-        attr.lid = self.subnet.map_or(0, lid);
+        attr.lid = self.lid(port);
         attr.sm_lid = self.subnet.map_or(0, |_| subnet::MANAGER);
         attr.link_layer = match self.subnet {
             Some(_) => LinkLayer::InfiniBand,
@@ -222,6 +229,12 @@ impl Ports {
         attr.bad_pkey_cntr = found.bad_pkeys;
         attr.qkey_viol_cntr = found.bad_qkeys;
         Ok(attr)
+    }
+
+    /// The LID of a port. 0 on Ethernet.
+    pub(crate) fn lid(&self, port: u8) -> u16 {
+        let of = |subnet: Subnet| subnet.lid(self.id(port), self.at(port).gids[0]);
+        self.subnet.map_or(0, of)
     }
 
     /// The GID at an index of a port's table.
@@ -235,10 +248,10 @@ impl Ports {
     pub(super) fn entry(&self, port: u8, gid_index: u32, gid: Gid) -> Option<GidEntry> {
         let mut entry = GidEntry::default();
         (entry.gid, entry.gid_index, entry.port_num) = (gid, gid_index, port.into());
-        entry.gid_type = match self.subnet {
-            Some(_) => GidType::Ib,
-            None if self.is_v1(gid_index as usize) => GidType::RoceV1,
-            None => GidType::RoceV2,
+        entry.gid_type = match self.network_type(gid_index as usize) {
+            NetworkType::InfiniBand => GidType::Ib,
+            NetworkType::RoceV1 => GidType::RoceV1,
+            NetworkType::RoceV2 => GidType::RoceV2,
         };
         (gid != Gid::default()).then_some(entry)
     }
@@ -292,10 +305,13 @@ impl Ports {
                 let problem = "must be global: the port requires a GRH";
                 return Err(invalid("ah_attr", problem));
             }
+            let dgid = self.subnet.and_then(|subnet| subnet.gid(attr.dlid));
             return Ok(Route {
                 from,
                 to,
                 sgid: port.gids[0],
+                dgid: dgid.unwrap_or_default(),
+                network_type: NetworkType::InfiniBand,
                 ..Route::default()
             });
         };
@@ -311,7 +327,7 @@ impl Ports {
             sgid: port.gids[usize::from(grh.sgid_index)],
             dgid: grh.dgid,
             global: true,
-            roce_v1: self.is_v1(grh.sgid_index.into()),
+            network_type: self.network_type(grh.sgid_index.into()),
             was_unowned: false,
         })
     }
@@ -329,7 +345,7 @@ impl Ports {
         // the MAC address, which Linux uses directly.
         let is_resolved = self.subnet.is_none()
             && !route.dgid.is_multicast()
-            && !(route.roce_v1 && route.dgid.is_link_local());
+            && !(route.network_type == NetworkType::RoceV1 && route.dgid.is_link_local());
         // The kinds are those of the kernel's address resolution.
         let unreachable = match route.to {
             None => Some(ErrorKind::TimedOut),
@@ -373,8 +389,16 @@ impl Ports {
                 let outside = (self.network && of_gid.is_some()).then_some(PortId::OUTSIDE);
                 of_gid.flatten().or(outside)
             }
-            (Some(subnet), None) => subnet.port(attr.dlid),
-            (Some(subnet), Some(of_gid)) => subnet.port(attr.dlid).filter(|to| Some(*to) == of_gid),
+            (Some(subnet), of_gid) => match subnet.gid(attr.dlid) {
+                Some(gid) => {
+                    let is_its = attr.grh.is_none_or(|grh| grh.dgid == gid);
+                    is_its.then(|| self.port_of(&gid).unwrap_or(PortId::OUTSIDE))
+                }
+                None => {
+                    let to = subnet.port(attr.dlid);
+                    to.filter(|_| of_gid.is_none_or(|of_gid| of_gid == to))
+                }
+            },
         }
     }
 }

@@ -26,7 +26,7 @@ use verbs_api::{
 
 use crate::device::{Device, Peer, Recv, length_of, pkeys_match};
 use crate::memory::{Gathered, Span};
-use crate::packet::{PortId, Psn, Route, packets};
+use crate::packet::{NetworkType, PortId, Psn, Route, packets};
 use crate::qp::requester::Requester;
 use crate::qp::responder::completion;
 use crate::qp::{CachedPath, Kinds, Qp, atomic, check_data};
@@ -84,7 +84,7 @@ pub(crate) struct PathQuery {
     from: PortId,
     pub(crate) to: PortId,
     pkey: u16,
-    roce_v1: bool,
+    network_type: NetworkType,
     mtu: u32,
     pub(crate) kinds: Kinds,
     pub(crate) ends_first: bool,
@@ -161,7 +161,7 @@ impl<'a> End<'a> {
             from: route.from,
             to: to.ok_or(SlowPath::Elsewhere)?,
             pkey: qp.pkey(device),
-            roce_v1: route.roce_v1,
+            network_type: route.network_type,
             mtu: qp.mtu(device),
             kinds: self.kinds_to_send(),
             ends_first: !qp.is_reliable() || device.base.behavior.send_done == SendDone::Sent,
@@ -209,7 +209,7 @@ impl<'a> End<'a> {
         ensure(qp.mtu(device) == asked.mtu, SlowPath::RemoteMtu)?;
         let answers = |route: &Route| {
             route.to == Some(asked.from)
-                && route.roce_v1 == asked.roce_v1
+                && route.network_type == asked.network_type
                 && (!qp.is_reliable()
                     || route.from == asked.to && qp.attr.dest_qp_num == asked.qp_num)
         };

@@ -58,10 +58,9 @@ impl End<'_> {
         asked: &DatagramQuery,
         parts: &mut Vec<Span>,
     ) -> Result<(Gathered, [u8; Grh::BYTES]), SlowPath> {
-        let device = self.device;
         let whole = prepared.length + grh::BYTES;
         let place = self.check_receive_bytes(whole, parts)?;
-        let header = grh::bytes(&head(prepared, asked), device.ports.subnet);
+        let header = grh::bytes(&head(prepared, asked));
         Ok((place, header))
     }
 }

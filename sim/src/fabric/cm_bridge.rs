@@ -72,7 +72,7 @@ impl Fabric {
             local: Host::new(&self.slots, &self.config).local(route.to?, route.dgid)?,
             peer: Peer {
                 gid: route.sgid,
-                lid: subnet.map_or(0, |subnet| subnet.lid(route.from)),
+                lid: subnet.map_or(0, |subnet| subnet.lid(route.from, route.sgid)),
             },
             transaction: mad.transaction,
         };

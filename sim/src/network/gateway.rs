@@ -15,7 +15,7 @@ use super::outgoing::Outgoing;
 use crate::config::SimConfig;
 use crate::fabric::Fabric;
 use crate::memory::{Gone, SharedMemory};
-use crate::packet::{DropReason, Op, Packet, PortId, frame};
+use crate::packet::{DropReason, NetworkType, Op, Packet, PortId, frame};
 
 /// The connection of a fabric to other processes.
 pub(crate) struct Gateway {
@@ -322,6 +322,11 @@ impl Fabric {
         // The datagram has the group's IP address, and nodes look for its GID.
         if let RxSource::Group(group) = source {
             route.dgid = group;
+        }
+        // Another fabric of this name has another link layer.
+        let is_infiniband = self.node(to.node).device.ports.subnet.is_some();
+        if is_infiniband != (route.network_type == NetworkType::InfiniBand) {
+            return self.refuse(to, DropReason::OtherFabric);
         }
         let packet = match self.node(to.node).packet_of(received, route) {
             Ok(packet) if packet.damaged => return self.refuse(to, DropReason::WrongIcrc),

@@ -27,6 +27,7 @@ use verbs_udp::{PORT, Socket, Tenant, holder};
 
 use crate::address::fnv;
 use crate::device::QP_INDEX_BITS;
+use crate::subnet::HOST_BITS;
 
 const _: () = assert!(QP_INDEX_BITS == Tenant::QP_BITS);
 
@@ -55,9 +56,6 @@ enum Places {
     /// An address for each port.
     Given(&'static [IpAddr]),
 }
-
-/// Host bits of a loopback address.
-const HOST: u32 = 12;
 
 impl Network {
     /// A network within this machine. Each port takes a free loopback address when its device is
@@ -119,7 +117,7 @@ impl Network {
             }
             Places::Loopback(subnet) => subnet,
         };
-        let mut hosts = (1..(1 << HOST) - 1).map(|host| address(subnet, host));
+        let mut hosts = (1..(1 << HOST_BITS) - 1).map(|host| address(subnet, host));
         let free = |address: IpAddr| match Socket::bind(address) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => None,
             other => Some(other),
@@ -128,7 +126,7 @@ impl Network {
             Some(socket) => socket,
             // Every address is taken: the error names who has the last.
             None => {
-                let last = address(subnet, (1 << HOST) - 2);
+                let last = address(subnet, (1 << HOST_BITS) - 2);
                 Socket::bind(last).map_err(|error| named(last, &error))
             }
         }
@@ -200,6 +198,14 @@ impl Network {
         self.given().is_none() || user.is_root() || user == geteuid()
     }
 
+    /// The address before those of its ports, if it is a loopback network.
+    pub(crate) fn first(self) -> Option<Ipv4Addr> {
+        match self.0 {
+            Places::Loopback(subnet) => Some(first(subnet)),
+            Places::Given(_) => None,
+        }
+    }
+
     /// Whether all its processes are on this machine, each with addresses of its own.
     pub(crate) fn is_within_machine(self) -> bool {
         self.given().is_none()
@@ -216,8 +222,8 @@ impl Network {
         match (self.0, from) {
             (Places::Given(_), _) => true,
             (Places::Loopback(subnet), IpAddr::V4(from)) => {
-                let part = u32::from(from) >> HOST;
-                part == u32::from(first(subnet)) >> HOST
+                let part = u32::from(from) >> HOST_BITS;
+                part == u32::from(first(subnet)) >> HOST_BITS
             }
             (Places::Loopback(_), IpAddr::V6(_)) => false,
         }
@@ -260,7 +266,7 @@ fn named(address: IpAddr, error: &io::Error) -> io::Error {
 }
 
 fn first(subnet: u16) -> Ipv4Addr {
-    Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 0, 0, 0)) | u32::from(subnet) << HOST)
+    Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 0, 0, 0)) | u32::from(subnet) << HOST_BITS)
 }
 
 fn address(subnet: u16, host: u32) -> IpAddr {
@@ -280,7 +286,7 @@ mod tests {
             let Places::Loopback(subnet) = one.0 else {
                 unreachable!("a loopback network")
             };
-            let own = [1, 77, (1 << HOST) - 2].map(|host| address(subnet, host));
+            let own = [1, 77, (1 << HOST_BITS) - 2].map(|host| address(subnet, host));
             assert!(own.iter().all(|address| address.is_loopback()));
             for other in networks {
                 assert_eq!(own.iter().all(|address| other.has(*address)), one == other);

@@ -98,8 +98,8 @@ impl Sockets {
     pub(crate) fn of(config: &SimConfig) -> Option<Self> {
         let network = config.network?;
         assert!(
-            config.mode == Mode::RealTime && config.is_roce() && !config.wire,
-            "on a network devices are of RoCE, in Mode::RealTime, and without SimConfig::wire"
+            config.mode == Mode::RealTime && !config.is_iwarp() && !config.wire,
+            "on a network devices are not iWARP, in Mode::RealTime, and without SimConfig::wire"
         );
         let ports = config.nodes as usize * usize::from(config.ports);
         network.check_ports(ports);

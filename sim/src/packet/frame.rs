@@ -4,13 +4,13 @@
 
 use std::net::IpAddr;
 
-use verbs_api::QpType;
 use verbs_api::lab::{PacketOpcode, Syndrome};
+use verbs_api::{Gid, QpType};
 use verbs_roce::{Aeth, Bth, Data, Extended, Frame, Ip, Operation, Received, Transport};
 
 use super::payload::Payload;
-use super::{AtomicEth, AtomicOp, Deth, DropReason, Op, Packet, PortId, Psn, Route};
-use crate::address::{gid_of, group_of, ip_of};
+use super::{AtomicEth, AtomicOp, Deth, DropReason, NetworkType, Op, Packet, PortId, Psn, Route};
+use crate::address::{gid_of, group_of, ip_of, local_gid_of};
 
 /// Hop limit of packets of connected QPs.
 const HOP_LIMIT: u8 = 64;
@@ -25,7 +25,7 @@ pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, DropReas
     let mut bytes = Vec::with_capacity(128 + payload.len());
     let source_port = PORTS | packet.src_qpn as u16;
     // A GRH has the layout of an IPv6 header.
-    let ip = if packet.route.roce_v1 {
+    let ip = if packet.route.network_type == NetworkType::RoceV1 {
         let gids = [packet.route.sgid, packet.route.dgid];
         ip_between(packet, gids.map(|gid| IpAddr::V6(gid.0.into())))?
     } else {
@@ -97,14 +97,33 @@ fn frame<'p>(packet: &Packet, ip: Ip, source_port: u16, payload: &'p [u8]) -> Fr
         _ => (extended(packet, &[]), payload),
     };
     let frame = Frame::new(ip, source_port, bth, extended, payload);
-    let reserved = if packet.route.roce_v1 { ROCE_V1 } else { 0 };
-    let reserved = frame.reserved.with_bth8(reserved);
+    let reserved = frame.reserved.with_bth8(network_bits(packet));
     Frame { reserved, ..frame }
 }
 
-/// A packet of RoCE version 1 has no IP header, and a socket cannot send it. It travels as version
-/// 2 with this reserved bit of the BTH, which no device sets.
+/// What other networks have instead of an IP header, which a socket cannot send. Such a packet
+/// travels as one of RoCE version 2 with reserved bits of the BTH, which no device sets.
+fn network_bits(packet: &Packet) -> u8 {
+    match (packet.route.network_type, packet.op) {
+        (NetworkType::RoceV2, _) => 0,
+        (NetworkType::RoceV1, _) => ROCE_V1,
+        (NetworkType::InfiniBand, op) => {
+            let grh = if packet.route.global { GRH } else { 0 };
+            let sl = match op {
+                Op::Datagram(deth) => deth.sl << SL_SHIFT,
+                _ => 0,
+            };
+            INFINIBAND | grh | sl
+        }
+    }
+}
+
 const ROCE_V1: u8 = 1;
+/// An InfiniBand packet with a GRH.
+const GRH: u8 = 1 << 1;
+/// The service level of an InfiniBand packet, four bits.
+const SL_SHIFT: u8 = 2;
+const INFINIBAND: u8 = 1 << 6;
 
 /// Changes the ICRC of a packet that a fault has damaged.
 fn damage(packet: &Packet, bytes: &mut [u8]) {
@@ -117,14 +136,19 @@ fn damage(packet: &Packet, bytes: &mut [u8]) {
 
 /// The route of a received packet, by its addresses and the port where it arrived.
 pub(crate) fn route(received: &Received<'_>, from: PortId, to: PortId) -> Route {
-    let ip = received.frame().ip;
+    let (ip, bits) = (received.frame().ip, received.frame().reserved.bth8());
+    let (network_type, gid): (_, fn(IpAddr) -> Gid) = match bits {
+        _ if bits & INFINIBAND != 0 => (NetworkType::InfiniBand, local_gid_of),
+        _ if bits & ROCE_V1 != 0 => (NetworkType::RoceV1, gid_of),
+        _ => (NetworkType::RoceV2, gid_of),
+    };
     Route {
         from,
         to: Some(to),
-        sgid: gid_of(ip.source()),
-        dgid: gid_of(ip.destination()),
-        global: true,
-        roce_v1: received.frame().reserved.bth8() & ROCE_V1 != 0,
+        sgid: gid(ip.source()),
+        dgid: gid(ip.destination()),
+        global: network_type != NetworkType::InfiniBand || bits & GRH != 0,
+        network_type,
         was_unowned: false,
     }
 }
@@ -229,7 +253,12 @@ fn extended(packet: &Packet, original: &[u8]) -> Extended {
 fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
     let extended = &frame.extended;
     if let Transport::Deth(deth) = extended.transport {
-        return Some((Op::Datagram(datagram(frame.ip, deth)), 0));
+        // Ethernet has no service level.
+        let sl = match frame.reserved.bth8() {
+            bits if bits & INFINIBAND != 0 => bits >> SL_SHIFT & 0xf,
+            _ => 0,
+        };
+        return Some((Op::Datagram(datagram(frame.ip, deth, sl)), 0));
     }
     let opcode = PacketOpcode::from(u32::from(frame.bth.opcode) & OPERATION);
     let operation = match (opcode, extended.operation) {
@@ -267,12 +296,11 @@ fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
     Some((operation, 0))
 }
 
-fn datagram(ip: Ip, deth: verbs_roce::Deth) -> Deth {
+fn datagram(ip: Ip, deth: verbs_roce::Deth, sl: u8) -> Deth {
     Deth {
         qkey: deth.qkey,
         src_qpn: deth.src_qpn,
-        // Ethernet has no service level.
-        sl: 0,
+        sl,
         traffic_class: ip.traffic_class(),
         hop_limit: ip.hop_limit(),
         flow_label: match ip {
@@ -319,7 +347,6 @@ fn with_flow_label(mut ip: Ip, flow_label: u32) -> Ip {
 
 #[cfg(test)]
 mod tests {
-    use verbs_api::Gid;
     use verbs_roce::Reth;
 
     use super::*;
@@ -370,12 +397,23 @@ mod tests {
         ];
         let v6 = |host| Gid(std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host).octets());
         let v4 = |host| gid_of(std::net::Ipv4Addr::new(10, 0, 0, host).into());
-        let ways = [[v4(1), v4(2)], [v6(1), v6(2)]];
+        let lid = |host| local_gid_of(std::net::Ipv4Addr::new(10, 0, 0, host).into());
+        let (v1, v2) = (NetworkType::RoceV1, NetworkType::RoceV2);
+        let ways = [
+            (v2, [v4(1), v4(2)]),
+            (v1, [v4(1), v4(2)]),
+            (v2, [v6(1), v6(2)]),
+            (NetworkType::InfiniBand, [lid(1), lid(2)]),
+        ];
         let made = kinds
             .into_iter()
             .flat_map(|(transport, op, (first, last), imm)| {
-                ways.map(|[sgid, dgid]| {
-                    let roce_v1 = sgid.ipv4().is_some() && first;
+                ways.map(|(network_type, [sgid, dgid])| {
+                    let infiniband = network_type == NetworkType::InfiniBand;
+                    let op = match op {
+                        Op::Datagram(deth) if infiniband => Op::Datagram(Deth { sl: 11, ..deth }),
+                        op => op,
+                    };
                     let payload: &[u8] = match op {
                         Op::AtomicResponse => &[1, 2, 3, 4, 5, 6, 7, 8],
                         Op::ReadRequest(_) | Op::Acknowledge(_) | Op::AtomicRequest(_) => &[],
@@ -385,8 +423,8 @@ mod tests {
                         route: Route {
                             sgid,
                             dgid,
-                            global: true,
-                            roce_v1,
+                            global: !infiniband || first,
+                            network_type,
                             ..Route::default()
                         },
                         transport,
@@ -467,12 +505,20 @@ mod tests {
     fn is_ignored(packet: &Packet, bit: usize, from_bth: &[u8]) -> bool {
         const MIGRATED: usize = 9;
         let byte = bit / 8;
+        // The bits after the acknowledgement request: InfiniBand, its service level and GRH, and
+        // version 1 of RoCE.
+        let is_network_bit = match (packet.route.network_type, bit) {
+            (_, 65) => true,
+            (NetworkType::InfiniBand, 66..=69) => matches!(packet.op, Op::Datagram(_)),
+            (NetworkType::InfiniBand, 70) => true,
+            (NetworkType::RoceV1 | NetworkType::RoceV2, 71) => true,
+            _ => false,
+        };
         let pad = usize::from(from_bth[1] >> 4 & 3);
         bit == MIGRATED
-            // FECN, BECN and reserved bits; the bits after the acknowledgement request, except the
-            // last, which marks RoCE version 1.
+            // FECN, BECN and reserved bits.
             || byte == 4
-            || (65..71).contains(&bit)
+            || ((65..72).contains(&bit) && !is_network_bit)
             || byte >= from_bth.len() - pad
             || match packet.op {
                 // An addition has no compare value, and a read response has only one syndrome.

@@ -26,6 +26,18 @@ pub(crate) struct PortId {
     pub(crate) port: u8,
 }
 
+/// What is between BTH and wire. The field's term is the kernel's (`rdma_network_type`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NetworkType {
+    /// UDP over IP.
+    #[default]
+    RoceV2,
+    /// A GRH.
+    RoceV1,
+    /// An LRH, and a GRH if the route is global.
+    InfiniBand,
+}
+
 /// The source and the destination of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Route {
@@ -36,8 +48,7 @@ pub(crate) struct Route {
     pub(crate) dgid: Gid,
     /// Whether it has a GRH. Without one, the GIDs are not in the packet.
     pub(crate) global: bool,
-    /// Whether it is RoCE version 1: a GRH instead of UDP over IP.
-    pub(crate) roce_v1: bool,
+    pub(crate) network_type: NetworkType,
     /// Whether no device had the destination when the route was found.
     pub(crate) was_unowned: bool,
 }

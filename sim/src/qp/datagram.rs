@@ -9,7 +9,7 @@ use super::grh;
 use crate::device::{Address, Device, OutPacket, QKEY_OF_QP, find};
 use crate::diagnosis::problem::UnownedGid;
 use crate::packet::payload::Payload;
-use crate::packet::{Deth, Op, Route};
+use crate::packet::{Deth, NetworkType, Op, Route};
 use crate::subnet::Subnet;
 
 /// Checks what makes a datagram fail at the sender (UD-10, UD-12).
@@ -161,21 +161,21 @@ pub(crate) fn completion(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> W
     wc.byte_len = head.length + grh::BYTES;
     wc.imm_data = head.imm.unwrap_or_default();
     wc.src_qp = head.deth.src_qpn;
-    wc.sl = service_level(head, subnet, sl);
-    wc.slid = subnet.map_or(0, |subnet| subnet.lid(head.route.from));
+    wc.sl = service_level(head, sl);
+    wc.slid = subnet.map_or(0, |subnet| subnet.lid(head.route.from, head.route.sgid));
     wc.wc_flags = wc_flags;
     wc
 }
 
 /// The service level in the completion of a datagram (WC-15).
-fn service_level(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> u8 {
+fn service_level(head: &Head<'_>, sl: UdSl) -> u8 {
     /// As mlx5 reports them: with a GRH; with UDP, over IPv6 or IPv4.
     const GRH: u8 = 0;
     const UDP_IPV6: u8 = 0x9;
     const UDP_IPV4: u8 = 0xa;
     match sl {
-        _ if subnet.is_some() => head.deth.sl,
-        UdSl::PacketType if head.route.roce_v1 => GRH,
+        _ if head.route.network_type == NetworkType::InfiniBand => head.deth.sl,
+        UdSl::PacketType if head.route.network_type == NetworkType::RoceV1 => GRH,
         UdSl::PacketType if grh::ipv4(head.route).is_some() => UDP_IPV4,
         UdSl::PacketType => UDP_IPV6,
         UdSl::Zero | _ => 0,

@@ -5,19 +5,18 @@ use std::net::Ipv4Addr;
 use verbs_api::Grh;
 
 use super::datagram::Head;
-use crate::packet::{Deth, Route};
-use crate::subnet::Subnet;
+use crate::packet::{Deth, NetworkType, Route};
 
 /// The number of bytes before every datagram in its receive buffer (UD-02).
 pub(crate) const BYTES: u32 = Grh::BYTES as u32;
 
 /// A GRH, or over IPv4 its header in the last 20 bytes (UD-03, UD-20, UD-21).
-pub(crate) fn bytes(head: &Head<'_>, subnet: Option<Subnet>) -> [u8; Grh::BYTES] {
+pub(crate) fn bytes(head: &Head<'_>) -> [u8; Grh::BYTES] {
     const UDP_BYTES: u32 = 8;
     // BTH, DETH, immediate data, the payload in whole words, ICRC.
     let immediate = if head.imm.is_some() { 4 } else { 0 };
     let transport = 12 + 8 + immediate + head.length.next_multiple_of(4) + 4;
-    let has_grh = subnet.is_some() || head.route.roce_v1;
+    let has_grh = head.route.network_type != NetworkType::RoceV2;
     let (length, next_header) = if has_grh {
         (transport, Grh::IBA)
     } else {

@@ -71,7 +71,7 @@ impl Qp {
                 return Err(DropReason::OtherPeer);
             };
             // Both versions of RoCE are different protocols for the network.
-            if route.roce_v1 != packet.route.roce_v1 {
+            if route.network_type != packet.route.network_type {
                 return Err(DropReason::OtherVersion);
             }
         }
@@ -342,14 +342,13 @@ impl Qp {
                 }
             },
             (Ok(grh), Ok(data)) => {
-                let subnet = device.ports.subnet;
                 let head = Head {
                     route: &packet.route,
                     deth,
                     imm: packet.imm,
                     length: packet.payload.len(),
                 };
-                let header = (packet.route.global).then(|| grh::bytes(&head, subnet));
+                let header = (packet.route.global).then(|| grh::bytes(&head));
                 let memory = &device.domains.memory;
                 let placed = header.map_or(Ok(()), |header| {
                     Payload::inline(Arc::new(header)).copy_to(memory, &grh)
@@ -357,7 +356,7 @@ impl Qp {
                 let placed = placed.and_then(|()| packet.payload.copy_to(memory, &data));
                 let (sl, fault) = (behavior.ud_sl, behavior.recv_fault_status);
                 match placed {
-                    Ok(()) => datagram::completion(&head, subnet, sl),
+                    Ok(()) => datagram::completion(&head, device.ports.subnet, sl),
                     Err(gone) if device.note_unmapped(gone) => failed_receive(fault.status()),
                     Err(_) => return Err(DropReason::MemoryGone),
                 }

@@ -18,6 +18,9 @@ def cases(device):
     for test in tests:
         yield test, partial(pair, device, f"{test} -g {device.gid_index}")
     yield "ibv_rc_pingpong -g 1", partial(pair, device, "ibv_rc_pingpong -g 1")
+    infiniband = ["--link-layer", "infiniband"]
+    for kind in ("rc", "uc", "ud"):
+        yield f"ibv_{kind}_pingpong by LID", partial(pair, device, f"ibv_{kind}_pingpong", infiniband)
     shared = ["--fabric", "127.77.77.1"]
     yield "ibv_rc_pingpong -e on one address", partial(pair, device, "ibv_rc_pingpong -g 0 -e", shared)
 
