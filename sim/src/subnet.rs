@@ -26,8 +26,8 @@ pub(crate) fn is_multicast(lid: u16) -> bool {
 pub(crate) enum Subnet {
     /// LIDs within one process: 1 for the first port of the first node, and so on.
     Counted { nodes: u32, ports: u8 },
-    /// LIDs of all processes on a loopback network: the last bits of the ports' addresses. The value
-    /// is the address with all of these bits 0, which no port has.
+    /// LIDs of all processes on a loopback network: the last bits of the ports' addresses. The
+    /// value is the address with all of these bits 0, which no port has.
     Addressed(Ipv4Addr),
 }
 

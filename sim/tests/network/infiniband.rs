@@ -213,34 +213,30 @@ fn a_group_has_members_in_other_processes() {
 #[test]
 fn ethernet_and_infiniband_do_not_meet() {
     let a = Process::start(infiniband("two_link_layers", 1), 64);
-    let b = Process::start(config("two_link_layers").scatter(2), 64);
-    let [from, to] = [&a, &b].map(|process| {
+    let [b, c] = [2, 3].map(|seed| Process::start(config("two_link_layers").scatter(seed), 64));
+    let [from, to, then] = [&a, &b, &c].map(|process| {
         let qp = process.qp(QpType::Ud);
         connect::ud_to_rts(&process.sim, qp, 1, QKEY).unwrap();
         process.receive(qp, 1, 0, 64);
         qp
     });
+    let number = b.sim.qp_num(to).unwrap();
     let [high, low] = b.address().octets()[2..].try_into().unwrap();
-    let path = AhAttr {
+    let by_lid = AhAttr {
         grh: None,
         dlid: u16::from_be_bytes([high, low]) & 0xfff,
         ..AhAttr::global(1, 0, Gid::default())
     };
-    let ah = a.sim.create_ah(a.pd, &path).unwrap();
-    let list = [a.mem.sge(0, 8)];
-    let wr = SendWr::send(2, &list).to(ah, b.sim.qp_num(to).unwrap(), QKEY);
-    a.sim.post_send(from, &[wr]).unwrap();
-    assert_done(&a.polled(1));
+    let by_gid = AhAttr::global(1, 0, b.gid());
     // What comes after it shows that it was dropped.
-    let own = b
-        .sim
-        .create_ah(b.pd, &AhAttr::global(1, 0, b.gid()))
-        .unwrap();
-    let list = [b.mem.sge(0, 8)];
-    let wr = SendWr::send(3, &list).to(own, b.sim.qp_num(to).unwrap(), QKEY);
-    b.sim.post_send(to, &[wr]).unwrap();
-    let both = b.polled(2);
-    assert!(both.iter().all(|wc| wc.slid == 0), "{both:?}");
+    for (process, qp, path) in [(&a, from, by_lid), (&c, then, by_gid)] {
+        let ah = process.sim.create_ah(process.pd, &path).unwrap();
+        let list = [process.mem.sge(0, 8)];
+        let wr = SendWr::send(2, &list).to(ah, number, QKEY);
+        process.sim.post_send(qp, &[wr]).unwrap();
+        assert_done(&process.polled(1));
+    }
+    assert_eq!(b.polled(1)[0].src_qp, c.sim.qp_num(then).unwrap());
     let found = b.sim.diagnose();
     assert!(found.to_string().contains("from another fabric"), "{found}");
 }
