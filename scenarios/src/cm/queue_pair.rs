@@ -290,6 +290,8 @@ fn peers_that_may_read_may_flush(setup: &Setup<'_>) -> Result {
         let request = cm_pair.ask_without(&ConnParam {
             initiator_depth: depth,
             responder_resources: depth,
+            // A second connection of the same queue pair would be refused.
+            qp_num: 0x1234 + u32::from(depth),
             ..ConnParam::new()
         })?;
         let cm = cm_pair.server.cm;
