@@ -83,9 +83,9 @@ impl Hw {
     }
 }
 
-/// Operations without data.
+/// Operations without a list.
 fn moves_nothing(op: &SendOp) -> bool {
-    matches!(op, SendOp::LocalInv { .. } | SendOp::BindMw { .. })
+    matches!(op, SendOp::LocalInv { .. } | SendOp::BindMw { .. }) || op.is_for_batches()
 }
 
 /// Inline data in several parts that is too long. The library of soft-RoCE checks each part alone,
@@ -150,6 +150,19 @@ impl Batch {
                 } => (*qp).wr_atomic_cmp_swp?(qp, remote.rkey, remote.addr, compare, swap),
                 SendOp::FetchAndAdd { remote, add } => {
                     (*qp).wr_atomic_fetch_add?(qp, remote.rkey, remote.addr, add);
+                }
+                SendOp::Flush {
+                    remote,
+                    length,
+                    placement,
+                    level,
+                } => {
+                    let (length, kind) = (length as usize, placement.bits());
+                    (*qp).wr_flush?(qp, remote.rkey, remote.addr, length, kind, level.raw());
+                }
+                SendOp::AtomicWrite { remote, value } => {
+                    let value = value.as_ptr().cast();
+                    (*qp).wr_atomic_write?(qp, remote.rkey, remote.addr, value);
                 }
                 SendOp::LocalInv { rkey } => (*qp).wr_local_inv?(qp, rkey),
                 SendOp::SendWithInv { rkey } => (*qp).wr_send_inv?(qp, rkey),

@@ -37,6 +37,7 @@ mod cq_ex;
 mod devices;
 mod errno;
 mod events;
+mod extension;
 mod hw;
 mod mcast;
 mod mw;

@@ -2,12 +2,14 @@
 //! in order, so an object is destroyed before its parents.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use verbs_abi as c;
-use verbs_api::{Context, MwType, QpInit, QpType, Result, SrqInit, Transport, Verb, WcFields};
+use verbs_api::{
+    Capabilities, Context, MwType, QpInit, QpType, Result, SrqInit, Transport, Verb, WcFields,
+};
 
 use crate::cm::objects::{Connection, Id};
 use crate::errno::invalid;
@@ -23,6 +25,8 @@ pub(crate) struct Device {
     pub(crate) simulated: bool,
     pub(crate) transport: Transport,
     pub(crate) num_comp_vectors: u32,
+    /// Flushes and atomic writes, once they were asked for.
+    pub(crate) extensions: OnceLock<Capabilities>,
 }
 
 #[derive(Debug)]

@@ -11,7 +11,11 @@ use verbs_api::{AtomicCap, Capabilities, Transport};
 use crate::cm::objects::is_here;
 use crate::objects::Device;
 
-/// Capabilities by transport and attributes, and for some drivers by experience.
+/// Capabilities that [`Hw::extensions`](crate::hw::Hw::extensions) finds.
+pub(crate) const EXTENSIONS: Capabilities = Capabilities::FLUSH.union(Capabilities::ATOMIC_WRITE);
+
+/// Capabilities by transport and attributes, and for some drivers by experience, apart from
+/// [`EXTENSIONS`].
 pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilities {
     // Segmented sends need a header, which the trait does not have.
     let mut all = Capabilities::all() - Capabilities::LAB - Capabilities::TSO;

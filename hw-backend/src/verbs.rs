@@ -63,7 +63,8 @@ impl Verbs for Hw {
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
         let device = self.device(Verb::QueryDevice, context)?;
         let attr = self.device_attr(Verb::QueryDevice, &device)?;
-        Ok(probe::capabilities(&device, &attr))
+        let lacked = probe::EXTENSIONS - self.extensions(context, &device);
+        Ok(probe::capabilities(&device, &attr) - lacked)
     }
 
     fn behavior(&self, context: Context) -> Result<Declared> {

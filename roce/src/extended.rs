@@ -39,10 +39,17 @@ pub enum Operation {
     /// None: Sends, Writes except for their first packet, the middle of a Read response.
     #[default]
     None,
-    /// The first packet of a Write, and Read requests.
+    /// The first packet of a Write, Atomic writes, and Read requests.
     Reth(Reth),
     /// Requests of atomics.
     AtomicEth(AtomicEth),
+    /// Flushes: FETH and RETH.
+    Flush {
+        /// What is done.
+        feth: Feth,
+        /// Where.
+        reth: Reth,
+    },
     /// Acknowledgements, and Read responses except for their middle.
     Aeth(Aeth),
     /// Atomic acknowledges: AETH and AtomicAckETH.
@@ -99,6 +106,17 @@ pub struct AtomicEth {
     pub compare: u64,
 }
 
+/// Flush extended header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Feth {
+    /// The 26 bits before the others. Senders set them to 0, and receivers ignore them.
+    pub reserved: u32,
+    /// Selectivity level, 2 bits.
+    pub selectivity: u8,
+    /// Placement type, 4 bits.
+    pub placement: u8,
+}
+
 /// Acknowledge extended header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aeth {
@@ -131,6 +149,10 @@ impl Extended {
         let aeth = Aeth::default();
         let reth = Operation::Reth(Reth::default());
         let atomic_eth = Operation::AtomicEth(AtomicEth::default());
+        let flush = Operation::Flush {
+            feth: Feth::default(),
+            reth: Reth::default(),
+        };
         // RC has every operation, so its names serve for all transports.
         let (operation, data) = match Op::from(raw & !TRANSPORT) {
             Op::RcSendFirst | Op::RcSendMiddle | Op::RcSendLast | Op::RcSendOnly => {
@@ -150,6 +172,8 @@ impl Extended {
             Op::RcAcknowledge => (Operation::Aeth(aeth), Data::None),
             Op::RcAtomicAcknowledge => (Operation::AtomicAck { aeth, original: 0 }, Data::None),
             Op::RcCompareSwap | Op::RcFetchAdd => (atomic_eth, Data::None),
+            Op::RcFlush => (flush, Data::None),
+            Op::RcAtomicWrite => (reth, Data::None),
             _ => return None,
         };
         Some(Self {

@@ -55,7 +55,7 @@ mod network;
 mod read;
 mod write;
 
-pub use extended::{Aeth, AtomicEth, Data, Deth, Extended, Operation, Reth, Transport};
+pub use extended::{Aeth, AtomicEth, Data, Deth, Extended, Feth, Operation, Reth, Transport};
 pub use frame::{Bth, Frame, Reserved};
 pub use icrc::icrc;
 pub use ip::{Ip, Ipv4, Ipv6};

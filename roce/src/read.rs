@@ -4,7 +4,7 @@ use core::fmt;
 
 use verbs_api::lab::{PacketOpcode, Syndrome};
 
-use crate::extended::{Aeth, AtomicEth, Data, Deth, Extended, Operation, Reth, Transport};
+use crate::extended::{Aeth, AtomicEth, Data, Deth, Extended, Feth, Operation, Reth, Transport};
 use crate::frame::{
     ACK_REQ, BECN, Bth, FECN, Frame, MIGRATED, PAD_SHIFT, Reserved, SOLICITED, VERSION,
 };
@@ -275,17 +275,17 @@ impl Extended {
         };
         let operation = match self.operation {
             Operation::None => Operation::None,
-            Operation::Reth(_) => Operation::Reth(Reth {
-                va: reader.u64()?,
-                rkey: reader.u32()?,
-                length: reader.u32()?,
-            }),
+            Operation::Reth(_) => Operation::Reth(reader.reth()?),
             Operation::AtomicEth(_) => Operation::AtomicEth(AtomicEth {
                 va: reader.u64()?,
                 rkey: reader.u32()?,
                 swap_or_add: reader.u64()?,
                 compare: reader.u64()?,
             }),
+            Operation::Flush { .. } => Operation::Flush {
+                feth: reader.feth()?,
+                reth: reader.reth()?,
+            },
             Operation::Aeth(_) => Operation::Aeth(reader.aeth()?),
             Operation::AtomicAck { .. } => Operation::AtomicAck {
                 aeth: reader.aeth()?,
@@ -332,6 +332,23 @@ impl Reader<'_> {
     fn byte_and_number(&mut self) -> Result<(u8, u32), ReadError> {
         let word = self.u32()?;
         Ok(((word >> 24) as u8, word & 0xff_ffff))
+    }
+
+    fn reth(&mut self) -> Result<Reth, ReadError> {
+        Ok(Reth {
+            va: self.u64()?,
+            rkey: self.u32()?,
+            length: self.u32()?,
+        })
+    }
+
+    fn feth(&mut self) -> Result<Feth, ReadError> {
+        let word = self.u32()?;
+        Ok(Feth {
+            reserved: word >> 6,
+            selectivity: (word >> 4 & 3) as u8,
+            placement: (word & 0xf) as u8,
+        })
     }
 
     fn aeth(&mut self) -> Result<Aeth, ReadError> {

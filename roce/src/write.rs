@@ -4,7 +4,7 @@ use core::fmt;
 
 use verbs_api::lab::PacketOpcode;
 
-use crate::extended::{Aeth, Data, Deth, Extended, Operation, Reth, Transport};
+use crate::extended::{Aeth, Data, Deth, Extended, Feth, Operation, Reth, Transport};
 use crate::frame::{
     ACK_REQ, BECN, BTH_LEN, FECN, Frame, ICRC_LEN, MIGRATED, PAD_SHIFT, SOLICITED, pad_len,
 };
@@ -100,6 +100,11 @@ impl Frame<'_> {
                 fits("syndrome", aeth.syndrome.into(), 8)?;
                 fits("MSN", aeth.msn, 24)?;
             }
+            Operation::Flush { feth, .. } => {
+                fits("reserved bits of FETH", feth.reserved, 26)?;
+                fits("selectivity level", feth.selectivity.into(), 2)?;
+                fits("placement type", feth.placement.into(), 4)?;
+            }
             Operation::None | Operation::Reth(_) | Operation::AtomicEth(_) => {}
         }
         // A slice is at most half as long as a `usize` can count, so the sum fits.
@@ -157,6 +162,7 @@ impl Extended {
             Operation::None => 0,
             Operation::Reth(_) => 16,
             Operation::AtomicEth(_) => 28,
+            Operation::Flush { .. } => 20,
             Operation::Aeth(_) => 4,
             Operation::AtomicAck { .. } => 12,
         };
@@ -179,16 +185,16 @@ impl Extended {
         }
         match self.operation {
             Operation::None => {}
-            Operation::Reth(Reth { va, rkey, length }) => {
-                out.extend_from_slice(&va.to_be_bytes());
-                out.extend_from_slice(&rkey.to_be_bytes());
-                out.extend_from_slice(&length.to_be_bytes());
-            }
+            Operation::Reth(reth) => out.extend_from_slice(&reth.bytes()),
             Operation::AtomicEth(eth) => {
                 out.extend_from_slice(&eth.va.to_be_bytes());
                 out.extend_from_slice(&eth.rkey.to_be_bytes());
                 out.extend_from_slice(&eth.swap_or_add.to_be_bytes());
                 out.extend_from_slice(&eth.compare.to_be_bytes());
+            }
+            Operation::Flush { feth, reth } => {
+                out.extend_from_slice(&feth.bytes());
+                out.extend_from_slice(&reth.bytes());
             }
             Operation::Aeth(aeth) => out.extend_from_slice(&aeth.bytes()),
             Operation::AtomicAck { aeth, original } => {
@@ -201,6 +207,23 @@ impl Extended {
             Data::ImmDt(imm) => out.extend_from_slice(&imm),
             Data::Ieth(rkey) => out.extend_from_slice(&rkey.to_be_bytes()),
         }
+    }
+}
+
+impl Reth {
+    fn bytes(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.va.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.rkey.to_be_bytes());
+        bytes[12..].copy_from_slice(&self.length.to_be_bytes());
+        bytes
+    }
+}
+
+impl Feth {
+    fn bytes(&self) -> [u8; 4] {
+        let [selectivity, placement] = [self.selectivity, self.placement].map(u32::from);
+        (self.reserved << 6 | selectivity << 4 | placement).to_be_bytes()
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a device lacks it refuses, says that it has not, and works on.
 
 use verbs_api::{
-    AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, MrChange, MwType, QpInit,
-    QpType, SendOps, SendWr, SrqAttr, SrqAttrMask, SrqInit, WcFields, WcStatus, XrcdInit,
+    Access, AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, MrChange, MwType,
+    QpInit, QpType, SendOps, SendWr, SrqAttr, SrqAttrMask, SrqInit, WcFields, WcStatus, XrcdInit,
 };
 
 use crate::bad_input::refused;
@@ -42,6 +42,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     reads_are_refused,
     batches_are_refused,
     batches_of_what_is_not_there_are_refused,
+    flushes_are_refused,
+    atomic_writes_are_refused,
 ];
 
 /// A message from A to B still arrives.
@@ -434,4 +436,27 @@ fn batches_of_what_is_not_there_are_refused(setup: &Setup<'_>) -> Result {
     ];
     let combined = lacking.map(|ops| SendOps::SEND | ops);
     no_batches(setup, &[lacking, combined].concat())
+}
+
+scenario!(flushes_are_refused: "SQ-28", "MR-19", "LACK-02"; needs BATCHES; lacks FLUSH);
+fn flushes_are_refused(setup: &Setup<'_>) -> Result {
+    let attr = setup.query_device_ex(setup.ctx_a())?;
+    let reported = (attr.flush_global, attr.flush_persistent);
+    check_eq!("LACK-02", reported, (false, false), "flushes");
+    let pd = setup.alloc_pd(setup.ctx_a())?;
+    for flag in [Access::FLUSH_GLOBAL, Access::FLUSH_PERSISTENT] {
+        let access = Access::ALL_RDMA | flag;
+        let result = refused(setup, &NO_KIND, "MR-19", || setup.alloc_mr(pd, 64, access));
+        in_case(&format!("{flag:?}"), result.map(drop))?;
+    }
+    setup.dealloc_pd(pd)?;
+    no_batches(setup, &[SendOps::FLUSH, SendOps::SEND | SendOps::FLUSH])
+}
+
+scenario!(atomic_writes_are_refused: "SQ-28", "LACK-02"; needs BATCHES; lacks ATOMIC_WRITE);
+fn atomic_writes_are_refused(setup: &Setup<'_>) -> Result {
+    let reported = setup.query_device_ex(setup.ctx_a())?.atomic_write;
+    check_eq!("LACK-02", reported, false, "atomic writes");
+    let writes = SendOps::ATOMIC_WRITE;
+    no_batches(setup, &[writes, SendOps::SEND | writes])
 }

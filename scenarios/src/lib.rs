@@ -52,6 +52,7 @@ mod lacks;
 mod lid;
 mod life;
 mod mcast;
+mod mpe;
 mod mr;
 mod mw;
 mod path_mtu;
@@ -126,6 +127,7 @@ pub const GROUPS: &[Group] = &[
     group!(life, "Life of objects"),
     group!(rdma, "RDMA Read and Write"),
     group!(atom, "Atomics"),
+    group!(mpe, "Flushes and atomic writes"),
     group!(errors, "Errors of connections"),
     group!(path_mtu, "Path MTUs that differ"),
     group!(rnr, "Receiver not ready"),

@@ -61,6 +61,7 @@ const COVERED: &[&str] = &[
     "LIFE",
     "RDMA",
     "ATOM",
+    "MPE",
     "RNR",
     "TMR",
     "UC",

@@ -71,6 +71,12 @@ structures! {
     ibv_values_ex { comp_mask: u32, raw_clock: [i64; 2] }
 }
 
+/// Bits of `device_cap_flags_ex`, for which only the kernel has names
+/// (`IB_UVERBS_DEVICE_FLUSH_GLOBAL` and so on, MPE-03).
+const FLUSH_GLOBAL: u64 = 1 << 38;
+const FLUSH_PERSISTENT: u64 = 1 << 39;
+const ATOMIC_WRITE: u64 = 1 << 40;
+
 constants! {
     flags ibv_device_cap_flags: u32 {
         IBV_DEVICE_AUTO_PATH_MIG = 1 << 4,
@@ -119,5 +125,19 @@ conversions! {
 
     ibv_device_attr_ex, DeviceAttrEx {
         orig_attr, completion_timestamp_mask, hca_core_clock, tso_caps, cq_mod_caps: cq_moderation,
+    }
+    => from |raw| {
+        flush_global: raw.device_cap_flags_ex & FLUSH_GLOBAL != 0,
+        flush_persistent: raw.device_cap_flags_ex & FLUSH_PERSISTENT != 0,
+        atomic_write: raw.device_cap_flags_ex & ATOMIC_WRITE != 0,
+    }
+    to |attr| {
+        device_cap_flags_ex: [
+            (attr.flush_global, FLUSH_GLOBAL),
+            (attr.flush_persistent, FLUSH_PERSISTENT),
+            (attr.atomic_write, ATOMIC_WRITE),
+        ]
+        .into_iter()
+        .fold(0, |flags, (has, flag)| flags | if has { flag } else { 0 }),
     }
 }

@@ -31,6 +31,10 @@ bitflags! {
         const SEND_WITH_INV = 1 << 9;
         /// `IBV_QP_EX_WITH_TSO`
         const TSO = 1 << 10;
+        /// `IBV_QP_EX_WITH_FLUSH`
+        const FLUSH = 1 << 11;
+        /// `IBV_QP_EX_WITH_ATOMIC_WRITE`
+        const ATOMIC_WRITE = 1 << 12;
         const _ = !0;
     }
 }
@@ -46,6 +50,8 @@ impl SendOps {
             SendOp::RdmaRead { .. } => Self::RDMA_READ,
             SendOp::CompareAndSwap { .. } => Self::ATOMIC_CMP_AND_SWP,
             SendOp::FetchAndAdd { .. } => Self::ATOMIC_FETCH_AND_ADD,
+            SendOp::Flush { .. } => Self::FLUSH,
+            SendOp::AtomicWrite { .. } => Self::ATOMIC_WRITE,
             SendOp::LocalInv { .. } => Self::LOCAL_INV,
             SendOp::BindMw { .. } => Self::BIND_MW,
             SendOp::SendWithInv { .. } => Self::SEND_WITH_INV,

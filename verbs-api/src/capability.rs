@@ -76,6 +76,10 @@ bitflags! {
         const WC_TIMESTAMP = 1 << 37;
         /// Connection management by rdma_cm ([`Verbs::cm`](crate::Verbs::cm)).
         const CM = 1 << 38;
+        /// Flushes: [`SendOp::Flush`](crate::SendOp::Flush).
+        const FLUSH = 1 << 46;
+        /// Atomic writes: [`SendOp::AtomicWrite`](crate::SendOp::AtomicWrite).
+        const ATOMIC_WRITE = 1 << 47;
     }
 }
 

@@ -114,6 +114,12 @@ pub struct DeviceAttrEx {
     pub cq_moderation: CqModeration,
     /// Segmented sends.
     pub tso_caps: TsoCaps,
+    /// Flushes that make data visible (`IB_DEVICE_FLUSH_GLOBAL` of Linux, MPE-03).
+    pub flush_global: bool,
+    /// Flushes that make data persistent (`IB_DEVICE_FLUSH_PERSISTENT` of Linux, MPE-03).
+    pub flush_persistent: bool,
+    /// Atomic writes (`IB_DEVICE_ATOMIC_WRITE` of Linux, MPE-03).
+    pub atomic_write: bool,
 }
 
 /// Segmented sends of a device (`struct ibv_tso_caps`).

@@ -42,6 +42,7 @@ mod device;
 mod error;
 mod event;
 mod fault;
+mod flush;
 mod grh;
 mod handle;
 pub mod lab;
@@ -77,6 +78,7 @@ pub use device::{
 };
 pub use error::{BadHandle, Cause, Error, ErrorKind, FullQueue, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
+pub use flush::{PlacementType, SelectivityLevel};
 pub use grh::Grh;
 pub use handle::{
     Ah, CmChannel, CmId, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp,

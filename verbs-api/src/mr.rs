@@ -29,6 +29,10 @@ bitflags! {
         const ZERO_BASED = 1 << 5;
         /// The memory is of huge pages. Drivers take the hint whatever the pages are (MR-26).
         const HUGETLB = 1 << 7;
+        /// Peers may flush, so that the data is visible to all of the machine (MPE-04).
+        const FLUSH_GLOBAL = 1 << 8;
+        /// Peers may flush, so that the data outlasts a loss of power (MPE-04).
+        const FLUSH_PERSISTENT = 1 << 9;
         const _ = !0;
     }
 }

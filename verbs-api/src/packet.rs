@@ -54,6 +54,10 @@ c_enum! {
         RcSendLastInv = 0x16, "RC_SEND_LAST_INV";
         /// RC SEND Only with invalidate.
         RcSendOnlyInv = 0x17, "RC_SEND_ONLY_INV";
+        /// RC FLUSH.
+        RcFlush = 0x1c, "RC_FLUSH";
+        /// RC ATOMIC WRITE.
+        RcAtomicWrite = 0x1d, "RC_ATOMIC_WRITE";
         /// UC SEND First.
         UcSendFirst = 0x20, "UC_SEND_FIRST";
         /// UC SEND Middle.
@@ -132,6 +136,8 @@ c_enum! {
         XrcSendLastInv = 0xb6, "XRC_SEND_LAST_INV";
         /// XRC SEND Only with invalidate.
         XrcSendOnlyInv = 0xb7, "XRC_SEND_ONLY_INV";
+        /// XRC FLUSH.
+        XrcFlush = 0xbc, "XRC_FLUSH";
     }
 }
 
@@ -139,7 +145,7 @@ c_enum! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum PacketClass {
-    /// All packets of a requester: Sends, Writes, Read requests, atomics, datagrams.
+    /// All packets of a requester: Sends, Writes, Read requests, atomics, flushes, datagrams.
     Request,
     /// All packets of a responder: acknowledgements, read responses, atomic acknowledges.
     Response,
@@ -147,7 +153,7 @@ pub enum PacketClass {
     Send,
     /// RDMA Writes, each of their packets.
     Write,
-    /// Requests of atomics.
+    /// Requests of atomics, atomic writes included.
     Atomic,
     /// Acknowledgements and NAKs; not the atomic acknowledge, which brings data.
     Acknowledge,
@@ -192,7 +198,7 @@ impl PacketClass {
             Self::Response => is_response,
             Self::Send => matches!(operation, 0x00..=0x05 | 0x16 | 0x17),
             Self::Write => (0x06..=0x0b).contains(&operation),
-            Self::Atomic => matches!(operation, 0x13 | 0x14),
+            Self::Atomic => matches!(operation, 0x13 | 0x14 | 0x1d),
             Self::Acknowledge => operation == 0x11,
             Self::ReadResponse => (0x0d..=0x10).contains(&operation),
         }
@@ -364,7 +370,7 @@ mod tests {
             let sides = [PacketClass::Request, PacketClass::Response];
             let sides = sides.iter().filter(|side| classes.contains(side)).count();
             assert_eq!(sides, 1, "{opcode}: {classes:?}");
-            let alone = ["READ_REQUEST", "ATOMIC_ACKNOWLEDGE"];
+            let alone = ["READ_REQUEST", "ATOMIC_ACKNOWLEDGE", "FLUSH"];
             let alone = alone.iter().any(|name| opcode.name().ends_with(name));
             assert_eq!(classes.len(), if alone { 1 } else { 2 }, "{opcode}");
             for (word, class) in [

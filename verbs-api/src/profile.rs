@@ -62,9 +62,10 @@ impl Profile {
         ..Self::new("siw", SIW)
     };
 
-    /// The ConnectX family, from its driver and reports. Limits are those of a card and its
-    /// firmware; these are the specification's.
+    /// The ConnectX family, from its driver and reports, without flushes and atomic writes
+    /// (rdma-core 65). Limits are those of a card and its firmware; these are the specification's.
     pub const MLX5: Self = Self {
+        lacks: NO_EXTENSIONS,
         limits: POW2_MINUS_1_LIMITS,
         ..Self::new("mlx5", MLX5)
     };
@@ -322,11 +323,15 @@ const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
     ..DeviceLimits::SPEC
 };
 
+/// The memory placement extensions, which devices have since 2022 (Linux 6.2), or not at all.
+const NO_EXTENSIONS: Capabilities = Capabilities::FLUSH.union(Capabilities::ATOMIC_WRITE);
+
 /// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions;
-/// moderate CQs, ignore an overrun, tell the time of a completion.
+/// moderate CQs, ignore an overrun, tell the time of a completion; flushes, atomic writes.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::NULL_MR)
     .union(Capabilities::XRC)
     .union(Capabilities::CQ_MODERATION)
     .union(Capabilities::IGNORE_OVERRUN)
-    .union(Capabilities::WC_TIMESTAMP);
+    .union(Capabilities::WC_TIMESTAMP)
+    .union(NO_EXTENSIONS);

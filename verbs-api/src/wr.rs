@@ -7,6 +7,7 @@ use bitflags::bitflags;
 
 use crate::cq::WcOpcode;
 use crate::error::Result;
+use crate::flush::{PlacementType, SelectivityLevel};
 use crate::handle::{Ah, Mw};
 use crate::mr::Sge;
 use crate::mw::MwBindInfo;
@@ -39,7 +40,8 @@ bitflags! {
     /// Flags of a send work request (`enum ibv_send_flags`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct SendFlags: u32 {
-        /// Not started before all earlier RDMA Reads and atomics of the queue are done (SQ-12).
+        /// Not started before all earlier RDMA Reads, atomics and atomic writes of the queue are
+        /// done (SQ-12).
         const FENCE = 1 << 0;
         /// Make a completion on success too (WC-18).
         const SIGNALED = 1 << 1;
@@ -109,6 +111,27 @@ pub enum SendOp<N: Names> {
         /// What is added.
         add: u64,
     },
+    /// `IBV_WR_FLUSH`: makes the writes before it visible or persistent at the peer (MPE-01). No
+    /// list. In batches only (MPE-02), on devices with
+    /// [`Capabilities::FLUSH`](crate::Capabilities::FLUSH).
+    Flush {
+        /// Where the bytes are. [`SelectivityLevel::Mr`] ignores the address.
+        remote: Remote,
+        /// How many bytes. [`SelectivityLevel::Mr`] ignores it.
+        length: u32,
+        /// What is to be true of the bytes. The region and the queue pair must allow it (MPE-04).
+        placement: PlacementType,
+        /// Whether it is for these bytes or for the whole region.
+        level: SelectivityLevel,
+    },
+    /// `IBV_WR_ATOMIC_WRITE`: writes 8 bytes at once (MPE-07). No list. In batches only (MPE-02),
+    /// on devices with [`Capabilities::ATOMIC_WRITE`](crate::Capabilities::ATOMIC_WRITE).
+    AtomicWrite {
+        /// Where the 8 bytes go; a multiple of 8 (MPE-08).
+        remote: Remote,
+        /// The bytes, in the order of memory.
+        value: [u8; 8],
+    },
     /// `IBV_WR_SEND_WITH_INV`: a Send that invalidates a window of the receiver before its receive
     /// completes (MW-17).
     SendWithInv {
@@ -151,6 +174,8 @@ impl<N: Names> SendOp<N> {
             Self::RdmaRead { .. } => "RDMA_READ",
             Self::CompareAndSwap { .. } => "ATOMIC_CMP_AND_SWP",
             Self::FetchAndAdd { .. } => "ATOMIC_FETCH_AND_ADD",
+            Self::Flush { .. } => "FLUSH",
+            Self::AtomicWrite { .. } => "ATOMIC_WRITE",
             Self::SendWithInv { .. } => "SEND_WITH_INV",
             Self::LocalInv { .. } => "LOCAL_INV",
             Self::BindMw { .. } => "BIND_MW",
@@ -182,6 +207,18 @@ impl<N: Names> SendOp<N> {
                 swap,
             },
             Self::FetchAndAdd { remote, add } => SendOp::FetchAndAdd { remote, add },
+            Self::Flush {
+                remote,
+                length,
+                placement,
+                level,
+            } => SendOp::Flush {
+                remote,
+                length,
+                placement,
+                level,
+            },
+            Self::AtomicWrite { remote, value } => SendOp::AtomicWrite { remote, value },
             Self::SendWithInv { rkey } => SendOp::SendWithInv { rkey },
             Self::LocalInv { rkey } => SendOp::LocalInv { rkey },
             Self::BindMw { mw, rkey, info } => bind(mw, rkey, info)?,
@@ -189,14 +226,23 @@ impl<N: Names> SendOp<N> {
         })
     }
 
-    /// Whether it brings data back from the peer: an RDMA Read or an atomic. These count towards
-    /// `max_rd_atomic` (RDMA-18, ATOM-13), a fenced send waits for them (SQ-12), and their list is
-    /// written.
+    /// Whether it brings data back from the peer: an RDMA Read or an atomic. Their list is written.
     pub const fn reads(&self) -> bool {
         matches!(
             self,
             Self::RdmaRead { .. } | Self::CompareAndSwap { .. } | Self::FetchAndAdd { .. }
         )
+    }
+
+    /// Whether it counts towards `max_rd_atomic`: an RDMA Read, an atomic or an atomic write
+    /// (RDMA-18, ATOM-13, MPE-10). A fenced send waits for these (SQ-12).
+    pub const fn takes_depth(&self) -> bool {
+        self.reads() || matches!(self, Self::AtomicWrite { .. })
+    }
+
+    /// Whether it exists in batches only: a flush or an atomic write (MPE-02).
+    pub const fn is_for_batches(&self) -> bool {
+        matches!(self, Self::Flush { .. } | Self::AtomicWrite { .. })
     }
 
     /// The opcode of its completion (WC-04).
@@ -207,6 +253,8 @@ impl<N: Names> SendOp<N> {
             Self::RdmaRead { .. } => WcOpcode::RdmaRead,
             Self::CompareAndSwap { .. } => WcOpcode::CompSwap,
             Self::FetchAndAdd { .. } => WcOpcode::FetchAdd,
+            Self::Flush { .. } => WcOpcode::Flush,
+            Self::AtomicWrite { .. } => WcOpcode::AtomicWrite,
             Self::LocalInv { .. } => WcOpcode::LocalInv,
             Self::BindMw { .. } => WcOpcode::BindMw,
             Self::Tso { .. } => WcOpcode::Tso,
@@ -345,6 +393,28 @@ impl<'a, N: Names> SendWr<'a, N> {
         Self::new(wr_id, SendOp::FetchAndAdd { remote, add }, sg_list)
     }
 
+    /// A flush of `length` bytes, or of the whole region.
+    pub const fn flush(
+        wr_id: u64,
+        remote: Remote,
+        length: u32,
+        placement: PlacementType,
+        level: SelectivityLevel,
+    ) -> Self {
+        let op = SendOp::Flush {
+            remote,
+            length,
+            placement,
+            level,
+        };
+        Self::new(wr_id, op, &[])
+    }
+
+    /// An atomic write of these bytes.
+    pub const fn atomic_write(wr_id: u64, remote: Remote, value: [u8; 8]) -> Self {
+        Self::new(wr_id, SendOp::AtomicWrite { remote, value }, &[])
+    }
+
     /// A Send that invalidates a window of the receiver.
     pub const fn send_with_inv(wr_id: u64, sg_list: &'a [N::Sge], rkey: u32) -> Self {
         Self::new(wr_id, SendOp::SendWithInv { rkey }, sg_list)
@@ -414,7 +484,7 @@ impl<'a, N: Names> SendWr<'a, N> {
         }
     }
 
-    /// Fenced: behind all earlier RDMA Reads and atomics.
+    /// Fenced: behind all earlier RDMA Reads, atomics and atomic writes.
     #[must_use]
     pub const fn fence(self) -> Self {
         self.flags(SendFlags::FENCE)

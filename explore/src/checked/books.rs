@@ -248,7 +248,9 @@ impl Books {
             SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. } => {
                 self.memory.remote(remote, length);
             }
-            SendOp::CompareAndSwap { remote, .. } => self.memory.remote(remote, 8),
+            SendOp::CompareAndSwap { remote, .. } | SendOp::AtomicWrite { remote, .. } => {
+                self.memory.remote(remote, 8)
+            }
             SendOp::FetchAndAdd { remote, add, .. } => {
                 let is_clear = !maybe && self.delivery.is_first_connection(qp);
                 let peer = self.queues.peer(qp).filter(|_| is_clear);

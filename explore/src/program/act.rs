@@ -1,6 +1,6 @@
 //! What a random program does with its objects.
 
-use verbs_api::{QpState, QpType, SendFlags};
+use verbs_api::{Access, PlacementType, QpState, QpType, SelectivityLevel, SendFlags, SendOps};
 
 use super::Pace;
 use super::call::{Call, Key, Number, Op, Remote, Send, Sge, Target};
@@ -196,7 +196,12 @@ impl Draft {
         if self.pace == Pace::Settled {
             settle(qp, &mut list);
         }
-        self.say(Call::PostSend { qp, list });
+        let in_batch = !make.send_ops.is_empty() && self.dice.percent(70);
+        self.say(if in_batch {
+            Call::PostBatch { qp, list }
+        } else {
+            Call::PostSend { qp, list }
+        });
         for (chance, cq) in [(60, make.send_cq), (40, self.qps[peer].make.recv_cq)] {
             if self.dice.percent(chance) {
                 self.say(Call::Poll { cq, max: 64 });
@@ -220,7 +225,8 @@ impl Draft {
     fn send(&mut self, from: usize) -> Send {
         let QpDraft { context, peer, .. } = self.qps[from];
         let to_context = self.qps[peer].context;
-        let qp_type = self.qps[from].make.qp_type;
+        let make = self.qps[from].make;
+        let qp_type = make.qp_type;
         let imm = self.dice.any();
         let value = u64::from(self.dice.below(3));
         let length = self.length();
@@ -233,6 +239,7 @@ impl Draft {
             qp_type
         };
         let op = match as_type {
+            _ if make.send_ops.contains(SendOps::FLUSH) => self.op_of_batch(from, length),
             QpType::Ud => self.dice.one(&[Op::Send, Op::Send, Op::SendWithImm(imm)]),
             QpType::Uc => match self.dice.one(&[
                 Op::Send,
@@ -264,6 +271,7 @@ impl Draft {
                 vec![self.sge(context, length, Zone::Landing)]
             }
             Op::Read(_) => self.sges(context, length, Zone::Landing, 4),
+            Op::Flush(..) | Op::AtomicWrite(..) => Vec::new(),
             _ => self.sges(context, length, Zone::Source, 4),
         };
         let mut flags = SendFlags::empty();
@@ -299,6 +307,40 @@ impl Draft {
             list,
             to,
         }
+    }
+
+    /// An operation of a queue pair with batches. Flushes and atomic writes mostly name a region
+    /// that allows them.
+    fn op_of_batch(&mut self, from: usize, length: u32) -> Op {
+        let to_context = self.qps[self.qps[from].peer].context;
+        let target = self.place(to_context, length, Zone::Target);
+        let source = self.place(to_context, length, Zone::Source);
+        let mut flushed = target;
+        let allows =
+            |mr: &&MrDraft| mr.context == to_context && mr.access.contains(Access::FLUSH_GLOBAL);
+        if let Some(mr) = self.mrs.iter().find(allows).copied()
+            && !self.dice.rarely()
+        {
+            let offset = mr.length / ZONES / 8 * 8;
+            (flushed.mr, flushed.offset) = (mr.number, offset);
+        }
+        let level = self
+            .dice
+            .one(&[SelectivityLevel::Range, SelectivityLevel::Mr]);
+        let placement = if self.dice.rarely() {
+            PlacementType::PERSISTENT
+        } else {
+            PlacementType::GLOBAL
+        };
+        let value = self.dice.any().into();
+        self.dice.weighted(&[
+            (3, Op::Send),
+            (4, Op::Write(flushed)),
+            (2, Op::Write(target)),
+            (2, Op::Read(source)),
+            (4, Op::Flush(flushed, length, placement, level)),
+            (3, Op::AtomicWrite(aligned(flushed), value)),
+        ])
     }
 
     /// Posts a receive, or two, for messages of `length` bytes, on the queue that the queue pair

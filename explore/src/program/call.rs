@@ -1,6 +1,8 @@
 //! What a program can do: one call each, on objects that have numbers.
 
-use verbs_api::{Access, Mtu, QpCap, QpState, QpType, SendFlags};
+use verbs_api::{
+    Access, Mtu, PlacementType, QpCap, QpState, QpType, SelectivityLevel, SendFlags, SendOps,
+};
 
 /// The number of an object. Each kind has numbers of its own.
 pub type Number = u8;
@@ -103,6 +105,8 @@ pub enum Call {
     QueryQp { qp: Number },
     /// `ibv_post_send`
     PostSend { qp: Number, list: Vec<Send> },
+    /// `ibv_wr_start` to `ibv_wr_complete`
+    PostBatch { qp: Number, list: Vec<Send> },
     /// `ibv_post_recv`
     PostRecv { qp: Number, list: Vec<Vec<Sge>> },
     /// `ibv_destroy_qp`, without waiting
@@ -139,6 +143,8 @@ pub struct QpMake {
     pub cap: QpCap,
     /// Whether every send makes a completion.
     pub sq_sig_all: bool,
+    /// The operations of its batches.
+    pub send_ops: SendOps,
 }
 
 /// The parameters of a connection between two QPs.
@@ -184,6 +190,10 @@ pub enum Op {
     CompareAndSwap(Remote, u64, u64),
     /// A fetch-and-add.
     FetchAndAdd(Remote, u64),
+    /// A flush of this many bytes, or of their region.
+    Flush(Remote, u32, PlacementType, SelectivityLevel),
+    /// An atomic write.
+    AtomicWrite(Remote, u64),
 }
 
 /// The destination of a datagram: an address handle, a QP and a Q_Key.
@@ -252,7 +262,9 @@ impl Op {
             | Self::WriteWithImm(remote, _)
             | Self::Read(remote)
             | Self::CompareAndSwap(remote, ..)
-            | Self::FetchAndAdd(remote, _) => Some(remote),
+            | Self::FetchAndAdd(remote, _)
+            | Self::Flush(remote, ..)
+            | Self::AtomicWrite(remote, _) => Some(remote),
         }
     }
 

@@ -3,7 +3,7 @@
 //! A draft keeps what the program is believed to have at each point, so that most calls make sense
 //! and programs get far; some are wrong on purpose.
 
-use verbs_api::{Access, Mtu, QpCap, QpState, QpType};
+use verbs_api::{Access, Mtu, QpCap, QpState, QpType, SendOps};
 
 use super::call::{Call, Link, Number, QKEY, QpMake};
 use super::dice::Dice;
@@ -110,6 +110,16 @@ pub(super) enum Kind {
 
 const KINDS: usize = Kind::Ah as usize + 1;
 
+/// The rights of peers, apart from flushes.
+const ALL: Access = Access::ALL_RDMA.union(Access::REMOTE_ATOMIC);
+
+/// The operations of queue pairs with batches.
+const OPS_OF_BATCHES: SendOps = SendOps::SEND
+    .union(SendOps::RDMA_WRITE)
+    .union(SendOps::RDMA_READ)
+    .union(SendOps::FLUSH)
+    .union(SendOps::ATOMIC_WRITE);
+
 /// Most programs have fewer.
 const CALLS: usize = 80;
 
@@ -195,10 +205,8 @@ impl Draft {
 
     /// A region: one that is good for everything, or any.
     pub(super) fn new_mr(&mut self, at: usize, is_good: bool) {
-        let ContextDraft { context, pd, .. } = self.contexts[at];
-        let all = Access::ALL_RDMA | Access::REMOTE_ATOMIC;
         let access = match self.dice.below(20) {
-            _ if is_good => all,
+            _ if is_good => ALL,
             0 => Access::empty(),
             1 => Access::LOCAL_WRITE,
             2 => Access::REMOTE_READ,
@@ -207,7 +215,7 @@ impl Draft {
             5 => Access::ALL_RDMA,
             6 => Access::LOCAL_WRITE | Access::REMOTE_ATOMIC,
             7 => Access::from_bits_retain(self.dice.below(16)),
-            _ => all,
+            _ => ALL,
         };
         let length = match self.dice.below(40) {
             _ if is_good => self.dice.one(&[3072, 6144]),
@@ -215,6 +223,11 @@ impl Draft {
             1 => 24,
             _ => self.dice.one(&[192, 768, 3072, 6144]),
         };
+        self.new_mr_of(at, access, length);
+    }
+
+    fn new_mr_of(&mut self, at: usize, access: Access, length: u32) {
+        let ContextDraft { context, pd, .. } = self.contexts[at];
         let mr = self.new_number(Kind::Mr);
         let pd = self.number(Kind::Pd, pd);
         self.say(Call::AllocMr {
@@ -294,14 +307,24 @@ impl Draft {
             .dice
             .weighted(&[(12, QpType::Rc), (4, QpType::Uc), (6, QpType::Ud)]);
         let first = self.qps.len();
-        self.new_qp(at, qp_type, first + 1);
-        self.new_qp(other, qp_type, first);
+        // Not every device has all these operations, or batches.
+        let has_batches = qp_type == QpType::Rc && self.dice.percent(8);
+        let send_ops = if has_batches {
+            for at in [at, other] {
+                self.new_mr_of(at, ALL | Access::FLUSH_GLOBAL, 3072);
+            }
+            OPS_OF_BATCHES
+        } else {
+            SendOps::empty()
+        };
+        self.new_qp(at, qp_type, send_ops, first + 1);
+        self.new_qp(other, qp_type, send_ops, first);
         if self.dice.percent(97) {
             self.connect(first);
         }
     }
 
-    fn new_qp(&mut self, at: usize, qp_type: QpType, peer: usize) {
+    fn new_qp(&mut self, at: usize, qp_type: QpType, send_ops: SendOps, peer: usize) {
         let ContextDraft { context, pd, .. } = self.contexts[at];
         let send_cq = self.cq_of(context, false);
         let recv_cq = self.cq_of(context, true);
@@ -318,6 +341,7 @@ impl Draft {
             srq: srq.map(|srq| self.number(Kind::Srq, srq)),
             cap: self.cap(),
             sq_sig_all: self.dice.percent(15),
+            send_ops,
         };
         self.say(Call::CreateQp { qp, make });
         self.qps.push(QpDraft {
@@ -379,7 +403,7 @@ impl Draft {
             self.new_ah(context, other.context);
             self.new_ah(other.context, context);
         } else {
-            let link = self.link();
+            let link = self.link(make.send_ops);
             if self.dice.percent(6) {
                 let states = [QpState::Init, QpState::Rtr, QpState::Rts];
                 for (qp, peer) in [(number, other.number), (other.number, number)] {
@@ -397,8 +421,12 @@ impl Draft {
         }
     }
 
-    fn link(&mut self) -> Link {
-        let all = Access::ALL_RDMA | Access::REMOTE_ATOMIC;
+    fn link(&mut self, send_ops: SendOps) -> Link {
+        let all = if send_ops.contains(SendOps::FLUSH) {
+            ALL | Access::FLUSH_GLOBAL
+        } else {
+            ALL
+        };
         let access = self.dice.weighted(&[
             (30, all),
             (1, Access::LOCAL_WRITE),

@@ -346,16 +346,15 @@ impl Printer {
                 self.value(&call, value, seen);
             }
             Call::PostSend { qp, list } => {
-                let sends: Vec<_> = list
-                    .iter()
-                    .enumerate()
-                    .map(|(index, send)| self.send(at, index, send))
-                    .collect();
+                let sends = self.sends(at, list);
                 let qp = self.the("qp", *qp);
-                self.gives(
-                    &format!("verbs.post_send({qp}, &[{}])", sends.join(", ")),
-                    seen,
-                );
+                self.gives(&format!("verbs.post_send({qp}, &{sends})"), seen);
+            }
+            Call::PostBatch { qp, list } => {
+                let sends = self.sends(at, list);
+                let qp = self.the("qp", *qp);
+                let call = format!("verbs.post_batch({qp}, &{sends}, BatchEnd::Complete)");
+                self.gives(&call, seen);
             }
             Call::PostRecv { qp, list } => {
                 let (qp, list) = (self.the("qp", *qp), self.receives(at, list));
@@ -422,9 +421,19 @@ impl Printer {
         if make.sq_sig_all {
             init += ".sq_sig_all()";
         }
+        if !make.send_ops.is_empty() {
+            let bits = make.send_ops.bits();
+            write!(init, ".send_ops(SendOps::from_bits_retain({bits:#x}))").expect("a string");
+        }
         if self.makes("qp", qp, &format!("verbs.create_qp({pd}, &{init})"), seen) {
             self.line(&format!("let num{qp} = verbs.qp_num(qp{qp}).unwrap();"));
         }
+    }
+
+    fn sends(&self, at: u32, list: &[Send]) -> String {
+        let one = |(index, send)| self.send(at, index, send);
+        let all: Vec<_> = list.iter().enumerate().map(one).collect();
+        format!("[{}]", all.join(", "))
     }
 
     fn send(&self, at: u32, index: usize, send: &Send) -> String {
@@ -477,6 +486,17 @@ impl Printer {
                     self.remote(remote)
                 )
             }
+            Op::Flush(remote, length, placement, level) => {
+                let (remote, bits) = (self.remote(remote), placement.bits());
+                format!(
+                    "SendOp::Flush {{ remote: {remote}, length: {length}, placement: PlacementType::from_bits_retain({bits}), level: SelectivityLevel::{level:?} }}"
+                )
+            }
+            Op::AtomicWrite(remote, value) => format!(
+                "SendOp::AtomicWrite {{ remote: {}, value: {:?} }}",
+                self.remote(remote),
+                value.to_be_bytes()
+            ),
         }
     }
 

@@ -373,6 +373,12 @@ impl Runner<'_> {
                 }
                 return Ok(self.post_send(at, qp, list));
             }
+            Call::PostBatch { qp, ref list } => {
+                if self.is_in_error(qp) {
+                    self.outcome.in_error.push(at);
+                }
+                self.post_batch(at, qp, list)?;
+            }
             Call::PostRecv { qp, ref list } => {
                 let made = objects.qps.get(qp);
                 let post = |list: &[RecvWr<'_>]| verbs.post_recv(made.qp, list);
@@ -458,6 +464,7 @@ impl Runner<'_> {
         let mut init = QpInit::new(make.qp_type, send_cq, recv_cq).cap(make.cap);
         init.srq = make.srq.map(|srq| objects.srqs.get(srq));
         init.sq_sig_all = make.sq_sig_all;
+        init.send_ops = make.send_ops;
         let qp = self.verbs.create_qp(objects.pds.get(make.pd), &init)?;
         let made = QpMade {
             qp,
@@ -479,6 +486,7 @@ impl Call {
             self,
             Self::Settle
                 | Self::PostSend { .. }
+                | Self::PostBatch { .. }
                 | Self::PostRecv { .. }
                 | Self::PostSrqRecv { .. }
                 | Self::ModifyQp { .. }

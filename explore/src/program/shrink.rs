@@ -37,7 +37,7 @@ type Item = (usize, usize);
 fn items(calls: &[Call]) -> Vec<Item> {
     let items_of = |(at, call): (usize, &Call)| {
         let length = match call {
-            Call::PostSend { list, .. } => list.len(),
+            Call::PostSend { list, .. } | Call::PostBatch { list, .. } => list.len(),
             Call::PostRecv { list, .. } | Call::PostSrqRecv { list, .. } => list.len(),
             _ => 0,
         };
@@ -63,7 +63,7 @@ fn only(calls: &[Call], kept: &[Item]) -> Option<Vec<Call>> {
     let mut calls = calls.to_vec();
     for (at, call) in calls.iter_mut().enumerate() {
         match call {
-            Call::PostSend { list, .. } => keep(list, at, kept)?,
+            Call::PostSend { list, .. } | Call::PostBatch { list, .. } => keep(list, at, kept)?,
             Call::PostRecv { list, .. } | Call::PostSrqRecv { list, .. } => keep(list, at, kept)?,
             _ => {}
         }

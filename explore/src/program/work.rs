@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    CompChannel, Context, Cq, Element, Error, ErrorKind, Handle, Mr, PostError, RecvWr, Remote,
-    Result, SendOp, SendWr, Sge, Wait, Wc, WcStatus,
+    BatchEnd, CompChannel, Context, Cq, Element, Error, ErrorKind, Handle, Mr, PostError, RecvWr,
+    Remote, Result, SendOp, SendWr, Sge, Wait, Wc, WcStatus,
 };
 
 use super::Pace;
@@ -53,6 +53,22 @@ impl Runner<'_> {
     }
 
     pub(super) fn post_send(&mut self, at: u32, qp: Number, list: &[Send]) -> Seen {
+        let qp = self.objects.qps.get(qp).qp;
+        let verbs = self.verbs;
+        let posted = self.with_work(at, list, |work| verbs.post_send(qp, work));
+        posted.map_or_else(refused_at, |()| Seen::Done)
+    }
+
+    pub(super) fn post_batch(&mut self, at: u32, qp: Number, list: &[Send]) -> Result<()> {
+        let qp = self.objects.qps.get(qp).qp;
+        let verbs = self.verbs;
+        self.with_work(at, list, |work| {
+            verbs.post_batch(qp, work, BatchEnd::Complete)
+        })
+    }
+
+    /// Gives the device these sends.
+    fn with_work<R>(&mut self, at: u32, list: &[Send], post: impl FnOnce(&[SendWr<'_>]) -> R) -> R {
         let lists = list.iter().map(|send| self.sges(&send.list));
         let lists: SmallVec<[Sges; 2]> = lists.collect();
         let mut work = SmallVec::<[_; 2]>::new();
@@ -69,8 +85,7 @@ impl Runner<'_> {
             }
             work.push(wr);
         }
-        let posted = self.verbs.post_send(self.objects.qps.get(qp).qp, &work);
-        posted.map_or_else(refused_at, |()| Seen::Done)
+        post(&work)
     }
 
     fn op(&self, op: &Op) -> SendOp {
@@ -98,6 +113,16 @@ impl Runner<'_> {
                 remote: self.remote(&remote),
                 add,
             },
+            Op::Flush(remote, length, placement, level) => SendOp::Flush {
+                remote: self.remote(&remote),
+                length,
+                placement,
+                level,
+            },
+            Op::AtomicWrite(remote, value) => SendOp::AtomicWrite {
+                remote: self.remote(&remote),
+                value: value.to_be_bytes(),
+            },
         }
     }
 
@@ -111,7 +136,10 @@ impl Runner<'_> {
 
     /// The memory of the peer that a send reads or writes.
     fn at_the_peer(&self, send: &Send) -> Option<Bytes> {
-        let length = send.list.iter().map(|sge| sge.length).sum();
+        let length = match send.op {
+            Op::AtomicWrite(..) => 8,
+            _ => send.list.iter().map(|sge| sge.length).sum(),
+        };
         let remote = send.op.remote()?;
         Some(self.bytes(remote.mr, remote.offset, length))
     }

@@ -36,7 +36,8 @@ pub(crate) extern "C" fn query_device(
     })
 }
 
-/// The devices have these later fields: a clock, limits of moderation, and the number of ports.
+/// The devices have these later fields: a clock, all capability flags, limits of moderation, and
+/// the number of ports.
 pub(super) extern "C" fn query_device_ex(
     context: *mut ibv_context,
     input: *const u32,
@@ -60,11 +61,13 @@ pub(super) extern "C" fn query_device_ex(
         }
         let context = context_of(context)?;
         let orig_attr = attributes(unobserved(), context)?;
+        let more = ibv_device_attr_ex::to_c(&sim().query_device_ex(context)?);
         let found = ibv_device_attr_ex {
             orig_attr,
+            device_cap_flags_ex: more.device_cap_flags_ex | u64::from(orig_attr.device_cap_flags),
             max_dm_size: dm::max_size() as u64,
             phys_port_cnt_ex: orig_attr.phys_port_cnt.into(),
-            ..ibv_device_attr_ex::to_c(&sim().query_device_ex(context)?)
+            ..more
         };
         // SAFETY: the program's, of `size` bytes (C's contract).
         unsafe {

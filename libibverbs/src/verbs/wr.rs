@@ -5,7 +5,10 @@ use std::mem;
 use std::ops::Range;
 
 use verbs_abi::{ibv_ah, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp, ibv_qp_ex, ibv_sge, ud_t};
-use verbs_api::{BatchEnd, Dest, QpType, Remote, SendFlags, SendOp, SendOps, Sge, Verbs};
+use verbs_api::{
+    BatchEnd, Dest, PlacementType, QpType, Remote, SelectivityLevel, SendFlags, SendOp, SendOps,
+    Sge, Verbs,
+};
 use verbs_sim::Class;
 
 use super::batch::{Batch, Building, Send};
@@ -183,26 +186,46 @@ extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz: u16, m
     add(qp, "ibv_wr_send_tso", || Ok(SendOp::Tso { mss }));
 }
 
-/// An operation that no queue pair can be made with.
-fn unsupported(qp: *mut ibv_qp_ex, name: &'static str) {
-    with(qp, name, |_, _| {
-        Err(Refusal::unsupported("no device here has this operation"))
+extern "C" fn wr_atomic_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, value: *const c_void) {
+    add(qp, "ibv_wr_atomic_write", || {
+        let value = value.cast::<[u8; 8]>();
+        present(value)?;
+        // SAFETY: the program's, valid for the call, with 8 bytes (C's contract).
+        let value = unsafe { value.read() };
+        let remote = remote(rkey, addr);
+        Ok(SendOp::AtomicWrite { remote, value })
     });
-}
-
-extern "C" fn wr_atomic_write(qp: *mut ibv_qp_ex, _rkey: u32, _addr: u64, _value: *const c_void) {
-    unsupported(qp, "ibv_wr_atomic_write");
 }
 
 extern "C" fn wr_flush(
     qp: *mut ibv_qp_ex,
-    _rkey: u32,
-    _addr: u64,
-    _length: usize,
-    _kind: u8,
-    _level: u8,
+    rkey: u32,
+    addr: u64,
+    length: usize,
+    placement: u8,
+    level: u8,
 ) {
-    unsupported(qp, "ibv_wr_flush");
+    add(qp, "ibv_wr_flush", || {
+        let Some(level) = SelectivityLevel::from_raw(level) else {
+            let what = format!("{level} is not a selectivity level");
+            return Err(Refusal::invalid(what));
+        };
+        let length = match (level, u32::try_from(length)) {
+            // A flush of a region has no length.
+            (SelectivityLevel::Mr, _) => 0,
+            (SelectivityLevel::Range, Ok(length)) => length,
+            (SelectivityLevel::Range, Err(_)) => {
+                let what = format!("a flush of {length} bytes is longer than a request can say");
+                return Err(Refusal::invalid(what));
+            }
+        };
+        Ok(SendOp::Flush {
+            remote: remote(rkey, addr),
+            length,
+            placement: PlacementType::from_bits_retain(placement),
+            level,
+        })
+    });
 }
 
 /// Changes the last request of the batch, and the entries and bytes that it refers to.

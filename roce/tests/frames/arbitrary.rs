@@ -7,8 +7,8 @@ use proptest::sample::select;
 use proptest::test_runner::FileFailurePersistence;
 use verbs_api::lab::{PacketOpcode, Syndrome};
 use verbs_roce::{
-    Aeth, AtomicEth, Bth, Data, Deth, Extended, Frame, Ip, Ipv4, Ipv6, Operation, Reserved, Reth,
-    Transport,
+    Aeth, AtomicEth, Bth, Data, Deth, Extended, Feth, Frame, Ip, Ipv4, Ipv6, Operation, Reserved,
+    Reth, Transport,
 };
 
 /// A frame that owns its payload.
@@ -131,6 +131,13 @@ fn extended(headers: Extended) -> impl Strategy<Value = Extended> {
                     syndrome: Syndrome::from(u32::from(syndrome)),
                     msn: number,
                 };
+                let rkey = key;
+                let reth = Reth { va, rkey, length };
+                let feth = Feth {
+                    reserved: length >> 6,
+                    selectivity: syndrome & 3,
+                    placement: syndrome >> 4,
+                };
                 Extended {
                     transport: match headers.transport {
                         Transport::None => Transport::None,
@@ -142,11 +149,8 @@ fn extended(headers: Extended) -> impl Strategy<Value = Extended> {
                     },
                     operation: match headers.operation {
                         Operation::None => Operation::None,
-                        Operation::Reth(_) => Operation::Reth(Reth {
-                            va,
-                            rkey: key,
-                            length,
-                        }),
+                        Operation::Reth(_) => Operation::Reth(reth),
+                        Operation::Flush { .. } => Operation::Flush { feth, reth },
                         Operation::AtomicEth(_) => Operation::AtomicEth(AtomicEth {
                             va,
                             rkey: key,

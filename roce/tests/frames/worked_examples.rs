@@ -74,7 +74,7 @@ fn acknowledgements_of_both_versions_of_ip_are_as_known() {
 /// The names of opcodes say which headers come after BTH, in this order (IBA 9.2, 9.3).
 #[test]
 fn extended_headers_are_as_the_names_of_opcodes_say() {
-    const HEADERS: [(usize, &[&str]); 8] = [
+    const HEADERS: [(usize, &[&str]); 9] = [
         (8, &["UD_"]),
         (
             4,
@@ -84,9 +84,14 @@ fn extended_headers_are_as_the_names_of_opcodes_say() {
                 "XRC_READ_REQUEST",
                 "XRC_COMPARE",
                 "XRC_FETCH",
+                "XRC_FLUSH",
             ],
         ),
-        (16, &["WRITE_FIRST", "WRITE_ONLY", "READ_REQUEST"]),
+        (
+            16,
+            &["WRITE_FIRST", "WRITE_ONLY", "READ_REQUEST", "ATOMIC_WRITE"],
+        ),
+        (20, &["FLUSH"]),
         (28, &["COMPARE_SWAP", "FETCH_ADD"]),
         (
             4,

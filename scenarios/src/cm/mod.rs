@@ -60,6 +60,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     queue_pair::queue_pairs_are_set_to_what_was_agreed,
     queue_pair::program_connects_queue_pairs_of_its_own,
     queue_pair::attributes_of_a_state_are_known_in_time,
+    queue_pair::peers_that_may_read_may_flush,
     queue_pair::server_that_is_told_of_data_is_connected,
     connect::data_flows_when_both_are_connected,
     connect::reads_and_atomics_go_both_ways,

@@ -1,7 +1,7 @@
 //! Queue pairs of ids: their states, and what they are set to.
 
 use verbs_api::cm::{CmEventType as Kind, ConnParam, PortSpace};
-use verbs_api::{AsyncEventType, CqInit, ErrorKind, QpAttrMask, QpInit, QpState, QpType};
+use verbs_api::{Access, AsyncEventType, CqInit, ErrorKind, QpAttrMask, QpInit, QpState, QpType};
 
 use super::link::{CmPair, Link, Side, sides};
 use super::listen::conn_data;
@@ -278,6 +278,28 @@ fn attributes_of_a_state_are_known_in_time(setup: &Setup<'_>) -> Result {
     let (attr, mask) = asks(&server, request.id, QpState::Rts).rule(RULE)?;
     check_eq!(RULE, mask, OF_RTS, "what RTS needs");
     check_eq!(RULE, (attr.qp_state, attr.retry_cnt), (QpState::Rts, 7));
+    Ok(())
+}
+
+scenario!(peers_that_may_read_may_flush: "MPE-13"; needs CM, FLUSH, MODIFY_CONNECT);
+fn peers_that_may_read_may_flush(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "MPE-13";
+    const FLUSHES: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
+    for depth in [0, 4] {
+        let cm_pair = CmPair::new(setup)?;
+        let request = cm_pair.ask_without(&ConnParam {
+            initiator_depth: depth,
+            responder_resources: depth,
+            // A second connection of the same queue pair would be refused.
+            qp_num: 0x1234 + u32::from(depth),
+            ..ConnParam::new()
+        })?;
+        let cm = cm_pair.server.cm;
+        let (attr, _) = cm.init_qp_attr(request.id, QpState::Init).rule(RULE)?;
+        let allows = |right| attr.qp_access_flags.contains(right);
+        let seen = [allows(Access::REMOTE_READ), allows(FLUSHES)];
+        check_eq!(RULE, seen, [depth > 0; 2], "reads, flushes");
+    }
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use verbs_api::cm::{CmId, RDMA_UDP_QKEY};
 use verbs_api::{Access, Mtu, QpAttr, QpAttrMask, QpState};
 
 use super::conn::{Conn, Phase};
+use super::host::Host;
 use super::id::{Id, State, wrong_state};
 use super::ids::Ids;
 use crate::device::Result;
@@ -11,7 +12,12 @@ use crate::diagnosis::{CmArgument, CmOrigin};
 
 impl Ids {
     /// `rdma_init_qp_attr`
-    pub(crate) fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
+    pub(crate) fn init_qp_attr(
+        &self,
+        host: Host<'_>,
+        id: CmId,
+        state: QpState,
+    ) -> Result<(QpAttr, QpAttrMask)> {
         let of = self.at(self.find(id)?);
         let Some(local) = of.port.filter(|_| of.state != State::Listening) else {
             return Err(wrong_state(id, of.state));
@@ -32,7 +38,7 @@ impl Ids {
         };
         let mask = match state {
             QpState::Init => {
-                attr.qp_access_flags = access(conn);
+                attr.qp_access_flags = access(conn, host.flushes(local.id.node));
                 init | QpAttrMask::ACCESS_FLAGS
             }
             QpState::Rtr if knows_peer(conn) => {
@@ -76,12 +82,13 @@ impl Ids {
     }
 }
 
-/// Peers of a connection may write, and may read if they asked for resources.
-fn access(conn: &Conn) -> Access {
+/// Peers of a connection may write, and may read if they asked for resources. Then they may also do
+/// the `flushes` that the device has (MPE-13).
+fn access(conn: &Conn, flushes: Access) -> Access {
     let reads = Access::REMOTE_READ | Access::REMOTE_ATOMIC;
     match conn.responder_resources {
         0 => Access::REMOTE_WRITE,
-        _ => Access::REMOTE_WRITE | reads,
+        _ => Access::REMOTE_WRITE | reads | flushes,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use verbs_api::{AhAttr, Gid, Mtu};
+use verbs_api::{Access, AhAttr, Gid, Mtu};
 
 use crate::address::{fnv, gid_of, ip_of, local_gid_of};
 use crate::config::SimConfig;
@@ -184,6 +184,12 @@ impl<'a> Host<'a> {
             responder: most(attr.map(|attr| attr.max_qp_rd_atom as i32)),
             initiator: most(attr.map(|attr| attr.max_qp_init_rd_atom as i32)),
         }
+    }
+
+    /// The flushes that queue pairs of a device may allow.
+    pub(crate) fn flushes(self, node: u32) -> Access {
+        let device = self.device(node);
+        device.map_or(Access::empty(), |device| device.base.flushes())
     }
 
     /// The LID of a group, on InfiniBand.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use verbs_api::behavior::Check;
-use verbs_api::{Access, Remote, Sge};
+use verbs_api::{Access, Remote, SelectivityLevel, Sge};
 
 use super::base::Base;
 use super::domain::{Domains, Peer};
@@ -14,6 +14,7 @@ use super::mw::is_window_key;
 use super::region::{Mr, ProtectionFault, RKEY};
 use crate::memory::{Gathered, Slice, Span};
 use crate::packet::payload::Scatter;
+use crate::packet::{Flush, Reth};
 
 /// The access flags that a registration accepts.
 pub(super) const KNOWN: Access = Access::ALL_RDMA
@@ -54,6 +55,21 @@ impl Domains {
         }
         let mr = self.regions.of_rkey(rkey).ok_or(ProtectionFault::Key)?;
         mr.slice(pd, addr, length, need)
+    }
+
+    /// The address and the length of the bytes that a flush is for (MPE-05).
+    pub(crate) fn flushed(&self, flush: &Flush) -> (u64, u64) {
+        let Reth { va, rkey, length } = flush.reth;
+        let whole = match flush.level {
+            SelectivityLevel::Range => None,
+            SelectivityLevel::Mr if is_window_key(rkey) => self.shown_by(rkey),
+            SelectivityLevel::Mr => {
+                let mr = self.regions.of_rkey(rkey);
+                mr.map(|mr| (mr.attr.addr, mr.attr.length))
+            }
+        };
+        // A key that names nothing is refused, whatever the bytes are.
+        whole.unwrap_or((va, length.into()))
     }
 
     /// Copies the bytes of an inline work request when it is posted. Its lkeys are not checked

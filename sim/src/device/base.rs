@@ -8,7 +8,7 @@ use verbs_api::lab::{Limit, TraceEvent};
 use verbs_api::profile::DeviceLimits;
 use verbs_api::site::Site;
 use verbs_api::table::Table;
-use verbs_api::{AtomicCap, Capabilities, Cause, Context, DeviceAttr, ErrorKind, Verb};
+use verbs_api::{Access, AtomicCap, Capabilities, Cause, Context, DeviceAttr, ErrorKind, Verb};
 
 use super::check::lacks;
 use super::contexts::OpenDevice;
@@ -123,6 +123,15 @@ impl Base {
             Err(lacks(problem))
         } else {
             Ok(())
+        }
+    }
+
+    /// The access flags of the flushes that the device has (MR-19).
+    pub(crate) fn flushes(&self) -> Access {
+        if self.lacks.contains(Capabilities::FLUSH) {
+            Access::empty()
+        } else {
+            Access::FLUSH_GLOBAL | Access::FLUSH_PERSISTENT
         }
     }
 

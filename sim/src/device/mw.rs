@@ -307,6 +307,14 @@ impl Domains {
         region.part(addr, length)
     }
 
+    /// The addresses and the length of what a bound window shows.
+    pub(super) fn shown_by(&self, rkey: u32) -> Option<(u64, u64)> {
+        let window = self.windows.table.at(self.window_of_key(rkey)?);
+        let info = window.bound?.info;
+        let is_zero_based = info.access.contains(Access::ZERO_BASED);
+        Some((if is_zero_based { 0 } else { info.addr }, info.length))
+    }
+
     fn window_of_key(&self, rkey: u32) -> Option<u32> {
         let index = self.regions.keys.slot(rkey)?;
         let found = self.windows.table.peek(index)?;

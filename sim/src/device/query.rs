@@ -39,6 +39,9 @@ impl Device {
         if has(Capabilities::CQ_MODERATION) {
             attr.cq_moderation = moderate::LIMITS;
         }
+        attr.flush_global = has(Capabilities::FLUSH);
+        attr.flush_persistent = has(Capabilities::FLUSH);
+        attr.atomic_write = has(Capabilities::ATOMIC_WRITE);
         attr
     }
 

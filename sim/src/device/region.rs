@@ -542,7 +542,8 @@ impl Mr {
 }
 
 fn check_mr(base: &Base, length: usize, access: Access) -> Result<()> {
-    if !access.difference(KNOWN | Access::OPTIONAL).is_empty() {
+    let known = KNOWN | base.flushes() | Access::OPTIONAL;
+    if !access.difference(known).is_empty() {
         return Err(invalid(
             "access",
             "has bits that the device does not support",

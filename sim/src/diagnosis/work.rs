@@ -200,6 +200,8 @@ fn operation(op: Op) -> &'static str {
         Op::Write(_) => "a write",
         Op::ReadRequest(_) => "a read",
         Op::AtomicRequest(_) => "an atomic",
+        Op::AtomicWrite(_) => "an atomic write",
+        Op::Flush(_) => "a flush",
         _ => "a send",
     }
 }

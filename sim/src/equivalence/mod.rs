@@ -1,6 +1,7 @@
 //! The fast path leaves everything as packets do. Two simulations get the same random calls and
 //! faults, one of them without the fast path, and their whole states are compared.
 
+mod state;
 mod twin;
 
 use core::time::Duration;

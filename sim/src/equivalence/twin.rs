@@ -9,15 +9,12 @@ use verbs_api::lab::{Effect, Fault, FaultId, Lab, PacketFilter};
 use verbs_api::profile::Profile;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, BatchEnd, Capabilities, CompChannel, Context, Cq, CqInit,
-    CqModeration, ErrorKind, Gid, Mr, MrAttr, Mtu, Pd, Qp, QpAttr, QpAttrMask, QpCap, QpInit,
-    QpState, QpType, RcParams, RecvWr, SendFlags, SendOp, SendOps, SendWr, Sge, Srq, SrqAttr,
-    SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcStatus, transition,
+    CqModeration, ErrorKind, Gid, Mr, MrAttr, Mtu, Pd, PlacementType, Qp, QpAttr, QpAttrMask,
+    QpCap, QpInit, QpState, QpType, RcParams, RecvWr, SelectivityLevel, SendFlags, SendOp, SendOps,
+    SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcStatus, transition,
 };
 
-use crate::device::Device;
-use crate::node::Node;
-use crate::packet::payload::Payload;
-use crate::qp::{CachedPath, Qp as DeviceQp};
+use super::state::snapshot;
 use crate::rng::Random;
 use crate::{Mode, Sim, SimConfig};
 
@@ -73,7 +70,11 @@ const CAP: QpCap = QpCap {
 };
 const ONLY_LOCAL: usize = 2;
 const BYTES_OF_THEIR_OWN: [u8; 70] = [0x5a; 70];
-const ACCESS: Access = Access::ALL_RDMA.union(Access::REMOTE_ATOMIC);
+const ACCESS: Access = Access::ALL_RDMA
+    .union(Access::REMOTE_ATOMIC)
+    .union(Access::FLUSH_GLOBAL);
+/// What devices have or lack together here.
+const EXTENSIONS: Capabilities = Capabilities::FLUSH.union(Capabilities::ATOMIC_WRITE);
 
 impl Twin {
     pub(super) fn new(profile: Profile, only_packets: bool) -> Self {
@@ -162,7 +163,10 @@ impl Twin {
         if shares {
             init = init.srq(own.srq?);
         }
-        let batches = SendOps::SEND | SendOps::SEND_WITH_IMM;
+        let mut batches = SendOps::SEND | SendOps::SEND_WITH_IMM;
+        if qp_type == QpType::Rc && !self.lacks.intersects(EXTENSIONS) {
+            batches |= SendOps::RDMA_WRITE | SendOps::FLUSH | SendOps::ATOMIC_WRITE;
+        }
         let with_batches = init.send_ops(batches);
         let made = self.sim.create_qp(own.pd, &with_batches);
         made.or_else(|_| self.sim.create_qp(own.pd, &init)).ok()
@@ -285,6 +289,20 @@ impl Twin {
         }
     }
 
+    /// A flush or an atomic write.
+    fn extension(&self, far: usize, draw: &mut Choices) -> SendWr<'static> {
+        let mut remote = self.ends[far].mrs[draw.index(2)].1.remote(0);
+        let wr_id = draw.below(1 << 40);
+        if draw.one_in(2) {
+            remote.addr += 8 * draw.below(100) + u64::from(draw.one_in(20));
+            return SendWr::atomic_write(wr_id, remote, [draw.below(255) as u8; 8]);
+        }
+        remote.addr += draw.below(1600);
+        let level = draw.any(&[SelectivityLevel::Range, SelectivityLevel::Mr]);
+        let length = draw.below(2000) as u32;
+        SendWr::flush(wr_id, remote, length, PlacementType::GLOBAL, level)
+    }
+
     fn post(&self, [(near, qp), (far, peer)]: Pair, draw: &mut Choices) -> String {
         let count = if draw.one_in(12) {
             2 + draw.index(3)
@@ -348,9 +366,13 @@ impl Twin {
                 }
             })
             .collect();
-        let is_for_batch =
-            |wr: &SendWr<'_>| matches!(wr.op, SendOp::Send | SendOp::SendWithImm { .. });
+        let is_for_batch = |wr: &SendWr<'_>| init.send_ops.contains(SendOps::of(&wr.op));
         if wrs.iter().all(is_for_batch) && draw.one_in(4) {
+            let mut wrs = wrs;
+            if init.send_ops.contains(SendOps::FLUSH) && draw.one_in(2) {
+                let at = draw.index(wrs.len() + 1);
+                wrs.insert(at, self.extension(far, draw));
+            }
             let done = self.sim.post_batch(qp, &wrs, BatchEnd::Complete);
             return format!("batch {wrs:?}: {done:?}");
         }
@@ -630,61 +652,11 @@ fn region(sim: &Sim, pd: Pd, at: usize) -> (Mr, MrAttr) {
         ONLY_LOCAL => Access::LOCAL_WRITE,
         _ => ACCESS,
     };
-    let mr = sim.alloc_mr(pd, BYTES, access);
-    let mr = mr.unwrap_or_else(|_| sim.alloc_mr(pd, BYTES, Access::ALL_RDMA).unwrap());
+    // Some devices lack flushes.
+    let of = [access, access - Access::FLUSH_GLOBAL, Access::ALL_RDMA];
+    let mr = of.iter().find_map(|of| sim.alloc_mr(pd, BYTES, *of).ok());
+    let mr = mr.unwrap();
     let bytes: Vec<u8> = (0..BYTES).map(|byte| (byte * 7 + at) as u8).collect();
     sim.write_mr(mr, 0, &bytes).unwrap();
     (mr, sim.query_mr(mr).unwrap())
-}
-
-/// A copy of a queue pair without what no program can observe.
-fn observable(qp: &DeviceQp) -> DeviceQp {
-    let mut qp = qp.clone();
-    // A message of the fast path cannot be requested again, so nothing is kept for that.
-    qp.responder.reads.resources.0.clear();
-    if let Some(requester) = &mut qp.requester {
-        requester.path = CachedPath::default();
-        let requests = &mut requester.sq.requests;
-        for offset in 0..requests.len() {
-            let send = requests.at_mut(offset);
-            send.payload = Payload::default();
-            send.inline.clear();
-        }
-    }
-    qp
-}
-
-/// The whole state of a node, except for what no program can observe.
-fn snapshot(node: &Node) -> String {
-    let mut snapshot = String::new();
-    for (index, qp) in node.qps.iter() {
-        writeln!(snapshot, "qp {index} {:?}", observable(qp)).unwrap();
-    }
-    let Device {
-        base,
-        ports,
-        domains,
-        cqs,
-        ..
-    } = &node.device;
-    for (index, cq) in cqs.table.iter() {
-        writeln!(snapshot, "cq {index} {cq:?}").unwrap();
-    }
-    let channels: Vec<_> = cqs.channels.iter().collect();
-    writeln!(snapshot, "{channels:?} {:?}", cqs.moderated.running()).unwrap();
-    let pds: Vec<_> = domains.pds.iter().collect();
-    writeln!(snapshot, "{pds:?} {:?}", node.device.srqs).unwrap();
-    let ahs: Vec<_> = domains.ahs.iter().collect();
-    writeln!(
-        snapshot,
-        "{:?} {:?} {ahs:?}",
-        domains.regions, domains.windows
-    )
-    .unwrap();
-    writeln!(snapshot, "{ports:?} {:?}", node.device.timers.running()).unwrap();
-    let mut base = base.clone();
-    // All simulations number their rules together.
-    base.rules = Default::default();
-    writeln!(snapshot, "{base:?}").unwrap();
-    snapshot
 }

@@ -198,8 +198,18 @@ impl Memory {
 
     /// Places all late data.
     pub(crate) fn settle(&mut self) {
+        self.place_if(|_| true);
+    }
+
+    /// Places the late data for this slice (MPE-01). Other data stays late.
+    pub(crate) fn place(&mut self, flushed: &Slice) {
+        self.place_if(|late| late.overlaps(flushed));
+    }
+
+    fn place_if(&mut self, is_due: impl Fn(&Slice) -> bool) {
         let Some(late) = &mut self.late else { return };
-        for Late { bytes, into } in std::mem::take(late) {
+        let due: Vec<_> = late.extract_if(.., |late| is_due(&late.into)).collect();
+        for Late { bytes, into } in due {
             // Data for a removed region is discarded.
             let _ = self.put(&into, &bytes);
         }

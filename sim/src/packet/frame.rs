@@ -5,11 +5,13 @@
 use std::net::IpAddr;
 
 use verbs_api::lab::{PacketOpcode, Syndrome};
-use verbs_api::{Gid, QpType};
-use verbs_roce::{Aeth, Bth, Data, Extended, Frame, Ip, Operation, Received, Transport};
+use verbs_api::{Gid, PlacementType, QpType, SelectivityLevel};
+use verbs_roce::{Aeth, Bth, Data, Extended, Feth, Frame, Ip, Operation, Received, Transport};
 
 use super::payload::Payload;
-use super::{AtomicEth, AtomicOp, Deth, DropReason, NetworkType, Op, Packet, PortId, Psn, Route};
+use super::{
+    AtomicEth, AtomicOp, Deth, DropReason, Flush, NetworkType, Op, Packet, PortId, Psn, Route,
+};
 use crate::address::{gid_of, group_of, ip_of, local_gid_of};
 
 /// Hop limit of packets of connected QPs.
@@ -203,6 +205,9 @@ pub(crate) fn read(
     })
 }
 
+/// The bits of a placement type that are on the wire.
+const PLACEMENT: u8 = 0xf;
+
 /// The bits of an opcode for the operation. The others are the transport.
 const OPERATION: u32 = 0x1f;
 
@@ -210,7 +215,21 @@ fn extended(packet: &Packet, original: &[u8]) -> Extended {
     let msn = packet.msn;
     let aeth = |syndrome| Aeth { syndrome, msn };
     let operation = match packet.op {
-        Op::Write(Some(reth)) | Op::ReadRequest(reth) => Operation::Reth(reth),
+        Op::Write(Some(reth)) | Op::ReadRequest(reth) | Op::AtomicWrite(reth) => {
+            Operation::Reth(reth)
+        }
+        Op::Flush(Flush {
+            reth,
+            placement,
+            level,
+        }) => Operation::Flush {
+            feth: Feth {
+                selectivity: level.raw(),
+                placement: placement.bits() & PLACEMENT,
+                ..Feth::default()
+            },
+            reth,
+        },
         Op::AtomicRequest(eth) => {
             let (swap_or_add, compare) = match eth.op {
                 AtomicOp::CompareAndSwap { compare, swap } => (swap, compare),
@@ -268,7 +287,13 @@ fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
         (_, Operation::Aeth(aeth)) => return Some((Op::ReadResponse, aeth.msn)),
         (_, Operation::AtomicAck { aeth, .. }) => return Some((Op::AtomicResponse, aeth.msn)),
         (PacketOpcode::RcReadRequest, Operation::Reth(reth)) => Op::ReadRequest(reth),
+        (PacketOpcode::RcAtomicWrite, Operation::Reth(reth)) => Op::AtomicWrite(reth),
         (_, Operation::Reth(reth)) => Op::Write(Some(reth)),
+        (_, Operation::Flush { feth, reth }) => Op::Flush(Flush {
+            reth,
+            placement: PlacementType::from_bits_retain(feth.placement),
+            level: SelectivityLevel::from_raw(feth.selectivity)?,
+        }),
         (opcode, Operation::AtomicEth(eth)) => Op::AtomicRequest(AtomicEth {
             addr: eth.va,
             rkey: eth.rkey,
@@ -363,6 +388,11 @@ mod tests {
             rkey: 7,
             op,
         };
+        let flush = Flush {
+            reth,
+            placement: PlacementType::PERSISTENT,
+            level: SelectivityLevel::Mr,
+        };
         let swap = AtomicOp::CompareAndSwap {
             compare: 1 << 40,
             swap: 5,
@@ -393,6 +423,9 @@ mod tests {
             whole(Op::AtomicRequest(eth(swap))),
             whole(Op::AtomicRequest(eth(AtomicOp::FetchAndAdd { add: 3 }))),
             whole(Op::AtomicResponse),
+            whole(Op::Flush(flush)),
+            (QpType::XrcSend, Op::Flush(flush), (true, true), None),
+            whole(Op::AtomicWrite(reth)),
             (QpType::Ud, Op::Datagram(deth), (true, true), imm),
         ];
         let v6 = |host| Gid(std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host).octets());
@@ -416,7 +449,10 @@ mod tests {
                     };
                     let payload: &[u8] = match op {
                         Op::AtomicResponse => &[1, 2, 3, 4, 5, 6, 7, 8],
-                        Op::ReadRequest(_) | Op::Acknowledge(_) | Op::AtomicRequest(_) => &[],
+                        Op::ReadRequest(_)
+                        | Op::Acknowledge(_)
+                        | Op::AtomicRequest(_)
+                        | Op::Flush(_) => &[],
                         _ => b"five!",
                     };
                     let packet = Packet {
@@ -525,6 +561,11 @@ mod tests {
                 Op::AtomicRequest(AtomicEth { op: AtomicOp::FetchAndAdd { .. }, .. }) => (32..40).contains(&byte),
                 Op::ReadResponse | Op::AtomicResponse => packet.has_aeth() && byte == 12,
                 Op::Datagram(_) => byte == 16,
+                // The reserved bits of FETH.
+                Op::Flush(_) => match packet.transport {
+                    QpType::XrcSend => byte == 12 || (128..154).contains(&bit),
+                    _ => (96..122).contains(&bit),
+                },
                 _ => packet.transport == QpType::XrcSend && byte == 12,
             }
     }

@@ -11,7 +11,7 @@ pub(crate) use drop_reason::Nature;
 pub use pcap::Pcap;
 
 use verbs_api::lab::{CmMessage, PacketOpcode, PacketView, Syndrome};
-use verbs_api::{Gid, QpType};
+use verbs_api::{Access, Gid, PlacementType, QpType, SelectivityLevel};
 pub(crate) use verbs_roce::Reth;
 use verbs_roce::mad;
 
@@ -132,6 +132,9 @@ pub(crate) enum Op {
     AtomicRequest(AtomicEth),
     /// The payload is the original value.
     AtomicResponse,
+    Flush(Flush),
+    /// The payload has 8 bytes.
+    AtomicWrite(Reth),
     /// A datagram.
     Datagram(Deth),
 }
@@ -145,9 +148,39 @@ impl Op {
         )
     }
 
-    /// Whether it asks for data, which also acknowledges it.
-    pub(crate) fn is_answered_with_data(&self) -> bool {
-        matches!(self, Self::ReadRequest(_) | Self::AtomicRequest(_))
+    /// Whether a response answers it, which also acknowledges it (MPE-11).
+    pub(crate) fn is_answered_by_response(&self) -> bool {
+        self.takes_depth() || matches!(self, Self::Flush(_))
+    }
+
+    /// Whether it counts among those of which a responder accepts only some at a time.
+    pub(crate) fn takes_depth(&self) -> bool {
+        matches!(
+            self,
+            Self::ReadRequest(_) | Self::AtomicRequest(_) | Self::AtomicWrite(_)
+        )
+    }
+}
+
+/// Flush extended header, and the bytes that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flush {
+    pub(crate) reth: Reth,
+    pub(crate) placement: PlacementType,
+    pub(crate) level: SelectivityLevel,
+}
+
+impl Flush {
+    /// The rights that the region and the queue pair must give (MPE-04).
+    pub(crate) fn needs(&self) -> Access {
+        let mut needs = Access::empty();
+        for (of, right) in [
+            (PlacementType::GLOBAL, Access::FLUSH_GLOBAL),
+            (PlacementType::PERSISTENT, Access::FLUSH_PERSISTENT),
+        ] {
+            needs.set(right, self.placement.contains(of));
+        }
+        needs
     }
 }
 
@@ -301,6 +334,8 @@ impl Packet {
                 AtomicOp::CompareAndSwap { .. } => 0x13,
                 AtomicOp::FetchAndAdd { .. } => 0x14,
             },
+            Op::Flush(_) => 0x1c,
+            Op::AtomicWrite(_) => 0x1d,
         };
         PacketOpcode::from(transport | operation)
     }

@@ -18,7 +18,7 @@ impl Requester {
     #[inline(always)]
     pub(super) fn note_posted(&mut self, qp: &Common, device: &mut Device, wr: &SendWr<'_>) {
         let end = self.sq.end();
-        if wr.op.reads() {
+        if wr.op.takes_depth() {
             if std::mem::replace(&mut self.reads_end, end) == 0 {
                 device.base.journal.first_read(qp.qp_num);
             }

@@ -29,6 +29,7 @@ mod cached_path;
 mod common;
 pub(crate) mod datagram;
 #[cfg_attr(any(), mutants::skip)] // texts
+mod extension;
 mod fence;
 pub(crate) mod grh;
 mod held_ack;

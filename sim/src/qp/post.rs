@@ -141,6 +141,9 @@ impl Qp {
         if is_too_early(state) && behavior.post_wrong_state != PostWrongState::Queued {
             return Err(too_early(state));
         }
+        if wr.op.is_for_batches() && verb != Verb::PostBatch {
+            return Err(invalid("opcode", "is for batches alone"));
+        }
         // A wrong operation fails when it is posted or when it is carried out, as drivers differ.
         let has = operations(qp_type, device.base.lacks);
         let failed = if has.contains(SendOps::of(&wr.op)) {
@@ -150,8 +153,9 @@ impl Qp {
         } else {
             return Err(invalid("opcode", "is not one of the qp's transport"));
         };
-        // Binds and invalidations move no data.
-        if send::is_local(&wr.op) && (!wr.sg_list.is_empty() || wr.inline_data.is_some()) {
+        // Binds and invalidations move no data, and an atomic write brings its own.
+        let has_list = !send::is_local(&wr.op) && !wr.op.is_for_batches();
+        if !has_list && (!wr.sg_list.is_empty() || wr.inline_data.is_some()) {
             return Err(invalid("sg_list", "is for work that moves data"));
         }
         check_sges(wr.sg_list, cap.max_send_sge, sge_errno(behavior))?;
@@ -317,8 +321,10 @@ fn operations(qp_type: QpType, lacks: Capabilities) -> SendOps {
     let writes = SendOps::RDMA_WRITE | SendOps::RDMA_WRITE_WITH_IMM;
     let windows = SendOps::BIND_MW | SendOps::LOCAL_INV | SendOps::SEND_WITH_INV;
     let atomics = SendOps::ATOMIC_CMP_AND_SWP | SendOps::ATOMIC_FETCH_AND_ADD;
+    let reliable = datagrams | writes | windows | atomics | SendOps::RDMA_READ | SendOps::FLUSH;
     let all = match qp_type {
-        QpType::Rc | QpType::XrcSend => datagrams | writes | windows | atomics | SendOps::RDMA_READ,
+        QpType::Rc => reliable | SendOps::ATOMIC_WRITE,
+        QpType::XrcSend => reliable,
         QpType::Uc => datagrams | writes | windows,
         _ => datagrams,
     };
@@ -332,6 +338,8 @@ fn operations(qp_type: QpType, lacks: Capabilities) -> SendOps {
         (Capabilities::RDMA_READ, SendOps::RDMA_READ),
         (Capabilities::MW, windows),
         (Capabilities::ATOMICS, atomics),
+        (Capabilities::FLUSH, SendOps::FLUSH),
+        (Capabilities::ATOMIC_WRITE, SendOps::ATOMIC_WRITE),
     ];
     let lacking = needs.into_iter().filter(|(need, _)| lacks.contains(*need));
     lacking.fold(all, |has, (_, ops)| has - ops)
@@ -340,7 +348,11 @@ fn operations(qp_type: QpType, lacks: Capabilities) -> SendOps {
 /// Checks that transport and device have the operations requested for batches (SQ-28).
 pub(crate) fn check_batches(init: &QpInit, lacks: Capabilities) -> Result<()> {
     // Posts refuse the other operations that the device lacks.
-    let checked = lacks & (Capabilities::MW | Capabilities::ATOMICS);
+    let checked = lacks
+        & (Capabilities::MW
+            | Capabilities::ATOMICS
+            | Capabilities::FLUSH
+            | Capabilities::ATOMIC_WRITE);
     let has = if lacks.contains(Capabilities::BATCHES) {
         SendOps::empty()
     } else {

@@ -164,8 +164,8 @@ impl Qp {
         }
         match self.execute(device, packet) {
             Ok(()) => {
-                // A read or an atomic is acknowledged by its response.
-                if packet.ack_req && !packet.op.is_answered_with_data() {
+                // A response acknowledges its request.
+                if packet.ack_req && !packet.op.is_answered_by_response() {
                     let last = packet.psn.plus(packet.span - 1);
                     self.responder
                         .answer(&self.common, device, last, Syndrome::Ack);

@@ -60,7 +60,7 @@ pub(crate) struct Requester {
     pub(super) at_packet: u32,
     /// The first send that has never started.
     fresh: u64,
-    /// RDMA Reads and atomics in progress.
+    /// RDMA Reads, atomics and atomic writes in progress.
     pub(super) reads: u8,
     retries: u8,
     rnr_retries: u8,
@@ -301,7 +301,7 @@ impl Requester {
             return Ok(false);
         }
         let behavior = &device.base.behavior;
-        if send.is_read() {
+        if send.op.takes_depth() {
             // Without a depth at the peer no read may be sent, on devices that check it.
             match qp.attr.max_rd_atomic {
                 0 if behavior.read_without_depth == Check::Refused => {
@@ -316,7 +316,10 @@ impl Requester {
             length = atomic::length(behavior.atomic_check, length)?;
         }
         // The local memory of a read is checked when the response arrives (RDMA-15).
-        if send.flags.contains(SendFlags::INLINE) {
+        if let SendOp::AtomicWrite { value, .. } = send.op {
+            send.payload = Payload::inline(value[..].into());
+            length = atomic::BYTES;
+        } else if send.flags.contains(SendFlags::INLINE) {
             send.payload = Payload::inline(send.inline[..].into());
         } else if !send.is_read() {
             // A reliable send keeps its bytes in place until the acknowledgement, so a retry reads
@@ -339,7 +342,7 @@ impl Requester {
         send.span = span;
         self.next = send.end();
         self.fresh = seq + 1;
-        self.reads += u8::from(send.is_read());
+        self.reads += u8::from(send.op.takes_depth());
         Ok(true)
     }
 
@@ -359,7 +362,7 @@ impl Requester {
         let send = self.sq.get(seq);
         let is_read = send.is_read();
         // A send that never started is not counted among the reads in progress.
-        if is_read && seq < self.fresh {
+        if send.op.takes_depth() && seq < self.fresh {
             self.reads -= 1;
         }
         let signaled = qp.signals(send.flags);
@@ -462,18 +465,18 @@ impl Requester {
             && psn.distance(self.una) < self.next.distance(self.una)
     }
 
-    /// Everything before `upto` is acknowledged: completes these sends. Returns false if the
-    /// response of a read before it is missing. The read is retried.
+    /// Everything before `upto` is acknowledged: completes these sends. Returns false if a response
+    /// before it is missing. Its request is retried.
     fn progress(&mut self, qp: &Common, device: &mut Device, upto: Psn) -> Result<bool, Stop> {
         let una = self.una;
         let mut reached = upto;
         let mut lost_response = None;
         while self.is_busy() {
             let send = self.sq.get(self.sq.oldest());
-            if send.is_read() {
+            if send.awaits_response() {
                 let missing = send.next_response();
-                // A later answer overtakes the response of a read: the response is lost. What
-                // follows the read is not acknowledged until the read is answered.
+                // A later answer overtakes a response: the response is lost. What follows its
+                // request is not acknowledged until the request is answered.
                 if upto.distance(una) > missing.distance(una) {
                     reached = missing;
                     lost_response = Some(missing);
@@ -589,7 +592,9 @@ impl Requester {
         let oldest = sq.has_undone().then(|| sq.get(sq.oldest()));
         let is_early = device.base.behavior.send_done == SendDone::Sent;
         match oldest {
-            Some(oldest) if !is_early || oldest.is_read() => self.finish(qp, device, status),
+            Some(oldest) if !is_early || oldest.awaits_response() => {
+                self.finish(qp, device, status)
+            }
             // The send that failed has long been completed with success, so only the queue pair can
             // fail.
             _ if is_early => Err(Stop::All),
@@ -618,7 +623,7 @@ impl Requester {
         let seq = self.sq.oldest();
         let send = self.sq.get(seq);
         // It is a duplicate, or responses before it are missing.
-        if !send.is_read() || send.next_response() != packet.psn {
+        if !send.awaits_response() || send.next_response() != packet.psn {
             return Ok(());
         }
         let behavior = &device.base.behavior;
@@ -656,7 +661,7 @@ impl Requester {
         send.got += length as u32;
         send.answered += packet.span;
         // The read completes before `una` moves on, so that the next sends do not overtake it.
-        if send.got >= send.length {
+        if send.got >= send.brings() {
             self.finish(qp, device, WcStatus::Success)?;
         }
         self.reach(qp, device, packet.psn.plus(packet.span));

@@ -201,8 +201,12 @@ impl Responder {
                     qp.answer_atomic(device, packet.psn, completed, original);
                 }
             }
-            // Requests other than reads and atomics are acknowledged once, for all that was carried
-            // out.
+            // The bytes of an atomic write may have changed since, so it is not carried out twice
+            // (MPE-12).
+            Op::Flush(_) | Op::AtomicWrite(_) => {
+                qp.answer_without_data(device, packet.psn, completed);
+            }
+            // Other requests are acknowledged once, for all that was carried out.
             _ if packet.ack_req => {
                 let last = self.sequence.expected.previous();
                 self.answer(qp, device, last, Syndrome::Ack);
@@ -238,9 +242,7 @@ impl Responder {
                 self.take_write(qp, device, packet, reth, got)
             }
             // Without responder resources no read or atomic is accepted.
-            (Op::ReadRequest(_) | Op::AtomicRequest(_), None)
-                if qp.attr.max_dest_rd_atomic == 0 =>
-            {
+            (op, None) if op.takes_depth() && qp.attr.max_dest_rd_atomic == 0 => {
                 Err(Refusal::INVALID)
             }
             (Op::ReadRequest(reth), None) => {
@@ -256,6 +258,16 @@ impl Responder {
             }
             (Op::AtomicRequest(eth), None) => {
                 self.execute_atomic(qp, device, packet.psn, completed, eth)
+            }
+            (Op::Flush(flush), None) => {
+                self.execute_flush(qp, device, flush)?;
+                qp.answer_without_data(device, packet.psn, completed);
+                Ok(None)
+            }
+            (Op::AtomicWrite(reth), None) => {
+                self.execute_atomic_write(qp, device, packet, reth)?;
+                qp.answer_without_data(device, packet.psn, completed);
+                Ok(None)
             }
             _ => Err(Refusal::INVALID),
         }

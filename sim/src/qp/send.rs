@@ -3,7 +3,7 @@
 use verbs_api::table::Table;
 use verbs_api::{Access, Dest, Handle, SendOp, WcStatus};
 
-use super::{atomic, sum};
+use super::{atomic, extension, sum};
 use crate::device::{Ah, Device, ProtectionFault, Send, check_empty, touch};
 use crate::packet::payload::Payload;
 use crate::packet::{Op, Packet, Psn};
@@ -11,6 +11,16 @@ use crate::packet::{Op, Packet, Psn};
 impl Send {
     pub(crate) fn is_read(&self) -> bool {
         self.op.reads()
+    }
+
+    /// Whether a response answers it, and no acknowledgement (MPE-11).
+    pub(super) fn awaits_response(&self) -> bool {
+        self.is_read() || extension::request(&self.op).is_some()
+    }
+
+    /// The bytes that its responses bring.
+    pub(super) fn brings(&self) -> u32 {
+        if self.is_read() { self.length } else { 0 }
     }
 
     /// Whether it does not involve a peer.
@@ -30,7 +40,7 @@ impl Send {
     /// Whether the next response has the expected length.
     pub(super) fn is_answered_in_length_by(&self, packet: &Packet, mtu: u32) -> bool {
         let most = u64::from(packet.span) * u64::from(mtu);
-        let length = most.min((self.length - self.got).into());
+        let length = most.min((self.brings() - self.got).into());
         length == u64::from(packet.payload.len())
     }
 

@@ -6,7 +6,7 @@ use verbs_api::{Dest, QpType, SendFlags, SendOp, WcStatus};
 use super::common::Common;
 use super::requester::Requester;
 use super::verdict::Stop;
-use super::{atomic, datagram};
+use super::{atomic, datagram, extension};
 use crate::device::{Device, OutPacket, Send};
 use crate::packet::payload::Payload;
 use crate::packet::{Op, Reth};
@@ -102,7 +102,8 @@ impl Requester {
             _ => qp.send_to_peer(device, out, payload),
         }
         // UC and UD have no acknowledgement: a send is done when it has left.
-        let is_early = device.base.behavior.send_done == SendDone::Sent && !is_read;
+        let is_early =
+            device.base.behavior.send_done == SendDone::Sent && !self.sq.get(seq).awaits_response();
         let is_done = !qp.is_reliable() || is_early && self.sq.oldest() == seq;
         if last && is_done {
             self.finish(qp, device, WcStatus::Success)
@@ -183,7 +184,7 @@ fn request(send: &Send, packet: u32, span: u32, mtu: u32) -> Op {
     })
 }
 
-/// The operation of a packet that brings data.
+/// The operation of a packet that asks for no data.
 #[inline(always)]
 fn operation(send: &Send, packet: u32, last: bool) -> Op {
     match send.op {
@@ -196,6 +197,6 @@ fn operation(send: &Send, packet: u32, last: bool) -> Op {
             Op::Write((packet == 0).then_some(reth))
         }
         SendOp::SendWithInv { rkey } if last => Op::SendWithInv(rkey),
-        _ => Op::Send,
+        _ => extension::request(&send.op).unwrap_or(Op::Send),
     }
 }

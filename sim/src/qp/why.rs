@@ -158,7 +158,7 @@ impl Common {
         if status == WcStatus::LocLenErr && matches!(send.op, SendOp::RdmaRead { .. }) {
             return Some(FailureCause::AnswerCut { mtu }.into());
         }
-        if send.is_read() && self.attr.max_rd_atomic == 0 {
+        if send.op.takes_depth() && self.attr.max_rd_atomic == 0 {
             let by_cm = self.by_cm.map(|by_cm| by_cm.depth);
             let why = by_cm.map_or(FailureCause::NoReads, |of| FailureCause::NoReadsByCm { of });
             return Some(why.into());
@@ -184,28 +184,34 @@ impl Common {
             return FailureCause::NoBeginning.into();
         }
         let (reth, need) = match packet.op {
-            Op::Write(Some(reth)) => (reth, Access::REMOTE_WRITE),
+            Op::Write(Some(reth)) | Op::AtomicWrite(reth) => (reth, Access::REMOTE_WRITE),
             Op::ReadRequest(reth) => (reth, Access::REMOTE_READ),
             Op::AtomicRequest(eth) => {
-                if !eth.is_aligned() {
-                    return FailureCause::Misaligned.into();
-                }
                 let (va, rkey, length) = (eth.addr, eth.rkey, atomic::BYTES);
                 (Reth { va, rkey, length }, Access::REMOTE_ATOMIC)
             }
+            Op::Flush(flush) => (flush.reth, flush.needs()),
             _ => return not_taken(responder, device, packet),
         };
+        let is_atomic = matches!(packet.op, Op::AtomicRequest(_) | Op::AtomicWrite(_));
+        if is_atomic && !reth.va.is_multiple_of(8) {
+            return FailureCause::Misaligned.into();
+        }
         // The order of these checks is that of the responder.
-        if packet.op.is_answered_with_data() && self.attr.max_dest_rd_atomic == 0 {
+        if packet.op.takes_depth() && self.attr.max_dest_rd_atomic == 0 {
             return FailureCause::NoReadsThere.into();
         }
         if !self.attr.qp_access_flags.contains(need) {
             let (qp_num, rights) = (self.qp_num, Rights(need));
             return FailureCause::QpForbids { qp_num, rights }.into();
         }
-        let (pd, length) = (responder.receives.pd(), reth.length.into());
-        let regions = &device.domains.regions;
-        regions.why_not_remote(&device.base, pd, reth.rkey, reth.va, length, need)
+        let (pd, domains) = (responder.receives.pd(), &device.domains);
+        let (va, length) = match packet.op {
+            Op::Flush(flush) => domains.flushed(&flush),
+            _ => (reth.va, reth.length.into()),
+        };
+        let regions = &domains.regions;
+        regions.why_not_remote(&device.base, pd, reth.rkey, va, length, need)
     }
 
     /// What the test controls did, if a request is refused because of that.

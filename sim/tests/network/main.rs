@@ -2,6 +2,7 @@
 //! network.
 #![cfg(feature = "network")]
 
+mod extensions;
 mod infiniband;
 mod late_ack;
 mod long_reads;

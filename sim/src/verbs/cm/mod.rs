@@ -246,7 +246,7 @@ impl Cm for Sim {
 
     fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
         self.runtime.check_thread(Verb::CmInitQpAttr)?;
-        self.look_at(|manager, _| manager.ids.init_qp_attr(id, state))
+        self.look_at(|manager, host| manager.ids.init_qp_attr(host, id, state))
             .by(Verb::CmInitQpAttr)
     }
 
