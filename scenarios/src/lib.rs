@@ -61,6 +61,7 @@ mod qp_flush;
 mod qp_state;
 mod rdma;
 mod rnr;
+mod ro;
 mod rq;
 mod sq;
 mod srq;
@@ -125,6 +126,7 @@ pub const GROUPS: &[Group] = &[
     group!(xrc, "Extended reliable connections"),
     group!(life, "Life of objects"),
     group!(rdma, "RDMA Read and Write"),
+    group!(ro, "Order of data in memory"),
     group!(atom, "Atomics"),
     group!(errors, "Errors of connections"),
     group!(path_mtu, "Path MTUs that differ"),

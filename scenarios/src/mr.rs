@@ -464,13 +464,12 @@ fn access_flags_that_the_device_lacks_are_refused(setup: &Setup<'_>) -> Result {
     const ON_DEMAND: u32 = 1 << 6;
     const FLUSH_GLOBAL: u32 = 1 << 8;
     const FLUSH_PERSISTENT: u32 = 1 << 9;
-    const RELAXED_ORDERING: u32 = 1 << 20;
     let Pair { a, b } = setup.rc_pair()?;
     for (what, bit, optional) in [
         ("ON_DEMAND", ON_DEMAND, false),
         ("FLUSH_GLOBAL", FLUSH_GLOBAL, false),
         ("FLUSH_PERSISTENT", FLUSH_PERSISTENT, false),
-        ("RELAXED_ORDERING", RELAXED_ORDERING, true),
+        ("RELAXED_ORDERING", Access::RELAXED_ORDERING.bits(), true),
     ] {
         let access = Access::ALL_RDMA | Access::from_bits_retain(bit);
         let may_have_it = optional || setup.verbs().lab().is_none();

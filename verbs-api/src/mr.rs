@@ -29,6 +29,9 @@ bitflags! {
         const ZERO_BASED = 1 << 5;
         /// The memory is of huge pages. Drivers take the hint whatever the pages are (MR-26).
         const HUGETLB = 1 << 7;
+        /// The device may place data in this memory in any order, until a completion says that it
+        /// is there (RO-02, RO-03). Devices that do not know it ignore it (MR-19).
+        const RELAXED_ORDERING = 1 << 20;
         const _ = !0;
     }
 }

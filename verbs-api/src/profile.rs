@@ -188,6 +188,7 @@ const RXE: Behavior = Behavior {
     srq_checks_qp_pd: true,
     uc_srq: Check::Accepted,
     ud_sl: UdSl::Zero,
+    placement: Placement::Unpromised,
     ..Behavior::SPEC
 };
 
@@ -216,6 +217,7 @@ const SIW: Behavior = Behavior {
     srq_limit_at_creation: true,
     srq_recv_sizes: Check::Refused,
     last_wqe: false,
+    placement: Placement::Unpromised,
     ..Behavior::SPEC
 };
 
