@@ -628,6 +628,8 @@ fn params() -> RcParams {
 fn region(sim: &Sim, pd: Pd, at: usize) -> (Mr, MrAttr) {
     let access = match at {
         ONLY_LOCAL => Access::LOCAL_WRITE,
+        // It has no effect where data is placed at its arrival.
+        0 => ACCESS | Access::RELAXED_ORDERING,
         _ => ACCESS,
     };
     let mr = sim.alloc_mr(pd, BYTES, access);
