@@ -43,6 +43,39 @@ fn who_waits_for_the_last_byte_of_a_write_may_read_half_of_it() {
     });
 }
 
+/// A program that writes data, and then a flag, into memory with this access. It polls memory for
+/// the flag. Whether the data was there whenever the flag was.
+fn finds_data_behind_a_flag(verbs: &dyn Verbs, access: Access) -> bool {
+    const LENGTH: u32 = 64;
+    let [a, b] = ["sim0", "sim1"].map(|name| End::open(verbs, name, 16, 128));
+    let (qp, _) = pair((&a, &b), QpType::Rc, 4, &RcParams::default());
+    let mr = verbs.alloc_mr(b.pd, 128, access).unwrap();
+    let mem = verbs.query_mr(mr).unwrap();
+    (1..32).all(|round| {
+        a.write(0, &[round; LENGTH as usize]);
+        let (data, flag) = ([a.mem.sge(0, LENGTH)], [a.mem.sge(0, 1)]);
+        a.post(qp, SendWr::rdma_write(1, &data, mem.remote(0)));
+        a.post(qp, SendWr::rdma_write(2, &flag, mem.remote(64)));
+        settle(verbs);
+        let mut seen = [0; LENGTH as usize + 1];
+        verbs.read_mr(mr, 0, &mut seen).unwrap();
+        assert_eq!(a.drain().len(), 2);
+        let [seen @ .., flag] = seen;
+        flag != round || seen == [round; LENGTH as usize]
+    })
+}
+
+/// RO-01, RO-02: writes of a queue pair are in order, until their memory is relaxed.
+#[test]
+fn who_polls_relaxed_memory_for_a_flag_may_find_it_before_the_data() {
+    let keeps_order = |verbs: &dyn Verbs| finds_data_behind_a_flag(verbs, Access::ALL_RDMA);
+    assert!(is_right_on(Profile::ADVERSARIAL, keeps_order));
+    leans_on_luck(|verbs| {
+        let access = Access::ALL_RDMA | Access::RELAXED_ORDERING;
+        finds_data_behind_a_flag(verbs, access)
+    });
+}
+
 /// WC-01: the opcode of a failed completion means nothing.
 #[test]
 fn who_tells_failed_receives_by_their_opcode_takes_them_for_something_else() {

@@ -24,7 +24,17 @@ struct Link<'v> {
 
 impl<'v> Link<'v> {
     fn new(sim: &'v Sim) -> Self {
+        Self::with(sim, Access::ALL_RDMA)
+    }
+
+    /// With this access to the memory of the far end.
+    fn with(sim: &'v Sim, access: Access) -> Self {
         let [near, far] = ["sim0", "sim1"].map(|name| End::open(sim, name, 16, 64));
+        let change = MrChange {
+            access: Some(access),
+            ..MrChange::default()
+        };
+        sim.rereg_mr(far.mr, &change).unwrap();
         let (qp, peer) = pair((&near, &far), QpType::Rc, 4, &RcParams::default());
         near.write(0, MESSAGE);
         Self {
@@ -163,16 +173,23 @@ const WAYS: [(&str, Way); 11] = [
     }),
 ];
 
-/// RDMA-26, QP-FLUSH-11, MR-05: when the verb that ends what a device may do with memory has
+/// RDMA-26, RO-03, QP-FLUSH-11, MR-05: when the verb that ends what a device may do with memory has
 /// returned, or the QP has gone to ERR by itself, the device writes there no more.
 #[test]
 fn nothing_is_placed_later_than_the_memory_is_the_programs_again() {
-    for (what, way) in WAYS {
+    let accesses = [
+        Access::ALL_RDMA,
+        Access::ALL_RDMA | Access::RELAXED_ORDERING,
+    ];
+    for ((what, way), access) in WAYS
+        .iter()
+        .flat_map(|way| accesses.map(|access| (way, access)))
+    {
         let sim = Sim::new(SimConfig::new().profile(Profile::ADVERSARIAL));
-        let mr = way(&Link::new(&sim));
+        let mr = way(&Link::with(&sim, access));
         let mut seen = [0; MESSAGE.len()];
         sim.read_mr(mr, 0, &mut seen).unwrap();
-        assert_eq!(seen, MESSAGE, "{what}");
+        assert_eq!(seen, MESSAGE, "{what}, {access:?}");
     }
 }
 

@@ -16,10 +16,11 @@ use verbs_api::{
     Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
     CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Error, Gid, GidEntry, Handle,
-    Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType,
-    Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery,
-    RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit,
-    Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd as XrcdHandle, XrcdInit, connect,
+    InOrder, InOrderQuery, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr,
+    MwBind, MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
+    QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr,
+    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd as XrcdHandle,
+    XrcdInit, connect,
 };
 
 use crate::cm::rc::meet;
@@ -423,6 +424,24 @@ impl Verbs for Hw {
         };
         let init = found.init.cap(ibv_qp_cap::from_c(&init.cap));
         Ok(QpQuery::new(found.qp_num, attr, init))
+    }
+
+    fn query_qp_data_in_order(
+        &self,
+        qp: QpHandle,
+        opcode: WrOpcode,
+        flags: InOrderQuery,
+    ) -> Result<InOrder> {
+        let verb = Verb::QueryQpDataInOrder;
+        let found = self.qp(verb, qp)?;
+        // An old library promises nothing.
+        let Ok(query) = library::ibv_query_qp_data_in_order() else {
+            return Ok(InOrder::empty());
+        };
+        // SAFETY: the QP is live.
+        let query = |qp| unsafe { query(qp, opcode.into(), flags.bits()) };
+        let promised = found.raw.with(verb, query)?;
+        Ok(InOrder::from_bits_retain(promised as u32))
     }
 
     fn modify_qp(&self, qp: QpHandle, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {

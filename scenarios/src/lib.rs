@@ -62,6 +62,7 @@ mod qp_flush;
 mod qp_state;
 mod rdma;
 mod rnr;
+mod ro;
 mod rq;
 mod sq;
 mod srq;
@@ -126,6 +127,7 @@ pub const GROUPS: &[Group] = &[
     group!(xrc, "Extended reliable connections"),
     group!(life, "Life of objects"),
     group!(rdma, "RDMA Read and Write"),
+    group!(ro, "Order of data in memory"),
     group!(atom, "Atomics"),
     group!(mpe, "Flushes and atomic writes"),
     group!(errors, "Errors of connections"),

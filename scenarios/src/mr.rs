@@ -462,7 +462,6 @@ scenario!(access_flags_that_the_device_lacks_are_refused: "MR-19");
 fn access_flags_that_the_device_lacks_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-19";
     const ON_DEMAND: u32 = 1 << 6;
-    const RELAXED_ORDERING: u32 = 1 << 20;
     let Pair { a, b } = setup.rc_pair()?;
     let has = setup.capabilities(b.context)?;
     let flushes = has.contains(Capabilities::FLUSH);
@@ -470,7 +469,7 @@ fn access_flags_that_the_device_lacks_are_refused(setup: &Setup<'_>) -> Result {
         ("ON_DEMAND", ON_DEMAND, false),
         ("FLUSH_GLOBAL", Access::FLUSH_GLOBAL.bits(), flushes),
         ("FLUSH_PERSISTENT", Access::FLUSH_PERSISTENT.bits(), flushes),
-        ("RELAXED_ORDERING", RELAXED_ORDERING, true),
+        ("RELAXED_ORDERING", Access::RELAXED_ORDERING.bits(), true),
     ] {
         let access = Access::ALL_RDMA | Access::from_bits_retain(bit);
         let is_known = setup.verbs().lab().is_some();

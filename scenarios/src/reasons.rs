@@ -60,6 +60,7 @@ const COVERED: &[&str] = &[
     "SRQ",
     "LIFE",
     "RDMA",
+    "RO",
     "ATOM",
     "MPE",
     "RNR",

@@ -13,6 +13,8 @@ pub(crate) enum Purpose {
     Fault = 1 << 24,
     /// Choices of the connection manager: ports, and the numbers in its messages.
     Cm = 3 << 28,
+    /// Which data is placed late.
+    Placement = 7 << 27,
     /// Keys. Each node has a stream from here on.
     Keys = 1 << 30,
     /// QP numbers. Each node has a stream from here on.

@@ -214,6 +214,7 @@ impl Verbs for Defective {
         fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()>;
         fn qp_num(&self, qp: Qp) -> Result<u32>;
         fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
+        fn query_qp_data_in_order(&self, qp: Qp, opcode: WrOpcode, flags: InOrderQuery) -> Result<InOrder>;
         fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>;
         fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()>;
         fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()>;

@@ -387,10 +387,15 @@ knob_values! {
     }
     /// When the data of a message is in its place.
     Placement {
-        /// At its arrival.
+        /// At its arrival and in order, as the device promises
+        /// ([`query_qp_data_in_order`](crate::Verbs::query_qp_data_in_order)).
         Arrival = "arrival";
+        /// At its arrival and in order, but the device promises nothing.
+        Unpromised = "unpromised";
         /// The end of the data at once, and the rest as late as allowed: when a completion is
-        /// polled, or a verb ends the device's use of the memory.
+        /// polled, a later message of the queue pair starts, or a verb ends the device's use of the
+        /// memory. In memory registered with
+        /// [`RELAXED_ORDERING`](crate::Access::RELAXED_ORDERING), in an order drawn from the seed.
         Late = "late";
     }
     /// The limit of an SRQ that a query gives after its event was raised.
@@ -640,7 +645,7 @@ knobs! {
     /// new.
     spurious_events: bool = false, ["CQ-ARM-51"];
     /// When the data of a message is in its place.
-    placement: Placement = Placement::Arrival, ["RDMA-26"];
+    placement: Placement = Placement::Arrival, ["RDMA-26", "RO-02", "RO-06"];
     /// When the acknowledgement of a Send or RDMA Write counts.
     ack_effect: AckEffect = AckEffect::Arrival, ["CQ-POLL-08", "CQ-POLL-13"];
 }

@@ -78,6 +78,7 @@ verbs! {
     DestroyCq = "ibv_destroy_cq";
     CreateQp = "ibv_create_qp";
     QueryQp = "ibv_query_qp";
+    QueryQpDataInOrder = "ibv_query_qp_data_in_order";
     ModifyQp = "ibv_modify_qp";
     DestroyQp = "ibv_destroy_qp";
     CreateAh = "ibv_create_ah";

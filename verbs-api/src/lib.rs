@@ -45,6 +45,7 @@ mod fault;
 mod flush;
 mod grh;
 mod handle;
+mod in_order;
 pub mod lab;
 mod limits;
 mod mr;
@@ -84,6 +85,7 @@ pub use handle::{
     Ah, CmChannel, CmId, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp,
     Srq, Xrcd,
 };
+pub use in_order::{InOrder, InOrderQuery, WrOpcode};
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
 pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};

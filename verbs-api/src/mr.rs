@@ -33,6 +33,9 @@ bitflags! {
         const FLUSH_GLOBAL = 1 << 8;
         /// Peers may flush, so that the data outlasts a loss of power (MPE-04).
         const FLUSH_PERSISTENT = 1 << 9;
+        /// The device may place data in this memory in any order, until a completion says that it
+        /// is there (RO-02, RO-03). Devices that do not know it ignore it (MR-19).
+        const RELAXED_ORDERING = 1 << 20;
         const _ = !0;
     }
 }

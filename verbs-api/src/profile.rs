@@ -189,6 +189,7 @@ const RXE: Behavior = Behavior {
     srq_checks_qp_pd: true,
     uc_srq: Check::Accepted,
     ud_sl: UdSl::Zero,
+    placement: Placement::Unpromised,
     ..Behavior::SPEC
 };
 
@@ -217,6 +218,7 @@ const SIW: Behavior = Behavior {
     srq_limit_at_creation: true,
     srq_recv_sizes: Check::Refused,
     last_wqe: false,
+    placement: Placement::Unpromised,
     ..Behavior::SPEC
 };
 

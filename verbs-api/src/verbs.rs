@@ -15,6 +15,7 @@ use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAtt
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
 use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp, Srq, Xrcd};
+use crate::in_order::{InOrder, InOrderQuery, WrOpcode};
 use crate::lab::Lab;
 use crate::mr::{Access, MrAttr, MrChange, MrInit, ReregError};
 use crate::mw::{MwAttr, MwBind, MwType};
@@ -328,6 +329,21 @@ pub trait Verbs: Send + Sync {
 
     /// Attributes of a QP (`ibv_query_qp`). `mask` is a hint; more may be filled (QP-CREATE-09).
     fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
+
+    /// Whether the bytes of one message become visible in order, so that a program may poll memory
+    /// for the last of them (`ibv_query_qp_data_in_order`, RO-06). The messages are the Sends and
+    /// RDMA Writes that arrive at this QP, or the RDMA Reads that it posts. The answer does not
+    /// cover other operations, the order of messages (RO-01), and memory registered with
+    /// [`Access::RELAXED_ORDERING`].
+    ///
+    /// Nothing is promised to flags that the backend does not know (RO-08), by a library without
+    /// the function, and by the simulator and ConnectX devices for a QP outside of RTS.
+    fn query_qp_data_in_order(
+        &self,
+        qp: Qp,
+        opcode: WrOpcode,
+        flags: InOrderQuery,
+    ) -> Result<InOrder>;
 
     /// Changes a QP (`ibv_modify_qp`); a failure changes nothing (QP-STATE-06). Attributes of the
     /// half that an XRC QP lacks are ignored ([`ignored`](crate::transition::ignored)).

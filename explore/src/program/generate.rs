@@ -215,6 +215,7 @@ impl Draft {
             5 => Access::ALL_RDMA,
             6 => Access::LOCAL_WRITE | Access::REMOTE_ATOMIC,
             7 => Access::from_bits_retain(self.dice.below(16)),
+            8..=10 => ALL | Access::RELAXED_ORDERING,
             _ => ALL,
         };
         let length = match self.dice.below(40) {

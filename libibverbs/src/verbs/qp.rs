@@ -9,7 +9,9 @@ use smallvec::SmallVec;
 use verbs_abi::{ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr};
 use verbs_api::cm::{Cm, CmId};
 use verbs_api::sync::Mutex;
-use verbs_api::{Gid, Handle, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verb, Verbs, Wait};
+use verbs_api::{
+    Gid, Handle, InOrderQuery, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verb, Verbs, Wait,
+};
 
 use verbs_sim::Unposted;
 
@@ -298,7 +300,13 @@ fn read_gid(gid: *const ibv_gid) -> Result<Gid> {
     Ok(Gid(unsafe { gid.read_unaligned() }.raw))
 }
 
-/// `ibv_query_qp_data_in_order`. The devices do not promise an order in which bytes arrive.
-pub(crate) extern "C" fn query_qp_data_in_order(qp: *mut ibv_qp, _op: u32, _flags: u32) -> c_int {
-    or_zero("ibv_query_qp_data_in_order", qp, |_| Ok(0))
+pub(crate) extern "C" fn query_qp_data_in_order(qp: *mut ibv_qp, op: u32, flags: u32) -> c_int {
+    or_zero("ibv_query_qp_data_in_order", qp, |qp| {
+        let flags = InOrderQuery::from_bits_retain(flags);
+        let promised = sim().query_qp_data_in_order(qp.handle, op.into(), flags)?;
+        // libibverbs knows of x86 alone that the processor sees data in the order of the device.
+        let is_seen = cfg!(any(target_arch = "x86", target_arch = "x86_64"))
+            || flags.contains(InOrderQuery::DEVICE_ONLY);
+        Ok(if is_seen { promised.bits() as c_int } else { 0 })
+    })
 }

@@ -2,9 +2,10 @@
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, CompChannel, Context, Cq,
-    CqInit, CqInitEx, CqModeration, Element, ErrorKind, GidEntry, Handle, Mr, MrChange, MrInit,
-    MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState,
-    QpType, RcParams, RecvWr, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Wait, Wc, Xrcd,
+    CqInit, CqInitEx, CqModeration, Element, ErrorKind, GidEntry, Handle, InOrderQuery, Mr,
+    MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpAttrMask, QpInit,
+    QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb,
+    Wait, Wc, WrOpcode, Xrcd,
 };
 
 use super::refused;
@@ -221,6 +222,10 @@ const CALLS: &[(Verb, &str, Call)] = &[
     }),
     (Verb::QueryQp, "QP-STATE-32", |v, _, bad| {
         v.query_qp(bad.qp, QpAttrMask::STATE).map(drop)
+    }),
+    (Verb::QueryQpDataInOrder, "QP-STATE-32", |v, _, bad| {
+        v.query_qp_data_in_order(bad.qp, WrOpcode::Send, InOrderQuery::empty())
+            .map(drop)
     }),
     (Verb::ModifyQp, "QP-STATE-32", |v, _, bad| {
         let QpModify { attr, mask } = QpModify::to(QpState::Reset);

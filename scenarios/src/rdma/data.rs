@@ -1,7 +1,9 @@
 //! Which bytes are moved.
 
 use verbs_api::behavior::Placement;
-use verbs_api::{ErrorKind, QpCap, SendOp, SendWr, Sge, WcFlags, WcOpcode, WcStatus};
+use verbs_api::{
+    ErrorKind, InOrderQuery, QpCap, SendOp, SendWr, Sge, WcFlags, WcOpcode, WcStatus, WrOpcode,
+};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{End, OfRule, Pair, PairOptions, Result, Setup, expect_err};
@@ -171,6 +173,8 @@ scenario!(all_of_a_write_is_there_only_when_a_completion_says_so: "RDMA-26"; nee
 fn all_of_a_write_is_there_only_when_a_completion_says_so(setup: &Setup<'_>) -> Result {
     const RULE: &str = "RDMA-26";
     let Pair { a, b } = setup.rc_pair()?;
+    let ask = (WrOpcode::RdmaWrite, InOrderQuery::empty());
+    let is_promised = !setup.query_qp_data_in_order(b.qp, ask.0, ask.1)?.is_empty();
     for len in [2, 8, 5000] {
         a.fill(1, len)?;
         b.fill_at(b.landing(), 0, len)?;
@@ -182,8 +186,10 @@ fn all_of_a_write_is_there_only_when_a_completion_says_so(setup: &Setup<'_>) -> 
         check!(RULE, arrived != last, "the last byte", "{arrived:?}");
         let seen = if place(&b, 0)? == before {
             Placement::Late
-        } else {
+        } else if is_promised {
             Placement::Arrival
+        } else {
+            Placement::Unpromised
         };
         setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
         b.expect_data(1, len, RULE)?;

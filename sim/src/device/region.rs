@@ -430,6 +430,7 @@ impl Device {
             region,
             offset,
             length,
+            is_relaxed: false,
         };
         Ok((index, slice))
     }
@@ -537,6 +538,7 @@ impl Mr {
             region: self.backing.region,
             offset,
             length: length as usize,
+            is_relaxed: self.access.contains(Access::RELAXED_ORDERING),
         })
     }
 }

@@ -110,7 +110,7 @@ impl Device {
         let behavior = &self.base.behavior;
         !self.base.dead
             && self.base.rules.spares_completions()
-            && behavior.placement == Placement::Arrival
+            && behavior.placement != Placement::Late
             && behavior.ack_effect == AckEffect::Arrival
             && behavior.undefined_wc_fields == UndefinedFields::Zero
             && behavior.zero_len_sge_check != Check::Refused

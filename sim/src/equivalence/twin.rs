@@ -650,6 +650,8 @@ fn params() -> RcParams {
 fn region(sim: &Sim, pd: Pd, at: usize) -> (Mr, MrAttr) {
     let access = match at {
         ONLY_LOCAL => Access::LOCAL_WRITE,
+        // It has no effect where data is placed at its arrival.
+        0 => ACCESS | Access::RELAXED_ORDERING,
         _ => ACCESS,
     };
     // Some devices lack flushes.

@@ -11,7 +11,7 @@ use verbs_api::{
 
 use crate::config::SimConfig;
 use crate::device::{Answer, gids};
-use crate::memory::Memory;
+use crate::memory::{Late, Memory};
 use crate::node::Node;
 
 /// A node with one port and without a fabric. Its packets reach only itself, when it
@@ -32,9 +32,9 @@ macro_rules! verbs {
 impl Alone {
     /// Creates a node with this behavior.
     pub(super) fn new(behavior: Behavior, seed: u64) -> Self {
-        let memory = Arc::new(Mutex::new(Memory::new(behavior.placement)));
-        let gids = Arc::new(gids(1, 1, false));
         let config = SimConfig::new().behavior(behavior).seed(seed);
+        let memory = Arc::new(Mutex::new(Memory::new(Late::of(&config))));
+        let gids = Arc::new(gids(1, 1, false));
         Self(Node::new(0, &config, gids, memory))
     }
 

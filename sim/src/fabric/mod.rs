@@ -39,7 +39,7 @@ use crate::descriptor::Descriptors;
 use crate::device::{EmptyCqs, Gids, Result, Wakeup, gids};
 use crate::diagnosis::Unposted;
 use crate::direct::{Direct, FastPath};
-use crate::memory::{Memory, SharedMemory};
+use crate::memory::{Late, Memory, SharedMemory};
 use crate::network::Gateway;
 use crate::node::{Node, NodeSlot};
 use crate::packet::payload::Payload;
@@ -99,7 +99,7 @@ impl Fabric {
             config.behavior.ack_effect = AckEffect::Arrival;
         }
         let (nodes, ports) = (config.nodes, config.ports);
-        let mut memory = Memory::new(config.behavior.placement);
+        let mut memory = Memory::new(Late::of(&config));
         memory.checks_mapping = config.check_memory;
         let memory = Arc::new(Mutex::new(memory));
         let subnet = config.subnet();

@@ -4,15 +4,15 @@
 //! it is delivered. The memory has a lock of its own, held for one copy. No other lock is taken
 //! during that time.
 //!
-//! A device may place the data of a message late ([`Placement::Late`]). Such data waits here, in
-//! order. It is placed before the program may rely on it or reuse its memory
-//! (`Device::flush_deferred_writes`), and before anything except the program accesses the same
-//! region.
+//! A device may place the data of a message [late](late). It is placed before the program may rely
+//! on it or reuse its memory (`Device::flush_deferred_writes`), and before anything except the
+//! program accesses the same region.
 //!
 //! The lock is parking_lot's and not the facade's on purpose: a model checker has no reason to
 //! switch threads while it is held.
 #![allow(unsafe_code)]
 
+mod late;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod process;
 mod span;
@@ -21,10 +21,10 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
 use std::sync::Arc;
 
+pub(crate) use late::{Late, Placing};
 use parking_lot::Mutex;
 pub(crate) use process::is_permitted;
 pub(crate) use span::{Gathered, Span, move_bytes};
-use verbs_api::behavior::Placement;
 use verbs_api::table::{Id, Table};
 
 /// The memory that the nodes of a fabric share.
@@ -34,17 +34,10 @@ pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
 #[derive(Debug)]
 pub(crate) struct Memory {
     regions: Table<Region>,
-    /// Data that is not placed yet, oldest first. `None` if nothing is ever late.
-    late: Option<Vec<Late>>,
+    /// Data that is not placed yet. `None` if nothing is ever late.
+    late: Option<Late>,
     /// Whether unmapped memory of the caller is detected, by copies through the kernel.
     pub(crate) checks_mapping: bool,
-}
-
-/// Bytes that are not placed yet.
-#[derive(Debug)]
-struct Late {
-    bytes: Vec<u8>,
-    into: Slice,
 }
 
 #[derive(Debug)]
@@ -94,11 +87,11 @@ const ALIGNMENT: usize = 64;
 
 impl Memory {
     /// A memory without regions.
-    pub(crate) fn new(placement: Placement) -> Self {
+    pub(crate) fn new(late: Option<Late>) -> Self {
         Self {
             // No key is made from these indices, so a slot may be used again at once.
             regions: Table::without_quarantine(),
-            late: (placement == Placement::Late).then(Vec::new),
+            late,
             checks_mapping: false,
         }
     }
@@ -149,7 +142,7 @@ impl Memory {
 
     /// Removes a user from a region. After the last removal no copy touches its bytes.
     pub(crate) fn remove(&mut self, region: RegionId) {
-        self.settle_if(|late| late.region == region);
+        self.settle_region(region);
         if let Some(found) = self.regions.live_mut(region.index, region.generation) {
             found.users -= 1;
             if found.users == 0 {
@@ -173,13 +166,13 @@ impl Memory {
 
     /// Copies a part of a region to a buffer of its length.
     pub(crate) fn read(&mut self, from: &Slice, into: &mut [u8]) -> Result<(), Gone> {
-        self.settle_if(|late| late.region == from.region);
+        self.settle_region(from.region);
         self.peek(from, into)
     }
 
     /// Copies bytes to a part of a region, which has their length.
     pub(crate) fn write(&mut self, into: &Slice, from: &[u8]) -> Result<(), Gone> {
-        self.settle_if(|late| late.region == into.region);
+        self.settle_region(into.region);
         self.put(into, from)
     }
 
@@ -192,62 +185,6 @@ impl Memory {
             let from = Span::of_shared(from);
             // SAFETY: the span belongs to a region that exists; the source is only read.
             unsafe { from.copy_to(target) };
-        }
-        Ok(())
-    }
-
-    /// Places all late data.
-    pub(crate) fn settle(&mut self) {
-        self.place_if(|_| true);
-    }
-
-    /// Places the late data for this slice (MPE-01). Other data stays late.
-    pub(crate) fn place(&mut self, flushed: &Slice) {
-        self.place_if(|late| late.overlaps(flushed));
-    }
-
-    fn place_if(&mut self, is_due: impl Fn(&Slice) -> bool) {
-        let Some(late) = &mut self.late else { return };
-        let due: Vec<_> = late.extract_if(.., |late| is_due(&late.into)).collect();
-        for Late { bytes, into } in due {
-            // Data for a removed region is discarded.
-            let _ = self.put(&into, &bytes);
-        }
-    }
-
-    /// Places all late data if `is_late` holds for some of it.
-    fn settle_if(&mut self, is_late: impl Fn(&Slice) -> bool) {
-        let late = self.late.iter().flatten();
-        if late.map(|late| &late.into).any(is_late) {
-            self.settle();
-        }
-    }
-
-    /// Whether data may be placed late.
-    pub(crate) fn places_late(&self) -> bool {
-        self.late.is_some()
-    }
-
-    /// Places the second half of a message, and leaves the first half for later.
-    pub(crate) fn flush_deferred_writes(
-        &mut self,
-        message: &[u8],
-        target: &[Slice],
-    ) -> Result<(), Gone> {
-        let mut rest = message;
-        let mut beginnings = Vec::new();
-        for into in target {
-            // The later one of two messages for the same bytes must win.
-            self.settle_if(|late| late.overlaps(into));
-            let (bytes, behind) = rest.split_at(into.length);
-            rest = behind;
-            let (first, last) = bytes.split_at(bytes.len() / 2);
-            self.put(&into.part(first.len(), last.len()), last)?;
-            let (bytes, into) = (first.to_vec(), into.part(0, first.len()));
-            beginnings.push(Late { bytes, into });
-        }
-        if let Some(late) = &mut self.late {
-            late.append(&mut beginnings);
         }
         Ok(())
     }
@@ -337,6 +274,8 @@ pub(crate) struct Slice {
     pub(crate) region: RegionId,
     pub(crate) offset: usize,
     pub(crate) length: usize,
+    /// Whether data may be placed there in any order.
+    pub(crate) is_relaxed: bool,
 }
 
 impl Slice {
@@ -361,6 +300,8 @@ impl Slice {
 
 #[cfg(test)]
 mod tests {
+    use verbs_api::{Context, Qp};
+
     use super::*;
     use crate::packet::payload::{Payload, Scatter};
 
@@ -380,11 +321,18 @@ mod tests {
         }
     }
 
+    /// Each is of one message.
+    const OF_ONE: Placing = Placing {
+        qp: Qp::from_parts(Context::from_parts(0, 0), 0, 0),
+        starts: true,
+    };
+
     fn slice(region: RegionId, offset: usize, length: usize) -> Slice {
         Slice {
             region,
             offset,
             length,
+            is_relaxed: false,
         }
     }
 
@@ -399,7 +347,7 @@ mod tests {
     /// WC-35: parts of any sizes add up, whatever the sizes of the target's parts.
     #[test]
     fn scatter_and_gather_cut_at_different_places() {
-        let mut memory = Memory::new(Placement::Arrival);
+        let mut memory = Memory::new(None);
         let from = memory.add_owned(100).unwrap();
         let into = memory.add_owned(100).unwrap();
         let bytes: Vec<u8> = (0..100).collect();
@@ -411,14 +359,15 @@ mod tests {
         for payload in [gathered, Payload::inline(sent.clone().into())] {
             let all = slice(into, 0, 100);
             memory.lock().write(&all, &[0; 100]).unwrap();
-            payload.copy_to(&memory, &target).unwrap();
+            payload.copy_to(&memory, &target, OF_ONE).unwrap();
             let mut seen = vec![0; 100];
             memory.lock().read(&all, &mut seen).unwrap();
             let got: Vec<u8> = [&seen[1..3], &seen[10..36], &seen[80..82]].concat();
             assert_eq!(got, sent);
             let part = payload.part(5, 10);
             assert_eq!(part.len(), 10);
-            part.copy_to(&memory, &[slice(into, 0, 10)]).unwrap();
+            part.copy_to(&memory, &[slice(into, 0, 10)], OF_ONE)
+                .unwrap();
             memory.lock().read(&all, &mut seen).unwrap();
             assert_eq!(seen[..10], sent[5..15]);
         }
@@ -426,13 +375,13 @@ mod tests {
 
     #[test]
     fn a_copy_within_one_region_may_overlap() {
-        let mut memory = Memory::new(Placement::Arrival);
+        let mut memory = Memory::new(None);
         let region = memory.add_owned(10).unwrap();
         let bytes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
         memory.write(&slice(region, 0, 10), &bytes).unwrap();
         let memory = shared(memory);
         payload(&[slice(region, 0, 8)])
-            .copy_to(&memory, &[slice(region, 2, 8)])
+            .copy_to(&memory, &[slice(region, 2, 8)], OF_ONE)
             .unwrap();
         let mut seen = [0; 10];
         let all = slice(region, 0, 10);
@@ -442,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_large_region_costs_nothing_until_it_is_used() {
-        let mut memory = Memory::new(Placement::Arrival);
+        let mut memory = Memory::new(None);
         assert!(memory.add_owned(usize::MAX).is_none());
         assert!(memory.add_owned(usize::MAX / 2).is_none());
         // The layout is valid, but no machine has the memory. Miri would end here.
@@ -464,13 +413,13 @@ mod tests {
     #[test]
     fn a_removed_region_is_never_touched() {
         let mut bytes = [7u8; 16];
-        let mut memory = Memory::new(Placement::Arrival);
+        let mut memory = Memory::new(None);
         // SAFETY: the array outlives the region, which ends at `remove`.
         let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len()) };
         let owned = memory.add_owned(16).unwrap();
         let memory = shared(memory);
         let (there, here) = (slice(region, 0, 16), slice(owned, 0, 16));
-        payload(&[there]).copy_to(&memory, &[here]).unwrap();
+        payload(&[there]).copy_to(&memory, &[here], OF_ONE).unwrap();
         memory.lock().remove(region);
         for is_slot_used_again in [false, true] {
             if is_slot_used_again {
@@ -478,15 +427,15 @@ mod tests {
                 assert_eq!(next.index, region.index);
             }
             assert_eq!(
-                payload(&[there]).copy_to(&memory, &[here]),
+                payload(&[there]).copy_to(&memory, &[here], OF_ONE),
                 Err(Gone::Deregistered)
             );
             assert_eq!(
-                payload(&[here]).copy_to(&memory, &[there]),
+                payload(&[here]).copy_to(&memory, &[there], OF_ONE),
                 Err(Gone::Deregistered)
             );
             assert_eq!(
-                payload(&[there]).copy_to(&memory, &[there]),
+                payload(&[there]).copy_to(&memory, &[there], OF_ONE),
                 Err(Gone::Deregistered)
             );
             assert_eq!(

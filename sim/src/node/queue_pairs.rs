@@ -1,10 +1,10 @@
 //! Verbs of queue pairs.
 
-use verbs_api::behavior::Check;
+use verbs_api::behavior::{Check, Placement};
 use verbs_api::{
     Ah as AhHandle, AsyncEvent, BatchEnd, Capabilities, Context, Element, ErrorKind, Handle,
-    Mw as MwHandle, MwBind, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap,
-    QpInit, QpQuery, QpType, RecvWr, SendWr,
+    InOrder, InOrderQuery, Mw as MwHandle, MwBind, Object, Pd as PdHandle, Qp as QpHandle, QpAttr,
+    QpAttrMask, QpCap, QpInit, QpQuery, QpState, QpType, RecvWr, SendWr, WrOpcode,
 };
 
 use super::Node;
@@ -95,6 +95,37 @@ impl Node {
     pub(crate) fn query_qp(&self, qp: QpHandle, _mask: QpAttrMask) -> Result<QpQuery> {
         let index = self.find_qp(qp)?;
         Ok(self.qps.at(index).query())
+    }
+
+    /// `ibv_query_qp_data_in_order`
+    pub(crate) fn query_qp_data_in_order(
+        &self,
+        qp: QpHandle,
+        opcode: WrOpcode,
+        flags: InOrderQuery,
+    ) -> Result<InOrder> {
+        let index = self.find_qp(qp)?;
+        let brings_data = matches!(
+            opcode,
+            WrOpcode::Send
+                | WrOpcode::SendWithImm
+                | WrOpcode::SendWithInv
+                | WrOpcode::RdmaWrite
+                | WrOpcode::RdmaWriteWithImm
+                | WrOpcode::RdmaRead
+        );
+        let is_known = (InOrderQuery::RETURN_CAPS | InOrderQuery::DEVICE_ONLY).contains(flags);
+        // The drivers that promise it for whole messages ask the device, which knows queue pairs in
+        // RTS only.
+        let is_promised = self.device.base.behavior.placement == Placement::Arrival
+            && self.qps.at(index).common.state() == QpState::Rts;
+        Ok(if !(brings_data && is_known && is_promised) {
+            InOrder::empty()
+        } else if flags.contains(InOrderQuery::RETURN_CAPS) {
+            InOrder::WHOLE_MSG | InOrder::ALIGNED_128_BYTES
+        } else {
+            InOrder::WHOLE_MSG
+        })
     }
 
     /// `ibv_modify_qp`. Packets that arrived too early are delivered now.

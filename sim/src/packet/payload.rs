@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::slice;
 use std::sync::Arc;
 
-use crate::memory::{Gone, Memory, SharedMemory, Slice};
+use crate::memory::{Gone, Memory, Placing, SharedMemory, Slice};
 
 /// Parts of regions, in order. The usual single part needs no memory on the heap.
 #[derive(Clone, Debug, Default)]
@@ -139,13 +139,19 @@ impl Payload {
         Ok(bytes)
     }
 
-    /// Copies all bytes to the target, which must have the same length.
-    pub(crate) fn copy_to(&self, memory: &SharedMemory, target: &[Slice]) -> Result<(), Gone> {
+    /// Copies all bytes, which belong to the message of `placing`, to the target, which must have
+    /// the same length.
+    pub(crate) fn copy_to(
+        &self,
+        memory: &SharedMemory,
+        target: &[Slice],
+        placing: Placing,
+    ) -> Result<(), Gone> {
         let mut memory = memory.lock();
         // A part of the message waits, and its source may change until then.
         if memory.places_late() {
-            let message = self.bytes(&mut memory)?;
-            return memory.flush_deferred_writes(&message, target);
+            let data = self.bytes(&mut memory)?;
+            return memory.place_late(&data, target, placing);
         }
         match self {
             Self::Slices(slices) => memory.copy_all(slices, target),

@@ -350,10 +350,11 @@ impl Qp {
                 };
                 let header = (packet.route.global).then(|| grh::bytes(&head));
                 let memory = &device.domains.memory;
+                let placing = self.common.placing(packet);
                 let placed = header.map_or(Ok(()), |header| {
-                    Payload::inline(Arc::new(header)).copy_to(memory, &grh)
+                    Payload::inline(Arc::new(header)).copy_to(memory, &grh, placing)
                 });
-                let placed = placed.and_then(|()| packet.payload.copy_to(memory, &data));
+                let placed = placed.and_then(|()| packet.payload.copy_to(memory, &data, placing));
                 let (sl, fault) = (behavior.ud_sl, behavior.recv_fault_status);
                 match placed {
                     Ok(()) => datagram::completion(&head, device.ports.subnet, sl),

@@ -648,7 +648,7 @@ impl Requester {
         let Ok(target) = touch(regions, self.pd, &send.list, got, length, need) else {
             return self.fail(qp, device, fault);
         };
-        if let Err(gone) = packet.payload.copy_to(&device.domains.memory, &target) {
+        if let Err(gone) = qp.place(device, packet, &target) {
             // If the memory was deregistered while the packet was on its way, the packet counts
             // as lost.
             return if device.note_unmapped(gone) {

@@ -13,7 +13,7 @@ use super::receives::Receives;
 use super::resources::Resource;
 use super::verdict::Refusal;
 use crate::device::{Device, NoReceive, OutPacket, Peer, check_empty, touch};
-use crate::memory::Gone;
+use crate::memory::{Gone, Placing, Slice};
 use crate::packet::payload::{Payload, Scatter};
 use crate::packet::{AtomicEth, DropReason, Op, Packet, Psn, Reth, packets};
 
@@ -304,7 +304,7 @@ impl Responder {
         self.need_receive(device)?;
         // Each packet checks the receive, since its region may be deregistered in between.
         let target = self.receive_target(qp, device, packet, got)?;
-        let copied = packet.payload.copy_to(&device.domains.memory, &target);
+        let copied = qp.place(device, packet, &target);
         copied.map_err(|gone| {
             if device.note_unmapped(gone) {
                 Refusal::bad_receive(device)
@@ -424,7 +424,7 @@ impl Responder {
                 .map_err(|_| denied())?;
             // The check covers the rest of the message, the copy only this packet.
             target.length = length as usize;
-            let copied = packet.payload.copy_to(&device.domains.memory, &[target]);
+            let copied = qp.place(device, packet, &[target]);
             copied.map_err(|gone| Refusal::lost(device, gone, recv))?;
         }
         let got = got + length;
@@ -478,6 +478,8 @@ impl Responder {
         let mut bytes = [0; atomic::BYTES as usize];
         // One lock for reading and writing makes the operation atomic among all devices.
         let mut memory = device.domains.memory.lock();
+        // Data of earlier messages does not come after it, in whatever region it is (RO-04).
+        memory.settle_of(qp.handle);
         let done = memory.read(&place, &mut bytes).and_then(|()| {
             let value = eth.op.applied_to(u64::from_ne_bytes(bytes)).to_ne_bytes();
             memory.write(&place, &value)
@@ -513,6 +515,27 @@ impl Common {
         let packet = OutPacket::answer(Op::AtomicResponse, psn, completed.value());
         let payload = Payload::inline(original.to_ne_bytes()[..].into());
         self.send_to_peer(device, packet, payload);
+    }
+
+    /// Copies the data of a packet to the memory of its message.
+    pub(super) fn place(
+        &self,
+        device: &Device,
+        packet: &Packet,
+        target: &[Slice],
+    ) -> Result<(), Gone> {
+        let placing = self.placing(packet);
+        packet
+            .payload
+            .copy_to(&device.domains.memory, target, placing)
+    }
+
+    /// The message whose data a packet brings.
+    pub(super) fn placing(&self, packet: &Packet) -> Placing {
+        Placing {
+            qp: self.handle,
+            starts: packet.first,
+        }
     }
 
     /// Whether a request was segmented for the path MTU of the QP (RQ-14).

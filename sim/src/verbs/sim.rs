@@ -10,10 +10,11 @@ use verbs_api::lab::Lab;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
     CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
-    DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit,
-    Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
-    QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask,
-    SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
+    DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr,
+    MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr,
+    QpAttrMask, QpInit, QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr,
+    Srq, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd,
+    XrcdInit, connect,
 };
 
 use super::diagnose::Strict;
@@ -369,6 +370,8 @@ impl Verbs for Sim {
         fn query_cq(cq: Cq) -> CqAttr = QueryCq |node| node.device.query_cq(cq);
         fn read_wc(cq: Cq) -> WcEx = ReadWc |node| node.device.read_wc(cq);
         fn query_qp(qp: Qp, mask: QpAttrMask) -> QpQuery = QueryQp |node| node.query_qp(qp, mask);
+        fn query_qp_data_in_order(qp: Qp, opcode: WrOpcode, flags: InOrderQuery) -> InOrder
+            = QueryQpDataInOrder |node| node.query_qp_data_in_order(qp, opcode, flags);
         fn query_srq(srq: Srq) -> SrqAttr = QuerySrq |node| node.device.query_srq(srq);
         fn srq_num(srq: Srq) -> u32 = GetSrqNum |node| node.device.srq_num(srq);
     }

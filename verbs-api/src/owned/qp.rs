@@ -17,6 +17,7 @@ use crate::cq::WcOpcode;
 use crate::device::Gid;
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::handle::{self, Object};
+use crate::in_order::{InOrder, InOrderQuery, WrOpcode};
 use crate::qp::{QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 use crate::rc::RcParams;
 use crate::site::{Site, Standing};
@@ -335,6 +336,15 @@ impl Qp {
     pub fn query(&self, mask: QpAttrMask) -> Result<QpQuery> {
         let _standing = Standing::at(Site::here());
         self.0.context().verbs().query_qp(self.handle(), mask)
+    }
+
+    /// Whether the bytes of a message become visible in order
+    /// ([`Verbs::query_qp_data_in_order`](crate::Verbs::query_qp_data_in_order)).
+    #[track_caller]
+    pub fn query_data_in_order(&self, opcode: WrOpcode, flags: InOrderQuery) -> Result<InOrder> {
+        let _standing = Standing::at(Site::here());
+        let verbs = self.0.context().verbs();
+        verbs.query_qp_data_in_order(self.handle(), opcode, flags)
     }
 
     /// The state of the queue pair.
