@@ -70,6 +70,7 @@ const COVERED: &[&str] = &[
     "LID",
     "LACK",
     "CM",
+    "ECE",
     "DEV",
     "ASYNC",
     "MR",

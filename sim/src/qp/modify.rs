@@ -75,6 +75,7 @@ impl Qp {
             WideValues::Truncated => self.apply(&truncated(attr), mask, route),
             _ => self.apply(attr, mask, route),
         }
+        self.common.ece.accept(device.ece);
         Ok(self.enter(device, from, to))
     }
 
