@@ -82,7 +82,7 @@ fn asked_options_wait_for_the_next_modification(setup: &Setup<'_>) -> Result {
     let none = Ece::new(own.vendor_id, 0);
     let now = setup.query_ece(qp).rule(RULE)?;
     check_eq!(RULE, now, none, "the options that were asked for");
-    // A refused modification is none.
+    // A modification that is refused does not count.
     let refused = fresh.change(QpState::Rts, QpAttrMask::STATE);
     expect_err(refused, ErrorKind::Invalid, Claim::NONE)?;
     check_eq!(RULE, options(setup, qp, RULE)?, 0, "after a refusal");

@@ -1,7 +1,7 @@
 //! Enhanced connection establishment: the options that requests and answers carry.
 
 use verbs_api::cm::{CmEventType as Kind, CmId, ConnParam, PortSpace, private_data};
-use verbs_api::{Ece, ErrorKind};
+use verbs_api::{Ece, ErrorKind, Handle};
 
 use super::connect::check_private_data;
 use super::link::{CmPair, Link, Side};
@@ -9,10 +9,11 @@ use crate::ece::lowest;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Claim, OfRule, Result, Setup, expect_err};
 
-/// What a program says of a queue pair of its own with this number.
-fn own_qp(qp_num: u32) -> ConnParam<'static> {
+/// What a program says of a queue pair of its own for an id. Each has another number: one that is
+/// connected cannot be named again.
+fn own_qp(id: CmId) -> ConnParam<'static> {
     ConnParam {
-        qp_num,
+        qp_num: 0x1234 + id.index(),
         ..ConnParam::new()
     }
 }
@@ -28,7 +29,7 @@ impl CmPair<'_> {
         if let Some(ece) = ece {
             self.server.cm.set_local_ece(accepted, &ece)?;
         }
-        Ok(self.server.cm.accept(accepted, &own_qp(0x4321))?)
+        Ok(self.server.cm.accept(accepted, &own_qp(accepted))?)
     }
 }
 
@@ -43,7 +44,7 @@ fn options_of_the_program_reach_its_peer(setup: &Setup<'_>) -> Result {
         } = cm_pair;
         let asked = Ece::new(vendor_id, 0x8765_4321);
         client.cm.set_local_ece(id, &asked).rule(RULE)?;
-        let request = cm_pair.ask_without(&own_qp(vendor_id & 0xffff))?;
+        let request = cm_pair.ask_without(&own_qp(id))?;
         let seen = remote(server, request.id, RULE)?;
         check_eq!(RULE, seen, Ece::new(carried, 0x8765_4321), "the request's");
         let answer = Ece::new(0x00aa_bbcc, 0x0f1e_2d3c);
@@ -68,7 +69,7 @@ fn options_that_were_never_set_are_zeros(setup: &Setup<'_>) -> Result {
     };
     none(client, client.id(PortSpace::Tcp)?, "those of a new id")?;
     none(client, id, "those of an id with a route")?;
-    let request = cm_pair.ask_without(&own_qp(0x1234))?;
+    let request = cm_pair.ask_without(&own_qp(cm_pair.id))?;
     none(server, request.id, "those of a request")?;
     cm_pair.answer(request.id, None)?;
     client.expect(Kind::ConnectResponse, id, RULE)?;
@@ -128,7 +129,7 @@ fn queue_pair_has_no_option_that_its_peer_does_not_want(setup: &Setup<'_>) -> Re
     let cm_pair = cm_pair.with_another()?;
     let id = cm_pair.id;
     client.cm.set_local_ece(id, &one)?;
-    let request = cm_pair.ask_without(&own_qp(0x1234))?;
+    let request = cm_pair.ask_without(&own_qp(cm_pair.id))?;
     let end = server.end(request.id)?;
     let taken = setup.query_ece(end.qp).rule(RULE)?;
     check_eq!(RULE, taken, one, "the server's before it answers");
@@ -148,7 +149,7 @@ fn another_vendor_ends_up_without_options(setup: &Setup<'_>) -> Result {
     } = cm_pair;
     let foreign = Ece::new(0x0012_3456, u32::MAX);
     client.cm.set_local_ece(id, &foreign)?;
-    let request = cm_pair.ask_without(&own_qp(0x1234))?;
+    let request = cm_pair.ask_without(&own_qp(cm_pair.id))?;
     let end = server.end(request.id)?;
     let own = setup.query_ece(end.qp).rule(RULE)?;
     check_eq!(RULE, own.options, 0, "the server's options");
@@ -170,7 +171,7 @@ scenario!(request_without_options_leaves_those_of_the_server: "ECE-09"; needs CM
 fn request_without_options_leaves_those_of_the_server(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ECE-09";
     let cm_pair = CmPair::new(setup)?;
-    let request = cm_pair.ask_without(&own_qp(0x1234))?;
+    let request = cm_pair.ask_without(&own_qp(cm_pair.id))?;
     let end = cm_pair.server.end(request.id)?;
     let taken = setup.query_ece(end.qp).rule(RULE)?;
     let new = cm_pair.client.end(cm_pair.another()?)?;
@@ -191,7 +192,7 @@ fn options_that_the_server_refuses_are_the_reason(setup: &Setup<'_>) -> Result {
     let too_much = [1; private_data::REJ + 1];
     let new = server.id(PortSpace::Tcp)?;
     expect_err(server.cm.reject_ece(new, &[]), ErrorKind::Invalid, RULE)?;
-    let request = cm_pair.ask_without(&own_qp(0x1234))?;
+    let request = cm_pair.ask_without(&own_qp(cm_pair.id))?;
     let refused = server.cm.reject_ece(request.id, &too_much);
     expect_err(refused, ErrorKind::Invalid, RULE)?;
     server.cm.reject_ece(request.id, b"not these").rule(RULE)?;

@@ -17,17 +17,17 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Those of a request.
+    /// The options of a request.
     pub(super) fn request(&self, host: Host<'_>) -> mad::Ece {
         sent(host, self.local.vendor_id, self.local.options)
     }
 
-    /// Those of an answer, which repeats the vendor of the request.
+    /// The options of an answer, which repeats the vendor of the request.
     pub(super) fn answer(&self, host: Host<'_>) -> mad::Ece {
         sent(host, self.remote.vendor_id, self.local.options)
     }
 
-    /// Takes those of the peer's message.
+    /// Takes the options of the peer's message.
     pub(super) fn receive(&mut self, ece: mad::Ece) {
         self.remote = Ece::new(ece.vendor_id, ece.options);
     }
