@@ -29,6 +29,12 @@ const BY_ID: &[(&str, &str)] = &[
     ("DEV-07", "C ABI: tests/clients/datagram.c"),
     ("DEV-12", "C ABI: tests/clients/datagram.c"),
     ("AH-02", "C ABI: tests/clients/datagram.c"),
+    ("ROCE-01", "in bytes of packets only: tests/wire.rs"),
+    ("ROCE-02", "in bytes of packets only: tests/wire.rs"),
+    (
+        "ROCE-03",
+        "packets that no device here sends: sim/tests/network/main.rs",
+    ),
     ("CM-84", "C ABI: tests/clients/cm.c"),
     (
         "CM-86",
@@ -67,6 +73,7 @@ const COVERED: &[&str] = &[
     "UD",
     "MCAST",
     "AH",
+    "ROCE",
     "LID",
     "LACK",
     "CM",

@@ -312,7 +312,7 @@ impl Ports {
             dgid: grh.dgid,
             global: true,
             roce_v1: self.is_v1(grh.sgid_index.into()),
-            was_unowned: false,
+            ..Route::default()
         })
     }
 

@@ -101,8 +101,7 @@ impl Answerer {
                 sgid: gid,
                 dgid: self.gid,
                 global: true,
-                roce_v1: false,
-                was_unowned: false,
+                ..Route::default()
             },
         }
     }
