@@ -12,12 +12,16 @@ use std::sync::Arc;
 
 use common::{End, pair};
 use parking_lot::Mutex;
+use verbs_api::lab::Lab;
 use verbs_api::profile::Profile;
-use verbs_api::{Capabilities, QpType, RcParams, WcStatus};
+use verbs_api::{
+    Access, AhAttr, Capabilities, Mtu, Qp, QpAttr, QpAttrMask, QpState, QpType, RcParams, Verbs,
+    WcStatus, transition,
+};
 use verbs_explore::program::{self, Pace, Program};
 use verbs_explore::{Exploration, Trial};
 use verbs_faults::Plan;
-use verbs_roce::Frame;
+use verbs_roce::{Frame, Ip};
 use verbs_scenarios::report::{Entry, Run};
 use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 use verbsim::backend::Simulator;
@@ -150,6 +154,77 @@ fn a_file_of_packets_has_each_that_was_sent() {
             );
         }
         assert_eq!(packets.next(), None);
+    }
+}
+
+/// Connects a queue pair to a peer on this path.
+fn connect_by(sim: &Sim, qp: Qp, path: AhAttr, dest_qp_num: u32) {
+    let attr = QpAttr {
+        path_mtu: Mtu::Mtu1024,
+        dest_qp_num,
+        ah_attr: Some(path),
+        qp_access_flags: Access::ALL_RDMA,
+        max_rd_atomic: 1,
+        max_dest_rd_atomic: 1,
+        port_num: 1,
+        timeout: 14,
+        retry_cnt: 7,
+        rnr_retry: 7,
+        ..QpAttr::default()
+    };
+    let mut from = QpState::Reset;
+    for qp_state in [QpState::Init, QpState::Rtr, QpState::Rts] {
+        let mask = transition::attributes(QpType::Rc, from, qp_state).unwrap();
+        let mask = mask.required | QpAttrMask::STATE;
+        let attr = QpAttr { qp_state, ..attr };
+        sim.modify_qp(qp, &attr, mask).unwrap();
+        from = qp_state;
+    }
+}
+
+/// ROCE-01 and ROCE-02, over IPv4 and IPv6: requests and answers have the fields of the address
+/// vector of their sender.
+#[test]
+fn packets_of_a_connection_have_the_fields_of_its_address_vector() {
+    for (gid_index, profile) in [(0, Profile::SPEC), (1, Profile::SPEC), (0, Profile::RXE)] {
+        let file = Memory::default();
+        let pcap = Pcap::new(file.clone()).unwrap();
+        let sim = Sim::new(SimConfig::new().profile(profile).pcap(pcap));
+        let ends = ["sim0", "sim1"].map(|name| End::open(&sim, name, 16, 4096));
+        let qps = ends.each_ref().map(|end| end.qp(QpType::Rc, 4));
+        let fields = [(0xb9, 0x12345, 0xe341), (0x6a, 0xfffff, 0xffc0)];
+        for (own, (traffic_class, flow_label, _)) in fields.into_iter().enumerate() {
+            let peer = 1 - own;
+            let gid = sim
+                .query_gid(ends[peer].context, 1, gid_index.into())
+                .unwrap();
+            let mut path = AhAttr::global(1, gid_index, gid);
+            let grh = path.grh.as_mut().unwrap();
+            (grh.traffic_class, grh.flow_label) = (traffic_class, flow_label);
+            // The route of the machine has another.
+            grh.hop_limit = 3;
+            connect_by(&sim, qps[own], path, sim.qp_num(qps[peer]).unwrap());
+        }
+        ends[1].recv(qps[1], 2, 0, 2000);
+        ends[0].send(qps[0], 1, 0, 2000);
+        sim.settle().unwrap();
+        assert_eq!(ends[0].drain().pop().unwrap().status, WcStatus::Success);
+        pcap.finish().unwrap();
+        let packets = file.packets();
+        assert_eq!(packets.len(), 3, "two of the message, and an answer");
+        for (_, packet) in packets {
+            let frame = Frame::read(&packet).unwrap().verify().unwrap();
+            let is_answer = frame.payload.is_empty();
+            let (traffic_class, flow_label, port) = fields[usize::from(is_answer)];
+            assert_eq!(frame.ip.traffic_class(), traffic_class);
+            assert_eq!(frame.ip.hop_limit(), 64);
+            // soft-RoCE ignores the label.
+            let has_label = profile == Profile::SPEC;
+            assert_eq!(frame.source_port == port, has_label);
+            if let Ip::V6(ip) = frame.ip {
+                assert_eq!(ip.flow_label, if has_label { flow_label } else { 0 });
+            }
+        }
     }
 }
 

@@ -24,7 +24,7 @@
 //! | `mw` | memory windows |
 //! | `corrupt_handle` | corrupt handles |
 //! | `wait` | bounded waits on file descriptors |
-//! | `qp` | creating and destroying queue pairs |
+//! | `qp`, `ece` | creating and destroying queue pairs; their options |
 //! | `cm` | rdma_cm |
 //! | `devices`, `probe`, `obstacles` | devices, their capabilities, obstacles to using them |
 #![cfg(target_os = "linux")]
@@ -35,6 +35,7 @@ mod corrupt_handle;
 mod cq;
 mod cq_ex;
 mod devices;
+mod ece;
 mod errno;
 mod events;
 mod extension;

@@ -65,6 +65,7 @@ pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilit
         all -= Capabilities::NULL_MR | Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;
         // soft-RoCE claims path migration, and lacks it.
         all -= Capabilities::CQ_MODERATION | Capabilities::PATH_MIG;
+        all -= Capabilities::ECE;
     }
     if attr.device_cap_flags & IBV_DEVICE_AUTO_PATH_MIG == 0 {
         all -= Capabilities::PATH_MIG;

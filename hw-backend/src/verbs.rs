@@ -15,12 +15,12 @@ use verbs_api::cm::Cm;
 use verbs_api::{
     Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
-    CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Error, Gid, GidEntry, Handle,
-    InOrder, InOrderQuery, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr,
-    MwBind, MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
-    QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr,
-    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd as XrcdHandle,
-    XrcdInit, connect,
+    CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Ece, Error, Gid, GidEntry,
+    Handle, InOrder, InOrderQuery, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle,
+    MwAttr, MwBind, MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr,
+    QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle,
+    SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode,
+    Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
 use crate::cm::rc::meet;
@@ -453,6 +453,14 @@ impl Verbs for Hw {
         // SAFETY: the QP is live.
         let modify = |qp| unsafe { library::ibv_modify_qp(qp, &mut attr, mask) };
         found.raw.call(verb, modify)
+    }
+
+    fn query_ece(&self, qp: QpHandle) -> Result<Ece> {
+        self.qp(Verb::QueryEce, qp)?.query_ece()
+    }
+
+    fn set_ece(&self, qp: QpHandle, ece: &Ece) -> Result<()> {
+        self.qp(Verb::SetEce, qp)?.set_ece(ece)
     }
 
     fn destroy_qp(&self, qp: QpHandle, wait: Wait) -> Result<()> {

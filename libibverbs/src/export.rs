@@ -85,13 +85,13 @@ macro_rules! private {
 
 use crate::base::thread::jump;
 use crate::cm::{
-    address, addrinfo, channel, connect, device as cm_device, event as cm_event, group, id,
-    qp as cm_qp, resolved, rsocket, sync,
+    address, addrinfo, channel, connect, device as cm_device, ece as cm_ece, event as cm_event,
+    group, id, qp as cm_qp, resolved, rsocket, sync,
 };
 use crate::process::control;
 use crate::verbs::absent::{none, nothing, unsupported};
 use crate::verbs::{
-    absent, ah, buffer, cq, device, dm, domain, event, open, qp, query, region, srq, text, wr,
+    absent, ah, buffer, cq, device, dm, domain, ece, event, open, qp, query, region, srq, text, wr,
 };
 
 // libibverbs.
@@ -144,7 +144,7 @@ named! { "IBVERBS_1.10", "ibv_";
     open { import_device }
     region { import_mr unimport_mr }
     domain { import_pd unimport_pd }
-    absent { query_ece set_ece }
+    ece { query_ece set_ece }
 }
 export! { "IBVERBS_1.11";
     _ibv_query_gid_ex = query::query_gid_ex;
@@ -208,9 +208,8 @@ named! { "RDMACM_1.2", "rdma_";
     connect { establish init_qp_attr }
 }
 named! { "RDMACM_1.3", "rdma_";
-    connect { get_remote_ece set_local_ece }
+    cm_ece { get_remote_ece reject_ece set_local_ece }
 }
-export! { "RDMACM_1.3"; rdma_reject_ece = connect::reject; }
 named! { "RDMACM_1.4", "rdma_";
     resolved { query_addrinfo resolve_addrinfo }
     cm_event { write_cm_event }

@@ -1,7 +1,7 @@
 //! What a device lacks it refuses, says that it has not, and works on.
 
 use verbs_api::{
-    Access, AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, MrChange, MwType,
+    Access, AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, Ece, ErrorKind, MrChange, MwType,
     QpInit, QpType, SendOps, SendWr, SrqAttr, SrqAttrMask, SrqInit, WcFields, WcStatus, XrcdInit,
 };
 
@@ -25,6 +25,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     resize_of_an_srq_is_refused,
     resize_of_a_cq_is_refused,
     moderation_is_refused,
+    options_of_queue_pairs_are_refused,
     extended_cqs_are_refused,
     extended_cqs_that_may_overrun_are_refused,
     timestamps_are_refused,
@@ -189,6 +190,18 @@ fn moderation_is_refused(setup: &Setup<'_>) -> Result {
     works_on(setup, &pair, "LACK-01")?;
     let cq = pair.b.recv_cq;
     setup.expect_event(pair.b.channel, cq, "LACK-01").map(drop)
+}
+
+scenario!(options_of_queue_pairs_are_refused: "LACK-01"; lacks ECE);
+fn options_of_queue_pairs_are_refused(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "LACK-01";
+    let pair = setup.rc_pair()?;
+    let qp = pair.a.qp;
+    expect_err_among(setup.query_ece(qp), &NO_VERB, RULE)?;
+    for ece in [Ece::default(), Ece::new(0x15b3, 1)] {
+        expect_err_among(setup.set_ece(qp, &ece), &NO_VERB, RULE)?;
+    }
+    works_on(setup, &pair, RULE)
 }
 
 scenario!(extended_cqs_are_refused: "LACK-01"; lacks CQ_EX);

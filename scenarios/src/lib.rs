@@ -46,6 +46,7 @@ mod cq_ovr;
 mod cq_poll;
 mod cq_resize;
 mod dev;
+mod ece;
 mod errors;
 mod fixture;
 mod lacks;
@@ -121,6 +122,7 @@ pub const GROUPS: &[Group] = &[
     group!(qp_state, "Queue pair states"),
     group!(qp_flush, "Error state and flushing"),
     group!(qp_destroy, "Queue pair destruction"),
+    group!(ece, "Enhanced connection establishment"),
     group!(sq, "Send queues"),
     group!(rq, "Receive queues"),
     group!(srq, "Shared receive queues"),

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use verbs_api::behavior::Behavior;
 use verbs_api::profile::{DeviceLimits, Profile};
-use verbs_api::{Capabilities, LinkLayer};
+use verbs_api::{Capabilities, Ece, LinkLayer};
 
 use crate::network::Network;
 use crate::packet::Pcap;
@@ -206,6 +206,17 @@ settings! {
     /// ```
     limits: DeviceLimits = DeviceLimits::SPEC;
 
+    /// The vendor of the devices' options for queue pairs, and the options that they support
+    /// ([`Verbs::query_ece`](verbs_api::Verbs::query_ece)), instead of their profile's.
+    ///
+    /// ```
+    /// use verbs_api::Ece;
+    /// use verbs_sim::SimConfig;
+    ///
+    /// let config = SimConfig::new().ece(Ece::new(0x15b3, 0b101));
+    /// ```
+    ece: Ece = Profile::SPEC.ece;
+
     /// Whether to keep a trace ([`Lab::trace`](verbs_api::lab::Lab::trace)). Default: no.
     trace: bool = false;
 
@@ -282,7 +293,7 @@ impl Default for SimConfig {
 
 impl SimConfig {
     /// The kind of the devices: their behavior where they have a choice, the capabilities that they
-    /// lack, and their limits. Default: those of the specification.
+    /// lack, their limits, and their options for queue pairs. Default: those of the specification.
     ///
     /// ```
     /// use verbs_api::profile::Profile;
@@ -295,6 +306,7 @@ impl SimConfig {
         self.behavior(profile.behavior)
             .lacks(profile.lacks)
             .limits(profile.limits)
+            .ece(profile.ece)
     }
 
     /// The LIDs, on InfiniBand.

@@ -5,7 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmParam, ConnParam, PortSpace};
 use verbs_api::lab::{CmMessage, Fault, FaultGuard, Lab, PacketFilter};
-use verbs_api::{CqInit, ErrorKind, Qp, QpAttrMask, QpInit, QpState, QpType, SrqInit, Verbs, Wait};
+use verbs_api::profile::Profile;
+use verbs_api::{
+    CqInit, Ece, ErrorKind, Handle, Qp, QpAttrMask, QpInit, QpState, QpType, SrqInit, Verbs, Wait,
+};
 use verbs_sim::{Sim, SimConfig};
 
 /// A port of node 1.
@@ -220,4 +223,42 @@ fn a_program_writes_events_of_its_own() {
     let none = ends.sim.get_cm_event(ends.channel, Wait::Poll);
     assert_eq!(none.unwrap_err().kind(), ErrorKind::WouldBlock);
     assert_eq!(write(fresh, 0, 1).unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+/// ECE-09: as librdmacm does with the answer of a peer that does not keep to the protocol. Here the
+/// client changes its mind after its request.
+#[test]
+fn a_client_takes_only_options_that_it_can_have() {
+    let own = Profile::SPEC.ece;
+    for (asked, later, expected) in [
+        // No vendor, as from a peer that knows no options.
+        (None, own, Ok(0)),
+        (Some(own), own, Ok(1)),
+        (Some(Ece::new(1, 3)), own, Err(-1)),
+        // The device refuses it.
+        (Some(Ece::new(1, 3)), Ece::new(1, 3), Err(-1)),
+    ] {
+        let ends = Ends::new(SimConfig::new());
+        let sim = &ends.sim;
+        ends.listener();
+        let client = ends.client();
+        if let Some(asked) = asked {
+            sim.set_local_ece(client, &asked).unwrap();
+        }
+        sim.connect(client, &ConnParam::new()).unwrap();
+        let server = ends.expect(CmEventType::ConnectRequest).id;
+        sim.set_local_ece(server, &Ece::new(7, 1)).unwrap();
+        sim.accept(server, &ConnParam::new()).unwrap();
+        sim.set_local_ece(client, &later).unwrap();
+        let pd = sim.query_id(client).unwrap().pd.unwrap();
+        let cq = sim.create_cq(pd.context(), &CqInit::new(16)).unwrap();
+        let qp = sim.create_qp(pd, &QpInit::new(QpType::Rc, cq, cq)).unwrap();
+        sim.set_cm_qp(client, Some(qp)).unwrap();
+        let event = ends.next();
+        let seen = match event.event {
+            CmEventType::Established => Ok(sim.query_ece(qp).unwrap().options),
+            _ => Err(event.status),
+        };
+        assert_eq!(seen, expected, "{event}");
+    }
 }

@@ -96,6 +96,11 @@ int main(void)
     CHECK(ibv_post_send(a.qp, wrs, &bad) == EINVAL && bad == &wrs[1]);
     wrs[0].num_sge = 1000000;
     CHECK(ibv_post_send(a.qp, wrs, &bad) == EINVAL && bad == &wrs[0]);
+    struct ibv_ece ece = {.vendor_id = 1};
+    CHECK(ibv_set_ece(a.qp, &ece) == EINVAL && ibv_set_ece(a.qp, NULL) == EINVAL);
+    CHECK(ibv_query_ece((void *)a.pd, &ece) == EINVAL && ibv_query_ece(a.qp, NULL) == EINVAL);
+    ece.vendor_id = 0;
+    CHECK(ibv_set_ece(a.qp, &ece) == EOPNOTSUPP);
 
     /* What is not there says so. */
     struct ibv_counters_init_attr counters = {0};
@@ -103,9 +108,6 @@ int main(void)
     CHECK(!ibv_reg_dmabuf_mr(a.pd, 0, 64, 0, 0, 0) && errno == EOPNOTSUPP);
     struct ibv_sge range = {(uintptr_t)a.memory, 64, a.mr->lkey};
     CHECK(ibv_advise_mr(a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &range, 1) == EOPNOTSUPP);
-    struct ibv_ece ece = {.vendor_id = 1};
-    CHECK(ibv_query_ece(a.qp, &ece) == EOPNOTSUPP && ibv_set_ece(a.qp, &ece) == EOPNOTSUPP);
-    CHECK(ibv_query_ece((void *)a.pd, &ece) == EINVAL);
     CHECK(ibv_query_qp_data_in_order((void *)a.pd, IBV_WR_RDMA_WRITE, 0) == 0 && errno == EINVAL);
     CHECK(!ibv_fork_init() && ibv_is_fork_initialized() == IBV_FORK_UNNEEDED);
 

@@ -216,6 +216,8 @@ impl Verbs for Defective {
         fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
         fn query_qp_data_in_order(&self, qp: Qp, opcode: WrOpcode, flags: InOrderQuery) -> Result<InOrder>;
         fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>;
+        fn query_ece(&self, qp: Qp) -> Result<Ece>;
+        fn set_ece(&self, qp: Qp, ece: &Ece) -> Result<()>;
         fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()>;
         fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()>;
         fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;

@@ -79,8 +79,8 @@ static void call_wrongly(void)
     REFUSED(ibv_get_pkey_index(a.context, 1, htons(0x1234)) < 0, ENOENT);
     struct ibv_values_ex values = {.comp_mask = 1u << 31};
     REFUSED(ibv_query_rt_values_ex(a.context, &values), EINVAL);
-    struct ibv_ece ece;
-    REFUSED(ibv_query_ece(a.qp, &ece), EOPNOTSUPP);
+    struct ibv_ece ece = {.vendor_id = 1};
+    REFUSED(ibv_set_ece(a.qp, &ece), EINVAL);
     NO_POINTER(ibv_qp_to_qp_ex(a.qp), EINVAL);
 
     /* The second of a list; the first is posted. */

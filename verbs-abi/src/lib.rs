@@ -10,7 +10,7 @@
 //! | `qp`, `qp_ex`, `srq`, `ah`, `xrc` | queue pairs, batches, shared receive queues, addresses, XRC |
 //! | `wr` | work requests |
 //! | `event` | asynchronous events |
-//! | `cm` | rdma_cm |
+//! | `cm`, `ece` | rdma_cm; enhanced connection establishment |
 //! | `address` | socket addresses |
 //! | `border` | numbers, texts and slices |
 //! | [`inline`] | the inline functions of `verbs.h` |
@@ -37,6 +37,7 @@ mod context;
 mod cq;
 mod cq_ex;
 mod device;
+mod ece;
 mod event;
 pub mod inline;
 pub mod library;
@@ -61,6 +62,7 @@ pub use context::*;
 pub use cq::*;
 pub use cq_ex::*;
 pub use device::*;
+pub use ece::*;
 pub use event::*;
 pub use mr::*;
 pub use mw::*;

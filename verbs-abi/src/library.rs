@@ -15,9 +15,9 @@ use libloading::Library;
 
 use crate::{
     ibv_ah, ibv_ah_attr, ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device,
-    ibv_device_attr, ibv_gid, ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
-    ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
-    rdma_cm_event, rdma_cm_id, rdma_conn_param, rdma_event_channel,
+    ibv_device_attr, ibv_ece, ibv_gid, ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp,
+    ibv_qp_attr, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_srq, ibv_srq_attr,
+    ibv_srq_init_attr, rdma_cm_event, rdma_cm_id, rdma_conn_param, rdma_event_channel,
 };
 
 /// Names another libibverbs: a file, or what the dynamic linker is to look for.
@@ -250,6 +250,8 @@ library! { Libibverbs in LIBIBVERBS {
     ibv_detach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int;
 } later {
     ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex;
+    ibv_query_ece(qp: *mut ibv_qp, ece: *mut ibv_ece) -> c_int;
+    ibv_set_ece(qp: *mut ibv_qp, ece: *mut ibv_ece) -> c_int;
     ibv_reg_mr_iova(pd: *mut ibv_pd, addr: *mut c_void, length: usize, iova: u64, access: c_int) -> *mut ibv_mr;
     ibv_query_qp_data_in_order(qp: *mut ibv_qp, op: u32, flags: u32) -> c_int;
     _ibv_query_gid_ex(context: *mut ibv_context, port: u32, index: u32, entry: *mut ibv_gid_entry, flags: u32, size: usize) -> c_int;
@@ -283,6 +285,9 @@ library! { Librdmacm in LIBRDMACM {
     rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int;
 } later {
     rdma_init_qp_attr(id: *mut rdma_cm_id, attr: *mut ibv_qp_attr, mask: *mut c_int) -> c_int;
+    rdma_set_local_ece(id: *mut rdma_cm_id, ece: *mut ibv_ece) -> c_int;
+    rdma_get_remote_ece(id: *mut rdma_cm_id, ece: *mut ibv_ece) -> c_int;
+    rdma_reject_ece(id: *mut rdma_cm_id, private_data: *const c_void, length: u8) -> c_int;
     rdma_establish(id: *mut rdma_cm_id) -> c_int;
     rdma_write_cm_event(id: *mut rdma_cm_id, event: u32, status: c_int, arg: u64) -> c_int;
 } }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    ah, cm, context, cq, cq_ex, device, event, mr, mw, pd, port, qp, qp_ex, srq, wc, wr, xrc,
+    ah, cm, context, cq, cq_ex, device, ece, event, mr, mw, pd, port, qp, qp_ex, srq, wc, wr, xrc,
 };
 
 /// A number of this crate: a size, an offset, or the value of a constant.
@@ -61,6 +61,7 @@ fn rows() -> Vec<Row> {
             cq::layout,
             cq_ex::layout,
             device::layout,
+            ece::layout,
         ]
         .as_slice(),
         &[

@@ -80,6 +80,8 @@ verbs! {
     QueryQp = "ibv_query_qp";
     QueryQpDataInOrder = "ibv_query_qp_data_in_order";
     ModifyQp = "ibv_modify_qp";
+    QueryEce = "ibv_query_ece";
+    SetEce = "ibv_set_ece";
     DestroyQp = "ibv_destroy_qp";
     CreateAh = "ibv_create_ah";
     DestroyAh = "ibv_destroy_ah";
@@ -118,10 +120,13 @@ verbs! {
     CmCreateQp = "rdma_create_qp";
     CmDestroyQp = "rdma_destroy_qp";
     CmInitQpAttr = "rdma_init_qp_attr";
+    CmSetLocalEce = "rdma_set_local_ece";
+    CmGetRemoteEce = "rdma_get_remote_ece";
     CmListen = "rdma_listen";
     CmConnect = "rdma_connect";
     CmAccept = "rdma_accept";
     CmReject = "rdma_reject";
+    CmRejectEce = "rdma_reject_ece";
     CmEstablish = "rdma_establish";
     CmNotify = "rdma_notify";
     CmDisconnect = "rdma_disconnect";

@@ -39,6 +39,7 @@ pub mod connect;
 mod cq;
 mod cq_ex;
 mod device;
+mod ece;
 mod error;
 mod event;
 mod fault;
@@ -77,6 +78,7 @@ pub use device::{
     AtomicCap, DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, GidType, LinkLayer, Mtu,
     PortAttr, PortState, Transport, TsoCaps,
 };
+pub use ece::Ece;
 pub use error::{BadHandle, Cause, Error, ErrorKind, FullQueue, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
 pub use flush::{PlacementType, SelectivityLevel};

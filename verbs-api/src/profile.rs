@@ -11,7 +11,7 @@ use crate::behavior::{
     ZeroLength,
 };
 use crate::shown::debug_is_display;
-use crate::{Capabilities, LinkLayer};
+use crate::{Capabilities, Ece, LinkLayer};
 
 pub use crate::limits::{DeviceLimits, LimitError};
 
@@ -29,6 +29,9 @@ pub struct Profile {
     pub link_layers: &'static [LinkLayer],
     /// The limits. It has 4 completion vectors, as on a machine with 4 processors.
     pub limits: DeviceLimits,
+    /// The vendor of its options for a queue pair, and those that it supports
+    /// ([`Verbs::query_ece`](crate::Verbs::query_ece)), unless it lacks [`Capabilities::ECE`].
+    pub ece: Ece,
 }
 
 impl Profile {
@@ -67,6 +70,8 @@ impl Profile {
     pub const MLX5: Self = Self {
         lacks: NO_EXTENSIONS,
         limits: POW2_MINUS_1_LIMITS,
+        // What logs of NCCL show of these devices.
+        ece: Ece::new(0x15b3, 0x3000_0002),
         ..Self::new("mlx5", MLX5)
     };
 
@@ -74,6 +79,8 @@ impl Profile {
     /// expect.
     pub const ADVERSARIAL: Self = Self {
         limits: POW2_MINUS_1_LIMITS,
+        // The upper bits of both fields are in use.
+        ece: Ece::new(0x00fe_dcba, 0x8000_0005),
         ..Self::new("adversarial", ADVERSARIAL)
     };
 
@@ -93,6 +100,8 @@ impl Profile {
             lacks: Capabilities::empty(),
             link_layers: &[LinkLayer::Ethernet, LinkLayer::InfiniBand],
             limits: DeviceLimits::SPEC,
+            // A vendor that is unknown, and two options to tell apart.
+            ece: Ece::new(0x00ff_ffff, 0x3),
         }
     }
 
@@ -329,11 +338,13 @@ const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
 const NO_EXTENSIONS: Capabilities = Capabilities::FLUSH.union(Capabilities::ATOMIC_WRITE);
 
 /// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions;
-/// moderate CQs, ignore an overrun, tell the time of a completion; flushes, atomic writes.
+/// moderate CQs, ignore an overrun, tell the time of a completion; flushes, atomic writes; agree on
+/// options of a vendor.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::NULL_MR)
     .union(Capabilities::XRC)
     .union(Capabilities::CQ_MODERATION)
     .union(Capabilities::IGNORE_OVERRUN)
     .union(Capabilities::WC_TIMESTAMP)
+    .union(Capabilities::ECE)
     .union(NO_EXTENSIONS);

@@ -12,6 +12,7 @@ use crate::cm::Cm;
 use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
 use crate::cq_ex::{CqInitEx, CqModeration, WcEx};
 use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAttr};
+use crate::ece::Ece;
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
 use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp, Srq, Xrcd};
@@ -353,6 +354,22 @@ pub trait Verbs: Send + Sync {
     /// of range; `TimedOut`, `NetworkUnreachable` or `HostUnreachable` if no device has the GID of
     /// the peer (AH-07).
     fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>;
+
+    /// The options of a QP (`ibv_query_ece`): all that the device supports if it is new, none after
+    /// [`set_ece`](Self::set_ece), and from the next [`modify_qp`](Self::modify_qp) on those that
+    /// the device has accepted (ECE-01 and the following).
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::ECE`].
+    fn query_ece(&self, qp: Qp) -> Result<Ece>;
+
+    /// Asks for options of a QP, which take effect with the next [`modify_qp`](Self::modify_qp)
+    /// (`ibv_set_ece`). The device ignores those that it does not support.
+    ///
+    /// # Errors
+    /// `Invalid` for another vendor than the device's and for a `comp_mask` that is not 0;
+    /// `NotSupported` for the vendor 0 and without [`Capabilities::ECE`].
+    fn set_ece(&self, qp: Qp, ece: &Ece) -> Result<()>;
 
     /// Removes a QP in any state (`ibv_destroy_qp`). Waits until its async events that were read
     /// have been acknowledged (QP-DESTROY-03).

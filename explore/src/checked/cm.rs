@@ -10,8 +10,8 @@ use verbs_api::cm::{
     Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmOption, ConnParam, PortSpace,
 };
 use verbs_api::{
-    AsyncEventType, Context, Element, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType, Result,
-    Verb, Verbs, Wait,
+    AsyncEventType, Context, Ece, Element, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType,
+    Result, Verb, Verbs, Wait,
 };
 
 use super::Checked;
@@ -44,9 +44,12 @@ impl Cm for Checked {
         ) -> Result<()>;
         fn resolve_route(&self, id: CmId, timeout: Duration) -> Result<()>;
         fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)>;
+        fn set_local_ece(&self, id: CmId, ece: &Ece) -> Result<()>;
+        fn get_remote_ece(&self, id: CmId) -> Result<Ece>;
         fn listen(&self, id: CmId, backlog: i32) -> Result<()>;
         fn connect(&self, id: CmId, param: &ConnParam<'_>) -> Result<()>;
         fn reject(&self, id: CmId, private_data: &[u8]) -> Result<()>;
+        fn reject_ece(&self, id: CmId, private_data: &[u8]) -> Result<()>;
         fn establish(&self, id: CmId) -> Result<()>;
         fn notify(&self, id: CmId, event: AsyncEventType) -> Result<()>;
         fn join_multicast(&self, id: CmId, group: SocketAddr, context: u64) -> Result<()>;

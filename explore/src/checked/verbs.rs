@@ -9,7 +9,7 @@ use verbs_api::lab::Lab;
 use verbs_api::{
     Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities, Cause,
     CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx, CqModeration, DeviceAttr,
-    DeviceAttrEx, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle,
+    DeviceAttrEx, DeviceInfo, DriverObject, Ece, Element, Error, ErrorKind, Gid, GidEntry, Handle,
     InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr,
     PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError,
     Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, WrOpcode,
@@ -51,6 +51,8 @@ impl Verbs for Checked {
         fn qp_num(&self, qp: Qp) -> Result<u32>;
         fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
         fn query_qp_data_in_order(&self, qp: Qp, opcode: WrOpcode, flags: InOrderQuery) -> Result<InOrder>;
+        fn query_ece(&self, qp: Qp) -> Result<Ece>;
+        fn set_ece(&self, qp: Qp, ece: &Ece) -> Result<()>;
         fn srq_init(&self, srq: Srq) -> Result<SrqInit>;
         fn query_srq(&self, srq: Srq) -> Result<SrqAttr>;
         fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()>;

@@ -91,7 +91,14 @@ impl Draft {
                 let call = if self.dice.percent(70) {
                     let qp = self.any_qp();
                     let qp = self.number(Kind::Qp, self.qps[qp].number);
-                    Call::QueryQp { qp }
+                    match self.dice.weighted(&[(6, 0), (2, 1), (2, 2)]) {
+                        0 => Call::QueryQp { qp },
+                        1 => Call::QueryEce { qp },
+                        _ => Call::SetEce {
+                            qp,
+                            options: self.dice.one(&[0, 1, u32::MAX]),
+                        },
+                    }
                 } else {
                     let cq = self.any_cq();
                     Call::QueryCq { cq }

@@ -103,6 +103,10 @@ pub enum Call {
     ModifyQp { qp: Number, to: QpState },
     /// `ibv_query_qp`: the state.
     QueryQp { qp: Number },
+    /// `ibv_query_ece`: the options.
+    QueryEce { qp: Number },
+    /// `ibv_set_ece`: these options, of the vendor that a query names.
+    SetEce { qp: Number, options: u32 },
     /// `ibv_post_send`
     PostSend { qp: Number, list: Vec<Send> },
     /// `ibv_wr_start` to `ibv_wr_complete`

@@ -52,6 +52,8 @@ pub enum Seen {
     AsyncEvent(AsyncEventType, Option<Number>),
     /// The state of a QP.
     State(QpState),
+    /// The options of a QP.
+    Options(u32),
     /// Bytes.
     Bytes(Vec<u8>),
 }
@@ -174,6 +176,7 @@ impl fmt::Display for Seen {
             Self::AsyncEvent(event_type, None) => event_type.fmt(f),
             Self::AsyncEvent(event_type, Some(of)) => write!(f, "{event_type} of {of}"),
             Self::State(state) => state.fmt(f),
+            Self::Options(options) => write!(f, "options {options:#x}"),
             Self::Bytes(bytes) => write!(f, "bytes {bytes:02x?}"),
         }
     }

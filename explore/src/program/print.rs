@@ -334,6 +334,22 @@ impl Printer {
                     seen,
                 );
             }
+            Call::QueryEce { qp } => {
+                let qp = self.the("qp", *qp);
+                let call = format!("verbs.query_ece({qp}).map(|ece| ece.options)");
+                let value = match seen {
+                    Seen::Options(options) => Some(format!("{options:#x}")),
+                    _ => None,
+                };
+                self.value(&call, value, seen);
+            }
+            Call::SetEce { qp, options } => {
+                let qp = self.the("qp", *qp);
+                let call = format!(
+                    "verbs.query_ece({qp}).and_then(|own| verbs.set_ece({qp}, &Ece {{ options: {options:#x}, ..own }}))"
+                );
+                self.gives(&call, seen);
+            }
             Call::QueryQp { qp } => {
                 let qp = self.the("qp", *qp);
                 let call = format!(

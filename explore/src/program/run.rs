@@ -9,7 +9,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 use verbs_api::lab::Lab;
 use verbs_api::{
-    AhAttr, Arm, Cause, CqInit, Error, ErrorKind, Mr, QpAttrMask, QpInit, QpModify, QpState,
+    AhAttr, Arm, Cause, CqInit, Ece, Error, ErrorKind, Mr, QpAttrMask, QpInit, QpModify, QpState,
     QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc,
     connect,
 };
@@ -366,6 +366,16 @@ impl Runner<'_> {
             Call::QueryQp { qp } => {
                 let query = verbs.query_qp(objects.qps.get(qp).qp, QpAttrMask::STATE)?;
                 return Ok(Seen::State(query.attr.qp_state));
+            }
+            Call::QueryEce { qp } => {
+                return Ok(Seen::Options(
+                    verbs.query_ece(objects.qps.get(qp).qp)?.options,
+                ));
+            }
+            Call::SetEce { qp, options } => {
+                let qp = objects.qps.get(qp).qp;
+                let own = verbs.query_ece(qp)?;
+                verbs.set_ece(qp, &Ece { options, ..own })?;
             }
             Call::PostSend { qp, ref list } => {
                 if self.is_in_error(qp) {

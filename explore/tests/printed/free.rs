@@ -413,33 +413,65 @@ fn free_program_2() {
     // Call 48
     assert_eq!(verbs.query_qp(qp5, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
     // Call 49
-    verbs.post_recv(qp5, &[RecvWr::new(0x3100000000, &[mem0.sge(1832, 64)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 50
-    assert_eq!(poll(cq2, 0).unwrap(), []);
+    let modify = QpModify::to(QpState::Reset);
+    verbs.modify_qp(qp4, &modify.attr, modify.mask).unwrap();
     // Call 51
-    verbs.modify_srq(srq0, &SrqAttr { srq_limit: 1, ..SrqAttr::default() }, SrqAttrMask::LIMIT).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x3300000000, SendOp::RdmaRead { remote: mem2.remote(1584) }, &[mem0.sge(2744, 50), mem0.sge(2840, 50)]).flags(SendFlags::FENCE)]).unwrap();
     // Call 52
-    verbs.read_mr(mr0, 90, &mut [0; 26]).unwrap();
+    assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 53
-    verbs.resize_cq(cq0, 1).unwrap();
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3500000000, &[mem0.sge(1312, 340)])]).unwrap();
     // Call 54
-    assert_eq!(verbs.query_qp(qp1, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3600000000, &[mem0.sge(1392, 170), mem0.sge(1064, 170)])]).unwrap();
     // Call 55
-    assert_eq!(verbs.read_mr(mr0, 1582, &mut [0; 16]).unwrap_err().kind(), ErrorKind::Usage);
+    verbs.post_send(qp3, &[SendWr::new(0x3700000000, SendOp::Send, &[mem3.sge(80, 40)]).to(ah1, num2, 0x11111111), SendWr::new(0x3700000001, SendOp::Send, &[mem3.sge(560, 300)]).flags(SendFlags::SOLICITED).to(ah1, num2, 0x11111111)]).unwrap();
     // Call 56
-    assert_eq!(verbs.query_qp(qp0, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
+    assert_eq!(poll(cq3, 64).unwrap(), [(0x2600000000, WcStatus::Success), (0x2900000000, WcStatus::Success), (0x3700000000, WcStatus::Success), (0x3700000001, WcStatus::Success)]);
     // Call 57
-    let event57 = verbs.get_async_event(context0, Wait::Poll).unwrap();
-    assert_eq!(event57.event_type, AsyncEventType::QpLastWqeReached);
+    verbs.post_recv(qp0, &[RecvWr::new(0x3900000000, &[mem2.sge(2416, 150), mem2.sge(3456, 150)]), RecvWr::new(0x3900000001, &[mem2.sge(2824, 150), mem2.sge(2632, 150)])]).unwrap();
     // Call 58
-    verbs.ack_async_event(context0, &event57).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x3a00000000, SendOp::RdmaRead { remote: mem2.remote(136) }, &[mem0.sge(2064, 150), mem0.sge(2088, 150)]).flags(SendFlags::SOLICITED), SendWr::new(0x3a00000001, SendOp::Send, &[mem0.sge(104, 40)])]).unwrap();
     // Call 59
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 60
-    assert_eq!(poll(cq2, 2).unwrap(), [(0x1700000000, WcStatus::Success)]);
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x1700000000, WcStatus::Success)]);
     // Call 61
-    let modify = QpModify::to(QpState::Sqe);
-    assert_eq!(verbs.modify_qp(qp1, &modify.attr, modify.mask).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(poll(cq3, 1).unwrap(), []);
+    // Call 62
+    let error = verbs.post_send(qp1, &[SendWr::new(0x3e00000000, SendOp::Send, &[mem0.sge(0, 1000)]).unsignaled(), SendWr::new(0x3e00000001, SendOp::RdmaWrite { remote: mem2.remote(2752) }, &[mem0.sge(16, 1000)]), SendWr::new(0x3e00000002, SendOp::RdmaRead { remote: mem2.remote(336) }, &[mem0.sge(2696, 300)])]).unwrap_err();
+    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
+    // Call 63
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x3300000000, WcStatus::Success)]);
+    // Call 64
+    verbs.post_send(qp0, &[SendWr::new(0x4000000000, SendOp::CompareAndSwap { remote: mem1.remote(88), compare: 0, swap: 1 }, &[mem2.sge(4168, 8)]).flags(SendFlags::FENCE)]).unwrap();
+    // Call 65
+    assert_eq!(poll(cq3, 64).unwrap(), []);
+    // Call 66
+    assert_eq!(poll(cq0, 64).unwrap(), []);
+    // Call 67
+    assert_eq!(poll(cq0, 0).unwrap(), []);
+    // Call 68
+    verbs.req_notify_cq(cq2, Arm::NEXT).unwrap();
+    // Call 69
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x4500000000, &[mem1.sge(80, 16)]), RecvWr::new(0x4500000001, &[mem0.sge(1960, 16)])]).unwrap();
+    // Call 70
+    verbs.post_send(qp0, &[SendWr::new(0x4600000000, SendOp::Send, &[mem2.sge(1136, 16)]).flags(SendFlags::FENCE)]).unwrap();
+    // Call 71
+    assert_eq!(poll(cq3, 64).unwrap(), []);
+    // Call 72
+    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).unwrap(), 2);
+    // Call 73
+    verbs.post_recv(qp3, &[RecvWr::new(0x4900000000, &[mem2.sge(2504, 20)])]).unwrap();
+    // Call 74
+    verbs.post_send(qp2, &[SendWr::new(0x4a00000000, SendOp::SendWithImm { imm_data: [211, 238, 248, 142] }, &[mem0.sge(616, 0), mem1.sge(48, 0), mem1.sge(8, 1)]).unsignaled().to(ah0, num3, 0x11111111)]).unwrap();
+    // Call 75
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x4a00000000, WcStatus::WrFlushErr)]);
+    // Call 76
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x3900000000, WcStatus::Success)]);
+    // Call 77
+    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 #[test]
 #[allow(unused)]

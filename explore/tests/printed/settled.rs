@@ -440,123 +440,104 @@ fn settled_program_2() {
     // Call 34
     assert_eq!(verbs.query_qp(qp1, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
     // Call 35
-    verbs.post_recv(qp2, &[RecvWr::new(0x2300000000, &[mem2.sge(3344, 56)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 36
-    verbs.post_send(qp3, &[SendWr::new(0x2400000000, SendOp::Send, &[mem3.sge(72, 16)]).to(ah0, num2, 0x11111111)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), []);
     // Call 37
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x2400000000, WcStatus::Success)]);
+    verbs.post_recv(qp0, &[RecvWr::new(0x2500000000, &[mem2.sge(2912, 100)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 38
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x1800000000, WcStatus::Success), (0x2300000000, WcStatus::Success)]);
+    verbs.post_send(qp1, &[SendWr::new(0x2600000000, SendOp::Send, &[mem0.sge(320, 100)]), SendWr::new(0x2600000001, SendOp::RdmaRead { remote: mem3.remote(120) }, &[mem1.sge(184, 0), mem1.sge(160, 0), mem0.sge(2352, 1)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 39
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x2700000000, &[mem0.sge(1728, 256)]), RecvWr::new(0x2700000001, &[mem0.sge(1048, 256)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x2600000000, WcStatus::Success), (0x2600000001, WcStatus::Success)]);
     // Call 40
-    verbs.post_send(qp0, &[SendWr::new(0x2800000000, SendOp::SendWithImm { imm_data: [233, 124, 168, 155] }, &[]), SendWr::new(0x2800000001, SendOp::RdmaWrite { remote: mem0.remote(1088) }, &[mem2.sge(592, 8), mem2.sge(1432, 8)]).flags(SendFlags::INLINE), SendWr::new(0x2800000002, SendOp::RdmaRead { remote: mem0.remote(56) }, &[mem2.sge(4176, 128), mem2.sge(5696, 128)]).unsignaled()]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq3, 64).unwrap(), [(0x1800000000, WcStatus::Success), (0x2500000000, WcStatus::Success)]);
     // Call 41
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x2800000000, WcStatus::Success), (0x2800000001, WcStatus::Success), (0x2800000002, WcStatus::Success)]);
+    verbs.req_notify_cq(cq2, Arm::NEXT).unwrap();
     // Call 42
-    verbs.post_recv(qp0, &[RecvWr::new(0x2a00000000, &[mem2.sge(3088, 32), mem2.sge(2864, 32)]), RecvWr::new(0x2a00000001, &[mem2.sge(3520, 64)])]).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x2a00000000, SendOp::FetchAndAdd { remote: mem2.remote(2352), add: 1 }, &[mem1.sge(168, 8)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 43
-    verbs.post_send(qp1, &[SendWr::new(0x2b00000000, SendOp::Send, &[mem0.sge(840, 32), mem1.sge(32, 32)]).unsignaled().flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(verbs.query_qp(qp3, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
     // Call 44
-    assert_eq!(poll(cq0, 64).unwrap(), []);
+    verbs.post_recv(qp2, &[RecvWr::new(0x2c00000000, &[mem2.sge(2696, 340)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 45
-    let ah2 = verbs.query_gid(context0, 1, 0).and_then(|gid| verbs.create_ah(pd0, &AhAttr::global(1, 0, gid))).unwrap();
+    verbs.post_send(qp3, &[SendWr::new(0x2d00000000, SendOp::SendWithImm { imm_data: [15, 120, 205, 5] }, &[mem2.sge(48, 300)]).unsignaled().to(ah0, num2, 0x11111111)]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 46
-    assert_eq!(verbs.ack_cq_events(cq3, 1).unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(poll(cq2, 64).unwrap(), []);
     // Call 47
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq3, 64).unwrap(), [(0x2c00000000, WcStatus::Success)]);
     // Call 48
-    verbs.post_send(qp0, &[SendWr::new(0x3000000000, SendOp::SendWithImm { imm_data: [219, 32, 135, 6] }, &[mem3.sge(464, 0), mem3.sge(736, 1)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(verbs.get_async_event(context1, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 49
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x3000000000, WcStatus::Success)]);
+    // There is no event to acknowledge.
     // Call 50
-    assert_eq!(poll(cq4, 64).unwrap(), [(0x1c00000000, WcStatus::Success), (0x2700000000, WcStatus::Success), (0x2700000001, WcStatus::Success)]);
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x2a00000000, WcStatus::Success)]);
     // Call 51
-    verbs.post_recv(qp2, &[RecvWr::new(0x3300000000, &[mem2.sge(2096, 1040)]), RecvWr::new(0x3300000001, &[mem2.sge(2624, 520), mem2.sge(2712, 520)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 52
-    verbs.post_recv(qp2, &[RecvWr::new(0x3400000000, &[mem2.sge(3256, 520), mem2.sge(3208, 520)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    let mr4 = verbs.alloc_mr(pd1, 3072, Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC).unwrap();
+    let mem4 = verbs.query_mr(mr4).unwrap();
+    let bytes: Vec<u8> = (0..3072u32).map(|at| (at as u8).wrapping_mul(7).wrapping_add(125)).collect();
+    verbs.write_mr(mr4, 0, &bytes).unwrap();
     // Call 53
-    verbs.post_send(qp3, &[SendWr::new(0x3500000000, SendOp::SendWithImm { imm_data: [109, 158, 201, 191] }, &[mem3.sge(568, 40)]).to(ah0, num2, 0x11111111), SendWr::new(0x3500000001, SendOp::SendWithImm { imm_data: [9, 42, 184, 114] }, &[mem3.sge(40, 500), mem2.sge(720, 500)]).unsignaled().flags(SendFlags::SOLICITED).to(ah0, num2, 0x11111111), SendWr::new(0x3500000002, SendOp::Send, &[mem3.sge(152, 1)]).flags(SendFlags::SOLICITED).to(ah0, num2, 0x11111111)]).unwrap();
+    verbs.post_send(qp0, &[SendWr::new(0x3500000000, SendOp::RdmaWrite { remote: mem1.remote(112) }, &[mem2.sge(1904, 1)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 54
-    verbs.post_send(qp2, &[SendWr::new(0x3600000000, SendOp::Send, &[mem3.sge(112, 1)]).flags(SendFlags::FENCE).flags(SendFlags::INLINE).to(ah0, num3, 0x11111111)]).unwrap();
+    verbs.post_recv(qp2, &[RecvWr::new(0x3600000000, &[mem4.sge(1480, 52), mem2.sge(2112, 52)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 55
-    assert_eq!(verbs.resize_cq(cq2, -1).unwrap_err().kind(), ErrorKind::Invalid);
+    verbs.post_send(qp3, &[SendWr::new(0x3700000000, SendOp::Send, &[mem4.sge(384, 64)]).to(ah0, num2, 0x11111111)]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 56
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3800000000, &[mem0.sge(1176, 300)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x3500000000, WcStatus::Success), (0x3700000000, WcStatus::Success)]);
     // Call 57
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3900000000, &[mem0.sge(1712, 300)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), []);
     // Call 58
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3a00000000, &[mem0.sge(1656, 300)])]).unwrap();
+    verbs.post_send(qp3, &[SendWr::new(0x3a00000000, SendOp::Send, &[mem3.sge(728, 4), mem3.sge(744, 4)]).unsignaled().to(ah0, num2, 0x11111111)]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 59
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3b00000000, &[mem0.sge(1368, 150), mem0.sge(1656, 150)])]).unwrap();
+    verbs.post_recv(qp2, &[RecvWr::new(0x3b00000000, &[mem4.sge(1760, 80)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 60
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3c00000000, &[mem0.sge(1240, 75), mem0.sge(1024, 75)])]).unwrap();
+    verbs.post_send(qp3, &[SendWr::new(0x3c00000000, SendOp::SendWithImm { imm_data: [86, 167, 128, 70] }, &[mem4.sge(520, 40)]).flags(SendFlags::INLINE).to(ah0, num2, 0x11111111)]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 61
-    let error = verbs.post_send(qp0, &[SendWr::new(0x3d00000000, SendOp::Send, &[mem3.sge(704, 1)]).unsignaled(), SendWr::new(0x3d00000001, SendOp::RdmaWrite { remote: mem1.remote(80) }, &[mem2.sge(520, 5), mem3.sge(200, 5), mem2.sge(1568, 6)]).unsignaled().flags(SendFlags::INLINE), SendWr::new(0x3d00000002, SendOp::RdmaWrite { remote: mem0.remote(1472) }, &[mem3.sge(896, 50), mem3.sge(168, 50)]).flags(SendFlags::SOLICITED), SendWr::new(0x3d00000003, SendOp::SendWithImm { imm_data: [92, 128, 79, 195] }, &[mem2.sge(1288, 100)]).flags(SendFlags::SOLICITED), SendWr::new(0x3d00000004, SendOp::Send, &[mem2.sge(800, 1)]).flags(SendFlags::FENCE), SendWr::new(0x3d00000005, SendOp::Send, &[mem2.sge(1008, 300)]).flags(SendFlags::FENCE), SendWr::new(0x3d00000006, SendOp::Send, &[mem2.sge(896, 64)]), SendWr::new(0x3d00000007, SendOp::RdmaWrite { remote: mem0.remote(1768) }, &[mem2.sge(1840, 64)])]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (7, ErrorKind::NoMemory));
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x3c00000000, WcStatus::Success)]);
     // Call 62
-    verbs.post_send(qp1, &[SendWr::new(0x3e00000000, SendOp::Send, &[mem0.sge(408, 256)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 63
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x3e00000000, WcStatus::RemInvReqErr)]);
-    // Call 64
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x1900000000, WcStatus::Success), (0x2a00000000, WcStatus::Success), (0x2a00000001, WcStatus::LocLenErr), (0x3300000000, WcStatus::Success), (0x3300000001, WcStatus::Success), (0x3400000000, WcStatus::Success)]);
-    // Call 65
-    assert_eq!(verbs.ack_cq_events(cq3, 1).unwrap_err().kind(), ErrorKind::Usage);
-    // Call 66
-    verbs.post_recv(qp0, &[RecvWr::new(0x4200000000, &[mem2.sge(2624, 8)]), RecvWr::new(0x4200000001, &[mem2.sge(3432, 8)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 67
-    verbs.post_send(qp1, &[SendWr::new(0x4300000000, SendOp::Send, &[mem0.sge(592, 8)]).flags(SendFlags::INLINE)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 68
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x4300000000, WcStatus::WrFlushErr)]);
-    // Call 69
     assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).unwrap(), 3);
+    // Call 63
+    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).unwrap(), 2);
+    // Call 64
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x4000000000, &[mem1.sge(80, 8)]), RecvWr::new(0x4000000001, &[mem1.sge(112, 8)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 65
+    verbs.post_send(qp0, &[SendWr::new(0x4100000000, SendOp::RdmaWriteWithImm { remote: mem1.remote(88), imm_data: [109, 44, 112, 224] }, &[mem4.sge(912, 8)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 66
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x4100000000, WcStatus::Success)]);
+    // Call 67
+    assert_eq!(poll(cq4, 64).unwrap(), [(0x1c00000000, WcStatus::Success), (0x4000000000, WcStatus::Success)]);
+    // Call 68
+    verbs.resize_cq(cq0, 30).unwrap();
+    // Call 69
+    verbs.post_send(qp0, &[SendWr::new(0x4500000000, SendOp::RdmaWrite { remote: mem0.remote(1072) }, &[mem2.sge(240, 300)]), SendWr::new(0x4500000001, SendOp::Send, &[mem4.sge(792, 4), mem4.sge(880, 4)]).flags(SendFlags::INLINE)]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 70
-    assert_eq!(poll(cq0, 64).unwrap(), []);
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x4500000000, WcStatus::Success), (0x4500000001, WcStatus::Success)]);
     // Call 71
-    verbs.resize_cq(cq2, 12).unwrap();
+    assert_eq!(poll(cq4, 64).unwrap(), [(0x4000000001, WcStatus::Success)]);
     // Call 72
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x4800000000, &[mem0.sge(1912, 64)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 73
-    verbs.read_mr(mr2, 4355, &mut [0; 9]).unwrap();
+    verbs.post_send(qp0, &[SendWr::new(0x4900000000, SendOp::RdmaWrite { remote: mem0.remote(1928) }, &[mem4.sge(696, 33), mem4.sge(144, 33), mem3.sge(48, 34)]), SendWr::new(0x4900000001, SendOp::Send, &[mem2.sge(1488, 150), mem2.sge(1568, 150)]).unsignaled()]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 74
-    assert_eq!(verbs.destroy_comp_channel(channel0).unwrap_err().kind(), ErrorKind::Busy);
-    // Call 75
-    verbs.post_recv(qp2, &[RecvWr::new(0x4b00000000, &[mem2.sge(3896, 40)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 76
-    let error = verbs.post_send(qp3, &[SendWr::new(0x4c00000000, SendOp::Send, &[]).unsignaled().to(ah0, num2, 0x11111111)]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
-    // Call 77
-    verbs.post_send(qp1, &[SendWr::new(0x4d00000000, SendOp::RdmaRead { remote: mem2.remote(1120) }, &[mem0.sge(2112, 5), mem1.sge(160, 5), mem1.sge(160, 6)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 78
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x4d00000000, WcStatus::WrFlushErr)]);
-    // Call 79
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x4200000000, WcStatus::WrFlushErr), (0x4200000001, WcStatus::WrFlushErr)]);
-    // Call 80
-    assert_eq!(verbs.get_async_event(context1, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
-    // Call 81
-    // There is no event to acknowledge.
+    assert_eq!(verbs.destroy_srq(srq0, Wait::Poll).unwrap_err().kind(), ErrorKind::Busy);
 }
 #[test]
 #[allow(unused)]

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use libc::sockaddr_storage;
 use verbs_abi::{
-    RDMA_OPTION_ID, address_to_c, library, option_to_c, rdma_cm_id, rdma_conn_param,
+    RDMA_OPTION_ID, address_to_c, ibv_ece, library, option_to_c, rdma_cm_id, rdma_conn_param,
     rdma_event_channel, token,
 };
 use verbs_api::cm::{Cm, CmEvent, CmEventType, CmIdAttr, CmOption, ConnParam, PortSpace};
 use verbs_api::{
-    AsyncEventType, Cause, CmChannel, CmId, Context, Error, ErrorKind, Object, Pd as PdHandle,
+    AsyncEventType, Cause, CmChannel, CmId, Context, Ece, Error, ErrorKind, Object, Pd as PdHandle,
     Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
 };
 
@@ -181,6 +181,25 @@ impl Cm for Hw {
         self.manager().qp_attr_of(id, state)
     }
 
+    fn set_local_ece(&self, id: CmId, ece: &Ece) -> Result<()> {
+        let verb = Verb::CmSetLocalEce;
+        let set = library::rdma_set_local_ece().map_err(missing(verb))?;
+        let mut ece = ibv_ece::to_c(ece);
+        // SAFETY: the id is live.
+        self.manager()
+            .on_id(verb, id, |id| unsafe { set(id, &mut ece) })
+    }
+
+    fn get_remote_ece(&self, id: CmId) -> Result<Ece> {
+        let verb = Verb::CmGetRemoteEce;
+        let get = library::rdma_get_remote_ece().map_err(missing(verb))?;
+        let mut ece = ibv_ece::default();
+        // SAFETY: the id is live.
+        self.manager()
+            .on_id(verb, id, |id| unsafe { get(id, &mut ece) })?;
+        Ok(ibv_ece::from_c(&ece))
+    }
+
     fn listen(&self, id: CmId, backlog: i32) -> Result<()> {
         // SAFETY: the id is live.
         let listen = |id| unsafe { library::rdma_listen(id, backlog) };
@@ -203,6 +222,16 @@ impl Cm for Hw {
         let start = private_data.as_ptr().cast();
         // SAFETY: the id is live, and the bytes have this length.
         let reject = |id| unsafe { library::rdma_reject(id, start, length) };
+        self.manager().on_id(verb, id, reject)
+    }
+
+    fn reject_ece(&self, id: CmId, private_data: &[u8]) -> Result<()> {
+        let verb = Verb::CmRejectEce;
+        let reject = library::rdma_reject_ece().map_err(missing(verb))?;
+        let length = length(verb, private_data)?;
+        let start = private_data.as_ptr().cast();
+        // SAFETY: the id is live, and the bytes have this length.
+        let reject = |id| unsafe { reject(id, start, length) };
         self.manager().on_id(verb, id, reject)
     }
 

@@ -56,12 +56,19 @@ fn with(
     Ok(call(sim(), id.handle, &param)?)
 }
 
-/// `rdma_reject`, and `rdma_reject_ece`.
 pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
-    // SAFETY: the program's, valid for the call, of this length (C's contract). A null pointer
-    // means no data, as in librdmacm.
-    let data = unsafe { verbs_abi::slice(data.cast::<u8>(), length.into()) }.unwrap_or_default();
+    // SAFETY: the program's, valid for the call, of this length (C's contract).
+    let data = unsafe { private_data(data, length) };
     on("rdma_reject", id, |cm, id| cm.reject(id, data))
+}
+
+/// Private data of a program. A null pointer means no data, as in librdmacm.
+///
+/// # Safety
+/// If the pointer is not null, as many bytes are there for `'a`.
+pub(super) unsafe fn private_data<'a>(data: *const c_void, length: u8) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    unsafe { verbs_abi::slice(data.cast::<u8>(), length.into()) }.unwrap_or_default()
 }
 
 pub(crate) extern "C" fn establish(id: *mut rdma_cm_id) -> c_int {
@@ -87,7 +94,7 @@ pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
 }
 
 /// Calls the engine for an id, and brings its structure up to date.
-fn on(
+pub(super) fn on(
     name: &'static str,
     id: *mut rdma_cm_id,
     call: impl FnOnce(&Sim, CmId) -> verbs_api::Result<()>,
@@ -115,21 +122,6 @@ pub(crate) extern "C" fn init_qp_attr(
             attr.write(ibv_qp_attr::to_c(&found));
             mask.write(of.bits() as c_int);
         }
-        Ok(())
-    })
-}
-
-/// `rdma_set_local_ece`. The simulator's messages carry no vendor options.
-pub(crate) extern "C" fn set_local_ece(id: *mut rdma_cm_id, ece: *mut c_void) -> c_int {
-    zero_or_minus_one("rdma_set_local_ece", id, |_| present(ece))
-}
-
-/// `rdma_get_remote_ece`: zeros, as from a peer without vendor options.
-pub(crate) extern "C" fn get_remote_ece(id: *mut rdma_cm_id, ece: *mut [u32; 3]) -> c_int {
-    zero_or_minus_one("rdma_get_remote_ece", id, |_| {
-        present(ece)?;
-        // SAFETY: the program's, to be written (C's contract).
-        unsafe { ece.write([0; 3]) };
         Ok(())
     })
 }

@@ -10,7 +10,7 @@
 //! | `device`, `cqs` | contexts and CQs that are made for ids |
 //! | `id`, `event` | ids and their structures; reading events |
 //! | `address` | binding and resolving, options, ports |
-//! | `connect`, `group` | connections; multicast |
+//! | `connect`, `ece`, `group` | connections; the options that they carry; multicast |
 //! | `qp` | queue pairs of ids, with their CQs and SRQs |
 //! | `sync` | endpoints |
 //! | `addrinfo`, `resolved` | names of hosts; those that an id resolves with an event |
@@ -22,6 +22,7 @@ pub(crate) mod channel;
 pub(crate) mod connect;
 mod cqs;
 pub(crate) mod device;
+pub(crate) mod ece;
 pub(crate) mod event;
 pub(crate) mod group;
 pub(crate) mod id;

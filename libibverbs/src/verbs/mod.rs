@@ -10,7 +10,7 @@
 //! | `region`, `mapped`, `mw`, `buffer`, `dm` | memory: regions, windows, buffers, device memory |
 //! | `cq`, `iteration`, `cq_ex` | completion queues; extended ones |
 //! | `srq`, `ah` | shared receive queues; address handles |
-//! | `qp`, `qp_ex` | queue pairs; those for batches and of XRC_RECV |
+//! | `qp`, `qp_ex`, `ece` | queue pairs; those for batches and of XRC_RECV; their options |
 //! | `list`, `post` | lists of work requests; posting them |
 //! | `batch`, `wr` | batches (`ibv_wr_*`) |
 //! | `event` | asynchronous events |
@@ -27,6 +27,7 @@ pub(crate) mod cq_ex;
 pub(crate) mod device;
 pub(crate) mod dm;
 pub(crate) mod domain;
+pub(crate) mod ece;
 pub(crate) mod event;
 pub(crate) mod exclusive;
 pub(crate) mod iteration;

@@ -2,7 +2,7 @@
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, CompChannel, Context, Cq,
-    CqInit, CqInitEx, CqModeration, Element, ErrorKind, GidEntry, Handle, InOrderQuery, Mr,
+    CqInit, CqInitEx, CqModeration, Ece, Element, ErrorKind, GidEntry, Handle, InOrderQuery, Mr,
     MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpAttrMask, QpInit,
     QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb,
     Wait, Wc, WrOpcode, Xrcd,
@@ -230,6 +230,12 @@ const CALLS: &[(Verb, &str, Call)] = &[
     (Verb::ModifyQp, "QP-STATE-32", |v, _, bad| {
         let QpModify { attr, mask } = QpModify::to(QpState::Reset);
         v.modify_qp(bad.qp, &attr, mask)
+    }),
+    (Verb::QueryEce, "QP-STATE-32", |v, _, bad| {
+        v.query_ece(bad.qp).map(drop)
+    }),
+    (Verb::SetEce, "QP-STATE-32", |v, _, bad| {
+        v.set_ece(bad.qp, &Ece::new(1, 0))
     }),
     (Verb::DestroyQp, "QP-STATE-32", |v, _, bad| {
         v.destroy_qp(bad.qp, Wait::Poll)

@@ -8,7 +8,7 @@
 //! | `link` | two sides that connect |
 //! | `bind`, `resolve` | devices, addresses and ports; where they lead |
 //! | `listen`, `connect`, `refuse`, `part` | requests, connections, refusals, and the end |
-//! | `queue_pair` | states and attributes of queue pairs |
+//! | `queue_pair`, `ece` | states and attributes of queue pairs; their options |
 //! | `state` | calls in the wrong state |
 //! | `event` | channels and events |
 //! | `loss` | messages that are lost or come twice, and devices that go |
@@ -17,6 +17,7 @@
 mod bind;
 mod connect;
 mod datagram;
+mod ece;
 mod event;
 mod link;
 mod listen;
@@ -62,6 +63,15 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     queue_pair::attributes_of_a_state_are_known_in_time,
     queue_pair::peers_that_may_read_may_flush,
     queue_pair::server_that_is_told_of_data_is_connected,
+    ece::options_of_the_program_reach_its_peer,
+    ece::options_that_were_never_set_are_zeros,
+    ece::options_are_for_ids_without_a_queue_pair,
+    ece::queue_pairs_of_ids_agree_on_options,
+    ece::queue_pair_has_no_option_that_its_peer_does_not_want,
+    ece::another_vendor_ends_up_without_options,
+    ece::request_without_options_leaves_those_of_the_server,
+    ece::options_that_the_server_refuses_are_the_reason,
+    ece::messages_of_iwarp_have_no_options,
     connect::data_flows_when_both_are_connected,
     connect::reads_and_atomics_go_both_ways,
     connect::reads_under_way_are_as_many_as_was_agreed,

@@ -105,11 +105,19 @@ impl Manager {
         data.rnr_retry_count = req.rnr_retry_count;
         (data.srq, data.qp_num) = (req.srq.into(), req.qpn);
         let tos = req.primary.traffic_class;
-        self.take_request(listener, conn, tos, &ends, CmParam::Conn(data));
+        let child = self.take_request(listener, conn, tos, &ends, CmParam::Conn(data));
+        self.ids.at_mut(child).ece.receive(req.ece);
     }
 
-    /// Makes the id of a request.
-    fn take_request(&mut self, listener: u32, conn: Conn, tos: u8, ends: &IpCm, param: CmParam) {
+    /// Makes the id of a request, and returns it.
+    fn take_request(
+        &mut self,
+        listener: u32,
+        conn: Conn,
+        tos: u8,
+        ends: &IpCm,
+        param: CmParam,
+    ) -> u32 {
         let of = self.ids.at(listener);
         let (channel, context, ps, handle) = (of.channel, of.context, of.ps, of.handle);
         let local = of.local.map_or(0, |local| local.port());
@@ -124,6 +132,7 @@ impl Manager {
         id.num_paths = u32::from(!ps.is_datagram());
         self.set_conn(index, conn);
         self.raise_request(listener, index, param);
+        index
     }
 
     fn on_rep(&mut self, arrival: Exchange, rep: &Rep) {
@@ -134,6 +143,7 @@ impl Manager {
             _ => return,
         };
         self.stop_waiting(index);
+        self.ids.at_mut(index).ece.receive(rep.ece);
         if let Some(conn) = &mut self.ids.at_mut(index).conn {
             conn.phase = Phase::RepReceived;
             conn.theirs = rep.local_comm_id;

@@ -76,6 +76,7 @@ impl Manager {
             check_reads(param, limits)?;
         }
         let (ps, own_qp, tos, ack_timeout) = (of.ps, of.qp, of.tos, of.ack_timeout);
+        let ece = of.ece.request(host);
         let initiator_depth = or_most(param.initiator_depth, limits.initiator);
         let conn = Conn {
             phase,
@@ -95,6 +96,7 @@ impl Manager {
             rnr_retry_count: param.rnr_retry_count & 7,
             path_mtu: u32::from(host.mtu(local.id)) as u8,
             ack_timeout: ack_timeout.unwrap_or(ACK_TIMEOUT),
+            ece,
             is_held,
             ..Conn::default()
         };
@@ -202,10 +204,11 @@ impl Manager {
         }
         let rq_psn = self.ids.random.any() as u32 & 0x00ff_ffff;
         let of = self.ids.at_mut(index);
-        let own_qp = of.qp;
+        let (own_qp, ece) = (of.qp, of.ece.answer(host));
         let Some(conn) = &mut of.conn else {
             return Ok(());
         };
+        conn.ece = ece;
         conn.qpn = own_qp.map_or(param.qp_num, |own| own.qp_num);
         // A request for datagrams has one answer, and no connection.
         if conn.phase == Phase::SidrReqReceived {
@@ -230,6 +233,15 @@ impl Manager {
 
     /// `rdma_reject`
     pub(crate) fn reject(&mut self, id: CmId, private_data: &[u8]) -> Result<()> {
+        self.reject_for(id, reason::CONSUMER, private_data)
+    }
+
+    /// `rdma_reject_ece`
+    pub(crate) fn reject_ece(&mut self, id: CmId, private_data: &[u8]) -> Result<()> {
+        self.reject_for(id, reason::VENDOR_OPTION, private_data)
+    }
+
+    fn reject_for(&mut self, id: CmId, reason: u16, private_data: &[u8]) -> Result<()> {
         let index = self.ids.find(id)?;
         let of = self.ids.at(index);
         let room = match of.phase() {
@@ -240,7 +252,7 @@ impl Manager {
             _ => return Err(wrong_state(id, of.state)),
         };
         check_length(private_data, room)?;
-        self.refuse(index, reason::CONSUMER, private_data);
+        self.refuse(index, reason, private_data);
         Ok(())
     }
 

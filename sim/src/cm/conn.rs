@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use verbs_api::ErrorKind;
 use verbs_api::cm::CmEventType;
-use verbs_roce::mad::CmMessage;
+use verbs_roce::mad::{CmMessage, Ece};
 
 use super::Manager;
 use super::event_channel::status_of;
@@ -45,6 +45,8 @@ pub(super) struct Conn {
     pub(super) path_mtu: u8,
     /// Code of the queue pair's timeout.
     pub(super) ack_timeout: u8,
+    /// The options that its request or its answer carries.
+    pub(super) ece: Ece,
     /// Its messages do not leave, because the listener exists and has not said its address.
     pub(super) is_held: bool,
     /// The message that is repeated until it is answered.

@@ -176,6 +176,11 @@ impl<'a> Host<'a> {
         device.map_or(Mtu::Mtu1024, |device| device.ports.at(port.port).mtu)
     }
 
+    /// Whether the devices are those of iWARP.
+    pub(crate) fn is_iwarp(self) -> bool {
+        self.config.is_iwarp()
+    }
+
     /// The limits of outstanding reads and atomics to and from a queue pair of a device.
     pub(crate) fn reads(self, node: u32) -> Reads {
         let attr = self.device(node).map(|device| &device.base.attr);

@@ -8,6 +8,7 @@ use verbs_api::site::Site;
 use verbs_api::{Cause, ErrorKind, Qp};
 
 use super::conn::{Conn, Phase};
+use super::ece;
 use super::host::{Local, Peer};
 use super::multicast::Joined;
 use crate::device::Refusal;
@@ -44,6 +45,7 @@ pub(crate) struct Id {
     pub(super) af_only: Option<bool>,
     pub(super) tos: u8,
     pub(super) ack_timeout: Option<u8>,
+    pub(super) ece: ece::Options,
     /// Numbers of its unread events, oldest first.
     pub(super) unread: VecDeque<u64>,
     /// Events that were read but not acknowledged.

@@ -24,6 +24,7 @@ pub(super) mod reason {
     pub(crate) const INVALID_SERVICE_ID: u16 = 8;
     pub(crate) const STALE_CONNECTION: u16 = 10;
     pub(crate) const CONSUMER: u16 = 28;
+    pub(crate) const VENDOR_OPTION: u16 = 35;
 }
 
 /// States of an answer to a request for datagrams.
@@ -65,6 +66,7 @@ pub(super) fn req(
 ) -> CmMessage {
     CmMessage::Req(Box::new(Req {
         local_comm_id: conn.ours,
+        ece: conn.ece,
         service_id: conn.service_id,
         ca_guid: guid,
         qpn: conn.qpn,
@@ -92,6 +94,7 @@ pub(super) fn rep(conn: &Conn, guid: u64, param: &ConnParam<'_>, has_srq: bool) 
         local_comm_id: conn.ours,
         remote_comm_id: conn.theirs,
         qpn: conn.qpn,
+        ece: conn.ece,
         starting_psn: conn.rq_psn,
         responder_resources: conn.responder_resources,
         initiator_depth: conn.initiator_depth,

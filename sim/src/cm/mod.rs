@@ -9,7 +9,7 @@
 //! | `conn`, `message`, `numbers` | a connection and its timeouts; its messages; how messages find it |
 //! | `calls`, `arrival` | its inputs: the program, the other side |
 //! | `event_channel` | channels and their events |
-//! | `attr` | attributes of a connection's queue pair |
+//! | `attr`, `ece` | attributes of a connection's queue pair, and its options |
 //! | `multicast` | multicast |
 //! | `pending` | outstanding steps and unread events, for a diagnosis |
 //! | `host` | its view of the machine |
@@ -19,6 +19,7 @@ mod attr;
 mod bind;
 mod calls;
 mod conn;
+mod ece;
 mod event_channel;
 mod host;
 mod id;

@@ -7,14 +7,13 @@ use verbs_api::QpType;
 use super::Device;
 use super::egress::{Address, OutPacket};
 use crate::packet::payload::Payload;
-use crate::packet::{Deth, DropReason, Op, Packet, Psn, Route};
+use crate::packet::{Deth, DropReason, HOP_LIMIT, NetworkFields, Op, Packet, Psn, Route};
 
 /// The number of the queue pair.
 pub(crate) const GSI_QPN: u32 = 1;
 /// The Q_Key of every QP 1.
 const QKEY: u32 = 0x8001_0000;
 const PKEY: u16 = 0xffff;
-const HOP_LIMIT: u8 = 64;
 
 /// QP 1 of a device. It has no queues.
 #[derive(Clone, Debug, Default)]
@@ -31,10 +30,14 @@ impl Device {
             qkey: QKEY,
             src_qpn: GSI_QPN,
             sl: 0,
-            traffic_class: 0,
-            hop_limit: HOP_LIMIT,
-            flow_label: 0,
         });
+        let route = &Route {
+            fields: NetworkFields {
+                hop_limit: HOP_LIMIT,
+                ..NetworkFields::default()
+            },
+            ..*route
+        };
         let address = Address {
             route,
             transport: QpType::Ud,

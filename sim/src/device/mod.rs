@@ -67,7 +67,7 @@ use verbs_api::behavior::{Behavior, SqRelease};
 use verbs_api::lab::Live;
 use verbs_api::profile::DeviceLimits;
 use verbs_api::table::Table;
-use verbs_api::{Context, Object};
+use verbs_api::{Context, Ece, Object};
 
 use crate::memory::SharedMemory;
 use crate::time::Timers;
@@ -110,6 +110,8 @@ pub(crate) const QKEY_OF_QP: u32 = 1 << 31;
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
     pub(crate) base: Base,
+    /// The vendor of the options for queue pairs, and those that it supports.
+    pub(crate) ece: Ece,
     pub(crate) ports: Ports,
     pub(crate) domains: Domains,
     pub(crate) cqs: Cqs,
@@ -138,6 +140,7 @@ impl Device {
         let attr = device_attr(id, ports, &DeviceLimits::SPEC);
         Self {
             base: Base::new(id, attr, behavior, seed),
+            ece: Ece::default(),
             ports: Ports::new(id, ports, gids),
             domains: Domains::new(id, behavior.key_reuse, memory),
             cqs: Cqs::default(),

@@ -328,7 +328,7 @@ impl Ports {
             dgid: grh.dgid,
             global: true,
             network_type: self.network_type(grh.sgid_index.into()),
-            was_unowned: false,
+            ..Route::default()
         })
     }
 

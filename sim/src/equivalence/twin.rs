@@ -9,7 +9,7 @@ use verbs_api::lab::{Effect, Fault, FaultId, Lab, PacketFilter};
 use verbs_api::profile::Profile;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, BatchEnd, Capabilities, CompChannel, Context, Cq, CqInit,
-    CqModeration, ErrorKind, Gid, Mr, MrAttr, Mtu, Pd, PlacementType, Qp, QpAttr, QpAttrMask,
+    CqModeration, Ece, ErrorKind, Gid, Mr, MrAttr, Mtu, Pd, PlacementType, Qp, QpAttr, QpAttrMask,
     QpCap, QpInit, QpState, QpType, RcParams, RecvWr, SelectivityLevel, SendFlags, SendOp, SendOps,
     SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcStatus, transition,
 };
@@ -593,6 +593,11 @@ impl Twin {
                     cq_period: draw.below(3) as u16,
                 };
                 format!("{:?}", sim.modify_cq(cq, &set))
+            }
+            61 if draw.one_in(8) => {
+                let [(_, qp), _] = pair;
+                let set = Ece::new(Profile::SPEC.ece.vendor_id, draw.below(8) as u32);
+                format!("{:?} {:?}", sim.set_ece(qp, &set), sim.query_ece(qp))
             }
             61 => {
                 let Some(srq) = ends[end].srq else {

@@ -14,7 +14,7 @@ use verbs_roce::{Frame, Ip, Ipv4};
 use super::gateway::RxSource;
 use crate::fabric::Fabric;
 use crate::packet::payload::Payload;
-use crate::packet::{AtomicEth, AtomicOp, NetworkType, Op, Packet, PortId, Psn, Reth, Route};
+use crate::packet::{AtomicEth, AtomicOp, Op, Packet, PortId, Psn, Reth, Route};
 use crate::{Mode, Network, Sim, SimConfig};
 
 const TO: PortId = PortId { node: 0, port: 1 };
@@ -101,8 +101,7 @@ impl Answerer {
                 sgid: gid,
                 dgid: self.gid,
                 global: true,
-                network_type: NetworkType::RoceV2,
-                was_unowned: false,
+                ..Route::default()
             },
         }
     }

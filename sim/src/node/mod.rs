@@ -14,6 +14,7 @@
 //! | `find` | finding queue pairs by a handle or a number |
 //! | `groups` | the queue pairs of multicast groups |
 //! | `queue_pairs` | verbs of queue pairs |
+//! | `ece` | options of queue pairs |
 //! | `xrc` | queue pairs of XRC_RECV, which several programs share |
 //! | `poll` | completions leave their CQs, and their slots become free |
 //! | `owner` | which posted work owns which bytes |
@@ -21,6 +22,7 @@
 
 mod corrupt_handle;
 mod demux;
+mod ece;
 mod find;
 mod groups;
 mod owner;

@@ -10,13 +10,12 @@ use verbs_roce::{Aeth, Bth, Data, Extended, Feth, Frame, Ip, Operation, Received
 
 use super::payload::Payload;
 use super::{
-    AtomicEth, AtomicOp, Deth, DropReason, Flush, NetworkType, Op, Packet, PortId, Psn, Route,
+    AtomicEth, AtomicOp, Deth, DropReason, Flush, NetworkFields, NetworkType, Op, Packet, PortId,
+    Psn, Route,
 };
 use crate::address::{gid_of, group_of, ip_of, local_gid_of};
 
-/// Hop limit of packets of connected QPs.
-const HOP_LIMIT: u8 = 64;
-/// Source ports are in the upper quarter, so that paths differ (RFC 7942).
+/// Source ports are in the upper quarter (RFC 7942).
 const PORTS: u16 = 0xc000;
 
 /// The bytes of a packet with its payload, from the IP header to the ICRC.
@@ -25,7 +24,7 @@ const PORTS: u16 = 0xc000;
 /// If an IP header cannot have both addresses, or the packet is too long for one.
 pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, DropReason> {
     let mut bytes = Vec::with_capacity(128 + payload.len());
-    let source_port = PORTS | packet.src_qpn as u16;
+    let source_port = source_port(packet);
     // A GRH has the layout of an IPv6 header.
     let ip = if packet.route.network_type == NetworkType::RoceV1 {
         let gids = [packet.route.sgid, packet.route.dgid];
@@ -57,6 +56,23 @@ pub(crate) fn write_udp(
     Ok(())
 }
 
+/// The UDP source port: as in Linux, it differs with the flow label, or without one with the QPs at
+/// both ends, so that switches choose paths by it (ROCE-01).
+fn source_port(packet: &Packet) -> u16 {
+    let label = match packet.route.fields.flow_label {
+        0 => label_between(packet.src_qpn, packet.dest_qpn),
+        label => label,
+    };
+    PORTS | (label ^ label >> 14) as u16 & !PORTS
+}
+
+/// A flow label of 20 bits, the same in both directions.
+fn label_between(one: u32, other: u32) -> u32 {
+    let product = u64::from(one) * u64::from(other);
+    let folded = product ^ product >> 20;
+    (folded ^ folded >> 40) as u32 & 0x000f_ffff
+}
+
 /// The IP header of a packet.
 ///
 /// # Errors
@@ -67,14 +83,14 @@ pub(crate) fn ip(packet: &Packet) -> Result<Ip, DropReason> {
 
 fn ip_between(packet: &Packet, [from, to]: [IpAddr; 2]) -> Result<Ip, DropReason> {
     let ip = Ip::new(from, to).ok_or(DropReason::MixedAddresses)?;
-    Ok(match packet.op {
-        // The address handle of a datagram has these fields, and its receiver sees them.
-        Op::Datagram(deth) => {
-            let ip = ip.with_traffic_class(deth.traffic_class);
-            with_flow_label(ip.with_hop_limit(deth.hop_limit), deth.flow_label)
-        }
-        _ => ip.with_hop_limit(HOP_LIMIT),
-    })
+    let fields = packet.route.fields;
+    let mut ip = ip
+        .with_traffic_class(fields.traffic_class)
+        .with_hop_limit(fields.hop_limit);
+    if let Ip::V6(ip) = &mut ip {
+        ip.flow_label = fields.flow_label;
+    }
+    Ok(ip)
 }
 
 fn addresses(route: &Route) -> [IpAddr; 2] {
@@ -152,6 +168,14 @@ pub(crate) fn route(received: &Received<'_>, from: PortId, to: PortId) -> Route 
         global: network_type != NetworkType::InfiniBand || bits & GRH != 0,
         network_type,
         was_unowned: false,
+        fields: NetworkFields {
+            traffic_class: ip.traffic_class(),
+            hop_limit: ip.hop_limit(),
+            flow_label: match ip {
+                Ip::V6(ip) => ip.flow_label,
+                Ip::V4(_) => 0,
+            },
+        },
     }
 }
 
@@ -277,7 +301,7 @@ fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
             bits if bits & INFINIBAND != 0 => bits >> SL_SHIFT & 0xf,
             _ => 0,
         };
-        return Some((Op::Datagram(datagram(frame.ip, deth, sl)), 0));
+        return Some((Op::Datagram(datagram(deth, sl)), 0));
     }
     let opcode = PacketOpcode::from(u32::from(frame.bth.opcode) & OPERATION);
     let operation = match (opcode, extended.operation) {
@@ -321,17 +345,11 @@ fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
     Some((operation, 0))
 }
 
-fn datagram(ip: Ip, deth: verbs_roce::Deth, sl: u8) -> Deth {
+fn datagram(deth: verbs_roce::Deth, sl: u8) -> Deth {
     Deth {
         qkey: deth.qkey,
         src_qpn: deth.src_qpn,
         sl,
-        traffic_class: ip.traffic_class(),
-        hop_limit: ip.hop_limit(),
-        flow_label: match ip {
-            Ip::V6(ip) => ip.flow_label,
-            Ip::V4(_) => 0,
-        },
     }
 }
 
@@ -361,13 +379,6 @@ fn place(operation: u32) -> (bool, bool) {
         | Code::RcReadResponseLast => (false, true),
         _ => (true, true),
     }
-}
-
-fn with_flow_label(mut ip: Ip, flow_label: u32) -> Ip {
-    if let Ip::V6(ip) = &mut ip {
-        ip.flow_label = flow_label & 0x000f_ffff;
-    }
-    ip
 }
 
 #[cfg(test)]
@@ -401,6 +412,8 @@ mod tests {
             qkey: 0x1111,
             src_qpn: 9,
             sl: 0,
+        };
+        let fields = NetworkFields {
             traffic_class: 8,
             hop_limit: 3,
             flow_label: 0,
@@ -461,6 +474,7 @@ mod tests {
                             dgid,
                             global: !infiniband || first,
                             network_type,
+                            fields,
                             ..Route::default()
                         },
                         transport,
@@ -501,6 +515,35 @@ mod tests {
             ..packet.route
         };
         (!packet.damaged).then(|| format!("{:?}", Packet { route, ..packet }))
+    }
+
+    /// ROCE-01, with numbers that Linux computes (`rdma_get_udp_sport`).
+    #[test]
+    fn source_ports_are_those_of_linux() {
+        for (flow_label, src_qpn, dest_qpn, port) in [
+            (0x12345, 9, 9, 0xe341),
+            (0xfffff, 1, 2, 0xffc0),
+            (0, 9, 0x0012_3456, 0xd703),
+            (0, 0x00ff_ffff, 0x00ff_fffe, 0xff12),
+        ] {
+            let fields = NetworkFields {
+                flow_label,
+                ..NetworkFields::default()
+            };
+            let route = Route {
+                fields,
+                ..Route::default()
+            };
+            for (src_qpn, dest_qpn) in [(src_qpn, dest_qpn), (dest_qpn, src_qpn)] {
+                let packet = Packet {
+                    route,
+                    src_qpn,
+                    dest_qpn,
+                    ..Packet::default()
+                };
+                assert_eq!(source_port(&packet), port, "{flow_label:#x}");
+            }
+        }
     }
 
     #[test]

@@ -51,7 +51,21 @@ pub(crate) struct Route {
     pub(crate) network_type: NetworkType,
     /// Whether no device had the destination when the route was found.
     pub(crate) was_unowned: bool,
+    pub(crate) fields: NetworkFields,
 }
+
+/// Fields of the network header: an IP header or a GRH.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NetworkFields {
+    /// The upper six bits are the DSCP of IP, the others its ECN.
+    pub(crate) traffic_class: u8,
+    pub(crate) hop_limit: u8,
+    /// 20 bits, in the header of IPv6 and in a GRH.
+    pub(crate) flow_label: u32,
+}
+
+/// The hop limit of a route to a peer in the same network, as in Linux.
+pub(crate) const HOP_LIMIT: u8 = 64;
 
 impl PortId {
     /// All ports of other processes, which their addresses distinguish.
@@ -212,10 +226,6 @@ pub(crate) struct Deth {
     pub(crate) src_qpn: u32,
     /// Service level of the path, for the completion. Only on InfiniBand.
     pub(crate) sl: u8,
-    /// From the network header, for the receiver.
-    pub(crate) traffic_class: u8,
-    pub(crate) hop_limit: u8,
-    pub(crate) flow_label: u32,
 }
 
 /// The value of a fresh slot of a queue. It cannot be sent.

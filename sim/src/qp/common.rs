@@ -3,6 +3,7 @@
 use verbs_api::lab::TraceEvent;
 use verbs_api::{Context, Handle, Qp as QpHandle, QpAttr, QpInit, QpState, QpType, SendFlags};
 
+use super::ece::EceOptions;
 use crate::device::{Address, Device, OutPacket, PORT_MTU_BYTES, Queue, Ticket};
 use crate::diagnosis::CmOrigin;
 use crate::packet::Route;
@@ -24,6 +25,8 @@ pub(crate) struct Common {
     /// The number of queue pairs with failed work that the program had given up when this one was
     /// connected.
     pub(super) connected_after: u32,
+    /// Its options for enhanced connection establishment.
+    pub(crate) ece: EceOptions,
     /// What its attributes are from, if rdma_cm has connected it.
     pub(crate) by_cm: Option<CmOrigin>,
     /// Whether the test controls have changed a GID or a P_Key since it was connected.
@@ -47,6 +50,7 @@ impl Common {
             route: None,
             is_listener: false,
             connected_after: 0,
+            ece: EceOptions::default(),
             by_cm: None,
             is_moved: false,
             is_affected: false,

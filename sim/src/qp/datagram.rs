@@ -1,8 +1,8 @@
 //! Unreliable datagrams.
 
-use verbs_api::behavior::{Check, RouteFields, UdSl};
+use verbs_api::behavior::{Check, UdSl};
 use verbs_api::site::Site;
-use verbs_api::{AhAttr, Dest, QpType, Wc, WcFlags, WcOpcode, WcStatus};
+use verbs_api::{Dest, QpType, Wc, WcFlags, WcOpcode, WcStatus};
 
 use super::common::Common;
 use super::grh;
@@ -77,10 +77,15 @@ pub(crate) fn path(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramP
     Some(DatagramPath {
         route: Route {
             to: device.ports.with_qp(ah.route.to, dest_qpn),
+            fields: grh::fields(&ah.attr, fields),
             ..ah.route
         },
         dest_qpn,
-        deth: deth(&ah.attr, fields, qp.qp_num, qkey),
+        deth: Deth {
+            qkey,
+            src_qpn: qp.qp_num,
+            sl: ah.attr.sl,
+        },
         to_group: device.ports.is_of_group(&ah.attr),
     })
 }
@@ -129,25 +134,6 @@ pub(super) fn send(
         device.send_to_group(address, packet, payload)
     } else {
         device.send(address, packet, payload)
-    }
-}
-
-fn deth(attr: &AhAttr, fields: RouteFields, src_qpn: u32, qkey: u32) -> Deth {
-    /// The hop limit that Linux uses for a route to a peer in the same network.
-    const HOP_LIMIT: u8 = 64;
-    // Linux fills some fields by itself, depending on the driver.
-    let (traffic_class, flow_label, hop_limit) = match (&attr.grh, fields) {
-        (None, _) => (0, 0, 0),
-        (Some(grh), RouteFields::TrafficClass) => (grh.traffic_class, 0, HOP_LIMIT),
-        (Some(grh), RouteFields::All | _) => (grh.traffic_class, grh.flow_label, grh.hop_limit),
-    };
-    Deth {
-        qkey,
-        src_qpn,
-        sl: attr.sl,
-        traffic_class,
-        hop_limit,
-        flow_label,
     }
 }
 

@@ -2,13 +2,35 @@
 
 use std::net::Ipv4Addr;
 
-use verbs_api::Grh;
+use verbs_api::behavior::RouteFields;
+use verbs_api::{AhAttr, Grh};
 
 use super::datagram::Head;
-use crate::packet::{Deth, NetworkType, Route};
+use crate::packet::{HOP_LIMIT, NetworkFields, NetworkType, Route};
 
 /// The number of bytes before every datagram in its receive buffer (UD-02).
 pub(crate) const BYTES: u32 = Grh::BYTES as u32;
+
+/// The fields of packets to an address (UD-20, ROCE-02).
+pub(super) fn fields(to: &AhAttr, of: RouteFields) -> NetworkFields {
+    let Some(grh) = &to.grh else {
+        return NetworkFields::default();
+    };
+    let all = NetworkFields {
+        traffic_class: grh.traffic_class,
+        hop_limit: grh.hop_limit,
+        flow_label: grh.flow_label & 0x000f_ffff,
+    };
+    match of {
+        // Linux fills some fields by itself, depending on the driver.
+        RouteFields::TrafficClass => NetworkFields {
+            traffic_class: grh.traffic_class,
+            hop_limit: HOP_LIMIT,
+            flow_label: 0,
+        },
+        RouteFields::All | _ => all,
+    }
+}
 
 /// A GRH, or over IPv4 its header in the last 20 bytes (UD-03, UD-20, UD-21).
 pub(crate) fn bytes(head: &Head<'_>) -> [u8; Grh::BYTES] {
@@ -22,17 +44,18 @@ pub(crate) fn bytes(head: &Head<'_>) -> [u8; Grh::BYTES] {
     } else {
         (UDP_BYTES + transport, Grh::UDP)
     };
-    let (length, route, deth) = (length as u16, head.route, head.deth);
+    let (length, route) = (length as u16, head.route);
+    let fields = &route.fields;
     let mut bytes = [0; Grh::BYTES];
     if let (false, Some((from, to))) = (has_grh, ipv4(route)) {
-        bytes[20..].copy_from_slice(&ipv4_header(length, &deth, from, to));
+        bytes[20..].copy_from_slice(&ipv4_header(length, fields, from, to));
         return bytes;
     }
-    let first = 6 << 28 | u32::from(deth.traffic_class) << 20 | deth.flow_label & 0x000f_ffff;
+    let first = 6 << 28 | u32::from(fields.traffic_class) << 20 | fields.flow_label;
     bytes[0..4].copy_from_slice(&first.to_be_bytes());
     bytes[4..6].copy_from_slice(&length.to_be_bytes());
     bytes[6] = next_header;
-    bytes[7] = deth.hop_limit;
+    bytes[7] = fields.hop_limit;
     bytes[8..24].copy_from_slice(&route.sgid.0);
     bytes[24..40].copy_from_slice(&route.dgid.0);
     bytes
@@ -44,14 +67,14 @@ pub(super) fn ipv4(route: &Route) -> Option<(Ipv4Addr, Ipv4Addr)> {
 }
 
 /// The IPv4 header of a packet that must not be fragmented, and so needs no identification.
-fn ipv4_header(length: u16, deth: &Deth, from: Ipv4Addr, to: Ipv4Addr) -> [u8; 20] {
+fn ipv4_header(length: u16, fields: &NetworkFields, from: Ipv4Addr, to: Ipv4Addr) -> [u8; 20] {
     const DO_NOT_FRAGMENT: u8 = 0x40;
     let mut header = [0; 20];
     header[0] = 0x45;
-    header[1] = deth.traffic_class;
+    header[1] = fields.traffic_class;
     header[2..4].copy_from_slice(&(length + 20).to_be_bytes());
     header[6] = DO_NOT_FRAGMENT;
-    header[8] = deth.hop_limit;
+    header[8] = fields.hop_limit;
     header[9] = Grh::UDP;
     header[12..16].copy_from_slice(&from.octets());
     header[16..20].copy_from_slice(&to.octets());
@@ -75,15 +98,12 @@ mod tests {
     fn ipv4_checksum_has_the_carry_of_its_carry() {
         let [from, to] = [1, 2].map(|host| Ipv4Addr::new(192, 168, 1, host));
         for (traffic_class, hop_limit) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
-            let deth = Deth {
-                qkey: 0,
-                src_qpn: 0,
-                sl: 0,
+            let fields = NetworkFields {
                 traffic_class,
                 hop_limit,
                 flow_label: 0,
             };
-            let header = ipv4_header(60, &deth, from, to);
+            let header = ipv4_header(60, &fields, from, to);
             let words = header.chunks_exact(2);
             let mut sum: u32 = words
                 .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))

@@ -15,6 +15,7 @@
 //! | `cached_path` | the path to the peer, as the fast path keeps it |
 //! | `datagram`, `grh`, `atomic` | what is specific to UD and to atomics |
 //! | `queue`, `send` | a work queue; a send in it |
+//! | `ece` | its options for enhanced connection establishment |
 //! | `sum`, `fence`, `placed` | whether the bytes of a send have changed; whether it waits for those of a read; whether a message is placed over another |
 //! | `outlived` | completions that outlive a RESET |
 //! | `post`, `modify` | `ibv_post_send` and similar calls; `ibv_modify_qp` |
@@ -28,6 +29,7 @@ pub(crate) mod atomic;
 mod cached_path;
 mod common;
 pub(crate) mod datagram;
+mod ece;
 #[cfg_attr(any(), mutants::skip)] // texts
 mod extension;
 mod fence;

@@ -4,12 +4,13 @@ use verbs_api::behavior::{Check, WideValues};
 use verbs_api::{AsyncEventType, Cause, ErrorKind, QpAttr, QpAttrMask as M, QpState, transition};
 
 use super::Qp;
+use super::grh;
 use super::requester::Requester;
 use crate::device::{
     Device, Outside, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, Refusal, Result, in_range, invalid,
 };
 use crate::diagnosis::problem::Ending;
-use crate::packet::{Packet, Psn, Route};
+use crate::packet::{HOP_LIMIT, NetworkFields, Packet, Psn, Route};
 
 const FIVE_BITS: u8 = 31;
 const THREE_BITS: u8 = 7;
@@ -75,6 +76,7 @@ impl Qp {
             WideValues::Truncated => self.apply(&truncated(attr), mask, route),
             _ => self.apply(attr, mask, route),
         }
+        self.common.ece.accept(device.ece);
         Ok(self.enter(device, from, to))
     }
 
@@ -205,7 +207,16 @@ impl Qp {
         let unowned_gid = device.base.behavior.unowned_gid;
         let route = device.ports.resolve(av, unowned_gid, outside)?;
         let to = device.ports.with_qp(route.to, dest);
-        Ok(Route { to, ..route })
+        // Linux takes the hop limit of a connection from its own route to the peer.
+        let fields = NetworkFields {
+            hop_limit: HOP_LIMIT,
+            ..grh::fields(av, device.base.behavior.route_fields)
+        };
+        Ok(Route {
+            to,
+            fields,
+            ..route
+        })
     }
 
     fn apply(&mut self, attr: &QpAttr, mask: M, route: Option<Route>) {

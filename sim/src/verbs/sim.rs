@@ -10,7 +10,7 @@ use verbs_api::lab::Lab;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
     CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
-    DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr,
+    DriverObject, Ece, Element, Error, ErrorKind, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr,
     MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr,
     QpAttrMask, QpInit, QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr,
     Srq, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd,
@@ -118,8 +118,7 @@ macro_rules! verbs {
 
 impl Verbs for Sim {
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
-        let lacks = self.runtime.config.lacks;
-        let transport = if lacks.contains(Capabilities::IWARP_LACKS) {
+        let transport = if self.runtime.config.is_iwarp() {
             Transport::Iwarp
         } else {
             Transport::Ib
@@ -372,6 +371,7 @@ impl Verbs for Sim {
         fn query_qp(qp: Qp, mask: QpAttrMask) -> QpQuery = QueryQp |node| node.query_qp(qp, mask);
         fn query_qp_data_in_order(qp: Qp, opcode: WrOpcode, flags: InOrderQuery) -> InOrder
             = QueryQpDataInOrder |node| node.query_qp_data_in_order(qp, opcode, flags);
+        fn query_ece(qp: Qp) -> Ece = QueryEce |node| node.query_ece(qp);
         fn query_srq(srq: Srq) -> SrqAttr = QuerySrq |node| node.device.query_srq(srq);
         fn srq_num(srq: Srq) -> u32 = GetSrqNum |node| node.device.srq_num(srq);
     }
@@ -430,6 +430,8 @@ impl Verbs for Sim {
         fn create_qp(pd: Pd, init: &QpInit) -> Result<Qp>
             = CreateQp ("{pd}, {}, {}, {}{}", init.qp_type, init.send_cq, init.recv_cq, also(init.srq))
             |node| node.create_qp(pd, init);
+        fn set_ece(qp: Qp, ece: &Ece) -> Result<()>
+            = SetEce ("{qp}, {:#x}, {:#x}", ece.vendor_id, ece.options) |node| node.set_ece(qp, ece);
         fn post_recv(qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>
             = PostRecv ("{qp}, {}", trace_args::receives(list)) |node| node.post_recv(qp, list);
         fn destroy_ah(ah: Ah) -> Result<()> = DestroyAh ("{ah}") |node| node.destroy_ah(ah);

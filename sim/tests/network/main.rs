@@ -546,6 +546,33 @@ fn strangers_and_garbage_are_refused_and_counted() {
     }
 }
 
+/// ROCE-03: a notification of congestion is not answered, does no harm, and is not a mistake.
+#[test]
+fn notifications_of_congestion_are_ignored() {
+    let [a, b] = two("congestion", 4096);
+    let [from, to] = connected([&a, &b], QpType::Rc, &params());
+    let part = u32::from(b.address()) & !0xfff | 0xf00;
+    let bind = |host| UdpSocket::bind((Ipv4Addr::from(part | host), 4791)).ok();
+    let peer = (1..250).find_map(bind).unwrap();
+    peer.set_nonblocking(true).unwrap();
+    // BTH, 16 reserved bytes and the ICRC.
+    let mut notification = [0; 32];
+    notification[..4].copy_from_slice(&[0x81, 0, 0xff, 0xff]);
+    notification[4..8].copy_from_slice(&b.sim.qp_num(to).unwrap().to_be_bytes());
+    let before = b.sim.diagnose().to_string();
+    b.receive(to, 1, 0, 64);
+    for _ in 0..10 {
+        let sent = peer.send_to(&notification, (b.address(), 4791));
+        assert_eq!(sent.unwrap(), notification.len());
+    }
+    a.post(from, 2, (0, 64), SendOp::Send);
+    assert_done(&a.polled(1));
+    assert_done(&b.polled(1));
+    let answer = peer.recv(&mut [0; 64]).unwrap_err();
+    assert_eq!(answer.kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(b.sim.diagnose().to_string(), before);
+}
+
 /// Sockets are polled as long as a queue pair may receive packets, and no longer.
 #[test]
 fn a_process_looks_while_something_may_come() {

@@ -21,6 +21,7 @@ use core::time::Duration;
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
 
+use crate::ece::Ece;
 use crate::error::Result;
 #[cfg(unix)]
 use crate::error::Verb;
@@ -145,6 +146,22 @@ pub trait Cm: Send + Sync {
     /// `Invalid` for a state that the id cannot tell anything of yet.
     fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)>;
 
+    /// Sets the options that [`connect`](Self::connect) or [`accept`](Self::accept) sends, for
+    /// programs that make their QPs by [`Verbs::create_qp`](crate::Verbs::create_qp)
+    /// (`rdma_set_local_ece`, ECE-06). Those of a QP of the id are sent by themselves (ECE-08).
+    ///
+    /// # Errors
+    /// `Invalid` for an id with a QP, the vendor 0, and a `comp_mask` that is not 0;
+    /// `NotSupported` by a librdmacm older than 1.3.
+    fn set_local_ece(&self, id: CmId, ece: &Ece) -> Result<()>;
+
+    /// The options that came with the request or the answer of the peer; zeros if there were none
+    /// (`rdma_get_remote_ece`).
+    ///
+    /// # Errors
+    /// `Invalid` for an id with a QP; `NotSupported` by a librdmacm older than 1.3.
+    fn get_remote_ece(&self, id: CmId) -> Result<Ece>;
+
     // Connections
 
     /// Accepts connection requests (`rdma_listen`). An id that is not bound is bound to all
@@ -177,6 +194,12 @@ pub trait Cm: Send + Sync {
     /// # Errors
     /// `Invalid` if there is nothing to refuse, or for too much private data.
     fn reject(&self, id: CmId, private_data: &[u8]) -> Result<()>;
+
+    /// Refuses a request because of its options (`rdma_reject_ece`, ECE-11).
+    ///
+    /// # Errors
+    /// As for [`reject`](Self::reject); `NotSupported` by a librdmacm older than 1.3.
+    fn reject_ece(&self, id: CmId, private_data: &[u8]) -> Result<()>;
 
     /// Says that the own QP is connected, after `CONNECT_RESPONSE` (`rdma_establish`).
     fn establish(&self, id: CmId) -> Result<()>;

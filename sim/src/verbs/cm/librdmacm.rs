@@ -61,10 +61,13 @@ impl Sim {
         same_context(verbs, pd).by(verb)?;
         let plain = self.unobserved();
         let qp = plain.create_qp(pd, init)?;
-        let kept = match init.qp_type {
+        let ready = || match init.qp_type {
             QpType::Ud => self.ready_datagrams(id, qp),
             _ => self.set_qp_state(id, qp, QpState::Init),
         };
+        let kept = self.start_ece(id, qp);
+        let kept = kept.and_then(|()| ready());
+        let kept = kept.and_then(|()| self.settle_ece(id, qp));
         let kept = kept.and_then(|()| self.assign_qp(verb, id, Some(qp)));
         if let Err(error) = kept {
             plain.destroy_qp(qp, Wait::Poll)?;
@@ -152,7 +155,9 @@ impl Sim {
         match (event.event, &event.param) {
             (CmEventType::ConnectResponse, _) => {
                 let establish = || self.look_at(|manager, _| manager.establish(id));
-                if self.ready_qp(id, own.qp).is_ok() && establish().is_ok() {
+                let agreed = self.take_ece(id, own.qp);
+                let ready = agreed.and_then(|()| self.ready_qp(id, own.qp));
+                if ready.is_ok() && establish().is_ok() {
                     event.event = CmEventType::Established;
                 } else {
                     (event.event, event.status) = (CmEventType::ConnectError, FAILED);

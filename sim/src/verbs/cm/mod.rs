@@ -1,5 +1,6 @@
 //! rdma_cm: calls on the connection manager, and the work of librdmacm on queue pairs.
 
+mod ece;
 mod librdmacm;
 
 use core::net::SocketAddr;
@@ -11,8 +12,8 @@ use verbs_api::cm::{
     Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmOption, ConnParam, PortSpace,
 };
 use verbs_api::{
-    AsyncEventType, Capabilities, Cause, Context, Error, ErrorKind, Pd, Qp, QpAttr, QpAttrMask,
-    QpInit, QpState, Result, Verb, Wait,
+    AsyncEventType, Capabilities, Cause, Context, Ece, Error, ErrorKind, Pd, Qp, QpAttr,
+    QpAttrMask, QpInit, QpState, Result, Verb, Wait,
 };
 
 use super::sim::Sim;
@@ -142,6 +143,11 @@ impl Cm for Sim {
             ("{id}, {timeout:?}") |manager, _| manager.resolve_route(id);
         fn reject(id: CmId, private_data: &[u8]) -> () = CmReject of Some(id),
             ("{id}, {} B", private_data.len()) |manager, _| manager.reject(id, private_data);
+        fn reject_ece(id: CmId, private_data: &[u8]) -> () = CmRejectEce of Some(id),
+            ("{id}, {} B", private_data.len()) |manager, _| manager.reject_ece(id, private_data);
+        fn set_local_ece(id: CmId, ece: &Ece) -> () = CmSetLocalEce of Some(id),
+            ("{id}, {:#x}, {:#x}", ece.vendor_id, ece.options)
+            |manager, _| manager.set_local_ece(id, ece);
         fn establish(id: CmId) -> () = CmEstablish of Some(id),
             ("{id}") |manager, _| manager.establish(id);
         fn notify(id: CmId, event: AsyncEventType) -> () = CmNotify of Some(id),
@@ -248,6 +254,12 @@ impl Cm for Sim {
         self.runtime.check_thread(Verb::CmInitQpAttr)?;
         self.look_at(|manager, host| manager.ids.init_qp_attr(host, id, state))
             .by(Verb::CmInitQpAttr)
+    }
+
+    fn get_remote_ece(&self, id: CmId) -> Result<Ece> {
+        self.runtime.check_thread(Verb::CmGetRemoteEce)?;
+        self.look_at(|manager, _| manager.get_remote_ece(id))
+            .by(Verb::CmGetRemoteEce)
     }
 
     #[track_caller]
