@@ -39,7 +39,8 @@ pub(crate) struct Mr {
 #[derive(Clone, Copy, Debug)]
 struct Backing {
     region: RegionId,
-    /// All of that memory, which exists as long as the region. None for a null region.
+    /// All of that memory, which exists as long as the region. None for a null region, and where
+    /// each copy is checked.
     whole: Option<Span>,
     /// Where the region starts in that memory.
     start: usize,
@@ -201,7 +202,12 @@ impl Device {
             return Err(invalid("addr", "and length wrap around"));
         }
         // SAFETY: the caller's promise covers the time until `dereg_mr`, which removes the region.
-        let region = unsafe { self.domains.memory.lock().add_of_caller(addr, length) };
+        let region = unsafe {
+            self.domains
+                .memory
+                .lock()
+                .add_of_caller(addr, length, false)
+        };
         Ok(self.domains.backing(region, addr as u64, Kind::Caller))
     }
 
@@ -255,6 +261,7 @@ impl Device {
         let (context, pd) = (pd.context(), pd.index());
         let behavior = base.behavior;
         let of_slots = domains.regions.keys;
+        domains.regions.checks |= backing.whole.is_none() && backing.kind != Kind::Null;
         let id = domains.regions.table.insert(|id| {
             let (lkey, rkey) = keys(of_slots, id, &behavior, access);
             let mut attr = MrAttr::default();

@@ -36,7 +36,7 @@ pub(crate) struct Memory {
     regions: Table<Region>,
     /// Data that is not placed yet, oldest first. `None` if nothing is ever late.
     late: Option<Vec<Late>>,
-    /// Whether unmapped memory of the caller is detected, by copies through the kernel.
+    /// Whether all memory of the caller is checked.
     pub(crate) checks_mapping: bool,
 }
 
@@ -53,8 +53,11 @@ struct Region {
     users: u32,
     /// Its bytes. `None` for endless zeros, where writes are discarded.
     span: Option<Span>,
+    /// Whether copies go through the kernel, so that memory which is gone is an error and not a
+    /// crash.
+    checked: bool,
     /// Its memory, if that is the simulator's.
-    own: Option<Block>,
+    _own: Option<Block>,
 }
 
 /// Names a region. A removed region is never confused with a later one.
@@ -116,23 +119,29 @@ impl Memory {
         let own = Some(Block { first, layout });
         let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
         let start = first.wrapping_add(before);
-        Some(self.add(Some(Span { start, length }), own))
+        Some(self.add(Some(Span { start, length }), false, own))
     }
 
-    /// Adds a region of the caller's memory.
+    /// Adds a region of the caller's memory. If it is `checked`, the caller may unmap it.
     ///
     /// # Safety
     /// Until [`remove`](Self::remove) has returned, the memory must be valid for reads, and for
     /// writes if anything is copied to this region. Nothing else may write to bytes that are being
     /// copied.
-    pub(crate) unsafe fn add_of_caller(&mut self, addr: *mut u8, length: usize) -> RegionId {
+    pub(crate) unsafe fn add_of_caller(
+        &mut self,
+        addr: *mut u8,
+        length: usize,
+        checked: bool,
+    ) -> RegionId {
         let start = addr;
-        self.add(Some(Span { start, length }), None)
+        let checked = checked || self.checks_mapping;
+        self.add(Some(Span { start, length }), checked, None)
     }
 
     /// Adds a null region.
     pub(crate) fn add_null(&mut self) -> RegionId {
-        self.add(None, None)
+        self.add(None, false, None)
     }
 
     /// Adds a user to a region, which stays until all users have removed it.
@@ -142,9 +151,13 @@ impl Memory {
         }
     }
 
-    fn add(&mut self, span: Option<Span>, own: Option<Block>) -> RegionId {
-        let users = 1;
-        self.regions.insert(|_| Region { users, span, own })
+    fn add(&mut self, span: Option<Span>, checked: bool, own: Option<Block>) -> RegionId {
+        self.regions.insert(|_| Region {
+            users: 1,
+            span,
+            checked,
+            _own: own,
+        })
     }
 
     /// Removes a user from a region. After the last removal no copy touches its bytes.
@@ -245,7 +258,7 @@ impl Memory {
     /// Copies `from` to `into`. They may overlap.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
-        if self.checks_mapping {
+        if self.checks(from.region) || self.checks(into.region) {
             let mut bytes = vec![0; from.length];
             self.peek(from, &mut bytes)?;
             return self.put(into, &bytes);
@@ -259,17 +272,19 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether the kernel copies the bytes of a region: those of the caller, if mapping is checked.
+    /// Whether the kernel copies the bytes of a region, so that a copy may fail.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    fn checks(&self, region: RegionId) -> bool {
-        let is_of_caller = |found: &Region| found.span.is_some() && found.own.is_none();
-        self.checks_mapping && self.regions.peek(region.index).is_some_and(is_of_caller)
+    pub(crate) fn checks(&self, region: RegionId) -> bool {
+        let found = self.regions.peek(region.index);
+        found.is_some_and(|found| found.checked)
     }
 
-    /// All bytes of a region. `None` for a null region. They are valid while the region exists.
+    /// All bytes of a region, for copies that cannot fail. `None` for a null region, and for one
+    /// that is checked. They are valid while the region exists.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn whole(&self, region: RegionId) -> Option<Span> {
-        self.regions.peek(region.index)?.span
+        let found = self.regions.peek(region.index)?;
+        found.span.filter(|_| !found.checked)
     }
 
     /// Copies slices, in order, to others of the same total length.
@@ -456,7 +471,7 @@ mod tests {
         let mut bytes = [7u8; 16];
         let mut memory = Memory::new(Placement::Arrival);
         // SAFETY: the array outlives the region, which ends at `remove`.
-        let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len()) };
+        let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len(), false) };
         let owned = memory.add_owned(16).unwrap();
         let memory = shared(memory);
         let (there, here) = (slice(region, 0, 16), slice(owned, 0, 16));
