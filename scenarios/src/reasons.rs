@@ -73,6 +73,7 @@ const COVERED: &[&str] = &[
     "DEV",
     "ASYNC",
     "MR",
+    "DMABUF",
     "MW",
     "PD",
     "XRC",

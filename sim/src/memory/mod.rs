@@ -13,6 +13,11 @@
 //! switch threads while it is held.
 #![allow(unsafe_code)]
 
+#[cfg_attr(
+    not(all(feature = "fd", target_os = "linux")),
+    path = "mapping/none.rs"
+)]
+mod mapping;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod process;
 mod span;
@@ -21,9 +26,13 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
 use std::sync::Arc;
 
+pub(crate) use mapping::Mapping;
+#[cfg(unix)]
+pub(crate) use mapping::export;
 use parking_lot::Mutex;
 pub(crate) use process::is_permitted;
 pub(crate) use span::{Gathered, Span, move_bytes};
+use verbs_api::ErrorKind;
 use verbs_api::behavior::Placement;
 use verbs_api::table::{Id, Table};
 
@@ -56,9 +65,28 @@ struct Region {
     /// Whether copies go through the kernel, so that memory which is gone is an error and not a
     /// crash.
     checked: bool,
-    /// Its memory, if that is the simulator's.
-    _own: Option<Block>,
+    /// Whether the exporter of its memory has withdrawn it.
+    withdrawn: bool,
+    _own: Own,
 }
+
+/// Memory that goes with its region.
+#[derive(Debug)]
+#[expect(dead_code, reason = "it is only dropped")]
+enum Own {
+    /// The memory is not the simulator's.
+    Nothing,
+    Block(Block),
+    Mapping(Mapping),
+}
+
+/// Why a descriptor cannot be mapped: the kind of error, the argument, and what is wrong with it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoMapping(
+    pub(crate) ErrorKind,
+    pub(crate) &'static str,
+    pub(crate) &'static str,
+);
 
 /// Names a region. A removed region is never confused with a later one.
 pub(crate) type RegionId = Id;
@@ -86,8 +114,8 @@ impl Drop for Block {
 pub(crate) enum Gone {
     /// Their region was deregistered.
     Deregistered,
-    /// The caller has unmapped some of them, or removed the permission. Detected only where mapping
-    /// is checked.
+    /// The caller has unmapped some of them, or removed the permission, or their exporter has
+    /// withdrawn them. Detected only where mapping is checked.
     Unmapped(Slice),
 }
 
@@ -116,7 +144,7 @@ impl Memory {
         if first.is_null() {
             return None;
         }
-        let own = Some(Block { first, layout });
+        let own = Own::Block(Block { first, layout });
         let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
         let start = first.wrapping_add(before);
         Some(self.add(Some(Span { start, length }), false, own))
@@ -136,12 +164,25 @@ impl Memory {
     ) -> RegionId {
         let start = addr;
         let checked = checked || self.checks_mapping;
-        self.add(Some(Span { start, length }), checked, None)
+        self.add(Some(Span { start, length }), checked, Own::Nothing)
+    }
+
+    /// Adds a region of a file. Another process may shorten the file.
+    pub(crate) fn add_mapped(&mut self, mapping: Mapping) -> RegionId {
+        self.add(Some(mapping.span()), true, Own::Mapping(mapping))
+    }
+
+    /// Takes the memory of a region away, which stays.
+    pub(crate) fn withdraw(&mut self, region: RegionId) {
+        self.settle_if(|late| late.region == region);
+        if let Some(found) = self.regions.live_mut(region.index, region.generation) {
+            found.withdrawn = true;
+        }
     }
 
     /// Adds a null region.
     pub(crate) fn add_null(&mut self) -> RegionId {
-        self.add(None, false, None)
+        self.add(None, false, Own::Nothing)
     }
 
     /// Adds a user to a region, which stays until all users have removed it.
@@ -151,11 +192,12 @@ impl Memory {
         }
     }
 
-    fn add(&mut self, span: Option<Span>, checked: bool, own: Option<Block>) -> RegionId {
+    fn add(&mut self, span: Option<Span>, checked: bool, own: Own) -> RegionId {
         self.regions.insert(|_| Region {
             users: 1,
             span,
             checked,
+            withdrawn: false,
             _own: own,
         })
     }
@@ -331,8 +373,11 @@ impl Memory {
     pub(crate) fn span(&self, slice: &Slice) -> Result<Option<Span>, Gone> {
         let Slice { region, offset, .. } = *slice;
         let found = self.regions.get(region.index, region.generation);
-        let whole = found.map_err(|_| Gone::Deregistered)?.span;
-        Ok(whole.map(|whole| whole.part(offset, slice.length)))
+        let found = found.map_err(|_| Gone::Deregistered)?;
+        if found.withdrawn {
+            return Err(Gone::Unmapped(*slice));
+        }
+        Ok(found.span.map(|whole| whole.part(offset, slice.length)))
     }
 }
 
