@@ -49,7 +49,6 @@ absent! {
     "ibv_query_ece": query_ece(qp: ibv_qp) -> c_int = status;
     "ibv_read_comp_cntr": read_comp_cntr() -> c_int = status;
     "ibv_read_err_comp_cntr": read_err_comp_cntr() -> c_int = status;
-    "ibv_reg_dmabuf_mr": reg_dmabuf_mr(pd: ibv_pd) -> *mut c_void = pointer;
     "ibv_resolve_eth_l2_from_gid": resolve_eth_l2_from_gid(context: ibv_context) -> c_int = status;
     "ibv_set_comp_cntr": set_comp_cntr() -> c_int = status;
     "ibv_set_ece": set_ece(qp: ibv_qp) -> c_int = status;
