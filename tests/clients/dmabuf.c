@@ -1,6 +1,9 @@
 /* Regions of a dma-buf, here a file in memory: every byte between two processes, what is refused, and
  * what is withdrawn. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/udmabuf.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,8 +17,21 @@ static const uint64_t IOVA = (3ull << 40) + 24;
 
 static int export(size_t length)
 {
-    int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+    int fd = memfd_create("dmabuf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     CHECK(fd >= 0 && !ftruncate(fd, (off_t)length));
+    return fd;
+}
+
+/* A dma-buf of the kernel, where there are some. */
+static int export_real(void)
+{
+    struct udmabuf_create create = {.memfd = export(SIZE), .flags = UDMABUF_FLAGS_CLOEXEC, .size = SIZE};
+    int kernel = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+    if (kernel < 0)
+        return (int)create.memfd;
+    CHECK(!fcntl((int)create.memfd, F_ADD_SEALS, F_SEAL_SHRINK));
+    int fd = ioctl(kernel, UDMABUF_CREATE, &create);
+    CHECK(fd >= 0 && !close(kernel) && !close((int)create.memfd));
     return fd;
 }
 
@@ -121,7 +137,7 @@ static void talk(int is_first, int in, int out)
 {
     struct end end;
     open_end(&end, 0, 0);
-    int fd = export(SIZE);
+    int fd = export_real();
     char *whole = map(fd);
     struct ibv_mr *mr = ibv_reg_dmabuf_mr(end.pd, OFFSET, BYTES, IOVA, fd, ALL_RIGHTS);
     CHECK(mr && !close(fd));

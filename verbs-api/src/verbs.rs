@@ -161,8 +161,7 @@ pub trait Verbs: Send + Sync {
     /// bits that such a region cannot have (DMABUF-03) or that do not go together (MR-01), bytes
     /// behind the end (DMABUF-04), and a descriptor of something else (DMABUF-05); `BadFile` for
     /// one that is closed; `Access` (simulator) for `LOCAL_WRITE` to a file that is open for reading
-    /// only; `NotSupported` without [`Capabilities::DMABUF`], or (simulator) if the kernel does not
-    /// copy the memory of the file; `NoMemory`.
+    /// only; `NotSupported` without [`Capabilities::DMABUF`]; `NoMemory`.
     #[cfg(unix)]
     fn reg_dmabuf_mr(
         &self,

@@ -77,25 +77,22 @@ impl Mapping {
             start: first.wrapping_add(before),
             length,
         };
-        let mapping = Self {
+        Ok(Self {
             first,
             length: all,
             span,
-        };
-        mapping.check_copies()?;
-        Ok(mapping)
+        })
     }
 
     pub(super) fn span(&self) -> Span {
         self.span
     }
 
-    /// Refuses memory that the kernel does not copy for a process, as that of some devices.
-    fn check_copies(&self) -> Result<(), NoMapping> {
+    /// Whether the kernel copies the memory for a process. That of some devices it does not, and no
+    /// process can shorten it.
+    pub(super) fn is_checked(&self) -> bool {
         let first = self.span.part(0, self.span.length.min(1));
-        let problem = "has memory that the kernel does not copy for a process";
-        let refused = NoMapping(ErrorKind::NotSupported, "fd", problem);
-        process::read(first, &mut vec![0; first.length]).map_err(|_| refused)
+        process::read(first, &mut vec![0; first.length]).is_ok()
     }
 }
 

@@ -169,14 +169,15 @@ impl Memory {
 
     /// Adds a region of a file. Another process may shorten the file.
     pub(crate) fn add_mapped(&mut self, mapping: Mapping) -> RegionId {
-        self.add(Some(mapping.span()), true, Own::Mapping(mapping))
+        let (span, checked) = (mapping.span(), mapping.is_checked());
+        self.add(Some(span), checked, Own::Mapping(mapping))
     }
 
     /// Takes the memory of a region away, which stays.
     pub(crate) fn withdraw(&mut self, region: RegionId) {
         self.settle_if(|late| late.region == region);
         if let Some(found) = self.regions.live_mut(region.index, region.generation) {
-            found.withdrawn = true;
+            (found.withdrawn, found.checked) = (true, true);
         }
     }
 

@@ -55,11 +55,13 @@ impl Device {
     /// The exporter withdraws the memory of a region of a dma-buf.
     pub(crate) fn revoke_dmabuf(&mut self, mr: MrHandle) -> Result<()> {
         let index = find(&self.domains.regions.table, mr)?;
-        let backing = &mut self.domains.regions.table.at_mut(index).backing;
+        let regions = &mut self.domains.regions;
+        let backing = &mut regions.table.at_mut(index).backing;
         if !matches!(backing.kind, Kind::Dmabuf | Kind::Revoked) {
             return Err(invalid("mr", "is not a region of a dma-buf"));
         }
-        backing.kind = Kind::Revoked;
+        (backing.kind, backing.whole) = (Kind::Revoked, None);
+        regions.checks = true;
         self.domains.memory.lock().withdraw(backing.region);
         Ok(())
     }

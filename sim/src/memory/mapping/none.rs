@@ -21,6 +21,10 @@ impl Mapping {
         Err(MISSING)
     }
 
+    pub(super) fn is_checked(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(super) fn span(&self) -> Span {
         match self.0 {}
     }
