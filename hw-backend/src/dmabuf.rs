@@ -6,7 +6,10 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use verbs_abi::library;
-use verbs_api::{Access, Context, Mr as MrHandle, Pd as PdHandle, Result, Verb};
+use verbs_api::{
+    Access, Capabilities, Cause, Context, ErrorKind, Mr as MrHandle, Pd as PdHandle, Result, Verb,
+    Verbs,
+};
 
 use crate::errno::missing;
 use crate::hw::Hw;
@@ -50,7 +53,14 @@ pub(crate) fn export(hw: &Hw, context: Context, length: usize) -> Result<OwnedFd
     let failed = |error: std::io::Error| {
         verbs_api::Error::from_raw(verb, error.raw_os_error().unwrap_or(libc::EIO))
     };
+    let lacks = || {
+        let cause = Cause::Text("there is no exporter (/dev/udmabuf), or nothing to import".into());
+        verbs_api::Error::new(verb, ErrorKind::NotSupported, cause)
+    };
     let device = hw.device(verb, context)?;
+    if !hw.capabilities(context)?.contains(Capabilities::DMABUF) {
+        return Err(lacks());
+    }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = memfd_create("verbsim-dmabuf", flags).map_err(|errno| failed(errno.into()))?;
     let size = match device.simulated {
@@ -63,7 +73,7 @@ pub(crate) fn export(hw: &Hw, context: Context, length: usize) -> Result<OwnedFd
         return Ok(file);
     }
     fcntl_add_seals(&file, SealFlags::SHRINK).map_err(|errno| failed(errno.into()))?;
-    let exporter = File::open("/dev/udmabuf").map_err(failed)?;
+    let exporter = File::open("/dev/udmabuf").map_err(|_| lacks())?;
     /// `UDMABUF_CREATE`
     const CREATE: c_ulong = 0x4018_7542;
     /// `UDMABUF_FLAGS_CLOEXEC`
