@@ -266,11 +266,13 @@ impl Hw {
         if let Some(memory) = memory {
             // The device may use the new memory or the old one, so both are kept.
             let other = match result {
-                0 | IBV_REREG_MR_ERR_DO_FORK_OLD => std::mem::replace(&mut *own, memory),
+                0 | IBV_REREG_MR_ERR_DO_FORK_OLD => {
+                    *found.iova.lock() = None;
+                    std::mem::replace(&mut *own, memory)
+                }
                 _ => memory,
             };
             found.before.lock().push(other);
-            *found.iova.lock() = None;
         }
         drop(held);
         found.pds.lock().extend(pd);

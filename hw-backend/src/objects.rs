@@ -2,6 +2,7 @@
 //! in order, so an object is destroyed before its parents.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -203,7 +204,14 @@ pub(crate) enum Memory {
         length: usize,
         writable: bool,
     },
-    /// None: the addresses from 0 on, or a null region.
+    /// Memory of a file, mapped here from `first` on, and unmapped with the region, which starts
+    /// `before` bytes later.
+    Mapped {
+        first: *mut u8,
+        before: usize,
+        length: usize,
+    },
+    /// None: the addresses from 0 on, a null region, or memory that this process cannot reach.
     None,
 }
 
@@ -238,6 +246,27 @@ impl Memory {
         })
     }
 
+    /// Bytes of a file. `None` if it cannot be mapped, or does not have them.
+    pub(crate) fn mapped(fd: BorrowedFd<'_>, offset: u64, length: usize) -> Option<Self> {
+        let size = rustix::fs::fstat(fd).ok()?.st_size;
+        let end = i64::try_from(offset.checked_add(length as u64)?).ok()?;
+        // A mapping starts on a page of any size.
+        let before = (offset % (64 << 10)) as usize;
+        let start = (offset - before as u64) as libc::off_t;
+        let (rights, anywhere) = (libc::PROT_READ | libc::PROT_WRITE, std::ptr::null_mut());
+        let (all, fd) = ((before + length).max(1), fd.as_raw_fd());
+        if end > size {
+            return None;
+        }
+        // SAFETY: a new mapping at an address that the kernel chooses changes no other memory.
+        let first = unsafe { libc::mmap(anywhere, all, rights, libc::MAP_SHARED, fd, start) };
+        (first != libc::MAP_FAILED).then_some(Self::Mapped {
+            first: first.cast(),
+            before,
+            length,
+        })
+    }
+
     /// A part of the memory of another region, which has these bytes.
     pub(crate) fn part(of: &Arc<Mr>, offset: usize, length: usize) -> Option<Self> {
         let memory = of.memory.read();
@@ -268,6 +297,8 @@ impl Memory {
             | Self::ReadOnly { start, .. }
             | Self::Part { start, .. }
             | Self::Caller { start, .. } => *start,
+            // It is within the mapping.
+            Self::Mapped { first, before, .. } => first.wrapping_add(*before),
             Self::None => std::ptr::null_mut(),
         }
     }
@@ -275,7 +306,7 @@ impl Memory {
     /// Whether the program may read or write it through the backend.
     pub(crate) fn is_ours(&self, for_write: bool) -> bool {
         match self {
-            Self::Owned { .. } | Self::Part { .. } => true,
+            Self::Owned { .. } | Self::Part { .. } | Self::Mapped { .. } => true,
             Self::ReadOnly { .. } => !for_write,
             Self::Caller { .. } | Self::None => false,
         }
@@ -298,6 +329,7 @@ impl Memory {
             Self::Owned { layout, .. } => layout.size(),
             Self::ReadOnly { length, .. }
             | Self::Part { length, .. }
+            | Self::Mapped { length, .. }
             | Self::Caller { length, .. } => *length,
             Self::None => return false,
         };
@@ -348,6 +380,15 @@ impl Drop for Memory {
         if let Self::ReadOnly { start, length } = *self {
             // SAFETY: mapped in `read_only` with this length; as above.
             unsafe { libc::munmap(start.cast(), length) };
+        }
+        if let Self::Mapped {
+            first,
+            before,
+            length,
+        } = *self
+        {
+            // SAFETY: mapped in `mapped` with this length; as above.
+            unsafe { libc::munmap(first.cast(), (before + length).max(1)) };
         }
     }
 }

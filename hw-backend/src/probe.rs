@@ -60,6 +60,13 @@ pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilit
             | Capabilities::SRQ_RESIZE
             | Capabilities::CQ_EX;
     }
+    // The libraries of these drivers have the call.
+    if !matches!(
+        device.driver.as_str(),
+        "bnxt_re" | "efa" | "ionic" | "irdma" | "mana" | "mlx5" | "spec" | "adversarial"
+    ) {
+        all -= Capabilities::DMABUF;
+    }
     // For other drivers it is not known.
     if !matches!(device.driver.as_str(), "mlx5" | "spec" | "adversarial") {
         all -= Capabilities::NULL_MR | Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;

@@ -1,7 +1,7 @@
 //! Every verb of the trait.
 
 use std::ffi::c_int;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -28,7 +28,7 @@ use crate::errno::{errno, invalid, misuse, no_memory};
 use crate::objects::{Ah, Channel, Memory, Pd, Qp};
 use crate::qp::create;
 use crate::wait::{duplicate, set_nonblocking};
-use crate::{corrupt_handle, devices, mcast, probe, region};
+use crate::{corrupt_handle, devices, dmabuf, mcast, probe, region};
 
 use crate::hw::{Hw, destroy};
 
@@ -185,6 +185,18 @@ impl Verbs for Hw {
             access,
             None,
         )
+    }
+
+    fn reg_dmabuf_mr(
+        &self,
+        pd: PdHandle,
+        offset: u64,
+        length: usize,
+        iova: u64,
+        fd: BorrowedFd<'_>,
+        access: Access,
+    ) -> Result<MrHandle> {
+        dmabuf::region(self, pd, (offset, length, iova), fd, access)
     }
 
     fn rereg_mr(&self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
@@ -606,6 +618,10 @@ impl Verbs for Hw {
         // SAFETY: the context is live.
         let fd = |context: *mut ibv_context| duplicate(verb, unsafe { (*context).async_fd });
         device.raw.with(verb, fd)?
+    }
+
+    fn export_dmabuf(&self, context: Context, length: usize) -> Result<OwnedFd> {
+        dmabuf::export(self, context, length)
     }
 
     fn cm(&self) -> Option<&dyn Cm> {

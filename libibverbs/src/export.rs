@@ -151,7 +151,7 @@ export! { "IBVERBS_1.11";
     _ibv_query_gid_table = query::query_gid_table;
 }
 named! { "IBVERBS_1.12", "ibv_";
-    absent { reg_dmabuf_mr }
+    region { reg_dmabuf_mr }
 }
 named! { "IBVERBS_1.13", "ibv_";
     dm { import_dm unimport_dm }

@@ -1,5 +1,7 @@
 //! What a device lacks it refuses, says that it has not, and works on.
 
+#[cfg(unix)]
+use verbs_api::Access;
 use verbs_api::{
     Access, AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, Ece, ErrorKind, MrChange, MwType,
     QpInit, QpType, SendOps, SendWr, SrqAttr, SrqAttrMask, SrqInit, WcFields, WcStatus, XrcdInit,
@@ -33,6 +35,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     #[cfg(unix)]
     descriptors_are_refused,
     null_regions_are_refused,
+    #[cfg(unix)]
+    regions_of_a_dmabuf_are_refused,
     change_of_a_region_is_refused,
     windows_of_type_1_are_refused,
     windows_of_type_2_are_refused,
@@ -281,6 +285,22 @@ fn null_regions_are_refused(setup: &Setup<'_>) -> Result {
     let pd = setup.alloc_pd(setup.ctx_a())?;
     refused(setup, &NO_VERB, RULE, || setup.alloc_null_mr(pd))?;
     setup.dealloc_pd(pd).rule(RULE)
+}
+
+#[cfg(unix)]
+scenario!(regions_of_a_dmabuf_are_refused: "LACK-01"; lacks DMABUF);
+#[cfg(unix)]
+fn regions_of_a_dmabuf_are_refused(setup: &Setup<'_>) -> Result {
+    use std::os::fd::AsFd;
+    const RULE: &str = "LACK-01";
+    let pd = setup.alloc_pd(setup.ctx_a())?;
+    // The device is asked first, so any descriptor will do.
+    let fd = std::io::stdin();
+    refused(setup, &NO_VERB, RULE, || {
+        setup.reg_dmabuf_mr(pd, 0, 4096, 0, fd.as_fd(), Access::LOCAL_WRITE)
+    })?;
+    setup.dealloc_pd(pd).rule(RULE)?;
+    works(setup, RULE)
 }
 
 scenario!(change_of_a_region_is_refused: "LACK-01"; lacks REREG_MR);

@@ -1,5 +1,7 @@
 //! Memory regions.
 
+#[cfg(unix)]
+mod dmabuf;
 mod memory;
 
 use std::collections::BTreeSet;
@@ -45,6 +47,20 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     memory::region_larger_than_all_memory_is_refused,
     memory::work_owns_its_bytes_by_whatever_region_they_are_reached,
     memory::bytes_of_a_region_that_is_gone_do_not_arrive_with_immediate,
+    #[cfg(unix)]
+    dmabuf::work_and_peers_reach_the_bytes_of_a_dmabuf,
+    #[cfg(unix)]
+    dmabuf::address_elsewhere_in_its_page_is_refused,
+    #[cfg(unix)]
+    dmabuf::access_that_a_dmabuf_has_not_is_refused,
+    #[cfg(unix)]
+    dmabuf::bytes_behind_the_end_of_a_dmabuf_are_refused,
+    #[cfg(unix)]
+    dmabuf::descriptor_of_something_else_is_refused,
+    #[cfg(unix)]
+    dmabuf::region_of_a_dmabuf_is_not_changed,
+    #[cfg(unix)]
+    dmabuf::work_on_withdrawn_memory_fails,
 ];
 
 scenario!(region_is_as_it_was_asked_for: "MR-16");

@@ -83,6 +83,7 @@ const COVERED: &[&str] = &[
     "DEV",
     "ASYNC",
     "MR",
+    "DMABUF",
     "MW",
     "PD",
     "XRC",

@@ -69,7 +69,7 @@ int main(void)
     }
 
     CHECK(ibv_query_gid_ex(a.context, 1, 0, NULL, 0));
-    CHECK(!ibv_reg_dmabuf_mr(a.pd, 0, 4096, 0, -1, 0) && errno == EOPNOTSUPP);
+    CHECK(!ibv_reg_dmabuf_mr(a.pd, 0, 4096, 0, -1, 0) && errno == EBADF);
     struct ibv_ah_attr back;
     CHECK(ibv_init_ah_from_wc(a.context, 1, NULL, NULL, &back));
 
@@ -105,7 +105,6 @@ int main(void)
     /* What is not there says so. */
     struct ibv_counters_init_attr counters = {0};
     CHECK(!ibv_create_counters(a.context, &counters) && errno == EOPNOTSUPP);
-    CHECK(!ibv_reg_dmabuf_mr(a.pd, 0, 64, 0, 0, 0) && errno == EOPNOTSUPP);
     struct ibv_sge range = {(uintptr_t)a.memory, 64, a.mr->lkey};
     CHECK(ibv_advise_mr(a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &range, 1) == EOPNOTSUPP);
     CHECK(ibv_query_qp_data_in_order((void *)a.pd, IBV_WR_RDMA_WRITE, 0) == 0 && errno == EINVAL);

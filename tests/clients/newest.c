@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct ibv_buf;
@@ -172,7 +173,7 @@ static void regions(void)
     struct ibv_buf *buf;
     char *bytes = alloc_buf(a.pd, LENGTH, &buf);
     CHECK(bytes);
-    struct mr_attr attr = {.length = LENGTH, .access = ALL_RIGHTS, .addr = bytes, .buf = buf};
+    struct mr_attr attr = {.length = LENGTH, .access = ALL_RIGHTS, .addr = bytes, .fd = -1, .buf = buf};
     const struct {
         uint64_t comp_mask;
         int result;
@@ -186,7 +187,9 @@ static void regions(void)
         {OF_ADDR | OF_FD, EINVAL},
         {OF_ADDR | OF_FD_OFFSET, EINVAL},
         {OF_ADDR | OF_BUF | OF_FD, EINVAL},
-        {OF_FD | OF_FD_OFFSET | OF_IOVA, EOPNOTSUPP},
+        {OF_FD | OF_FD_OFFSET | OF_IOVA, EBADF},
+        {OF_FD | OF_FD_OFFSET, EINVAL},
+        {OF_FD | OF_IOVA, EINVAL},
         {OF_ADDR | OF_DMAH, EOPNOTSUPP},
         {OF_ADDR | 1ull << 40, EOPNOTSUPP},
     };
@@ -203,6 +206,14 @@ static void regions(void)
     CHECK(registers(attr) == EINVAL);
     CHECK(refused(reg_mr_ex(a.pd, NULL)) == EINVAL);
     CHECK(refused(reg_mr_ex(NULL, &attr)) == EINVAL);
+
+    /* A file in memory stands for a dma-buf. */
+    struct mr_attr of_file = {LENGTH, ALL_RIGHTS, OF_FD | OF_FD_OFFSET | OF_IOVA, 0, NULL, -1, LENGTH, NULL, NULL};
+    of_file.fd = memfd_create("dmabuf", 0);
+    CHECK(of_file.fd >= 0 && !ftruncate(of_file.fd, 2 * LENGTH));
+    struct ibv_mr *file = reg_mr_ex(a.pd, &of_file);
+    CHECK(file && file->addr == (void *)LENGTH && file->length == LENGTH && !ibv_dereg_mr(file));
+    CHECK(!close(of_file.fd));
 
     /* Peers name such a region by the address that it was given. */
     struct mr_attr shifted = {LENGTH, ALL_RIGHTS, OF_ADDR | OF_IOVA, 0x1000, bytes, -1, 0, NULL, NULL};

@@ -2,7 +2,7 @@
 
 use core::mem;
 #[cfg(unix)]
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
 use verbs_api::behavior::Declared;
@@ -241,6 +241,10 @@ impl Verbs for Defective {
     forward! {
         fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd>;
         fn async_fd(&self, context: Context) -> Result<OwnedFd>;
+        fn reg_dmabuf_mr(
+            &self, pd: Pd, offset: u64, length: usize, iova: u64, fd: BorrowedFd<'_>, access: Access
+        ) -> Result<Mr>;
+        fn export_dmabuf(&self, context: Context, length: usize) -> Result<OwnedFd>;
     }
 
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {

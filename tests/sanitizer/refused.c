@@ -50,7 +50,7 @@ static void make_wrongly(void)
     NO_POINTER(ibv_alloc_dm(a.context, &dm), EINVAL);
     dm.length = 1 << 30;
     NO_POINTER(ibv_alloc_dm(a.context, &dm), ENOMEM);
-    NO_POINTER(ibv_reg_dmabuf_mr(a.pd, 0, LENGTH, 0, -1, 0), EOPNOTSUPP); /* HERE */
+    NO_POINTER(ibv_reg_dmabuf_mr(a.pd, 0, LENGTH, 0, -1, 0), EBADF); /* HERE */
     NO_POINTER(ibv_reg_mr(a.pd, a.memory, LENGTH, IBV_ACCESS_ON_DEMAND), EINVAL); /* HERE */
     NO_POINTER(ibv_import_pd(a.context, 9999), EINVAL);
     NO_POINTER(ibv_import_mr(a.pd, 9999), EINVAL);

@@ -254,6 +254,7 @@ library! { Libibverbs in LIBIBVERBS {
     ibv_set_ece(qp: *mut ibv_qp, ece: *mut ibv_ece) -> c_int;
     ibv_reg_mr_iova(pd: *mut ibv_pd, addr: *mut c_void, length: usize, iova: u64, access: c_int) -> *mut ibv_mr;
     ibv_query_qp_data_in_order(qp: *mut ibv_qp, op: u32, flags: u32) -> c_int;
+    ibv_reg_dmabuf_mr(pd: *mut ibv_pd, offset: u64, length: usize, iova: u64, fd: c_int, access: c_int) -> *mut ibv_mr;
     _ibv_query_gid_ex(context: *mut ibv_context, port: u32, index: u32, entry: *mut ibv_gid_entry, flags: u32, size: usize) -> c_int;
     _ibv_query_gid_table(context: *mut ibv_context, entries: *mut ibv_gid_entry, count: usize, flags: u32, size: usize) -> isize;
 } }

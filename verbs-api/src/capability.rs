@@ -76,6 +76,8 @@ bitflags! {
         const WC_TIMESTAMP = 1 << 37;
         /// Connection management by rdma_cm ([`Verbs::cm`](crate::Verbs::cm)).
         const CM = 1 << 38;
+        /// Regions of a dma-buf: [`Verbs::reg_dmabuf_mr`](crate::Verbs::reg_dmabuf_mr).
+        const DMABUF = 1 << 39;
         /// Enhanced connection establishment: [`Verbs::query_ece`](crate::Verbs::query_ece).
         const ECE = 1 << 42;
         /// Flushes: [`SendOp::Flush`](crate::SendOp::Flush).

@@ -51,6 +51,7 @@ verbs! {
     AllocMrAs = "alloc_mr_as";
     AllocNullMr = "ibv_alloc_null_mr";
     RegMr = "ibv_reg_mr";
+    RegDmabufMr = "ibv_reg_dmabuf_mr";
     ReregMr = "ibv_rereg_mr";
     DeregMr = "ibv_dereg_mr";
     QueryMr = "query_mr";
@@ -105,6 +106,7 @@ verbs! {
     Lab = "lab";
     ChannelFd = "channel_fd";
     AsyncFd = "async_fd";
+    ExportDmabuf = "export_dmabuf";
     CorruptHandle = "corrupt_handle";
     CmGetDevices = "rdma_get_devices";
     CmCreateEventChannel = "rdma_create_event_channel";
@@ -208,6 +210,8 @@ kinds! {
     Interrupted = 4, "EINTR";
     /// Input or output error; also a dead device.
     Io = 5, "EIO";
+    /// No open file has the descriptor.
+    BadFile = 9, "EBADF";
     /// No event or completion is there yet; the call would have to wait.
     WouldBlock = 11, "EAGAIN";
     /// No resources: memory, a full queue, or a limit of the device.
@@ -651,56 +655,4 @@ impl From<PostError> for Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errno_and_kind_convert_totally_and_back() {
-        for errno in -200..200 {
-            assert_eq!(ErrorKind::from_errno(errno).errno(), errno);
-        }
-        for kind in ErrorKind::FROM_ERRNO {
-            assert_eq!(ErrorKind::from_errno(kind.errno()), *kind);
-        }
-    }
-
-    /// A test that unwraps a result says what went wrong.
-    #[test]
-    fn debug_of_an_error_is_what_it_says() {
-        let error = Error::new(Verb::PostSend, ErrorKind::NoMemory, Cause::Injected);
-        let text = "ibv_post_send: ENOMEM: a fault rule made the call fail";
-        assert_eq!(format!("{error:?}"), text);
-        let error = PostError::new(3, error);
-        let text = format!("{text} (work request 3 of the list)");
-        assert_eq!(format!("{error:?}"), text);
-        assert_eq!(format!("{:?}", Error::from(error)), text);
-    }
-
-    #[test]
-    fn the_work_request_that_was_not_posted_survives_conversions() {
-        let error = Error::new(Verb::PostSend, ErrorKind::NoMemory, Cause::Injected);
-        assert_eq!(
-            (error.bad_wr(), PostError::from(error.clone()).bad_wr),
-            (None, 0)
-        );
-        let posted = PostError::new(3, error);
-        let error = Error::from(posted.clone());
-        assert_eq!(error.bad_wr(), Some(3));
-        assert_eq!(PostError::from(error), posted);
-    }
-
-    #[test]
-    fn raw_numbers_keep_their_sign_beside_the_kind() {
-        for raw in [12, -12] {
-            let error = Error::from_raw(Verb::PostSend, raw);
-            assert_eq!(
-                (error.kind(), error.raw()),
-                (ErrorKind::NoMemory, Some(raw))
-            );
-        }
-        assert_eq!(
-            Error::from_raw(Verb::PostSend, i32::MIN).kind(),
-            ErrorKind::Os(i32::MIN)
-        );
-    }
-}
+mod tests;

@@ -13,7 +13,7 @@ use core::time::Duration;
 use crate::device::{Gid, Mtu};
 use crate::error::Result;
 use crate::event::AsyncEventType;
-use crate::handle::{Context, Srq};
+use crate::handle::{Context, Mr, Srq};
 use crate::verbs::Verbs;
 
 pub use crate::fault::{Effect, Fault, FaultGuard, FaultId, Firing, PacketFilter, When};
@@ -118,6 +118,13 @@ pub trait Lab {
     /// Lets an SRQ fail: `SRQ_ERR` is raised (SRQ-17), and it neither takes nor gives receives any
     /// more. A QP that needs one goes to the error state.
     fn fail_srq(&self, srq: Srq) -> Result<()>;
+
+    /// Lets the exporter of a dma-buf withdraw the memory of a region (DMABUF-08): work that uses
+    /// it fails from then on. Other regions of the dma-buf keep their memory.
+    ///
+    /// # Errors
+    /// `Invalid` for another region than one of a dma-buf.
+    fn revoke_dmabuf(&self, mr: Mr) -> Result<()>;
 
     /// Takes from the programs of the context's device the privilege for Q_Keys with the top bit
     /// set (`CAP_NET_RAW`, QP-CREATE-11), or gives it back. They start with it.

@@ -337,11 +337,12 @@ const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
 /// The memory placement extensions, which devices have since 2022 (Linux 6.2), or not at all.
 const NO_EXTENSIONS: Capabilities = Capabilities::FLUSH.union(Capabilities::ATOMIC_WRITE);
 
-/// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions;
-/// moderate CQs, ignore an overrun, tell the time of a completion; flushes, atomic writes; agree on
-/// options of a vendor.
+/// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions,
+/// regions of a dma-buf; moderate CQs, ignore an overrun, tell the time of a completion; flushes,
+/// atomic writes; agree on options of a vendor.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::NULL_MR)
+    .union(Capabilities::DMABUF)
     .union(Capabilities::XRC)
     .union(Capabilities::CQ_MODERATION)
     .union(Capabilities::IGNORE_OVERRUN)

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 #[cfg(unix)]
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::ah::AhAttr;
 use crate::batch::BatchEnd;
@@ -150,12 +150,38 @@ pub trait Verbs: Send + Sync {
     #[allow(unsafe_code, reason = "the one promise the caller makes")]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr>;
 
+    /// Registers `length` bytes of a dma-buf, from `offset` on (`ibv_reg_dmabuf_mr`, DMABUF-01):
+    /// memory of another device, such as a GPU, of which a program has a descriptor. Work requests
+    /// name its first byte by `iova`. The program may close the descriptor after the call: the
+    /// region keeps the memory (DMABUF-06). [`read_mr`](Self::read_mr) and
+    /// [`write_mr`](Self::write_mr) reach its bytes.
+    ///
+    /// In the simulator a dma-buf is any file that can be mapped shared, such as a `memfd`.
+    ///
+    /// # Errors
+    /// `Invalid` for an `iova` that lies elsewhere in its page than `offset` (DMABUF-02), access
+    /// bits that such a region cannot have (DMABUF-03) or that do not go together (MR-01), bytes
+    /// behind the end (DMABUF-04), and a descriptor of something else (DMABUF-05); `BadFile` for
+    /// one that is closed; `Access` (simulator) for `LOCAL_WRITE` to a file that is open for reading
+    /// only; `NotSupported` without [`Capabilities::DMABUF`]; `NoMemory`.
+    #[cfg(unix)]
+    fn reg_dmabuf_mr(
+        &self,
+        pd: Pd,
+        offset: u64,
+        length: usize,
+        iova: u64,
+        fd: BorrowedFd<'_>,
+        access: Access,
+    ) -> Result<Mr>;
+
     /// Changes the parts of a region that `change` names (`ibv_rereg_mr`, MR-08). It may have other
     /// keys afterwards ([`query_mr`](Self::query_mr)).
     ///
     /// # Errors
     /// `Invalid` for an empty change, a PD of another context, or access bits as for
-    /// [`alloc_mr`](Self::alloc_mr); `Access` for write access to memory that was registered
+    /// [`alloc_mr`](Self::alloc_mr), and for a region of a dma-buf (DMABUF-07); `Access` for write
+    /// access to memory that was registered
     /// without `LOCAL_WRITE` and is kept (MR-24); `Busy` (simulator) while posted work owns bytes
     /// of memory that would be replaced; `NoMemory`; `NotSupported` without
     /// [`Capabilities::REREG_MR`]. The error says what is left of the region (MR-09).
@@ -194,14 +220,15 @@ pub trait Verbs: Send + Sync {
     /// Address, length and keys of a region (the fields of `struct ibv_mr`, MR-16).
     fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
 
-    /// Copies bytes out of a region that the backend owns.
+    /// Copies bytes out of a region of a dma-buf, or of one that the backend owns.
     ///
     /// # Errors
-    /// `Invalid` outside the region, or for the caller's own memory; `Usage` (simulator) if posted
-    /// work may still write these bytes: its completion has not been polled.
+    /// `Invalid` outside the region, or for the caller's own memory; `Fault` (simulator) for bytes
+    /// of a dma-buf that its exporter has withdrawn (DMABUF-08); `Usage` (simulator) if posted work
+    /// may still write these bytes: its completion has not been polled.
     fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()>;
 
-    /// Copies bytes into a region that the backend owns. Errors as for [`read_mr`](Self::read_mr);
+    /// Copies bytes into such a region. Errors as for [`read_mr`](Self::read_mr);
     /// `Usage` also if posted work may still read these bytes (SQ-17).
     fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()>;
 
@@ -564,6 +591,18 @@ pub trait Verbs: Send + Sync {
     #[cfg(unix)]
     fn async_fd(&self, _context: Context) -> Result<OwnedFd> {
         Err(unsupported(Verb::AsyncFd, "has no file descriptors"))
+    }
+
+    /// Exports `length` new zero bytes as a dma-buf, as the driver of another device does, so that
+    /// there is one to test with: a `memfd` in the simulator, a `udmabuf` of the kernel for a real
+    /// device.
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::DMABUF`], or without an exporter; `NoMemory`,
+    /// `TooManyFiles`.
+    #[cfg(unix)]
+    fn export_dmabuf(&self, _context: Context, _length: usize) -> Result<OwnedFd> {
+        Err(unsupported(Verb::ExportDmabuf, "exports no dma-buf"))
     }
 
     /// Corrupts the number by which the driver knows an object (the field `handle` of the C

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use verbs_api::lab::{Fault, FaultId, Firing, Lab, Limit, Live, TappedPacket, TraceRecord};
-use verbs_api::{AsyncEventType, Context, Gid, Mtu, Result, Srq, Verbs};
+use verbs_api::{AsyncEventType, Context, Gid, Mr, Mtu, Result, Srq, Verbs};
 
 use super::Checked;
 
@@ -35,6 +35,7 @@ impl Lab for Checked {
         fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()>;
         fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()>;
         fn fail_srq(&self, srq: Srq) -> Result<()>;
+        fn revoke_dmabuf(&self, mr: Mr) -> Result<()>;
         fn set_privileged(&self, context: Context, privileged: bool) -> Result<()>;
         fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()>;
         fn live(&self, context: Context) -> Result<Live>;

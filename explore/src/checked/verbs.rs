@@ -1,7 +1,7 @@
 //! The trait: each call goes to the device, and into the books if they are about it.
 
 #[cfg(unix)]
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use verbs_api::behavior::{Declared, FlushPostInErr, PostWrongState};
 use verbs_api::cm::Cm;
@@ -65,6 +65,7 @@ impl Verbs for Checked {
     forward! {
         fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd>;
         fn async_fd(&self, context: Context) -> Result<OwnedFd>;
+        fn export_dmabuf(&self, context: Context, length: usize) -> Result<OwnedFd>;
     }
 
     fn cm(&self) -> Option<&dyn Cm> {
@@ -136,6 +137,24 @@ impl Verbs for Checked {
         let mut books = self.begin();
         // SAFETY: the caller's promise, which is about this call and the same memory.
         let mr = unsafe { self.device().reg_mr(pd, addr, length, access) }?;
+        books.made(mr, &[Id::of(pd)]);
+        Ok(mr)
+    }
+
+    #[cfg(unix)]
+    fn reg_dmabuf_mr(
+        &self,
+        pd: Pd,
+        offset: u64,
+        length: usize,
+        iova: u64,
+        fd: BorrowedFd<'_>,
+        access: Access,
+    ) -> Result<Mr> {
+        let mut books = self.begin();
+        let device = self.device();
+        let mr = device.reg_dmabuf_mr(pd, offset, length, iova, fd, access)?;
+        // Others may change its bytes at any time.
         books.made(mr, &[Id::of(pd)]);
         Ok(mr)
     }

@@ -298,6 +298,10 @@ impl Draft {
                 flags |= flag;
             }
         }
+        // Inline data lies at addresses of the process, where a dma-buf is not.
+        if list.iter().any(|sge| self.dmabufs.contains(&sge.mr)) {
+            flags.remove(SendFlags::INLINE);
+        }
         let to = (qp_type == QpType::Ud).then(|| {
             let fits =
                 |ah: &&super::generate::AhDraft| ah.context == context && ah.to == to_context;

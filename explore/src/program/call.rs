@@ -33,6 +33,13 @@ pub enum Call {
         length: u32,
         access: Access,
     },
+    /// `ibv_reg_dmabuf_mr` of a dma-buf that is exported for it, filled as by `AllocMr`.
+    RegDmabufMr {
+        mr: Number,
+        pd: Number,
+        length: u32,
+        access: Access,
+    },
     /// `ibv_dereg_mr`
     DeregMr { mr: Number },
     /// `write_mr`: this many bytes of one value.

@@ -28,10 +28,15 @@ impl Program {
 /// What the program is believed to have.
 pub(super) struct Draft {
     pub(super) dice: Dice,
+    /// Chooses what not every device has. It is apart, so that the rest of a program does not
+    /// depend on it.
+    rare: Dice,
     pub(super) pace: Pace,
     pub(super) calls: Vec<Call>,
     pub(super) contexts: Vec<ContextDraft>,
     pub(super) mrs: Vec<MrDraft>,
+    /// The regions that are or were of a dma-buf.
+    pub(super) dmabufs: Vec<Number>,
     pub(super) cqs: Vec<CqDraft>,
     pub(super) srqs: Vec<SrqDraft>,
     pub(super) qps: Vec<QpDraft>,
@@ -127,10 +132,12 @@ impl Draft {
     fn new(seed: u64, pace: Pace) -> Self {
         Self {
             dice: Dice::new(seed),
+            rare: Dice::new(!seed),
             pace,
             calls: Vec::with_capacity(CALLS),
             contexts: Vec::new(),
             mrs: Vec::new(),
+            dmabufs: Vec::new(),
             cqs: Vec::new(),
             srqs: Vec::new(),
             qps: Vec::new(),
@@ -231,12 +238,23 @@ impl Draft {
         let ContextDraft { context, pd, .. } = self.contexts[at];
         let mr = self.new_number(Kind::Mr);
         let pd = self.number(Kind::Pd, pd);
-        self.say(Call::AllocMr {
-            mr,
-            pd,
-            length,
-            access,
-        });
+        let call = if !is_good && self.rare.below(8) == 0 {
+            self.dmabufs.push(mr);
+            Call::RegDmabufMr {
+                mr,
+                pd,
+                length,
+                access,
+            }
+        } else {
+            Call::AllocMr {
+                mr,
+                pd,
+                length,
+                access,
+            }
+        };
+        self.say(call);
         let writes = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
         let is_good = access.contains(Access::LOCAL_WRITE) || !access.intersects(writes);
         if is_good && length > 0 || self.mrs.is_empty() {

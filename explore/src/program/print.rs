@@ -7,7 +7,7 @@ use verbs_api::{Access, ErrorKind, SendFlags};
 
 use super::call::{Call, Key, Link, Number, Op, QpMake, Remote, Send, Sge, WRONG};
 use super::outcome::{Outcome, Seen, WrId};
-use super::run::{MIN_RNR_TIMER, TIMEOUT};
+use super::run::{DMABUF_AT, MIN_RNR_TIMER, TIMEOUT};
 use super::{Pace, Program};
 
 /// The program as a test called `name`: the calls, and that they give what they gave in `outcome`.
@@ -154,9 +154,20 @@ impl Printer {
                 pd,
                 length,
                 access,
+            }
+            | Call::RegDmabufMr {
+                mr,
+                pd,
+                length,
+                access,
             } => {
                 let (pd, access) = (self.the("pd", *pd), access_code(*access));
-                let call = format!("verbs.alloc_mr({pd}, {length}, {access})");
+                let call = match call {
+                    Call::AllocMr { .. } => format!("verbs.alloc_mr({pd}, {length}, {access})"),
+                    _ => format!(
+                        "verbs.export_dmabuf({pd}.context(), {length}).and_then(|fd| verbs.reg_dmabuf_mr({pd}, 0, {length}, {DMABUF_AT:#x}, std::os::fd::AsFd::as_fd(&fd), {access}))"
+                    ),
+                };
                 if self.makes("mr", *mr, &call, seen) {
                     self.line(&format!("let mem{mr} = verbs.query_mr(mr{mr}).unwrap();"));
                     let first = mr.wrapping_mul(31) | 1;

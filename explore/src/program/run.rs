@@ -9,15 +9,18 @@ use std::time::Instant;
 use smallvec::SmallVec;
 use verbs_api::lab::Lab;
 use verbs_api::{
-    AhAttr, Arm, Cause, CqInit, Ece, Error, ErrorKind, Mr, QpAttrMask, QpInit, QpModify, QpState,
-    QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc,
-    connect,
+    Access, AhAttr, Arm, Cause, CqInit, Ece, Error, ErrorKind, Handle, Mr, Pd, QpAttrMask, QpInit,
+    QpModify, QpState, QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb,
+    Verbs, Wait, Wc, connect,
 };
 
 use super::call::{Call, Link, Number, QKEY, QpMake};
 use super::objects::{MrMade, Objects, QpMade};
 use super::outcome::{Outcome, Seen, WrId};
 use super::{Pace, Program};
+
+/// The address of a region of a dma-buf.
+pub(super) const DMABUF_AT: u64 = 0x7000_0000_0000;
 
 /// Around a run.
 #[derive(Clone, Copy, Debug)]
@@ -229,9 +232,18 @@ impl Runner<'_> {
                 pd,
                 length,
                 access,
+            }
+            | Call::RegDmabufMr {
+                mr,
+                pd,
+                length,
+                access,
             } => {
                 let pd = objects.pds.get(pd);
-                let made = verbs.alloc_mr(pd, length as usize, access)?;
+                let made = match call {
+                    Call::AllocMr { .. } => verbs.alloc_mr(pd, length as usize, access)?,
+                    _ => dmabuf(verbs, pd, length, access)?,
+                };
                 let queried = verbs.query_mr(made);
                 let attr = queried.as_ref().copied().unwrap_or_default();
                 objects.mrs.put(mr, MrMade { mr: made, attr });
@@ -549,3 +561,21 @@ pub(super) const TIMEOUT: u8 = 12;
 
 /// Code of the wait for a receive: 10 us.
 pub(super) const MIN_RNR_TIMER: u8 = 1;
+
+/// A region of a whole new dma-buf.
+#[cfg(unix)]
+fn dmabuf(verbs: &dyn Verbs, pd: Pd, length: u32, access: Access) -> Result<Mr> {
+    use std::os::fd::AsFd;
+    let fd = verbs.export_dmabuf(pd.context(), length as usize)?;
+    verbs.reg_dmabuf_mr(pd, 0, length as usize, DMABUF_AT, fd.as_fd(), access)
+}
+
+#[cfg(not(unix))]
+fn dmabuf(_: &dyn Verbs, _: Pd, _: u32, _: Access) -> Result<Mr> {
+    let cause = Cause::Text("the system has no descriptors".into());
+    Err(Error::new(
+        Verb::RegDmabufMr,
+        ErrorKind::NotSupported,
+        cause,
+    ))
+}

@@ -48,7 +48,6 @@ absent! {
     "ibv_qp_attach_comp_cntr": qp_attach_comp_cntr(qp: ibv_qp) -> c_int = status;
     "ibv_read_comp_cntr": read_comp_cntr() -> c_int = status;
     "ibv_read_err_comp_cntr": read_err_comp_cntr() -> c_int = status;
-    "ibv_reg_dmabuf_mr": reg_dmabuf_mr(pd: ibv_pd) -> *mut c_void = pointer;
     "ibv_resolve_eth_l2_from_gid": resolve_eth_l2_from_gid(context: ibv_context) -> c_int = status;
     "ibv_set_comp_cntr": set_comp_cntr() -> c_int = status;
     "ibv_set_err_comp_cntr": set_err_comp_cntr() -> c_int = status;

@@ -1,6 +1,7 @@
 //! Memory regions.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -71,7 +72,20 @@ pub(crate) extern "C" fn reg_mr_iova2(
     })
 }
 
-/// `ibv_reg_mr_ex`. Regions of files and DMA handles are not supported.
+pub(crate) extern "C" fn reg_dmabuf_mr(
+    pd: *mut ibv_pd,
+    offset: u64,
+    length: usize,
+    iova: u64,
+    fd: c_int,
+    access: c_int,
+) -> *mut ibv_mr {
+    new_object("ibv_reg_dmabuf_mr", pd, |pd| {
+        register_dmabuf(&pd, offset, length, iova, fd, access as c_uint)
+    })
+}
+
+/// `ibv_reg_mr_ex`. DMA handles are not supported.
 pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> *mut ibv_mr {
     const FILE: u64 = IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET;
     const MEMORY: u64 = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_BUF;
@@ -93,9 +107,14 @@ pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr)
             )));
         }
         if has(FILE) {
-            return Err(Refusal::unsupported(
-                "no device here has regions of a dma-buf",
-            ));
+            if mask != FILE | IBV_REG_MR_MASK_IOVA {
+                return Err(Refusal::invalid(format!(
+                    "comp_mask is {mask:#x}: a region of a file has a descriptor, an offset and an iova"
+                )));
+            }
+            // SAFETY: the mask names them.
+            let (offset, iova, fd) = unsafe { ((*attr).fd_offset, (*attr).iova, (*attr).fd) };
+            return register_dmabuf(&pd, offset, length, iova, fd, access as c_uint);
         }
         // SAFETY: the mask names it.
         let addr = unsafe { (*attr).addr };
@@ -132,6 +151,25 @@ fn register(
         ..More::of(pd)
     };
     make(pd, handle, None, more, addr, length)
+}
+
+/// A region of a dma-buf. Its structure has the offset for an address, as with libibverbs.
+fn register_dmabuf(
+    pd: &Found<Pd>,
+    offset: u64,
+    length: usize,
+    iova: u64,
+    fd: c_int,
+    access: c_uint,
+) -> Result<Found<Mr>> {
+    let access = Access::from_bits_retain(access);
+    // A negative number is not that of a descriptor, and neither is the greatest.
+    let fd = if fd < 0 { c_int::MAX } else { fd };
+    // SAFETY: it is the program's, and is used in this call alone. If it is closed, that is refused.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let handle = sim().reg_dmabuf_mr(pd.handle, offset, length, iova, fd, access)?;
+    let addr = std::ptr::without_provenance_mut(offset as usize);
+    make(pd, handle, None, More::of(pd), addr, length)
 }
 
 /// The structure of a region in this domain. `first` is the region that it imports, if any.
@@ -194,7 +232,7 @@ pub(crate) extern "C" fn rereg_mr(
 ) -> c_int {
     let mut left = IBV_REREG_MR_ERR_CMD;
     let result = status("ibv_rereg_mr", mr, |found| {
-        // A null region and an import have no memory that could change.
+        // A null region, an import and a region of a dma-buf have no memory that could change.
         let is_whole = found.more.access.is_some() || found.more.dm.is_some();
         let context = found.handle.context();
         if !is_whole || !makes_sense(flags, addr, length, access) {
@@ -204,7 +242,8 @@ pub(crate) extern "C" fn rereg_mr(
                     "flags {flags:#x} do not go with {length} bytes from {addr:p} on and access {access:#x}"
                 )
             } else {
-                "a region that was imported, or of no memory, stays as it is".to_owned()
+                "a region that was imported, of a dma-buf, or of no memory, stays as it is"
+                    .to_owned()
             };
             return Err(Refusal::invalid(what));
         }

@@ -98,6 +98,7 @@ impl Domains {
     }
 
     /// The bytes that the peer of a queue pair names, like [`touch_remote`](Self::touch_remote).
+    /// None also if each copy of them is checked.
     #[inline(always)]
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn remote_span(
@@ -114,7 +115,21 @@ impl Domains {
             return mr.span(peer.pd?, addr, length, need);
         }
         let slice = self.touch_remote(base, peer, rkey, addr, length.into(), need);
-        self.memory.lock().span(&slice.ok()?).ok()?
+        let (slice, memory) = (slice.ok()?, self.memory.lock());
+        if memory.checks(slice.region) {
+            return None;
+        }
+        memory.span(&slice).ok()?
+    }
+
+    /// Whether a copy of some of these bytes may fail, because the kernel makes it.
+    #[inline]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+    pub(crate) fn checks(&self, slices: &[Slice]) -> bool {
+        self.regions.checks && {
+            let memory = self.memory.lock();
+            slices.iter().any(|slice| memory.checks(slice.region))
+        }
     }
 }
 

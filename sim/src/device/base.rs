@@ -135,6 +135,12 @@ impl Base {
         }
     }
 
+    /// Refuses dma-bufs, if the device has none.
+    #[cfg(unix)]
+    pub(crate) fn check_has_dmabufs(&self) -> Result<()> {
+        self.check_has(Capabilities::DMABUF, "has no regions of a dma-buf")
+    }
+
     /// Refuses another object where a limit of the test controls or the device is reached.
     pub(crate) fn check_room<T>(
         &self,

@@ -54,6 +54,8 @@ pub(crate) struct Regions {
     pub(super) keys: Keys,
     /// The address of the next region of the simulator's own memory.
     pub(super) next_addr: u64,
+    /// Whether there was a region whose bytes the kernel copies.
+    pub(super) checks: bool,
     /// The newest deregistered regions.
     gone: VecDeque<Gone>,
 }
@@ -85,6 +87,7 @@ impl Regions {
             table,
             keys: Keys::default(),
             next_addr: first_addr(node),
+            checks: false,
             gone: VecDeque::new(),
         }
     }

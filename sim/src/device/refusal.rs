@@ -4,6 +4,8 @@ use std::fmt::Display;
 
 use verbs_api::{Cause, Error, ErrorKind, FullQueue, PostError, Verb};
 
+use crate::memory::NoMapping;
+
 /// Why a verb is refused. It is boxed, so that a function that succeeds returns a word or two.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal(Box<Facts>);
@@ -103,6 +105,12 @@ impl Refusal {
 
     pub(crate) fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+}
+
+impl From<NoMapping> for Refusal {
+    fn from(NoMapping(kind, what, problem): NoMapping) -> Self {
+        Self::argument(kind, what, problem)
     }
 }
 

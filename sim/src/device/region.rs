@@ -1,5 +1,7 @@
 //! Memory regions: life, change, and access by the program itself.
 
+mod dmabuf;
+
 use std::ops::Range;
 
 use verbs_api::behavior::{Behavior, DeregBound, MrKeys, ZeroLength};
@@ -15,8 +17,9 @@ use super::access::KNOWN;
 use super::base::Base;
 use super::check::{find, find_in, in_context, in_range, invalid};
 use super::domain::Domains;
-use super::key::Keys;
+use super::key::{Keys, Regions};
 use super::refusal::{Refusal, Result};
+use crate::diagnosis::{FailureCause, LabCause};
 use crate::memory::{RegionId, Slice, Span};
 
 /// A memory region.
@@ -39,7 +42,8 @@ pub(crate) struct Mr {
 #[derive(Clone, Copy, Debug)]
 struct Backing {
     region: RegionId,
-    /// All of that memory, which exists as long as the region. None for a null region.
+    /// All of that memory, which exists as long as the region. None for a null region, and where
+    /// each copy is checked.
     whole: Option<Span>,
     /// Where the region starts in that memory.
     start: usize,
@@ -58,6 +62,10 @@ enum Kind {
     Shared,
     /// The caller's memory.
     Caller,
+    /// That of a dma-buf.
+    Dmabuf,
+    /// That of a dma-buf, which a test control has withdrawn.
+    Revoked,
     /// A null region: reads return zeros, and writes are discarded.
     Null,
 }
@@ -138,7 +146,7 @@ impl Device {
         let index = find(&self.domains.regions.table, of)?;
         let Mr { backing, attr, .. } = self.domains.regions.table.at(index);
         // Only the simulator's own writable memory can be shared.
-        if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
+        if !matches!(backing.kind, Kind::Own | Kind::Shared) {
             return Err(invalid("memory", "cannot be shared"));
         }
         check_part(attr, offset, length)?;
@@ -201,7 +209,12 @@ impl Device {
             return Err(invalid("addr", "and length wrap around"));
         }
         // SAFETY: the caller's promise covers the time until `dereg_mr`, which removes the region.
-        let region = unsafe { self.domains.memory.lock().add_of_caller(addr, length) };
+        let region = unsafe {
+            self.domains
+                .memory
+                .lock()
+                .add_of_caller(addr, length, false)
+        };
         Ok(self.domains.backing(region, addr as u64, Kind::Caller))
     }
 
@@ -213,9 +226,7 @@ impl Device {
             let cause = Cause::Text("the machine has no memory for the region".into());
             return Err(Refusal::new(ErrorKind::NoMemory, cause));
         };
-        let addr = self.domains.regions.next_addr;
-        self.domains.regions.next_addr += (length as u64).div_ceil(PAGE) * PAGE + PAGE;
-        Ok((region, addr))
+        Ok((region, self.domains.regions.new_addr(length)))
     }
 
     /// Checks whether a region may be created.
@@ -255,6 +266,7 @@ impl Device {
         let (context, pd) = (pd.context(), pd.index());
         let behavior = base.behavior;
         let of_slots = domains.regions.keys;
+        domains.regions.checks |= backing.whole.is_none() && backing.kind != Kind::Null;
         let id = domains.regions.table.insert(|id| {
             let (lkey, rkey) = keys(of_slots, id, &behavior, access);
             let mut attr = MrAttr::default();
@@ -320,9 +332,12 @@ impl Device {
         let of_pd = |pd| find_in(&self.domains.pds, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
         let old = self.domains.regions.table.at(index);
-        // A null region has no memory to change.
-        if old.backing.kind == Kind::Null {
-            return Err(invalid("mr", "is a null region"));
+        match old.backing.kind {
+            // It has no memory to change.
+            Kind::Null => return Err(invalid("mr", "is a null region")),
+            // Its memory is another device's.
+            Kind::Dmabuf | Kind::Revoked => return Err(invalid("mr", "is of a dma-buf")),
+            _ => {}
         }
         let length = change.length.unwrap_or(old.attr.length as usize);
         let access = change.access.unwrap_or(old.access);
@@ -449,6 +464,15 @@ impl Domains {
     }
 }
 
+impl Regions {
+    /// The address of new memory of this length.
+    fn new_addr(&mut self, length: usize) -> u64 {
+        let addr = self.next_addr;
+        self.next_addr += (length as u64).div_ceil(PAGE) * PAGE + PAGE;
+        addr
+    }
+}
+
 impl Mr {
     /// The position of a range in the memory, if it is inside the region.
     pub(super) fn range(&self, addr: u64, length: u64) -> Option<usize> {
@@ -474,6 +498,17 @@ impl Mr {
     pub(crate) fn only_domain(&self) -> Option<u32> {
         // Regions of several domains may share this memory.
         (self.backing.kind != Kind::Shared).then_some(self.pd)
+    }
+
+    /// Why the last bytes that were found unmapped are not there, if there were some.
+    #[cfg_attr(any(), mutants::skip)] // texts
+    pub(super) fn why_unmapped(&self) -> Option<FailureCause> {
+        let ((offset, length), mr) = (**self.unmapped.as_ref()?, self.handle);
+        Some(match self.backing.kind {
+            Kind::Revoked => FailureCause::Lab(LabCause::Exporter),
+            Kind::Dmabuf => FailureCause::Withdrawn { mr, offset, length },
+            _ => FailureCause::NotMapped { mr, offset, length },
+        })
     }
 
     /// Whether it has the same memory as another region.

@@ -8,7 +8,7 @@ use super::check::InContext;
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, RKEY};
-use crate::diagnosis::problem::Unmapped;
+use crate::diagnosis::problem::{Unmapped, Withdrawn};
 use crate::diagnosis::{FailureCause, KeyKind, Rights, Why};
 use crate::memory::Gone;
 
@@ -121,8 +121,7 @@ impl Regions {
             FailureCause::Missing { region, rights }
         } else if mr.part(addr, length).is_ok() {
             // The bytes are in the region. Then only its memory can be missing.
-            let ((offset, length), mr) = (**mr.unmapped.as_ref()?, mr.handle);
-            return Some(FailureCause::NotMapped { mr, offset, length }.into());
+            return Some(mr.why_unmapped()?.into());
         } else {
             match addr.checked_sub(start) {
                 Some(offset) if offset <= bytes + NEAR => FailureCause::OutOf {
@@ -156,9 +155,17 @@ impl Device {
         let region = regions.at_mut(index);
         let (mr, length) = (region.handle, bytes.length as u64);
         region.unmapped = Some(Box::new((offset, length)));
+        let why = region.why_unmapped();
         let registered = self.base.made_at(mr.context(), Object::Mr, index);
-        let problem = Unmapped { mr, offset, length };
-        self.base.journal.note(problem, registered);
+        let journal = &mut self.base.journal;
+        match why {
+            // It is not a mistake, and the work that fails for it is a finding.
+            Some(FailureCause::Lab(_)) => {}
+            Some(FailureCause::Withdrawn { .. }) => {
+                journal.note(Withdrawn { mr, offset, length }, registered);
+            }
+            _ => journal.note(Unmapped { mr, offset, length }, registered),
+        }
         true
     }
 }

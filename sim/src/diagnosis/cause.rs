@@ -163,6 +163,8 @@ displayed! {
         FarFrom { region: u32 } = "the address is not in mr#{region}";
         NotMapped { mr: Mr, offset: u64, length: u64 }
             = "{length} bytes from {offset:#x} on of {mr} are not all mapped";
+        Withdrawn { mr: Mr, offset: u64, length: u64 }
+            = "the exporter of the dma-buf of {mr} has withdrawn {length} bytes from {offset:#x} on";
         Unusable { region: u32 } = "mr#{region} cannot be used that way";
     }
 }
@@ -182,6 +184,7 @@ displayed! {
         Peer = "its peer had stopped before, since a fault rule or a test control let it fail";
         Tables = "a test control changed a GID or a P_Key that the connection needs";
         Srq = "a test control let the SRQ of the receiver fail";
+        Exporter = "a test control let the exporter of its dma-buf withdraw the memory";
     }
 }
 
@@ -197,7 +200,7 @@ impl FailureCause {
         match self {
             Self::Lab(_) => Some(Class::Injected),
             Self::Deregistered { .. } => Some(Class::Deregistered),
-            Self::NotMapped { .. } => Some(Class::Unmapped),
+            Self::NotMapped { .. } | Self::Withdrawn { .. } => Some(Class::Unmapped),
             Self::AnswerCut { .. } | Self::MessageCut { .. } | Self::NoBeginning => {
                 Some(Class::EndsDiffer)
             }

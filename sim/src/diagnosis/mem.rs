@@ -33,6 +33,21 @@ problems! {
     is Class::Unmapped,
     |_| format!("work uses {mr}, of which {length} bytes from {offset:#x} on are not all mapped");
 
+    /// Work uses memory of a dma-buf that its exporter has withdrawn. The place is that of the
+    /// registration.
+    Withdrawn {
+        /// The region.
+        mr: Mr,
+        /// The offset of these bytes in the region.
+        offset: u64,
+        /// The number of bytes.
+        length: u64,
+    }
+    is Class::Unmapped,
+    |_| format!(
+        "work uses {mr}, of which the exporter of the dma-buf has withdrawn {length} bytes from {offset:#x} on"
+    );
+
     /// A region was deregistered before the completion of work that names it was polled.
     DeregisteredEarly {
         /// The region.

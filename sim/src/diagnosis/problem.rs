@@ -116,7 +116,7 @@ groups! {
     call: Misused, Refused, Unposted;
     cq: NeverPolled, Outlived, Overrun, SmallCq, TakenLate, Unpolled;
     evt: OtherPolled, Unacknowledged, Unread, UnreadAsync, UnreadCm;
-    mem: Changed, DeregisteredEarly, Overlaid, Unfenced, Unmapped;
+    mem: Changed, DeregisteredEarly, Overlaid, Unfenced, Unmapped, Withdrawn;
     obj: NotDestroyed;
     packets: Dropped, Garbage, UnownedGid;
     qp: EndsDiffer, PostedInError;

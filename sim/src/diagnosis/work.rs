@@ -167,7 +167,9 @@ impl Journal {
         let is_reported = is_send && recv.is_some()
             || matches!(
                 why.cause,
-                FailureCause::Overrun { .. } | FailureCause::NotMapped { .. }
+                FailureCause::Overrun { .. }
+                    | FailureCause::NotMapped { .. }
+                    | FailureCause::Withdrawn { .. }
             );
         // A peer in this process has its own finding.
         if packet.route.from.is_outside() && !is_reported {

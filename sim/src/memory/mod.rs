@@ -13,6 +13,11 @@
 #![allow(unsafe_code)]
 
 mod late;
+#[cfg_attr(
+    not(all(feature = "fd", target_os = "linux")),
+    path = "mapping/none.rs"
+)]
+mod mapping;
 #[cfg_attr(any(), mutants::skip)] // controls of tests
 mod process;
 mod span;
@@ -22,9 +27,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) use late::{Late, Placing};
+pub(crate) use mapping::Mapping;
+#[cfg(unix)]
+pub(crate) use mapping::export;
 use parking_lot::Mutex;
 pub(crate) use process::is_permitted;
 pub(crate) use span::{Gathered, Span, move_bytes};
+use verbs_api::ErrorKind;
 use verbs_api::table::{Id, Table};
 
 /// The memory that the nodes of a fabric share.
@@ -36,7 +45,7 @@ pub(crate) struct Memory {
     regions: Table<Region>,
     /// Data that is not placed yet. `None` if nothing is ever late.
     late: Option<Late>,
-    /// Whether unmapped memory of the caller is detected, by copies through the kernel.
+    /// Whether all memory of the caller is checked.
     pub(crate) checks_mapping: bool,
 }
 
@@ -46,9 +55,31 @@ struct Region {
     users: u32,
     /// Its bytes. `None` for endless zeros, where writes are discarded.
     span: Option<Span>,
-    /// Its memory, if that is the simulator's.
-    own: Option<Block>,
+    /// Whether copies go through the kernel, so that memory which is gone is an error and not a
+    /// crash.
+    checked: bool,
+    /// Whether the exporter of its memory has withdrawn it.
+    withdrawn: bool,
+    _own: Own,
 }
+
+/// Memory that goes with its region.
+#[derive(Debug)]
+#[expect(dead_code, reason = "it is only dropped")]
+enum Own {
+    /// The memory is not the simulator's.
+    Nothing,
+    Block(Block),
+    Mapping(Mapping),
+}
+
+/// Why a descriptor cannot be mapped: the kind of error, the argument, and what is wrong with it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoMapping(
+    pub(crate) ErrorKind,
+    pub(crate) &'static str,
+    pub(crate) &'static str,
+);
 
 /// Names a region. A removed region is never confused with a later one.
 pub(crate) type RegionId = Id;
@@ -76,8 +107,8 @@ impl Drop for Block {
 pub(crate) enum Gone {
     /// Their region was deregistered.
     Deregistered,
-    /// The caller has unmapped some of them, or removed the permission. Detected only where mapping
-    /// is checked.
+    /// The caller has unmapped some of them, or removed the permission, or their exporter has
+    /// withdrawn them. Detected only where mapping is checked.
     Unmapped(Slice),
 }
 
@@ -106,26 +137,46 @@ impl Memory {
         if first.is_null() {
             return None;
         }
-        let own = Some(Block { first, layout });
+        let own = Own::Block(Block { first, layout });
         let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
         let start = first.wrapping_add(before);
-        Some(self.add(Some(Span { start, length }), own))
+        Some(self.add(Some(Span { start, length }), false, own))
     }
 
-    /// Adds a region of the caller's memory.
+    /// Adds a region of the caller's memory. If it is `checked`, the caller may unmap it.
     ///
     /// # Safety
     /// Until [`remove`](Self::remove) has returned, the memory must be valid for reads, and for
     /// writes if anything is copied to this region. Nothing else may write to bytes that are being
     /// copied.
-    pub(crate) unsafe fn add_of_caller(&mut self, addr: *mut u8, length: usize) -> RegionId {
+    pub(crate) unsafe fn add_of_caller(
+        &mut self,
+        addr: *mut u8,
+        length: usize,
+        checked: bool,
+    ) -> RegionId {
         let start = addr;
-        self.add(Some(Span { start, length }), None)
+        let checked = checked || self.checks_mapping;
+        self.add(Some(Span { start, length }), checked, Own::Nothing)
+    }
+
+    /// Adds a region of a file. Another process may shorten the file.
+    pub(crate) fn add_mapped(&mut self, mapping: Mapping) -> RegionId {
+        let (span, checked) = (mapping.span(), mapping.is_checked());
+        self.add(Some(span), checked, Own::Mapping(mapping))
+    }
+
+    /// Takes the memory of a region away, which stays.
+    pub(crate) fn withdraw(&mut self, region: RegionId) {
+        self.settle_region(region);
+        if let Some(found) = self.regions.live_mut(region.index, region.generation) {
+            (found.withdrawn, found.checked) = (true, true);
+        }
     }
 
     /// Adds a null region.
     pub(crate) fn add_null(&mut self) -> RegionId {
-        self.add(None, None)
+        self.add(None, false, Own::Nothing)
     }
 
     /// Adds a user to a region, which stays until all users have removed it.
@@ -135,9 +186,14 @@ impl Memory {
         }
     }
 
-    fn add(&mut self, span: Option<Span>, own: Option<Block>) -> RegionId {
-        let users = 1;
-        self.regions.insert(|_| Region { users, span, own })
+    fn add(&mut self, span: Option<Span>, checked: bool, own: Own) -> RegionId {
+        self.regions.insert(|_| Region {
+            users: 1,
+            span,
+            checked,
+            withdrawn: false,
+            _own: own,
+        })
     }
 
     /// Removes a user from a region. After the last removal no copy touches its bytes.
@@ -192,7 +248,7 @@ impl Memory {
     /// Copies `from` to `into`. They may overlap.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
-        if self.checks_mapping {
+        if self.checks(from.region) || self.checks(into.region) {
             let mut bytes = vec![0; from.length];
             self.peek(from, &mut bytes)?;
             return self.put(into, &bytes);
@@ -206,17 +262,19 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether the kernel copies the bytes of a region: those of the caller, if mapping is checked.
+    /// Whether the kernel copies the bytes of a region, so that a copy may fail.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    fn checks(&self, region: RegionId) -> bool {
-        let is_of_caller = |found: &Region| found.span.is_some() && found.own.is_none();
-        self.checks_mapping && self.regions.peek(region.index).is_some_and(is_of_caller)
+    pub(crate) fn checks(&self, region: RegionId) -> bool {
+        let found = self.regions.peek(region.index);
+        found.is_some_and(|found| found.checked)
     }
 
-    /// All bytes of a region. `None` for a null region. They are valid while the region exists.
+    /// All bytes of a region, for copies that cannot fail. `None` for a null region, and for one
+    /// that is checked. They are valid while the region exists.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn whole(&self, region: RegionId) -> Option<Span> {
-        self.regions.peek(region.index)?.span
+        let found = self.regions.peek(region.index)?;
+        found.span.filter(|_| !found.checked)
     }
 
     /// Copies slices, in order, to others of the same total length.
@@ -263,8 +321,11 @@ impl Memory {
     pub(crate) fn span(&self, slice: &Slice) -> Result<Option<Span>, Gone> {
         let Slice { region, offset, .. } = *slice;
         let found = self.regions.get(region.index, region.generation);
-        let whole = found.map_err(|_| Gone::Deregistered)?.span;
-        Ok(whole.map(|whole| whole.part(offset, slice.length)))
+        let found = found.map_err(|_| Gone::Deregistered)?;
+        if found.withdrawn {
+            return Err(Gone::Unmapped(*slice));
+        }
+        Ok(found.span.map(|whole| whole.part(offset, slice.length)))
     }
 }
 
@@ -415,7 +476,7 @@ mod tests {
         let mut bytes = [7u8; 16];
         let mut memory = Memory::new(None);
         // SAFETY: the array outlives the region, which ends at `remove`.
-        let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len()) };
+        let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len(), false) };
         let owned = memory.add_owned(16).unwrap();
         let memory = shared(memory);
         let (there, here) = (slice(region, 0, 16), slice(owned, 0, 16));

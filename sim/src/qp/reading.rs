@@ -212,7 +212,7 @@ impl Reading {
             _ if bytes == 0 => Payload::default(),
             // Where memory is checked, the bytes are copied when they leave, since the kernel may
             // refuse a copy from the program's memory.
-            _ if device.base.checks_memory => {
+            _ if device.domains.checks(&source) => {
                 let part = Payload::Slices(source).part(0, bytes);
                 let taken = part.taken_along(&device.domains.memory);
                 taken.map_err(|gone| Refusal::lost(device, gone, None))?

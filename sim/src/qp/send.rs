@@ -95,7 +95,8 @@ pub(super) fn taken(
     let slices = check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
         .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()));
     let payload = slices.and_then(|slices| {
-        if stays {
+        // The sender must notice that its memory is gone.
+        if stays && !device.domains.checks(&slices) {
             Ok(Payload::Slices(slices))
         } else {
             // The send is done, and the program may reuse its memory, before this arrives.

@@ -15,6 +15,8 @@ use crate::config::Mode;
 use crate::device::{self, Answer, EventQueue, Refusal, Refused};
 use crate::direct::keeps_paths;
 use crate::fabric::{Fabric, WaitFor};
+#[cfg(unix)]
+use crate::memory;
 use crate::node::Node;
 use crate::runtime::idle;
 use crate::sync::MutexGuard;
@@ -236,6 +238,15 @@ impl Sim {
             let device = &mut slot.node.device;
             device.base.check_has(Capabilities::FD, lacks).by(verb)?;
             slot.descriptors.open(verb, of, device)
+        })
+    }
+
+    /// Exports a dma-buf of new memory.
+    #[cfg(unix)]
+    pub(crate) fn exported(&self, context: Context, length: usize) -> Result<OwnedFd> {
+        self.query(Verb::ExportDmabuf, context, |node| {
+            node.device.base.check_has_dmabufs()?;
+            Ok(memory::export(length)?)
         })
     }
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::lab::{Fault, FaultId, Firing, Lab, Limit, Live, Stall, TappedPacket, TraceRecord};
 use verbs_api::{
-    AsyncEventType, Cause, Context, Error, ErrorKind, Gid, Handle, Mtu, Result, Srq, Verb, Verbs,
+    AsyncEventType, Cause, Context, Error, ErrorKind, Gid, Handle, Mr, Mtu, Result, Srq, Verb,
+    Verbs,
 };
 
 use super::sim::Sim;
@@ -157,6 +158,10 @@ impl Lab for Sim {
 
     fn fail_srq(&self, srq: Srq) -> Result<()> {
         self.work(srq, |node| node.device.fail_srq(srq))
+    }
+
+    fn revoke_dmabuf(&self, mr: Mr) -> Result<()> {
+        self.work(mr, |node| node.device.revoke_dmabuf(mr))
     }
 
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {

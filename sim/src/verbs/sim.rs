@@ -1,7 +1,7 @@
 //! The simulator as a backend: every verb of the trait runs on the node of its handle.
 
 #[cfg(unix)]
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use verbs_api::behavior::Declared;
@@ -164,7 +164,7 @@ impl Verbs for Sim {
         let mut capabilities = Capabilities::all() - self.runtime.config.lacks;
         capabilities.remove(Capabilities::PATH_MIG | Capabilities::TSO);
         if !cfg!(all(feature = "fd", target_os = "linux")) {
-            capabilities.remove(Capabilities::FD);
+            capabilities.remove(Capabilities::FD | Capabilities::DMABUF);
         }
         // Calls of a second thread are refused.
         if self.runtime.config.mode == Mode::Stepped {
@@ -468,6 +468,20 @@ impl Verbs for Sim {
         fn get_async_event(context: Context) -> AsyncEvent
             = GetAsyncEvent for WaitFor::AsyncEvent(context),
             |node| node.device.base.get_async_event(context);
+    }
+
+    #[cfg(unix)]
+    verbs! { call
+        fn reg_dmabuf_mr(
+            pd: Pd, offset: u64, length: usize, iova: u64, fd: BorrowedFd<'_>, access: Access
+        ) -> Result<Mr>
+            = RegDmabufMr ("{pd}, {length} B from {offset:#x} on at {iova:#x}, {:#x}", access.bits())
+            |node| node.device.reg_dmabuf_mr(pd, offset, length, iova, fd, access);
+    }
+
+    #[cfg(unix)]
+    fn export_dmabuf(&self, context: Context, length: usize) -> Result<OwnedFd> {
+        self.exported(context, length)
     }
 
     #[cfg(unix)]

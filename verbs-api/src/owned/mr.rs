@@ -1,6 +1,8 @@
 //! Memory regions, and the parts of them that work requests name.
 
 use core::ops::{Bound, RangeBounds};
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -91,6 +93,31 @@ impl Pd {
         let _standing = Standing::at(Site::here());
         let verbs = self.context().verbs();
         Mr::new(self, verbs.alloc_null_mr(self.handle())?)
+    }
+
+    /// Registers `length` bytes of a dma-buf, from `offset` on
+    /// ([`Verbs::reg_dmabuf_mr`](crate::Verbs::reg_dmabuf_mr)). Work requests name the first one by
+    /// `iova`. The descriptor may be closed afterwards.
+    ///
+    /// # Errors
+    /// `Invalid` for an `iova` that lies elsewhere in its page than `offset`, access bits that such
+    /// a region cannot have or that do not go together, bytes behind the end, and a descriptor of
+    /// something else; `NotSupported` without
+    /// [`Capabilities::DMABUF`](crate::Capabilities::DMABUF); `NoMemory`.
+    #[cfg(unix)]
+    #[track_caller]
+    pub fn reg_dmabuf_mr(
+        &self,
+        offset: u64,
+        length: usize,
+        iova: u64,
+        fd: BorrowedFd<'_>,
+        access: Access,
+    ) -> Result<Mr> {
+        let _standing = Standing::at(Site::here());
+        let verbs = self.context().verbs();
+        let mr = verbs.reg_dmabuf_mr(self.handle(), offset, length, iova, fd, access)?;
+        Mr::new(self, mr)
     }
 
     /// Registers the caller's memory ([`Verbs::reg_mr`](crate::Verbs::reg_mr)). Errors as for

@@ -1,0 +1,94 @@
+//! Regions of a dma-buf, and an exporter to test with.
+
+use std::ffi::{c_int, c_ulong};
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use verbs_abi::library;
+use verbs_api::{
+    Access, Capabilities, Cause, Context, ErrorKind, Mr as MrHandle, Pd as PdHandle, Result, Verb,
+    Verbs,
+};
+
+use crate::errno::missing;
+use crate::hw::Hw;
+use crate::objects::Memory;
+
+/// A region, which starts at `offset` of the dma-buf.
+pub(crate) fn region(
+    hw: &Hw,
+    pd: PdHandle,
+    (offset, length, iova): (u64, usize, u64),
+    fd: BorrowedFd<'_>,
+    access: Access,
+) -> Result<MrHandle> {
+    let verb = Verb::RegDmabufMr;
+    hw.pd(verb, pd)?;
+    let register = library::ibv_reg_dmabuf_mr().map_err(missing(verb))?;
+    // The library judges what is not there.
+    let memory = Memory::mapped(fd, offset, length).unwrap_or(Memory::None);
+    let (fd, access) = (fd.as_raw_fd(), access.bits() as c_int);
+    hw.keep_mr(verb, pd, memory, Some(iova), |pd| {
+        // SAFETY: the domain is live. The kernel checks the rest.
+        unsafe { register(pd, offset, length, iova, fd, access) }
+    })
+}
+
+/// A multiple of the machine's page.
+const PAGE: u64 = 64 << 10;
+
+/// `struct udmabuf_create`
+#[repr(C)]
+struct Create {
+    memfd: u32,
+    flags: u32,
+    offset: u64,
+    size: u64,
+}
+
+/// Exports zero bytes: a `memfd` to a simulated device, a `udmabuf` to a real one.
+pub(crate) fn export(hw: &Hw, context: Context, length: usize) -> Result<OwnedFd> {
+    let verb = Verb::ExportDmabuf;
+    let failed = |error: std::io::Error| {
+        verbs_api::Error::from_raw(verb, error.raw_os_error().unwrap_or(libc::EIO))
+    };
+    let lacks = || {
+        let cause = Cause::Text("there is no exporter (/dev/udmabuf), or nothing to import".into());
+        verbs_api::Error::new(verb, ErrorKind::NotSupported, cause)
+    };
+    let device = hw.device(verb, context)?;
+    if !hw.capabilities(context)?.contains(Capabilities::DMABUF) {
+        return Err(lacks());
+    }
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = memfd_create("verbsim-dmabuf", flags).map_err(|errno| failed(errno.into()))?;
+    let size = match device.simulated {
+        true => length as u64,
+        // The kernel exports whole pages.
+        false => (length as u64).next_multiple_of(PAGE),
+    };
+    ftruncate(&file, size).map_err(|errno| failed(errno.into()))?;
+    if device.simulated {
+        return Ok(file);
+    }
+    fcntl_add_seals(&file, SealFlags::SHRINK).map_err(|errno| failed(errno.into()))?;
+    let exporter = File::open("/dev/udmabuf").map_err(|_| lacks())?;
+    /// `UDMABUF_CREATE`
+    const CREATE: c_ulong = 0x4018_7542;
+    /// `UDMABUF_FLAGS_CLOEXEC`
+    const CLOEXEC: u32 = 1;
+    let create = Create {
+        memfd: file.as_raw_fd() as u32,
+        flags: CLOEXEC,
+        offset: 0,
+        size,
+    };
+    // SAFETY: the call reads the structure, which is that of the kernel's header.
+    let made = unsafe { libc::ioctl(exporter.as_raw_fd(), CREATE, &raw const create) };
+    if made < 0 {
+        return Err(failed(std::io::Error::last_os_error()));
+    }
+    // SAFETY: the call returned a new descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(made) })
+}
