@@ -98,7 +98,7 @@ impl Domains {
             return mr.span(peer.pd?, addr, length, need);
         }
         let slice = self.touch_remote(base, peer, rkey, addr, length.into(), need);
-        self.memory.lock().span(&slice.ok()?).ok()?
+        self.memory.lock().plain_span(&slice.ok()?)
     }
 }
 

@@ -201,7 +201,12 @@ impl Device {
             return Err(invalid("addr", "and length wrap around"));
         }
         // SAFETY: the caller's promise covers the time until `dereg_mr`, which removes the region.
-        let region = unsafe { self.domains.memory.lock().add_of_caller(addr, length) };
+        let region = unsafe {
+            self.domains
+                .memory
+                .lock()
+                .add_of_caller(addr, length, false)
+        };
         Ok(self.domains.backing(region, addr as u64, Kind::Caller))
     }
 

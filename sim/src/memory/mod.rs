@@ -36,7 +36,7 @@ pub(crate) struct Memory {
     regions: Table<Region>,
     /// Data that is not placed yet, oldest first. `None` if nothing is ever late.
     late: Option<Vec<Late>>,
-    /// Whether unmapped memory of the caller is detected, by copies through the kernel.
+    /// Whether every region of the caller's memory is [checked](Region::checked).
     pub(crate) checks_mapping: bool,
 }
 
@@ -55,6 +55,8 @@ struct Region {
     span: Option<Span>,
     /// Its memory, if that is the simulator's.
     own: Option<Block>,
+    /// Copies go through the kernel, so that memory which is gone is an error and not a crash.
+    checked: bool,
 }
 
 /// Names a region. A removed region is never confused with a later one.
@@ -116,23 +118,29 @@ impl Memory {
         let own = Some(Block { first, layout });
         let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
         let start = first.wrapping_add(before);
-        Some(self.add(Some(Span { start, length }), own))
+        Some(self.add(Some(Span { start, length }), own, false))
     }
 
-    /// Adds a region of the caller's memory.
+    /// Adds a region of the caller's memory. If `checked`, some of it may be unmapped.
     ///
     /// # Safety
     /// Until [`remove`](Self::remove) has returned, the memory must be valid for reads, and for
     /// writes if anything is copied to this region. Nothing else may write to bytes that are being
-    /// copied.
-    pub(crate) unsafe fn add_of_caller(&mut self, addr: *mut u8, length: usize) -> RegionId {
+    /// copied. Memory of a checked region need not be mapped.
+    pub(crate) unsafe fn add_of_caller(
+        &mut self,
+        addr: *mut u8,
+        length: usize,
+        checked: bool,
+    ) -> RegionId {
         let start = addr;
-        self.add(Some(Span { start, length }), None)
+        let checked = checked || self.checks_mapping;
+        self.add(Some(Span { start, length }), None, checked)
     }
 
     /// Adds a null region.
     pub(crate) fn add_null(&mut self) -> RegionId {
-        self.add(None, None)
+        self.add(None, None, false)
     }
 
     /// Adds a user to a region, which stays until all users have removed it.
@@ -142,9 +150,14 @@ impl Memory {
         }
     }
 
-    fn add(&mut self, span: Option<Span>, own: Option<Block>) -> RegionId {
+    fn add(&mut self, span: Option<Span>, own: Option<Block>, checked: bool) -> RegionId {
         let users = 1;
-        self.regions.insert(|_| Region { users, span, own })
+        self.regions.insert(|_| Region {
+            users,
+            span,
+            own,
+            checked,
+        })
     }
 
     /// Removes a user from a region. After the last removal no copy touches its bytes.
@@ -245,7 +258,7 @@ impl Memory {
     /// Copies `from` to `into`. They may overlap.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
-        if self.checks_mapping {
+        if self.checks(from.region) || self.checks(into.region) {
             let mut bytes = vec![0; from.length];
             self.peek(from, &mut bytes)?;
             return self.put(into, &bytes);
@@ -259,17 +272,39 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether the kernel copies the bytes of a region: those of the caller, if mapping is checked.
+    /// Whether some of these bytes may be unmapped. They are then copied when work starts, because
+    /// only that end of the work can fail.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    fn checks(&self, region: RegionId) -> bool {
-        let is_of_caller = |found: &Region| found.span.is_some() && found.own.is_none();
-        self.checks_mapping && self.regions.peek(region.index).is_some_and(is_of_caller)
+    pub(crate) fn may_be_gone(&self, slices: &[Slice]) -> bool {
+        slices.iter().any(|slice| self.checks(slice.region))
     }
 
-    /// All bytes of a region. `None` for a null region. They are valid while the region exists.
+    /// Whether copies of a region's bytes can fail.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+    fn checks(&self, region: RegionId) -> bool {
+        let found = self.regions.peek(region.index);
+        found.is_some_and(|found| found.checked)
+    }
+
+    /// All bytes of a region. `None` for a null region, and for one whose memory may be gone. They
+    /// are valid while the region exists.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn whole(&self, region: RegionId) -> Option<Span> {
-        self.regions.peek(region.index)?.span
+        let found = self.regions.peek(region.index)?;
+        found.span.filter(|_| !found.checked)
+    }
+
+    /// The bytes of a slice for a plain copy. `None` like [`whole`](Self::whole).
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+    pub(crate) fn plain_span(&self, slice: &Slice) -> Option<Span> {
+        let Slice {
+            region,
+            offset,
+            length,
+        } = *slice;
+        let found = self.regions.get(region.index, region.generation).ok()?;
+        let whole = found.span.filter(|_| !found.checked)?;
+        Some(whole.part(offset, length))
     }
 
     /// Copies slices, in order, to others of the same total length.
@@ -313,7 +348,7 @@ impl Memory {
     /// The bytes of a slice. `None` for a null region. Each access goes
     /// through a span, and [`Span::part`] checks the range.
     #[inline]
-    pub(crate) fn span(&self, slice: &Slice) -> Result<Option<Span>, Gone> {
+    fn span(&self, slice: &Slice) -> Result<Option<Span>, Gone> {
         let Slice { region, offset, .. } = *slice;
         let found = self.regions.get(region.index, region.generation);
         let whole = found.map_err(|_| Gone::Deregistered)?.span;
@@ -456,7 +491,7 @@ mod tests {
         let mut bytes = [7u8; 16];
         let mut memory = Memory::new(Placement::Arrival);
         // SAFETY: the array outlives the region, which ends at `remove`.
-        let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len()) };
+        let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len(), false) };
         let owned = memory.add_owned(16).unwrap();
         let memory = shared(memory);
         let (there, here) = (slice(region, 0, 16), slice(owned, 0, 16));

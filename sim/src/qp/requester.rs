@@ -320,10 +320,8 @@ impl Requester {
             send.payload = Payload::inline(send.inline[..].into());
         } else if !send.is_read() {
             // A reliable send keeps its bytes in place until the acknowledgement, so a retry reads
-            // them again. Where memory is checked, they are copied when the send starts.
-            let stays = behavior.send_done == SendDone::Acknowledged
-                && qp.is_reliable()
-                && !device.base.checks_memory;
+            // them again.
+            let stays = behavior.send_done == SendDone::Acknowledged && qp.is_reliable();
             send.payload = taken(device, self.pd, send, stays)?;
         }
         // The memory of a datagram is checked before its destination.
