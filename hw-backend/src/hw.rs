@@ -214,6 +214,11 @@ impl Hw {
                 "is memory that the backend cannot reach",
             ));
         }
+        if memory.is_unmapped() {
+            let (what, problem) = ("mr", "is not mapped");
+            let cause = Cause::Argument { what, problem };
+            return Err(Error::new(verb, ErrorKind::Fault, cause));
+        }
         let start = memory.start() as u64;
         let addr = start.checked_add(offset as u64);
         if !addr.is_some_and(|addr| memory.holds(addr, length as u64)) {
@@ -231,7 +236,12 @@ impl Hw {
         if let Some(pd) = change.pd {
             of_context(verb, pd, found.context)?;
         }
-        let memory = match change.length.map(Memory::owned) {
+        let kept = || match found.memory.read().is_on_demand() {
+            true => Access::ON_DEMAND,
+            false => Access::empty(),
+        };
+        let rights = change.access.unwrap_or_else(kept);
+        let memory = match change.length.map(|length| Memory::owned(length, rights)) {
             Some(None) => return Err(no_memory(verb)),
             memory => memory.flatten(),
         };

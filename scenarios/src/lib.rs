@@ -54,6 +54,7 @@ mod life;
 mod mcast;
 mod mr;
 mod mw;
+mod odp;
 mod path_mtu;
 mod qp_create;
 mod qp_destroy;
@@ -136,6 +137,7 @@ pub const GROUPS: &[Group] = &[
     group!(ah, "Address handles"),
     group!(lid, "LIDs"),
     group!(mr, "Memory regions"),
+    group!(odp, "On-demand regions"),
     group!(mw, "Memory windows"),
     group!(dev, "Devices and ports"),
     group!(cm, "rdma_cm"),

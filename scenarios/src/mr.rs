@@ -461,13 +461,11 @@ scenario!(access_flags_that_the_device_lacks_are_refused: "MR-19");
 /// A device that has the feature accepts the flag, and the memory works.
 fn access_flags_that_the_device_lacks_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-19";
-    const ON_DEMAND: u32 = 1 << 6;
     const FLUSH_GLOBAL: u32 = 1 << 8;
     const FLUSH_PERSISTENT: u32 = 1 << 9;
     const RELAXED_ORDERING: u32 = 1 << 20;
     let Pair { a, b } = setup.rc_pair()?;
     for (what, bit, optional) in [
-        ("ON_DEMAND", ON_DEMAND, false),
         ("FLUSH_GLOBAL", FLUSH_GLOBAL, false),
         ("FLUSH_PERSISTENT", FLUSH_PERSISTENT, false),
         ("RELAXED_ORDERING", RELAXED_ORDERING, true),

@@ -76,6 +76,11 @@ bitflags! {
         const WC_TIMESTAMP = 1 << 37;
         /// Connection management by rdma_cm ([`Verbs::cm`](crate::Verbs::cm)).
         const CM = 1 << 38;
+        /// On-demand regions ([`Access::ON_DEMAND`](crate::Access::ON_DEMAND)) and advice about
+        /// them.
+        const ODP = 1 << 40;
+        /// On-demand regions of all memory of the process.
+        const ODP_IMPLICIT = 1 << 41;
     }
 }
 

@@ -4,6 +4,7 @@ use core::fmt;
 
 use crate::c_enum::c_enum;
 use crate::cq_ex::CqModeration;
+use crate::odp::OdpCaps;
 use crate::shown::debug_is_display;
 
 /// One entry of the device list (`ibv_get_device_list`).
@@ -114,6 +115,8 @@ pub struct DeviceAttrEx {
     pub cq_moderation: CqModeration,
     /// Segmented sends.
     pub tso_caps: TsoCaps,
+    /// On-demand paging.
+    pub odp: OdpCaps,
 }
 
 /// Segmented sends of a device (`struct ibv_tso_caps`).

@@ -48,6 +48,7 @@ pub mod lab;
 mod limits;
 mod mr;
 mod mw;
+mod odp;
 pub mod owned;
 mod packet;
 pub mod profile;
@@ -84,6 +85,7 @@ pub use handle::{
 };
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
+pub use odp::{Advice, AdviseFlags, OdpCaps, OdpGeneral, OdpOps};
 pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 pub use rc::RcParams;
 pub use srq::{SrqAttr, SrqAttrMask, SrqInit};

@@ -11,7 +11,7 @@ use crate::behavior::{
     ZeroLength,
 };
 use crate::shown::debug_is_display;
-use crate::{Capabilities, LinkLayer};
+use crate::{Capabilities, LinkLayer, OdpCaps};
 
 pub use crate::limits::{DeviceLimits, LimitError};
 
@@ -27,6 +27,8 @@ pub struct Profile {
     pub lacks: Capabilities,
     /// The link layers it can have: Ethernet, and InfiniBand if its driver supports that.
     pub link_layers: &'static [LinkLayer],
+    /// Its on-demand paging. Without [`Capabilities::ODP`] it has none.
+    pub odp: OdpCaps,
     /// The limits. It has 4 completion vectors, as on a machine with 4 processors.
     pub limits: DeviceLimits,
 }
@@ -65,6 +67,7 @@ impl Profile {
     /// The ConnectX family, from its driver and reports. Limits are those of a card and its
     /// firmware; these are the specification's.
     pub const MLX5: Self = Self {
+        odp: OdpCaps::MLX5,
         limits: POW2_MINUS_1_LIMITS,
         ..Self::new("mlx5", MLX5)
     };
@@ -91,6 +94,7 @@ impl Profile {
             behavior,
             lacks: Capabilities::empty(),
             link_layers: &[LinkLayer::Ethernet, LinkLayer::InfiniBand],
+            odp: OdpCaps::EVERY,
             limits: DeviceLimits::SPEC,
         }
     }
@@ -323,9 +327,11 @@ const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
 };
 
 /// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions;
-/// moderate CQs, ignore an overrun, tell the time of a completion.
+/// on-demand paging; moderate CQs, ignore an overrun, tell the time of a completion.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::NULL_MR)
+    .union(Capabilities::ODP)
+    .union(Capabilities::ODP_IMPLICIT)
     .union(Capabilities::XRC)
     .union(Capabilities::CQ_MODERATION)
     .union(Capabilities::IGNORE_OVERRUN)

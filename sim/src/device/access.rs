@@ -20,6 +20,7 @@ pub(super) const KNOWN: Access = Access::ALL_RDMA
     .union(Access::REMOTE_ATOMIC)
     .union(Access::MW_BIND)
     .union(Access::ZERO_BASED)
+    .union(Access::ON_DEMAND)
     .union(Access::HUGETLB);
 
 /// The first bytes of a scatter/gather list.
@@ -53,6 +54,7 @@ impl Domains {
             return self.touch_window(base, peer, rkey, addr, length, need);
         }
         let mr = self.regions.of_rkey(rkey).ok_or(ProtectionFault::Key)?;
+        peer.check_pages(mr, need)?;
         mr.slice(pd, addr, length, need)
     }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use verbs_api::site::Site;
 use verbs_api::table::Table;
-use verbs_api::{Handle, Object};
+use verbs_api::{Handle, Object, OdpCaps};
 
 use super::base::Base;
 use super::region::Mr;
@@ -54,6 +54,8 @@ pub(crate) struct Regions {
     pub(super) keys: Keys,
     /// The address of the next region of the simulator's own memory.
     pub(super) next_addr: u64,
+    /// Who may use those that are on-demand.
+    pub(crate) odp: OdpCaps,
     /// The newest deregistered regions.
     gone: VecDeque<Gone>,
 }
@@ -85,6 +87,7 @@ impl Regions {
             table,
             keys: Keys::default(),
             next_addr: first_addr(node),
+            odp: OdpCaps::default(),
             gone: VecDeque::new(),
         }
     }

@@ -39,6 +39,7 @@ impl Device {
         if has(Capabilities::CQ_MODERATION) {
             attr.cq_moderation = moderate::LIMITS;
         }
+        attr.odp = self.domains.regions.odp;
         attr
     }
 

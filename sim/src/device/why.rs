@@ -120,12 +120,18 @@ impl Regions {
             let rights = Rights(missing);
             FailureCause::Missing { region, rights }
         } else if mr.part(addr, length).is_ok() {
-            // The bytes are in the region. Then only its memory can be missing.
-            let ((offset, length), mr) = (**mr.unmapped.as_ref()?, mr.handle);
-            return Some(FailureCause::NotMapped { mr, offset, length }.into());
+            // The bytes are in the region. Then only its memory can be missing, or out of reach.
+            match mr.unmapped.as_deref() {
+                Some(&(offset, length)) => {
+                    let mr = mr.handle;
+                    return Some(FailureCause::NotMapped { mr, offset, length }.into());
+                }
+                None if mr.is_on_demand() => FailureCause::NoPaging { region },
+                None => return None,
+            }
         } else {
             match addr.checked_sub(start) {
-                Some(offset) if offset <= bytes + NEAR => FailureCause::OutOf {
+                Some(offset) if offset <= bytes.saturating_add(NEAR) => FailureCause::OutOf {
                     region,
                     offset,
                     length,

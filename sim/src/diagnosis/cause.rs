@@ -163,6 +163,8 @@ displayed! {
         FarFrom { region: u32 } = "the address is not in mr#{region}";
         NotMapped { mr: Mr, offset: u64, length: u64 }
             = "{length} bytes from {offset:#x} on of {mr} are not all mapped";
+        NoPaging { region: u32 }
+            = "the device cannot use the on-demand region mr#{region} in this operation (odp_caps)";
         Unusable { region: u32 } = "mr#{region} cannot be used that way";
     }
 }

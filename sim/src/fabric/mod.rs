@@ -112,6 +112,7 @@ impl Fabric {
             node.device.base.set_limits(&config.limits);
             node.device.base.checks_memory = config.check_memory;
             node.device.base.set_lacks(config.lacks);
+            node.device.domains.regions.odp = config.odp.without(config.lacks);
             if let Some(subnet) = subnet {
                 node.device.ports.join(subnet);
             }

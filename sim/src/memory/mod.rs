@@ -57,6 +57,8 @@ struct Region {
     own: Option<Block>,
     /// Copies go through the kernel, so that memory which is gone is an error and not a crash.
     checked: bool,
+    /// Whether its memory is gone, if that is the simulator's.
+    unmapped: bool,
 }
 
 /// Names a region. A removed region is never confused with a later one.
@@ -93,6 +95,8 @@ pub(crate) enum Gone {
 /// Owned regions start on a cache line. Some machines copy many times slower if the target's offset
 /// in its page is a few bytes greater than the source's.
 const ALIGNMENT: usize = 64;
+/// No system has smaller pages.
+const PAGE: usize = 4096;
 
 impl Memory {
     /// A memory without regions.
@@ -106,8 +110,9 @@ impl Memory {
     }
 
     /// Adds a region of zeros, owned by the simulator. `None` if there is no memory. The system
-    /// provides the memory on first use, so a large region costs nothing until then.
-    pub(crate) fn add_owned(&mut self, length: usize) -> Option<RegionId> {
+    /// provides the memory on first use, so a large region costs nothing until then. If `checked`,
+    /// it can be [unmapped](Self::map).
+    pub(crate) fn add_owned(&mut self, length: usize, checked: bool) -> Option<RegionId> {
         // The allocator would touch aligned memory to clear it.
         let layout = Layout::array::<u8>(length.checked_add(ALIGNMENT)?).ok()?;
         // SAFETY: the layout has a size above zero.
@@ -118,7 +123,7 @@ impl Memory {
         let own = Some(Block { first, layout });
         let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
         let start = first.wrapping_add(before);
-        Some(self.add(Some(Span { start, length }), own, false))
+        Some(self.add(Some(Span { start, length }), own, checked))
     }
 
     /// Adds a region of the caller's memory. If `checked`, some of it may be unmapped.
@@ -157,7 +162,30 @@ impl Memory {
             span,
             own,
             checked,
+            unmapped: false,
         })
+    }
+
+    /// Lets copies of a region's bytes fail, or no longer.
+    pub(crate) fn set_checked(&mut self, region: RegionId, checked: bool) {
+        let is_always = self.checks_mapping;
+        if let Some(found) = self.regions.live_mut(region.index, region.generation) {
+            found.checked = checked || is_always && found.own.is_none();
+        }
+    }
+
+    /// Takes away the memory of a region that the simulator owns, or gives it zeros.
+    pub(crate) fn map(&mut self, region: RegionId, mapped: bool) {
+        self.settle_if(|late| late.region == region);
+        let Some(found) = self.regions.live_mut(region.index, region.generation) else {
+            return;
+        };
+        found.unmapped = !mapped;
+        if let Some(all) = found.span.filter(|_| mapped) {
+            let zeros = vec![0; all.length];
+            // SAFETY: the span belongs to a region that exists; the source is only read.
+            unsafe { Span::of_shared(&zeros).copy_to(all) };
+        }
     }
 
     /// Removes a user from a region. After the last removal no copy touches its bytes.
@@ -174,12 +202,21 @@ impl Memory {
     /// Copies a part of a region to a buffer of its length, without placing late data.
     pub(crate) fn peek(&self, from: &Slice, into: &mut [u8]) -> Result<(), Gone> {
         match self.span(from)? {
-            Some(source) if self.checks(from.region) => {
+            Some(source) if self.asks_kernel(from.region) => {
                 process::read(source, into).map_err(|_| Gone::Unmapped(*from))?;
             }
             // SAFETY: the span belongs to a region that exists.
             Some(source) => unsafe { source.copy_to(Span::of(into)) },
             None => into.fill(0),
+        }
+        Ok(())
+    }
+
+    /// Reads a byte of each page of a slice, which makes the pages present.
+    pub(crate) fn fault_in(&self, slice: &Slice) -> Result<(), Gone> {
+        let last = slice.length.checked_sub(1);
+        for at in (0..slice.length).step_by(PAGE).chain(last) {
+            self.peek(&slice.part(at, 1), &mut [0])?;
         }
         Ok(())
     }
@@ -199,7 +236,7 @@ impl Memory {
     /// Copies bytes to a part of a region, without placing late data first.
     fn put(&mut self, into: &Slice, from: &[u8]) -> Result<(), Gone> {
         if let Some(target) = self.span(into)? {
-            if self.checks(into.region) {
+            if self.asks_kernel(into.region) {
                 return process::write(from, target).map_err(|_| Gone::Unmapped(*into));
             }
             let from = Span::of_shared(from);
@@ -286,6 +323,13 @@ impl Memory {
         found.is_some_and(|found| found.checked)
     }
 
+    /// Whether the kernel copies the bytes of a region: those of the caller, if that is checked.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+    fn asks_kernel(&self, region: RegionId) -> bool {
+        let found = self.regions.peek(region.index);
+        found.is_some_and(|found| found.checked && found.own.is_none())
+    }
+
     /// All bytes of a region. `None` for a null region, and for one whose memory may be gone. They
     /// are valid while the region exists.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
@@ -351,7 +395,11 @@ impl Memory {
     fn span(&self, slice: &Slice) -> Result<Option<Span>, Gone> {
         let Slice { region, offset, .. } = *slice;
         let found = self.regions.get(region.index, region.generation);
-        let whole = found.map_err(|_| Gone::Deregistered)?.span;
+        let found = found.map_err(|_| Gone::Deregistered)?;
+        if found.unmapped {
+            return Err(Gone::Unmapped(*slice));
+        }
+        let whole = found.span;
         Ok(whole.map(|whole| whole.part(offset, slice.length)))
     }
 }
@@ -425,8 +473,8 @@ mod tests {
     #[test]
     fn scatter_and_gather_cut_at_different_places() {
         let mut memory = Memory::new(Placement::Arrival);
-        let from = memory.add_owned(100).unwrap();
-        let into = memory.add_owned(100).unwrap();
+        let from = memory.add_owned(100, false).unwrap();
+        let into = memory.add_owned(100, false).unwrap();
         let bytes: Vec<u8> = (0..100).collect();
         memory.write(&slice(from, 0, 100), &bytes).unwrap();
         let memory = shared(memory);
@@ -452,7 +500,7 @@ mod tests {
     #[test]
     fn a_copy_within_one_region_may_overlap() {
         let mut memory = Memory::new(Placement::Arrival);
-        let region = memory.add_owned(10).unwrap();
+        let region = memory.add_owned(10, false).unwrap();
         let bytes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
         memory.write(&slice(region, 0, 10), &bytes).unwrap();
         let memory = shared(memory);
@@ -468,13 +516,13 @@ mod tests {
     #[test]
     fn a_large_region_costs_nothing_until_it_is_used() {
         let mut memory = Memory::new(Placement::Arrival);
-        assert!(memory.add_owned(usize::MAX).is_none());
-        assert!(memory.add_owned(usize::MAX / 2).is_none());
+        assert!(memory.add_owned(usize::MAX, false).is_none());
+        assert!(memory.add_owned(usize::MAX / 2, false).is_none());
         // The layout is valid, but no machine has the memory. Miri would end here.
         if !cfg!(miri) {
-            assert!(memory.add_owned(1 << 62).is_none());
+            assert!(memory.add_owned(1 << 62, false).is_none());
         }
-        let region = memory.add_owned(8 << 30).unwrap();
+        let region = memory.add_owned(8 << 30, false).unwrap();
         memory
             .write(&slice(region, (8 << 30) - 1, 1), &[7])
             .unwrap();
@@ -482,7 +530,7 @@ mod tests {
         let last = slice(region, (8 << 30) - 2, 2);
         memory.read(&last, &mut seen).unwrap();
         assert_eq!(seen, [0, 7]);
-        let none = memory.add_owned(0).unwrap();
+        let none = memory.add_owned(0, false).unwrap();
         assert_eq!(memory.read(&slice(none, 0, 0), &mut []), Ok(()));
     }
 
@@ -492,14 +540,14 @@ mod tests {
         let mut memory = Memory::new(Placement::Arrival);
         // SAFETY: the array outlives the region, which ends at `remove`.
         let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len(), false) };
-        let owned = memory.add_owned(16).unwrap();
+        let owned = memory.add_owned(16, false).unwrap();
         let memory = shared(memory);
         let (there, here) = (slice(region, 0, 16), slice(owned, 0, 16));
         payload(&[there]).copy_to(&memory, &[here]).unwrap();
         memory.lock().remove(region);
         for is_slot_used_again in [false, true] {
             if is_slot_used_again {
-                let next = memory.lock().add_owned(16).unwrap();
+                let next = memory.lock().add_owned(16, false).unwrap();
                 assert_eq!(next.index, region.index);
             }
             assert_eq!(

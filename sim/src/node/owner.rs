@@ -13,7 +13,7 @@ use verbs_api::{
 use super::Node;
 use crate::device::{ClaimedQueue, Claims, Refusal, Result, Work, bad_handle, find};
 use crate::diagnosis::problem::{DeregisteredEarly, PostedTo};
-use crate::memory::Slice;
+use crate::memory::{Gone, Slice};
 use crate::qp::WorkQueue;
 
 /// A work request in its queue.
@@ -192,14 +192,14 @@ impl Node {
     pub(crate) fn read_mr(&mut self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
         let from = self.own_bytes(mr, offset, bytes.len(), false)?;
         let copied = self.device.domains.memory.lock().peek(&from, bytes);
-        copied.map_err(|_| bad_handle(Object::Mr, BadHandle::Stale))
+        copied.map_err(out_of_reach)
     }
 
     /// Copies bytes into an owned region.
     pub(crate) fn write_mr(&mut self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
         let into = self.own_bytes(mr, offset, bytes.len(), true)?;
         let copied = self.device.domains.memory.lock().write(&into, bytes);
-        copied.map_err(|_| bad_handle(Object::Mr, BadHandle::Stale))
+        copied.map_err(out_of_reach)
     }
 
     /// A range of an owned region. Refuses a range with a byte that posted work owns.
@@ -283,5 +283,13 @@ impl Node {
             queue,
             posted: owner.site,
         }))
+    }
+}
+
+/// Why bytes of a region that exists cannot be copied.
+fn out_of_reach(gone: Gone) -> Refusal {
+    match gone {
+        Gone::Deregistered => bad_handle(Object::Mr, BadHandle::Stale),
+        Gone::Unmapped(_) => Refusal::argument(ErrorKind::Fault, "mr", "is not mapped"),
     }
 }

@@ -38,7 +38,7 @@ use super::send::{hold_ah, release_each, taken};
 use super::sum;
 use super::verdict::Stop;
 use super::wait::{ack_timeout, rnr_wait};
-use crate::device::{ClaimedQueue, Completion, Delivery, Device, Queue, Send, touch};
+use crate::device::{ClaimedQueue, Completion, Delivery, Device, Queue, Send, odp_need, touch};
 use crate::packet::payload::Payload;
 use crate::packet::{Packet, Psn, packets};
 use crate::time::Time;
@@ -310,6 +310,10 @@ impl Requester {
                 most if under_way >= most.into() => return Ok(false),
                 _ => {}
             }
+        }
+        let regions = &device.domains.regions;
+        if !regions.may_page(qp.init.qp_type, odp_need(send), &send.list) {
+            return Err(behavior.send_key_status.status());
         }
         let mut length = send.length;
         if atomic::header(&send.op).is_some() {

@@ -11,6 +11,7 @@ use super::{Context, Pd};
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::handle;
 use crate::mr::{Access, MrAttr, MrInit};
+use crate::odp::{Advice, AdviseFlags};
 use crate::site::{Site, Standing};
 use crate::wr::Remote;
 
@@ -91,6 +92,20 @@ impl Pd {
         let _standing = Standing::at(Site::here());
         let verbs = self.context().verbs();
         Mr::new(self, verbs.alloc_null_mr(self.handle())?)
+    }
+
+    /// Advises the device about parts of on-demand regions
+    /// ([`Verbs::advise_mr`](crate::Verbs::advise_mr)).
+    ///
+    /// # Errors
+    /// As for the verb.
+    #[track_caller]
+    pub fn advise_mr(&self, advice: Advice, flags: AdviseFlags, list: &[Sge<'_>]) -> Result<()> {
+        let _standing = Standing::at(Site::here());
+        let resolved = list.iter().map(|sge| sge.resolve(Verb::AdviseMr, self));
+        let list: Vec<_> = resolved.collect::<Result<_>>()?;
+        let verbs = self.context().verbs();
+        verbs.advise_mr(self.handle(), advice, flags, &list)
     }
 
     /// Registers the caller's memory ([`Verbs::reg_mr`](crate::Verbs::reg_mr)). Errors as for
