@@ -207,6 +207,7 @@ impl Draft {
             5 => Access::ALL_RDMA,
             6 => Access::LOCAL_WRITE | Access::REMOTE_ATOMIC,
             7 => Access::from_bits_retain(self.dice.below(16)),
+            8 => all | Access::ON_DEMAND,
             _ => all,
         };
         let length = match self.dice.below(40) {

@@ -100,7 +100,7 @@ impl Twin {
                     .unwrap()
             });
             let srq = sim.create_srq(pd, &srq_init).ok();
-            let mrs = (0..3).map(|at| region(&sim, pd, at)).collect();
+            let mrs = (0..3).map(|at| region(&sim, pd, at, false)).collect();
             let other = if name == "sim0" { "sim1" } else { "sim0" };
             let far = sim.open_device(other).unwrap();
             let gid = sim.query_gid(far, 1, 0).unwrap();
@@ -590,8 +590,13 @@ impl Twin {
             63 if draw.one_in(8) => {
                 let at = draw.index(3);
                 let gone = sim.dereg_mr(ends[end].mrs[at].0);
-                self.ends[end].mrs[at] = region(&self.sim, self.ends[end].pd, at);
+                let on_demand = draw.one_in(3);
+                self.ends[end].mrs[at] = region(&self.sim, self.ends[end].pd, at, on_demand);
                 format!("{gone:?}")
+            }
+            63 if draw.one_in(4) => {
+                let (mr, _) = ends[end].mrs[draw.index(3)];
+                format!("{:?}", sim.map_mr(mr, draw.one_in(2)))
             }
             _ => String::new(),
         }
@@ -625,11 +630,12 @@ fn params() -> RcParams {
     }
 }
 
-fn region(sim: &Sim, pd: Pd, at: usize) -> (Mr, MrAttr) {
-    let access = match at {
+fn region(sim: &Sim, pd: Pd, at: usize, on_demand: bool) -> (Mr, MrAttr) {
+    let mut access = match at {
         ONLY_LOCAL => Access::LOCAL_WRITE,
         _ => ACCESS,
     };
+    access.set(Access::ON_DEMAND, on_demand);
     let mr = sim.alloc_mr(pd, BYTES, access);
     let mr = mr.unwrap_or_else(|_| sim.alloc_mr(pd, BYTES, Access::ALL_RDMA).unwrap());
     let bytes: Vec<u8> = (0..BYTES).map(|byte| (byte * 7 + at) as u8).collect();
