@@ -236,11 +236,10 @@ impl Hw {
         if let Some(pd) = change.pd {
             of_context(verb, pd, found.context)?;
         }
-        let kept = || match found.memory.read().is_on_demand() {
-            true => Access::ON_DEMAND,
-            false => Access::empty(),
-        };
-        let rights = change.access.unwrap_or_else(kept);
+        let mut rights = change.access.unwrap_or_default();
+        if change.access.is_none() && found.memory.read().is_on_demand() {
+            rights = Access::ON_DEMAND;
+        }
         let memory = match change.length.map(|length| Memory::owned(length, rights)) {
             Some(None) => return Err(no_memory(verb)),
             memory => memory.flatten(),

@@ -190,7 +190,7 @@ pub(crate) enum Memory {
     Owned { start: *mut u8, layout: Layout },
     /// Mapped here, and unmapped with the region: zero bytes that cannot be written.
     ReadOnly { start: *mut u8, length: usize },
-    /// Mapped here, if `mapped`, and unmapped with the region. Its addresses are kept meanwhile.
+    /// Mapped here, or only its addresses are kept, without `mapped`. Unmapped with the region.
     OnDemand {
         start: *mut u8,
         length: usize,

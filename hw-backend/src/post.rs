@@ -133,7 +133,7 @@ impl Hw {
             let mut mrs = tables.mrs.iter().map(|(_, mr)| mr);
             let found = mrs.find(|mr| {
                 let memory = mr.memory.read();
-                // Another thread may unmap on-demand memory meanwhile.
+                // Another thread may unmap on-demand memory during the call.
                 !memory.is_on_demand() && memory.holds(sge.addr, u64::from(sge.length))
             });
             found.cloned()

@@ -1,8 +1,8 @@
 //! On-demand regions: memory that comes and goes.
 
 use verbs_api::{
-    Access, Advice, AdviseFlags, Capabilities, ErrorKind, Mr, MrAttr, MrInit, MrMemory, MwType,
-    OdpCaps, OdpGeneral, OdpOps, Pd, QpType, RecvWr, SendOp, SendWr, Sge, WcStatus,
+    Access, Advice, AdviseFlags, Capabilities, ErrorKind, Mr, MrAttr, MrChange, MrInit, MrMemory,
+    MwType, OdpCaps, OdpGeneral, OdpOps, Pd, QpType, RecvWr, SendOp, SendWr, Sge, WcStatus,
 };
 
 use crate::failure::{Failure, check_eq, in_case};
@@ -13,6 +13,7 @@ use crate::{
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     device_says_what_it_has,
     on_demand_region_is_like_any_other,
+    change_of_memory_decides_on_the_kind,
     pages_that_were_unmapped_come_back_with_new_bytes,
     unmapped_pages_fail_the_work_that_needs_them,
     connections_use_on_demand_regions_as_the_device_says,
@@ -228,6 +229,48 @@ fn windows(setup: &Setup<'_>, can: Capabilities) -> Result {
     Ok(())
 }
 
+scenario!(change_of_memory_decides_on_the_kind: "ODP-02"; needs ODP, REREG_MR);
+fn change_of_memory_decides_on_the_kind(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "ODP-02";
+    let Pair { a, b } = setup.rc_pair()?;
+    let (pinned, on_demand) = (Access::ALL_RDMA, Access::ALL_RDMA | Access::ON_DEMAND);
+    let mr = setup.alloc_mr(b.pd, SIZE, pinned)?;
+    let change = |access, length| {
+        let change = MrChange {
+            access: Some(access),
+            length,
+            ..MrChange::default()
+        };
+        setup.rereg_mr(mr, &change).map_err(|refused| refused.error)
+    };
+    for (tag, access, length) in [
+        (1, on_demand, None),
+        (2, pinned, None),
+        (3, on_demand, Some(SIZE)),
+        (4, on_demand, None),
+        (5, pinned, Some(SIZE)),
+        (6, on_demand, Some(SIZE)),
+    ] {
+        change(access, length).rule(RULE)?;
+        let place = setup.query_mr(mr)?.remote(0);
+        a.fill(tag, LEN)?;
+        a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], place))?;
+        setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        check_eq!(
+            RULE,
+            first_bytes(setup, mr)?,
+            pattern(tag, LEN),
+            "{access:?}"
+        );
+    }
+    // Older kernels pin it.
+    let kept = change(pinned, None);
+    if kept.is_err() || setup.verbs().lab().is_some() {
+        expect_err(kept, ErrorKind::NotSupported, RULE)?;
+    }
+    Ok(())
+}
+
 scenario!(pages_that_were_unmapped_come_back_with_new_bytes: "ODP-03"; needs ODP);
 fn pages_that_were_unmapped_come_back_with_new_bytes(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ODP-03";
@@ -245,7 +288,7 @@ fn pages_that_were_unmapped_come_back_with_new_bytes(setup: &Setup<'_>) -> Resul
             setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
             let seen = b.bytes(b.landing(), LEN as usize)?;
             check_eq!(RULE, seen, expected, "what is sent in round {round}");
-            // Nothing uses the memory meanwhile.
+            // Nothing uses the memory while it is unmapped.
             setup.map_mr(mr, false)?;
             let to = target.remote(u64::from(round) * 4096);
             a.post(SendWr::rdma_write(2, &[a.sge(0, LEN)], to))?;

@@ -262,11 +262,13 @@ int main(void)
 
     /* It is changed as other regions are. */
     const int rights = IBV_ACCESS_LOCAL_WRITE;
-    CHECK(!ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, rights));
-    unmap();
-    CHECK(!ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL, memory,
-                        BYTES, RIGHTS));
+    const int memory_too = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS;
     CHECK(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, rights) == IBV_REREG_MR_ERR_CMD);
+    CHECK(errno == EOPNOTSUPP);
+    CHECK(!ibv_rereg_mr(region, memory_too, NULL, memory, BYTES, rights));
+    unmap();
+    CHECK(!ibv_rereg_mr(region, memory_too, NULL, memory, BYTES, RIGHTS));
+    CHECK(ibv_rereg_mr(region, memory_too, NULL, memory, BYTES, rights) == IBV_REREG_MR_ERR_CMD);
     CHECK(errno == EFAULT);
     CHECK(!ibv_dereg_mr(region) && !ibv_dereg_mr(all) && !munmap(later, BYTES));
     close_end(&end);

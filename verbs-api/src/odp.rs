@@ -5,8 +5,8 @@ use bitflags::bitflags;
 use crate::c_enum::c_enum;
 use crate::{Capabilities, QpType};
 
-/// The on-demand paging of a device (`struct ibv_odp_caps` and `xrc_odp_caps`, ODP-01). The default
-/// is none.
+/// The on-demand paging of a device (`struct ibv_odp_caps` and `xrc_odp_caps`, ODP-01). By default
+/// all of it is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OdpCaps {

@@ -174,8 +174,8 @@ pub trait Verbs: Send + Sync {
     /// `Busy` while a memory window is bound to it (MR-07).
     fn dereg_mr(&self, mr: Mr) -> Result<()>;
 
-    /// Advises the device about parts of on-demand regions of a PD (`ibv_advise_mr`, ODP-07). Their
-    /// use is allowed without, too.
+    /// Advises the device about parts of on-demand regions of a PD (`ibv_advise_mr`, ODP-07). Work
+    /// may use them without advice, too.
     ///
     /// # Errors
     /// `NotSupported` without [`Capabilities::ODP`], or for an unknown advice; `Invalid` for
@@ -216,7 +216,8 @@ pub trait Verbs: Send + Sync {
     ///
     /// # Errors
     /// `Invalid` outside the region, or for the caller's own memory; `Fault` if it is not mapped
-    /// ([`map_mr`](Self::map_mr)); `Usage` (simulator) if posted work may still write these bytes: its completion has not been polled.
+    /// ([`map_mr`](Self::map_mr)); `Usage` (simulator) if posted work may still write these bytes:
+    /// its completion has not been polled.
     fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()>;
 
     /// Copies bytes into a region that the backend owns. Errors as for [`read_mr`](Self::read_mr);

@@ -233,7 +233,12 @@ pub(crate) extern "C" fn rereg_mr(
             access: new_access,
             length: (flags & IBV_REREG_MR_CHANGE_TRANSLATION != 0).then_some(length),
         };
-        let access = new_access.unwrap_or(Access::from_bits_retain(own.load(Ordering::Relaxed)));
+        let old = Access::from_bits_retain(own.load(Ordering::Relaxed));
+        let mut access = new_access.unwrap_or(old);
+        // Only other memory is of another kind.
+        if change.length.is_none() {
+            access.set(Access::ON_DEMAND, old.contains(Access::ON_DEMAND));
+        }
         // The kernel checks only memory that the call names.
         if change.length.is_some() {
             has_memory(addr, length, access)?;

@@ -11,7 +11,7 @@ use super::domain::Peer;
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::refusal::{Refusal, Result};
-use super::region::{Kind, Mr, ProtectionFault, check_access, not_mapped};
+use super::region::{Kind, Mr, ProtectionFault, check_access};
 use super::work::Send;
 use crate::memory::is_permitted;
 
@@ -55,29 +55,6 @@ impl Device {
         let region = unsafe { domains.memory.lock().add_of_caller(all.0, all.1, true) };
         let backing = domains.backing(region, 0, Kind::Caller);
         Ok(self.insert_mr(pd, backing, 0, u64::MAX, access))
-    }
-
-    /// Prepares the memory of a region, which is kept, for other rights: with or without
-    /// `ON_DEMAND`.
-    pub(super) fn turn_on_demand(&mut self, mr: u32, access: Access) -> Result<()> {
-        let found = self.domains.regions.table.at(mr);
-        let bytes = found.part(found.attr.addr, found.attr.length);
-        let bytes = bytes.map_err(|_| not_mapped())?;
-        let (kind, on_demand) = (found.backing.kind, access.contains(Access::ON_DEMAND));
-        let mut memory = self.domains.memory.lock();
-        if !on_demand {
-            memory.fault_in(&bytes).map_err(|_| not_mapped())?;
-        } else if kind == Kind::Caller {
-            check_mapping_is_seen()?;
-        }
-        // Shared memory stays, for the other regions.
-        if kind != Kind::Shared {
-            memory.set_checked(bytes.region, on_demand);
-        }
-        let whole = memory.whole(bytes.region).filter(|_| !on_demand);
-        drop(memory);
-        self.domains.regions.table.at_mut(mr).backing.whole = whole;
-        Ok(())
     }
 
     /// Takes away the memory of a region, or gives it zeros.

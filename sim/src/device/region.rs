@@ -13,7 +13,7 @@ use verbs_api::{
 use super::Device;
 use super::access::KNOWN;
 use super::base::Base;
-use super::check::{find, find_in, in_context, in_range, invalid};
+use super::check::{find, find_in, in_context, in_range, invalid, lacks};
 use super::domain::Domains;
 use super::key::Keys;
 use super::odp::check_mapping_is_seen;
@@ -350,9 +350,15 @@ impl Device {
         if old.backing.kind == Kind::Null {
             return Err(invalid("mr", "is a null region"));
         }
-        let access = change.access.unwrap_or(old.access);
+        let mut access = change.access.unwrap_or(old.access);
         check_access(&self.base, access)?;
-        let is_turned = (old.access ^ access).contains(Access::ON_DEMAND);
+        if change.length.is_none() {
+            if old.is_on_demand() && !access.contains(Access::ON_DEMAND) {
+                return Err(lacks("cannot pin the memory of an on-demand region"));
+            }
+            // Memory that is pinned stays so.
+            access.set(Access::ON_DEMAND, old.is_on_demand());
+        }
         let writes = access.contains(Access::LOCAL_WRITE);
         // The kernel has pinned the pages for reading only.
         if writes && !old.writable && change.length.is_none() {
@@ -364,10 +370,6 @@ impl Device {
                 check_max(&self.base, length)?;
                 self.check_bytes(length, old.attr.length)?;
                 Some((new_memory(self, length, access)?, length))
-            }
-            None if is_turned => {
-                self.turn_on_demand(index, access)?;
-                None
             }
             None => None,
         };
@@ -637,7 +639,7 @@ fn check_iova(iova: Option<u64>, memory: u64, length: usize) -> Result<()> {
     }
 }
 
-pub(super) fn not_mapped() -> Refusal {
+fn not_mapped() -> Refusal {
     Refusal::argument(ErrorKind::Fault, "addr", "is not mapped")
 }
 

@@ -55,9 +55,9 @@ struct Region {
     span: Option<Span>,
     /// Its memory, if that is the simulator's.
     own: Option<Block>,
-    /// Copies go through the kernel, so that memory which is gone is an error and not a crash.
+    /// Copies go through the kernel, so that unmapped memory is an error and not a crash.
     checked: bool,
-    /// Whether its memory is gone, if that is the simulator's.
+    /// Whether its memory counts as unmapped, if that is the simulator's.
     unmapped: bool,
 }
 
@@ -164,14 +164,6 @@ impl Memory {
             checked,
             unmapped: false,
         })
-    }
-
-    /// Lets copies of a region's bytes fail, or no longer.
-    pub(crate) fn set_checked(&mut self, region: RegionId, checked: bool) {
-        let is_always = self.checks_mapping;
-        if let Some(found) = self.regions.live_mut(region.index, region.generation) {
-            found.checked = checked || is_always && found.own.is_none();
-        }
     }
 
     /// Takes away the memory of a region that the simulator owns, or gives it zeros.
