@@ -468,7 +468,8 @@ fn all_memory_is_one_region_where_devices_have_that() {
 #[expect(unsafe_code, reason = "the caller's memory")]
 fn all_memory(end: &End<'_>) -> Result<u32, ErrorKind> {
     let (verbs, access) = (end.verbs, Access::ON_DEMAND);
-    // SAFETY: without `LOCAL_WRITE` nothing is written, and the test writes to no byte that is read.
+    // SAFETY: without `LOCAL_WRITE` nothing is written, and the test writes to no byte that the
+    // device reads.
     let made = unsafe { verbs.reg_mr(end.pd, std::ptr::null_mut(), usize::MAX, access) };
     let mr = made.map_err(|error| error.kind())?;
     Ok(verbs.query_mr(mr).unwrap().lkey)
