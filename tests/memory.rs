@@ -9,7 +9,8 @@ use verbs_api::profile::DeviceLimits;
 use verbs_api::{
     Access, AfterRereg, AsyncEventType, Capabilities, Context, Cq, DriverObject, ErrorKind, Handle,
     Mr, MrChange, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpInit, QpType, RcParams, RecvWr, Remote,
-    SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verbs, Wait, WcStatus, Xrcd, XrcdInit, connect,
+    SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit, Verbs, Wait, WcStatus, Xrcd, XrcdInit,
+    connect,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -428,4 +429,48 @@ fn memory_of_the_caller_is_refused_as_other_memory_is() {
         (in_page >= 4096 - 64).then_some(ErrorKind::Invalid)
     );
     assert_eq!(registered(&sim, gone, (addr, 64), None, local), INVALID);
+}
+
+/// ODP-06: all memory of the process, by its own addresses, as far as it is mapped.
+#[test]
+fn all_memory_is_one_region_where_devices_have_that() {
+    if !SimConfig::can_check_mapping() {
+        println!("skipped: the system does not say what is mapped");
+        return;
+    }
+    let bytes: &[u8] = Box::leak(Box::new([7; 64]));
+    let mapped = bytes.as_ptr() as u64;
+    for (addr, expected) in [
+        (mapped, WcStatus::Success),
+        (mapped + 56, WcStatus::Success),
+        (64, WcStatus::LocProtErr),
+        (u64::MAX - 8, WcStatus::LocProtErr),
+    ] {
+        let sim = Sim::new(SimConfig::new());
+        let [a, b] = ends(&sim);
+        let (qp, _) = pair((&a, &b), QpType::Rc, 8, &params());
+        let lkey = all_memory(&a).unwrap();
+        let list = [Sge {
+            addr,
+            length: 8,
+            lkey,
+        }];
+        a.post(qp, SendWr::rdma_write(1, &list, b.mem.remote(0)));
+        assert_eq!(status(&sim, a.cq), expected, "{addr:#x}");
+        let written = b.read(0, 8) == [7; 8];
+        assert_eq!(written, expected == WcStatus::Success);
+    }
+    let lacks = Capabilities::ODP_IMPLICIT;
+    let sim = Sim::new(SimConfig::new().lacks(lacks));
+    assert_eq!(all_memory(&ends(&sim)[0]), Err(ErrorKind::Invalid));
+}
+
+#[expect(unsafe_code, reason = "the caller's memory")]
+fn all_memory(end: &End<'_>) -> Result<u32, ErrorKind> {
+    let (verbs, access) = (end.verbs, Access::ON_DEMAND);
+    // SAFETY: without `LOCAL_WRITE` nothing is written, and the test writes to no byte that the
+    // device reads.
+    let made = unsafe { verbs.reg_mr(end.pd, std::ptr::null_mut(), usize::MAX, access) };
+    let mr = made.map_err(|error| error.kind())?;
+    Ok(verbs.query_mr(mr).unwrap().lkey)
 }

@@ -214,6 +214,11 @@ impl Hw {
                 "is memory that the backend cannot reach",
             ));
         }
+        if memory.is_unmapped() {
+            let (what, problem) = ("mr", "is not mapped");
+            let cause = Cause::Argument { what, problem };
+            return Err(Error::new(verb, ErrorKind::Fault, cause));
+        }
         let start = memory.start() as u64;
         let addr = start.checked_add(offset as u64);
         if !addr.is_some_and(|addr| memory.holds(addr, length as u64)) {
@@ -231,7 +236,11 @@ impl Hw {
         if let Some(pd) = change.pd {
             of_context(verb, pd, found.context)?;
         }
-        let memory = match change.length.map(Memory::owned) {
+        let mut rights = change.access.unwrap_or_default();
+        if change.access.is_none() && found.memory.read().is_on_demand() {
+            rights = Access::ON_DEMAND;
+        }
+        let memory = match change.length.map(|length| Memory::owned(length, rights)) {
             Some(None) => return Err(no_memory(verb)),
             memory => memory.flatten(),
         };

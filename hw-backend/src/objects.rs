@@ -2,6 +2,7 @@
 //! in order, so an object is destroyed before its parents.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,7 +10,8 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, RwLock};
 use verbs_abi as c;
 use verbs_api::{
-    Capabilities, Context, MwType, QpInit, QpType, Result, SrqInit, Transport, Verb, WcFields,
+    Access, Capabilities, Context, MwType, QpInit, QpType, Result, SrqInit, Transport, Verb,
+    WcFields,
 };
 
 use crate::cm::objects::{Connection, Id};
@@ -192,6 +194,12 @@ pub(crate) enum Memory {
     Owned { start: *mut u8, layout: Layout },
     /// Mapped here, and unmapped with the region: zero bytes that cannot be written.
     ReadOnly { start: *mut u8, length: usize },
+    /// Mapped here, or only its addresses are kept, without `mapped`. Unmapped with the region.
+    OnDemand {
+        start: *mut u8,
+        length: usize,
+        mapped: bool,
+    },
     /// Memory of another region, which is held.
     Part {
         start: *mut u8,
@@ -223,10 +231,30 @@ unsafe impl Sync for Memory {}
 
 /// Regions start on a page.
 const PAGE: usize = 4096;
+/// Zero bytes of the process alone.
+const PRIVATE: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+
+/// Maps zero bytes with these rights. `None` without memory for them.
+fn mapping(length: usize, rights: c_int) -> Option<*mut u8> {
+    let anywhere = std::ptr::null_mut();
+    // SAFETY: a new mapping at an address that the kernel chooses changes no other memory.
+    let start = unsafe { libc::mmap(anywhere, length, rights, PRIVATE, -1, 0) };
+    (start != libc::MAP_FAILED).then_some(start.cast())
+}
 
 impl Memory {
-    /// Zero bytes. `None` without memory for them.
-    pub(crate) fn owned(length: usize) -> Option<Self> {
+    /// Zero bytes for a region with these rights. `None` without memory for them.
+    pub(crate) fn owned(length: usize, access: Access) -> Option<Self> {
+        if access.contains(Access::ON_DEMAND) {
+            let length = length.max(1);
+            let start = mapping(length, libc::PROT_READ | libc::PROT_WRITE)?;
+            let mapped = true;
+            return Some(Self::OnDemand {
+                start,
+                length,
+                mapped,
+            });
+        }
         let layout = Layout::from_size_align(length.max(1), PAGE).ok()?;
         // SAFETY: the layout has a size above zero.
         let start = unsafe { alloc_zeroed(layout) };
@@ -236,14 +264,33 @@ impl Memory {
     /// Zero bytes that cannot be written. `None` without memory for them.
     pub(crate) fn read_only(length: usize) -> Option<Self> {
         let length = length.max(1);
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let anywhere = std::ptr::null_mut();
-        // SAFETY: a new mapping at an address that the kernel chooses changes no other memory.
-        let start = unsafe { libc::mmap(anywhere, length, libc::PROT_READ, flags, -1, 0) };
-        (start != libc::MAP_FAILED).then_some(Self::ReadOnly {
-            start: start.cast(),
+        let start = mapping(length, libc::PROT_READ)?;
+        Some(Self::ReadOnly { start, length })
+    }
+
+    /// Unmaps on-demand memory, or maps new zeros there. `None` without memory for them.
+    pub(crate) fn map(&mut self, map: bool) -> Option<()> {
+        let Self::OnDemand {
+            start,
             length,
-        })
+            mapped,
+        } = self
+        else {
+            return None;
+        };
+        let rights = if map {
+            libc::PROT_READ | libc::PROT_WRITE
+        } else {
+            libc::PROT_NONE
+        };
+        let flags = PRIVATE | libc::MAP_FIXED;
+        // SAFETY: it replaces the mapping that was made for this region alone.
+        let start = unsafe { libc::mmap(start.cast(), *length, rights, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        *mapped = map;
+        Some(())
     }
 
     /// Bytes of a file. `None` if it cannot be mapped, or does not have them.
@@ -295,6 +342,7 @@ impl Memory {
         match self {
             Self::Owned { start, .. }
             | Self::ReadOnly { start, .. }
+            | Self::OnDemand { start, .. }
             | Self::Part { start, .. }
             | Self::Caller { start, .. } => *start,
             // It is within the mapping.
@@ -306,10 +354,22 @@ impl Memory {
     /// Whether the program may read or write it through the backend.
     pub(crate) fn is_ours(&self, for_write: bool) -> bool {
         match self {
-            Self::Owned { .. } | Self::Part { .. } | Self::Mapped { .. } => true,
+            Self::Owned { .. }
+            | Self::OnDemand { .. }
+            | Self::Part { .. }
+            | Self::Mapped { .. } => true,
             Self::ReadOnly { .. } => !for_write,
             Self::Caller { .. } | Self::None => false,
         }
+    }
+
+    /// Whether it may be unmapped, so that a copy would end the process.
+    pub(crate) fn is_on_demand(&self) -> bool {
+        matches!(self, Self::OnDemand { .. })
+    }
+
+    pub(crate) fn is_unmapped(&self) -> bool {
+        matches!(self, Self::OnDemand { mapped: false, .. })
     }
 
     /// Whether the device may write it. Memory of the caller only if that is promised.
@@ -327,7 +387,9 @@ impl Memory {
     pub(crate) fn holds(&self, addr: u64, length: u64) -> bool {
         let size = match self {
             Self::Owned { layout, .. } => layout.size(),
+            _ if self.is_unmapped() => return false,
             Self::ReadOnly { length, .. }
+            | Self::OnDemand { length, .. }
             | Self::Part { length, .. }
             | Self::Mapped { length, .. }
             | Self::Caller { length, .. } => *length,
@@ -377,8 +439,8 @@ impl Drop for Memory {
             // first, by the order of fields.
             unsafe { dealloc(start, layout) };
         }
-        if let Self::ReadOnly { start, length } = *self {
-            // SAFETY: mapped in `read_only` with this length; as above.
+        if let Self::ReadOnly { start, length } | Self::OnDemand { start, length, .. } = *self {
+            // SAFETY: mapped by `mapping` with this length; as above.
             unsafe { libc::munmap(start.cast(), length) };
         }
         if let Self::Mapped {

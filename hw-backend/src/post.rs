@@ -131,7 +131,11 @@ impl Hw {
         let used = list.iter().filter(|sge| sge.length > 0);
         let region_of = |sge: &Sge| {
             let mut mrs = tables.mrs.iter().map(|(_, mr)| mr);
-            let found = mrs.find(|mr| mr.memory.read().holds(sge.addr, u64::from(sge.length)));
+            let found = mrs.find(|mr| {
+                let memory = mr.memory.read();
+                // Another thread may unmap on-demand memory during the call.
+                !memory.is_on_demand() && memory.holds(sge.addr, u64::from(sge.length))
+            });
             found.cloned()
         };
         if let Some(regions) = used.map(region_of).collect() {

@@ -6,7 +6,7 @@ use verbs_abi::{
 };
 use verbs_api::behavior::Declared;
 use verbs_api::profile::Profile;
-use verbs_api::{AtomicCap, Capabilities, Transport};
+use verbs_api::{AtomicCap, Capabilities, OdpCaps, OdpGeneral, Transport};
 
 use crate::cm::objects::is_here;
 use crate::objects::Device;
@@ -16,7 +16,7 @@ pub(crate) const EXTENSIONS: Capabilities = Capabilities::FLUSH.union(Capabiliti
 
 /// Capabilities by transport and attributes, and for some drivers by experience, apart from
 /// [`EXTENSIONS`].
-pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilities {
+pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr, odp: &OdpCaps) -> Capabilities {
     // Segmented sends need a header, which the trait does not have.
     let mut all = Capabilities::all() - Capabilities::LAB - Capabilities::TSO;
     if device.num_comp_vectors < 2 {
@@ -42,6 +42,12 @@ pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilit
     }
     if attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B == 0 {
         all -= Capabilities::MW_TYPE_2;
+    }
+    if !odp.general.contains(OdpGeneral::SUPPORT) {
+        all -= Capabilities::ODP;
+    }
+    if !odp.general.contains(OdpGeneral::IMPLICIT) {
+        all -= Capabilities::ODP_IMPLICIT;
     }
     if attr.max_mcast_grp == 0 {
         all -= Capabilities::MCAST;

@@ -13,14 +13,14 @@ use verbs_abi::{
 use verbs_api::behavior::Declared;
 use verbs_api::cm::Cm;
 use verbs_api::{
-    Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities,
+    Access, Advice, AdviseFlags, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
     CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Ece, Error, Gid, GidEntry,
     Handle, InOrder, InOrderQuery, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle,
     MwAttr, MwBind, MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr,
-    QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle,
-    SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode,
-    Xrcd as XrcdHandle, XrcdInit, connect,
+    QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Sge,
+    Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx,
+    WrOpcode, Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
 use crate::cm::rc::meet;
@@ -64,8 +64,10 @@ impl Verbs for Hw {
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
         let device = self.device(Verb::QueryDevice, context)?;
         let attr = self.device_attr(Verb::QueryDevice, &device)?;
-        let lacked = probe::EXTENSIONS - self.extensions(context, &device);
-        Ok(probe::capabilities(&device, &attr) - lacked)
+        // A driver without the query has no on-demand paging.
+        let odp = self.device_attr_ex(context).map(|attr| attr.odp);
+        let has = probe::capabilities(&device, &attr, &odp.unwrap_or_default());
+        Ok(has - (probe::EXTENSIONS - self.extensions(context, &device)))
     }
 
     fn behavior(&self, context: Context) -> Result<Declared> {
@@ -151,7 +153,7 @@ impl Verbs for Hw {
     fn alloc_mr(&self, pd: PdHandle, length: usize, access: Access) -> Result<MrHandle> {
         let verb = Verb::AllocMr;
         self.pd(verb, pd)?;
-        let Some(memory) = Memory::owned(length) else {
+        let Some(memory) = Memory::owned(length, access) else {
             return Err(no_memory(verb));
         };
         self.insert_mr(verb, pd, memory, length, access, None)
@@ -173,12 +175,14 @@ impl Verbs for Hw {
         length: usize,
         access: Access,
     ) -> Result<MrHandle> {
+        // No bytes are copied from memory that may be unmapped.
+        let stays = !access.contains(Access::ON_DEMAND);
         self.insert_mr(
             Verb::RegMr,
             pd,
             Memory::Caller {
                 start: addr,
-                length,
+                length: if stays { length } else { 0 },
                 writable: access.contains(Access::LOCAL_WRITE),
             },
             length,
@@ -208,6 +212,16 @@ impl Verbs for Hw {
                 Err(ReregError::new(after_rereg_from_c(result), error))
             }
         }
+    }
+
+    fn advise_mr(
+        &self,
+        pd: PdHandle,
+        advice: Advice,
+        flags: AdviseFlags,
+        list: &[Sge],
+    ) -> Result<()> {
+        region::advise(self, pd, advice, flags, list)
     }
 
     fn dereg_mr(&self, mr: MrHandle) -> Result<()> {
@@ -258,6 +272,10 @@ impl Verbs for Hw {
             // SAFETY: `own_bytes` checked the range.
             unsafe { memory.write(offset, bytes) }
         })
+    }
+
+    fn map_mr(&self, mr: MrHandle, mapped: bool) -> Result<()> {
+        region::map(self, mr, mapped)
     }
 
     fn create_comp_channel(&self, context: Context) -> Result<ChannelHandle> {

@@ -3,8 +3,9 @@
 #[cfg(unix)]
 use verbs_api::Access;
 use verbs_api::{
-    Access, AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, Ece, ErrorKind, MrChange, MwType,
-    QpInit, QpType, SendOps, SendWr, SrqAttr, SrqAttrMask, SrqInit, WcFields, WcStatus, XrcdInit,
+    Access, Advice, AdviseFlags, AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, Ece,
+    ErrorKind, MrChange, MwType, QpInit, QpType, SendOps, SendWr, SrqAttr, SrqAttrMask, SrqInit,
+    WcFields, WcStatus, XrcdInit,
 };
 
 use crate::bad_input::refused;
@@ -37,6 +38,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     null_regions_are_refused,
     #[cfg(unix)]
     regions_of_a_dmabuf_are_refused,
+    on_demand_regions_are_refused,
     change_of_a_region_is_refused,
     windows_of_type_1_are_refused,
     windows_of_type_2_are_refused,
@@ -301,6 +303,21 @@ fn regions_of_a_dmabuf_are_refused(setup: &Setup<'_>) -> Result {
     })?;
     setup.dealloc_pd(pd).rule(RULE)?;
     works(setup, RULE)
+}
+
+scenario!(on_demand_regions_are_refused: "ODP-02", "ODP-07"; lacks ODP);
+fn on_demand_regions_are_refused(setup: &Setup<'_>) -> Result {
+    let pair = setup.rc_pair()?;
+    let b = &pair.b;
+    for access in [Access::ON_DEMAND, Access::ON_DEMAND | Access::ALL_RDMA] {
+        refused(setup, &NO_KIND, "ODP-02", || {
+            setup.alloc_mr(b.pd, 64, access)
+        })?;
+    }
+    let list = [b.sge(0, 8)];
+    let advised = setup.advise_mr(b.pd, Advice::Prefetch, AdviseFlags::empty(), &list);
+    expect_err_among(advised, &NO_VERB, "ODP-07")?;
+    works_on(setup, &pair, "ODP-02")
 }
 
 scenario!(change_of_a_region_is_refused: "LACK-01"; lacks REREG_MR);

@@ -56,6 +56,7 @@ mod mcast;
 mod mpe;
 mod mr;
 mod mw;
+mod odp;
 mod path_mtu;
 mod qp_create;
 mod qp_destroy;
@@ -142,6 +143,7 @@ pub const GROUPS: &[Group] = &[
     group!(ah, "Address handles"),
     group!(lid, "LIDs"),
     group!(mr, "Memory regions"),
+    group!(odp, "On-demand regions"),
     group!(mw, "Memory windows"),
     group!(dev, "Devices and ports"),
     group!(cm, "rdma_cm"),

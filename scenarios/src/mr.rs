@@ -477,12 +477,10 @@ scenario!(access_flags_that_the_device_lacks_are_refused: "MR-19");
 /// A device that has the feature accepts the flag, and the memory works.
 fn access_flags_that_the_device_lacks_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-19";
-    const ON_DEMAND: u32 = 1 << 6;
     let Pair { a, b } = setup.rc_pair()?;
     let has = setup.capabilities(b.context)?;
     let flushes = has.contains(Capabilities::FLUSH);
     for (what, bit, has_it) in [
-        ("ON_DEMAND", ON_DEMAND, false),
         ("FLUSH_GLOBAL", Access::FLUSH_GLOBAL.bits(), flushes),
         ("FLUSH_PERSISTENT", Access::FLUSH_PERSISTENT.bits(), flushes),
         ("RELAXED_ORDERING", Access::RELAXED_ORDERING.bits(), true),

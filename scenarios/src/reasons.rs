@@ -23,6 +23,10 @@ const BY_ID: &[(&str, &str)] = &[
         "C ABI: tests/clients/memory.c, except for an access: only C can free memory that a region still has, and the drop-in has no pages of its own",
     ),
     (
+        "ODP-06",
+        "only C can register all memory of its process: tests/clients/on_demand.c",
+    ),
+    (
         "DEV-03",
         "C ABI: tests/clients/wrong.c: closing a device also frees the objects that are left, as the kernel does, and the diagnosis reports them",
     ),
@@ -84,6 +88,7 @@ const COVERED: &[&str] = &[
     "ASYNC",
     "MR",
     "DMABUF",
+    "ODP",
     "MW",
     "PD",
     "XRC",

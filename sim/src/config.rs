@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use verbs_api::behavior::Behavior;
 use verbs_api::profile::{DeviceLimits, Profile};
-use verbs_api::{Capabilities, Ece, LinkLayer};
+use verbs_api::{Capabilities, Ece, LinkLayer, OdpCaps};
 
 use crate::network::Network;
 use crate::packet::Pcap;
@@ -189,6 +189,10 @@ settings! {
     /// ```
     lacks: Capabilities = Capabilities::empty();
 
+    /// The on-demand paging of the devices, instead of their profile's. What they need for it and
+    /// [lack](Self::lacks) is left out. Default: every operation.
+    odp: OdpCaps = OdpCaps::EVERY;
+
     /// Limits of the devices, instead of their profile's. With any limits a device has at most
     /// 130,942 queue pairs: their numbers have 24 bits, some of which distinguish generations.
     ///
@@ -305,6 +309,7 @@ impl SimConfig {
     pub const fn profile(self, profile: Profile) -> Self {
         self.behavior(profile.behavior)
             .lacks(profile.lacks)
+            .odp(profile.odp)
             .limits(profile.limits)
             .ece(profile.ece)
     }

@@ -443,6 +443,42 @@ pub(super) const CASES: &[Case] = &[
         &["sim0: VS-CQ-03: cq#0 was never polled: 1 completion waits in it"],
     ),
     (
+        "sends from an on-demand region that it has unmapped (ODP-04)",
+        |sim| {
+            let (a, _, qp_a, _) = connected(sim);
+            let mr = sim.alloc_mr(a.pd, 64, Access::ON_DEMAND).unwrap();
+            sim.map_mr(mr, false).unwrap();
+            a.post(
+                qp_a,
+                SendWr::send(1, &[sim.query_mr(mr).unwrap().sge(16, 8)]),
+            );
+            settle(sim);
+            a.drain();
+        },
+        &[
+            "sim0: VS-MEM-02: work uses mr#1, of which 8 bytes from 0x10 on are not all mapped (here)",
+            "sim0: VS-MEM-02: send 0x1 of qp 0x2 failed with LOC_PROT_ERR: 8 bytes from 0x10 on of mr#1 are not all mapped",
+        ],
+    ),
+    (
+        "unmaps an on-demand region that its peer writes to (ODP-04)",
+        |sim| {
+            let (a, b, qp_a, _) = connected(sim);
+            let access = Access::ALL_RDMA | Access::ON_DEMAND;
+            let mr = sim.alloc_mr(b.pd, 64, access).unwrap();
+            sim.map_mr(mr, false).unwrap();
+            let target = sim.query_mr(mr).unwrap().remote(8);
+            a.post(qp_a, SendWr::rdma_write(1, &[a.mem.sge(0, 8)], target));
+            settle(sim);
+            a.drain();
+        },
+        &[
+            "sim1: VS-MEM-02: work uses mr#1, of which 8 bytes from 0x8 on are not all mapped (here)",
+            "sim0: VS-MEM-02: send 0x1 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, 8 bytes from 0x8 on of mr#1 are not all mapped",
+            "sim1: VS-EVT-05: hint: 1 event QP_ACCESS_ERR of qp 0x2 not read",
+        ],
+    ),
+    (
         "deregisters what the peer writes to (MR-05)",
         |sim| {
             let (a, b, qp_a, _) = connected(sim);

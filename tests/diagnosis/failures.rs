@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use verbs_api::lab::{Fault, Lab, PacketFilter};
 use verbs_api::{
-    Gid, Qp, QpCap, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, Remote, SendWr, SrqInit,
-    Verbs, Wait, WcStatus, connect,
+    Access, Gid, OdpCaps, OdpOps, Qp, QpCap, QpInit, QpModify, QpState, QpType, RcParams, RecvWr,
+    Remote, SendWr, SrqInit, Verbs, Wait, WcStatus, connect,
 };
 use verbs_sim::{Certainty, Class, Mode, Problem, Sim, SimConfig, Watch};
 
@@ -191,6 +191,25 @@ fn what_comes_of_a_failure_at_the_other_end_is_the_laboratorys_too() {
             failed[1].2
         );
     }
+}
+
+/// ODP-05: the region is named, whatever its rights are.
+#[test]
+fn operation_without_paging_names_the_region() {
+    let mut odp = OdpCaps::EVERY;
+    odp.rc.remove(OdpOps::SEND);
+    let sim = Sim::new(SimConfig::new().odp(odp));
+    let (a, _, qp_a, _) = connected(&sim);
+    let mr = sim.alloc_mr(a.pd, 64, Access::ON_DEMAND).unwrap();
+    let list = [sim.query_mr(mr).unwrap().sge(0, 8)];
+    a.post(qp_a, SendWr::send(1, &list));
+    settle(&sim);
+    a.drain();
+    let [(_, _, text)] = &failures(&sim)[..] else {
+        panic!("{}", sim.diagnose());
+    };
+    let cause = "the device cannot use the on-demand region mr#1 in this operation (odp_caps)";
+    assert!(text.contains(cause), "{text}");
 }
 
 /// A rule that fires on one try is not why the others fail.

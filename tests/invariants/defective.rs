@@ -201,12 +201,14 @@ impl Verbs for Defective {
         fn alloc_null_mr(&self, pd: Pd) -> Result<Mr>;
         fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError>;
         fn dereg_mr(&self, mr: Mr) -> Result<()>;
+        fn advise_mr(&self, pd: Pd, advice: Advice, flags: AdviseFlags, list: &[Sge]) -> Result<()>;
         fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw>;
         fn dealloc_mw(&self, mw: Mw) -> Result<()>;
         fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
         fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>;
         fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
         fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()>;
+        fn map_mr(&self, mr: Mr, mapped: bool) -> Result<()>;
         fn create_comp_channel(&self, context: Context) -> Result<CompChannel>;
         fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()>;
         fn query_cq(&self, cq: Cq) -> Result<CqAttr>;

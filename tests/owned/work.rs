@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use verbs_api::lab::{Lab, TraceEvent};
-use verbs_api::owned::{Dest, RecvWr, SendWr};
+use verbs_api::owned::{Dest, RecvWr, SendWr, Sge};
 use verbs_api::{
-    Access, AhAttr, Cause, ErrorKind, MrInit, MrMemory, Object, QpModify, QpState, QpType,
-    RcParams, SendFlags, SendOps, SrqInit, Wait, WcOpcode, WcStatus,
+    Access, Advice, AdviseFlags, AhAttr, Cause, ErrorKind, MrInit, MrMemory, Object, QpModify,
+    QpState, QpType, RcParams, SendFlags, SendOps, SrqInit, Wait, WcOpcode, WcStatus,
 };
 use verbs_sim::{Problem, SimConfig};
 
@@ -476,5 +476,27 @@ fn regions_share_memory_or_have_none() {
     assert_eq!(null.length(), usize::MAX);
     assert!(null.read_vec(0, 8).is_err());
     drop((part, null, end));
+    setup.assert_nothing_lives();
+}
+
+/// ODP-07: advice names parts of on-demand regions, which are in them.
+#[test]
+fn advice_is_about_parts_of_on_demand_regions() {
+    let setup = Setup::stepped();
+    let end = End::open(&setup, "sim0");
+    let access = Access::LOCAL_WRITE | Access::ON_DEMAND;
+    let region = end.pd.alloc_mr(4096, access).unwrap();
+    let pinned = end.pd.alloc_mr(64, Access::LOCAL_WRITE).unwrap();
+    let advise = |list: &[Sge<'_>]| {
+        let result = end
+            .pd
+            .advise_mr(Advice::PrefetchWrite, AdviseFlags::FLUSH, list);
+        result.map_err(|error| error.kind())
+    };
+    assert_eq!(advise(&[region.sge(..), region.sge(64..128)]), Ok(()));
+    assert_eq!(advise(&[]), Err(ErrorKind::Invalid));
+    assert_eq!(advise(&[pinned.sge(..)]), Err(ErrorKind::NotFound));
+    assert_eq!(advise(&[region.sge(..4097)]), Err(ErrorKind::Invalid));
+    drop((region, pinned, end));
     setup.assert_nothing_lives();
 }

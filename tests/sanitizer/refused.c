@@ -51,7 +51,7 @@ static void make_wrongly(void)
     dm.length = 1 << 30;
     NO_POINTER(ibv_alloc_dm(a.context, &dm), ENOMEM);
     NO_POINTER(ibv_reg_dmabuf_mr(a.pd, 0, LENGTH, 0, -1, 0), EBADF); /* HERE */
-    NO_POINTER(ibv_reg_mr(a.pd, a.memory, LENGTH, IBV_ACCESS_ON_DEMAND), EINVAL); /* HERE */
+    NO_POINTER(ibv_reg_mr(a.pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB), EINVAL); /* HERE */
     NO_POINTER(ibv_import_pd(a.context, 9999), EINVAL);
     NO_POINTER(ibv_import_mr(a.pd, 9999), EINVAL);
     NO_POINTER(ibv_import_device(-1), EINVAL);
@@ -67,7 +67,7 @@ static void call_wrongly(void)
 {
     REFUSED(ibv_rereg_mr(a.mr, 1 << 30, NULL, NULL, 0, 0), EINVAL); /* HERE */
     struct ibv_sge sge = {(uintptr_t)a.memory, LENGTH, a.mr->lkey};
-    REFUSED(ibv_advise_mr(a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP); /* HERE */
+    REFUSED(ibv_advise_mr(a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT); /* HERE */
     struct ibv_modify_cq_attr moderate = {0};
     REFUSED(ibv_modify_cq(a.cq, &moderate), EINVAL);
     REFUSED(ibv_poll_cq(a.cq, -1, NULL), EINVAL);

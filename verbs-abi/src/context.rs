@@ -6,8 +6,8 @@ use crate::{
     ibv_alloc_dm_attr, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_device_attr_ex, ibv_dm,
     ibv_modify_cq_attr, ibv_mr, ibv_mw, ibv_mw_bind, ibv_parent_domain_init_attr, ibv_pd,
     ibv_port_attr, ibv_qp, ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_recv_wr, ibv_send_wr,
-    ibv_srq, ibv_srq_init_attr_ex, ibv_td, ibv_td_init_attr, ibv_values_ex, ibv_wc, ibv_xrcd,
-    ibv_xrcd_init_attr,
+    ibv_sge, ibv_srq, ibv_srq_init_attr_ex, ibv_td, ibv_td_init_attr, ibv_values_ex, ibv_wc,
+    ibv_xrcd, ibv_xrcd_init_attr,
 };
 
 /// An operation that verbsim does not call or fill.
@@ -54,7 +54,7 @@ structures! {
     verbs_context [696] (grows before context) {
         newest = (free_buf): [NoOp; 6],
         query_port: op!(*mut ibv_context, u8, *mut ibv_port_attr, usize => c_int),
-        advise_mr: NoOp,
+        advise_mr: op!(*mut ibv_pd, u32, u32, *mut ibv_sge, u32 => c_int),
         alloc_null_mr: op!(*mut ibv_pd => *mut ibv_mr),
         counters = read_counters: [NoOp; 4],
         reg_dm_mr: op!(*mut ibv_pd, *mut ibv_dm, u64, usize, c_uint => *mut ibv_mr),

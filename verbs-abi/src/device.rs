@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use verbs_api::{CqModeration, DeviceAttr, DeviceAttrEx, TsoCaps};
+use verbs_api::{CqModeration, DeviceAttr, DeviceAttrEx, OdpCaps, OdpGeneral, OdpOps, TsoCaps};
 
 structures! {
     ibv_device_attr [232] {
@@ -51,10 +51,13 @@ structures! {
     ibv_tso_caps { max_tso: u32, supported_qpts: u32 }
     ibv_cq_moderation_caps { max_cq_count: u16, max_cq_period: u16 }
 
+    /// The operations of RC, UC and UD.
+    ibv_odp_caps [24] { general_caps: u64, per_transport_caps: [u32; 3] }
+
     ibv_device_attr_ex [400] {
         orig_attr: ibv_device_attr,
         comp_mask: u32,
-        odp_caps: [u64; 3],
+        odp_caps: ibv_odp_caps,
         completion_timestamp_mask: u64,
         hca_core_clock: u64,
         device_cap_flags_ex: u64,
@@ -130,8 +133,11 @@ conversions! {
         flush_global: raw.device_cap_flags_ex & FLUSH_GLOBAL != 0,
         flush_persistent: raw.device_cap_flags_ex & FLUSH_PERSISTENT != 0,
         atomic_write: raw.device_cap_flags_ex & ATOMIC_WRITE != 0,
+        odp: odp_from_c(raw),
     }
     to |attr| {
+        odp_caps: odp_to_c(&attr.odp),
+        xrc_odp_caps: attr.odp.xrc.bits(),
         device_cap_flags_ex: [
             (attr.flush_global, FLUSH_GLOBAL),
             (attr.flush_persistent, FLUSH_PERSISTENT),
@@ -139,5 +145,25 @@ conversions! {
         ]
         .into_iter()
         .fold(0, |flags, (has, flag)| flags | if has { flag } else { 0 }),
+    }
+}
+
+/// C has the operations of XRC elsewhere, because they came later.
+fn odp_from_c(raw: &ibv_device_attr_ex) -> OdpCaps {
+    let [rc, uc, ud] = raw
+        .odp_caps
+        .per_transport_caps
+        .map(OdpOps::from_bits_retain);
+    let mut odp = OdpCaps::default();
+    odp.general = OdpGeneral::from_bits_retain(raw.odp_caps.general_caps);
+    (odp.rc, odp.uc, odp.ud) = (rc, uc, ud);
+    odp.xrc = OdpOps::from_bits_retain(raw.xrc_odp_caps);
+    odp
+}
+
+fn odp_to_c(odp: &OdpCaps) -> ibv_odp_caps {
+    ibv_odp_caps {
+        general_caps: odp.general.bits(),
+        per_transport_caps: [odp.rc, odp.uc, odp.ud].map(|ops| ops.bits()),
     }
 }

@@ -8,7 +8,7 @@ use std::ptr::{null, null_mut};
 use crate::{
     EXTENDED, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_device_attr_ex,
     ibv_modify_cq_attr, ibv_mr, ibv_mw, ibv_mw_bind, ibv_pd, ibv_poll_cq_attr, ibv_port_attr,
-    ibv_qp, ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_recv_wr, ibv_send_wr, ibv_srq,
+    ibv_qp, ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_srq,
     ibv_srq_init_attr_ex, ibv_wc, ibv_xrcd, ibv_xrcd_init_attr, library, verbs_context,
 };
 
@@ -110,6 +110,7 @@ operations! {
     ops post_srq_recv(srq: *mut ibv_srq, wr: *mut ibv_recv_wr, bad: *mut *mut ibv_recv_wr) -> c_int, or MISSING;
     ops alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw, or nothing();
     ops dealloc_mw(mw: *mut ibv_mw) -> c_int, or MISSING;
+    extended advise_mr(pd: *mut ibv_pd, advice: u32, flags: u32, list: *mut ibv_sge, count: u32) -> c_int, or NOT_SUPPORTED;
     extended alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr, or nothing();
     extended create_cq_ex(context: *mut ibv_context, attr: *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex, or nothing();
     extended modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int, or NOT_SUPPORTED;

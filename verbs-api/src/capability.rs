@@ -78,6 +78,11 @@ bitflags! {
         const CM = 1 << 38;
         /// Regions of a dma-buf: [`Verbs::reg_dmabuf_mr`](crate::Verbs::reg_dmabuf_mr).
         const DMABUF = 1 << 39;
+        /// On-demand regions ([`Access::ON_DEMAND`](crate::Access::ON_DEMAND)) and advice about
+        /// them.
+        const ODP = 1 << 40;
+        /// On-demand regions of all memory of the process.
+        const ODP_IMPLICIT = 1 << 41;
         /// Enhanced connection establishment: [`Verbs::query_ece`](crate::Verbs::query_ece).
         const ECE = 1 << 42;
         /// Flushes: [`SendOp::Flush`](crate::SendOp::Flush).

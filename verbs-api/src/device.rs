@@ -4,6 +4,7 @@ use core::fmt;
 
 use crate::c_enum::c_enum;
 use crate::cq_ex::CqModeration;
+use crate::odp::OdpCaps;
 use crate::shown::debug_is_display;
 
 /// One entry of the device list (`ibv_get_device_list`).
@@ -120,6 +121,8 @@ pub struct DeviceAttrEx {
     pub flush_persistent: bool,
     /// Atomic writes (`IB_DEVICE_ATOMIC_WRITE` of Linux, MPE-03).
     pub atomic_write: bool,
+    /// On-demand paging.
+    pub odp: OdpCaps,
 }
 
 /// Segmented sends of a device (`struct ibv_tso_caps`).

@@ -54,6 +54,7 @@ verbs! {
     RegDmabufMr = "ibv_reg_dmabuf_mr";
     ReregMr = "ibv_rereg_mr";
     DeregMr = "ibv_dereg_mr";
+    AdviseMr = "ibv_advise_mr";
     QueryMr = "query_mr";
     AllocMw = "ibv_alloc_mw";
     DeallocMw = "ibv_dealloc_mw";
@@ -61,6 +62,7 @@ verbs! {
     BindMw = "ibv_bind_mw";
     ReadMr = "read_mr";
     WriteMr = "write_mr";
+    MapMr = "map_mr";
     CreateCompChannel = "ibv_create_comp_channel";
     DestroyCompChannel = "ibv_destroy_comp_channel";
     CreateCq = "ibv_create_cq";

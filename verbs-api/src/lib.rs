@@ -51,6 +51,7 @@ pub mod lab;
 mod limits;
 mod mr;
 mod mw;
+mod odp;
 pub mod owned;
 mod packet;
 pub mod profile;
@@ -90,6 +91,7 @@ pub use handle::{
 pub use in_order::{InOrder, InOrderQuery, WrOpcode};
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
+pub use odp::{Advice, AdviseFlags, OdpCaps, OdpGeneral, OdpOps};
 pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 pub use rc::RcParams;
 pub use srq::{SrqAttr, SrqAttrMask, SrqInit};

@@ -27,6 +27,8 @@ bitflags! {
         const MW_BIND = 1 << 4;
         /// Addresses are offsets from the start of the region.
         const ZERO_BASED = 1 << 5;
+        /// The memory need not be mapped now. Work that finds it unmapped fails (ODP-03, ODP-04).
+        const ON_DEMAND = 1 << 6;
         /// The memory is of huge pages. Drivers take the hint whatever the pages are (MR-26).
         const HUGETLB = 1 << 7;
         /// Peers may flush, so that the data is visible to all of the machine (MPE-04).

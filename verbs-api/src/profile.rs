@@ -11,7 +11,7 @@ use crate::behavior::{
     ZeroLength,
 };
 use crate::shown::debug_is_display;
-use crate::{Capabilities, Ece, LinkLayer};
+use crate::{Capabilities, Ece, LinkLayer, OdpCaps};
 
 pub use crate::limits::{DeviceLimits, LimitError};
 
@@ -27,6 +27,8 @@ pub struct Profile {
     pub lacks: Capabilities,
     /// The link layers it can have: Ethernet, and InfiniBand if its driver supports that.
     pub link_layers: &'static [LinkLayer],
+    /// Its on-demand paging. Without [`Capabilities::ODP`] it has none.
+    pub odp: OdpCaps,
     /// The limits. It has 4 completion vectors, as on a machine with 4 processors.
     pub limits: DeviceLimits,
     /// The vendor of its options for a queue pair, and those that it supports
@@ -69,6 +71,7 @@ impl Profile {
     /// (rdma-core 65). Limits are those of a card and its firmware; these are the specification's.
     pub const MLX5: Self = Self {
         lacks: NO_EXTENSIONS,
+        odp: OdpCaps::MLX5,
         limits: POW2_MINUS_1_LIMITS,
         // What logs of NCCL show of these devices.
         ece: Ece::new(0x15b3, 0x3000_0002),
@@ -99,6 +102,7 @@ impl Profile {
             behavior,
             lacks: Capabilities::empty(),
             link_layers: &[LinkLayer::Ethernet, LinkLayer::InfiniBand],
+            odp: OdpCaps::EVERY,
             limits: DeviceLimits::SPEC,
             // A vendor that is unknown, and two options to tell apart.
             ece: Ece::new(0x00ff_ffff, 0x3),
@@ -338,11 +342,13 @@ const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
 const NO_EXTENSIONS: Capabilities = Capabilities::FLUSH.union(Capabilities::ATOMIC_WRITE);
 
 /// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions,
-/// regions of a dma-buf; moderate CQs, ignore an overrun, tell the time of a completion; flushes,
-/// atomic writes; agree on options of a vendor.
+/// regions of a dma-buf; on-demand paging; moderate CQs, ignore an overrun, tell the time of a
+/// completion; flushes, atomic writes; agree on options of a vendor.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::NULL_MR)
     .union(Capabilities::DMABUF)
+    .union(Capabilities::ODP)
+    .union(Capabilities::ODP_IMPLICIT)
     .union(Capabilities::XRC)
     .union(Capabilities::CQ_MODERATION)
     .union(Capabilities::IGNORE_OVERRUN)

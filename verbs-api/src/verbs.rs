@@ -18,8 +18,9 @@ use crate::event::AsyncEvent;
 use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp, Srq, Xrcd};
 use crate::in_order::{InOrder, InOrderQuery, WrOpcode};
 use crate::lab::Lab;
-use crate::mr::{Access, MrAttr, MrChange, MrInit, ReregError};
+use crate::mr::{Access, MrAttr, MrChange, MrInit, ReregError, Sge};
 use crate::mw::{MwAttr, MwBind, MwType};
+use crate::odp::{Advice, AdviseFlags};
 use crate::qp::{QpAttr, QpAttrMask, QpInit, QpQuery};
 use crate::rc::RcParams;
 use crate::srq::{SrqAttr, SrqAttrMask, SrqInit};
@@ -139,7 +140,12 @@ pub trait Verbs: Send + Sync {
     /// `NotSupported` without [`Capabilities::NULL_MR`]; `NoMemory`.
     fn alloc_null_mr(&self, pd: Pd) -> Result<Mr>;
 
-    /// Registers the caller's memory (`ibv_reg_mr`). Errors as for [`alloc_mr`](Self::alloc_mr).
+    /// Registers the caller's memory (`ibv_reg_mr`). With [`Access::ON_DEMAND`], `addr` 0 and
+    /// `length` `usize::MAX`, that is all memory of the process (ODP-06).
+    ///
+    /// # Errors
+    /// As for [`alloc_mr`](Self::alloc_mr). `NotSupported` (simulator) for an on-demand region
+    /// where the system does not say which memory is mapped.
     ///
     /// # Safety
     /// From this call until [`dereg_mr`](Self::dereg_mr) or [`close_device`](Self::close_device)
@@ -147,6 +153,9 @@ pub trait Verbs: Send + Sync {
     /// writable. The device reads it (and with `LOCAL_WRITE` writes it) at any time in between, so
     /// no reference to a part may live while work that touches that part can be executed. The
     /// device never writes memory that is registered without `LOCAL_WRITE` (MR-24).
+    ///
+    /// Memory of an on-demand region may be unmapped and mapped again. What is mapped there while
+    /// work that touches it can be executed must be as above.
     #[allow(unsafe_code, reason = "the one promise the caller makes")]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr>;
 
@@ -193,6 +202,17 @@ pub trait Verbs: Send + Sync {
     /// `Busy` while a memory window is bound to it (MR-07).
     fn dereg_mr(&self, mr: Mr) -> Result<()>;
 
+    /// Advises the device about parts of on-demand regions of a PD (`ibv_advise_mr`, ODP-07). Work
+    /// may use them without advice, too.
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::ODP`], or for an unknown advice; `Invalid` for
+    /// unknown flags or an empty list; `NotFound` for an lkey that no on-demand region has;
+    /// `Permission` for a region of another PD, or without `LOCAL_WRITE` for
+    /// [`Advice::PrefetchWrite`]. With [`AdviseFlags::FLUSH`] `Fault` for bytes outside the region
+    /// or, except for [`Advice::PrefetchNoFault`], not mapped.
+    fn advise_mr(&self, pd: Pd, advice: Advice, flags: AdviseFlags, list: &[Sge]) -> Result<()>;
+
     /// Creates an unbound memory window (`ibv_alloc_mw`, MW-01).
     ///
     /// # Errors
@@ -223,14 +243,23 @@ pub trait Verbs: Send + Sync {
     /// Copies bytes out of a region of a dma-buf, or of one that the backend owns.
     ///
     /// # Errors
-    /// `Invalid` outside the region, or for the caller's own memory; `Fault` (simulator) for bytes
-    /// of a dma-buf that its exporter has withdrawn (DMABUF-08); `Usage` (simulator) if posted work
-    /// may still write these bytes: its completion has not been polled.
+    /// `Invalid` outside the region, or for the caller's own memory; `Fault` if it is not mapped
+    /// ([`map_mr`](Self::map_mr)) or (simulator) if the exporter of its dma-buf has withdrawn it
+    /// (DMABUF-08); `Usage` (simulator) if posted work may still write these bytes: its completion
+    /// has not been polled.
     fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()>;
 
     /// Copies bytes into such a region. Errors as for [`read_mr`](Self::read_mr);
     /// `Usage` also if posted work may still read these bytes (SQ-17).
     fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()>;
+
+    /// Unmaps the memory of an on-demand region, or maps new zero bytes there, as a program does
+    /// with its own memory (`munmap`, `mmap`). Unmapped memory cannot be read and written.
+    ///
+    /// # Errors
+    /// `Invalid` for other regions than those of [`MrMemory::New`](crate::MrMemory::New) with
+    /// [`Access::ON_DEMAND`]; `NoMemory`.
+    fn map_mr(&self, mr: Mr, mapped: bool) -> Result<()>;
 
     // Completion channels
 

@@ -267,6 +267,13 @@ impl Memory {
         }
     }
 
+    /// The program has mapped new memory.
+    pub(crate) fn zeroed(&mut self, mr: Mr) {
+        if let Some(Extent { length, .. }) = self.extent(mr) {
+            self.wrote(mr, 0, &vec![0; length]);
+        }
+    }
+
     /// Bytes were read: what is wrong with them. `work` is what is outstanding.
     pub(crate) fn check(
         &mut self,

@@ -7,13 +7,13 @@ use verbs_api::behavior::{Declared, FlushPostInErr, PostWrongState};
 use verbs_api::cm::Cm;
 use verbs_api::lab::Lab;
 use verbs_api::{
-    Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities, Cause,
-    CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx, CqModeration, DeviceAttr,
-    DeviceAttrEx, DeviceInfo, DriverObject, Ece, Element, Error, ErrorKind, Gid, GidEntry, Handle,
-    InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr,
-    PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError,
-    Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, WrOpcode,
-    Xrcd, XrcdInit,
+    Access, Advice, AdviseFlags, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd,
+    Capabilities, Cause, CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx,
+    CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Ece, Element, Error,
+    ErrorKind, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit, Mw,
+    MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
+    QpState, RcParams, RecvWr, ReregError, Result, SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit,
+    Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd, XrcdInit,
 };
 
 use super::Checked;
@@ -179,6 +179,11 @@ impl Verbs for Checked {
         result
     }
 
+    fn advise_mr(&self, pd: Pd, advice: Advice, flags: AdviseFlags, list: &[Sge]) -> Result<()> {
+        let _books = self.begin();
+        self.device().advise_mr(pd, advice, flags, list)
+    }
+
     fn dereg_mr(&self, mr: Mr) -> Result<()> {
         let mut books = self.begin();
         self.read_region(&mut books, Verb::DeregMr, mr);
@@ -207,6 +212,15 @@ impl Verbs for Checked {
         let mut books = self.begin();
         self.device().write_mr(mr, offset, bytes)?;
         books.memory.wrote(mr, offset, bytes);
+        Ok(())
+    }
+
+    fn map_mr(&self, mr: Mr, mapped: bool) -> Result<()> {
+        let mut books = self.begin();
+        self.device().map_mr(mr, mapped)?;
+        if mapped {
+            books.memory.zeroed(mr);
+        }
         Ok(())
     }
 

@@ -1,6 +1,9 @@
 //! What a random program does with its objects.
 
-use verbs_api::{Access, PlacementType, QpState, QpType, SelectivityLevel, SendFlags, SendOps};
+use verbs_api::{
+    Access, Advice, AdviseFlags, PlacementType, QpState, QpType, SelectivityLevel, SendFlags,
+    SendOps,
+};
 
 use super::Pace;
 use super::call::{Call, Key, Number, Op, Remote, Send, Sge, Target};
@@ -504,6 +507,12 @@ impl Draft {
         let at = self.dice.below(self.mrs.len() as u32) as usize;
         let MrDraft { number, length, .. } = self.mrs[at];
         let mr = self.number(Kind::Mr, number);
+        // Both are refused of other regions.
+        let is_on_demand = self.mrs[at].access.contains(Access::ON_DEMAND);
+        if self.dice.percent(if is_on_demand { 50 } else { 2 }) {
+            self.page(mr, length);
+            return;
+        }
         let third = length / ZONES;
         if self.dice.percent(50) {
             let offset = self.dice.below(third.max(1));
@@ -520,6 +529,29 @@ impl Draft {
             let length = self.dice.between(0, 32);
             self.say(Call::ReadMr { mr, offset, length });
         }
+    }
+
+    /// Maps or unmaps memory, or advises about it.
+    fn page(&mut self, mr: Number, length: u32) {
+        if self.dice.percent(60) {
+            let mapped = self.dice.percent(60);
+            self.say(Call::MapMr { mr, mapped });
+            return;
+        }
+        let at = self.dice.below(self.contexts.len() as u32) as usize;
+        let pd = self.number(Kind::Pd, self.contexts[at].pd);
+        let offset = self.dice.below(length + 1);
+        let length = self.dice.between(0, 64);
+        let advice = self.dice.one(Advice::ALL);
+        let flags = AdviseFlags::from_bits_retain(self.dice.below(3));
+        self.say(Call::AdviseMr {
+            pd,
+            mr,
+            offset,
+            length,
+            advice,
+            flags,
+        });
     }
 
     fn make(&mut self) {

@@ -1,7 +1,8 @@
 //! What a program can do: one call each, on objects that have numbers.
 
 use verbs_api::{
-    Access, Mtu, PlacementType, QpCap, QpState, QpType, SelectivityLevel, SendFlags, SendOps,
+    Access, Advice, AdviseFlags, Mtu, PlacementType, QpCap, QpState, QpType, SelectivityLevel,
+    SendFlags, SendOps,
 };
 
 /// The number of an object. Each kind has numbers of its own.
@@ -54,6 +55,17 @@ pub enum Call {
         mr: Number,
         offset: u32,
         length: u32,
+    },
+    /// `map_mr`
+    MapMr { mr: Number, mapped: bool },
+    /// `ibv_advise_mr`, about bytes of one region
+    AdviseMr {
+        pd: Number,
+        mr: Number,
+        offset: u32,
+        length: u32,
+        advice: Advice,
+        flags: AdviseFlags,
     },
     /// `ibv_create_comp_channel`
     CreateChannel { channel: Number, context: Number },

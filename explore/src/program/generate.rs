@@ -223,6 +223,7 @@ impl Draft {
             6 => Access::LOCAL_WRITE | Access::REMOTE_ATOMIC,
             7 => Access::from_bits_retain(self.dice.below(16)),
             8..=10 => ALL | Access::RELAXED_ORDERING,
+            11 => ALL | Access::ON_DEMAND,
             _ => ALL,
         };
         let length = match self.dice.below(40) {

@@ -198,6 +198,29 @@ impl Printer {
                 let call = format!("verbs.read_mr({mr}, {offset}, &mut [0; {length}])");
                 self.gives(&call, seen);
             }
+            Call::MapMr { mr, mapped } => {
+                let mr = self.the("mr", *mr);
+                self.gives(&format!("verbs.map_mr({mr}, {mapped})"), seen);
+            }
+            Call::AdviseMr {
+                pd,
+                mr,
+                offset,
+                length,
+                advice,
+                flags,
+            } => {
+                let (pd, bits) = (self.the("pd", *pd), flags.bits());
+                let list = self.sges(&[Sge {
+                    mr: *mr,
+                    offset: *offset,
+                    length: *length,
+                    key: Key::Right,
+                }]);
+                let flags = format!("AdviseFlags::from_bits_retain({bits})");
+                let call = format!("verbs.advise_mr({pd}, Advice::{advice:?}, {flags}, &{list})");
+                self.gives(&call, seen);
+            }
             Call::CreateChannel { channel, context } => {
                 let context = self.the("context", *context);
                 let call = format!("verbs.create_comp_channel({context})");

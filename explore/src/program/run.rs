@@ -276,6 +276,18 @@ impl Runner<'_> {
                 }
                 return Ok(Seen::Bytes(bytes));
             }
+            Call::MapMr { mr, mapped } => verbs.map_mr(objects.mrs.get(mr).mr, mapped)?,
+            Call::AdviseMr {
+                pd,
+                mr,
+                offset,
+                length,
+                advice,
+                flags,
+            } => {
+                let list = [objects.mrs.get(mr).attr.sge(offset.into(), length)];
+                verbs.advise_mr(objects.pds.get(pd), advice, flags, &list)?;
+            }
             Call::CreateChannel { channel, context } => {
                 let made = verbs.create_comp_channel(objects.contexts.get(context))?;
                 objects.channels.put(channel, made);

@@ -166,17 +166,9 @@ fn free_program_0() {
     // Call 68
     verbs.post_recv(qp2, &[RecvWr::new(0x4400000000, &[mem0.sge(2536, 64)]), RecvWr::new(0x4400000001, &[mem0.sge(2784, 64)])]).unwrap();
     // Call 69
-    assert_eq!(verbs.write_mr(mr1, 348, &[171; 16]).unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(verbs.write_mr(mr1, 521, &[209; 29]).unwrap_err().kind(), ErrorKind::Usage);
     // Call 70
-    verbs.req_notify_cq(cq3, Arm::NEXT).unwrap();
-    // Call 71
-    verbs.post_recv(qp1, &[RecvWr::new(0x4700000000, &[mem1.sge(1504, 340)]), RecvWr::new(0x4700000001, &[mem1.sge(1032, 340)])]).unwrap();
-    // Call 72
-    verbs.post_send(qp0, &[SendWr::new(0x4800000000, SendOp::Send, &[mem1.sge(352, 150), mem1.sge(864, 150)]).flags(SendFlags::FENCE).flags(SendFlags::SOLICITED).to(ah0, num1, 0x11111111)]).unwrap();
-    // Call 73
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x4800000000, WcStatus::Success)]);
-    // Call 74
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    verbs.lab().unwrap().settle().unwrap();
 }
 #[test]
 #[allow(unused)]
@@ -261,26 +253,26 @@ fn free_program_1() {
     // Call 26
     assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 27
-    verbs.read_mr(mr2, 2404, &mut [0; 28]).unwrap();
+    verbs.read_mr(mr2, 2609, &mut [0; 18]).unwrap();
     // Call 28
-    verbs.req_notify_cq(cq2, Arm::SOLICITED).unwrap();
+    verbs.req_notify_cq(cq2, Arm::NEXT).unwrap();
     // Call 29
-    verbs.post_recv(qp0, &[RecvWr::new(0x1d00000000, &[mem3.sge(2856, 1000)])]).unwrap();
+    verbs.post_recv(qp1, &[RecvWr::new(0x1d00000000, &[mem3.sge(3352, 300)])]).unwrap();
     // Call 30
-    let error = verbs.post_send(qp1, &[SendWr::new(0x1e00000000, SendOp::Send, &[mem2.sge(0, 1000)]), SendWr::new(0x1e00000001, SendOp::RdmaWrite { remote: mem2.remote(1280) }, &[mem3.sge(1776, 40)]).unsignaled().flags(SendFlags::INLINE)]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
+    let error = verbs.post_send(qp0, &[SendWr::new(0x1e00000000, SendOp::SendWithImm { imm_data: [188, 133, 108, 119] }, &[mem2.sge(184, 256)]), SendWr::new(0x1e00000001, SendOp::RdmaWrite { remote: mem2.remote(1312) }, &[mem3.sge(928, 300)]).flags(SendFlags::FENCE)]).unwrap_err();
+    assert_eq!((error.bad_wr, error.error.kind()), (1, ErrorKind::NoMemory));
     // Call 31
     assert_eq!(poll(cq2, 64).unwrap(), []);
     // Call 32
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x1d00000000, WcStatus::Success)]);
+    assert_eq!(poll(cq3, 64).unwrap(), []);
     // Call 33
     assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 34
-    verbs.post_send(qp0, &[SendWr::new(0x2200000000, SendOp::RdmaWrite { remote: mem3.remote(3976) }, &[mem3.sge(384, 50), mem2.sge(432, 50)])]).unwrap();
+    assert_eq!(poll(cq0, 4).unwrap(), []);
     // Call 35
-    verbs.lab().unwrap().settle().unwrap();
+    verbs.write_mr(mr2, 726, &[107; 4]).unwrap();
     // Call 36
-    assert_eq!(poll(cq0, 1).unwrap(), []);
+    assert_eq!(poll(cq0, 2).unwrap(), []);
 }
 #[test]
 #[allow(unused)]
@@ -389,29 +381,29 @@ fn free_program_2() {
     // Call 36
     verbs.post_send(qp5, &[SendWr::new(0x2400000000, SendOp::RdmaWrite { remote: mem2.remote(2664) }, &[mem0.sge(544, 16)]).flags(SendFlags::FENCE)]).unwrap();
     // Call 37
-    assert_eq!(verbs.read_mr(mr0, 1108, &mut [0; 1]).unwrap_err().kind(), ErrorKind::Usage);
+    verbs.write_mr(mr0, 44, &[0; 6]).unwrap();
     // Call 38
-    verbs.post_send(qp0, &[SendWr::new(0x2600000000, SendOp::CompareAndSwap { remote: mem0.remote(1120), compare: 2, swap: 3 }, &[mem2.sge(5072, 8)])]).unwrap();
+    verbs.resize_cq(cq2, 60).unwrap();
     // Call 39
-    assert_eq!(poll(cq3, 64).unwrap(), []);
+    verbs.post_recv(qp3, &[RecvWr::new(0x2700000000, &[mem2.sge(3760, 296)])]).unwrap();
     // Call 40
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x2400000000, WcStatus::Success)]);
+    verbs.post_send(qp2, &[SendWr::new(0x2800000000, SendOp::SendWithImm { imm_data: [8, 84, 19, 204] }, &[mem0.sge(32, 128), mem0.sge(752, 128)]).unsignaled().to(ah0, num3, 0x11111111)]).unwrap();
     // Call 41
-    verbs.post_recv(qp4, &[RecvWr::new(0x2900000000, &[mem2.sge(3208, 300)])]).unwrap();
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x2400000000, WcStatus::Success), (0x2800000000, WcStatus::Success)]);
     // Call 42
-    verbs.post_send(qp5, &[SendWr::new(0x2a00000000, SendOp::RdmaWriteWithImm { remote: mem2.remote(3704), imm_data: [15, 120, 205, 5] }, &[mem0.sge(16, 300)]).unsignaled()]).unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x1700000000, WcStatus::Success)]);
     // Call 43
-    assert_eq!(poll(cq0, 64).unwrap(), []);
+    verbs.post_recv(qp5, &[RecvWr::new(0x2b00000000, &[mem1.sge(64, 32), mem0.sge(1608, 32)]), RecvWr::new(0x2b00000001, &[mem0.sge(1128, 64)])]).unwrap();
     // Call 44
-    verbs.read_mr(mr0, 2745, &mut [0; 14]).unwrap();
+    assert_eq!(poll(cq0, 2).unwrap(), []);
     // Call 45
-    verbs.post_recv(qp3, &[RecvWr::new(0x2d00000000, &[mem2.sge(3592, 80)]), RecvWr::new(0x2d00000001, &[mem2.sge(3016, 80)])]).unwrap();
+    verbs.post_recv(qp0, &[RecvWr::new(0x2d00000000, &[mem2.sge(2152, 500), mem2.sge(3024, 500)]), RecvWr::new(0x2d00000001, &[mem2.sge(2096, 500), mem2.sge(2712, 500)])]).unwrap();
     // Call 46
-    verbs.post_send(qp2, &[SendWr::new(0x2e00000000, SendOp::Send, &[mem1.sge(48, 8)]).to(ah0, num3, 0x11111111), SendWr::new(0x2e00000001, SendOp::SendWithImm { imm_data: [116, 216, 26, 52] }, &[mem1.sge(16, 40)]).flags(SendFlags::SOLICITED).to(ah0, num3, 0x11111111)]).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x2e00000000, SendOp::RdmaRead { remote: mem3.remote(8) }, &[mem0.sge(2280, 333), mem0.sge(2360, 333), mem0.sge(2560, 334)]), SendWr::new(0x2e00000001, SendOp::Send, &[mem0.sge(0, 1000)]).unsignaled().flags(SendFlags::FENCE)]).unwrap();
     // Call 47
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x1f00000000, WcStatus::LocProtErr), (0x2e00000000, WcStatus::WrFlushErr), (0x2e00000001, WcStatus::WrFlushErr)]);
+    verbs.post_recv(qp3, &[RecvWr::new(0x2f00000000, &[mem2.sge(2616, 40)])]).unwrap();
     // Call 48
-    assert_eq!(verbs.query_qp(qp5, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
+    verbs.post_send(qp2, &[SendWr::new(0x3000000000, SendOp::Send, &[]).flags(SendFlags::SOLICITED).to(ah0, num3, 0x11111111)]).unwrap();
     // Call 49
     verbs.lab().unwrap().settle().unwrap();
     // Call 50
@@ -554,27 +546,26 @@ fn free_program_3() {
     // Call 26
     verbs.resize_cq(cq3, 30).unwrap();
     // Call 27
-    verbs.write_mr(mr0, 483, &[91; 16]).unwrap();
+    verbs.write_mr(mr0, 1032, &[14; 19]).unwrap();
     // Call 28
-    assert_eq!(verbs.get_async_event(context1, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
+    let modify = QpModify::to(QpState::Err);
+    verbs.modify_qp(qp0, &modify.attr, modify.mask).unwrap();
     // Call 29
-    verbs.destroy_qp(qp4, Wait::Poll).unwrap();
+    verbs.post_recv(qp5, &[RecvWr::new(0x1d00000000, &[mem1.sge(1904, 48)])]).unwrap();
     // Call 30
-    verbs.req_notify_cq(cq2, Arm::SOLICITED).unwrap();
+    verbs.post_send(qp4, &[SendWr::new(0x1e00000000, SendOp::Send, &[mem1.sge(360, 8)]).unsignaled().flags(SendFlags::SOLICITED).flags(SendFlags::INLINE).to(ah2, num5, 0x11111111)]).unwrap();
     // Call 31
-    verbs.post_recv(qp2, &[RecvWr::new(0x1f00000000, &[mem0.sge(2568, 148), mem0.sge(2360, 148)])]).unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), []);
     // Call 32
-    verbs.post_recv(qp0, &[RecvWr::new(0x2000000000, &[mem0.sge(2240, 148), mem0.sge(2312, 148)])]).unwrap();
+    assert_eq!(poll(cq3, 64).unwrap(), [(0x1d00000000, WcStatus::Success)]);
     // Call 33
-    verbs.post_send(qp1, &[SendWr::new(0x2100000000, SendOp::Send, &[mem1.sge(344, 256)]).to(ah1, num0, 0x11111111), SendWr::new(0x2100000001, SendOp::SendWithImm { imm_data: [131, 232, 91, 148] }, &[mem1.sge(16, 8)]).to(ah1, num0, 0x11111111)]).unwrap();
+    assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 34
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x2100000000, WcStatus::Success), (0x2100000001, WcStatus::Success)]);
+    verbs.post_recv(qp3, &[RecvWr::new(0x2200000000, &[mem0.sge(2960, 300)])]).unwrap();
     // Call 35
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    verbs.post_recv(qp3, &[RecvWr::new(0x2300000000, &[mem0.sge(2928, 300)])]).unwrap();
     // Call 36
-    verbs.post_recv(qp2, &[RecvWr::new(0x2400000000, &[mem0.sge(3208, 0)]), RecvWr::new(0x2400000001, &[])]).unwrap();
+    verbs.post_send(qp2, &[SendWr::new(0x2400000000, SendOp::RdmaRead { remote: mem0.remote(744) }, &[mem0.sge(5960, 150), mem0.sge(4616, 150)]).flags(SendFlags::SOLICITED), SendWr::new(0x2400000001, SendOp::Send, &[mem0.sge(216, 0), mem0.sge(1424, 0)]), SendWr::new(0x2400000002, SendOp::SendWithImm { imm_data: [169, 12, 129, 26] }, &[mem0.sge(1272, 1)])]).unwrap();
     // Call 37
-    verbs.post_send(qp3, &[SendWr::new(0x2500000000, SendOp::RdmaWriteWithImm { remote: mem0.remote(2856), imm_data: [137, 159, 37, 94] }, &[]).flags(SendFlags::INLINE)]).unwrap();
-    // Call 38
     assert_eq!(poll(cq1, 64).unwrap(), []);
 }

@@ -99,36 +99,70 @@ fn settled_program_0() {
     // Call 32
     let ah2 = verbs.query_gid(context0, 1, 0).and_then(|gid| verbs.create_ah(pd0, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 33
-    verbs.write_mr(mr2, 380, &[151; 30]).unwrap();
+    verbs.write_mr(mr2, 954, &[189; 10]).unwrap();
     // Call 34
-    verbs.post_recv(qp1, &[RecvWr::new(0x2200000000, &[mem1.sge(1360, 104)])]).unwrap();
+    verbs.post_send(qp2, &[SendWr::new(0x2200000000, SendOp::RdmaWrite { remote: mem1.remote(1256) }, &[mem0.sge(736, 8)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 35
-    verbs.post_send(qp0, &[SendWr::new(0x2300000000, SendOp::SendWithImm { imm_data: [101, 112, 11, 82] }, &[mem1.sge(872, 64)]).to(ah0, num1, 0x11111111)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x1d00000000, WcStatus::Success)]);
     // Call 36
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x1900000000, WcStatus::Success), (0x1900000001, WcStatus::Success), (0x1900000002, WcStatus::Success), (0x1900000003, WcStatus::Success), (0x1900000004, WcStatus::Success), (0x1900000006, WcStatus::Success), (0x2300000000, WcStatus::Success)]);
+    assert_eq!(poll(cq3, 64).unwrap(), []);
     // Call 37
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x2200000000, WcStatus::Success)]);
+    verbs.lab().unwrap().settle().unwrap();
     // Call 38
-    assert_eq!(verbs.get_cq_event(channel1, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    verbs.post_recv(qp1, &[RecvWr::new(0x2600000000, &[mem2.sge(1024, 1040)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 39
-    verbs.post_recv(qp0, &[RecvWr::new(0x2700000000, &[mem1.sge(1424, 64)])]).unwrap();
+    verbs.post_recv(qp1, &[RecvWr::new(0x2700000000, &[mem2.sge(1024, 1040)]), RecvWr::new(0x2700000001, &[mem1.sge(1024, 1040)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 40
-    let error = verbs.post_send(qp0, &[SendWr::new(0x2800000000, SendOp::RdmaWrite { remote: mem1.remote(1664) }, &[mem1.sge(752, 1)]).unsignaled().to(ah0, num1, 0x11111111)]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
+    verbs.post_send(qp0, &[SendWr::new(0x2800000000, SendOp::Send, &[mem1.sge(648, 333), mem1.sge(416, 333), mem1.sge(232, 334)]).unsignaled().flags(SendFlags::FENCE).flags(SendFlags::SOLICITED).to(ah0, num1, 0x11111111), SendWr::new(0x2800000001, SendOp::Send, &[mem1.sge(840, 8)]).to(ah0, num1, 0x11111111)]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 41
-    assert_eq!(poll(cq2, 64).unwrap(), []);
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x1900000000, WcStatus::Success), (0x1900000001, WcStatus::Success), (0x1900000002, WcStatus::Success), (0x1900000003, WcStatus::Success), (0x1900000004, WcStatus::Success), (0x1900000006, WcStatus::Success), (0x2800000001, WcStatus::Success)]);
     // Call 42
-    assert_eq!(poll(cq3, 64).unwrap(), []);
+    assert_eq!(poll(cq3, 64).unwrap(), [(0x2600000000, WcStatus::Success), (0x2700000000, WcStatus::Success)]);
     // Call 43
-    verbs.destroy_qp(qp2, Wait::Poll).unwrap();
+    let modify = QpModify::to(QpState::Reset);
+    verbs.modify_qp(qp0, &modify.attr, modify.mask).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 44
-    assert_eq!(verbs.query_cq(cq2).map(|attr| attr.cqe).unwrap(), 40);
+    let modify = QpModify::to(QpState::Reset);
+    verbs.modify_qp(qp1, &modify.attr, modify.mask).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 45
-    verbs.dereg_mr(mr1).unwrap();
+    connect::ud_to_rts(&verbs, qp0, 1, 0x11111111).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 46
+    connect::ud_to_rts(&verbs, qp1, 1, 0x11111111).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 47
+    let ah3 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
+    // Call 48
+    let ah4 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
+    // Call 49
+    verbs.post_recv(qp1, &[RecvWr::new(0x3100000000, &[mem1.sge(1072, 48)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 50
+    verbs.post_send(qp0, &[SendWr::new(0x3200000000, SendOp::SendWithImm { imm_data: [32, 5, 125, 42] }, &[mem1.sge(312, 8)]).to(ah0, num1, 0x11111111)]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 51
+    verbs.resize_cq(cq2, 30).unwrap();
+    // Call 52
+    verbs.req_notify_cq(cq3, Arm::NEXT).unwrap();
+    // Call 53
+    verbs.post_recv(qp0, &[RecvWr::new(0x3500000000, &[mem1.sge(1344, 140)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 54
+    verbs.post_recv(qp0, &[RecvWr::new(0x3600000000, &[mem1.sge(1344, 140)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 55
+    verbs.post_send(qp1, &[SendWr::new(0x3700000000, SendOp::SendWithImm { imm_data: [247, 15, 193, 237] }, &[]).to(ah0, num0, 0x11111111), SendWr::new(0x3700000001, SendOp::SendWithImm { imm_data: [37, 3, 42, 167] }, &[mem1.sge(600, 50), mem1.sge(8, 50)]).to(ah0, num0, 0x11111111)]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 56
+    assert_eq!(poll(cq3, 64).unwrap(), [(0x3100000000, WcStatus::Success), (0x3500000000, WcStatus::Success), (0x3600000000, WcStatus::Success)]);
+    // Call 57
+    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 #[test]
 #[allow(unused)]
@@ -650,8 +684,7 @@ fn settled_program_3() {
     // Call 36
     assert_eq!(poll(cq1, 64).unwrap(), [(0x1a00000000, WcStatus::Success), (0x2100000000, WcStatus::Success)]);
     // Call 37
-    verbs.write_mr(mr1, 94, &[4; 3]).unwrap();
+    verbs.write_mr(mr1, 116, &[121; 21]).unwrap();
     // Call 38
-    verbs.post_recv(qp3, &[RecvWr::new(0x2600000000, &[mem0.sge(2248, 64)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), []);
 }

@@ -30,7 +30,6 @@ macro_rules! absent {
 }
 
 absent! {
-    "ibv_advise_mr": advise_mr(pd: ibv_pd) -> c_int = status;
     "ibv_alloc_dmah": alloc_dmah(context: ibv_context) -> *mut c_void = pointer;
     "ibv_create_comp_cntr": create_comp_cntr(context: ibv_context) -> *mut c_void = pointer;
     "ibv_create_counters": create_counters(context: ibv_context) -> *mut c_void = pointer;

@@ -154,7 +154,6 @@ fn address<T, R>(operation: extern "C" fn(*mut T) -> R) -> usize {
 fn filled(plain: ibv_context) -> verbs_context {
     verbs_context {
         query_port: Some(entry!(query::query_port_sized)),
-        advise_mr: address(entry!(absent::advise_mr)),
         counters: [0, 0, address(entry!(absent::create_counters)), 0],
         flow_actions: [0, 0, address(entry!(absent::create_flow_action_esp))],
         modify_qp_rate_limit: address(entry!(absent::modify_qp_rate_limit)),
@@ -180,7 +179,7 @@ fn filled(plain: ibv_context) -> verbs_context {
         },
         // Programs call `close_xrcd` without testing that it exists.
         ..entries!(verbs_context:
-            region { alloc_null_mr reg_dm_mr }
+            region { advise_mr alloc_null_mr reg_dm_mr }
             dm { alloc_dm free_dm }
             domain { alloc_parent_domain alloc_td dealloc_td }
             cq_ex { create_cq_ex modify_cq }

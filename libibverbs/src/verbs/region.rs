@@ -9,10 +9,10 @@ use verbs_abi::{
     IBV_REG_MR_MASK_ADDR, IBV_REG_MR_MASK_BUF, IBV_REG_MR_MASK_FD, IBV_REG_MR_MASK_FD_OFFSET,
     IBV_REG_MR_MASK_IOVA, IBV_REREG_MR_CHANGE_ACCESS, IBV_REREG_MR_CHANGE_PD,
     IBV_REREG_MR_CHANGE_TRANSLATION, IBV_REREG_MR_ERR_CMD, IBV_REREG_MR_ERR_INPUT, ibv_buf, ibv_dm,
-    ibv_mr, ibv_mr_init_attr, ibv_pd,
+    ibv_mr, ibv_mr_init_attr, ibv_pd, ibv_sge,
 };
 use verbs_api::sync::Mutex;
-use verbs_api::{Access, Capabilities, Handle, MrChange, Verbs};
+use verbs_api::{Access, AdviseFlags, Capabilities, Handle, MrChange, Verbs};
 
 use super::buffer;
 use super::context::is_context;
@@ -204,6 +204,8 @@ fn has_memory(addr: *mut c_void, length: usize, access: Access) -> Result<()> {
     let start = addr as u64;
     let memory = start..start.saturating_add(length as u64);
     match missing(memory, access.contains(Access::LOCAL_WRITE)) {
+        // Work finds out whether the memory of an on-demand region is there.
+        _ if access.contains(Access::ON_DEMAND) => Ok(()),
         None => Ok(()),
         Some(missing) => {
             let what = format!("of {length} bytes from {addr:p} on, {missing}");
@@ -270,7 +272,12 @@ pub(crate) extern "C" fn rereg_mr(
             access: new_access,
             length: (flags & IBV_REREG_MR_CHANGE_TRANSLATION != 0).then_some(length),
         };
-        let access = new_access.unwrap_or(Access::from_bits_retain(own.load(Ordering::Relaxed)));
+        let old = Access::from_bits_retain(own.load(Ordering::Relaxed));
+        let mut access = new_access.unwrap_or(old);
+        // Only other memory is of another kind.
+        if change.length.is_none() {
+            access.set(Access::ON_DEMAND, old.contains(Access::ON_DEMAND));
+        }
         // The kernel checks only memory that the call names.
         if change.length.is_some() {
             has_memory(addr, length, access)?;
@@ -300,6 +307,26 @@ pub(crate) extern "C" fn rereg_mr(
         Ok(())
     });
     if result == 0 { 0 } else { left }
+}
+
+/// `ibv_advise_mr`
+pub(crate) extern "C" fn advise_mr(
+    pd: *mut ibv_pd,
+    advice: u32,
+    flags: u32,
+    list: *mut ibv_sge,
+    count: u32,
+) -> c_int {
+    status("ibv_advise_mr", pd, |pd| {
+        if count > 0 {
+            present(list)?;
+        }
+        // SAFETY: the program's, of this length, valid for the call (C's contract).
+        let list = (0..count as usize).map(|at| unsafe { ibv_sge::from_c(&*list.add(at)) });
+        let list: Vec<_> = list.collect();
+        let flags = AdviseFlags::from_bits_retain(flags);
+        Ok(sim().advise_mr(pd.handle, advice.into(), flags, &list)?)
+    })
 }
 
 /// Whether libibverbs would pass the call to the device.
@@ -345,6 +372,11 @@ pub(crate) extern "C" fn reg_dm_mr(
         if !access.contains(Access::ZERO_BASED) {
             return Err(Refusal::invalid(
                 "access lacks IBV_ACCESS_ZERO_BASED, which a region of device memory has",
+            ));
+        }
+        if access.contains(Access::ON_DEMAND) {
+            return Err(Refusal::invalid(
+                "access has IBV_ACCESS_ON_DEMAND, and device memory has no pages that could go",
             ));
         }
         dm.register(offset, length, |start| {

@@ -1,11 +1,11 @@
 //! Handles that are zero, stale, or of another context, for every verb.
 
 use verbs_api::{
-    Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, CompChannel, Context, Cq,
-    CqInit, CqInitEx, CqModeration, Ece, Element, ErrorKind, GidEntry, Handle, InOrderQuery, Mr,
-    MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpAttrMask, QpInit,
-    QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb,
-    Wait, Wc, WrOpcode, Xrcd,
+    Access, Advice, AdviseFlags, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd,
+    CompChannel, Context, Cq, CqInit, CqInitEx, CqModeration, Ece, Element, ErrorKind, GidEntry,
+    Handle, InOrderQuery, Mr, MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp,
+    QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Srq, SrqAttr,
+    SrqAttrMask, SrqInit, Verb, Wait, Wc, WrOpcode, Xrcd,
 };
 
 use super::refused;
@@ -165,6 +165,10 @@ const CALLS: &[(Verb, &str, Call)] = &[
         v.rereg_mr(bad.mr, &change).map_err(|refused| refused.error)
     }),
     (Verb::DeregMr, "MR-22", |v, _, bad| v.dereg_mr(bad.mr)),
+    (Verb::AdviseMr, "PD-04", |v, _, bad| {
+        let list = [Sge::default()];
+        v.advise_mr(bad.pd, Advice::Prefetch, AdviseFlags::FLUSH, &list)
+    }),
     (Verb::QueryMr, "MR-22", |v, _, bad| {
         v.query_mr(bad.mr).map(drop)
     }),
@@ -174,6 +178,7 @@ const CALLS: &[(Verb, &str, Call)] = &[
     (Verb::WriteMr, "MR-22", |v, _, bad| {
         v.write_mr(bad.mr, 0, &[0])
     }),
+    (Verb::MapMr, "MR-22", |v, _, bad| v.map_mr(bad.mr, false)),
     (Verb::CreateCompChannel, "DEV-13", |v, _, bad| {
         v.create_comp_channel(bad.context).map(drop)
     }),

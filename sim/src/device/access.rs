@@ -21,6 +21,7 @@ pub(super) const KNOWN: Access = Access::ALL_RDMA
     .union(Access::REMOTE_ATOMIC)
     .union(Access::MW_BIND)
     .union(Access::ZERO_BASED)
+    .union(Access::ON_DEMAND)
     .union(Access::HUGETLB);
 
 /// The first bytes of a scatter/gather list.
@@ -54,6 +55,7 @@ impl Domains {
             return self.touch_window(base, peer, rkey, addr, length, need);
         }
         let mr = self.regions.of_rkey(rkey).ok_or(ProtectionFault::Key)?;
+        peer.check_pages(mr, need)?;
         mr.slice(pd, addr, length, need)
     }
 
@@ -115,21 +117,15 @@ impl Domains {
             return mr.span(peer.pd?, addr, length, need);
         }
         let slice = self.touch_remote(base, peer, rkey, addr, length.into(), need);
-        let (slice, memory) = (slice.ok()?, self.memory.lock());
-        if memory.checks(slice.region) {
-            return None;
-        }
-        memory.span(&slice).ok()?
+        self.memory.lock().plain_span(&slice.ok()?)
     }
 
-    /// Whether a copy of some of these bytes may fail, because the kernel makes it.
+    /// Whether some of these bytes may be gone. They are then copied when work starts, because only
+    /// that end of the work can fail.
     #[inline]
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn checks(&self, slices: &[Slice]) -> bool {
-        self.regions.checks && {
-            let memory = self.memory.lock();
-            slices.iter().any(|slice| memory.checks(slice.region))
-        }
+    pub(crate) fn may_be_gone(&self, slices: &[Slice]) -> bool {
+        self.regions.checks && self.memory.lock().may_be_gone(slices)
     }
 }
 

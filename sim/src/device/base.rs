@@ -228,6 +228,7 @@ fn check_without_device(verb: Verb) -> Result<()> {
             | Verb::AckAsyncEvent
             | Verb::ReadMr
             | Verb::WriteMr
+            | Verb::MapMr
             | Verb::QueryMr
             | Verb::QueryMw
             | Verb::QueryCq

@@ -2,7 +2,9 @@
 
 use verbs_api::behavior::Placement;
 use verbs_api::table::Table;
-use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Qp as QpHandle};
+use verbs_api::{
+    Ah as AhHandle, AhAttr, Context, Handle, Object, OdpOps, Pd as PdHandle, Qp as QpHandle,
+};
 
 use super::Device;
 use super::check::{check_unused, find, in_context, numbered};
@@ -29,6 +31,8 @@ pub(crate) struct Peer {
     pub(crate) qp: QpHandle,
     /// None for an XRC queue pair, until a request names an SRQ.
     pub(crate) pd: Option<u32>,
+    /// The operations for which its transport can use on-demand regions.
+    pub(crate) odp: OdpOps,
 }
 
 /// A protection domain.

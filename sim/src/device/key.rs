@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use verbs_api::site::Site;
 use verbs_api::table::Table;
-use verbs_api::{Handle, Object};
+use verbs_api::{Handle, Object, OdpCaps};
 
 use super::base::Base;
 use super::region::Mr;
@@ -54,8 +54,10 @@ pub(crate) struct Regions {
     pub(super) keys: Keys,
     /// The address of the next region of the simulator's own memory.
     pub(super) next_addr: u64,
-    /// Whether there was a region whose bytes the kernel copies.
+    /// Whether there was a region whose memory may be gone.
     pub(super) checks: bool,
+    /// Who may use those that are on-demand.
+    pub(crate) odp: OdpCaps,
     /// The newest deregistered regions.
     gone: VecDeque<Gone>,
 }
@@ -88,6 +90,7 @@ impl Regions {
             keys: Keys::default(),
             next_addr: first_addr(node),
             checks: false,
+            odp: OdpCaps::default(),
             gone: VecDeque::new(),
         }
     }

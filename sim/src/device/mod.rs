@@ -48,6 +48,7 @@ mod limits;
 mod moderate;
 mod mw;
 mod notify;
+mod odp;
 mod ports;
 mod query;
 mod refusal;
@@ -91,6 +92,7 @@ pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
 pub(crate) use event_queue::{Channel, EventQueue, count_waiter, waited_for_and_queued};
 pub(crate) use gsi::{GSI_QPN, Gsi};
+pub(crate) use odp::odp_need;
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };

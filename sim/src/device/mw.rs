@@ -304,6 +304,7 @@ impl Domains {
         if base.behavior.mw_access_range == Check::Refused {
             lies_within().ok_or(range)?;
         }
+        peer.check_pages(region, need)?;
         region.part(addr, length)
     }
 

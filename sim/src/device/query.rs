@@ -42,6 +42,7 @@ impl Device {
         attr.flush_global = has(Capabilities::FLUSH);
         attr.flush_persistent = has(Capabilities::FLUSH);
         attr.atomic_write = has(Capabilities::ATOMIC_WRITE);
+        attr.odp = self.domains.regions.odp;
         attr
     }
 

@@ -15,9 +15,10 @@ use verbs_api::{
 use super::Device;
 use super::access::KNOWN;
 use super::base::Base;
-use super::check::{find, find_in, in_context, in_range, invalid};
+use super::check::{find, find_in, in_context, in_range, invalid, lacks};
 use super::domain::Domains;
 use super::key::{Keys, Regions};
+use super::odp::check_mapping_is_seen;
 use super::refusal::{Refusal, Result};
 use crate::diagnosis::{FailureCause, LabCause};
 use crate::memory::{RegionId, Slice, Span};
@@ -27,7 +28,7 @@ use crate::memory::{RegionId, Slice, Span};
 pub(crate) struct Mr {
     pub(super) handle: MrHandle,
     pub(crate) pd: u32,
-    backing: Backing,
+    pub(super) backing: Backing,
     pub(crate) attr: MrAttr,
     pub(super) access: Access,
     /// The number of windows bound to it.
@@ -40,20 +41,20 @@ pub(crate) struct Mr {
 
 /// The memory of a region.
 #[derive(Clone, Copy, Debug)]
-struct Backing {
-    region: RegionId,
-    /// All of that memory, which exists as long as the region. None for a null region, and where
-    /// each copy is checked.
-    whole: Option<Span>,
+pub(super) struct Backing {
+    pub(super) region: RegionId,
+    /// All of that memory, which exists as long as the region. None for a null region, and for one
+    /// whose memory may be gone.
+    pub(super) whole: Option<Span>,
     /// Where the region starts in that memory.
     start: usize,
     /// The address of the memory.
     addr: u64,
-    kind: Kind,
+    pub(super) kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// The simulator's memory, used by this region only.
     Own,
     /// The simulator's memory, used by this region only, which the process may only read.
@@ -109,6 +110,7 @@ impl Device {
         self.check_new_mr(pd, init.length, init.access)?;
         self.check_bytes(init.length, 0)?;
         let may_write = init.access.contains(Access::LOCAL_WRITE);
+        let on_demand = init.access.contains(Access::ON_DEMAND);
         let shared = match init.memory {
             // Fails like a pointer to unmapped memory.
             MrMemory::Unmapped => return Err(not_mapped()),
@@ -126,10 +128,12 @@ impl Device {
             Some((of, part)) => {
                 self.domains.regions.table.at_mut(of).backing.kind = Kind::Shared;
                 self.domains.memory.lock().share(part.region);
-                part
+                // The fast path does not look at what transports can do.
+                let whole = part.whole.filter(|_| !on_demand);
+                Backing { whole, ..part }
             }
             None => {
-                let (region, addr) = self.new_memory(init.length)?;
+                let (region, addr) = self.new_memory(init.length, on_demand)?;
                 let kind = match init.memory {
                     MrMemory::ReadOnly => Kind::ReadOnly,
                     _ => Kind::Own,
@@ -144,9 +148,10 @@ impl Device {
     /// A part of a region's memory for another region, and the index of the first region.
     fn part_of(&self, of: MrHandle, offset: usize, length: usize) -> Result<(u32, Backing)> {
         let index = find(&self.domains.regions.table, of)?;
-        let Mr { backing, attr, .. } = self.domains.regions.table.at(index);
-        // Only the simulator's own writable memory can be shared.
-        if !matches!(backing.kind, Kind::Own | Kind::Shared) {
+        let mr = self.domains.regions.table.at(index);
+        let Mr { backing, attr, .. } = mr;
+        // Only the simulator's own writable memory can be shared, and only if it stays.
+        if !matches!(backing.kind, Kind::Own | Kind::Shared) || mr.is_on_demand() {
             return Err(invalid("memory", "cannot be shared"));
         }
         check_part(attr, offset, length)?;
@@ -185,11 +190,15 @@ impl Device {
         iova: Option<u64>,
         access: Access,
     ) -> Result<MrHandle> {
+        if access.contains(Access::ON_DEMAND) && addr.is_null() && length == usize::MAX {
+            // SAFETY: the same promise.
+            return unsafe { self.reg_all(pd, iova, access) };
+        }
         self.check_new_mr(pd, length, access)?;
         self.check_bytes(length, 0)?;
         check_iova(iova, addr as u64, length)?;
         // SAFETY: the same promise.
-        let backing = unsafe { self.memory_of_caller(addr, length) }?;
+        let backing = unsafe { self.memory_of_caller(addr, length, access) }?;
         let addr = first_byte(&self.base, iova, access, &backing);
         Ok(self.insert_mr(pd, backing, addr, length as u64, access))
     }
@@ -199,10 +208,18 @@ impl Device {
     /// # Safety
     /// The promise of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
-    unsafe fn memory_of_caller(&mut self, addr: *mut u8, length: usize) -> Result<Backing> {
+    unsafe fn memory_of_caller(
+        &mut self,
+        addr: *mut u8,
+        length: usize,
+        access: Access,
+    ) -> Result<Backing> {
+        let on_demand = access.contains(Access::ON_DEMAND);
         check_length(&self.base, length, addr as u64)?;
+        if on_demand {
+            check_mapping_is_seen()?;
         // A null pointer is the one address that is surely unmapped.
-        if addr.is_null() {
+        } else if addr.is_null() {
             return Err(not_mapped());
         }
         if (addr as u64).checked_add(length as u64).is_none() {
@@ -213,16 +230,17 @@ impl Device {
             self.domains
                 .memory
                 .lock()
-                .add_of_caller(addr, length, false)
+                .add_of_caller(addr, length, on_demand)
         };
         Ok(self.domains.backing(region, addr as u64, Kind::Caller))
     }
 
-    /// New zero bytes of the simulator's own memory, and their address.
-    fn new_memory(&mut self, length: usize) -> Result<(RegionId, u64)> {
+    /// New zero bytes of the simulator's own memory, and their address. On demand they can be
+    /// unmapped.
+    fn new_memory(&mut self, length: usize, on_demand: bool) -> Result<(RegionId, u64)> {
         check_length(&self.base, length, self.domains.regions.next_addr)?;
         // Large allocations may fail on small machines.
-        let Some(region) = self.domains.memory.lock().add_owned(length) else {
+        let Some(region) = self.domains.memory.lock().add_owned(length, on_demand) else {
             let cause = Cause::Text("the machine has no memory for the region".into());
             return Err(Refusal::new(ErrorKind::NoMemory, cause));
         };
@@ -233,7 +251,8 @@ impl Device {
     fn check_new_mr(&self, pd: PdHandle, length: usize, access: Access) -> Result<()> {
         let Self { base, domains, .. } = self;
         find(&domains.pds, pd)?;
-        check_mr(base, length, access)?;
+        check_access(base, access)?;
+        check_max(base, length)?;
         base.check_room("memory regions", &domains.regions.table, base.attr.max_mr)
     }
 
@@ -246,15 +265,15 @@ impl Device {
         if rules.limit(Limit::Bytes).is_none() {
             return Ok(());
         }
-        // Null regions have no bytes.
-        let has_bytes = |mr: &&Mr| mr.backing.kind != Kind::Null;
+        // A null region has no bytes, and a region of all memory pins none.
+        let has_bytes = |mr: &&Mr| mr.attr.length < u64::MAX;
         let all = self.domains.regions.table.iter().map(|(_, mr)| mr);
         let present: u64 = all.filter(has_bytes).map(|mr| mr.attr.length).sum();
         let bytes = (present - fewer).saturating_add(length as u64);
         rules.check(Limit::Bytes, "registered bytes", bytes)
     }
 
-    fn insert_mr(
+    pub(super) fn insert_mr(
         &mut self,
         pd: PdHandle,
         backing: Backing,
@@ -291,8 +310,9 @@ impl Device {
     /// `ibv_rereg_mr` for a region that no posted work names. Everything is checked before anything
     /// changes, so that a failure leaves the region as it was (MR-09).
     pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<()> {
-        self.rereg_with(mr, change, |device, length| {
-            let (region, addr) = device.new_memory(length)?;
+        self.rereg_with(mr, change, |device, length, access| {
+            let on_demand = access.contains(Access::ON_DEMAND);
+            let (region, addr) = device.new_memory(length, on_demand)?;
             Ok(device.domains.backing(region, addr, Kind::Own))
         })
     }
@@ -309,9 +329,9 @@ impl Device {
         change: &MrChange,
         addr: *mut u8,
     ) -> Result<()> {
-        self.rereg_with(mr, change, |device, length| {
+        self.rereg_with(mr, change, |device, length, access| {
             // SAFETY: the same promise.
-            unsafe { device.memory_of_caller(addr, length) }
+            unsafe { device.memory_of_caller(addr, length, access) }
         })
     }
 
@@ -319,7 +339,7 @@ impl Device {
         &mut self,
         mr: MrHandle,
         change: &MrChange,
-        new_memory: impl FnOnce(&mut Self, usize) -> Result<Backing>,
+        new_memory: impl FnOnce(&mut Self, usize, Access) -> Result<Backing>,
     ) -> Result<()> {
         let index = find(&self.domains.regions.table, mr)?;
         self.base
@@ -339,24 +359,31 @@ impl Device {
             Kind::Dmabuf | Kind::Revoked => return Err(invalid("mr", "is of a dma-buf")),
             _ => {}
         }
-        let length = change.length.unwrap_or(old.attr.length as usize);
-        let access = change.access.unwrap_or(old.access);
-        check_mr(&self.base, length, access)?;
+        let mut access = change.access.unwrap_or(old.access);
+        check_access(&self.base, access)?;
+        if change.length.is_none() {
+            if old.is_on_demand() && !access.contains(Access::ON_DEMAND) {
+                return Err(lacks("cannot pin the memory of an on-demand region"));
+            }
+            // Memory that is pinned stays so.
+            access.set(Access::ON_DEMAND, old.is_on_demand());
+        }
         let writes = access.contains(Access::LOCAL_WRITE);
         // The kernel has pinned the pages for reading only.
         if writes && !old.writable && change.length.is_none() {
             let problem = "asks for writes, and the memory was registered for reading";
             return Err(Refusal::argument(ErrorKind::Access, "access", problem));
         }
-        if change.length.is_some() {
-            self.check_bytes(length, old.attr.length)?;
-        }
         let memory = match change.length {
-            Some(length) => Some(new_memory(self, length)?),
+            Some(length) => {
+                check_max(&self.base, length)?;
+                self.check_bytes(length, old.attr.length)?;
+                Some((new_memory(self, length, access)?, length))
+            }
             None => None,
         };
         let own = self.domains.regions.table.at_mut(index);
-        if let Some(backing) = memory {
+        if let Some((backing, length)) = memory {
             own.attr.addr = backing.addr;
             own.attr.length = length as u64;
             own.writable = writes;
@@ -453,7 +480,7 @@ impl Device {
 
 impl Domains {
     /// All bytes of a region of the memory.
-    fn backing(&self, region: RegionId, addr: u64, kind: Kind) -> Backing {
+    pub(super) fn backing(&self, region: RegionId, addr: u64, kind: Kind) -> Backing {
         Backing {
             region,
             whole: self.memory.lock().whole(region),
@@ -552,6 +579,11 @@ impl Mr {
         Some(whole.part(self.backing.start + offset as usize, length as usize))
     }
 
+    /// Whether its pages are looked for when work uses them.
+    pub(crate) fn is_on_demand(&self) -> bool {
+        self.access.contains(Access::ON_DEMAND)
+    }
+
     #[inline]
     pub(super) fn slice(
         &self,
@@ -578,7 +610,7 @@ impl Mr {
     }
 }
 
-fn check_mr(base: &Base, length: usize, access: Access) -> Result<()> {
+pub(super) fn check_access(base: &Base, access: Access) -> Result<()> {
     let known = KNOWN | base.flushes() | Access::OPTIONAL;
     if !access.difference(known).is_empty() {
         return Err(invalid(
@@ -592,6 +624,13 @@ fn check_mr(base: &Base, length: usize, access: Access) -> Result<()> {
     {
         return Err(Refusal::new(ErrorKind::Invalid, Cause::NoLocalWrite));
     }
+    if access.contains(Access::ON_DEMAND) {
+        base.check_has(Capabilities::ODP, "has no on-demand regions")?;
+    }
+    Ok(())
+}
+
+fn check_max(base: &Base, length: usize) -> Result<()> {
     let max = i64::try_from(base.attr.max_mr_size).unwrap_or(i64::MAX);
     in_range("length", i64::try_from(length).unwrap_or(i64::MAX), 0, max)
 }

@@ -120,11 +120,15 @@ impl Regions {
             let rights = Rights(missing);
             FailureCause::Missing { region, rights }
         } else if mr.part(addr, length).is_ok() {
-            // The bytes are in the region. Then only its memory can be missing.
-            return Some(mr.why_unmapped()?.into());
+            // The bytes are in the region. Then only its memory can be missing, or out of reach.
+            match mr.why_unmapped() {
+                Some(why) => return Some(why.into()),
+                None if mr.is_on_demand() => FailureCause::NoPaging { region },
+                None => return None,
+            }
         } else {
             match addr.checked_sub(start) {
-                Some(offset) if offset <= bytes + NEAR => FailureCause::OutOf {
+                Some(offset) if offset <= bytes.saturating_add(NEAR) => FailureCause::OutOf {
                     region,
                     offset,
                     length,

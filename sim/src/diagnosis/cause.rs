@@ -165,6 +165,8 @@ displayed! {
             = "{length} bytes from {offset:#x} on of {mr} are not all mapped";
         Withdrawn { mr: Mr, offset: u64, length: u64 }
             = "the exporter of the dma-buf of {mr} has withdrawn {length} bytes from {offset:#x} on";
+        NoPaging { region: u32 }
+            = "the device cannot use the on-demand region mr#{region} in this operation (odp_caps)";
         Unusable { region: u32 } = "mr#{region} cannot be used that way";
     }
 }

@@ -181,7 +181,7 @@ classes! {
     Changed = "VS-MEM-01", Certain, "SQ-17",
         "leave the bytes of a send as they are until its completion, or a later one of its queue, is polled";
     Unmapped = "VS-MEM-02", Certain, "MR-23",
-        "keep memory mapped until its region is deregistered, and deregister it when no work uses it";
+        "keep memory mapped until its region is deregistered, or, if it is on-demand, while work uses it";
     DeregisteredEarly = "VS-MEM-03", Hint, "MR-06",
         "deregister a region when the completion of all work that names it has been polled";
     Overlaid = "VS-MEM-04", Hint, "SQ-17",

@@ -21,7 +21,8 @@
 
 use verbs_api::behavior::{AckEffect, Check, Placement, SendDone, UndefinedFields};
 use verbs_api::{
-    Access, Capabilities, Dest, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Wc, WcOpcode,
+    Access, Capabilities, Dest, OdpOps, QpState, QpType, Remote, SendFlags, SendOp, SendWr, Wc,
+    WcOpcode,
 };
 
 use crate::device::{Device, Peer, Recv, length_of, pkeys_match};
@@ -328,11 +329,13 @@ impl<'a> End<'a> {
             parts.clear();
             return Ok(Gathered::Parts);
         }
+        let (domains, base) = (&self.device.domains, &self.device.base);
         let peer = Peer {
             qp: self.qp.common.handle,
             pd: self.qp.responder.receives.pd(),
+            // On-demand regions do not take this path.
+            odp: OdpOps::empty(),
         };
-        let (domains, base) = (&self.device.domains, &self.device.base);
         let found = domains.remote_span(base, peer, place, length, need);
         found.map(Gathered::One).ok_or(SlowPath::RemoteMemory)
     }

@@ -101,7 +101,7 @@ impl Twin {
                     .unwrap()
             });
             let srq = sim.create_srq(pd, &srq_init).ok();
-            let mrs = (0..3).map(|at| region(&sim, pd, at)).collect();
+            let mrs = (0..3).map(|at| region(&sim, pd, at, false)).collect();
             let other = if name == "sim0" { "sim1" } else { "sim0" };
             let far = sim.open_device(other).unwrap();
             let gid = sim.query_gid(far, 1, 0).unwrap();
@@ -617,8 +617,13 @@ impl Twin {
             63 if draw.one_in(8) => {
                 let at = draw.index(3);
                 let gone = sim.dereg_mr(ends[end].mrs[at].0);
-                self.ends[end].mrs[at] = region(&self.sim, self.ends[end].pd, at);
+                let on_demand = draw.one_in(3);
+                self.ends[end].mrs[at] = region(&self.sim, self.ends[end].pd, at, on_demand);
                 format!("{gone:?}")
+            }
+            63 if draw.one_in(4) => {
+                let (mr, _) = ends[end].mrs[draw.index(3)];
+                format!("{:?}", sim.map_mr(mr, draw.one_in(2)))
             }
             _ => String::new(),
         }
@@ -652,14 +657,15 @@ fn params() -> RcParams {
     }
 }
 
-fn region(sim: &Sim, pd: Pd, at: usize) -> (Mr, MrAttr) {
-    let access = match at {
+fn region(sim: &Sim, pd: Pd, at: usize, on_demand: bool) -> (Mr, MrAttr) {
+    let mut access = match at {
         ONLY_LOCAL => Access::LOCAL_WRITE,
         // It has no effect where data is placed at its arrival.
         0 => ACCESS | Access::RELAXED_ORDERING,
         _ => ACCESS,
     };
-    // Some devices lack flushes.
+    access.set(Access::ON_DEMAND, on_demand);
+    // Some devices lack flushes, or on-demand paging.
     let of = [access, access - Access::FLUSH_GLOBAL, Access::ALL_RDMA];
     let mr = of.iter().find_map(|of| sim.alloc_mr(pd, BYTES, *of).ok());
     let mr = mr.unwrap();

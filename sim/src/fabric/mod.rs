@@ -113,6 +113,7 @@ impl Fabric {
             node.device.base.checks_memory = config.check_memory;
             node.device.base.set_lacks(config.lacks);
             node.device.ece = config.ece;
+            node.device.domains.regions.odp = config.odp.without(config.lacks);
             if let Some(subnet) = subnet {
                 node.device.ports.join(subnet);
             }

@@ -186,7 +186,7 @@ mod tests {
             ..late
         });
         let mut memory = Memory::new(late);
-        let region = memory.add_owned(BYTES).unwrap();
+        let region = memory.add_owned(BYTES, false).unwrap();
         (memory, region)
     }
 
@@ -244,7 +244,7 @@ mod tests {
     fn message_places_the_data_before_it_of_its_queue_pair_alone() {
         for (number, is_there) in [(0, true), (1, false)] {
             let (mut memory, region) = memory(0, true);
-            let elsewhere = memory.add_owned(BYTES).unwrap();
+            let elsewhere = memory.add_owned(BYTES, false).unwrap();
             let into = whole(region, false);
             place(&mut memory, into, 1, 0);
             assert_eq!(bytes(&memory, &into)[0], 0, "it waits");

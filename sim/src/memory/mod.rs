@@ -45,7 +45,7 @@ pub(crate) struct Memory {
     regions: Table<Region>,
     /// Data that is not placed yet. `None` if nothing is ever late.
     late: Option<Late>,
-    /// Whether all memory of the caller is checked.
+    /// Whether every region of the caller's memory is [checked](Region::checked).
     pub(crate) checks_mapping: bool,
 }
 
@@ -55,17 +55,18 @@ struct Region {
     users: u32,
     /// Its bytes. `None` for endless zeros, where writes are discarded.
     span: Option<Span>,
-    /// Whether copies go through the kernel, so that memory which is gone is an error and not a
-    /// crash.
+    /// Whether copies may fail, because memory which is gone is an error and not a crash. The
+    /// kernel copies what is not the allocator's.
     checked: bool,
-    /// Whether the exporter of its memory has withdrawn it.
-    withdrawn: bool,
-    _own: Own,
+    /// Whether its memory was taken away: the simulator's unmapped, or that of an exporter
+    /// withdrawn.
+    gone: bool,
+    own: Own,
 }
 
 /// Memory that goes with its region.
 #[derive(Debug)]
-#[expect(dead_code, reason = "it is only dropped")]
+#[expect(dead_code, reason = "its memory is only dropped")]
 enum Own {
     /// The memory is not the simulator's.
     Nothing,
@@ -115,6 +116,8 @@ pub(crate) enum Gone {
 /// Owned regions start on a cache line. Some machines copy many times slower if the target's offset
 /// in its page is a few bytes greater than the source's.
 const ALIGNMENT: usize = 64;
+/// No system has smaller pages.
+const PAGE: usize = 4096;
 
 impl Memory {
     /// A memory without regions.
@@ -128,8 +131,9 @@ impl Memory {
     }
 
     /// Adds a region of zeros, owned by the simulator. `None` if there is no memory. The system
-    /// provides the memory on first use, so a large region costs nothing until then.
-    pub(crate) fn add_owned(&mut self, length: usize) -> Option<RegionId> {
+    /// provides the memory on first use, so a large region costs nothing until then. If `checked`,
+    /// it can be [unmapped](Self::map).
+    pub(crate) fn add_owned(&mut self, length: usize, checked: bool) -> Option<RegionId> {
         // The allocator would touch aligned memory to clear it.
         let layout = Layout::array::<u8>(length.checked_add(ALIGNMENT)?).ok()?;
         // SAFETY: the layout has a size above zero.
@@ -140,15 +144,15 @@ impl Memory {
         let own = Own::Block(Block { first, layout });
         let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
         let start = first.wrapping_add(before);
-        Some(self.add(Some(Span { start, length }), false, own))
+        Some(self.add(Some(Span { start, length }), checked, own))
     }
 
-    /// Adds a region of the caller's memory. If it is `checked`, the caller may unmap it.
+    /// Adds a region of the caller's memory. If `checked`, some of it may be unmapped.
     ///
     /// # Safety
     /// Until [`remove`](Self::remove) has returned, the memory must be valid for reads, and for
     /// writes if anything is copied to this region. Nothing else may write to bytes that are being
-    /// copied.
+    /// copied. Memory of a checked region need not be mapped.
     pub(crate) unsafe fn add_of_caller(
         &mut self,
         addr: *mut u8,
@@ -170,7 +174,7 @@ impl Memory {
     pub(crate) fn withdraw(&mut self, region: RegionId) {
         self.settle_region(region);
         if let Some(found) = self.regions.live_mut(region.index, region.generation) {
-            (found.withdrawn, found.checked) = (true, true);
+            (found.gone, found.checked) = (true, true);
         }
     }
 
@@ -191,9 +195,23 @@ impl Memory {
             users: 1,
             span,
             checked,
-            withdrawn: false,
-            _own: own,
+            gone: false,
+            own,
         })
+    }
+
+    /// Takes away the memory of a region that the simulator owns, or gives it zeros.
+    pub(crate) fn map(&mut self, region: RegionId, mapped: bool) {
+        self.settle_region(region);
+        let Some(found) = self.regions.live_mut(region.index, region.generation) else {
+            return;
+        };
+        found.gone = !mapped;
+        if let Some(all) = found.span.filter(|_| mapped) {
+            let zeros = vec![0; all.length];
+            // SAFETY: the span belongs to a region that exists; the source is only read.
+            unsafe { Span::of_shared(&zeros).copy_to(all) };
+        }
     }
 
     /// Removes a user from a region. After the last removal no copy touches its bytes.
@@ -210,12 +228,21 @@ impl Memory {
     /// Copies a part of a region to a buffer of its length, without placing late data.
     pub(crate) fn peek(&self, from: &Slice, into: &mut [u8]) -> Result<(), Gone> {
         match self.span(from)? {
-            Some(source) if self.checks(from.region) => {
+            Some(source) if self.asks_kernel(from.region) => {
                 process::read(source, into).map_err(|_| Gone::Unmapped(*from))?;
             }
             // SAFETY: the span belongs to a region that exists.
             Some(source) => unsafe { source.copy_to(Span::of(into)) },
             None => into.fill(0),
+        }
+        Ok(())
+    }
+
+    /// Reads a byte of each page of a slice, which makes the pages present.
+    pub(crate) fn fault_in(&self, slice: &Slice) -> Result<(), Gone> {
+        let last = slice.length.checked_sub(1);
+        for at in (0..slice.length).step_by(PAGE).chain(last) {
+            self.peek(&slice.part(at, 1), &mut [0])?;
         }
         Ok(())
     }
@@ -235,7 +262,7 @@ impl Memory {
     /// Copies bytes to a part of a region, without placing late data first.
     fn put(&mut self, into: &Slice, from: &[u8]) -> Result<(), Gone> {
         if let Some(target) = self.span(into)? {
-            if self.checks(into.region) {
+            if self.asks_kernel(into.region) {
                 return process::write(from, target).map_err(|_| Gone::Unmapped(*into));
             }
             let from = Span::of_shared(from);
@@ -262,19 +289,47 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether the kernel copies the bytes of a region, so that a copy may fail.
+    /// Whether some of these bytes may be gone.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
-    pub(crate) fn checks(&self, region: RegionId) -> bool {
+    pub(crate) fn may_be_gone(&self, slices: &[Slice]) -> bool {
+        slices.iter().any(|slice| self.checks(slice.region))
+    }
+
+    /// Whether copies of a region's bytes can fail.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+    fn checks(&self, region: RegionId) -> bool {
         let found = self.regions.peek(region.index);
         found.is_some_and(|found| found.checked)
     }
 
-    /// All bytes of a region, for copies that cannot fail. `None` for a null region, and for one
-    /// that is checked. They are valid while the region exists.
+    /// Whether the kernel copies the bytes of a region: those of the caller or of a file, if that
+    /// is checked.
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+    fn asks_kernel(&self, region: RegionId) -> bool {
+        let found = self.regions.peek(region.index);
+        found.is_some_and(|found| found.checked && !matches!(found.own, Own::Block(_)))
+    }
+
+    /// All bytes of a region. `None` for a null region, and for one whose memory may be gone. They
+    /// are valid while the region exists.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     pub(crate) fn whole(&self, region: RegionId) -> Option<Span> {
         let found = self.regions.peek(region.index)?;
         found.span.filter(|_| !found.checked)
+    }
+
+    /// The bytes of a slice for a plain copy. `None` like [`whole`](Self::whole).
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+    pub(crate) fn plain_span(&self, slice: &Slice) -> Option<Span> {
+        let Slice {
+            region,
+            offset,
+            length,
+            ..
+        } = *slice;
+        let found = self.regions.get(region.index, region.generation).ok()?;
+        let whole = found.span.filter(|_| !found.checked)?;
+        Some(whole.part(offset, length))
     }
 
     /// Copies slices, in order, to others of the same total length.
@@ -318,11 +373,11 @@ impl Memory {
     /// The bytes of a slice. `None` for a null region. Each access goes
     /// through a span, and [`Span::part`] checks the range.
     #[inline]
-    pub(crate) fn span(&self, slice: &Slice) -> Result<Option<Span>, Gone> {
+    fn span(&self, slice: &Slice) -> Result<Option<Span>, Gone> {
         let Slice { region, offset, .. } = *slice;
         let found = self.regions.get(region.index, region.generation);
         let found = found.map_err(|_| Gone::Deregistered)?;
-        if found.withdrawn {
+        if found.gone {
             return Err(Gone::Unmapped(*slice));
         }
         Ok(found.span.map(|whole| whole.part(offset, slice.length)))
@@ -409,8 +464,8 @@ mod tests {
     #[test]
     fn scatter_and_gather_cut_at_different_places() {
         let mut memory = Memory::new(None);
-        let from = memory.add_owned(100).unwrap();
-        let into = memory.add_owned(100).unwrap();
+        let from = memory.add_owned(100, false).unwrap();
+        let into = memory.add_owned(100, false).unwrap();
         let bytes: Vec<u8> = (0..100).collect();
         memory.write(&slice(from, 0, 100), &bytes).unwrap();
         let memory = shared(memory);
@@ -437,7 +492,7 @@ mod tests {
     #[test]
     fn a_copy_within_one_region_may_overlap() {
         let mut memory = Memory::new(None);
-        let region = memory.add_owned(10).unwrap();
+        let region = memory.add_owned(10, false).unwrap();
         let bytes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
         memory.write(&slice(region, 0, 10), &bytes).unwrap();
         let memory = shared(memory);
@@ -453,13 +508,13 @@ mod tests {
     #[test]
     fn a_large_region_costs_nothing_until_it_is_used() {
         let mut memory = Memory::new(None);
-        assert!(memory.add_owned(usize::MAX).is_none());
-        assert!(memory.add_owned(usize::MAX / 2).is_none());
+        assert!(memory.add_owned(usize::MAX, false).is_none());
+        assert!(memory.add_owned(usize::MAX / 2, false).is_none());
         // The layout is valid, but no machine has the memory. Miri would end here.
         if !cfg!(miri) {
-            assert!(memory.add_owned(1 << 62).is_none());
+            assert!(memory.add_owned(1 << 62, false).is_none());
         }
-        let region = memory.add_owned(8 << 30).unwrap();
+        let region = memory.add_owned(8 << 30, false).unwrap();
         memory
             .write(&slice(region, (8 << 30) - 1, 1), &[7])
             .unwrap();
@@ -467,7 +522,7 @@ mod tests {
         let last = slice(region, (8 << 30) - 2, 2);
         memory.read(&last, &mut seen).unwrap();
         assert_eq!(seen, [0, 7]);
-        let none = memory.add_owned(0).unwrap();
+        let none = memory.add_owned(0, false).unwrap();
         assert_eq!(memory.read(&slice(none, 0, 0), &mut []), Ok(()));
     }
 
@@ -477,14 +532,14 @@ mod tests {
         let mut memory = Memory::new(None);
         // SAFETY: the array outlives the region, which ends at `remove`.
         let region = unsafe { memory.add_of_caller(bytes.as_mut_ptr(), bytes.len(), false) };
-        let owned = memory.add_owned(16).unwrap();
+        let owned = memory.add_owned(16, false).unwrap();
         let memory = shared(memory);
         let (there, here) = (slice(region, 0, 16), slice(owned, 0, 16));
         payload(&[there]).copy_to(&memory, &[here], OF_ONE).unwrap();
         memory.lock().remove(region);
         for is_slot_used_again in [false, true] {
             if is_slot_used_again {
-                let next = memory.lock().add_owned(16).unwrap();
+                let next = memory.lock().add_owned(16, false).unwrap();
                 assert_eq!(next.index, region.index);
             }
             assert_eq!(

@@ -192,14 +192,14 @@ impl Node {
     pub(crate) fn read_mr(&mut self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
         let from = self.own_bytes(mr, offset, bytes.len(), false)?;
         let copied = self.device.domains.memory.lock().peek(&from, bytes);
-        copied.map_err(unreachable_bytes)
+        copied.map_err(out_of_reach)
     }
 
     /// Copies bytes into an owned region.
     pub(crate) fn write_mr(&mut self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
         let into = self.own_bytes(mr, offset, bytes.len(), true)?;
         let copied = self.device.domains.memory.lock().write(&into, bytes);
-        copied.map_err(unreachable_bytes)
+        copied.map_err(out_of_reach)
     }
 
     /// A range of an owned region. Refuses a range with a byte that posted work owns.
@@ -286,13 +286,12 @@ impl Node {
     }
 }
 
-/// The refusal of an access of the program to bytes that are gone.
-fn unreachable_bytes(gone: Gone) -> Refusal {
+/// Why bytes of a region that exists cannot be copied.
+fn out_of_reach(gone: Gone) -> Refusal {
     match gone {
         Gone::Deregistered => bad_handle(Object::Mr, BadHandle::Stale),
         Gone::Unmapped(_) => {
-            let problem = "is of a dma-buf whose memory was withdrawn";
-            Refusal::argument(ErrorKind::Fault, "mr", problem)
+            Refusal::argument(ErrorKind::Fault, "mr", "is not mapped, or was withdrawn")
         }
     }
 }

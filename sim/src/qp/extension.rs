@@ -1,6 +1,6 @@
 //! The memory placement extensions: flushes and atomic writes, at both ends.
 
-use verbs_api::{Access, SendOp};
+use verbs_api::{Access, OdpOps, SendOp};
 
 use super::atomic;
 use super::common::Common;
@@ -46,7 +46,7 @@ impl Responder {
     ) -> Result<(), Refusal> {
         let need = flush.needs();
         qp.check_enabled(device, need, None)?;
-        let (domains, peer, rkey) = (&device.domains, self.peer(qp), flush.reth.rkey);
+        let (domains, peer, rkey) = (&device.domains, self.peer(qp, device), flush.reth.rkey);
         let (va, length) = domains.flushed(&flush);
         // The key is checked even for no bytes (MPE-05).
         let flushed = domains
@@ -73,7 +73,10 @@ impl Responder {
         }
         let need = Access::REMOTE_WRITE;
         qp.check_enabled(device, need, None)?;
-        let peer = self.peer(qp);
+        let mut peer = self.peer(qp, device);
+        // The right is that of a write, but on-demand regions tell the two apart.
+        let may_page = peer.odp.contains(OdpOps::ATOMIC_WRITE);
+        peer.odp.set(OdpOps::WRITE, may_page);
         let place = device
             .domains
             .touch_remote(

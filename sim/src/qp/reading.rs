@@ -210,9 +210,8 @@ impl Reading {
         let payload = match &source {
             Scatter::Nothing => Payload::default(),
             _ if bytes == 0 => Payload::default(),
-            // Where memory is checked, the bytes are copied when they leave, since the kernel may
-            // refuse a copy from the program's memory.
-            _ if device.domains.checks(&source) => {
+            // A later copy could not be answered with a fault any more.
+            slices if device.domains.may_be_gone(slices) => {
                 let part = Payload::Slices(source).part(0, bytes);
                 let taken = part.taken_along(&device.domains.memory);
                 taken.map_err(|gone| Refusal::lost(device, gone, None))?

@@ -130,7 +130,7 @@ impl Qp {
     /// Uses a turn: continues the read that it answers, and then carries out the requests behind
     /// it.
     pub(crate) fn go_on(&mut self, device: &mut Device) {
-        let peer = self.responder.peer(&self.common);
+        let peer = self.responder.peer(&self.common, device);
         let reads = &mut self.responder.reads;
         if let Some((request, refusal)) = reads.go_on(&self.common, device, peer)
             && let Err(why) = self.refuse(device, &request, refusal)
@@ -331,6 +331,9 @@ impl Qp {
             touch(&device.domains.regions, pd, &recv.list, start, length, need)
         };
         let target = (part(0, grh::BYTES), part(grh::BYTES, length - grh::BYTES));
+        let need = self.responder.receives.odp_need();
+        let regions = &device.domains.regions;
+        let may_page = regions.may_page(QpType::Ud, need, &recv.list);
         let wc = match target {
             // The length is checked before the memory of the receive.
             _ if is_short => match behavior.ud_short_recv.status() {
@@ -341,7 +344,7 @@ impl Qp {
                     return Err(DropReason::ShortReceive);
                 }
             },
-            (Ok(grh), Ok(data)) => {
+            (Ok(grh), Ok(data)) if may_page => {
                 let head = Head {
                     route: &packet.route,
                     deth,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use verbs_api::{Qp as QpHandle, QpType, Wc};
+use verbs_api::{OdpOps, Qp as QpHandle, QpType, Wc};
 
 use super::common::Common;
 use super::queue::WorkQueue;
@@ -87,6 +87,14 @@ impl Receives {
         match &mut self.source {
             Source::Own { rq, .. } => Some(rq),
             _ => None,
+        }
+    }
+
+    /// What a receive needs of the transport to be in an on-demand region.
+    pub(crate) fn odp_need(&self) -> OdpOps {
+        match self.rq() {
+            Some(_) => OdpOps::RECV,
+            None => OdpOps::SRQ_RECV,
         }
     }
 

@@ -38,7 +38,7 @@ use super::send::{hold_ah, release_each, taken};
 use super::sum;
 use super::verdict::Stop;
 use super::wait::{ack_timeout, rnr_wait};
-use crate::device::{ClaimedQueue, Completion, Delivery, Device, Queue, Send, touch};
+use crate::device::{ClaimedQueue, Completion, Delivery, Device, Queue, Send, odp_need, touch};
 use crate::packet::payload::Payload;
 use crate::packet::{Packet, Psn, packets};
 use crate::time::Time;
@@ -311,6 +311,10 @@ impl Requester {
                 _ => {}
             }
         }
+        let regions = &device.domains.regions;
+        if !regions.may_page(qp.init.qp_type, odp_need(send), &send.list) {
+            return Err(behavior.send_key_status.status());
+        }
         let mut length = send.length;
         if atomic::header(&send.op).is_some() {
             length = atomic::length(behavior.atomic_check, length)?;
@@ -323,10 +327,8 @@ impl Requester {
             send.payload = Payload::inline(send.inline[..].into());
         } else if !send.is_read() {
             // A reliable send keeps its bytes in place until the acknowledgement, so a retry reads
-            // them again. Where memory is checked, they are copied when the send starts.
-            let stays = behavior.send_done == SendDone::Acknowledged
-                && qp.is_reliable()
-                && !device.base.checks_memory;
+            // them again.
+            let stays = behavior.send_done == SendDone::Acknowledged && qp.is_reliable();
             send.payload = taken(device, self.pd, send, stays)?;
         }
         // The memory of a datagram is checked before its destination.

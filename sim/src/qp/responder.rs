@@ -192,7 +192,7 @@ impl Responder {
             // A read is carried out again, because its answer was not kept.
             Op::ReadRequest(reth) => {
                 let again = Reading::again(packet.psn, reth, completed);
-                let peer = self.peer(qp);
+                let peer = self.peer(qp, device);
                 return Err(self.reads.answer_again(qp, device, peer, packet, again));
             }
             // An atomic is not carried out twice: its answer was kept (ATOM-09).
@@ -247,7 +247,7 @@ impl Responder {
             }
             (Op::ReadRequest(reth), None) => {
                 let reading = Reading::new(packet.psn, reth, completed);
-                let peer = self.peer(qp);
+                let peer = self.peer(qp, device);
                 self.reads.answer(qp, device, peer, packet, reading)?;
                 let resource = Resource::read(packet.psn, qp.span_of(device, packet), reth);
                 // The peer may ask again for any part of the answer.
@@ -372,6 +372,9 @@ impl Responder {
             };
             return Err(Refusal::fault(Some(syndrome), Some(status)));
         }
+        if !regions.may_page(qp.init.qp_type, self.receives.odp_need(), &recv.list) {
+            return Err(Refusal::bad_receive(device));
+        }
         let writes = Access::LOCAL_WRITE;
         // Some drivers check the whole receive, and some only the bytes that the message writes.
         let all = match behavior.recv_sgl_overhang {
@@ -410,7 +413,7 @@ impl Responder {
         if left > 0 {
             let denied = || Refusal::access_fault(device, recv);
             let addr = reth.va.checked_add(got.into()).ok_or_else(denied)?;
-            let peer = self.peer(qp);
+            let peer = self.peer(qp, device);
             let mut target = device
                 .domains
                 .touch_remote(
@@ -442,10 +445,11 @@ impl Responder {
     }
 
     /// The queue pair and domain for which the peer accesses memory.
-    pub(super) fn peer(&self, qp: &Common) -> Peer {
+    pub(super) fn peer(&self, qp: &Common, device: &Device) -> Peer {
         Peer {
             qp: qp.handle,
             pd: self.receives.pd(),
+            odp: device.domains.regions.odp.of(qp.init.qp_type),
         }
     }
 
@@ -468,7 +472,7 @@ impl Responder {
             .domains
             .touch_remote(
                 &device.base,
-                self.peer(qp),
+                self.peer(qp, device),
                 eth.rkey,
                 eth.addr,
                 atomic::BYTES.into(),

@@ -80,7 +80,7 @@ pub(super) fn release_each(ahs: &mut Table<Ah>) -> impl FnMut(&mut Send) {
 }
 
 /// Takes the bytes of a send. The error is the status it fails with. If `stays`, the bytes remain
-/// in the program's memory while the send is in progress.
+/// in the program's memory while the send is in progress, unless that may be gone by then.
 pub(super) fn taken(
     device: &mut Device,
     pd: u32,
@@ -95,8 +95,7 @@ pub(super) fn taken(
     let slices = check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
         .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()));
     let payload = slices.and_then(|slices| {
-        // The sender must notice that its memory is gone.
-        if stays && !device.domains.checks(&slices) {
+        if stays && !device.domains.may_be_gone(&slices) {
             Ok(Payload::Slices(slices))
         } else {
             // The send is done, and the program may reuse its memory, before this arrives.

@@ -8,13 +8,13 @@ use verbs_api::behavior::Declared;
 use verbs_api::cm::Cm;
 use verbs_api::lab::Lab;
 use verbs_api::{
-    Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
-    CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
-    DriverObject, Ece, Element, Error, ErrorKind, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr,
-    MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr,
-    QpAttrMask, QpInit, QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr,
-    Srq, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd,
-    XrcdInit, connect,
+    Access, Advice, AdviseFlags, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause,
+    CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr,
+    DeviceAttrEx, DeviceInfo, DriverObject, Ece, Element, Error, ErrorKind, Gid, GidEntry, Handle,
+    InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr,
+    PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpState, QpType, RcParams, RecvWr,
+    ReregError, Result, SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs,
+    Wait, Wc, WcEx, WrOpcode, Xrcd, XrcdInit, connect,
 };
 
 use super::diagnose::Strict;
@@ -399,6 +399,11 @@ impl Verbs for Sim {
         fn alloc_null_mr(pd: Pd) -> Result<Mr>
             = AllocNullMr ("{pd}") |node| node.device.alloc_null_mr(pd);
         fn dereg_mr(mr: Mr) -> Result<()> = DeregMr ("{mr}") |node| node.dereg_mr(mr);
+        fn advise_mr(pd: Pd, advice: Advice, flags: AdviseFlags, list: &[Sge]) -> Result<()>
+            = AdviseMr ("{pd}, {advice}, {:#x}, {} B", flags.bits(), trace_args::bytes(list))
+            |node| node.device.advise_mr(pd, advice, flags, list);
+        fn map_mr(mr: Mr, mapped: bool) -> Result<()>
+            = MapMr ("{mr}, {mapped}") |node| node.device.map_mr(mr, mapped);
         fn alloc_mw(pd: Pd, mw_type: MwType) -> Result<Mw>
             = AllocMw ("{pd}, {mw_type}") |node| node.device.alloc_mw(pd, mw_type);
         fn dealloc_mw(mw: Mw) -> Result<()> = DeallocMw ("{mw}") |node| node.device.dealloc_mw(mw);

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use verbs_api::cm::CmEvent;
 use verbs_api::{
     Ah, AsyncEvent, CmChannel, CmId, CompChannel, Context, Cq, CqEvent, Mr, Mw, Pd, Qp, RecvWr,
-    SendWr, Srq, Xrcd,
+    SendWr, Sge, Srq, Xrcd,
 };
 
 /// A result of a verb that the trace can show.
@@ -49,9 +49,13 @@ pub(crate) fn sends(list: &[SendWr<'_>]) -> String {
 /// The text of posted receives.
 pub(crate) fn receives(list: &[RecvWr<'_>]) -> String {
     listed(list, |wr| {
-        let bytes: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
-        format!("{:#x} {bytes} B", wr.label())
+        format!("{:#x} {} B", wr.label(), bytes(wr.sg_list))
     })
+}
+
+/// The length of a scatter/gather list.
+pub(crate) fn bytes(list: &[Sge]) -> u64 {
+    list.iter().map(|sge| u64::from(sge.length)).sum()
 }
 
 /// The text of an optional last argument.

@@ -13,6 +13,7 @@ use super::{Context, Pd};
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::handle;
 use crate::mr::{Access, MrAttr, MrInit};
+use crate::odp::{Advice, AdviseFlags};
 use crate::site::{Site, Standing};
 use crate::wr::Remote;
 
@@ -118,6 +119,20 @@ impl Pd {
         let verbs = self.context().verbs();
         let mr = verbs.reg_dmabuf_mr(self.handle(), offset, length, iova, fd, access)?;
         Mr::new(self, mr)
+    }
+
+    /// Advises the device about parts of on-demand regions
+    /// ([`Verbs::advise_mr`](crate::Verbs::advise_mr)).
+    ///
+    /// # Errors
+    /// As for the verb.
+    #[track_caller]
+    pub fn advise_mr(&self, advice: Advice, flags: AdviseFlags, list: &[Sge<'_>]) -> Result<()> {
+        let _standing = Standing::at(Site::here());
+        let resolved = list.iter().map(|sge| sge.resolve(Verb::AdviseMr, self));
+        let list: Vec<_> = resolved.collect::<Result<_>>()?;
+        let verbs = self.context().verbs();
+        verbs.advise_mr(self.handle(), advice, flags, &list)
     }
 
     /// Registers the caller's memory ([`Verbs::reg_mr`](crate::Verbs::reg_mr)). Errors as for
