@@ -231,56 +231,36 @@ fn free_program_1() {
     // Call 12
     let cq3 = verbs.create_cq(context1, &CqInit::new(23).context(3)).unwrap();
     // Call 13
-    let qp0 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).sq_sig_all()).unwrap();
+    let qp0 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq3, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).sq_sig_all()).unwrap();
     let num0 = verbs.qp_num(qp0).unwrap();
     // Call 14
-    let qp1 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 })).unwrap();
+    let qp1 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq3, cq2).cap(QpCap { max_send_wr: 7, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
     let num1 = verbs.qp_num(qp1).unwrap();
     // Call 15
-    connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu512, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
+    connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 1, rnr_retry: 1, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
     // Call 16
-    verbs.post_recv(qp0, &[RecvWr::new(0x1000000000, &[mem3.sge(3768, 16)])]).unwrap();
+    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 17
-    verbs.post_send(qp1, &[SendWr::new(0x1100000000, SendOp::Send, &[mem3.sge(1472, 0)]).unsignaled(), SendWr::new(0x1100000001, SendOp::RdmaRead { remote: mem3.remote(960) }, &[mem3.sge(4952, 8)])]).unwrap();
+    verbs.close_device(context1).unwrap();
     // Call 18
-    assert_eq!(poll(cq3, 64).unwrap(), []);
+    verbs.req_notify_cq(cq1, Arm::NEXT).unwrap();
     // Call 19
-    verbs.post_send(qp1, &[SendWr::new(0x1300000000, SendOp::SendWithImm { imm_data: [21, 1, 58, 29] }, &[mem2.sge(952, 0), mem3.sge(56, 1)])]).unwrap();
+    assert_eq!(verbs.get_async_event(context0, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 20
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x1000000000, WcStatus::Success)]);
+    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 21
-    verbs.post_recv(qp1, &[RecvWr::new(0x1500000000, &[mem3.sge(2128, 1000)])]).unwrap();
+    let error = verbs.post_recv(qp1, &[RecvWr::new(0x1500000000, &[mem2.sge(1832, 108)]), RecvWr::new(0x1500000001, &[mem2.sge(1928, 54), mem3.sge(2096, 54)])]).unwrap_err();
+    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
     // Call 22
-    verbs.post_recv(qp1, &[RecvWr::new(0x1600000000, &[mem2.sge(1048, 1000)])]).unwrap();
+    let error = verbs.post_send(qp0, &[SendWr::new(0x1600000000, SendOp::SendWithImm { imm_data: [154, 141, 91, 129] }, &[mem3.sge(920, 100)]).flags(SendFlags::FENCE), SendWr::new(0x1600000001, SendOp::RdmaWriteWithImm { remote: mem2.remote(1736), imm_data: [61, 149, 141, 228] }, &[mem3.sge(1400, 8), mem3.sge(1344, 8)])]).unwrap_err();
+    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
     // Call 23
-    verbs.post_send(qp0, &[SendWr::new(0x1700000000, SendOp::SendWithImm { imm_data: [109, 32, 187, 163] }, &[mem3.sge(496, 16)]).unsignaled(), SendWr::new(0x1700000001, SendOp::Send, &[mem3.sge(40, 1000)])]).unwrap();
-    // Call 24
-    assert_eq!(poll(cq2, 64).unwrap(), []);
-    // Call 25
-    assert_eq!(poll(cq3, 64).unwrap(), []);
-    // Call 26
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
-    // Call 27
-    verbs.read_mr(mr2, 2404, &mut [0; 28]).unwrap();
-    // Call 28
-    verbs.req_notify_cq(cq2, Arm::SOLICITED).unwrap();
-    // Call 29
-    verbs.post_recv(qp0, &[RecvWr::new(0x1d00000000, &[mem3.sge(2856, 1000)])]).unwrap();
-    // Call 30
-    let error = verbs.post_send(qp1, &[SendWr::new(0x1e00000000, SendOp::Send, &[mem2.sge(0, 1000)]), SendWr::new(0x1e00000001, SendOp::RdmaWrite { remote: mem2.remote(1280) }, &[mem3.sge(1776, 40)]).unsignaled().flags(SendFlags::INLINE)]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
-    // Call 31
-    assert_eq!(poll(cq2, 64).unwrap(), []);
-    // Call 32
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x1d00000000, WcStatus::Success)]);
-    // Call 33
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
-    // Call 34
-    verbs.post_send(qp0, &[SendWr::new(0x2200000000, SendOp::RdmaWrite { remote: mem3.remote(3976) }, &[mem3.sge(384, 50), mem2.sge(432, 50)])]).unwrap();
-    // Call 35
     verbs.lab().unwrap().settle().unwrap();
-    // Call 36
-    assert_eq!(poll(cq0, 1).unwrap(), []);
+    // Call 24
+    let error = verbs.post_send(qp1, &[SendWr::new(0x1800000000, SendOp::RdmaWrite { remote: mem2.remote(1336) }, &[mem2.sge(560, 300)]).unsignaled()]).unwrap_err();
+    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
+    // Call 25
+    assert_eq!(verbs.ack_cq_events(cq1, 2).unwrap_err().kind(), ErrorKind::Usage);
 }
 #[test]
 #[allow(unused)]
@@ -337,109 +317,125 @@ fn free_program_2() {
     // Call 13
     let cq3 = verbs.create_cq(context1, &CqInit::new(27).context(3).channel(channel0)).unwrap();
     // Call 14
-    let qp0 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq3, cq2).cap(QpCap { max_send_wr: 7, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 }).sq_sig_all()).unwrap();
+    let qp0 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq2).cap(QpCap { max_send_wr: 3, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 })).unwrap();
     let num0 = verbs.qp_num(qp0).unwrap();
     // Call 15
-    let qp1 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq0).cap(QpCap { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 }).srq(srq0)).unwrap();
+    let qp1 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq0).cap(QpCap { max_send_wr: 3, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).srq(srq0)).unwrap();
     let num1 = verbs.qp_num(qp1).unwrap();
     // Call 16
-    connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 1, rnr_retry: 1, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
+    connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 2, rnr_retry: 2, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
     // Call 17
-    let qp2 = verbs.create_qp(pd0, &QpInit::new(QpType::Ud, cq0, cq0).cap(QpCap { max_send_wr: 7, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).srq(srq0).sq_sig_all()).unwrap();
+    let qp2 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq2).cap(QpCap { max_send_wr: 3, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 }).sq_sig_all()).unwrap();
     let num2 = verbs.qp_num(qp2).unwrap();
     // Call 18
-    let qp3 = verbs.create_qp(pd1, &QpInit::new(QpType::Ud, cq3, cq2).cap(QpCap { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).sq_sig_all()).unwrap();
+    let qp3 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq0).cap(QpCap { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 }).srq(srq0)).unwrap();
     let num3 = verbs.qp_num(qp3).unwrap();
     // Call 19
-    connect::ud_to_rts(&verbs, qp2, 1, 0x11111111).unwrap();
+    connect::by_attributes(&verbs, qp2, qp3, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 2, rnr_retry: 2, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
     // Call 20
-    connect::ud_to_rts(&verbs, qp3, 1, 0x11111111).unwrap();
+    assert_eq!(verbs.resize_cq(cq0, -1).unwrap_err().kind(), ErrorKind::Invalid);
     // Call 21
-    let ah0 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd0, &AhAttr::global(1, 0, gid))).unwrap();
+    verbs.post_send(qp2, &[SendWr::new(0x1500000000, SendOp::CompareAndSwap { remote: mem0.remote(1024), compare: 1, swap: 2 }, &[mem2.sge(5856, 8)])]).unwrap();
     // Call 22
-    let ah1 = verbs.query_gid(context0, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
-    // Call 23
-    verbs.post_recv(qp3, &[RecvWr::new(0x1700000000, &[mem2.sge(3640, 340)])]).unwrap();
-    // Call 24
-    verbs.post_recv(qp3, &[RecvWr::new(0x1800000000, &[mem2.sge(3416, 340)])]).unwrap();
-    // Call 25
-    verbs.post_send(qp2, &[SendWr::new(0x1900000000, SendOp::Send, &[mem0.sge(48, 300)]).unsignaled().to(ah0, num3, 0x11111111), SendWr::new(0x1900000001, SendOp::Send, &[mem0.sge(592, 16)]).flags(SendFlags::FENCE).flags(SendFlags::SOLICITED).flags(SendFlags::INLINE).to(ah0, 0, 0x11111111)]).unwrap();
-    // Call 26
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x1900000000, WcStatus::Success), (0x1900000001, WcStatus::Success)]);
-    // Call 27
-    let qp4 = verbs.create_qp(pd1, &QpInit::new(QpType::Uc, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
-    let num4 = verbs.qp_num(qp4).unwrap();
-    // Call 28
-    let qp5 = verbs.create_qp(pd0, &QpInit::new(QpType::Uc, cq0, cq0).cap(QpCap { max_send_wr: 7, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
-    let num5 = verbs.qp_num(qp5).unwrap();
-    // Call 29
-    connect::by_attributes(&verbs, qp4, qp5, &RcParams { path_mtu: Mtu::Mtu512, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
-    // Call 30
     assert_eq!(poll(cq2, 64).unwrap(), []);
+    // Call 23
+    verbs.post_recv(qp2, &[RecvWr::new(0x1700000000, &[mem2.sge(3968, 4), mem2.sge(2824, 4)])]).unwrap();
+    // Call 24
+    verbs.post_send(qp3, &[SendWr::new(0x1800000000, SendOp::Send, &[mem1.sge(40, 8)]).flags(SendFlags::INLINE)]).unwrap();
+    // Call 25
+    assert_eq!(poll(cq2, 64).unwrap(), []);
+    // Call 26
+    let modify = QpModify::to(QpState::Sqd);
+    verbs.modify_qp(qp3, &modify.attr, modify.mask).unwrap();
+    // Call 27
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x1b00000000, &[mem0.sge(1056, 32), mem1.sge(72, 32)])]).unwrap();
+    // Call 28
+    verbs.dereg_mr(mr3).unwrap();
+    // Call 29
+    verbs.post_send(qp2, &[SendWr::new(0x1d00000000, SendOp::RdmaRead { remote: mem0.remote(8) }, &[mem2.sge(5600, 256)])]).unwrap();
+    // Call 30
+    verbs.post_send(qp1, &[SendWr::new(0x1e00000000, SendOp::RdmaWrite { remote: mem2.remote(3760) }, &[mem0.sge(976, 1)]).unsignaled()]).unwrap();
     // Call 31
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x1f00000000, &[mem1.sge(64, 1040)])]).unwrap();
-    // Call 32
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x2000000000, &[mem1.sge(64, 1040)])]).unwrap();
-    // Call 33
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x2100000000, &[mem0.sge(1024, 1048)])]).unwrap();
-    // Call 34
-    verbs.post_send(qp3, &[SendWr::new(0x2200000000, SendOp::Send, &[mem2.sge(888, 1000)]).to(ah1, num2, 0x11111111), SendWr::new(0x2200000001, SendOp::Send, &[mem3.sge(1000, 2), mem2.sge(1768, 2), mem3.sge(560, 4)]).to(ah1, num2, 0x11111111), SendWr::new(0x2200000002, SendOp::Send, &[mem2.sge(120, 0)]).flags(SendFlags::SOLICITED).to(ah1, num2, 0x11111111)]).unwrap();
-    // Call 35
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x2200000000, WcStatus::Success), (0x2200000001, WcStatus::Success), (0x2200000002, WcStatus::Success)]);
-    // Call 36
-    verbs.post_send(qp5, &[SendWr::new(0x2400000000, SendOp::RdmaWrite { remote: mem2.remote(2664) }, &[mem0.sge(544, 16)]).flags(SendFlags::FENCE)]).unwrap();
-    // Call 37
-    assert_eq!(verbs.read_mr(mr0, 1108, &mut [0; 1]).unwrap_err().kind(), ErrorKind::Usage);
-    // Call 38
-    verbs.post_send(qp0, &[SendWr::new(0x2600000000, SendOp::CompareAndSwap { remote: mem0.remote(1120), compare: 2, swap: 3 }, &[mem2.sge(5072, 8)])]).unwrap();
-    // Call 39
-    assert_eq!(poll(cq3, 64).unwrap(), []);
-    // Call 40
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x2400000000, WcStatus::Success)]);
-    // Call 41
-    verbs.post_recv(qp4, &[RecvWr::new(0x2900000000, &[mem2.sge(3208, 300)])]).unwrap();
-    // Call 42
-    verbs.post_send(qp5, &[SendWr::new(0x2a00000000, SendOp::RdmaWriteWithImm { remote: mem2.remote(3704), imm_data: [15, 120, 205, 5] }, &[mem0.sge(16, 300)]).unsignaled()]).unwrap();
-    // Call 43
     assert_eq!(poll(cq0, 64).unwrap(), []);
+    // Call 32
+    verbs.post_send(qp0, &[SendWr::new(0x2000000000, SendOp::RdmaWriteWithImm { remote: mem0.remote(1496), imm_data: [185, 26, 93, 106] }, &[mem2.sge(616, 300)]).flags(SendFlags::FENCE), SendWr::new(0x2000000001, SendOp::RdmaRead { remote: mem0.remote(200) }, &[mem2.sge(5376, 300)])]).unwrap();
+    // Call 33
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x2100000000, &[mem0.sge(1088, 4), mem1.sge(112, 4)])]).unwrap();
+    // Call 34
+    verbs.post_send(qp0, &[SendWr::new(0x2200000000, SendOp::RdmaWriteWithImm { remote: mem0.remote(1488), imm_data: [247, 243, 210, 2] }, &[mem2.sge(1264, 8)])]).unwrap();
+    // Call 35
+    verbs.read_mr(mr0, 1108, &mut [0; 1]).unwrap();
+    // Call 36
+    let error = verbs.post_send(qp0, &[SendWr::new(0x2400000000, SendOp::CompareAndSwap { remote: mem0.remote(1120), compare: 2, swap: 3 }, &[mem2.sge(5072, 8)])]).unwrap_err();
+    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
+    // Call 37
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x1500000000, WcStatus::Success), (0x1700000000, WcStatus::Success)]);
+    // Call 38
+    assert_eq!(poll(cq0, 64).unwrap(), []);
+    // Call 39
+    verbs.post_send(qp3, &[SendWr::new(0x2700000000, SendOp::FetchAndAdd { remote: mem2.remote(3704), add: 1 }, &[mem1.sge(128, 8)])]).unwrap();
+    // Call 40
+    assert_eq!(poll(cq0, 64).unwrap(), []);
+    // Call 41
+    let modify = QpModify::to(QpState::Reset);
+    verbs.modify_qp(qp0, &modify.attr, modify.mask).unwrap();
+    // Call 42
+    let modify = QpModify::to(QpState::Reset);
+    verbs.modify_qp(qp1, &modify.attr, modify.mask).unwrap();
+    // Call 43
+    connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu512, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 1, rnr_retry: 1, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
     // Call 44
-    verbs.read_mr(mr0, 2745, &mut [0; 14]).unwrap();
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x2c00000000, &[mem0.sge(1912, 64)])]).unwrap();
     // Call 45
-    verbs.post_recv(qp3, &[RecvWr::new(0x2d00000000, &[mem2.sge(3592, 80)]), RecvWr::new(0x2d00000001, &[mem2.sge(3016, 80)])]).unwrap();
+    verbs.post_send(qp3, &[SendWr::new(0x2d00000000, SendOp::RdmaRead { remote: mem2.remote(1400) }, &[mem0.sge(2848, 85), mem0.sge(2848, 85), mem0.sge(2200, 86)])]).unwrap();
     // Call 46
-    verbs.post_send(qp2, &[SendWr::new(0x2e00000000, SendOp::Send, &[mem1.sge(48, 8)]).to(ah0, num3, 0x11111111), SendWr::new(0x2e00000001, SendOp::SendWithImm { imm_data: [116, 216, 26, 52] }, &[mem1.sge(16, 40)]).flags(SendFlags::SOLICITED).to(ah0, num3, 0x11111111)]).unwrap();
+    assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 47
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x1f00000000, WcStatus::LocProtErr), (0x2e00000000, WcStatus::WrFlushErr), (0x2e00000001, WcStatus::WrFlushErr)]);
+    let ah0 = verbs.query_gid(context0, 1, 0).and_then(|gid| verbs.create_ah(pd0, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 48
-    assert_eq!(verbs.query_qp(qp5, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
+    verbs.post_send(qp2, &[SendWr::new(0x3000000000, SendOp::CompareAndSwap { remote: mem0.remote(1232), compare: 2, swap: 3 }, &[mem2.sge(4848, 8)]).unsignaled(), SendWr::new(0x3000000001, SendOp::Send, &[mem2.sge(1392, 8), mem2.sge(2040, 8)]).flags(SendFlags::INLINE)]).unwrap();
     // Call 49
-    verbs.post_recv(qp5, &[RecvWr::new(0x3100000000, &[mem0.sge(1832, 64)])]).unwrap();
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x1800000000, WcStatus::Success)]);
     // Call 50
-    assert_eq!(poll(cq2, 0).unwrap(), []);
+    assert_eq!(verbs.query_qp(qp2, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
     // Call 51
-    verbs.modify_srq(srq0, &SrqAttr { srq_limit: 1, ..SrqAttr::default() }, SrqAttrMask::LIMIT).unwrap();
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3300000000, &[mem1.sge(64, 40)])]).unwrap();
     // Call 52
-    verbs.read_mr(mr0, 90, &mut [0; 26]).unwrap();
+    verbs.post_send(qp0, &[SendWr::new(0x3400000000, SendOp::SendWithImm { imm_data: [208, 143, 11, 62] }, &[mem2.sge(1952, 40)]).flags(SendFlags::FENCE).flags(SendFlags::INLINE)]).unwrap();
     // Call 53
-    verbs.resize_cq(cq0, 1).unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), []);
     // Call 54
-    assert_eq!(verbs.query_qp(qp1, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
+    verbs.modify_srq(srq0, &SrqAttr { srq_limit: 2, ..SrqAttr::default() }, SrqAttrMask::LIMIT).unwrap();
     // Call 55
-    assert_eq!(verbs.read_mr(mr0, 1582, &mut [0; 16]).unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(poll(cq3, 0).unwrap(), []);
     // Call 56
-    assert_eq!(verbs.query_qp(qp0, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
+    verbs.post_send(qp1, &[SendWr::new(0x3800000000, SendOp::RdmaWrite { remote: mem2.remote(2600) }, &[mem0.sge(608, 300)]).flags(SendFlags::FENCE)]).unwrap();
     // Call 57
-    let event57 = verbs.get_async_event(context0, Wait::Poll).unwrap();
-    assert_eq!(event57.event_type, AsyncEventType::QpLastWqeReached);
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x1b00000000, WcStatus::Success)]);
     // Call 58
-    verbs.ack_async_event(context0, &event57).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x3a00000000, SendOp::RdmaRead { remote: mem2.remote(88) }, &[mem0.sge(2632, 300)]).unsignaled()]).unwrap();
     // Call 59
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 60
-    assert_eq!(poll(cq2, 2).unwrap(), [(0x1700000000, WcStatus::Success)]);
+    verbs.post_recv(qp0, &[RecvWr::new(0x3c00000000, &[mem2.sge(3184, 256)])]).unwrap();
     // Call 61
-    let modify = QpModify::to(QpState::Sqe);
-    assert_eq!(verbs.modify_qp(qp1, &modify.attr, modify.mask).unwrap_err().kind(), ErrorKind::Invalid);
+    verbs.post_recv(qp0, &[RecvWr::new(0x3d00000000, &[mem2.sge(2496, 256)])]).unwrap();
+    // Call 62
+    let error = verbs.post_send(qp1, &[SendWr::new(0x3e00000000, SendOp::SendWithImm { imm_data: [25, 108, 151, 77] }, &[mem0.sge(560, 256)]).flags(SendFlags::SOLICITED), SendWr::new(0x3e00000001, SendOp::RdmaWriteWithImm { remote: mem2.remote(2944), imm_data: [29, 168, 171, 57] }, &[mem0.sge(944, 32), mem0.sge(312, 32)]).flags(SendFlags::INLINE)]).unwrap_err();
+    assert_eq!((error.bad_wr, error.error.kind()), (1, ErrorKind::NoMemory));
+    // Call 63
+    assert_eq!(poll(cq0, 64).unwrap(), []);
+    // Call 64
+    assert_eq!(poll(cq2, 64).unwrap(), []);
+    // Call 65
+    verbs.post_recv(qp0, &[RecvWr::new(0x4100000000, &[mem2.sge(2424, 1000)])]).unwrap();
+    // Call 66
+    let error = verbs.post_send(qp1, &[SendWr::new(0x4200000000, SendOp::Send, &[mem0.sge(0, 1000)]).unsignaled(), SendWr::new(0x4200000001, SendOp::RdmaWrite { remote: mem2.remote(2752) }, &[mem0.sge(16, 1000)]), SendWr::new(0x4200000002, SendOp::RdmaRead { remote: mem2.remote(336) }, &[mem0.sge(2696, 300)])]).unwrap_err();
+    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
+    // Call 67
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x2100000000, WcStatus::Success)]);
+    // Call 68
+    assert_eq!(poll(cq0, 4).unwrap(), []);
 }
 #[test]
 #[allow(unused)]
@@ -498,51 +494,78 @@ fn free_program_3() {
     // Call 16
     let ah1 = verbs.query_gid(context0, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 17
-    let qp2 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq1, cq1).cap(QpCap { max_send_wr: 3, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
+    let qp2 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq1, cq0).cap(QpCap { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
     let num2 = verbs.qp_num(qp2).unwrap();
     // Call 18
-    let qp3 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq1, cq1).cap(QpCap { max_send_wr: 3, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).sq_sig_all()).unwrap();
+    let qp3 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq1, cq1).cap(QpCap { max_send_wr: 7, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 })).unwrap();
     let num3 = verbs.qp_num(qp3).unwrap();
     // Call 19
-    connect::by_attributes(&verbs, qp2, qp3, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_READ, timeout: 12, retry_cnt: 3, rnr_retry: 3, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
+    connect::by_attributes(&verbs, qp2, qp3, &RcParams { path_mtu: Mtu::Mtu512, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 2, rnr_retry: 2, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
     // Call 20
-    let qp4 = verbs.create_qp(pd1, &QpInit::new(QpType::Ud, cq2, cq2).cap(QpCap { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
+    let qp4 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq1).cap(QpCap { max_send_wr: 7, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
     let num4 = verbs.qp_num(qp4).unwrap();
     // Call 21
-    let qp5 = verbs.create_qp(pd1, &QpInit::new(QpType::Ud, cq3, cq3).cap(QpCap { max_send_wr: 15, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 })).unwrap();
+    let qp5 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq3, cq2).cap(QpCap { max_send_wr: 7, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 }).sq_sig_all()).unwrap();
     let num5 = verbs.qp_num(qp5).unwrap();
     // Call 22
-    connect::ud_to_rts(&verbs, qp4, 1, 0x11111111).unwrap();
+    connect::by_attributes(&verbs, qp4, qp5, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
     // Call 23
-    connect::ud_to_rts(&verbs, qp5, 1, 0x11111111).unwrap();
+    verbs.write_mr(mr1, 407, &[96; 7]).unwrap();
     // Call 24
-    let ah2 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
+    verbs.req_notify_cq(cq3, Arm::SOLICITED).unwrap();
     // Call 25
-    let ah3 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
-    // Call 26
-    verbs.resize_cq(cq3, 30).unwrap();
-    // Call 27
-    verbs.write_mr(mr0, 483, &[91; 16]).unwrap();
-    // Call 28
-    assert_eq!(verbs.get_async_event(context1, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
-    // Call 29
     verbs.destroy_qp(qp4, Wait::Poll).unwrap();
-    // Call 30
+    // Call 26
     verbs.req_notify_cq(cq2, Arm::SOLICITED).unwrap();
+    // Call 27
+    verbs.post_recv(qp2, &[RecvWr::new(0x1b00000000, &[mem0.sge(2568, 148), mem0.sge(2360, 148)])]).unwrap();
+    // Call 28
+    verbs.post_recv(qp0, &[RecvWr::new(0x1c00000000, &[mem0.sge(2240, 148), mem0.sge(2312, 148)])]).unwrap();
+    // Call 29
+    verbs.post_send(qp1, &[SendWr::new(0x1d00000000, SendOp::Send, &[mem1.sge(344, 256)]).to(ah1, num0, 0x11111111), SendWr::new(0x1d00000001, SendOp::SendWithImm { imm_data: [131, 232, 91, 148] }, &[mem1.sge(16, 8)]).to(ah1, num0, 0x11111111)]).unwrap();
+    // Call 30
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x1d00000000, WcStatus::Success), (0x1d00000001, WcStatus::Success)]);
     // Call 31
-    verbs.post_recv(qp2, &[RecvWr::new(0x1f00000000, &[mem0.sge(2568, 148), mem0.sge(2360, 148)])]).unwrap();
-    // Call 32
-    verbs.post_recv(qp0, &[RecvWr::new(0x2000000000, &[mem0.sge(2240, 148), mem0.sge(2312, 148)])]).unwrap();
-    // Call 33
-    verbs.post_send(qp1, &[SendWr::new(0x2100000000, SendOp::Send, &[mem1.sge(344, 256)]).to(ah1, num0, 0x11111111), SendWr::new(0x2100000001, SendOp::SendWithImm { imm_data: [131, 232, 91, 148] }, &[mem1.sge(16, 8)]).to(ah1, num0, 0x11111111)]).unwrap();
-    // Call 34
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x2100000000, WcStatus::Success), (0x2100000001, WcStatus::Success)]);
-    // Call 35
     assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
-    // Call 36
-    verbs.post_recv(qp2, &[RecvWr::new(0x2400000000, &[mem0.sge(3208, 0)]), RecvWr::new(0x2400000001, &[])]).unwrap();
-    // Call 37
-    verbs.post_send(qp3, &[SendWr::new(0x2500000000, SendOp::RdmaWriteWithImm { remote: mem0.remote(2856), imm_data: [137, 159, 37, 94] }, &[]).flags(SendFlags::INLINE)]).unwrap();
-    // Call 38
+    // Call 32
+    verbs.post_recv(qp2, &[RecvWr::new(0x2000000000, &[mem0.sge(3208, 0)]), RecvWr::new(0x2000000001, &[])]).unwrap();
+    // Call 33
+    verbs.post_send(qp3, &[SendWr::new(0x2100000000, SendOp::RdmaWriteWithImm { remote: mem0.remote(2856), imm_data: [137, 159, 37, 94] }, &[]).flags(SendFlags::INLINE)]).unwrap();
+    // Call 34
     assert_eq!(poll(cq1, 64).unwrap(), []);
+    // Call 35
+    verbs.req_notify_cq(cq2, Arm::NEXT).unwrap();
+    // Call 36
+    verbs.post_send(qp3, &[SendWr::new(0x2400000000, SendOp::RdmaWrite { remote: mem0.remote(3096) }, &[mem0.sge(592, 40)]).unsignaled(), SendWr::new(0x2400000001, SendOp::Send, &[mem0.sge(1472, 50), mem0.sge(856, 50)]).flags(SendFlags::SOLICITED)]).unwrap();
+    // Call 37
+    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    // Call 38
+    verbs.post_recv(qp2, &[RecvWr::new(0x2600000000, &[mem0.sge(3696, 32), mem0.sge(3120, 32)])]).unwrap();
+    // Call 39
+    verbs.post_recv(qp3, &[RecvWr::new(0x2700000000, &[mem0.sge(3280, 8)])]).unwrap();
+    // Call 40
+    verbs.post_send(qp2, &[SendWr::new(0x2800000000, SendOp::Send, &[mem0.sge(1880, 8)])]).unwrap();
+    // Call 41
+    verbs.post_recv(qp2, &[RecvWr::new(0x2900000000, &[mem0.sge(2464, 500), mem0.sge(3048, 500)])]).unwrap();
+    // Call 42
+    verbs.post_send(qp3, &[SendWr::new(0x2a00000000, SendOp::Send, &[mem0.sge(640, 40)]).unsignaled(), SendWr::new(0x2a00000001, SendOp::RdmaWrite { remote: mem0.remote(2792) }, &[mem0.sge(1264, 500), mem0.sge(536, 500)]).flags(SendFlags::FENCE), SendWr::new(0x2a00000002, SendOp::Send, &[mem0.sge(1872, 16)]).flags(SendFlags::INLINE)]).unwrap();
+    // Call 43
+    assert_eq!(poll(cq1, 64).unwrap(), []);
+    // Call 44
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x1c00000000, WcStatus::Success)]);
+    // Call 45
+    verbs.post_recv(qp0, &[RecvWr::new(0x2d00000000, &[mem0.sge(3728, 48)]), RecvWr::new(0x2d00000001, &[mem0.sge(2768, 48)])]).unwrap();
+    // Call 46
+    verbs.post_send(qp1, &[SendWr::new(0x2e00000000, SendOp::SendWithImm { imm_data: [141, 17, 178, 60] }, &[mem1.sge(696, 8)]).to(ah1, num0, 0x11111111)]).unwrap();
+    // Call 47
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 48
+    verbs.post_recv(qp2, &[RecvWr::new(0x3000000000, &[mem0.sge(3376, 300)])]).unwrap();
+    // Call 49
+    verbs.post_recv(qp2, &[RecvWr::new(0x3100000000, &[mem0.sge(3432, 300)]), RecvWr::new(0x3100000001, &[mem0.sge(2096, 300)])]).unwrap();
+    // Call 50
+    let error = verbs.post_send(qp3, &[SendWr::new(0x3200000000, SendOp::Send, &[mem0.sge(584, 150), mem0.sge(1880, 150)]).unsignaled(), SendWr::new(0x3200000001, SendOp::Send, &[mem0.sge(1288, 8), mem0.sge(424, 8)]), SendWr::new(0x3200000002, SendOp::RdmaWriteWithImm { remote: mem0.remote(2208), imm_data: [214, 23, 92, 228] }, &[mem0.sge(96, 2), mem0.sge(1464, 2), mem0.sge(1040, 4)]).unsignaled()]).unwrap_err();
+    assert_eq!((error.bad_wr, error.error.kind()), (1, ErrorKind::NoMemory));
+    // Call 51
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x1b00000000, WcStatus::Success), (0x2000000000, WcStatus::LocLenErr), (0x2000000001, WcStatus::WrFlushErr), (0x2600000000, WcStatus::WrFlushErr)]);
 }

@@ -186,149 +186,72 @@ fn settled_program_1() {
     let qp0 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).sq_sig_all()).unwrap();
     let num0 = verbs.qp_num(qp0).unwrap();
     // Call 14
-    let qp1 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 })).unwrap();
+    let qp1 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq3).cap(QpCap { max_send_wr: 7, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
     let num1 = verbs.qp_num(qp1).unwrap();
     // Call 15
-    connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
+    connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu512, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 16
-    verbs.post_recv(qp1, &[RecvWr::new(0x1000000000, &[mem3.sge(3336, 64)]), RecvWr::new(0x1000000001, &[mem2.sge(1648, 64)])]).unwrap();
+    verbs.post_recv(qp0, &[RecvWr::new(0x1000000000, &[mem3.sge(3768, 16)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 17
-    verbs.post_send(qp0, &[SendWr::new(0x1100000000, SendOp::SendWithImm { imm_data: [205, 203, 168, 184] }, &[mem3.sge(1200, 64)])]).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x1100000000, SendOp::Send, &[mem3.sge(1472, 0)]).unsignaled(), SendWr::new(0x1100000001, SendOp::RdmaRead { remote: mem3.remote(960) }, &[mem3.sge(4952, 8)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 18
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x1100000000, WcStatus::Success)]);
-    // Call 19
     assert_eq!(poll(cq3, 64).unwrap(), [(0x1000000000, WcStatus::Success)]);
+    // Call 19
+    verbs.post_send(qp1, &[SendWr::new(0x1300000000, SendOp::SendWithImm { imm_data: [21, 1, 58, 29] }, &[mem2.sge(952, 0), mem3.sge(56, 1)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 20
-    verbs.resize_cq(cq1, 1).unwrap();
+    assert_eq!(poll(cq3, 64).unwrap(), []);
     // Call 21
-    verbs.req_notify_cq(cq2, Arm::SOLICITED).unwrap();
+    verbs.post_recv(qp1, &[RecvWr::new(0x1500000000, &[mem3.sge(2128, 1000)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 22
-    verbs.post_recv(qp0, &[RecvWr::new(0x1600000000, &[mem2.sge(1576, 8)]), RecvWr::new(0x1600000001, &[mem3.sge(3880, 8)])]).unwrap();
+    verbs.post_recv(qp1, &[RecvWr::new(0x1600000000, &[mem2.sge(1496, 500), mem2.sge(1328, 500)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 23
-    verbs.post_send(qp1, &[SendWr::new(0x1700000000, SendOp::RdmaWriteWithImm { remote: mem2.remote(1968), imm_data: [83, 213, 141, 6] }, &[mem2.sge(760, 4), mem3.sge(872, 4)]).flags(SendFlags::SOLICITED), SendWr::new(0x1700000001, SendOp::CompareAndSwap { remote: mem3.remote(2784), compare: 0, swap: 1 }, &[mem2.sge(2960, 8)])]).unwrap();
+    verbs.post_send(qp0, &[SendWr::new(0x1700000000, SendOp::SendWithImm { imm_data: [109, 32, 187, 163] }, &[mem3.sge(496, 16)]).unsignaled(), SendWr::new(0x1700000001, SendOp::Send, &[mem3.sge(40, 1000)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 24
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x1100000001, WcStatus::Success), (0x1300000000, WcStatus::RnrRetryExcErr), (0x1700000000, WcStatus::RetryExcErr), (0x1700000001, WcStatus::WrFlushErr)]);
     // Call 25
-    let modify = QpModify::to(QpState::Reset);
-    verbs.modify_qp(qp1, &modify.attr, modify.mask).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 26
-    let modify = QpModify::to(QpState::Reset);
-    verbs.modify_qp(qp0, &modify.attr, modify.mask).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    verbs.req_notify_cq(cq2, Arm::SOLICITED).unwrap();
     // Call 27
-    let params = RcParams { path_mtu: Mtu::Mtu512, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() };
-    connect::endpoint(&verbs, qp0, &params).and_then(|peer| connect::to_state(&verbs, qp1, &peer, &params, QpState::Rtr)).unwrap();
+    verbs.post_recv(qp0, &[RecvWr::new(0x1b00000000, &[mem3.sge(2856, 1000)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 28
-    let params = RcParams { path_mtu: Mtu::Mtu512, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() };
-    connect::endpoint(&verbs, qp1, &params).and_then(|peer| connect::to_state(&verbs, qp0, &peer, &params, QpState::Rts)).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x1c00000000, SendOp::Send, &[mem2.sge(0, 1000)]), SendWr::new(0x1c00000001, SendOp::RdmaWrite { remote: mem2.remote(1280) }, &[mem3.sge(1776, 40)]).unsignaled().flags(SendFlags::INLINE)]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 29
-    verbs.post_recv(qp0, &[RecvWr::new(0x1d00000000, &[mem3.sge(2120, 64)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x1c00000000, WcStatus::WrFlushErr), (0x1c00000001, WcStatus::WrFlushErr)]);
     // Call 30
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq3, 64).unwrap(), [(0x1500000000, WcStatus::WrFlushErr), (0x1600000000, WcStatus::WrFlushErr), (0x1b00000000, WcStatus::WrFlushErr)]);
     // Call 31
-    let error = verbs.post_send(qp1, &[SendWr::new(0x1f00000000, SendOp::CompareAndSwap { remote: mem3.remote(2208), compare: 1, swap: 2 }, &[mem2.sge(3064, 8)]), SendWr::new(0x1f00000001, SendOp::RdmaRead { remote: mem3.remote(520) }, &[mem3.sge(5320, 64)])]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
-    // Call 32
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x1700000000, WcStatus::Success), (0x1700000001, WcStatus::Success)]);
-    // Call 33
     assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    // Call 32
+    verbs.post_send(qp0, &[SendWr::new(0x2000000000, SendOp::RdmaWrite { remote: mem3.remote(3976) }, &[mem3.sge(384, 50), mem2.sge(432, 50)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 33
+    verbs.lab().unwrap().settle().unwrap();
     // Call 34
-    assert_eq!(verbs.destroy_cq(cq3, Wait::Poll).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 35
-    verbs.post_send(qp0, &[SendWr::new(0x2300000000, SendOp::SendWithImm { imm_data: [152, 210, 203, 75] }, &[Sge { lkey: mem3.lkey ^ 0x5a5a5a00, ..mem3.sge(1600, 64) }]).unsignaled().flags(SendFlags::INLINE), SendWr::new(0x2300000001, SendOp::RdmaRead { remote: mem2.remote(728) }, &[mem3.sge(4600, 8)])]).unwrap();
+    verbs.post_recv(qp0, &[RecvWr::new(0x2300000000, &[mem3.sge(3552, 300)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 36
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x2300000000, WcStatus::RnrRetryExcErr), (0x2300000001, WcStatus::WrFlushErr)]);
+    verbs.post_recv(qp0, &[RecvWr::new(0x2400000000, &[mem2.sge(1048, 300)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 37
-    verbs.post_recv(qp0, &[RecvWr::new(0x2500000000, &[mem3.sge(3552, 300)])]).unwrap();
+    verbs.post_recv(qp0, &[RecvWr::new(0x2500000000, &[mem2.sge(1576, 300)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 38
-    verbs.post_recv(qp0, &[RecvWr::new(0x2600000000, &[mem2.sge(1048, 300)])]).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x2600000000, SendOp::Send, &[mem2.sge(80, 16)]).unsignaled().flags(SendFlags::SOLICITED), SendWr::new(0x2600000001, SendOp::Send, &[mem3.sge(1992, 8), mem2.sge(992, 8)]).flags(SendFlags::SOLICITED), SendWr::new(0x2600000002, SendOp::Send, &[mem3.sge(1640, 8)]).flags(SendFlags::INLINE), SendWr::new(0x2600000003, SendOp::Send, &[mem2.sge(176, 100)]), SendWr::new(0x2600000004, SendOp::CompareAndSwap { remote: mem3.remote(3800), compare: 2, swap: 3 }, &[mem2.sge(2968, 8)]), SendWr::new(0x2600000005, SendOp::RdmaRead { remote: mem3.remote(1064) }, &[mem3.sge(4944, 300)]).unsignaled(), SendWr::new(0x2600000006, SendOp::RdmaRead { remote: mem3.remote(1096) }, &[mem2.sge(2168, 8)]).unsignaled().flags(SendFlags::FENCE).flags(SendFlags::SOLICITED)]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 39
-    let error = verbs.post_send(qp1, &[SendWr::new(0x2700000000, SendOp::Send, &[mem2.sge(80, 16)]).unsignaled().flags(SendFlags::SOLICITED), SendWr::new(0x2700000001, SendOp::Send, &[mem3.sge(1992, 8), mem2.sge(992, 8)]).flags(SendFlags::SOLICITED), SendWr::new(0x2700000002, SendOp::Send, &[mem3.sge(1640, 8)]).flags(SendFlags::INLINE), SendWr::new(0x2700000003, SendOp::Send, &[mem2.sge(176, 100)]), SendWr::new(0x2700000004, SendOp::CompareAndSwap { remote: mem3.remote(3800), compare: 2, swap: 3 }, &[mem2.sge(2968, 8)]), SendWr::new(0x2700000005, SendOp::RdmaRead { remote: mem3.remote(1064) }, &[mem3.sge(4944, 300)]).unsignaled(), SendWr::new(0x2700000006, SendOp::RdmaRead { remote: mem3.remote(1096) }, &[mem2.sge(2168, 8)]).unsignaled().flags(SendFlags::FENCE).flags(SendFlags::SOLICITED)]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
-    // Call 40
-    assert_eq!(poll(cq2, 64).unwrap(), []);
-    // Call 41
-    let modify = QpModify::to(QpState::Rtr);
-    assert_eq!(verbs.modify_qp(qp1, &modify.attr, modify.mask).unwrap_err().kind(), ErrorKind::Invalid);
-    // Call 42
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 43
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
-    // Call 44
-    verbs.post_send(qp0, &[SendWr::new(0x2c00000000, SendOp::RdmaRead { remote: mem3.remote(512) }, &[mem3.sge(4496, 64)]).flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 45
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x2c00000000, WcStatus::WrFlushErr)]);
-    // Call 46
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x1600000000, WcStatus::Success), (0x1d00000000, WcStatus::WrFlushErr), (0x2500000000, WcStatus::WrFlushErr), (0x2600000000, WcStatus::WrFlushErr)]);
-    // Call 47
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
-    // Call 48
-    let cq4 = verbs.create_cq(context0, &CqInit::new(15).context(4).channel(channel0)).unwrap();
-    // Call 49
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 50
-    verbs.post_recv(qp1, &[RecvWr::new(0x3200000000, &[mem2.sge(1032, 1008)]), RecvWr::new(0x3200000001, &[mem3.sge(2400, 1008)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 51
-    verbs.post_send(qp0, &[SendWr::new(0x3300000000, SendOp::Send, &[mem2.sge(608, 100)]).flags(SendFlags::FENCE), SendWr::new(0x3300000001, SendOp::Send, &[mem2.sge(16, 1000)]).unsignaled()]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 52
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x3300000000, WcStatus::WrFlushErr), (0x3300000001, WcStatus::WrFlushErr)]);
-    // Call 53
-    verbs.post_send(qp0, &[SendWr::new(0x3500000000, SendOp::RdmaWrite { remote: mem3.remote(2424) }, &[mem2.sge(456, 1)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 54
-    let ah0 = verbs.query_gid(context0, 1, 0).and_then(|gid| verbs.create_ah(pd0, &AhAttr::global(1, 0, gid))).unwrap();
-    // Call 55
-    verbs.post_send(qp0, &[SendWr::new(0x3700000000, SendOp::Send, &[mem2.sge(408, 100)]).unsignaled()]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 56
-    verbs.post_recv(qp0, &[RecvWr::new(0x3800000000, &[mem2.sge(1264, 300)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 57
-    verbs.post_recv(qp0, &[RecvWr::new(0x3900000000, &[mem2.sge(1336, 300)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 58
-    let error = verbs.post_send(qp1, &[SendWr::new(0x3a00000000, SendOp::Send, &[]), SendWr::new(0x3a00000001, SendOp::SendWithImm { imm_data: [72, 46, 86, 169] }, &[mem2.sge(216, 300)]).flags(SendFlags::FENCE)]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
-    // Call 59
-    verbs.post_recv(qp0, &[RecvWr::new(0x3b00000000, &[mem3.sge(3136, 72)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 60
-    verbs.post_recv(qp1, &[RecvWr::new(0x3c00000000, &[mem3.sge(4000, 40)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 61
-    verbs.post_send(qp0, &[SendWr::new(0x3d00000000, SendOp::Send, &[mem3.sge(1544, 20), mem2.sge(624, 20)]).unsignaled().flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 62
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x3800000000, WcStatus::WrFlushErr), (0x3900000000, WcStatus::WrFlushErr), (0x3b00000000, WcStatus::WrFlushErr)]);
-    // Call 63
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 64
-    let error = verbs.post_send(qp0, &[SendWr::new(0x4000000000, SendOp::RdmaWrite { remote: mem2.remote(3022) }, &[mem3.sge(1840, 100)])]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
-    // Call 65
-    let error = verbs.post_send(qp0, &[SendWr::new(0x4100000000, SendOp::RdmaWrite { remote: mem3.remote(4088) }, &[mem3.sge(232, 0), mem3.sge(736, 0), mem2.sge(648, 1)]).flags(SendFlags::FENCE)]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
-    // Call 66
-    verbs.post_recv(qp1, &[RecvWr::new(0x4200000000, &[mem2.sge(1240, 0)]), RecvWr::new(0x4200000001, &[mem3.sge(2544, 0)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 67
-    let error = verbs.post_send(qp0, &[SendWr::new(0x4300000000, SendOp::Send, &[mem3.sge(1040, 0)]).flags(SendFlags::INLINE)]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x2000000000, WcStatus::WrFlushErr), (0x2600000000, WcStatus::WrFlushErr), (0x2600000001, WcStatus::WrFlushErr), (0x2600000002, WcStatus::WrFlushErr), (0x2600000003, WcStatus::WrFlushErr), (0x2600000004, WcStatus::WrFlushErr), (0x2600000005, WcStatus::WrFlushErr), (0x2600000006, WcStatus::WrFlushErr)]);
 }
 #[test]
 #[allow(unused)]
@@ -385,178 +308,126 @@ fn settled_program_2() {
     // Call 13
     let cq3 = verbs.create_cq(context1, &CqInit::new(27).context(3).channel(channel0)).unwrap();
     // Call 14
-    let qp0 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq3).cap(QpCap { max_send_wr: 7, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 }).sq_sig_all()).unwrap();
+    let qp0 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 })).unwrap();
     let num0 = verbs.qp_num(qp0).unwrap();
     // Call 15
     let cq4 = verbs.create_cq(context0, &CqInit::new(16).context(4)).unwrap();
     // Call 16
-    let qp1 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq4).cap(QpCap { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 }).srq(srq0)).unwrap();
+    let qp1 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq4).cap(QpCap { max_send_wr: 3, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).srq(srq0)).unwrap();
     let num1 = verbs.qp_num(qp1).unwrap();
     // Call 17
-    connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
+    connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 18
-    let qp2 = verbs.create_qp(pd1, &QpInit::new(QpType::Ud, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
-    let num2 = verbs.qp_num(qp2).unwrap();
+    let cq5 = verbs.create_cq(context0, &CqInit::new(16).context(5)).unwrap();
     // Call 19
-    let qp3 = verbs.create_qp(pd1, &QpInit::new(QpType::Ud, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
-    let num3 = verbs.qp_num(qp3).unwrap();
+    let qp2 = verbs.create_qp(pd0, &QpInit::new(QpType::Ud, cq0, cq5).cap(QpCap { max_send_wr: 7, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).srq(srq0).sq_sig_all()).unwrap();
+    let num2 = verbs.qp_num(qp2).unwrap();
     // Call 20
+    let qp3 = verbs.create_qp(pd1, &QpInit::new(QpType::Ud, cq2, cq3).cap(QpCap { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).sq_sig_all()).unwrap();
+    let num3 = verbs.qp_num(qp3).unwrap();
+    // Call 21
     connect::ud_to_rts(&verbs, qp2, 1, 0x11111111).unwrap();
     verbs.lab().unwrap().settle().unwrap();
-    // Call 21
+    // Call 22
     connect::ud_to_rts(&verbs, qp3, 1, 0x11111111).unwrap();
     verbs.lab().unwrap().settle().unwrap();
-    // Call 22
-    let ah0 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 23
-    let ah1 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
+    let ah0 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd0, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 24
-    verbs.post_recv(qp3, &[RecvWr::new(0x1800000000, &[mem2.sge(2384, 152), mem2.sge(3272, 152)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    let ah1 = verbs.query_gid(context0, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 25
-    verbs.post_recv(qp3, &[RecvWr::new(0x1900000000, &[mem2.sge(3624, 148)]), RecvWr::new(0x1900000001, &[mem2.sge(2528, 148)])]).unwrap();
+    verbs.post_recv(qp3, &[RecvWr::new(0x1900000000, &[mem2.sge(3640, 340)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 26
-    verbs.post_send(qp2, &[SendWr::new(0x1a00000000, SendOp::Send, &[mem2.sge(880, 64)]).to(ah0, num3, 0x11111111), SendWr::new(0x1a00000001, SendOp::Send, &[mem3.sge(272, 256)]).flags(SendFlags::SOLICITED).to(ah0, num3, 0x11111111)]).unwrap();
+    verbs.post_recv(qp3, &[RecvWr::new(0x1a00000000, &[mem2.sge(3416, 340)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 27
-    verbs.req_notify_cq(cq3, Arm::NEXT).unwrap();
+    verbs.post_send(qp2, &[SendWr::new(0x1b00000000, SendOp::Send, &[mem0.sge(48, 300)]).unsignaled().to(ah0, num3, 0x11111111), SendWr::new(0x1b00000001, SendOp::Send, &[mem0.sge(592, 16)]).flags(SendFlags::FENCE).flags(SendFlags::SOLICITED).flags(SendFlags::INLINE).to(ah0, 0, 0x11111111)]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 28
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x1c00000000, &[mem0.sge(1152, 128), mem0.sge(1576, 128)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x1b00000000, WcStatus::Success), (0x1b00000001, WcStatus::Success)]);
     // Call 29
-    verbs.post_send(qp0, &[SendWr::new(0x1d00000000, SendOp::RdmaWrite { remote: mem0.remote(1304) }, &[mem3.sge(688, 256)]).unsignaled(), SendWr::new(0x1d00000001, SendOp::Send, &[mem3.sge(48, 8)]).flags(SendFlags::FENCE)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    let qp4 = verbs.create_qp(pd1, &QpInit::new(QpType::Uc, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
+    let num4 = verbs.qp_num(qp4).unwrap();
     // Call 30
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x1a00000000, WcStatus::Success), (0x1a00000001, WcStatus::Success), (0x1d00000000, WcStatus::Success), (0x1d00000001, WcStatus::Success)]);
+    let cq6 = verbs.create_cq(context0, &CqInit::new(16).context(6)).unwrap();
     // Call 31
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    let qp5 = verbs.create_qp(pd0, &QpInit::new(QpType::Uc, cq0, cq6).cap(QpCap { max_send_wr: 7, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
+    let num5 = verbs.qp_num(qp5).unwrap();
     // Call 32
-    let error = verbs.post_recv(qp3, &[RecvWr::new(0x2000000000, &[mem2.sge(3312, 32), mem2.sge(3376, 32)])]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
-    // Call 33
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
-    // Call 34
-    assert_eq!(verbs.query_qp(qp1, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
-    // Call 35
-    verbs.post_recv(qp2, &[RecvWr::new(0x2300000000, &[mem2.sge(3344, 56)])]).unwrap();
+    connect::by_attributes(&verbs, qp4, qp5, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
     verbs.lab().unwrap().settle().unwrap();
+    // Call 33
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x2100000000, &[mem1.sge(96, 32), mem1.sge(72, 32)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 34
+    assert_eq!(poll(cq3, 64).unwrap(), [(0x1900000000, WcStatus::Success)]);
+    // Call 35
+    verbs.write_mr(mr3, 227, &[143; 23]).unwrap();
     // Call 36
-    verbs.post_send(qp3, &[SendWr::new(0x2400000000, SendOp::Send, &[mem3.sge(72, 16)]).to(ah0, num2, 0x11111111)]).unwrap();
+    verbs.post_send(qp5, &[SendWr::new(0x2400000000, SendOp::RdmaWrite { remote: mem2.remote(3728) }, &[mem0.sge(632, 8)]).unsignaled(), SendWr::new(0x2400000001, SendOp::RdmaWrite { remote: mem2.remote(2720) }, &[mem0.sge(624, 5), mem0.sge(616, 5), mem0.sge(24, 6)]).unsignaled().flags(SendFlags::SOLICITED)]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 37
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x2400000000, WcStatus::Success)]);
+    verbs.post_send(qp0, &[SendWr::new(0x2500000000, SendOp::RdmaWriteWithImm { remote: mem1.remote(64), imm_data: [115, 86, 20, 31] }, &[])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 38
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x1800000000, WcStatus::Success), (0x2300000000, WcStatus::Success)]);
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x2500000000, WcStatus::Success)]);
     // Call 39
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x2700000000, &[mem0.sge(1728, 256)]), RecvWr::new(0x2700000001, &[mem0.sge(1048, 256)])]).unwrap();
+    verbs.post_recv(qp5, &[RecvWr::new(0x2700000000, &[mem0.sge(1896, 72)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 40
-    verbs.post_send(qp0, &[SendWr::new(0x2800000000, SendOp::SendWithImm { imm_data: [233, 124, 168, 155] }, &[]), SendWr::new(0x2800000001, SendOp::RdmaWrite { remote: mem0.remote(1088) }, &[mem2.sge(592, 8), mem2.sge(1432, 8)]).flags(SendFlags::INLINE), SendWr::new(0x2800000002, SendOp::RdmaRead { remote: mem0.remote(56) }, &[mem2.sge(4176, 128), mem2.sge(5696, 128)]).unsignaled()]).unwrap();
+    verbs.post_recv(qp4, &[RecvWr::new(0x2800000000, &[mem2.sge(3816, 64)]), RecvWr::new(0x2800000001, &[mem2.sge(2976, 64)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 41
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x2800000000, WcStatus::Success), (0x2800000001, WcStatus::Success), (0x2800000002, WcStatus::Success)]);
+    verbs.post_send(qp5, &[SendWr::new(0x2900000000, SendOp::RdmaWrite { remote: mem2.remote(3272) }, &[mem0.sge(712, 64)]), SendWr::new(0x2900000001, SendOp::RdmaWriteWithImm { remote: mem2.remote(3704), imm_data: [3, 116, 77, 125] }, &[mem0.sge(32, 40)]).flags(SendFlags::INLINE)]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 42
-    verbs.post_recv(qp0, &[RecvWr::new(0x2a00000000, &[mem2.sge(3088, 32), mem2.sge(2864, 32)]), RecvWr::new(0x2a00000001, &[mem2.sge(3520, 64)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x2900000000, WcStatus::Success), (0x2900000001, WcStatus::Success)]);
     // Call 43
-    verbs.post_send(qp1, &[SendWr::new(0x2b00000000, SendOp::Send, &[mem0.sge(840, 32), mem1.sge(32, 32)]).unsignaled().flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq3, 64).unwrap(), [(0x2800000000, WcStatus::Success)]);
     // Call 44
-    assert_eq!(poll(cq0, 64).unwrap(), []);
+    verbs.dereg_mr(mr3).unwrap();
     // Call 45
-    let ah2 = verbs.query_gid(context0, 1, 0).and_then(|gid| verbs.create_ah(pd0, &AhAttr::global(1, 0, gid))).unwrap();
+    verbs.dereg_mr(mr2).unwrap();
     // Call 46
-    assert_eq!(verbs.ack_cq_events(cq3, 1).unwrap_err().kind(), ErrorKind::Usage);
+    verbs.post_srq_recv(srq0, &[RecvWr::new(0x2e00000000, &[mem0.sge(1288, 0)]), RecvWr::new(0x2e00000001, &[])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 47
+    verbs.post_send(qp0, &[SendWr::new(0x2f00000000, SendOp::SendWithImm { imm_data: [208, 249, 250, 117] }, &[])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 48
-    verbs.post_send(qp0, &[SendWr::new(0x3000000000, SendOp::SendWithImm { imm_data: [219, 32, 135, 6] }, &[mem3.sge(464, 0), mem3.sge(736, 1)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x2f00000000, WcStatus::Success)]);
     // Call 49
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x3000000000, WcStatus::Success)]);
+    verbs.lab().unwrap().settle().unwrap();
     // Call 50
-    assert_eq!(poll(cq4, 64).unwrap(), [(0x1c00000000, WcStatus::Success), (0x2700000000, WcStatus::Success), (0x2700000001, WcStatus::Success)]);
+    assert_eq!(verbs.query_cq(cq3).map(|attr| attr.cqe).unwrap(), 27);
     // Call 51
-    verbs.post_recv(qp2, &[RecvWr::new(0x3300000000, &[mem2.sge(2096, 1040)]), RecvWr::new(0x3300000001, &[mem2.sge(2624, 520), mem2.sge(2712, 520)])]).unwrap();
+    verbs.post_recv(qp5, &[RecvWr::new(0x3300000000, &[mem0.sge(1416, 150), mem0.sge(1656, 150)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 52
-    verbs.post_recv(qp2, &[RecvWr::new(0x3400000000, &[mem2.sge(3256, 520), mem2.sge(3208, 520)])]).unwrap();
+    let error = verbs.post_send(qp4, &[SendWr::new(0x3400000000, SendOp::SendWithImm { imm_data: [65, 89, 242, 78] }, &[mem3.sge(248, 300)]).unsignaled(), SendWr::new(0x3400000001, SendOp::RdmaWriteWithImm { remote: mem0.remote(1128), imm_data: [228, 147, 126, 33] }, &[mem3.sge(864, 1)]).unsignaled().flags(SendFlags::INLINE)]).unwrap_err();
+    assert_eq!((error.bad_wr, error.error.kind()), (1, ErrorKind::Fault));
     verbs.lab().unwrap().settle().unwrap();
     // Call 53
-    verbs.post_send(qp3, &[SendWr::new(0x3500000000, SendOp::SendWithImm { imm_data: [109, 158, 201, 191] }, &[mem3.sge(568, 40)]).to(ah0, num2, 0x11111111), SendWr::new(0x3500000001, SendOp::SendWithImm { imm_data: [9, 42, 184, 114] }, &[mem3.sge(40, 500), mem2.sge(720, 500)]).unsignaled().flags(SendFlags::SOLICITED).to(ah0, num2, 0x11111111), SendWr::new(0x3500000002, SendOp::Send, &[mem3.sge(152, 1)]).flags(SendFlags::SOLICITED).to(ah0, num2, 0x11111111)]).unwrap();
+    verbs.post_send(qp0, &[SendWr::new(0x3500000000, SendOp::FetchAndAdd { remote: mem0.remote(1032), add: 1 }, &[mem2.sge(4688, 4)]).flags(SendFlags::FENCE)]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 54
-    verbs.post_send(qp2, &[SendWr::new(0x3600000000, SendOp::Send, &[mem3.sge(112, 1)]).flags(SendFlags::FENCE).flags(SendFlags::INLINE).to(ah0, num3, 0x11111111)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x3400000000, WcStatus::LocProtErr), (0x3500000000, WcStatus::LocLenErr)]);
     // Call 55
-    assert_eq!(verbs.resize_cq(cq2, -1).unwrap_err().kind(), ErrorKind::Invalid);
-    // Call 56
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3800000000, &[mem0.sge(1176, 300)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 57
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3900000000, &[mem0.sge(1712, 300)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 58
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3a00000000, &[mem0.sge(1656, 300)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 59
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3b00000000, &[mem0.sge(1368, 150), mem0.sge(1656, 150)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 60
-    verbs.post_srq_recv(srq0, &[RecvWr::new(0x3c00000000, &[mem0.sge(1240, 75), mem0.sge(1024, 75)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 61
-    let error = verbs.post_send(qp0, &[SendWr::new(0x3d00000000, SendOp::Send, &[mem3.sge(704, 1)]).unsignaled(), SendWr::new(0x3d00000001, SendOp::RdmaWrite { remote: mem1.remote(80) }, &[mem2.sge(520, 5), mem3.sge(200, 5), mem2.sge(1568, 6)]).unsignaled().flags(SendFlags::INLINE), SendWr::new(0x3d00000002, SendOp::RdmaWrite { remote: mem0.remote(1472) }, &[mem3.sge(896, 50), mem3.sge(168, 50)]).flags(SendFlags::SOLICITED), SendWr::new(0x3d00000003, SendOp::SendWithImm { imm_data: [92, 128, 79, 195] }, &[mem2.sge(1288, 100)]).flags(SendFlags::SOLICITED), SendWr::new(0x3d00000004, SendOp::Send, &[mem2.sge(800, 1)]).flags(SendFlags::FENCE), SendWr::new(0x3d00000005, SendOp::Send, &[mem2.sge(1008, 300)]).flags(SendFlags::FENCE), SendWr::new(0x3d00000006, SendOp::Send, &[mem2.sge(896, 64)]), SendWr::new(0x3d00000007, SendOp::RdmaWrite { remote: mem0.remote(1768) }, &[mem2.sge(1840, 64)])]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (7, ErrorKind::NoMemory));
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 62
-    verbs.post_send(qp1, &[SendWr::new(0x3e00000000, SendOp::Send, &[mem0.sge(408, 256)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 63
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x3e00000000, WcStatus::RemInvReqErr)]);
-    // Call 64
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x1900000000, WcStatus::Success), (0x2a00000000, WcStatus::Success), (0x2a00000001, WcStatus::LocLenErr), (0x3300000000, WcStatus::Success), (0x3300000001, WcStatus::Success), (0x3400000000, WcStatus::Success)]);
-    // Call 65
-    assert_eq!(verbs.ack_cq_events(cq3, 1).unwrap_err().kind(), ErrorKind::Usage);
-    // Call 66
-    verbs.post_recv(qp0, &[RecvWr::new(0x4200000000, &[mem2.sge(2624, 8)]), RecvWr::new(0x4200000001, &[mem2.sge(3432, 8)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 67
-    verbs.post_send(qp1, &[SendWr::new(0x4300000000, SendOp::Send, &[mem0.sge(592, 8)]).flags(SendFlags::INLINE)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 68
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x4300000000, WcStatus::WrFlushErr)]);
-    // Call 69
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).unwrap(), 3);
-    // Call 70
     assert_eq!(poll(cq0, 64).unwrap(), []);
-    // Call 71
-    verbs.resize_cq(cq2, 12).unwrap();
-    // Call 72
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
-    // Call 73
-    verbs.read_mr(mr2, 4355, &mut [0; 9]).unwrap();
-    // Call 74
-    assert_eq!(verbs.destroy_comp_channel(channel0).unwrap_err().kind(), ErrorKind::Busy);
-    // Call 75
-    verbs.post_recv(qp2, &[RecvWr::new(0x4b00000000, &[mem2.sge(3896, 40)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 76
-    let error = verbs.post_send(qp3, &[SendWr::new(0x4c00000000, SendOp::Send, &[]).unsignaled().to(ah0, num2, 0x11111111)]).unwrap_err();
-    assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
-    // Call 77
-    verbs.post_send(qp1, &[SendWr::new(0x4d00000000, SendOp::RdmaRead { remote: mem2.remote(1120) }, &[mem0.sge(2112, 5), mem1.sge(160, 5), mem1.sge(160, 6)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
-    // Call 78
-    assert_eq!(poll(cq0, 64).unwrap(), [(0x4d00000000, WcStatus::WrFlushErr)]);
-    // Call 79
-    assert_eq!(poll(cq3, 64).unwrap(), [(0x4200000000, WcStatus::WrFlushErr), (0x4200000001, WcStatus::WrFlushErr)]);
-    // Call 80
-    assert_eq!(verbs.get_async_event(context1, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
-    // Call 81
+    // Call 56
+    assert_eq!(verbs.get_async_event(context0, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
+    // Call 57
     // There is no event to acknowledge.
+    // Call 58
+    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    // Call 59
+    assert_eq!(poll(cq2, 64).unwrap(), []);
+    // Call 60
+    assert_eq!(poll(cq3, 64).unwrap(), []);
+    // Call 61
+    verbs.lab().unwrap().settle().unwrap();
 }
 #[test]
 #[allow(unused)]
@@ -617,60 +488,60 @@ fn settled_program_3() {
     // Call 16
     let ah1 = verbs.query_gid(context0, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 17
-    let qp2 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq1).cap(QpCap { max_send_wr: 3, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
+    let qp2 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq1).cap(QpCap { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
     let num2 = verbs.qp_num(qp2).unwrap();
     // Call 18
-    let qp3 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq1).cap(QpCap { max_send_wr: 3, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).sq_sig_all()).unwrap();
+    let qp3 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq1).cap(QpCap { max_send_wr: 7, max_recv_wr: 7, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 })).unwrap();
     let num3 = verbs.qp_num(qp3).unwrap();
     // Call 19
-    connect::by_attributes(&verbs, qp2, qp3, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_READ, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
+    connect::by_attributes(&verbs, qp2, qp3, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 20
-    let qp4 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
+    let qp4 = verbs.create_qp(pd1, &QpInit::new(QpType::Ud, cq2, cq3).cap(QpCap { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
     let num4 = verbs.qp_num(qp4).unwrap();
     // Call 21
-    let qp5 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq1).cap(QpCap { max_send_wr: 7, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 })).unwrap();
+    let qp5 = verbs.create_qp(pd1, &QpInit::new(QpType::Ud, cq2, cq3).cap(QpCap { max_send_wr: 15, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 })).unwrap();
     let num5 = verbs.qp_num(qp5).unwrap();
     // Call 22
-    connect::by_attributes(&verbs, qp4, qp5, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
+    connect::ud_to_rts(&verbs, qp4, 1, 0x11111111).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 23
-    verbs.post_recv(qp5, &[RecvWr::new(0x1700000000, &[mem0.sge(2272, 16)])]).unwrap();
+    connect::ud_to_rts(&verbs, qp5, 1, 0x11111111).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 24
-    verbs.post_send(qp4, &[SendWr::new(0x1800000000, SendOp::Send, &[mem1.sge(160, 16)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    let ah2 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 25
-    assert_eq!(poll(cq1, 64).unwrap(), [(0x1700000000, WcStatus::Success)]);
+    let ah3 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 26
-    verbs.post_recv(qp0, &[RecvWr::new(0x1a00000000, &[mem0.sge(2592, 72)]), RecvWr::new(0x1a00000001, &[mem0.sge(2536, 36), mem0.sge(3472, 36)])]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    verbs.resize_cq(cq3, 30).unwrap();
     // Call 27
-    assert_eq!(verbs.get_async_event(Context::default(), Wait::Poll).unwrap_err().kind(), ErrorKind::Invalid);
+    verbs.write_mr(mr0, 483, &[91; 16]).unwrap();
     // Call 28
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(verbs.get_async_event(context1, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 29
-    verbs.req_notify_cq(cq0, Arm::NEXT).unwrap();
-    // Call 30
-    verbs.post_send(qp1, &[SendWr::new(0x1e00000000, SendOp::SendWithImm { imm_data: [45, 137, 175, 25] }, &[mem1.sge(936, 8)]).unsignaled().to(ah1, num0, 0x11111111)]).unwrap();
+    verbs.destroy_qp(qp4, Wait::Poll).unwrap();
     verbs.lab().unwrap().settle().unwrap();
+    // Call 30
+    verbs.req_notify_cq(cq2, Arm::SOLICITED).unwrap();
     // Call 31
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x1800000000, WcStatus::Success)]);
+    verbs.post_recv(qp2, &[RecvWr::new(0x1f00000000, &[mem0.sge(2568, 148), mem0.sge(2360, 148)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 32
-    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
+    verbs.post_recv(qp0, &[RecvWr::new(0x2000000000, &[mem0.sge(2240, 148), mem0.sge(2312, 148)])]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 33
-    verbs.post_recv(qp5, &[RecvWr::new(0x2100000000, &[mem0.sge(4000, 1)])]).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x2100000000, SendOp::Send, &[mem1.sge(344, 256)]).to(ah1, num0, 0x11111111), SendWr::new(0x2100000001, SendOp::SendWithImm { imm_data: [131, 232, 91, 148] }, &[mem1.sge(16, 8)]).to(ah1, num0, 0x11111111)]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 34
-    verbs.post_send(qp4, &[SendWr::new(0x2200000000, SendOp::RdmaWriteWithImm { remote: mem0.remote(3936), imm_data: [128, 219, 179, 84] }, &[mem1.sge(456, 1)]).flags(SendFlags::INLINE)]).unwrap();
-    verbs.lab().unwrap().settle().unwrap();
+    assert_eq!(poll(cq2, 64).unwrap(), [(0x2100000000, WcStatus::Success), (0x2100000001, WcStatus::Success)]);
     // Call 35
-    assert_eq!(poll(cq2, 64).unwrap(), [(0x2200000000, WcStatus::Success)]);
+    assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 36
-    assert_eq!(poll(cq1, 64).unwrap(), [(0x1a00000000, WcStatus::Success), (0x2100000000, WcStatus::Success)]);
-    // Call 37
-    verbs.write_mr(mr1, 94, &[4; 3]).unwrap();
-    // Call 38
-    verbs.post_recv(qp3, &[RecvWr::new(0x2600000000, &[mem0.sge(2248, 64)])]).unwrap();
+    verbs.post_recv(qp2, &[RecvWr::new(0x2400000000, &[mem0.sge(3208, 0)]), RecvWr::new(0x2400000001, &[])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
+    // Call 37
+    verbs.post_send(qp3, &[SendWr::new(0x2500000000, SendOp::RdmaWriteWithImm { remote: mem0.remote(2856), imm_data: [137, 159, 37, 94] }, &[]).flags(SendFlags::INLINE)]).unwrap();
+    verbs.lab().unwrap().settle().unwrap();
+    // Call 38
+    assert_eq!(poll(cq0, 64).unwrap(), [(0x2500000000, WcStatus::Success)]);
 }
