@@ -33,7 +33,8 @@ bitflags! {
         const HUGETLB = 1 << 7;
         /// Peers may flush, so that the data is visible to all of the machine (MPE-04).
         const FLUSH_GLOBAL = 1 << 8;
-        /// Peers may flush, so that the data outlasts a loss of power (MPE-04).
+        /// Peers may flush, so that the data outlasts a loss of power (MPE-04). Drivers want
+        /// persistent memory for it; the simulator takes any.
         const FLUSH_PERSISTENT = 1 << 9;
         /// The device may place data in this memory in any order, until a completion says that it
         /// is there (RO-02, RO-03). Devices that do not know it ignore it (MR-19).

@@ -3,7 +3,9 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use verbs_api::lab::{PacketOpcode, Syndrome};
-use verbs_roce::{Aeth, Bth, Extended, Frame, Ip, Ipv4, Ipv6, Operation, ReadError, icrc};
+use verbs_roce::{
+    Aeth, Bth, Extended, Feth, Frame, Ip, Ipv4, Ipv6, Operation, ReadError, Reth, icrc,
+};
 
 /// An acknowledgement of soft-RoCE.
 const ACK_V4: [u8; 48] = [
@@ -117,6 +119,34 @@ fn extended_headers_are_as_the_names_of_opcodes_say() {
         frame.write_udp(&mut udp_payload).unwrap();
         assert_eq!(udp_payload.len(), 12 + headers + 4, "{opcode}");
     }
+}
+
+/// FETH comes first, with the placement type in its lowest bits (`rxe_hdr.h` of Linux 6.12).
+#[test]
+fn flush_is_laid_out_as_linux_does() {
+    let reth = Reth {
+        va: 0x0102_0304_0506_0708,
+        rkey: 0x1112_1314,
+        length: 0x2122_2324,
+    };
+    let feth = Feth {
+        selectivity: 1,
+        placement: 2,
+        ..Feth::default()
+    };
+    let extended = Extended {
+        operation: Operation::Flush { feth, reth },
+        ..Extended::NONE
+    };
+    let ip = Ipv4::new(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST).into();
+    let bth = Bth::new(PacketOpcode::RcFlush, 0, 0);
+    let mut bytes = Vec::new();
+    let frame = Frame::new(ip, 0, bth, extended, &[]);
+    frame.write_udp(&mut bytes).unwrap();
+    let headers = [
+        0, 0, 0, 0x12, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24,
+    ];
+    assert_eq!((bytes[0], &bytes[12..32]), (0x1c, &headers[..]));
 }
 
 /// All numbers without a name are refused, and a congestion notification has an error of its own.
