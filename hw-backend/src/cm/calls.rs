@@ -195,8 +195,8 @@ impl Cm for Hw {
         let get = library::rdma_get_remote_ece().map_err(missing(verb))?;
         let mut ece = ibv_ece::default();
         // SAFETY: the id is live.
-        self.manager()
-            .on_id(verb, id, |id| unsafe { get(id, &mut ece) })?;
+        let get = |id| unsafe { get(id, &mut ece) };
+        self.manager().on_id(verb, id, get)?;
         Ok(ibv_ece::from_c(&ece))
     }
 
