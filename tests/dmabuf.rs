@@ -176,9 +176,10 @@ fn work_on_memory_that_is_withdrawn_fails_with_its_cause() {
             let case = format!("{what}, {mode:?}, {by_lab}");
             let seen = [&a, &b].map(|end| end.drain().first().map(|wc| wc.status));
             assert_eq!(seen, *expected, "{case}");
-            let (class, words) = match by_lab {
-                true => (Class::Injected, "let the exporter of its dma-buf withdraw"),
-                false => (Class::Unmapped, "has withdrawn 8 bytes from 0x0 on"),
+            let (class, words) = if by_lab {
+                (Class::Injected, "let the exporter of its dma-buf withdraw")
+            } else {
+                (Class::Unmapped, "has withdrawn 8 bytes from 0x0 on")
             };
             let found = sim.diagnose().mistakes;
             let told = found

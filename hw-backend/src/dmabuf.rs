@@ -63,10 +63,11 @@ pub(crate) fn export(hw: &Hw, context: Context, length: usize) -> Result<OwnedFd
     }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = memfd_create("verbsim-dmabuf", flags).map_err(|errno| failed(errno.into()))?;
-    let size = match device.simulated {
-        true => length as u64,
+    let size = if device.simulated {
+        length as u64
+    } else {
         // The kernel exports whole pages.
-        false => (length as u64).next_multiple_of(PAGE),
+        (length as u64).next_multiple_of(PAGE)
     };
     ftruncate(&file, size).map_err(|errno| failed(errno.into()))?;
     if device.simulated {

@@ -152,7 +152,8 @@ pub trait Verbs: Send + Sync {
     /// memory of another device, such as a GPU, of which a program has a descriptor. Work requests
     /// name its first byte by `iova`. The program may close the descriptor after the call: the
     /// region keeps the memory (DMABUF-06). [`read_mr`](Self::read_mr) and
-    /// [`write_mr`](Self::write_mr) reach its bytes.
+    /// [`write_mr`](Self::write_mr) reach its bytes. Inline data lies at an address of the process,
+    /// so on a device it is not that of a dma-buf.
     ///
     /// In the simulator a dma-buf is any file that can be mapped shared, such as a `memfd`.
     ///
