@@ -1,5 +1,5 @@
-//! Regions of a dma-buf, as far as no scenario of the suite sees them: the file behind them, what its
-//! owner takes away, and what is left of it.
+//! Regions of a dma-buf, as far as no scenario of the suite sees them: the file behind them, what
+//! its owner takes away, and the end of its mapping.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -182,10 +182,10 @@ fn work_on_memory_that_is_withdrawn_fails_with_its_cause() {
                 (Class::Unmapped, "has withdrawn 8 bytes from 0x0 on")
             };
             let found = sim.diagnose().mistakes;
-            let told = found
+            let named = found
                 .iter()
                 .any(|found| found.class() == class && found.to_string().contains(words));
-            assert!(told, "{case}: {found:?}");
+            assert!(named, "{case}: {found:?}");
             let error = sim.read_mr(mr, 0, &mut [0; 8]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Fault, "{case}");
             sim.dereg_mr(mr).unwrap();

@@ -15,15 +15,27 @@ use crate::errno::missing;
 use crate::hw::Hw;
 use crate::objects::Memory;
 
-/// A region, which starts at `offset` of the dma-buf.
+/// Bytes of a dma-buf, from `offset` on, and the address of the first.
+pub(crate) struct Part {
+    pub(crate) offset: u64,
+    pub(crate) length: usize,
+    pub(crate) iova: u64,
+}
+
+/// A region of a part of a dma-buf.
 pub(crate) fn region(
     hw: &Hw,
     pd: PdHandle,
-    (offset, length, iova): (u64, usize, u64),
+    part: &Part,
     fd: BorrowedFd<'_>,
     access: Access,
 ) -> Result<MrHandle> {
     let verb = Verb::RegDmabufMr;
+    let Part {
+        offset,
+        length,
+        iova,
+    } = *part;
     hw.pd(verb, pd)?;
     let register = library::ibv_reg_dmabuf_mr().map_err(missing(verb))?;
     // The library judges what is not there.

@@ -161,7 +161,7 @@ pub trait Verbs: Send + Sync {
     /// `Invalid` for an `iova` that lies elsewhere in its page than `offset` (DMABUF-02), access
     /// bits that such a region cannot have (DMABUF-03) or that do not go together (MR-01), bytes
     /// behind the end (DMABUF-04), and a descriptor of something else (DMABUF-05); `BadFile` for
-    /// one that is closed; `Access` (simulator) for `LOCAL_WRITE` to a file that is open for reading
+    /// one that is closed; `Access` (simulator) for `LOCAL_WRITE` to a file that is open to read
     /// only; `NotSupported` without [`Capabilities::DMABUF`]; `NoMemory`.
     #[cfg(unix)]
     fn reg_dmabuf_mr(

@@ -62,8 +62,8 @@ struct Region {
     users: u32,
     /// Its bytes. `None` for endless zeros, where writes are discarded.
     span: Option<Span>,
-    /// Whether copies go through the kernel, so that memory which is gone is an error and not a
-    /// crash.
+    /// Whether copies go through the kernel, so that memory which is not mapped is an error and
+    /// not a crash.
     checked: bool,
     /// Whether the exporter of its memory has withdrawn it.
     withdrawn: bool,

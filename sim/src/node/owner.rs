@@ -286,7 +286,7 @@ impl Node {
     }
 }
 
-/// The refusal of an access of the program to bytes that are gone.
+/// The refusal of an access of the program to bytes that cannot be copied.
 fn unreachable_bytes(gone: Gone) -> Refusal {
     match gone {
         Gone::Deregistered => bad_handle(Object::Mr, BadHandle::Stale),
