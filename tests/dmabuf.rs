@@ -1,5 +1,5 @@
-//! Regions of a dma-buf, as far as no scenario of the suite sees them: the file behind them, what its
-//! owner takes away, and what is left of it.
+//! Regions of a dma-buf, as far as no scenario of the suite sees them: the file behind them, what
+//! its owner takes away, and the end of its mapping.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -176,15 +176,16 @@ fn work_on_memory_that_is_withdrawn_fails_with_its_cause() {
             let case = format!("{what}, {mode:?}, {by_lab}");
             let seen = [&a, &b].map(|end| end.drain().first().map(|wc| wc.status));
             assert_eq!(seen, *expected, "{case}");
-            let (class, words) = match by_lab {
-                true => (Class::Injected, "let the exporter of its dma-buf withdraw"),
-                false => (Class::Unmapped, "has withdrawn 8 bytes from 0x0 on"),
+            let (class, words) = if by_lab {
+                (Class::Injected, "let the exporter of its dma-buf withdraw")
+            } else {
+                (Class::Unmapped, "has withdrawn 8 bytes from 0x0 on")
             };
             let found = sim.diagnose().mistakes;
-            let told = found
+            let named = found
                 .iter()
                 .any(|found| found.class() == class && found.to_string().contains(words));
-            assert!(told, "{case}: {found:?}");
+            assert!(named, "{case}: {found:?}");
             let error = sim.read_mr(mr, 0, &mut [0; 8]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Fault, "{case}");
             sim.dereg_mr(mr).unwrap();

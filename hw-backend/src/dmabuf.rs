@@ -15,15 +15,27 @@ use crate::errno::missing;
 use crate::hw::Hw;
 use crate::objects::Memory;
 
-/// A region, which starts at `offset` of the dma-buf.
+/// Bytes of a dma-buf, from `offset` on, and the address of the first.
+pub(crate) struct Part {
+    pub(crate) offset: u64,
+    pub(crate) length: usize,
+    pub(crate) iova: u64,
+}
+
+/// A region of a part of a dma-buf.
 pub(crate) fn region(
     hw: &Hw,
     pd: PdHandle,
-    (offset, length, iova): (u64, usize, u64),
+    part: &Part,
     fd: BorrowedFd<'_>,
     access: Access,
 ) -> Result<MrHandle> {
     let verb = Verb::RegDmabufMr;
+    let Part {
+        offset,
+        length,
+        iova,
+    } = *part;
     hw.pd(verb, pd)?;
     let register = library::ibv_reg_dmabuf_mr().map_err(missing(verb))?;
     // The library judges what is not there.
@@ -63,10 +75,11 @@ pub(crate) fn export(hw: &Hw, context: Context, length: usize) -> Result<OwnedFd
     }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = memfd_create("verbsim-dmabuf", flags).map_err(|errno| failed(errno.into()))?;
-    let size = match device.simulated {
-        true => length as u64,
+    let size = if device.simulated {
+        length as u64
+    } else {
         // The kernel exports whole pages.
-        false => (length as u64).next_multiple_of(PAGE),
+        (length as u64).next_multiple_of(PAGE)
     };
     ftruncate(&file, size).map_err(|errno| failed(errno.into()))?;
     if device.simulated {

@@ -200,7 +200,12 @@ impl Verbs for Hw {
         fd: BorrowedFd<'_>,
         access: Access,
     ) -> Result<MrHandle> {
-        dmabuf::region(self, pd, (offset, length, iova), fd, access)
+        let part = dmabuf::Part {
+            offset,
+            length,
+            iova,
+        };
+        dmabuf::region(self, pd, &part, fd, access)
     }
 
     fn rereg_mr(&self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {

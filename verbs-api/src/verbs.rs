@@ -163,7 +163,8 @@ pub trait Verbs: Send + Sync {
     /// memory of another device, such as a GPU, of which a program has a descriptor. Work requests
     /// name its first byte by `iova`. The program may close the descriptor after the call: the
     /// region keeps the memory (DMABUF-06). [`read_mr`](Self::read_mr) and
-    /// [`write_mr`](Self::write_mr) reach its bytes.
+    /// [`write_mr`](Self::write_mr) reach its bytes. Inline data lies at an address of the process,
+    /// so on a device it is not that of a dma-buf.
     ///
     /// In the simulator a dma-buf is any file that can be mapped shared, such as a `memfd`.
     ///
@@ -171,7 +172,7 @@ pub trait Verbs: Send + Sync {
     /// `Invalid` for an `iova` that lies elsewhere in its page than `offset` (DMABUF-02), access
     /// bits that such a region cannot have (DMABUF-03) or that do not go together (MR-01), bytes
     /// behind the end (DMABUF-04), and a descriptor of something else (DMABUF-05); `BadFile` for
-    /// one that is closed; `Access` (simulator) for `LOCAL_WRITE` to a file that is open for reading
+    /// one that is closed; `Access` (simulator) for `LOCAL_WRITE` to a file that is open to read
     /// only; `NotSupported` without [`Capabilities::DMABUF`]; `NoMemory`.
     #[cfg(unix)]
     fn reg_dmabuf_mr(

@@ -9,9 +9,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 use verbs_api::lab::Lab;
 use verbs_api::{
-    Access, AhAttr, Arm, Cause, CqInit, Ece, Error, ErrorKind, Handle, Mr, Pd, QpAttrMask, QpInit,
-    QpModify, QpState, QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb,
-    Verbs, Wait, Wc, connect,
+    Access, AhAttr, Arm, Cause, CqInit, Ece, Error, ErrorKind, Handle, Mr, Pd, QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, connect,
 };
 
 use super::call::{Call, Link, Number, QKEY, QpMake};
@@ -578,6 +576,7 @@ pub(super) const MIN_RNR_TIMER: u8 = 1;
 #[cfg(unix)]
 fn dmabuf(verbs: &dyn Verbs, pd: Pd, length: u32, access: Access) -> Result<Mr> {
     use std::os::fd::AsFd;
+    use verbs_api::Handle;
     let fd = verbs.export_dmabuf(pd.context(), length as usize)?;
     verbs.reg_dmabuf_mr(pd, 0, length as usize, DMABUF_AT, fd.as_fd(), access)
 }

@@ -109,7 +109,7 @@ pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr)
         if has(FILE) {
             if mask != FILE | IBV_REG_MR_MASK_IOVA {
                 return Err(Refusal::invalid(format!(
-                    "comp_mask is {mask:#x}: a region of a file has a descriptor, an offset and an iova"
+                    "comp_mask is {mask:#x}: a region of a file has an offset and an iova"
                 )));
             }
             // SAFETY: the mask names them.
@@ -165,7 +165,7 @@ fn register_dmabuf(
     let access = Access::from_bits_retain(access);
     // A negative number is not that of a descriptor, and neither is the greatest.
     let fd = if fd < 0 { c_int::MAX } else { fd };
-    // SAFETY: it is the program's, and is used in this call alone. If it is closed, that is refused.
+    // SAFETY: it is the program's, and is used in this call alone. A closed one is refused.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let handle = sim().reg_dmabuf_mr(pd.handle, offset, length, iova, fd, access)?;
     let addr = std::ptr::without_provenance_mut(offset as usize);

@@ -21,6 +21,9 @@ const BYTES: usize = 6144;
 /// An address with the same offset in its page.
 const IOVA: u64 = 0x1234_5018;
 
+/// Bytes of a dma-buf: the offset of the first, their number, and the address of the first.
+struct Part(u64, usize, u64);
+
 /// Memory of a dma-buf, to register.
 struct Exported {
     fd: OwnedFd,
@@ -36,9 +39,10 @@ impl Exported {
         &self,
         setup: &Setup<'_>,
         pd: Pd,
-        (offset, length, iova): (u64, usize, u64),
+        part: Part,
         access: Access,
     ) -> verbs_api::Result<Mr> {
+        let Part(offset, length, iova) = part;
         setup.reg_dmabuf_mr(pd, offset, length, iova, self.fd.as_fd(), access)
     }
 }
@@ -46,11 +50,11 @@ impl Exported {
 /// A region of a dma-buf with all rights, and its attributes.
 fn region(setup: &Setup<'_>, pd: Pd) -> Result<(Mr, MrAttr)> {
     let exported = Exported::new(setup, pd)?;
-    let mr = exported.register(setup, pd, (OFFSET, BYTES, IOVA), Access::ALL_RDMA)?;
+    let mr = exported.register(setup, pd, Part(OFFSET, BYTES, IOVA), Access::ALL_RDMA)?;
     Ok((mr, setup.query_mr(mr)?))
 }
 
-fn has_bytes(setup: &Setup<'_>, (mr, offset): (Mr, usize), tag: u8, rule: &'static str) -> Result {
+fn has_bytes(setup: &Setup<'_>, mr: Mr, offset: usize, tag: u8, rule: &'static str) -> Result {
     let mut seen = vec![0; LEN as usize];
     setup.read_mr(mr, offset, &mut seen)?;
     check_eq!(rule, seen, pattern(tag, LEN), "the bytes of the region");
@@ -69,9 +73,9 @@ fn work_and_peers_reach_the_bytes_of_a_dmabuf(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DMABUF-01";
     let Pair { a, b } = setup.rc_pair()?;
     let exported = Exported::new(setup, b.pd)?;
-    let part = exported.register(setup, b.pd, (OFFSET, BYTES, IOVA), Access::ALL_RDMA);
+    let part = exported.register(setup, b.pd, Part(OFFSET, BYTES, IOVA), Access::ALL_RDMA);
     let part = part.rule(RULE)?;
-    let whole = exported.register(setup, b.pd, (0, SIZE, 0), Access::empty());
+    let whole = exported.register(setup, b.pd, Part(0, SIZE, 0), Access::empty());
     let whole = whole.rule(RULE)?;
     // The regions keep the memory.
     drop(exported);
@@ -82,15 +86,15 @@ fn work_and_peers_reach_the_bytes_of_a_dmabuf(setup: &Setup<'_>) -> Result {
         let (at, place) = (offset as u64, attr.remote(offset as u64));
         let here = [attr.sge(at, LEN)];
         let both = |tag, rule| {
-            has_bytes(setup, (part, offset), tag, rule)?;
-            has_bytes(setup, (whole, OFFSET as usize + offset), tag, rule)
+            has_bytes(setup, part, offset, tag, rule)?;
+            has_bytes(setup, whole, OFFSET as usize + offset, tag, rule)
         };
         a.fill(tag, LEN)?;
         succeeds(setup, &a, SendWr::rdma_write(1, &data, place), RULE)?;
         both(tag, RULE)?;
         a.fill(99, LEN)?;
         succeeds(setup, &a, SendWr::rdma_read(2, &data, place), RULE)?;
-        has_bytes(setup, (a.mr, 0), tag, "DMABUF-06")?;
+        has_bytes(setup, a.mr, 0, tag, "DMABUF-06")?;
         a.recv(3, LEN)?;
         succeeds(setup, &b, SendWr::send(3, &here), RULE)?;
         setup.one_with(a.recv_cq, WcStatus::Success, RULE)?;
@@ -125,11 +129,11 @@ fn address_elsewhere_in_its_page_is_refused(setup: &Setup<'_>) -> Result {
     let exported = Exported::new(setup, pd)?;
     for (offset, iova) in [(0, 8), (24, 0), (4096, 0x7fff), (OFFSET, IOVA + 1)] {
         invalid(setup, &format!("{offset:#x} at {iova:#x}"), RULE, || {
-            exported.register(setup, pd, (offset, 64, iova), Access::empty())
+            exported.register(setup, pd, Part(offset, 64, iova), Access::empty())
         })?;
     }
     for (offset, iova) in [(0, 0x7000), (24, 24), (4096, 0), (8191, 1 << 46 | 4095)] {
-        let mr = exported.register(setup, pd, (offset, 64, iova), Access::empty());
+        let mr = exported.register(setup, pd, Part(offset, 64, iova), Access::empty());
         setup.dereg_mr(value_in_case(&format!("{iova:#x}"), mr.rule(RULE))?)?;
     }
     Ok(())
@@ -140,7 +144,7 @@ fn access_that_a_dmabuf_has_not_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "DMABUF-03";
     let pd = setup.alloc_pd(setup.ctx_a())?;
     let exported = Exported::new(setup, pd)?;
-    let register = |access| exported.register(setup, pd, (0, SIZE, 0), access);
+    let register = |access| exported.register(setup, pd, Part(0, SIZE, 0), access);
     let bit = |number: u32| Access::from_bits_retain(1 << number);
     let none = [Access::MW_BIND, Access::ZERO_BASED, Access::HUGETLB];
     // On-demand paging, an unknown bit, and an unknown one of the optional bits.
@@ -171,7 +175,7 @@ fn bytes_behind_the_end_of_a_dmabuf_are_refused(setup: &Setup<'_>) -> Result {
     let pd = setup.alloc_pd(setup.ctx_a())?;
     let exported = Exported::new(setup, pd)?;
     let register = |offset, length| {
-        let range = (offset, length, offset % 4096);
+        let range = Part(offset, length, offset % 4096);
         exported.register(setup, pd, range, Access::LOCAL_WRITE)
     };
     let end = SIZE as u64;
@@ -205,7 +209,7 @@ fn descriptor_of_something_else_is_refused(setup: &Setup<'_>) -> Result {
     invalid(setup, "a device", RULE, || register(pd, device.as_fd()))?;
     let exported = Exported::new(setup, pd)?;
     setup.dealloc_pd(pd)?;
-    invalid(setup, "a domain that is gone", "PD-04", || {
+    invalid(setup, "a domain that was deallocated", "PD-04", || {
         register(pd, exported.fd.as_fd())
     })
 }
@@ -247,7 +251,7 @@ fn region_of_a_dmabuf_is_not_changed(setup: &Setup<'_>) -> Result {
         SendWr::rdma_write(1, &data, before.remote(0)),
         RULE,
     )?;
-    has_bytes(setup, (mr, 0), 7, RULE)?;
+    has_bytes(setup, mr, 0, 7, RULE)?;
     setup.dealloc_pd(pd).rule(RULE)
 }
 

@@ -63,9 +63,9 @@ pub(super) enum Kind {
     Shared,
     /// The caller's memory.
     Caller,
-    /// That of a dma-buf.
+    /// The memory of a dma-buf.
     Dmabuf,
-    /// That of a dma-buf, which a test control has withdrawn.
+    /// The memory of a dma-buf, which a test control has withdrawn.
     Revoked,
     /// A null region: reads return zeros, and writes are discarded.
     Null,

@@ -95,6 +95,7 @@ pub(super) fn taken(
     let slices = check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
         .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()));
     let payload = slices.and_then(|slices| {
+        // The sender must notice that its memory is not mapped.
         if stays && !device.domains.may_be_gone(&slices) {
             Ok(Payload::Slices(slices))
         } else {
