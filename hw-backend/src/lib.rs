@@ -35,6 +35,7 @@ mod corrupt_handle;
 mod cq;
 mod cq_ex;
 mod devices;
+mod dm;
 mod errno;
 mod events;
 mod hw;

@@ -67,6 +67,13 @@ pub(crate) struct Mw {
 }
 
 #[derive(Debug)]
+pub(crate) struct Dm {
+    pub(crate) raw: Owned<c::ibv_dm>,
+    pub(crate) context: Context,
+    pub(crate) _device: Arc<Device>,
+}
+
+#[derive(Debug)]
 pub(crate) struct Channel {
     pub(crate) raw: Owned<c::ibv_comp_channel>,
     pub(crate) waiters: AtomicU32,
@@ -172,6 +179,7 @@ in_context! {
     Pd: context;
     Mr: context;
     Mw: context;
+    Dm: context;
     Channel: context;
     Cq: context;
     Qp: context;
@@ -193,6 +201,8 @@ pub(crate) enum Memory {
         length: usize,
         _of: Arc<Mr>,
     },
+    /// Memory of the device, which is held.
+    Device { _of: Arc<Dm> },
     /// Memory of the caller, who has promised that it can be written if `writable` is set.
     Caller {
         start: *mut u8,
@@ -264,7 +274,7 @@ impl Memory {
             | Self::ReadOnly { start, .. }
             | Self::Part { start, .. }
             | Self::Caller { start, .. } => *start,
-            Self::None => std::ptr::null_mut(),
+            Self::Device { .. } | Self::None => std::ptr::null_mut(),
         }
     }
 
@@ -273,7 +283,7 @@ impl Memory {
         match self {
             Self::Owned { .. } | Self::Part { .. } => true,
             Self::ReadOnly { .. } => !for_write,
-            Self::Caller { .. } | Self::None => false,
+            Self::Caller { .. } | Self::Device { .. } | Self::None => false,
         }
     }
 
@@ -295,7 +305,7 @@ impl Memory {
             Self::ReadOnly { length, .. }
             | Self::Part { length, .. }
             | Self::Caller { length, .. } => *length,
-            Self::None => return false,
+            Self::Device { .. } | Self::None => return false,
         };
         let start = self.start() as u64;
         addr >= start && addr - start <= size as u64 && length <= size as u64 - (addr - start)

@@ -6,13 +6,17 @@ use verbs_abi::{
 };
 use verbs_api::behavior::Declared;
 use verbs_api::profile::Profile;
-use verbs_api::{AtomicCap, Capabilities, Transport};
+use verbs_api::{AtomicCap, Capabilities, DeviceAttrEx, Transport};
 
 use crate::cm::objects::is_here;
 use crate::objects::Device;
 
 /// Capabilities by transport and attributes, and for some drivers by experience.
-pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilities {
+pub(crate) fn capabilities(
+    device: &Device,
+    attr: &ibv_device_attr,
+    newer: &DeviceAttrEx,
+) -> Capabilities {
     // Segmented sends need a header, which the trait does not have.
     let mut all = Capabilities::all() - Capabilities::LAB - Capabilities::TSO;
     if device.num_comp_vectors < 2 {
@@ -55,6 +59,9 @@ pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilit
             | Capabilities::RESIZE_CQ
             | Capabilities::SRQ_RESIZE
             | Capabilities::CQ_EX;
+    }
+    if newer.max_dm_size == 0 {
+        all -= Capabilities::DEVICE_MEMORY;
     }
     // For other drivers it is not known.
     if !matches!(device.driver.as_str(), "mlx5" | "spec" | "adversarial") {

@@ -15,11 +15,12 @@ use verbs_api::cm::Cm;
 use verbs_api::{
     Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
-    CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Error, Gid, GidEntry, Handle,
-    Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType,
-    Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery,
-    RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit,
-    Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd as XrcdHandle, XrcdInit, connect,
+    CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, Dm as DmHandle, DmInit, DriverObject,
+    Error, Gid, GidEntry, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr,
+    MwBind, MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
+    QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr,
+    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd as XrcdHandle, XrcdInit,
+    connect,
 };
 
 use crate::cm::rc::meet;
@@ -63,7 +64,8 @@ impl Verbs for Hw {
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
         let device = self.device(Verb::QueryDevice, context)?;
         let attr = self.device_attr(Verb::QueryDevice, &device)?;
-        Ok(probe::capabilities(&device, &attr))
+        let newer = self.device_attr_ex(context)?;
+        Ok(probe::capabilities(&device, &attr, &newer))
     }
 
     fn behavior(&self, context: Context) -> Result<Declared> {
@@ -216,6 +218,41 @@ impl Verbs for Hw {
 
     fn bind_mw(&self, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
         self.bind_window(qp, mw, bind)
+    }
+
+    fn alloc_dm(&self, context: Context, init: &DmInit) -> Result<DmHandle> {
+        self.alloc_memory(context, init)
+    }
+
+    fn free_dm(&self, dm: DmHandle) -> Result<()> {
+        self.free_memory(dm)
+    }
+
+    fn reg_dm_mr(
+        &self,
+        pd: PdHandle,
+        dm: DmHandle,
+        offset: u64,
+        length: usize,
+        access: Access,
+    ) -> Result<MrHandle> {
+        self.register_memory(pd, dm, offset, length, access)
+    }
+
+    fn copy_to_dm(&self, dm: DmHandle, offset: u64, bytes: &[u8]) -> Result<()> {
+        let (verb, from, length) = (Verb::CopyToDm, bytes.as_ptr(), bytes.len());
+        self.copy_memory(verb, dm, (offset, length), |dm| {
+            // SAFETY: the memory is live, and these are the bytes.
+            unsafe { inline::memcpy_to_dm(dm, offset, from.cast(), length) }
+        })
+    }
+
+    fn copy_from_dm(&self, dm: DmHandle, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let (verb, to, length) = (Verb::CopyFromDm, bytes.as_mut_ptr(), bytes.len());
+        self.copy_memory(verb, dm, (offset, length), |dm| {
+            // SAFETY: the memory is live, and these are the bytes.
+            unsafe { inline::memcpy_from_dm(to.cast(), dm, offset, length) }
+        })
     }
 
     fn query_mr(&self, mr: MrHandle) -> Result<MrAttr> {

@@ -1,8 +1,8 @@
 //! What a device lacks it refuses, says that it has not, and works on.
 
 use verbs_api::{
-    AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, MrChange, MwType, QpInit,
-    QpType, SendOps, SendWr, SrqAttr, SrqAttrMask, SrqInit, WcFields, WcStatus, XrcdInit,
+    AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, DmInit, ErrorKind, MrChange, MwType,
+    QpInit, QpType, SendOps, SendWr, SrqAttr, SrqAttrMask, SrqInit, WcFields, WcStatus, XrcdInit,
 };
 
 use crate::bad_input::refused;
@@ -32,6 +32,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     #[cfg(unix)]
     descriptors_are_refused,
     null_regions_are_refused,
+    device_memory_is_refused,
     change_of_a_region_is_refused,
     windows_of_type_1_are_refused,
     windows_of_type_2_are_refused,
@@ -266,6 +267,17 @@ fn null_regions_are_refused(setup: &Setup<'_>) -> Result {
     let pd = setup.alloc_pd(setup.ctx_a())?;
     refused(setup, &NO_VERB, RULE, || setup.alloc_null_mr(pd))?;
     setup.dealloc_pd(pd).rule(RULE)
+}
+
+scenario!(device_memory_is_refused: "LACK-01", "LACK-02"; lacks DEVICE_MEMORY);
+fn device_memory_is_refused(setup: &Setup<'_>) -> Result {
+    let context = setup.ctx_a();
+    let size = setup.query_device_ex(context)?.max_dm_size;
+    check_eq!("LACK-02", size, 0, "bytes of device memory");
+    refused(setup, &NO_VERB, "LACK-01", || {
+        setup.alloc_dm(context, &DmInit::new(64))
+    })?;
+    works(setup, "LACK-01")
 }
 
 scenario!(change_of_a_region_is_refused: "LACK-01"; lacks REREG_MR);

@@ -46,6 +46,7 @@ mod cq_ovr;
 mod cq_poll;
 mod cq_resize;
 mod dev;
+mod dm;
 mod errors;
 mod fixture;
 mod lacks;
@@ -137,6 +138,7 @@ pub const GROUPS: &[Group] = &[
     group!(lid, "LIDs"),
     group!(mr, "Memory regions"),
     group!(mw, "Memory windows"),
+    group!(dm, "Device memory"),
     group!(dev, "Devices and ports"),
     group!(cm, "rdma_cm"),
     group!(lacks, "What a device lacks"),

@@ -74,6 +74,7 @@ const COVERED: &[&str] = &[
     "ASYNC",
     "MR",
     "MW",
+    "DM",
     "PD",
     "XRC",
 ];

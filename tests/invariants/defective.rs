@@ -205,6 +205,12 @@ impl Verbs for Defective {
         fn dealloc_mw(&self, mw: Mw) -> Result<()>;
         fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
         fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>;
+        fn alloc_dm(&self, context: Context, init: &DmInit) -> Result<Dm>;
+        fn free_dm(&self, dm: Dm) -> Result<()>;
+        fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access)
+            -> Result<Mr>;
+        fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>;
+        fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()>;
         fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
         fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()>;
         fn create_comp_channel(&self, context: Context) -> Result<CompChannel>;

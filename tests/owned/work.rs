@@ -9,7 +9,7 @@ use std::thread;
 use verbs_api::lab::{Lab, TraceEvent};
 use verbs_api::owned::{Dest, RecvWr, SendWr};
 use verbs_api::{
-    Access, AhAttr, Cause, ErrorKind, MrInit, MrMemory, Object, QpModify, QpState, QpType,
+    Access, AhAttr, Cause, DmInit, ErrorKind, MrInit, MrMemory, Object, QpModify, QpState, QpType,
     RcParams, SendFlags, SendOps, SrqInit, Wait, WcOpcode, WcStatus,
 };
 use verbs_sim::{Problem, SimConfig};
@@ -476,5 +476,26 @@ fn regions_share_memory_or_have_none() {
     assert_eq!(null.length(), usize::MAX);
     assert!(null.read_vec(0, 8).is_err());
     drop((part, null, end));
+    setup.assert_nothing_lives();
+}
+
+/// DM-08, DM-10: a region holds its device memory, which is freed after it.
+#[test]
+fn region_holds_its_device_memory() {
+    let setup = Setup::stepped();
+    let end = End::open(&setup, "sim0");
+    let dm = end.pd.context().alloc_dm(&DmInit::new(64)).unwrap();
+    dm.write(16, b"device's").unwrap();
+    let access = Access::ZERO_BASED | Access::LOCAL_WRITE;
+    let mr = end.pd.reg_dm_mr(&dm, 16, 8, access).unwrap();
+    assert_eq!((mr.addr(), mr.length(), dm.length()), (0, 8, 64));
+    let busy = dm.clone().destroy().unwrap_err();
+    assert_eq!(busy.error.kind(), ErrorKind::Busy);
+    let mut seen = [0; 8];
+    dm.read(16, &mut seen).unwrap();
+    assert_eq!(seen, *b"device's");
+    drop((busy, dm));
+    assert!(mr.read_vec(0, 8).is_err());
+    drop((mr, end));
     setup.assert_nothing_lives();
 }

@@ -76,6 +76,8 @@ bitflags! {
         const WC_TIMESTAMP = 1 << 37;
         /// Connection management by rdma_cm ([`Verbs::cm`](crate::Verbs::cm)).
         const CM = 1 << 38;
+        /// Device memory: `ibv_alloc_dm`.
+        const DEVICE_MEMORY = 1 << 43;
     }
 }
 

@@ -114,6 +114,9 @@ pub struct DeviceAttrEx {
     pub cq_moderation: CqModeration,
     /// Segmented sends.
     pub tso_caps: TsoCaps,
+    /// The bytes of device memory that all contexts share; 0 without
+    /// [`Capabilities::DEVICE_MEMORY`](crate::Capabilities::DEVICE_MEMORY).
+    pub max_dm_size: u64,
 }
 
 /// Segmented sends of a device (`struct ibv_tso_caps`).

@@ -58,6 +58,11 @@ verbs! {
     DeallocMw = "ibv_dealloc_mw";
     QueryMw = "query_mw";
     BindMw = "ibv_bind_mw";
+    AllocDm = "ibv_alloc_dm";
+    FreeDm = "ibv_free_dm";
+    RegDmMr = "ibv_reg_dm_mr";
+    CopyToDm = "ibv_memcpy_to_dm";
+    CopyFromDm = "ibv_memcpy_from_dm";
     ReadMr = "read_mr";
     WriteMr = "write_mr";
     CreateCompChannel = "ibv_create_comp_channel";

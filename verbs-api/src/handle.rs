@@ -21,6 +21,8 @@ pub enum Object {
     Mr,
     /// A memory window.
     Mw,
+    /// A device memory.
+    Dm,
     /// A completion channel.
     CompChannel,
     /// A completion queue.
@@ -47,6 +49,7 @@ impl Object {
             Self::Pd => "pd",
             Self::Mr => "mr",
             Self::Mw => "mw",
+            Self::Dm => "dm",
             Self::CompChannel => "channel",
             Self::Cq => "cq",
             Self::Qp => "qp",
@@ -182,6 +185,8 @@ handles! {
     Mr;
     /// A memory window (`struct ibv_mw`).
     Mw;
+    /// A device memory (`struct ibv_dm`).
+    Dm;
     /// A completion channel (`struct ibv_comp_channel`).
     CompChannel;
     /// A completion queue (`struct ibv_cq`).

@@ -184,6 +184,8 @@ pub struct Live {
     pub mrs: u32,
     /// Memory windows.
     pub mws: u32,
+    /// Device memories.
+    pub dms: u32,
     /// Completion channels.
     pub channels: u32,
     /// Completion queues.

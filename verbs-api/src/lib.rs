@@ -10,7 +10,7 @@
 //! | | |
 //! |---|---|
 //! | [`Verbs`], [`Wait`] | the trait |
-//! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`], [`Xrcd`] | `Copy` names of objects |
+//! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`Dm`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`], [`Xrcd`] | `Copy` names of objects |
 //! | [`Error`], [`ErrorKind`], [`Cause`] | what went wrong, and the facts |
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
 //! | [`Capabilities`] | what a device can do |
@@ -39,6 +39,7 @@ pub mod connect;
 mod cq;
 mod cq_ex;
 mod device;
+mod dm;
 mod error;
 mod event;
 mod fault;
@@ -75,12 +76,13 @@ pub use device::{
     AtomicCap, DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, GidType, LinkLayer, Mtu,
     PortAttr, PortState, Transport, TsoCaps,
 };
+pub use dm::DmInit;
 pub use error::{BadHandle, Cause, Error, ErrorKind, FullQueue, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
 pub use grh::Grh;
 pub use handle::{
-    Ah, CmChannel, CmId, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp,
-    Srq, Xrcd,
+    Ah, CmChannel, CmId, CompChannel, Context, Cq, Dm, DriverObject, Handle, Mr, Mw, Object, Pd,
+    Qp, Srq, Xrcd,
 };
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};

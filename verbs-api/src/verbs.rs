@@ -12,9 +12,10 @@ use crate::cm::Cm;
 use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
 use crate::cq_ex::{CqInitEx, CqModeration, WcEx};
 use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAttr};
+use crate::dm::DmInit;
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
-use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp, Srq, Xrcd};
+use crate::handle::{Ah, CompChannel, Context, Cq, Dm, DriverObject, Mr, Mw, Pd, Qp, Srq, Xrcd};
 use crate::lab::Lab;
 use crate::mr::{Access, MrAttr, MrChange, MrInit, ReregError};
 use crate::mw::{MwAttr, MwBind, MwType};
@@ -202,6 +203,46 @@ pub trait Verbs: Send + Sync {
     /// Copies bytes into a region that the backend owns. Errors as for [`read_mr`](Self::read_mr);
     /// `Usage` also if posted work may still read these bytes (SQ-17).
     fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()>;
+
+    // Device memory
+
+    /// Allocates memory of the device itself (`ibv_alloc_dm`, DM-01). What its bytes are at first
+    /// is undefined; the simulator has zeros.
+    ///
+    /// # Errors
+    /// `Invalid` for a length of 0 or above `max_dm_size` (DM-02), or an alignment that the device
+    /// does not have (DM-03); `NoMemory` if less is free (DM-02); `NotSupported` without
+    /// [`Capabilities::DEVICE_MEMORY`].
+    fn alloc_dm(&self, context: Context, init: &DmInit) -> Result<Dm>;
+
+    /// Frees a device memory (`ibv_free_dm`).
+    ///
+    /// # Errors
+    /// `Busy` while a region of it lives (DM-10).
+    fn free_dm(&self, dm: Dm) -> Result<()>;
+
+    /// Registers `length` bytes of a device memory from `offset` on (`ibv_reg_dm_mr`). Addresses in
+    /// the region are offsets from its first byte (DM-07). Its bytes are reached by the copies of
+    /// the device memory, not by [`read_mr`](Self::read_mr) and [`write_mr`](Self::write_mr).
+    ///
+    /// # Errors
+    /// `Invalid` without [`Access::ZERO_BASED`] (DM-06), with [`Access::MW_BIND`] or
+    /// [`Access::HUGETLB`] (DM-12), for bytes that are not in the memory (DM-06), a memory of
+    /// another context (DM-14), or access bits as for [`alloc_mr`](Self::alloc_mr); `NoMemory`.
+    fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access) -> Result<Mr>;
+
+    /// Copies bytes to a device memory, from `offset` on (`ibv_memcpy_to_dm`). Work that is posted
+    /// afterwards finds them (DM-09). Work under way that names the same bytes is not waited for.
+    ///
+    /// # Errors
+    /// `Fault` for bytes that are not in the memory (DM-04); `Invalid` for an offset or a length
+    /// that is not a multiple of 4 (DM-05).
+    fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Copies bytes from a device memory, from `offset` on (`ibv_memcpy_from_dm`). It finds what
+    /// work has written whose completion has been polled (DM-09). Errors as for
+    /// [`copy_to_dm`](Self::copy_to_dm).
+    fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()>;
 
     // Completion channels
 

@@ -9,10 +9,10 @@ use verbs_api::lab::Lab;
 use verbs_api::{
     Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities, Cause,
     CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx, CqModeration, DeviceAttr,
-    DeviceAttrEx, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr,
-    MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr,
-    QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, SendWr, Srq,
-    SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
+    DeviceAttrEx, DeviceInfo, Dm, DmInit, DriverObject, Element, Error, ErrorKind, Gid, GidEntry,
+    Handle, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp,
+    QpAttr, QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, SendWr,
+    Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
 };
 
 use super::Checked;
@@ -46,6 +46,8 @@ impl Verbs for Checked {
         fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
         fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
         fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
+        fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>;
+        fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()>;
         fn query_cq(&self, cq: Cq) -> Result<CqAttr>;
         fn qp_num(&self, qp: Qp) -> Result<u32>;
         fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
@@ -204,6 +206,24 @@ impl Verbs for Checked {
         books.memory.bound(bind.info.mr, bind.info.access);
         books.posted(qp, Work::bind(qp, bind));
         Ok(())
+    }
+
+    fn alloc_dm(&self, context: Context, init: &DmInit) -> Result<Dm> {
+        let mut books = self.begin();
+        let dm = self.device().alloc_dm(context, init)?;
+        books.made(dm, &[]);
+        Ok(dm)
+    }
+
+    fn free_dm(&self, dm: Dm) -> Result<()> {
+        self.remove(Verb::FreeDm, dm, |verbs| verbs.free_dm(dm))
+    }
+
+    fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access) -> Result<Mr> {
+        let mut books = self.begin();
+        let mr = self.device().reg_dm_mr(pd, dm, offset, length, access)?;
+        books.made(mr, &[Id::of(pd), Id::of(dm)]);
+        Ok(mr)
     }
 
     // Completion channels

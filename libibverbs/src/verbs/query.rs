@@ -14,7 +14,6 @@ use verbs_api::{Capabilities, Context, GidEntry, GidType, LinkLayer, PortAttr, P
 use verbs_sim::Sim;
 
 use super::context::context_of;
-use super::dm;
 use crate::c::{
     Later, Refusal, Result, count, known_bits, not_null, or_minus_one, present, status,
     zero_or_minus_one,
@@ -62,7 +61,6 @@ pub(super) extern "C" fn query_device_ex(
         let orig_attr = attributes(unobserved(), context)?;
         let found = ibv_device_attr_ex {
             orig_attr,
-            max_dm_size: dm::max_size() as u64,
             phys_port_cnt_ex: orig_attr.phys_port_cnt.into(),
             ..ibv_device_attr_ex::to_c(&sim().query_device_ex(context)?)
         };

@@ -18,9 +18,7 @@ use super::context::is_context;
 use super::dm::Dm;
 use super::domain::Pd;
 use super::mapped::missing;
-use crate::c::{
-    CObject, Found, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
-};
+use crate::c::{CObject, Found, Held, Refusal, Result, kinds, new_object, present, silent, status};
 use crate::engine::{sim, unobserved};
 
 kinds! {
@@ -31,19 +29,23 @@ kinds! {
 /// Values of a region that its structure lacks.
 pub(crate) struct More {
     pub(crate) pd: Mutex<Held<Pd>>,
-    /// The device memory of the region.
-    dm: Option<Held<Dm>>,
-    /// The rights of a region of the program's memory.
+    /// The rights of a region of memory. A null region and an import have none.
     access: Option<AtomicU32>,
 }
 
 impl More {
-    /// The values of a region without memory of the program or of the device.
+    /// The values of a null region, or of an import.
     fn of(pd: &Found<Pd>) -> Self {
         Self {
             pd: Mutex::new(pd.hold()),
-            dm: None,
             access: None,
+        }
+    }
+
+    fn with(pd: &Found<Pd>, access: Access) -> Self {
+        Self {
+            access: Some(AtomicU32::new(access.bits())),
+            ..Self::of(pd)
         }
     }
 }
@@ -127,11 +129,7 @@ fn register(
         unobserved().dereg_mr(handle)?;
         return Err(refusal);
     }
-    let more = More {
-        access: Some(AtomicU32::new(access.bits())),
-        ..More::of(pd)
-    };
-    make(pd, handle, None, more, addr, length)
+    make(pd, handle, None, More::with(pd, access), addr, length)
 }
 
 /// The structure of a region in this domain. `first` is the region that it imports, if any.
@@ -195,29 +193,22 @@ pub(crate) extern "C" fn rereg_mr(
     let mut left = IBV_REREG_MR_ERR_CMD;
     let result = status("ibv_rereg_mr", mr, |found| {
         // A null region and an import have no memory that could change.
-        let is_whole = found.more.access.is_some() || found.more.dm.is_some();
-        let context = found.handle.context();
-        if !is_whole || !makes_sense(flags, addr, length, access) {
+        let Some(own) = &found.more.access else {
             left = IBV_REREG_MR_ERR_INPUT;
-            let what = if is_whole {
-                format!(
-                    "flags {flags:#x} do not go with {length} bytes from {addr:p} on and access {access:#x}"
-                )
-            } else {
-                "a region that was imported, or of no memory, stays as it is".to_owned()
-            };
+            let what = "a region that was imported, or of no memory, stays as it is";
             return Err(Refusal::invalid(what));
+        };
+        if !makes_sense(flags, addr, length, access) {
+            left = IBV_REREG_MR_ERR_INPUT;
+            return Err(Refusal::invalid(format!(
+                "flags {flags:#x} do not go with {length} bytes from {addr:p} on and access {access:#x}"
+            )));
         }
-        let can = sim().capabilities(context)?;
+        let can = sim().capabilities(found.handle.context())?;
         // Drivers of software devices lack the call.
         if !can.contains(Capabilities::REREG_MR) {
             return Err(Refusal::unsupported("the device cannot change a region"));
         }
-        let own = found
-            .more
-            .access
-            .as_ref()
-            .ok_or_else(|| Refusal::invalid("a region of device memory stays as it is"))?;
         let new_pd = match flags & IBV_REREG_MR_CHANGE_PD {
             0 => None,
             _ => Some(CObject::<Pd>::find(pd)?),
@@ -284,9 +275,6 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
             mr.end()?;
             mr.more.pd.lock().left();
         }
-        if let Some(dm) = &first.more.dm {
-            dm.more.users.remove();
-        }
         first.retire();
         Ok(())
     })
@@ -300,24 +288,17 @@ pub(crate) extern "C" fn reg_dm_mr(
     access: c_uint,
 ) -> *mut ibv_mr {
     new_object("ibv_reg_dm_mr", pd, |pd| {
-        let dm = CObject::<Dm>::find_first(dm)?;
+        let dm = CObject::<Dm>::find(dm)?.handle;
         let access = Access::from_bits_retain(access);
-        same_context(pd.handle, dm.handle)?;
-        if !access.contains(Access::ZERO_BASED) {
-            return Err(Refusal::invalid(
-                "access lacks IBV_ACCESS_ZERO_BASED, which a region of device memory has",
-            ));
-        }
-        dm.register(offset, length, |start| {
-            // SAFETY: the memory stays as long as it has users, and this region becomes one. Or its
-            // context is closed, which needs the region to be gone.
-            let handle = unsafe { sim().reg_mr_as(pd.handle, start, length, None, access) }?;
-            let more = More {
-                dm: Some(dm.clone()),
-                ..More::of(&pd)
-            };
-            make(&pd, handle, None, more, null_mut(), length)
-        })
+        let handle = sim().reg_dm_mr(pd.handle, dm, offset, length, access)?;
+        make(
+            &pd,
+            handle,
+            None,
+            More::with(&pd, access),
+            null_mut(),
+            length,
+        )
     })
 }
 

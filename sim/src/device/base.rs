@@ -206,6 +206,7 @@ fn check_without_device(verb: Verb) -> Result<()> {
             | Verb::DestroySrq
             | Verb::CloseXrcd
             | Verb::DeallocMw
+            | Verb::FreeDm
             | Verb::DetachMcast
             | Verb::GetCqEvent
             | Verb::AckCqEvents

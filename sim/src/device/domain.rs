@@ -6,6 +6,7 @@ use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle,
 
 use super::Device;
 use super::check::{check_unused, find, in_context, numbered};
+use super::dm::Dm;
 use super::key::Regions;
 use super::mw::Windows;
 use super::ports::Outside;
@@ -13,7 +14,7 @@ use super::refusal::Result;
 use crate::memory::SharedMemory;
 use crate::packet::Route;
 
-/// Protection domains and their address handles, memory regions and windows.
+/// Protection domains and their address handles, memory regions and windows; device memories.
 #[derive(Clone, Debug)]
 pub(crate) struct Domains {
     pub(crate) memory: SharedMemory,
@@ -21,6 +22,7 @@ pub(crate) struct Domains {
     pub(crate) ahs: Table<Ah>,
     pub(crate) regions: Regions,
     pub(crate) windows: Windows,
+    pub(crate) dms: Table<Dm>,
 }
 
 /// The queue pair and the protection domain for which its peer accesses memory.
@@ -144,6 +146,7 @@ impl Domains {
             ahs: Table::default(),
             regions: Regions::new(node, numbered(key_reuse)),
             windows: Windows::default(),
+            dms: Table::default(),
         }
     }
 }

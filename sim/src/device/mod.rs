@@ -13,6 +13,7 @@
 //! | `domain` | protection domains, address handles |
 //! | `region`, `key`, `access`, `why` | memory regions; their keys; access checks; reasons of
 //! refusals, and bytes that are not mapped |
+//! | `dm` | device memory |
 //! | `mw` | memory windows: binding, invalidation, access through them |
 //! | `work`, `claim` | posted work; which of it names which bytes |
 //! | `channel`, `cq`, `cq_ex`, `completion` | completion channels and queues, and their entries |
@@ -33,6 +34,7 @@ mod contexts;
 mod cq;
 mod cq_ex;
 mod deliver;
+mod dm;
 mod domain;
 #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
 mod doubts;
@@ -162,10 +164,10 @@ impl Device {
     /// Removes the objects of a context, except queue pairs. Returns the work of the completions
     /// that were still in its CQs.
     pub(crate) fn clear_context(&mut self, context: Context) -> Vec<Ticket> {
-        use Object::{Ah, CompChannel, Cq, Mr, Mw, Pd, Srq, Xrcd};
+        use Object::{Ah, CompChannel, Cq, Dm, Mr, Mw, Pd, Srq, Xrcd};
         let mut tickets = Vec::new();
         // Users go before the objects that they use.
-        for object in [Srq, Xrcd, Cq, CompChannel, Mw, Mr, Ah, Pd] {
+        for object in [Srq, Xrcd, Cq, CompChannel, Mw, Mr, Dm, Ah, Pd] {
             for index in self.base.objects(context, object) {
                 match object {
                     Srq => self.remove_srq(index),
@@ -174,6 +176,7 @@ impl Device {
                     CompChannel => self.cqs.remove_channel(&mut self.base, index),
                     Mw => self.remove_window(index),
                     Mr => self.remove_region(index),
+                    Dm => self.remove_dm(index),
                     Ah => self.destroy_ah(index),
                     _ => self.remove_pd(index),
                 }
@@ -189,6 +192,7 @@ impl Device {
         live.pds = self.domains.pds.len();
         live.mrs = self.domains.regions.table.len();
         live.mws = self.domains.windows.table.len();
+        live.dms = self.domains.dms.len();
         live.channels = self.cqs.channels.len();
         live.cqs = self.cqs.table.len();
         live.ahs = self.domains.ahs.len();

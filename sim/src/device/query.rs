@@ -8,7 +8,7 @@ use verbs_api::{
 
 use super::check::{find_in, in_range, invalid};
 use super::refusal::{Refusal, Result};
-use super::{Device, moderate};
+use super::{Device, dm, moderate};
 
 impl Device {
     /// `ibv_open_device`
@@ -38,6 +38,9 @@ impl Device {
         }
         if has(Capabilities::CQ_MODERATION) {
             attr.cq_moderation = moderate::LIMITS;
+        }
+        if has(Capabilities::DEVICE_MEMORY) {
+            attr.max_dm_size = dm::SIZE;
         }
         attr
     }

@@ -6,14 +6,15 @@ use verbs_api::behavior::{Behavior, DeregBound, MrKeys, ZeroLength};
 use verbs_api::lab::Limit;
 use verbs_api::table::Id;
 use verbs_api::{
-    Access, Capabilities, Cause, ErrorKind, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit,
-    MrMemory, Object, Pd as PdHandle,
+    Access, Capabilities, Cause, Dm as DmHandle, ErrorKind, Handle, Mr as MrHandle, MrAttr,
+    MrChange, MrInit, MrMemory, Object, Pd as PdHandle,
 };
 
 use super::Device;
 use super::access::KNOWN;
 use super::base::Base;
 use super::check::{find, find_in, in_context, in_range, invalid};
+use super::dm::Dm;
 use super::domain::Domains;
 use super::key::Keys;
 use super::refusal::{Refusal, Result};
@@ -58,6 +59,8 @@ enum Kind {
     Shared,
     /// The caller's memory.
     Caller,
+    /// A device memory, in this slot.
+    Device(u32),
     /// A null region: reads return zeros, and writes are discarded.
     Null,
 }
@@ -138,7 +141,10 @@ impl Device {
         let index = find(&self.domains.regions.table, of)?;
         let Mr { backing, attr, .. } = self.domains.regions.table.at(index);
         // Only the simulator's own writable memory can be shared.
-        if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
+        if matches!(
+            backing.kind,
+            Kind::Caller | Kind::Device(_) | Kind::Null | Kind::ReadOnly
+        ) {
             return Err(invalid("memory", "cannot be shared"));
         }
         check_part(attr, offset, length)?;
@@ -162,6 +168,40 @@ impl Device {
         let region = self.domains.memory.lock().add_null();
         let backing = self.domains.backing(region, 0, Kind::Null);
         Ok(self.insert_mr(pd, backing, 0, u64::MAX, access))
+    }
+
+    /// `ibv_reg_dm_mr`
+    pub(crate) fn reg_dm_mr(
+        &mut self,
+        pd: PdHandle,
+        dm: DmHandle,
+        offset: u64,
+        length: usize,
+        access: Access,
+    ) -> Result<MrHandle> {
+        self.check_new_mr(pd, length, access)?;
+        self.check_bytes(length, 0)?;
+        let index = find_in(&self.domains.dms, pd.context(), dm)?;
+        if !access.contains(Access::ZERO_BASED) {
+            return Err(invalid("access", "lacks ZERO_BASED"));
+        }
+        // It has no pages, and drivers open it to no window (DM-12).
+        if access.intersects(Access::MW_BIND | Access::HUGETLB) {
+            return Err(invalid("access", "is more than that of device memory"));
+        }
+        let of = self.domains.dms.at_mut(index);
+        let start = of.part(ErrorKind::Invalid, offset, length)?;
+        let Dm { region, addr, .. } = *of;
+        let addr = addr + offset;
+        check_length(&self.base, length, addr)?;
+        of.mrs += 1;
+        self.domains.memory.lock().share(region);
+        let kind = Kind::Device(index);
+        let backing = Backing {
+            start,
+            ..self.domains.backing(region, addr, kind)
+        };
+        Ok(self.insert_mr(pd, backing, 0, length as u64, access))
     }
 
     /// Creates a region of the caller's memory, with an address of the caller's choice.
@@ -206,7 +246,7 @@ impl Device {
     }
 
     /// New zero bytes of the simulator's own memory, and their address.
-    fn new_memory(&mut self, length: usize) -> Result<(RegionId, u64)> {
+    pub(super) fn new_memory(&mut self, length: usize) -> Result<(RegionId, u64)> {
         check_length(&self.base, length, self.domains.regions.next_addr)?;
         // Large allocations may fail on small machines.
         let Some(region) = self.domains.memory.lock().add_owned(length) else {
@@ -320,9 +360,12 @@ impl Device {
         let of_pd = |pd| find_in(&self.domains.pds, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
         let old = self.domains.regions.table.at(index);
-        // A null region has no memory to change.
-        if old.backing.kind == Kind::Null {
-            return Err(invalid("mr", "is a null region"));
+        match old.backing.kind {
+            // It has no memory to change.
+            Kind::Null => return Err(invalid("mr", "is a null region")),
+            // The kernel changes no region of device memory (DM-11).
+            Kind::Device(_) => return Err(invalid("mr", "is of device memory")),
+            _ => {}
         }
         let length = change.length.unwrap_or(old.attr.length as usize);
         let access = change.access.unwrap_or(old.access);
@@ -372,6 +415,9 @@ impl Device {
         // A diagnosis explains later uses of the key.
         self.domains.regions.remember(&self.base, &mr, index);
         self.domains.memory.lock().remove(mr.backing.region);
+        if let Kind::Device(dm) = mr.backing.kind {
+            self.domains.dms.at_mut(dm).mrs -= 1;
+        }
         self.domains.pds.at_mut(mr.pd).mrs -= 1;
         let context = mr.handle.context();
         self.base.remove_object(context, Object::Mr, index);
@@ -417,6 +463,7 @@ impl Device {
         let problem = match found.backing.kind {
             Kind::Caller => Some("is the caller's own memory"),
             Kind::Null => Some("is a null region"),
+            Kind::Device(_) => Some("is of device memory, which has its own copies"),
             Kind::ReadOnly if writes => Some("is read-only memory"),
             _ => None,
         };
@@ -472,7 +519,7 @@ impl Mr {
     /// The domain whose work can access its memory. None if several regions share the memory.
     pub(crate) fn only_domain(&self) -> Option<u32> {
         // Regions of several domains may share this memory.
-        (self.backing.kind != Kind::Shared).then_some(self.pd)
+        (!matches!(self.backing.kind, Kind::Shared | Kind::Device(_))).then_some(self.pd)
     }
 
     /// Whether it has the same memory as another region.

@@ -335,6 +335,9 @@ impl Node {
                 let (lkey, length) = (mr.attr.lkey, mr.attr.length);
                 Some(format!("mr#{at} (lkey {lkey:#x}, {length} bytes)"))
             }),
+            self.named(of, Object::Dm, &domains.dms, |at, dm| {
+                Some(format!("dm#{at} ({} bytes)", dm.length))
+            }),
             self.named(of, Object::Cq, &cqs.table, |_, cq| {
                 Some(cq.handle.to_string())
             }),

@@ -9,11 +9,11 @@ use verbs_api::cm::Cm;
 use verbs_api::lab::Lab;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
-    CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
-    DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit,
-    Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
-    QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask,
-    SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
+    CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, Dm,
+    DmInit, DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange,
+    MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit,
+    QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
+    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
 use super::diagnose::Strict;
@@ -202,6 +202,15 @@ impl Verbs for Sim {
     fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()> {
         self.access(Verb::WriteMr, mr, offset, bytes.len(), |node| {
             node.write_mr(mr, offset, bytes)
+        })
+    }
+
+    #[track_caller]
+    fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let length = bytes.len();
+        let args = || format!("{dm}+{offset:#x}, {length} B");
+        self.call(Verb::CopyFromDm, dm, args, |node| {
+            node.device.copy_from_dm(dm, offset, bytes)
         })
     }
 
@@ -402,6 +411,15 @@ impl Verbs for Sim {
         fn bind_mw(qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>
             = BindMw ("{qp}, {mw}, {:#x}, {} B of {}", bind.label(), bind.info.length, bind.info.mr)
             |node| node.bind_mw(qp, mw, bind);
+        fn alloc_dm(context: Context, init: &DmInit) -> Result<Dm>
+            = AllocDm ("{context}, {init:?}") |node| node.device.alloc_dm(context, init);
+        fn free_dm(dm: Dm) -> Result<()> = FreeDm ("{dm}") |node| node.device.free_dm(dm);
+        fn reg_dm_mr(pd: Pd, dm: Dm, offset: u64, length: usize, access: Access) -> Result<Mr>
+            = RegDmMr ("{pd}, {dm}+{offset:#x}, {length} B, {:#x}", access.bits())
+            |node| node.device.reg_dm_mr(pd, dm, offset, length, access);
+        fn copy_to_dm(dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>
+            = CopyToDm ("{dm}+{offset:#x}, {} B", bytes.len())
+            |node| node.device.copy_to_dm(dm, offset, bytes);
         fn create_comp_channel(context: Context) -> Result<CompChannel>
             = CreateCompChannel ("{context}")
             |node| node.device.cqs.create_comp_channel(&mut node.device.base, context);

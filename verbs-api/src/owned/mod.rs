@@ -23,9 +23,10 @@
 //! |---|---|---|
 //! | [`Context`] | [`Context::open`] | the backend |
 //! | [`Pd`] | [`Context::alloc_pd`] | its context |
-//! | [`Mr`] | [`Pd::alloc_mr`], [`Pd::reg_mr`] | its PD |
+//! | [`Mr`] | [`Pd::alloc_mr`], [`Pd::reg_mr`], [`Pd::reg_dm_mr`] | its PD, its device memory |
 //! | [`Mw`] | [`Pd::alloc_mw`] | its PD |
 //! | [`Ah`] | [`Pd::create_ah`] | its PD |
+//! | [`Dm`] | [`Context::alloc_dm`] | its context |
 //! | [`CompChannel`] | [`Context::create_comp_channel`] | its context |
 //! | [`Cq`] | [`Context::cq`] | its channel, its context |
 //! | [`Srq`] | [`Pd::create_srq`], [`Pd::create_xrc_srq`] | its PD, of XRC its domain and CQ; by its work, regions |
@@ -94,6 +95,7 @@ mod completion;
 mod completions;
 mod context;
 mod cq;
+mod dm;
 mod event;
 mod iteration;
 mod ledger;
@@ -116,6 +118,7 @@ pub use completion::Completion;
 pub use completions::Completions;
 pub use context::Context;
 pub use cq::{Cq, CqBuilder};
+pub use dm::Dm;
 pub use event::{AsyncEvent, Element};
 pub use iteration::Iteration;
 pub use life::DestroyError;
