@@ -30,6 +30,15 @@ pub(crate) struct Pd {
     pub(crate) raw: Owned<c::ibv_pd>,
     pub(crate) context: Context,
     pub(crate) device: Arc<Device>,
+    /// The domains of a parent domain.
+    pub(crate) _of: Option<(Arc<Pd>, Option<Arc<Td>>)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Td {
+    pub(crate) raw: Owned<c::ibv_td>,
+    pub(crate) context: Context,
+    pub(crate) _device: Arc<Device>,
 }
 
 #[derive(Debug)]
@@ -95,6 +104,7 @@ pub(crate) struct Cq {
     /// Events read and not acknowledged.
     pub(crate) unacked: AtomicU32,
     pub(crate) async_unacked: AtomicU32,
+    pub(crate) _parent: Option<Arc<Pd>>,
     pub(crate) _device: Arc<Device>,
 }
 
@@ -177,6 +187,7 @@ macro_rules! in_context {
 
 in_context! {
     Pd: context;
+    Td: context;
     Mr: context;
     Mw: context;
     Dm: context;

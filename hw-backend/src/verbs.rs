@@ -19,8 +19,8 @@ use verbs_api::{
     Error, Gid, GidEntry, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr,
     MwBind, MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
     QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr,
-    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd as XrcdHandle, XrcdInit,
-    connect,
+    SrqAttrMask, SrqInit, Td as TdHandle, Transport, Verb, Verbs, Wait, Wc, WcEx,
+    Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
 use crate::cm::rc::meet;
@@ -138,6 +138,7 @@ impl Verbs for Hw {
             raw,
             context,
             device,
+            _of: None,
         };
         Ok(self.insert(|t| &mut t.pds, PdHandle::from_parts, context, pd))
     }
@@ -146,6 +147,18 @@ impl Verbs for Hw {
         destroy(Verb::DeallocPd, &self.pd(Verb::DeallocPd, pd)?.raw)?;
         self.tables.lock().pds.remove(pd.index());
         Ok(())
+    }
+
+    fn alloc_td(&self, context: Context) -> Result<TdHandle> {
+        self.alloc_thread(context)
+    }
+
+    fn dealloc_td(&self, td: TdHandle) -> Result<()> {
+        self.dealloc_thread(td)
+    }
+
+    fn alloc_parent_domain(&self, pd: PdHandle, td: Option<TdHandle>) -> Result<PdHandle> {
+        self.alloc_parent(pd, td)
     }
 
     fn alloc_mr(&self, pd: PdHandle, length: usize, access: Access) -> Result<MrHandle> {
@@ -326,7 +339,7 @@ impl Verbs for Hw {
     }
 
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<CqHandle> {
-        let create = |context, channel| {
+        let create = |context, channel, _| {
             let (cqe, token, vector) = (init.cqe, token(init.cq_context), init.comp_vector);
             // SAFETY: context and channel are live, or the channel is null.
             unsafe { library::ibv_create_cq(context, cqe, token, channel, vector) }

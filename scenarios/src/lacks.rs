@@ -32,6 +32,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     #[cfg(unix)]
     descriptors_are_refused,
     null_regions_are_refused,
+    parent_domains_are_refused,
     device_memory_is_refused,
     change_of_a_region_is_refused,
     windows_of_type_1_are_refused,
@@ -266,6 +267,18 @@ fn null_regions_are_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "MR-18";
     let pd = setup.alloc_pd(setup.ctx_a())?;
     refused(setup, &NO_VERB, RULE, || setup.alloc_null_mr(pd))?;
+    setup.dealloc_pd(pd).rule(RULE)
+}
+
+scenario!(parent_domains_are_refused: "LACK-01"; lacks PARENT_DOMAIN);
+fn parent_domains_are_refused(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "LACK-01";
+    let context = setup.ctx_a();
+    let pd = setup.alloc_pd(context)?;
+    refused(setup, &NO_VERB, RULE, || setup.alloc_td(context))?;
+    refused(setup, &NO_VERB, RULE, || {
+        setup.alloc_parent_domain(pd, None)
+    })?;
     setup.dealloc_pd(pd).rule(RULE)
 }
 

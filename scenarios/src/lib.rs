@@ -55,6 +55,7 @@ mod life;
 mod mcast;
 mod mr;
 mod mw;
+mod parent;
 mod path_mtu;
 mod qp_create;
 mod qp_destroy;
@@ -136,6 +137,7 @@ pub const GROUPS: &[Group] = &[
     group!(mcast, "Multicast"),
     group!(ah, "Address handles"),
     group!(lid, "LIDs"),
+    group!(parent, "Parent domains and thread domains"),
     group!(mr, "Memory regions"),
     group!(mw, "Memory windows"),
     group!(dm, "Device memory"),

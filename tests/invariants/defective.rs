@@ -205,6 +205,9 @@ impl Verbs for Defective {
         fn dealloc_mw(&self, mw: Mw) -> Result<()>;
         fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
         fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>;
+        fn alloc_td(&self, context: Context) -> Result<Td>;
+        fn dealloc_td(&self, td: Td) -> Result<()>;
+        fn alloc_parent_domain(&self, pd: Pd, td: Option<Td>) -> Result<Pd>;
         fn alloc_dm(&self, context: Context, init: &DmInit) -> Result<Dm>;
         fn free_dm(&self, dm: Dm) -> Result<()>;
         fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access)

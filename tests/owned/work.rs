@@ -499,3 +499,32 @@ fn region_holds_its_device_memory() {
     drop((mr, end));
     setup.assert_nothing_lives();
 }
+
+/// PD-05, PD-06: a parent domain holds its domains, and its objects work with those of the others.
+#[test]
+fn parent_domain_holds_its_domains() {
+    let setup = Setup::stepped();
+    let end = End::open(&setup, "sim0");
+    let td = end.pd.context().alloc_td().unwrap();
+    let parent = end.pd.alloc_parent_domain(Some(&td)).unwrap();
+    let second = parent.alloc_parent_domain(None).unwrap();
+    assert_eq!((setup.live(0).pds, setup.live(0).tds), (3, 1));
+    let busy = td.clone().destroy().unwrap_err();
+    assert_eq!(busy.error.kind(), ErrorKind::Busy);
+    let mr = second.alloc_mr(64, Access::LOCAL_WRITE).unwrap();
+    let context = end.pd.context();
+    let cq = context.cq(4).create().unwrap();
+    let qp = parent.qp(QpType::Rc, &cq, &cq).create().unwrap();
+    let peer = end.pd.qp(QpType::Rc, &cq, &cq).create().unwrap();
+    qp.connect_rc(&peer, &RcParams::default()).unwrap();
+    qp.post_send(&[SendWr::send(1, &[mr.sge(..8)])]).unwrap();
+    let other = context.alloc_pd().unwrap();
+    let foreign = other.alloc_mr(8, Access::empty()).unwrap();
+    assert!(
+        qp.post_send(&[SendWr::send(2, &[foreign.sge(..8)])])
+            .is_err()
+    );
+    drop((busy, td, parent, second, other, foreign));
+    drop((qp, peer, cq, mr, end));
+    setup.assert_nothing_lives();
+}

@@ -7,10 +7,10 @@ use std::ptr::{null, null_mut};
 
 use crate::{
     EXTENDED, ibv_alloc_dm_attr, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex,
-    ibv_device_attr_ex, ibv_dm, ibv_modify_cq_attr, ibv_mr, ibv_mw, ibv_mw_bind, ibv_pd,
-    ibv_poll_cq_attr, ibv_port_attr, ibv_qp, ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_recv_wr,
-    ibv_send_wr, ibv_srq, ibv_srq_init_attr_ex, ibv_wc, ibv_xrcd, ibv_xrcd_init_attr, library,
-    verbs_context,
+    ibv_device_attr_ex, ibv_dm, ibv_modify_cq_attr, ibv_mr, ibv_mw, ibv_mw_bind,
+    ibv_parent_domain_init_attr, ibv_pd, ibv_poll_cq_attr, ibv_port_attr, ibv_qp,
+    ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_recv_wr, ibv_send_wr, ibv_srq, ibv_srq_init_attr_ex,
+    ibv_td, ibv_td_init_attr, ibv_wc, ibv_xrcd, ibv_xrcd_init_attr, library, verbs_context,
 };
 
 /// What an operation that a driver has not filled in gives.
@@ -49,7 +49,7 @@ macro_rules! in_context {
     )* };
 }
 
-in_context! { ibv_pd ibv_mw ibv_dm ibv_cq ibv_qp ibv_srq ibv_xrcd }
+in_context! { ibv_pd ibv_td ibv_mw ibv_dm ibv_cq ibv_qp ibv_srq ibv_xrcd }
 
 /// The extended context around a context (`verbs_get_ctx`), if it has the field at this offset.
 ///
@@ -112,6 +112,9 @@ operations! {
     ops alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw, or nothing();
     ops dealloc_mw(mw: *mut ibv_mw) -> c_int, or MISSING;
     extended alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr, or nothing();
+    extended alloc_td(context: *mut ibv_context, attr: *mut ibv_td_init_attr) -> *mut ibv_td, or nothing();
+    extended dealloc_td(td: *mut ibv_td) -> c_int, or NOT_SUPPORTED;
+    extended alloc_parent_domain(context: *mut ibv_context, attr: *mut ibv_parent_domain_init_attr) -> *mut ibv_pd, or nothing();
     extended alloc_dm(context: *mut ibv_context, attr: *mut ibv_alloc_dm_attr) -> *mut ibv_dm, or nothing();
     extended free_dm(dm: *mut ibv_dm) -> c_int, or NOT_SUPPORTED;
     extended reg_dm_mr(pd: *mut ibv_pd, dm: *mut ibv_dm, offset: u64, length: usize, access: c_uint) -> *mut ibv_mr, or nothing();

@@ -78,6 +78,8 @@ bitflags! {
         const CM = 1 << 38;
         /// Device memory: `ibv_alloc_dm`.
         const DEVICE_MEMORY = 1 << 43;
+        /// Parent domains and thread domains: `ibv_alloc_parent_domain`, `ibv_alloc_td`.
+        const PARENT_DOMAIN = 1 << 44;
     }
 }
 

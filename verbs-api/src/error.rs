@@ -47,6 +47,9 @@ verbs! {
     QueryPkey = "ibv_query_pkey";
     AllocPd = "ibv_alloc_pd";
     DeallocPd = "ibv_dealloc_pd";
+    AllocTd = "ibv_alloc_td";
+    DeallocTd = "ibv_dealloc_td";
+    AllocParentDomain = "ibv_alloc_parent_domain";
     AllocMr = "alloc_mr";
     AllocMrAs = "alloc_mr_as";
     AllocNullMr = "ibv_alloc_null_mr";

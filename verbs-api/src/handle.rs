@@ -15,8 +15,10 @@ use crate::shown::debug_is_display;
 pub enum Object {
     /// A context: an open device.
     Context,
-    /// A protection domain.
+    /// A protection domain, or a parent domain.
     Pd,
+    /// A thread domain.
+    Td,
     /// A memory region.
     Mr,
     /// A memory window.
@@ -47,6 +49,7 @@ impl Object {
         match self {
             Self::Context => "ctx",
             Self::Pd => "pd",
+            Self::Td => "td",
             Self::Mr => "mr",
             Self::Mw => "mw",
             Self::Dm => "dm",
@@ -179,8 +182,10 @@ macro_rules! handles {
 }
 
 handles! {
-    /// A protection domain (`struct ibv_pd`).
+    /// A protection domain, or a parent domain (`struct ibv_pd`).
     Pd;
+    /// A thread domain (`struct ibv_td`).
+    Td;
     /// A memory region (`struct ibv_mr`).
     Mr;
     /// A memory window (`struct ibv_mw`).

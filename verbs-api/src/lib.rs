@@ -10,7 +10,7 @@
 //! | | |
 //! |---|---|
 //! | [`Verbs`], [`Wait`] | the trait |
-//! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`Dm`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`], [`Xrcd`] | `Copy` names of objects |
+//! | handles: [`Context`], [`Pd`], [`Td`], [`Mr`], [`Mw`], [`Dm`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`], [`Xrcd`] | `Copy` names of objects |
 //! | [`Error`], [`ErrorKind`], [`Cause`] | what went wrong, and the facts |
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
 //! | [`Capabilities`] | what a device can do |
@@ -82,7 +82,7 @@ pub use event::{AsyncEvent, AsyncEventType, Element};
 pub use grh::Grh;
 pub use handle::{
     Ah, CmChannel, CmId, CompChannel, Context, Cq, Dm, DriverObject, Handle, Mr, Mw, Object, Pd,
-    Qp, Srq, Xrcd,
+    Qp, Srq, Td, Xrcd,
 };
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};

@@ -15,7 +15,9 @@ use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAtt
 use crate::dm::DmInit;
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
-use crate::handle::{Ah, CompChannel, Context, Cq, Dm, DriverObject, Mr, Mw, Pd, Qp, Srq, Xrcd};
+use crate::handle::{
+    Ah, CompChannel, Context, Cq, Dm, DriverObject, Mr, Mw, Pd, Qp, Srq, Td, Xrcd,
+};
 use crate::lab::Lab;
 use crate::mr::{Access, MrAttr, MrChange, MrInit, ReregError};
 use crate::mw::{MwAttr, MwBind, MwType};
@@ -111,8 +113,31 @@ pub trait Verbs: Send + Sync {
     /// Removes a protection domain (`ibv_dealloc_pd`).
     ///
     /// # Errors
-    /// `Busy` while a QP, MR, memory window, AH or SRQ of it lives (PD-01).
+    /// `Busy` while a QP, MR, memory window, AH or SRQ of it lives (PD-01), for a parent domain also
+    /// a CQ; while a parent domain of it lives (PD-06).
     fn dealloc_pd(&self, pd: Pd) -> Result<()>;
+
+    /// Creates a thread domain (`ibv_alloc_td`): a promise that one thread at a time uses what is
+    /// made in a parent domain with it. The backends do not rely on the promise.
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::PARENT_DOMAIN`]; `NoMemory`.
+    fn alloc_td(&self, context: Context) -> Result<Td>;
+
+    /// Removes a thread domain (`ibv_dealloc_td`).
+    ///
+    /// # Errors
+    /// `Busy` while a parent domain with it lives (PD-06).
+    fn dealloc_td(&self, td: Td) -> Result<()>;
+
+    /// Creates a parent domain of a domain, with a thread domain or without
+    /// (`ibv_alloc_parent_domain`). It takes the place of the domain in every verb: objects made in
+    /// either work together (PD-05). [`dealloc_pd`](Self::dealloc_pd) removes it.
+    ///
+    /// # Errors
+    /// `Invalid` for a thread domain of another context (PD-07); `NotSupported` without
+    /// [`Capabilities::PARENT_DOMAIN`]; `NoMemory`.
+    fn alloc_parent_domain(&self, pd: Pd, td: Option<Td>) -> Result<Pd>;
 
     /// Creates a region of `length` zero bytes that the backend owns. Its bytes are reached with
     /// [`read_mr`](Self::read_mr) and [`write_mr`](Self::write_mr).
@@ -310,7 +335,8 @@ pub trait Verbs: Send + Sync {
     /// an iteration.
     ///
     /// # Errors
-    /// As for [`create_cq`](Self::create_cq); `NotSupported` without [`Capabilities::CQ_EX`], or
+    /// As for [`create_cq`](Self::create_cq); `Invalid` for a parent domain that is not one, or of
+    /// another context (PD-07); `NotSupported` without [`Capabilities::CQ_EX`], or
     /// for fields or flags that the device lacks (CQ-CREATE-14).
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq>;
 

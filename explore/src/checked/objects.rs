@@ -157,9 +157,10 @@ impl Objects {
 }
 
 /// The objects that a simulator counts, by kind.
-pub(crate) fn counted(live: &Live) -> [(Object, u32); 10] {
+pub(crate) fn counted(live: &Live) -> [(Object, u32); 11] {
     [
         (Object::Pd, live.pds),
+        (Object::Td, live.tds),
         (Object::Mr, live.mrs),
         (Object::Mw, live.mws),
         (Object::Dm, live.dms),
@@ -173,8 +174,9 @@ pub(crate) fn counted(live: &Live) -> [(Object, u32); 10] {
 }
 
 /// What is in use by its children alone. A region is also by windows, a QP by multicast groups.
-const PARENTS: [Object; 6] = [
+const PARENTS: [Object; 7] = [
     Object::Pd,
+    Object::Td,
     Object::Dm,
     Object::CompChannel,
     Object::Cq,

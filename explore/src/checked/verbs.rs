@@ -3,6 +3,7 @@
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
 
+use smallvec::SmallVec;
 use verbs_api::behavior::{Declared, FlushPostInErr, PostWrongState};
 use verbs_api::cm::Cm;
 use verbs_api::lab::Lab;
@@ -12,7 +13,7 @@ use verbs_api::{
     DeviceAttrEx, DeviceInfo, Dm, DmInit, DriverObject, Element, Error, ErrorKind, Gid, GidEntry,
     Handle, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp,
     QpAttr, QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, SendWr,
-    Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
+    Srq, SrqAttr, SrqAttrMask, SrqInit, Td, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
 };
 
 use super::Checked;
@@ -106,6 +107,25 @@ impl Verbs for Checked {
 
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {
         self.remove(Verb::DeallocPd, pd, |verbs| verbs.dealloc_pd(pd))
+    }
+
+    fn alloc_td(&self, context: Context) -> Result<Td> {
+        let mut books = self.begin();
+        let td = self.device().alloc_td(context)?;
+        books.made(td, &[]);
+        Ok(td)
+    }
+
+    fn dealloc_td(&self, td: Td) -> Result<()> {
+        self.remove(Verb::DeallocTd, td, |verbs| verbs.dealloc_td(td))
+    }
+
+    fn alloc_parent_domain(&self, pd: Pd, td: Option<Td>) -> Result<Pd> {
+        let mut books = self.begin();
+        let parent = self.device().alloc_parent_domain(pd, td)?;
+        let parents: SmallVec<[Id; 2]> = [Id::of(pd)].into_iter().chain(td.map(Id::of)).collect();
+        books.made(parent, &parents);
+        Ok(parent)
     }
 
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
@@ -272,7 +292,9 @@ impl Verbs for Checked {
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
         let mut books = self.begin();
         let cq = self.device().create_cq_ex(context, init)?;
-        books.made(cq, init.cq.channel.map(Id::of).as_slice());
+        let (channel, pd) = (init.cq.channel.map(Id::of), init.parent_domain.map(Id::of));
+        let parents: SmallVec<[Id; 2]> = channel.into_iter().chain(pd).collect();
+        books.made(cq, &parents);
         books.queues.made_cq(cq, init.cq.cqe, init.flags);
         books.events.made(cq, &init.cq);
         Ok(cq)

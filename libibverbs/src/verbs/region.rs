@@ -10,7 +10,6 @@ use verbs_abi::{
     IBV_REREG_MR_CHANGE_TRANSLATION, IBV_REREG_MR_ERR_CMD, IBV_REREG_MR_ERR_INPUT, ibv_buf, ibv_dm,
     ibv_mr, ibv_mr_init_attr, ibv_pd,
 };
-use verbs_api::sync::Mutex;
 use verbs_api::{Access, Capabilities, Handle, MrChange, Verbs};
 
 use super::buffer;
@@ -22,32 +21,8 @@ use crate::c::{CObject, Found, Held, Refusal, Result, kinds, new_object, present
 use crate::engine::{sim, unobserved};
 
 kinds! {
-    /// Memory regions.
-    Mr: ibv_mr as ibv_mr, Mr, More, numbered Mr;
-}
-
-/// Values of a region that its structure lacks.
-pub(crate) struct More {
-    pub(crate) pd: Mutex<Held<Pd>>,
-    /// The rights of a region of memory. A null region and an import have none.
-    access: Option<AtomicU32>,
-}
-
-impl More {
-    /// The values of a null region, or of an import.
-    fn of(pd: &Found<Pd>) -> Self {
-        Self {
-            pd: Mutex::new(pd.hold()),
-            access: None,
-        }
-    }
-
-    fn with(pd: &Found<Pd>, access: Access) -> Self {
-        Self {
-            access: Some(AtomicU32::new(access.bits())),
-            ..Self::of(pd)
-        }
-    }
+    /// Memory regions, each with its rights. A null region and an import have none.
+    Mr: ibv_mr as ibv_mr, Mr, Option<AtomicU32>, numbered Mr;
 }
 
 pub(crate) extern "C" fn reg_mr(
@@ -129,7 +104,11 @@ fn register(
         unobserved().dereg_mr(handle)?;
         return Err(refusal);
     }
-    make(pd, handle, None, More::with(pd, access), addr, length)
+    make(pd, handle, None, rights(access), addr, length)
+}
+
+fn rights(access: Access) -> Option<AtomicU32> {
+    Some(AtomicU32::new(access.bits()))
 }
 
 /// The structure of a region in this domain. `first` is the region that it imports, if any.
@@ -137,26 +116,24 @@ fn make(
     pd: &Found<Pd>,
     handle: verbs_api::Mr,
     first: Option<Held<Mr>>,
-    more: More,
+    rights: Option<AtomicU32>,
     addr: *mut c_void,
     length: usize,
 ) -> Result<Found<Mr>> {
     let attr = unobserved().query_mr(handle)?;
-    pd.within(|| {
-        let raw = || ibv_mr {
-            context: pd.context(),
-            pd: pd.seen(),
-            addr,
-            length,
-            handle: 0,
-            lkey: attr.lkey,
-            rkey: attr.rkey,
-        };
-        match first {
-            Some(first) => CObject::<Mr>::make_as(first, more, raw),
-            None => CObject::<Mr>::make(handle, more, raw),
-        }
-    })
+    let raw = || ibv_mr {
+        context: pd.context(),
+        pd: pd.seen(),
+        addr,
+        length,
+        handle: 0,
+        lkey: attr.lkey,
+        rkey: attr.rkey,
+    };
+    match first {
+        Some(first) => CObject::<Mr>::make_as(first, rights, raw),
+        None => CObject::<Mr>::make(handle, rights, raw),
+    }
 }
 
 /// Refuses memory that the program does not have, or may not use with these rights.
@@ -175,7 +152,7 @@ fn has_memory(addr: *mut c_void, length: usize, access: Access) -> Result<()> {
 pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     new_object("ibv_alloc_null_mr", pd, |pd| {
         let handle = sim().alloc_null_mr(pd.handle)?;
-        make(&pd, handle, None, More::of(&pd), null_mut(), usize::MAX)
+        make(&pd, handle, None, None, null_mut(), usize::MAX)
     })
 }
 
@@ -193,7 +170,7 @@ pub(crate) extern "C" fn rereg_mr(
     let mut left = IBV_REREG_MR_ERR_CMD;
     let result = status("ibv_rereg_mr", mr, |found| {
         // A null region and an import have no memory that could change.
-        let Some(own) = &found.more.access else {
+        let Some(own) = &found.more else {
             left = IBV_REREG_MR_ERR_INPUT;
             let what = "a region that was imported, or of no memory, stays as it is";
             return Err(Refusal::invalid(what));
@@ -230,11 +207,6 @@ pub(crate) extern "C" fn rereg_mr(
         // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
         unsafe { sim().rereg_mr_as(found.handle, &change, addr.cast()) }?;
         own.store(access.bits(), Ordering::Relaxed);
-        if let Some(pd) = &new_pd {
-            // The region changes its domain: the new one has a user more, the old one less.
-            pd.entered();
-            std::mem::replace(&mut *found.more.pd.lock(), pd.hold()).left();
-        }
         let attr = unobserved().query_mr(found.handle)?;
         let raw = found.raw();
         // SAFETY: one of ours, which stays for the call. The program reads it only after the call.
@@ -269,11 +241,9 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     status("ibv_dereg_mr", mr, |mr| {
         sim().dereg_mr(mr.handle)?;
         let first = mr.first();
-        first.more.pd.lock().left();
         if !mr.is_first() {
             // A second call for the import must fail.
             mr.end()?;
-            mr.more.pd.lock().left();
         }
         first.retire();
         Ok(())
@@ -291,14 +261,7 @@ pub(crate) extern "C" fn reg_dm_mr(
         let dm = CObject::<Dm>::find(dm)?.handle;
         let access = Access::from_bits_retain(access);
         let handle = sim().reg_dm_mr(pd.handle, dm, offset, length, access)?;
-        make(
-            &pd,
-            handle,
-            None,
-            More::with(&pd, access),
-            null_mut(),
-            length,
-        )
+        make(&pd, handle, None, rights(access), null_mut(), length)
     })
 }
 
@@ -323,15 +286,11 @@ pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr 
         let attr = unobserved().query_mr(first.handle);
         let length = attr.map_err(Refusal::unobserved)?.length as usize;
         let (handle, first) = (first.handle, Some(first.hold()));
-        make(&pd, handle, first, More::of(&pd), null_mut(), length)
+        make(&pd, handle, first, None, null_mut(), length)
     })
 }
 
 /// `ibv_unimport_mr`. A region that was not imported stays.
 pub(crate) extern "C" fn unimport_mr(mr: *mut ibv_mr) {
-    silent("ibv_unimport_mr", mr, |mr| {
-        mr.end_import()?;
-        mr.more.pd.lock().left();
-        Ok(())
-    });
+    silent("ibv_unimport_mr", mr, |mr| mr.end_import());
 }

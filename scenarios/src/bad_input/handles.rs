@@ -689,7 +689,8 @@ mod tests {
             .concat()
             .iter()
             .any(|row| row.0 == *verb)
-                || super::super::dm::CALLS.iter().any(|row| row.0 == *verb);
+                || super::super::dm::CALLS.iter().any(|row| row.0 == *verb)
+                || super::super::parent::CALLS.iter().any(|row| row.0 == *verb);
             assert_eq!(called, !without.contains(verb), "{verb}");
         }
     }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `handles` | handles that are zero, stale, or of another context, for every verb |
 //! | `corrupt` | handles that are good here, and corrupt behind the trait |
-//! | `xrc`, `dm` | handles of XRC and of device memory, as above |
+//! | `xrc`, `dm`, `parent` | handles of XRC, device memory, and parent domains, as above |
 //! | `create` | creating with bad arguments, or beyond a limit; bad table indices |
 //! | `destroy` | destroying what is in use |
 //! | `modify` | changes of a queue pair that do not exist |
@@ -19,6 +19,7 @@ mod dm;
 mod handles;
 mod memory;
 mod modify;
+mod parent;
 mod post;
 mod xrc;
 
@@ -58,6 +59,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     xrc::garbled_xrc_target_is_refused,
     dm::device_memories_that_are_none_are_refused,
     dm::device_memory_of_another_context_is_refused,
+    parent::domains_that_are_none_are_refused,
     create::qp_sizes_above_the_limits_are_refused,
     create::unknown_qp_type_is_refused,
     create::remote_write_without_local_write_is_refused,

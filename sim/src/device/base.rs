@@ -14,6 +14,7 @@ use super::check::lacks;
 use super::contexts::OpenDevice;
 use super::event_queue::EventQueue;
 use super::limits::Rules;
+use super::parent::Parents;
 use super::refusal::{PostRefusal, Refusal, Result};
 use super::wakeup::Wakeups;
 use crate::diagnosis::Journal;
@@ -47,6 +48,7 @@ pub(crate) struct Base {
     pub(super) contexts: Table<OpenDevice>,
     /// The number of objects of all contexts.
     pub(super) objects: u32,
+    pub(crate) parents: Parents,
     /// The context and the protection domain (its index) that all rdma_cm ids share. No program has
     /// created them.
     pub(crate) of_ids: Option<(Context, u32)>,
@@ -77,6 +79,7 @@ impl Base {
             random: Random::new(seed, Purpose::Node, id),
             contexts: Table::default(),
             objects: 0,
+            parents: Parents::default(),
             of_ids: None,
             wakeups: Wakeups::default(),
             changed_queues: Vec::new(),
@@ -198,6 +201,7 @@ fn check_without_device(verb: Verb) -> Result<()> {
         verb,
         Verb::CloseDevice
             | Verb::DeallocPd
+            | Verb::DeallocTd
             | Verb::DeregMr
             | Verb::DestroyCompChannel
             | Verb::DestroyCq

@@ -9,6 +9,7 @@ use super::check::{check_unused, find, in_context, numbered};
 use super::dm::Dm;
 use super::key::Regions;
 use super::mw::Windows;
+use super::parent::parent;
 use super::ports::Outside;
 use super::refusal::Result;
 use crate::memory::SharedMemory;
@@ -42,6 +43,8 @@ pub(crate) struct Pd {
     pub(crate) qps: u32,
     pub(crate) ahs: u32,
     pub(crate) srqs: u32,
+    /// The number of parent domains that were made from it.
+    pub(super) parents: u32,
     /// The number of work requests in the queues of its QPs and SRQs, whose bytes belong to the
     /// device.
     pub(crate) posted: u32,
@@ -84,6 +87,9 @@ impl Device {
 
     /// `ibv_dealloc_pd`
     pub(crate) fn dealloc_pd(&mut self, pd: PdHandle) -> Result<()> {
+        if let Some(parent) = parent(pd) {
+            return self.dealloc_parent(parent);
+        }
         let index = find(&self.domains.pds, pd)?;
         let users = self.domains.pds.at(index);
         let users = [
@@ -92,6 +98,7 @@ impl Device {
             (Object::Mw, users.mws),
             (Object::Ah, users.ahs),
             (Object::Srq, users.srqs),
+            (Object::Pd, users.parents),
         ];
         // Objects of the domain would lose their access rights.
         check_unused(Object::Pd, &users)?;
@@ -112,7 +119,7 @@ impl Device {
         outside: Outside,
     ) -> Result<AhHandle> {
         let Self { base, domains, .. } = self;
-        let index = find(&domains.pds, pd)?;
+        let index = domains.find_pd(base, pd)?;
         // The route is found once, when the handle is created (AH-07).
         let route = self
             .ports
@@ -127,7 +134,7 @@ impl Device {
             sends: 0,
         });
         domains.pds.at_mut(index).ahs += 1;
-        Ok(base.added(context, id, AhHandle::from_parts))
+        Ok(base.added_in(pd, id, AhHandle::from_parts))
     }
 
     /// Destroys an address handle that no posted work names.

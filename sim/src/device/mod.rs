@@ -10,7 +10,7 @@
 //! | `contexts`, `event_queue` | contexts and asynchronous events; queues of events |
 //! | `query`, `lab` | what verbs report of a device; its test controls |
 //! | `ports`, `egress`, `gsi` | tables and addresses; outgoing packets; QP 1 |
-//! | `domain` | protection domains, address handles |
+//! | `domain`, `parent` | protection domains, address handles; parent domains, thread domains |
 //! | `region`, `key`, `access`, `why` | memory regions; their keys; access checks; reasons of
 //! refusals, and bytes that are not mapped |
 //! | `dm` | device memory |
@@ -50,6 +50,7 @@ mod limits;
 mod moderate;
 mod mw;
 mod notify;
+mod parent;
 mod ports;
 mod query;
 mod refusal;
@@ -93,6 +94,8 @@ pub(crate) use egress::{Address, OutPacket};
 pub(crate) use empty::EmptyCqs;
 pub(crate) use event_queue::{Channel, EventQueue, count_waiter, waited_for_and_queued};
 pub(crate) use gsi::{GSI_QPN, Gsi};
+use parent::parent_at;
+pub(crate) use parent::{Parent, index_of, parent};
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };
@@ -164,10 +167,10 @@ impl Device {
     /// Removes the objects of a context, except queue pairs. Returns the work of the completions
     /// that were still in its CQs.
     pub(crate) fn clear_context(&mut self, context: Context) -> Vec<Ticket> {
-        use Object::{Ah, CompChannel, Cq, Dm, Mr, Mw, Pd, Srq, Xrcd};
+        use Object::{Ah, CompChannel, Cq, Dm, Mr, Mw, Pd, Srq, Td, Xrcd};
         let mut tickets = Vec::new();
         // Users go before the objects that they use.
-        for object in [Srq, Xrcd, Cq, CompChannel, Mw, Mr, Dm, Ah, Pd] {
+        for object in [Srq, Xrcd, Cq, CompChannel, Mw, Mr, Dm, Ah, Pd, Td] {
             for index in self.base.objects(context, object) {
                 match object {
                     Srq => self.remove_srq(index),
@@ -178,7 +181,11 @@ impl Device {
                     Mr => self.remove_region(index),
                     Dm => self.remove_dm(index),
                     Ah => self.destroy_ah(index),
-                    _ => self.remove_pd(index),
+                    Td => self.remove_td(index),
+                    _ => match parent_at(index) {
+                        Some(slot) => self.remove_parent(slot),
+                        None => self.remove_pd(index),
+                    },
                 }
             }
         }
@@ -189,7 +196,8 @@ impl Device {
     pub(crate) fn live(&self) -> Live {
         let mut live = Live::default();
         live.contexts = self.base.open_contexts();
-        live.pds = self.domains.pds.len();
+        live.pds = self.domains.pds.len() + self.base.parents.table.len();
+        live.tds = self.base.parents.tds.len();
         live.mrs = self.domains.regions.table.len();
         live.mws = self.domains.windows.table.len();
         live.dms = self.domains.dms.len();

@@ -13,7 +13,7 @@ use verbs_api::{
 use super::Device;
 use super::access::KNOWN;
 use super::base::Base;
-use super::check::{find, find_in, in_context, in_range, invalid};
+use super::check::{find, find_in, in_context, in_range, invalid, same_context};
 use super::dm::Dm;
 use super::domain::Domains;
 use super::key::Keys;
@@ -133,7 +133,7 @@ impl Device {
             }
         };
         let addr = first_byte(&self.base, init.iova, init.access, &backing);
-        Ok(self.insert_mr(pd, backing, addr, init.length as u64, init.access))
+        self.insert_mr(pd, backing, addr, init.length as u64, init.access)
     }
 
     /// A part of a region's memory for another region, and the index of the first region.
@@ -167,7 +167,7 @@ impl Device {
             .check_has(Capabilities::NULL_MR, "has no null regions")?;
         let region = self.domains.memory.lock().add_null();
         let backing = self.domains.backing(region, 0, Kind::Null);
-        Ok(self.insert_mr(pd, backing, 0, u64::MAX, access))
+        self.insert_mr(pd, backing, 0, u64::MAX, access)
     }
 
     /// `ibv_reg_dm_mr`
@@ -201,7 +201,7 @@ impl Device {
             start,
             ..self.domains.backing(region, addr, kind)
         };
-        Ok(self.insert_mr(pd, backing, 0, length as u64, access))
+        self.insert_mr(pd, backing, 0, length as u64, access)
     }
 
     /// Creates a region of the caller's memory, with an address of the caller's choice.
@@ -223,7 +223,7 @@ impl Device {
         // SAFETY: the same promise.
         let backing = unsafe { self.memory_of_caller(addr, length) }?;
         let addr = first_byte(&self.base, iova, access, &backing);
-        Ok(self.insert_mr(pd, backing, addr, length as u64, access))
+        self.insert_mr(pd, backing, addr, length as u64, access)
     }
 
     /// The caller's memory, as that of a region.
@@ -261,7 +261,7 @@ impl Device {
     /// Checks whether a region may be created.
     fn check_new_mr(&self, pd: PdHandle, length: usize, access: Access) -> Result<()> {
         let Self { base, domains, .. } = self;
-        find(&domains.pds, pd)?;
+        domains.find_pd(base, pd)?;
         check_mr(base, length, access)?;
         base.check_room("memory regions", &domains.regions.table, base.attr.max_mr)
     }
@@ -290,9 +290,10 @@ impl Device {
         addr: u64,
         length: u64,
         access: Access,
-    ) -> MrHandle {
+    ) -> Result<MrHandle> {
         let Self { base, domains, .. } = self;
-        let (context, pd) = (pd.context(), pd.index());
+        let (context, named) = (pd.context(), pd);
+        let pd = domains.find_pd(base, pd)?;
         let behavior = base.behavior;
         let of_slots = domains.regions.keys;
         let id = domains.regions.table.insert(|id| {
@@ -313,7 +314,7 @@ impl Device {
             }
         });
         domains.pds.at_mut(pd).mrs += 1;
-        base.added(context, id, MrHandle::from_parts)
+        Ok(base.added_in(named, id, MrHandle::from_parts))
     }
 
     /// `ibv_rereg_mr` for a region that no posted work names. Everything is checked before anything
@@ -357,7 +358,11 @@ impl Device {
         }
         // A window would keep access to the old memory.
         self.check_unbound(index)?;
-        let of_pd = |pd| find_in(&self.domains.pds, mr.context(), pd);
+        let of_pd = |pd| {
+            let found = self.domains.find_pd(&self.base, pd)?;
+            same_context(mr.context(), pd)?;
+            Ok((pd, found))
+        };
         let pd = change.pd.map(of_pd).transpose()?;
         let old = self.domains.regions.table.at(index);
         match old.backing.kind {
@@ -393,8 +398,10 @@ impl Device {
             self.domains.memory.lock().remove(before.region);
         }
         own.access = access;
-        if let Some(pd) = pd {
+        if let Some((named, pd)) = pd {
             let before = std::mem::replace(&mut own.pd, pd);
+            self.base.parents.leave(Object::Mr, index);
+            self.base.parents.enter(named, Object::Mr, index);
             self.domains.pds.at_mut(before).mrs -= 1;
             self.domains.pds.at_mut(pd).mrs += 1;
         }

@@ -13,7 +13,7 @@ use verbs_api::{
     DmInit, DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange,
     MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit,
     QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
-    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
+    SrqAttrMask, SrqInit, Td, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
 use super::diagnose::Strict;
@@ -397,6 +397,11 @@ impl Verbs for Sim {
         fn alloc_pd(context: Context) -> Result<Pd>
             = AllocPd ("{context}") |node| node.device.alloc_pd(context);
         fn dealloc_pd(pd: Pd) -> Result<()> = DeallocPd ("{pd}") |node| node.device.dealloc_pd(pd);
+        fn alloc_td(context: Context) -> Result<Td>
+            = AllocTd ("{context}") |node| node.device.alloc_td(context);
+        fn dealloc_td(td: Td) -> Result<()> = DeallocTd ("{td}") |node| node.device.dealloc_td(td);
+        fn alloc_parent_domain(pd: Pd, td: Option<Td>) -> Result<Pd>
+            = AllocParentDomain ("{pd}{}", also(td)) |node| node.device.alloc_parent_domain(pd, td);
         fn alloc_mr(pd: Pd, length: usize, access: Access) -> Result<Mr>
             = AllocMr ("{pd}, {length} B, {:#x}", access.bits())
             |node| node.device.alloc_mr(pd, &MrInit::new(length, access));

@@ -22,7 +22,8 @@
 //! | object | created by | holds |
 //! |---|---|---|
 //! | [`Context`] | [`Context::open`] | the backend |
-//! | [`Pd`] | [`Context::alloc_pd`] | its context |
+//! | [`Pd`] | [`Context::alloc_pd`], [`Pd::alloc_parent_domain`] | its context; of a parent domain, its domains |
+//! | [`Td`] | [`Context::alloc_td`] | its context |
 //! | [`Mr`] | [`Pd::alloc_mr`], [`Pd::reg_mr`], [`Pd::reg_dm_mr`] | its PD, its device memory |
 //! | [`Mw`] | [`Pd::alloc_mw`] | its PD |
 //! | [`Ah`] | [`Pd::create_ah`] | its PD |
@@ -107,6 +108,7 @@ mod qp;
 mod shared;
 mod sources;
 mod srq;
+mod td;
 mod wait;
 mod wr;
 mod xrc;
@@ -127,6 +129,7 @@ pub use mw::{Mw, MwBind, MwBindInfo};
 pub use pd::Pd;
 pub use qp::{Qp, QpBuilder};
 pub use srq::Srq;
+pub use td::Td;
 pub use wait::CqEvent;
 pub use wr::{Dest, Objects, RecvWr, SendOp, SendWr};
 pub use xrc::{XrcRecvQp, Xrcd};
