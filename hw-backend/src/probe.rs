@@ -66,7 +66,7 @@ pub(crate) fn capabilities(
     // For other drivers it is not known.
     if !matches!(device.driver.as_str(), "mlx5" | "spec" | "adversarial") {
         all -= Capabilities::NULL_MR | Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;
-        all -= Capabilities::PARENT_DOMAIN;
+        all -= Capabilities::PARENT_DOMAIN | Capabilities::RT_VALUES;
         // soft-RoCE claims path migration, and lacks it.
         all -= Capabilities::CQ_MODERATION | Capabilities::PATH_MIG;
     }

@@ -18,8 +18,8 @@ use verbs_api::{
     CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, Dm as DmHandle, DmInit, DriverObject,
     Error, Gid, GidEntry, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr,
     MwBind, MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
-    QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr,
-    SrqAttrMask, SrqInit, Td as TdHandle, Transport, Verb, Verbs, Wait, Wc, WcEx,
+    QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, RtValues, SendWr, Srq as SrqHandle,
+    SrqAttr, SrqAttrMask, SrqInit, Td as TdHandle, Transport, Verb, Verbs, Wait, Wc, WcEx,
     Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
@@ -123,6 +123,10 @@ impl Verbs for Hw {
             |context| unsafe { library::ibv_query_pkey(context, port, index.into(), &mut pkey) };
         device.raw.call(verb, query)?;
         Ok(u16::from_be(pkey))
+    }
+
+    fn query_rt_values(&self, context: Context) -> Result<RtValues> {
+        self.clock(context)
     }
 
     fn alloc_pd(&self, context: Context) -> Result<PdHandle> {

@@ -28,6 +28,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     extended_cqs_are_refused,
     extended_cqs_that_may_overrun_are_refused,
     timestamps_are_refused,
+    clock_is_refused,
     second_completion_vector_is_refused,
     #[cfg(unix)]
     descriptors_are_refused,
@@ -230,6 +231,12 @@ fn timestamps_are_refused(setup: &Setup<'_>) -> Result {
     let without = CqInitEx::new(CqInit::new(4)).wc_flags(WcFields::STANDARD);
     let cq = setup.create_cq_ex(context, &without).rule(RULE)?;
     Ok(setup.destroy_cq(cq, setup.wait())?)
+}
+
+scenario!(clock_is_refused: "LACK-01"; lacks RT_VALUES);
+fn clock_is_refused(setup: &Setup<'_>) -> Result {
+    let read = setup.query_rt_values(setup.ctx_a());
+    expect_err_among(read, &NO_VERB, "LACK-01").map(drop)
 }
 
 scenario!(second_completion_vector_is_refused: "CHAN-18", "CQ-CREATE-07"; lacks COMP_VECTORS);

@@ -205,6 +205,7 @@ impl Verbs for Defective {
         fn dealloc_mw(&self, mw: Mw) -> Result<()>;
         fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
         fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>;
+        fn query_rt_values(&self, context: Context) -> Result<RtValues>;
         fn alloc_td(&self, context: Context) -> Result<Td>;
         fn dealloc_td(&self, td: Td) -> Result<()>;
         fn alloc_parent_domain(&self, pd: Pd, td: Option<Td>) -> Result<Pd>;

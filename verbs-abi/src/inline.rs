@@ -10,7 +10,8 @@ use crate::{
     ibv_device_attr_ex, ibv_dm, ibv_modify_cq_attr, ibv_mr, ibv_mw, ibv_mw_bind,
     ibv_parent_domain_init_attr, ibv_pd, ibv_poll_cq_attr, ibv_port_attr, ibv_qp,
     ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_recv_wr, ibv_send_wr, ibv_srq, ibv_srq_init_attr_ex,
-    ibv_td, ibv_td_init_attr, ibv_wc, ibv_xrcd, ibv_xrcd_init_attr, library, verbs_context,
+    ibv_td, ibv_td_init_attr, ibv_values_ex, ibv_wc, ibv_xrcd, ibv_xrcd_init_attr, library,
+    verbs_context,
 };
 
 /// What an operation that a driver has not filled in gives.
@@ -112,6 +113,7 @@ operations! {
     ops alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw, or nothing();
     ops dealloc_mw(mw: *mut ibv_mw) -> c_int, or MISSING;
     extended alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr, or nothing();
+    extended query_rt_values(context: *mut ibv_context, values: *mut ibv_values_ex) -> c_int, or NOT_SUPPORTED;
     extended alloc_td(context: *mut ibv_context, attr: *mut ibv_td_init_attr) -> *mut ibv_td, or nothing();
     extended dealloc_td(td: *mut ibv_td) -> c_int, or NOT_SUPPORTED;
     extended alloc_parent_domain(context: *mut ibv_context, attr: *mut ibv_parent_domain_init_attr) -> *mut ibv_pd, or nothing();

@@ -80,6 +80,8 @@ bitflags! {
         const DEVICE_MEMORY = 1 << 43;
         /// Parent domains and thread domains: `ibv_alloc_parent_domain`, `ibv_alloc_td`.
         const PARENT_DOMAIN = 1 << 44;
+        /// The device's clock can be read: `ibv_query_rt_values_ex`.
+        const RT_VALUES = 1 << 45;
     }
 }
 

@@ -45,6 +45,7 @@ verbs! {
     QueryGidEx = "ibv_query_gid_ex";
     QueryGidTable = "ibv_query_gid_table";
     QueryPkey = "ibv_query_pkey";
+    QueryRtValues = "ibv_query_rt_values_ex";
     AllocPd = "ibv_alloc_pd";
     DeallocPd = "ibv_dealloc_pd";
     AllocTd = "ibv_alloc_td";

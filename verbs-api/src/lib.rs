@@ -74,7 +74,7 @@ pub use cq::{Arm, CqAttr, CqEvent, CqInit, Wc, WcFlags, WcOpcode, WcStatus};
 pub use cq_ex::{CqFlags, CqInitEx, CqModeration, WcEx, WcFields};
 pub use device::{
     AtomicCap, DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, GidType, LinkLayer, Mtu,
-    PortAttr, PortState, Transport, TsoCaps,
+    PortAttr, PortState, RtValues, Transport, TsoCaps,
 };
 pub use dm::DmInit;
 pub use error::{BadHandle, Cause, Error, ErrorKind, FullQueue, PostError, Result, Verb};

@@ -323,11 +323,12 @@ const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
 };
 
 /// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions,
-/// device memory, parent domains; moderate CQs, ignore an overrun, tell the time of a completion.
+/// device memory, parent domains; moderate CQs, ignore an overrun, tell their time and that of a completion.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::NULL_MR)
     .union(Capabilities::DEVICE_MEMORY)
     .union(Capabilities::PARENT_DOMAIN)
+    .union(Capabilities::RT_VALUES)
     .union(Capabilities::XRC)
     .union(Capabilities::CQ_MODERATION)
     .union(Capabilities::IGNORE_OVERRUN)

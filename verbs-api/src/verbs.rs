@@ -11,7 +11,7 @@ use crate::capability::Capabilities;
 use crate::cm::Cm;
 use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
 use crate::cq_ex::{CqInitEx, CqModeration, WcEx};
-use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAttr};
+use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAttr, RtValues};
 use crate::dm::DmInit;
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
@@ -104,6 +104,12 @@ pub trait Verbs: Send + Sync {
 
     /// An entry of a port's P_Key table (`ibv_query_pkey`), in the machine's order.
     fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
+
+    /// The device's clock (`ibv_query_rt_values_ex`, DEV-19).
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::RT_VALUES`].
+    fn query_rt_values(&self, context: Context) -> Result<RtValues>;
 
     // Protection domains and memory
 

@@ -12,8 +12,8 @@ use verbs_api::{
     CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx, CqModeration, DeviceAttr,
     DeviceAttrEx, DeviceInfo, Dm, DmInit, DriverObject, Element, Error, ErrorKind, Gid, GidEntry,
     Handle, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp,
-    QpAttr, QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, SendWr,
-    Srq, SrqAttr, SrqAttrMask, SrqInit, Td, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
+    QpAttr, QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, RtValues,
+    SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Td, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
 };
 
 use super::Checked;
@@ -45,6 +45,7 @@ impl Verbs for Checked {
         fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize>;
         fn srq_num(&self, srq: Srq) -> Result<u32>;
         fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
+        fn query_rt_values(&self, context: Context) -> Result<RtValues>;
         fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
         fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
         fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>;

@@ -9,7 +9,6 @@ use verbs_abi::{
     IBV_PORT_IP_BASED_GIDS, IBV_VALUES_MASK_RAW_CLOCK, OLD_PORT_ATTR, ibv_context, ibv_device_attr,
     ibv_device_attr_ex, ibv_gid, ibv_gid_entry, ibv_port_attr, ibv_values_ex,
 };
-use verbs_api::lab::Lab;
 use verbs_api::{Capabilities, Context, GidEntry, GidType, LinkLayer, PortAttr, PortState, Verbs};
 use verbs_sim::Sim;
 
@@ -90,11 +89,7 @@ pub(super) extern "C" fn query_rt_values(
 ) -> c_int {
     status("ibv_query_rt_values_ex", context, |context| {
         present(values)?;
-        let ticks_per_ms = unobserved().query_device_ex(context.handle)?.hca_core_clock;
-        // A profile without completion timestamps has no clock.
-        if ticks_per_ms == 0 {
-            return Err(Refusal::unsupported("the device has no clock"));
-        }
+        let now = sim().query_rt_values(context.handle)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let asked = unsafe { (*values).comp_mask };
         if asked & !IBV_VALUES_MASK_RAW_CLOCK != 0 {
@@ -103,9 +98,8 @@ pub(super) extern "C" fn query_rt_values(
             )));
         }
         if asked & IBV_VALUES_MASK_RAW_CLOCK != 0 {
-            let ticks = sim().now().as_nanos() * u128::from(ticks_per_ms) / 1_000_000;
             // SAFETY: as above, to be written.
-            unsafe { (*values).raw_clock = [0, ticks as i64] };
+            unsafe { (*values).raw_clock = [0, now.raw_clock as i64] };
         }
         Ok(())
     })

@@ -138,6 +138,9 @@ const CALLS: &[(Verb, &str, Call)] = &[
     (Verb::QueryPkey, "DEV-13", |v, _, bad| {
         v.query_pkey(bad.context, 1, 0).map(drop)
     }),
+    (Verb::QueryRtValues, "DEV-13", |v, _, bad| {
+        v.query_rt_values(bad.context).map(drop)
+    }),
     (Verb::AllocPd, "DEV-13", |v, _, bad| {
         v.alloc_pd(bad.context).map(drop)
     }),

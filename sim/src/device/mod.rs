@@ -99,6 +99,7 @@ pub(crate) use parent::{Parent, index_of, parent};
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };
+pub(crate) use query::ticks;
 pub(crate) use refusal::{Answer, PostRefusal, Refusal, Refused, Result};
 pub(crate) use region::ProtectionFault;
 pub(crate) use srq::{NoReceive, Srq, Taken};

@@ -12,14 +12,14 @@ use verbs_api::{
     CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, Dm,
     DmInit, DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange,
     MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit,
-    QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
+    QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, RtValues, SendWr, Srq, SrqAttr,
     SrqAttrMask, SrqInit, Td, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
 use super::diagnose::Strict;
 use super::trace_args::{self, also};
 use crate::config::{Mode, SimConfig};
-use crate::device::{Answer, EventQueue};
+use crate::device::{Answer, EventQueue, ticks};
 use crate::fabric::WaitFor;
 use crate::network::Receiver;
 use crate::node::Node;
@@ -203,6 +203,15 @@ impl Verbs for Sim {
         self.access(Verb::WriteMr, mr, offset, bytes.len(), |node| {
             node.write_mr(mr, offset, bytes)
         })
+    }
+
+    #[track_caller]
+    fn query_rt_values(&self, context: Context) -> Result<RtValues> {
+        self.query(Verb::QueryRtValues, context, |node| {
+            let base = &node.device.base;
+            base.check_has(Capabilities::RT_VALUES, "has no clock that can be read")
+        })?;
+        Ok(RtValues::new(ticks(self.now())))
     }
 
     #[track_caller]
