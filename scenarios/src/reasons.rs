@@ -29,6 +29,10 @@ const BY_ID: &[(&str, &str)] = &[
     ("DEV-07", "C ABI: tests/clients/datagram.c"),
     ("DEV-12", "C ABI: tests/clients/datagram.c"),
     ("AH-02", "C ABI: tests/clients/datagram.c"),
+    ("IMP-01", "C ABI: tests/clients/import.c"),
+    ("IMP-02", "C ABI: tests/clients/import.c"),
+    ("IMP-03", "C ABI: tests/clients/import.c"),
+    ("IMP-04", "C ABI: tests/clients/device_memory.c"),
     ("CM-84", "C ABI: tests/clients/cm.c"),
     (
         "CM-86",
@@ -75,6 +79,7 @@ const COVERED: &[&str] = &[
     "MR",
     "MW",
     "DM",
+    "IMP",
     "PD",
     "XRC",
 ];
