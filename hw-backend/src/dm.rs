@@ -68,7 +68,8 @@ impl Hw {
         &self,
         verb: Verb,
         dm: DmHandle,
-        (offset, length): (u64, usize),
+        offset: u64,
+        length: usize,
         copy: impl FnOnce(*mut ibv_dm) -> c_int,
     ) -> Result<()> {
         // A library would take bytes whose end wraps around for bytes of the memory.

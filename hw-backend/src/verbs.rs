@@ -258,7 +258,7 @@ impl Verbs for Hw {
 
     fn copy_to_dm(&self, dm: DmHandle, offset: u64, bytes: &[u8]) -> Result<()> {
         let (verb, from, length) = (Verb::CopyToDm, bytes.as_ptr(), bytes.len());
-        self.copy_memory(verb, dm, (offset, length), |dm| {
+        self.copy_memory(verb, dm, offset, length, |dm| {
             // SAFETY: the memory is live, and these are the bytes.
             unsafe { inline::memcpy_to_dm(dm, offset, from.cast(), length) }
         })
@@ -266,7 +266,7 @@ impl Verbs for Hw {
 
     fn copy_from_dm(&self, dm: DmHandle, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let (verb, to, length) = (Verb::CopyFromDm, bytes.as_mut_ptr(), bytes.len());
-        self.copy_memory(verb, dm, (offset, length), |dm| {
+        self.copy_memory(verb, dm, offset, length, |dm| {
             // SAFETY: the memory is live, and these are the bytes.
             unsafe { inline::memcpy_from_dm(to.cast(), dm, offset, length) }
         })

@@ -323,7 +323,8 @@ const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
 };
 
 /// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions,
-/// device memory, parent domains; moderate CQs, ignore an overrun, tell their time and that of a completion.
+/// device memory, parent domains; moderate CQs, ignore an overrun, tell their time and that of a
+/// completion.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::NULL_MR)
     .union(Capabilities::DEVICE_MEMORY)

@@ -119,8 +119,8 @@ pub trait Verbs: Send + Sync {
     /// Removes a protection domain (`ibv_dealloc_pd`).
     ///
     /// # Errors
-    /// `Busy` while a QP, MR, memory window, AH or SRQ of it lives (PD-01), for a parent domain also
-    /// a CQ; while a parent domain of it lives (PD-06).
+    /// `Busy` while a QP, MR, memory window, AH or SRQ of it lives (PD-01), for a parent domain
+    /// also a CQ; while a parent domain of it lives (PD-06).
     fn dealloc_pd(&self, pd: Pd) -> Result<()>;
 
     /// Creates a thread domain (`ibv_alloc_td`): a promise that one thread at a time uses what is

@@ -46,8 +46,6 @@ pub(crate) struct Base {
     pub(crate) now: Time,
     pub(super) random: Random,
     pub(super) contexts: Table<OpenDevice>,
-    /// The number of objects of all contexts.
-    pub(super) objects: u32,
     pub(crate) parents: Parents,
     /// The context and the protection domain (its index) that all rdma_cm ids share. No program has
     /// created them.
@@ -78,7 +76,6 @@ impl Base {
             now: Time::ZERO,
             random: Random::new(seed, Purpose::Node, id),
             contexts: Table::default(),
-            objects: 0,
             parents: Parents::default(),
             of_ids: None,
             wakeups: Wakeups::default(),
@@ -142,8 +139,13 @@ impl Base {
             return Err(Refusal::new(ErrorKind::NoMemory, cause));
         }
         // Test controls limit all objects together, as the memory of a device does.
-        let objects = u64::from(self.objects) + 1;
-        self.rules.check(Limit::Objects, "objects", objects)
+        // Without a limit the sum is not needed.
+        if self.rules.limit(Limit::Objects).is_none() {
+            return Ok(());
+        }
+        let objects = self.contexts.iter().map(|(_, open)| open.objects());
+        self.rules
+            .check(Limit::Objects, "objects", objects.sum::<u64>() + 1)
     }
 
     /// Refuses verbs on a dead device. Objects of the process and its kernel can still be queried

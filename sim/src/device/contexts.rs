@@ -66,6 +66,13 @@ fn home_of(element: Element) -> Option<u32> {
     Some(slot_of(context))
 }
 
+impl OpenDevice {
+    /// The number of its objects.
+    pub(super) fn objects(&self) -> u64 {
+        self.objects.len() as u64
+    }
+}
+
 impl Base {
     pub(super) fn find_context(&self, context: Context) -> Result<u32> {
         let index = slot_of(context);
@@ -108,14 +115,12 @@ impl Base {
     pub(crate) fn add_object(&mut self, context: Context, object: Object, index: u32) {
         let open = self.contexts.at_mut(slot_of(context));
         open.objects.insert((object, index), self.site);
-        self.objects += 1;
     }
 
     /// Removes an object that was destroyed from its context.
     pub(crate) fn remove_object(&mut self, context: Context, object: Object, index: u32) {
         let open = self.contexts.at_mut(slot_of(context));
         open.objects.remove(&(object, index));
-        self.objects -= 1;
         self.parents.leave(object, index);
     }
 

@@ -1,6 +1,5 @@
 //! Parent domains and thread domains. An object that is made in a parent domain is an object of the
-//! protection domain behind it; the parent domain only counts it. Handles of both kinds are those of
-//! protection domains:
+//! protection domain behind it; the parent domain only counts it.
 //!
 //! ```text
 //!     object ── parent domain ──┬── protection domain
