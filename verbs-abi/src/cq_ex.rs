@@ -107,8 +107,8 @@ impl ibv_cq_init_attr_ex {
             channel,
             comp_vector: init.cq.comp_vector as u32,
             wc_flags: init.wc_flags.bits(),
-            comp_mask: u32::from(flags) * IBV_CQ_INIT_ATTR_MASK_FLAGS
-                | u32::from(parent) * IBV_CQ_INIT_ATTR_MASK_PD,
+            comp_mask: (u32::from(flags) * IBV_CQ_INIT_ATTR_MASK_FLAGS)
+                | (u32::from(parent) * IBV_CQ_INIT_ATTR_MASK_PD),
             flags: init.flags.bits(),
             parent_domain,
         }
