@@ -25,14 +25,14 @@ impl Hw {
     /// `ibv_create_cq_ex`
     pub(crate) fn make_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<CqHandle> {
         let verb = Verb::CreateCqEx;
-        let create = |context, channel| {
-            let mut attr = ibv_cq_init_attr_ex::to_c(init, channel);
-            // SAFETY: context and channel are live, or the channel is null. An extended CQ starts
+        let create = |context, channel, parent| {
+            let mut attr = ibv_cq_init_attr_ex::to_c(init, channel, parent);
+            // SAFETY: what is not null is live. An extended CQ starts
             // with the fields of a CQ (`ibv_cq_ex_to_cq`).
             unsafe { inline::create_cq_ex(context, &mut attr) }.cast()
         };
         // SAFETY: the CQ is new.
-        unsafe { self.make_cq(verb, context, &init.cq, Some(init.wc_flags), create) }
+        unsafe { self.make_cq(verb, context, &init.cq, Some(init), create) }
     }
 
     /// An extended CQ.

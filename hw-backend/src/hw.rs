@@ -12,14 +12,16 @@ use verbs_abi::{
 };
 use verbs_api::table::{Id, Table};
 use verbs_api::{
-    Access, BadHandle, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, Error,
-    ErrorKind, Handle, Mr as MrHandle, MrChange, Object, Pd as PdHandle, Qp as QpHandle, Result,
-    Srq as SrqHandle, Verb, Wait, Xrcd as XrcdHandle,
+    Access, BadHandle, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle,
+    Dm as DmHandle, Error, ErrorKind, Handle, Mr as MrHandle, MrChange, Object, Pd as PdHandle,
+    Qp as QpHandle, Result, Srq as SrqHandle, Td as TdHandle, Verb, Wait, Xrcd as XrcdHandle,
 };
 
 use crate::cm::objects::Tables as CmTables;
 use crate::errno::{bad_handle, invalid, look_up, missing, misuse, no_memory, of_context};
-use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp, Srq, Xrcd};
+use crate::objects::{
+    Ah, Channel, Cq, Device, Dm, InContext, Memory, Mr, Mw, Pd, Qp, Srq, Td, Xrcd,
+};
 use crate::owner::{Kind, Owned};
 use crate::probe;
 use crate::wait::Deadline;
@@ -48,7 +50,9 @@ pub(crate) struct Tables {
     pub(crate) contexts: Table<Arc<Device>>,
     pub(crate) mws: Table<Arc<Mw>>,
     pub(crate) pds: Table<Arc<Pd>>,
+    pub(crate) tds: Table<Arc<Td>>,
     pub(crate) mrs: Table<Arc<Mr>>,
+    pub(crate) dms: Table<Arc<Dm>>,
     pub(crate) channels: Table<Arc<Channel>>,
     pub(crate) cqs: Table<Arc<Cq>>,
     pub(crate) qps: Table<Arc<Qp>>,
@@ -106,8 +110,16 @@ impl Hw {
         self.find(|tables| &tables.pds, verb, pd)
     }
 
+    pub(crate) fn td(&self, verb: Verb, td: TdHandle) -> Result<Arc<Td>> {
+        self.find(|tables| &tables.tds, verb, td)
+    }
+
     pub(crate) fn mr(&self, verb: Verb, mr: MrHandle) -> Result<Arc<Mr>> {
         self.find(|tables| &tables.mrs, verb, mr)
+    }
+
+    pub(crate) fn dm(&self, verb: Verb, dm: DmHandle) -> Result<Arc<Dm>> {
+        self.find(|tables| &tables.dms, verb, dm)
     }
 
     pub(crate) fn channel(&self, verb: Verb, channel: ChannelHandle) -> Result<Arc<Channel>> {
@@ -385,7 +397,9 @@ impl Hw {
         }
         // Windows first: some drivers refuse to destroy a queue pair or a region that a window is
         // bound to.
-        drain!(mws, qps, srqs, xrcds, ahs, mrs, cqs, channels, pds);
+        drain!(
+            mws, qps, srqs, xrcds, ahs, mrs, dms, cqs, channels, pds, tds
+        );
         tables.cq_handles.retain(|_, cq| cq.context() != context);
         tables.qp_handles.retain(|_, qp| qp.context() != context);
         tables.srq_handles.retain(|_, srq| srq.context() != context);

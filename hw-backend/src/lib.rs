@@ -18,6 +18,7 @@
 //! | `xrc` | XRC domains and their queue pairs |
 //! | `batch` | batches of sends |
 //! | `errno` | errors of C |
+//! | `parent`, `dm` | parent domains and thread domains; device memory |
 //! | `region` | regions of other memory, or with other addresses |
 //! | `query` | attributes of newer devices, and GID tables |
 //! | `mcast` | multicast groups |
@@ -35,6 +36,7 @@ mod corrupt_handle;
 mod cq;
 mod cq_ex;
 mod devices;
+mod dm;
 mod dmabuf;
 mod ece;
 mod errno;
@@ -46,6 +48,7 @@ mod mw;
 mod objects;
 mod obstacles;
 mod owner;
+mod parent;
 mod post;
 mod probe;
 mod qp;

@@ -37,6 +37,15 @@ pub(crate) struct Pd {
     pub(crate) raw: Owned<c::ibv_pd>,
     pub(crate) context: Context,
     pub(crate) device: Arc<Device>,
+    /// The domains of a parent domain.
+    pub(crate) _of: Option<(Arc<Pd>, Option<Arc<Td>>)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Td {
+    pub(crate) raw: Owned<c::ibv_td>,
+    pub(crate) context: Context,
+    pub(crate) _device: Arc<Device>,
 }
 
 #[derive(Debug)]
@@ -74,6 +83,13 @@ pub(crate) struct Mw {
 }
 
 #[derive(Debug)]
+pub(crate) struct Dm {
+    pub(crate) raw: Owned<c::ibv_dm>,
+    pub(crate) context: Context,
+    pub(crate) _device: Arc<Device>,
+}
+
+#[derive(Debug)]
 pub(crate) struct Channel {
     pub(crate) raw: Owned<c::ibv_comp_channel>,
     pub(crate) waiters: AtomicU32,
@@ -95,6 +111,7 @@ pub(crate) struct Cq {
     /// Events read and not acknowledged.
     pub(crate) unacked: AtomicU32,
     pub(crate) async_unacked: AtomicU32,
+    pub(crate) _parent: Option<Arc<Pd>>,
     pub(crate) _device: Arc<Device>,
 }
 
@@ -177,8 +194,10 @@ macro_rules! in_context {
 
 in_context! {
     Pd: context;
+    Td: context;
     Mr: context;
     Mw: context;
+    Dm: context;
     Channel: context;
     Cq: context;
     Qp: context;
@@ -206,6 +225,8 @@ pub(crate) enum Memory {
         length: usize,
         _of: Arc<Mr>,
     },
+    /// Memory of the device, which is held.
+    Device { _of: Arc<Dm> },
     /// Memory of the caller, who has promised that it can be written if `writable` is set.
     Caller {
         start: *mut u8,
@@ -347,7 +368,7 @@ impl Memory {
             | Self::Caller { start, .. } => *start,
             // It is within the mapping.
             Self::Mapped { first, before, .. } => first.wrapping_add(*before),
-            Self::None => std::ptr::null_mut(),
+            Self::Device { .. } | Self::None => std::ptr::null_mut(),
         }
     }
 
@@ -359,7 +380,7 @@ impl Memory {
             | Self::Part { .. }
             | Self::Mapped { .. } => true,
             Self::ReadOnly { .. } => !for_write,
-            Self::Caller { .. } | Self::None => false,
+            Self::Caller { .. } | Self::Device { .. } | Self::None => false,
         }
     }
 
@@ -393,7 +414,7 @@ impl Memory {
             | Self::Part { length, .. }
             | Self::Mapped { length, .. }
             | Self::Caller { length, .. } => *length,
-            Self::None => return false,
+            Self::Device { .. } | Self::None => return false,
         };
         let start = self.start() as u64;
         addr >= start && addr - start <= size as u64 && length <= size as u64 - (addr - start)

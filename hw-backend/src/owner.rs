@@ -4,8 +4,8 @@ use std::ffi::c_int;
 
 use parking_lot::{RwLock, RwLockReadGuard};
 use verbs_abi::{
-    ibv_ah, ibv_comp_channel, ibv_context, ibv_cq, ibv_mr, ibv_mw, ibv_pd, ibv_qp, ibv_srq,
-    ibv_xrcd, inline, library, rdma_cm_id, rdma_event_channel,
+    ibv_ah, ibv_comp_channel, ibv_context, ibv_cq, ibv_dm, ibv_mr, ibv_mw, ibv_pd, ibv_qp, ibv_srq,
+    ibv_td, ibv_xrcd, inline, library, rdma_cm_id, rdma_event_channel,
 };
 use verbs_api::{BadHandle, Object, Result, Verb};
 
@@ -44,8 +44,10 @@ macro_rules! kinds {
 kinds! {
     ibv_context: Context, library::ibv_close_device;
     ibv_pd: Pd, library::ibv_dealloc_pd;
+    ibv_td: Td, inline::dealloc_td;
     ibv_mr: Mr, library::ibv_dereg_mr;
     ibv_mw: Mw, inline::dealloc_mw;
+    ibv_dm: Dm, inline::free_dm;
     ibv_comp_channel: CompChannel, library::ibv_destroy_comp_channel;
     ibv_cq: Cq, library::ibv_destroy_cq;
     ibv_qp: Qp, library::ibv_destroy_qp;

@@ -6,7 +6,7 @@ use verbs_abi::{
 };
 use verbs_api::behavior::Declared;
 use verbs_api::profile::Profile;
-use verbs_api::{AtomicCap, Capabilities, OdpCaps, OdpGeneral, Transport};
+use verbs_api::{AtomicCap, Capabilities, DeviceAttrEx, OdpGeneral, Transport};
 
 use crate::cm::objects::is_here;
 use crate::objects::Device;
@@ -16,7 +16,11 @@ pub(crate) const EXTENSIONS: Capabilities = Capabilities::FLUSH.union(Capabiliti
 
 /// Capabilities by transport and attributes, and for some drivers by experience, apart from
 /// [`EXTENSIONS`].
-pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr, odp: &OdpCaps) -> Capabilities {
+pub(crate) fn capabilities(
+    device: &Device,
+    attr: &ibv_device_attr,
+    newer: &DeviceAttrEx,
+) -> Capabilities {
     // Segmented sends need a header, which the trait does not have.
     let mut all = Capabilities::all() - Capabilities::LAB - Capabilities::TSO;
     if device.num_comp_vectors < 2 {
@@ -43,10 +47,10 @@ pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr, odp: &OdpCap
     if attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B == 0 {
         all -= Capabilities::MW_TYPE_2;
     }
-    if !odp.general.contains(OdpGeneral::SUPPORT) {
+    if !newer.odp.general.contains(OdpGeneral::SUPPORT) {
         all -= Capabilities::ODP;
     }
-    if !odp.general.contains(OdpGeneral::IMPLICIT) {
+    if !newer.odp.general.contains(OdpGeneral::IMPLICIT) {
         all -= Capabilities::ODP_IMPLICIT;
     }
     if attr.max_mcast_grp == 0 {
@@ -73,9 +77,13 @@ pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr, odp: &OdpCap
     ) {
         all -= Capabilities::DMABUF;
     }
+    if newer.max_dm_size == 0 {
+        all -= Capabilities::DEVICE_MEMORY;
+    }
     // For other drivers it is not known.
     if !matches!(device.driver.as_str(), "mlx5" | "spec" | "adversarial") {
         all -= Capabilities::NULL_MR | Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;
+        all -= Capabilities::PARENT_DOMAIN | Capabilities::RT_VALUES;
         // soft-RoCE claims path migration, and lacks it.
         all -= Capabilities::CQ_MODERATION | Capabilities::PATH_MIG;
         all -= Capabilities::ECE;

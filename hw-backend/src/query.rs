@@ -2,8 +2,10 @@
 
 use std::ffi::c_int;
 
-use verbs_abi::{ibv_device_attr_ex, ibv_gid_entry, inline, library};
-use verbs_api::{Context, DeviceAttrEx, GidEntry, Result, Verb};
+use verbs_abi::{
+    IBV_VALUES_MASK_RAW_CLOCK, ibv_device_attr_ex, ibv_gid_entry, ibv_values_ex, inline, library,
+};
+use verbs_api::{Context, DeviceAttrEx, GidEntry, Result, RtValues, Verb};
 
 use crate::errno::{check, missing};
 use crate::hw::Hw;
@@ -23,6 +25,23 @@ impl Hw {
         let mut found = ibv_device_attr_ex::from_c(&attr);
         found.orig_attr.num_comp_vectors = device.num_comp_vectors;
         Ok(found)
+    }
+
+    /// `ibv_query_rt_values_ex`
+    pub(crate) fn clock(&self, context: Context) -> Result<RtValues> {
+        let verb = Verb::QueryRtValues;
+        let device = self.device(verb, context)?;
+        let mut values = ibv_values_ex {
+            comp_mask: IBV_VALUES_MASK_RAW_CLOCK,
+            ..ibv_values_ex::default()
+        };
+        // SAFETY: the context is live.
+        let query = |context| unsafe { inline::query_rt_values(context, &mut values) };
+        device.raw.call(verb, query)?;
+        // Libraries write ticks to the field for nanoseconds.
+        let [seconds, ticks] = values.raw_clock.map(i64::cast_unsigned);
+        let ticks = seconds.wrapping_mul(1_000_000_000).wrapping_add(ticks);
+        Ok(RtValues::new(ticks))
     }
 
     /// `ibv_query_gid_ex`

@@ -15,12 +15,12 @@ use verbs_api::cm::Cm;
 use verbs_api::{
     Access, Advice, AdviseFlags, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
-    CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Ece, Error, Gid, GidEntry,
-    Handle, InOrder, InOrderQuery, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle,
-    MwAttr, MwBind, MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr,
-    QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Sge,
-    Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx,
-    WrOpcode, Xrcd as XrcdHandle, XrcdInit, connect,
+    CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, Dm as DmHandle, DmInit, DriverObject, Ece,
+    Error, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr as MrHandle, MrAttr, MrChange, MrInit,
+    Mw as MwHandle, MwAttr, MwBind, MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle,
+    QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, RtValues, SendWr,
+    Sge, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Td as TdHandle, Transport, Verb, Verbs,
+    Wait, Wc, WcEx, WrOpcode, Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
 use crate::cm::rc::meet;
@@ -64,9 +64,9 @@ impl Verbs for Hw {
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
         let device = self.device(Verb::QueryDevice, context)?;
         let attr = self.device_attr(Verb::QueryDevice, &device)?;
-        // A driver without the query has no on-demand paging.
-        let odp = self.device_attr_ex(context).map(|attr| attr.odp);
-        let has = probe::capabilities(&device, &attr, &odp.unwrap_or_default());
+        // A driver without the query has none of what it tells.
+        let newer = self.device_attr_ex(context).unwrap_or_default();
+        let has = probe::capabilities(&device, &attr, &newer);
         Ok(has - (probe::EXTENSIONS - self.extensions(context, &device)))
     }
 
@@ -127,6 +127,10 @@ impl Verbs for Hw {
         Ok(u16::from_be(pkey))
     }
 
+    fn query_rt_values(&self, context: Context) -> Result<RtValues> {
+        self.clock(context)
+    }
+
     fn alloc_pd(&self, context: Context) -> Result<PdHandle> {
         let verb = Verb::AllocPd;
         let device = self.device(verb, context)?;
@@ -140,6 +144,7 @@ impl Verbs for Hw {
             raw,
             context,
             device,
+            _of: None,
         };
         Ok(self.insert(|t| &mut t.pds, PdHandle::from_parts, context, pd))
     }
@@ -148,6 +153,18 @@ impl Verbs for Hw {
         destroy(Verb::DeallocPd, &self.pd(Verb::DeallocPd, pd)?.raw)?;
         self.tables.lock().pds.remove(pd.index());
         Ok(())
+    }
+
+    fn alloc_td(&self, context: Context) -> Result<TdHandle> {
+        self.alloc_thread(context)
+    }
+
+    fn dealloc_td(&self, td: TdHandle) -> Result<()> {
+        self.dealloc_thread(td)
+    }
+
+    fn alloc_parent_domain(&self, pd: PdHandle, td: Option<TdHandle>) -> Result<PdHandle> {
+        self.alloc_parent(pd, td)
     }
 
     fn alloc_mr(&self, pd: PdHandle, length: usize, access: Access) -> Result<MrHandle> {
@@ -251,6 +268,41 @@ impl Verbs for Hw {
         self.bind_window(qp, mw, bind)
     }
 
+    fn alloc_dm(&self, context: Context, init: &DmInit) -> Result<DmHandle> {
+        self.alloc_memory(context, init)
+    }
+
+    fn free_dm(&self, dm: DmHandle) -> Result<()> {
+        self.free_memory(dm)
+    }
+
+    fn reg_dm_mr(
+        &self,
+        pd: PdHandle,
+        dm: DmHandle,
+        offset: u64,
+        length: usize,
+        access: Access,
+    ) -> Result<MrHandle> {
+        self.register_memory(pd, dm, offset, length, access)
+    }
+
+    fn copy_to_dm(&self, dm: DmHandle, offset: u64, bytes: &[u8]) -> Result<()> {
+        let (verb, from, length) = (Verb::CopyToDm, bytes.as_ptr(), bytes.len());
+        self.copy_memory(verb, dm, offset, length, |dm| {
+            // SAFETY: the memory is live, and these are the bytes.
+            unsafe { inline::memcpy_to_dm(dm, offset, from.cast(), length) }
+        })
+    }
+
+    fn copy_from_dm(&self, dm: DmHandle, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let (verb, to, length) = (Verb::CopyFromDm, bytes.as_mut_ptr(), bytes.len());
+        self.copy_memory(verb, dm, offset, length, |dm| {
+            // SAFETY: the memory is live, and these are the bytes.
+            unsafe { inline::memcpy_from_dm(to.cast(), dm, offset, length) }
+        })
+    }
+
     fn query_mr(&self, mr: MrHandle) -> Result<MrAttr> {
         let found = self.mr(Verb::QueryMr, mr)?;
         let read = |mr: *mut ibv_mr| {
@@ -326,7 +378,7 @@ impl Verbs for Hw {
     }
 
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<CqHandle> {
-        let create = |context, channel| {
+        let create = |context, channel, _| {
             let (cqe, token, vector) = (init.cqe, token(init.cq_context), init.comp_vector);
             // SAFETY: context and channel are live, or the channel is null.
             unsafe { library::ibv_create_cq(context, cqe, token, channel, vector) }

@@ -1,5 +1,6 @@
 //! Devices, their limits and their ports.
 
+use core::time::Duration;
 use std::collections::BTreeSet;
 
 use verbs_api::{
@@ -25,6 +26,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     active_port_has_an_mtu_that_it_can_have,
     nothing_passes_a_port_that_is_down,
     each_device_has_a_guid_of_its_own,
+    clock_never_goes_back,
+    clock_counts_the_ticks_of_its_rate,
 ];
 
 scenario!(opened_device_outlives_the_list: "DEV-01", "DEV-02");
@@ -396,6 +399,36 @@ fn each_device_has_a_guid_of_its_own(setup: &Setup<'_>) -> Result {
             "{name}: {guid:#x} again"
         );
         setup.close_device(context)?;
+    }
+    Ok(())
+}
+
+scenario!(clock_never_goes_back: "DEV-19"; needs RT_VALUES);
+fn clock_never_goes_back(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "DEV-19";
+    let context = setup.ctx_a();
+    let rate = setup.query_device_ex(context)?.hca_core_clock;
+    check!(RULE, rate > 0, "a rate", "{rate} kHz");
+    let mut before = 0;
+    for round in 0..100 {
+        let now = setup.query_rt_values(context).rule(RULE)?.raw_clock;
+        let expected = format!("{before} or more");
+        check!(RULE, now >= before, expected, "{now}, round {round}");
+        before = now;
+    }
+    Ok(())
+}
+
+scenario!(clock_counts_the_ticks_of_its_rate: "DEV-19"; needs RT_VALUES, LAB);
+fn clock_counts_the_ticks_of_its_rate(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "DEV-19";
+    let context = setup.ctx_a();
+    let rate = setup.query_device_ex(context)?.hca_core_clock;
+    for millis in [1, 3, 250] {
+        let before = setup.query_rt_values(context)?.raw_clock;
+        setup.lab().advance(Duration::from_millis(millis))?;
+        let after = setup.query_rt_values(context)?.raw_clock;
+        check_eq!(RULE, after - before, millis * rate, "ticks");
     }
     Ok(())
 }

@@ -1,9 +1,7 @@
 //! What a device lacks it refuses, says that it has not, and works on.
 
-#[cfg(unix)]
-use verbs_api::Access;
 use verbs_api::{
-    Access, Advice, AdviseFlags, AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, Ece,
+    Access, Advice, AdviseFlags, AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, DmInit, Ece,
     ErrorKind, MrChange, MwType, QpInit, QpType, SendOps, SendWr, SrqAttr, SrqAttrMask, SrqInit,
     WcFields, WcStatus, XrcdInit,
 };
@@ -32,6 +30,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     extended_cqs_are_refused,
     extended_cqs_that_may_overrun_are_refused,
     timestamps_are_refused,
+    clock_is_refused,
     second_completion_vector_is_refused,
     #[cfg(unix)]
     descriptors_are_refused,
@@ -39,6 +38,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     #[cfg(unix)]
     regions_of_a_dmabuf_are_refused,
     on_demand_regions_are_refused,
+    parent_domains_are_refused,
+    device_memory_is_refused,
     change_of_a_region_is_refused,
     windows_of_type_1_are_refused,
     windows_of_type_2_are_refused,
@@ -251,6 +252,12 @@ fn timestamps_are_refused(setup: &Setup<'_>) -> Result {
     Ok(setup.destroy_cq(cq, setup.wait())?)
 }
 
+scenario!(clock_is_refused: "LACK-01"; lacks RT_VALUES);
+fn clock_is_refused(setup: &Setup<'_>) -> Result {
+    let read = setup.query_rt_values(setup.ctx_a());
+    expect_err_among(read, &NO_VERB, "LACK-01").map(drop)
+}
+
 scenario!(second_completion_vector_is_refused: "CHAN-18", "CQ-CREATE-07"; lacks COMP_VECTORS);
 fn second_completion_vector_is_refused(setup: &Setup<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-07";
@@ -318,6 +325,29 @@ fn on_demand_regions_are_refused(setup: &Setup<'_>) -> Result {
     let advised = setup.advise_mr(b.pd, Advice::Prefetch, AdviseFlags::empty(), &list);
     expect_err_among(advised, &NO_VERB, "ODP-07")?;
     works_on(setup, &pair, "ODP-02")
+}
+
+scenario!(parent_domains_are_refused: "LACK-01"; lacks PARENT_DOMAIN);
+fn parent_domains_are_refused(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "LACK-01";
+    let context = setup.ctx_a();
+    let pd = setup.alloc_pd(context)?;
+    refused(setup, &NO_VERB, RULE, || setup.alloc_td(context))?;
+    refused(setup, &NO_VERB, RULE, || {
+        setup.alloc_parent_domain(pd, None)
+    })?;
+    setup.dealloc_pd(pd).rule(RULE)
+}
+
+scenario!(device_memory_is_refused: "LACK-01", "LACK-02"; lacks DEVICE_MEMORY);
+fn device_memory_is_refused(setup: &Setup<'_>) -> Result {
+    let context = setup.ctx_a();
+    let size = setup.query_device_ex(context)?.max_dm_size;
+    check_eq!("LACK-02", size, 0, "bytes of device memory");
+    refused(setup, &NO_VERB, "LACK-01", || {
+        setup.alloc_dm(context, &DmInit::new(64))
+    })?;
+    works(setup, "LACK-01")
 }
 
 scenario!(change_of_a_region_is_refused: "LACK-01"; lacks REREG_MR);

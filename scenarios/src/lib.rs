@@ -46,6 +46,7 @@ mod cq_ovr;
 mod cq_poll;
 mod cq_resize;
 mod dev;
+mod dm;
 mod ece;
 mod errors;
 mod fixture;
@@ -57,6 +58,7 @@ mod mpe;
 mod mr;
 mod mw;
 mod odp;
+mod parent;
 mod path_mtu;
 mod qp_create;
 mod qp_destroy;
@@ -142,9 +144,11 @@ pub const GROUPS: &[Group] = &[
     group!(mcast, "Multicast"),
     group!(ah, "Address handles"),
     group!(lid, "LIDs"),
+    group!(parent, "Parent domains and thread domains"),
     group!(mr, "Memory regions"),
     group!(odp, "On-demand regions"),
     group!(mw, "Memory windows"),
+    group!(dm, "Device memory"),
     group!(dev, "Devices and ports"),
     group!(cm, "rdma_cm"),
     group!(lacks, "What a device lacks"),

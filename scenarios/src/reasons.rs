@@ -33,6 +33,10 @@ const BY_ID: &[(&str, &str)] = &[
     ("DEV-07", "C ABI: tests/clients/datagram.c"),
     ("DEV-12", "C ABI: tests/clients/datagram.c"),
     ("AH-02", "C ABI: tests/clients/datagram.c"),
+    ("IMP-01", "C ABI: tests/clients/import.c"),
+    ("IMP-02", "C ABI: tests/clients/import.c"),
+    ("IMP-03", "C ABI: tests/clients/import.c"),
+    ("IMP-04", "C ABI: tests/clients/device_memory.c"),
     ("ROCE-01", "in bytes of packets only: tests/wire.rs"),
     ("ROCE-02", "in bytes of packets only: tests/wire.rs"),
     (
@@ -90,6 +94,8 @@ const COVERED: &[&str] = &[
     "DMABUF",
     "ODP",
     "MW",
+    "DM",
+    "IMP",
     "PD",
     "XRC",
 ];

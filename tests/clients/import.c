@@ -71,7 +71,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2; ++i)
         CHECK(parent && (through[i] = ibv_import_mr(parent, a.mr->handle)));
     CHECK(!ibv_dereg_mr(mr) && ibv_dereg_mr(a.mr) == EINVAL && ibv_dereg_mr(mr) == EINVAL);
-    CHECK(ibv_dereg_mr(through[0]) == EINVAL && ibv_dealloc_pd(parent) == EBUSY);
+    CHECK(ibv_dereg_mr(through[0]) == EINVAL);
     for (int i = 0; i < 2; ++i) {
         ibv_unimport_mr(through[i]);
         ibv_unimport_mr(through[i]);

@@ -206,6 +206,16 @@ impl Verbs for Defective {
         fn dealloc_mw(&self, mw: Mw) -> Result<()>;
         fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
         fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>;
+        fn query_rt_values(&self, context: Context) -> Result<RtValues>;
+        fn alloc_td(&self, context: Context) -> Result<Td>;
+        fn dealloc_td(&self, td: Td) -> Result<()>;
+        fn alloc_parent_domain(&self, pd: Pd, td: Option<Td>) -> Result<Pd>;
+        fn alloc_dm(&self, context: Context, init: &DmInit) -> Result<Dm>;
+        fn free_dm(&self, dm: Dm) -> Result<()>;
+        fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access)
+            -> Result<Mr>;
+        fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>;
+        fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()>;
         fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
         fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()>;
         fn map_mr(&self, mr: Mr, mapped: bool) -> Result<()>;

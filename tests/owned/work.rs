@@ -9,8 +9,8 @@ use std::thread;
 use verbs_api::lab::{Lab, TraceEvent};
 use verbs_api::owned::{Dest, RecvWr, SendWr, Sge};
 use verbs_api::{
-    Access, Advice, AdviseFlags, AhAttr, Cause, ErrorKind, MrInit, MrMemory, Object, QpModify,
-    QpState, QpType, RcParams, SendFlags, SendOps, SrqInit, Wait, WcOpcode, WcStatus,
+    Access, Advice, AdviseFlags, AhAttr, Cause, DmInit, ErrorKind, MrInit, MrMemory, Object,
+    QpModify, QpState, QpType, RcParams, SendFlags, SendOps, SrqInit, Wait, WcOpcode, WcStatus,
 };
 use verbs_sim::{Problem, SimConfig};
 
@@ -498,5 +498,54 @@ fn advice_is_about_parts_of_on_demand_regions() {
     assert_eq!(advise(&[pinned.sge(..)]), Err(ErrorKind::NotFound));
     assert_eq!(advise(&[region.sge(..4097)]), Err(ErrorKind::Invalid));
     drop((region, pinned, end));
+}
+
+/// DM-08, DM-10: a region holds its device memory, which is freed after it.
+#[test]
+fn region_holds_its_device_memory() {
+    let setup = Setup::stepped();
+    let end = End::open(&setup, "sim0");
+    let dm = end.pd.context().alloc_dm(&DmInit::new(64)).unwrap();
+    dm.write(16, b"device's").unwrap();
+    let access = Access::ZERO_BASED | Access::LOCAL_WRITE;
+    let mr = end.pd.reg_dm_mr(&dm, 16, 8, access).unwrap();
+    assert_eq!((mr.addr(), mr.length(), dm.length()), (0, 8, 64));
+    let busy = dm.clone().destroy().unwrap_err();
+    assert_eq!(busy.error.kind(), ErrorKind::Busy);
+    let mut seen = [0; 8];
+    dm.read(16, &mut seen).unwrap();
+    assert_eq!(seen, *b"device's");
+    drop((busy, dm));
+    assert!(mr.read_vec(0, 8).is_err());
+    drop((mr, end));
+    setup.assert_nothing_lives();
+}
+
+/// PD-05, PD-06: a parent domain holds its domains, and its objects work with those of the others.
+#[test]
+fn parent_domain_holds_its_domains() {
+    let setup = Setup::stepped();
+    let end = End::open(&setup, "sim0");
+    let td = end.pd.context().alloc_td().unwrap();
+    let parent = end.pd.alloc_parent_domain(Some(&td)).unwrap();
+    let second = parent.alloc_parent_domain(None).unwrap();
+    assert_eq!((setup.live(0).pds, setup.live(0).tds), (3, 1));
+    let busy = td.clone().destroy().unwrap_err();
+    assert_eq!(busy.error.kind(), ErrorKind::Busy);
+    let mr = second.alloc_mr(64, Access::LOCAL_WRITE).unwrap();
+    let context = end.pd.context();
+    let cq = context.cq(4).create().unwrap();
+    let qp = parent.qp(QpType::Rc, &cq, &cq).create().unwrap();
+    let peer = end.pd.qp(QpType::Rc, &cq, &cq).create().unwrap();
+    qp.connect_rc(&peer, &RcParams::default()).unwrap();
+    qp.post_send(&[SendWr::send(1, &[mr.sge(..8)])]).unwrap();
+    let other = context.alloc_pd().unwrap();
+    let foreign = other.alloc_mr(8, Access::empty()).unwrap();
+    assert!(
+        qp.post_send(&[SendWr::send(2, &[foreign.sge(..8)])])
+            .is_err()
+    );
+    drop((busy, td, parent, second, other, foreign));
+    drop((qp, peer, cq, mr, end));
     setup.assert_nothing_lives();
 }

@@ -1,7 +1,6 @@
 //! Extended completion queues.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::ptr::null_mut;
 
 use verbs_api::{CompChannel, CqFlags, CqInit, CqInitEx, WcFields};
 
@@ -95,18 +94,23 @@ impl ibv_cq_init_attr_ex {
             .flags(flags)
     }
 
-    /// All of it, with this channel and no parent domain.
-    pub fn to_c(init: &CqInitEx, channel: *mut ibv_comp_channel) -> Self {
-        let flags = !init.flags.is_empty();
+    /// All of it, with this channel and this parent domain, or none.
+    pub fn to_c(
+        init: &CqInitEx,
+        channel: *mut ibv_comp_channel,
+        parent_domain: *mut ibv_pd,
+    ) -> Self {
+        let (flags, parent) = (!init.flags.is_empty(), !parent_domain.is_null());
         Self {
             cqe: init.cq.cqe as u32,
             cq_context: crate::token(init.cq.cq_context),
             channel,
             comp_vector: init.cq.comp_vector as u32,
             wc_flags: init.wc_flags.bits(),
-            comp_mask: u32::from(flags) * IBV_CQ_INIT_ATTR_MASK_FLAGS,
+            comp_mask: (u32::from(flags) * IBV_CQ_INIT_ATTR_MASK_FLAGS)
+                | (u32::from(parent) * IBV_CQ_INIT_ATTR_MASK_PD),
             flags: init.flags.bits(),
-            parent_domain: null_mut(),
+            parent_domain,
         }
     }
 }

@@ -128,6 +128,7 @@ conversions! {
 
     ibv_device_attr_ex, DeviceAttrEx {
         orig_attr, completion_timestamp_mask, hca_core_clock, tso_caps, cq_mod_caps: cq_moderation,
+        max_dm_size,
     }
     => from |raw| {
         flush_global: raw.device_cap_flags_ex & FLUSH_GLOBAL != 0,

@@ -1,15 +1,17 @@
 //! The inline functions of `verbs.h`: they call operations of an object, or of its context, and
 //! report an error if there is none.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint, c_void};
 use std::mem::offset_of;
 use std::ptr::{null, null_mut};
 
 use crate::{
-    EXTENDED, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_device_attr_ex,
-    ibv_modify_cq_attr, ibv_mr, ibv_mw, ibv_mw_bind, ibv_pd, ibv_poll_cq_attr, ibv_port_attr,
-    ibv_qp, ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_srq,
-    ibv_srq_init_attr_ex, ibv_wc, ibv_xrcd, ibv_xrcd_init_attr, library, verbs_context,
+    EXTENDED, ibv_alloc_dm_attr, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex,
+    ibv_device_attr_ex, ibv_dm, ibv_modify_cq_attr, ibv_mr, ibv_mw, ibv_mw_bind,
+    ibv_parent_domain_init_attr, ibv_pd, ibv_poll_cq_attr, ibv_port_attr, ibv_qp,
+    ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_srq,
+    ibv_srq_init_attr_ex, ibv_td, ibv_td_init_attr, ibv_values_ex, ibv_wc, ibv_xrcd,
+    ibv_xrcd_init_attr, library, verbs_context,
 };
 
 /// What an operation that a driver has not filled in gives.
@@ -48,7 +50,7 @@ macro_rules! in_context {
     )* };
 }
 
-in_context! { ibv_pd ibv_mw ibv_cq ibv_qp ibv_srq ibv_xrcd }
+in_context! { ibv_pd ibv_td ibv_mw ibv_dm ibv_cq ibv_qp ibv_srq ibv_xrcd }
 
 /// The extended context around a context (`verbs_get_ctx`), if it has the field at this offset.
 ///
@@ -112,6 +114,14 @@ operations! {
     ops dealloc_mw(mw: *mut ibv_mw) -> c_int, or MISSING;
     extended advise_mr(pd: *mut ibv_pd, advice: u32, flags: u32, list: *mut ibv_sge, count: u32) -> c_int, or NOT_SUPPORTED;
     extended alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr, or nothing();
+    extended query_rt_values(context: *mut ibv_context, values: *mut ibv_values_ex) -> c_int, or NOT_SUPPORTED;
+    extended alloc_td(context: *mut ibv_context, attr: *mut ibv_td_init_attr) -> *mut ibv_td, or nothing();
+    extended dealloc_td(td: *mut ibv_td) -> c_int, or NOT_SUPPORTED;
+    extended alloc_parent_domain(context: *mut ibv_context, attr: *mut ibv_parent_domain_init_attr) -> *mut ibv_pd, or nothing();
+    extended alloc_dm(context: *mut ibv_context, attr: *mut ibv_alloc_dm_attr) -> *mut ibv_dm, or nothing();
+    extended free_dm(dm: *mut ibv_dm) -> c_int, or NOT_SUPPORTED;
+    extended reg_dm_mr(pd: *mut ibv_pd, dm: *mut ibv_dm, offset: u64, length: usize, access: c_uint) -> *mut ibv_mr, or nothing();
+    own memcpy_to_dm(dm: *mut ibv_dm, offset: u64, from: *const c_void, length: usize) -> c_int, or NOT_SUPPORTED;
     extended create_cq_ex(context: *mut ibv_context, attr: *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex, or nothing();
     extended modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int, or NOT_SUPPORTED;
     extended create_qp_ex(context: *mut ibv_context, attr: *mut ibv_qp_init_attr_ex) -> *mut ibv_qp, or nothing();
@@ -143,6 +153,24 @@ pub unsafe fn bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: &mut ibv_mw_bind) 
         // SAFETY: the caller's promise is the operation's.
         Some(op) => unsafe { op(qp, mw, bind) },
         None => MISSING,
+    }
+}
+
+/// `ibv_memcpy_from_dm`
+///
+/// # Safety
+/// `dm` is live, and `to` has room for `length` bytes.
+pub unsafe fn memcpy_from_dm(
+    to: *mut c_void,
+    dm: *mut ibv_dm,
+    offset: u64,
+    length: usize,
+) -> c_int {
+    // SAFETY: the device memory is live.
+    match unsafe { find!(own, dm, memcpy_from_dm) } {
+        // SAFETY: the caller's promise is the operation's.
+        Some(op) => unsafe { op(to, dm, offset, length) },
+        None => NOT_SUPPORTED,
     }
 }
 

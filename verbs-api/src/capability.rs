@@ -85,6 +85,12 @@ bitflags! {
         const ODP_IMPLICIT = 1 << 41;
         /// Enhanced connection establishment: [`Verbs::query_ece`](crate::Verbs::query_ece).
         const ECE = 1 << 42;
+        /// Device memory: `ibv_alloc_dm`.
+        const DEVICE_MEMORY = 1 << 43;
+        /// Parent domains and thread domains: `ibv_alloc_parent_domain`, `ibv_alloc_td`.
+        const PARENT_DOMAIN = 1 << 44;
+        /// The device's clock can be read: `ibv_query_rt_values_ex`.
+        const RT_VALUES = 1 << 45;
         /// Flushes: [`SendOp::Flush`](crate::SendOp::Flush).
         const FLUSH = 1 << 46;
         /// Atomic writes: [`SendOp::AtomicWrite`](crate::SendOp::AtomicWrite).

@@ -3,6 +3,7 @@
 use bitflags::bitflags;
 
 use crate::cq::{CqInit, WcFlags, WcOpcode, WcStatus};
+use crate::handle::Pd;
 
 /// The arguments of `ibv_create_cq_ex`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct CqInitEx {
     pub wc_flags: WcFields,
     /// The flags.
     pub flags: CqFlags,
+    /// The parent domain that it is made with, which it keeps in use (PD-06). Default: none.
+    pub parent_domain: Option<Pd>,
 }
 
 impl CqInitEx {
@@ -23,6 +26,7 @@ impl CqInitEx {
             cq,
             wc_flags: WcFields::STANDARD,
             flags: CqFlags::empty(),
+            parent_domain: None,
         }
     }
 
@@ -36,6 +40,15 @@ impl CqInitEx {
     #[must_use]
     pub const fn flags(self, flags: CqFlags) -> Self {
         Self { flags, ..self }
+    }
+
+    /// With this parent domain.
+    #[must_use]
+    pub const fn parent_domain(self, pd: Pd) -> Self {
+        Self {
+            parent_domain: Some(pd),
+            ..self
+        }
     }
 }
 

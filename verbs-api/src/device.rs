@@ -123,6 +123,25 @@ pub struct DeviceAttrEx {
     pub atomic_write: bool,
     /// On-demand paging.
     pub odp: OdpCaps,
+    /// The bytes of device memory that all contexts share; 0 without
+    /// [`Capabilities::DEVICE_MEMORY`](crate::Capabilities::DEVICE_MEMORY).
+    pub max_dm_size: u64,
+}
+
+/// Values of a device that change all the time (`struct ibv_values_ex`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RtValues {
+    /// The device's clock, in ticks of [`hca_core_clock`](DeviceAttrEx::hca_core_clock). It is that
+    /// of [`WcEx::completion_ts`](crate::WcEx::completion_ts).
+    pub raw_clock: u64,
+}
+
+impl RtValues {
+    /// The values, for backends.
+    pub const fn new(raw_clock: u64) -> Self {
+        Self { raw_clock }
+    }
 }
 
 /// Segmented sends of a device (`struct ibv_tso_caps`).

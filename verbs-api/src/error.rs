@@ -45,8 +45,12 @@ verbs! {
     QueryGidEx = "ibv_query_gid_ex";
     QueryGidTable = "ibv_query_gid_table";
     QueryPkey = "ibv_query_pkey";
+    QueryRtValues = "ibv_query_rt_values_ex";
     AllocPd = "ibv_alloc_pd";
     DeallocPd = "ibv_dealloc_pd";
+    AllocTd = "ibv_alloc_td";
+    DeallocTd = "ibv_dealloc_td";
+    AllocParentDomain = "ibv_alloc_parent_domain";
     AllocMr = "alloc_mr";
     AllocMrAs = "alloc_mr_as";
     AllocNullMr = "ibv_alloc_null_mr";
@@ -60,6 +64,11 @@ verbs! {
     DeallocMw = "ibv_dealloc_mw";
     QueryMw = "query_mw";
     BindMw = "ibv_bind_mw";
+    AllocDm = "ibv_alloc_dm";
+    FreeDm = "ibv_free_dm";
+    RegDmMr = "ibv_reg_dm_mr";
+    CopyToDm = "ibv_memcpy_to_dm";
+    CopyFromDm = "ibv_memcpy_from_dm";
     ReadMr = "read_mr";
     WriteMr = "write_mr";
     MapMr = "map_mr";

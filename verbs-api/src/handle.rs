@@ -15,12 +15,16 @@ use crate::shown::debug_is_display;
 pub enum Object {
     /// A context: an open device.
     Context,
-    /// A protection domain.
+    /// A protection domain, or a parent domain.
     Pd,
+    /// A thread domain.
+    Td,
     /// A memory region.
     Mr,
     /// A memory window.
     Mw,
+    /// A device memory.
+    Dm,
     /// A completion channel.
     CompChannel,
     /// A completion queue.
@@ -45,8 +49,10 @@ impl Object {
         match self {
             Self::Context => "ctx",
             Self::Pd => "pd",
+            Self::Td => "td",
             Self::Mr => "mr",
             Self::Mw => "mw",
+            Self::Dm => "dm",
             Self::CompChannel => "channel",
             Self::Cq => "cq",
             Self::Qp => "qp",
@@ -176,12 +182,16 @@ macro_rules! handles {
 }
 
 handles! {
-    /// A protection domain (`struct ibv_pd`).
+    /// A protection domain, or a parent domain (`struct ibv_pd`).
     Pd;
+    /// A thread domain (`struct ibv_td`).
+    Td;
     /// A memory region (`struct ibv_mr`).
     Mr;
     /// A memory window (`struct ibv_mw`).
     Mw;
+    /// A device memory (`struct ibv_dm`).
+    Dm;
     /// A completion channel (`struct ibv_comp_channel`).
     CompChannel;
     /// A completion queue (`struct ibv_cq`).

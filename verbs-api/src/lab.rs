@@ -185,12 +185,16 @@ impl Limit {
 pub struct Live {
     /// Contexts.
     pub contexts: u32,
-    /// Protection domains.
+    /// Protection domains and parent domains.
     pub pds: u32,
+    /// Thread domains.
+    pub tds: u32,
     /// Memory regions.
     pub mrs: u32,
     /// Memory windows.
     pub mws: u32,
+    /// Device memories.
+    pub dms: u32,
     /// Completion channels.
     pub channels: u32,
     /// Completion queues.

@@ -10,7 +10,7 @@
 //! | | |
 //! |---|---|
 //! | [`Verbs`], [`Wait`] | the trait |
-//! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`], [`Xrcd`] | `Copy` names of objects |
+//! | handles: [`Context`], [`Pd`], [`Td`], [`Mr`], [`Mw`], [`Dm`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`], [`Xrcd`] | `Copy` names of objects |
 //! | [`Error`], [`ErrorKind`], [`Cause`] | what went wrong, and the facts |
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
 //! | [`Capabilities`] | what a device can do |
@@ -39,6 +39,7 @@ pub mod connect;
 mod cq;
 mod cq_ex;
 mod device;
+mod dm;
 mod ece;
 mod error;
 mod event;
@@ -77,16 +78,17 @@ pub use cq::{Arm, CqAttr, CqEvent, CqInit, Wc, WcFlags, WcOpcode, WcStatus};
 pub use cq_ex::{CqFlags, CqInitEx, CqModeration, WcEx, WcFields};
 pub use device::{
     AtomicCap, DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, GidType, LinkLayer, Mtu,
-    PortAttr, PortState, Transport, TsoCaps,
+    PortAttr, PortState, RtValues, Transport, TsoCaps,
 };
+pub use dm::DmInit;
 pub use ece::Ece;
 pub use error::{BadHandle, Cause, Error, ErrorKind, FullQueue, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
 pub use flush::{PlacementType, SelectivityLevel};
 pub use grh::Grh;
 pub use handle::{
-    Ah, CmChannel, CmId, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp,
-    Srq, Xrcd,
+    Ah, CmChannel, CmId, CompChannel, Context, Cq, Dm, DriverObject, Handle, Mr, Mw, Object, Pd,
+    Qp, Srq, Td, Xrcd,
 };
 pub use in_order::{InOrder, InOrderQuery, WrOpcode};
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};

@@ -342,13 +342,17 @@ const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
 const NO_EXTENSIONS: Capabilities = Capabilities::FLUSH.union(Capabilities::ATOMIC_WRITE);
 
 /// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions,
-/// regions of a dma-buf; on-demand paging; moderate CQs, ignore an overrun, tell the time of a
-/// completion; flushes, atomic writes; agree on options of a vendor.
+/// regions of a dma-buf; on-demand paging; device memory, parent domains; moderate CQs, ignore an
+/// overrun, tell their time and that of a completion; flushes, atomic writes; agree on options of a
+/// vendor.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::NULL_MR)
     .union(Capabilities::DMABUF)
     .union(Capabilities::ODP)
     .union(Capabilities::ODP_IMPLICIT)
+    .union(Capabilities::DEVICE_MEMORY)
+    .union(Capabilities::PARENT_DOMAIN)
+    .union(Capabilities::RT_VALUES)
     .union(Capabilities::XRC)
     .union(Capabilities::CQ_MODERATION)
     .union(Capabilities::IGNORE_OVERRUN)

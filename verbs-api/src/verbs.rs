@@ -11,11 +11,14 @@ use crate::capability::Capabilities;
 use crate::cm::Cm;
 use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
 use crate::cq_ex::{CqInitEx, CqModeration, WcEx};
-use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAttr};
+use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAttr, RtValues};
+use crate::dm::DmInit;
 use crate::ece::Ece;
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
-use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp, Srq, Xrcd};
+use crate::handle::{
+    Ah, CompChannel, Context, Cq, Dm, DriverObject, Mr, Mw, Pd, Qp, Srq, Td, Xrcd,
+};
 use crate::in_order::{InOrder, InOrderQuery, WrOpcode};
 use crate::lab::Lab;
 use crate::mr::{Access, MrAttr, MrChange, MrInit, ReregError, Sge};
@@ -105,6 +108,12 @@ pub trait Verbs: Send + Sync {
     /// An entry of a port's P_Key table (`ibv_query_pkey`), in the machine's order.
     fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
 
+    /// The device's clock (`ibv_query_rt_values_ex`, DEV-19).
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::RT_VALUES`].
+    fn query_rt_values(&self, context: Context) -> Result<RtValues>;
+
     // Protection domains and memory
 
     /// Creates a protection domain (`ibv_alloc_pd`).
@@ -113,8 +122,31 @@ pub trait Verbs: Send + Sync {
     /// Removes a protection domain (`ibv_dealloc_pd`).
     ///
     /// # Errors
-    /// `Busy` while a QP, MR, memory window, AH or SRQ of it lives (PD-01).
+    /// `Busy` while a QP, MR, memory window, AH or SRQ of it lives (PD-01), for a parent domain
+    /// also a CQ; while a parent domain of it lives (PD-06).
     fn dealloc_pd(&self, pd: Pd) -> Result<()>;
+
+    /// Creates a thread domain (`ibv_alloc_td`): a promise that one thread at a time uses what is
+    /// made in a parent domain with it. The backends do not rely on the promise.
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::PARENT_DOMAIN`]; `NoMemory`.
+    fn alloc_td(&self, context: Context) -> Result<Td>;
+
+    /// Removes a thread domain (`ibv_dealloc_td`).
+    ///
+    /// # Errors
+    /// `Busy` while a parent domain with it lives (PD-06).
+    fn dealloc_td(&self, td: Td) -> Result<()>;
+
+    /// Creates a parent domain of a domain, with a thread domain or without
+    /// (`ibv_alloc_parent_domain`). It takes the place of the domain in every verb: objects made in
+    /// either work together (PD-05). [`dealloc_pd`](Self::dealloc_pd) removes it.
+    ///
+    /// # Errors
+    /// `Invalid` for a thread domain of another context (PD-07); `NotSupported` without
+    /// [`Capabilities::PARENT_DOMAIN`]; `NoMemory`.
+    fn alloc_parent_domain(&self, pd: Pd, td: Option<Td>) -> Result<Pd>;
 
     /// Creates a region of `length` zero bytes that the backend owns. Its bytes are reached with
     /// [`read_mr`](Self::read_mr) and [`write_mr`](Self::write_mr).
@@ -261,6 +293,45 @@ pub trait Verbs: Send + Sync {
     /// `Invalid` for other regions than those of [`MrMemory::New`](crate::MrMemory::New) with
     /// [`Access::ON_DEMAND`]; `NoMemory`.
     fn map_mr(&self, mr: Mr, mapped: bool) -> Result<()>;
+    // Device memory
+
+    /// Allocates memory of the device itself (`ibv_alloc_dm`, DM-01). What its bytes are at first
+    /// is undefined; the simulator has zeros.
+    ///
+    /// # Errors
+    /// `Invalid` for a length of 0 or above `max_dm_size` (DM-02), or an alignment that the device
+    /// does not have (DM-03); `NoMemory` if less is free (DM-02); `NotSupported` without
+    /// [`Capabilities::DEVICE_MEMORY`].
+    fn alloc_dm(&self, context: Context, init: &DmInit) -> Result<Dm>;
+
+    /// Frees a device memory (`ibv_free_dm`).
+    ///
+    /// # Errors
+    /// `Busy` while a region of it lives (DM-10).
+    fn free_dm(&self, dm: Dm) -> Result<()>;
+
+    /// Registers `length` bytes of a device memory from `offset` on (`ibv_reg_dm_mr`). Addresses in
+    /// the region are offsets from its first byte (DM-07). Its bytes are reached by the copies of
+    /// the device memory, not by [`read_mr`](Self::read_mr) and [`write_mr`](Self::write_mr).
+    ///
+    /// # Errors
+    /// `Invalid` without [`Access::ZERO_BASED`] (DM-06), with [`Access::MW_BIND`] or
+    /// [`Access::HUGETLB`] (DM-12), for bytes that are not in the memory (DM-06), a memory of
+    /// another context (DM-14), or access bits as for [`alloc_mr`](Self::alloc_mr); `NoMemory`.
+    fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access) -> Result<Mr>;
+
+    /// Copies bytes to a device memory, from `offset` on (`ibv_memcpy_to_dm`). Work that is posted
+    /// afterwards finds them (DM-09). Work under way that names the same bytes is not waited for.
+    ///
+    /// # Errors
+    /// `Fault` for bytes that are not in the memory (DM-04); `Invalid` for an offset or a length
+    /// that is not a multiple of 4 (DM-05).
+    fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Copies bytes from a device memory, from `offset` on (`ibv_memcpy_from_dm`). It finds what
+    /// work has written whose completion has been polled (DM-09). Errors as for
+    /// [`copy_to_dm`](Self::copy_to_dm).
+    fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()>;
 
     // Completion channels
 
@@ -328,7 +399,8 @@ pub trait Verbs: Send + Sync {
     /// an iteration.
     ///
     /// # Errors
-    /// As for [`create_cq`](Self::create_cq); `NotSupported` without [`Capabilities::CQ_EX`], or
+    /// As for [`create_cq`](Self::create_cq); `Invalid` for a parent domain that is not one, or of
+    /// another context (PD-07); `NotSupported` without [`Capabilities::CQ_EX`], or
     /// for fields or flags that the device lacks (CQ-CREATE-14).
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq>;
 

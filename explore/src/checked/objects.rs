@@ -157,11 +157,13 @@ impl Objects {
 }
 
 /// The objects that a simulator counts, by kind.
-pub(crate) fn counted(live: &Live) -> [(Object, u32); 9] {
+pub(crate) fn counted(live: &Live) -> [(Object, u32); 11] {
     [
         (Object::Pd, live.pds),
+        (Object::Td, live.tds),
         (Object::Mr, live.mrs),
         (Object::Mw, live.mws),
+        (Object::Dm, live.dms),
         (Object::CompChannel, live.channels),
         (Object::Cq, live.cqs),
         (Object::Qp, live.qps),
@@ -172,8 +174,10 @@ pub(crate) fn counted(live: &Live) -> [(Object, u32); 9] {
 }
 
 /// What is in use by its children alone. A region is also by windows, a QP by multicast groups.
-const PARENTS: [Object; 5] = [
+const PARENTS: [Object; 7] = [
     Object::Pd,
+    Object::Td,
+    Object::Dm,
     Object::CompChannel,
     Object::Cq,
     Object::Srq,

@@ -3,17 +3,18 @@
 #[cfg(unix)]
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use smallvec::SmallVec;
 use verbs_api::behavior::{Declared, FlushPostInErr, PostWrongState};
 use verbs_api::cm::Cm;
 use verbs_api::lab::Lab;
 use verbs_api::{
     Access, Advice, AdviseFlags, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd,
     Capabilities, Cause, CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx,
-    CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Ece, Element, Error,
-    ErrorKind, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit, Mw,
-    MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
-    QpState, RcParams, RecvWr, ReregError, Result, SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit,
-    Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd, XrcdInit,
+    CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, Dm, DmInit, DriverObject, Ece, Element,
+    Error, ErrorKind, Gid, GidEntry, Handle, InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit,
+    Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
+    QpState, RcParams, RecvWr, ReregError, Result, RtValues, SendWr, Sge, Srq, SrqAttr,
+    SrqAttrMask, SrqInit, Td, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd, XrcdInit,
 };
 
 use super::Checked;
@@ -45,8 +46,11 @@ impl Verbs for Checked {
         fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize>;
         fn srq_num(&self, srq: Srq) -> Result<u32>;
         fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
+        fn query_rt_values(&self, context: Context) -> Result<RtValues>;
         fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
         fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
+        fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>;
+        fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()>;
         fn query_cq(&self, cq: Cq) -> Result<CqAttr>;
         fn qp_num(&self, qp: Qp) -> Result<u32>;
         fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
@@ -109,6 +113,25 @@ impl Verbs for Checked {
 
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {
         self.remove(Verb::DeallocPd, pd, |verbs| verbs.dealloc_pd(pd))
+    }
+
+    fn alloc_td(&self, context: Context) -> Result<Td> {
+        let mut books = self.begin();
+        let td = self.device().alloc_td(context)?;
+        books.made(td, &[]);
+        Ok(td)
+    }
+
+    fn dealloc_td(&self, td: Td) -> Result<()> {
+        self.remove(Verb::DeallocTd, td, |verbs| verbs.dealloc_td(td))
+    }
+
+    fn alloc_parent_domain(&self, pd: Pd, td: Option<Td>) -> Result<Pd> {
+        let mut books = self.begin();
+        let parent = self.device().alloc_parent_domain(pd, td)?;
+        let parents: SmallVec<[Id; 2]> = [Id::of(pd)].into_iter().chain(td.map(Id::of)).collect();
+        books.made(parent, &parents);
+        Ok(parent)
     }
 
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
@@ -243,6 +266,24 @@ impl Verbs for Checked {
         Ok(())
     }
 
+    fn alloc_dm(&self, context: Context, init: &DmInit) -> Result<Dm> {
+        let mut books = self.begin();
+        let dm = self.device().alloc_dm(context, init)?;
+        books.made(dm, &[]);
+        Ok(dm)
+    }
+
+    fn free_dm(&self, dm: Dm) -> Result<()> {
+        self.remove(Verb::FreeDm, dm, |verbs| verbs.free_dm(dm))
+    }
+
+    fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access) -> Result<Mr> {
+        let mut books = self.begin();
+        let mr = self.device().reg_dm_mr(pd, dm, offset, length, access)?;
+        books.made(mr, &[Id::of(pd), Id::of(dm)]);
+        Ok(mr)
+    }
+
     // Completion channels
 
     fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
@@ -289,7 +330,9 @@ impl Verbs for Checked {
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
         let mut books = self.begin();
         let cq = self.device().create_cq_ex(context, init)?;
-        books.made(cq, init.cq.channel.map(Id::of).as_slice());
+        let (channel, pd) = (init.cq.channel.map(Id::of), init.parent_domain.map(Id::of));
+        let parents: SmallVec<[Id; 2]> = channel.into_iter().chain(pd).collect();
+        books.made(cq, &parents);
         books.queues.made_cq(cq, init.cq.cqe, init.flags);
         books.events.made(cq, &init.cq);
         Ok(cq)

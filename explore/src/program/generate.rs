@@ -232,14 +232,15 @@ impl Draft {
             1 => 24,
             _ => self.dice.one(&[192, 768, 3072, 6144]),
         };
-        self.new_mr_of(at, access, length);
+        let is_dmabuf = !is_good && self.rare.below(8) == 0;
+        self.new_mr_of(at, access, length, is_dmabuf);
     }
 
-    fn new_mr_of(&mut self, at: usize, access: Access, length: u32) {
+    fn new_mr_of(&mut self, at: usize, access: Access, length: u32, is_dmabuf: bool) {
         let ContextDraft { context, pd, .. } = self.contexts[at];
         let mr = self.new_number(Kind::Mr);
         let pd = self.number(Kind::Pd, pd);
-        let call = if !is_good && self.rare.below(8) == 0 {
+        let call = if is_dmabuf {
             self.dmabufs.push(mr);
             Call::RegDmabufMr {
                 mr,
@@ -331,7 +332,7 @@ impl Draft {
         let has_batches = qp_type == QpType::Rc && self.dice.percent(8);
         let send_ops = if has_batches {
             for at in [at, other] {
-                self.new_mr_of(at, ALL | Access::FLUSH_GLOBAL, 3072);
+                self.new_mr_of(at, ALL | Access::FLUSH_GLOBAL, 3072, false);
             }
             OPS_OF_BATCHES
         } else {

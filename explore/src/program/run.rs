@@ -9,7 +9,9 @@ use std::time::Instant;
 use smallvec::SmallVec;
 use verbs_api::lab::Lab;
 use verbs_api::{
-    Access, AhAttr, Arm, Cause, CqInit, Ece, Error, ErrorKind, Handle, Mr, Pd, QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, connect,
+    Access, AhAttr, Arm, Cause, CqInit, Ece, Error, ErrorKind, Mr, Pd, QpAttrMask, QpInit,
+    QpModify, QpState, QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb,
+    Verbs, Wait, Wc, connect,
 };
 
 use super::call::{Call, Link, Number, QKEY, QpMake};

@@ -74,6 +74,7 @@ impl Manager<'_> {
             raw: unsafe { Owned::borrowed(pd) },
             context: *context,
             device: self.device(verb, *context)?,
+            _of: None,
         };
         let pd = self.insert(|t| &mut t.pds, PdHandle::from_parts, *context, found);
         *own = Some(pd);

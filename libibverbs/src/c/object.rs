@@ -125,6 +125,16 @@ impl<K: Kind> CObject<K> {
         Self::insert(|_| Ok((number, Some(first), (handle, more, fill()))))
     }
 
+    /// Makes an object of its own in the engine that has the number of another one.
+    pub(crate) fn make_numbered(
+        number: u64,
+        handle: K::Handle,
+        more: K::More,
+        fill: impl FnOnce() -> K::Raw,
+    ) -> Result<Found<K>> {
+        Self::insert(|_| Ok((number, None, (handle, more, fill()))))
+    }
+
     fn insert(
         make: impl FnOnce(u64) -> Result<(u64, Option<Held<K>>, (K::Handle, K::More, K::Raw))>,
     ) -> Result<Found<K>> {
@@ -210,12 +220,6 @@ impl<K: Kind> CObject<K> {
             return Ok(None);
         }
         Self::find(seen).map(Some)
-    }
-
-    /// The object that the one a program points to was made as: itself, unless it was imported.
-    pub(crate) fn find_first(seen: *mut K::Seen) -> Result<Held<K>> {
-        let found = Self::find(seen)?;
-        Ok(found.first.clone().unwrap_or_else(|| found.hold()))
     }
 
     /// Refuses a pointer to no object, an object that was given up, and one whose number the

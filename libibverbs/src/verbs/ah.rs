@@ -8,14 +8,14 @@ use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 use super::context::{context_of, is_context};
 use super::domain::Pd;
 use crate::c::{
-    CObject, Found, Held, Later, Refusal, Result, kinds, new_object, not_null, passed, present,
-    status, zero_or_minus_one,
+    CObject, Found, Later, Refusal, Result, kinds, new_object, not_null, passed, present, status,
+    zero_or_minus_one,
 };
 use crate::engine::{sim, unobserved};
 
 kinds! {
-    /// Address handles, each with its domain.
-    Ah: ibv_ah as ibv_ah, Ah, Held<Pd>, numbered Ah;
+    /// Address handles.
+    Ah: ibv_ah as ibv_ah, Ah, (), numbered Ah;
 }
 
 pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
@@ -28,20 +28,17 @@ pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *
 }
 
 fn create(pd: &Found<Pd>, attr: &ibv_ah_attr) -> Result<Found<Ah>> {
-    pd.within(|| {
-        let handle = sim().create_ah(pd.handle, &ibv_ah_attr::from_c(attr))?;
-        CObject::<Ah>::make(handle, pd.hold(), || ibv_ah {
-            context: pd.context(),
-            pd: pd.seen(),
-            handle: 0,
-        })
+    let handle = sim().create_ah(pd.handle, &ibv_ah_attr::from_c(attr))?;
+    CObject::<Ah>::make(handle, (), || ibv_ah {
+        context: pd.context(),
+        pd: pd.seen(),
+        handle: 0,
     })
 }
 
 pub(crate) extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
     status("ibv_destroy_ah", ah, |ah| {
         sim().destroy_ah(ah.handle)?;
-        ah.more.left();
         ah.retire();
         Ok(())
     })

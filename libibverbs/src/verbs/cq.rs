@@ -12,7 +12,6 @@ use verbs_api::{Arm, Context, CqFlags, CqInitEx, ErrorKind, Handle, Verb, Verbs,
 use verbs_sim::WaitGuard;
 
 use super::context::{context_of, is_context};
-use super::domain::Pd;
 use super::exclusive::{Exclusive, InUse};
 use super::iteration::Iteration;
 use crate::c::blocking::{self, Descriptor};
@@ -33,8 +32,6 @@ kinds! {
 pub(crate) struct More {
     /// The iteration over an extended one.
     pub(super) iteration: Option<Iteration>,
-    /// The parent domain that it was made with.
-    parent: Option<Held<Pd>>,
     /// Its use, if it is for one thread at a time.
     pub(super) exclusive: Option<Exclusive>,
     pub(crate) empty_polls: EmptyPolls,
@@ -192,7 +189,7 @@ pub(crate) extern "C" fn create_cq(
             comp_vector: comp_vector as u32,
             ..ibv_cq_init_attr_ex::default()
         };
-        make(context, &asked, None, |of, init| {
+        make(context, &asked, |of, init| {
             let handle = sim().create_cq(of, &init.cq)?;
             Ok((handle, ibv_cq_ex::default(), None))
         })
@@ -203,11 +200,10 @@ pub(crate) extern "C" fn create_cq(
 /// iteration of an extended one.
 pub(super) type Created = (verbs_api::Cq, ibv_cq_ex, Option<Iteration>);
 
-/// Makes a queue, in the parent domain if there is one. `create` makes it in the engine.
+/// Makes a queue. `create` makes it in the engine.
 pub(super) fn make(
     context: *mut ibv_context,
     asked: &ibv_cq_init_attr_ex,
-    parent: Option<Found<Pd>>,
     create: impl FnOnce(Context, &CqInitEx) -> Result<Created>,
 ) -> Result<Found<Cq>> {
     let of = context_of(context)?;
@@ -230,16 +226,12 @@ pub(super) fn make(
         let by_flag = by_flag.then(|| Exclusive::new("IBV_CREATE_CQ_ATTR_SINGLE_THREADED"));
         let more = More {
             iteration,
-            parent: parent.as_ref().map(Found::hold),
             exclusive: by_flag,
             empty_polls: EmptyPolls::default(),
         };
         Ok((handle, more, raw))
     };
-    match &parent {
-        None => CObject::<Cq>::make_with(make),
-        Some(parent) => parent.within(|| CObject::<Cq>::make_with(make)),
-    }
+    CObject::<Cq>::make_with(make)
 }
 
 pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
@@ -257,9 +249,6 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
         let cq = cq.held();
         let destroy = || sim().destroy_cq(cq.handle, Wait::Forever);
         after_others(std::slice::from_ref(&cq), Verb::DestroyCq, destroy)?;
-        if let Some(parent) = &cq.more.parent {
-            parent.left();
-        }
         cq.retire();
         Ok(())
     })

@@ -11,17 +11,16 @@ use verbs_abi::{
     IBV_CQ_ATTR_MODERATE, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CQ_INIT_ATTR_MASK_PD, ibv_context,
     ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_moderate_cq, ibv_modify_cq_attr, ibv_poll_cq_attr,
 };
-use verbs_api::{Handle, Verb, Verbs, WcEx, WcStatus};
+use verbs_api::{CqInitEx, Handle, Verb, Verbs, WcEx, WcStatus};
 use verbs_sim::{Class, Misuse};
 
-use super::context::context_of;
 use super::cq::{self, Cq};
 use super::domain::Pd;
 use super::iteration::Iteration;
 use crate::base::thread::entries;
 use crate::c::{
     CObject, Found, Later, Refusal, Result, caller, known_bits, or_zero, passed, pointer, present,
-    same_context, silent, status,
+    silent, status,
 };
 use crate::engine::sim;
 
@@ -40,18 +39,12 @@ pub(crate) extern "C" fn create_cq_ex(
             0 => None,
             _ => Some(CObject::<Pd>::find(asked.parent_domain)?),
         };
-        if let Some(pd) = &parent {
-            same_context(pd.handle, context_of(context)?)?;
-            // Drivers refuse a domain that is not a parent domain.
-            if !pd.is_parent() {
-                return Err(Refusal::invalid(format!(
-                    "{} is not a parent domain",
-                    pd.handle
-                )));
-            }
-        }
-        let made = cq::make(context, &asked, parent, |of, init| {
-            let handle = sim().create_cq_ex(of, init)?;
+        let made = cq::make(context, &asked, |of, init| {
+            let init = CqInitEx {
+                parent_domain: parent.as_ref().map(|pd| pd.handle),
+                ..*init
+            };
+            let handle = sim().create_cq_ex(of, &init)?;
             Ok((handle, functions(), Some(Iteration::default())))
         })?;
         Ok(made.raw())

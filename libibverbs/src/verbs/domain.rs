@@ -1,13 +1,12 @@
 //! Protection domains, parent domains, and thread domains.
 //!
-//! The engine knows only protection domains. An object that is made through a parent domain is made
-//! in the protection domain of the parent. This file counts the users of parent domains and of
-//! thread domains. A thread domain has no other effect than findings ([`exclusive`]): all threads
-//! can use every object.
+//! A thread domain has no other effect than findings ([`exclusive`]): all threads can use every
+//! object.
 //!
 //! [`exclusive`]: super::exclusive
+
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use verbs_abi::{
     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC,
@@ -15,98 +14,33 @@ use verbs_abi::{
     ibv_td, ibv_td_init_attr,
 };
 use verbs_api::{Handle, Verbs};
-use verbs_sim::Class;
 
 use super::context::is_context;
 use super::exclusive::Exclusive;
-use crate::c::{
-    CObject, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
-};
+use crate::c::{CObject, Refusal, kinds, new_object, present, same_context, silent, status};
 use crate::engine::sim;
 
 kinds! {
     /// Protection domains and parent domains.
     Pd: ibv_pd as ibv_pd, Pd, More, numbered Pd;
-    /// Thread domains, each with its users.
-    Td: ibv_td as ibv_td, Context, Users, named |_td| "the thread domain".to_owned();
+    /// Thread domains.
+    Td: ibv_td as ibv_td, Td, ();
 }
 
 /// Values of a domain that its structure lacks.
 #[derive(Default)]
 pub(crate) struct More {
-    /// For a protection domain the parent domains, for a parent domain all objects.
-    users: Users,
-    stands_for: Option<Parent>,
-    /// The protection domain was deallocated in the engine.
+    is_parent: bool,
+    has_td: bool,
+    /// It was deallocated in the engine.
     is_deallocated: AtomicBool,
 }
 
-struct Parent {
-    pd: Held<Pd>,
-    td: Option<Held<Td>>,
-}
-
-/// The number of users.
-#[derive(Default)]
-pub(crate) struct Users(AtomicU32);
-
-impl Users {
-    pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn remove(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn check_none(&self) -> Result<()> {
-        match self.0.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            users => {
-                let what = format!("it is still used by {users} of what was made with it");
-                Err(Refusal::of(Class::Busy, libc::EBUSY, what))
-            }
-        }
-    }
-}
-
 impl CObject<Pd> {
-    /// Makes an object in this domain. The object uses the domain until [`left`](Self::left).
-    pub(crate) fn within<T>(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.entered();
-        make().inspect_err(|_| self.left())
-    }
-
-    /// Counts one more object.
-    pub(crate) fn entered(&self) {
-        if self.is_parent() {
-            self.more.users.add();
-        }
-    }
-
-    /// Counts one object less.
-    pub(crate) fn left(&self) {
-        if self.is_parent() {
-            self.more.users.remove();
-        }
-    }
-
-    pub(crate) fn is_parent(&self) -> bool {
-        self.more.stands_for.is_some()
-    }
-
     /// The use of an object that is made in this domain, if it has a thread domain.
     pub(super) fn exclusive(&self) -> Option<Exclusive> {
-        let parent = self.more.stands_for.as_ref()?;
-        parent
-            .td
-            .is_some()
-            .then(|| Exclusive::new("its thread domain"))
-    }
-
-    /// The domain that counts the users: a protection domain and its imports are one.
-    fn counted(&self) -> &Self {
-        if self.is_parent() { self } else { self.first() }
+        let has_td = self.more.has_td;
+        has_td.then(|| Exclusive::new("its thread domain"))
     }
 
     /// The context that the program passed.
@@ -126,22 +60,12 @@ pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
 /// `ibv_dealloc_pd`, of any domain. A parent domain does not take its protection domain along.
 pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     status("ibv_dealloc_pd", pd, |pd| {
-        let counted = pd.counted();
-        let own = &counted.more;
-        own.users.check_none()?;
-        let Some(parent) = &own.stands_for else {
-            sim().dealloc_pd(pd.handle)?;
-            own.is_deallocated.store(true, Ordering::Relaxed);
-            counted.retire();
-            pd.retire();
-            return Ok(());
-        };
-        pd.end()?;
-        // `end` succeeds once, so users are counted down once.
-        parent.pd.more.users.remove();
-        if let Some(td) = &parent.td {
-            td.more.remove();
-        }
+        sim().dealloc_pd(pd.handle)?;
+        // A protection domain and its imports are one.
+        let first = pd.first();
+        first.more.is_deallocated.store(true, Ordering::Relaxed);
+        first.retire();
+        pd.retire();
         Ok(())
     })
 }
@@ -163,39 +87,22 @@ pub(crate) extern "C" fn alloc_parent_domain(
         // (C's contract).
         let (pd, td, comp_mask) = unsafe { ((*attr).pd, (*attr).td, (*attr).comp_mask) };
         let own = CObject::<Pd>::find(pd)?;
-        // A parent domain of a parent domain uses the latter, so that it stays in use.
-        let pd = if own.is_parent() {
-            own.hold()
-        } else {
-            CObject::<Pd>::find_first(pd)?
-        };
-        let td = CObject::<Td>::find_some(td)?.map(|td| td.hold());
-        same_context(pd.handle, of.handle)?;
-        if td.as_ref().is_some_and(|td| td.handle != of.handle) {
-            let what = "the thread domain is of another context";
-            return Err(Refusal::of(Class::OtherParent, libc::EINVAL, what));
-        }
+        let td = CObject::<Td>::find_some(td)?.map(|td| td.handle);
+        same_context(own.handle, of.handle)?;
         let unknown = comp_mask & !KNOWN;
         if unknown != 0 {
             return Err(Refusal::invalid(format!(
                 "comp_mask has {unknown:#x}, which is not known here"
             )));
         }
+        let handle = sim().alloc_parent_domain(own.handle, td)?;
         let more = More {
-            users: Users::default(),
-            stands_for: Some(Parent {
-                pd: pd.clone(),
-                td: td.clone(),
-            }),
-            is_deallocated: AtomicBool::new(false),
+            is_parent: true,
+            has_td: td.is_some(),
+            ..More::default()
         };
-        let raw = || ibv_pd { context, handle: 0 };
-        let parent = CObject::<Pd>::make_as(pd.clone(), more, raw)?;
-        pd.more.users.add();
-        if let Some(td) = td {
-            td.more.add();
-        }
-        Ok(parent)
+        // It has the number of its protection domain, as the kernel knows no other.
+        CObject::<Pd>::make_numbered(own.number, handle, more, || ibv_pd { context, handle: 0 })
     })
 }
 
@@ -209,14 +116,15 @@ pub(crate) extern "C" fn alloc_td(
         if unsafe { (*attr).comp_mask } != 0 {
             return Err(Refusal::invalid("comp_mask is not 0"));
         }
-        CObject::<Td>::make(of.handle, Users::default(), || ibv_td { context })
+        CObject::<Td>::make(sim().alloc_td(of.handle)?, (), || ibv_td { context })
     })
 }
 
 pub(crate) extern "C" fn dealloc_td(td: *mut ibv_td) -> c_int {
     status("ibv_dealloc_td", td, |td| {
-        td.more.check_none()?;
-        td.end()
+        sim().dealloc_td(td.handle)?;
+        td.retire();
+        Ok(())
     })
 }
 
@@ -233,7 +141,7 @@ pub(crate) extern "C" fn import_pd(context: *mut ibv_context, handle: u32) -> *m
 /// `ibv_unimport_pd`. A domain that was not imported stays.
 pub(crate) extern "C" fn unimport_pd(pd: *mut ibv_pd) {
     silent("ibv_unimport_pd", pd, |pd| {
-        if pd.is_parent() {
+        if pd.more.is_parent {
             return Err(Refusal::invalid("the object was not imported"));
         }
         pd.end_import()

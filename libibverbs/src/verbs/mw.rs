@@ -6,28 +6,25 @@ use verbs_abi::{ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_pd, ibv_qp};
 use verbs_api::{MwBindInfo, Verbs};
 
 use super::context::is_context;
-use super::domain::Pd;
 use super::region::Mr;
-use crate::c::{CObject, Held, Result, kinds, new_object, passed, status};
+use crate::c::{CObject, Result, kinds, new_object, passed, status};
 use crate::engine::{sim, unobserved};
 
 kinds! {
-    /// Memory windows, each with its domain.
-    Mw: ibv_mw as ibv_mw, Mw, Held<Pd>, numbered Mw;
+    /// Memory windows.
+    Mw: ibv_mw as ibv_mw, Mw, (), numbered Mw;
 }
 
 pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {
     new_object("ibv_alloc_mw", pd, |found| {
-        found.within(|| {
-            let handle = sim().alloc_mw(found.handle, mw_type.into())?;
-            let rkey = unobserved().query_mw(handle)?.rkey;
-            CObject::<Mw>::make(handle, found.hold(), || ibv_mw {
-                context: found.context(),
-                pd,
-                rkey,
-                handle: 0,
-                mw_type,
-            })
+        let handle = sim().alloc_mw(found.handle, mw_type.into())?;
+        let rkey = unobserved().query_mw(handle)?.rkey;
+        CObject::<Mw>::make(handle, (), || ibv_mw {
+            context: found.context(),
+            pd,
+            rkey,
+            handle: 0,
+            mw_type,
         })
     })
 }
@@ -35,7 +32,6 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw 
 pub(crate) extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
     status("ibv_dealloc_mw", mw, |mw| {
         sim().dealloc_mw(mw.handle)?;
-        mw.more.left();
         mw.retire();
         Ok(())
     })

@@ -99,7 +99,6 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
             _ => {
                 sim().close_device(context.handle)?;
                 open.remove(&context.more.file);
-                dm::free_all(context.handle);
                 context.retire();
             }
         }

@@ -38,8 +38,6 @@ kinds! {
 /// Values of a queue pair that its structure lacks.
 pub(crate) struct More {
     pub(crate) qp_type: QpType,
-    /// `None` for one of XRC_RECV.
-    pd: Option<Held<Pd>>,
     /// The sizes of its queues.
     pub(crate) cap: QpCap,
     /// The CQs of its sends and of its receives, as far as it has such queues.
@@ -55,7 +53,6 @@ impl More {
     pub(super) fn without_queues(cap: QpCap) -> Self {
         Self {
             qp_type: QpType::XrcRecv,
-            pd: None,
             cap,
             cqs: SmallVec::new(),
             batch: None,
@@ -188,7 +185,6 @@ pub(crate) fn create(
         };
         let more = More {
             qp_type,
-            pd: Some(pd.hold()),
             cap,
             cqs: iter::once(&send_cq)
                 .chain(&recv_cq)
@@ -199,7 +195,7 @@ pub(crate) fn create(
         };
         Ok((handle, more, raw))
     };
-    pd.within(|| CObject::<Qp>::make_with(make))
+    CObject::<Qp>::make_with(make)
 }
 
 pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
@@ -273,10 +269,8 @@ pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
     if let Some(batch) = &qp.more.batch {
         batch.end(qp.call(Verb::DestroyQp.name()));
     }
-    match &qp.more.pd {
-        // A queue pair of XRC_RECV has no domain.
-        Some(pd) => pd.left(),
-        None => drop(TARGETS.get_or_default().lock().remove(&qp.handle)),
+    if qp.more.qp_type == QpType::XrcRecv {
+        TARGETS.get_or_default().lock().remove(&qp.handle);
     }
     qp.retire();
     Ok(())

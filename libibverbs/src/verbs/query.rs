@@ -9,12 +9,10 @@ use verbs_abi::{
     IBV_PORT_IP_BASED_GIDS, IBV_VALUES_MASK_RAW_CLOCK, OLD_PORT_ATTR, ibv_context, ibv_device_attr,
     ibv_device_attr_ex, ibv_gid, ibv_gid_entry, ibv_port_attr, ibv_values_ex,
 };
-use verbs_api::lab::Lab;
 use verbs_api::{Capabilities, Context, GidEntry, GidType, LinkLayer, PortAttr, PortState, Verbs};
 use verbs_sim::Sim;
 
 use super::context::context_of;
-use super::dm;
 use crate::c::{
     Later, Refusal, Result, count, known_bits, not_null, or_minus_one, present, status,
     zero_or_minus_one,
@@ -65,7 +63,6 @@ pub(super) extern "C" fn query_device_ex(
         let found = ibv_device_attr_ex {
             orig_attr,
             device_cap_flags_ex: more.device_cap_flags_ex | u64::from(orig_attr.device_cap_flags),
-            max_dm_size: dm::max_size() as u64,
             phys_port_cnt_ex: orig_attr.phys_port_cnt.into(),
             ..more
         };
@@ -95,11 +92,7 @@ pub(super) extern "C" fn query_rt_values(
 ) -> c_int {
     status("ibv_query_rt_values_ex", context, |context| {
         present(values)?;
-        let ticks_per_ms = unobserved().query_device_ex(context.handle)?.hca_core_clock;
-        // A profile without completion timestamps has no clock.
-        if ticks_per_ms == 0 {
-            return Err(Refusal::unsupported("the device has no clock"));
-        }
+        let now = sim().query_rt_values(context.handle)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let asked = unsafe { (*values).comp_mask };
         if asked & !IBV_VALUES_MASK_RAW_CLOCK != 0 {
@@ -108,9 +101,8 @@ pub(super) extern "C" fn query_rt_values(
             )));
         }
         if asked & IBV_VALUES_MASK_RAW_CLOCK != 0 {
-            let ticks = sim().now().as_nanos() * u128::from(ticks_per_ms) / 1_000_000;
             // SAFETY: as above, to be written.
-            unsafe { (*values).raw_clock = [0, ticks as i64] };
+            unsafe { (*values).raw_clock = [0, now.raw_clock as i64] };
         }
         Ok(())
     })

@@ -11,7 +11,6 @@ use verbs_abi::{
     IBV_REREG_MR_CHANGE_TRANSLATION, IBV_REREG_MR_ERR_CMD, IBV_REREG_MR_ERR_INPUT, ibv_buf, ibv_dm,
     ibv_mr, ibv_mr_init_attr, ibv_pd, ibv_sge,
 };
-use verbs_api::sync::Mutex;
 use verbs_api::{Access, AdviseFlags, Capabilities, Handle, MrChange, Verbs};
 
 use super::buffer;
@@ -19,34 +18,12 @@ use super::context::is_context;
 use super::dm::Dm;
 use super::domain::Pd;
 use super::mapped::missing;
-use crate::c::{
-    CObject, Found, Held, Refusal, Result, kinds, new_object, present, same_context, silent, status,
-};
+use crate::c::{CObject, Found, Held, Refusal, Result, kinds, new_object, present, silent, status};
 use crate::engine::{sim, unobserved};
 
 kinds! {
-    /// Memory regions.
-    Mr: ibv_mr as ibv_mr, Mr, More, numbered Mr;
-}
-
-/// Values of a region that its structure lacks.
-pub(crate) struct More {
-    pub(crate) pd: Mutex<Held<Pd>>,
-    /// The device memory of the region.
-    dm: Option<Held<Dm>>,
-    /// The rights of a region of the program's memory.
-    access: Option<AtomicU32>,
-}
-
-impl More {
-    /// The values of a region without memory of the program or of the device.
-    fn of(pd: &Found<Pd>) -> Self {
-        Self {
-            pd: Mutex::new(pd.hold()),
-            dm: None,
-            access: None,
-        }
-    }
+    /// Memory regions, each with its rights. A null region and an import have none.
+    Mr: ibv_mr as ibv_mr, Mr, Option<AtomicU32>, numbered Mr;
 }
 
 pub(crate) extern "C" fn reg_mr(
@@ -146,11 +123,11 @@ fn register(
         unobserved().dereg_mr(handle)?;
         return Err(refusal);
     }
-    let more = More {
-        access: Some(AtomicU32::new(access.bits())),
-        ..More::of(pd)
-    };
-    make(pd, handle, None, more, addr, length)
+    make(pd, handle, None, rights(access), addr, length)
+}
+
+fn rights(access: Access) -> Option<AtomicU32> {
+    Some(AtomicU32::new(access.bits()))
 }
 
 /// A region of a dma-buf. Its structure has the offset for an address, as with libibverbs.
@@ -169,7 +146,7 @@ fn register_dmabuf(
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let handle = sim().reg_dmabuf_mr(pd.handle, offset, length, iova, fd, access)?;
     let addr = std::ptr::without_provenance_mut(offset as usize);
-    make(pd, handle, None, More::of(pd), addr, length)
+    make(pd, handle, None, None, addr, length)
 }
 
 /// The structure of a region in this domain. `first` is the region that it imports, if any.
@@ -177,26 +154,24 @@ fn make(
     pd: &Found<Pd>,
     handle: verbs_api::Mr,
     first: Option<Held<Mr>>,
-    more: More,
+    rights: Option<AtomicU32>,
     addr: *mut c_void,
     length: usize,
 ) -> Result<Found<Mr>> {
     let attr = unobserved().query_mr(handle)?;
-    pd.within(|| {
-        let raw = || ibv_mr {
-            context: pd.context(),
-            pd: pd.seen(),
-            addr,
-            length,
-            handle: 0,
-            lkey: attr.lkey,
-            rkey: attr.rkey,
-        };
-        match first {
-            Some(first) => CObject::<Mr>::make_as(first, more, raw),
-            None => CObject::<Mr>::make(handle, more, raw),
-        }
-    })
+    let raw = || ibv_mr {
+        context: pd.context(),
+        pd: pd.seen(),
+        addr,
+        length,
+        handle: 0,
+        lkey: attr.lkey,
+        rkey: attr.rkey,
+    };
+    match first {
+        Some(first) => CObject::<Mr>::make_as(first, rights, raw),
+        None => CObject::<Mr>::make(handle, rights, raw),
+    }
 }
 
 /// Refuses memory that the program does not have, or may not use with these rights.
@@ -217,7 +192,7 @@ fn has_memory(addr: *mut c_void, length: usize, access: Access) -> Result<()> {
 pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     new_object("ibv_alloc_null_mr", pd, |pd| {
         let handle = sim().alloc_null_mr(pd.handle)?;
-        make(&pd, handle, None, More::of(&pd), null_mut(), usize::MAX)
+        make(&pd, handle, None, None, null_mut(), usize::MAX)
     })
 }
 
@@ -235,30 +210,22 @@ pub(crate) extern "C" fn rereg_mr(
     let mut left = IBV_REREG_MR_ERR_CMD;
     let result = status("ibv_rereg_mr", mr, |found| {
         // A null region, an import and a region of a dma-buf have no memory that could change.
-        let is_whole = found.more.access.is_some() || found.more.dm.is_some();
-        let context = found.handle.context();
-        if !is_whole || !makes_sense(flags, addr, length, access) {
+        let Some(own) = &found.more else {
             left = IBV_REREG_MR_ERR_INPUT;
-            let what = if is_whole {
-                format!(
-                    "flags {flags:#x} do not go with {length} bytes from {addr:p} on and access {access:#x}"
-                )
-            } else {
-                "a region that was imported, of a dma-buf, or of no memory, stays as it is"
-                    .to_owned()
-            };
+            let what = "a region that was imported, of a dma-buf, or of no memory, stays as it is";
             return Err(Refusal::invalid(what));
+        };
+        if !makes_sense(flags, addr, length, access) {
+            left = IBV_REREG_MR_ERR_INPUT;
+            return Err(Refusal::invalid(format!(
+                "flags {flags:#x} do not go with {length} bytes from {addr:p} on and access {access:#x}"
+            )));
         }
-        let can = sim().capabilities(context)?;
+        let can = sim().capabilities(found.handle.context())?;
         // Drivers of software devices lack the call.
         if !can.contains(Capabilities::REREG_MR) {
             return Err(Refusal::unsupported("the device cannot change a region"));
         }
-        let own = found
-            .more
-            .access
-            .as_ref()
-            .ok_or_else(|| Refusal::invalid("a region of device memory stays as it is"))?;
         let new_pd = match flags & IBV_REREG_MR_CHANGE_PD {
             0 => None,
             _ => Some(CObject::<Pd>::find(pd)?),
@@ -285,11 +252,6 @@ pub(crate) extern "C" fn rereg_mr(
         // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
         unsafe { sim().rereg_mr_as(found.handle, &change, addr.cast()) }?;
         own.store(access.bits(), Ordering::Relaxed);
-        if let Some(pd) = &new_pd {
-            // The region changes its domain: the new one has a user more, the old one less.
-            pd.entered();
-            std::mem::replace(&mut *found.more.pd.lock(), pd.hold()).left();
-        }
         let attr = unobserved().query_mr(found.handle)?;
         let raw = found.raw();
         // SAFETY: one of ours, which stays for the call. The program reads it only after the call.
@@ -344,14 +306,9 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     status("ibv_dereg_mr", mr, |mr| {
         sim().dereg_mr(mr.handle)?;
         let first = mr.first();
-        first.more.pd.lock().left();
         if !mr.is_first() {
             // A second call for the import must fail.
             mr.end()?;
-            mr.more.pd.lock().left();
-        }
-        if let Some(dm) = &first.more.dm {
-            dm.more.users.remove();
         }
         first.retire();
         Ok(())
@@ -366,29 +323,10 @@ pub(crate) extern "C" fn reg_dm_mr(
     access: c_uint,
 ) -> *mut ibv_mr {
     new_object("ibv_reg_dm_mr", pd, |pd| {
-        let dm = CObject::<Dm>::find_first(dm)?;
+        let dm = CObject::<Dm>::find(dm)?.handle;
         let access = Access::from_bits_retain(access);
-        same_context(pd.handle, dm.handle)?;
-        if !access.contains(Access::ZERO_BASED) {
-            return Err(Refusal::invalid(
-                "access lacks IBV_ACCESS_ZERO_BASED, which a region of device memory has",
-            ));
-        }
-        if access.contains(Access::ON_DEMAND) {
-            return Err(Refusal::invalid(
-                "access has IBV_ACCESS_ON_DEMAND, and device memory has no pages that could go",
-            ));
-        }
-        dm.register(offset, length, |start| {
-            // SAFETY: the memory stays as long as it has users, and this region becomes one. Or its
-            // context is closed, which needs the region to be gone.
-            let handle = unsafe { sim().reg_mr_as(pd.handle, start, length, None, access) }?;
-            let more = More {
-                dm: Some(dm.clone()),
-                ..More::of(&pd)
-            };
-            make(&pd, handle, None, more, null_mut(), length)
-        })
+        let handle = sim().reg_dm_mr(pd.handle, dm, offset, length, access)?;
+        make(&pd, handle, None, rights(access), null_mut(), length)
     })
 }
 
@@ -413,15 +351,11 @@ pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr 
         let attr = unobserved().query_mr(first.handle);
         let length = attr.map_err(Refusal::unobserved)?.length as usize;
         let (handle, first) = (first.handle, Some(first.hold()));
-        make(&pd, handle, first, More::of(&pd), null_mut(), length)
+        make(&pd, handle, first, None, null_mut(), length)
     })
 }
 
 /// `ibv_unimport_mr`. A region that was not imported stays.
 pub(crate) extern "C" fn unimport_mr(mr: *mut ibv_mr) {
-    silent("ibv_unimport_mr", mr, |mr| {
-        mr.end_import()?;
-        mr.more.pd.lock().left();
-        Ok(())
-    });
+    silent("ibv_unimport_mr", mr, |mr| mr.end_import());
 }

@@ -17,8 +17,8 @@ use super::exclusive::Exclusive;
 use super::list;
 use super::xrc::Xrcd;
 use crate::c::{
-    CObject, Found, Held, Later, Refusal, Result, kinds, new_object, present, quick_status,
-    same_context, status,
+    CObject, Found, Later, Refusal, Result, kinds, new_object, present, quick_status, same_context,
+    status,
 };
 use crate::engine::{sim, unobserved};
 
@@ -33,7 +33,6 @@ pub(crate) struct More {
     max_wr: AtomicU32,
     /// Scatter/gather entries of a receive.
     max_sge: u32,
-    pd: Held<Pd>,
     /// Its use, if it is for one thread at a time.
     exclusive: Option<Exclusive>,
 }
@@ -140,12 +139,11 @@ unsafe fn create(
         let more = More {
             max_wr: got.max_wr.into(),
             max_sge: got.max_sge,
-            pd: pd.hold(),
             exclusive: pd.exclusive(),
         };
         Ok((handle, more, raw))
     };
-    pd.within(|| CObject::<Srq>::make_with(make))
+    CObject::<Srq>::make_with(make)
 }
 
 pub(crate) extern "C" fn modify_srq(
@@ -182,7 +180,6 @@ pub(crate) extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     status("ibv_destroy_srq", srq, |srq| {
         let srq = srq.held();
         sim().destroy_srq(srq.handle, Wait::Forever)?;
-        srq.more.pd.left();
         srq.retire();
         Ok(())
     })

@@ -31,6 +31,9 @@ const CALLS: &[(&str, Call)] = &[
     ("query_pkey", |v, end, _| {
         v.query_pkey(end.context, v.port(), 0).map(drop)
     }),
+    ("query_rt_values", |v, end, _| {
+        v.query_rt_values(end.context).map(drop)
+    }),
     ("alloc_pd", |v, end, _| v.alloc_pd(end.context).map(drop)),
     ("alloc_mr", |v, end, _| {
         v.alloc_mr(end.pd, 64, Access::empty()).map(drop)

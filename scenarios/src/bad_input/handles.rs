@@ -139,6 +139,9 @@ const CALLS: &[(Verb, &str, Call)] = &[
     (Verb::QueryPkey, "DEV-13", |v, _, bad| {
         v.query_pkey(bad.context, 1, 0).map(drop)
     }),
+    (Verb::QueryRtValues, "DEV-13", |v, _, bad| {
+        v.query_rt_values(bad.context).map(drop)
+    }),
     (Verb::AllocPd, "DEV-13", |v, _, bad| {
         v.alloc_pd(bad.context).map(drop)
     }),
@@ -568,7 +571,7 @@ fn destroy(setup: &Setup<'_>, handles: &Handles) -> Result {
 }
 
 /// The device of side A, opened once more.
-pub(super) fn open_again(setup: &Setup<'_>) -> Result<Context> {
+pub(crate) fn open_again(setup: &Setup<'_>) -> Result<Context> {
     match setup.devices()?.first() {
         Some(device) => Ok(setup.open_device(&device.name)?),
         None => Err(Failure::assertion("at least one device", "none")),
@@ -704,7 +707,9 @@ mod tests {
             ]
             .concat()
             .iter()
-            .any(|row| row.0 == *verb);
+            .any(|row| row.0 == *verb)
+                || super::super::dm::CALLS.iter().any(|row| row.0 == *verb)
+                || super::super::parent::CALLS.iter().any(|row| row.0 == *verb);
             assert_eq!(called, !without.contains(verb), "{verb}");
         }
     }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `handles` | handles that are zero, stale, or of another context, for every verb |
 //! | `corrupt` | handles that are good here, and corrupt behind the trait |
-//! | `xrc` | handles of XRC, as above |
+//! | `xrc`, `dm`, `parent` | handles of XRC, device memory, and parent domains, as above |
 //! | `create` | creating with bad arguments, or beyond a limit; bad table indices |
 //! | `destroy` | destroying what is in use |
 //! | `modify` | changes of a queue pair that do not exist |
@@ -15,9 +15,11 @@
 mod corrupt;
 mod create;
 mod destroy;
+mod dm;
 mod handles;
 mod memory;
 mod modify;
+mod parent;
 mod post;
 mod xrc;
 
@@ -26,6 +28,7 @@ use std::fmt::Debug;
 use verbs_api::{Error, ErrorKind};
 
 use crate::{Result, Scenario, Setup, expect_err_among};
+pub(crate) use handles::open_again;
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     handles::every_verb_refuses_handles_that_are_none,
@@ -54,6 +57,9 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     xrc::xrc_domains_that_are_none_are_refused,
     xrc::xrc_domain_of_another_context_is_refused,
     xrc::garbled_xrc_target_is_refused,
+    dm::device_memories_that_are_none_are_refused,
+    dm::device_memory_of_another_context_is_refused,
+    parent::domains_that_are_none_are_refused,
     create::qp_sizes_above_the_limits_are_refused,
     create::unknown_qp_type_is_refused,
     create::remote_write_without_local_write_is_refused,

@@ -31,6 +31,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     fields_of_datagrams_are_those_of_poll_cq,
     only_fields_that_were_asked_for_are_given,
     completion_has_the_time_when_it_was_added,
+    times_of_completions_are_those_of_the_clock,
     overrun_is_ignored_or_the_flag_refused,
     fields_that_there_are_not_are_refused,
     resize_keeps_completions_and_request,
@@ -454,6 +455,31 @@ fn completion_has_the_time_when_it_was_added(setup: &Setup<'_>) -> Result {
             "the ticks in nanoseconds"
         );
         check_eq!(RULE, ticks & !clock.completion_timestamp_mask, 0);
+    }
+    Ok(())
+}
+
+scenario!(times_of_completions_are_those_of_the_clock:
+    "CQ-CREATE-19"; needs CQ_EX, WC_TIMESTAMP, RT_VALUES);
+fn times_of_completions_are_those_of_the_clock(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-19";
+    let context = setup.ctx_b();
+    let init = CqInitEx::new(CqInit::new(16)).wc_flags(WcFields::TIMESTAMPS);
+    let (pair, _) = pair_on(setup, QpType::Rc, &init)?;
+    let mask = setup.query_device_ex(context)?.completion_timestamp_mask;
+    let clock = || Ok::<_, Failure>(setup.query_rt_values(context)?.raw_clock & mask);
+    let mut last = clock()?;
+    for round in 0..4 {
+        pair.deliver(round * 3..round * 3 + 3)?;
+        let got = read(setup, pair.b.recv_cq, 3)?;
+        let now = clock()?;
+        for wc in &got {
+            let ticks = wc.completion_ts.unwrap_or_default();
+            let expected = format!("from {last} to {now}");
+            check!(RULE, (last..=now).contains(&ticks), expected, "{wc:?}");
+            last = ticks;
+        }
+        last = now;
     }
     Ok(())
 }

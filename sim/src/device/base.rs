@@ -14,6 +14,7 @@ use super::check::lacks;
 use super::contexts::OpenDevice;
 use super::event_queue::EventQueue;
 use super::limits::Rules;
+use super::parent::Parents;
 use super::refusal::{PostRefusal, Refusal, Result};
 use super::wakeup::Wakeups;
 use crate::diagnosis::Journal;
@@ -45,8 +46,7 @@ pub(crate) struct Base {
     pub(crate) now: Time,
     pub(super) random: Random,
     pub(super) contexts: Table<OpenDevice>,
-    /// The number of objects of all contexts.
-    pub(super) objects: u32,
+    pub(crate) parents: Parents,
     /// The context and the protection domain (its index) that all rdma_cm ids share. No program has
     /// created them.
     pub(crate) of_ids: Option<(Context, u32)>,
@@ -76,7 +76,7 @@ impl Base {
             now: Time::ZERO,
             random: Random::new(seed, Purpose::Node, id),
             contexts: Table::default(),
-            objects: 0,
+            parents: Parents::default(),
             of_ids: None,
             wakeups: Wakeups::default(),
             changed_queues: Vec::new(),
@@ -154,8 +154,13 @@ impl Base {
             return Err(Refusal::new(ErrorKind::NoMemory, cause));
         }
         // Test controls limit all objects together, as the memory of a device does.
-        let objects = u64::from(self.objects) + 1;
-        self.rules.check(Limit::Objects, "objects", objects)
+        // Without a limit the sum is not needed.
+        if self.rules.limit(Limit::Objects).is_none() {
+            return Ok(());
+        }
+        let objects = self.contexts.iter().map(|(_, open)| open.objects());
+        self.rules
+            .check(Limit::Objects, "objects", objects.sum::<u64>() + 1)
     }
 
     /// Refuses verbs on a dead device. Objects of the process and its kernel can still be queried
@@ -213,6 +218,7 @@ fn check_without_device(verb: Verb) -> Result<()> {
         verb,
         Verb::CloseDevice
             | Verb::DeallocPd
+            | Verb::DeallocTd
             | Verb::DeregMr
             | Verb::DestroyCompChannel
             | Verb::DestroyCq
@@ -221,6 +227,7 @@ fn check_without_device(verb: Verb) -> Result<()> {
             | Verb::DestroySrq
             | Verb::CloseXrcd
             | Verb::DeallocMw
+            | Verb::FreeDm
             | Verb::DetachMcast
             | Verb::GetCqEvent
             | Verb::AckCqEvents

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
 use verbs_api::table::Id;
-use verbs_api::{AsyncEvent, AsyncEventType, Context, Element, Handle, Object};
+use verbs_api::{AsyncEvent, AsyncEventType, Context, Element, Handle, Object, Pd};
 
 use super::base::Base;
 use super::check::bad_handle;
@@ -66,6 +66,13 @@ fn home_of(element: Element) -> Option<u32> {
     Some(slot_of(context))
 }
 
+impl OpenDevice {
+    /// The number of its objects.
+    pub(super) fn objects(&self) -> u64 {
+        self.objects.len() as u64
+    }
+}
+
 impl Base {
     pub(super) fn find_context(&self, context: Context) -> Result<u32> {
         let index = slot_of(context);
@@ -108,14 +115,13 @@ impl Base {
     pub(crate) fn add_object(&mut self, context: Context, object: Object, index: u32) {
         let open = self.contexts.at_mut(slot_of(context));
         open.objects.insert((object, index), self.site);
-        self.objects += 1;
     }
 
     /// Removes an object that was destroyed from its context.
     pub(crate) fn remove_object(&mut self, context: Context, object: Object, index: u32) {
         let open = self.contexts.at_mut(slot_of(context));
         open.objects.remove(&(object, index));
-        self.objects -= 1;
+        self.parents.leave(object, index);
     }
 
     /// Records an object that was created. Returns its handle, made by `handle`.
@@ -127,6 +133,17 @@ impl Base {
     ) -> H {
         self.add_object(context, H::OBJECT, id.index);
         handle(context, id.index, id.generation)
+    }
+
+    /// Like [`added`](Self::added), for an object that was created in a domain.
+    pub(crate) fn added_in<H: Handle>(
+        &mut self,
+        pd: Pd,
+        id: Id,
+        handle: fn(Context, u32, u32) -> H,
+    ) -> H {
+        self.parents.enter(pd, H::OBJECT, id.index);
+        self.added(pd.context(), id, handle)
     }
 
     /// The number of objects of one kind, in all contexts.

@@ -3,14 +3,15 @@
 use verbs_api::behavior::PollAfterOverrun;
 use verbs_api::site::Site;
 use verbs_api::{
-    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, ErrorKind, WcEx, WcFields,
-    WcStatus,
+    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, ErrorKind, Handle, Object,
+    WcEx, WcFields, WcStatus,
 };
 
 use super::Device;
-use super::check::{find, invalid};
+use super::check::{find, find_in, invalid};
 use super::completion::{Entry, Ticket};
 use super::cq::{Cq, Cqs};
+use super::parent::parent;
 use super::refusal::{Refusal, Result};
 
 /// The additional state of an extended CQ.
@@ -72,6 +73,12 @@ impl Device {
         if self.base.lacks.contains(Capabilities::IGNORE_OVERRUN) {
             flags -= CqFlags::IGNORE_OVERRUN;
         }
+        if let Some(pd) = init.parent_domain {
+            // Drivers refuse a plain protection domain.
+            let none = || invalid("parent_domain", "is not a parent domain");
+            let found = parent(pd).ok_or_else(none)?;
+            find_in(&self.base.parents.table, context, found)?;
+        }
         let refuse = |what, problem| Err(Refusal::argument(ErrorKind::NotSupported, what, problem));
         if !fields.contains(init.wc_flags) {
             return refuse("wc_flags", "has fields that the device does not give");
@@ -84,7 +91,11 @@ impl Device {
             flags: init.flags,
             iteration: None,
         };
-        self.create_cq(context, &init.cq, Some(extended))
+        let cq = self.create_cq(context, &init.cq, Some(extended))?;
+        if let Some(pd) = init.parent_domain {
+            self.base.parents.enter(pd, Object::Cq, cq.index());
+        }
+        Ok(cq)
     }
 
     /// `ibv_start_poll`: moves to the first completion. Returns its status and its work.

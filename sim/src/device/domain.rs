@@ -8,14 +8,16 @@ use verbs_api::{
 
 use super::Device;
 use super::check::{check_unused, find, in_context, numbered};
+use super::dm::Dm;
 use super::key::Regions;
 use super::mw::Windows;
+use super::parent::parent;
 use super::ports::Outside;
 use super::refusal::Result;
 use crate::memory::SharedMemory;
 use crate::packet::Route;
 
-/// Protection domains and their address handles, memory regions and windows.
+/// Protection domains and their address handles, memory regions and windows; device memories.
 #[derive(Clone, Debug)]
 pub(crate) struct Domains {
     pub(crate) memory: SharedMemory,
@@ -23,6 +25,7 @@ pub(crate) struct Domains {
     pub(crate) ahs: Table<Ah>,
     pub(crate) regions: Regions,
     pub(crate) windows: Windows,
+    pub(crate) dms: Table<Dm>,
 }
 
 /// The queue pair and the protection domain for which its peer accesses memory.
@@ -44,6 +47,8 @@ pub(crate) struct Pd {
     pub(crate) qps: u32,
     pub(crate) ahs: u32,
     pub(crate) srqs: u32,
+    /// The number of parent domains that were made from it.
+    pub(super) parents: u32,
     /// The number of work requests in the queues of its QPs and SRQs, whose bytes belong to the
     /// device.
     pub(crate) posted: u32,
@@ -86,6 +91,9 @@ impl Device {
 
     /// `ibv_dealloc_pd`
     pub(crate) fn dealloc_pd(&mut self, pd: PdHandle) -> Result<()> {
+        if let Some(parent) = parent(pd) {
+            return self.dealloc_parent(parent);
+        }
         let index = find(&self.domains.pds, pd)?;
         let users = self.domains.pds.at(index);
         let users = [
@@ -94,6 +102,7 @@ impl Device {
             (Object::Mw, users.mws),
             (Object::Ah, users.ahs),
             (Object::Srq, users.srqs),
+            (Object::Pd, users.parents),
         ];
         // Objects of the domain would lose their access rights.
         check_unused(Object::Pd, &users)?;
@@ -114,7 +123,7 @@ impl Device {
         outside: Outside,
     ) -> Result<AhHandle> {
         let Self { base, domains, .. } = self;
-        let index = find(&domains.pds, pd)?;
+        let index = domains.find_pd(base, pd)?;
         // The route is found once, when the handle is created (AH-07).
         let route = self
             .ports
@@ -129,7 +138,7 @@ impl Device {
             sends: 0,
         });
         domains.pds.at_mut(index).ahs += 1;
-        Ok(base.added(context, id, AhHandle::from_parts))
+        Ok(base.added_in(pd, id, AhHandle::from_parts))
     }
 
     /// Destroys an address handle that no posted work names.
@@ -148,6 +157,7 @@ impl Domains {
             ahs: Table::default(),
             regions: Regions::new(node, numbered(key_reuse)),
             windows: Windows::default(),
+            dms: Table::default(),
         }
     }
 }

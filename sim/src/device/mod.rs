@@ -10,9 +10,10 @@
 //! | `contexts`, `event_queue` | contexts and asynchronous events; queues of events |
 //! | `query`, `lab` | what verbs report of a device; its test controls |
 //! | `ports`, `egress`, `gsi` | tables and addresses; outgoing packets; QP 1 |
-//! | `domain` | protection domains, address handles |
+//! | `domain`, `parent` | protection domains, address handles; parent domains, thread domains |
 //! | `region`, `key`, `access`, `why` | memory regions; their keys; access checks; reasons of
 //! refusals, and bytes that are not mapped |
+//! | `dm` | device memory |
 //! | `mw` | memory windows: binding, invalidation, access through them |
 //! | `work`, `claim` | posted work; which of it names which bytes |
 //! | `channel`, `cq`, `cq_ex`, `completion` | completion channels and queues, and their entries |
@@ -33,6 +34,7 @@ mod contexts;
 mod cq;
 mod cq_ex;
 mod deliver;
+mod dm;
 mod domain;
 #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
 mod doubts;
@@ -49,6 +51,7 @@ mod moderate;
 mod mw;
 mod notify;
 mod odp;
+mod parent;
 mod ports;
 mod query;
 mod refusal;
@@ -93,9 +96,12 @@ pub(crate) use empty::EmptyCqs;
 pub(crate) use event_queue::{Channel, EventQueue, count_waiter, waited_for_and_queued};
 pub(crate) use gsi::{GSI_QPN, Gsi};
 pub(crate) use odp::odp_need;
+use parent::parent_at;
+pub(crate) use parent::{Parent, index_of, parent};
 pub(crate) use ports::{
     Gids, MAX_MSG_SZ, Outside, PORT_MTU, PORT_MTU_BYTES, Ports, QP_INDEX_BITS, gids, pkeys_match,
 };
+pub(crate) use query::ticks;
 pub(crate) use refusal::{Answer, PostRefusal, Refusal, Refused, Result};
 pub(crate) use region::ProtectionFault;
 pub(crate) use srq::{NoReceive, Srq, Taken};
@@ -167,10 +173,10 @@ impl Device {
     /// Removes the objects of a context, except queue pairs. Returns the work of the completions
     /// that were still in its CQs.
     pub(crate) fn clear_context(&mut self, context: Context) -> Vec<Ticket> {
-        use Object::{Ah, CompChannel, Cq, Mr, Mw, Pd, Srq, Xrcd};
+        use Object::{Ah, CompChannel, Cq, Dm, Mr, Mw, Pd, Srq, Td, Xrcd};
         let mut tickets = Vec::new();
         // Users go before the objects that they use.
-        for object in [Srq, Xrcd, Cq, CompChannel, Mw, Mr, Ah, Pd] {
+        for object in [Srq, Xrcd, Cq, CompChannel, Mw, Mr, Dm, Ah, Pd, Td] {
             for index in self.base.objects(context, object) {
                 match object {
                     Srq => self.remove_srq(index),
@@ -179,8 +185,13 @@ impl Device {
                     CompChannel => self.cqs.remove_channel(&mut self.base, index),
                     Mw => self.remove_window(index),
                     Mr => self.remove_region(index),
+                    Dm => self.remove_dm(index),
                     Ah => self.destroy_ah(index),
-                    _ => self.remove_pd(index),
+                    Td => self.remove_td(index),
+                    _ => match parent_at(index) {
+                        Some(slot) => self.remove_parent(slot),
+                        None => self.remove_pd(index),
+                    },
                 }
             }
         }
@@ -191,9 +202,11 @@ impl Device {
     pub(crate) fn live(&self) -> Live {
         let mut live = Live::default();
         live.contexts = self.base.open_contexts();
-        live.pds = self.domains.pds.len();
+        live.pds = self.domains.pds.len() + self.base.parents.table.len();
+        live.tds = self.base.parents.tds.len();
         live.mrs = self.domains.regions.table.len();
         live.mws = self.domains.windows.table.len();
+        live.dms = self.domains.dms.len();
         live.channels = self.cqs.channels.len();
         live.cqs = self.cqs.table.len();
         live.ahs = self.domains.ahs.len();

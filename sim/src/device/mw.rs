@@ -66,7 +66,7 @@ impl Device {
     /// `ibv_alloc_mw`
     pub(crate) fn alloc_mw(&mut self, pd: PdHandle, mw_type: MwType) -> Result<MwHandle> {
         let Self { base, domains, .. } = self;
-        let index = find(&domains.pds, pd)?;
+        let index = domains.find_pd(base, pd)?;
         let (needed, problem) = match mw_type {
             MwType::Type1 => (Capabilities::MW_TYPE_1, "has no windows of type 1"),
             MwType::Type2 => (Capabilities::MW_TYPE_2, "has no windows of type 2"),
@@ -86,7 +86,7 @@ impl Device {
             bound: None,
         });
         domains.pds.at_mut(index).mws += 1;
-        Ok(base.added(context, id, MwHandle::from_parts))
+        Ok(base.added_in(pd, id, MwHandle::from_parts))
     }
 
     /// `ibv_dealloc_mw`

@@ -55,7 +55,7 @@ impl Device {
         // kernel looks at what is mapped.
         let region = unsafe { domains.memory.lock().add_of_caller(all.0, all.1, true) };
         let backing = domains.backing(region, 0, Kind::Caller);
-        Ok(self.insert_mr(pd, backing, 0, u64::MAX, access))
+        self.insert_mr(pd, backing, 0, u64::MAX, access)
     }
 
     /// Takes away the memory of a region, or gives it zeros.

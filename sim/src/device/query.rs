@@ -1,5 +1,7 @@
 //! What verbs report of a device, its ports and its contexts.
 
+use core::time::Duration;
+
 use verbs_api::lab::Limit;
 use verbs_api::{
     AsyncEvent, Capabilities, Cause, Context, DeviceAttr, DeviceAttrEx, Element, ErrorKind,
@@ -8,7 +10,12 @@ use verbs_api::{
 
 use super::check::{find_in, in_range, invalid};
 use super::refusal::{Refusal, Result};
-use super::{Device, moderate};
+use super::{Device, dm, moderate};
+
+/// A time on the device's clock, which counts nanoseconds.
+pub(crate) fn ticks(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
 
 impl Device {
     /// `ibv_open_device`
@@ -34,6 +41,8 @@ impl Device {
         attr.orig_attr = self.query_device();
         if has(Capabilities::WC_TIMESTAMP) {
             attr.completion_timestamp_mask = u64::MAX;
+        }
+        if has(Capabilities::WC_TIMESTAMP) || has(Capabilities::RT_VALUES) {
             attr.hca_core_clock = 1_000_000;
         }
         if has(Capabilities::CQ_MODERATION) {
@@ -43,6 +52,9 @@ impl Device {
         attr.flush_persistent = has(Capabilities::FLUSH);
         attr.atomic_write = has(Capabilities::ATOMIC_WRITE);
         attr.odp = self.domains.regions.odp;
+        if has(Capabilities::DEVICE_MEMORY) {
+            attr.max_dm_size = dm::SIZE;
+        }
         attr
     }
 

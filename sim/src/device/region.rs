@@ -8,14 +8,15 @@ use verbs_api::behavior::{Behavior, DeregBound, MrKeys, ZeroLength};
 use verbs_api::lab::Limit;
 use verbs_api::table::Id;
 use verbs_api::{
-    Access, Capabilities, Cause, ErrorKind, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit,
-    MrMemory, Object, Pd as PdHandle,
+    Access, Capabilities, Cause, Dm as DmHandle, ErrorKind, Handle, Mr as MrHandle, MrAttr,
+    MrChange, MrInit, MrMemory, Object, Pd as PdHandle,
 };
 
 use super::Device;
 use super::access::KNOWN;
 use super::base::Base;
-use super::check::{find, find_in, in_context, in_range, invalid, lacks};
+use super::check::{find, find_in, in_context, in_range, invalid, lacks, same_context};
+use super::dm::Dm;
 use super::domain::Domains;
 use super::key::{Keys, Regions};
 use super::odp::check_mapping_is_seen;
@@ -63,6 +64,8 @@ pub(super) enum Kind {
     Shared,
     /// The caller's memory.
     Caller,
+    /// A device memory, in this slot.
+    Device(u32),
     /// The memory of a dma-buf.
     Dmabuf,
     /// The memory of a dma-buf, which a test control has withdrawn.
@@ -142,7 +145,7 @@ impl Device {
             }
         };
         let addr = first_byte(&self.base, init.iova, init.access, &backing);
-        Ok(self.insert_mr(pd, backing, addr, init.length as u64, init.access))
+        self.insert_mr(pd, backing, addr, init.length as u64, init.access)
     }
 
     /// A part of a region's memory for another region, and the index of the first region.
@@ -174,7 +177,41 @@ impl Device {
             .check_has(Capabilities::NULL_MR, "has no null regions")?;
         let region = self.domains.memory.lock().add_null();
         let backing = self.domains.backing(region, 0, Kind::Null);
-        Ok(self.insert_mr(pd, backing, 0, u64::MAX, access))
+        self.insert_mr(pd, backing, 0, u64::MAX, access)
+    }
+
+    /// `ibv_reg_dm_mr`
+    pub(crate) fn reg_dm_mr(
+        &mut self,
+        pd: PdHandle,
+        dm: DmHandle,
+        offset: u64,
+        length: usize,
+        access: Access,
+    ) -> Result<MrHandle> {
+        self.check_new_mr(pd, length, access)?;
+        self.check_bytes(length, 0)?;
+        let index = find_in(&self.domains.dms, pd.context(), dm)?;
+        if !access.contains(Access::ZERO_BASED) {
+            return Err(invalid("access", "lacks ZERO_BASED"));
+        }
+        // It has no pages, and drivers open it to no window (DM-12).
+        if access.intersects(Access::MW_BIND | Access::HUGETLB | Access::ON_DEMAND) {
+            return Err(invalid("access", "is more than that of device memory"));
+        }
+        let of = self.domains.dms.at_mut(index);
+        let start = of.part(ErrorKind::Invalid, offset, length)?;
+        let Dm { region, addr, .. } = *of;
+        let addr = addr + offset;
+        check_length(&self.base, length, addr)?;
+        of.mrs += 1;
+        self.domains.memory.lock().share(region);
+        let kind = Kind::Device(index);
+        let backing = Backing {
+            start,
+            ..self.domains.backing(region, addr, kind)
+        };
+        self.insert_mr(pd, backing, 0, length as u64, access)
     }
 
     /// Creates a region of the caller's memory, with an address of the caller's choice.
@@ -200,7 +237,7 @@ impl Device {
         // SAFETY: the same promise.
         let backing = unsafe { self.memory_of_caller(addr, length, access) }?;
         let addr = first_byte(&self.base, iova, access, &backing);
-        Ok(self.insert_mr(pd, backing, addr, length as u64, access))
+        self.insert_mr(pd, backing, addr, length as u64, access)
     }
 
     /// The caller's memory, as that of a region.
@@ -237,7 +274,7 @@ impl Device {
 
     /// New zero bytes of the simulator's own memory, and their address. On demand they can be
     /// unmapped.
-    fn new_memory(&mut self, length: usize, on_demand: bool) -> Result<(RegionId, u64)> {
+    pub(super) fn new_memory(&mut self, length: usize, on_demand: bool) -> Result<(RegionId, u64)> {
         check_length(&self.base, length, self.domains.regions.next_addr)?;
         // Large allocations may fail on small machines.
         let Some(region) = self.domains.memory.lock().add_owned(length, on_demand) else {
@@ -250,7 +287,7 @@ impl Device {
     /// Checks whether a region may be created.
     fn check_new_mr(&self, pd: PdHandle, length: usize, access: Access) -> Result<()> {
         let Self { base, domains, .. } = self;
-        find(&domains.pds, pd)?;
+        domains.find_pd(base, pd)?;
         check_access(base, access)?;
         check_max(base, length)?;
         base.check_room("memory regions", &domains.regions.table, base.attr.max_mr)
@@ -280,9 +317,10 @@ impl Device {
         addr: u64,
         length: u64,
         access: Access,
-    ) -> MrHandle {
+    ) -> Result<MrHandle> {
         let Self { base, domains, .. } = self;
-        let (context, pd) = (pd.context(), pd.index());
+        let (context, named) = (pd.context(), pd);
+        let pd = domains.find_pd(base, pd)?;
         let behavior = base.behavior;
         let of_slots = domains.regions.keys;
         domains.regions.checks |= backing.whole.is_none() && backing.kind != Kind::Null;
@@ -304,7 +342,7 @@ impl Device {
             }
         });
         domains.pds.at_mut(pd).mrs += 1;
-        base.added(context, id, MrHandle::from_parts)
+        Ok(base.added_in(named, id, MrHandle::from_parts))
     }
 
     /// `ibv_rereg_mr` for a region that no posted work names. Everything is checked before anything
@@ -349,12 +387,18 @@ impl Device {
         }
         // A window would keep access to the old memory.
         self.check_unbound(index)?;
-        let of_pd = |pd| find_in(&self.domains.pds, mr.context(), pd);
+        let of_pd = |pd| -> Result<_> {
+            let found = self.domains.find_pd(&self.base, pd)?;
+            same_context(mr.context(), pd)?;
+            Ok((pd, found))
+        };
         let pd = change.pd.map(of_pd).transpose()?;
         let old = self.domains.regions.table.at(index);
         match old.backing.kind {
             // It has no memory to change.
             Kind::Null => return Err(invalid("mr", "is a null region")),
+            // The kernel changes no region of device memory (DM-11).
+            Kind::Device(_) => return Err(invalid("mr", "is of device memory")),
             // Its memory is another device's.
             Kind::Dmabuf | Kind::Revoked => return Err(invalid("mr", "is of a dma-buf")),
             _ => {}
@@ -392,8 +436,10 @@ impl Device {
             self.domains.memory.lock().remove(before.region);
         }
         own.access = access;
-        if let Some(pd) = pd {
+        if let Some((named, pd)) = pd {
             let before = std::mem::replace(&mut own.pd, pd);
+            self.base.parents.leave(Object::Mr, index);
+            self.base.parents.enter(named, Object::Mr, index);
             self.domains.pds.at_mut(before).mrs -= 1;
             self.domains.pds.at_mut(pd).mrs += 1;
         }
@@ -414,6 +460,9 @@ impl Device {
         // A diagnosis explains later uses of the key.
         self.domains.regions.remember(&self.base, &mr, index);
         self.domains.memory.lock().remove(mr.backing.region);
+        if let Kind::Device(dm) = mr.backing.kind {
+            self.domains.dms.at_mut(dm).mrs -= 1;
+        }
         self.domains.pds.at_mut(mr.pd).mrs -= 1;
         let context = mr.handle.context();
         self.base.remove_object(context, Object::Mr, index);
@@ -459,6 +508,7 @@ impl Device {
         let problem = match found.backing.kind {
             Kind::Caller => Some("is the caller's own memory"),
             Kind::Null => Some("is a null region"),
+            Kind::Device(_) => Some("is of device memory, which has its own copies"),
             Kind::ReadOnly if writes => Some("is read-only memory"),
             _ => None,
         };
@@ -524,7 +574,7 @@ impl Mr {
     /// The domain whose work can access its memory. None if several regions share the memory.
     pub(crate) fn only_domain(&self) -> Option<u32> {
         // Regions of several domains may share this memory.
-        (self.backing.kind != Kind::Shared).then_some(self.pd)
+        (!matches!(self.backing.kind, Kind::Shared | Kind::Device(_))).then_some(self.pd)
     }
 
     /// Why the last bytes that were found unmapped are not there, if there were some.

@@ -104,7 +104,7 @@ impl Srq {
 impl Device {
     /// `ibv_create_srq`
     pub(crate) fn create_srq(&mut self, pd: PdHandle, init: &SrqInit) -> Result<SrqHandle> {
-        let pd_index = find(&self.domains.pds, pd)?;
+        let pd_index = self.domains.find_pd(&self.base, pd)?;
         self.base.check_has(Capabilities::SRQ, "has no SRQs")?;
         let max = i64::from(self.base.attr.max_srq_wr);
         in_range("max_wr", init.attr.max_wr.into(), 1, max)?;
@@ -146,7 +146,7 @@ impl Device {
             self.enter_xrc_srq(part);
         }
         self.domains.pds.at_mut(pd_index).srqs += 1;
-        Ok(self.base.added(context, id, SrqHandle::from_parts))
+        Ok(self.base.added_in(pd, id, SrqHandle::from_parts))
     }
 
     /// The attributes it was created with.

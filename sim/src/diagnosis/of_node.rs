@@ -12,7 +12,7 @@ use verbs_api::{
 use super::fact::{CqSeen, FailedWork, Reached, Standing};
 use super::problem::{Failed, NotDestroyed, Noted, Unacknowledged, UnreadAsync};
 use super::{Certainty, Why, counted};
-use crate::device::{Device, InContext};
+use crate::device::{Device, InContext, Parent, index_of};
 use crate::node::Node;
 use crate::packet::{DropReason, Packet};
 use crate::qp::Qp;
@@ -335,17 +335,35 @@ impl Node {
                 let (lkey, length) = (mr.attr.lkey, mr.attr.length);
                 Some(format!("mr#{at} (lkey {lkey:#x}, {length} bytes)"))
             }),
+            self.named(of, Object::Dm, &domains.dms, |at, dm| {
+                Some(format!("dm#{at} ({} bytes)", dm.length))
+            }),
             self.named(of, Object::Cq, &cqs.table, |_, cq| {
                 Some(cq.handle.to_string())
             }),
             self.named(of, Object::CompChannel, &cqs.channels, numbered("channel")),
             self.named(of, Object::Xrcd, &device.xrcds.table, numbered("xrcd")),
+            self.parent_domains(of),
+            self.named(of, Object::Td, &device.base.parents.tds, numbered("td")),
             // The domain of rdma_cm ids belongs to no program.
             self.named(of, Object::Pd, &domains.pds, |at, _| {
                 (of_ids != Some(at)).then(|| format!("pd#{at}"))
             }),
         ];
         all.into_iter().flatten().collect()
+    }
+
+    /// The parent domains, whose handles are those of protection domains.
+    fn parent_domains(&self, of: Option<Context>) -> Vec<(String, Option<Site>)> {
+        let base = &self.device.base;
+        let all = base.parents.table.iter();
+        let meant = all.filter(|(_, parent)| of.is_none_or(|of| of == parent.context()));
+        let made = |(slot, parent): (u32, &Parent)| {
+            let index = index_of(slot);
+            let made_at = base.made_at(parent.context(), Object::Pd, index);
+            (format!("pd#{index}"), made_at)
+        };
+        meant.map(made).collect()
     }
 
     /// The objects of a kind, except those without a name.

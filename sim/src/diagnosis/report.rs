@@ -306,6 +306,8 @@ fn not_destroyed(error: &Error) -> Option<Object> {
         Verb::DestroyAh => Object::Ah,
         Verb::DeallocMw => Object::Mw,
         Verb::DeregMr => Object::Mr,
+        Verb::FreeDm => Object::Dm,
+        Verb::DeallocTd => Object::Td,
         Verb::DestroyCq => Object::Cq,
         Verb::CloseXrcd => Object::Xrcd,
         _ => return None,

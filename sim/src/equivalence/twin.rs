@@ -9,9 +9,10 @@ use verbs_api::lab::{Effect, Fault, FaultId, Lab, PacketFilter};
 use verbs_api::profile::Profile;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, BatchEnd, Capabilities, CompChannel, Context, Cq, CqInit,
-    CqModeration, Ece, ErrorKind, Gid, Mr, MrAttr, Mtu, Pd, PlacementType, Qp, QpAttr, QpAttrMask,
-    QpCap, QpInit, QpState, QpType, RcParams, RecvWr, SelectivityLevel, SendFlags, SendOp, SendOps,
-    SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcStatus, transition,
+    CqModeration, DmInit, Ece, ErrorKind, Gid, Handle, Mr, MrAttr, Mtu, Pd, PlacementType, Qp,
+    QpAttr, QpAttrMask, QpCap, QpInit, QpState, QpType, RcParams, RecvWr, SelectivityLevel,
+    SendFlags, SendOp, SendOps, SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait,
+    Wc, WcStatus, transition,
 };
 
 use super::state::snapshot;
@@ -69,6 +70,7 @@ const CAP: QpCap = QpCap {
     max_inline_data: 64,
 };
 const ONLY_LOCAL: usize = 2;
+const OF_DEVICE: usize = 1;
 const BYTES_OF_THEIR_OWN: [u8; 70] = [0x5a; 70];
 const ACCESS: Access = Access::ALL_RDMA
     .union(Access::REMOTE_ATOMIC)
@@ -658,6 +660,15 @@ fn params() -> RcParams {
 }
 
 fn region(sim: &Sim, pd: Pd, at: usize, on_demand: bool) -> (Mr, MrAttr) {
+    let bytes: Vec<u8> = (0..BYTES).map(|byte| (byte * 7 + at) as u8).collect();
+    if at == OF_DEVICE
+        && let Ok(dm) = sim.alloc_dm(pd.context(), &DmInit::new(BYTES))
+    {
+        sim.copy_to_dm(dm, 0, &bytes).unwrap();
+        let mr = sim.reg_dm_mr(pd, dm, 0, BYTES, ACCESS | Access::ZERO_BASED);
+        let mr = mr.unwrap();
+        return (mr, sim.query_mr(mr).unwrap());
+    }
     let mut access = match at {
         ONLY_LOCAL => Access::LOCAL_WRITE,
         // It has no effect where data is placed at its arrival.
@@ -669,7 +680,6 @@ fn region(sim: &Sim, pd: Pd, at: usize, on_demand: bool) -> (Mr, MrAttr) {
     let of = [access, access - Access::FLUSH_GLOBAL, Access::ALL_RDMA];
     let mr = of.iter().find_map(|of| sim.alloc_mr(pd, BYTES, *of).ok());
     let mr = mr.unwrap();
-    let bytes: Vec<u8> = (0..BYTES).map(|byte| (byte * 7 + at) as u8).collect();
     sim.write_mr(mr, 0, &bytes).unwrap();
     (mr, sim.query_mr(mr).unwrap())
 }

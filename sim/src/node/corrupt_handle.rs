@@ -4,14 +4,17 @@ use verbs_api::table::{Id, Table};
 use verbs_api::{DriverObject, Handle};
 
 use super::Node;
-use crate::device::{InContext, Result, bad_handle, find_unchecked, invalid, opening};
+use crate::device::{InContext, Result, bad_handle, find_unchecked, invalid, opening, parent};
 
 impl Node {
     /// Makes the handle of an object invalid, or valid again.
     pub(crate) fn corrupt_handle(&mut self, object: DriverObject, corrupt: bool) -> Result<()> {
         let device = &mut self.device;
         match object {
-            DriverObject::Pd(pd) => mark(&mut device.domains.pds, pd, corrupt),
+            DriverObject::Pd(pd) => match parent(pd) {
+                Some(parent) => mark(&mut device.base.parents.table, parent, corrupt),
+                None => mark(&mut device.domains.pds, pd, corrupt),
+            },
             DriverObject::Mr(mr) => mark(&mut device.domains.regions.table, mr, corrupt),
             DriverObject::Mw(mw) => mark(&mut device.domains.windows.table, mw, corrupt),
             DriverObject::Cq(cq) => mark(&mut device.cqs.table, cq, corrupt),

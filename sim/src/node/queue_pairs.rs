@@ -21,7 +21,7 @@ impl Node {
     pub(crate) fn create_qp(&mut self, pd: PdHandle, init: &QpInit) -> Result<QpHandle> {
         let device = &self.device;
         let behavior = device.base.behavior;
-        let pd_index = find(&device.domains.pds, pd)?;
+        let pd_index = device.domains.find_pd(&device.base, pd)?;
         let context = pd.context();
         let send_cq = find_in(&device.cqs.table, context, init.send_cq)?;
         let recv_cq = match init.qp_type {
@@ -58,7 +58,7 @@ impl Node {
             ..init.cap
         });
         self.check_qp_room()?;
-        let (pd, cq) = (pd_index, recv_cq);
+        let (named, pd, cq) = (pd, pd_index, recv_cq);
         // With an SRQ it has no receive queue of its own.
         let source = match srq {
             None => Source::Own {
@@ -74,7 +74,7 @@ impl Node {
             Qp::new(handle, qp_num, init, pd, send_cq, source)
         });
         let device = &mut self.device;
-        let handle = device.base.added(context, id, QpHandle::from_parts);
+        let handle = device.base.added_in(named, id, QpHandle::from_parts);
         device.domains.pds.at_mut(pd).qps += 1;
         for cq in self.qps.at(id.index).cqs() {
             device.cqs.table.at_mut(cq).users += 1;

@@ -10,17 +10,17 @@ use verbs_api::lab::Lab;
 use verbs_api::{
     Access, Advice, AdviseFlags, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause,
     CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr,
-    DeviceAttrEx, DeviceInfo, DriverObject, Ece, Element, Error, ErrorKind, Gid, GidEntry, Handle,
-    InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr,
-    PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpState, QpType, RcParams, RecvWr,
-    ReregError, Result, SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs,
-    Wait, Wc, WcEx, WrOpcode, Xrcd, XrcdInit, connect,
+    DeviceAttrEx, DeviceInfo, Dm, DmInit, DriverObject, Ece, Element, Error, ErrorKind, Gid,
+    GidEntry, Handle, InOrder, InOrderQuery, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind,
+    MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpState, QpType,
+    RcParams, RecvWr, ReregError, Result, RtValues, SendWr, Sge, Srq, SrqAttr, SrqAttrMask,
+    SrqInit, Td, Transport, Verb, Verbs, Wait, Wc, WcEx, WrOpcode, Xrcd, XrcdInit, connect,
 };
 
 use super::diagnose::Strict;
 use super::trace_args::{self, also};
 use crate::config::{Mode, SimConfig};
-use crate::device::{Answer, EventQueue};
+use crate::device::{Answer, EventQueue, ticks};
 use crate::fabric::WaitFor;
 use crate::network::Receiver;
 use crate::node::Node;
@@ -202,6 +202,24 @@ impl Verbs for Sim {
     fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()> {
         self.access(Verb::WriteMr, mr, offset, bytes.len(), |node| {
             node.write_mr(mr, offset, bytes)
+        })
+    }
+
+    #[track_caller]
+    fn query_rt_values(&self, context: Context) -> Result<RtValues> {
+        self.query(Verb::QueryRtValues, context, |node| {
+            let base = &node.device.base;
+            base.check_has(Capabilities::RT_VALUES, "has no clock that can be read")
+        })?;
+        Ok(RtValues::new(ticks(self.now())))
+    }
+
+    #[track_caller]
+    fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let length = bytes.len();
+        let args = || format!("{dm}+{offset:#x}, {length} B");
+        self.call(Verb::CopyFromDm, dm, args, |node| {
+            node.device.copy_from_dm(dm, offset, bytes)
         })
     }
 
@@ -391,6 +409,11 @@ impl Verbs for Sim {
         fn alloc_pd(context: Context) -> Result<Pd>
             = AllocPd ("{context}") |node| node.device.alloc_pd(context);
         fn dealloc_pd(pd: Pd) -> Result<()> = DeallocPd ("{pd}") |node| node.device.dealloc_pd(pd);
+        fn alloc_td(context: Context) -> Result<Td>
+            = AllocTd ("{context}") |node| node.device.alloc_td(context);
+        fn dealloc_td(td: Td) -> Result<()> = DeallocTd ("{td}") |node| node.device.dealloc_td(td);
+        fn alloc_parent_domain(pd: Pd, td: Option<Td>) -> Result<Pd>
+            = AllocParentDomain ("{pd}{}", also(td)) |node| node.device.alloc_parent_domain(pd, td);
         fn alloc_mr(pd: Pd, length: usize, access: Access) -> Result<Mr>
             = AllocMr ("{pd}, {length} B, {:#x}", access.bits())
             |node| node.device.alloc_mr(pd, &MrInit::new(length, access));
@@ -410,6 +433,15 @@ impl Verbs for Sim {
         fn bind_mw(qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>
             = BindMw ("{qp}, {mw}, {:#x}, {} B of {}", bind.label(), bind.info.length, bind.info.mr)
             |node| node.bind_mw(qp, mw, bind);
+        fn alloc_dm(context: Context, init: &DmInit) -> Result<Dm>
+            = AllocDm ("{context}, {init:?}") |node| node.device.alloc_dm(context, init);
+        fn free_dm(dm: Dm) -> Result<()> = FreeDm ("{dm}") |node| node.device.free_dm(dm);
+        fn reg_dm_mr(pd: Pd, dm: Dm, offset: u64, length: usize, access: Access) -> Result<Mr>
+            = RegDmMr ("{pd}, {dm}+{offset:#x}, {length} B, {:#x}", access.bits())
+            |node| node.device.reg_dm_mr(pd, dm, offset, length, access);
+        fn copy_to_dm(dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>
+            = CopyToDm ("{dm}+{offset:#x}, {} B", bytes.len())
+            |node| node.device.copy_to_dm(dm, offset, bytes);
         fn create_comp_channel(context: Context) -> Result<CompChannel>
             = CreateCompChannel ("{context}")
             |node| node.device.cqs.create_comp_channel(&mut node.device.base, context);

@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use verbs_api::cm::CmEvent;
 use verbs_api::{
-    Ah, AsyncEvent, CmChannel, CmId, CompChannel, Context, Cq, CqEvent, Mr, Mw, Pd, Qp, RecvWr,
-    SendWr, Sge, Srq, Xrcd,
+    Ah, AsyncEvent, CmChannel, CmId, CompChannel, Context, Cq, CqEvent, Dm, Mr, Mw, Pd, Qp, RecvWr,
+    SendWr, Sge, Srq, Td, Xrcd,
 };
 
 /// A result of a verb that the trace can show.
@@ -35,7 +35,7 @@ macro_rules! args {
     )* };
 }
 
-args!(usize u64 Context Pd Mr Mw CompChannel Cq Qp Ah Srq Xrcd AsyncEvent CmChannel CmId CmEvent);
+args!(usize u64 Context Pd Td Mr Mw Dm CompChannel Cq Qp Ah Srq Xrcd AsyncEvent CmChannel CmId CmEvent);
 
 /// The text of posted sends.
 pub(crate) fn sends(list: &[SendWr<'_>]) -> String {

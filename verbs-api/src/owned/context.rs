@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use super::ledger::Clock;
 use super::life::{DestroyError, Owner, Parts, Remains, still_held};
 use crate::capability::Capabilities;
-use crate::device::{DeviceAttr, Gid, PortAttr};
+use crate::device::{DeviceAttr, Gid, PortAttr, RtValues};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle::{self, Handle, Object};
 use crate::site::{Site, Standing};
@@ -95,6 +95,13 @@ impl Context {
     pub fn query_pkey(&self, port: u8, index: u16) -> Result<u16> {
         let _standing = Standing::at(Site::here());
         self.verbs().query_pkey(self.handle(), port, index)
+    }
+
+    /// The device's clock ([`Verbs::query_rt_values`]).
+    #[track_caller]
+    pub fn query_rt_values(&self) -> Result<RtValues> {
+        let _standing = Standing::at(Site::here());
+        self.verbs().query_rt_values(self.handle())
     }
 
     /// The capabilities of the device ([`Verbs::capabilities`]).

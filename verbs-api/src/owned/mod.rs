@@ -22,10 +22,12 @@
 //! | object | created by | holds |
 //! |---|---|---|
 //! | [`Context`] | [`Context::open`] | the backend |
-//! | [`Pd`] | [`Context::alloc_pd`] | its context |
-//! | [`Mr`] | [`Pd::alloc_mr`], [`Pd::reg_mr`] | its PD |
+//! | [`Pd`] | [`Context::alloc_pd`], [`Pd::alloc_parent_domain`] | its context; of a parent domain, its domains |
+//! | [`Td`] | [`Context::alloc_td`] | its context |
+//! | [`Mr`] | [`Pd::alloc_mr`], [`Pd::reg_mr`], [`Pd::reg_dm_mr`] | its PD, its device memory |
 //! | [`Mw`] | [`Pd::alloc_mw`] | its PD |
 //! | [`Ah`] | [`Pd::create_ah`] | its PD |
+//! | [`Dm`] | [`Context::alloc_dm`] | its context |
 //! | [`CompChannel`] | [`Context::create_comp_channel`] | its context |
 //! | [`Cq`] | [`Context::cq`] | its channel, its context |
 //! | [`Srq`] | [`Pd::create_srq`], [`Pd::create_xrc_srq`] | its PD, of XRC its domain and CQ; by its work, regions |
@@ -94,6 +96,7 @@ mod completion;
 mod completions;
 mod context;
 mod cq;
+mod dm;
 mod event;
 mod iteration;
 mod ledger;
@@ -105,6 +108,7 @@ mod qp;
 mod shared;
 mod sources;
 mod srq;
+mod td;
 mod wait;
 mod wr;
 mod xrc;
@@ -116,6 +120,7 @@ pub use completion::Completion;
 pub use completions::Completions;
 pub use context::Context;
 pub use cq::{Cq, CqBuilder};
+pub use dm::Dm;
 pub use event::{AsyncEvent, Element};
 pub use iteration::Iteration;
 pub use life::DestroyError;
@@ -124,6 +129,7 @@ pub use mw::{Mw, MwBind, MwBindInfo};
 pub use pd::Pd;
 pub use qp::{Qp, QpBuilder};
 pub use srq::Srq;
+pub use td::Td;
 pub use wait::CqEvent;
 pub use wr::{Dest, Objects, RecvWr, SendOp, SendWr};
 pub use xrc::{XrcRecvQp, Xrcd};

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::ledger::{Hold, Holds};
 use super::life::{self, Owner, Parts as _, object};
-use super::{Context, Pd};
+use super::{Context, Dm, Pd};
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::handle;
 use crate::mr::{Access, MrAttr, MrInit};
@@ -34,6 +34,8 @@ struct Parts {
     handle: handle::Mr,
     attr: MrAttr,
     pd: Pd,
+    /// The device memory that it is of.
+    _dm: Option<Dm>,
 }
 
 object!(Mr, "ibv_dereg_mr");
@@ -168,12 +170,25 @@ impl Pd {
 
 impl Mr {
     fn new(pd: &Pd, handle: handle::Mr) -> Result<Self> {
+        Self::of(pd, handle, None)
+    }
+
+    /// A region of a device memory.
+    pub(super) fn of_dm(pd: &Pd, handle: handle::Mr, dm: &Dm) -> Result<Self> {
+        Self::of(pd, handle, Some(dm.clone()))
+    }
+
+    fn of(pd: &Pd, handle: handle::Mr, dm: Option<Dm>) -> Result<Self> {
         let verbs = pd.context().verbs();
         let attr = verbs.query_mr(handle).inspect_err(|_| {
             let _ = verbs.dereg_mr(handle);
         })?;
-        let pd = pd.clone();
-        Ok(Self(Owner::new(Parts { handle, attr, pd })))
+        Ok(Self(Owner::new(Parts {
+            handle,
+            attr,
+            pd: pd.clone(),
+            _dm: dm,
+        })))
     }
 
     /// The protection domain it was made from.

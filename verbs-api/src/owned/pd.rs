@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Context;
 use super::life::{self, Owner, object};
+use super::{Context, Td};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle::{self, Object};
 use crate::site::{Site, Standing};
@@ -15,6 +15,8 @@ pub struct Pd(Arc<Owner<Parts>>);
 struct Parts {
     handle: handle::Pd,
     context: Context,
+    /// The domains of a parent domain.
+    of: Option<(Pd, Option<Td>)>,
 }
 
 object!(Pd, "ibv_dealloc_pd");
@@ -42,8 +44,11 @@ impl Context {
     pub fn alloc_pd(&self) -> Result<Pd> {
         let _standing = Standing::at(Site::here());
         let handle = self.verbs().alloc_pd(self.handle())?;
-        let context = self.clone();
-        Ok(Pd(Owner::new(Parts { handle, context })))
+        Ok(Pd(Owner::new(Parts {
+            handle,
+            context: self.clone(),
+            of: None,
+        })))
     }
 }
 
@@ -53,9 +58,34 @@ impl Pd {
         &self.0.context
     }
 
+    /// Creates a parent domain of this one
+    /// ([`Verbs::alloc_parent_domain`](crate::Verbs::alloc_parent_domain)). Objects made in either
+    /// work together.
+    ///
+    /// # Errors
+    /// `Invalid` for a thread domain of another context; `NotSupported` without
+    /// [`Capabilities::PARENT_DOMAIN`](crate::Capabilities::PARENT_DOMAIN); `NoMemory`.
+    #[track_caller]
+    pub fn alloc_parent_domain(&self, td: Option<&Td>) -> Result<Self> {
+        let _standing = Standing::at(Site::here());
+        let (verbs, td_handle) = (self.context().verbs(), td.map(Td::handle));
+        let handle = verbs.alloc_parent_domain(self.handle(), td_handle)?;
+        Ok(Self(Owner::new(Parts {
+            handle,
+            context: self.context().clone(),
+            of: Some((self.clone(), td.cloned())),
+        })))
+    }
+
+    /// The protection domain: the one behind a parent domain, or this one.
+    fn protection(&self) -> &Self {
+        let of = self.0.of.as_ref();
+        of.map_or(self, |(pd, _)| pd.protection())
+    }
+
     /// Refuses an object of another protection domain.
     pub(super) fn check(&self, verb: Verb, object: Object, of: &Self) -> Result<()> {
-        if self == of {
+        if self.protection() == of.protection() {
             return Ok(());
         }
         let cause = Cause::Mismatch {

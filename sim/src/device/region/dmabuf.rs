@@ -18,7 +18,7 @@ use crate::memory::Mapping;
 #[cfg(unix)]
 const LEGAL: Access = Access::ALL_RDMA
     .union(Access::REMOTE_ATOMIC)
-    .union(Access::from_bits_retain(1 << 20));
+    .union(Access::RELAXED_ORDERING);
 
 impl Device {
     /// `ibv_reg_dmabuf_mr`
@@ -49,7 +49,7 @@ impl Device {
         let in_page = offset % PAGE;
         let addr = self.domains.regions.new_addr(length + in_page as usize) + in_page;
         let backing = self.domains.backing(region, addr, Kind::Dmabuf);
-        Ok(self.insert_mr(pd, backing, iova, length as u64, access))
+        self.insert_mr(pd, backing, iova, length as u64, access)
     }
 
     /// The exporter withdraws the memory of a region of a dma-buf.
