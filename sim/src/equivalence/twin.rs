@@ -665,7 +665,10 @@ fn region(sim: &Sim, pd: Pd, at: usize, on_demand: bool) -> (Mr, MrAttr) {
         && let Ok(dm) = sim.alloc_dm(pd.context(), &DmInit::new(BYTES))
     {
         sim.copy_to_dm(dm, 0, &bytes).unwrap();
-        let mr = sim.reg_dm_mr(pd, dm, 0, BYTES, ACCESS | Access::ZERO_BASED);
+        // Some devices lack flushes.
+        let of = [ACCESS, ACCESS - Access::FLUSH_GLOBAL].map(|of| of | Access::ZERO_BASED);
+        let mut each = of.iter();
+        let mr = each.find_map(|of| sim.reg_dm_mr(pd, dm, 0, BYTES, *of).ok());
         let mr = mr.unwrap();
         return (mr, sim.query_mr(mr).unwrap());
     }
