@@ -6,10 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use verbs_abi::library;
-use verbs_api::{
-    Access, Capabilities, Cause, Context, ErrorKind, Mr as MrHandle, Pd as PdHandle, Result, Verb,
-    Verbs,
-};
+use verbs_api::{Access, Cause, ErrorKind, Mr as MrHandle, Pd as PdHandle, Result, Verb};
 
 use crate::errno::missing;
 use crate::hw::Hw;
@@ -22,29 +19,31 @@ pub(crate) struct Part {
     pub(crate) iova: u64,
 }
 
-/// A region of a part of a dma-buf.
-pub(crate) fn region(
-    hw: &Hw,
-    pd: PdHandle,
-    part: &Part,
-    fd: BorrowedFd<'_>,
-    access: Access,
-) -> Result<MrHandle> {
-    let verb = Verb::RegDmabufMr;
-    let Part {
-        offset,
-        length,
-        iova,
-    } = *part;
-    hw.pd(verb, pd)?;
-    let register = library::ibv_reg_dmabuf_mr().map_err(missing(verb))?;
-    // The library judges what is not there.
-    let memory = Memory::mapped(fd, offset, length).unwrap_or(Memory::None);
-    let (fd, access) = (fd.as_raw_fd(), access.bits() as c_int);
-    hw.keep_mr(verb, pd, memory, Some(iova), |pd| {
-        // SAFETY: the domain is live. The kernel checks the rest.
-        unsafe { register(pd, offset, length, iova, fd, access) }
-    })
+impl Hw {
+    /// A region of a part of a dma-buf.
+    pub(crate) fn register_dmabuf(
+        &self,
+        pd: PdHandle,
+        part: &Part,
+        fd: BorrowedFd<'_>,
+        access: Access,
+    ) -> Result<MrHandle> {
+        let verb = Verb::RegDmabufMr;
+        let Part {
+            offset,
+            length,
+            iova,
+        } = *part;
+        self.pd(verb, pd)?;
+        let register = library::ibv_reg_dmabuf_mr().map_err(missing(verb))?;
+        // The library judges what is not there.
+        let memory = Memory::mapped(fd, offset, length).unwrap_or(Memory::None);
+        let (fd, access) = (fd.as_raw_fd(), access.bits() as c_int);
+        self.keep_mr(verb, pd, memory, Some(iova), |pd| {
+            // SAFETY: the domain is live. The kernel checks the rest.
+            unsafe { register(pd, offset, length, iova, fd, access) }
+        })
+    }
 }
 
 /// A multiple of the machine's page.
@@ -59,8 +58,9 @@ struct Create {
     size: u64,
 }
 
-/// Exports zero bytes: a `memfd` to a simulated device, a `udmabuf` to a real one.
-pub(crate) fn export(hw: &Hw, context: Context, length: usize) -> Result<OwnedFd> {
+/// Exports zero bytes: a `memfd` to a simulated device, a `udmabuf` to a real one, if the device has
+/// regions of dma-bufs.
+pub(crate) fn export(length: usize, is_simulated: bool, has_regions: bool) -> Result<OwnedFd> {
     let verb = Verb::ExportDmabuf;
     let failed = |error: std::io::Error| {
         verbs_api::Error::from_raw(verb, error.raw_os_error().unwrap_or(libc::EIO))
@@ -69,23 +69,23 @@ pub(crate) fn export(hw: &Hw, context: Context, length: usize) -> Result<OwnedFd
         let cause = Cause::Text("there is no exporter (/dev/udmabuf), or nothing to import".into());
         verbs_api::Error::new(verb, ErrorKind::NotSupported, cause)
     };
-    let device = hw.device(verb, context)?;
-    if !hw.capabilities(context)?.contains(Capabilities::DMABUF) {
+    if !has_regions {
         return Err(lacks());
     }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = memfd_create("verbsim-dmabuf", flags).map_err(|errno| failed(errno.into()))?;
-    let size = if device.simulated {
+    let size = if is_simulated {
         length as u64
     } else {
         // The kernel exports whole pages.
         (length as u64).next_multiple_of(PAGE)
     };
     ftruncate(&file, size).map_err(|errno| failed(errno.into()))?;
-    if device.simulated {
+    // Its regions are read and written through a mapping.
+    fcntl_add_seals(&file, SealFlags::SHRINK).map_err(|errno| failed(errno.into()))?;
+    if is_simulated {
         return Ok(file);
     }
-    fcntl_add_seals(&file, SealFlags::SHRINK).map_err(|errno| failed(errno.into()))?;
     let exporter = File::open("/dev/udmabuf").map_err(|_| lacks())?;
     /// `UDMABUF_CREATE`
     const CREATE: c_ulong = 0x4018_7542;

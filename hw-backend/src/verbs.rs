@@ -222,7 +222,7 @@ impl Verbs for Hw {
             length,
             iova,
         };
-        dmabuf::region(self, pd, &part, fd, access)
+        self.register_dmabuf(pd, &part, fd, access)
     }
 
     fn rereg_mr(&self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
@@ -696,7 +696,9 @@ impl Verbs for Hw {
     }
 
     fn export_dmabuf(&self, context: Context, length: usize) -> Result<OwnedFd> {
-        dmabuf::export(self, context, length)
+        let device = self.device(Verb::ExportDmabuf, context)?;
+        let has_regions = self.capabilities(context)?.contains(Capabilities::DMABUF);
+        dmabuf::export(length, device.simulated, has_regions)
     }
 
     fn cm(&self) -> Option<&dyn Cm> {

@@ -62,7 +62,7 @@ bitflags! {
 impl OdpOps {
     /// Sends and receives.
     const MESSAGES: Self = Self::SEND.union(Self::RECV).union(Self::SRQ_RECV);
-    /// Every operation of XRC. RC has atomic writes too (MPE-08).
+    /// Every operation of XRC. RC has atomic writes too (MPE-14).
     const EVERY: Self = Self::MESSAGES
         .union(Self::WRITE)
         .union(Self::READ)

@@ -9,8 +9,7 @@ use verbs_api::{Access, Remote, SelectivityLevel, Sge};
 
 use super::base::Base;
 use super::domain::{Domains, Peer};
-use super::key::Regions;
-use super::mw::is_window_key;
+use super::key::{Regions, is_window_key};
 use super::region::{Mr, ProtectionFault, RKEY};
 use crate::memory::{Gathered, Slice, Span};
 use crate::packet::payload::Scatter;
@@ -88,12 +87,15 @@ impl Domains {
             let (now, later) = rest.split_at_mut(sge.length as usize);
             let part = |mr: &Mr| mr.part(sge.addr, sge.length.into()).ok();
             // The region of the lkey is preferred, since regions may overlap.
-            let by_key = self.regions.of_key(sge.lkey).and_then(part);
-            let any = || self.regions.table.iter().find_map(|(_, mr)| part(mr));
-            let from = by_key.or_else(any).ok_or(ProtectionFault::Range)?;
-            // The simulator has no other memory to read the bytes from.
-            let copied = self.memory.lock().read(&from, now);
-            copied.map_err(|_| ProtectionFault::Range)?;
+            let by_key = self.regions.of_key(sge.lkey).into_iter();
+            let all = by_key.chain(self.regions.table.iter().map(|(_, mr)| mr));
+            // The simulator has no other memory to read the bytes from. Where a region covers
+            // addresses without memory, another one may have it.
+            let mut parts = all.filter_map(part);
+            let is_read = parts.any(|from| self.memory.lock().read(&from, now).is_ok());
+            if !is_read {
+                return Err(ProtectionFault::Range);
+            }
             rest = later;
         }
         Ok(())

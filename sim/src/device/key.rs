@@ -10,13 +10,21 @@ use verbs_api::table::Table;
 use verbs_api::{Handle, Object, OdpCaps};
 
 use super::base::Base;
-use super::region::Mr;
+use super::region::{Mr, RKEY};
 use crate::rng::{Purpose, Random};
 
 /// The number of bits of the tag.
 const TAG: u32 = 8;
 /// The number of values that stand for slots in a key.
 const NUMBERS: u32 = 1 << 22;
+
+/// Keys of windows have this bit, and those of regions do not.
+pub(super) const WINDOW: u32 = 1 << 30;
+
+/// Whether a key is that of a window, live or not.
+pub(crate) fn is_window_key(rkey: u32) -> bool {
+    rkey & (RKEY | WINDOW) == RKEY | WINDOW
+}
 
 /// The number that stands for each slot in a key. It is never 0, so no key is small.
 #[derive(Clone, Copy, Debug, Default)]

@@ -13,7 +13,7 @@ use super::Device;
 use super::base::Base;
 use super::check::{InContext, find, find_unchecked, in_context, invalid, same_context};
 use super::domain::{Domains, Peer};
-use super::key::Keys;
+use super::key::{Keys, WINDOW};
 use super::refusal::{Refusal, Result};
 use super::region::{ProtectionFault, RKEY};
 use crate::memory::Slice;
@@ -48,15 +48,8 @@ struct Bound {
 
 in_context!(Mw, context);
 
-/// Keys of windows have this bit, and those of regions do not.
-const WINDOW: u32 = 1 << 30;
 /// The lower bits of a key, which the caller chooses.
 const CALLERS: u32 = 0xff;
-
-/// Whether a key is that of a window, live or not.
-pub(crate) fn is_window_key(rkey: u32) -> bool {
-    rkey & (RKEY | WINDOW) == RKEY | WINDOW
-}
 
 fn first_key(keys: Keys, id: Id) -> u32 {
     RKEY | WINDOW | keys.key(id.index, id.generation)

@@ -8,10 +8,9 @@ use verbs_api::{
 use super::Device;
 use super::check::{find, invalid, lacks};
 use super::domain::Peer;
-use super::key::Regions;
-use super::mw::is_window_key;
+use super::key::{Regions, is_window_key};
 use super::refusal::{Refusal, Result};
-use super::region::{Kind, Mr, ProtectionFault, check_access};
+use super::region::{Kind, Mr, ProtectionFault, check_access, no_memory};
 use super::work::Send;
 use crate::memory::is_permitted;
 
@@ -29,7 +28,7 @@ impl Device {
         access: Access,
     ) -> Result<MrHandle> {
         let Self { base, domains, .. } = self;
-        find(&domains.pds, pd)?;
+        domains.find_pd(base, pd)?;
         check_access(base, access)?;
         base.check_room("memory regions", &domains.regions.table, base.attr.max_mr)?;
         // Drivers without such regions read the length as one that no memory has.
@@ -66,8 +65,8 @@ impl Device {
             return Err(invalid("mr", "is not on-demand, or of memory that stays"));
         }
         let region = found.backing.region;
-        self.domains.memory.lock().map(region, mapped);
-        Ok(())
+        let done = self.domains.memory.lock().map(region, mapped);
+        done.ok_or_else(no_memory)
     }
 
     /// `ibv_advise_mr`. Pages are always present for the device, so only errors matter.
@@ -78,7 +77,7 @@ impl Device {
         flags: AdviseFlags,
         list: &[Sge],
     ) -> Result<()> {
-        let pd = find(&self.domains.pds, pd)?;
+        let pd = self.domains.find_pd(&self.base, pd)?;
         self.base
             .check_has(Capabilities::ODP, "takes no advice about regions")?;
         if !AdviseFlags::FLUSH.contains(flags) {

@@ -277,10 +277,8 @@ impl Device {
     pub(super) fn new_memory(&mut self, length: usize, on_demand: bool) -> Result<(RegionId, u64)> {
         check_length(&self.base, length, self.domains.regions.next_addr)?;
         // Large allocations may fail on small machines.
-        let Some(region) = self.domains.memory.lock().add_owned(length, on_demand) else {
-            let cause = Cause::Text("the machine has no memory for the region".into());
-            return Err(Refusal::new(ErrorKind::NoMemory, cause));
-        };
+        let region = self.domains.memory.lock().add_owned(length, on_demand);
+        let region = region.ok_or_else(no_memory)?;
         Ok((region, self.domains.regions.new_addr(length)))
     }
 
@@ -306,7 +304,7 @@ impl Device {
         let has_bytes = |mr: &&Mr| mr.attr.length < u64::MAX;
         let all = self.domains.regions.table.iter().map(|(_, mr)| mr);
         let present: u64 = all.filter(has_bytes).map(|mr| mr.attr.length).sum();
-        let bytes = (present - fewer).saturating_add(length as u64);
+        let bytes = present.saturating_sub(fewer).saturating_add(length as u64);
         rules.check(Limit::Bytes, "registered bytes", bytes)
     }
 
@@ -426,6 +424,9 @@ impl Device {
             }
             None => None,
         };
+        if let Some((backing, _)) = &memory {
+            self.domains.regions.checks |= backing.whole.is_none();
+        }
         let own = self.domains.regions.table.at_mut(index);
         if let Some((backing, length)) = memory {
             own.attr.addr = backing.addr;
@@ -658,6 +659,11 @@ impl Mr {
             is_relaxed: self.access.contains(Access::RELAXED_ORDERING),
         })
     }
+}
+
+pub(super) fn no_memory() -> Refusal {
+    let cause = Cause::Text("the machine has no memory for the region".into());
+    Refusal::new(ErrorKind::NoMemory, cause)
 }
 
 pub(super) fn check_access(base: &Base, access: Access) -> Result<()> {

@@ -71,9 +71,11 @@ impl Memory {
         self.settle_if(|_, late| late.of == qp);
     }
 
-    /// Places the late data for this slice (MPE-01). Other data stays late.
-    pub(crate) fn place(&mut self, flushed: &Slice) {
+    /// Places the late data for this slice (MPE-01). Other data stays late. An error if its memory
+    /// was taken away.
+    pub(crate) fn place(&mut self, flushed: &Slice) -> Result<(), Gone> {
         self.settle_if(|_, late| late.into.overlaps(flushed));
+        self.span(flushed).map(drop)
     }
 
     /// Places the late data of a region.
@@ -100,11 +102,16 @@ impl Memory {
         for into in target {
             let (bytes, behind) = rest.split_at(into.length);
             rest = behind;
+            let is_checked = self.checks(into.region);
+            let may_overwrite = self.late.as_ref().is_some_and(|late| late.may_overwrite);
             // The later one of two messages for the same bytes must win.
-            if !(into.is_relaxed && self.late.as_ref().is_some_and(|late| late.may_overwrite)) {
+            if is_checked || !(into.is_relaxed && may_overwrite) {
                 self.settle_if(|_, late| late.into.overlaps(into));
             }
-            if into.is_relaxed {
+            if is_checked {
+                // Only now can the message fail.
+                self.put(into, bytes)?;
+            } else if into.is_relaxed {
                 self.place_some(bytes, into, qp)?;
             } else {
                 self.place_end(bytes, into, qp)?;

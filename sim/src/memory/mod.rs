@@ -5,8 +5,7 @@
 //! during that time.
 //!
 //! A device may place the data of a message [late](late). It is placed before the program may rely
-//! on it or reuse its memory (`Device::flush_deferred_writes`), and before anything except the
-//! program accesses the same region.
+//! on it or reuse its memory (`Device::flush_deferred_writes`), and before a device reads it.
 //!
 //! The lock is parking_lot's and not the facade's on purpose: a model checker has no reason to
 //! switch threads while it is held.
@@ -47,6 +46,8 @@ pub(crate) struct Memory {
     late: Option<Late>,
     /// Whether every region of the caller's memory is [checked](Region::checked).
     pub(crate) checks_mapping: bool,
+    /// Whether there was a checked region.
+    has_checked: bool,
 }
 
 #[derive(Debug)]
@@ -55,7 +56,7 @@ struct Region {
     users: u32,
     /// Its bytes. `None` for endless zeros, where writes are discarded.
     span: Option<Span>,
-    /// Whether copies may fail, because memory which is gone is an error and not a crash. The
+    /// Whether copies may fail, so that memory that is not mapped is an error and not a crash. The
     /// kernel copies what is not the allocator's.
     checked: bool,
     /// Whether its memory was taken away: the simulator's unmapped, or that of an exporter
@@ -127,6 +128,7 @@ impl Memory {
             regions: Table::without_quarantine(),
             late,
             checks_mapping: false,
+            has_checked: false,
         }
     }
 
@@ -134,17 +136,8 @@ impl Memory {
     /// provides the memory on first use, so a large region costs nothing until then. If `checked`,
     /// it can be [unmapped](Self::map).
     pub(crate) fn add_owned(&mut self, length: usize, checked: bool) -> Option<RegionId> {
-        // The allocator would touch aligned memory to clear it.
-        let layout = Layout::array::<u8>(length.checked_add(ALIGNMENT)?).ok()?;
-        // SAFETY: the layout has a size above zero.
-        let first = unsafe { alloc_zeroed(layout) };
-        if first.is_null() {
-            return None;
-        }
-        let own = Own::Block(Block { first, layout });
-        let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
-        let start = first.wrapping_add(before);
-        Some(self.add(Some(Span { start, length }), checked, own))
+        let (span, own) = zeros(length)?;
+        Some(self.add(Some(span), checked, own))
     }
 
     /// Adds a region of the caller's memory. If `checked`, some of it may be unmapped.
@@ -175,6 +168,7 @@ impl Memory {
         self.settle_region(region);
         if let Some(found) = self.regions.live_mut(region.index, region.generation) {
             (found.gone, found.checked) = (true, true);
+            self.has_checked = true;
         }
     }
 
@@ -191,6 +185,7 @@ impl Memory {
     }
 
     fn add(&mut self, span: Option<Span>, checked: bool, own: Own) -> RegionId {
+        self.has_checked |= checked;
         self.regions.insert(|_| Region {
             users: 1,
             span,
@@ -200,18 +195,17 @@ impl Memory {
         })
     }
 
-    /// Takes away the memory of a region that the simulator owns, or gives it zeros.
-    pub(crate) fn map(&mut self, region: RegionId, mapped: bool) {
+    /// Takes away the memory of a checked region that the simulator owns, or gives it zeros. `None`
+    /// if there is no memory.
+    pub(crate) fn map(&mut self, region: RegionId, mapped: bool) -> Option<()> {
         self.settle_region(region);
-        let Some(found) = self.regions.live_mut(region.index, region.generation) else {
-            return;
-        };
-        found.gone = !mapped;
+        let found = self.regions.live_mut(region.index, region.generation)?;
         if let Some(all) = found.span.filter(|_| mapped) {
-            let zeros = vec![0; all.length];
-            // SAFETY: the span belongs to a region that exists; the source is only read.
-            unsafe { Span::of_shared(&zeros).copy_to(all) };
+            let (span, own) = zeros(all.length)?;
+            (found.span, found.own) = (Some(span), own);
         }
+        found.gone = !mapped;
+        Some(())
     }
 
     /// Removes a user from a region. After the last removal no copy touches its bytes.
@@ -299,7 +293,7 @@ impl Memory {
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn checks(&self, region: RegionId) -> bool {
         let found = self.regions.peek(region.index);
-        found.is_some_and(|found| found.checked)
+        self.has_checked && found.is_some_and(|found| found.checked)
     }
 
     /// Whether the kernel copies the bytes of a region: those of the caller or of a file, if that
@@ -382,6 +376,20 @@ impl Memory {
         }
         Ok(found.span.map(|whole| whole.part(offset, slice.length)))
     }
+}
+
+/// Zeros of the allocator, which touches them at their first use only.
+fn zeros(length: usize) -> Option<(Span, Own)> {
+    // The allocator would touch aligned memory to clear it.
+    let layout = Layout::array::<u8>(length.checked_add(ALIGNMENT)?).ok()?;
+    // SAFETY: the layout has a size above zero.
+    let first = unsafe { alloc_zeroed(layout) };
+    if first.is_null() {
+        return None;
+    }
+    let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
+    let start = first.wrapping_add(before);
+    Some((Span { start, length }, Own::Block(Block { first, layout })))
 }
 
 /// A part of a region.

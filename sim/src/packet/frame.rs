@@ -10,8 +10,8 @@ use verbs_roce::{Aeth, Bth, Data, Extended, Feth, Frame, Ip, Operation, Received
 
 use super::payload::Payload;
 use super::{
-    AtomicEth, AtomicOp, Deth, DropReason, Flush, NetworkFields, NetworkType, Op, Packet, PortId,
-    Psn, Route,
+    AtomicEth, AtomicOp, Deth, DropReason, Flush, HOP_LIMIT, NetworkFields, NetworkType, Op,
+    Packet, PortId, Psn, Route,
 };
 use crate::address::{gid_of, group_of, ip_of, local_gid_of};
 
@@ -83,7 +83,14 @@ pub(crate) fn ip(packet: &Packet) -> Result<Ip, DropReason> {
 
 fn ip_between(packet: &Packet, [from, to]: [IpAddr; 2]) -> Result<Ip, DropReason> {
     let ip = Ip::new(from, to).ok_or(DropReason::MixedAddresses)?;
-    let fields = packet.route.fields;
+    let fields = match packet.route.global {
+        true => packet.route.fields,
+        // Only a GRH has the fields.
+        false => NetworkFields {
+            hop_limit: HOP_LIMIT,
+            ..NetworkFields::default()
+        },
+    };
     let mut ip = ip
         .with_traffic_class(fields.traffic_class)
         .with_hop_limit(fields.hop_limit);
@@ -115,18 +122,20 @@ fn frame<'p>(packet: &Packet, ip: Ip, source_port: u16, payload: &'p [u8]) -> Fr
         _ => (extended(packet, &[]), payload),
     };
     let frame = Frame::new(ip, source_port, bth, extended, payload);
-    let reserved = frame.reserved.with_bth8(network_bits(packet));
+    let reserved = frame
+        .reserved
+        .with_bth8(network_bits(&packet.route, packet.op));
     Frame { reserved, ..frame }
 }
 
 /// What other networks have instead of an IP header, which a socket cannot send. Such a packet
 /// travels as one of RoCE version 2 with reserved bits of the BTH, which no device sets.
-fn network_bits(packet: &Packet) -> u8 {
-    match (packet.route.network_type, packet.op) {
+fn network_bits(route: &Route, op: Op) -> u8 {
+    match (route.network_type, op) {
         (NetworkType::RoceV2, _) => 0,
         (NetworkType::RoceV1, _) => ROCE_V1,
         (NetworkType::InfiniBand, op) => {
-            let grh = if packet.route.global { GRH } else { 0 };
+            let grh = if route.global { GRH } else { 0 };
             let sl = match op {
                 Op::Datagram(deth) => deth.sl << SL_SHIFT,
                 _ => 0,
@@ -160,21 +169,30 @@ pub(crate) fn route(received: &Received<'_>, from: PortId, to: PortId) -> Route 
         _ if bits & ROCE_V1 != 0 => (NetworkType::RoceV1, gid_of),
         _ => (NetworkType::RoceV2, gid_of),
     };
+    let global = network_type != NetworkType::InfiniBand || bits & GRH != 0;
     Route {
         from,
         to: Some(to),
         sgid: gid(ip.source()),
         dgid: gid(ip.destination()),
-        global: network_type != NetworkType::InfiniBand || bits & GRH != 0,
+        global,
         network_type,
         was_unowned: false,
-        fields: NetworkFields {
-            traffic_class: ip.traffic_class(),
-            hop_limit: ip.hop_limit(),
-            flow_label: match ip {
-                Ip::V6(ip) => ip.flow_label,
-                Ip::V4(_) => 0,
-            },
+        fields: if global {
+            fields(ip)
+        } else {
+            NetworkFields::default()
+        },
+    }
+}
+
+fn fields(ip: Ip) -> NetworkFields {
+    NetworkFields {
+        traffic_class: ip.traffic_class(),
+        hop_limit: ip.hop_limit(),
+        flow_label: match ip {
+            Ip::V6(ip) => ip.flow_label,
+            Ip::V4(_) => 0,
         },
     }
 }
@@ -456,6 +474,7 @@ mod tests {
             .flat_map(|(transport, op, (first, last), imm)| {
                 ways.map(|(network_type, [sgid, dgid])| {
                     let infiniband = network_type == NetworkType::InfiniBand;
+                    let global = !infiniband || first;
                     let op = match op {
                         Op::Datagram(deth) if infiniband => Op::Datagram(Deth { sl: 11, ..deth }),
                         op => op,
@@ -472,9 +491,13 @@ mod tests {
                         route: Route {
                             sgid,
                             dgid,
-                            global: !infiniband || first,
+                            global,
                             network_type,
-                            fields,
+                            fields: if global {
+                                fields
+                            } else {
+                                NetworkFields::default()
+                            },
                             ..Route::default()
                         },
                         transport,

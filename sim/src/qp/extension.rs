@@ -1,6 +1,6 @@
 //! The memory placement extensions: flushes and atomic writes, at both ends.
 
-use verbs_api::{Access, OdpOps, SendOp};
+use verbs_api::{Access, OdpOps, PlacementType, SendOp};
 
 use super::atomic;
 use super::common::Common;
@@ -52,8 +52,14 @@ impl Responder {
         let flushed = domains
             .touch_remote(&device.base, peer, rkey, va, length, need)
             .map_err(|_| Refusal::access_fault(device, None))?;
-        device.domains.memory.lock().place(&flushed);
-        Ok(())
+        let placed = device.domains.memory.lock().place(&flushed);
+        // As in Linux, a flush for visibility needs no memory, and one for persistence does.
+        match placed {
+            Err(gone) if length > 0 && flush.placement.contains(PlacementType::PERSISTENT) => {
+                Err(Refusal::lost(device, gone, None))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes 8 bytes at once.
@@ -89,7 +95,10 @@ impl Responder {
             )
             .map_err(|_| Refusal::access_fault(device, None))?;
         // One write, which is never placed late, is atomic among all devices.
-        let written = device.domains.memory.lock().write(&place, value);
+        let mut memory = device.domains.memory.lock();
+        memory.settle_of(qp.handle);
+        let written = memory.write(&place, value);
+        drop(memory);
         written.map_err(|gone| Refusal::lost(device, gone, None))
     }
 }

@@ -10,7 +10,7 @@ use crate::device::{
     Device, Outside, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, Refusal, Result, in_range, invalid,
 };
 use crate::diagnosis::problem::Ending;
-use crate::packet::{HOP_LIMIT, NetworkFields, Packet, Psn, Route};
+use crate::packet::{HOP_LIMIT, NetworkType, Packet, Psn, Route};
 
 const FIVE_BITS: u8 = 31;
 const THREE_BITS: u8 = 7;
@@ -207,11 +207,11 @@ impl Qp {
         let unowned_gid = device.base.behavior.unowned_gid;
         let route = device.ports.resolve(av, unowned_gid, outside)?;
         let to = device.ports.with_qp(route.to, dest);
-        // Linux takes the hop limit of a connection from its own route to the peer.
-        let fields = NetworkFields {
-            hop_limit: HOP_LIMIT,
-            ..grh::fields(av, device.base.behavior.route_fields)
-        };
+        let mut fields = grh::fields(av, device.base.behavior.route_fields);
+        // On Ethernet Linux takes the hop limit of a connection from its own route to the peer.
+        if route.network_type != NetworkType::InfiniBand {
+            fields.hop_limit = HOP_LIMIT;
+        }
         Ok(Route {
             to,
             fields,

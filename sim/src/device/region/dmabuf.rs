@@ -9,7 +9,7 @@ use verbs_api::{Access, Pd as PdHandle};
 
 use super::Kind;
 #[cfg(unix)]
-use super::{PAGE, check_iova, check_length};
+use super::{PAGE, check_iova, check_length, check_mapping_is_seen};
 use crate::device::{Device, Result, find, invalid};
 #[cfg(unix)]
 use crate::memory::Mapping;
@@ -33,6 +33,8 @@ impl Device {
         access: Access,
     ) -> Result<MrHandle> {
         self.base.check_has_dmabufs()?;
+        // The file may be shortened.
+        check_mapping_is_seen()?;
         check_iova(Some(iova), offset, length)?;
         // The kernel looks at the access before the driver does.
         if !LEGAL.contains(access) {
