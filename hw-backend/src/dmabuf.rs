@@ -58,8 +58,8 @@ struct Create {
     size: u64,
 }
 
-/// Exports zero bytes: a `memfd` to a simulated device, a `udmabuf` to a real one, if the device has
-/// regions of dma-bufs.
+/// Exports zero bytes: a `memfd` to a simulated device, a `udmabuf` to a real one, if the device
+/// has regions of dma-bufs.
 pub(crate) fn export(length: usize, is_simulated: bool, has_regions: bool) -> Result<OwnedFd> {
     let verb = Verb::ExportDmabuf;
     let failed = |error: std::io::Error| {
