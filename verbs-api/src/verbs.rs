@@ -315,8 +315,8 @@ pub trait Verbs: Send + Sync {
     /// the device memory, not by [`read_mr`](Self::read_mr) and [`write_mr`](Self::write_mr).
     ///
     /// # Errors
-    /// `Invalid` without [`Access::ZERO_BASED`] (DM-06), with [`Access::MW_BIND`] or
-    /// [`Access::HUGETLB`] (DM-12), for bytes that are not in the memory (DM-06), a memory of
+    /// `Invalid` without [`Access::ZERO_BASED`] (DM-06), with [`Access::MW_BIND`],
+    /// [`Access::HUGETLB`] or [`Access::ON_DEMAND`] (DM-12), for bytes that are not in the memory (DM-06), a memory of
     /// another context (DM-14), or access bits as for [`alloc_mr`](Self::alloc_mr); `NoMemory`.
     fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access) -> Result<Mr>;
 

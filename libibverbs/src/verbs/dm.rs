@@ -52,6 +52,13 @@ pub(crate) extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
     })
 }
 
+/// No memory is longer.
+const LONGEST: usize = isize::MAX as usize;
+
+fn too_long(length: usize) -> Refusal {
+    Refusal::new(libc::EFAULT, format!("no memory has {length} bytes"))
+}
+
 extern "C" fn memcpy_to_dm(
     dm: *mut ibv_dm,
     offset: u64,
@@ -63,6 +70,7 @@ extern "C" fn memcpy_to_dm(
             // A copy of no bytes needs no memory.
             0 => &[],
             _ if from.is_null() => return Err(no_values(from, length)),
+            _ if length > LONGEST => return Err(too_long(length)),
             // SAFETY: the source is the program's, `length` bytes (C's contract).
             _ => unsafe { from_raw_parts(from.cast(), length) },
         };
@@ -80,6 +88,7 @@ extern "C" fn memcpy_from_dm(
         let bytes: &mut [u8] = match length {
             0 => &mut [],
             _ if to.is_null() => return Err(no_values(to, length)),
+            _ if length > LONGEST => return Err(too_long(length)),
             // SAFETY: the target is the program's, `length` bytes (C's contract).
             _ => unsafe { from_raw_parts_mut(to.cast(), length) },
         };

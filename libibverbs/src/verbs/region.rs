@@ -142,7 +142,8 @@ fn register_dmabuf(
     let access = Access::from_bits_retain(access);
     // A negative number is not that of a descriptor, and neither is the greatest.
     let fd = if fd < 0 { c_int::MAX } else { fd };
-    // SAFETY: it is the program's, and is used in this call alone. A closed one is refused.
+    // SAFETY: the program passes it for this call (C's contract). Only `fstat` and `mmap` get it,
+    // which refuse a closed one.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let handle = sim().reg_dmabuf_mr(pd.handle, offset, length, iova, fd, access)?;
     let addr = std::ptr::without_provenance_mut(offset as usize);

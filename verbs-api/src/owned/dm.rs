@@ -77,8 +77,9 @@ impl Pd {
     /// ([`Verbs::reg_dm_mr`](crate::Verbs::reg_dm_mr)). The region has the addresses from 0 on.
     ///
     /// # Errors
-    /// `Invalid` without [`Access::ZERO_BASED`], with [`Access::MW_BIND`] or [`Access::HUGETLB`],
-    /// for bytes that are not in the memory, or a memory of another context; `NoMemory`.
+    /// `Invalid` without [`Access::ZERO_BASED`], with [`Access::MW_BIND`], [`Access::HUGETLB`] or
+    /// [`Access::ON_DEMAND`], for bytes that are not in the memory, or a memory of another context;
+    /// `NoMemory`.
     #[track_caller]
     pub fn reg_dm_mr(&self, dm: &Dm, offset: u64, length: usize, access: Access) -> Result<Mr> {
         let _standing = Standing::at(Site::here());
