@@ -188,11 +188,12 @@ extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz: u16, m
 
 extern "C" fn wr_atomic_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, value: *const c_void) {
     add(qp, "ibv_wr_atomic_write", || {
-        let mut bytes = [0; 8];
         // SAFETY: the program's, valid for the call, with 8 bytes (C's contract).
-        bytes.copy_from_slice(unsafe { values(value.cast(), 8) }?);
+        let bytes = unsafe { values(value.cast(), 8) }?;
+        let mut value = [0; 8];
+        value.copy_from_slice(bytes);
         let remote = remote(rkey, addr);
-        Ok(SendOp::AtomicWrite { remote, value: bytes })
+        Ok(SendOp::AtomicWrite { remote, value })
     });
 }
 
