@@ -13,7 +13,7 @@
         ibv_wr_set_sge(batches, (end)->mr->lkey, (uintptr_t)(end)->memory, MESSAGE);               \
     } while (0)
 
-/* Two connected ends, the first of which posts batches of these operations, the second has receives. */
+/* Two connected ends: the first posts batches of these operations, the second has receives. */
 static inline struct ibv_qp_ex *start_with(struct end *a, struct end *b, uint64_t operations)
 {
     open_both(a, b);
