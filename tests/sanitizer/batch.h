@@ -13,8 +13,8 @@
         ibv_wr_set_sge(batches, (end)->mr->lkey, (uintptr_t)(end)->memory, MESSAGE);               \
     } while (0)
 
-/* Two connected ends, the first of which posts batches of sends, the second has receives. */
-static inline struct ibv_qp_ex *start_with_batches(struct end *a, struct end *b)
+/* Two connected ends: the first posts batches of these operations, the second has receives. */
+static inline struct ibv_qp_ex *start_with(struct end *a, struct end *b, uint64_t operations)
 {
     open_both(a, b);
     CHECK(!ibv_destroy_qp(a->qp));
@@ -25,13 +25,18 @@ static inline struct ibv_qp_ex *start_with_batches(struct end *a, struct end *b)
         .qp_type = IBV_QPT_RC,
         .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
         .pd = a->pd,
-        .send_ops_flags = IBV_QP_EX_WITH_SEND,
+        .send_ops_flags = operations,
     };
     CHECK((a->qp = ibv_create_qp_ex(a->context, &init)));
     connect_ends(a, b);
     for (int i = 0; i < 4; ++i)
         CHECK(!POST_RECV(b, i, MESSAGE));
     return ibv_qp_to_qp_ex(a->qp);
+}
+
+static inline struct ibv_qp_ex *start_with_batches(struct end *a, struct end *b)
+{
+    return start_with(a, b, IBV_QP_EX_WITH_SEND);
 }
 
 #endif

@@ -49,7 +49,7 @@ static void make_wrongly(void)
     struct ibv_alloc_dm_attr dm = {.length = 0};
     NO_POINTER(ibv_alloc_dm(a.context, &dm), EINVAL);
     dm.length = 1 << 30;
-    NO_POINTER(ibv_alloc_dm(a.context, &dm), ENOMEM);
+    NO_POINTER(ibv_alloc_dm(a.context, &dm), EINVAL);
     NO_POINTER(ibv_reg_dmabuf_mr(a.pd, 0, LENGTH, 0, -1, 0), EBADF); /* HERE */
     NO_POINTER(ibv_reg_mr(a.pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB), EINVAL); /* HERE */
     NO_POINTER(ibv_import_pd(a.context, 9999), EINVAL);

@@ -188,10 +188,10 @@ extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz: u16, m
 
 extern "C" fn wr_atomic_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, value: *const c_void) {
     add(qp, "ibv_wr_atomic_write", || {
-        let value = value.cast::<[u8; 8]>();
-        present(value)?;
         // SAFETY: the program's, valid for the call, with 8 bytes (C's contract).
-        let value = unsafe { value.read() };
+        let bytes = unsafe { values(value.cast(), 8) }?;
+        let mut value = [0; 8];
+        value.copy_from_slice(bytes);
         let remote = remote(rkey, addr);
         Ok(SendOp::AtomicWrite { remote, value })
     });

@@ -3,7 +3,7 @@
     rdma_core_tests.py PYVERBS SOURCES WHICH DEVICE [ADDRESS]
 
 PYVERBS is the folder with the package, SOURCES that of rdma-core. WHICH is `rdmacm` for the tests of that
-file, or `other`. ADDRESS is that of a simulated device.
+file, `placement` for flushes and atomic writes, or `other`. ADDRESS is that of a simulated device.
 """
 
 import glob
@@ -55,15 +55,13 @@ from tests import base, test_device, utils  # noqa: E402
 # Any other reason is a failure.
 WHY = [
     ("CC_DMA_BOUNCE", "buf", "a confidential guest"),
-    ("DMA Handle|ODP", "dmah", "DMA handles"),
+    ("DMA Handle", "dmah", "DMA handles"),
     ("PHC", "phc_timestamp", "a PTP clock"),
     ("Extended CQ", "tag_matching", "tag matching"),
-    ("ODP is not supported|XRCD", "odp", "on-demand paging"),
-    ("ODP is unavailable", "odp", "flush, atomic write"),
     ("huge pages", "", "huge pages of the machine"),
-    ("dmabuf|/dev/dri", "", "memory of other devices (dma-buf)"),
+    ("/dev/dri", "", "a GPU that exports dma-bufs"),
+    ("dmabuf", "", "descriptors of device memory"),
     ("QP type 8|Raw Packet", "", "raw packets, flow steering"),
-    ("Extended QP|FLUSH_GLOBAL", "qpex", "flush, atomic write"),
     ("parent's context", "device", "a child of fork with its parent's context"),
 ]
 
@@ -102,7 +100,13 @@ def suite():
     while any(isinstance(one, unittest.TestSuite) for one in flat):
         flat = [test for one in flat for test in (one if isinstance(one, unittest.TestSuite) else [one])]
     mine = [test for test in flat if not re.match("mlx5|efa|cuda", file_of(test))]
-    return unittest.TestSuite(test for test in mine if (file_of(test) == "rdmacm") == (WHICH == "rdmacm"))
+    return unittest.TestSuite(test for test in mine if group_of(test) == WHICH)
+
+
+def group_of(test):
+    if file_of(test) == "rdmacm":
+        return "rdmacm"
+    return "placement" if re.search("flush|atomic_write", test.id()) else "other"
 
 
 def no_huge_pages():
