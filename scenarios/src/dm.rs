@@ -206,7 +206,7 @@ fn region_of_it_is_for_work_alone(setup: &Setup<'_>) -> Result {
     let end = setup.end(setup.ctx_a(), PairOptions::default())?;
     let dm = filled(setup, &end, 1)?;
     let register = |access| setup.reg_dm_mr(end.pd, dm, 0, SIZE, access);
-    for access in [Access::MW_BIND, Access::HUGETLB] {
+    for access in [Access::MW_BIND, Access::HUGETLB, Access::ON_DEMAND] {
         refused(setup, &[ErrorKind::Invalid], RULE, || {
             register(ALL | access)
         })?;
