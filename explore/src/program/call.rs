@@ -33,7 +33,7 @@ pub enum Call {
     AllocTd { td: Number, context: Number },
     /// `ibv_dealloc_td`
     DeallocTd { td: Number },
-    /// `ibv_alloc_parent_domain`
+    /// `ibv_alloc_parent_domain`; without a thread domain if there never was one of this number.
     AllocParentDomain {
         parent: Number,
         pd: Number,

@@ -173,9 +173,9 @@ impl Printer {
             }
             Call::AllocParentDomain { parent, pd, td } => {
                 let pd = self.the("pd", *pd);
-                let td = td.map_or("None".to_string(), |td| {
-                    format!("Some({})", self.the("td", td))
-                });
+                let td = td.map(|td| format!("td{td}"));
+                let td = td.filter(|td| self.made.contains(td));
+                let td = td.map_or("None".to_string(), |td| format!("Some({td})"));
                 let call = format!("verbs.alloc_parent_domain({pd}, {td})");
                 self.makes("pd", *parent, &call, seen);
             }

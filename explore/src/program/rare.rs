@@ -77,11 +77,9 @@ impl Draft {
             Some(dm) => dm,
             None => self.new_dm(context, length, number),
         };
-        let access = if self.rare.below(20) == 0 {
-            access
-        } else {
-            access | Access::ZERO_BASED
-        };
+        // Device memory has no pages, and other devices say that first.
+        let mut access = access.difference(Access::ON_DEMAND);
+        access.set(Access::ZERO_BASED, self.rare.below(20) > 0);
         let call = Call::RegDmMr {
             mr: number,
             pd: self.rare_number(Kind::Pd, pd),

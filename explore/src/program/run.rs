@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use verbs_api::lab::Lab;
 use verbs_api::{
     Access, AhAttr, Arm, Cause, CqInit, DmInit, Ece, Error, ErrorKind, Mr, Pd, QpAttrMask, QpInit,
-    QpModify, QpState, QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb,
+    QpModify, QpState, QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Td, Verb,
     Verbs, Wait, Wc, connect,
 };
 
@@ -246,6 +246,7 @@ impl Runner<'_> {
             }
             Call::AllocParentDomain { parent, pd, td } => {
                 let td = td.map(|td| objects.tds.get(td));
+                let td = td.filter(|td| *td != Td::default());
                 let made = verbs.alloc_parent_domain(objects.pds.get(pd), td)?;
                 objects.pds.put(parent, made);
             }
