@@ -301,7 +301,7 @@ impl Draft {
                 flags |= flag;
             }
         }
-        // Inline data lies at addresses of the process.
+        // Inline data lies at addresses of the process, which it has mapped.
         if list.iter().any(|sge| self.foreign.contains(&sge.mr)) {
             flags.remove(SendFlags::INLINE);
         }

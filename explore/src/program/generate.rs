@@ -37,7 +37,8 @@ pub(super) struct Draft {
     pub(super) contexts: Vec<ContextDraft>,
     pub(super) mrs: Vec<MrDraft>,
     pub(super) dms: Vec<DmDraft>,
-    /// The regions that may be of memory which is not the process's: dma-bufs, device memory.
+    /// The regions that may be of memory which inline data cannot be in: dma-bufs, device memory,
+    /// and what may be unmapped.
     pub(super) foreign: Vec<Number>,
     pub(super) cqs: Vec<CqDraft>,
     pub(super) srqs: Vec<SrqDraft>,
@@ -256,8 +257,10 @@ impl Draft {
         let ContextDraft { context, pd, .. } = self.contexts[at];
         let mr = self.new_number(Kind::Mr);
         let pd = self.number(Kind::Pd, pd);
-        let call = if is_dmabuf {
+        if is_dmabuf || access.contains(Access::ON_DEMAND) {
             self.foreign.push(mr);
+        }
+        let call = if is_dmabuf {
             Call::RegDmabufMr {
                 mr,
                 pd,

@@ -457,7 +457,7 @@ fn free_program_123() {
     // Call 49
     verbs.post_recv(qp0, &[RecvWr::new(0x3100000000, &[mem0.sge(1896, 80)])]).unwrap();
     // Call 50
-    verbs.post_send(qp1, &[SendWr::new(0x3200000000, SendOp::Send, &[mem2.sge(8, 20), mem1.sge(1288, 20)]).unsignaled().flags(SendFlags::INLINE).to(ah1, num0, 0x11111111), SendWr::new(0x3200000001, SendOp::Send, &[]).to(ah1, num0, 0x11111111)]).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x3200000000, SendOp::Send, &[mem2.sge(8, 20), mem1.sge(1288, 20)]).unsignaled().to(ah1, num0, 0x11111111), SendWr::new(0x3200000001, SendOp::Send, &[]).to(ah1, num0, 0x11111111)]).unwrap();
     // Call 51
     assert_eq!(poll(cq2, 64).unwrap(), [(0x3200000001, WcStatus::Success)]);
     // Call 52
@@ -665,7 +665,7 @@ fn free_program_131() {
     let error = verbs.post_recv(qp1, &[RecvWr::new(0x2000000000, &[mem0.sge(2552, 8)])]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
     // Call 33
-    verbs.post_send(qp0, &[SendWr::new(0x2100000000, SendOp::RdmaWrite { remote: mem0.remote(2096) }, &[mem2.sge(0, 8)]).unsignaled().flags(SendFlags::INLINE), SendWr::new(0x2100000001, SendOp::Send, &[])]).unwrap();
+    verbs.post_send(qp0, &[SendWr::new(0x2100000000, SendOp::RdmaWrite { remote: mem0.remote(2096) }, &[mem2.sge(0, 8)]).unsignaled(), SendWr::new(0x2100000001, SendOp::Send, &[])]).unwrap();
     // Call 34
     assert_eq!(poll(cq3, 64).unwrap(), [(0x2100000001, WcStatus::Success)]);
     // Call 35

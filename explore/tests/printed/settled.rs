@@ -476,7 +476,7 @@ fn settled_program_123() {
     verbs.post_recv(qp0, &[RecvWr::new(0x3100000000, &[mem0.sge(1896, 80)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 50
-    verbs.post_send(qp1, &[SendWr::new(0x3200000000, SendOp::Send, &[mem2.sge(8, 20), mem1.sge(1288, 20)]).unsignaled().flags(SendFlags::INLINE).to(ah1, num0, 0x11111111), SendWr::new(0x3200000001, SendOp::Send, &[]).to(ah1, num0, 0x11111111)]).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x3200000000, SendOp::Send, &[mem2.sge(8, 20), mem1.sge(1288, 20)]).unsignaled().to(ah1, num0, 0x11111111), SendWr::new(0x3200000001, SendOp::Send, &[]).to(ah1, num0, 0x11111111)]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 51
     assert_eq!(poll(cq2, 64).unwrap(), [(0x3200000001, WcStatus::Success)]);
