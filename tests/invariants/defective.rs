@@ -80,6 +80,8 @@ pub(crate) enum Defect {
     XrcdInUseByNobody,
     /// A domain of XRC is said to be gone, and is not.
     XrcdLeak,
+    /// A byte of device memory changes.
+    DmByte,
 }
 
 impl Defect {
@@ -215,7 +217,6 @@ impl Verbs for Defective {
         fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access)
             -> Result<Mr>;
         fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>;
-        fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()>;
         fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
         fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()>;
         fn map_mr(&self, mr: Mr, mapped: bool) -> Result<()>;
@@ -287,6 +288,14 @@ impl Verbs for Defective {
             self.scribble(mr, offset);
         }
         self.sim.read_mr(mr, offset, bytes)
+    }
+
+    fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.sim.copy_from_dm(dm, offset, bytes)?;
+        if self.is(Defect::DmByte) {
+            bytes[7] ^= 1;
+        }
+        Ok(())
     }
 
     fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {

@@ -4,6 +4,7 @@ mod alarms;
 #[path = "../common/mod.rs"]
 mod common;
 mod defective;
+mod dm;
 mod right;
 mod shared;
 
@@ -71,9 +72,11 @@ fn every_planted_defect_is_found_and_described() {
         D::XrcdGoneInUse => (I::Resource, "was destroyed while"),
         D::XrcdInUseByNobody => (I::Resource, "is said to be in use, and nothing uses it"),
         D::XrcdLeak => (I::Resource, "has 1 objects of kind xrcd"),
+        D::DmByte => (I::Memory, "the byte at dm#0+0x7 is 0x04; it was 0x05"),
     };
     let mut wrong = Vec::new();
-    for defect in Defect::ALL.into_iter().chain(Defect::SHARED) {
+    let others = Defect::SHARED.into_iter().chain([Defect::DmByte]);
+    for defect in Defect::ALL.into_iter().chain(others) {
         let (invariant, words) = expected(defect);
         match run(defect) {
             Err(broken) if broken.invariant == invariant && broken.facts.contains(words) => {}
@@ -104,6 +107,14 @@ fn nothing_is_found_in_extended_queues_and_xrc_without_a_defect() {
 }
 
 #[test]
+fn nothing_is_found_in_device_memory_without_a_defect() {
+    let checked = Checked::new(Arc::new(Sim::new(SimConfig::new())) as Arc<dyn Verbs>);
+    dm::program(&checked);
+    let summary = checked.finish().unwrap();
+    assert_eq!(summary.bytes, 160, "{summary}");
+}
+
+#[test]
 #[should_panic(expected = "invariant completion: ibv_poll_cq")]
 fn what_is_broken_and_not_asked_for_is_a_panic() {
     let sim = Sim::new(SimConfig::new());
@@ -117,6 +128,10 @@ fn run(defect: Defect) -> Result<Summary, Broken> {
     let checked = Checked::new(device);
     if Defect::SHARED.contains(&defect) {
         shared::program(&checked);
+        return checked.finish();
+    }
+    if defect == Defect::DmByte {
+        dm::program(&checked);
         return checked.finish();
     }
     // Completions that are removed with their queue pair cannot be missed.

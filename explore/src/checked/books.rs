@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use verbs_api::{
-    Cause, CmId, Context, Cq, Error, Gid, Handle, Mr, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
+    Cause, CmId, Context, Cq, Error, Gid, Handle, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
     QpType, RcParams, RecvWr, SendOp, SendWr, Sge, Srq, SrqInit, Verb, WcEx, WcOpcode, Xrcd,
     XrcdInit,
 };
@@ -14,7 +14,7 @@ use super::delivery::{Address, Delivery};
 use super::domains::{Domain, Domains};
 use super::events::Events;
 use super::map::Map;
-use super::memory::{Device, Memory, Wrong};
+use super::memory::{Device, Memory, Readable, Wrong};
 use super::objects::{Id, Leaving, Objects};
 use super::polled::Polled;
 use super::queues::{Completed, Queues};
@@ -385,9 +385,9 @@ impl Books {
     // Memory
 
     /// Bytes of a region were read.
-    pub(crate) fn read(&mut self, verb: Verb, mr: Mr, offset: usize, bytes: &[u8]) {
+    pub(crate) fn read(&mut self, verb: Verb, of: Readable, offset: usize, bytes: &[u8]) {
         let outstanding = writes(&self.queues, &self.contexts);
-        let wrong = self.memory.check(mr, offset, bytes, outstanding);
+        let wrong = self.memory.check(of, offset, bytes, outstanding);
         self.summary.bytes += bytes.len() as u64;
         match wrong {
             Ok(()) => {}

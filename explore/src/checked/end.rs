@@ -9,13 +9,15 @@ use verbs_api::{Element, Handle, Object, QpModify, QpState, Verb, Verbs, Wait, W
 use super::Checked;
 use super::books::Books;
 use super::broken::{Broken, Invariant};
+use super::memory::Readable;
 use super::objects::counted;
 use super::polled::Polled;
 use super::summary::Summary;
 use super::work::{What, Work};
 
 impl Checked {
-    /// Ends the run: polls the remaining completions, and reads the events and the regions. On a
+    /// Ends the run: polls the remaining completions, and reads the events, the regions and the
+    /// device memories. On a
     /// simulator it first brings every QP to ERR and completes all pending activity, and then
     /// compares the number of objects. Later calls are forwarded and not checked.
     ///
@@ -48,7 +50,7 @@ impl Checked {
             self.find_missing(&mut books);
         }
         self.read_events(&mut books);
-        self.read_regions(&mut books);
+        self.read_memory(&mut books);
         if let Some(lab) = self.inner.lab() {
             count_objects(&mut books, lab);
         }
@@ -147,9 +149,13 @@ impl Checked {
         }
     }
 
-    fn read_regions(&self, books: &mut Books) {
-        for extent in books.memory.extents() {
-            self.read_region(books, Verb::ReadMr, extent.mr);
+    fn read_memory(&self, books: &mut Books) {
+        for of in books.memory.all() {
+            let verb = match of {
+                Readable::Mr(_) => Verb::ReadMr,
+                Readable::Dm(_) => Verb::CopyFromDm,
+            };
+            self.read_bytes(books, verb, of);
         }
     }
 }

@@ -1,14 +1,15 @@
-//! The bytes of regions: what they must be, and which may change.
+//! The bytes of regions and device memories: what they must be, and which may change.
 //!
 //! A byte may change while posted work may write it: receives, the lists of reads and atomics, and
 //! whatever a write or an atomic of any QP has named. The bytes of work that is over are taken as
 //! they are the next time somebody reads them, and must then stay. What peers write is never known
 //! to be over, since data may be placed late; there it may always change.
 
+use core::fmt;
 use core::iter::zip;
 use core::ops::Range;
 use smallvec::SmallVec;
-use verbs_api::{Access, Context, Handle, Mr, MrAttr, MrInit, MrMemory, Remote, Sge};
+use verbs_api::{Access, Context, Dm, Handle, Mr, MrAttr, MrInit, MrMemory, Remote, Sge};
 
 use super::atomics::{Add, Counters, value_at};
 use super::map::Map;
@@ -17,10 +18,11 @@ use super::ranges::Ranges;
 /// A device, by number.
 pub(crate) type Device = usize;
 
-/// All regions that a backend owns the memory of.
+/// All regions that a backend owns the memory of, and all device memories.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     regions: Regions,
+    dms: Map<Dm, u64>,
     bytes: Map<u64, Bytes>,
     next: u64,
     /// What writes and atomics have named, by key.
@@ -58,10 +60,20 @@ struct Bytes {
     counters: Counters,
 }
 
-/// What is read apart from the program.
-pub(crate) struct Extent {
-    pub(crate) mr: Mr,
-    pub(crate) length: usize,
+/// What programs read bytes of, and write them to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Readable {
+    Mr(Mr),
+    Dm(Dm),
+}
+
+impl fmt::Display for Readable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mr(mr) => mr.fmt(f),
+            Self::Dm(dm) => dm.fmt(f),
+        }
+    }
 }
 
 impl Memory {
@@ -78,16 +90,25 @@ impl Memory {
             },
             _ => return,
         };
-        let region = Region {
-            device,
-            bytes,
-            start,
-            attr,
-            live: true,
-            windows: false,
-            zero_based_windows: false,
-        };
-        self.regions.enter(mr, region);
+        self.regions
+            .enter(mr, Region::new(device, bytes, start, attr));
+    }
+
+    /// A device memory was made. What it holds at first is open.
+    pub(crate) fn made_dm(&mut self, dm: Dm, length: u64) {
+        let Some(id) = self.fresh(length) else { return };
+        if let Some(bytes) = self.bytes.get_mut(&id) {
+            bytes.loose.add(0..length);
+        }
+        self.dms.insert(dm, id);
+    }
+
+    /// A region of a device memory was made, from `start` on.
+    pub(crate) fn made_of_dm(&mut self, mr: Mr, device: Device, attr: MrAttr, dm: Dm, start: u64) {
+        if let Some(bytes) = self.dms.get(&dm) {
+            let region = Region::new(device, *bytes, start, attr);
+            self.regions.enter(mr, region);
+        }
     }
 
     /// A region was changed. `attr` is what it has now, and `new_bytes` says whether it has other
@@ -125,13 +146,25 @@ impl Memory {
         };
         region.live = false;
         let bytes = region.bytes;
+        self.unused(bytes);
+    }
+
+    /// A device memory was freed.
+    pub(crate) fn gone_dm(&mut self, dm: Dm) {
+        if let Some(bytes) = self.dms.remove(&dm) {
+            self.unused(bytes);
+        }
+    }
+
+    /// Forgets memory that nothing live has.
+    fn unused(&mut self, bytes: u64) {
         let of_bytes = |region: &Region| region.bytes == bytes;
         let shared = self
             .regions
             .all
             .values()
             .any(|region| of_bytes(region) && region.live);
-        if !shared {
+        if !shared && self.dms.values().all(|of| *of != bytes) {
             let all = self.regions.all.iter();
             let dead: SmallVec<[Mr; 1]> = all
                 .filter(|(_, r)| of_bytes(r))
@@ -150,6 +183,11 @@ impl Memory {
         let gone: Vec<Mr> = all.filter(|mr| mr.context() == context).copied().collect();
         for mr in gone {
             self.gone(mr);
+        }
+        let all = self.dms.keys();
+        let gone: Vec<Dm> = all.filter(|dm| dm.context() == context).copied().collect();
+        for dm in gone {
+            self.gone_dm(dm);
         }
     }
 
@@ -258,8 +296,8 @@ impl Memory {
     }
 
     /// The program wrote.
-    pub(crate) fn wrote(&mut self, mr: Mr, offset: usize, new: &[u8]) {
-        if let Some((bytes, range)) = self.part(mr, offset, new.len())
+    pub(crate) fn wrote(&mut self, to: Readable, offset: usize, new: &[u8]) {
+        if let Some((bytes, range)) = self.part(to, offset, new.len())
             && let Some(bytes) = self.bytes.get_mut(&bytes)
         {
             bytes.counters.forget(&range);
@@ -269,20 +307,21 @@ impl Memory {
 
     /// The program has mapped new memory.
     pub(crate) fn zeroed(&mut self, mr: Mr) {
-        if let Some(Extent { length, .. }) = self.extent(mr) {
-            self.wrote(mr, 0, &vec![0; length]);
+        let region = Readable::Mr(mr);
+        if let Some(length) = self.length(region) {
+            self.wrote(region, 0, &vec![0; length]);
         }
     }
 
     /// Bytes were read: what is wrong with them. `work` is what is outstanding.
     pub(crate) fn check(
         &mut self,
-        mr: Mr,
+        of: Readable,
         offset: usize,
         read: &[u8],
         work: impl Iterator<Item = (Device, Sge)>,
     ) -> Result<(), Wrong> {
-        let Some((id, range)) = self.part(mr, offset, read.len()) else {
+        let Some((id, range)) = self.part(of, offset, read.len()) else {
             return Ok(());
         };
         let Some(bytes) = self.bytes.get(&id) else {
@@ -300,7 +339,7 @@ impl Memory {
             });
             if let Some(at) = wrong {
                 return Err(Wrong::Byte(format!(
-                    "the byte at {mr}+{:#x} is {:#04x}; it was {:#04x}, and no work that was posted may \
+                    "the byte at {of}+{:#x} is {:#04x}; it was {:#04x}, and no work that was posted may \
                      write it",
                     offset + at,
                     read[at],
@@ -312,20 +351,29 @@ impl Memory {
         if let Some(bytes) = self.bytes.get_mut(&id) {
             bytes.learn(range, read);
         }
-        counters.map_err(|facts| Wrong::Counter(format!("{mr}: {facts}")))
+        counters.map_err(|facts| Wrong::Counter(format!("{of}: {facts}")))
     }
 
-    /// Whether a region is followed, and how long it is.
-    pub(crate) fn extent(&self, mr: Mr) -> Option<Extent> {
-        let region = self.regions.all.get(&mr).filter(|region| region.live)?;
-        let length = usize::try_from(region.attr.length).ok()?;
-        Some(Extent { mr, length })
+    /// How long a region or device memory is, if it is followed and can be read.
+    pub(crate) fn length(&self, of: Readable) -> Option<usize> {
+        match of {
+            Readable::Mr(mr) => {
+                let region = self.regions.all.get(&mr).filter(|region| region.live)?;
+                // The bytes of device memory are read there.
+                let is_of_dm = self.dms.values().any(|bytes| *bytes == region.bytes);
+                usize::try_from(region.attr.length)
+                    .ok()
+                    .filter(|_| !is_of_dm)
+            }
+            Readable::Dm(dm) => Some(self.bytes.get(self.dms.get(&dm)?)?.known.len()),
+        }
     }
 
-    /// The regions there are.
-    pub(crate) fn extents(&self) -> Vec<Extent> {
-        let all = self.regions.all.keys();
-        all.filter_map(|mr| self.extent(*mr)).collect()
+    /// The regions and device memories there are.
+    pub(crate) fn all(&self) -> Vec<Readable> {
+        let mrs = self.regions.all.keys().map(|mr| Readable::Mr(*mr));
+        mrs.chain(self.dms.keys().map(|dm| Readable::Dm(*dm)))
+            .collect()
     }
 
     fn fresh(&mut self, length: u64) -> Option<u64> {
@@ -340,13 +388,19 @@ impl Memory {
         Some(id)
     }
 
-    /// The part of its memory that a part of a region is.
-    fn part(&self, mr: Mr, offset: usize, length: usize) -> Option<(u64, Range<u64>)> {
-        let region = self.regions.all.get(&mr)?;
-        let start = region.start + offset as u64;
+    /// The part of its memory that a part of a region or device memory is.
+    fn part(&self, of: Readable, offset: usize, length: usize) -> Option<(u64, Range<u64>)> {
+        let (id, start) = match of {
+            Readable::Mr(mr) => {
+                let region = self.regions.all.get(&mr)?;
+                (region.bytes, region.start)
+            }
+            Readable::Dm(dm) => (*self.dms.get(&dm)?, 0),
+        };
+        let start = start + offset as u64;
         let range = start..start + length as u64;
-        let bytes = self.bytes.get(&region.bytes)?;
-        (range.end <= bytes.known.len() as u64).then_some((region.bytes, range))
+        let bytes = self.bytes.get(&id)?;
+        (range.end <= bytes.known.len() as u64).then_some((id, range))
     }
 
     /// What may change in a memory: what is outstanding, and what peers have named.
@@ -446,6 +500,18 @@ impl Regions {
 }
 
 impl Region {
+    fn new(device: Device, bytes: u64, start: u64, attr: MrAttr) -> Self {
+        Self {
+            device,
+            bytes,
+            start,
+            attr,
+            live: true,
+            windows: false,
+            zero_based_windows: false,
+        }
+    }
+
     /// The part of its memory that these addresses mean.
     fn at(&self, addresses: &Range<u64>) -> Option<(u64, Range<u64>)> {
         let base = self.attr.addr;

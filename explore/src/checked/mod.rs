@@ -15,6 +15,7 @@
 //! | `witness` | how things stand when a program fails |
 //! | `books` | all of these, and what a call means for them |
 //! | `reading` | what is read apart from the program |
+//! | `lifetime` | making and destroying objects |
 //! | `verbs`, `cm`, `lab` | the traits |
 //! | `end` | what only the end of a run shows |
 //!
@@ -29,6 +30,7 @@ mod domains;
 mod end;
 mod events;
 mod lab;
+mod lifetime;
 mod map;
 mod memory;
 mod objects;

@@ -3,10 +3,11 @@
 use std::mem;
 
 use smallvec::{SmallVec, smallvec};
-use verbs_api::{Cq, Mr, Verb};
+use verbs_api::{Cq, Verb};
 
 use super::Checked;
 use super::books::Books;
+use super::memory::Readable;
 
 impl Checked {
     /// Reads the completion that an iteration has come to and that the program has left unread.
@@ -19,12 +20,12 @@ impl Checked {
         }
     }
 
-    /// Compares a region with what it must hold, as far as it can be read.
-    pub(super) fn read_region(&self, books: &mut Books, verb: Verb, mr: Mr) {
-        let Some(extent) = books.memory.extent(mr).filter(|_| books.are_open()) else {
+    /// Compares the bytes with what they must be, as far as they can be read.
+    pub(super) fn read_bytes(&self, books: &mut Books, verb: Verb, of: Readable) {
+        let Some(length) = books.memory.length(of).filter(|_| books.are_open()) else {
             return;
         };
-        let whole = 0..extent.length;
+        let whole = 0..length;
         let mut parts: SmallVec<[_; 1]> = smallvec![whole];
         let mut room = mem::take(&mut books.room);
         while let Some(part) = parts.pop() {
@@ -35,9 +36,13 @@ impl Checked {
             }
             room.resize(room.len().max(part.len()), 0);
             let bytes = &mut room[..part.len()];
-            let read = self.device_unobserved().read_mr(mr, part.start, bytes);
+            let device = self.device_unobserved();
+            let read = match of {
+                Readable::Mr(mr) => device.read_mr(mr, part.start, bytes),
+                Readable::Dm(dm) => device.copy_from_dm(dm, part.start as u64, bytes),
+            };
             if read.is_ok() {
-                books.read(verb, mr, part.start, bytes);
+                books.read(verb, of, part.start, bytes);
             } else if part.len() > SMALL {
                 // A part that posted work owns cannot be read.
                 let middle = part.start + part.len() / 2;

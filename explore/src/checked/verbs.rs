@@ -20,6 +20,7 @@ use verbs_api::{
 use super::Checked;
 use super::books::Books;
 use super::broken::Invariant;
+use super::memory::Readable;
 use super::objects::Id;
 use super::polled::Polled;
 use super::work::Work;
@@ -49,8 +50,6 @@ impl Verbs for Checked {
         fn query_rt_values(&self, context: Context) -> Result<RtValues>;
         fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
         fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
-        fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()>;
-        fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()>;
         fn query_cq(&self, cq: Cq) -> Result<CqAttr>;
         fn qp_num(&self, qp: Qp) -> Result<u32>;
         fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
@@ -209,7 +208,7 @@ impl Verbs for Checked {
 
     fn dereg_mr(&self, mr: Mr) -> Result<()> {
         let mut books = self.begin();
-        self.read_region(&mut books, Verb::DeregMr, mr);
+        self.read_bytes(&mut books, Verb::DeregMr, Readable::Mr(mr));
         let before = books.objects.leaving(Id::of(mr));
         let result = self.take_apart(|device| device.dereg_mr(mr));
         match &result {
@@ -226,7 +225,7 @@ impl Verbs for Checked {
         let mut books = self.begin();
         self.device().read_mr(mr, offset, bytes)?;
         if books.are_open() {
-            books.read(Verb::ReadMr, mr, offset, bytes);
+            books.read(Verb::ReadMr, Readable::Mr(mr), offset, bytes);
         }
         Ok(())
     }
@@ -234,7 +233,7 @@ impl Verbs for Checked {
     fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()> {
         let mut books = self.begin();
         self.device().write_mr(mr, offset, bytes)?;
-        books.memory.wrote(mr, offset, bytes);
+        books.memory.wrote(Readable::Mr(mr), offset, bytes);
         Ok(())
     }
 
@@ -270,18 +269,45 @@ impl Verbs for Checked {
         let mut books = self.begin();
         let dm = self.device().alloc_dm(context, init)?;
         books.made(dm, &[]);
+        books.memory.made_dm(dm, init.length as u64);
         Ok(dm)
     }
 
     fn free_dm(&self, dm: Dm) -> Result<()> {
-        self.remove(Verb::FreeDm, dm, |verbs| verbs.free_dm(dm))
+        let memory = Readable::Dm(dm);
+        self.read_bytes(&mut self.begin(), Verb::FreeDm, memory);
+        self.remove(Verb::FreeDm, dm, |verbs| verbs.free_dm(dm))?;
+        self.books.lock().memory.gone_dm(dm);
+        Ok(())
     }
 
     fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access) -> Result<Mr> {
         let mut books = self.begin();
         let mr = self.device().reg_dm_mr(pd, dm, offset, length, access)?;
         books.made(mr, &[Id::of(pd), Id::of(dm)]);
+        if let Ok(attr) = self.device_unobserved().query_mr(mr) {
+            let device = books.device(mr.context());
+            books.memory.made_of_dm(mr, device, attr, dm, offset);
+        }
         Ok(mr)
+    }
+
+    fn copy_to_dm(&self, dm: Dm, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut books = self.begin();
+        self.device().copy_to_dm(dm, offset, bytes)?;
+        let memory = Readable::Dm(dm);
+        books.memory.wrote(memory, offset as usize, bytes);
+        Ok(())
+    }
+
+    fn copy_from_dm(&self, dm: Dm, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let mut books = self.begin();
+        self.device().copy_from_dm(dm, offset, bytes)?;
+        if books.are_open() {
+            let memory = Readable::Dm(dm);
+            books.read(Verb::CopyFromDm, memory, offset as usize, bytes);
+        }
+        Ok(())
     }
 
     // Completion channels
@@ -600,55 +626,6 @@ impl Verbs for Checked {
 }
 
 impl Checked {
-    fn made_mr(&self, books: &mut Books, pd: Pd, mr: Mr, init: &MrInit) {
-        books.made(mr, &[Id::of(pd)]);
-        if let Ok(attr) = self.device_unobserved().query_mr(mr) {
-            let device = books.device(mr.context());
-            books.memory.made(mr, device, attr, init);
-        }
-    }
-
-    /// A verb that destroys something and does not wait.
-    fn remove<H: Handle>(
-        &self,
-        verb: Verb,
-        object: H,
-        call: impl FnOnce(&dyn Verbs) -> Result<()>,
-    ) -> Result<()> {
-        let mut books = self.begin();
-        let before = books.objects.leaving(Id::of(object));
-        let result = self.take_apart(call);
-        match &result {
-            Ok(()) => books.gone(verb, object),
-            Err(error) => books.stays(object, before, error),
-        }
-        result
-    }
-
-    /// A verb that destroys something and may wait until its events are acknowledged.
-    pub(super) fn destroy<H: Handle>(
-        &self,
-        verb: Verb,
-        handle: H,
-        element: Element,
-        call: impl FnOnce(&dyn Verbs) -> Result<()>,
-        gone: impl FnOnce(&mut Books),
-    ) -> Result<()> {
-        let before = self.begin().objects.leaving(Id::of(handle));
-        let result = self.take_apart(call);
-        let mut books = self.books.lock();
-        match &result {
-            Ok(()) => {
-                books.gone(verb, handle);
-                let wrong = books.events.gone(element);
-                books.judge(Invariant::Acknowledgement, verb, wrong);
-                gone(&mut books);
-            }
-            Err(error) => books.stays(handle, before, error),
-        }
-        result
-    }
-
     /// Whether a send that was refused may run all the same.
     fn may_queue_refused(&self, qp: Qp) -> bool {
         let refused = Some(PostWrongState::Refused);

@@ -301,8 +301,8 @@ impl Draft {
                 flags |= flag;
             }
         }
-        // Inline data lies at addresses of the process, where a dma-buf is not.
-        if list.iter().any(|sge| self.dmabufs.contains(&sge.mr)) {
+        // Inline data lies at addresses of the process, which it has mapped.
+        if list.iter().any(|sge| self.foreign.contains(&sge.mr)) {
             flags.remove(SendFlags::INLINE);
         }
         let to = (qp_type == QpType::Ud).then(|| {

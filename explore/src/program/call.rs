@@ -1,8 +1,8 @@
 //! What a program can do: one call each, on objects that have numbers.
 
 use verbs_api::{
-    Access, Advice, AdviseFlags, Mtu, PlacementType, QpCap, QpState, QpType, SelectivityLevel,
-    SendFlags, SendOps,
+    Access, Advice, AdviseFlags, InOrderQuery, Mtu, PlacementType, QpCap, QpState, QpType,
+    SelectivityLevel, SendFlags, SendOps, WrOpcode,
 };
 
 /// The number of an object. Each kind has numbers of its own.
@@ -23,10 +23,22 @@ pub enum Call {
     OpenDevice { context: Number, node: u8 },
     /// `ibv_close_device`
     CloseDevice { context: Number },
+    /// `ibv_query_rt_values_ex`
+    QueryRtValues { context: Number },
     /// `ibv_alloc_pd`
     AllocPd { pd: Number, context: Number },
     /// `ibv_dealloc_pd`
     DeallocPd { pd: Number },
+    /// `ibv_alloc_td`
+    AllocTd { td: Number, context: Number },
+    /// `ibv_dealloc_td`
+    DeallocTd { td: Number },
+    /// `ibv_alloc_parent_domain`; without a thread domain if there never was one of this number.
+    AllocParentDomain {
+        parent: Number,
+        pd: Number,
+        td: Option<Number>,
+    },
     /// `alloc_mr`; the region is filled with bytes that tell regions and places apart.
     AllocMr {
         mr: Number,
@@ -66,6 +78,36 @@ pub enum Call {
         length: u32,
         advice: Advice,
         flags: AdviseFlags,
+    },
+    /// `ibv_alloc_dm`, aligned for atomics, filled as by `AllocMr`.
+    AllocDm {
+        dm: Number,
+        context: Number,
+        length: u32,
+    },
+    /// `ibv_free_dm`
+    FreeDm { dm: Number },
+    /// `ibv_reg_dm_mr`
+    RegDmMr {
+        mr: Number,
+        pd: Number,
+        dm: Number,
+        offset: u32,
+        length: u32,
+        access: Access,
+    },
+    /// `ibv_memcpy_to_dm`: this many bytes of one value.
+    CopyToDm {
+        dm: Number,
+        offset: u32,
+        length: u32,
+        value: u8,
+    },
+    /// `ibv_memcpy_from_dm`
+    CopyFromDm {
+        dm: Number,
+        offset: u32,
+        length: u32,
     },
     /// `ibv_create_comp_channel`
     CreateChannel { channel: Number, context: Number },
@@ -122,6 +164,12 @@ pub enum Call {
     ModifyQp { qp: Number, to: QpState },
     /// `ibv_query_qp`: the state.
     QueryQp { qp: Number },
+    /// `ibv_query_qp_data_in_order`
+    QueryInOrder {
+        qp: Number,
+        opcode: WrOpcode,
+        flags: InOrderQuery,
+    },
     /// `ibv_query_ece`: the options.
     QueryEce { qp: Number },
     /// `ibv_set_ece`: these options, of the vendor that a query names.

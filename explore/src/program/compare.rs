@@ -208,7 +208,7 @@ fn bytes_differ(device: &Region, simulator: &Region) -> Option<Difference> {
     let mut pairs = device.bytes.iter().zip(&simulator.bytes).enumerate();
     let (at, (in_device, in_simulator)) = pairs.find(|(at, (a, b))| a != b && is_defined(*at))?;
     Some(Difference {
-        of: format!("byte {at} of mr {}", device.mr),
+        of: format!("byte {at} of {}", device.of),
         device: format!("{in_device:#04x}"),
         simulator: format!("{in_simulator:#04x}"),
         lacks: Vec::new(),

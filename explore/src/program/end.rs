@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-use verbs_api::{Error, ErrorKind, QpAttrMask, Wait};
+use verbs_api::{ErrorKind, QpAttrMask, Result, Wait};
 
-use super::objects::MrMade;
+use super::objects::{DmMade, Memory, MrMade};
 use super::outcome::{Region, Seen};
 use super::run::{MANY, Runner};
 
@@ -89,32 +89,44 @@ impl Runner<'_> {
     }
 
     fn left_bytes(&mut self) {
-        for (number, MrMade { mr, attr }) in self.objects.mrs.live() {
-            let mut bytes = vec![0; usize::try_from(attr.length).expect("of this machine")];
+        for (number, made) in self.objects.mrs.live() {
+            // The bytes of a region of device memory are left there.
+            let (Memory::Of(mr), _) = made.memory() else {
+                continue;
+            };
+            let mut bytes = vec![0; usize::try_from(made.attr.length).expect("of this machine")];
             let read = self.verbs.read_mr(mr, 0, &mut bytes);
             // The program has unmapped them.
             if matches!(&read, Err(error) if error.kind() == ErrorKind::Fault) {
                 continue;
             }
-            self.check(format_args!("the bytes of mr {number}"), read);
-            let undefined: Vec<_> = self.undefined_of(mr).collect();
-            for (start, end) in &undefined {
-                let end = (*end as usize).min(bytes.len());
-                let start = (*start as usize).min(end);
-                bytes[start..end].fill(0);
-            }
-            self.outcome.regions.push(Region {
-                mr: number,
-                bytes,
-                undefined,
-            });
+            self.left_of(format!("mr {number}"), Memory::Of(mr), bytes, read);
         }
+        for (number, DmMade { dm, length }) in self.objects.dms.live() {
+            let mut bytes = vec![0; length as usize];
+            let read = self.verbs.copy_from_dm(dm, 0, &mut bytes);
+            self.left_of(format!("dm {number}"), Memory::Device(dm), bytes, read);
+        }
+    }
+
+    fn left_of(&mut self, of: String, memory: Memory, mut bytes: Vec<u8>, read: Result<()>) {
+        self.check(format_args!("the bytes of {of}"), read);
+        self.blank(memory, 0, &mut bytes);
+        let undefined = self.undefined_of(memory).collect();
+        self.outcome.regions.push(Region {
+            of,
+            bytes,
+            undefined,
+        });
     }
 
     fn destroy_the_rest(&mut self) {
         let verbs = self.verbs;
         for (number, MrMade { mr, .. }) in self.objects.mrs.live() {
             self.check(format_args!("mr {number}"), verbs.dereg_mr(mr));
+        }
+        for (number, DmMade { dm, .. }) in self.objects.dms.live() {
+            self.check(format_args!("dm {number}"), verbs.free_dm(dm));
         }
         for (number, cq) in self.objects.cqs.live() {
             let events = self.objects.unacked.remove(&cq).unwrap_or(0);
@@ -129,8 +141,12 @@ impl Runner<'_> {
             let destroyed = verbs.destroy_comp_channel(channel);
             self.check(format_args!("channel {number}"), destroyed);
         }
-        for (number, pd) in self.objects.pds.live() {
+        // A parent domain goes before what it was made of.
+        for (number, pd) in self.objects.pds.live().into_iter().rev() {
             self.check(format_args!("pd {number}"), verbs.dealloc_pd(pd));
+        }
+        for (number, td) in self.objects.tds.live() {
+            self.check(format_args!("td {number}"), verbs.dealloc_td(td));
         }
         for (number, context) in self.objects.contexts.live() {
             let closed = verbs.close_device(context);
@@ -138,7 +154,7 @@ impl Runner<'_> {
         }
     }
 
-    fn check(&mut self, what: fmt::Arguments<'_>, result: Result<(), Error>) {
+    fn check(&mut self, what: fmt::Arguments<'_>, result: Result<()>) {
         if let Err(error) = result {
             self.fault(what, &error);
         }

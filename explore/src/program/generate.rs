@@ -17,6 +17,7 @@ impl Program {
         draft.set_up();
         for _ in 0..draft.dice.between(6, 30) {
             draft.act();
+            draft.act_rarely();
         }
         Self {
             pace,
@@ -30,13 +31,15 @@ pub(super) struct Draft {
     pub(super) dice: Dice,
     /// Chooses what not every device has. It is apart, so that the rest of a program does not
     /// depend on it.
-    rare: Dice,
+    pub(super) rare: Dice,
     pub(super) pace: Pace,
     pub(super) calls: Vec<Call>,
     pub(super) contexts: Vec<ContextDraft>,
     pub(super) mrs: Vec<MrDraft>,
-    /// The regions that are or were of a dma-buf.
-    pub(super) dmabufs: Vec<Number>,
+    pub(super) dms: Vec<DmDraft>,
+    /// The regions that may be of memory which inline data cannot be in: dma-bufs, device memory,
+    /// and what may be unmapped.
+    pub(super) foreign: Vec<Number>,
     pub(super) cqs: Vec<CqDraft>,
     pub(super) srqs: Vec<SrqDraft>,
     pub(super) qps: Vec<QpDraft>,
@@ -44,7 +47,7 @@ pub(super) struct Draft {
     /// How many reads may be outstanding on each connection, where that is the same for all.
     depth: Option<u8>,
     /// The next number of each kind.
-    next: [Number; KINDS],
+    pub(super) next: [Number; KINDS],
 }
 
 #[derive(Clone, Copy)]
@@ -60,6 +63,17 @@ pub(super) struct MrDraft {
     pub(super) context: Number,
     pub(super) length: u32,
     pub(super) access: Access,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct DmDraft {
+    pub(super) number: Number,
+    pub(super) context: Number,
+    /// Its regions: where they start, and how long they are.
+    pub(super) offset: u32,
+    pub(super) length: u32,
+    /// The first of them.
+    pub(super) region: Number,
 }
 
 #[derive(Clone, Copy)]
@@ -105,7 +119,9 @@ pub(super) struct AhDraft {
 pub(super) enum Kind {
     Context,
     Pd,
+    Td,
     Mr,
+    Dm,
     Channel,
     Cq,
     Srq,
@@ -137,7 +153,8 @@ impl Draft {
             calls: Vec::with_capacity(CALLS),
             contexts: Vec::new(),
             mrs: Vec::new(),
-            dmabufs: Vec::new(),
+            dms: Vec::new(),
+            foreign: Vec::new(),
             cqs: Vec::new(),
             srqs: Vec::new(),
             qps: Vec::new(),
@@ -240,8 +257,10 @@ impl Draft {
         let ContextDraft { context, pd, .. } = self.contexts[at];
         let mr = self.new_number(Kind::Mr);
         let pd = self.number(Kind::Pd, pd);
+        if is_dmabuf || access.contains(Access::ON_DEMAND) {
+            self.foreign.push(mr);
+        }
         let call = if is_dmabuf {
-            self.dmabufs.push(mr);
             Call::RegDmabufMr {
                 mr,
                 pd,

@@ -11,6 +11,7 @@
 
 mod act;
 mod call;
+mod code;
 mod compare;
 mod dice;
 mod end;
@@ -19,6 +20,7 @@ mod known;
 mod objects;
 mod outcome;
 mod print;
+mod rare;
 mod run;
 mod shrink;
 mod work;

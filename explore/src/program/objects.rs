@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use verbs_api::{Ah, AsyncEvent, CompChannel, Context, Cq, Handle, Mr, MrAttr, Pd, Qp, Srq};
+use verbs_api::{
+    Ah, AsyncEvent, CompChannel, Context, Cq, Dm, Handle, Mr, MrAttr, Pd, Qp, Srq, Td,
+};
 
 use super::call::Number;
 
@@ -65,6 +67,33 @@ impl<H: Copy + Default + PartialEq> Slots<H> {
 pub(super) struct MrMade {
     pub(super) mr: Mr,
     pub(super) attr: MrAttr,
+    /// The device memory that it is a part of, and the offset of its first byte there.
+    pub(super) dm: Option<(Dm, u32)>,
+}
+
+impl MrMade {
+    /// What has its bytes, and the offset of its first byte there.
+    pub(super) fn memory(&self) -> (Memory, u32) {
+        self.dm.map_or((Memory::Of(self.mr), 0), |(dm, offset)| {
+            (Memory::Device(dm), offset)
+        })
+    }
+}
+
+/// What has bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Memory {
+    /// A region has its own.
+    Of(Mr),
+    /// The regions of a device memory share its bytes.
+    Device(Dm),
+}
+
+/// A device memory, and its length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DmMade {
+    pub(super) dm: Dm,
+    pub(super) length: u32,
 }
 
 /// A queue pair, and what is known of it.
@@ -80,7 +109,9 @@ pub(super) struct QpMade {
 pub(super) struct Objects {
     pub(super) contexts: Slots<Context>,
     pub(super) pds: Slots<Pd>,
+    pub(super) tds: Slots<Td>,
     pub(super) mrs: Slots<MrMade>,
+    pub(super) dms: Slots<DmMade>,
     pub(super) channels: Slots<CompChannel>,
     pub(super) cqs: Slots<Cq>,
     pub(super) srqs: Slots<Srq>,
@@ -119,7 +150,9 @@ impl Objects {
     pub(super) fn closed(&mut self, context: Context) {
         self.contexts.gone(context);
         self.pds.gone_if(|pd| pd.context() == context);
+        self.tds.gone_if(|td| td.context() == context);
         self.mrs.gone_if(|made| made.mr.context() == context);
+        self.dms.gone_if(|made| made.dm.context() == context);
         self.channels
             .gone_if(|channel| channel.context() == context);
         self.cqs.gone_if(|cq| cq.context() == context);

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use verbs_api::{AsyncEventType, ErrorKind, QpState, Wc, WcFlags, WcOpcode, WcStatus};
+use verbs_api::{AsyncEventType, ErrorKind, InOrder, QpState, Wc, WcFlags, WcOpcode, WcStatus};
 
 use super::call::Number;
 
@@ -25,7 +25,7 @@ pub struct Outcome {
     pub async_events: Vec<(Number, Vec<Seen>)>,
     /// States of QPs at the end.
     pub states: Vec<(Number, Seen)>,
-    /// Regions at the end.
+    /// Regions and device memories at the end.
     pub regions: Vec<Region>,
     /// What went wrong around the program: something that did not come to its end, or could not be
     /// destroyed after it. Always empty if the backend is right.
@@ -52,6 +52,8 @@ pub enum Seen {
     AsyncEvent(AsyncEventType, Option<Number>),
     /// The state of a QP.
     State(QpState),
+    /// What a QP promises of the order of bytes.
+    InOrder(InOrder),
     /// The options of a QP.
     Options(u32),
     /// Bytes.
@@ -108,12 +110,12 @@ pub struct Success {
     pub from: Option<Number>,
 }
 
-/// A region at the end.
+/// A region or a device memory at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Region {
-    /// The number of the region.
-    pub mr: Number,
+    /// Kind and number, such as `mr 0`.
+    pub of: String,
     /// The bytes. Undefined ones are zero.
     pub bytes: Vec<u8>,
     /// The undefined bytes, as start and end.
@@ -176,6 +178,7 @@ impl fmt::Display for Seen {
             Self::AsyncEvent(event_type, None) => event_type.fmt(f),
             Self::AsyncEvent(event_type, Some(of)) => write!(f, "{event_type} of {of}"),
             Self::State(state) => state.fmt(f),
+            Self::InOrder(promised) => write!(f, "in order {:#x}", promised.bits()),
             Self::Options(options) => write!(f, "options {options:#x}"),
             Self::Bytes(bytes) => write!(f, "bytes {bytes:02x?}"),
         }

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use verbs_api::{Access, ErrorKind, SendFlags};
-
-use super::call::{Call, Key, Link, Number, Op, QpMake, Remote, Send, Sge, WRONG};
-use super::outcome::{Outcome, Seen, WrId};
-use super::run::{DMABUF_AT, MIN_RNR_TIMER, TIMEOUT};
+use super::call::{Call, Key, Number, QpMake, Sge};
+use super::code::{access_code, error, link_code};
+use super::outcome::{Outcome, Seen};
+use super::run::{DM_LOG_ALIGN, DMABUF_AT};
 use super::{Pace, Program};
 
 /// The program as a test called `name`: the calls, and that they give what they gave in `outcome`.
@@ -58,11 +57,11 @@ const POLL: &str = "    let poll = |cq, max| {
     };
 ";
 
-struct Printer {
+pub(super) struct Printer {
     nodes: u8,
     text: String,
     /// Names of variables that there are.
-    made: BTreeSet<String>,
+    pub(super) made: BTreeSet<String>,
     /// Asynchronous events that are not acknowledged, by context.
     events: BTreeMap<Number, Vec<String>>,
 }
@@ -73,7 +72,7 @@ impl Printer {
     }
 
     /// The variable of an object, or the zero handle.
-    fn the(&self, kind: &str, number: Number) -> String {
+    pub(super) fn the(&self, kind: &str, number: Number) -> String {
         let name = format!("{kind}{number}");
         if self.made.contains(&name) {
             return name;
@@ -81,6 +80,8 @@ impl Printer {
         let handle = match kind {
             "context" => "Context",
             "pd" => "Pd",
+            "td" => "Td",
+            "dm" => "Dm",
             "mr" => "Mr",
             "channel" => "CompChannel",
             "cq" => "Cq",
@@ -131,6 +132,14 @@ impl Printer {
         }
     }
 
+    /// The bytes of a new memory.
+    fn pattern(&mut self, number: Number, length: u32) {
+        let first = number.wrapping_mul(31) | 1;
+        self.line(&format!(
+            "let bytes: Vec<u8> = (0..{length}u32).map(|at| (at as u8).wrapping_mul(7).wrapping_add({first})).collect();"
+        ));
+    }
+
     fn call(&mut self, at: u32, call: &Call, seen: &Seen) {
         match call {
             Call::OpenDevice { context, node } => {
@@ -141,6 +150,11 @@ impl Printer {
                 let context = self.the("context", *context);
                 self.gives(&format!("verbs.close_device({context})"), seen);
             }
+            Call::QueryRtValues { context } => {
+                let context = self.the("context", *context);
+                let call = format!("verbs.query_rt_values({context}).map(|_| ())");
+                self.gives(&call, seen);
+            }
             Call::AllocPd { pd, context } => {
                 let context = self.the("context", *context);
                 self.makes("pd", *pd, &format!("verbs.alloc_pd({context})"), seen);
@@ -148,6 +162,22 @@ impl Printer {
             Call::DeallocPd { pd } => {
                 let pd = self.the("pd", *pd);
                 self.gives(&format!("verbs.dealloc_pd({pd})"), seen);
+            }
+            Call::AllocTd { td, context } => {
+                let context = self.the("context", *context);
+                self.makes("td", *td, &format!("verbs.alloc_td({context})"), seen);
+            }
+            Call::DeallocTd { td } => {
+                let td = self.the("td", *td);
+                self.gives(&format!("verbs.dealloc_td({td})"), seen);
+            }
+            Call::AllocParentDomain { parent, pd, td } => {
+                let pd = self.the("pd", *pd);
+                let td = td.map(|td| format!("td{td}"));
+                let td = td.filter(|td| self.made.contains(td));
+                let td = td.map_or("None".to_string(), |td| format!("Some({td})"));
+                let call = format!("verbs.alloc_parent_domain({pd}, {td})");
+                self.makes("pd", *parent, &call, seen);
             }
             Call::AllocMr {
                 mr,
@@ -170,10 +200,7 @@ impl Printer {
                 };
                 if self.makes("mr", *mr, &call, seen) {
                     self.line(&format!("let mem{mr} = verbs.query_mr(mr{mr}).unwrap();"));
-                    let first = mr.wrapping_mul(31) | 1;
-                    self.line(&format!(
-                        "let bytes: Vec<u8> = (0..{length}u32).map(|at| (at as u8).wrapping_mul(7).wrapping_add({first})).collect();"
-                    ));
+                    self.pattern(*mr, *length);
                     self.line(&format!("verbs.write_mr(mr{mr}, 0, &bytes).unwrap();"));
                 }
             }
@@ -219,6 +246,53 @@ impl Printer {
                 }]);
                 let flags = format!("AdviseFlags::from_bits_retain({bits})");
                 let call = format!("verbs.advise_mr({pd}, Advice::{advice:?}, {flags}, &{list})");
+                self.gives(&call, seen);
+            }
+            Call::AllocDm {
+                dm,
+                context,
+                length,
+            } => {
+                let context = self.the("context", *context);
+                let init = format!("DmInit::new({length}).log_align({DM_LOG_ALIGN})");
+                let call = format!("verbs.alloc_dm({context}, &{init})");
+                if self.makes("dm", *dm, &call, seen) {
+                    self.pattern(*dm, *length);
+                    self.line(&format!("verbs.copy_to_dm(dm{dm}, 0, &bytes).unwrap();"));
+                }
+            }
+            Call::FreeDm { dm } => {
+                let dm = self.the("dm", *dm);
+                self.gives(&format!("verbs.free_dm({dm})"), seen);
+            }
+            Call::RegDmMr {
+                mr,
+                pd,
+                dm,
+                offset,
+                length,
+                access,
+            } => {
+                let (pd, dm) = (self.the("pd", *pd), self.the("dm", *dm));
+                let access = access_code(*access);
+                let call = format!("verbs.reg_dm_mr({pd}, {dm}, {offset}, {length}, {access})");
+                if self.makes("mr", *mr, &call, seen) {
+                    self.line(&format!("let mem{mr} = verbs.query_mr(mr{mr}).unwrap();"));
+                }
+            }
+            Call::CopyToDm {
+                dm,
+                offset,
+                length,
+                value,
+            } => {
+                let dm = self.the("dm", *dm);
+                let call = format!("verbs.copy_to_dm({dm}, {offset}, &[{value}; {length}])");
+                self.gives(&call, seen);
+            }
+            Call::CopyFromDm { dm, offset, length } => {
+                let dm = self.the("dm", *dm);
+                let call = format!("verbs.copy_from_dm({dm}, {offset}, &mut [0; {length}])");
                 self.gives(&call, seen);
             }
             Call::CreateChannel { channel, context } => {
@@ -368,6 +442,18 @@ impl Printer {
                     seen,
                 );
             }
+            Call::QueryInOrder { qp, opcode, flags } => {
+                let (qp, bits) = (self.the("qp", *qp), flags.bits());
+                let flags = format!("InOrderQuery::from_bits_retain({bits})");
+                let call = format!(
+                    "verbs.query_qp_data_in_order({qp}, WrOpcode::{opcode:?}, {flags}).map(|promised| promised.bits())"
+                );
+                let value = match seen {
+                    Seen::InOrder(promised) => Some(promised.bits().to_string()),
+                    _ => None,
+                };
+                self.value(&call, value, seen);
+            }
             Call::QueryEce { qp } => {
                 let qp = self.the("qp", *qp);
                 let call = format!("verbs.query_ece({qp}).map(|ece| ece.options)");
@@ -479,154 +565,4 @@ impl Printer {
             self.line(&format!("let num{qp} = verbs.qp_num(qp{qp}).unwrap();"));
         }
     }
-
-    fn sends(&self, at: u32, list: &[Send]) -> String {
-        let one = |(index, send)| self.send(at, index, send);
-        let all: Vec<_> = list.iter().enumerate().map(one).collect();
-        format!("[{}]", all.join(", "))
-    }
-
-    fn send(&self, at: u32, index: usize, send: &Send) -> String {
-        let id = id(at, index);
-        let list = self.sges(&send.list);
-        let mut code = format!("SendWr::new({id}, {}, &{list})", self.op(&send.op));
-        if !send.flags.contains(SendFlags::SIGNALED) {
-            code += ".unsignaled()";
-        }
-        for (name, flag) in send.flags.iter_names() {
-            if flag != SendFlags::SIGNALED {
-                write!(code, ".flags(SendFlags::{name})").expect("a string");
-            }
-        }
-        if let Some(to) = send.to {
-            let number = if self.made.contains(&format!("qp{}", to.qp)) {
-                format!("num{}", to.qp)
-            } else {
-                "0".to_string()
-            };
-            let ah = self.the("ah", to.ah);
-            write!(code, ".to({ah}, {number}, {:#x})", to.qkey).expect("a string");
-        }
-        code
-    }
-
-    fn op(&self, op: &Op) -> String {
-        match op {
-            Op::Send => "SendOp::Send".to_string(),
-            Op::SendWithImm(imm) => {
-                format!(
-                    "SendOp::SendWithImm {{ imm_data: {:?} }}",
-                    imm.to_be_bytes()
-                )
-            }
-            Op::Write(remote) => format!("SendOp::RdmaWrite {{ remote: {} }}", self.remote(remote)),
-            Op::WriteWithImm(remote, imm) => format!(
-                "SendOp::RdmaWriteWithImm {{ remote: {}, imm_data: {:?} }}",
-                self.remote(remote),
-                imm.to_be_bytes()
-            ),
-            Op::Read(remote) => format!("SendOp::RdmaRead {{ remote: {} }}", self.remote(remote)),
-            Op::CompareAndSwap(remote, compare, swap) => format!(
-                "SendOp::CompareAndSwap {{ remote: {}, compare: {compare}, swap: {swap} }}",
-                self.remote(remote)
-            ),
-            Op::FetchAndAdd(remote, add) => {
-                format!(
-                    "SendOp::FetchAndAdd {{ remote: {}, add: {add} }}",
-                    self.remote(remote)
-                )
-            }
-            Op::Flush(remote, length, placement, level) => {
-                let (remote, bits) = (self.remote(remote), placement.bits());
-                format!(
-                    "SendOp::Flush {{ remote: {remote}, length: {length}, placement: PlacementType::from_bits_retain({bits}), level: SelectivityLevel::{level:?} }}"
-                )
-            }
-            Op::AtomicWrite(remote, value) => format!(
-                "SendOp::AtomicWrite {{ remote: {}, value: {:?} }}",
-                self.remote(remote),
-                value.to_be_bytes()
-            ),
-        }
-    }
-
-    fn receives(&self, at: u32, list: &[Vec<Sge>]) -> String {
-        let one = |(index, sges): (usize, &Vec<Sge>)| {
-            format!("RecvWr::new({}, &{})", id(at, index), self.sges(sges))
-        };
-        let all: Vec<_> = list.iter().enumerate().map(one).collect();
-        format!("[{}]", all.join(", "))
-    }
-
-    fn sges(&self, sges: &[Sge]) -> String {
-        let all: Vec<_> = sges.iter().map(|sge| self.sge(sge)).collect();
-        format!("[{}]", all.join(", "))
-    }
-
-    fn sge(&self, sge: &Sge) -> String {
-        let Sge {
-            mr,
-            offset,
-            length,
-            key,
-        } = sge;
-        if !self.made.contains(&format!("mr{mr}")) {
-            let lkey = key.of(0);
-            return format!("Sge {{ addr: {offset}, length: {length}, lkey: {lkey:#x} }}");
-        }
-        match key {
-            Key::Right => format!("mem{mr}.sge({offset}, {length})"),
-            Key::Wrong => {
-                format!(
-                    "Sge {{ lkey: mem{mr}.lkey ^ {WRONG:#x}, ..mem{mr}.sge({offset}, {length}) }}"
-                )
-            }
-        }
-    }
-
-    fn remote(&self, remote: &Remote) -> String {
-        let Remote { mr, offset, key } = remote;
-        if !self.made.contains(&format!("mr{mr}")) {
-            return format!("Remote {{ addr: {offset}, rkey: {:#x} }}", key.of(0));
-        }
-        match key {
-            Key::Right => format!("mem{mr}.remote({offset})"),
-            Key::Wrong => {
-                format!("Remote {{ rkey: mem{mr}.rkey ^ {WRONG:#x}, ..mem{mr}.remote({offset}) }}")
-            }
-        }
-    }
-}
-
-fn id(call: u32, index: usize) -> String {
-    let index = index as u32;
-    format!("{:#x}", WrId { call, index }.raw())
-}
-
-fn error(kind: ErrorKind) -> String {
-    format!("ErrorKind::{kind:?}")
-}
-
-fn access_code(access: Access) -> String {
-    let names: Vec<_> = access
-        .iter_names()
-        .map(|(name, _)| format!("Access::{name}"))
-        .collect();
-    if names.is_empty() {
-        return "Access::empty()".to_string();
-    }
-    names.join(" | ")
-}
-
-fn link_code(link: &Link) -> String {
-    let Link {
-        path_mtu,
-        access,
-        retries,
-        depth,
-    } = link;
-    let access = access_code(*access);
-    format!(
-        "RcParams {{ path_mtu: Mtu::{path_mtu:?}, access: {access}, timeout: {TIMEOUT}, retry_cnt: {retries}, rnr_retry: {retries}, min_rnr_timer: {MIN_RNR_TIMER}, max_rd_atomic: {depth}, ..RcParams::default() }}"
-    )
 }

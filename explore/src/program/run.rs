@@ -9,18 +9,21 @@ use std::time::Instant;
 use smallvec::SmallVec;
 use verbs_api::lab::Lab;
 use verbs_api::{
-    Access, AhAttr, Arm, Cause, CqInit, Ece, Error, ErrorKind, Mr, Pd, QpAttrMask, QpInit,
-    QpModify, QpState, QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb,
+    Access, AhAttr, Arm, Cause, CqInit, DmInit, Ece, Error, ErrorKind, Mr, Pd, QpAttrMask, QpInit,
+    QpModify, QpState, QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Td, Verb,
     Verbs, Wait, Wc, connect,
 };
 
 use super::call::{Call, Link, Number, QKEY, QpMake};
-use super::objects::{MrMade, Objects, QpMade};
+use super::objects::{DmMade, Memory, MrMade, Objects, QpMade};
 use super::outcome::{Outcome, Seen, WrId};
 use super::{Pace, Program};
 
 /// The address of a region of a dma-buf.
 pub(super) const DMABUF_AT: u64 = 0x7000_0000_0000;
+
+/// Device memory is good for atomics: it starts at a multiple of 2 to this power.
+pub(super) const DM_LOG_ALIGN: u32 = 3;
 
 /// Around a run.
 #[derive(Clone, Copy, Debug)]
@@ -104,9 +107,11 @@ pub(super) struct Runner<'v> {
     pub(super) posted: Vec<(WrId, Posted)>,
     /// Room for what is polled.
     pub(super) polled: Vec<Wc>,
-    /// Bytes that mean nothing.
-    pub(super) undefined: BTreeMap<Mr, Vec<(u32, u32)>>,
+    pub(super) undefined: Undefined,
 }
+
+/// Bytes that mean nothing, as start and end.
+pub(super) type Undefined = BTreeMap<Memory, Vec<(u32, u32)>>;
 
 /// Work that was given to the device.
 #[derive(Debug)]
@@ -139,10 +144,10 @@ impl Posted {
     }
 }
 
-/// Bytes of a region, from the first to behind the last.
+/// Bytes of a memory, from the first to behind the last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes {
-    pub(super) mr: Mr,
+    pub(super) memory: Memory,
     pub(super) start: u32,
     pub(super) end: u32,
 }
@@ -218,6 +223,9 @@ impl Runner<'_> {
                 verbs.close_device(context)?;
                 objects.closed(context);
             }
+            Call::QueryRtValues { context } => {
+                verbs.query_rt_values(objects.contexts.get(context))?;
+            }
             Call::AllocPd { pd, context } => {
                 let made = verbs.alloc_pd(objects.contexts.get(context))?;
                 objects.pds.put(pd, made);
@@ -226,6 +234,21 @@ impl Runner<'_> {
                 let pd = objects.pds.get(pd);
                 verbs.dealloc_pd(pd)?;
                 objects.pds.gone(pd);
+            }
+            Call::AllocTd { td, context } => {
+                let made = verbs.alloc_td(objects.contexts.get(context))?;
+                objects.tds.put(td, made);
+            }
+            Call::DeallocTd { td } => {
+                let td = objects.tds.get(td);
+                verbs.dealloc_td(td)?;
+                objects.tds.gone(td);
+            }
+            Call::AllocParentDomain { parent, pd, td } => {
+                let td = td.map(|td| objects.tds.get(td));
+                let td = td.filter(|td| *td != Td::default());
+                let made = verbs.alloc_parent_domain(objects.pds.get(pd), td)?;
+                objects.pds.put(parent, made);
             }
             Call::AllocMr {
                 mr,
@@ -246,7 +269,14 @@ impl Runner<'_> {
                 };
                 let queried = verbs.query_mr(made);
                 let attr = queried.as_ref().copied().unwrap_or_default();
-                objects.mrs.put(mr, MrMade { mr: made, attr });
+                objects.mrs.put(
+                    mr,
+                    MrMade {
+                        mr: made,
+                        attr,
+                        dm: None,
+                    },
+                );
                 queried?;
                 verbs.write_mr(made, 0, &pattern(mr, length))?;
             }
@@ -268,12 +298,7 @@ impl Runner<'_> {
                 let mr = objects.mrs.get(mr).mr;
                 let mut bytes = vec![0; length as usize];
                 verbs.read_mr(mr, offset as usize, &mut bytes)?;
-                for (start, end) in self.undefined_of(mr) {
-                    let (start, end) = (start.max(offset), end.min(offset + length));
-                    for byte in start..end {
-                        bytes[(byte - offset) as usize] = 0;
-                    }
-                }
+                self.blank(Memory::Of(mr), offset, &mut bytes);
                 return Ok(Seen::Bytes(bytes));
             }
             Call::MapMr { mr, mapped } => verbs.map_mr(objects.mrs.get(mr).mr, mapped)?,
@@ -287,6 +312,53 @@ impl Runner<'_> {
             } => {
                 let list = [objects.mrs.get(mr).attr.sge(offset.into(), length)];
                 verbs.advise_mr(objects.pds.get(pd), advice, flags, &list)?;
+            }
+            Call::AllocDm {
+                dm,
+                context,
+                length,
+            } => {
+                let init = DmInit::new(length as usize).log_align(DM_LOG_ALIGN);
+                let made = verbs.alloc_dm(objects.contexts.get(context), &init)?;
+                objects.dms.put(dm, DmMade { dm: made, length });
+                verbs.copy_to_dm(made, 0, &pattern(dm, length))?;
+            }
+            Call::FreeDm { dm } => {
+                let made = objects.dms.get(dm);
+                verbs.free_dm(made.dm)?;
+                objects.dms.gone(made);
+            }
+            Call::RegDmMr {
+                mr,
+                pd,
+                dm,
+                offset,
+                length,
+                access,
+            } => {
+                let (pd, dm) = (objects.pds.get(pd), objects.dms.get(dm).dm);
+                let made = verbs.reg_dm_mr(pd, dm, offset.into(), length as usize, access)?;
+                let queried = verbs.query_mr(made);
+                let attr = queried.as_ref().copied().unwrap_or_default();
+                let dm = Some((dm, offset));
+                objects.mrs.put(mr, MrMade { mr: made, attr, dm });
+                queried?;
+            }
+            Call::CopyToDm {
+                dm,
+                offset,
+                length,
+                value,
+            } => {
+                let bytes = vec![value; length as usize];
+                verbs.copy_to_dm(objects.dms.get(dm).dm, offset.into(), &bytes)?;
+            }
+            Call::CopyFromDm { dm, offset, length } => {
+                let dm = objects.dms.get(dm).dm;
+                let mut bytes = vec![0; length as usize];
+                verbs.copy_from_dm(dm, offset.into(), &mut bytes)?;
+                self.blank(Memory::Device(dm), offset, &mut bytes);
+                return Ok(Seen::Bytes(bytes));
             }
             Call::CreateChannel { channel, context } => {
                 let made = verbs.create_comp_channel(objects.contexts.get(context))?;
@@ -390,6 +462,11 @@ impl Runner<'_> {
             Call::QueryQp { qp } => {
                 let query = verbs.query_qp(objects.qps.get(qp).qp, QpAttrMask::STATE)?;
                 return Ok(Seen::State(query.attr.qp_state));
+            }
+            Call::QueryInOrder { qp, opcode, flags } => {
+                let qp = objects.qps.get(qp).qp;
+                let promised = verbs.query_qp_data_in_order(qp, opcode, flags)?;
+                return Ok(Seen::InOrder(promised));
             }
             Call::QueryEce { qp } => {
                 return Ok(Seen::Options(
@@ -549,7 +626,7 @@ fn unobserved(verbs: &dyn Verbs) -> &dyn Verbs {
     verbs.lab().map_or(verbs, Lab::unobserved)
 }
 
-/// The bytes of a new region.
+/// The bytes of a new region or device memory.
 fn pattern(mr: Number, length: u32) -> Vec<u8> {
     let byte = |at: u32| {
         (at as u8)

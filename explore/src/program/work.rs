@@ -1,19 +1,19 @@
 //! Posting what a program says, and what comes back.
 
 use core::time::Duration;
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    BatchEnd, CompChannel, Context, Cq, Element, Error, ErrorKind, Handle, Mr, PostError, RecvWr,
+    BatchEnd, CompChannel, Context, Cq, Element, Error, ErrorKind, Handle, PostError, RecvWr,
     Remote, Result, SendOp, SendWr, Sge, Wait, Wc, WcStatus,
 };
 
 use super::Pace;
 use super::call::{self, Number, Op, Send};
+use super::objects::Memory;
 use super::outcome::{Completion, Seen, WrId};
-use super::run::{Bytes, Posted, Runner, wait};
+use super::run::{Bytes, Posted, Runner, Undefined, wait};
 
 type Sges = SmallVec<[Sge; 4]>;
 
@@ -40,10 +40,12 @@ impl Runner<'_> {
     }
 
     fn bytes(&self, mr: Number, offset: u32, length: u32) -> Bytes {
+        let (memory, first) = self.objects.mrs.get(mr).memory();
+        let start = first.saturating_add(offset);
         Bytes {
-            mr: self.objects.mrs.get(mr).mr,
-            start: offset,
-            end: offset.saturating_add(length),
+            memory,
+            start,
+            end: start.saturating_add(length),
         }
     }
 
@@ -159,29 +161,39 @@ impl Runner<'_> {
         }
         // An atomic writes where it reads, and what depends on it.
         let changed = source.filter(|_| !matches!(send.op, Op::Read(_)));
-        for Bytes { mr, start, end } in written.iter().copied().chain(changed) {
-            self.undefined.entry(mr).or_default().push((start, end));
+        for Bytes { memory, start, end } in written.iter().copied().chain(changed) {
+            let undefined = self.undefined.entry(memory).or_default();
+            undefined.push((start, end));
         }
     }
 
     fn is_undefined(&self, bytes: Bytes) -> bool {
-        let mut of_region = self.undefined_of(bytes.mr);
-        of_region.any(|(from, to)| from < bytes.end && bytes.start < to)
+        let mut of_memory = self.undefined_of(bytes.memory);
+        of_memory.any(|(from, to)| from < bytes.end && bytes.start < to)
     }
 
-    /// Bytes of a region that mean nothing, as start and end. A receive that has not completed is
+    /// Bytes of a memory that mean nothing, as start and end. A receive that has not completed is
     /// the device's, which may have put a part of a message there.
-    pub(super) fn undefined_of(&self, mr: Mr) -> impl Iterator<Item = (u32, u32)> {
+    pub(super) fn undefined_of(&self, memory: Memory) -> impl Iterator<Item = (u32, u32)> {
         let waiting = self
             .posted
             .iter()
             .filter(|(_, work)| work.is_waiting_recv());
         let waiting = waiting
             .flat_map(|(_, work)| &work.bytes)
-            .filter(move |bytes| bytes.mr == mr)
+            .filter(move |bytes| bytes.memory == memory)
             .map(|bytes| (bytes.start, bytes.end));
-        let known = self.undefined.get(&mr).into_iter().flatten().copied();
+        let known = self.undefined.get(&memory).into_iter().flatten().copied();
         known.chain(waiting)
+    }
+
+    /// Makes zero what means nothing of these bytes of a memory, which lie from `start` on.
+    pub(super) fn blank(&self, memory: Memory, start: u32, bytes: &mut [u8]) {
+        for (from, to) in self.undefined_of(memory) {
+            let [from, to] = [from, to].map(|at| at.saturating_sub(start) as usize);
+            let to = to.min(bytes.len());
+            bytes[from.min(to)..to].fill(0);
+        }
     }
 
     pub(super) fn post_recv(
@@ -262,8 +274,9 @@ impl Runner<'_> {
         let work = &mut self.posted[at].1;
         work.is_done = true;
         if completion.status != WcStatus::Success {
-            for Bytes { mr, start, end } in &work.bytes {
-                self.undefined.entry(*mr).or_default().push((*start, *end));
+            for Bytes { memory, start, end } in &work.bytes {
+                let undefined = self.undefined.entry(*memory).or_default();
+                undefined.push((*start, *end));
             }
         } else if work.is_recv
             && completion
@@ -297,12 +310,12 @@ impl Runner<'_> {
     }
 }
 
-fn header_is_undefined(undefined: &mut BTreeMap<Mr, Vec<(u32, u32)>>, bytes: &[Bytes]) {
+fn header_is_undefined(undefined: &mut Undefined, bytes: &[Bytes]) {
     let mut left = GRH_BYTES;
-    for Bytes { mr, start, end } in bytes {
+    for Bytes { memory, start, end } in bytes {
         let length = left.min(end - start);
-        let of_region = undefined.entry(*mr).or_default();
-        of_region.push((*start, start + length));
+        let of_memory = undefined.entry(*memory).or_default();
+        of_memory.push((*start, start + length));
         left -= length;
     }
 }
