@@ -13,9 +13,9 @@ use verbs_faults::{Part, Plan};
 /// ```
 /// use verbs_explore::Replay;
 ///
-/// let replay: Replay = "0.1.0+1:echo:17:8f3a2c11:0.3,1.9".parse()?;
+/// let replay: Replay = "0.1.0+2:echo:17:8f3a2c11:0.3,1.9".parse()?;
 /// assert_eq!((replay.subject.as_str(), replay.seed), ("echo", 17));
-/// assert_eq!(replay.to_string(), "0.1.0+1:echo:17:8f3a2c11:0.3,1.9");
+/// assert_eq!(replay.to_string(), "0.1.0+2:echo:17:8f3a2c11:0.3,1.9");
 /// # Ok::<(), verbs_explore::ReplayError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +122,9 @@ fn can_fire(when: &When, ordinal: u64) -> bool {
 /// since it was set.
 ///
 /// 1: a responder answers a long read in turns, and no duplicate of a read that it no longer keeps.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+1");
+/// 2: random programs have the verbs of on-demand regions, dma-bufs, device memory, parent domains,
+/// ECE, flushes and atomic writes.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+2");
 
 /// Stands for "as the plan and the seed decide".
 const SEEDED: &str = "*";

@@ -68,6 +68,10 @@ impl Backend for Simulator {
     fn lacking(&self, lacks: Capabilities) -> Option<Box<dyn Backend + '_>> {
         let mut lacking = *self;
         lacking.profile.lacks |= lacks;
+        if lacks.contains(Capabilities::IWARP_LACKS) {
+            // Its packets are not those of RoCE.
+            (lacking.wire, lacking.pcap) = (false, None);
+        }
         Some(Box::new(lacking))
     }
 

@@ -146,10 +146,10 @@ impl Device {
     ) -> Result<PdHandle> {
         let Self { base, domains, .. } = self;
         let context = from.context();
-        base.check_has(Capabilities::PARENT_DOMAIN, "has no parent domains")?;
         let pd = domains.find_pd(base, from)?;
         let of_td = |td| find_in(&base.parents.tds, context, td);
         let td = td.map(of_td).transpose()?;
+        base.check_has(Capabilities::PARENT_DOMAIN, "has no parent domains")?;
         base.check_room("parent domains", &base.parents.table, u32::MAX)?;
         domains.count_parent(base, from, 1);
         if let Some(td) = td {

@@ -189,9 +189,9 @@ impl Device {
         length: usize,
         access: Access,
     ) -> Result<MrHandle> {
+        let index = find_in(&self.domains.dms, pd.context(), dm)?;
         self.check_new_mr(pd, length, access)?;
         self.check_bytes(length, 0)?;
-        let index = find_in(&self.domains.dms, pd.context(), dm)?;
         if !access.contains(Access::ZERO_BASED) {
             return Err(invalid("access", "lacks ZERO_BASED"));
         }

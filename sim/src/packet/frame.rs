@@ -83,14 +83,11 @@ pub(crate) fn ip(packet: &Packet) -> Result<Ip, DropReason> {
 
 fn ip_between(packet: &Packet, [from, to]: [IpAddr; 2]) -> Result<Ip, DropReason> {
     let ip = Ip::new(from, to).ok_or(DropReason::MixedAddresses)?;
-    let fields = match packet.route.global {
-        true => packet.route.fields,
+    let mut fields = packet.route.fields;
+    if !packet.route.global {
         // Only a GRH has the fields.
-        false => NetworkFields {
-            hop_limit: HOP_LIMIT,
-            ..NetworkFields::default()
-        },
-    };
+        fields.hop_limit = HOP_LIMIT;
+    }
     let mut ip = ip
         .with_traffic_class(fields.traffic_class)
         .with_hop_limit(fields.hop_limit);
