@@ -5,12 +5,13 @@ mod common;
 
 use common::{End, drain, pair, settle};
 use verbs_api::behavior::{Behavior, Check, DeregBound, LimitReadback, ZeroLength};
+use verbs_api::lab::Limit;
 use verbs_api::profile::DeviceLimits;
 use verbs_api::{
-    Access, AfterRereg, AsyncEventType, Capabilities, Context, Cq, DriverObject, ErrorKind, Handle,
-    Mr, MrChange, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpInit, QpType, RcParams, RecvWr, Remote,
-    SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit, Verbs, Wait, WcStatus, Xrcd, XrcdInit,
-    connect,
+    Access, AfterRereg, AsyncEventType, Capabilities, Context, Cq, CqInit, DriverObject, ErrorKind,
+    Handle, Mr, MrChange, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpCap, QpInit, QpType, RcParams,
+    RecvWr, Remote, SendWr, Sge, Srq, SrqAttr, SrqAttrMask, SrqInit, Verbs, Wait, WcStatus, Xrcd,
+    XrcdInit, connect,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -465,12 +466,98 @@ fn all_memory_is_one_region_where_devices_have_that() {
     assert_eq!(all_memory(&ends(&sim)[0]), Err(ErrorKind::Invalid));
 }
 
-#[expect(unsafe_code, reason = "the caller's memory")]
+/// ODP-06, PD-05: parent domains have such regions too.
+#[test]
+fn all_memory_is_one_region_in_a_parent_domain() {
+    if !SimConfig::can_check_mapping() {
+        println!("skipped: the system does not say what is mapped");
+        return;
+    }
+    let bytes: &[u8] = Box::leak(Box::new([7; 8]));
+    let sim = Sim::new(SimConfig::new());
+    let [a, b] = ends(&sim);
+    let (qp, _) = pair((&a, &b), QpType::Rc, 8, &params());
+    let parent = sim.alloc_parent_domain(a.pd, None).unwrap();
+    let mr = all_memory_in(&sim, parent).unwrap();
+    let list = [Sge {
+        addr: bytes.as_ptr() as u64,
+        length: 8,
+        lkey: sim.query_mr(mr).unwrap().lkey,
+    }];
+    a.post(qp, SendWr::rdma_write(1, &list, b.mem.remote(0)));
+    assert_eq!(status(&sim, a.cq), WcStatus::Success);
+    assert_eq!(b.read(0, 8), bytes);
+}
+
+/// ODP-06: a change of it to a part is held to the limit of bytes.
+#[test]
+fn change_of_a_region_of_all_memory_counts_its_new_bytes() {
+    if !SimConfig::can_check_mapping() {
+        println!("skipped: the system does not say what is mapped");
+        return;
+    }
+    for (part, expected) in [(4096, None), (1 << 20, Some(ErrorKind::NoMemory))] {
+        let sim = Sim::new(SimConfig::new());
+        let [a, _] = ends(&sim);
+        let mr = all_memory_in(&sim, a.pd).unwrap();
+        let lab = sim.lab().unwrap();
+        lab.set_limit(a.context, Limit::Bytes, Some(8192)).unwrap();
+        let change = MrChange {
+            length: Some(part),
+            ..MrChange::default()
+        };
+        let refused = sim.rereg_mr(mr, &change).err();
+        assert_eq!(refused.map(|refused| refused.error.kind()), expected);
+    }
+}
+
+/// SQ-08: inline data is found in the region that has it, although one of all memory covers its
+/// addresses, which are not the program's.
+#[test]
+fn inline_data_is_found_where_it_is() {
+    for all in [false, true] {
+        if all && !SimConfig::can_check_mapping() {
+            println!("skipped: the system does not say what is mapped");
+            return;
+        }
+        let sim = Sim::new(SimConfig::new());
+        let context = sim.open_device("sim0").unwrap();
+        let pd = sim.alloc_pd(context).unwrap();
+        if all {
+            all_memory_in(&sim, pd).unwrap();
+        }
+        let [a, b] = ends(&sim);
+        let mr = sim.alloc_mr(pd, 64, Access::empty()).unwrap();
+        sim.write_mr(mr, 0, &[7; 8]).unwrap();
+        let cap = QpCap {
+            max_inline_data: 8,
+            ..QpCap::default()
+        };
+        let cq = sim.create_cq(context, &CqInit::new(8)).unwrap();
+        let init = QpInit::new(QpType::Rc, cq, cq).cap(cap);
+        let (qp, peer) = (sim.create_qp(pd, &init).unwrap(), b.qp(QpType::Rc, 8));
+        connect::by_attributes(&sim, qp, peer, &params()).unwrap();
+        let list = [Sge {
+            lkey: 0x1234_5678,
+            ..sim.query_mr(mr).unwrap().sge(0, 8)
+        }];
+        let write = SendWr::rdma_write(1, &list, b.mem.remote(0)).inline();
+        a.post(qp, write);
+        assert_eq!(status(&sim, cq), WcStatus::Success);
+        assert_eq!(b.read(0, 8), [7; 8]);
+    }
+}
+
 fn all_memory(end: &End<'_>) -> Result<u32, ErrorKind> {
-    let (verbs, access) = (end.verbs, Access::ON_DEMAND);
+    let mr = all_memory_in(end.verbs, end.pd)?;
+    Ok(end.verbs.query_mr(mr).unwrap().lkey)
+}
+
+#[expect(unsafe_code, reason = "the caller's memory")]
+fn all_memory_in(verbs: &dyn Verbs, pd: Pd) -> Result<Mr, ErrorKind> {
+    let access = Access::ON_DEMAND;
     // SAFETY: without `LOCAL_WRITE` nothing is written, and the test writes to no byte that the
     // device reads.
-    let made = unsafe { verbs.reg_mr(end.pd, std::ptr::null_mut(), usize::MAX, access) };
-    let mr = made.map_err(|error| error.kind())?;
-    Ok(verbs.query_mr(mr).unwrap().lkey)
+    let made = unsafe { verbs.reg_mr(pd, std::ptr::null_mut(), usize::MAX, access) };
+    made.map_err(|error| error.kind())
 }

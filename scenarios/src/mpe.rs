@@ -23,6 +23,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     queue_pair_must_allow_each_type_of_a_flush,
     window_allows_flushes,
     flush_checks_key_and_bytes,
+    flush_for_persistence_needs_mapped_pages,
     flushes_do_not_count_in_the_depth,
     address_of_an_atomic_write_must_be_a_multiple_of_8,
     region_of_an_atomic_write_needs_the_right_to_write,
@@ -314,6 +315,40 @@ fn flush_checks_key_and_bytes(setup: &Setup<'_>) -> Result {
             )?;
             let done = setup.one_with(a.send_cq, status, RULE).map(drop);
             in_case(&format!("{case}, {level:?}"), done)?;
+        }
+    }
+    Ok(())
+}
+
+scenario!(flush_for_persistence_needs_mapped_pages: "ODP-04"; needs FLUSH, BATCHES, ODP);
+fn flush_for_persistence_needs_mapped_pages(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "ODP-04";
+    for placement in TYPES {
+        for (level, length) in [
+            (SelectivityLevel::Range, 64),
+            (SelectivityLevel::Range, 0),
+            (SelectivityLevel::Mr, 0),
+        ] {
+            let Pair { a, b } = pair(setup, SendOps::FLUSH)?;
+            let access = Access::ALL_RDMA | Access::ON_DEMAND | rights(placement);
+            let mr = match setup.alloc_mr(b.pd, 64, access) {
+                // The memory is not persistent.
+                Err(_) if setup.verbs().lab().is_none() => continue,
+                made => made?,
+            };
+            let remote = setup.query_mr(mr)?.remote(0);
+            setup.map_mr(mr, false)?;
+            let work = SendWr::flush(1, remote, length, placement, level);
+            post(setup, &a, &[work])?;
+            let needs_pages = level == SelectivityLevel::Mr || length > 0;
+            let persists = placement.contains(PlacementType::PERSISTENT);
+            let status = if needs_pages && persists {
+                WcStatus::RemAccessErr
+            } else {
+                WcStatus::Success
+            };
+            let case = format!("{placement:?}, {level:?}, {length} bytes");
+            in_case(&case, setup.one_with(a.send_cq, status, RULE).map(drop))?;
         }
     }
     Ok(())

@@ -16,6 +16,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     change_of_memory_decides_on_the_kind,
     pages_that_were_unmapped_come_back_with_new_bytes,
     unmapped_pages_fail_the_work_that_needs_them,
+    unmapped_pages_fail_where_a_change_made_the_region_on_demand,
+    relaxed_order_hides_no_unmapped_page,
     connections_use_on_demand_regions_as_the_device_says,
     unreliable_connections_use_on_demand_regions_as_the_device_says,
     datagrams_use_on_demand_regions_as_the_device_says,
@@ -54,6 +56,21 @@ fn caps(setup: &Setup<'_>) -> Result<OdpCaps> {
 /// A new on-demand region, which begins with the bytes of a tag.
 fn region(setup: &Setup<'_>, pd: Pd, tag: u8) -> Result<(Mr, MrAttr)> {
     let mr = setup.alloc_mr(pd, SIZE, rights(setup)?)?;
+    setup.write_mr(mr, 0, &pattern(tag, LEN))?;
+    Ok((mr, setup.query_mr(mr)?))
+}
+
+/// A new region that was pinned until its memory changed, which begins with the bytes of a tag.
+fn changed_region(setup: &Setup<'_>, pd: Pd, tag: u8) -> Result<(Mr, MrAttr)> {
+    let rights = rights(setup)?;
+    let mr = setup.alloc_mr(pd, SIZE, rights - Access::ON_DEMAND)?;
+    let change = MrChange {
+        access: Some(rights),
+        length: Some(SIZE),
+        ..MrChange::default()
+    };
+    let changed = setup.rereg_mr(mr, &change);
+    changed.map_err(|refused| refused.error)?;
     setup.write_mr(mr, 0, &pattern(tag, LEN))?;
     Ok((mr, setup.query_mr(mr)?))
 }
@@ -309,6 +326,18 @@ fn pages_that_were_unmapped_come_back_with_new_bytes(setup: &Setup<'_>) -> Resul
 
 scenario!(unmapped_pages_fail_the_work_that_needs_them: "ODP-03", "ODP-04"; needs ODP);
 fn unmapped_pages_fail_the_work_that_needs_them(setup: &Setup<'_>) -> Result {
+    unmapped_pages_fail(setup, region)
+}
+
+scenario!(unmapped_pages_fail_where_a_change_made_the_region_on_demand:
+    "ODP-03", "ODP-04"; needs ODP, REREG_MR);
+fn unmapped_pages_fail_where_a_change_made_the_region_on_demand(setup: &Setup<'_>) -> Result {
+    unmapped_pages_fail(setup, changed_region)
+}
+
+type Make = fn(&Setup<'_>, Pd, u8) -> Result<(Mr, MrAttr)>;
+
+fn unmapped_pages_fail(setup: &Setup<'_>, make: Make) -> Result {
     const RULE: &str = "ODP-04";
     let (can, caps) = (setup.capabilities(setup.ctx_a())?, caps(setup)?);
     let is_there = |of: &Use| of.exists(QpType::Rc, can) && caps.rc.contains(of.needs());
@@ -316,7 +345,7 @@ fn unmapped_pages_fail_the_work_that_needs_them(setup: &Setup<'_>) -> Result {
         for mapped in [false, true] {
             let pair = connected(setup, QpType::Rc)?;
             let Pair { a, b } = &pair;
-            let (mr, attr) = region(setup, of.pd(&pair), 5)?;
+            let (mr, attr) = make(setup, of.pd(&pair), 5)?;
             setup.map_mr(mr, false)?;
             if mapped {
                 setup.map_mr(mr, true)?;
@@ -340,6 +369,25 @@ fn unmapped_pages_fail_the_work_that_needs_them(setup: &Setup<'_>) -> Result {
                 let done = setup.one_with(b.recv_cq, status, rule);
                 in_case(&case, done.map(drop))?;
             }
+        }
+    }
+    Ok(())
+}
+
+scenario!(relaxed_order_hides_no_unmapped_page: "ODP-04"; needs ODP);
+/// Data may be placed after its acknowledgement there, so each of many writes is tried.
+fn relaxed_order_hides_no_unmapped_page(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "ODP-04";
+    for len in [1, 64] {
+        for _ in 0..16 {
+            let Pair { a, b } = setup.rc_pair()?;
+            let access = Access::ALL_RDMA | Access::ON_DEMAND | Access::RELAXED_ORDERING;
+            let mr = setup.alloc_mr(b.pd, SIZE, access)?;
+            let place = setup.query_mr(mr)?.remote(0);
+            setup.map_mr(mr, false)?;
+            a.post(SendWr::rdma_write(1, &[a.sge(0, len)], place))?;
+            let done = setup.one_with(a.send_cq, WcStatus::RemAccessErr, RULE);
+            in_case(&format!("{len} bytes"), done.map(drop))?;
         }
     }
     Ok(())

@@ -1,17 +1,25 @@
 //! Parent domains and thread domains.
 
+#[cfg(unix)]
+use std::os::fd::AsFd;
+
 use verbs_api::{
-    Access, Capabilities, Context, CqInit, CqInitEx, ErrorKind, MrChange, MwType, Pd, QpInit,
-    QpType, SrqInit, Td, WcStatus,
+    Access, Advice, AdviseFlags, Capabilities, Context, CqInit, CqInitEx, DmInit, ErrorKind, Mr,
+    MrChange, MrInit, MrMemory, MwType, Pd, QpInit, QpType, RecvWr, SendWr, SrqInit, Td, WcStatus,
 };
 
 use crate::bad_input::{open_again, refused};
 use crate::end::EndParts;
 use crate::failure::in_case;
-use crate::{End, OfRule, Pair, PairOptions, Result, Scenario, Setup, expect_err};
+use crate::mw::{bind, opens, part};
+use crate::{End, OfRule, Pair, PairOptions, QKEY, Result, Scenario, Setup, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     objects_of_all_its_domains_work_together,
+    regions_of_each_kind_are_made_in_it,
+    windows_of_it_open_regions_of_its_domain,
+    address_handle_of_it_is_for_queue_pairs_of_its_domain,
+    srq_of_it_serves_queue_pairs_of_its_domain,
     objects_of_another_domain_do_not_work_with_it,
     parent_domain_keeps_its_domains_in_use,
     what_is_made_in_it_keeps_it_in_use,
@@ -45,15 +53,18 @@ fn family(setup: &Setup<'_>, context: Context) -> Result<Family> {
 /// An end with a queue pair of one domain, and a region of another.
 fn end_of<'s>(setup: &'s Setup<'_>, of_qp: Pd, of_mr: Pd) -> Result<End<'s>> {
     let options = PairOptions::default();
+    setup.end_of(parts_of(setup, of_qp, of_mr, options)?, options)
+}
+
+fn parts_of(setup: &Setup<'_>, of_qp: Pd, of_mr: Pd, options: PairOptions) -> Result<EndParts> {
     let cq = || setup.create_cq(verbs_api::Handle::context(of_qp), &CqInit::new(64));
-    let parts = EndParts {
+    Ok(EndParts {
         pd: of_qp,
         mr: setup.alloc_mr(of_mr, options.mem, options.access)?,
         send_cq: cq()?,
         recv_cq: cq()?,
         srq: None,
-    };
-    setup.end_of(parts, options)
+    })
 }
 
 scenario!(objects_of_all_its_domains_work_together: "PD-05"; needs PARENT_DOMAIN);
@@ -82,6 +93,131 @@ fn objects_of_all_its_domains_work_together(setup: &Setup<'_>) -> Result {
         in_case(&case, b.expect_data(3, 64, RULE))?;
     }
     Ok(())
+}
+
+scenario!(regions_of_each_kind_are_made_in_it: "PD-05"; needs PARENT_DOMAIN);
+/// A queue pair of its domain sends their bytes.
+fn regions_of_each_kind_are_made_in_it(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "PD-05";
+    let here = family(setup, setup.ctx_a())?;
+    let a = end_of(setup, here.pd, here.pd)?;
+    let b = setup.end(setup.ctx_b(), PairOptions::default())?;
+    let Pair { a, .. } = setup.connect(a, b, PairOptions::default())?;
+    for (what, mr) in regions_in(setup, here.parent).rule(RULE)? {
+        let bytes = [setup.query_mr(mr)?.sge(0, 64)];
+        a.post(SendWr::rdma_write(1, &bytes, a.remote()))?;
+        let done = setup.one_with(a.send_cq, WcStatus::Success, RULE);
+        in_case(what, done.map(drop))?;
+    }
+    Ok(())
+}
+
+/// A region of each kind that the device has.
+fn regions_in(setup: &Setup<'_>, pd: Pd) -> Result<Vec<(&'static str, Mr)>> {
+    const SIZE: usize = 64 << 10;
+    let context = verbs_api::Handle::context(pd);
+    let can = setup.capabilities(context)?;
+    let pinned = setup.alloc_mr(pd, SIZE, Access::empty())?;
+    let part = MrInit::new(64, Access::empty()).memory(MrMemory::Of(pinned, 0));
+    let mut made = vec![("pinned", pinned), ("part", setup.alloc_mr_as(pd, &part)?)];
+    if can.contains(Capabilities::NULL_MR) {
+        made.push(("null", setup.alloc_null_mr(pd)?));
+    }
+    if can.contains(Capabilities::REREG_MR) {
+        let mr = setup.alloc_mr(setup.alloc_pd(context)?, SIZE, Access::empty())?;
+        let change = MrChange {
+            pd: Some(pd),
+            ..MrChange::default()
+        };
+        setup.rereg_mr(mr, &change).map_err(|failed| failed.error)?;
+        made.push(("from another domain", mr));
+    }
+    if can.contains(Capabilities::ODP) {
+        let mr = setup.alloc_mr(pd, SIZE, Access::ON_DEMAND)?;
+        let all = setup.query_mr(mr)?.sge(0, SIZE as u32);
+        setup.advise_mr(pd, Advice::Prefetch, AdviseFlags::FLUSH, &[all])?;
+        made.push(("on-demand", mr));
+    }
+    if can.contains(Capabilities::DEVICE_MEMORY) {
+        let dm = setup.alloc_dm(context, &DmInit::new(64))?;
+        let mr = setup.reg_dm_mr(pd, dm, 0, 64, Access::ZERO_BASED)?;
+        made.push(("device memory", mr));
+    }
+    #[cfg(unix)]
+    if can.contains(Capabilities::DMABUF) {
+        let fd = setup.export_dmabuf(context, SIZE)?;
+        let mr = setup.reg_dmabuf_mr(pd, 0, SIZE, 0, fd.as_fd(), Access::empty())?;
+        made.push(("dma-buf", mr));
+    }
+    Ok(made)
+}
+
+scenario!(windows_of_it_open_regions_of_its_domain: "PD-05"; needs PARENT_DOMAIN);
+fn windows_of_it_open_regions_of_its_domain(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "PD-05";
+    let can = setup.capabilities(setup.ctx_b())?;
+    let access = Access::ALL_RDMA | Access::MW_BIND;
+    let options = PairOptions {
+        access,
+        ..PairOptions::default()
+    };
+    for (mw_type, needed) in [
+        (MwType::Type1, Capabilities::MW_TYPE_1),
+        (MwType::Type2, Capabilities::MW_TYPE_2),
+    ] {
+        if !can.contains(needed) {
+            continue;
+        }
+        let there = family(setup, setup.ctx_b())?;
+        let b = setup.end_of(parts_of(setup, there.pd, there.plain, options)?, options)?;
+        let pair = setup.connect(setup.end(setup.ctx_a(), options)?, b, options)?;
+        let mw = setup.alloc_mw(there.parent, mw_type).rule(RULE)?;
+        let all = part(&pair.b, 0, pair.b.mem.length, Access::REMOTE_WRITE);
+        let rkey = bind(setup, &pair.b, mw, all).rule(RULE)?;
+        in_case(&mw_type.to_string(), opens(setup, &pair, rkey, RULE))?;
+    }
+    Ok(())
+}
+
+scenario!(address_handle_of_it_is_for_queue_pairs_of_its_domain:
+    "PD-05"; needs PARENT_DOMAIN, UD);
+fn address_handle_of_it_is_for_queue_pairs_of_its_domain(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "PD-05";
+    let Pair { a, b } = setup.pair(PairOptions::of(QpType::Ud))?;
+    let parent = setup.alloc_parent_domain(a.pd, None)?;
+    let ah = setup.create_ah(parent, &setup.route_to(setup.ctx_b())?);
+    let ah = ah.rule(RULE)?;
+    a.fill(3, 64)?;
+    b.recv(1, 64)?;
+    let data = [a.sge(0, 64)];
+    let send = SendWr::send(1, &data).to(ah, b.qp_num, QKEY);
+    setup.post_send(a.qp, &[send]).rule(RULE)?;
+    setup.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    b.expect_data(3, 64, RULE)
+}
+
+scenario!(srq_of_it_serves_queue_pairs_of_its_domain: "PD-05"; needs PARENT_DOMAIN, SRQ);
+fn srq_of_it_serves_queue_pairs_of_its_domain(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "PD-05";
+    let options = PairOptions::default();
+    let there = family(setup, setup.ctx_b())?;
+    let srq = setup
+        .create_srq(there.parent, &SrqInit::new(4))
+        .rule(RULE)?;
+    let parts = EndParts {
+        srq: Some(srq),
+        ..parts_of(setup, there.pd, there.second, options)?
+    };
+    let b = setup.end_of(parts, options).rule(RULE)?;
+    let a = setup.end(setup.ctx_a(), options)?;
+    let Pair { a, b } = setup.connect(a, b, options)?;
+    let room = [b.sge(b.landing(), 64)];
+    setup.post_srq_recv(srq, &[RecvWr::new(1, &room)])?;
+    a.fill(3, 64)?;
+    a.send(1, 64)?;
+    setup.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    b.expect_data(3, 64, RULE)
 }
 
 scenario!(objects_of_another_domain_do_not_work_with_it: "PD-02"; needs PARENT_DOMAIN);

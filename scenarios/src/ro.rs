@@ -2,13 +2,16 @@
 //! `ibv_query_qp_data_in_order` promises of it.
 
 use verbs_api::behavior::Placement;
-use verbs_api::{Access, InOrder, InOrderQuery, RcParams, Remote, SendWr, WcStatus, WrOpcode};
+use verbs_api::{
+    Access, BatchEnd, InOrder, InOrderQuery, RcParams, Remote, SendOps, SendWr, WcStatus, WrOpcode,
+};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{End, OfRule, Pair, PairOptions, Result, Scenario, Setup, pattern, wr_ids};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     later_write_is_visible_behind_an_earlier_one,
+    atomic_write_is_visible_behind_the_data_before_it,
     relaxed_writes_are_visible_in_any_order,
     completion_says_that_relaxed_data_is_there,
     result_of_an_atomic_is_visible_behind_the_data_before_it,
@@ -69,6 +72,35 @@ fn later_write_is_visible_behind_an_earlier_one(setup: &Setup<'_>) -> Result {
     for (tag, len) in (1..).zip(LENGTHS) {
         write_with_flag(&a, tag, len)?;
         await_byte(setup, &b, FLAG, pattern(tag, 1)[0])?;
+        b.expect_data(tag, len, RULE)?;
+        setup.successes(a.send_cq, 2)?;
+    }
+    Ok(())
+}
+
+scenario!(atomic_write_is_visible_behind_the_data_before_it: "RO-01"; needs ATOMIC_WRITE, BATCHES);
+/// The program polls memory for the flag, which is in another region than the data.
+fn atomic_write_is_visible_behind_the_data_before_it(setup: &Setup<'_>) -> Result {
+    const RULE: &str = "RO-01";
+    let Pair { a, b } = setup.pair(PairOptions {
+        send_ops: SendOps::RDMA_WRITE | SendOps::ATOMIC_WRITE,
+        ..PairOptions::default()
+    })?;
+    let flag = setup.alloc_mr(b.pd, 8, Access::ALL_RDMA)?;
+    let remote = setup.query_mr(flag)?.remote(0);
+    for (tag, len) in (1..).zip(LENGTHS) {
+        a.fill(tag, len)?;
+        let data = [a.sge(0, len)];
+        let list = [
+            SendWr::rdma_write(1, &data, a.remote()),
+            SendWr::atomic_write(2, remote, [tag; 8]),
+        ];
+        setup.post_batch(a.qp, &list, BatchEnd::Complete)?;
+        setup.until("the flag in memory", || {
+            let mut seen = [0; 8];
+            setup.read_mr(flag, 0, &mut seen)?;
+            Ok((seen == [tag; 8]).then_some(()))
+        })?;
         b.expect_data(tag, len, RULE)?;
         setup.successes(a.send_cq, 2)?;
     }

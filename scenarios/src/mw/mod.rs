@@ -134,7 +134,7 @@ fn post_bind(
 }
 
 /// Binds a window on a queue pair: the new key.
-fn bind(setup: &Setup<'_>, end: &End<'_>, mw: Mw, info: MwBindInfo) -> Result<u32> {
+pub(crate) fn bind(setup: &Setup<'_>, end: &End<'_>, mw: Mw, info: MwBindInfo) -> Result<u32> {
     let rkey = post_bind(setup, end, 50, mw, info)?;
     let wc = setup.one_with(end.send_cq, WcStatus::Success, Claim::NONE)?;
     check_eq!(Claim::NONE, (wc.wr_id, wc.opcode), (50, WcOpcode::BindMw));
@@ -155,7 +155,12 @@ fn write(setup: &Setup<'_>, a: &End<'_>, remote: Remote) -> Result<WcStatus> {
 }
 
 /// The key opens the landing place of B: what A writes is there.
-fn opens(setup: &Setup<'_>, Pair { a, b }: &Pair<'_>, rkey: u32, rule: &'static str) -> Result {
+pub(crate) fn opens(
+    setup: &Setup<'_>,
+    Pair { a, b }: &Pair<'_>,
+    rkey: u32,
+    rule: &'static str,
+) -> Result {
     let addr = b.mem.addr + b.landing();
     let tag = (rkey as u8).wrapping_add(77);
     b.fill_at(b.landing(), tag.wrapping_add(1), LEN)?;
