@@ -169,7 +169,12 @@ fn windows_of_it_open_regions_of_its_domain(setup: &Setup<'_>) -> Result {
             continue;
         }
         let there = family(setup, setup.ctx_b())?;
-        let b = setup.end_of(parts_of(setup, there.pd, there.plain, options)?, options)?;
+        // The library compares the domains of a window of type 1, before the device is asked.
+        let (of_qp, of_mr) = match mw_type {
+            MwType::Type1 => (there.parent, there.parent),
+            _ => (there.pd, there.plain),
+        };
+        let b = setup.end_of(parts_of(setup, of_qp, of_mr, options)?, options)?;
         let pair = setup.connect(setup.end(setup.ctx_a(), options)?, b, options)?;
         let mw = setup.alloc_mw(there.parent, mw_type).rule(RULE)?;
         let all = part(&pair.b, 0, pair.b.mem.length, Access::REMOTE_WRITE);

@@ -687,6 +687,8 @@ mod tests {
         let without = [
             Verb::GetDeviceList,
             Verb::OpenDevice,
+            Verb::ExportDmabuf,
+            Verb::RegDmabufMr,
             Verb::RegMr,
             Verb::ReqNotifyCq,
             Verb::CorruptHandle,
