@@ -316,8 +316,9 @@ pub trait Verbs: Send + Sync {
     ///
     /// # Errors
     /// `Invalid` without [`Access::ZERO_BASED`] (DM-06), with [`Access::MW_BIND`],
-    /// [`Access::HUGETLB`] or [`Access::ON_DEMAND`] (DM-12), for bytes that are not in the memory (DM-06), a memory of
-    /// another context (DM-14), or access bits as for [`alloc_mr`](Self::alloc_mr); `NoMemory`.
+    /// [`Access::HUGETLB`] or [`Access::ON_DEMAND`] (DM-12), for bytes that are not in the memory
+    /// (DM-06), a memory of another context (DM-14), or access bits as for
+    /// [`alloc_mr`](Self::alloc_mr); `NoMemory`.
     fn reg_dm_mr(&self, pd: Pd, dm: Dm, offset: u64, length: usize, access: Access) -> Result<Mr>;
 
     /// Copies bytes to a device memory, from `offset` on (`ibv_memcpy_to_dm`). Work that is posted
