@@ -30,8 +30,8 @@ mod cached_path;
 mod common;
 pub(crate) mod datagram;
 mod ece;
-#[cfg_attr(any(), mutants::skip)] // texts
 mod extension;
+#[cfg_attr(any(), mutants::skip)] // texts
 mod fence;
 pub(crate) mod grh;
 mod held_ack;
