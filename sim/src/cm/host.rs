@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use verbs_api::{Access, AhAttr, Gid, Mtu};
 
-use crate::address::{fnv, gid_of, ip_of, local_gid_of};
+use crate::address::{fnv, gid_of, ip_of};
 use crate::config::SimConfig;
 use crate::device::Device;
 use crate::node::NodeSlot;
@@ -101,12 +101,8 @@ impl<'a> Host<'a> {
     /// The port that has an address, and the GID that leads to it.
     fn place(self, address: IpAddr) -> Option<(PortId, Gid)> {
         let ports = &self.slots[0].node.device.ports;
-        if ports.subnet.is_none() {
-            let gid = gid_of(address);
-            return Some((ports.port_of(&gid)?, gid));
-        }
-        if self.config.network.is_some() {
-            let gid = local_gid_of(address);
+        if ports.subnet.is_none() || self.config.network.is_some() {
+            let gid = ports.gid_of(address);
             return Some((ports.port_of(&gid)?, gid));
         }
         let IpAddr::V4(v4) = address else {
@@ -142,18 +138,12 @@ impl<'a> Host<'a> {
         if !ports.at(from.id.port).up {
             return None;
         }
-        let lid = |id, gid| ports.subnet.map_or(0, |subnet| subnet.lid(id, gid));
-        let (gid, lid) = match self.place(address) {
-            Some((id, gid)) => (gid, lid(id, gid)),
-            None if self.config.reaches(address) => {
-                let gid = match ports.subnet {
-                    Some(_) => local_gid_of(address),
-                    None => gid_of(address),
-                };
-                (gid, lid(PortId::OUTSIDE, gid))
-            }
+        let (id, gid) = match self.place(address) {
+            Some(place) => place,
+            None if self.config.reaches(address) => (PortId::OUTSIDE, ports.gid_of(address)),
             None => return None,
         };
+        let lid = ports.lid_of(id, gid);
         let same_family = ip_of(gid).is_ipv4() == ip_of(from.gid).is_ipv4();
         same_family.then_some(Peer { gid, lid })
     }

@@ -160,9 +160,8 @@ impl Ports {
         /// The bytes of all headers that a packet may have.
         const HEADERS: usize = 88;
         let mut own = match self.subnet {
-            // InfiniBand has no IP address, and its GID is a link-local one.
-            Some(_) => vec![local_gid_of(address), Gid::default()],
-            None => vec![gid_of(address), local_gid_of(address)],
+            Some(_) => vec![self.gid_of(address), Gid::default()],
+            None => vec![self.gid_of(address), local_gid_of(address)],
         };
         let mut gids = Gids::clone(&self.gids);
         gids.extend(own.iter().map(|gid| (*gid, self.id(port))));
@@ -231,10 +230,23 @@ impl Ports {
         Ok(attr)
     }
 
-    /// The LID of a port. 0 on Ethernet.
+    /// The LID of a port of this device. 0 on Ethernet.
     pub(crate) fn lid(&self, port: u8) -> u16 {
-        let of = |subnet: Subnet| subnet.lid(self.id(port), self.at(port).gids[0]);
-        self.subnet.map_or(0, of)
+        self.lid_of(self.id(port), self.at(port).gids[0])
+    }
+
+    /// The LID of any port that has this GID. 0 on Ethernet.
+    pub(crate) fn lid_of(&self, port: PortId, gid: Gid) -> u16 {
+        self.subnet.map_or(0, |subnet| subnet.lid(port, gid))
+    }
+
+    /// The GID of the port with an address of the network.
+    pub(crate) fn gid_of(&self, address: IpAddr) -> Gid {
+        match self.subnet {
+            // An InfiniBand port has a link-local GID instead of an IP address.
+            Some(_) => local_gid_of(address),
+            None => gid_of(address),
+        }
     }
 
     /// The GID at an index of a port's table.

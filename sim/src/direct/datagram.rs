@@ -74,9 +74,8 @@ impl EndMut<'_> {
         flags: SendFlags,
     ) {
         let device = &*self.device;
-        let subnet = device.ports.subnet;
         let sl = device.base.behavior.ud_sl;
-        let wc = datagram::completion(&head(prepared, asked), subnet, sl);
+        let wc = datagram::completion(&head(prepared, asked), &device.ports, sl);
         self.complete_receive(wc, flags);
     }
 }

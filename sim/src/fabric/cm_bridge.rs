@@ -67,12 +67,12 @@ impl Fabric {
     fn read_mad(&self, node: u32, route: &Route, payload: &Payload) -> Option<(Exchange, CmMad)> {
         let bytes = payload.bytes(&mut self.memory.lock()).ok()?;
         let mad = CmMad::read(&bytes).ok()?;
-        let subnet = self.slots[node as usize].node.device.ports.subnet;
+        let ports = &self.slots[node as usize].node.device.ports;
         let arrival = Exchange {
             local: Host::new(&self.slots, &self.config).local(route.to?, route.dgid)?,
             peer: Peer {
                 gid: route.sgid,
-                lid: subnet.map_or(0, |subnet| subnet.lid(route.from, route.sgid)),
+                lid: ports.lid_of(route.from, route.sgid),
             },
             transaction: mad.transaction,
         };

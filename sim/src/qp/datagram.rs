@@ -6,11 +6,10 @@ use verbs_api::{Dest, QpType, Wc, WcFlags, WcOpcode, WcStatus};
 
 use super::common::Common;
 use super::grh;
-use crate::device::{Address, Device, OutPacket, QKEY_OF_QP, find};
+use crate::device::{Address, Device, OutPacket, Ports, QKEY_OF_QP, find};
 use crate::diagnosis::problem::UnownedGid;
 use crate::packet::payload::Payload;
 use crate::packet::{Deth, NetworkType, Op, Route};
-use crate::subnet::Subnet;
 
 /// Checks what makes a datagram fail at the sender (UD-10, UD-12).
 pub(crate) fn check(
@@ -138,7 +137,7 @@ pub(super) fn send(
 }
 
 /// The completion of a datagram that was placed.
-pub(crate) fn completion(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> Wc {
+pub(crate) fn completion(head: &Head<'_>, ports: &Ports, sl: UdSl) -> Wc {
     let mut wc_flags = WcFlags::empty();
     wc_flags.set(WcFlags::WITH_IMM, head.imm.is_some());
     wc_flags.set(WcFlags::GRH, head.route.global);
@@ -148,7 +147,7 @@ pub(crate) fn completion(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> W
     wc.imm_data = head.imm.unwrap_or_default();
     wc.src_qp = head.deth.src_qpn;
     wc.sl = service_level(head, sl);
-    wc.slid = subnet.map_or(0, |subnet| subnet.lid(head.route.from, head.route.sgid));
+    wc.slid = ports.lid_of(head.route.from, head.route.sgid);
     wc.wc_flags = wc_flags;
     wc
 }

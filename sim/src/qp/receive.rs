@@ -360,7 +360,7 @@ impl Qp {
                 let placed = placed.and_then(|()| packet.payload.copy_to(memory, &data, placing));
                 let (sl, fault) = (behavior.ud_sl, behavior.recv_fault_status);
                 match placed {
-                    Ok(()) => datagram::completion(&head, device.ports.subnet, sl),
+                    Ok(()) => datagram::completion(&head, &device.ports, sl),
                     Err(gone) if device.note_unmapped(gone) => failed_receive(fault.status()),
                     Err(_) => return Err(DropReason::MemoryGone),
                 }
