@@ -323,7 +323,7 @@ impl<'a> End<'a> {
             Kinds::ATOMIC => (atomic::BYTES, Access::REMOTE_ATOMIC),
             _ => (prepared.length, Access::REMOTE_WRITE),
         };
-        let is_aligned = kind != Kinds::ATOMIC || place.addr.is_multiple_of(8);
+        let is_aligned = kind != Kinds::ATOMIC || atomic::is_aligned(place.addr);
         ensure(is_aligned, SlowPath::Alignment)?;
         if length == 0 {
             parts.clear();

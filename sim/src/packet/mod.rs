@@ -206,12 +206,6 @@ pub(crate) struct AtomicEth {
     pub(crate) op: AtomicOp,
 }
 
-impl AtomicEth {
-    pub(crate) fn is_aligned(&self) -> bool {
-        self.addr.is_multiple_of(8)
-    }
-}
-
 /// The operation of an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtomicOp {

@@ -8,6 +8,11 @@ use crate::packet::{AtomicEth, AtomicOp};
 /// The number of bytes that an atomic works on, and that its answer has.
 pub(crate) const BYTES: u32 = 8;
 
+/// Whether an atomic may work on the bytes at a remote address (ATOM-04).
+pub(crate) fn is_aligned(addr: u64) -> bool {
+    addr.is_multiple_of(BYTES.into())
+}
+
 impl AtomicOp {
     pub(crate) fn applied_to(self, value: u64) -> u64 {
         match self {
@@ -56,7 +61,7 @@ pub(crate) fn problem(check: AtomicCheck, wr: &SendWr<'_>, length: u64) -> Optio
     let eth = header(&wr.op)?;
     if length < BYTES.into() {
         Some("has no room for 8 bytes")
-    } else if !eth.is_aligned() {
+    } else if !is_aligned(eth.addr) {
         Some("has a remote address that is not a multiple of 8")
     } else {
         None

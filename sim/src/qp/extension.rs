@@ -74,7 +74,7 @@ impl Responder {
             return Err(Refusal::INVALID);
         };
         let is_whole = (reth.length, value.len()) == (atomic::BYTES, atomic::BYTES as usize);
-        if !is_whole || !reth.va.is_multiple_of(8) {
+        if !is_whole || !atomic::is_aligned(reth.va) {
             return Err(Refusal::INVALID);
         }
         let need = Access::REMOTE_WRITE;

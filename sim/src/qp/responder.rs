@@ -463,7 +463,7 @@ impl Responder {
         eth: AtomicEth,
     ) -> Result<Option<Wc>, Refusal> {
         // The alignment is checked before the key (ATOM-04).
-        if !eth.is_aligned() {
+        if !atomic::is_aligned(eth.addr) {
             return Err(Refusal::INVALID);
         }
         let need = Access::REMOTE_ATOMIC;

@@ -194,7 +194,7 @@ impl Common {
             _ => return not_taken(responder, device, packet),
         };
         let is_atomic = matches!(packet.op, Op::AtomicRequest(_) | Op::AtomicWrite(_));
-        if is_atomic && !reth.va.is_multiple_of(8) {
+        if is_atomic && !atomic::is_aligned(reth.va) {
             return FailureCause::Misaligned.into();
         }
         // The order of these checks is that of the responder.
