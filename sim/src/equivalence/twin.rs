@@ -659,6 +659,15 @@ fn params() -> RcParams {
     }
 }
 
+/// The region with the first of these rights that the device gives.
+fn first_taken<const N: usize>(
+    rights: [Access; N],
+    register: impl FnMut(Access) -> verbs_api::Result<Mr>,
+) -> Mr {
+    let mut made = rights.into_iter().map(register);
+    made.find_map(Result::ok).unwrap()
+}
+
 fn region(sim: &Sim, pd: Pd, at: usize, on_demand: bool) -> (Mr, MrAttr) {
     let bytes: Vec<u8> = (0..BYTES).map(|byte| (byte * 7 + at) as u8).collect();
     if at == OF_DEVICE
@@ -667,9 +676,7 @@ fn region(sim: &Sim, pd: Pd, at: usize, on_demand: bool) -> (Mr, MrAttr) {
         sim.copy_to_dm(dm, 0, &bytes).unwrap();
         // Some devices lack flushes.
         let of = [ACCESS, ACCESS - Access::FLUSH_GLOBAL].map(|of| of | Access::ZERO_BASED);
-        let mut each = of.iter();
-        let mr = each.find_map(|of| sim.reg_dm_mr(pd, dm, 0, BYTES, *of).ok());
-        let mr = mr.unwrap();
+        let mr = first_taken(of, |access| sim.reg_dm_mr(pd, dm, 0, BYTES, access));
         return (mr, sim.query_mr(mr).unwrap());
     }
     let mut access = match at {
@@ -681,8 +688,7 @@ fn region(sim: &Sim, pd: Pd, at: usize, on_demand: bool) -> (Mr, MrAttr) {
     access.set(Access::ON_DEMAND, on_demand);
     // Some devices lack flushes, or on-demand paging.
     let of = [access, access - Access::FLUSH_GLOBAL, Access::ALL_RDMA];
-    let mr = of.iter().find_map(|of| sim.alloc_mr(pd, BYTES, *of).ok());
-    let mr = mr.unwrap();
+    let mr = first_taken(of, |access| sim.alloc_mr(pd, BYTES, access));
     sim.write_mr(mr, 0, &bytes).unwrap();
     (mr, sim.query_mr(mr).unwrap())
 }
