@@ -132,9 +132,9 @@ impl Memory {
         }
     }
 
-    /// Adds a region of zeros, owned by the simulator. `None` if there is no memory. The system
-    /// provides the memory on first use, so a large region costs nothing until then. If `checked`,
-    /// it can be [unmapped](Self::map).
+    /// Adds a region of zeros, owned by the simulator. `None` if the machine has too little
+    /// memory. The system provides the memory on first use, so a large region costs nothing until
+    /// then. If `checked`, it can be [unmapped](Self::map).
     pub(crate) fn add_owned(&mut self, length: usize, checked: bool) -> Option<RegionId> {
         let (span, own) = zeros(length)?;
         Some(self.add(Some(span), checked, own))
@@ -196,7 +196,7 @@ impl Memory {
     }
 
     /// Takes away the memory of a checked region that the simulator owns, or gives it zeros. `None`
-    /// if there is no memory.
+    /// if the machine has too little memory.
     pub(crate) fn map(&mut self, region: RegionId, mapped: bool) -> Option<()> {
         self.settle_region(region);
         let found = self.regions.live_mut(region.index, region.generation)?;
@@ -292,16 +292,27 @@ impl Memory {
     /// Whether copies of a region's bytes can fail.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn checks(&self, region: RegionId) -> bool {
-        let found = self.regions.peek(region.index);
-        self.has_checked && found.is_some_and(|found| found.checked)
+        self.checked(region).is_some()
     }
 
     /// Whether the kernel copies the bytes of a region: those of the caller or of a file, if that
     /// is checked.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
     fn asks_kernel(&self, region: RegionId) -> bool {
+        let found = self.checked(region);
+        found.is_some_and(|found| !matches!(found.own, Own::Block(_)))
+    }
+
+    /// A region, if it is checked.
+    #[inline]
+    #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
+    fn checked(&self, region: RegionId) -> Option<&Region> {
+        // Most programs have none, and need no search for each copy.
+        if !self.has_checked {
+            return None;
+        }
         let found = self.regions.peek(region.index);
-        found.is_some_and(|found| found.checked && !matches!(found.own, Own::Block(_)))
+        found.filter(|found| found.checked)
     }
 
     /// All bytes of a region. `None` for a null region, and for one whose memory may be gone. They
