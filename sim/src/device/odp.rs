@@ -10,7 +10,7 @@ use super::check::{find, invalid, lacks};
 use super::domain::Peer;
 use super::key::{Regions, is_window_key};
 use super::refusal::{Refusal, Result};
-use super::region::{Kind, Mr, ProtectionFault, check_access, no_memory};
+use super::region::{Kind, Mr, ProtectionFault, no_memory};
 use super::work::Send;
 use crate::memory::is_permitted;
 
@@ -27,10 +27,8 @@ impl Device {
         iova: Option<u64>,
         access: Access,
     ) -> Result<MrHandle> {
+        self.check_new_mr(pd, 0, access)?;
         let Self { base, domains, .. } = self;
-        domains.find_pd(base, pd)?;
-        check_access(base, access)?;
-        base.check_room("memory regions", &domains.regions.table, base.attr.max_mr)?;
         // Drivers without such regions read the length as one that no memory has.
         if base.lacks.contains(Capabilities::ODP_IMPLICIT) {
             return Err(invalid(

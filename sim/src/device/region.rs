@@ -283,7 +283,7 @@ impl Device {
     }
 
     /// Checks whether a region may be created.
-    fn check_new_mr(&self, pd: PdHandle, length: usize, access: Access) -> Result<()> {
+    pub(super) fn check_new_mr(&self, pd: PdHandle, length: usize, access: Access) -> Result<()> {
         let Self { base, domains, .. } = self;
         domains.find_pd(base, pd)?;
         check_access(base, access)?;
@@ -319,7 +319,6 @@ impl Device {
         let pd = domains.find_pd(base, pd)?;
         let behavior = base.behavior;
         let of_slots = domains.regions.keys;
-        domains.regions.checks |= backing.whole.is_none() && backing.kind != Kind::Null;
         let id = domains.regions.table.insert(|id| {
             let (lkey, rkey) = keys(of_slots, id, &behavior, access);
             let mut attr = MrAttr::default();
@@ -422,9 +421,6 @@ impl Device {
             }
             None => None,
         };
-        if let Some((backing, _)) = &memory {
-            self.domains.regions.checks |= backing.whole.is_none();
-        }
         let own = self.domains.regions.table.at_mut(index);
         if let Some((backing, length)) = memory {
             own.attr.addr = backing.addr;
@@ -529,10 +525,12 @@ impl Device {
 
 impl Domains {
     /// All bytes of a region of the memory.
-    pub(super) fn backing(&self, region: RegionId, addr: u64, kind: Kind) -> Backing {
+    pub(super) fn backing(&mut self, region: RegionId, addr: u64, kind: Kind) -> Backing {
+        let whole = self.memory.lock().whole(region);
+        self.regions.checks |= whole.is_none() && kind != Kind::Null;
         Backing {
             region,
-            whole: self.memory.lock().whole(region),
+            whole,
             start: 0,
             addr,
             kind,
@@ -548,6 +546,8 @@ impl Regions {
         addr
     }
 }
+
+impl Mr {
     /// The bytes that count towards [`Limit::Bytes`]. A null region has none, and a region of all
     /// memory pins none.
     #[cfg_attr(any(), mutants::skip)] // the suite does not reach it
@@ -558,8 +558,6 @@ impl Regions {
         }
     }
 
-
-impl Mr {
     /// The position of a range in the memory, if it is inside the region.
     pub(super) fn range(&self, addr: u64, length: u64) -> Option<usize> {
         let offset = addr.checked_sub(self.attr.addr)?;
@@ -674,7 +672,7 @@ pub(super) fn no_memory() -> Refusal {
     Refusal::new(ErrorKind::NoMemory, cause)
 }
 
-pub(super) fn check_access(base: &Base, access: Access) -> Result<()> {
+fn check_access(base: &Base, access: Access) -> Result<()> {
     let known = KNOWN | base.flushes() | Access::OPTIONAL;
     if !access.difference(known).is_empty() {
         return Err(invalid(

@@ -14,7 +14,7 @@ use crate::device::{Device, Result, find, invalid};
 #[cfg(unix)]
 use crate::memory::Mapping;
 
-/// The access that such a region can allow. The last bit is that of relaxed ordering.
+/// The access that such a region can allow.
 #[cfg(unix)]
 const LEGAL: Access = Access::ALL_RDMA
     .union(Access::REMOTE_ATOMIC)
