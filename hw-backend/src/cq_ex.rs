@@ -27,8 +27,8 @@ impl Hw {
         let verb = Verb::CreateCqEx;
         let create = |context, channel, parent| {
             let mut attr = ibv_cq_init_attr_ex::to_c(init, channel, parent);
-            // SAFETY: what is not null is live. An extended CQ starts
-            // with the fields of a CQ (`ibv_cq_ex_to_cq`).
+            // SAFETY: what is not null is live. An extended CQ starts with the fields of a CQ
+            // (`ibv_cq_ex_to_cq`).
             unsafe { inline::create_cq_ex(context, &mut attr) }.cast()
         };
         // SAFETY: the CQ is new.

@@ -1,16 +1,21 @@
 //! Whether a device has the memory placement extensions: flushes and atomic writes.
 
-use verbs_api::{Capabilities, Context, CqInit, QpInit, QpType, Result, SendOps, Verbs, Wait};
+use verbs_api::{
+    Capabilities, Context, CqInit, DeviceAttrEx, QpInit, QpType, Result, SendOps, Verbs, Wait,
+};
 
 use crate::hw::Hw;
 use crate::objects::Device;
 
 impl Hw {
     /// The extensions that the device has and the library can post.
-    pub(crate) fn extensions(&self, context: Context, device: &Device) -> Capabilities {
+    pub(crate) fn extensions(
+        &self,
+        context: Context,
+        device: &Device,
+        attr: &DeviceAttrEx,
+    ) -> Capabilities {
         *device.extensions.get_or_init(|| {
-            // A library without the query has no extensions.
-            let attr = self.device_attr_ex(context).unwrap_or_default();
             let flushes = attr.flush_global || attr.flush_persistent;
             let mut has = Capabilities::empty();
             for (reports, capability, ops) in [

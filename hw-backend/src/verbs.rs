@@ -67,7 +67,7 @@ impl Verbs for Hw {
         // A driver without the query has none of what it tells.
         let newer = self.device_attr_ex(context).unwrap_or_default();
         let has = probe::capabilities(&device, &attr, &newer);
-        Ok(has - (probe::EXTENSIONS - self.extensions(context, &device)))
+        Ok(has - (probe::EXTENSIONS - self.extensions(context, &device, &newer)))
     }
 
     fn behavior(&self, context: Context) -> Result<Declared> {
