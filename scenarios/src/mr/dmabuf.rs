@@ -146,9 +146,15 @@ fn access_that_a_dmabuf_has_not_is_refused(setup: &Setup<'_>) -> Result {
     let exported = Exported::new(setup, pd)?;
     let register = |access| exported.register(setup, pd, Part(0, SIZE, 0), access);
     let bit = |number: u32| Access::from_bits_retain(1 << number);
-    let none = [Access::MW_BIND, Access::ZERO_BASED, Access::HUGETLB];
-    // On-demand paging, an unknown bit, and an unknown one of the optional bits.
-    for access in none.into_iter().chain([bit(6), bit(19), bit(21)]) {
+    for access in [
+        Access::MW_BIND,
+        Access::ZERO_BASED,
+        Access::HUGETLB,
+        Access::ON_DEMAND,
+        // An unknown bit, and an unknown one of the optional bits.
+        bit(19),
+        bit(21),
+    ] {
         let what = format!("{access:?}");
         invalid(setup, &what, RULE, || {
             register(access | Access::LOCAL_WRITE)
@@ -157,11 +163,10 @@ fn access_that_a_dmabuf_has_not_is_refused(setup: &Setup<'_>) -> Result {
     for access in [Access::REMOTE_WRITE, Access::REMOTE_ATOMIC] {
         invalid(setup, &format!("{access:?}"), "MR-01", || register(access))?;
     }
-    // The last bit is that of relaxed ordering.
     for access in [
         Access::empty(),
         Access::REMOTE_READ,
-        Access::ALL_RDMA | bit(20),
+        Access::ALL_RDMA | Access::RELAXED_ORDERING,
     ] {
         let mr = value_in_case(&format!("{access:?}"), register(access).rule(RULE))?;
         setup.dereg_mr(mr)?;
