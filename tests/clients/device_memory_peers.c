@@ -1,9 +1,6 @@
 /* Device memory between two processes: the first works on that of the second, with its own at the
  * other end of the work. After each step, each process compares every byte of its memory. */
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "bench.h"
+#include "peers.h"
 
 /* The regions are parts of the memories: the bytes around them never change. */
 enum { SIZE = 1024, START = 64, BYTES = 512 };
@@ -28,11 +25,6 @@ static const struct step {
     {IBV_WR_SEND_WITH_IMM, 0, 0, BYTES, 0, IBV_WC_SUCCESS},
     {IBV_WR_RDMA_WRITE, 0, BYTES - 1, 1, 0, IBV_WC_SUCCESS},
     {IBV_WR_RDMA_WRITE, 0, BYTES - 1, 2, 0, IBV_WC_REM_ACCESS_ERR},
-};
-
-struct address {
-    union ibv_gid gid;
-    uint32_t qp_num, rkey;
 };
 
 /* What the memories of the first and the second process have to be. */
@@ -126,13 +118,7 @@ static void received(struct end *end, const struct step *step)
     CHECK(!has_immediate(step) || wc.imm_data == NUMBER);
 }
 
-static void meet(int in, int out)
-{
-    char byte = 0;
-    CHECK(write(out, &byte, 1) == 1 && read(in, &byte, 1) == 1);
-}
-
-static void talk(int is_first, int in, int out)
+static void talk(int is_first, int peer)
 {
     struct end end;
     unsigned char *expected = is_first ? first : second, found[SIZE];
@@ -142,28 +128,19 @@ static void talk(int is_first, int in, int out)
     CHECK(dm);
     struct ibv_mr *mr = ibv_reg_dm_mr(end.pd, dm, START, BYTES, ALL_RIGHTS | IBV_ACCESS_ZERO_BASED);
     CHECK(mr);
-    struct address own, other;
-    memset(&own, 0, sizeof own);
-    own.gid = gid_of(&end);
-    own.qp_num = end.qp->qp_num;
-    own.rkey = mr->rkey;
-    CHECK(write(out, &own, sizeof own) == sizeof own);
-    CHECK(read(in, &other, sizeof other) == sizeof other);
-    to_init(&end);
-    to_rtr(&end, other.gid, other.qp_num);
-    to_rts(&end, 14, 7);
+    uint32_t rkey = connect_to_peer(&end, peer, mr->rkey);
     for (int round = 0; round < (int)(sizeof STEPS / sizeof *STEPS); round++) {
         const struct step *step = &STEPS[round];
         fill(round);
         CHECK(!ibv_memcpy_to_dm(dm, 0, expected, SIZE));
         if (!is_first && has_receive(step))
             receive_into(&end, step, mr->lkey);
-        meet(in, out);
+        meet(peer);
         if (is_first)
-            post(&end, step, mr->lkey, other.rkey);
+            post(&end, step, mr->lkey, rkey);
         else if (has_receive(step))
             received(&end, step);
-        meet(in, out);
+        meet(peer);
         predict(step);
         CHECK(!ibv_memcpy_from_dm(found, dm, 0, SIZE) && !memcmp(found, expected, SIZE));
     }
@@ -173,16 +150,9 @@ static void talk(int is_first, int in, int out)
 
 int main(void)
 {
-    int there[2], back[2], status;
-    CHECK(!pipe(there) && !pipe(back));
-    pid_t child = fork();
-    if (!child) {
-        CHECK(!close(there[1]) && !close(back[0]));
-        talk(0, there[0], back[1]);
-        return 0;
-    }
-    CHECK(!close(there[0]) && !close(back[1]));
-    talk(1, back[0], there[1]);
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    int peer;
+    pid_t child = start_peer(&peer);
+    talk(child, peer);
+    end_peer(child, peer);
     return 0;
 }

@@ -5,10 +5,8 @@
 #include <linux/udmabuf.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "bench.h"
+#include "peers.h"
 
 enum { PAGE = 4096, SIZE = 16 * PAGE, OFFSET = PAGE + 24, BYTES = SIZE - 2 * PAGE };
 
@@ -100,11 +98,6 @@ static void refusals(void)
     close_end(&end);
 }
 
-struct address {
-    union ibv_gid gid;
-    uint32_t qp_num, rkey;
-};
-
 static void post(struct end *end, enum ibv_wr_opcode opcode, struct ibv_mr *mr, uint32_t rkey)
 {
     struct ibv_sge sge = {IOVA, BYTES, mr->lkey};
@@ -126,14 +119,8 @@ static void post_into(struct end *end, struct ibv_mr *mr)
     CHECK(!ibv_post_recv(end->qp, &wr, &bad));
 }
 
-static void step(int in, int out)
-{
-    char byte = 0;
-    CHECK(write(out, &byte, 1) == 1 && read(in, &byte, 1) == 1);
-}
-
 /* The first process posts; the second one has what it names. */
-static void talk(int is_first, int in, int out)
+static void talk(int is_first, int peer)
 {
     struct end end;
     open_end(&end, 0, 0);
@@ -141,32 +128,23 @@ static void talk(int is_first, int in, int out)
     char *whole = map(fd);
     struct ibv_mr *mr = ibv_reg_dmabuf_mr(end.pd, OFFSET, BYTES, IOVA, fd, ALL_RIGHTS);
     CHECK(mr && !close(fd));
-    struct address own, other;
-    memset(&own, 0, sizeof own);
-    own.gid = gid_of(&end);
-    own.qp_num = end.qp->qp_num;
-    own.rkey = mr->rkey;
-    CHECK(write(out, &own, sizeof own) == sizeof own);
-    CHECK(read(in, &other, sizeof other) == sizeof other);
-    to_init(&end);
-    to_rtr(&end, other.gid, other.qp_num);
-    to_rts(&end, 14, 7);
+    uint32_t rkey = connect_to_peer(&end, peer, mr->rkey);
     const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND};
     for (int round = 0; round < 3; round++) {
         int reads = opcodes[round] == IBV_WR_RDMA_READ;
         fill(whole + OFFSET, is_first != reads ? round + 1 : 77);
         if (!is_first && opcodes[round] == IBV_WR_SEND)
             post_into(&end, mr);
-        step(in, out);
+        meet(peer);
         if (is_first) {
-            post(&end, opcodes[round], mr, other.rkey);
+            post(&end, opcodes[round], mr, rkey);
             CHECK(complete(&end).status == IBV_WC_SUCCESS);
         } else if (opcodes[round] == IBV_WR_SEND) {
             CHECK(complete(&end).status == IBV_WC_SUCCESS);
         }
-        step(in, out);
+        meet(peer);
         check(whole, round + 1);
-        step(in, out);
+        meet(peer);
     }
     CHECK(!ibv_dereg_mr(mr) && !munmap(whole, SIZE));
     close_end(&end);
@@ -202,17 +180,12 @@ static void withdrawals(void)
 
 int main(void)
 {
-    int there[2], back[2], status;
-    CHECK(!pipe(there) && !pipe(back));
-    pid_t child = fork();
-    if (!child) {
-        CHECK(!close(there[1]) && !close(back[0]));
-        talk(0, there[0], back[1]);
+    int peer;
+    pid_t child = start_peer(&peer);
+    talk(child, peer);
+    end_peer(child, peer);
+    if (!child)
         return 0;
-    }
-    CHECK(!close(there[0]) && !close(back[1]));
-    talk(1, back[0], there[1]);
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
     refusals();
     withdrawals();
     return 0;

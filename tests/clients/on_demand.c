@@ -1,11 +1,8 @@
 /* On-demand regions between two processes: memory that is mapped, unmapped and mapped again while it is
  * registered, all memory of a process as one region, and advice. */
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "bench.h"
+#include "peers.h"
 
 enum { PAGE = 4096, BYTES = 3 * PAGE };
 
@@ -22,13 +19,6 @@ static struct place own, other;
 static struct ibv_mr *region, *all;
 static unsigned char *memory;
 static int peer;
-
-/* Both are here. */
-static void meet(void)
-{
-    char byte = 0;
-    CHECK(write(peer, &byte, 1) == 1 && read(peer, &byte, 1) == 1);
-}
 
 static unsigned char byte_of(int tag, int at)
 {
@@ -65,11 +55,12 @@ static void connect_again(void)
         .send_cq = end.cq, .recv_cq = end.cq, .qp_type = IBV_QPT_RC, .cap = {16, 16, 1, 1, 64}};
     CHECK(!ibv_destroy_qp(end.qp) && (end.qp = ibv_create_qp(end.pd, &init)));
     own.qp_num = end.qp->qp_num;
-    CHECK(write(peer, &own, sizeof own) == sizeof own && read(peer, &other, sizeof other) == sizeof other);
+    tell(peer, &own, sizeof own);
+    hear(peer, &other, sizeof other);
     to_init(&end);
     to_rtr(&end, other.gid, other.qp_num);
     to_rts(&end, 14, 7);
-    meet();
+    meet(peer);
 }
 
 static enum ibv_wc_status work(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr, uint32_t lkey)
@@ -149,12 +140,7 @@ static void open_all(void)
 
 int main(void)
 {
-    int pair[2];
-    CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
-    pid_t child = fork();
-    CHECK(child >= 0);
-    peer = pair[!child];
-    CHECK(!close(pair[!!child]));
+    pid_t child = start_peer(&peer);
     open_all();
     /* It is mapped after all memory was registered. */
     unsigned char *later = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -172,23 +158,23 @@ int main(void)
         fill(memory, 1);
         CHECK(work(IBV_WR_RDMA_WRITE, other.rkey, other.addr, region->lkey) == IBV_WC_SUCCESS);
     }
-    meet();
+    meet(peer);
     if (!child) {
         expect(memory, 1);
         unmap();
     }
-    meet();
+    meet(peer);
     /* The peer's memory is gone: for each operation the connection ends. */
     const enum ibv_wr_opcode operations[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
     for (int at = 0; at < 3; at++) {
         if (child)
             CHECK(work(operations[at], other.rkey, other.addr, region->lkey) == IBV_WC_REM_ACCESS_ERR);
-        meet();
+        meet(peer);
         connect_again();
     }
     if (!child)
         map();
-    meet();
+    meet(peer);
     /* There again, with other bytes. */
     for (int tag = 0; tag < 3; tag++) {
         if (child) {
@@ -196,21 +182,21 @@ int main(void)
             CHECK(work(IBV_WR_RDMA_READ, other.rkey, other.addr, region->lkey) == IBV_WC_SUCCESS);
             expect(memory, tag);
         }
-        meet();
+        meet(peer);
         if (!child && tag < 2)
             fill(memory, tag + 1);
-        meet();
+        meet(peer);
     }
     /* Pages that the program gives back are zeros. */
     if (!child)
         CHECK(!madvise(memory, BYTES, MADV_DONTNEED));
-    meet();
+    meet(peer);
     if (child) {
         CHECK(work(IBV_WR_RDMA_READ, other.rkey, other.addr, region->lkey) == IBV_WC_SUCCESS);
         expect(memory, 0);
         CHECK(work(IBV_WR_ATOMIC_FETCH_AND_ADD, other.rkey, other.addr, region->lkey) == IBV_WC_SUCCESS);
     }
-    meet();
+    meet(peer);
     if (!child)
         CHECK(*(uint64_t *)memory == 1);
 
@@ -220,13 +206,13 @@ int main(void)
         CHECK(work(IBV_WR_SEND, 0, 0, region->lkey) == IBV_WC_LOC_PROT_ERR);
         map();
     }
-    meet();
+    meet(peer);
     connect_again();
     if (!child) {
         CHECK(!mprotect(memory + PAGE, PAGE, PROT_READ));
         receive(memory, region->lkey);
     }
-    meet();
+    meet(peer);
     if (child) {
         fill(memory, 4);
         CHECK(work(IBV_WR_SEND, 0, 0, region->lkey) == IBV_WC_REM_OP_ERR);
@@ -234,18 +220,18 @@ int main(void)
         CHECK(complete(&end).status == IBV_WC_LOC_PROT_ERR);
         CHECK(!mprotect(memory + PAGE, PAGE, PROT_READ | PROT_WRITE));
     }
-    meet();
+    meet(peer);
     connect_again();
 
     /* All memory is one region, by the addresses of the process. */
     if (!child)
         receive(later, all->lkey);
-    meet();
+    meet(peer);
     if (child)
         CHECK(work(IBV_WR_SEND, 0, 0, all->lkey) == IBV_WC_SUCCESS);
     else
         CHECK(complete(&end).status == IBV_WC_SUCCESS);
-    meet();
+    meet(peer);
     if (child) {
         fill(memory, 5);
         CHECK(work(IBV_WR_RDMA_WRITE, other.rkey_of_all, other.addr, all->lkey) == IBV_WC_SUCCESS);
@@ -253,7 +239,7 @@ int main(void)
         expect(memory, 4);
         CHECK(work(IBV_WR_RDMA_WRITE, other.rkey_of_all, PAGE / 2, all->lkey) == IBV_WC_REM_ACCESS_ERR);
     }
-    meet();
+    meet(peer);
     if (!child) {
         expect(later, 4);
         expect(memory, 5);
@@ -272,8 +258,6 @@ int main(void)
     CHECK(errno == EFAULT);
     CHECK(!ibv_dereg_mr(region) && !ibv_dereg_mr(all) && !munmap(later, BYTES));
     close_end(&end);
-    CHECK(!close(peer));
-    int status = 0;
-    CHECK(!child || (waitpid(child, &status, 0) == child && !status));
+    end_peer(child, peer);
     return 0;
 }

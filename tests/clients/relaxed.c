@@ -2,11 +2,7 @@
  * an earlier one, and the last byte of a message behind the others if the device promises it. In relaxed
  * memory neither holds on a device that makes use of that.
  * verbsim exec --profile adversarial */
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "bench.h"
+#include "peers.h"
 
 enum { ROUNDS = 32, MESSAGE = 64, FLAG = MESSAGE };
 
@@ -125,16 +121,6 @@ static void in_one_process(int access)
     close_target(&target, access);
 }
 
-static void tell(int peer, const void *what, size_t length)
-{
-    CHECK(write(peer, what, length) == (ssize_t)length);
-}
-
-static void hear(int peer, void *what, size_t length)
-{
-    CHECK(read(peer, what, length) == (ssize_t)length);
-}
-
 static void run_writer(int peer)
 {
     struct end writer;
@@ -183,18 +169,15 @@ static void run_target(int peer, int access)
 
 static void in_two_processes(int access)
 {
-    int ends[2], status;
-    CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
-    pid_t child = fork();
+    int peer;
+    pid_t child = start_peer(&peer);
     if (!child) {
-        run_target(ends[1], access);
+        run_target(peer, access);
         /* The sanitizer finds leaks in what fork() took along. */
         execlp("true", "true", NULL);
     }
-    close(ends[1]);
-    run_writer(ends[0]);
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
-    close(ends[0]);
+    run_writer(peer);
+    end_peer(child, peer);
 }
 
 int main(void)
