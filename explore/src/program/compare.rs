@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use verbs_api::Verbs;
 
-use super::call::Call;
+use super::call::{Call, Number};
 use super::outcome::{Completion, Outcome, Region, Seen};
 use super::run::{Conditions, run_under};
 use super::{Pace, Program};
@@ -92,32 +92,39 @@ fn first_difference(
         (difference.device != difference.simulator).then_some(difference)
     };
     let in_error = &simulator.in_error;
+    let overrun = simulator.overrun();
+    let kept_others = |cq: Number, device: &[Completion], simulator: &[Completion]| {
+        let is_open = overrun.contains(&cq) && device.len() == simulator.len();
+        if is_open { OVERRUN } else { "" }
+    };
     let calls = program.calls.iter().zip(&device.seen).zip(&simulator.seen);
     for (number, ((call, device), simulator)) in calls.enumerate() {
         if device != simulator {
             let at = u32::try_from(number).expect("programs are short");
             let to = if in_error.contains(&at) { IN_ERROR } else { "" };
-            let of = format!("call {number}, {}{to}", name(call));
-            let lacks = match (device, simulator) {
-                (Seen::Completions(device), Seen::Completions(simulator)) => {
-                    lacks(device, simulator, in_error)
+            let mut of = format!("call {number}, {}{to}", name(call));
+            let mut lacking = Vec::new();
+            if let (Seen::Completions(device), Seen::Completions(simulator)) = (device, simulator) {
+                lacking = lacks(device, simulator, in_error);
+                if let Call::Poll { cq, .. } = call {
+                    of += kept_others(*cq, device, simulator);
                 }
-                _ => Vec::new(),
-            };
+            }
             return Some(Difference {
                 of,
                 device: device.to_string(),
                 simulator: simulator.to_string(),
-                lacks,
+                lacks: lacking,
             });
         }
     }
     // The same objects are left, since all calls went the same way.
     for ((cq, device), (_, simulator)) in device.completions.iter().zip(&simulator.completions) {
         let lacks = lacks(device, simulator, in_error);
+        let of = format!("left on cq {cq}{}", kept_others(*cq, device, simulator));
         let [device, simulator] =
             [device, simulator].map(|list| Seen::Completions(list.clone()).to_string());
-        let difference = differ(format!("left on cq {cq}"), device, simulator);
+        let difference = differ(of, device, simulator);
         if let Some(difference) = difference {
             return Some(Difference {
                 lacks,
@@ -198,6 +205,9 @@ fn lacks(device: &[Completion], simulator: &[Completion], in_error: &[u32]) -> V
 
 /// The remark about a send to a queue pair in ERR.
 const IN_ERROR: &str = ", to a qp in ERR";
+
+/// The remark about as many completions of a CQ that overran on the simulator, but others.
+const OVERRUN: &str = ", others of a cq that overran";
 
 /// The first bytes of a region that differ, where both are defined.
 fn bytes_differ(device: &Region, simulator: &Region) -> Option<Difference> {

@@ -6,7 +6,7 @@ use verbs_api::{ErrorKind, QpAttrMask, Result, Wait};
 
 use super::objects::{DmMade, Memory, MrMade};
 use super::outcome::{Region, Seen};
-use super::run::{MANY, Runner};
+use super::run::{Bytes, MANY, Runner};
 
 impl Runner<'_> {
     pub(super) fn end(&mut self) {
@@ -15,6 +15,7 @@ impl Runner<'_> {
         self.left_completions();
         self.left_events();
         self.left_states();
+        self.lost_completions();
         self.destroy_queues();
         self.left_bytes();
         self.destroy_the_rest();
@@ -53,6 +54,19 @@ impl Runner<'_> {
                 all.push(event);
             }
             self.outcome.async_events.push((number, all));
+        }
+    }
+
+    /// What failed leaves its memory undefined, but an overrun may lose the completion of it.
+    fn lost_completions(&mut self) {
+        if self.outcome.overrun().is_empty() {
+            return;
+        }
+        for (_, work) in self.posted.iter().filter(|(_, work)| !work.is_done) {
+            for Bytes { memory, start, end } in &work.bytes {
+                let undefined = self.undefined.entry(*memory).or_default();
+                undefined.push((*start, *end));
+            }
         }
     }
 

@@ -32,6 +32,18 @@ pub struct Outcome {
     pub faults: Vec<String>,
 }
 
+impl Outcome {
+    /// The CQs that overran.
+    pub(super) fn overrun(&self) -> Vec<Number> {
+        let left = self.async_events.iter().flat_map(|(_, seen)| seen);
+        let cq = |seen: &Seen| match seen {
+            Seen::AsyncEvent(AsyncEventType::CqErr, cq) => *cq,
+            _ => None,
+        };
+        left.chain(&self.seen).filter_map(cq).collect()
+    }
+}
+
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -64,6 +76,12 @@ impl Seen {
     /// Whether the call did something, or a part of it.
     pub(super) const fn is_done(&self) -> bool {
         !matches!(self, Self::Refused(_) | Self::RefusedAt(0, _))
+    }
+
+    /// Whether the call may have started work. Some devices start work that waited in SQD with the
+    /// next post, even if they refuse that.
+    pub(super) const fn may_start(&self) -> bool {
+        !matches!(self, Self::Refused(_))
     }
 
     /// Whether the call was a misuse, of which real devices know nothing.

@@ -33,7 +33,7 @@ pub fn print(
         printer.call(number as u32, call, seen);
         let settles = match program.pace {
             Pace::Free => *call == Call::Settle,
-            Pace::Settled => call.starts_work() && seen.is_done(),
+            Pace::Settled => call.starts_work() && seen.may_start(),
         };
         if settles {
             printer.line("verbs.lab().unwrap().settle().unwrap();");

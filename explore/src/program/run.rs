@@ -168,7 +168,7 @@ impl Runner<'_> {
             Pace::Free => *call == Call::Settle,
             Pace::Settled => call.starts_work(),
         };
-        let took = if settles && seen.is_done() {
+        let took = if settles && seen.may_start() {
             self.settle()
         } else {
             Duration::ZERO

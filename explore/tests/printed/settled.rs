@@ -109,6 +109,7 @@ fn settled_program_89() {
     // Call 37
     let error = verbs.post_send(qp0, &[SendWr::new(0x2500000000, SendOp::Send, &[mem0.sge(1832, 32), mem0.sge(656, 32)]).unsignaled().to(ah0, num1, 0x11111111), SendWr::new(0x2500000001, SendOp::Send, &[mem0.sge(1240, 0), mem0.sge(1792, 1)]).flags(SendFlags::FENCE).flags(SendFlags::INLINE).to(ah0, num1, 0x11111111)]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
+    verbs.lab().unwrap().settle().unwrap();
     // Call 38
     assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 39
@@ -121,6 +122,7 @@ fn settled_program_89() {
     // Call 42
     let error = verbs.post_send(qp0, &[SendWr::new(0x2a00000000, SendOp::SendWithImm { imm_data: [222, 168, 108, 112] }, &[mem0.sge(1560, 1)]).to(ah0, num1, 0x11111111)]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
+    verbs.lab().unwrap().settle().unwrap();
     // Call 43
     assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 44
@@ -135,6 +137,7 @@ fn settled_program_89() {
     // Call 48
     let error = verbs.post_send(qp0, &[SendWr::new(0x3000000000, SendOp::Send, &[mem0.sge(1608, 50), mem0.sge(1568, 50)]).unsignaled().to(ah0, num1, 0x11111111)]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
+    verbs.lab().unwrap().settle().unwrap();
     // Call 49
     assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 50
@@ -694,6 +697,7 @@ fn settled_program_131() {
     // Call 23
     let error = verbs.post_recv(qp1, &[RecvWr::new(0x1700000000, &[mem0.sge(3608, 4), mem0.sge(3880, 4)])]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
+    verbs.lab().unwrap().settle().unwrap();
     // Call 24
     verbs.post_send(qp0, &[SendWr::new(0x1800000000, SendOp::Send, &[mem2.sge(32, 8)]).flags(SendFlags::FENCE)]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
@@ -922,6 +926,7 @@ fn settled_program_245() {
     // Call 58
     let error = verbs.post_recv(qp2, &[RecvWr::new(0x3a00000000, &[mem2.sge(1192, 64)])]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
+    verbs.lab().unwrap().settle().unwrap();
     // Call 59
     verbs.post_srq_recv(srq0, &[RecvWr::new(0x3b00000000, &[mem1.sge(1896, 64)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
