@@ -320,7 +320,7 @@ fn flush_checks_key_and_bytes(setup: &Setup<'_>) -> Result {
     Ok(())
 }
 
-scenario!(flush_for_persistence_needs_mapped_pages: "ODP-04"; needs FLUSH, BATCHES, ODP, LAB);
+scenario!(flush_for_persistence_needs_mapped_pages: "ODP-04"; needs FLUSH, BATCHES, ODP);
 fn flush_for_persistence_needs_mapped_pages(setup: &Setup<'_>) -> Result {
     const RULE: &str = "ODP-04";
     for placement in TYPES {

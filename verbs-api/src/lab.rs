@@ -95,7 +95,8 @@ pub trait Lab {
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;
 
     /// Puts a GID into the table of a port (`ibv_query_gid`); each context gets `GID_CHANGE`
-    /// (ASYNC-20). Zero empties the entry. Peers that send to a removed GID get no answer.
+    /// (ASYNC-20). Zero empties the entry. Peers that send to a removed GID get no answer. On an
+    /// InfiniBand network of several processes, the LID of the port follows the entry at index 0.
     ///
     /// # Errors
     /// `Invalid` for an index outside the table, or a GID that another entry of the fabric has.

@@ -71,11 +71,9 @@ impl Memory {
         self.settle_if(|_, late| late.of == qp);
     }
 
-    /// Places the late data for this slice (MPE-01). Other data stays late. An error if its memory
-    /// was taken away.
-    pub(crate) fn place(&mut self, flushed: &Slice) -> Result<(), Gone> {
+    /// Places the late data for this slice (MPE-01). Other data stays late.
+    pub(crate) fn place(&mut self, flushed: &Slice) {
         self.settle_if(|_, late| late.into.overlaps(flushed));
-        self.span(flushed).map(drop)
     }
 
     /// Places the late data of a region.

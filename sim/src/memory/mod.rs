@@ -232,8 +232,14 @@ impl Memory {
         Ok(())
     }
 
-    /// Reads a byte of each page of a slice, which makes the pages present.
+    /// Makes the pages of a slice present. Those of a whole process cannot all be, so they are left
+    /// as they are.
     pub(crate) fn fault_in(&self, slice: &Slice) -> Result<(), Gone> {
+        self.span(slice)?;
+        if !self.asks_kernel(slice.region) || slice.length == usize::MAX {
+            return Ok(());
+        }
+        // One byte of each page is enough.
         let last = slice.length.checked_sub(1);
         for at in (0..slice.length).step_by(PAGE).chain(last) {
             self.peek(&slice.part(at, 1), &mut [0])?;

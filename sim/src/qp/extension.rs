@@ -52,14 +52,17 @@ impl Responder {
         let flushed = domains
             .touch_remote(&device.base, peer, rkey, va, length, need)
             .map_err(|_| Refusal::access_fault(device, None))?;
-        let placed = device.domains.memory.lock().place(&flushed);
+        let mut memory = device.domains.memory.lock();
+        memory.place(&flushed);
         // As in Linux, a flush for visibility needs no memory, and one for persistence does.
-        match placed {
-            Err(gone) if length > 0 && flush.placement.contains(PlacementType::PERSISTENT) => {
-                Err(Refusal::lost(device, gone, None))
-            }
-            _ => Ok(()),
-        }
+        let persists = length > 0 && flush.placement.contains(PlacementType::PERSISTENT);
+        let present = if persists {
+            memory.fault_in(&flushed)
+        } else {
+            Ok(())
+        };
+        drop(memory);
+        present.map_err(|gone| Refusal::lost(device, gone, None))
     }
 
     /// Writes 8 bytes at once.
