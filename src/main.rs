@@ -6,6 +6,7 @@
     reason = "`eprintln!` panics if the standard error is closed or full: `output::note` does not"
 )]
 
+mod about;
 mod capture;
 mod classes;
 mod compare;

@@ -144,6 +144,7 @@ impl Backend for Hardware {
             device: self.devices[0].clone(),
             driver: self.driver.clone(),
             kernel: Some(self.kernel()),
+            rdma_core: machine::rdma_core(),
             link_layer: word(self.link_layer),
             profile: self.driver.clone(),
             seed: 0,
@@ -152,6 +153,10 @@ impl Backend for Hardware {
 
     fn start(&self, _threads: bool) -> verbs_api::Result<Fixture> {
         Ok(checked(only(&self.devices)))
+    }
+
+    fn is_timed(&self) -> bool {
+        true
     }
 
     fn may_crash_kernel(&self) -> bool {
