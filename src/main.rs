@@ -10,6 +10,7 @@ mod about;
 mod capture;
 mod classes;
 mod compare;
+mod deviations;
 mod devices;
 mod doctor;
 mod exec;
@@ -61,6 +62,8 @@ enum Command {
     /// Run random programs on a device and on the simulator, and report where they differ
     #[command(after_help = EXIT_STATUS_OF_COMPARE)]
     Compare(compare::Args),
+    /// Draft records of the failures in a report, for `run --deviations`
+    Deviations(deviations::Args),
     /// List the scenarios
     List(list::Args),
     /// List the rules, each with its scenarios or the reason for having none
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Explore(args) => explore::execute(&args),
         Command::Replay(args) => replay::execute(&args),
         Command::Compare(args) => compare::execute(&args),
+        Command::Deviations(args) => deviations::execute(&args),
         Command::List(args) => list::execute(&args),
         Command::Rules(args) => rules::execute(&args),
         Command::Classes(args) => classes::execute(&args),

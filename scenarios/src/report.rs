@@ -178,6 +178,9 @@ pub struct FailureReport {
     pub expected: String,
     /// The actual observation.
     pub seen: String,
+    /// The scenario cannot continue after it, even if a deviation explains it: such a deviation
+    /// says why ([`Deviation::ends`](crate::Deviation::ends)).
+    pub ends: bool,
     /// The last calls, packets and completions, oldest first, a line each; empty where the backend
     /// keeps no trace.
     pub trace: Vec<String>,

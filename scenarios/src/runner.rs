@@ -333,7 +333,10 @@ fn attempt(
     let (own, noted) = knowing(known, run);
     // Before the end adds to it.
     let trace = no_panic(|| Ok(tail(verbs))).unwrap_or_default();
-    let at_end = no_panic(|| fixture.end());
+    let at_end = no_panic(|| fixture.end()).map_err(|failure| Failure {
+        goes_on: true,
+        ..failure
+    });
     let in_full = |failure| report(backend, scenario, failure, trace.clone());
     Attempt {
         negative,
@@ -381,6 +384,7 @@ fn report(
         rule: failure.rule,
         expected: failure.expected,
         seen: failure.seen,
+        ends: !failure.goes_on,
         trace,
         replay: backend.replay(scenario),
     }
@@ -427,6 +431,7 @@ mod tests {
             rule: Some("CQ-ARM-13"),
             expected: String::new(),
             seen: seen.to_string(),
+            ends: false,
             trace: Vec::new(),
             replay: String::new(),
         }
